@@ -1,0 +1,51 @@
+# Sources by room, lowest first. The reference kernels are compiled once for each precision.
+file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
+  src/base/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c
+  src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/program/*.c src/train/*.c)
+file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
+list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c)
+list(APPEND WEFT_SOURCES src/device/reference/device.c)
+
+function(weft_sources target)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>
+    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_definitions(${target} PRIVATE WEFT_VERSION="${PROJECT_VERSION}")
+  set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
+endfunction()
+
+foreach(real float double)
+  add_library(weft_reference_${real} OBJECT ${WEFT_REFERENCE})
+  weft_sources(weft_reference_${real})
+  target_compile_definitions(weft_reference_${real} PRIVATE WEFT_REAL=${real} WEFT_SHARED)
+  target_link_libraries(weft_reference_${real} PRIVATE weft_flags)
+endforeach()
+# Every platform must draw the same glyphs.
+set_source_files_properties(src/data/glyphs.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
+add_library(weft_objects OBJECT ${WEFT_SOURCES})
+weft_sources(weft_objects)
+target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
+set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON ZLIB::ZLIB
+  OpenMP::OpenMP_C Threads::Threads m)
+target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
+
+set(WEFT_OBJECTS $<TARGET_OBJECTS:weft_objects> $<TARGET_OBJECTS:weft_reference_float>
+  $<TARGET_OBJECTS:weft_reference_double>)
+add_library(weft SHARED ${WEFT_OBJECTS})
+add_library(weft_static STATIC ${WEFT_OBJECTS})
+foreach(target weft weft_static)
+  weft_sources(${target})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME weft VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR})
+endforeach()
+target_compile_definitions(weft PUBLIC $<INSTALL_INTERFACE:>)
+target_link_libraries(weft PRIVATE weft_flags ${WEFT_LIBRARIES})
+target_link_libraries(weft_static PRIVATE weft_flags ${WEFT_LIBRARIES})
+
+file(GLOB WEFT_CLI CONFIGURE_DEPENDS src/cli/*.c)
+if(WEFT_CLI)
+  add_executable(weft_command ${WEFT_CLI})
+  set_target_properties(weft_command PROPERTIES OUTPUT_NAME weft)
+  target_include_directories(weft_command PRIVATE src/cli)
+  target_link_libraries(weft_command PRIVATE weft_flags weft_static ${WEFT_LIBRARIES})
+endif()

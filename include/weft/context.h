@@ -1,0 +1,39 @@
+/*
+ * A context carries what would otherwise be global: the log and the number of threads.
+ * It must outlive every object made with it. One context may be used by several threads as long
+ * as its setters are called before they start.
+ */
+#ifndef WEFT_CONTEXT_H
+#define WEFT_CONTEXT_H
+
+#include "weft/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_context weft_context;
+
+typedef enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARNING, WEFT_LOG_INFO } weft_log_level;
+
+/* Receives one line of text without a line feed; text is valid during the call only. */
+typedef void (*weft_log_fn)(void *user, weft_log_level level, const char *text);
+
+/* Makes a context that logs nothing and uses every core this process may run on. */
+WEFT_API WEFT_NODISCARD weft_status weft_context_create(weft_context **out);
+
+/* Destroys *context and nulls it; NULL and pointer to NULL are allowed. */
+WEFT_API void weft_context_destroy(weft_context **context);
+
+/* Sends log lines to fn (NULL: nowhere). */
+WEFT_API void weft_context_set_log(weft_context *context, weft_log_fn fn, void *user);
+
+/* Threads of each device made afterwards; 0 means all cores of this process. At most 1024. */
+WEFT_API WEFT_NODISCARD weft_status weft_context_set_threads(weft_context *context, int threads);
+
+WEFT_API int weft_context_threads(const weft_context *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

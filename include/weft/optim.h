@@ -1,0 +1,63 @@
+/* Optimisers, as nodes of the graph: they are rewritten, lowered and traced like all others. */
+#ifndef WEFT_OPTIM_H
+#define WEFT_OPTIM_H
+
+#include "weft/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weft_schedule_kind {
+    WEFT_SCHEDULE_CONSTANT,
+    WEFT_SCHEDULE_STEP,  /* times gamma every `every` steps */
+    WEFT_SCHEDULE_COSINE /* half a cosine from lr down to floor at step total */
+} weft_schedule_kind;
+
+typedef struct weft_optimizer_options {
+    size_t struct_size;  /* sizeof(weft_optimizer_options) */
+    const char *name;    /* "sgd", "adam" or "adamw" */
+    double lr;           /* learning rate, > 0 */
+    double momentum;     /* sgd, in [0, 1) */
+    bool nesterov;       /* sgd */
+    double weight_decay; /* sgd, adam: added to the gradient; adamw: decoupled */
+    double beta1, beta2; /* adam, in [0, 1) */
+    double epsilon;      /* adam, > 0 */
+    double clip_norm;    /* largest global norm of the gradients; 0: no clipping */
+    weft_schedule_kind schedule;
+    int64_t warmup;     /* steps of linear growth */
+    int64_t total;      /* cosine: steps until floor */
+    int64_t every;      /* step: steps between drops */
+    double gamma;       /* step: factor of a drop */
+    double floor;       /* cosine: last learning rate */
+    int64_t accumulate; /* micro-batches in a step, at least 1 */
+} weft_optimizer_options;
+
+/* adam, lr 0.001 and the published defaults. */
+WEFT_API void weft_optimizer_options_init(weft_optimizer_options *options);
+
+/* Values that a trainer feeds or reads. */
+typedef struct weft_optimizer_values {
+    weft_value step;          /* state "step", i32: finished steps */
+    weft_value learning_rate; /* of the present step */
+    weft_value keep;          /* input "keep": 0 for a step's first micro-batch, else 1;
+                                 WEFT_NO_VALUE without accumulation */
+} weft_optimizer_values;
+
+/* Adds the update of every parameter that has a gradient (weft_graph_differentiate first), in the
+ * UPDATE phase. States are named "<parameter>/<moment>". If the graph has a state "step", it is
+ * used, else made. ARGUMENT: an option out of its range, with the range. */
+WEFT_API WEFT_NODISCARD weft_status weft_optimizer_build(weft_graph *graph,
+                                                         const weft_optimizer_options *options,
+                                                         weft_optimizer_values *out);
+
+/* The state "step" of a graph, made if it is not there. */
+WEFT_API weft_value weft_graph_step(weft_graph *graph);
+
+/* Names of the optimisers; NULL past the end. */
+WEFT_API const char *weft_optimizer_name(int i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

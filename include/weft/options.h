@@ -1,0 +1,79 @@
+/*
+ * Option tables. One table gives the command line, the run file, the help text, the man page
+ * and the JSON of an option struct, so that they cannot differ.
+ *
+ * A table describes a plain struct: each row has a name, the offset of its field, its kind, a
+ * default and a sentence of help. Strings in such a struct are owned by it.
+ */
+#ifndef WEFT_OPTIONS_H
+#define WEFT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "weft/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weft_option_kind {
+    WEFT_OPT_STRING, /* char *; NULL when unset */
+    WEFT_OPT_INT,    /* int64_t */
+    WEFT_OPT_REAL,   /* double */
+    WEFT_OPT_FLAG    /* bool; takes no argument on the command line */
+} weft_option_kind;
+
+typedef struct weft_option {
+    const char *name;     /* long name without the dashes; NULL ends the table */
+    char letter;          /* one-letter form, or 0 */
+    const char *argument; /* what the help calls the argument, such as "N"; NULL for a flag */
+    const char *initial;  /* default as text; NULL: unset (strings) or zero */
+    const char *help;     /* one sentence */
+    size_t offset;
+    weft_option_kind kind;
+    double low, high;    /* inclusive bounds of numbers; ignored when both are zero */
+    const char *group;   /* heading in the help */
+    const char *choices; /* comma separated legal values, or NULL */
+} weft_option;
+
+/* Fills target with the defaults. target must be zeroed or have been freed before. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_init(const weft_option *table, void *target);
+
+/* Frees the strings of target. */
+WEFT_API void weft_options_free(const weft_option *table, void *target);
+
+/* Sets one option from text. ARGUMENT: no such option (the nearest name is suggested), not a
+ * number, out of bounds, or not one of the choices; the old value stays. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_set(const weft_option *table, void *target,
+                                                     const char *name, const char *text);
+
+/* Parses argv (without the program's name): options may be "--name value", "--name=value",
+ * "-x value" or "--flag"; "--" ends them. Up to max_words other words are stored in words;
+ * one word more is an error. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_parse(const weft_option *table, void *target,
+                                                       int argc, char **argv, int max_words,
+                                                       const char **words, int *word_count);
+
+/* Reads a YAML run file, a mapping from option names to values, into target. FORMAT: the message
+ * names the file and the line. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_load(const weft_option *table, void *target,
+                                                      const char *path);
+
+/* As weft_options_load, from size bytes of memory; name is used in messages. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_load_text(const weft_option *table, void *target,
+                                                           const char *name, const void *data,
+                                                           size_t size);
+
+/* Option as text (caller frees with weft_free), in the form weft_options_set reads.
+ * *out is NULL for an unset string. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_get(const weft_option *table, const void *target,
+                                                     const char *name, char **out);
+
+/* The help lines of a table; the caller frees them with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_help(const weft_option *table, char **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

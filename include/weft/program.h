@@ -1,0 +1,85 @@
+/*
+ * Programs: a graph lowered for a device, with every kernel, layout and buffer chosen once.
+ *
+ * A store holds the parameters and state of one model in the device's own layouts. Programs made
+ * on the same store share them, so a training and an evaluation program see the same weights.
+ * The store must outlive its programs, and a graph its programs.
+ *
+ * Running a program allocates nothing. A store and its programs belong to one thread at a time.
+ */
+#ifndef WEFT_PROGRAM_H
+#define WEFT_PROGRAM_H
+
+#include "weft/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_store weft_store;
+typedef struct weft_program weft_program;
+
+/* Opens a device by name ("cpu", "reference") and makes an empty store on it. Parameters that a
+ * program brings start from streams of (seed, parameter name). */
+WEFT_API WEFT_NODISCARD weft_status weft_store_create(weft_context *context, const char *device,
+                                                      uint64_t seed, weft_store **out);
+WEFT_API void weft_store_destroy(weft_store **store);
+
+/* The tensors of a store, in the order in which backward finishes their gradients. */
+WEFT_API int weft_store_count(const weft_store *store);
+WEFT_API const char *weft_store_name(const weft_store *store, int i);
+WEFT_API weft_type weft_store_type(const weft_store *store, int i);
+/* PARAM or STATE. */
+WEFT_API weft_value_kind weft_store_kind(const weft_store *store, int i);
+/* Tensor by name, or -1. */
+WEFT_API int weft_store_find(const weft_store *store, const char *name);
+
+/* Copies tensor i out of or into the store; data is dense and row-major, weft_type_bytes long. */
+WEFT_API WEFT_NODISCARD weft_status weft_store_read(const weft_store *store, int i, void *data);
+WEFT_API WEFT_NODISCARD weft_status weft_store_write(weft_store *store, int i, const void *data);
+
+/* Lowers a graph. fetch lists the values to be read after a run. Every other result may share
+ * memory with others. ARGUMENT: the graph has failed, or a tensor of the store has another shape
+ * in this graph. */
+WEFT_API WEFT_NODISCARD weft_status weft_program_create(weft_store *store, const weft_graph *graph,
+                                                        const weft_value *fetch, int fetch_count,
+                                                        weft_program **out);
+WEFT_API void weft_program_destroy(weft_program **program);
+
+/* Where to put the data of an input before a run: dense, row-major, weft_type_bytes long, valid
+ * as long as the program. NULL if the graph has no such input. Never-written inputs are zero. */
+WEFT_API void *weft_program_input(const weft_program *program, weft_value input);
+
+/* Where a fetched value is after a run: dense, row-major. NULL if it is not fetched. */
+WEFT_API const void *weft_program_output(const weft_program *program, weft_value value);
+
+/* Runs the instructions of one phase, in order. A plain training step is MICRO, then UPDATE. */
+WEFT_API WEFT_NODISCARD weft_status weft_program_run(weft_program *program, weft_phase phase);
+
+/* Runs the MICRO phase again and looks at everything it makes. *where is NULL if all is finite,
+ * else a sentence that names the first parameter, input or instruction that is not; the caller
+ * frees it with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_program_diagnose(weft_program *program, char **where);
+
+/* Instructions, planned bytes, and floating point operations of both phases. */
+typedef struct weft_program_info {
+    int instructions, reorders, fallbacks;
+    size_t arena_bytes, gradient_bytes, parameter_bytes, state_bytes, scratch_bytes;
+    double flops;
+} weft_program_info;
+WEFT_API weft_program_info weft_program_describe(const weft_program *program);
+
+/* The program as text: instructions with implementation, layouts, buffers and bytes; the caller
+ * frees it with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_program_text(const weft_program *program, char **out);
+
+/* Starts to record one event per instruction, `events` at the most (about 32 bytes each). */
+WEFT_API WEFT_NODISCARD weft_status weft_program_trace(weft_program *program, size_t events);
+/* Writes what was recorded in the Chrome trace event format. */
+WEFT_API WEFT_NODISCARD weft_status weft_program_trace_write(const weft_program *program,
+                                                             const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

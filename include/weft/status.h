@@ -1,0 +1,50 @@
+/*
+ * What a call answers. Every function that can fail returns a weft_status; the sentence that
+ * says what was wrong, where, and what would be right is kept per thread until the next failure.
+ *
+ * Outputs are set only on success. The library never prints, exits or aborts.
+ */
+#ifndef WEFT_STATUS_H
+#define WEFT_STATUS_H
+
+#if defined(WEFT_SHARED)
+#define WEFT_API __attribute__((visibility("default")))
+#else
+#define WEFT_API
+#endif
+#define WEFT_NODISCARD __attribute__((warn_unused_result))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Grouped by what is lost. */
+typedef enum weft_status {
+    WEFT_OK = 0,
+    WEFT_ERR_ARGUMENT,    /* a value given by the caller is wrong; nothing was changed */
+    WEFT_ERR_FORMAT,      /* a file is damaged, truncated or of another kind */
+    WEFT_ERR_IO,          /* the operating system refused (missing file, full disk, ...) */
+    WEFT_ERR_MEMORY,      /* out of memory; nothing was changed */
+    WEFT_ERR_UNSUPPORTED, /* legal, but this build or device cannot do it */
+    WEFT_ERR_NUMERIC,     /* a result is not finite; the run stopped before using it */
+    WEFT_ERR_INTERRUPTED, /* the caller asked to stop; state is saved and consistent */
+    WEFT_ERR_INTERNAL     /* a promise inside the library was broken: please report it */
+} weft_status;
+
+/* The sentence of this thread's last failure; never NULL, owned by the library, valid until the
+ * next failure in the same thread. */
+WEFT_API const char *weft_last_message(void);
+
+/* The short name of a status, such as "format"; never NULL. */
+WEFT_API const char *weft_status_name(weft_status status);
+
+/* Frees text that the library handed out. NULL is allowed. */
+WEFT_API void weft_free(void *memory);
+
+/* "MAJOR.MINOR.PATCH" of the library. */
+WEFT_API const char *weft_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,124 @@
+/*
+ * Training, evaluation and prediction, driven by one table of options.
+ *
+ * A trainer owns a data set, a model, its optimiser and their programs. It reports through events
+ * and never prints. Checkpoints are folders DIR/step-N, written whole or not at all; DIR/latest
+ * points at the newest.
+ */
+#ifndef WEFT_TRAIN_H
+#define WEFT_TRAIN_H
+
+#include "weft/context.h"
+#include "weft/data.h"
+#include "weft/graph.h"
+#include "weft/options.h"
+#include "weft/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a run is. Filled by weft_options_init(weft_train_table(), ...) and set by name; the help of
+ * each option is in the table. */
+typedef struct weft_train_options {
+    char *model, *data, *normalize, *device, *dtype;
+    int64_t epochs, batch, steps, accumulate, seed, threads;
+    char *optimizer, *schedule;
+    double lr, momentum, weight_decay, beta1, beta2, epsilon, clip_norm, gamma, lr_floor;
+    int64_t warmup, decay_every;
+    bool nesterov;
+    char *checkpoint, *metrics, *trace;
+    int64_t checkpoint_every, keep;
+    bool resume, quiet;
+} weft_train_options;
+
+WEFT_API const weft_option *weft_train_table(void);
+
+/* What a model does with a part of the data. */
+typedef struct weft_report {
+    int64_t samples;
+    double loss, accuracy, f1_macro;
+    int classes;
+    int64_t *confusion; /* [classes (true), classes (predicted)] */
+} weft_report;
+
+WEFT_API void weft_report_free(weft_report *report);
+
+typedef enum weft_event_kind {
+    WEFT_EVENT_START,      /* everything is ready; total_steps, epochs, parameters are set */
+    WEFT_EVENT_STEP,       /* a step ended */
+    WEFT_EVENT_EVAL,       /* an evaluation of the test part ended: report */
+    WEFT_EVENT_CHECKPOINT, /* path was written */
+    WEFT_EVENT_SUMMARY     /* the run ended */
+} weft_event_kind;
+
+typedef struct weft_event {
+    weft_event_kind kind;
+    int64_t step, total_steps; /* finished steps since the very first */
+    int64_t epoch, epochs;
+    int64_t samples, parameters; /* training samples; learned numbers */
+    double loss, lr, samples_per_second;
+    double seconds; /* of training since this process began */
+    size_t peak_memory;
+    const weft_report *report;
+    const char *path;
+} weft_event;
+
+/* Called in the thread that runs the trainer; the event is valid during the call. */
+typedef void (*weft_event_fn)(void *user, const weft_event *event);
+
+typedef struct weft_trainer weft_trainer;
+
+/* Opens the data, builds and lowers the model, and with `resume` loads the newest checkpoint.
+ * Options are copied. */
+WEFT_API WEFT_NODISCARD weft_status weft_trainer_create(weft_context *context,
+                                                        const weft_train_options *options,
+                                                        weft_trainer **out);
+WEFT_API void weft_trainer_destroy(weft_trainer **trainer);
+
+/* Trains to the end. NUMERIC: the loss became not-a-number; the message names the step and the
+ * instruction. INTERRUPTED: weft_trainer_stop was called; a checkpoint was written if there is a
+ * folder for it. */
+WEFT_API WEFT_NODISCARD weft_status weft_trainer_run(weft_trainer *trainer, weft_event_fn fn,
+                                                     void *user);
+
+/* Asks the trainer to end after the present step. Safe in a signal handler. */
+WEFT_API void weft_trainer_stop(weft_trainer *trainer);
+
+/* The training program and graph, for inspection; owned by the trainer. */
+WEFT_API const weft_graph *weft_trainer_graph(const weft_trainer *trainer);
+WEFT_API const weft_program *weft_trainer_program(const weft_trainer *trainer);
+WEFT_API const weft_dataset *weft_trainer_data(const weft_trainer *trainer);
+
+/* What is done with a checkpoint. */
+typedef struct weft_eval_options {
+    char *checkpoint, *data, *split, *device, *output;
+    int64_t batch, threads;
+    bool json, quiet, confusion;
+} weft_eval_options;
+
+WEFT_API const weft_option *weft_eval_table(void);
+
+/* Evaluates a checkpoint on a part of the data (its own data unless said). */
+WEFT_API WEFT_NODISCARD weft_status weft_evaluate(weft_context *context,
+                                                  const weft_eval_options *options,
+                                                  weft_report *out);
+
+/* One prediction; probabilities has `classes` numbers, class_names may be NULL. */
+typedef void (*weft_predict_fn)(void *user, int64_t sample, int32_t label, int32_t predicted,
+                                const float *probabilities, int classes, char *const *class_names);
+WEFT_API WEFT_NODISCARD weft_status weft_predict(weft_context *context,
+                                                 const weft_eval_options *options,
+                                                 weft_predict_fn fn, void *user);
+
+/* A checkpoint as text: step, options, tensors; the caller frees it with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_text(const char *path, char **out);
+
+/* Writes the parameters of a checkpoint as one safetensors file under their own names. Running
+ * statistics of batch normalisation come along; optimiser state does not. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export(const char *path, const char *file);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

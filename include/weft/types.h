@@ -1,0 +1,56 @@
+/*
+ * Element types and shapes of tensors. Tensors are dense and row-major ("C order") wherever the
+ * public interface shows their memory; devices may keep them in layouts of their own.
+ */
+#ifndef WEFT_TYPES_H
+#define WEFT_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_MAX_RANK 6
+
+typedef enum weft_dtype { WEFT_F32 = 0, WEFT_F64, WEFT_I32, WEFT_U8, WEFT_DTYPE_COUNT } weft_dtype;
+
+/* dim[0] is the slowest dimension. rank 0 is a scalar of one element. */
+typedef struct weft_shape {
+    int rank;
+    int64_t dim[WEFT_MAX_RANK];
+} weft_shape;
+
+typedef struct weft_type {
+    weft_dtype dtype;
+    weft_shape shape;
+} weft_type;
+
+/* Bytes of one element. */
+WEFT_API size_t weft_dtype_size(weft_dtype dtype);
+
+/* "f32", "f64", "i32", "u8". */
+WEFT_API const char *weft_dtype_name(weft_dtype dtype);
+
+/* The inverse of weft_dtype_name; false if there is no such type. */
+WEFT_API bool weft_dtype_parse(const char *name, weft_dtype *out);
+
+/* Product of the dimensions (1 for a scalar). */
+WEFT_API int64_t weft_shape_elements(const weft_shape *shape);
+
+WEFT_API bool weft_shape_equal(const weft_shape *a, const weft_shape *b);
+
+/* Builds a shape from rank dimensions. */
+WEFT_API weft_shape weft_shape_of(int rank, const int64_t *dim);
+
+/* Bytes of a dense tensor. */
+WEFT_API size_t weft_type_bytes(const weft_type *type);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

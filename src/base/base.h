@@ -1,0 +1,150 @@
+/* What every room above uses: failures, text, allocation, random numbers, files, clock. */
+#ifndef WEFT_BASE_H
+#define WEFT_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft/context.h"
+#include "weft/status.h"
+#include "weft/types.h"
+
+#define WEFT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define WEFT_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define WEFT_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define WEFT_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+/* Returns early with the status of a failed call. */
+#define WEFT_TRY(expr)                                                                             \
+    do {                                                                                           \
+        weft_status weft_try_status = (expr);                                                      \
+        if (weft_try_status != WEFT_OK) return weft_try_status;                                    \
+    } while (0)
+
+/* Unwinds: keeps the status in a local `status` and jumps to the label. */
+#define WEFT_TRY_GOTO(expr, label)                                                                 \
+    do {                                                                                           \
+        status = (expr);                                                                           \
+        if (status != WEFT_OK) goto label;                                                         \
+    } while (0)
+
+/* Records the message of this thread and returns status. */
+weft_status weft_fail(weft_status status, const char *format, ...) WEFT_PRINTF(2, 3) WEFT_NODISCARD;
+weft_status weft_fail_memory(size_t bytes) WEFT_NODISCARD;
+
+/* Puts "prefix: " before this thread's message; returns status. */
+weft_status weft_fail_within(weft_status status, const char *format, ...)
+    WEFT_PRINTF(2, 3) WEFT_NODISCARD;
+
+/* --- memory --- */
+
+/* Zeroed array; sets *out (a pointer to any pointer) on success. */
+weft_status weft_new_bytes(void *out, size_t count, size_t size) WEFT_NODISCARD;
+#define WEFT_NEW(out, count) weft_new_bytes((void *)(out), (size_t)(count), sizeof(**(out)))
+
+/* Makes room for at least `count` + 1 elements in a growing array. */
+weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count,
+                            size_t size) WEFT_NODISCARD;
+#define WEFT_GROW(array, capacity, count)                                                          \
+    weft_grow_bytes((void *)(array), (capacity), (size_t)(count), sizeof(**(array)))
+
+weft_status weft_strdup(const char *text, char **out) WEFT_NODISCARD;
+weft_status weft_format(char **out, const char *format, ...) WEFT_PRINTF(2, 3) WEFT_NODISCARD;
+
+/* Memory aligned to 64 bytes, zeroed; free with free(). */
+weft_status weft_new_aligned(size_t bytes, void *out) WEFT_NODISCARD;
+
+/* --- text --- */
+
+/* A growing string. Failures stick: text stays NULL and weft_text_take reports them. */
+typedef struct weft_text {
+    char *data;
+    size_t size, capacity;
+    bool failed;
+} weft_text;
+
+void weft_text_add(weft_text *text, const char *format, ...) WEFT_PRINTF(2, 3);
+void weft_text_add_bytes(weft_text *text, const char *data, size_t size);
+/* As a JSON string with quotes and escapes. */
+void weft_text_add_json(weft_text *text, const char *string);
+weft_status weft_text_take(weft_text *text, char **out) WEFT_NODISCARD;
+
+/* The candidate nearest to name by edit distance, or NULL if none is near. next(user, i) gives
+ * candidate i or NULL at the end. */
+const char *weft_nearest(const char *name, const char *(*next)(const void *user, int i),
+                         const void *user);
+/* "; did you mean 'x'?" or "" into buffer; returns buffer. */
+const char *weft_suggest(char *buffer, size_t size, const char *name,
+                         const char *(*next)(const void *user, int i), const void *user);
+
+/* "[8, 3, 28, 28]" into buffer; returns buffer. */
+const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size);
+
+/* Whole-string conversions; false if text is not exactly one number of the kind. */
+bool weft_parse_int(const char *text, int64_t *out);
+bool weft_parse_real(const char *text, double *out);
+
+/* --- random --- */
+
+/* Counter-based generator Philox4x32-10 (Salmon et al., SC'11): the same on every platform. */
+void weft_philox(uint64_t key, uint64_t counter_high, uint64_t counter_low, uint32_t out[4]);
+uint64_t weft_hash_text(const char *text);
+uint64_t weft_mix(uint64_t a, uint64_t b);
+
+/* A stream of numbers from (key, stream). */
+typedef struct weft_random {
+    uint64_t key, stream, position;
+    uint32_t block[4];
+} weft_random;
+void weft_random_start(weft_random *random, uint64_t key, uint64_t stream);
+uint32_t weft_random_u32(weft_random *random);
+/* Uniform in [0, 1) with 24 bits, exact in float and double. */
+double weft_random_unit(weft_random *random);
+double weft_random_between(weft_random *random, double low, double high);
+
+/* Where position i lands in permutation `key` of 0 .. count-1: a Feistel network with cycle
+ * walking, so a permutation needs no memory. */
+int64_t weft_permute(uint64_t key, int64_t count, int64_t i);
+
+/* --- files --- */
+
+typedef struct weft_bytes {
+    const unsigned char *data;
+    size_t size;
+    bool mapped;
+} weft_bytes;
+
+/* Maps a file read-only. IO: the message names the path and the reason. */
+weft_status weft_file_map(const char *path, weft_bytes *out) WEFT_NODISCARD;
+void weft_file_unmap(weft_bytes *bytes);
+/* Writes through a temporary name, syncs and renames: the path holds all of it or what it held
+ * before. */
+weft_status weft_file_replace(const char *path, const void *data, size_t size) WEFT_NODISCARD;
+weft_status weft_file_write(const char *path, const void *data, size_t size) WEFT_NODISCARD;
+weft_status weft_dir_make(const char *path) WEFT_NODISCARD; /* with parents; existing is fine */
+weft_status weft_dir_sync(const char *path) WEFT_NODISCARD;
+weft_status weft_dir_remove(const char *path) WEFT_NODISCARD; /* a directory of plain files */
+bool weft_file_exists(const char *path);
+
+/* --- clock and log --- */
+
+double weft_seconds(void);     /* monotonic */
+size_t weft_peak_memory(void); /* largest resident set of this process, bytes */
+void weft_log(const weft_context *context, weft_log_level level, const char *format, ...)
+    WEFT_PRINTF(3, 4);
+
+/* --- threads of one process --- */
+
+/* Calls fn(user, begin, end) over [0, count) on `threads` threads in fixed, equal parts, so the
+ * same threads always see the same part; at least `grain` items a part. */
+void weft_parallel(int threads, int64_t count, int64_t grain,
+                   void (*fn)(void *user, int64_t begin, int64_t end), void *user);
+/* Threads that parallel regions of the calling thread use from now on. */
+void weft_parallel_threads(int threads);
+int weft_cores(void);
+
+#endif

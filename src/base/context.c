@@ -1,0 +1,82 @@
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/base.h"
+
+struct weft_context {
+    weft_log_fn log;
+    void *log_user;
+    int threads;
+};
+
+weft_status weft_context_create(weft_context **out)
+{
+    weft_context *context;
+    WEFT_TRY(WEFT_NEW(&context, 1));
+    context->threads = weft_cores();
+    *out = context;
+    return WEFT_OK;
+}
+
+void weft_context_destroy(weft_context **context)
+{
+    if (!context) return;
+    free(*context);
+    *context = NULL;
+}
+
+void weft_context_set_log(weft_context *context, weft_log_fn fn, void *user)
+{
+    context->log = fn;
+    context->log_user = user;
+}
+
+weft_status weft_context_set_threads(weft_context *context, int threads)
+{
+    if (threads < 0 || threads > 1024)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "threads is %d, must be from 1 to 1024 (0: one for each core)", threads);
+    context->threads = threads ? threads : weft_cores();
+    return WEFT_OK;
+}
+
+int weft_context_threads(const weft_context *context)
+{
+    return context->threads;
+}
+
+void weft_log(const weft_context *context, weft_log_level level, const char *format, ...)
+{
+    if (!context || !context->log) return;
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    context->log(context->log_user, level, line);
+}
+
+double weft_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+size_t weft_peak_memory(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+    return (size_t)usage.ru_maxrss * 1024;
+}
+
+int weft_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+    int cores = CPU_COUNT(&set);
+    return cores > 0 ? cores : 1;
+}

@@ -1,0 +1,136 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+static weft_status io_error(const char *what, const char *path)
+{
+    const char *remedy = "";
+    if (errno == ENOSPC) remedy = "; free some space or choose another folder";
+    if (errno == EACCES || errno == EROFS) remedy = "; choose a place that you may use";
+    if (errno == ENOENT) remedy = "; check the path";
+    return weft_fail(WEFT_ERR_IO, "%s: cannot %s: %s%s", path, what, strerror(errno), remedy);
+}
+
+weft_status weft_file_map(const char *path, weft_bytes *out)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return io_error("open", path);
+    struct stat info;
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+        close(file);
+        return weft_fail(WEFT_ERR_IO, "%s: is not a regular file; give the path of a file", path);
+    }
+    *out = (weft_bytes){.size = (size_t)info.st_size};
+    if (info.st_size > 0) {
+        void *data = mmap(NULL, out->size, PROT_READ, MAP_PRIVATE, file, 0);
+        if (data == MAP_FAILED) {
+            close(file);
+            return io_error("map", path);
+        }
+        out->data = data;
+        out->mapped = true;
+    }
+    close(file);
+    return WEFT_OK;
+}
+
+void weft_file_unmap(weft_bytes *bytes)
+{
+    /* munmap takes a pointer without const; the pages are ours. */
+    if (bytes->mapped) munmap((void *)(uintptr_t)bytes->data, bytes->size);
+    *bytes = (weft_bytes){0};
+}
+
+static weft_status write_all(int file, const char *path, const void *data, size_t size)
+{
+    const char *next = data;
+    while (size > 0) {
+        ssize_t done = write(file, next, WEFT_MIN(size, (size_t)1 << 30));
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return io_error("write", path);
+        next += done;
+        size -= (size_t)done;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_file_write(const char *path, const void *data, size_t size)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) return io_error("create", path);
+    weft_status status = write_all(file, path, data, size);
+    if (status == WEFT_OK && fsync(file) != 0) status = io_error("sync", path);
+    if (close(file) != 0 && status == WEFT_OK) status = io_error("close", path);
+    if (status != WEFT_OK) unlink(path);
+    return status;
+}
+
+weft_status weft_file_replace(const char *path, const void *data, size_t size)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* /dev/stdout, a pipe */
+        return weft_file_write(path, data, size);
+    char *temporary;
+    WEFT_TRY(weft_format(&temporary, "%s.tmp%ld", path, (long)getpid()));
+    weft_status status = weft_file_write(temporary, data, size);
+    if (status == WEFT_OK && rename(temporary, path) != 0) {
+        status = io_error("replace", path);
+        unlink(temporary);
+    }
+    free(temporary);
+    return status;
+}
+
+weft_status weft_dir_make(const char *path)
+{
+    char *copy;
+    WEFT_TRY(weft_strdup(path, &copy));
+    weft_status status = WEFT_OK;
+    for (char *c = copy + 1; status == WEFT_OK; c++) {
+        if (*c != '/' && *c != '\0') continue;
+        char old = *c;
+        *c = '\0';
+        struct stat info;
+        if (mkdir(copy, 0777) != 0 && (errno != EEXIST || stat(copy, &info) != 0))
+            status = io_error("make the folder", copy);
+        else if (stat(copy, &info) == 0 && !S_ISDIR(info.st_mode))
+            status = weft_fail(WEFT_ERR_IO, "%s: is a file, a folder is needed here", copy);
+        *c = old;
+        if (old == '\0') break;
+    }
+    free(copy);
+    return status;
+}
+
+weft_status weft_dir_sync(const char *path)
+{
+    int file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0) return io_error("open", path);
+    weft_status status = fsync(file) != 0 && errno != EINVAL ? io_error("sync", path) : WEFT_OK;
+    close(file);
+    return status;
+}
+
+weft_status weft_dir_remove(const char *path)
+{
+    DIR *dir = opendir(path);
+    if (!dir) return errno == ENOENT ? WEFT_OK : io_error("open", path);
+    struct dirent *entry;
+    while ((entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
+    return rmdir(path) != 0 ? io_error("remove", path) : WEFT_OK;
+}
+
+bool weft_file_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}

@@ -1,0 +1,239 @@
+#include "weft/options.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/base.h"
+
+static const char *candidate(const void *user, int i)
+{
+    const weft_option *table = user;
+    return table[i].name;
+}
+
+static const weft_option *find(const weft_option *table, const char *name)
+{
+    for (const weft_option *o = table; o->name; o++)
+        if (strcmp(o->name, name) == 0) return o;
+    return NULL;
+}
+
+static void *field(const weft_option *o, void *target)
+{
+    return (char *)target + o->offset;
+}
+
+static weft_status out_of_range(const weft_option *o, const char *text, const char *what)
+{
+    char bounds[96] = "";
+    if (o->low != 0 || o->high != 0) {
+        if (isinf(o->high))
+            (void)snprintf(bounds, sizeof(bounds), ", at least %.12g", o->low);
+        else
+            (void)snprintf(bounds, sizeof(bounds), " from %.12g to %.12g", o->low, o->high);
+    }
+    return weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be %s%s", o->name, text, what,
+                     bounds);
+}
+
+static bool in_bounds(const weft_option *o, double value)
+{
+    return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
+}
+
+static weft_status check_choice(const weft_option *o, const char *text)
+{
+    size_t size = strlen(text);
+    for (const char *c = o->choices; c && *c;) {
+        const char *comma = strchr(c, ',');
+        size_t each = comma ? (size_t)(comma - c) : strlen(c);
+        if (each == size && strncmp(c, text, size) == 0) return WEFT_OK;
+        c += each + (comma != NULL);
+    }
+    if (!o->choices) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be one of %s", o->name, text,
+                     o->choices);
+}
+
+static weft_status store_text(const weft_option *o, void *target, const char *text)
+{
+    int64_t whole;
+    double real;
+    switch (o->kind) {
+    case WEFT_OPT_STRING: {
+        char *copy;
+        WEFT_TRY(check_choice(o, text));
+        WEFT_TRY(weft_strdup(text, &copy));
+        free(*(char **)field(o, target));
+        *(char **)field(o, target) = copy;
+        return WEFT_OK;
+    }
+    case WEFT_OPT_INT:
+        if (!weft_parse_int(text, &whole) || !in_bounds(o, (double)whole))
+            return out_of_range(o, text, "a whole number");
+        *(int64_t *)field(o, target) = whole;
+        return WEFT_OK;
+    case WEFT_OPT_REAL:
+        if (!weft_parse_real(text, &real) || !isfinite(real) || !in_bounds(o, real))
+            return out_of_range(o, text, "a finite number");
+        *(double *)field(o, target) = real;
+        return WEFT_OK;
+    case WEFT_OPT_FLAG:
+        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+            return weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be true or false",
+                             o->name, text);
+        *(bool *)field(o, target) = text[0] == 't';
+        return WEFT_OK;
+    }
+    return WEFT_ERR_INTERNAL;
+}
+
+weft_status weft_options_init(const weft_option *table, void *target)
+{
+    for (const weft_option *o = table; o->name; o++)
+        if (o->initial) {
+            weft_status status = store_text(o, target, o->initial);
+            if (status != WEFT_OK) {
+                weft_options_free(table, target);
+                return status;
+            }
+        }
+    return WEFT_OK;
+}
+
+void weft_options_free(const weft_option *table, void *target)
+{
+    for (const weft_option *o = table; o->name; o++)
+        if (o->kind == WEFT_OPT_STRING) {
+            free(*(char **)field(o, target));
+            *(char **)field(o, target) = NULL;
+        }
+}
+
+weft_status weft_options_set(const weft_option *table, void *target, const char *name,
+                             const char *text)
+{
+    char near[1024];
+    const weft_option *o = find(table, name);
+    if (!o)
+        return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '%s'%s", name,
+                         weft_suggest(near, sizeof(near), name, candidate, table));
+    return store_text(o, target, text);
+}
+
+/* One argument that begins with a dash; *used counts the words it takes. */
+static weft_status parse_one(const weft_option *table, void *target, int left, char **argv,
+                             int *used)
+{
+    char name[64];
+    const char *word = argv[0], *value = NULL;
+    const weft_option *o = NULL;
+    *used = 1;
+    if (word[1] == '-') {
+        const char *equals = strchr(word, '=');
+        size_t size = equals ? (size_t)(equals - word - 2) : strlen(word + 2);
+        (void)snprintf(name, sizeof(name), "%.*s", (int)WEFT_MIN(size, sizeof(name) - 1), word + 2);
+        if (equals) value = equals + 1;
+        o = find(table, name);
+        if (!o) return weft_options_set(table, target, name, ""); /* says which is near */
+    } else {
+        for (const weft_option *x = table; x->name && !o; x++)
+            if (x->letter == word[1]) o = x;
+        if (!o) return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '-%c'", word[1]);
+        if (word[2]) value = word + 2;
+    }
+    if (o->kind == WEFT_OPT_FLAG) return store_text(o, target, value ? value : "true");
+    if (!value) {
+        if (left < 2)
+            return weft_fail(WEFT_ERR_ARGUMENT, "option '%s' needs a value (%s)", o->name,
+                             o->argument);
+        value = argv[1];
+        *used = 2;
+    }
+    return store_text(o, target, value);
+}
+
+weft_status weft_options_parse(const weft_option *table, void *target, int argc, char **argv,
+                               int max_words, const char **words, int *word_count)
+{
+    bool ended = false;
+    int count = 0;
+    for (int i = 0, used; i < argc; i += used) {
+        used = 1;
+        if (!ended && strcmp(argv[i], "--") == 0) {
+            ended = true;
+        } else if (!ended && argv[i][0] == '-' && argv[i][1]) {
+            WEFT_TRY(parse_one(table, target, argc - i, argv + i, &used));
+        } else if (count == max_words) {
+            return weft_fail(WEFT_ERR_ARGUMENT, "unexpected argument '%s'%s", argv[i],
+                             max_words ? "" : "; options begin with --");
+        } else {
+            words[count++] = argv[i];
+        }
+    }
+    *word_count = count;
+    return WEFT_OK;
+}
+
+weft_status weft_options_get(const weft_option *table, const void *target, const char *name,
+                             char **out)
+{
+    const weft_option *o = find(table, name);
+    if (!o) return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '%s'", name);
+    const void *at = (const char *)target + o->offset;
+    *out = NULL;
+    switch (o->kind) {
+    case WEFT_OPT_STRING:
+        return *(char *const *)at ? weft_strdup(*(char *const *)at, out) : WEFT_OK;
+    case WEFT_OPT_INT: return weft_format(out, "%lld", (long long)*(const int64_t *)at);
+    case WEFT_OPT_REAL: return weft_format(out, "%.17g", *(const double *)at);
+    case WEFT_OPT_FLAG: return weft_format(out, "%s", *(const bool *)at ? "true" : "false");
+    }
+    return WEFT_ERR_INTERNAL;
+}
+
+/* Appends a sentence in lines of at most 78 columns. */
+static void add_wrapped(weft_text *text, const char *sentence, int indent)
+{
+    int column = indent;
+    for (const char *c = sentence; *c;) {
+        size_t word = strcspn(c, " ");
+        if (column + (int)word > 78) {
+            weft_text_add(text, "\n%*s", indent, "");
+            column = indent;
+        }
+        weft_text_add(text, "%.*s", (int)word, c);
+        column += (int)word + 1;
+        c += word;
+        if (*c == ' ') c++;
+        if (*c) weft_text_add(text, " ");
+    }
+    weft_text_add(text, "\n");
+}
+
+weft_status weft_options_help(const weft_option *table, char **out)
+{
+    weft_text text = {0};
+    const char *group = "";
+    for (const weft_option *o = table; o->name; o++) {
+        char head[80], help[1024];
+        if (o->group && strcmp(o->group, group) != 0) {
+            weft_text_add(&text, "%s%s:\n", text.size ? "\n" : "", o->group);
+            group = o->group;
+        }
+        int used = o->letter ? snprintf(head, sizeof(head), "  -%c, --%s", o->letter, o->name)
+                             : snprintf(head, sizeof(head), "  --%s", o->name);
+        if (o->kind != WEFT_OPT_FLAG && used > 0 && (size_t)used < sizeof(head))
+            (void)snprintf(head + used, sizeof(head) - (size_t)used, " %s", o->argument);
+        (void)snprintf(help, sizeof(help), "%s%s%s%s%s%s%s", o->help, o->choices ? " (one of " : "",
+                       o->choices ? o->choices : "", o->choices ? ")" : "",
+                       o->initial && o->kind != WEFT_OPT_FLAG ? " [" : "",
+                       o->initial && o->kind != WEFT_OPT_FLAG ? o->initial : "",
+                       o->initial && o->kind != WEFT_OPT_FLAG ? "]" : "");
+        weft_text_add(&text, "%-25s ", head);
+        if (strlen(head) > 25) weft_text_add(&text, "\n%26s", "");
+        add_wrapped(&text, help, 26);
+    }
+    return weft_text_take(&text, out);
+}

@@ -1,0 +1,26 @@
+/* The one place that starts worker threads for loops: the OpenMP runtime that the matrix
+ * kernels use too, so that both share one pool and never spin against each other. */
+#include <omp.h>
+
+#include "base/base.h"
+
+void weft_parallel(int threads, int64_t count, int64_t grain,
+                   void (*fn)(void *user, int64_t begin, int64_t end), void *user)
+{
+    int64_t parts = WEFT_MIN((int64_t)threads, count / WEFT_MAX(grain, (int64_t)1));
+    if (parts < 2) {
+        if (count > 0) fn(user, 0, count);
+        return;
+    }
+#pragma omp parallel num_threads((int)parts)
+    {
+        int64_t part = omp_get_thread_num(), all = omp_get_num_threads();
+        int64_t begin = count * part / all, end = count * (part + 1) / all;
+        if (begin < end) fn(user, begin, end);
+    }
+}
+
+void weft_parallel_threads(int threads)
+{
+    if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
+}

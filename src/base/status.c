@@ -1,0 +1,127 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/base.h"
+
+static _Thread_local char last_message[2048] = "no failure so far";
+
+const char *weft_last_message(void)
+{
+    return last_message;
+}
+
+const char *weft_version(void)
+{
+    return WEFT_VERSION;
+}
+
+const char *weft_status_name(weft_status status)
+{
+    static const char *const names[] = {
+        [WEFT_OK] = "ok",
+        [WEFT_ERR_ARGUMENT] = "argument",
+        [WEFT_ERR_FORMAT] = "format",
+        [WEFT_ERR_IO] = "io",
+        [WEFT_ERR_MEMORY] = "memory",
+        [WEFT_ERR_UNSUPPORTED] = "unsupported",
+        [WEFT_ERR_NUMERIC] = "numeric",
+        [WEFT_ERR_INTERRUPTED] = "interrupted",
+        [WEFT_ERR_INTERNAL] = "internal",
+    };
+    return (size_t)status < WEFT_COUNT(names) ? names[status] : "unknown";
+}
+
+weft_status weft_fail(weft_status status, const char *format, ...)
+{
+    /* Through a copy, since an argument may be the message itself. */
+    char text[sizeof(last_message)];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    memcpy(last_message, text, sizeof(text));
+    return status;
+}
+
+weft_status weft_fail_memory(size_t bytes)
+{
+    return weft_fail(WEFT_ERR_MEMORY,
+                     "out of memory: %zu bytes were refused; a smaller batch or model needs less",
+                     bytes);
+}
+
+weft_status weft_fail_within(weft_status status, const char *format, ...)
+{
+    char text[sizeof(last_message)];
+    va_list arguments;
+    va_start(arguments, format);
+    int used = vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    if (used >= 0 && (size_t)used < sizeof(text)) {
+        /* A message that does not fit is cut, not lost. */
+        size_t room = sizeof(text) - (size_t)used;
+        (void)snprintf(text + used, room, ": %.*s", (int)(room > 3 ? room - 3 : 0), last_message);
+    }
+    memcpy(last_message, text, sizeof(text));
+    return status;
+}
+
+weft_status weft_new_bytes(void *out, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / size) return weft_fail_memory(SIZE_MAX);
+    void *memory = calloc(count ? count : 1, size ? size : 1);
+    if (!memory) return weft_fail_memory(count * size);
+    memcpy(out, &memory, sizeof(memory));
+    return WEFT_OK;
+}
+
+weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count, size_t size)
+{
+    if (count < *capacity) return WEFT_OK;
+    size_t wanted = WEFT_MAX(count + 1, *capacity * 2 + 8);
+    if (wanted > SIZE_MAX / size) return weft_fail_memory(SIZE_MAX);
+    void *old;
+    memcpy(&old, array, sizeof(old));
+    void *memory = realloc(old, wanted * size);
+    if (!memory) return weft_fail_memory(wanted * size);
+    memset((char *)memory + *capacity * size, 0, (wanted - *capacity) * size);
+    memcpy(array, &memory, sizeof(memory));
+    *capacity = wanted;
+    return WEFT_OK;
+}
+
+weft_status weft_new_aligned(size_t bytes, void *out)
+{
+    void *memory = NULL;
+    size_t rounded = (WEFT_MAX(bytes, (size_t)1) + 63) / 64 * 64;
+    if (rounded < bytes || posix_memalign(&memory, 64, rounded) != 0)
+        return weft_fail_memory(bytes);
+    memset(memory, 0, rounded);
+    memcpy(out, &memory, sizeof(memory));
+    return WEFT_OK;
+}
+
+weft_status weft_strdup(const char *text, char **out)
+{
+    char *copy = strdup(text);
+    if (!copy) return weft_fail_memory(strlen(text) + 1);
+    *out = copy;
+    return WEFT_OK;
+}
+
+weft_status weft_format(char **out, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = NULL;
+    int size = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (size < 0) return weft_fail_memory(strlen(format));
+    *out = text;
+    return WEFT_OK;
+}
+
+void weft_free(void *memory)
+{
+    free(memory);
+}

@@ -1,0 +1,142 @@
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/base.h"
+
+static bool text_reserve(weft_text *text, size_t more)
+{
+    if (text->failed) return false;
+    if (text->size + more + 1 <= text->capacity) return true;
+    size_t wanted = WEFT_MAX(text->capacity * 2, text->size + more + 64);
+    char *data = realloc(text->data, wanted);
+    if (!data) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity = wanted;
+    return true;
+}
+
+void weft_text_add_bytes(weft_text *text, const char *data, size_t size)
+{
+    if (!text_reserve(text, size)) return;
+    memcpy(text->data + text->size, data, size);
+    text->size += size;
+    text->data[text->size] = '\0';
+}
+
+void weft_text_add(weft_text *text, const char *format, ...)
+{
+    char small[512];
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int size = vsnprintf(small, sizeof(small), format, arguments);
+    va_end(arguments);
+    if (size >= 0 && (size_t)size < sizeof(small)) {
+        weft_text_add_bytes(text, small, (size_t)size);
+    } else if (size >= 0 && text_reserve(text, (size_t)size)) {
+        (void)vsnprintf(text->data + text->size, (size_t)size + 1, format, again);
+        text->size += (size_t)size;
+    }
+    va_end(again);
+}
+
+void weft_text_add_json(weft_text *text, const char *string)
+{
+    weft_text_add_bytes(text, "\"", 1);
+    for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            weft_text_add(text, "\\%c", *c);
+        else if (*c < 0x20)
+            weft_text_add(text, "\\u%04x", *c);
+        else
+            weft_text_add_bytes(text, (const char *)c, 1);
+    }
+    weft_text_add_bytes(text, "\"", 1);
+}
+
+weft_status weft_text_take(weft_text *text, char **out)
+{
+    if (!text_reserve(text, 0)) {
+        free(text->data);
+        *text = (weft_text){0};
+        return weft_fail_memory(text->capacity);
+    }
+    text->data[text->size] = '\0';
+    *out = text->data;
+    *text = (weft_text){0};
+    return WEFT_OK;
+}
+
+/* Levenshtein distance, two rows; names longer than the rows are never near. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    enum { LONGEST = 63 };
+    size_t row[LONGEST + 1], size_a = strlen(a), size_b = strlen(b);
+    if (size_a > LONGEST || size_b > LONGEST) return LONGEST;
+    for (size_t j = 0; j <= size_b; j++) row[j] = j;
+    for (size_t i = 1; i <= size_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= size_b; j++) {
+            size_t cost =
+                diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            diagonal = row[j];
+            row[j] = WEFT_MIN(cost, WEFT_MIN(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[size_b];
+}
+
+const char *weft_nearest(const char *name, const char *(*next)(const void *user, int i),
+                         const void *user)
+{
+    const char *best = NULL;
+    size_t limit = strlen(name) / 3 + 2, best_distance = limit;
+    for (int i = 0;; i++) {
+        const char *candidate = next(user, i);
+        if (!candidate) return best;
+        size_t distance = edit_distance(name, candidate);
+        if (distance < best_distance && distance < WEFT_MAX(strlen(candidate), (size_t)2)) {
+            best = candidate;
+            best_distance = distance;
+        }
+    }
+}
+
+const char *weft_suggest(char *buffer, size_t size, const char *name,
+                         const char *(*next)(const void *user, int i), const void *user)
+{
+    const char *near = weft_nearest(name, next, user);
+    if (near) {
+        (void)snprintf(buffer, size, "; did you mean '%s'?", near);
+        return buffer;
+    }
+    size_t used = (size_t)snprintf(buffer, size, "; known are");
+    for (int i = 0; next(user, i) && used < size; i++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s %s", i ? "," : "", next(user, i));
+    return buffer;
+}
+
+bool weft_parse_int(const char *text, int64_t *out)
+{
+    char *end = NULL;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno == ERANGE || isspace((unsigned char)*text)) return false;
+    *out = value;
+    return true;
+}
+
+bool weft_parse_real(const char *text, double *out)
+{
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (end == text || *end || isspace((unsigned char)*text)) return false;
+    *out = value;
+    return true;
+}

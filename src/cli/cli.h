@@ -1,0 +1,39 @@
+/* The command: one file per subcommand, all of them in one table. Uses public headers only. */
+#ifndef WEFT_CLI_CLI_H
+#define WEFT_CLI_CLI_H
+
+#include <stdbool.h>
+
+#include "weft/options.h"
+#include "weft/train.h"
+
+typedef struct command {
+    const char *name;
+    const char *usage;   /* what follows the name */
+    const char *summary; /* one line */
+    const char *text;    /* paragraphs of the help */
+    const char *examples;
+    const weft_option *(*table)(void);
+    int (*run)(int argc, char **argv); /* without the program's and the command's name */
+} command;
+
+extern const command command_train, command_eval, command_predict, command_inspect, command_export,
+    command_help;
+extern const command *const commands[];
+
+enum { EXIT_INTERRUPTED = 130 };
+
+/* Prints "weft: <message>" to stderr and returns the exit code of a status. */
+int report_failure(weft_status status);
+/* The same for a mistake on the command line, with a pointer to the help. */
+int usage_failure(const char *command_name);
+
+/* Progress of a training run: a bar on a terminal, lines elsewhere. */
+typedef struct progress progress;
+progress *progress_new(const weft_train_options *options);
+void progress_event(void *user, const weft_event *event);
+void progress_end(progress *p);
+
+void print_confusion(const weft_report *report);
+
+#endif

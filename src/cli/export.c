@@ -1,0 +1,64 @@
+/* weft export */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "cli.h"
+
+typedef struct export_options {
+    char *output;
+    bool quiet;
+} export_options;
+
+static const weft_option export_table[] = {
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(export_options, output),
+     .group = "Output",
+     .initial = "weights.safetensors",
+     .help = "file to write"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(export_options, quiet),
+     .help = "print errors only"},
+    {.name = NULL},
+};
+
+static const weft_option *table(void)
+{
+    return export_table;
+}
+
+static int run(int argc, char **argv)
+{
+    export_options options = {0};
+    const char *words[1];
+    int count = 0, code;
+    weft_status status = weft_options_init(export_table, &options);
+    if (status == WEFT_OK)
+        status = weft_options_parse(export_table, &options, argc, argv, 1, words, &count);
+    if (status != WEFT_OK) {
+        code = usage_failure("export");
+    } else if (count == 0) {
+        fprintf(stderr, "weft: no checkpoint is given\nTry 'weft help export'.\n");
+        code = 2;
+    } else {
+        code = report_failure(weft_checkpoint_export(words[0], options.output));
+        if (code == 0 && !options.quiet) printf("wrote %s\n", options.output);
+    }
+    weft_options_free(export_table, &options);
+    return code;
+}
+
+const command command_export = {
+    .name = "export",
+    .usage = "CHECKPOINT [-o FILE]",
+    .summary = "write a checkpoint's weights as one safetensors file",
+    .text = "Tensors are plain and row-major under their own names, such as conv1/weight\n"
+            "[32, 1, 5, 5] and fc1/weight [1024 inputs, 1024 outputs].",
+    .examples = "  weft export runs/a/latest -o weights.safetensors\n",
+    .table = table,
+    .run = run,
+};

@@ -1,0 +1,126 @@
+/* weft help: for people, and as man pages, from the same tables. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+static void overview(void)
+{
+    printf(
+        "weft %s: parallel and distributed deep learning in C\n\nusage: weft COMMAND [options]\n\n",
+        weft_version());
+    for (int i = 0; commands[i]; i++)
+        printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+    printf(
+        "\nA first run, about ten seconds:\n  weft train\n\n"
+        "'weft help COMMAND' explains a command, 'weft inspect --list' the models, layers, data\n"
+        "kinds, devices and operators.\n");
+}
+
+static int explain(const command *c)
+{
+    char *options = NULL;
+    printf("usage: weft %s %s\n\n%s\n\n%s\n", c->name, c->usage, c->summary, c->text);
+    if (c->table) {
+        weft_status status = weft_options_help(c->table(), &options);
+        if (status != WEFT_OK) return report_failure(status);
+        printf("\n%s", options);
+        weft_free(options);
+    }
+    if (c->examples) printf("\nExamples:\n%s", c->examples);
+    return 0;
+}
+
+/* Escapes what roff would read as a command. */
+static void roff(const char *text)
+{
+    bool start = true;
+    for (; *text; text++) {
+        if (start && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
+        if (*text == '-')
+            fputs("\\-", stdout);
+        else if (*text == '\\')
+            fputs("\\\\", stdout);
+        else
+            putchar(*text);
+        start = *text == '\n';
+    }
+}
+
+static void man_option(const weft_option *o)
+{
+    printf(".TP\n\\fB");
+    if (o->letter) printf("\\-%c\\fR, \\fB", o->letter);
+    printf("\\-\\-");
+    roff(o->name);
+    printf("\\fR");
+    if (o->argument) {
+        printf(" \\fI");
+        roff(o->argument);
+        printf("\\fR");
+    }
+    printf("\n");
+    roff(o->help);
+    if (o->choices) {
+        printf(" (one of ");
+        roff(o->choices);
+        printf(")");
+    }
+    if (o->initial && o->kind != WEFT_OPT_FLAG) {
+        printf(" [");
+        roff(o->initial);
+        printf("]");
+    }
+    printf("\n");
+}
+
+static int man_page(const command *c)
+{
+    printf(".TH WEFT\\-%s 1 \"\" \"weft %s\" \"Weft manual\"\n.SH NAME\nweft\\-%s \\- ", c->name,
+           weft_version(), c->name);
+    roff(c->summary);
+    printf("\n.SH SYNOPSIS\n\\fBweft %s\\fR ", c->name);
+    roff(c->usage);
+    printf("\n.SH DESCRIPTION\n");
+    roff(c->text);
+    printf("\n");
+    const char *group = "";
+    for (const weft_option *o = c->table ? c->table() : NULL; o && o->name; o++) {
+        if (o->group && strcmp(group, o->group) != 0) printf(".SH %s\n", group = o->group);
+        man_option(o);
+    }
+    if (c->examples) {
+        printf(".SH EXAMPLES\n.nf\n");
+        roff(c->examples);
+        printf(".fi\n");
+    }
+    printf(".SH EXIT STATUS\n0 on success, 1 on failure, 2 for a mistake in the arguments, 130 "
+           "after an "
+           "interrupt.\n");
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    bool man = argc > 0 && strcmp(argv[0], "--man") == 0;
+    const char *name = argc > man ? argv[man] : NULL;
+    if (!name) {
+        overview();
+        return 0;
+    }
+    for (int i = 0; commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return man ? man_page(commands[i]) : explain(commands[i]);
+    fprintf(stderr, "weft: no command is named '%s'\nTry 'weft help'.\n", name);
+    return 2;
+}
+
+const command command_help = {
+    .name = "help",
+    .usage = "[--man] [COMMAND]",
+    .summary = "explain a command",
+    .text =
+        "Without a command: the list of commands. With --man: the command's manual page in the\n"
+        "form that man(1) reads.",
+    .run = run,
+};

@@ -1,0 +1,175 @@
+/* weft inspect: what there is, and what a run would do. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "weft/device.h"
+#include "weft/model.h"
+#include "weft/optim.h"
+
+typedef struct inspect_options {
+    bool list, graph, dot, program;
+} inspect_options;
+
+static const weft_option inspect_table[] = {
+    {.name = "list",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(inspect_options, list),
+     .group = "What to print",
+     .help = "models, layers, data kinds, optimizers, devices, operators"},
+    {.name = "graph",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(inspect_options, graph),
+     .help = "the training graph as text"},
+    {.name = "dot",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(inspect_options, dot),
+     .help = "the training graph for Graphviz"},
+    {.name = "program",
+     .kind = WEFT_OPT_FLAG,
+     .offset = offsetof(inspect_options, program),
+     .help = "the lowered program: instructions, layouts, buffers, bytes"},
+    {.name = NULL},
+};
+
+static const weft_option *table(void)
+{
+    return inspect_table;
+}
+
+static void list(const char *title, const char *(*name)(int), const char *(*text)(int))
+{
+    printf("%s:\n", title);
+    for (int i = 0; name(i); i++) printf("  %-20s %s\n", name(i), text ? text(i) : "");
+    printf("\n");
+}
+
+static int print_lists(void)
+{
+    list("models", weft_model_name, weft_model_summary);
+    list("layers of a YAML model", weft_layer_name, weft_layer_summary);
+    printf("data:\n");
+    for (int i = 0; weft_dataset_kind(i); i++)
+        printf("  %s\n                       %s\n", weft_dataset_kind(i), weft_dataset_help(i));
+    printf("\n");
+    list("optimizers", weft_optimizer_name, NULL);
+    list("devices", weft_device_name, weft_device_summary);
+    list("operators", weft_operator_name, weft_operator_summary);
+    return 0;
+}
+
+static weft_status print_text(weft_status status, char *text)
+{
+    if (status == WEFT_OK) fputs(text, stdout);
+    weft_free(text);
+    return status;
+}
+
+static weft_status summary(const weft_trainer *t)
+{
+    const weft_graph *g = weft_trainer_graph(t);
+    weft_program_info info = weft_program_describe(weft_trainer_program(t));
+    double bytes = 0;
+    int64_t parameters = 0;
+    printf("%-32s %-14s %s\n", "parameter", "shape", "numbers");
+    for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
+        if (weft_graph_value_kind(g, v) != WEFT_VALUE_PARAM) continue;
+        weft_type type = weft_graph_value_type(g, v);
+        char shape[80] = "";
+        for (int d = 0; d < type.shape.rank; d++)
+            (void)snprintf(shape + strlen(shape), sizeof(shape) - strlen(shape), "%s%lld",
+                           d ? "x" : "", (long long)type.shape.dim[d]);
+        parameters += weft_shape_elements(&type.shape);
+        printf("%-32s %-14s %lld\n", weft_graph_value_name(g, v), shape,
+               (long long)weft_shape_elements(&type.shape));
+    }
+    for (int n = 0; n < weft_graph_node_count(g); n++) bytes += weft_graph_node_cost(g, n).bytes;
+    printf(
+        "\n%lld parameters; a training step has %d instructions (%d reorders, %d on the reference\n"
+        "device), %.1f MFLOP and moves at least %.1f MB; memory: parameters %.1f MB, gradients "
+        "%.1f "
+        "MB,\noptimizer state %.1f MB, activations %.1f MB\n",
+        (long long)parameters, info.instructions, info.reorders, info.fallbacks, info.flops / 1e6,
+        bytes / 1e6, (double)info.parameter_bytes / 1e6, (double)info.gradient_bytes / 1e6,
+        (double)info.state_bytes / 1e6, (double)info.arena_bytes / 1e6);
+    return WEFT_OK;
+}
+
+static weft_status inspect_run(const weft_train_options *options, const inspect_options *what)
+{
+    weft_context *context = NULL;
+    weft_trainer *t = NULL;
+    char *text = NULL;
+    weft_status status = weft_context_create(&context);
+    if (status == WEFT_OK) status = weft_trainer_create(context, options, &t);
+    if (status == WEFT_OK && what->graph)
+        status = print_text(weft_graph_text(weft_trainer_graph(t), &text), text);
+    if (status == WEFT_OK && what->dot)
+        status = print_text(weft_graph_dot(weft_trainer_graph(t), &text), text);
+    if (status == WEFT_OK && what->program)
+        status = print_text(weft_program_text(weft_trainer_program(t), &text), text);
+    if (status == WEFT_OK && !what->graph && !what->dot && !what->program) status = summary(t);
+    weft_trainer_destroy(&t);
+    weft_context_destroy(&context);
+    return status;
+}
+
+static weft_status inspect_checkpoint(const char *path)
+{
+    char *text = NULL;
+    weft_status status = weft_checkpoint_text(path, &text);
+    return print_text(status, text);
+}
+
+/* Takes the flags of this command out of argv; the rest are options of weft train. */
+static int take_flags(int argc, char **argv, inspect_options *what)
+{
+    int left = 0;
+    for (int i = 0; i < argc; i++) {
+        const weft_option *o = inspect_table;
+        while (o->name && (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, o->name) != 0))
+            o++;
+        if (o->name)
+            *(bool *)(void *)((char *)what + o->offset) = true;
+        else
+            argv[left++] = argv[i];
+    }
+    return left;
+}
+
+static int run(int argc, char **argv)
+{
+    inspect_options what = {0};
+    weft_train_options options = {0};
+    const char *words[1];
+    int count, code;
+    argc = take_flags(argc, argv, &what);
+    if (what.list) return print_lists();
+    weft_status status = weft_options_init(weft_train_table(), &options);
+    if (status == WEFT_OK)
+        status = weft_options_parse(weft_train_table(), &options, argc, argv, 1, words, &count);
+    if (status != WEFT_OK)
+        code = usage_failure("inspect");
+    else if (count)
+        code = report_failure(inspect_checkpoint(words[0]));
+    else
+        code = report_failure(inspect_run(&options, &what));
+    weft_options_free(weft_train_table(), &options);
+    return code;
+}
+
+const command command_inspect = {
+    .name = "inspect",
+    .usage = "[CHECKPOINT | options of weft train] [--graph] [--dot] [--program]",
+    .summary = "show a checkpoint, or what a training run would do",
+    .text = "With a checkpoint: its options and tensors. Otherwise takes the options of weft train "
+            "and\n"
+            "prints the model's parameters and costs, its graph, or its program, without training.",
+    .examples = "  weft inspect runs/a/latest\n"
+                "  weft inspect --model vgg11 --data glyphs:size=32 --program\n"
+                "  weft inspect --dot | dot -Tsvg > lenet.svg\n",
+    .table = table,
+    .run = run,
+};

@@ -1,0 +1,55 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+const command *const commands[] = {
+    &command_train, &command_eval, &command_predict, &command_inspect, &command_export,
+    &command_help,  NULL,
+};
+
+int report_failure(weft_status status)
+{
+    if (status == WEFT_OK) return 0;
+    fflush(stdout);
+    fprintf(stderr, "weft: %s\n", weft_last_message());
+    return status == WEFT_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status == WEFT_ERR_ARGUMENT ? 2 : 1;
+}
+
+int usage_failure(const char *command_name)
+{
+    fflush(stdout);
+    fprintf(stderr, "weft: %s\nTry 'weft help%s%s'.\n", weft_last_message(),
+            command_name ? " " : "", command_name ? command_name : "");
+    return 2;
+}
+
+/* How many letters two words share, for a suggestion: enough for five names. */
+static const command *nearest(const char *name)
+{
+    for (int i = 0; commands[i]; i++)
+        if (strncmp(commands[i]->name, name, 2) == 0) return commands[i];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) return command_help.run(0, NULL);
+    const char *name = argv[1];
+    if (strcmp(name, "--version") == 0) {
+        printf("weft %s\n", weft_version());
+        return 0;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return command_help.run(0, NULL);
+    for (int i = 0; commands[i]; i++) {
+        if (strcmp(commands[i]->name, name) != 0) continue;
+        for (int j = 2; j < argc; j++)
+            if (strcmp(argv[j], "--help") == 0 || strcmp(argv[j], "-h") == 0)
+                return command_help.run(1, argv + 1);
+        return commands[i]->run(argc - 2, argv + 2);
+    }
+    const command *near = nearest(name);
+    fprintf(stderr, "weft: no command is named '%s'%s%s%s\nTry 'weft help'.\n", name,
+            near ? "; did you mean '" : "", near ? near->name : "", near ? "'?" : "");
+    return 2;
+}

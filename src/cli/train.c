@@ -1,0 +1,88 @@
+/* weft train */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+/* The one trainer of this process, for the signal handler. */
+static weft_trainer *running;
+
+static void on_signal(int number)
+{
+    if (running) weft_trainer_stop(running);
+    signal(number, SIG_DFL); /* a second one ends at once */
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = on_signal;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Defaults, then the run file, then the command line. */
+static weft_status read_options(weft_train_options *o, int argc, char **argv)
+{
+    const weft_option *table = weft_train_table();
+    const char *file = NULL;
+    weft_train_options scratch = {0};
+    int words = 0;
+    weft_status status = weft_options_init(table, &scratch);
+    if (status == WEFT_OK)
+        status = weft_options_parse(table, &scratch, argc, argv, 1, &file, &words);
+    weft_options_free(table, &scratch);
+    if (status == WEFT_OK) status = weft_options_init(table, o);
+    if (status == WEFT_OK && words) status = weft_options_load(table, o, file);
+    if (status == WEFT_OK) status = weft_options_parse(table, o, argc, argv, 1, &file, &words);
+    return status;
+}
+
+static weft_status train(const weft_train_options *options)
+{
+    weft_context *context = NULL;
+    weft_trainer *trainer = NULL;
+    weft_status status = weft_context_create(&context);
+    if (status == WEFT_OK) status = weft_trainer_create(context, options, &trainer);
+    if (status == WEFT_OK) {
+        progress *p = progress_new(options);
+        running = trainer;
+        catch_signals();
+        status = weft_trainer_run(trainer, p ? progress_event : NULL, p);
+        progress_end(p);
+        running = NULL;
+    }
+    weft_trainer_destroy(&trainer);
+    weft_context_destroy(&context);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    weft_train_options options = {0};
+    weft_status status = read_options(&options, argc, argv);
+    int code = status == WEFT_OK ? report_failure(train(&options)) : usage_failure("train");
+    weft_options_free(weft_train_table(), &options);
+    return code;
+}
+
+const command command_train = {
+    .name = "train",
+    .usage = "[RUN.yaml] [options]",
+    .summary = "train a model and report its accuracy",
+    .text = "Without options: the network lenet learns the built-in drawn digits.\n"
+            "A run file is YAML with the long names of the options as keys; options given on the\n"
+            "command line count more. Ctrl-C ends after the present step, writes a checkpoint and\n"
+            "exits with 130.",
+    .examples =
+        "  weft train\n"
+        "  weft train --data idx:mnist --epochs 5 --checkpoint runs/a --metrics a.jsonl\n"
+        "  weft train --data idx:mnist --epochs 9 --checkpoint runs/a --resume\n"
+        "  weft train --model net.yaml --data csv:iris.csv,label=species --epochs 50 --batch 30\n"
+        "  weft train --optimizer sgd --lr 0.1 --momentum 0.9 --schedule cosine --warmup 100\n",
+    .table = weft_train_table,
+    .run = run,
+};

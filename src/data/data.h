@@ -1,0 +1,85 @@
+/* Inside of data sets: sources give raw samples, the data set normalises them, the loader makes
+ * batches. */
+#ifndef WEFT_DATA_DATA_H
+#define WEFT_DATA_DATA_H
+
+#include "base/base.h"
+#include "weft/data.h"
+
+typedef struct weft_source weft_source;
+
+typedef struct weft_source_ops {
+    const char *kind;
+    const char *form; /* how a specification looks */
+    const char *help;
+    weft_status (*open)(const char *arguments, weft_context *context, weft_source **out);
+    void (*close)(weft_source *source);
+    /* Decodes a part; sets count[split], and classes and names for the training part. */
+    weft_status (*prepare)(weft_source *source, weft_split split);
+    /* Raw numbers and label of sample i; x may be NULL. */
+    void (*read)(const weft_source *source, weft_split split, int64_t i, float *x, int32_t *label);
+} weft_source_ops;
+
+/* The head of every source. */
+struct weft_source {
+    const weft_source_ops *ops;
+    weft_shape shape;
+    int64_t count[2];
+    bool prepared[2];
+    bool bytes;   /* numbers are 0 .. 255 */
+    bool tabular; /* columns of different meaning: statistics for each */
+    int classes;  /* of the training part, or all that the source knows of */
+    char **class_names;
+};
+
+extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy;
+extern const weft_source_ops *const weft_sources[];
+
+/* Options "a=1,b=2" behind a specification. */
+typedef struct weft_spec_key {
+    const char *name;
+    double *number; /* where a number goes, or */
+    char **text;    /* where a copy of the text goes */
+    double low, high;
+} weft_spec_key;
+/* keys ends with a NULL name. ARGUMENT: unknown key (with the nearest), bad number. */
+weft_status weft_spec_parse(const char *kind, const char *text,
+                            const weft_spec_key *keys) WEFT_NODISCARD;
+
+/* Samples whose place in a fixed permutation is below `share` are the test part. *rows has all
+ * row numbers: count[WEFT_TRAIN] of the training part, then those of the test part. */
+weft_status weft_split_rows(int64_t total, double share, int64_t count[2],
+                            int64_t **rows) WEFT_NODISCARD;
+
+/* --- loader --- */
+
+/* A batch of `size` samples: the last one of an epoch may have fewer than that; the others then
+ * have weight zero and are zero. The weights of the real ones are 1 / valid. */
+typedef struct weft_batch {
+    float *x;        /* [size, shape...] */
+    int32_t *labels; /* [size] */
+    float *weights;  /* [size] */
+    int64_t size, valid;
+    int64_t epoch, index; /* batch `index` of its epoch */
+    bool last;            /* of its epoch */
+} weft_batch;
+
+typedef struct weft_loader weft_loader;
+
+typedef struct weft_loader_options {
+    weft_split split;
+    int64_t batch;
+    uint64_t seed;
+    bool shuffle;         /* by the permutation of (seed, epoch) */
+    int64_t epoch, index; /* where to begin */
+    int64_t epochs;       /* ends before this epoch */
+} weft_loader_options;
+
+/* Starts a thread that reads ahead. The part must be prepared. */
+weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_options *options,
+                              weft_loader **out) WEFT_NODISCARD;
+/* The next batch, valid until the next call; NULL after the last epoch. */
+const weft_batch *weft_loader_next(weft_loader *loader);
+void weft_loader_stop(weft_loader **loader);
+
+#endif

@@ -1,0 +1,252 @@
+#include <math.h>
+#include <stdio.h>
+
+#include "data/data.h"
+
+const weft_source_ops *const weft_sources[] = {
+    &weft_source_glyphs, &weft_source_idx, &weft_source_csv, &weft_source_npy, NULL,
+};
+
+const char *weft_dataset_kind(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(weft_sources) - 1 ? weft_sources[i]->form : NULL;
+}
+
+const char *weft_dataset_help(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(weft_sources) - 1 ? weft_sources[i]->help : NULL;
+}
+
+struct weft_dataset {
+    weft_context *context;
+    weft_source *source;
+    char *normalize;
+    weft_data_stats stats;
+    bool given;       /* the statistics came from outside */
+    int32_t *relabel; /* from the source's classes to the given ones */
+    float *shift, *factor;
+};
+
+static void stats_free(weft_data_stats *stats)
+{
+    for (int i = 0; stats->class_names && i < stats->classes; i++) free(stats->class_names[i]);
+    free(stats->class_names);
+    free(stats->mean);
+    free(stats->deviation);
+    *stats = (weft_data_stats){0};
+}
+
+static weft_status stats_copy(const weft_data_stats *from, weft_data_stats *to)
+{
+    to->features = from->features;
+    to->classes = from->classes;
+    WEFT_TRY(WEFT_NEW(&to->mean, from->features));
+    WEFT_TRY(WEFT_NEW(&to->deviation, from->features));
+    for (int i = 0; i < from->features; i++) {
+        to->mean[i] = from->mean[i];
+        to->deviation[i] = from->deviation[i];
+    }
+    if (!from->class_names) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&to->class_names, from->classes));
+    for (int i = 0; i < from->classes; i++)
+        WEFT_TRY(weft_strdup(from->class_names[i], &to->class_names[i]));
+    return WEFT_OK;
+}
+
+static const char *kind_candidate(const void *user, int i)
+{
+    (void)user;
+    return weft_sources[i] ? weft_sources[i]->kind : NULL;
+}
+
+static weft_status open_source(weft_context *context, const char *spec, weft_source **out)
+{
+    char kind[32], near[256];
+    const char *colon = strchr(spec, ':');
+    size_t size = colon ? (size_t)(colon - spec) : strlen(spec);
+    (void)snprintf(kind, sizeof(kind), "%.*s", (int)WEFT_MIN(size, sizeof(kind) - 1), spec);
+    for (int i = 0; weft_sources[i]; i++)
+        if (strcmp(weft_sources[i]->kind, kind) == 0)
+            return weft_sources[i]->open(colon ? colon + 1 : "", context, out);
+    return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': no kind is named '%s'%s", spec, kind,
+                     weft_suggest(near, sizeof(near), kind, kind_candidate, NULL));
+}
+
+weft_status weft_dataset_open(weft_context *context, const char *spec, const char *normalize,
+                              const weft_data_stats *stats, weft_dataset **out)
+{
+    weft_dataset *d;
+    WEFT_TRY(WEFT_NEW(&d, 1));
+    d->context = context;
+    weft_status status = weft_strdup(normalize ? normalize : "auto", &d->normalize);
+    if (status == WEFT_OK) status = open_source(context, spec, &d->source);
+    if (status == WEFT_OK && stats) {
+        d->given = true;
+        status = stats_copy(stats, &d->stats);
+        if (status == WEFT_OK && stats->features != 1 &&
+            stats->features != weft_shape_elements(&d->source->shape))
+            status = weft_fail(
+                WEFT_ERR_ARGUMENT, "data '%s' have %lld features, the checkpoint was made with %d",
+                spec, (long long)weft_shape_elements(&d->source->shape), stats->features);
+    }
+    if (status != WEFT_OK) {
+        weft_dataset_close(&d);
+        return status;
+    }
+    *out = d;
+    return WEFT_OK;
+}
+
+void weft_dataset_close(weft_dataset **dataset)
+{
+    if (!dataset || !*dataset) return;
+    weft_dataset *d = *dataset;
+    if (d->source) d->source->ops->close(d->source);
+    stats_free(&d->stats);
+    free(d->normalize);
+    free(d->relabel);
+    free(d->shift);
+    free(d->factor);
+    free(d);
+    *dataset = NULL;
+}
+
+weft_shape weft_dataset_shape(const weft_dataset *d)
+{
+    return d->source->shape;
+}
+int64_t weft_dataset_count(const weft_dataset *d, weft_split split)
+{
+    return d->source->count[split];
+}
+const weft_data_stats *weft_dataset_stats(const weft_dataset *d)
+{
+    return &d->stats;
+}
+
+/* Mean and deviation over the training part, by Welford's update. */
+static weft_status measure(weft_dataset *d)
+{
+    weft_source *s = d->source;
+    int64_t size = weft_shape_elements(&s->shape), n = 0;
+    int features = s->tabular ? (int)size : 1;
+    float *x;
+    WEFT_TRY(WEFT_NEW(&x, size));
+    for (int64_t i = 0; i < s->count[WEFT_TRAIN]; i++) {
+        int32_t label;
+        s->ops->read(s, WEFT_TRAIN, i, x, &label);
+        if (features > 1) n++;
+        for (int64_t j = 0; j < size; j++) {
+            int f = features > 1 ? (int)j : 0;
+            if (features == 1) n++;
+            double delta = (double)x[j] - d->stats.mean[f];
+            d->stats.mean[f] += delta / (double)n;
+            d->stats.deviation[f] += delta * ((double)x[j] - d->stats.mean[f]);
+        }
+    }
+    free(x);
+    for (int f = 0; f < features; f++) {
+        d->stats.deviation[f] = n > 0 ? sqrt(d->stats.deviation[f] / (double)n) : 1;
+        /* A constant column carries nothing: it becomes zero instead of a division by zero. */
+        if (!(d->stats.deviation[f] > 0)) d->stats.deviation[f] = 1;
+    }
+    return WEFT_OK;
+}
+
+static weft_status learn_stats(weft_dataset *d)
+{
+    const weft_source *s = d->source;
+    const char *how = d->normalize;
+    if (strcmp(how, "auto") == 0) how = s->bytes ? "unit" : s->tabular ? "standard" : "none";
+    bool standard = strcmp(how, "standard") == 0, unit = strcmp(how, "unit") == 0;
+    if (!standard && !unit && strcmp(how, "none") != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "normalize is '%s', must be auto, none, unit or standard", how);
+    weft_data_stats *stats = &d->stats;
+    stats->features = standard && s->tabular ? (int)weft_shape_elements(&s->shape) : 1;
+    WEFT_TRY(WEFT_NEW(&stats->mean, stats->features));
+    WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));
+    if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
+    if (standard) WEFT_TRY(measure(d));
+    stats->classes = s->classes;
+    if (!s->class_names) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&stats->class_names, s->classes));
+    for (int i = 0; i < s->classes; i++)
+        WEFT_TRY(weft_strdup(s->class_names[i], &stats->class_names[i]));
+    return WEFT_OK;
+}
+
+/* Labels by name mean the checkpoint's numbers, whatever else this file holds. */
+static weft_status find_relabel(weft_dataset *d)
+{
+    const weft_source *s = d->source;
+    if (!d->given || !s->class_names || !d->stats.class_names || d->relabel) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&d->relabel, s->classes));
+    for (int i = 0; i < s->classes; i++) {
+        d->relabel[i] = -1;
+        for (int j = 0; j < d->stats.classes; j++)
+            if (strcmp(s->class_names[i], d->stats.class_names[j]) == 0) d->relabel[i] = j;
+        if (d->relabel[i] < 0)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "label '%s' is not among the %d classes the model was trained on",
+                             s->class_names[i], d->stats.classes);
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_factors(weft_dataset *d)
+{
+    if (d->factor) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&d->shift, d->stats.features));
+    WEFT_TRY(WEFT_NEW(&d->factor, d->stats.features));
+    for (int i = 0; i < d->stats.features; i++) {
+        d->shift[i] = (float)d->stats.mean[i];
+        d->factor[i] = (float)(1 / d->stats.deviation[i]);
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_labels(const weft_dataset *d, weft_split split)
+{
+    const weft_source *s = d->source;
+    for (int64_t i = 0; i < s->count[split]; i++) {
+        int32_t label;
+        s->ops->read(s, split, i, NULL, &label);
+        if (d->relabel) label = d->relabel[label];
+        if (label < 0 || label >= d->stats.classes)
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "the %s part, sample %lld: label %d is out of range, the classes are "
+                             "0 to %d",
+                             split == WEFT_TRAIN ? "training" : "test", (long long)i, label,
+                             d->stats.classes - 1);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
+{
+    weft_source *s = d->source;
+    if (s->prepared[split]) return WEFT_OK;
+    if (split == WEFT_TEST && !d->given) WEFT_TRY(weft_dataset_prepare(d, WEFT_TRAIN));
+    WEFT_TRY(s->ops->prepare(s, split));
+    if (!d->given && !d->factor) WEFT_TRY(learn_stats(d));
+    WEFT_TRY(find_relabel(d));
+    WEFT_TRY(find_factors(d));
+    WEFT_TRY(check_labels(d, split));
+    s->prepared[split] = true;
+    return WEFT_OK;
+}
+
+void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, float *x, int32_t *label)
+{
+    const weft_source *s = d->source;
+    int64_t size = weft_shape_elements(&s->shape);
+    s->ops->read(s, split, i, x, label);
+    if (d->relabel) *label = d->relabel[*label];
+    if (d->stats.features == 1) {
+        float shift = d->shift[0], factor = d->factor[0];
+        for (int64_t j = 0; j < size; j++) x[j] = (x[j] - shift) * factor;
+    } else {
+        for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift[j]) * d->factor[j];
+    }
+}

@@ -1,0 +1,141 @@
+/* Batches, made ahead by a thread of their own. What stands in batch i of epoch e is a function
+ * of (seed, e, i) alone, so a loader has no state that would have to be saved. */
+#include <pthread.h>
+
+#include "data/data.h"
+
+enum { SLOTS = 3 }; /* one in use, one ready, one being made */
+
+struct weft_loader {
+    const weft_dataset *dataset;
+    weft_loader_options options;
+    int64_t count, batches, sample; /* samples, batches an epoch, elements of a sample */
+    weft_batch slots[SLOTS];
+    int64_t ready, taken; /* batches made and handed out so far */
+    bool ended, stopped, holding;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+};
+
+static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_batch *batch)
+{
+    uint64_t key = weft_mix(l->options.seed, (uint64_t)epoch);
+    int64_t size = l->options.batch, start = index * size;
+    batch->epoch = epoch;
+    batch->index = index;
+    batch->size = size;
+    batch->valid = WEFT_MIN(size, l->count - start);
+    batch->last = index == l->batches - 1;
+    for (int64_t i = 0; i < size; i++) {
+        float *x = batch->x + i * l->sample;
+        if (i >= batch->valid) {
+            memset(x, 0, (size_t)l->sample * sizeof(*x));
+            batch->labels[i] = 0;
+            batch->weights[i] = 0;
+            continue;
+        }
+        int64_t which = l->options.shuffle ? weft_permute(key, l->count, start + i) : start + i;
+        weft_dataset_read(l->dataset, l->options.split, which, x, &batch->labels[i]);
+        batch->weights[i] = 1.0f / (float)batch->valid;
+    }
+}
+
+static void *work(void *user)
+{
+    weft_loader *l = user;
+    int64_t epoch = l->options.epoch, index = l->options.index;
+    for (;;) {
+        if (index >= l->batches) {
+            epoch++;
+            index = 0;
+        }
+        pthread_mutex_lock(&l->lock);
+        while (!l->stopped && l->ready - l->taken + l->holding >= SLOTS)
+            pthread_cond_wait(&l->changed, &l->lock);
+        if (l->stopped || epoch >= l->options.epochs) break;
+        weft_batch *slot = &l->slots[l->ready % SLOTS];
+        pthread_mutex_unlock(&l->lock);
+        make_batch(l, epoch, index++, slot);
+        pthread_mutex_lock(&l->lock);
+        l->ready++;
+        pthread_cond_signal(&l->changed);
+        pthread_mutex_unlock(&l->lock);
+    }
+    l->ended = true;
+    pthread_cond_signal(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+static void loader_free(weft_loader *l)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        free(l->slots[i].x);
+        free(l->slots[i].labels);
+        free(l->slots[i].weights);
+    }
+    free(l);
+}
+
+weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_options *options,
+                              weft_loader **out)
+{
+    weft_loader *l;
+    weft_shape shape = weft_dataset_shape(dataset);
+    WEFT_TRY(WEFT_NEW(&l, 1));
+    l->dataset = dataset;
+    l->options = *options;
+    l->count = weft_dataset_count(dataset, options->split);
+    l->batches = (l->count + options->batch - 1) / options->batch;
+    l->sample = weft_shape_elements(&shape);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < SLOTS && status == WEFT_OK; i++) {
+        status = weft_new_aligned((size_t)(options->batch * l->sample) * 4, &l->slots[i].x);
+        if (status == WEFT_OK) status = WEFT_NEW(&l->slots[i].labels, options->batch);
+        if (status == WEFT_OK) status = WEFT_NEW(&l->slots[i].weights, options->batch);
+    }
+    if (status == WEFT_OK) {
+        pthread_mutex_init(&l->lock, NULL);
+        pthread_cond_init(&l->changed, NULL);
+        if (pthread_create(&l->thread, NULL, work, l) == 0) {
+            *out = l;
+            return WEFT_OK;
+        }
+        status = weft_fail(WEFT_ERR_IO, "cannot start the thread that reads ahead");
+        pthread_mutex_destroy(&l->lock);
+        pthread_cond_destroy(&l->changed);
+    }
+    loader_free(l);
+    return status;
+}
+
+const weft_batch *weft_loader_next(weft_loader *l)
+{
+    const weft_batch *batch = NULL;
+    pthread_mutex_lock(&l->lock);
+    l->holding = false; /* the batch handed out last may be made anew */
+    pthread_cond_signal(&l->changed);
+    while (l->ready == l->taken && !l->ended) pthread_cond_wait(&l->changed, &l->lock);
+    if (l->ready > l->taken) {
+        batch = &l->slots[l->taken++ % SLOTS];
+        l->holding = true;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return batch;
+}
+
+void weft_loader_stop(weft_loader **loader)
+{
+    if (!loader || !*loader) return;
+    weft_loader *l = *loader;
+    pthread_mutex_lock(&l->lock);
+    l->stopped = true;
+    pthread_cond_signal(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    pthread_join(l->thread, NULL);
+    pthread_mutex_destroy(&l->lock);
+    pthread_cond_destroy(&l->changed);
+    loader_free(l);
+    *loader = NULL;
+}

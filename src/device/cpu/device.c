@@ -1,0 +1,2 @@
+#include "device/device.h"
+const weft_device_ops weft_device_cpu = {.name = "cpu"};

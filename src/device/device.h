@@ -1,0 +1,110 @@
+/*
+ * A device implements operators as kernels and chooses how values lie in its memory.
+ *
+ * Lowering asks a device for a kernel per group of nodes; the kernel answers with the layouts it
+ * wants. A layout is interned by its device, so two layouts are the same exactly when their
+ * pointers are, except that all plain layouts of one type are the same.
+ */
+#ifndef WEFT_DEVICE_DEVICE_H
+#define WEFT_DEVICE_DEVICE_H
+
+#include "graph/graph.h"
+
+enum { WEFT_GROUP_NODES = 4, WEFT_GROUP_VALUES = 24 };
+
+typedef struct weft_device weft_device;
+typedef struct weft_kernel weft_kernel;
+
+typedef struct weft_layout {
+    size_t bytes;
+    bool plain;    /* dense, row-major, in the value's own type */
+    bool opaque;   /* has no plain form: only kernels of this device read it */
+    char text[64]; /* for dumps, such as "plain" or "aBcd16b" */
+    struct weft_layout *next;
+} weft_layout;
+
+/* Nodes that run as one instruction. node[0] is the main one; the others are its neighbours. */
+typedef struct weft_group {
+    const weft_graph *graph;
+    const weft_node *node[WEFT_GROUP_NODES];
+    int count;
+    weft_value in[WEFT_GROUP_VALUES]; /* values from outside, each once */
+    int in_count;
+    weft_value out[WEFT_GROUP_VALUES]; /* values that others read */
+    int out_count;
+} weft_group;
+
+/* Where value v stands among the group's inputs (or outputs); -1: not there. */
+int weft_group_in(const weft_group *group, weft_value v);
+int weft_group_out(const weft_group *group, weft_value v);
+
+typedef struct weft_kernel_ops {
+    /* Fixes the memory: called once, after planning, before the first run. in and out have one
+     * pointer per group input and output. */
+    weft_status (*bind)(weft_kernel *kernel, void *const *in, void *const *out, void *scratch);
+    /* Does not allocate. INTERNAL: the library below failed. */
+    weft_status (*run)(weft_kernel *kernel);
+    void (*destroy)(weft_kernel *kernel);
+} weft_kernel_ops;
+
+/* The head of every kernel; implementations extend it. */
+struct weft_kernel {
+    const weft_kernel_ops *ops;
+    const weft_layout *in[WEFT_GROUP_VALUES];
+    const weft_layout *out[WEFT_GROUP_VALUES];
+    unsigned in_place[WEFT_GROUP_VALUES]; /* bit i: output may lie over input i */
+    size_t scratch;                       /* bytes of scratch memory, shared with other kernels */
+    char text[64];                        /* which implementation, for dumps */
+};
+
+typedef struct weft_device_ops {
+    const char *name;
+    const char *summary;
+    weft_status (*open)(weft_context *context, weft_device **out);
+    void (*close)(weft_device *device);
+
+    /* The plain layout of a type. */
+    weft_status (*plain)(weft_device *device, const weft_type *type, const weft_layout **out);
+
+    /* Whether the group can be one kernel. Lowering grows groups as long as this holds, and falls
+     * back to the reference device where it does not hold for a single node. */
+    bool (*supports)(weft_device *device, const weft_group *group);
+
+    /* Makes a kernel. in[i] is the layout that input i lies in, NULL where it is still free. */
+    weft_status (*kernel)(weft_device *device, const weft_group *group,
+                          const weft_layout *const *in, weft_kernel **out);
+
+    /* Copies a value of this type from one layout to another. */
+    weft_status (*reorder)(weft_device *device, const weft_type *type, const weft_layout *from,
+                           const weft_layout *to, weft_kernel **out);
+} weft_device_ops;
+
+/* The head of every device. */
+struct weft_device {
+    const weft_device_ops *ops;
+    weft_context *context;
+    int threads;
+    weft_layout *layouts; /* interned */
+};
+
+extern const weft_device_ops *const weft_devices[];
+extern const weft_device_ops weft_device_reference;
+extern const weft_device_ops weft_device_cpu;
+
+weft_status weft_device_open(weft_context *context, const char *name,
+                             weft_device **out) WEFT_NODISCARD;
+void weft_device_close(weft_device **device);
+
+static inline bool weft_layout_same(const weft_layout *a, const weft_layout *b)
+{
+    return a == b || (a->plain && b->plain);
+}
+
+/* The interned plain layout; what most devices use for their `plain`. */
+weft_status weft_layout_plain(weft_device *device, const weft_type *type,
+                              const weft_layout **out) WEFT_NODISCARD;
+
+/* In-place rights of a group of one node, as its operator declares them. */
+void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel);
+
+#endif

@@ -1,0 +1,148 @@
+#include <math.h>
+
+#include "device/reference/reference.h"
+
+#define EACH(i, n) for (int64_t i = 0, end_##i = (n); i < end_##i; i++)
+
+static void add(const weft_ref *a)
+{
+    const real *x = a->in[0], *y = a->in[1];
+    real *out = a->out[0];
+    EACH (i, out_size(a, 0)) out[i] = x[i] + y[i];
+}
+
+static void mul(const weft_ref *a)
+{
+    const real *x = a->in[0], *y = a->in[1];
+    real *out = a->out[0];
+    EACH (i, out_size(a, 0)) out[i] = x[i] * y[i];
+}
+
+static void scale(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    real *out = a->out[0], factor = (real)weft_node_real(a->node, "factor", 1);
+    EACH (i, out_size(a, 0)) out[i] = factor * x[i];
+}
+
+static void scale_by(const weft_ref *a)
+{
+    const real *x = a->in[0], factor = *(const real *)a->in[1];
+    real *out = a->out[0];
+    EACH (i, out_size(a, 0)) out[i] = factor * x[i];
+}
+
+static void constant(const weft_ref *a)
+{
+    real *out = a->out[0], value = (real)weft_node_real(a->node, "value", 0);
+    EACH (i, out_size(a, 0)) out[i] = value;
+}
+
+static void bias(const weft_ref *a)
+{
+    const real *x = a->in[0], *b = a->in[1];
+    real *y = a->out[0];
+    const weft_shape *s = in_shape(a, 0);
+    int axis = (int)weft_node_int(a->node, "axis", 0, 1);
+    int64_t inner = 1;
+    for (int i = axis + 1; i < s->rank; i++) inner *= s->dim[i];
+    EACH (i, out_size(a, 0)) y[i] = x[i] + b[i / inner % s->dim[axis]];
+}
+
+static void relu(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    /* Written so that not-a-number stays one. */
+    EACH (i, out_size(a, 0)) y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+static void relu_grad(const weft_ref *a)
+{
+    const real *y = a->in[0], *dy = a->in[1];
+    real *dx = a->out[0];
+    EACH (i, out_size(a, 0)) dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+static void sigmoid(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    EACH (i, out_size(a, 0)) y[i] = (real)(1 / (1 + exp(-(double)x[i])));
+}
+
+static void sigmoid_grad(const weft_ref *a)
+{
+    const real *y = a->in[0], *dy = a->in[1];
+    real *dx = a->out[0];
+    EACH (i, out_size(a, 0)) dx[i] = dy[i] * y[i] * (1 - y[i]);
+}
+
+static void tanh_(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    EACH (i, out_size(a, 0)) y[i] = (real)tanh((double)x[i]);
+}
+
+static void tanh_grad(const weft_ref *a)
+{
+    const real *y = a->in[0], *dy = a->in[1];
+    real *dx = a->out[0];
+    EACH (i, out_size(a, 0)) dx[i] = dy[i] * (1 - y[i] * y[i]);
+}
+
+static const double sqrt_half = 0.70710678118654752440, inv_sqrt_2pi = 0.39894228040143267794;
+
+static void gelu(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    EACH (i, out_size(a, 0))
+        y[i] = (real)(0.5 * (double)x[i] * (1 + erf((double)x[i] * sqrt_half)));
+}
+
+static void gelu_grad(const weft_ref *a)
+{
+    const real *x = a->in[0], *dy = a->in[1];
+    real *dx = a->out[0];
+    EACH (i, out_size(a, 0)) {
+        double v = (double)x[i], cdf = 0.5 * (1 + erf(v * sqrt_half));
+        dx[i] = (real)((double)dy[i] * (cdf + v * inv_sqrt_2pi * exp(-0.5 * v * v)));
+    }
+}
+
+/* See ops/dropout.c: element j of sample s falls by counter (step, s, j). */
+static void dropout(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    double rate = weft_node_real(a->node, "rate", 0.5);
+    uint64_t key = weft_mix((uint64_t)weft_node_int(a->node, "seed", 0, 0),
+                            (uint64_t)weft_node_int(a->node, "stream", 0, 0));
+    uint64_t step = (uint64_t) * (const int32_t *)a->in[1];
+    uint64_t first = (uint64_t) * (const int32_t *)a->in[2];
+    int64_t samples = in_shape(a, 0)->dim[0], each = in_size(a, 0) / samples;
+    uint32_t threshold = (uint32_t)(rate * 4294967296.0);
+    real keep = (real)(1 / (1 - rate));
+    for (int64_t s = 0; s < samples; s++)
+        for (int64_t j = 0; j < each; j += 4) {
+            uint32_t draw[4];
+            weft_philox(key, step << 32 | (first + (uint64_t)s), (uint64_t)j >> 2, draw);
+            for (int64_t lane = 0; lane < 4 && j + lane < each; lane++) {
+                int64_t i = s * each + j + lane;
+                y[i] = draw[lane] < threshold ? 0 : x[i] * keep;
+            }
+        }
+}
+
+const weft_ref_entry WEFT_REF_TABLE(elementwise)[] = {
+    {"add", add},           {"mul", mul},
+    {"scale", scale},       {"scale_by", scale_by},
+    {"constant", constant}, {"bias", bias},
+    {"relu", relu},         {"relu_grad", relu_grad},
+    {"sigmoid", sigmoid},   {"sigmoid_grad", sigmoid_grad},
+    {"tanh", tanh_},        {"tanh_grad", tanh_grad},
+    {"gelu", gelu},         {"gelu_grad", gelu_grad},
+    {"dropout", dropout},   {NULL, NULL},
+};

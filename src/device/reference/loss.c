@@ -1,0 +1,72 @@
+#include <math.h>
+
+#include "device/reference/reference.h"
+
+/* The loss of a sample of weight zero is not looked at: padding may hold anything. A label out
+ * of range makes the loss not-a-number, which stops the run with a message. */
+static void softmax_xent(const weft_ref *a)
+{
+    const real *x = a->in[0], *weights = a->in[2];
+    const int32_t *labels = a->in[1];
+    real *loss = a->out[0], *p = a->out[1];
+    const weft_shape *s = in_shape(a, 0);
+    int64_t n = s->dim[s->rank - 1], rows = in_size(a, 0) / n;
+    double total = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *row = x + r * n;
+        double top = (double)row[0], sum = 0;
+        for (int64_t i = 1; i < n; i++) top = fmax(top, (double)row[i]);
+        for (int64_t i = 0; i < n; i++) sum += exp((double)row[i] - top);
+        for (int64_t i = 0; i < n && p; i++) p[r * n + i] = (real)(exp((double)row[i] - top) / sum);
+        if (weights[r] == 0) continue;
+        bool known = labels[r] >= 0 && labels[r] < n;
+        total += known ? (double)weights[r] * (log(sum) + top - (double)row[labels[r]]) : NAN;
+    }
+    if (loss) *loss = (real)total;
+}
+
+static void softmax_xent_grad(const weft_ref *a)
+{
+    const real *p = a->in[0], *weights = a->in[2], dloss = *(const real *)a->in[3];
+    const int32_t *labels = a->in[1];
+    real *dx = a->out[0];
+    const weft_shape *s = in_shape(a, 0);
+    int64_t n = s->dim[s->rank - 1], rows = in_size(a, 0) / n;
+    for (int64_t r = 0; r < rows; r++) {
+        real factor = weights[r] * dloss;
+        for (int64_t i = 0; i < n; i++)
+            dx[r * n + i] = weights[r] == 0 ? 0 : factor * (p[r * n + i] - (labels[r] == i));
+    }
+}
+
+static void mse(const weft_ref *a)
+{
+    const real *x = a->in[0], *t = a->in[1], *weights = a->in[2];
+    real *loss = a->out[0];
+    int64_t rows = in_shape(a, 0)->dim[0], n = in_size(a, 0) / rows;
+    double total = 0;
+    for (int64_t i = 0; i < rows * n; i++) {
+        double d = (double)x[i] - (double)t[i];
+        if (weights[i / n] != 0) total += (double)weights[i / n] * d * d / (double)n;
+    }
+    *loss = (real)total;
+}
+
+static void mse_grad(const weft_ref *a)
+{
+    const real *x = a->in[0], *t = a->in[1], *weights = a->in[2], dloss = *(const real *)a->in[3];
+    real *dx = a->out[0];
+    int64_t rows = in_shape(a, 0)->dim[0], n = in_size(a, 0) / rows;
+    for (int64_t i = 0; i < rows * n; i++) {
+        real factor = 2 * weights[i / n] * dloss / (real)n;
+        dx[i] = factor == 0 ? 0 : factor * (x[i] - t[i]);
+    }
+}
+
+const weft_ref_entry WEFT_REF_TABLE(loss)[] = {
+    {"softmax_xent", softmax_xent},
+    {"softmax_xent_grad", softmax_xent_grad},
+    {"mse", mse},
+    {"mse_grad", mse_grad},
+    {NULL, NULL},
+};

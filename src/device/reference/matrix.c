@@ -1,0 +1,84 @@
+#include "device/reference/reference.h"
+
+/* c [m, n] = a b, element (i, p) of a at a[i * ai + p * ap] and so on. */
+typedef struct product {
+    const real *a, *b;
+    real *c;
+    int64_t m, n, k, ai, ap, bp, bj;
+} product;
+
+static void multiply(const product *p)
+{
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            double sum = 0;
+            for (int64_t q = 0; q < p->k; q++)
+                sum += (double)p->a[i * p->ai + q * p->ap] * (double)p->b[q * p->bp + j * p->bj];
+            p->c[i * p->n + j] = (real)sum;
+        }
+}
+
+/* y [r, n] = x [r, k] w [k, n] */
+static void dense(const weft_ref *a)
+{
+    int64_t k = in_shape(a, 1)->dim[0], n = in_shape(a, 1)->dim[1];
+    multiply(&(product){a->in[0], a->in[1], a->out[0], in_size(a, 0) / k, n, k, k, 1, n, 1});
+}
+
+/* dx [r, k] = dy [r, n] w^T */
+static void dense_dx(const weft_ref *a)
+{
+    int64_t k = in_shape(a, 1)->dim[0], n = in_shape(a, 1)->dim[1];
+    multiply(&(product){a->in[0], a->in[1], a->out[0], in_size(a, 0) / n, k, n, n, 1, 1, n});
+}
+
+/* dw [k, n] = x^T dy */
+static void dense_dw(const weft_ref *a)
+{
+    int64_t k = out_shape(a, 0)->dim[0], n = out_shape(a, 0)->dim[1];
+    multiply(&(product){a->in[0], a->in[1], a->out[0], k, n, in_size(a, 0) / k, 1, k, n, 1});
+}
+
+static void matmul(const weft_ref *a)
+{
+    const weft_shape *left = in_shape(a, 0), *out = out_shape(a, 0);
+    bool ta = weft_node_int(a->node, "ta", 0, 0) != 0, tb = weft_node_int(a->node, "tb", 0, 0) != 0;
+    int64_t m = out->dim[out->rank - 2], n = out->dim[out->rank - 1];
+    int64_t k = left->dim[ta ? left->rank - 2 : left->rank - 1];
+    int64_t batch = out_size(a, 0) / (m * n);
+    for (int64_t b = 0; b < batch; b++)
+        multiply(&(product){(const real *)a->in[0] + b * m * k, (const real *)a->in[1] + b * k * n,
+                            (real *)a->out[0] + b * m * n, m, n, k, ta ? 1 : k, ta ? m : 1,
+                            tb ? 1 : n, tb ? k : 1});
+}
+
+static void embedding(const weft_ref *a)
+{
+    const int32_t *ids = a->in[0];
+    const real *table = a->in[1];
+    real *y = a->out[0];
+    int64_t rows = in_shape(a, 1)->dim[0], width = in_shape(a, 1)->dim[1];
+    for (int64_t i = 0; i < in_size(a, 0); i++) {
+        bool known = ids[i] >= 0 && ids[i] < rows;
+        for (int64_t j = 0; j < width; j++)
+            y[i * width + j] = known ? table[ids[i] * width + j] : (real)__builtin_nan("");
+    }
+}
+
+static void embedding_grad(const weft_ref *a)
+{
+    const int32_t *ids = a->in[0];
+    const real *dy = a->in[1];
+    real *table = a->out[0];
+    int64_t rows = out_shape(a, 0)->dim[0], width = out_shape(a, 0)->dim[1];
+    memset(table, 0, (size_t)(rows * width) * sizeof(real));
+    for (int64_t i = 0; i < in_size(a, 0); i++)
+        for (int64_t j = 0; j < width && ids[i] >= 0 && ids[i] < rows; j++)
+            table[ids[i] * width + j] += dy[i * width + j];
+}
+
+const weft_ref_entry WEFT_REF_TABLE(matrix)[] = {
+    {"dense", dense},   {"dense_dx", dense_dx},   {"dense_dw", dense_dw},
+    {"matmul", matmul}, {"embedding", embedding}, {"embedding_grad", embedding_grad},
+    {NULL, NULL},
+};

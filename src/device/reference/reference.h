@@ -1,0 +1,56 @@
+/* Reference kernels: portable, serial C that is easy to check by eye. Each file is compiled once
+ * for float and once for double (WEFT_REAL); sums are always in double. */
+#ifndef WEFT_DEVICE_REFERENCE_H
+#define WEFT_DEVICE_REFERENCE_H
+
+#include "device/device.h"
+
+/* in[i] and out[i] belong to the node's operands, dense and row-major; out[i] is NULL where
+ * nobody reads the result. Outputs may lie over inputs where the operator allows it. */
+typedef struct weft_ref {
+    const weft_graph *graph;
+    const weft_node *node;
+    const void *const *in;
+    void *const *out;
+} weft_ref;
+
+typedef void (*weft_ref_fn)(const weft_ref *a);
+
+typedef struct weft_ref_entry {
+    const char *op;
+    weft_ref_fn fn;
+} weft_ref_entry;
+
+/* One table per file and precision; an entry without name ends it. */
+#define WEFT_REF_FILES(X) X(elementwise) X(matrix) X(window) X(norm) X(shape) X(loss) X(update)
+#define WEFT_REF_DECLARE(file)                                                                     \
+    extern const weft_ref_entry weft_ref_##file##_float[];                                         \
+    extern const weft_ref_entry weft_ref_##file##_double[];
+WEFT_REF_FILES(WEFT_REF_DECLARE)
+
+#ifndef WEFT_REAL
+#define WEFT_REAL float
+#endif
+typedef WEFT_REAL real;
+#define WEFT_REF_NAME2(file, type) weft_ref_##file##_##type
+#define WEFT_REF_NAME1(file, type) WEFT_REF_NAME2(file, type)
+#define WEFT_REF_TABLE(file) WEFT_REF_NAME1(file, WEFT_REAL)
+
+static inline const weft_shape *in_shape(const weft_ref *a, int i)
+{
+    return &weft_in(a->graph, a->node, i)->shape;
+}
+static inline const weft_shape *out_shape(const weft_ref *a, int i)
+{
+    return &weft_out(a->graph, a->node, i)->shape;
+}
+static inline int64_t in_size(const weft_ref *a, int i)
+{
+    return weft_shape_elements(in_shape(a, i));
+}
+static inline int64_t out_size(const weft_ref *a, int i)
+{
+    return weft_shape_elements(out_shape(a, i));
+}
+
+#endif

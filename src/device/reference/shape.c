@@ -1,0 +1,195 @@
+/* Moving and summing: concat, split, slice, pad, reshape, transpose, reduce, broadcast. */
+#include "device/reference/reference.h"
+
+/* [outer, axis, inner] of a shape. */
+typedef struct parts {
+    int64_t outer, axis, inner;
+} parts;
+
+static parts parts_of(const weft_ref *a, const weft_shape *s)
+{
+    int axis = (int)weft_node_int(a->node, "axis", 0, 0);
+    parts p = {1, s->dim[axis], 1};
+    for (int i = 0; i < axis; i++) p.outer *= s->dim[i];
+    for (int i = axis + 1; i < s->rank; i++) p.inner *= s->dim[i];
+    return p;
+}
+
+/* Copies `count` slices along the axis between places of two tensors. */
+static void copy_slices(const real *from, parts f, int64_t f_start, real *to, parts t,
+                        int64_t t_start, int64_t count)
+{
+    for (int64_t o = 0; o < f.outer; o++)
+        memcpy(to + (o * t.axis + t_start) * t.inner, from + (o * f.axis + f_start) * f.inner,
+               (size_t)(count * f.inner) * sizeof(real));
+}
+
+static void concat(const weft_ref *a)
+{
+    parts t = parts_of(a, out_shape(a, 0));
+    int64_t at = 0;
+    for (int i = 0; i < a->node->in_count; i++) {
+        parts f = parts_of(a, in_shape(a, i));
+        copy_slices(a->in[i], f, 0, a->out[0], t, at, f.axis);
+        at += f.axis;
+    }
+}
+
+static void split(const weft_ref *a)
+{
+    parts f = parts_of(a, in_shape(a, 0));
+    int64_t at = 0;
+    for (int i = 0; i < a->node->out_count; i++) {
+        parts t = parts_of(a, out_shape(a, i));
+        if (a->out[i]) copy_slices(a->in[0], f, at, a->out[i], t, 0, t.axis);
+        at += t.axis;
+    }
+}
+
+static void slice(const weft_ref *a)
+{
+    parts f = parts_of(a, in_shape(a, 0)), t = parts_of(a, out_shape(a, 0));
+    copy_slices(a->in[0], f, weft_node_int(a->node, "start", 0, 0), a->out[0], t, 0, t.axis);
+}
+
+static void pad(const weft_ref *a)
+{
+    parts f = parts_of(a, in_shape(a, 0)), t = parts_of(a, out_shape(a, 0));
+    memset(a->out[0], 0, (size_t)out_size(a, 0) * sizeof(real));
+    copy_slices(a->in[0], f, 0, a->out[0], t, weft_node_int(a->node, "before", 0, 0), f.axis);
+}
+
+static void reshape(const weft_ref *a)
+{
+    memmove(a->out[0], a->in[0], weft_type_bytes(weft_out(a->graph, a->node, 0)));
+}
+
+/* Strides of a dense shape, in elements. */
+static void dense_strides(const weft_shape *s, int64_t *stride)
+{
+    int64_t step = 1;
+    for (int i = s->rank; i-- > 0; step *= s->dim[i]) stride[i] = step;
+}
+
+static void transpose(const weft_ref *a)
+{
+    const weft_shape *to = out_shape(a, 0);
+    int64_t from[WEFT_MAX_RANK], at[WEFT_MAX_RANK] = {0};
+    size_t size = weft_dtype_size(weft_in(a->graph, a->node, 0)->dtype);
+    const char *x = a->in[0];
+    char *y = a->out[0];
+    dense_strides(in_shape(a, 0), from);
+    for (int64_t i = 0; i < out_size(a, 0); i++) {
+        int64_t source = 0;
+        for (int d = 0; d < to->rank; d++)
+            source += at[d] * from[weft_node_int(a->node, "perm", d, 0)];
+        memcpy(y + (size_t)i * size, x + (size_t)source * size, size);
+        for (int d = to->rank; d-- > 0 && ++at[d] == to->dim[d];) at[d] = 0;
+    }
+}
+
+/* For element i of the full shape, its place in the shape without the axes. */
+typedef struct fold {
+    const weft_shape *full;
+    int64_t step[WEFT_MAX_RANK]; /* 0 on a reduced axis */
+    int64_t at[WEFT_MAX_RANK];
+    int64_t place;
+} fold;
+
+static fold fold_start(const weft_ref *a, const weft_shape *full)
+{
+    fold f = {.full = full};
+    const weft_attr *axes = weft_node_attr(a->node, "axes");
+    bool gone[WEFT_MAX_RANK] = {false};
+    for (int i = 0; i < axes->count; i++) gone[axes->ints[i]] = true;
+    int64_t step = 1;
+    for (int i = full->rank; i-- > 0;) {
+        if (gone[i]) continue;
+        f.step[i] = step;
+        step *= full->dim[i];
+    }
+    return f;
+}
+
+static void fold_next(fold *f)
+{
+    for (int d = f->full->rank; d-- > 0;) {
+        f->place += f->step[d];
+        if (++f->at[d] < f->full->dim[d]) return;
+        f->place -= f->step[d] * f->full->dim[d];
+        f->at[d] = 0;
+    }
+}
+
+/* One output at a time: `from` walks the kept axes, and under each of its places a second walk
+ * adds the reduced axes in the order of memory. */
+typedef struct walk {
+    int rank;
+    int64_t dim[WEFT_MAX_RANK], stride[WEFT_MAX_RANK], at[WEFT_MAX_RANK], place;
+} walk;
+
+static int64_t walk_count(const walk *w)
+{
+    int64_t count = 1;
+    for (int i = 0; i < w->rank; i++) count *= w->dim[i];
+    return count;
+}
+
+static void walk_next(walk *w)
+{
+    for (int d = w->rank; d-- > 0;) {
+        w->place += w->stride[d];
+        if (++w->at[d] < w->dim[d]) return;
+        w->place -= w->stride[d] * w->dim[d];
+        w->at[d] = 0;
+    }
+}
+
+static void reduce(const weft_ref *a, double factor)
+{
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    const weft_shape *full = in_shape(a, 0);
+    int64_t stride[WEFT_MAX_RANK];
+    walk kept = {0}, gone = {0};
+    fold f = fold_start(a, full);
+    dense_strides(full, stride);
+    for (int i = 0; i < full->rank; i++) {
+        walk *w = f.step[i] ? &kept : &gone;
+        w->dim[w->rank] = full->dim[i];
+        w->stride[w->rank++] = stride[i];
+    }
+    int64_t outputs = walk_count(&kept), terms = walk_count(&gone);
+    for (int64_t o = 0; o < outputs; o++, walk_next(&kept)) {
+        double sum = 0;
+        for (int64_t i = 0; i < terms; i++, walk_next(&gone))
+            sum += (double)x[kept.place + gone.place];
+        y[o] = (real)(sum * factor);
+    }
+}
+
+static void reduce_sum(const weft_ref *a)
+{
+    reduce(a, 1);
+}
+
+static void reduce_mean(const weft_ref *a)
+{
+    reduce(a, (double)out_size(a, 0) / (double)in_size(a, 0));
+}
+
+static void broadcast(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    real *y = a->out[0];
+    fold f = fold_start(a, out_shape(a, 0));
+    for (int64_t i = 0; i < out_size(a, 0); i++, fold_next(&f)) y[i] = x[f.place];
+}
+
+const weft_ref_entry WEFT_REF_TABLE(shape)[] = {
+    {"concat", concat},         {"split", split},
+    {"slice", slice},           {"pad", pad},
+    {"reshape", reshape},       {"transpose", transpose},
+    {"reduce_sum", reduce_sum}, {"reduce_mean", reduce_mean},
+    {"broadcast", broadcast},   {NULL, NULL},
+};

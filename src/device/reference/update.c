@@ -1,0 +1,107 @@
+/* Optimiser steps. The formulas are those of strategies in the field's own papers; the tests
+ * compare ten steps with an independent implementation. */
+#include <math.h>
+
+#include "device/reference/reference.h"
+
+static void sgd(const weft_ref *a)
+{
+    const real *w = a->in[0], *g = a->in[1];
+    bool with_momentum = a->node->in_count == 4;
+    const real *m = with_momentum ? a->in[2] : NULL;
+    real lr = *(const real *)a->in[a->node->in_count - 1];
+    real momentum = (real)weft_node_real(a->node, "momentum", 0);
+    real decay = (real)weft_node_real(a->node, "decay", 0);
+    bool nesterov = weft_node_int(a->node, "nesterov", 0, 0) != 0;
+    real *w_out = a->out[0], *m_out = with_momentum ? a->out[1] : NULL;
+    for (int64_t i = 0; i < in_size(a, 0); i++) {
+        real step = g[i] + decay * w[i];
+        if (m) {
+            real moved = momentum * m[i] + step;
+            m_out[i] = moved;
+            step = nesterov ? step + momentum * moved : moved;
+        }
+        w_out[i] = w[i] - lr * step;
+    }
+}
+
+static void adam(const weft_ref *a)
+{
+    const real *w = a->in[0], *g = a->in[1], *m = a->in[2], *v = a->in[3];
+    real *w_out = a->out[0], *m_out = a->out[1], *v_out = a->out[2];
+    double lr = (double)*(const real *)a->in[4], t = *(const int32_t *)a->in[5] + 1.0;
+    double beta1 = weft_node_real(a->node, "beta1", 0.9);
+    double beta2 = weft_node_real(a->node, "beta2", 0.999);
+    double decay = weft_node_real(a->node, "decay", 0);
+    bool decoupled = weft_node_int(a->node, "kind", 0, 0) == 1;
+    real b1 = (real)beta1, b2 = (real)beta2,
+         epsilon = (real)weft_node_real(a->node, "epsilon", 1e-8);
+    real rate = (real)(lr / (1 - pow(beta1, t)));
+    real root = (real)(1 / sqrt(1 - pow(beta2, t)));
+    real coupled = decoupled ? 0 : (real)decay, shrink = decoupled ? (real)(1 - lr * decay) : 1;
+    for (int64_t i = 0; i < in_size(a, 0); i++) {
+        real grad = g[i] + coupled * w[i];
+        real first = b1 * m[i] + (1 - b1) * grad, second = b2 * v[i] + (1 - b2) * grad * grad;
+        m_out[i] = first;
+        v_out[i] = second;
+        w_out[i] = shrink * w[i] - rate * first / ((real)sqrt((double)second) * root + epsilon);
+    }
+}
+
+/* kind 0: constant; 1: times gamma every `every` steps; 2: half a cosine from base down to floor
+ * at step `total`. All after `warmup` steps of linear growth from base / warmup. */
+static void schedule(const weft_ref *a)
+{
+    const weft_node *node = a->node;
+    int64_t step = *(const int32_t *)a->in[0], warmup = weft_node_int(node, "warmup", 0, 0);
+    int64_t total = weft_node_int(node, "total", 0, 0), every = weft_node_int(node, "every", 0, 1);
+    double base = weft_node_real(node, "base", 0), lr = base,
+           low = weft_node_real(node, "floor", 0);
+    if (step < warmup) {
+        lr = base * (double)(step + 1) / (double)warmup;
+    } else if (weft_node_int(node, "kind", 0, 0) == 1) {
+        lr = base * pow(weft_node_real(node, "gamma", 0.1), (double)((step - warmup) / every));
+    } else if (weft_node_int(node, "kind", 0, 0) == 2) {
+        double done = total > warmup ? (double)(step - warmup) / (double)(total - warmup) : 1;
+        lr = low + (base - low) * 0.5 * (1 + cos(3.14159265358979323846 * fmin(done, 1)));
+    }
+    *(real *)a->out[0] = (real)lr;
+}
+
+static void counter(const weft_ref *a)
+{
+    *(int32_t *)a->out[0] = *(const int32_t *)a->in[0] + 1;
+}
+
+static void accumulate(const weft_ref *a)
+{
+    const real *sum = a->in[0], *addend = a->in[1], keep = *(const real *)a->in[2];
+    real *out = a->out[0];
+    for (int64_t i = 0; i < in_size(a, 0); i++) out[i] = keep == 0 ? addend[i] : sum[i] + addend[i];
+}
+
+static void sum_squares(const weft_ref *a)
+{
+    const real *x = a->in[0];
+    double sum = 0;
+    for (int64_t i = 0; i < in_size(a, 0); i++) sum += (double)x[i] * (double)x[i];
+    *(real *)a->out[0] = (real)sum;
+}
+
+static void clip_factor(const weft_ref *a)
+{
+    double norm = sqrt((double)*(const real *)a->in[0]);
+    double limit = weft_node_real(a->node, "max_norm", 1);
+    *(real *)a->out[0] = (real)(norm > limit ? limit / norm : 1);
+}
+
+const weft_ref_entry WEFT_REF_TABLE(update)[] = {
+    {"sgd", sgd},
+    {"adam", adam},
+    {"schedule", schedule},
+    {"counter", counter},
+    {"accumulate", accumulate},
+    {"sum_squares", sum_squares},
+    {"clip_factor", clip_factor},
+    {NULL, NULL},
+};

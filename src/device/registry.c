@@ -1,0 +1,96 @@
+/* The devices, by name. A new one is its folder and a line here. */
+#include "device/device.h"
+#include "weft/device.h"
+
+const weft_device_ops *const weft_devices[] = {
+    &weft_device_cpu,
+    &weft_device_reference,
+    NULL,
+};
+
+const char *weft_device_name(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(weft_devices) - 1 ? weft_devices[i]->name : NULL;
+}
+
+const char *weft_device_summary(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(weft_devices) - 1 ? weft_devices[i]->summary : NULL;
+}
+
+static const char *candidate(const void *user, int i)
+{
+    (void)user;
+    return weft_device_name(i);
+}
+
+weft_status weft_device_open(weft_context *context, const char *name, weft_device **out)
+{
+    char near[256];
+    for (int i = 0; weft_devices[i]; i++)
+        if (strcmp(weft_devices[i]->name, name) == 0) return weft_devices[i]->open(context, out);
+    return weft_fail(WEFT_ERR_ARGUMENT, "no device is named '%s'%s", name,
+                     weft_suggest(near, sizeof(near), name, candidate, NULL));
+}
+
+void weft_device_close(weft_device **device)
+{
+    if (!device || !*device) return;
+    weft_device *d = *device;
+    for (weft_layout *next, *l = d->layouts; l; l = next) {
+        next = l->next;
+        free(l);
+    }
+    d->layouts = NULL;
+    d->ops->close(d);
+    *device = NULL;
+}
+
+weft_status weft_layout_plain(weft_device *device, const weft_type *type, const weft_layout **out)
+{
+    size_t bytes = weft_type_bytes(type);
+    for (weft_layout *l = device->layouts; l; l = l->next)
+        if (l->plain && l->bytes == bytes) {
+            *out = l;
+            return WEFT_OK;
+        }
+    weft_layout *layout;
+    WEFT_TRY(WEFT_NEW(&layout, 1));
+    *layout =
+        (weft_layout){.bytes = bytes, .plain = true, .text = "plain", .next = device->layouts};
+    device->layouts = layout;
+    *out = layout;
+    return WEFT_OK;
+}
+
+int weft_group_in(const weft_group *group, weft_value v)
+{
+    for (int i = 0; i < group->in_count; i++)
+        if (group->in[i] == v) return i;
+    return -1;
+}
+
+int weft_group_out(const weft_group *group, weft_value v)
+{
+    for (int i = 0; i < group->out_count; i++)
+        if (group->out[i] == v) return i;
+    return -1;
+}
+
+void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel)
+{
+    if (group->count != 1) return;
+    const weft_node *node = group->node[0];
+    for (int o = 0; o < group->out_count; o++) {
+        unsigned rights = 0;
+        int which = group->out[o] - node->out;
+        if (which < (int)WEFT_COUNT(node->op->in_place)) rights = node->op->in_place[which];
+        for (int i = 0; i < node->in_count && i < 32; i++)
+            if (rights & 1u << i) {
+                /* A value that stands twice among the inputs is read after it would be written. */
+                int uses = 0;
+                for (int j = 0; j < node->in_count; j++) uses += node->in[j] == node->in[i];
+                if (uses == 1) kernel->in_place[o] |= 1u << weft_group_in(group, node->in[i]);
+            }
+    }
+}

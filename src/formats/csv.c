@@ -1,0 +1,253 @@
+#include <math.h>
+#include <stdio.h>
+
+#include "formats/formats.h"
+
+/* A row's fields are cut out of a copy of the text, in place: quotes are undone and every field
+ * ends with a zero byte. */
+typedef struct reader {
+    const char *name;
+    char *next, *end;
+    int64_t line; /* of the row being read, from 1 */
+    int64_t next_line;
+    char **fields;
+    size_t count, capacity;
+} reader;
+
+static weft_status field(reader *r, bool *last)
+{
+    WEFT_TRY(WEFT_GROW(&r->fields, &r->capacity, r->count));
+    char *to = r->next;
+    r->fields[r->count++] = to;
+    bool quoted = r->next < r->end && *r->next == '"';
+    if (quoted) {
+        for (r->next++;; r->next++) {
+            if (r->next >= r->end)
+                return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: a quoted field does not end", r->name,
+                                 (long long)r->line);
+            if (*r->next == '\n') r->next_line++;
+            if (*r->next == '"' && !(r->next + 1 < r->end && r->next[1] == '"')) break;
+            if (*r->next == '"') r->next++;
+            *to++ = *r->next;
+        }
+        r->next++;
+    } else {
+        while (r->next < r->end && *r->next != ',' && *r->next != '\n') *to++ = *r->next++;
+        if (to > r->fields[r->count - 1] && to[-1] == '\r') to--;
+    }
+    if (quoted && r->next < r->end && *r->next == '\r') r->next++;
+    if (r->next < r->end && *r->next != ',' && *r->next != '\n')
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: column %zu: text after the closing quote",
+                         r->name, (long long)r->line, r->count);
+    *last = r->next >= r->end || *r->next == '\n';
+    if (*last) r->next_line++;
+    r->next++;
+    *to = '\0';
+    return WEFT_OK;
+}
+
+/* Reads a row; count is 0 at the end. Empty lines are passed over. */
+static weft_status row(reader *r)
+{
+    do {
+        r->count = 0;
+        r->line = r->next_line;
+        if (r->next >= r->end) return WEFT_OK;
+        for (bool last = false; !last;) WEFT_TRY(field(r, &last));
+    } while (r->count == 1 && r->fields[0][0] == '\0');
+    return WEFT_OK;
+}
+
+static char *trimmed(char *text)
+{
+    while (*text == ' ' || *text == '\t') text++;
+    size_t size = strlen(text);
+    while (size > 0 && (text[size - 1] == ' ' || text[size - 1] == '\t')) text[--size] = '\0';
+    return text;
+}
+
+static bool number(char *text, double *out)
+{
+    return weft_parse_real(trimmed(text), out);
+}
+
+static const char *column_candidate(const void *user, int i)
+{
+    const reader *r = user;
+    return (size_t)i < r->count ? r->fields[i] : NULL;
+}
+
+static weft_status find_label(reader *r, const char *label, int *out)
+{
+    char near[512];
+    int64_t index;
+    *out = (int)r->count - 1;
+    if (!label) return WEFT_OK;
+    if (weft_parse_int(label, &index)) {
+        if (index < 0 || index >= (int64_t)r->count)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: label column %lld does not exist, columns are 0 to %zu", r->name,
+                             (long long)index, r->count - 1);
+        *out = (int)index;
+        return WEFT_OK;
+    }
+    for (size_t i = 0; i < r->count; i++)
+        if (strcmp(trimmed(r->fields[i]), label) == 0) {
+            *out = (int)i;
+            return WEFT_OK;
+        }
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s: no column is named '%s'%s", r->name, label,
+                     weft_suggest(near, sizeof(near), label, column_candidate, r));
+}
+
+/* Growing columns of labels as text, interned in the order of appearance. */
+typedef struct table {
+    weft_csv *csv;
+    size_t value_capacity, label_capacity, class_capacity;
+} table;
+
+static weft_status intern(table *t, const char *text, int32_t *out)
+{
+    weft_csv *csv = t->csv;
+    for (int i = 0; i < csv->classes; i++)
+        if (strcmp(csv->class_names[i], text) == 0) {
+            *out = i;
+            return WEFT_OK;
+        }
+    if (csv->classes >= 10000)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "more than 10000 different labels; is column %d the label?", csv->label);
+    WEFT_TRY(WEFT_GROW(&csv->class_names, &t->class_capacity, csv->classes));
+    WEFT_TRY(weft_strdup(text, &csv->class_names[csv->classes]));
+    *out = csv->classes++;
+    return WEFT_OK;
+}
+
+static weft_status add_row(reader *r, table *t)
+{
+    weft_csv *csv = t->csv;
+    size_t features = (size_t)csv->columns - 1;
+    if (r->count != (size_t)csv->columns)
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: has %zu columns, the rows before have %d",
+                         r->name, (long long)r->line, r->count, csv->columns);
+    for (size_t i = 0, at = (size_t)csv->rows * features; i < r->count; i++) {
+        if ((int)i == csv->label) continue;
+        WEFT_TRY(WEFT_GROW(&csv->values, &t->value_capacity, at));
+        double *value = &csv->values[at++];
+        bool known = number(r->fields[i], value);
+        if (known && isfinite(*value)) continue;
+        return weft_fail(
+            WEFT_ERR_FORMAT,
+            "%s:%lld: column %zu%s%s%s holds '%.40s', a finite number must stand there", r->name,
+            (long long)r->line, i + 1, csv->header ? " (" : "", csv->header ? csv->header[i] : "",
+            csv->header ? ")" : "", r->fields[i]);
+    }
+    char *label = trimmed(r->fields[csv->label]);
+    if (!*label)
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: column %d: the label is empty", r->name,
+                         (long long)r->line, csv->label + 1);
+    WEFT_TRY(WEFT_GROW(&csv->labels, &t->label_capacity, csv->rows));
+    WEFT_TRY(intern(t, label, &csv->labels[csv->rows]));
+    csv->rows++;
+    return WEFT_OK;
+}
+
+/* Numbers by value, before names by letters. */
+static int compare_names(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    double u, v;
+    bool nx = weft_parse_real(x, &u), ny = weft_parse_real(y, &v);
+    if (nx && ny && u < v) return -1;
+    if (nx && ny && u > v) return 1;
+    if (nx != ny) return nx ? -1 : 1;
+    return strcmp(x, y);
+}
+
+static weft_status sort_classes(weft_csv *csv)
+{
+    char **old;
+    int32_t *place;
+    WEFT_TRY(WEFT_NEW(&old, csv->classes));
+    weft_status status = WEFT_NEW(&place, csv->classes);
+    if (status != WEFT_OK) {
+        free(old);
+        return status;
+    }
+    memcpy(old, csv->class_names, (size_t)csv->classes * sizeof(*old));
+    qsort(csv->class_names, (size_t)csv->classes, sizeof(*csv->class_names), compare_names);
+    for (int i = 0; i < csv->classes; i++)
+        for (int j = 0; j < csv->classes; j++)
+            if (csv->class_names[j] == old[i]) place[i] = j;
+    for (int64_t r = 0; r < csv->rows; r++) csv->labels[r] = place[csv->labels[r]];
+    free(old);
+    free(place);
+    return WEFT_OK;
+}
+
+static weft_status take_header(reader *r, weft_csv *csv)
+{
+    WEFT_TRY(WEFT_NEW(&csv->header, r->count));
+    for (size_t i = 0; i < r->count; i++)
+        WEFT_TRY(weft_strdup(trimmed(r->fields[i]), &csv->header[i]));
+    csv->has_header = true;
+    return row(r);
+}
+
+static weft_status parse(reader *r, const char *label, weft_csv *csv)
+{
+    WEFT_TRY(row(r));
+    if (r->count < 2)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: needs rows of at least one feature and a label, separated by commas",
+                         r->name);
+    csv->columns = (int)r->count;
+    WEFT_TRY(find_label(r, label, &csv->label));
+    bool header = false;
+    for (size_t i = 0; i < r->count; i++) {
+        double ignored;
+        header = header || ((int)i != csv->label && !number(r->fields[i], &ignored));
+    }
+    if (header) WEFT_TRY(take_header(r, csv));
+    table t = {.csv = csv};
+    for (; r->count > 0;) {
+        WEFT_TRY(add_row(r, &t));
+        WEFT_TRY(row(r));
+    }
+    if (csv->rows == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: has a header but no rows", r->name);
+    return sort_classes(csv);
+}
+
+weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
+                           weft_csv *out)
+{
+    const char *zero = size ? memchr(data, 0, size) : NULL;
+    if (size == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
+    if (zero)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: byte %zu is zero, so this is not text", name,
+                         (size_t)(zero - (const char *)data));
+    char *copy;
+    WEFT_TRY(WEFT_NEW(&copy, size + 1));
+    memcpy(copy, data, size);
+    reader r = {.name = name, .next = copy, .end = copy + size, .line = 1, .next_line = 1};
+    weft_csv csv = {0};
+    weft_status status = parse(&r, label, &csv);
+    free(r.fields);
+    free(copy);
+    if (status == WEFT_OK)
+        *out = csv;
+    else
+        weft_csv_free(&csv);
+    return status;
+}
+
+void weft_csv_free(weft_csv *csv)
+{
+    for (int i = 0; csv->header && i < csv->columns; i++) free(csv->header[i]);
+    for (int i = 0; i < csv->classes; i++) free(csv->class_names[i]);
+    free(csv->header);
+    free(csv->class_names);
+    free(csv->values);
+    free(csv->labels);
+    *csv = (weft_csv){0};
+}

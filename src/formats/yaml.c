@@ -1,0 +1,263 @@
+#include "formats/yaml.h"
+
+#include <cyaml/cyaml.h>
+#include <stdio.h>
+#include <yaml.h>
+
+enum { MAX_OPTIONS = 96 };
+
+/* Loaded data are arrays of strings in the order of the tables; behind those of the outer mapping
+ * stand the items and their number. */
+typedef struct items_head {
+    char *items;
+    uint32_t count;
+} items_head;
+
+struct weft_yaml {
+    char *name;
+    const void *text;
+    size_t size;
+    const weft_option *table, *item_table;
+    const char *list_key;
+    int options, item_options;
+    cyaml_schema_field_t fields[MAX_OPTIONS], item_fields[MAX_OPTIONS];
+    cyaml_schema_value_t top, item;
+    char **loaded;
+    char log[1024]; /* what the library said */
+    size_t log_size;
+};
+
+static void on_log(cyaml_log_t level, void *user, const char *format, va_list arguments)
+{
+    weft_yaml *y = user;
+    if (level < CYAML_LOG_ERROR || y->log_size >= sizeof(y->log)) return;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    int used = vsnprintf(y->log + y->log_size, sizeof(y->log) - y->log_size, format, arguments);
+#pragma GCC diagnostic pop
+    if (used > 0) y->log_size += (size_t)used;
+}
+
+static cyaml_config_t config(weft_yaml *y)
+{
+    return (cyaml_config_t){.log_fn = on_log,
+                            .log_ctx = y,
+                            .log_level = CYAML_LOG_ERROR,
+                            .mem_fn = cyaml_mem,
+                            .flags = CYAML_CFG_NO_ALIAS};
+}
+
+static int string_fields(const weft_option *table, cyaml_schema_field_t *fields)
+{
+    int count = 0;
+    for (; table[count].name && count < MAX_OPTIONS - 2; count++)
+        fields[count] =
+            (cyaml_schema_field_t){.key = table[count].name,
+                                   .data_offset = (uint32_t)((size_t)count * sizeof(char *)),
+                                   .value = {.type = CYAML_STRING,
+                                             .flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                                             .data_size = sizeof(char),
+                                             .string = {.min = 0, .max = CYAML_UNLIMITED}}};
+    return count;
+}
+
+static void make_schema(weft_yaml *y)
+{
+    y->options = string_fields(y->table, y->fields);
+    size_t head = (size_t)y->options * sizeof(char *);
+    if (y->list_key) {
+        y->item_options = string_fields(y->item_table, y->item_fields);
+        y->item = (cyaml_schema_value_t){.type = CYAML_MAPPING,
+                                         .flags = CYAML_FLAG_DEFAULT,
+                                         .data_size =
+                                             (uint32_t)((size_t)y->item_options * sizeof(char *)),
+                                         .mapping = {.fields = y->item_fields}};
+        y->fields[y->options] = (cyaml_schema_field_t){
+            .key = y->list_key,
+            .data_offset = (uint32_t)(head + offsetof(items_head, items)),
+            .count_offset = (uint32_t)(head + offsetof(items_head, count)),
+            .count_size = sizeof(uint32_t),
+            .value = {.type = CYAML_SEQUENCE,
+                      .flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                      .data_size = y->item.data_size,
+                      .sequence = {.entry = &y->item, .min = 0, .max = 4096}}};
+    }
+    y->top = (cyaml_schema_value_t){.type = CYAML_MAPPING,
+                                    .flags = CYAML_FLAG_POINTER,
+                                    .data_size = (uint32_t)(head + sizeof(items_head)),
+                                    .mapping = {.fields = y->fields}};
+}
+
+/* A walk over the events of the text, to find lines; the schema library does not keep them. */
+typedef struct walk {
+    int depth;    /* of mappings and sequences */
+    int item;     /* number of the list's item inside of which the walk is, or -1 */
+    bool in_list; /* inside of the value of list_key */
+    bool is_key;  /* the next scalar at this depth is a key */
+} walk;
+
+/* Looks at one event; true where it is what is looked for. */
+static bool visit(walk *w, const weft_yaml *y, const yaml_event_t *event, int item, const char *key)
+{
+    bool wanted_depth = item < 0 ? w->depth == 1 : w->in_list && w->depth == 3 && w->item == item;
+    switch (event->type) {
+    case YAML_SEQUENCE_START_EVENT:
+    case YAML_MAPPING_START_EVENT:
+        if (w->in_list && w->depth == 2) w->item++;
+        w->depth++;
+        w->is_key = true;
+        return !key && w->in_list && w->depth == 3 && w->item == item;
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        w->depth--;
+        if (w->depth == 1) w->in_list = false;
+        w->is_key = true;
+        return false;
+    case YAML_SCALAR_EVENT: {
+        const char *value = (const char *)event->data.scalar.value;
+        bool was_key = w->is_key;
+        w->is_key = !w->is_key;
+        if (!was_key) return false;
+        if (w->depth == 1) w->in_list = y->list_key && strcmp(value, y->list_key) == 0;
+        return key && wanted_depth && strcmp(value, key) == 0;
+    }
+    default: return false;
+    }
+}
+
+/* Line of the event, or 0. An error of YAML itself is reported through *problem. */
+static int find_line(const weft_yaml *y, int item, const char *key, char *problem, size_t room)
+{
+    yaml_parser_t parser;
+    walk w = {.item = -1};
+    int line = 0;
+    if (!yaml_parser_initialize(&parser)) return 0;
+    yaml_parser_set_input_string(&parser, y->text, y->size);
+    for (bool done = false; !done && line == 0;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&parser, &event)) {
+            if (problem)
+                (void)snprintf(problem, room, "%s",
+                               parser.problem ? parser.problem : "cannot be read");
+            line = (int)parser.problem_mark.line + 1;
+            break;
+        }
+        done = event.type == YAML_STREAM_END_EVENT || event.type == YAML_DOCUMENT_END_EVENT;
+        if ((item >= 0 || key) && visit(&w, y, &event, item, key))
+            line = (int)event.start_mark.line + 1;
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return line;
+}
+
+int weft_yaml_line(const weft_yaml *y, int item, const char *key)
+{
+    int line = find_line(y, item, key, NULL, 0);
+    return line > 0 ? line : 1;
+}
+
+static const char *key_candidate(const void *user, int i)
+{
+    const cyaml_schema_field_t *fields = user;
+    return fields[i].key;
+}
+
+/* "mapping field 'x'" and "sequence entry 'n'" in the library's backtrace say where it was. */
+static weft_status explain(const weft_yaml *y)
+{
+    char problem[256] = "", word[128] = "", near[1024];
+    int line = find_line(y, -1, NULL, problem, sizeof(problem)), item = -1;
+    if (problem[0])
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: is not YAML: %s", y->name, line, problem);
+    const char *at = strstr(y->log, "sequence entry '");
+    if (at && sscanf(at, "sequence entry '%d'", &item) == 1) item--;
+    at = strstr(y->log, "Unexpected key: ");
+    if (at && sscanf(at, "Unexpected key: %127[^\n]", word) == 1)
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: no key is named '%s'%s", y->name,
+                         weft_yaml_line(y, item, word), word,
+                         weft_suggest(near, sizeof(near), word, key_candidate,
+                                      item < 0 ? y->fields : y->item_fields));
+    at = strstr(y->log, "mapping field '");
+    if (at && sscanf(at, "mapping field '%127[^']'", word) == 1) {
+        bool list = y->list_key && strcmp(word, y->list_key) == 0;
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: '%s' must be %s", y->name,
+                         weft_yaml_line(y, list ? -1 : item, word), word,
+                         list ? "a sequence of mappings (- type: ...)" : "one plain value");
+    }
+    return weft_fail(WEFT_ERR_FORMAT, "%s:1: must be a mapping of keys to values", y->name);
+}
+
+weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
+                            const weft_option *table, const char *list_key,
+                            const weft_option *item_table, weft_yaml **out)
+{
+    weft_yaml *y;
+    if (memchr(data ? data : "", 0, size))
+        return weft_fail(WEFT_ERR_FORMAT, "%s: holds a zero byte, so it is not YAML", name);
+    WEFT_TRY(WEFT_NEW(&y, 1));
+    *y = (weft_yaml){.text = data ? data : "",
+                     .size = size,
+                     .table = table,
+                     .item_table = item_table,
+                     .list_key = list_key};
+    weft_status status = weft_strdup(name, &y->name);
+    if (status == WEFT_OK) {
+        make_schema(y);
+        cyaml_config_t c = config(y);
+        cyaml_data_t *loaded = NULL;
+        cyaml_err_t error = cyaml_load_data(y->text, size, &c, &y->top, &loaded, NULL);
+        y->loaded = (char **)loaded;
+        if (error == CYAML_ERR_OOM)
+            status = weft_fail_memory(size);
+        else if (error == CYAML_ERR_ALIAS)
+            status = weft_fail(WEFT_ERR_FORMAT, "%s: anchors and aliases are not allowed", name);
+        else if (error != CYAML_OK)
+            status = explain(y);
+    }
+    if (status != WEFT_OK) {
+        weft_yaml_free(&y);
+        return status;
+    }
+    *out = y;
+    return WEFT_OK;
+}
+
+void weft_yaml_free(weft_yaml **yaml)
+{
+    if (!yaml || !*yaml) return;
+    weft_yaml *y = *yaml;
+    cyaml_config_t c = config(y);
+    if (y->loaded) (void)cyaml_free(&c, &y->top, (cyaml_data_t *)y->loaded, 0);
+    free(y->name);
+    free(y);
+    *yaml = NULL;
+}
+
+static const items_head *head(const weft_yaml *y)
+{
+    return (const items_head *)(const void *)(y->loaded + y->options);
+}
+
+int weft_yaml_count(const weft_yaml *y)
+{
+    return y->loaded && y->list_key ? (int)head(y)->count : 0;
+}
+
+weft_status weft_yaml_apply(const weft_yaml *y, int item, void *target)
+{
+    if (!y->loaded) return WEFT_OK;
+    const weft_option *table = item < 0 ? y->table : y->item_table;
+    int count = item < 0 ? y->options : y->item_options;
+    char *const *values = y->loaded;
+    if (item >= 0)
+        values = (char *const *)(void *)(head(y)->items + (size_t)item * y->item.data_size);
+    for (int i = 0; i < count; i++) {
+        if (!values[i]) continue;
+        weft_status status = weft_options_set(table, target, table[i].name, values[i]);
+        if (status != WEFT_OK)
+            return weft_fail_within(status, "%s:%d", y->name,
+                                    weft_yaml_line(y, item, table[i].name));
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,122 @@
+/* Reverse mode: walks the nodes backwards, asks each operator for the gradients of its inputs,
+ * and adds contributions that meet in one value. */
+#include <stdio.h>
+
+#include "graph/graph.h"
+
+typedef struct autodiff {
+    weft_graph *graph;
+    weft_value *dy; /* per value of the forward graph */
+    bool *active;   /* the value depends on something that wants a gradient */
+    size_t values, nodes;
+} autodiff;
+
+static bool is_real(const weft_graph *g, weft_value v)
+{
+    return g->values[v].type.dtype == g->real;
+}
+
+static void mark_active(autodiff *a)
+{
+    const weft_graph *g = a->graph;
+    for (size_t v = 0; v < a->values; v++)
+        a->active[v] = is_real(g, (weft_value)v) &&
+                       (g->values[v].kind == WEFT_VALUE_PARAM || g->values[v].want_gradient);
+    for (size_t n = 0; n < a->nodes; n++) {
+        const weft_node *node = g->nodes[n];
+        bool any = false;
+        for (int i = 0; i < node->in_count; i++) any = any || a->active[node->in[i]];
+        for (int i = 0; i < node->out_count; i++)
+            a->active[node->out + i] = any && is_real(g, node->out + i);
+    }
+}
+
+static void contribute(autodiff *a, weft_value value, weft_value gradient)
+{
+    if (gradient == WEFT_NO_VALUE) return;
+    weft_value *sum = &a->dy[value];
+    if (*sum == WEFT_NO_VALUE) {
+        *sum = gradient;
+        return;
+    }
+    char name[256];
+    (void)snprintf(name, sizeof(name), "%s/grad_sum", a->graph->values[value].name);
+    *sum = weft_graph_node(a->graph, "add", name, (weft_value[]){*sum, gradient}, 2, NULL, 0);
+}
+
+static weft_status visit(autodiff *a, const weft_node *node)
+{
+    weft_graph *g = a->graph;
+    bool reached = false;
+    weft_value dy[WEFT_MAX_OUTPUTS];
+    for (int i = 0; i < node->out_count; i++) {
+        dy[i] = a->dy[node->out + i];
+        reached = reached || (dy[i] != WEFT_NO_VALUE && a->active[node->out + i]);
+    }
+    if (!reached) return WEFT_OK;
+    if (!node->op->gradient)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "node '%s': operator %s has no gradient", node->name,
+                         node->op->name);
+    weft_value *dx;
+    bool *want;
+    WEFT_TRY(WEFT_NEW(&dx, node->in_count));
+    weft_status status = WEFT_NEW(&want, node->in_count);
+    if (status != WEFT_OK) {
+        free(dx);
+        return status;
+    }
+    for (int i = 0; i < node->in_count; i++) {
+        dx[i] = WEFT_NO_VALUE;
+        want[i] = a->active[node->in[i]];
+    }
+    node->op->gradient(g, node, dy, want, dx);
+    for (int i = 0; i < node->in_count; i++)
+        if (want[i]) contribute(a, node->in[i], dx[i]);
+    free(want);
+    free(dx);
+    return weft_graph_status(g);
+}
+
+static weft_status run(autodiff *a, weft_value loss)
+{
+    weft_graph *g = a->graph;
+    for (size_t v = 0; v < a->values; v++) a->dy[v] = WEFT_NO_VALUE;
+    mark_active(a);
+    a->dy[loss] = weft_graph_node(g, "constant", "loss/grad", NULL, 0,
+                                  (weft_attr[]){WEFT_ATTR_REAL("value", 1.0)}, 1);
+    for (size_t n = a->nodes; n-- > 0;) WEFT_TRY(visit(a, g->nodes[n]));
+    for (size_t v = 0; v < a->values; v++) {
+        weft_value_info *leaf = &g->values[v];
+        if (leaf->kind == WEFT_VALUE_RESULT || !a->active[v] || a->dy[v] == WEFT_NO_VALUE) continue;
+        leaf->gradient = a->dy[v];
+        if (leaf->kind == WEFT_VALUE_PARAM) g->values[a->dy[v]].gradient_of = (weft_value)v;
+    }
+    return weft_graph_status(g);
+}
+
+weft_status weft_graph_differentiate(weft_graph *g, weft_value loss)
+{
+    WEFT_TRY(weft_graph_status(g));
+    if (loss < 0 || (size_t)loss >= g->value_count || g->values[loss].type.shape.rank != 0 ||
+        !is_real(g, loss))
+        return weft_fail(WEFT_ERR_ARGUMENT, "only a real scalar can be differentiated");
+    autodiff a = {.graph = g, .values = g->value_count, .nodes = g->node_count};
+    weft_status status = WEFT_OK;
+    WEFT_TRY_GOTO(WEFT_NEW(&a.dy, a.values), done);
+    WEFT_TRY_GOTO(WEFT_NEW(&a.active, a.values), done);
+    WEFT_TRY_GOTO(run(&a, loss), done);
+done:
+    free(a.dy);
+    free(a.active);
+    return status;
+}
+
+weft_value weft_graph_gradient(const weft_graph *g, weft_value leaf)
+{
+    return leaf < 0 || (size_t)leaf >= g->value_count ? WEFT_NO_VALUE : g->values[leaf].gradient;
+}
+
+void weft_graph_want_gradient(weft_graph *g, weft_value input)
+{
+    if (input >= 0 && (size_t)input < g->value_count) g->values[input].want_gradient = true;
+}

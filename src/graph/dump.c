@@ -1,0 +1,91 @@
+/* The graph as text and as Graphviz dot. */
+#include "graph/graph.h"
+
+static void add_type(weft_text *text, const weft_type *type)
+{
+    char shape[128];
+    weft_text_add(text, "%s%s", weft_dtype_name(type->dtype),
+                  weft_shape_text(&type->shape, shape, sizeof(shape)));
+}
+
+static void add_attrs(weft_text *text, const weft_node *node)
+{
+    for (int i = 0; i < node->attr_count; i++) {
+        const weft_attr *attr = &node->attrs[i];
+        weft_text_add(text, " %s=", attr->name);
+        if (attr->count == 0) weft_text_add(text, "%g", attr->real);
+        for (int j = 0; j < attr->count; j++)
+            weft_text_add(text, "%s%lld", j ? "," : "", (long long)attr->ints[j]);
+    }
+}
+
+weft_status weft_graph_text(const weft_graph *g, char **out)
+{
+    static const char *const kinds[] = {"input", "param", "state", "result"};
+    weft_text text = {0};
+    for (size_t v = 0; v < g->value_count; v++) {
+        const weft_value_info *info = &g->values[v];
+        if (info->kind == WEFT_VALUE_RESULT) continue;
+        weft_text_add(&text, "%%%zu = %s '%s' ", v, kinds[info->kind], info->name);
+        add_type(&text, &info->type);
+        weft_text_add(&text, "\n");
+    }
+    for (size_t n = 0; n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        for (int i = 0; i < node->out_count; i++)
+            weft_text_add(&text, "%s%%%d", i ? ", " : "", (int)node->out + i);
+        weft_text_add(&text, " = %s(", node->op->name);
+        for (int i = 0; i < node->in_count; i++)
+            weft_text_add(&text, "%s%%%d", i ? ", " : "", (int)node->in[i]);
+        weft_text_add(&text, ")");
+        add_attrs(&text, node);
+        weft_text_add(&text, " : ");
+        for (int i = 0; i < node->out_count; i++) {
+            if (i) weft_text_add(&text, ", ");
+            add_type(&text, weft_out(g, node, i));
+        }
+        weft_text_add(&text, "  # %s%s [", node->name,
+                      node->phase == WEFT_PHASE_UPDATE ? ", update" : "");
+        node->op->labels(g, node, &text);
+        weft_text_add(&text, "]\n");
+    }
+    for (size_t v = 0; v < g->value_count; v++)
+        if (g->values[v].assigned != WEFT_NO_VALUE)
+            weft_text_add(&text, "'%s' <- %%%d\n", g->values[v].name, (int)g->values[v].assigned);
+    return weft_text_take(&text, out);
+}
+
+weft_status weft_graph_dot(const weft_graph *g, char **out)
+{
+    static const char *const fills[] = {"#cfe8ff", "#ffe2b8", "#e6dcf5", "#ffffff"};
+    weft_text text = {0};
+    weft_text_add(&text, "digraph weft {\n  rankdir=TB;\n"
+                         "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n");
+    for (size_t v = 0; v < g->value_count; v++) {
+        const weft_value_info *info = &g->values[v];
+        if (info->kind == WEFT_VALUE_RESULT) continue;
+        weft_text_add(&text, "  v%zu [shape=ellipse, fillcolor=\"%s\", label=\"%s\\n", v,
+                      fills[info->kind], info->name);
+        add_type(&text, &info->type);
+        weft_text_add(&text, "\"];\n");
+    }
+    for (size_t n = 0; n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        weft_text_add(&text, "  n%zu [fillcolor=\"%s\", label=\"%s\\n%s\"];\n", n,
+                      node->phase == WEFT_PHASE_UPDATE ? "#d8f0d0" : "#ffffff", node->op->name,
+                      node->name);
+        for (int i = 0; i < node->in_count; i++) {
+            const weft_value_info *in = &g->values[node->in[i]];
+            if (in->node < 0)
+                weft_text_add(&text, "  v%d -> n%zu;\n", (int)node->in[i], n);
+            else
+                weft_text_add(&text, "  n%d -> n%zu;\n", in->node, n);
+        }
+    }
+    for (size_t v = 0; v < g->value_count; v++)
+        if (g->values[v].assigned != WEFT_NO_VALUE && g->values[g->values[v].assigned].node >= 0)
+            weft_text_add(&text, "  n%d -> v%zu [style=dashed];\n",
+                          g->values[g->values[v].assigned].node, v);
+    weft_text_add(&text, "}\n");
+    return weft_text_take(&text, out);
+}

@@ -1,0 +1,268 @@
+#include "graph/graph.h"
+
+#include <stdio.h>
+
+weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op *const *ops,
+                           weft_graph **out)
+{
+    if (real != WEFT_F32 && real != WEFT_F64)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a graph computes in f32 or f64, not in type %d",
+                         (int)real);
+    weft_graph *graph;
+    WEFT_TRY(WEFT_NEW(&graph, 1));
+    *graph = (weft_graph){.context = context, .real = real, .ops = ops};
+    *out = graph;
+    return WEFT_OK;
+}
+
+static void node_destroy(weft_node *node)
+{
+    if (!node) return;
+    free(node->name);
+    free(node->in);
+    free(node);
+}
+
+void weft_graph_destroy(weft_graph **graph)
+{
+    if (!graph || !*graph) return;
+    weft_graph *g = *graph;
+    for (size_t i = 0; i < g->node_count; i++) node_destroy(g->nodes[i]);
+    for (size_t i = 0; i < g->value_count; i++) free(g->values[i].name);
+    free(g->nodes);
+    free(g->values);
+    free(g->message);
+    free(g);
+    *graph = NULL;
+}
+
+weft_status weft_graph_status(const weft_graph *graph)
+{
+    if (graph->status == WEFT_OK) return WEFT_OK;
+    return weft_fail(graph->status, "%s", graph->message ? graph->message : "out of memory");
+}
+
+weft_value weft_graph_stick(weft_graph *graph, weft_status status)
+{
+    if (graph->status == WEFT_OK) {
+        graph->status = status;
+        graph->message = strdup(weft_last_message());
+    }
+    return WEFT_NO_VALUE;
+}
+
+weft_dtype weft_graph_real(const weft_graph *graph)
+{
+    return graph->real;
+}
+
+/* Largest tensor: its bytes, and those of its gradient, fit in a signed 64-bit number. */
+static weft_status check_type(const char *name, const weft_type *type)
+{
+    int64_t count = 1;
+    if (type->shape.rank < 0 || type->shape.rank > WEFT_MAX_RANK)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: rank %d, at most %d dimensions are possible", name,
+                         type->shape.rank, WEFT_MAX_RANK);
+    for (int i = 0; i < type->shape.rank; i++) {
+        int64_t dim = type->shape.dim[i];
+        if (dim < 1)
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: dimension %d is %lld, must be at least 1",
+                             name, i, (long long)dim);
+        if (dim > ((int64_t)1 << 40) / count)
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: more than 2^40 elements in one tensor", name);
+        count *= dim;
+    }
+    return WEFT_OK;
+}
+
+static weft_status value_add(weft_graph *g, const char *name, const weft_type *type,
+                             weft_value_kind kind, int node)
+{
+    WEFT_TRY(check_type(name, type));
+    WEFT_TRY(WEFT_GROW(&g->values, &g->value_capacity, g->value_count));
+    weft_value_info info = {.type = *type,
+                            .kind = kind,
+                            .node = node,
+                            .assigned = WEFT_NO_VALUE,
+                            .gradient = WEFT_NO_VALUE,
+                            .gradient_of = WEFT_NO_VALUE};
+    WEFT_TRY(weft_strdup(name, &info.name));
+    g->values[g->value_count++] = info;
+    return WEFT_OK;
+}
+
+weft_value weft_graph_leaf(weft_graph *g, weft_value_kind kind, const char *name, weft_dtype dtype,
+                           const weft_shape *shape, weft_init init)
+{
+    if (g->status != WEFT_OK) return WEFT_NO_VALUE;
+    if (kind == WEFT_VALUE_RESULT || !name || !*name)
+        return weft_graph_stick(g, weft_fail(WEFT_ERR_ARGUMENT, "a leaf needs a name and a kind of "
+                                                                "input, parameter or state"));
+    if (weft_graph_find(g, name) != WEFT_NO_VALUE)
+        return weft_graph_stick(
+            g,
+            weft_fail(WEFT_ERR_ARGUMENT, "two leaves are named '%s'; give one another name", name));
+    weft_type type = {dtype, *shape};
+    weft_status status = value_add(g, name, &type, kind, -1);
+    if (status != WEFT_OK) return weft_graph_stick(g, status);
+    g->values[g->value_count - 1].init = init;
+    return (weft_value)g->value_count - 1;
+}
+
+static const char *op_candidate(const void *user, int i)
+{
+    const weft_op *const *ops = user;
+    return ops[i] ? ops[i]->name : NULL;
+}
+
+static const weft_op *find_op(const weft_graph *g, const char *name)
+{
+    for (int i = 0; g->ops[i]; i++)
+        if (strcmp(g->ops[i]->name, name) == 0) return g->ops[i];
+    return NULL;
+}
+
+static weft_status check_inputs(const weft_graph *g, const weft_node *node)
+{
+    const weft_op *op = node->op;
+    if (node->in_count < op->min_inputs || (op->max_inputs >= 0 && node->in_count > op->max_inputs))
+        return weft_node_fail(node, "has %d inputs, takes %d%s", node->in_count, op->min_inputs,
+                              op->max_inputs < 0                ? " or more"
+                              : op->max_inputs > op->min_inputs ? " and a few optional ones"
+                                                                : "");
+    for (int i = 0; i < node->in_count; i++)
+        if (node->in[i] < 0 || (size_t)node->in[i] >= g->value_count)
+            return weft_node_fail(node, "input %d does not exist in this graph", i);
+    return WEFT_OK;
+}
+
+static weft_status node_make(const weft_graph *g, const char *op, const char *name,
+                             const weft_value *inputs, int input_count, const weft_attr *attrs,
+                             int attr_count, weft_node *node)
+{
+    char near[256];
+    node->op = find_op(g, op);
+    if (!node->op)
+        return weft_fail(WEFT_ERR_ARGUMENT, "no operator is named '%s'%s", op,
+                         weft_suggest(near, sizeof(near), op, op_candidate, g->ops));
+    WEFT_TRY(weft_strdup(name ? name : op, &node->name));
+    WEFT_TRY(WEFT_NEW(&node->in, input_count));
+    for (int i = 0; i < input_count; i++) node->in[i] = inputs[i];
+    node->in_count = input_count;
+    node->phase = g->phase;
+    for (int i = 0; i < attr_count; i++) WEFT_TRY(weft_node_set(node, &attrs[i]));
+    return check_inputs(g, node);
+}
+
+static weft_status node_add(weft_graph *g, weft_node *node)
+{
+    weft_type out[WEFT_MAX_OUTPUTS] = {{0}};
+    node->out_count = 1;
+    node->out = (weft_value)g->value_count;
+    WEFT_TRY(node->op->shape(g, node, out));
+    WEFT_TRY(WEFT_GROW(&g->nodes, &g->node_capacity, g->node_count));
+    for (int i = 0; i < node->out_count; i++) {
+        char *name;
+        if (i == 0)
+            WEFT_TRY(weft_strdup(node->name, &name));
+        else
+            WEFT_TRY(weft_format(&name, "%s.%d", node->name, i));
+        weft_status status = value_add(g, name, &out[i], WEFT_VALUE_RESULT, (int)g->node_count);
+        free(name);
+        WEFT_TRY(status);
+    }
+    g->nodes[g->node_count++] = node;
+    return WEFT_OK;
+}
+
+weft_value weft_graph_node(weft_graph *g, const char *op, const char *name,
+                           const weft_value *inputs, int input_count, const weft_attr *attrs,
+                           int attr_count)
+{
+    if (g->status != WEFT_OK) return WEFT_NO_VALUE;
+    weft_node *node = NULL;
+    size_t values = g->value_count;
+    weft_status status = WEFT_NEW(&node, 1);
+    if (status == WEFT_OK)
+        status = node_make(g, op, name, inputs, input_count, attrs, attr_count, node);
+    if (status == WEFT_OK) status = node_add(g, node);
+    if (status == WEFT_OK) return node->out;
+    while (g->value_count > values) free(g->values[--g->value_count].name);
+    node_destroy(node);
+    return weft_graph_stick(g, status);
+}
+
+weft_value weft_graph_unary(weft_graph *g, const char *op, const char *name, weft_value x)
+{
+    return weft_graph_node(g, op, name, &x, 1, NULL, 0);
+}
+
+void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
+{
+    if (g->status != WEFT_OK) return;
+    weft_value_info *info = &g->values[state];
+    if (info->kind != WEFT_VALUE_PARAM && info->kind != WEFT_VALUE_STATE)
+        (void)weft_graph_stick(g, weft_fail(WEFT_ERR_ARGUMENT,
+                                            "'%s' is neither a parameter nor a state, so it "
+                                            "cannot be assigned",
+                                            info->name));
+    else if (info->assigned != WEFT_NO_VALUE)
+        (void)weft_graph_stick(
+            g, weft_fail(WEFT_ERR_ARGUMENT, "'%s' is assigned twice in one step", info->name));
+    else
+        info->assigned = next;
+}
+
+void weft_graph_set_phase(weft_graph *g, weft_phase phase)
+{
+    g->phase = phase;
+}
+
+weft_value weft_graph_find(const weft_graph *g, const char *leaf)
+{
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->values[i].kind != WEFT_VALUE_RESULT && strcmp(g->values[i].name, leaf) == 0)
+            return (weft_value)i;
+    return WEFT_NO_VALUE;
+}
+
+int weft_graph_value_count(const weft_graph *g)
+{
+    return (int)g->value_count;
+}
+int weft_graph_node_count(const weft_graph *g)
+{
+    return (int)g->node_count;
+}
+const char *weft_graph_value_name(const weft_graph *g, weft_value v)
+{
+    return g->values[v].name;
+}
+weft_type weft_graph_value_type(const weft_graph *g, weft_value v)
+{
+    return g->values[v].type;
+}
+weft_value_kind weft_graph_value_kind(const weft_graph *g, weft_value v)
+{
+    return g->values[v].kind;
+}
+const char *weft_graph_node_op(const weft_graph *g, int node)
+{
+    return g->nodes[node]->op->name;
+}
+const char *weft_graph_node_name(const weft_graph *g, int node)
+{
+    return g->nodes[node]->name;
+}
+
+int weft_graph_node_inputs(const weft_graph *g, int node, const weft_value **inputs)
+{
+    *inputs = g->nodes[node]->in;
+    return g->nodes[node]->in_count;
+}
+
+int weft_graph_node_outputs(const weft_graph *g, int node, weft_value *first)
+{
+    *first = g->nodes[node]->out;
+    return g->nodes[node]->out_count;
+}

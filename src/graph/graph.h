@@ -1,0 +1,143 @@
+/* Inside of the graph: what operators, rewrites and lowering see. */
+#ifndef WEFT_GRAPH_GRAPH_H
+#define WEFT_GRAPH_GRAPH_H
+
+#include "base/base.h"
+#include "weft/graph.h"
+
+enum { WEFT_MAX_ATTRS = 8, WEFT_MAX_OUTPUTS = 16 };
+
+typedef struct weft_node weft_node;
+typedef struct weft_op weft_op;
+
+/* An operator is data. */
+struct weft_op {
+    const char *name;
+    const char *summary;
+    int min_inputs, max_inputs; /* max_inputs < 0: any number */
+    const char *const *attrs;   /* names it takes, NULL at the end; NULL: none */
+
+    /* Output types from input types and attributes; sets node->out_count. May complete attributes
+     * that were left out with weft_node_set. */
+    weft_status (*shape)(const weft_graph *graph, weft_node *node, weft_type *out);
+
+    /* Emits nodes for the gradients of the inputs. dy[i] is WEFT_NO_VALUE where the loss does not
+     * depend on output i. want[i] says which dx[i] are needed; dx starts as WEFT_NO_VALUE.
+     * NULL: not differentiable. */
+    void (*gradient)(weft_graph *graph, const weft_node *node, const weft_value *dy,
+                     const bool *want, weft_value *dx);
+
+    /* Appends the label signature. */
+    void (*labels)(const weft_graph *graph, const weft_node *node, weft_text *text);
+
+    /* Floating point operations; NULL: one for each output element. Bytes are every operand
+     * once. */
+    double (*flops)(const weft_graph *graph, const weft_node *node);
+
+    /* Bit i of in_place[o]: output o may be written over input i, element by element. */
+    unsigned in_place[5];
+
+    /* The output is the input under another shape; no work. */
+    bool view;
+};
+
+struct weft_node {
+    const weft_op *op;
+    char *name;
+    weft_value *in;
+    int in_count;
+    weft_value out; /* first output */
+    int out_count;
+    weft_attr attrs[WEFT_MAX_ATTRS];
+    int attr_count;
+    weft_phase phase;
+};
+
+typedef struct weft_value_info {
+    char *name;
+    weft_type type;
+    weft_value_kind kind;
+    weft_init init;
+    int node;               /* producer, or -1 for a leaf */
+    weft_value assigned;    /* leaf: its value in the next run, or WEFT_NO_VALUE */
+    weft_value gradient;    /* leaf: found by autodiff, or WEFT_NO_VALUE */
+    weft_value gradient_of; /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
+    bool want_gradient;     /* input: asked for */
+} weft_value_info;
+
+struct weft_graph {
+    weft_context *context;
+    weft_dtype real;
+    const weft_op *const *ops; /* registry, NULL at the end */
+    weft_node **nodes;
+    size_t node_count, node_capacity;
+    weft_value_info *values;
+    size_t value_count, value_capacity;
+    weft_phase phase;
+    weft_status status;
+    char *message;
+};
+
+/* Used by the public constructor, which knows the registry. */
+weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op *const *ops,
+                           weft_graph **out) WEFT_NODISCARD;
+
+/* Makes the graph fail with this thread's message; returns WEFT_NO_VALUE. */
+weft_value weft_graph_stick(weft_graph *graph, weft_status status);
+
+static inline const weft_type *weft_value_type(const weft_graph *graph, weft_value value)
+{
+    return &graph->values[value].type;
+}
+static inline const weft_type *weft_in(const weft_graph *graph, const weft_node *node, int i)
+{
+    return &graph->values[node->in[i]].type;
+}
+static inline const weft_type *weft_out(const weft_graph *graph, const weft_node *node, int i)
+{
+    return &graph->values[node->out + i].type;
+}
+
+/* Attributes. */
+const weft_attr *weft_node_attr(const weft_node *node, const char *name);
+int64_t weft_node_int(const weft_node *node, const char *name, int i, int64_t otherwise);
+double weft_node_real(const weft_node *node, const char *name, double otherwise);
+weft_status weft_node_set(weft_node *node, const weft_attr *attr) WEFT_NODISCARD;
+
+/* A window over the last two dimensions, read from the attributes. */
+typedef struct weft_window {
+    int64_t kernel[2], stride[2], padding[2], dilation[2];
+} weft_window;
+weft_window weft_node_window(const weft_node *node);
+
+/* "node 'conv1' (conv2d): " + message, as an argument failure. */
+weft_status weft_node_fail(const weft_node *node, const char *format, ...)
+    WEFT_PRINTF(2, 3) WEFT_NODISCARD;
+
+/* One node with one input and no attributes; a common case in gradients. */
+weft_value weft_graph_unary(weft_graph *graph, const char *op, const char *name, weft_value x);
+
+/* --- labels --- */
+
+enum { WEFT_MAX_LABELS = 32, WEFT_LABEL_SIZE = 12 };
+
+typedef struct weft_label {
+    char name[WEFT_LABEL_SIZE];
+    bool whole;    /* ! : never split */
+    bool windowed; /* ~ : a shard needs a halo */
+} weft_label;
+
+typedef struct weft_operand_labels {
+    int rank;
+    weft_label label[WEFT_MAX_RANK];
+} weft_operand_labels;
+
+typedef struct weft_signature {
+    int inputs, outputs;
+    weft_operand_labels operand[WEFT_MAX_LABELS]; /* inputs, then outputs */
+} weft_signature;
+
+/* FORMAT with the column where the text stops being a signature. */
+weft_status weft_labels_parse(const char *text, weft_signature *out) WEFT_NODISCARD;
+
+#endif

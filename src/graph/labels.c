@@ -1,0 +1,121 @@
+/* Label signatures: "b c h~ w~, o c i j -> b o h w". An operand is its labels, a comma ends it,
+ * the arrow separates inputs from outputs. A mark stands before or after its label: ! whole,
+ * ~ windowed. An operand without labels is a scalar. */
+#include <ctype.h>
+
+#include "graph/graph.h"
+
+typedef struct parser {
+    const char *text, *next;
+    weft_signature *out;
+    int operand; /* the one being read */
+} parser;
+
+static weft_status parse_error(const parser *p, const char *what)
+{
+    return weft_fail(WEFT_ERR_FORMAT, "label signature \"%.80s\", column %d: %s", p->text,
+                     (int)(p->next - p->text) + 1, what);
+}
+
+static weft_status parse_marks(parser *p, weft_label *label)
+{
+    for (; *p->next == '!' || *p->next == '~'; p->next++) {
+        bool *mark = *p->next == '!' ? &label->whole : &label->windowed;
+        if (*mark) return parse_error(p, "the same mark twice");
+        *mark = true;
+    }
+    if (label->whole && label->windowed)
+        return parse_error(p, "a label is either whole (!) or windowed (~), not both");
+    return WEFT_OK;
+}
+
+static weft_status parse_label(parser *p)
+{
+    weft_operand_labels *operand = &p->out->operand[p->operand];
+    weft_label label = {.name = ""};
+    WEFT_TRY(parse_marks(p, &label));
+    size_t size = 0;
+    if (!islower((unsigned char)*p->next))
+        return parse_error(p,
+                           "a label (lower-case letter, then letters or digits) must stand here");
+    for (; islower((unsigned char)*p->next) || isdigit((unsigned char)*p->next); p->next++) {
+        if (size + 1 >= sizeof(label.name)) return parse_error(p, "a label has at most 11 letters");
+        label.name[size++] = *p->next;
+    }
+    WEFT_TRY(parse_marks(p, &label));
+    for (int i = 0; i < operand->rank; i++)
+        if (strcmp(operand->label[i].name, label.name) == 0)
+            return parse_error(p, "the same label twice in one operand");
+    if (operand->rank == WEFT_MAX_RANK) return parse_error(p, "an operand has at most 6 labels");
+    operand->label[operand->rank++] = label;
+    return WEFT_OK;
+}
+
+static weft_status parse_operands(parser *p, int *count)
+{
+    for (;;) {
+        if (p->operand == WEFT_MAX_LABELS) return parse_error(p, "more than 32 operands");
+        p->out->operand[p->operand].rank = 0;
+        for (;;) {
+            while (*p->next == ' ') p->next++;
+            if (*p->next == ',' || *p->next == '-' || *p->next == '\0') break;
+            WEFT_TRY(parse_label(p));
+        }
+        p->operand++;
+        (*count)++;
+        if (*p->next != ',') return WEFT_OK;
+        p->next++;
+    }
+}
+
+weft_status weft_labels_parse(const char *text, weft_signature *out)
+{
+    parser p = {.text = text, .next = text, .out = out};
+    memset(out, 0, sizeof(*out));
+    WEFT_TRY(parse_operands(&p, &out->inputs));
+    if (p.next[0] != '-' || p.next[1] != '>') return parse_error(&p, "'->' must stand here");
+    p.next += 2;
+    WEFT_TRY(parse_operands(&p, &out->outputs));
+    if (*p.next) return parse_error(&p, "nothing may follow the outputs");
+    return WEFT_OK;
+}
+
+/* Labels mean one size wherever they stand; windowed ones and those that meet them may differ. */
+weft_status weft_labels_check(const char *text, const weft_shape *shapes, int inputs, int outputs)
+{
+    weft_signature s;
+    WEFT_TRY(weft_labels_parse(text, &s));
+    if (s.inputs != inputs || s.outputs != outputs)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "label signature \"%s\" has %d inputs and %d outputs, the operator %d and "
+                         "%d",
+                         text, s.inputs, s.outputs, inputs, outputs);
+    int total = inputs + outputs;
+    for (int a = 0; a < total; a++) {
+        if (s.operand[a].rank != shapes[a].rank)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "label signature \"%s\": operand %d has %d labels for %d dimensions",
+                             text, a, s.operand[a].rank, shapes[a].rank);
+        for (int i = 0; i < s.operand[a].rank; i++)
+            for (int b = 0; b < a; b++)
+                for (int j = 0; j < s.operand[b].rank; j++) {
+                    const weft_label *x = &s.operand[a].label[i], *y = &s.operand[b].label[j];
+                    if (strcmp(x->name, y->name) != 0 || x->windowed || y->windowed) continue;
+                    if (shapes[a].dim[i] != shapes[b].dim[j])
+                        return weft_fail(WEFT_ERR_ARGUMENT,
+                                         "label signature \"%s\": %s is %lld in operand %d and "
+                                         "%lld in operand %d",
+                                         text, x->name, (long long)shapes[b].dim[j], b,
+                                         (long long)shapes[a].dim[i], a);
+                }
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_graph_node_labels(const weft_graph *graph, int index, char **out)
+{
+    const weft_node *node = graph->nodes[index];
+    weft_text text = {0};
+    node->op->labels(graph, node, &text);
+    return weft_text_take(&text, out);
+}

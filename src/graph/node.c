@@ -1,0 +1,92 @@
+#include <stdio.h>
+
+#include "graph/graph.h"
+
+const weft_attr *weft_node_attr(const weft_node *node, const char *name)
+{
+    for (int i = 0; i < node->attr_count; i++)
+        if (strcmp(node->attrs[i].name, name) == 0) return &node->attrs[i];
+    return NULL;
+}
+
+int64_t weft_node_int(const weft_node *node, const char *name, int i, int64_t otherwise)
+{
+    const weft_attr *attr = weft_node_attr(node, name);
+    return attr && i < attr->count ? attr->ints[i] : otherwise;
+}
+
+double weft_node_real(const weft_node *node, const char *name, double otherwise)
+{
+    const weft_attr *attr = weft_node_attr(node, name);
+    return attr ? attr->real : otherwise;
+}
+
+weft_window weft_node_window(const weft_node *node)
+{
+    weft_window w;
+    for (int i = 0; i < 2; i++) {
+        w.kernel[i] = weft_node_int(node, "kernel", i, 1);
+        w.stride[i] = weft_node_int(node, "stride", i, 1);
+        w.padding[i] = weft_node_int(node, "padding", i, 0);
+        w.dilation[i] = weft_node_int(node, "dilation", i, 1);
+    }
+    return w;
+}
+
+weft_status weft_node_set(weft_node *node, const weft_attr *attr)
+{
+    /* Callers may pass names of their own, so the operator's spelling is kept, not theirs. */
+    const char *name = NULL;
+    for (int i = 0; node->op->attrs && node->op->attrs[i] && !name; i++)
+        if (strcmp(node->op->attrs[i], attr->name) == 0) name = node->op->attrs[i];
+    if (!name) return weft_node_fail(node, "takes no attribute '%s'", attr->name);
+    if (attr->count < 0 || attr->count > WEFT_MAX_INTS)
+        return weft_node_fail(node, "attribute '%s' has %d numbers, at most %d are possible", name,
+                              attr->count, WEFT_MAX_INTS);
+    for (int i = 0; i < node->attr_count; i++) {
+        if (strcmp(node->attrs[i].name, name) != 0) continue;
+        node->attrs[i] = *attr;
+        node->attrs[i].name = name;
+        return WEFT_OK;
+    }
+    if (node->attr_count == WEFT_MAX_ATTRS)
+        return weft_node_fail(node, "has more than %d attributes", WEFT_MAX_ATTRS);
+    node->attrs[node->attr_count] = *attr;
+    node->attrs[node->attr_count++].name = name;
+    return WEFT_OK;
+}
+
+weft_status weft_node_fail(const weft_node *node, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    return weft_fail(WEFT_ERR_ARGUMENT, "node '%s' (%s): %s", node->name ? node->name : "?",
+                     node->op->name, text);
+}
+
+weft_cost weft_graph_node_cost(const weft_graph *graph, int index)
+{
+    const weft_node *node = graph->nodes[index];
+    weft_cost cost = {0, 0};
+    if (node->op->view) return cost;
+    for (int i = 0; i < node->in_count; i++) {
+        bool counted = false;
+        for (int j = 0; j < i; j++) counted = counted || node->in[j] == node->in[i];
+        if (!counted) cost.bytes += (double)weft_type_bytes(weft_in(graph, node, i));
+    }
+    for (int i = 0; i < node->out_count; i++)
+        cost.bytes += (double)weft_type_bytes(weft_out(graph, node, i));
+    cost.flops = node->op->flops ? node->op->flops(graph, node)
+                                 : (double)weft_shape_elements(&weft_out(graph, node, 0)->shape);
+    return cost;
+}
+
+int weft_graph_node_ints(const weft_graph *graph, int index, const char *name, const int64_t **ints)
+{
+    const weft_attr *attr = weft_node_attr(graph->nodes[index], name);
+    *ints = attr ? attr->ints : NULL;
+    return attr ? attr->count : 0;
+}

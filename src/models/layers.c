@@ -1,0 +1,198 @@
+/* Layers: a few nodes and their parameters, named "<layer>/weight" and so on. */
+#include <math.h>
+#include <stdio.h>
+
+#include "models/models.h"
+#include "weft/optim.h"
+
+static weft_value leaf(weft_net *net, const char *layer, const char *name, weft_value_kind kind,
+                       weft_shape shape, weft_init init)
+{
+    char full[256];
+    (void)snprintf(full, sizeof(full), "%s/%s", layer, name);
+    return weft_graph_leaf(net->graph, kind, full, net->graph->real, &shape, init);
+}
+
+static weft_value emit(weft_net *net, const char *layer, const char *suffix, const char *op,
+                       const weft_value *in, int count, const weft_attr *attrs, int attr_count)
+{
+    char full[256];
+    (void)snprintf(full, sizeof(full), "%s%s%s", layer, *suffix ? "/" : "", suffix);
+    return weft_graph_node(net->graph, op, full, in, count, attrs, attr_count);
+}
+
+/* A value that has failed already has no shape. */
+static weft_shape shape_of(const weft_net *net, weft_value x)
+{
+    return x == WEFT_NO_VALUE ? (weft_shape){0} : weft_value_type(net->graph, x)->shape;
+}
+
+/* Weights are uniform in +-1/sqrt(fan in) unless the layer asks for He et al. (2015). */
+static weft_init weight_init(const weft_layer *layer, int64_t fan_in)
+{
+    double n = (double)WEFT_MAX(fan_in, (int64_t)1);
+    return layer->he ? (weft_init){WEFT_INIT_NORMAL, sqrt(2 / n)}
+                     : (weft_init){WEFT_INIT_UNIFORM, 1 / sqrt(n)};
+}
+
+static weft_value add_bias(weft_net *net, weft_value x, const weft_layer *layer, int64_t units,
+                           int64_t fan_in, int64_t axis)
+{
+    if (layer->no_bias) return x;
+    weft_init init = {WEFT_INIT_UNIFORM, 1 / sqrt((double)WEFT_MAX(fan_in, (int64_t)1))};
+    if (layer->he) init = (weft_init){WEFT_INIT_CONSTANT, 0};
+    weft_value b = leaf(net, layer->name, "bias", WEFT_VALUE_PARAM,
+                        weft_shape_of(1, (int64_t[]){units}), init);
+    weft_attr attr = WEFT_ATTR_INT("axis", axis);
+    return emit(net, layer->name, "add_bias", "bias", (weft_value[]){x, b}, 2, &attr, 1);
+}
+
+static int64_t otherwise(int64_t value, int64_t other)
+{
+    return value ? value : other;
+}
+
+weft_value weft_layer_conv(weft_net *net, weft_value x, const weft_layer *layer)
+{
+    weft_shape in = shape_of(net, x);
+    int64_t groups = otherwise(layer->groups, 1), kernel = otherwise(layer->kernel, 3);
+    int64_t stride = otherwise(layer->stride, 1), dilation = otherwise(layer->dilation, 1);
+    if (x != WEFT_NO_VALUE && in.rank != 4)
+        return weft_graph_stick(net->graph, weft_fail(WEFT_ERR_ARGUMENT,
+                                                      "layer '%s' (conv) needs images [channels, "
+                                                      "height, width], not %d dimensions a sample",
+                                                      layer->name, in.rank - 1));
+    if (in.rank == 4 && in.dim[1] % groups)
+        return weft_graph_stick(
+            net->graph,
+            weft_fail(WEFT_ERR_ARGUMENT, "layer '%s': %lld channels cannot be cut into %lld groups",
+                      layer->name, (long long)in.dim[1], (long long)groups));
+    int64_t channels = in.rank == 4 ? in.dim[1] / groups : 1, fan_in = channels * kernel * kernel;
+    weft_value w = leaf(net, layer->name, "weight", WEFT_VALUE_PARAM,
+                        weft_shape_of(4, (int64_t[]){layer->filters, channels, kernel, kernel}),
+                        weight_init(layer, fan_in));
+    weft_attr attrs[] = {WEFT_ATTR_PAIR("stride", stride, stride),
+                         WEFT_ATTR_PAIR("padding", layer->padding, layer->padding),
+                         WEFT_ATTR_PAIR("dilation", dilation, dilation),
+                         WEFT_ATTR_INT("groups", groups)};
+    weft_value y = emit(net, layer->name, "", "conv2d", (weft_value[]){x, w}, 2, attrs, 4);
+    return add_bias(net, y, layer, layer->filters, fan_in, 1);
+}
+
+weft_value weft_layer_dense(weft_net *net, weft_value x, const weft_layer *layer)
+{
+    if (shape_of(net, x).rank > 2) {
+        char name[128];
+        (void)snprintf(name, sizeof(name), "%s/flatten", layer->name);
+        x = weft_layer_flatten(net, x, &(weft_layer){.name = name});
+    }
+    weft_shape in = shape_of(net, x);
+    int64_t fan_in = in.rank == 2 ? in.dim[1] : 1;
+    weft_value w =
+        leaf(net, layer->name, "weight", WEFT_VALUE_PARAM,
+             weft_shape_of(2, (int64_t[]){fan_in, layer->filters}), weight_init(layer, fan_in));
+    weft_value y = emit(net, layer->name, "", "dense", (weft_value[]){x, w}, 2, NULL, 0);
+    return add_bias(net, y, layer, layer->filters, fan_in, 1);
+}
+
+static weft_value pool(weft_net *net, weft_value x, const weft_layer *layer, const char *op)
+{
+    int64_t kernel = otherwise(layer->kernel, 2), stride = otherwise(layer->stride, kernel);
+    weft_attr attrs[] = {WEFT_ATTR_PAIR("kernel", kernel, kernel),
+                         WEFT_ATTR_PAIR("stride", stride, stride),
+                         WEFT_ATTR_PAIR("padding", layer->padding, layer->padding)};
+    return emit(net, layer->name, "", op, &x, 1, attrs, 3);
+}
+
+weft_value weft_layer_maxpool(weft_net *net, weft_value x, const weft_layer *layer)
+{
+    return pool(net, x, layer, "maxpool");
+}
+
+weft_value weft_layer_avgpool(weft_net *net, weft_value x, const weft_layer *layer)
+{
+    return pool(net, x, layer, "avgpool");
+}
+
+weft_value weft_layer_global_avgpool(weft_net *net, weft_value x, const weft_layer *layer)
+{
+    return emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
+}
+
+weft_value weft_layer_batch_norm(weft_net *net, weft_value x, const weft_layer *layer)
+{
+    weft_shape in = shape_of(net, x);
+    weft_shape channels = weft_shape_of(1, (int64_t[]){in.rank > 1 ? in.dim[1] : 1});
+    const weft_init one = {WEFT_INIT_CONSTANT, 1}, zero = {WEFT_INIT_CONSTANT, 0};
+    weft_value gamma = leaf(net, layer->name, "gamma", WEFT_VALUE_PARAM, channels, one);
+    weft_value beta = leaf(net, layer->name, "beta", WEFT_VALUE_PARAM, channels, zero);
+    weft_value mean = leaf(net, layer->name, "mean", WEFT_VALUE_STATE, channels, zero);
+    weft_value variance = leaf(net, layer->name, "variance", WEFT_VALUE_STATE, channels, one);
+    if (!net->options->training)
+        return emit(net, layer->name, "", "batch_norm_infer",
+                    (weft_value[]){x, gamma, beta, mean, variance}, 5, NULL, 0);
+    weft_value y =
+        emit(net, layer->name, "", "batch_norm",
+             (weft_value[]){x, gamma, beta, net->values.weights, mean, variance}, 6, NULL, 0);
+    if (y == WEFT_NO_VALUE) return y;
+    weft_graph_assign(net->graph, mean, y + 3);
+    weft_graph_assign(net->graph, variance, y + 4);
+    return y;
+}
+
+weft_value weft_layer_layer_norm(weft_net *net, weft_value x, const weft_layer *layer)
+{
+    weft_shape in = shape_of(net, x);
+    weft_shape last = weft_shape_of(1, (int64_t[]){in.rank > 0 ? in.dim[in.rank - 1] : 1});
+    weft_value gamma =
+        leaf(net, layer->name, "gamma", WEFT_VALUE_PARAM, last, (weft_init){WEFT_INIT_CONSTANT, 1});
+    weft_value beta =
+        leaf(net, layer->name, "beta", WEFT_VALUE_PARAM, last, (weft_init){WEFT_INIT_CONSTANT, 0});
+    return emit(net, layer->name, "", "layer_norm", (weft_value[]){x, gamma, beta}, 3, NULL, 0);
+}
+
+weft_value weft_layer_dropout(weft_net *net, weft_value x, const weft_layer *layer)
+{
+    if (!net->options->training || layer->rate == 0) return x;
+    weft_attr attrs[] = {WEFT_ATTR_REAL("rate", layer->rate),
+                         WEFT_ATTR_INT("seed", (int64_t)net->options->seed),
+                         WEFT_ATTR_INT("stream", net->layers++)};
+    weft_value in[] = {x, weft_graph_step(net->graph), net->values.first_sample};
+    return emit(net, layer->name, "", "dropout", in, 3, attrs, 3);
+}
+
+weft_value weft_layer_flatten(weft_net *net, weft_value x, const weft_layer *layer)
+{
+    weft_shape in = shape_of(net, x);
+    if (in.rank < 2) return x;
+    weft_attr shape = WEFT_ATTR_PAIR("shape", in.dim[0], weft_shape_elements(&in) / in.dim[0]);
+    return emit(net, layer->name, "", "reshape", &x, 1, &shape, 1);
+}
+
+weft_value weft_layer_activation(weft_net *net, weft_value x, const char *op, const char *name)
+{
+    return emit(net, name, "", op, &x, 1, NULL, 0);
+}
+
+weft_value weft_layer_concat(weft_net *net, const weft_value *x, int count, const weft_layer *layer)
+{
+    weft_attr axis = WEFT_ATTR_INT("axis", otherwise(layer->axis, 1));
+    return emit(net, layer->name, "", "concat", x, count, &axis, 1);
+}
+
+weft_value weft_layer_add(weft_net *net, weft_value a, weft_value b, const weft_layer *layer)
+{
+    return emit(net, layer->name, "", "add", (weft_value[]){a, b}, 2, NULL, 0);
+}
+
+weft_status weft_net_images(weft_net *net, const char *model, int64_t side)
+{
+    char shape[128];
+    const weft_shape *s = &net->options->sample;
+    if (s->rank == 3 && s->dim[1] >= side && s->dim[2] >= side) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "model %s needs images [channels, height, width] of at least %lld by %lld pixels, "
+        "a sample here is %s; mlp takes any shape",
+        model, (long long)side, (long long)side, weft_shape_text(s, shape, sizeof(shape)));
+}

@@ -1,0 +1,57 @@
+/* Inside of models: layers, and the table of built-in models. */
+#ifndef WEFT_MODELS_MODELS_H
+#define WEFT_MODELS_MODELS_H
+
+#include "graph/graph.h"
+#include "weft/model.h"
+
+/* A model under construction. */
+typedef struct weft_net {
+    weft_graph *graph;
+    const weft_model_options *options;
+    weft_model_values values;
+    int layers; /* built so far; each dropout has its own stream */
+} weft_net;
+
+/* One layer; which fields matter depends on its type. Zeros mean the defaults. */
+typedef struct weft_layer {
+    const char *name;
+    int64_t filters; /* conv: output channels; dense: units */
+    int64_t kernel, stride, padding, dilation, groups, axis;
+    double rate; /* dropout */
+    bool he;     /* start normal with deviation sqrt(2 / fan in), for deep relu nets */
+    bool no_bias;
+} weft_layer;
+
+weft_value weft_layer_conv(weft_net *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_dense(weft_net *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_maxpool(weft_net *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_avgpool(weft_net *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_global_avgpool(weft_net *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_batch_norm(weft_net *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_layer_norm(weft_net *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_dropout(weft_net *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_flatten(weft_net *net, weft_value x, const weft_layer *layer);
+/* relu, gelu, sigmoid, tanh, softmax: the operator of that name. */
+weft_value weft_layer_activation(weft_net *net, weft_value x, const char *op, const char *name);
+weft_value weft_layer_concat(weft_net *net, const weft_value *x, int count,
+                             const weft_layer *layer);
+weft_value weft_layer_add(weft_net *net, weft_value a, weft_value b, const weft_layer *layer);
+
+/* "images [channels, height, width] of at least `side` pixels a side", or an argument failure. */
+weft_status weft_net_images(weft_net *net, const char *model, int64_t side) WEFT_NODISCARD;
+
+typedef struct weft_model {
+    const char *name;
+    const char *summary;
+    /* Returns the logits. */
+    weft_value (*build)(weft_net *net, weft_value x);
+} weft_model;
+
+extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception;
+
+/* yaml.c: the layers of a file. */
+weft_status weft_net_read(weft_net *net, const char *name, const void *data, size_t size,
+                          weft_value *logits) WEFT_NODISCARD;
+
+#endif

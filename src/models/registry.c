@@ -1,0 +1,128 @@
+/* The built-in models, by name, and what all models share: inputs and loss. */
+#include "formats/formats.h"
+#include "models/models.h"
+
+static const weft_model *const models[] = {
+    &weft_model_lenet,
+    &weft_model_mlp,
+    &weft_model_vgg11,
+    &weft_model_inception,
+};
+
+const char *weft_model_name(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(models) ? models[i]->name : NULL;
+}
+
+const char *weft_model_summary(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(models) ? models[i]->summary : NULL;
+}
+
+static const char *candidate(const void *user, int i)
+{
+    (void)user;
+    return weft_model_name(i);
+}
+
+void weft_model_options_init(weft_model_options *options)
+{
+    *options = (weft_model_options){
+        .struct_size = sizeof(*options), .model = "lenet", .batch = 1, .classes = 2};
+}
+
+static weft_status check_options(const weft_model_options *o)
+{
+    if (o->struct_size != sizeof(*o))
+        return weft_fail(WEFT_ERR_ARGUMENT, "weft_model_options has %zu bytes, this library's %zu",
+                         o->struct_size, sizeof(*o));
+    if (o->batch < 1 || o->batch > INT32_MAX)
+        return weft_fail(WEFT_ERR_ARGUMENT, "batch is %lld, must be at least 1",
+                         (long long)o->batch);
+    if (o->classes < 2)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the data have %d class, a classifier needs at least 2",
+                         o->classes);
+    if (o->sample.rank < 1 || o->sample.rank >= WEFT_MAX_RANK)
+        return weft_fail(WEFT_ERR_ARGUMENT, "a sample has %d dimensions, 1 to %d are possible",
+                         o->sample.rank, WEFT_MAX_RANK - 1);
+    return WEFT_OK;
+}
+
+static void add_inputs(weft_net *net)
+{
+    weft_graph *g = net->graph;
+    const weft_model_options *o = net->options;
+    weft_shape x = {.rank = o->sample.rank + 1, .dim = {o->batch}}, scalar = {0};
+    weft_shape batch = weft_shape_of(1, (int64_t[]){o->batch});
+    for (int i = 0; i < o->sample.rank; i++) x.dim[i + 1] = o->sample.dim[i];
+    const weft_init none = {WEFT_INIT_CONSTANT, 0};
+    net->values.x = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", g->real, &x, none);
+    net->values.labels = weft_graph_leaf(g, WEFT_VALUE_INPUT, "labels", WEFT_I32, &batch, none);
+    net->values.weights = weft_graph_leaf(g, WEFT_VALUE_INPUT, "weights", g->real, &batch, none);
+    net->values.first_sample =
+        weft_graph_leaf(g, WEFT_VALUE_INPUT, "first_sample", WEFT_I32, &scalar, none);
+}
+
+static weft_status add_loss(weft_net *net, weft_value logits, weft_model_values *out)
+{
+    char have[128];
+    WEFT_TRY(weft_graph_status(net->graph));
+    const weft_shape *s = &weft_value_type(net->graph, logits)->shape;
+    if (s->rank != 2 || s->dim[1] != net->options->classes)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the last layer gives %s, must give [batch, %d]: one number a class",
+                         weft_shape_text(s, have, sizeof(have)), net->options->classes);
+    weft_value loss = weft_graph_node(
+        net->graph, "softmax_xent", "loss",
+        (weft_value[]){logits, net->values.labels, net->values.weights}, 3, NULL, 0);
+    net->values.logits = logits;
+    net->values.loss = loss;
+    net->values.probabilities = loss + 1;
+    *out = net->values;
+    return weft_graph_status(net->graph);
+}
+
+static bool is_path(const char *model)
+{
+    size_t size = strlen(model);
+    return (size > 5 && strcmp(model + size - 5, ".yaml") == 0) ||
+           (size > 4 && strcmp(model + size - 4, ".yml") == 0);
+}
+
+weft_status weft_model_build_text(weft_graph *graph, const weft_model_options *options,
+                                  const char *name, const void *data, size_t size,
+                                  weft_model_values *out)
+{
+    WEFT_TRY(check_options(options));
+    weft_net net = {.graph = graph, .options = options};
+    weft_value logits = WEFT_NO_VALUE;
+    add_inputs(&net);
+    WEFT_TRY(weft_net_read(&net, name, data, size, &logits));
+    weft_status status = add_loss(&net, logits, out);
+    return status == WEFT_OK ? status : weft_fail_within(status, "%s", name);
+}
+
+weft_status weft_model_build(weft_graph *graph, const weft_model_options *options,
+                             weft_model_values *out)
+{
+    char near[256];
+    if (is_path(options->model)) {
+        weft_bytes bytes;
+        WEFT_TRY(weft_file_map(options->model, &bytes));
+        weft_status status =
+            weft_model_build_text(graph, options, options->model, bytes.data, bytes.size, out);
+        weft_file_unmap(&bytes);
+        return status;
+    }
+    WEFT_TRY(check_options(options));
+    weft_net net = {.graph = graph, .options = options};
+    for (size_t i = 0; i < WEFT_COUNT(models); i++) {
+        if (strcmp(models[i]->name, options->model) != 0) continue;
+        add_inputs(&net);
+        weft_value logits = models[i]->build(&net, net.values.x);
+        return add_loss(&net, logits, out);
+    }
+    return weft_fail(WEFT_ERR_ARGUMENT, "no model is named '%s'%s (or give a file ending in .yaml)",
+                     options->model,
+                     weft_suggest(near, sizeof(near), options->model, candidate, NULL));
+}

@@ -1,0 +1,104 @@
+/* add, mul, scale, scale_by, constant. */
+#include "ops/ops.h"
+
+static void add_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                         const bool *want, weft_value *dx)
+{
+    (void)g;
+    (void)want;
+    for (int i = 0; i < node->in_count; i++) dx[i] = dy[0];
+}
+
+static void mul_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                         const bool *want, weft_value *dx)
+{
+    if (want[0])
+        dx[0] = weft_emit(g, node, "da", "mul", (weft_value[]){dy[0], node->in[1]}, 2, NULL, 0);
+    if (want[1])
+        dx[1] = weft_emit(g, node, "db", "mul", (weft_value[]){dy[0], node->in[0]}, 2, NULL, 0);
+}
+
+static void scale_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                           const bool *want, weft_value *dx)
+{
+    (void)want;
+    dx[0] = weft_emit_same(g, node, "dx", "scale", dy, 1);
+}
+
+static weft_status scale_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    if (!weft_node_attr(node, "factor")) return weft_node_fail(node, "needs attribute 'factor'");
+    return weft_shape_same(g, node, out);
+}
+
+static weft_status scale_by_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 0));
+    WEFT_TRY(weft_expect_scalar(g, node, 1, "the factor", g->real));
+    out[0] = *weft_in(g, node, 0);
+    return WEFT_OK;
+}
+
+static weft_status constant_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    const weft_attr *shape = weft_node_attr(node, "shape");
+    if (shape && shape->count > WEFT_MAX_RANK)
+        return weft_node_fail(node, "has too many dimensions");
+    out[0] =
+        (weft_type){g->real, weft_shape_of(shape ? shape->count : 0, shape ? shape->ints : NULL)};
+    return WEFT_OK;
+}
+
+static void constant_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    weft_text_add(text, "-> ");
+    weft_labels_dims(text, weft_out(g, node, 0)->shape.rank, WEFT_MAX_RANK);
+}
+
+static double no_flops(const weft_graph *g, const weft_node *node)
+{
+    (void)g;
+    (void)node;
+    return 0;
+}
+
+const weft_op weft_op_add = {.name = "add",
+                             .summary = "sum of two tensors of one shape",
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .shape = weft_shape_same,
+                             .gradient = add_gradient,
+                             .labels = weft_labels_elementwise,
+                             .in_place = {3}};
+const weft_op weft_op_mul = {.name = "mul",
+                             .summary = "product of two tensors of one shape, element by element",
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .shape = weft_shape_same,
+                             .gradient = mul_gradient,
+                             .labels = weft_labels_elementwise,
+                             .in_place = {3}};
+const weft_op weft_op_scale = {.name = "scale",
+                               .summary = "a tensor times the attribute 'factor'",
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .attrs = WEFT_ATTRS("factor"),
+                               .shape = scale_shape,
+                               .gradient = scale_gradient,
+                               .labels = weft_labels_elementwise,
+                               .in_place = {1}};
+const weft_op weft_op_scale_by = {.name = "scale_by",
+                                  .summary = "a tensor times a scalar; not differentiable",
+                                  .min_inputs = 2,
+                                  .max_inputs = 2,
+                                  .shape = scale_by_shape,
+                                  .labels = weft_labels_elementwise,
+                                  .in_place = {1}};
+const weft_op weft_op_constant = {.name = "constant",
+                                  .summary = "a tensor filled with the attribute 'value'",
+                                  .min_inputs = 0,
+                                  .max_inputs = 0,
+                                  .attrs = WEFT_ATTRS("value", "shape"),
+                                  .shape = constant_shape,
+                                  .labels = constant_labels,
+                                  .flops = no_flops};

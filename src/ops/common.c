@@ -1,0 +1,108 @@
+#include <stdio.h>
+
+#include "ops/ops.h"
+
+weft_status weft_expect_like(const weft_graph *g, const weft_node *node, int i, const char *what,
+                             const weft_type *type)
+{
+    const weft_type *in = weft_in(g, node, i);
+    char have[128], want[128];
+    if (in->dtype == type->dtype && weft_shape_equal(&in->shape, &type->shape)) return WEFT_OK;
+    return weft_node_fail(node, "%s is %s%s, must be %s%s", what, weft_dtype_name(in->dtype),
+                          weft_shape_text(&in->shape, have, sizeof(have)),
+                          weft_dtype_name(type->dtype),
+                          weft_shape_text(&type->shape, want, sizeof(want)));
+}
+
+weft_status weft_expect(const weft_graph *g, const weft_node *node, int i, const char *what,
+                        weft_dtype dtype, int rank, const int64_t *dim)
+{
+    weft_type type = {dtype, weft_shape_of(rank, dim)};
+    return weft_expect_like(g, node, i, what, &type);
+}
+
+weft_status weft_expect_scalar(const weft_graph *g, const weft_node *node, int i, const char *what,
+                               weft_dtype dtype)
+{
+    return weft_expect(g, node, i, what, dtype, 0, NULL);
+}
+
+weft_status weft_expect_real(const weft_graph *g, const weft_node *node, int i, const char *what,
+                             int min_rank)
+{
+    const weft_type *in = weft_in(g, node, i);
+    char have[128];
+    if (in->dtype == g->real && in->shape.rank >= min_rank) return WEFT_OK;
+    return weft_node_fail(node, "%s is %s%s, must be %s with at least %d dimensions", what,
+                          weft_dtype_name(in->dtype),
+                          weft_shape_text(&in->shape, have, sizeof(have)), weft_dtype_name(g->real),
+                          min_rank);
+}
+
+weft_status weft_shape_same(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the first operand", 0));
+    for (int i = 1; i < node->in_count; i++)
+        WEFT_TRY(weft_expect_like(g, node, i, "an operand", weft_in(g, node, 0)));
+    out[0] = *weft_in(g, node, 0);
+    return WEFT_OK;
+}
+
+weft_status weft_window_check(const weft_node *node, const weft_window *w, const int64_t *in,
+                              int64_t *out)
+{
+    static const char *const side[] = {"height", "width"};
+    for (int i = 0; i < 2; i++) {
+        if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1 || w->padding[i] < 0 ||
+            w->kernel[i] > 65536 || w->stride[i] > 65536 || w->dilation[i] > 65536 ||
+            w->padding[i] > 65536)
+            return weft_node_fail(node,
+                                  "%s: kernel %lld, stride %lld and dilation %lld must be at least "
+                                  "1 and padding %lld at least 0 (all at most 65536)",
+                                  side[i], (long long)w->kernel[i], (long long)w->stride[i],
+                                  (long long)w->dilation[i], (long long)w->padding[i]);
+        int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        if (w->padding[i] >= reach)
+            return weft_node_fail(node, "%s: padding %lld must be smaller than the window of %lld",
+                                  side[i], (long long)w->padding[i], (long long)reach);
+        if (in[i] + 2 * w->padding[i] < reach)
+            return weft_node_fail(
+                node, "%s: the window of %lld is larger than the padded input of %lld", side[i],
+                (long long)reach, (long long)(in[i] + 2 * w->padding[i]));
+        out[i] = (in[i] + 2 * w->padding[i] - reach) / w->stride[i] + 1;
+    }
+    return WEFT_OK;
+}
+
+weft_value weft_emit(weft_graph *g, const weft_node *node, const char *suffix, const char *op,
+                     const weft_value *in, int count, const weft_attr *attrs, int attr_count)
+{
+    char name[256];
+    (void)snprintf(name, sizeof(name), "%s/%s", node->name, suffix);
+    return weft_graph_node(g, op, name, in, count, attrs, attr_count);
+}
+
+weft_value weft_emit_same(weft_graph *g, const weft_node *node, const char *suffix, const char *op,
+                          const weft_value *in, int count)
+{
+    return weft_emit(g, node, suffix, op, in, count, node->attrs, node->attr_count);
+}
+
+void weft_labels_dims(weft_text *text, int rank, int whole)
+{
+    for (int i = 0; i < rank; i++)
+        weft_text_add(text, "%s%sd%d", i ? " " : "", i >= whole ? "!" : "", i);
+}
+
+void weft_labels_elementwise(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    for (int i = 0; i < node->in_count; i++) {
+        weft_text_add(text, "%s", i ? ", " : "");
+        weft_labels_dims(text, weft_in(g, node, i)->shape.rank, WEFT_MAX_RANK);
+    }
+    weft_text_add(text, " -> ");
+    for (int i = 0; i < node->out_count; i++) {
+        weft_text_add(text, "%s", i ? ", " : "");
+        weft_labels_dims(text, weft_out(g, node, i)->shape.rank, WEFT_MAX_RANK);
+    }
+}

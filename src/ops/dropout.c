@@ -1,0 +1,38 @@
+/* dropout (Srivastava et al. 2014), scaled at training time.
+ *
+ * Which elements fall is a function of (seed, stream, step, sample, position in the sample), so
+ * there is no mask to keep, the gradient is the operator itself, and cutting a batch into
+ * micro-batches or over ranks changes nothing. */
+#include "ops/ops.h"
+
+/* (x [b, ...], step, index of the first sample in the step's batch) -> y */
+static weft_status dropout_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    double rate = weft_node_real(node, "rate", 0.5);
+    if (!(rate >= 0 && rate < 1))
+        return weft_node_fail(node, "the rate is %g, must be from 0 up to but not including 1",
+                              rate);
+    WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 1));
+    WEFT_TRY(weft_expect_scalar(g, node, 1, "the step", WEFT_I32));
+    WEFT_TRY(weft_expect_scalar(g, node, 2, "the first sample", WEFT_I32));
+    out[0] = *weft_in(g, node, 0);
+    return WEFT_OK;
+}
+
+static void dropout_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                             const bool *want, weft_value *dx)
+{
+    (void)want;
+    dx[0] = weft_emit_same(g, node, "dx", "dropout",
+                           (weft_value[]){dy[0], node->in[1], node->in[2]}, 3);
+}
+
+const weft_op weft_op_dropout = {.name = "dropout",
+                                 .summary = "zeroes elements at random and scales the others",
+                                 .min_inputs = 3,
+                                 .max_inputs = 3,
+                                 .attrs = WEFT_ATTRS("rate", "seed", "stream"),
+                                 .shape = dropout_shape,
+                                 .gradient = dropout_gradient,
+                                 .labels = weft_labels_elementwise,
+                                 .in_place = {1}};

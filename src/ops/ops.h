@@ -1,0 +1,50 @@
+/* Helpers shared by the operators, and the list of them. */
+#ifndef WEFT_OPS_OPS_H
+#define WEFT_OPS_OPS_H
+
+#include "graph/graph.h"
+
+/* Attribute lists: WEFT_ATTRS("stride", "padding"). */
+#define WEFT_ATTRS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static inline weft_type weft_type_like(const weft_type *type, int rank)
+{
+    weft_type out = *type;
+    out.shape.rank = rank;
+    return out;
+}
+
+/* Output 0 has the type of input 0; further inputs must have it too. */
+weft_status weft_shape_same(const weft_graph *graph, weft_node *node,
+                            weft_type *out) WEFT_NODISCARD;
+
+/* "operand what has shape [..], must be [..]" unless input i has this type. */
+weft_status weft_expect(const weft_graph *graph, const weft_node *node, int i, const char *what,
+                        weft_dtype dtype, int rank, const int64_t *dim) WEFT_NODISCARD;
+/* The same with a shape taken from another operand. */
+weft_status weft_expect_like(const weft_graph *graph, const weft_node *node, int i,
+                             const char *what, const weft_type *type) WEFT_NODISCARD;
+weft_status weft_expect_real(const weft_graph *graph, const weft_node *node, int i,
+                             const char *what, int min_rank) WEFT_NODISCARD;
+weft_status weft_expect_scalar(const weft_graph *graph, const weft_node *node, int i,
+                               const char *what, weft_dtype dtype) WEFT_NODISCARD;
+
+/* Checks the window against the input size and gives the output size. */
+weft_status weft_window_check(const weft_node *node, const weft_window *window, const int64_t *in,
+                              int64_t *out) WEFT_NODISCARD;
+
+/* A value named "<node>/<suffix>" from one operator. */
+weft_value weft_emit(weft_graph *graph, const weft_node *node, const char *suffix, const char *op,
+                     const weft_value *in, int count, const weft_attr *attrs, int attr_count);
+/* The same with the attributes of the node itself. */
+weft_value weft_emit_same(weft_graph *graph, const weft_node *node, const char *suffix,
+                          const char *op, const weft_value *in, int count);
+
+/* Appends labels d0 d1 ... of a rank; those at and after `whole` get the mark. */
+void weft_labels_dims(weft_text *text, int rank, int whole);
+/* Elementwise: every operand of full rank alike, scalars without labels. */
+void weft_labels_elementwise(const weft_graph *graph, const weft_node *node, weft_text *text);
+
+extern const weft_op *const weft_operators[];
+
+#endif

@@ -1,0 +1,112 @@
+/* reshape (a view) and transpose. */
+#include "ops/ops.h"
+
+static weft_status reshape_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    const weft_type *x = weft_in(g, node, 0);
+    const weft_attr *shape = weft_node_attr(node, "shape");
+    if (!shape || shape->count > WEFT_MAX_RANK)
+        return weft_node_fail(node, "needs attribute 'shape' with at most %d numbers",
+                              WEFT_MAX_RANK);
+    out[0] = (weft_type){x->dtype, weft_shape_of(shape->count, shape->ints)};
+    int64_t count = 1;
+    for (int i = 0; i < shape->count; i++) {
+        if (shape->ints[i] < 1 || shape->ints[i] > ((int64_t)1 << 40) / count)
+            return weft_node_fail(node, "dimension %d is %lld", i, (long long)shape->ints[i]);
+        count *= shape->ints[i];
+    }
+    if (count != weft_shape_elements(&x->shape))
+        return weft_node_fail(node, "%lld elements cannot become %lld",
+                              (long long)weft_shape_elements(&x->shape), (long long)count);
+    return WEFT_OK;
+}
+
+static void reshape_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                             const bool *want, weft_value *dx)
+{
+    (void)want;
+    const weft_shape *x = &weft_in(g, node, 0)->shape;
+    weft_attr shape = {.name = "shape", .count = x->rank};
+    for (int i = 0; i < x->rank; i++) shape.ints[i] = x->dim[i];
+    dx[0] = weft_emit(g, node, "dx", "reshape", dy, 1, &shape, 1);
+}
+
+/* Dimensions that both sides begin with keep their label; the others are whole. */
+static void reshape_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    const weft_shape *in = &weft_in(g, node, 0)->shape, *out = &weft_out(g, node, 0)->shape;
+    int same = 0;
+    while (same < in->rank && same < out->rank && in->dim[same] == out->dim[same]) same++;
+    weft_labels_dims(text, in->rank, same);
+    weft_text_add(text, " -> ");
+    for (int i = 0; i < out->rank; i++)
+        if (i < same)
+            weft_text_add(text, "%sd%d", i ? " " : "", i);
+        else
+            weft_text_add(text, "%s!e%d", i ? " " : "", i);
+}
+
+static weft_status transpose_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    const weft_type *x = weft_in(g, node, 0);
+    const weft_attr *perm = weft_node_attr(node, "perm");
+    unsigned seen = 0;
+    if (!perm || perm->count != x->shape.rank)
+        return weft_node_fail(node, "needs attribute 'perm' with %d numbers", x->shape.rank);
+    out[0] = *x;
+    for (int i = 0; i < perm->count; i++) {
+        int64_t from = perm->ints[i];
+        if (from < 0 || from >= perm->count || (seen & 1u << from))
+            return weft_node_fail(node, "'perm' is not a permutation of its %d axes", perm->count);
+        seen |= 1u << from;
+        out[0].shape.dim[i] = x->shape.dim[from];
+    }
+    return WEFT_OK;
+}
+
+static void transpose_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                               const bool *want, weft_value *dx)
+{
+    (void)want;
+    const weft_attr *perm = weft_node_attr(node, "perm");
+    weft_attr inverse = {.name = "perm", .count = perm->count};
+    for (int i = 0; i < perm->count; i++) inverse.ints[perm->ints[i]] = i;
+    dx[0] = weft_emit(g, node, "dx", "transpose", dy, 1, &inverse, 1);
+}
+
+static void transpose_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    int rank = weft_in(g, node, 0)->shape.rank;
+    weft_labels_dims(text, rank, rank);
+    weft_text_add(text, " ->");
+    for (int i = 0; i < rank; i++)
+        weft_text_add(text, " d%lld", (long long)weft_node_int(node, "perm", i, 0));
+}
+
+static double no_flops(const weft_graph *g, const weft_node *node)
+{
+    (void)g;
+    (void)node;
+    return 0;
+}
+
+const weft_op weft_op_reshape = {.name = "reshape",
+                                 .summary =
+                                     "the same elements in the same order under another shape",
+                                 .min_inputs = 1,
+                                 .max_inputs = 1,
+                                 .attrs = WEFT_ATTRS("shape"),
+                                 .shape = reshape_shape,
+                                 .gradient = reshape_gradient,
+                                 .labels = reshape_labels,
+                                 .flops = no_flops,
+                                 .view = true};
+const weft_op weft_op_transpose = {.name = "transpose",
+                                   .summary = "axes in another order: output axis i is perm[i]",
+                                   .min_inputs = 1,
+                                   .max_inputs = 1,
+                                   .attrs = WEFT_ATTRS("perm"),
+                                   .shape = transpose_shape,
+                                   .gradient = transpose_gradient,
+                                   .labels = transpose_labels,
+                                   .flops = no_flops};

@@ -1,0 +1,176 @@
+/* softmax over the last dimension; softmax_xent, its cross entropy with integer labels; mse.
+ *
+ * Losses are sums weighted by sample weights. The weights of one step add up to 1, so the sum is
+ * the mean over the real samples of the whole batch, however the batch is cut up: that is what
+ * makes padding, accumulation and data parallelism exact. */
+#include "ops/ops.h"
+
+static void softmax_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                             const bool *want, weft_value *dx)
+{
+    (void)want;
+    dx[0] = weft_emit(g, node, "dx", "softmax_grad", (weft_value[]){node->out, dy[0]}, 2, NULL, 0);
+}
+
+static weft_status softmax_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 1));
+    return weft_shape_same(g, node, out);
+}
+
+static void softmax_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    int rank = weft_out(g, node, 0)->shape.rank;
+    for (int i = 0; i < node->in_count; i++) {
+        weft_text_add(text, "%s", i ? ", " : "");
+        weft_labels_dims(text, rank, rank - 1);
+    }
+    weft_text_add(text, " -> ");
+    weft_labels_dims(text, rank, rank - 1);
+}
+
+/* (logits [..., c], labels [...], weights [...]) -> (loss, probabilities [..., c]) */
+static weft_status xent_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the logits", 2));
+    const weft_type *x = weft_in(g, node, 0);
+    weft_type rows = weft_type_like(x, x->shape.rank - 1), labels = rows;
+    labels.dtype = WEFT_I32;
+    WEFT_TRY(weft_expect_like(g, node, 1, "the labels", &labels));
+    WEFT_TRY(weft_expect_like(g, node, 2, "the sample weights", &rows));
+    out[0] = weft_type_like(x, 0);
+    out[1] = *x;
+    node->out_count = 2;
+    return WEFT_OK;
+}
+
+static weft_status xent_grad_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the probabilities", 2));
+    const weft_type *p = weft_in(g, node, 0);
+    weft_type rows = weft_type_like(p, p->shape.rank - 1), labels = rows;
+    labels.dtype = WEFT_I32;
+    WEFT_TRY(weft_expect_like(g, node, 1, "the labels", &labels));
+    WEFT_TRY(weft_expect_like(g, node, 2, "the sample weights", &rows));
+    WEFT_TRY(weft_expect_scalar(g, node, 3, "dloss", g->real));
+    out[0] = *p;
+    return WEFT_OK;
+}
+
+static void xent_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                          const bool *want, weft_value *dx)
+{
+    if (!want[0] || dy[0] == WEFT_NO_VALUE) return;
+    dx[0] = weft_emit(g, node, "dx", "softmax_xent_grad",
+                      (weft_value[]){node->out + 1, node->in[1], node->in[2], dy[0]}, 4, NULL, 0);
+}
+
+static void add_rows(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    int rank = weft_in(g, node, 0)->shape.rank;
+    weft_labels_dims(text, rank, rank - 1);
+    for (int i = 0; i < 2; i++) {
+        weft_text_add(text, ", ");
+        weft_labels_dims(text, rank - 1, rank);
+    }
+}
+
+static void xent_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    int rank = weft_in(g, node, 0)->shape.rank;
+    add_rows(g, node, text);
+    weft_text_add(text, " -> , ");
+    weft_labels_dims(text, rank, rank - 1);
+}
+
+static void xent_grad_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    int rank = weft_in(g, node, 0)->shape.rank;
+    add_rows(g, node, text);
+    weft_text_add(text, ", -> ");
+    weft_labels_dims(text, rank, rank - 1);
+}
+
+/* (prediction [b, ...], target [b, ...], weights [b]) -> loss */
+static weft_status mse_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the prediction", 1));
+    const weft_type *x = weft_in(g, node, 0);
+    WEFT_TRY(weft_expect_like(g, node, 1, "the target", x));
+    WEFT_TRY(weft_expect(g, node, 2, "the sample weights", g->real, 1, x->shape.dim));
+    out[0] = node->in_count == 3 ? weft_type_like(x, 0) : *x;
+    return node->in_count == 3 ? WEFT_OK : weft_expect_scalar(g, node, 3, "dloss", g->real);
+}
+
+static void mse_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                         const bool *want, weft_value *dx)
+{
+    weft_value a = node->in[0], b = node->in[1], w = node->in[2];
+    if (want[0])
+        dx[0] = weft_emit(g, node, "dx", "mse_grad", (weft_value[]){a, b, w, dy[0]}, 4, NULL, 0);
+    if (want[1]) /* the loss is symmetric */
+        dx[1] = weft_emit(g, node, "dt", "mse_grad", (weft_value[]){b, a, w, dy[0]}, 4, NULL, 0);
+}
+
+static void mse_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    int rank = weft_in(g, node, 0)->shape.rank;
+    weft_labels_dims(text, rank, rank);
+    weft_text_add(text, ", ");
+    weft_labels_dims(text, rank, rank);
+    weft_text_add(text, node->in_count == 3 ? ", d0 -> " : ", d0, -> ");
+    if (node->in_count == 4) weft_labels_dims(text, rank, rank);
+}
+
+static double row_flops(const weft_graph *g, const weft_node *node)
+{
+    return 6.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
+}
+
+const weft_op weft_op_softmax = {.name = "softmax",
+                                 .summary = "exp(x) / sum(exp(x)) over the last dimension",
+                                 .min_inputs = 1,
+                                 .max_inputs = 1,
+                                 .shape = softmax_shape,
+                                 .gradient = softmax_gradient,
+                                 .labels = softmax_labels,
+                                 .flops = row_flops};
+const weft_op weft_op_softmax_grad = {.name = "softmax_grad",
+                                      .summary = "gradient of softmax, from (y, dy)",
+                                      .min_inputs = 2,
+                                      .max_inputs = 2,
+                                      .shape = softmax_shape,
+                                      .labels = softmax_labels,
+                                      .flops = row_flops};
+const weft_op weft_op_softmax_xent = {
+    .name = "softmax_xent",
+    .summary = "weighted sum of -log softmax(logits)[label]; also gives the probabilities",
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .shape = xent_shape,
+    .gradient = xent_gradient,
+    .labels = xent_labels,
+    .flops = row_flops};
+const weft_op weft_op_softmax_xent_grad = {
+    .name = "softmax_xent_grad",
+    .summary = "gradient of softmax_xent, from (probabilities, labels, weights, dloss)",
+    .min_inputs = 4,
+    .max_inputs = 4,
+    .shape = xent_grad_shape,
+    .labels = xent_grad_labels,
+    .flops = row_flops};
+const weft_op weft_op_mse = {.name = "mse",
+                             .summary = "weighted sum of each sample's mean squared error",
+                             .min_inputs = 3,
+                             .max_inputs = 3,
+                             .shape = mse_shape,
+                             .gradient = mse_gradient,
+                             .labels = mse_labels,
+                             .flops = row_flops};
+const weft_op weft_op_mse_grad = {.name = "mse_grad",
+                                  .summary = "gradient of mse, from (x, target, weights, dloss)",
+                                  .min_inputs = 4,
+                                  .max_inputs = 4,
+                                  .shape = mse_shape,
+                                  .labels = mse_labels,
+                                  .flops = row_flops};

@@ -1,0 +1,238 @@
+#include "weft/optim.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "graph/graph.h"
+
+typedef struct builder {
+    weft_graph *graph;
+    const weft_optimizer_options *options;
+    weft_value lr, step;
+} builder;
+
+/* An optimiser adds the update of one parameter. */
+typedef struct optimizer {
+    const char *name;
+    void (*update)(const builder *b, weft_value w, weft_value gradient);
+} optimizer;
+
+static const char *named(const builder *b, weft_value w, const char *suffix, char *buffer,
+                         size_t size)
+{
+    (void)snprintf(buffer, size, "%s/%s", b->graph->values[w].name, suffix);
+    return buffer;
+}
+
+static weft_value moment(const builder *b, weft_value w, const char *suffix)
+{
+    char name[256];
+    weft_type type = *weft_value_type(b->graph, w);
+    return weft_graph_leaf(b->graph, WEFT_VALUE_STATE, named(b, w, suffix, name, sizeof(name)),
+                           type.dtype, &type.shape, (weft_init){WEFT_INIT_CONSTANT, 0});
+}
+
+static void sgd_update(const builder *b, weft_value w, weft_value gradient)
+{
+    char name[256];
+    const weft_optimizer_options *o = b->options;
+    weft_attr attrs[] = {WEFT_ATTR_REAL("momentum", o->momentum),
+                         WEFT_ATTR_REAL("decay", o->weight_decay),
+                         WEFT_ATTR_INT("nesterov", o->nesterov)};
+    if (o->momentum == 0) {
+        weft_value in[] = {w, gradient, b->lr};
+        weft_value next = weft_graph_node(
+            b->graph, "sgd", named(b, w, "update", name, sizeof(name)), in, 3, attrs, 3);
+        weft_graph_assign(b->graph, w, next);
+        return;
+    }
+    weft_value m = moment(b, w, "momentum"), in[] = {w, gradient, m, b->lr};
+    weft_value next = weft_graph_node(b->graph, "sgd", named(b, w, "update", name, sizeof(name)),
+                                      in, 4, attrs, 3);
+    weft_graph_assign(b->graph, w, next);
+    weft_graph_assign(b->graph, m, next + 1);
+}
+
+static void adam_kind(const builder *b, weft_value w, weft_value gradient, int kind)
+{
+    char name[256];
+    const weft_optimizer_options *o = b->options;
+    weft_value m = moment(b, w, "m"), v = moment(b, w, "v");
+    weft_value in[] = {w, gradient, m, v, b->lr, b->step};
+    weft_attr attrs[] = {WEFT_ATTR_INT("kind", kind), WEFT_ATTR_REAL("beta1", o->beta1),
+                         WEFT_ATTR_REAL("beta2", o->beta2), WEFT_ATTR_REAL("epsilon", o->epsilon),
+                         WEFT_ATTR_REAL("decay", o->weight_decay)};
+    weft_value next = weft_graph_node(b->graph, "adam", named(b, w, "update", name, sizeof(name)),
+                                      in, 6, attrs, 5);
+    weft_graph_assign(b->graph, w, next);
+    weft_graph_assign(b->graph, m, next + 1);
+    weft_graph_assign(b->graph, v, next + 2);
+}
+
+static void adam_update(const builder *b, weft_value w, weft_value g)
+{
+    adam_kind(b, w, g, 0);
+}
+static void adamw_update(const builder *b, weft_value w, weft_value g)
+{
+    adam_kind(b, w, g, 1);
+}
+
+static const optimizer optimizers[] = {
+    {"sgd", sgd_update},
+    {"adam", adam_update},
+    {"adamw", adamw_update},
+};
+
+const char *weft_optimizer_name(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(optimizers) ? optimizers[i].name : NULL;
+}
+
+static const char *candidate(const void *user, int i)
+{
+    (void)user;
+    return weft_optimizer_name(i);
+}
+
+void weft_optimizer_options_init(weft_optimizer_options *options)
+{
+    *options = (weft_optimizer_options){
+        .struct_size = sizeof(*options),
+        .name = "adam",
+        .lr = 0.001,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .epsilon = 1e-8,
+        .every = 1,
+        .gamma = 0.1,
+        .accumulate = 1,
+    };
+}
+
+static weft_status check_range(const char *name, double value, bool legal, const char *range)
+{
+    if (legal && isfinite(value)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s is %g, must be %s", name, value, range);
+}
+
+static weft_status check_options(const weft_optimizer_options *o)
+{
+    if (o->struct_size != sizeof(*o))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "weft_optimizer_options has %zu bytes, this library's %zu", o->struct_size,
+                         sizeof(*o));
+    WEFT_TRY(check_range("learning rate", o->lr, o->lr > 0, "a finite number above 0"));
+    WEFT_TRY(check_range("momentum", o->momentum, o->momentum >= 0 && o->momentum < 1,
+                         "from 0 up to but not including 1"));
+    WEFT_TRY(check_range("weight decay", o->weight_decay, o->weight_decay >= 0, "at least 0"));
+    WEFT_TRY(check_range("beta1", o->beta1, o->beta1 >= 0 && o->beta1 < 1,
+                         "from 0 up to but not including 1"));
+    WEFT_TRY(check_range("beta2", o->beta2, o->beta2 >= 0 && o->beta2 < 1,
+                         "from 0 up to but not including 1"));
+    WEFT_TRY(check_range("epsilon", o->epsilon, o->epsilon > 0, "above 0"));
+    WEFT_TRY(
+        check_range("clip norm", o->clip_norm, o->clip_norm >= 0, "at least 0 (0: no clipping)"));
+    WEFT_TRY(check_range("gamma", o->gamma, o->gamma > 0, "above 0"));
+    WEFT_TRY(check_range("floor", o->floor, o->floor >= 0, "at least 0"));
+    WEFT_TRY(check_range("warmup", (double)o->warmup, o->warmup >= 0, "at least 0 steps"));
+    WEFT_TRY(check_range("every", (double)o->every, o->every >= 1, "at least 1 step"));
+    WEFT_TRY(check_range("accumulate", (double)o->accumulate, o->accumulate >= 1, "at least 1"));
+    if (o->nesterov && o->momentum == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "Nesterov's method needs a momentum above 0");
+    return WEFT_OK;
+}
+
+weft_value weft_graph_step(weft_graph *g)
+{
+    weft_value step = weft_graph_find(g, "step");
+    if (step != WEFT_NO_VALUE) return step;
+    weft_shape scalar = {0};
+    return weft_graph_leaf(g, WEFT_VALUE_STATE, "step", WEFT_I32, &scalar,
+                           (weft_init){WEFT_INIT_CONSTANT, 0});
+}
+
+static weft_value add_schedule(builder *b)
+{
+    const weft_optimizer_options *o = b->options;
+    weft_attr attrs[] = {WEFT_ATTR_INT("kind", o->schedule), WEFT_ATTR_REAL("base", o->lr),
+                         WEFT_ATTR_INT("warmup", o->warmup), WEFT_ATTR_INT("total", o->total),
+                         WEFT_ATTR_INT("every", o->every),   WEFT_ATTR_REAL("gamma", o->gamma),
+                         WEFT_ATTR_REAL("floor", o->floor)};
+    return weft_graph_node(b->graph, "schedule", "learning_rate", &b->step, 1, attrs, 7);
+}
+
+/* Sums the gradients of the micro-batches; what the update reads is the sum. */
+static weft_value accumulate(builder *b, weft_value w, weft_value gradient, weft_value keep)
+{
+    char name[256];
+    weft_value sum = moment(b, w, "gradient_sum"), in[] = {sum, gradient, keep};
+    weft_graph_set_phase(b->graph, WEFT_PHASE_MICRO);
+    weft_value next = weft_graph_node(
+        b->graph, "accumulate", named(b, w, "accumulate", name, sizeof(name)), in, 3, NULL, 0);
+    weft_graph_assign(b->graph, sum, next);
+    weft_graph_set_phase(b->graph, WEFT_PHASE_UPDATE);
+    return next;
+}
+
+static weft_value clip_factor(builder *b, const weft_value *gradients, int count)
+{
+    weft_value total = WEFT_NO_VALUE;
+    for (int i = 0; i < count; i++) {
+        weft_value square = weft_graph_unary(b->graph, "sum_squares", "clip/square", gradients[i]);
+        total = i == 0 ? square
+                       : weft_graph_node(b->graph, "add", "clip/sum", (weft_value[]){total, square},
+                                         2, NULL, 0);
+    }
+    weft_attr norm = WEFT_ATTR_REAL("max_norm", b->options->clip_norm);
+    return weft_graph_node(b->graph, "clip_factor", "clip/factor", &total, 1, &norm, 1);
+}
+
+static void update_all(builder *b, const optimizer *how, const weft_value *params,
+                       weft_value *gradients, int count, weft_value keep)
+{
+    if (keep != WEFT_NO_VALUE)
+        for (int i = 0; i < count; i++) gradients[i] = accumulate(b, params[i], gradients[i], keep);
+    if (b->options->clip_norm > 0 && count > 0) {
+        weft_value factor = clip_factor(b, gradients, count);
+        for (int i = 0; i < count; i++)
+            gradients[i] = weft_graph_node(b->graph, "scale_by", "clip/scaled",
+                                           (weft_value[]){gradients[i], factor}, 2, NULL, 0);
+    }
+    for (int i = 0; i < count; i++) how->update(b, params[i], gradients[i]);
+}
+
+weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *options,
+                                 weft_optimizer_values *out)
+{
+    char near[128];
+    const optimizer *how = NULL;
+    WEFT_TRY(check_options(options));
+    for (size_t i = 0; i < WEFT_COUNT(optimizers); i++)
+        if (strcmp(optimizers[i].name, options->name) == 0) how = &optimizers[i];
+    if (!how)
+        return weft_fail(WEFT_ERR_ARGUMENT, "no optimizer is named '%s'%s", options->name,
+                         weft_suggest(near, sizeof(near), options->name, candidate, NULL));
+    weft_value *params, *gradients, keep = WEFT_NO_VALUE;
+    int count = 0, values = weft_graph_value_count(g);
+    weft_shape scalar = {0};
+    WEFT_TRY(WEFT_NEW(&params, 2 * values));
+    gradients = params + values;
+    for (weft_value v = 0; v < values; v++) {
+        if (g->values[v].kind != WEFT_VALUE_PARAM || g->values[v].gradient == WEFT_NO_VALUE)
+            continue;
+        params[count] = v;
+        gradients[count++] = g->values[v].gradient;
+    }
+    weft_graph_set_phase(g, WEFT_PHASE_UPDATE);
+    builder b = {.graph = g, .options = options, .step = weft_graph_step(g)};
+    if (options->accumulate > 1)
+        keep = weft_graph_leaf(g, WEFT_VALUE_INPUT, "keep", g->real, &scalar, (weft_init){0});
+    b.lr = add_schedule(&b);
+    update_all(&b, how, params, gradients, count, keep);
+    weft_graph_assign(g, b.step, weft_graph_unary(g, "counter", "step/next", b.step));
+    weft_graph_set_phase(g, WEFT_PHASE_MICRO);
+    free(params);
+    *out = (weft_optimizer_values){.step = b.step, .learning_rate = b.lr, .keep = keep};
+    return weft_graph_status(g);
+}

@@ -1,0 +1,248 @@
+/* From groups of nodes to instructions: a kernel for each, the layouts it wants, and the reorders
+ * that follow from that. */
+#include <stdio.h>
+
+#include "program/program.h"
+
+version *weft_program_version(const weft_program *p, weft_value value, const weft_layout *layout)
+{
+    for (size_t i = 0; i < p->version_count; i++)
+        if (p->versions[i].value == value &&
+            (!layout || weft_layout_same(p->versions[i].layout, layout)))
+            return &p->versions[i];
+    return NULL;
+}
+
+static weft_status add_buffer(weft_program *p, buffer b, int *out)
+{
+    WEFT_TRY(WEFT_GROW(&p->buffers, &p->buffer_capacity, p->buffer_count));
+    b.first = b.last = -1;
+    b.alias = -1;
+    p->buffers[p->buffer_count] = b;
+    *out = (int)p->buffer_count++;
+    return WEFT_OK;
+}
+
+static weft_status add_version(weft_program *p, weft_value value, const weft_layout *layout,
+                               int buffer_index)
+{
+    WEFT_TRY(WEFT_GROW(&p->versions, &p->version_capacity, p->version_count));
+    p->versions[p->version_count++] = (version){value, layout, buffer_index};
+    return WEFT_OK;
+}
+
+/* Gives a leaf its first version. layout may be NULL for a leaf of the store that already lies
+ * somewhere; for inputs it is not looked at. */
+static weft_status place_leaf(weft_program *p, weft_value value, const weft_layout *layout)
+{
+    const weft_value_info *info = &p->graph->values[value];
+    int index;
+    if (info->kind == WEFT_VALUE_INPUT) {
+        const weft_layout *plain;
+        WEFT_TRY(p->store->device->ops->plain(p->store->device, &info->type, &plain));
+        WEFT_TRY(add_buffer(p, (buffer){.kind = BUFFER_INPUT, .bytes = plain->bytes}, &index));
+        return add_version(p, value, plain, index);
+    }
+    int entry;
+    WEFT_TRY(weft_store_bind(p->store, info, &entry));
+    store_entry *e = &p->store->entries[entry];
+    if (!e->layout) e->layout = layout;
+    if (!e->layout) return weft_fail(WEFT_ERR_INTERNAL, "nothing chose a layout for '%s'", e->name);
+    WEFT_TRY(add_buffer(
+        p, (buffer){.kind = BUFFER_STORE, .bytes = e->layout->bytes, .entry = entry}, &index));
+    return add_version(p, value, e->layout, index);
+}
+
+/* The layout a value lies in, or NULL if nothing has chosen one yet. */
+static weft_status layout_of(weft_program *p, weft_value value, const weft_layout **out)
+{
+    const weft_value_info *info = &p->graph->values[value];
+    *out = NULL;
+    if (!weft_program_version(p, value, NULL)) {
+        int entry = info->kind == WEFT_VALUE_INPUT ? -1 : weft_store_find(p->store, info->name);
+        if (info->kind != WEFT_VALUE_INPUT && (entry < 0 || !p->store->entries[entry].layout))
+            return WEFT_OK;
+        WEFT_TRY(place_leaf(p, value, NULL));
+    }
+    *out = weft_program_version(p, value, NULL)->layout;
+    return WEFT_OK;
+}
+
+static weft_status add_instruction(weft_program *p, instruction code)
+{
+    WEFT_TRY(WEFT_GROW(&p->code, &p->code_capacity, p->code_count));
+    p->code[p->code_count++] = code;
+    return WEFT_OK;
+}
+
+static weft_status add_reorder(weft_program *p, weft_value value, const weft_layout *from,
+                               const weft_layout *to, weft_phase phase)
+{
+    weft_device *device = p->store->device;
+    const weft_value_info *info = &p->graph->values[value];
+    if (from->opaque || to->opaque)
+        return weft_fail(WEFT_ERR_INTERNAL, "'%s' lies in a layout that only its own device reads",
+                         info->name);
+    instruction code = {.reorder = true, .phase = phase, .in_count = 1, .out_count = 1};
+    code.in[0] = weft_program_version(p, value, from)->buffer;
+    code.in_value[0] = code.out_value[0] = value;
+    code.bytes = from->bytes + to->bytes;
+    WEFT_TRY(add_buffer(p, (buffer){.kind = BUFFER_ARENA, .bytes = to->bytes}, &code.out[0]));
+    WEFT_TRY(add_version(p, value, to, code.out[0]));
+    WEFT_TRY(weft_format(&code.name, "reorder %s", info->name));
+    weft_status status = device->ops->reorder(device, &info->type, from, to, &code.kernel);
+    if (status == WEFT_OK) status = add_instruction(p, code);
+    if (status != WEFT_OK) free(code.name);
+    return status;
+}
+
+/* The buffer of value in the layout a kernel wants, with a reorder before it if need be. */
+static weft_status provide(weft_program *p, weft_value value, const weft_layout *want,
+                           weft_phase phase, int *out)
+{
+    if (!weft_program_version(p, value, NULL)) WEFT_TRY(place_leaf(p, value, want));
+    version *have = weft_program_version(p, value, want);
+    if (!have) {
+        WEFT_TRY(add_reorder(p, value, weft_program_version(p, value, NULL)->layout, want, phase));
+        have = weft_program_version(p, value, want);
+    }
+    *out = have->buffer;
+    return WEFT_OK;
+}
+
+/* The leaf that value is assigned to, or WEFT_NO_VALUE. */
+static weft_value assigned_leaf(const weft_graph *g, weft_value value)
+{
+    for (size_t v = 0; v < g->value_count; v++)
+        if (g->values[v].assigned == value) return (weft_value)v;
+    return WEFT_NO_VALUE;
+}
+
+/* The next value of a parameter or state is written where the present one lies. */
+static weft_status output_buffer(weft_program *p, const instruction *code, int o, int *out)
+{
+    weft_value value = code->group.out[o], leaf = assigned_leaf(p->graph, value);
+    const weft_layout *layout = code->kernel->out[o];
+    if (leaf == WEFT_NO_VALUE) {
+        bool gradient = p->graph->values[value].gradient_of != WEFT_NO_VALUE;
+        return add_buffer(
+            p, (buffer){.kind = gradient ? BUFFER_GRADIENT : BUFFER_ARENA, .bytes = layout->bytes},
+            out);
+    }
+    const version *old = weft_program_version(p, leaf, NULL);
+    int from = weft_group_in(&code->group, leaf);
+    if (!old || from < 0 || !(code->kernel->in_place[o] & 1u << from) ||
+        !weft_layout_same(old->layout, layout) || p->buffers[old->buffer].kind != BUFFER_STORE)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "'%s' is assigned the result of '%s', which cannot be written in its place",
+            p->graph->values[leaf].name, p->graph->values[value].name);
+    *out = old->buffer;
+    return WEFT_OK;
+}
+
+static weft_status name_of(const weft_group *group, char **out)
+{
+    weft_text text = {0};
+    for (int i = 0; i < group->count; i++)
+        weft_text_add(&text, "%s%s", i ? "+" : "", group->node[i]->op->name);
+    weft_text_add(&text, " %s", group->node[0]->name);
+    return weft_text_take(&text, out);
+}
+
+static void account(const weft_program *p, instruction *code)
+{
+    for (int i = 0; i < code->group.count; i++) {
+        int node = p->graph->values[code->group.node[i]->out].node;
+        code->flops += weft_graph_node_cost(p->graph, node).flops;
+    }
+    for (int i = 0; i < code->in_count; i++) code->bytes += p->buffers[code->in[i]].bytes;
+    for (int i = 0; i < code->out_count; i++) code->bytes += p->buffers[code->out[i]].bytes;
+}
+
+static weft_status connect(weft_program *p, instruction *code)
+{
+    const weft_group *group = &code->group;
+    for (int i = 0; i < group->in_count; i++) {
+        WEFT_TRY(provide(p, group->in[i], code->kernel->in[i], code->phase, &code->in[i]));
+        code->in_value[i] = group->in[i];
+    }
+    for (int o = 0; o < group->out_count; o++) {
+        WEFT_TRY(output_buffer(p, code, o, &code->out[o]));
+        WEFT_TRY(add_version(p, group->out[o], code->kernel->out[o], code->out[o]));
+        code->out_value[o] = group->out[o];
+    }
+    code->in_count = group->in_count;
+    code->out_count = group->out_count;
+    account(p, code);
+    return name_of(group, &code->name);
+}
+
+static weft_status lower_group(weft_program *p, const weft_group *group)
+{
+    const weft_layout *layouts[WEFT_GROUP_VALUES] = {NULL};
+    instruction code = {.group = *group, .phase = group->node[0]->phase};
+    for (int i = 0; i < group->in_count; i++) WEFT_TRY(layout_of(p, group->in[i], &layouts[i]));
+    weft_device *device = p->store->device;
+    if (!device->ops->supports(device, group)) {
+        device = p->store->fallback;
+        code.fallback = true;
+    }
+    WEFT_TRY(device->ops->kernel(device, group, layouts, &code.kernel));
+    weft_status status = connect(p, &code);
+    if (status == WEFT_OK) status = add_instruction(p, code);
+    if (status != WEFT_OK) {
+        code.kernel->ops->destroy(code.kernel);
+        free(code.name);
+    }
+    return status;
+}
+
+/* A view shares its input's memory; only plain memory means the same under another shape. */
+static weft_status lower_view(weft_program *p, const weft_node *node)
+{
+    const weft_layout *plain;
+    int from, index;
+    WEFT_TRY(p->store->device->ops->plain(p->store->device, weft_in(p->graph, node, 0), &plain));
+    WEFT_TRY(provide(p, node->in[0], plain, node->phase, &from));
+    buffer b = {
+        .kind = p->buffers[from].kind, .bytes = plain->bytes, .entry = p->buffers[from].entry};
+    WEFT_TRY(add_buffer(p, b, &index));
+    p->buffers[index].alias = from;
+    const weft_layout *out;
+    WEFT_TRY(p->store->device->ops->plain(p->store->device, weft_out(p->graph, node, 0), &out));
+    int root = buffer_root(p, index);
+    if (p->graph->values[node->out].gradient_of != WEFT_NO_VALUE &&
+        p->buffers[root].kind == BUFFER_ARENA)
+        p->buffers[root].kind = BUFFER_GRADIENT;
+    return add_version(p, node->out, out, index);
+}
+
+/* Values to be read after a run get a plain version of their own in the phase that makes them. */
+static weft_status lower_fetches(weft_program *p, weft_phase phase)
+{
+    for (int i = 0; i < p->fetch_count; i++) {
+        const weft_layout *plain;
+        int index, node = p->graph->values[p->fetch[i]].node;
+        weft_phase made = node < 0 ? WEFT_PHASE_MICRO : p->graph->nodes[node]->phase;
+        if (made != phase) continue;
+        WEFT_TRY(p->store->device->ops->plain(p->store->device,
+                                              weft_value_type(p->graph, p->fetch[i]), &plain));
+        WEFT_TRY(provide(p, p->fetch[i], plain, phase, &index));
+        p->buffers[index].keep = true;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_program_lower(weft_program *p, const grouping *groups)
+{
+    weft_phase phase = WEFT_PHASE_MICRO;
+    for (int i = 0; i < groups->count; i++) {
+        const weft_group *group = &groups->groups[i];
+        /* A fetched value of the first phase must not wait until the second has begun. */
+        if (group->node[0]->phase != phase) WEFT_TRY(lower_fetches(p, phase));
+        phase = group->node[0]->phase;
+        WEFT_TRY(group->node[0]->op->view ? lower_view(p, group->node[0]) : lower_group(p, group));
+    }
+    return lower_fetches(p, phase);
+}

@@ -1,0 +1,205 @@
+/* Memory of a program: lifetimes, sharing in place, offsets in one arena, allocation, binding. */
+#include "program/program.h"
+
+static void touch(weft_program *p, int b, int at)
+{
+    buffer *root = &p->buffers[buffer_root(p, b)];
+    if (root->first < 0) root->first = at;
+    root->last = at;
+}
+
+static void find_lifetimes(weft_program *p)
+{
+    for (size_t i = 0; i < p->code_count; i++) {
+        const instruction *code = &p->code[i];
+        for (int j = 0; j < code->in_count; j++) touch(p, code->in[j], (int)i);
+        for (int j = 0; j < code->out_count; j++) touch(p, code->out[j], (int)i);
+    }
+    for (size_t b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].keep) {
+            buffer *root = &p->buffers[buffer_root(p, (int)b)];
+            root->keep = true;
+            root->last = (int)p->code_count;
+        }
+}
+
+static bool planned(const buffer *b)
+{
+    return b->kind == BUFFER_ARENA || b->kind == BUFFER_GRADIENT;
+}
+
+/* Lets the outputs of instruction i lie over inputs that nobody reads afterwards. */
+static void share_in_place(weft_program *p, int i)
+{
+    const instruction *code = &p->code[i];
+    for (int o = 0; o < code->out_count; o++) {
+        buffer *out = &p->buffers[code->out[o]];
+        if (out->alias >= 0 || !planned(out)) continue;
+        for (int j = 0; j < code->in_count; j++) {
+            if (!(code->kernel->in_place[o] & 1u << j)) continue;
+            int root = buffer_root(p, code->in[j]);
+            buffer *in = &p->buffers[root];
+            /* A gradient stays in the flat range, so it never moves into the arena. */
+            bool movable = in->kind == BUFFER_ARENA || in->kind == out->kind;
+            if (!planned(in) || !movable || in->last != i || in->keep || in->bytes != out->bytes ||
+                root == code->out[o])
+                continue;
+            if (out->kind == BUFFER_GRADIENT) in->kind = BUFFER_GRADIENT;
+            in->last = WEFT_MAX(in->last, out->last);
+            in->keep = out->keep;
+            out->alias = root;
+            break;
+        }
+    }
+}
+
+/* Gradients lie in the order in which they are finished. */
+static size_t lay_gradients(weft_program *p)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < p->code_count; i++)
+        for (int o = 0; o < p->code[i].out_count; o++) {
+            buffer *b = &p->buffers[buffer_root(p, p->code[i].out[o])];
+            if (b->kind != BUFFER_GRADIENT || b->offset != SIZE_MAX) continue;
+            b->offset = bytes;
+            bytes += (b->bytes + 63) / 64 * 64;
+        }
+    return bytes;
+}
+
+static bool overlap(const buffer *a, const buffer *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* Lowest offset at which buffer b fits between those already placed that live at its time. */
+static size_t lowest_fit(const weft_program *p, const int *placed, int count, const buffer *b)
+{
+    size_t offset = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < count; i++) {
+            const buffer *other = &p->buffers[placed[i]];
+            if (!overlap(other, b)) continue;
+            if (offset < other->offset + other->bytes && other->offset < offset + b->bytes) {
+                offset = (other->offset + other->bytes + 63) / 64 * 64;
+                moved = true;
+            }
+        }
+    }
+    return offset;
+}
+
+/* Largest first, each as low as possible. */
+static weft_status lay_arena(weft_program *p, size_t *bytes)
+{
+    int *placed, count = 0;
+    WEFT_TRY(WEFT_NEW(&placed, p->buffer_count));
+    *bytes = 0;
+    for (;;) {
+        int best = -1;
+        for (size_t b = 0; b < p->buffer_count; b++) {
+            const buffer *x = &p->buffers[b];
+            if (x->kind != BUFFER_ARENA || x->alias >= 0 || x->offset != SIZE_MAX || x->first < 0)
+                continue;
+            if (best < 0 || x->bytes > p->buffers[best].bytes) best = (int)b;
+        }
+        if (best < 0) break;
+        buffer *x = &p->buffers[best];
+        x->offset = lowest_fit(p, placed, count, x);
+        placed[count++] = best;
+        *bytes = WEFT_MAX(*bytes, x->offset + x->bytes);
+    }
+    free(placed);
+    return WEFT_OK;
+}
+
+static weft_status lay_inputs(weft_program *p)
+{
+    size_t bytes = 0;
+    for (size_t b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].kind == BUFFER_INPUT && p->buffers[b].alias < 0) {
+            p->buffers[b].offset = bytes;
+            bytes += (p->buffers[b].bytes + 63) / 64 * 64;
+        }
+    return weft_new_aligned(bytes, &p->inputs);
+}
+
+/* Store entries that this program brings are placed in the order in which their gradients are
+ * finished; what has no gradient follows in the order of its first use. */
+static weft_status place_store(weft_program *p)
+{
+    int *order, count = 0;
+    WEFT_TRY(WEFT_NEW(&order, p->store->count));
+    for (size_t i = 0; i < p->code_count; i++)
+        for (int o = 0; o < p->code[i].out_count; o++) {
+            weft_value leaf = p->graph->values[p->code[i].out_value[o]].gradient_of;
+            if (leaf == WEFT_NO_VALUE || p->code[i].reorder) continue;
+            int entry = weft_store_find(p->store, p->graph->values[leaf].name);
+            bool seen = entry < 0;
+            for (int j = 0; j < count && !seen; j++) seen = order[j] == entry;
+            if (!seen) order[count++] = entry;
+        }
+    for (size_t e = 0; e < p->store->count; e++) {
+        bool seen = p->store->entries[e].layout == NULL;
+        for (int j = 0; j < count && !seen; j++) seen = order[j] == (int)e;
+        if (!seen) order[count++] = (int)e;
+    }
+    weft_status status = weft_store_place(p->store, order, count);
+    free(order);
+    return status;
+}
+
+static void find_addresses(weft_program *p)
+{
+    for (size_t b = 0; b < p->buffer_count; b++) {
+        buffer *x = &p->buffers[b];
+        if (x->alias >= 0) continue;
+        switch (x->kind) {
+        case BUFFER_ARENA: x->data = p->arena + (x->offset == SIZE_MAX ? 0 : x->offset); break;
+        case BUFFER_GRADIENT: x->data = p->gradients + x->offset; break;
+        case BUFFER_INPUT: x->data = p->inputs + x->offset; break;
+        case BUFFER_STORE: x->data = p->store->entries[x->entry].data; break;
+        }
+    }
+    for (size_t b = 0; b < p->buffer_count; b++)
+        p->buffers[b].data = p->buffers[buffer_root(p, (int)b)].data;
+}
+
+static weft_status bind_kernels(weft_program *p)
+{
+    for (size_t i = 0; i < p->code_count; i++) {
+        instruction *code = &p->code[i];
+        void *in[WEFT_GROUP_VALUES], *out[WEFT_GROUP_VALUES];
+        for (int j = 0; j < code->in_count; j++) in[j] = p->buffers[code->in[j]].data;
+        for (int j = 0; j < code->out_count; j++) out[j] = p->buffers[code->out[j]].data;
+        WEFT_TRY(code->kernel->ops->bind(code->kernel, in, out, p->scratch));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_program_plan(weft_program *p)
+{
+    weft_program_info *info = &p->info;
+    for (size_t b = 0; b < p->buffer_count; b++) p->buffers[b].offset = SIZE_MAX;
+    find_lifetimes(p);
+    for (size_t i = 0; i < p->code_count; i++) share_in_place(p, (int)i);
+    info->gradient_bytes = lay_gradients(p);
+    WEFT_TRY(lay_arena(p, &info->arena_bytes));
+    for (size_t i = 0; i < p->code_count; i++) {
+        info->scratch_bytes = WEFT_MAX(info->scratch_bytes, p->code[i].kernel->scratch);
+        info->reorders += p->code[i].reorder;
+        info->fallbacks += p->code[i].fallback;
+        info->flops += p->code[i].flops;
+    }
+    info->instructions = (int)p->code_count;
+    WEFT_TRY(weft_new_aligned(info->arena_bytes, &p->arena));
+    WEFT_TRY(weft_new_aligned(info->gradient_bytes, &p->gradients));
+    WEFT_TRY(weft_new_aligned(info->scratch_bytes, &p->scratch));
+    WEFT_TRY(lay_inputs(p));
+    WEFT_TRY(place_store(p));
+    info->parameter_bytes = p->store->parameter_bytes;
+    info->state_bytes = p->store->state_bytes;
+    find_addresses(p);
+    return bind_kernels(p);
+}

@@ -1,0 +1,123 @@
+/* Inside of programs and stores. */
+#ifndef WEFT_PROGRAM_PROGRAM_H
+#define WEFT_PROGRAM_PROGRAM_H
+
+#include "device/device.h"
+#include "weft/program.h"
+
+typedef struct store_entry {
+    char *name;
+    weft_type type;
+    weft_value_kind kind;
+    weft_init init;
+    const weft_layout *layout; /* NULL until the first kernel that reads it has chosen */
+    char *data;                /* NULL until it is placed in a slab */
+} store_entry;
+
+struct weft_store {
+    weft_context *context;
+    weft_device *device;   /* the chosen one */
+    weft_device *fallback; /* reference; the same where that was chosen */
+    uint64_t seed;
+    store_entry *entries;
+    size_t count, capacity;
+    void **slabs; /* flat ranges: one for the parameters and one for the state of each program */
+    size_t slab_count, slab_capacity;
+    size_t parameter_bytes, state_bytes;
+};
+
+/* Finds or adds the entry of a leaf. ARGUMENT: it exists with another type. */
+weft_status weft_store_bind(weft_store *store, const weft_value_info *leaf,
+                            int *out) WEFT_NODISCARD;
+/* Places entries that have a layout but no memory yet, in the order given, and initialises them. */
+weft_status weft_store_place(weft_store *store, const int *order, int count) WEFT_NODISCARD;
+
+/* Copies data between a layout and plain memory through a reorder of the store's device. */
+weft_status weft_store_copy(weft_device *device, const weft_type *type, const weft_layout *from,
+                            const weft_layout *to, const void *source, void *target) WEFT_NODISCARD;
+
+typedef enum buffer_kind {
+    BUFFER_ARENA,    /* planned by lifetime */
+    BUFFER_GRADIENT, /* the flat range of gradients */
+    BUFFER_INPUT,    /* fed from outside */
+    BUFFER_STORE     /* belongs to the store */
+} buffer_kind;
+
+typedef struct buffer {
+    buffer_kind kind;
+    size_t bytes, offset;
+    int first, last; /* instructions that write it first and read it last */
+    int alias;       /* the buffer whose memory it shares, or -1 */
+    int entry;       /* BUFFER_STORE */
+    bool keep;       /* read after the run */
+    char *data;
+} buffer;
+
+/* One value in one layout. */
+typedef struct version {
+    weft_value value;
+    const weft_layout *layout;
+    int buffer;
+} version;
+
+typedef struct instruction {
+    weft_kernel *kernel;
+    weft_group group; /* empty for a reorder */
+    char *name;
+    bool fallback, reorder;
+    weft_phase phase;
+    int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
+    weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];
+    int in_count, out_count;
+    double flops;
+    size_t bytes; /* read and written */
+} instruction;
+
+typedef struct trace_event {
+    double start, duration;
+    int instruction;
+} trace_event;
+
+struct weft_program {
+    weft_store *store;
+    const weft_graph *graph;
+    weft_value *fetch;
+    int fetch_count;
+
+    instruction *code;
+    size_t code_count, code_capacity;
+    buffer *buffers;
+    size_t buffer_count, buffer_capacity;
+    version *versions;
+    size_t version_count, version_capacity;
+
+    char *arena, *gradients, *inputs, *scratch;
+    weft_program_info info;
+
+    trace_event *trace;
+    size_t trace_count, trace_capacity;
+};
+
+/* group.c: which nodes run as one instruction, in order of execution. */
+typedef struct grouping {
+    weft_group *groups;
+    int count;
+} grouping;
+weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NODISCARD;
+
+/* lower.c: kernels, layouts, versions, instructions. */
+weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;
+
+/* memory.c: lifetimes, sharing, offsets, allocation, binding. */
+weft_status weft_program_plan(weft_program *program) WEFT_NODISCARD;
+
+/* The buffer whose memory b uses. */
+static inline int buffer_root(const weft_program *p, int b)
+{
+    while (p->buffers[b].alias >= 0) b = p->buffers[b].alias;
+    return b;
+}
+version *weft_program_version(const weft_program *program, weft_value value,
+                              const weft_layout *layout);
+
+#endif

@@ -1,0 +1,177 @@
+#include <math.h>
+
+#include "program/program.h"
+
+weft_status weft_store_create(weft_context *context, const char *device, uint64_t seed,
+                              weft_store **out)
+{
+    weft_store *store;
+    WEFT_TRY(WEFT_NEW(&store, 1));
+    store->context = context;
+    store->seed = seed;
+    weft_status status = weft_device_open(context, device, &store->device);
+    if (status == WEFT_OK) status = weft_device_open(context, "reference", &store->fallback);
+    if (status != WEFT_OK) {
+        weft_store_destroy(&store);
+        return status;
+    }
+    *out = store;
+    return WEFT_OK;
+}
+
+void weft_store_destroy(weft_store **store)
+{
+    if (!store || !*store) return;
+    weft_store *s = *store;
+    for (size_t i = 0; i < s->count; i++) free(s->entries[i].name);
+    for (size_t i = 0; i < s->slab_count; i++) free(s->slabs[i]);
+    free(s->entries);
+    free(s->slabs);
+    weft_device_close(&s->fallback);
+    weft_device_close(&s->device);
+    free(s);
+    *store = NULL;
+}
+
+int weft_store_count(const weft_store *s)
+{
+    return (int)s->count;
+}
+const char *weft_store_name(const weft_store *s, int i)
+{
+    return s->entries[i].name;
+}
+weft_type weft_store_type(const weft_store *s, int i)
+{
+    return s->entries[i].type;
+}
+weft_value_kind weft_store_kind(const weft_store *s, int i)
+{
+    return s->entries[i].kind;
+}
+
+int weft_store_find(const weft_store *s, const char *name)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->entries[i].name, name) == 0) return (int)i;
+    return -1;
+}
+
+weft_status weft_store_bind(weft_store *s, const weft_value_info *leaf, int *out)
+{
+    int found = weft_store_find(s, leaf->name);
+    if (found >= 0) {
+        const weft_type *have = &s->entries[found].type;
+        char a[128], b[128];
+        if (have->dtype != leaf->type.dtype || !weft_shape_equal(&have->shape, &leaf->type.shape))
+            return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is %s%s in the store and %s%s in the graph",
+                             leaf->name, weft_dtype_name(have->dtype),
+                             weft_shape_text(&have->shape, a, sizeof(a)),
+                             weft_dtype_name(leaf->type.dtype),
+                             weft_shape_text(&leaf->type.shape, b, sizeof(b)));
+        *out = found;
+        return WEFT_OK;
+    }
+    WEFT_TRY(WEFT_GROW(&s->entries, &s->capacity, s->count));
+    store_entry entry = {.type = leaf->type, .kind = leaf->kind, .init = leaf->init};
+    WEFT_TRY(weft_strdup(leaf->name, &entry.name));
+    s->entries[s->count] = entry;
+    *out = (int)s->count++;
+    return WEFT_OK;
+}
+
+weft_status weft_store_copy(weft_device *device, const weft_type *type, const weft_layout *from,
+                            const weft_layout *to, const void *source, void *target)
+{
+    if (weft_layout_same(from, to)) {
+        memcpy(target, source, from->bytes);
+        return WEFT_OK;
+    }
+    weft_kernel *kernel;
+    WEFT_TRY(device->ops->reorder(device, type, from, to, &kernel));
+    void *scratch = NULL;
+    weft_status status = weft_new_aligned(kernel->scratch, &scratch);
+    void *in = (void *)(uintptr_t)source; /* only read */
+    if (status == WEFT_OK) status = kernel->ops->bind(kernel, &in, &target, scratch);
+    if (status == WEFT_OK) status = kernel->ops->run(kernel);
+    kernel->ops->destroy(kernel);
+    free(scratch);
+    return status;
+}
+
+/* Numbers of a stream are the same for every element type, up to rounding. */
+static void fill(const store_entry *entry, uint64_t seed, void *data)
+{
+    int64_t count = weft_shape_elements(&entry->type.shape);
+    weft_random random;
+    weft_random_start(&random, weft_mix(seed, weft_hash_text(entry->name)), 0);
+    for (int64_t i = 0; i < count; i++) {
+        double value = entry->init.scale;
+        if (entry->init.kind == WEFT_INIT_UNIFORM)
+            value = weft_random_between(&random, -value, value);
+        if (entry->init.kind == WEFT_INIT_NORMAL) { /* Box and Muller */
+            double radius = sqrt(-2 * log(1 - weft_random_unit(&random)));
+            value *= radius * cos(6.28318530717958647692 * weft_random_unit(&random));
+        }
+        if (entry->type.dtype == WEFT_F32) ((float *)data)[i] = (float)value;
+        if (entry->type.dtype == WEFT_F64) ((double *)data)[i] = value;
+        if (entry->type.dtype == WEFT_I32) ((int32_t *)data)[i] = (int32_t)value;
+    }
+}
+
+weft_status weft_store_write(weft_store *s, int i, const void *data)
+{
+    store_entry *entry = &s->entries[i];
+    const weft_layout *plain;
+    WEFT_TRY(s->device->ops->plain(s->device, &entry->type, &plain));
+    return weft_store_copy(s->device, &entry->type, plain, entry->layout, data, entry->data);
+}
+
+weft_status weft_store_read(const weft_store *s, int i, void *data)
+{
+    const store_entry *entry = &s->entries[i];
+    const weft_layout *plain;
+    WEFT_TRY(s->device->ops->plain(s->device, &entry->type, &plain));
+    return weft_store_copy(s->device, &entry->type, entry->layout, plain, entry->data, data);
+}
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* One flat range for the entries of a kind. */
+static weft_status place_kind(weft_store *s, const int *order, int count, weft_value_kind kind,
+                              size_t *total)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        if (s->entries[order[i]].kind == kind && !s->entries[order[i]].data)
+            bytes += rounded(s->entries[order[i]].layout->bytes);
+    if (bytes == 0) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&s->slabs, &s->slab_capacity, s->slab_count));
+    char *slab;
+    WEFT_TRY(weft_new_aligned(bytes, &slab));
+    s->slabs[s->slab_count++] = slab;
+    *total += bytes;
+    for (int i = 0; i < count; i++) {
+        store_entry *entry = &s->entries[order[i]];
+        if (entry->kind != kind || entry->data) continue;
+        entry->data = slab;
+        slab += rounded(entry->layout->bytes);
+        if (entry->init.kind == WEFT_INIT_CONSTANT && entry->init.scale == 0) continue;
+        void *plain;
+        WEFT_TRY(weft_new_aligned(weft_type_bytes(&entry->type), &plain));
+        fill(entry, s->seed, plain);
+        weft_status status = weft_store_write(s, order[i], plain);
+        free(plain);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_store_place(weft_store *s, const int *order, int count)
+{
+    WEFT_TRY(place_kind(s, order, count, WEFT_VALUE_PARAM, &s->parameter_bytes));
+    return place_kind(s, order, count, WEFT_VALUE_STATE, &s->state_bytes);
+}

@@ -1,0 +1,90 @@
+/* Checkpoints as text, and as plain weights. */
+#include "train/train.h"
+
+weft_status weft_checkpoint_text(const char *path, char **out)
+{
+    weft_checkpoint c;
+    WEFT_TRY(weft_checkpoint_open(path, &c));
+    weft_text text = {0};
+    weft_text_add(&text, "checkpoint %s\nstep %lld, epoch %lld, next batch %lld\n\noptions:\n",
+                  c.path, (long long)c.position.step, (long long)c.position.epoch,
+                  (long long)c.position.batch);
+    for (const weft_option *o = weft_train_table(); o->name; o++) {
+        char *value = NULL;
+        if (weft_options_get(weft_train_table(), &c.options, o->name, &value) == WEFT_OK && value)
+            weft_text_add(&text, "  %-18s %s\n", o->name, value);
+        free(value);
+    }
+    for (int part = 0; part < 2; part++) {
+        weft_text_add(&text, "\n%s:\n", part ? "state" : "parameters");
+        for (size_t i = 0; i < c.tensors[part].count; i++) {
+            const weft_tensor *t = &c.tensors[part].tensors[i];
+            char shape[128];
+            weft_text_add(&text, "  %-32s %-4s %-20s %10zu bytes\n", t->name, t->dtype,
+                          weft_shape_text(&t->shape, shape, sizeof(shape)), t->bytes);
+        }
+    }
+    weft_checkpoint_close(&c);
+    return weft_text_take(&text, out);
+}
+
+/* Optimiser state is named after the parameter it belongs to; running statistics are not. */
+static bool belongs_to_parameter(const weft_checkpoint *c, const char *state)
+{
+    for (size_t i = 0; i < c->tensors[0].count; i++) {
+        size_t size = strlen(c->tensors[0].tensors[i].name);
+        if (strncmp(state, c->tensors[0].tensors[i].name, size) == 0 && state[size] == '/')
+            return true;
+    }
+    return strcmp(state, "step") == 0;
+}
+
+typedef struct export_list {
+    const weft_tensor **tensors;
+    size_t count;
+} export_list;
+
+static const char *export_name(void *user, size_t i)
+{
+    return ((const export_list *)user)->tensors[i]->name;
+}
+
+static weft_type export_type(void *user, size_t i)
+{
+    const weft_tensor *t = ((const export_list *)user)->tensors[i];
+    weft_type type = {WEFT_F32, t->shape};
+    (void)weft_safetensors_real(t->dtype, &type.dtype); /* the trainer writes no others */
+    return type;
+}
+
+static weft_status export_read(void *user, size_t i, void *data)
+{
+    const weft_tensor *t = ((const export_list *)user)->tensors[i];
+    memcpy(data, t->data, t->bytes);
+    return WEFT_OK;
+}
+
+weft_status weft_checkpoint_export(const char *path, const char *file)
+{
+    weft_checkpoint c;
+    WEFT_TRY(weft_checkpoint_open(path, &c));
+    export_list e = {NULL, 0};
+    char *temporary = NULL;
+    weft_status status = WEFT_NEW(&e.tensors, c.tensors[0].count + c.tensors[1].count);
+    for (int part = 0; part < 2 && status == WEFT_OK; part++)
+        for (size_t i = 0; i < c.tensors[part].count; i++) {
+            const weft_tensor *t = &c.tensors[part].tensors[i];
+            if (part == 0 || !belongs_to_parameter(&c, t->name)) e.tensors[e.count++] = t;
+        }
+    weft_tensor_list list = {e.count, export_name, export_type, export_read, &e};
+    if (status == WEFT_OK) status = weft_format(&temporary, "%s.tmp", file);
+    if (status == WEFT_OK) status = weft_safetensors_write(temporary, &list, NULL, NULL);
+    if (status == WEFT_OK && rename(temporary, file) != 0) {
+        status = weft_fail(WEFT_ERR_IO, "%s: cannot be written", file);
+        (void)remove(temporary);
+    }
+    free(temporary);
+    free(e.tensors);
+    weft_checkpoint_close(&c);
+    return status;
+}

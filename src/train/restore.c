@@ -1,0 +1,273 @@
+/* Reading checkpoints. Nothing in them is trusted: sizes, checksums and shapes are compared. */
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+
+#include "formats/formats.h"
+#include "train/train.h"
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x > y ? -1 : x < y;
+}
+
+weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count)
+{
+    size_t capacity = 0;
+    *steps = NULL;
+    *count = 0;
+    DIR *dir = opendir(directory);
+    if (!dir) return WEFT_OK;
+    weft_status status = WEFT_OK;
+    for (struct dirent *entry; status == WEFT_OK && (entry = readdir(dir));) {
+        int64_t step;
+        if (strncmp(entry->d_name, "step-", 5) != 0 || !weft_parse_int(entry->d_name + 5, &step))
+            continue;
+        status = WEFT_GROW(steps, &capacity, *count);
+        if (status == WEFT_OK) (*steps)[(*count)++] = step;
+    }
+    closedir(dir);
+    if (*count > 0) qsort(*steps, (size_t)*count, sizeof(**steps), newest_first);
+    return status;
+}
+
+/* The step folder behind a path, links resolved. */
+static weft_status find_folder(const char *path, char **out)
+{
+    char *candidates[3] = {NULL, NULL, NULL};
+    int64_t *steps = NULL;
+    int count = 0;
+    weft_status status = WEFT_OK;
+    *out = NULL;
+    WEFT_TRY_GOTO(weft_strdup(path, &candidates[0]), done);
+    WEFT_TRY_GOTO(weft_format(&candidates[1], "%s/latest", path), done);
+    WEFT_TRY_GOTO(weft_checkpoint_list(path, &steps, &count), done);
+    if (count > 0)
+        WEFT_TRY_GOTO(weft_format(&candidates[2], "%s/step-%lld", path, (long long)steps[0]), done);
+    for (int i = 0; i < 3 && candidates[i] && !*out; i++) {
+        char *index;
+        WEFT_TRY_GOTO(weft_format(&index, "%s/index.json", candidates[i]), done);
+        if (weft_file_exists(index)) *out = realpath(candidates[i], NULL);
+        free(index);
+    }
+    if (!*out)
+        status = weft_fail(
+            WEFT_ERR_IO,
+            "%s: holds no checkpoint (no index.json, no latest, no step-N); give a folder "
+            "that weft train --checkpoint wrote",
+            path);
+done:
+    for (int i = 0; i < 3; i++) free(candidates[i]);
+    free(steps);
+    return status;
+}
+
+static weft_status damaged(const char *file, const char *what)
+{
+    return weft_fail(WEFT_ERR_FORMAT, "%s: damaged checkpoint: %s", file, what);
+}
+
+/* Adds which checkpoint could be used instead. */
+static weft_status offer_previous(const char *folder, weft_status status)
+{
+    char *directory, offer[512] = "";
+    int64_t *steps = NULL, this_step = -1;
+    int count = 0;
+    if (weft_strdup(folder, &directory) != WEFT_OK) return status;
+    char *slash = strrchr(directory, '/');
+    if (slash && strncmp(slash + 1, "step-", 5) == 0 && weft_parse_int(slash + 6, &this_step)) {
+        char message[1024];
+        *slash = '\0';
+        (void)snprintf(message, sizeof(message), "%s", weft_last_message());
+        if (weft_checkpoint_list(directory, &steps, &count) != WEFT_OK) count = 0;
+        for (int i = 0; i < count && !offer[0]; i++)
+            if (steps[i] < this_step)
+                (void)snprintf(
+                    offer, sizeof(offer),
+                    "; the one before is %s/step-%lld (remove the damaged folder to resume "
+                    "from it)",
+                    directory, (long long)steps[i]);
+        status = weft_fail(status, "%s%s", message, offer[0] ? offer : "; there is none before it");
+        free(steps);
+    }
+    free(directory);
+    return status;
+}
+
+static weft_status read_file(const char *folder, const char *name, const json_t *files, bool needed,
+                             weft_bytes *out)
+{
+    char *path;
+    const json_t *entry = json_object_get(files, name);
+    json_int_t bytes = json_integer_value(json_object_get(entry, "bytes"));
+    const char *crc = json_string_value(json_object_get(entry, "crc32"));
+    if (!entry && !needed) return WEFT_OK;
+    WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
+    weft_status status = WEFT_OK;
+    if (!crc) status = damaged(path, "its checksum is not in index.json");
+    if (status == WEFT_OK) status = weft_file_map(path, out);
+    if (status == WEFT_OK && (int64_t)out->size != bytes)
+        status = damaged(path, "its size has changed");
+    if (status == WEFT_OK) {
+        char have[16];
+        (void)snprintf(have, sizeof(have), "%08x", weft_crc32(out->data, out->size));
+        if (strcmp(have, crc) != 0) status = damaged(path, "its checksum does not fit");
+    }
+    free(path);
+    return status;
+}
+
+static weft_status read_options(const char *file, const json_t *object, weft_train_options *out)
+{
+    WEFT_TRY(weft_options_init(weft_train_table(), out));
+    for (const weft_option *o = weft_train_table(); o->name; o++) {
+        const char *text = json_string_value(json_object_get(object, o->name));
+        if (!text) continue;
+        weft_status status = weft_options_set(weft_train_table(), out, o->name, text);
+        if (status != WEFT_OK) return weft_fail_within(status, "%s", file);
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_stats(const char *file, const json_t *object, weft_data_stats *out)
+{
+    const json_t *mean = json_object_get(object, "mean"),
+                 *deviation = json_object_get(object, "deviation");
+    const json_t *names = json_object_get(object, "class_names");
+    json_int_t classes = json_integer_value(json_object_get(object, "classes"));
+    size_t features = json_array_size(mean);
+    if (features == 0 || json_array_size(deviation) != features || classes < 2 || classes > 65536 ||
+        (names && json_array_size(names) != (size_t)classes))
+        return damaged(file, "its data statistics are not whole");
+    out->features = (int)features;
+    out->classes = (int)classes;
+    WEFT_TRY(WEFT_NEW(&out->mean, features));
+    WEFT_TRY(WEFT_NEW(&out->deviation, features));
+    for (size_t i = 0; i < features; i++) {
+        out->mean[i] = json_number_value(json_array_get(mean, i));
+        out->deviation[i] = json_number_value(json_array_get(deviation, i));
+    }
+    if (!names) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&out->class_names, classes));
+    for (size_t i = 0; i < (size_t)classes; i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        WEFT_TRY(weft_strdup(name ? name : "", &out->class_names[i]));
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_index(const char *file, const json_t *index, weft_checkpoint *c)
+{
+    static const char *const names[] = {"parameters.safetensors", "state.safetensors"};
+    if (json_integer_value(json_object_get(index, "format")) != 1)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "%s: its format is not 1; a newer weft wrote it",
+                         file);
+    c->position.step = json_integer_value(json_object_get(index, "step"));
+    c->position.epoch = json_integer_value(json_object_get(index, "epoch"));
+    c->position.batch = json_integer_value(json_object_get(index, "batch"));
+    if (c->position.step < 0 || c->position.epoch < 0 || c->position.batch < 0)
+        return damaged(file, "its position is negative");
+    WEFT_TRY(read_options(file, json_object_get(index, "options"), &c->options));
+    WEFT_TRY(read_stats(file, json_object_get(index, "data"), &c->stats));
+    const json_t *files = json_object_get(index, "files");
+    WEFT_TRY(read_file(c->path, "model.yaml", files, false, &c->model));
+    for (int i = 0; i < 2; i++) {
+        WEFT_TRY(read_file(c->path, names[i], files, true, &c->files[i]));
+        WEFT_TRY(
+            weft_safetensors_parse(names[i], c->files[i].data, c->files[i].size, &c->tensors[i]));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out)
+{
+    weft_checkpoint c = {0};
+    char *file = NULL;
+    weft_bytes bytes = {0};
+    json_t *index = NULL;
+    json_error_t error;
+    weft_status status = WEFT_OK;
+    WEFT_TRY(find_folder(path, &c.path));
+    WEFT_TRY_GOTO(weft_format(&file, "%s/index.json", c.path), done);
+    WEFT_TRY_GOTO(weft_file_map(file, &bytes), done);
+    index = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    if (index)
+        status = read_index(file, index, &c);
+    else
+        status = weft_fail(WEFT_ERR_FORMAT, "%s:%d: damaged checkpoint: %s", file, error.line,
+                           error.text);
+done:
+    if (status != WEFT_OK && status != WEFT_ERR_MEMORY) status = offer_previous(c.path, status);
+    json_decref(index);
+    weft_file_unmap(&bytes);
+    free(file);
+    if (status == WEFT_OK)
+        *out = c;
+    else
+        weft_checkpoint_close(&c);
+    return status;
+}
+
+void weft_checkpoint_close(weft_checkpoint *c)
+{
+    for (int i = 0; i < 2; i++) {
+        weft_safetensors_free(&c->tensors[i]);
+        weft_file_unmap(&c->files[i]);
+    }
+    weft_file_unmap(&c->model);
+    for (int i = 0; c->stats.class_names && i < c->stats.classes; i++)
+        free(c->stats.class_names[i]);
+    free(c->stats.class_names);
+    free(c->stats.mean);
+    free(c->stats.deviation);
+    weft_options_free(weft_train_table(), &c->options);
+    free(c->path);
+    *c = (weft_checkpoint){0};
+}
+
+static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i)
+{
+    const char *name = weft_store_name(store, i);
+    weft_type type = weft_store_type(store, i);
+    bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
+    const weft_tensor *t = weft_safetensors_find(&c->tensors[!param], name);
+    weft_dtype dtype;
+    char have[128], want[128];
+    if (!t)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s: has no %s '%s', which this model and optimizer need; it is a checkpoint of "
+            "another model (%s, %s)",
+            c->path, param ? "parameter" : "state", name, c->options.model, c->options.optimizer);
+    if (!weft_safetensors_real(t->dtype, &dtype) || dtype != type.dtype ||
+        !weft_shape_equal(&t->shape, &type.shape))
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s: '%s' is %s%s, this model needs %s%s; it is a checkpoint of another model "
+            "(%s)",
+            c->path, name, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)),
+            weft_safetensors_dtype(type.dtype), weft_shape_text(&type.shape, want, sizeof(want)),
+            c->options.model);
+    /* The data of a file need not be aligned for the device. */
+    void *copy;
+    WEFT_TRY(weft_new_aligned(t->bytes, &copy));
+    memcpy(copy, t->data, t->bytes);
+    weft_status status = weft_store_write(store, i, copy);
+    free(copy);
+    return status;
+}
+
+weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store)
+{
+    /* All parameters of the checkpoint must have a place, or the models differ. */
+    for (size_t i = 0; i < c->tensors[0].count; i++)
+        if (weft_store_find(store, c->tensors[0].tensors[i].name) < 0)
+            return weft_fail(
+                WEFT_ERR_ARGUMENT,
+                "%s: holds parameter '%s', which this model has not; it is a checkpoint of "
+                "another model (%s)",
+                c->path, c->tensors[0].tensors[i].name, c->options.model);
+    for (int i = 0; i < weft_store_count(store); i++) WEFT_TRY(load_one(c, store, i));
+    return WEFT_OK;
+}

@@ -1,0 +1,96 @@
+/* Inside of training. */
+#ifndef WEFT_TRAIN_TRAIN_H
+#define WEFT_TRAIN_TRAIN_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+#include "formats/safetensors.h"
+#include "weft/data.h"
+#include "weft/model.h"
+#include "weft/optim.h"
+#include "weft/program.h"
+#include "weft/train.h"
+
+/* --- checkpoints --- */
+
+/* Where a run stands: the next batch is `batch` of `epoch`. */
+typedef struct weft_position {
+    int64_t step, epoch, batch;
+} weft_position;
+
+typedef struct weft_checkpoint {
+    char *path; /* the folder that was read, links resolved */
+    weft_position position;
+    weft_train_options options;
+    weft_data_stats stats;
+    weft_bytes model;    /* text of the YAML model, or empty */
+    weft_bytes files[2]; /* parameters, state */
+    weft_safetensors tensors[2];
+} weft_checkpoint;
+
+/* Reads a checkpoint: a step folder, a link to one, or the folder that holds them. Every file is
+ * compared with its checksum. FORMAT: damaged; the message offers the one before. */
+weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out) WEFT_NODISCARD;
+void weft_checkpoint_close(weft_checkpoint *checkpoint);
+
+/* Copies tensors into the store. ARGUMENT: the first tensor that is missing or has another shape.
+ * With `state` also all that is no parameter; else only what the store's programs know. */
+weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint,
+                                 weft_store *store) WEFT_NODISCARD;
+
+/* Writes DIR/step-N and points DIR/latest at it; removes all but the newest `keep` of this run. */
+weft_status weft_checkpoint_save(const weft_store *store, const weft_train_options *options,
+                                 const weft_data_stats *stats, const weft_bytes *model,
+                                 weft_position position, char **path) WEFT_NODISCARD;
+
+/* Step folders of DIR, newest first: their steps. *count may be 0. */
+weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count) WEFT_NODISCARD;
+
+/* --- evaluation --- */
+
+typedef struct weft_evaluator weft_evaluator;
+
+/* A forward program on a store. model is NULL for a built-in one. */
+weft_status weft_evaluator_create(weft_context *context, weft_store *store,
+                                  const weft_train_options *options, const weft_bytes *model,
+                                  const weft_shape *sample, int classes, int64_t batch,
+                                  weft_evaluator **out) WEFT_NODISCARD;
+void weft_evaluator_destroy(weft_evaluator **evaluator);
+
+/* Runs a part of the data; fn may be NULL. The part must be prepared. */
+weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *data,
+                               weft_split split, weft_report *out, weft_predict_fn fn,
+                               void *user) WEFT_NODISCARD;
+
+weft_status weft_report_init(weft_report *report, int classes) WEFT_NODISCARD;
+/* Accuracy and macro F1 from the confusion matrix. A class that is in neither labels nor
+ * predictions is left out of the mean. */
+void weft_report_finish(weft_report *report);
+
+/* --- metrics file: one JSON object a line --- */
+
+typedef struct weft_metrics weft_metrics;
+weft_status weft_metrics_open(const char *path, bool append, weft_metrics **out) WEFT_NODISCARD;
+weft_status weft_metrics_event(weft_metrics *metrics, const weft_event *event) WEFT_NODISCARD;
+weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
+
+/* --- shared --- */
+
+weft_status weft_train_options_copy(const weft_train_options *from,
+                                    weft_train_options *to) WEFT_NODISCARD;
+
+/* Builds the model that the options name (or the text) into a graph. */
+weft_status weft_build_model(weft_graph *graph, const weft_train_options *options,
+                             const weft_bytes *model, const weft_shape *sample, int classes,
+                             int64_t batch, bool training, weft_model_values *out) WEFT_NODISCARD;
+
+/* Copies n floats into an input of either real type. */
+void weft_feed(const weft_graph *graph, const weft_program *program, weft_value input,
+               const float *data, int64_t n);
+void weft_feed_int(const weft_program *program, weft_value input, const int32_t *data, int64_t n);
+/* Element i of a fetched real value. */
+double weft_fetch(const weft_graph *graph, const weft_program *program, weft_value value,
+                  int64_t i);
+
+#endif
