@@ -20,6 +20,9 @@ foreach(real float double)
   target_compile_definitions(weft_reference_${real} PRIVATE WEFT_REAL=${real} WEFT_SHARED)
   target_link_libraries(weft_reference_${real} PRIVATE weft_flags)
 endforeach()
+# Vector code needs to know that nobody looks at errno and traps.
+file(GLOB WEFT_CPU CONFIGURE_DEPENDS src/device/cpu/*.c)
+set_source_files_properties(${WEFT_CPU} PROPERTIES COMPILE_OPTIONS "-fno-math-errno;-fno-trapping-math")
 # Every platform must draw the same glyphs.
 set_source_files_properties(src/data/glyphs.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 add_library(weft_objects OBJECT ${WEFT_SOURCES})

@@ -29,6 +29,7 @@ target_compile_options(weft_flags INTERFACE
   -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wformat=2 -Werror
   $<$<CONFIG:Release>:-O3>)
 if(WEFT_SANITIZE)
+  target_compile_definitions(weft_flags INTERFACE WEFT_SANITIZED)
   target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
   target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})

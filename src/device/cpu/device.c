@@ -1,2 +1,112 @@
-#include "device/device.h"
-const weft_device_ops weft_device_cpu = {.name = "cpu"};
+/* The cpu device: which kernel for which group, and reorders. */
+#include "device/cpu/cpu.h"
+
+static const cpu_entry *const tables[] = {
+#define TABLE(file) cpu_##file##_entries,
+    CPU_FILES(TABLE)
+#undef TABLE
+};
+
+weft_status cpu_fail(const char *call, dnnl_status_t code)
+{
+    static const char *const names[] = {"success",       "out of memory", "invalid arguments",
+                                        "unimplemented", "iterator ends", "runtime error",
+                                        "not required"};
+    const char *name = (size_t)code < WEFT_COUNT(names) ? names[code] : "unknown";
+    return weft_fail(code == dnnl_out_of_memory   ? WEFT_ERR_MEMORY
+                     : code == dnnl_unimplemented ? WEFT_ERR_UNSUPPORTED
+                                                  : WEFT_ERR_INTERNAL,
+                     "oneDNN: %s in %.100s", name, call);
+}
+
+static void device_close(weft_device *device)
+{
+    cpu_device *d = (cpu_device *)device;
+    if (d->stream) dnnl_stream_destroy(d->stream);
+    if (d->engine) dnnl_engine_destroy(d->engine);
+    free(d);
+}
+
+static weft_status start(cpu_device *d)
+{
+    DNNL_TRY(dnnl_engine_create(&d->engine, dnnl_cpu, 0));
+    DNNL_TRY(dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
+    return WEFT_OK;
+}
+
+static weft_status device_open(weft_context *context, weft_device **out)
+{
+    cpu_device *d;
+    WEFT_TRY(WEFT_NEW(&d, 1));
+    d->head.ops = &weft_device_cpu;
+    d->head.context = context;
+    d->head.threads = weft_context_threads(context);
+    weft_parallel_threads(d->head.threads);
+    weft_status status = start(d);
+    if (status != WEFT_OK) {
+        device_close(&d->head);
+        return status;
+    }
+    *out = &d->head;
+    return WEFT_OK;
+}
+
+static const cpu_entry *find(const weft_group *group)
+{
+    for (size_t t = 0; t < WEFT_COUNT(tables); t++)
+        for (const cpu_entry *e = tables[t]; e->op; e++)
+            if (strcmp(e->op, group->node[0]->op->name) == 0) return e;
+    return NULL;
+}
+
+static bool supports(weft_device *device, const weft_group *group)
+{
+    (void)device;
+    if (group->graph->real != WEFT_F32) return false;
+    const cpu_entry *entry = find(group);
+    return entry && entry->supports(group);
+}
+
+static weft_status kernel(weft_device *device, const weft_group *group,
+                          const weft_layout *const *in, weft_kernel **out)
+{
+    weft_parallel_threads(device->threads); /* primitives are made for a number of threads */
+    return find(group)->make(device, group, in, out);
+}
+
+/* Both descriptors in the logical dimensions of whichever side is not plain. */
+static weft_status reorder(weft_device *device, const weft_type *type, const weft_layout *from,
+                           const weft_layout *to, weft_kernel **out)
+{
+    cpu_device *d = (cpu_device *)device;
+    const cpu_layout *odd = (const cpu_layout *)(from->plain ? to : from);
+    cpu_md plain = from->plain && to->plain ? cpu_md_of_type(type) : odd->plain;
+    const cpu_md *source = from->plain ? &plain : &((const cpu_layout *)from)->md;
+    const cpu_md *target = to->plain ? &plain : &((const cpu_layout *)to)->md;
+    dnnl_primitive_attr_t attr;
+    dnnl_primitive_desc_t pd;
+    WEFT_TRY(cpu_attr_make(NULL, &attr));
+    dnnl_status_t made =
+        dnnl_reorder_primitive_desc_create(&pd, source, d->engine, target, d->engine, attr);
+    dnnl_primitive_attr_destroy(attr);
+    DNNL_TRY(made);
+    cpu_arg args[] = {
+        {DNNL_ARG_FROM, dnnl_query_src_md, 0, CPU_IN, 0, plain, false},
+        {DNNL_ARG_TO, dnnl_query_dst_md, 0, CPU_OUT, 0, plain, false},
+    };
+    WEFT_TRY(cpu_primitive_make(device, pd, args, 2, out));
+    (*out)->in[0] = from;
+    (*out)->out[0] = to;
+    return WEFT_OK;
+}
+
+const weft_device_ops weft_device_cpu = {
+    .name = "cpu",
+    .summary = "oneDNN on all cores, float32; other operators run on the reference device",
+    .open = device_open,
+    .close = device_close,
+    .plain = weft_layout_plain,
+    .supports = supports,
+    .kernel = kernel,
+    .reorder = reorder,
+};

@@ -1,0 +1,136 @@
+/* Inside of the cpu device: oneDNN primitives for the heavy operators, plain loops for those that
+ * go through memory once. oneDNN is not used anywhere else in the library. */
+#ifndef WEFT_DEVICE_CPU_H
+#define WEFT_DEVICE_CPU_H
+
+#include <dnnl.h>
+
+#include "device/device.h"
+
+typedef struct cpu_device {
+    weft_device head;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+} cpu_device;
+
+/* A layout that is not plain. `plain` describes the same value in its plain layout, in the same
+ * logical dimensions as md: dense weights are [k, n] for us and (n, k) for oneDNN. */
+typedef struct cpu_layout {
+    weft_layout head;
+    dnnl_memory_desc_t md, plain;
+} cpu_layout;
+
+/* Turns a oneDNN failure into ours. */
+#define DNNL_TRY(expr)                                                                             \
+    do {                                                                                           \
+        dnnl_status_t dnnl_try_status = (expr);                                                    \
+        if (dnnl_try_status != dnnl_success) return cpu_fail(#expr, dnnl_try_status);              \
+    } while (0)
+weft_status cpu_fail(const char *call, dnnl_status_t code) WEFT_NODISCARD;
+
+/* --- descriptors --- */
+
+typedef dnnl_memory_desc_t cpu_md;
+
+/* Row-major f32 (or i32, u8) of these dimensions. */
+cpu_md cpu_md_plain(int rank, const int64_t *dim);
+cpu_md cpu_md_strided(int rank, const int64_t *dim, const int64_t *stride);
+/* The same dimensions in any layout. */
+cpu_md cpu_md_any(const cpu_md *md);
+cpu_md cpu_md_of_type(const weft_type *type);
+/* The descriptor of a value that lies in `layout` and is `plain` when plain; `plain` itself if the
+ * layout is unknown or of other dimensions. */
+const cpu_md *cpu_md_of(const weft_layout *layout, const cpu_md *plain);
+/* The layout for a descriptor. opaque: nobody but this device's kernels reads it. */
+weft_status cpu_layout_of(weft_device *device, const cpu_md *md, const cpu_md *plain, bool opaque,
+                          const weft_layout **out) WEFT_NODISCARD;
+
+/* [b, c, rest] of a value whose channels may be blocked: element (b, c, i) of a plane of `inner`
+ * positions is at b * batch + c / block * channel + i * step + c % block. */
+typedef struct cpu_planes {
+    int64_t batch_count, channel_count, inner;
+    int64_t batch, channel, step, block;
+} cpu_planes;
+/* False if the layout is not of that form. */
+bool cpu_planes_of(const weft_type *type, const weft_layout *layout, cpu_planes *out);
+
+/* --- kernels that are one primitive --- */
+
+enum { CPU_MAX_ARGS = 12 };
+typedef enum cpu_place { CPU_IN, CPU_OUT, CPU_SCRATCH } cpu_place;
+
+typedef struct cpu_primitive {
+    weft_kernel head;
+    cpu_device *device;
+    dnnl_primitive_t primitive;
+    dnnl_exec_arg_t args[CPU_MAX_ARGS];
+    struct {
+        cpu_place place;
+        int index;
+    } slot[CPU_MAX_ARGS];
+    int count;
+} cpu_primitive;
+
+/* One operand of a primitive: which argument it is, and the group's input or output. */
+typedef struct cpu_arg {
+    int arg;           /* DNNL_ARG_... */
+    dnnl_query_t what; /* where the primitive keeps its descriptor, with index */
+    int index;
+    cpu_place place;
+    int operand;
+    cpu_md plain;
+    bool opaque;
+} cpu_arg;
+
+/* Makes a kernel of a primitive descriptor, which it destroys in any case. */
+weft_status cpu_primitive_make(weft_device *device, dnnl_primitive_desc_t pd, const cpu_arg *args,
+                               int count, weft_kernel **out) WEFT_NODISCARD;
+
+/* Attributes with the scratchpad in our memory and these post-operations (NULL: none). */
+weft_status cpu_attr_make(const_dnnl_post_ops_t ops, dnnl_primitive_attr_t *out) WEFT_NODISCARD;
+
+/* --- kernels that are a loop --- */
+
+typedef struct cpu_loop cpu_loop;
+typedef void (*cpu_loop_fn)(const cpu_loop *loop);
+struct cpu_loop {
+    weft_kernel head;
+    cpu_loop_fn fn;
+    weft_group group;
+    const void *in[WEFT_GROUP_VALUES]; /* of the node's operands */
+    void *out[WEFT_MAX_OUTPUTS];
+    void *scratch;
+    int64_t size; /* elements of the first operand in memory, padding included */
+    int threads;
+    cpu_planes planes;
+};
+
+/* A kernel for the group's only node, with layouts already in `head`. */
+weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
+                          cpu_loop **out) WEFT_NODISCARD;
+
+/* --- implementations, by operator --- */
+
+typedef struct cpu_entry {
+    const char *op; /* of the group's main node */
+    bool (*supports)(const weft_group *group);
+    weft_status (*make)(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                        weft_kernel **out);
+} cpu_entry;
+
+#define CPU_FILES(X) X(conv) X(dense) X(pool) X(eltwise) X(shape) X(update) X(norm)
+#define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];
+CPU_FILES(CPU_DECLARE)
+
+/* Chains: bias, activation and addition behind the main node. */
+typedef struct cpu_chain {
+    weft_value bias, addend;    /* WEFT_NO_VALUE where there is none */
+    dnnl_alg_kind_t activation; /* dnnl_alg_kind_undef: none */
+} cpu_chain;
+/* False if the group is not such a chain with its last result as its only output. */
+bool cpu_chain_of(const weft_group *group, cpu_chain *out);
+/* A group of the main node and the sum of operand `dy` over the axes other than `channel`. */
+bool cpu_with_bias_sum(const weft_group *group, int dy, int channel);
+bool cpu_single(const weft_group *group);
+
+#endif

@@ -1,0 +1,210 @@
+/* Element-wise operators. Where f(0) = 0 they run over memory as it lies, padding included; the
+ * others are oneDNN's, which keeps padding zero. */
+#include "device/cpu/cpu.h"
+#include "device/cpu/simd.h"
+
+enum { GRAIN = 8192 };
+
+typedef struct span {
+    const float *a, *b;
+    float *out, factor;
+} span;
+
+WEFT_CLONES static void add_span(const span *s, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] + s->b[i];
+}
+
+WEFT_CLONES static void mul_span(const span *s, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] * s->b[i];
+}
+
+WEFT_CLONES static void scale_span(const span *s, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) s->out[i] = s->factor * s->a[i];
+}
+
+WEFT_CLONES static void relu_span(const span *s, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] < 0 ? 0 : s->a[i];
+}
+
+WEFT_CLONES static void relu_grad_span(const span *s, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] > 0 ? s->b[i] : 0;
+}
+
+WEFT_CLONES static void accumulate_span(const span *s, int64_t begin, int64_t end)
+{
+    /* factor 0 means to start anew, whatever the sum held: it may be anything, even NaN. */
+    if (s->factor == 0)
+        for (int64_t i = begin; i < end; i++) s->out[i] = s->b[i];
+    else
+        for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] + s->b[i];
+}
+
+#define SPAN_LOOP(name, set_factor)                                                                \
+    static void name##_part(void *user, int64_t begin, int64_t end)                                \
+    {                                                                                              \
+        name##_span(user, begin, end);                                                             \
+    }                                                                                              \
+    static void name##_loop(const cpu_loop *k)                                                     \
+    {                                                                                              \
+        span s = {k->in[0], k->in[1], k->out[0], 0};                                               \
+        set_factor;                                                                                \
+        weft_parallel(k->threads, k->size, GRAIN, name##_part, &s);                                \
+    }
+SPAN_LOOP(add, (void)0)
+SPAN_LOOP(mul, (void)0)
+SPAN_LOOP(relu, (void)0)
+SPAN_LOOP(relu_grad, (void)0)
+SPAN_LOOP(accumulate, s.factor = *(const float *)k->in[2])
+SPAN_LOOP(scale, s.factor = (float)weft_node_real(k->group.node[0], "factor", 1))
+
+static void scale_by_loop(const cpu_loop *k)
+{
+    span s = {k->in[0], NULL, k->out[0], *(const float *)k->in[1]};
+    weft_parallel(k->threads, k->size, GRAIN, scale_part, &s);
+}
+
+weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
+                          const weft_layout *const *in, weft_kernel **out)
+{
+    cpu_loop *k;
+    const weft_graph *g = group->graph;
+    WEFT_TRY(cpu_loop_make(device, group, fn, &k));
+    const weft_type *first = weft_in(g, group->node[0], 0);
+    const weft_layout *layout = in[weft_group_in(group, group->node[0]->in[0])];
+    weft_status status = WEFT_OK;
+    if (!layout || layout->opaque) status = weft_layout_plain(device, first, &layout);
+    /* Operands of the first one's shape lie as it does; scalars are plain. */
+    for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
+        const weft_type *type = weft_value_type(g, group->in[i]);
+        k->head.in[i] = layout;
+        if (type->dtype != first->dtype || !weft_shape_equal(&type->shape, &first->shape))
+            status = weft_layout_plain(device, type, &k->head.in[i]);
+    }
+    for (int o = 0; o < group->out_count && status == WEFT_OK; o++) {
+        const weft_type *type = weft_value_type(g, group->out[o]);
+        k->head.out[o] = layout;
+        if (type->dtype != first->dtype || !weft_shape_equal(&type->shape, &first->shape))
+            status = weft_layout_plain(device, type, &k->head.out[o]);
+    }
+    if (status != WEFT_OK) {
+        k->head.ops->destroy(&k->head);
+        return status;
+    }
+    k->size = (int64_t)(layout->bytes / sizeof(float));
+    *out = &k->head;
+    return WEFT_OK;
+}
+
+/* The layout that counts is that of the largest part of the work, usually the first operand's. For
+ * gradients it is the incoming gradient's, which is the second. */
+#define FLAT(name)                                                                                 \
+    static weft_status name##_make(weft_device *device, const weft_group *group,                   \
+                                   const weft_layout *const *in, weft_kernel **out)                \
+    {                                                                                              \
+        return cpu_flat_make(device, group, name##_loop, in, out);                                 \
+    }
+FLAT(add)
+FLAT(mul)
+FLAT(relu)
+FLAT(relu_grad)
+FLAT(scale)
+FLAT(scale_by)
+FLAT(accumulate)
+
+/* --- oneDNN's own, for functions that are not zero at zero or need a special function --- */
+
+static const struct {
+    const char *op;
+    dnnl_alg_kind_t forward, backward;
+} functions[] = {
+    {"gelu", dnnl_eltwise_gelu_erf, dnnl_alg_kind_undef},
+    {"gelu_grad", dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_erf},
+    {"sigmoid", dnnl_eltwise_logistic, dnnl_alg_kind_undef},
+    {"sigmoid_grad", dnnl_eltwise_logistic_use_dst_for_bwd, dnnl_eltwise_logistic_use_dst_for_bwd},
+    {"tanh", dnnl_eltwise_tanh, dnnl_alg_kind_undef},
+    {"tanh_grad", dnnl_eltwise_tanh_use_dst_for_bwd, dnnl_eltwise_tanh_use_dst_for_bwd},
+};
+
+static weft_status function_desc(cpu_device *d, const char *op, const cpu_md *md, bool *backward,
+                                 dnnl_primitive_desc_t *out)
+{
+    size_t f = 0;
+    while (strcmp(functions[f].op, op) != 0) f++;
+    *backward = functions[f].backward != dnnl_alg_kind_undef;
+    dnnl_eltwise_desc_t forward, desc;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t hint = NULL;
+    DNNL_TRY(dnnl_eltwise_forward_desc_init(&forward, dnnl_forward_training, functions[f].forward,
+                                            md, 0, 0));
+    WEFT_TRY(cpu_attr_make(NULL, &attr));
+    dnnl_status_t made = dnnl_primitive_desc_create(&hint, &forward, attr, d->engine, NULL);
+    if (made == dnnl_success && *backward) {
+        made = dnnl_eltwise_backward_desc_init(&desc, functions[f].backward, md, md, 0, 0);
+        if (made == dnnl_success)
+            made = dnnl_primitive_desc_create(out, &desc, attr, d->engine, hint);
+        dnnl_primitive_desc_destroy(hint);
+    } else if (made == dnnl_success) {
+        *out = hint;
+    }
+    dnnl_primitive_attr_destroy(attr);
+    DNNL_TRY(made);
+    return WEFT_OK;
+}
+
+static weft_status function_make(weft_device *device, const weft_group *group,
+                                 const weft_layout *const *in, weft_kernel **out)
+{
+    const weft_node *node = group->node[0];
+    const weft_layout *layout = in[weft_group_in(group, node->in[0])];
+    cpu_md plain = cpu_md_of_type(weft_in(group->graph, node, 0));
+    bool own = layout && !layout->plain && !layout->opaque;
+    const cpu_md *md = own ? &((const cpu_layout *)layout)->md : &plain;
+    if (own) plain = ((const cpu_layout *)layout)->plain;
+    bool backward, by_result = strcmp(node->op->name, "gelu_grad") != 0;
+    dnnl_primitive_desc_t pd;
+    WEFT_TRY(function_desc((cpu_device *)device, node->op->name, md, &backward, &pd));
+    if (!backward) {
+        cpu_arg args[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0, CPU_IN, 0, plain, false},
+                          {DNNL_ARG_DST, dnnl_query_dst_md, 0, CPU_OUT, 0, plain, false}};
+        WEFT_TRY(cpu_primitive_make(device, pd, args, 2, out));
+    } else {
+        cpu_arg args[] = {{by_result ? DNNL_ARG_DST : DNNL_ARG_SRC,
+                           by_result ? dnnl_query_dst_md : dnnl_query_src_md, 0, CPU_IN,
+                           weft_group_in(group, node->in[0]), plain, false},
+                          {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0, CPU_IN,
+                           weft_group_in(group, node->in[1]), plain, false},
+                          {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0, CPU_OUT, 0, plain, false}};
+        WEFT_TRY(cpu_primitive_make(device, pd, args, 3, out));
+    }
+    weft_kernel_in_place(group, *out);
+    return WEFT_OK;
+}
+
+static bool function_supports(const weft_group *group)
+{
+    const weft_node *node = group->node[0];
+    return cpu_single(group) && weft_in(group->graph, node, 0)->shape.rank > 0 &&
+           (node->in_count == 1 || node->in[0] != node->in[1]);
+}
+
+const cpu_entry cpu_eltwise_entries[] = {
+    {"add", cpu_single, add_make},
+    {"mul", cpu_single, mul_make},
+    {"relu", cpu_single, relu_make},
+    {"relu_grad", cpu_single, relu_grad_make},
+    {"scale", cpu_single, scale_make},
+    {"scale_by", cpu_single, scale_by_make},
+    {"accumulate", cpu_single, accumulate_make},
+    {"gelu", function_supports, function_make},
+    {"gelu_grad", function_supports, function_make},
+    {"sigmoid", function_supports, function_make},
+    {"sigmoid_grad", function_supports, function_make},
+    {"tanh", function_supports, function_make},
+    {"tanh_grad", function_supports, function_make},
+    {NULL, NULL, NULL},
+};

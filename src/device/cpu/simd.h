@@ -1,0 +1,18 @@
+/* Loops that the compiler turns into vector code for several processors; the right one is chosen
+ * when the program starts. Sanitizers cannot instrument that choice. */
+#ifndef WEFT_DEVICE_CPU_SIMD_H
+#define WEFT_DEVICE_CPU_SIMD_H
+
+#include "device/cpu/cpu.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(WEFT_SANITIZED)
+#define WEFT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define WEFT_CLONES
+#endif
+
+/* A kernel whose operands all lie as the first one does (scalars are plain). */
+weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
+                          const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
+
+#endif

@@ -1,0 +1,176 @@
+/* Optimiser steps: one pass over memory, in whatever layout the parameter lies. The padding of a
+ * blocked layout has gradient zero and stays zero. */
+#include <math.h>
+
+#include "device/cpu/cpu.h"
+#include "device/cpu/simd.h"
+
+enum { GRAIN = 8192, CHUNK = 16384 };
+
+typedef struct adam_step {
+    const float *g;
+    float *w, *m, *v;
+    float b1, b2, rate, root, epsilon, coupled, shrink;
+} adam_step;
+
+WEFT_CLONES static void adam_span(const adam_step *s, int64_t begin, int64_t end)
+{
+    const float *restrict g = s->g;
+    float *restrict w = s->w, *restrict m = s->m, *restrict v = s->v;
+    float b1 = s->b1, b2 = s->b2, rate = s->rate, root = s->root, epsilon = s->epsilon;
+    float coupled = s->coupled, shrink = s->shrink;
+    for (int64_t i = begin; i < end; i++) {
+        float grad = g[i] + coupled * w[i];
+        float first = b1 * m[i] + (1 - b1) * grad, second = b2 * v[i] + (1 - b2) * grad * grad;
+        m[i] = first;
+        v[i] = second;
+        w[i] = shrink * w[i] - rate * first / (sqrtf(second) * root + epsilon);
+    }
+}
+
+static void adam_part(void *user, int64_t begin, int64_t end)
+{
+    adam_span(user, begin, end);
+}
+
+static void adam_loop(const cpu_loop *k)
+{
+    const weft_node *node = k->group.node[0];
+    double lr = (double)*(const float *)k->in[4], t = *(const int32_t *)k->in[5] + 1.0;
+    double beta1 = weft_node_real(node, "beta1", 0.9), beta2 = weft_node_real(node, "beta2", 0.999);
+    double decay = weft_node_real(node, "decay", 0);
+    bool decoupled = weft_node_int(node, "kind", 0, 0) == 1;
+    adam_step s = {.g = k->in[1],
+                   .w = k->out[0],
+                   .m = k->out[1],
+                   .v = k->out[2],
+                   .b1 = (float)beta1,
+                   .b2 = (float)beta2,
+                   .rate = (float)(lr / (1 - pow(beta1, t))),
+                   .root = (float)(1 / sqrt(1 - pow(beta2, t))),
+                   .epsilon = (float)weft_node_real(node, "epsilon", 1e-8),
+                   .coupled = decoupled ? 0 : (float)decay,
+                   .shrink = decoupled ? (float)(1 - lr * decay) : 1};
+    weft_parallel(k->threads, k->size, GRAIN, adam_part, &s);
+}
+
+typedef struct sgd_step {
+    const float *g;
+    float *w, *m;
+    float lr, momentum, decay;
+    bool nesterov;
+} sgd_step;
+
+WEFT_CLONES static void sgd_span(const sgd_step *s, int64_t begin, int64_t end)
+{
+    const float *restrict g = s->g;
+    float *restrict w = s->w, *restrict m = s->m;
+    float lr = s->lr, momentum = s->momentum, decay = s->decay;
+    if (!m) {
+        for (int64_t i = begin; i < end; i++) w[i] -= lr * (g[i] + decay * w[i]);
+        return;
+    }
+    float ahead = s->nesterov ? momentum : 0, now = s->nesterov ? 1 : 0;
+    float plain = s->nesterov ? 0 : 1;
+    for (int64_t i = begin; i < end; i++) {
+        float step = g[i] + decay * w[i], moved = momentum * m[i] + step;
+        m[i] = moved;
+        w[i] -= lr * (now * step + (ahead + plain) * moved);
+    }
+}
+
+static void sgd_part(void *user, int64_t begin, int64_t end)
+{
+    sgd_span(user, begin, end);
+}
+
+static void sgd_loop(const cpu_loop *k)
+{
+    const weft_node *node = k->group.node[0];
+    sgd_step s = {.g = k->in[1],
+                  .w = k->out[0],
+                  .m = node->in_count == 4 ? k->out[1] : NULL,
+                  .lr = *(const float *)k->in[node->in_count - 1],
+                  .momentum = (float)weft_node_real(node, "momentum", 0),
+                  .decay = (float)weft_node_real(node, "decay", 0),
+                  .nesterov = weft_node_int(node, "nesterov", 0, 0) != 0};
+    weft_parallel(k->threads, k->size, GRAIN, sgd_part, &s);
+}
+
+/* Sums of fixed chunks, added in order: the same bits for any number of threads. */
+typedef struct square_sum {
+    const float *x;
+    double *chunk;
+    int64_t size;
+} square_sum;
+
+WEFT_CLONES static double square_chunk(const float *x, int64_t count)
+{
+    double lane[8] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8)
+        for (int j = 0; j < 8; j++) lane[j] += (double)x[i + j] * (double)x[i + j];
+    for (; i < count; i++) sum += (double)x[i] * (double)x[i];
+    for (int j = 0; j < 8; j++) sum += lane[j];
+    return sum;
+}
+
+static void square_part(void *user, int64_t begin, int64_t end)
+{
+    const square_sum *s = user;
+    for (int64_t c = begin; c < end; c++)
+        s->chunk[c] = square_chunk(s->x + c * CHUNK, WEFT_MIN((int64_t)CHUNK, s->size - c * CHUNK));
+}
+
+static void squares_loop(const cpu_loop *k)
+{
+    square_sum s = {k->in[0], k->scratch, k->size};
+    int64_t chunks = (k->size + CHUNK - 1) / CHUNK;
+    double sum = 0;
+    weft_parallel(k->threads, chunks, 1, square_part, &s);
+    for (int64_t c = 0; c < chunks; c++) sum += s.chunk[c];
+    *(float *)k->out[0] = (float)sum;
+}
+
+static weft_status squares_make(weft_device *device, const weft_group *group,
+                                const weft_layout *const *in, weft_kernel **out)
+{
+    WEFT_TRY(cpu_flat_make(device, group, squares_loop, in, out));
+    int64_t size = ((const cpu_loop *)*out)->size;
+    (*out)->scratch = (size_t)((size + CHUNK - 1) / CHUNK) * sizeof(double);
+    return WEFT_OK;
+}
+
+static weft_status adam_make(weft_device *device, const weft_group *group,
+                             const weft_layout *const *in, weft_kernel **out)
+{
+    return cpu_flat_make(device, group, adam_loop, in, out);
+}
+
+static weft_status sgd_make(weft_device *device, const weft_group *group,
+                            const weft_layout *const *in, weft_kernel **out)
+{
+    return cpu_flat_make(device, group, sgd_loop, in, out);
+}
+
+/* The loops write where they read, so every result must be an assignment. */
+static bool assigned(const weft_group *group)
+{
+    if (!cpu_single(group)) return false;
+    const weft_node *node = group->node[0];
+    for (int o = 0; o < node->out_count; o++) {
+        bool found = false;
+        for (int i = 0; i < node->in_count; i++)
+            if (node->op->in_place[o] & 1u << i)
+                found = group->graph->values[node->in[i]].assigned == node->out + o;
+        if (!found) return false;
+    }
+    return true;
+}
+
+const cpu_entry cpu_update_entries[] = {
+    {"adam", assigned, adam_make},
+    {"sgd", assigned, sgd_make},
+    {"sum_squares", cpu_single, squares_make},
+    {NULL, NULL, NULL},
+};
