@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "base/base.h"
 
@@ -92,10 +93,15 @@ weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count, size_t 
 
 weft_status weft_new_aligned(size_t bytes, void *out)
 {
+    /* Large ranges lie on large pages where the system has them: the step walks through more
+     * memory than the tables of small pages reach. */
+    const size_t large = (size_t)2 << 20;
+    size_t alignment = bytes >= large ? large : 64;
     void *memory = NULL;
     size_t rounded = (WEFT_MAX(bytes, (size_t)1) + 63) / 64 * 64;
-    if (rounded < bytes || posix_memalign(&memory, 64, rounded) != 0)
+    if (rounded < bytes || posix_memalign(&memory, alignment, rounded) != 0)
         return weft_fail_memory(bytes);
+    if (alignment == large) (void)madvise(memory, rounded / large * large, MADV_HUGEPAGE);
     memset(memory, 0, rounded);
     memcpy(out, &memory, sizeof(memory));
     return WEFT_OK;

@@ -60,10 +60,12 @@ static int print_lists(void)
     return 0;
 }
 
-static weft_status print_text(weft_status status, char *text)
+/* Prints and frees *text, which is set only if status is OK. */
+static weft_status print_text(weft_status status, char **text)
 {
-    if (status == WEFT_OK) fputs(text, stdout);
-    weft_free(text);
+    if (status == WEFT_OK) fputs(*text, stdout);
+    weft_free(*text);
+    *text = NULL;
     return status;
 }
 
@@ -105,11 +107,11 @@ static weft_status inspect_run(const weft_train_options *options, const inspect_
     weft_status status = weft_context_create(&context);
     if (status == WEFT_OK) status = weft_trainer_create(context, options, &t);
     if (status == WEFT_OK && what->graph)
-        status = print_text(weft_graph_text(weft_trainer_graph(t), &text), text);
+        status = print_text(weft_graph_text(weft_trainer_graph(t), &text), &text);
     if (status == WEFT_OK && what->dot)
-        status = print_text(weft_graph_dot(weft_trainer_graph(t), &text), text);
+        status = print_text(weft_graph_dot(weft_trainer_graph(t), &text), &text);
     if (status == WEFT_OK && what->program)
-        status = print_text(weft_program_text(weft_trainer_program(t), &text), text);
+        status = print_text(weft_program_text(weft_trainer_program(t), &text), &text);
     if (status == WEFT_OK && !what->graph && !what->dot && !what->program) status = summary(t);
     weft_trainer_destroy(&t);
     weft_context_destroy(&context);
@@ -120,7 +122,7 @@ static weft_status inspect_checkpoint(const char *path)
 {
     char *text = NULL;
     weft_status status = weft_checkpoint_text(path, &text);
-    return print_text(status, text);
+    return print_text(status, &text);
 }
 
 /* Takes the flags of this command out of argv; the rest are options of weft train. */

@@ -5,6 +5,7 @@
  * Only additions, multiplications, divisions and square roots are used, and this file is compiled
  * without contraction of them, so every platform draws the same bytes. */
 #include <math.h>
+#include <stdatomic.h>
 
 #include "data/data.h"
 
@@ -217,15 +218,17 @@ static void draw(const glyphs_source *s, weft_split split, int64_t i, float *can
 typedef struct draw_job {
     const glyphs_source *source;
     weft_split split;
+    atomic_bool failed;
 } draw_job;
 
 static void draw_range(void *user, int64_t begin, int64_t end)
 {
-    const draw_job *job = user;
+    draw_job *job = user;
     const glyphs_source *s = job->source;
     float canvas[64 * 64];
     float *large = s->size <= 64 ? canvas : malloc((size_t)(s->size * s->size) * sizeof(float));
     for (int64_t i = begin; large && i < end; i++) draw(s, job->split, i, large);
+    if (!large) atomic_store(&job->failed, true);
     if (large != canvas) free(large);
 }
 
@@ -237,6 +240,7 @@ static weft_status glyphs_prepare(weft_source *source, weft_split split)
     WEFT_TRY(WEFT_NEW(&s->labels[split], count));
     draw_job job = {.source = s, .split = split};
     weft_parallel(weft_context_threads(s->context), count, 64, draw_range, &job);
+    if (atomic_load(&job.failed)) return weft_fail_memory((size_t)(s->size * s->size) * 4);
     s->head.count[split] = count;
     return WEFT_OK;
 }

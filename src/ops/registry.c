@@ -6,8 +6,9 @@
     X(mul)                                                                                         \
     X(scale)                                                                                       \
     X(scale_by)                                                                                    \
-    X(constant) X(bias) X(dense) X(dense_dx) X(dense_dw) X(matmul) X(conv2d) X(conv2d_dx)          \
-        X(conv2d_dw) X(maxpool) X(maxpool_grad) X(avgpool) X(avgpool_grad) X(global_avgpool)       \
+    X(constant)                                                                                    \
+    X(bias) X(dense) X(dense_dx) X(dense_dw) X(matmul) X(conv2d) X(conv2d_dx) X(conv2d_dw)         \
+        X(maxpool) X(maxpool_grad) X(avgpool) X(avgpool_grad) X(global_avgpool)                    \
             X(global_avgpool_grad) X(batch_norm) X(batch_norm_grad) X(batch_norm_infer)            \
                 X(layer_norm) X(layer_norm_grad) X(relu) X(relu_grad) X(gelu) X(gelu_grad)         \
                     X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) X(softmax) X(softmax_grad)     \

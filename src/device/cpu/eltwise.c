@@ -32,7 +32,10 @@ WEFT_CLONES static void relu_span(const span *s, int64_t begin, int64_t end)
 
 WEFT_CLONES static void relu_grad_span(const span *s, int64_t begin, int64_t end)
 {
-    for (int64_t i = begin; i < end; i++) s->out[i] = s->a[i] > 0 ? s->b[i] : 0;
+    for (int64_t i = begin; i < end; i++) {
+        float dy = s->b[i]; /* loaded in any case, so that no branch is left */
+        s->out[i] = s->a[i] > 0 ? dy : 0;
+    }
 }
 
 WEFT_CLONES static void accumulate_span(const span *s, int64_t begin, int64_t end)
