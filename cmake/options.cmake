@@ -34,3 +34,8 @@ if(WEFT_SANITIZE)
     -fno-sanitize-recover=all)
   target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
 endif()
+# Valgrind does not know AVX-512, so its build leaves the choice of vector code to the compiler.
+option(WEFT_PORTABLE "No code chosen at run time by processor" OFF)
+if(WEFT_PORTABLE)
+  target_compile_definitions(weft_flags INTERFACE WEFT_SANITIZED)
+endif()

@@ -106,18 +106,18 @@ static float between(pen *p, double low, double high)
 static void hold_pen(pen *p)
 {
     /* A rotation by the angle whose tangent is t needs no sine. */
-    float t = between(p, -.30, .30), c = 1 / sqrtf(1 + t * t), s = t * c;
-    float wide = between(p, .72, 1.02), tall = between(p, .78, 1.02), slant = between(p, -.22, .22);
+    float t = between(p, -.36, .36), c = 1 / sqrtf(1 + t * t), s = t * c;
+    float wide = between(p, .60, 1.0), tall = between(p, .66, 1.0), slant = between(p, -.25, .25);
     p->a[0][0] = c * wide;
     p->a[0][1] = c * slant - s * tall;
     p->a[1][0] = s * wide;
     p->a[1][1] = s * slant + c * tall;
-    p->shift[0] = .5f + between(p, -.10, .10);
-    p->shift[1] = .5f + between(p, -.09, .09);
+    p->shift[0] = .5f + between(p, -.12, .12);
+    p->shift[1] = .5f + between(p, -.11, .11);
     for (int i = 0; i < GRID; i++)
         for (int j = 0; j < GRID; j++)
-            for (int d = 0; d < 2; d++) p->field[i][j][d] = between(p, -.055, .055);
-    p->width = between(p, .030, .062);
+            for (int d = 0; d < 2; d++) p->field[i][j][d] = between(p, -.075, .075);
+    p->width = between(p, .025, .062);
 }
 
 static point bend(const pen *p, point q)
@@ -204,8 +204,8 @@ static void draw(const glyphs_source *s, weft_split split, int64_t i, float *can
     hold_pen(&p);
     float ink = between(&p, .75, 1);
     for (int k = 0; k < STROKES; k++) draw_stroke(&p, &digits[digit][k], ink);
-    draw_mark(&p);
-    float noise = between(&p, .02, .14);
+    for (int k = 0; k < 2; k++) draw_mark(&p);
+    float noise = between(&p, .03, .13);
     for (int64_t j = 0; j < pixels; j++) {
         /* Two uniform numbers make a triangular one. */
         float sum = between(&p, -1, 1) + between(&p, -1, 1);

@@ -104,6 +104,13 @@ static inline bool weft_layout_same(const weft_layout *a, const weft_layout *b)
 weft_status weft_layout_plain(weft_device *device, const weft_type *type,
                               const weft_layout **out) WEFT_NODISCARD;
 
+/* For kernels that write all results of the group's only node: results that nobody reads go to
+ * scratch memory. _size adds their bytes to the kernel's scratch; _bind fills to[] for all results
+ * from the group's outputs and the end of that scratch. */
+void weft_kernel_unread_size(const weft_group *group, weft_kernel *kernel);
+void weft_kernel_unread_bind(const weft_group *group, const weft_kernel *kernel, void *const *out,
+                             void *scratch, void **to);
+
 /* In-place rights of a group of one node, as its operator declares them. */
 void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel);
 

@@ -94,3 +94,28 @@ void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel)
             }
     }
 }
+
+static size_t unread_bytes(const weft_group *group, int i)
+{
+    const weft_node *node = group->node[0];
+    if (weft_group_out(group, node->out + i) >= 0) return 0;
+    return (weft_type_bytes(weft_out(group->graph, node, i)) + 63) / 64 * 64;
+}
+
+void weft_kernel_unread_size(const weft_group *group, weft_kernel *kernel)
+{
+    kernel->scratch = (kernel->scratch + 63) / 64 * 64;
+    for (int i = 0; i < group->node[0]->out_count; i++) kernel->scratch += unread_bytes(group, i);
+}
+
+void weft_kernel_unread_bind(const weft_group *group, const weft_kernel *kernel, void *const *out,
+                             void *scratch, void **to)
+{
+    const weft_node *node = group->node[0];
+    char *next = (char *)scratch + kernel->scratch;
+    for (int i = 0; i < node->out_count; i++) {
+        int at = weft_group_out(group, node->out + i);
+        next -= unread_bytes(group, i);
+        to[i] = at < 0 ? next : out[at];
+    }
+}

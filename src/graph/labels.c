@@ -85,6 +85,11 @@ weft_status weft_labels_check(const char *text, const weft_shape *shapes, int in
 {
     weft_signature s;
     WEFT_TRY(weft_labels_parse(text, &s));
+    /* An empty left side is one scalar, or nothing at all. */
+    if (inputs == 0 && s.inputs == 1 && s.operand[0].rank == 0) {
+        memmove(&s.operand[0], &s.operand[1], (size_t)s.outputs * sizeof(s.operand[0]));
+        s.inputs = 0;
+    }
     if (s.inputs != inputs || s.outputs != outputs)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "label signature \"%s\" has %d inputs and %d outputs, the operator %d and "

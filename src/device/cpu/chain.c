@@ -56,6 +56,12 @@ bool cpu_chain_of(const weft_group *group, cpu_chain *out)
         if (!take_link(group, group->node[i], tail, &chain)) return false;
         tail = group->node[i]->out;
     }
+    /* The addend lies as the result does, so it cannot be another operand too. */
+    const weft_node *main_node = group->node[0];
+    if (chain.addend != WEFT_NO_VALUE &&
+        (chain.addend == main_node->in[0] || chain.addend == main_node->in[1] ||
+         chain.addend == chain.bias))
+        return false;
     *out = chain;
     return group->out_count == 1 && group->out[0] == tail;
 }

@@ -99,6 +99,7 @@ weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop
         return status;
     }
     k->size = (int64_t)(layout->bytes / sizeof(float));
+    weft_kernel_unread_size(group, &k->head);
     *out = &k->head;
     return WEFT_OK;
 }

@@ -106,10 +106,7 @@ static weft_status loop_bind(weft_kernel *kernel, void *const *in, void *const *
     cpu_loop *k = (cpu_loop *)kernel;
     const weft_node *node = k->group.node[0];
     for (int i = 0; i < node->in_count; i++) k->in[i] = in[weft_group_in(&k->group, node->in[i])];
-    for (int i = 0; i < node->out_count; i++) {
-        int at = weft_group_out(&k->group, node->out + i);
-        k->out[i] = at < 0 ? NULL : out[at];
-    }
+    weft_kernel_unread_bind(&k->group, kernel, out, scratch, k->out);
     k->scratch = scratch;
     return WEFT_OK;
 }

@@ -79,7 +79,7 @@ static void statistics(const norm_job *j, int64_t block, double *mean, double *v
 
 static void put(float *to, int64_t channel, double value)
 {
-    if (to) to[channel] = (float)value;
+    to[channel] = (float)value;
 }
 
 static void norm_part(void *user, int64_t begin, int64_t end)
@@ -176,7 +176,7 @@ static void grad_part(void *user, int64_t begin, int64_t end)
             put(k->out[2], c + l, sum[l]);
             scale[l] = gamma[c + l] * rstd[c + l];
         }
-        for (int64_t b = 0; b < j->p.batch_count && dx; b++) {
+        for (int64_t b = 0; b < j->p.batch_count; b++) {
             int64_t at = b * j->p.batch + block * j->p.channel;
             double part = share(j, weights, b);
             for (int64_t l = 0; l < lanes; l++) {

@@ -21,10 +21,19 @@ static inline unsigned weft_flush_subnormals(void)
     _mm_setcsr(old | 0x8040);
     return old;
 }
-static inline void weft_restore_subnormals(unsigned old) { _mm_setcsr(old); }
+static inline void weft_restore_subnormals(unsigned old)
+{
+    _mm_setcsr(old);
+}
 #else
-static inline unsigned weft_flush_subnormals(void) { return 0; }
-static inline void weft_restore_subnormals(unsigned old) { (void)old; }
+static inline unsigned weft_flush_subnormals(void)
+{
+    return 0;
+}
+static inline void weft_restore_subnormals(unsigned old)
+{
+    (void)old;
+}
 #endif
 
 /* A kernel whose operands all lie as the first one does (scalars are plain). */

@@ -137,7 +137,7 @@ static weft_status squares_make(weft_device *device, const weft_group *group,
 {
     WEFT_TRY(cpu_flat_make(device, group, squares_loop, in, out));
     int64_t size = ((const cpu_loop *)*out)->size;
-    (*out)->scratch = (size_t)((size + CHUNK - 1) / CHUNK) * sizeof(double);
+    (*out)->scratch += (size_t)((size + CHUNK - 1) / CHUNK) * sizeof(double);
     return WEFT_OK;
 }
 

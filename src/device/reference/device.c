@@ -24,14 +24,10 @@ static weft_ref_fn find(const char *op, weft_dtype dtype)
 
 static weft_status bind(weft_kernel *kernel, void *const *in, void *const *out, void *scratch)
 {
-    (void)scratch;
     reference_kernel *k = (reference_kernel *)kernel;
     const weft_node *node = k->group.node[0];
     for (int i = 0; i < node->in_count; i++) k->in[i] = in[weft_group_in(&k->group, node->in[i])];
-    for (int i = 0; i < node->out_count; i++) {
-        int at = weft_group_out(&k->group, node->out + i);
-        k->out[i] = at < 0 ? NULL : out[at];
-    }
+    weft_kernel_unread_bind(&k->group, kernel, out, scratch, k->out);
     k->call = (weft_ref){k->group.graph, node, k->in, k->out};
     return WEFT_OK;
 }
@@ -116,6 +112,7 @@ static weft_status kernel(weft_device *device, const weft_group *group,
         return status;
     }
     weft_kernel_in_place(group, &k->head);
+    weft_kernel_unread_size(group, &k->head);
     *out = &k->head;
     return WEFT_OK;
 }

@@ -17,12 +17,12 @@ static void softmax_xent(const weft_ref *a)
         double top = (double)row[0], sum = 0;
         for (int64_t i = 1; i < n; i++) top = fmax(top, (double)row[i]);
         for (int64_t i = 0; i < n; i++) sum += exp((double)row[i] - top);
-        for (int64_t i = 0; i < n && p; i++) p[r * n + i] = (real)(exp((double)row[i] - top) / sum);
+        for (int64_t i = 0; i < n; i++) p[r * n + i] = (real)(exp((double)row[i] - top) / sum);
         if (weights[r] == 0) continue;
         bool known = labels[r] >= 0 && labels[r] < n;
         total += known ? (double)weights[r] * (log(sum) + top - (double)row[labels[r]]) : NAN;
     }
-    if (loss) *loss = (real)total;
+    *loss = (real)total;
 }
 
 static void softmax_xent_grad(const weft_ref *a)

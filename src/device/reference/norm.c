@@ -59,13 +59,12 @@ static void batch_norm(const weft_ref *a)
                 int64_t at = (b * c.count + k) * c.inner + i;
                 y[at] = (real)(((double)x[at] - mean) * rstd * (double)gamma[k] + (double)beta[k]);
             }
-        if (mean_out) mean_out[k] = (real)mean;
-        if (rstd_out) rstd_out[k] = (real)rstd;
+        mean_out[k] = (real)mean;
+        rstd_out[k] = (real)rstd;
         double n = (double)(samples * c.inner), step = samples > 0 ? momentum : 0;
         double unbiased = n > 1 ? variance * n / (n - 1) : variance;
-        if (new_mean) new_mean[k] = (real)((1 - step) * (double)old_mean[k] + step * mean);
-        if (new_variance)
-            new_variance[k] = (real)((1 - step) * (double)old_variance[k] + step * unbiased);
+        new_mean[k] = (real)((1 - step) * (double)old_mean[k] + step * mean);
+        new_variance[k] = (real)((1 - step) * (double)old_variance[k] + step * unbiased);
     }
 }
 
@@ -85,15 +84,15 @@ static void batch_norm_grad(const weft_ref *a)
                 sum += (double)dy[at];
                 sum_hat += (double)dy[at] * ((double)x[at] - m) * r;
             }
-        for (int64_t b = 0; b < c.batch && dx; b++)
+        for (int64_t b = 0; b < c.batch; b++)
             for (int64_t i = 0; i < c.inner; i++) {
                 int64_t at = (b * c.count + k) * c.inner + i;
                 double hat = ((double)x[at] - m) * r, part = share(weights, &c, b, total);
                 dx[at] =
                     (real)((double)gamma[k] * r * ((double)dy[at] - part * (sum + hat * sum_hat)));
             }
-        if (dgamma) dgamma[k] = (real)sum_hat;
-        if (dbeta) dbeta[k] = (real)sum;
+        dgamma[k] = (real)sum_hat;
+        dbeta[k] = (real)sum;
     }
 }
 
@@ -125,8 +124,8 @@ static void layer_norm(const weft_ref *a)
         double rstd = 1 / sqrt(variance + epsilon);
         for (int64_t i = 0; i < n; i++)
             y[i] = (real)(((double)x[i] - mean) * rstd * (double)gamma[i] + (double)beta[i]);
-        if (mean_out) mean_out[r] = (real)mean;
-        if (rstd_out) rstd_out[r] = (real)rstd;
+        mean_out[r] = (real)mean;
+        rstd_out[r] = (real)rstd;
     }
 }
 
@@ -135,7 +134,7 @@ static void layer_norm_grad(const weft_ref *a)
     const real *dy = a->in[0], *x = a->in[1], *gamma = a->in[2], *mean = a->in[3], *rstd = a->in[4];
     real *dx = a->out[0], *dgamma = a->out[1], *dbeta = a->out[2];
     int64_t n = in_size(a, 2), rows = in_size(a, 0) / n;
-    for (int64_t r = 0; r < rows && dx; r++) {
+    for (int64_t r = 0; r < rows; r++) {
         double sum = 0, sum_hat = 0, m = (double)mean[r], s = (double)rstd[r];
         for (int64_t i = 0; i < n; i++) {
             double g = (double)dy[r * n + i] * (double)gamma[i];
@@ -155,8 +154,8 @@ static void layer_norm_grad(const weft_ref *a)
             g += (double)dy[r * n + i] * hat;
             b += (double)dy[r * n + i];
         }
-        if (dgamma) dgamma[i] = (real)g;
-        if (dbeta) dbeta[i] = (real)b;
+        dgamma[i] = (real)g;
+        dbeta[i] = (real)b;
     }
 }
 

@@ -5,8 +5,8 @@
 
 #include "device/device.h"
 
-/* in[i] and out[i] belong to the node's operands, dense and row-major; out[i] is NULL where
- * nobody reads the result. Outputs may lie over inputs where the operator allows it. */
+/* in[i] and out[i] belong to the node's operands, dense and row-major. Outputs may lie over inputs
+ * where the operator allows it. */
 typedef struct weft_ref {
     const weft_graph *graph;
     const weft_node *node;

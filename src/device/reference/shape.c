@@ -41,7 +41,7 @@ static void split(const weft_ref *a)
     int64_t at = 0;
     for (int i = 0; i < a->node->out_count; i++) {
         parts t = parts_of(a, out_shape(a, i));
-        if (a->out[i]) copy_slices(a->in[0], f, at, a->out[i], t, 0, t.axis);
+        copy_slices(a->in[0], f, at, a->out[i], t, 0, t.axis);
         at += t.axis;
     }
 }

@@ -130,7 +130,7 @@ static void maxpool(const weft_ref *a)
         int64_t best = -1;
         FOR_POOL(&c, b, oh, ow, xi, if (best < 0 || x[xi] > x[best] || x[xi] != x[xi]) best = xi)
         y[yi] = x[best];
-        if (index) index[yi] = (int32_t)(best - b * c.h * c.w);
+        index[yi] = (int32_t)(best - b * c.h * c.w);
     }
 }
 

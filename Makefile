@@ -1,0 +1,53 @@
+# A thin front: each target installs what it needs, then calls CMake, CTest or a script.
+JOBS ?= $(shell nproc)
+BUILD = build/release
+
+.PHONY: all deps demo test test-clang test-asan test-ubsan test-valgrind bench lint fuzz install-test man clean
+
+all: $(BUILD)/weft
+
+deps:
+	@scripts/deps build
+
+$(BUILD)/build.ninja: | deps
+	@cmake --preset release >/dev/null
+
+$(BUILD)/weft: $(BUILD)/build.ninja FORCE
+	@cmake --build --preset release 2>/dev/null || cmake --build $(BUILD) -j $(JOBS)
+
+FORCE:
+
+demo: $(BUILD)/weft
+	@echo "Training lenet, a convolutional network, on drawn digits:"
+	@$(BUILD)/weft train
+
+# One suite under several builds: make test, make test-clang, make test-asan, ...
+test: deps
+	@scripts/deps test
+	@scripts/run-tests release
+
+test-%: deps
+	@scripts/deps test
+	@scripts/run-tests $*
+
+bench: deps
+	@scripts/deps bench
+	@scripts/run-bench
+
+lint: deps
+	@scripts/deps lint
+	@scripts/lint
+
+# A minute for each parser; FUZZ_SECONDS sets another time.
+fuzz: deps
+	@scripts/deps lint
+	@scripts/run-fuzz $(or $(FUZZ_SECONDS),60)
+
+install-test: $(BUILD)/weft
+	@tests/install/run $(BUILD)
+
+man: $(BUILD)/weft
+	@scripts/man $(BUILD)/weft build/man
+
+clean:
+	rm -rf build

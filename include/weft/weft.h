@@ -1,0 +1,17 @@
+/* Everything. Each header also stands alone. */
+#ifndef WEFT_WEFT_H
+#define WEFT_WEFT_H
+
+#include "weft/context.h"
+#include "weft/data.h"
+#include "weft/device.h"
+#include "weft/graph.h"
+#include "weft/model.h"
+#include "weft/optim.h"
+#include "weft/options.h"
+#include "weft/program.h"
+#include "weft/status.h"
+#include "weft/train.h"
+#include "weft/types.h"
+
+#endif

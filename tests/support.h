@@ -1,0 +1,69 @@
+/* Shared by the tests: cmocka, and a check that says why a call failed. */
+#ifndef WEFT_TESTS_SUPPORT_H
+#define WEFT_TESTS_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "weft/weft.h"
+
+#define assert_ok(call)                                                                            \
+    do {                                                                                           \
+        weft_status check_status = (call);                                                         \
+        if (check_status != WEFT_OK) fail_msg("%s: %s", #call, weft_last_message());               \
+    } while (0)
+
+/* The call fails in this way, and the message holds these words. */
+#define assert_refused(call, status, words)                                                        \
+    do {                                                                                           \
+        assert_int_equal(call, status);                                                            \
+        if (!strstr(weft_last_message(), words))                                                   \
+            fail_msg("message '%s' does not hold '%s'", weft_last_message(), words);               \
+    } while (0)
+
+/* Real data stand beside the repository; tests that need them skip aloud elsewhere. */
+static inline const char *shared_data(const char *name)
+{
+    static char path[4096];
+    const char *root = getenv("WEFT_DATA");
+    (void)snprintf(path, sizeof(path), "%s/%s", root ? root : WEFT_SHARED_DATA, name);
+    if (access(path, R_OK) == 0) return path;
+    print_message("SKIPPED: %s is not here\n", path);
+    return NULL;
+}
+
+static inline char *temporary_folder(void)
+{
+    char pattern[] = "/tmp/weft-test-XXXXXX";
+    char *path = mkdtemp(pattern);
+    assert_non_null(path);
+    return strdup(path);
+}
+
+static inline void remove_folder(char *path)
+{
+    char command[4200];
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", path);
+    assert_int_equal(system(command), 0);
+    free(path);
+}
+
+static inline void write_file(const char *folder, const char *name, const void *data, size_t size,
+                              char *path, size_t room)
+{
+    (void)snprintf(path, room, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+#endif
