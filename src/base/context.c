@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
@@ -64,6 +65,25 @@ double weft_seconds(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double weft_process_seconds(void)
+{
+    /* Field 22 of /proc/self/stat is the start in clock ticks since boot; the second field is a
+     * name in parentheses that may hold anything, so counting begins behind the last one. */
+    char text[1024];
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (!file) return 0;
+    size_t size = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[size] = '\0';
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+    if (!at) return 0;
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    double started = strtod(at, NULL) / (double)sysconf(_SC_CLK_TCK);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - started;
 }
 
 size_t weft_peak_memory(void)

@@ -95,6 +95,7 @@ weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
         fprintf(f, "{\"event\":\"summary\",\"steps\":%lld", (long long)e->step);
         real(f, "seconds", e->seconds);
         real(f, "samples_per_second", e->samples_per_second);
+        real(f, "first_step_seconds", e->first_step_seconds);
         fprintf(f, ",\"peak_rss_bytes\":%zu", e->peak_memory);
         break;
     default: return WEFT_OK;

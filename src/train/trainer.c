@@ -30,7 +30,8 @@ struct weft_trainer {
     weft_event_fn fn;
     void *user;
     double started, last_step, working; /* working: seconds spent in steps */
-    int64_t first_step;                 /* of this process */
+    double first_step_seconds;
+    int64_t first_step; /* of this process */
 };
 
 /* --- making --- */
@@ -345,6 +346,7 @@ static weft_status after_step(weft_trainer *t, const weft_batch *b, double loss)
                     .loss = loss,
                     .lr = weft_fetch(t->graph, t->program, t->optimizer.learning_rate, 0),
                     .samples_per_second = (double)b->valid / (now - t->last_step)};
+    if (t->first_step_seconds == 0) t->first_step_seconds = weft_process_seconds();
     t->working += now - t->last_step;
     t->last_step = now;
     WEFT_TRY(tell(t, &e));
@@ -379,6 +381,7 @@ static weft_status finish(weft_trainer *t)
     weft_event e = {.kind = WEFT_EVENT_SUMMARY,
                     .epoch = t->position.epoch,
                     .peak_memory = weft_peak_memory(),
+                    .first_step_seconds = t->first_step_seconds,
                     .samples_per_second =
                         t->working > 0 ? (double)(steps * t->options.batch) / t->working : 0};
     WEFT_TRY(tell(t, &e));

@@ -1,0 +1,326 @@
+#include "floor.h"
+
+#include <dnnl.h>
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof(*values), ascending);
+    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+enum { MOST_ARGS = 8, MOST_REPEATS = 200 };
+
+typedef struct floor_run {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    int repeats;
+} floor_run;
+
+typedef struct operand {
+    int arg;
+    dnnl_query_t what;
+    int index;
+} operand;
+
+static dnnl_memory_desc_t any(const weft_shape *s)
+{
+    dnnl_memory_desc_t md;
+    dnnl_dims_t dims;
+    for (int i = 0; i < s->rank; i++) dims[i] = s->dim[i];
+    dnnl_memory_desc_init_by_tag(&md, s->rank, dims, dnnl_f32, dnnl_format_tag_any);
+    return md;
+}
+
+static void *filled(size_t bytes)
+{
+    float *data = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+    for (size_t i = 0; data && i < bytes / 4; i++) data[i] = (float)((i % 13) + 1) * 0.01f;
+    return data;
+}
+
+/* Median time of a primitive alone; destroys the descriptor. */
+static double time_primitive(const floor_run *f, dnnl_primitive_desc_t pd, const operand *operands,
+                             int count)
+{
+    dnnl_primitive_t primitive;
+    dnnl_exec_arg_t args[MOST_ARGS];
+    void *data[MOST_ARGS];
+    double times[MOST_REPEATS];
+    if (dnnl_primitive_create(&primitive, pd) != dnnl_success) return -1;
+    for (int i = 0; i < count; i++) {
+        const dnnl_memory_desc_t *md =
+            dnnl_primitive_desc_query_md(pd, operands[i].what, operands[i].index);
+        data[i] = filled(dnnl_memory_desc_get_size(md));
+        /* A maxpool's workspace must be one that it wrote; zero is legal too. */
+        if (operands[i].arg == DNNL_ARG_WORKSPACE)
+            memset(data[i], 0, dnnl_memory_desc_get_size(md));
+        args[i].arg = operands[i].arg;
+        dnnl_memory_create(&args[i].memory, md, f->engine, data[i]);
+    }
+    for (int r = -3; r < f->repeats; r++) {
+        double start = seconds_now();
+        dnnl_primitive_execute(primitive, f->stream, count, args);
+        if (r >= 0) times[r] = seconds_now() - start;
+    }
+    for (int i = 0; i < count; i++) {
+        dnnl_memory_destroy(args[i].memory);
+        free(data[i]);
+    }
+    dnnl_primitive_destroy(primitive);
+    dnnl_primitive_desc_destroy(pd);
+    return median(times, f->repeats);
+}
+
+typedef struct window {
+    dnnl_dims_t stride, dilation, padding, kernel;
+} window;
+
+static void pair(const weft_graph *g, int node, const char *attr, int64_t otherwise,
+                 dnnl_dims_t out)
+{
+    const int64_t *ints;
+    int count = weft_graph_node_ints(g, node, attr, &ints);
+    for (int i = 0; i < 2; i++) out[i] = i < count ? ints[i] : otherwise;
+}
+
+static window window_of(const weft_graph *g, int node)
+{
+    window w;
+    pair(g, node, "stride", 1, w.stride);
+    pair(g, node, "dilation", 1, w.dilation);
+    pair(g, node, "padding", 0, w.padding);
+    pair(g, node, "kernel", 1, w.kernel);
+    for (int i = 0; i < 2; i++) w.dilation[i]--;
+    return w;
+}
+
+static double conv(const floor_run *f, const window *w, const weft_shape *xs, const weft_shape *ws,
+                   const weft_shape *ys, char which)
+{
+    dnnl_memory_desc_t x = any(xs), k = any(ws), y = any(ys), b;
+    dnnl_dims_t channels = {ys->dim[1]};
+    dnnl_memory_desc_init_by_tag(&b, 1, channels, dnnl_f32, dnnl_a);
+    dnnl_convolution_desc_t desc;
+    dnnl_primitive_desc_t hint, pd;
+    dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training,
+                                               dnnl_convolution_direct, &x, &k, &b, &y, w->stride,
+                                               w->dilation, w->padding, w->padding);
+    if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
+    if (which == 'f') {
+        const operand o[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
+                             {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+                             {DNNL_ARG_BIAS, dnnl_query_weights_md, 1},
+                             {DNNL_ARG_DST, dnnl_query_dst_md, 0}};
+        return time_primitive(f, hint, o, 4);
+    }
+    if (which == 'd')
+        dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &x, &k, &y,
+                                                         w->stride, w->dilation, w->padding,
+                                                         w->padding);
+    else
+        dnnl_dilated_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &x, &k,
+                                                            &b, &y, w->stride, w->dilation,
+                                                            w->padding, w->padding);
+    dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
+    dnnl_primitive_desc_destroy(hint);
+    if (made != dnnl_success) return -1;
+    const operand d[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
+                         {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+                         {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0}};
+    const operand v[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
+                         {DNNL_ARG_SRC, dnnl_query_src_md, 0},
+                         {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, 0},
+                         {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, 1}};
+    return which == 'd' ? time_primitive(f, pd, d, 3) : time_primitive(f, pd, v, 4);
+}
+
+/* Rows, inputs and outputs of an inner product. */
+static double dense(const floor_run *f, int64_t rows, int64_t k, int64_t n, char which)
+{
+    dnnl_memory_desc_t x = any(&(weft_shape){2, {rows, k}}), w = any(&(weft_shape){2, {n, k}});
+    dnnl_memory_desc_t y = any(&(weft_shape){2, {rows, n}}), b = any(&(weft_shape){1, {n}});
+    dnnl_inner_product_desc_t desc;
+    dnnl_primitive_desc_t hint, pd;
+    dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_training, &x, &w, &b, &y);
+    if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
+    if (which == 'f') {
+        const operand o[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
+                             {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+                             {DNNL_ARG_BIAS, dnnl_query_weights_md, 1},
+                             {DNNL_ARG_DST, dnnl_query_dst_md, 0}};
+        return time_primitive(f, hint, o, 4);
+    }
+    if (which == 'd')
+        dnnl_inner_product_backward_data_desc_init(&desc, &x, &w, &y);
+    else
+        dnnl_inner_product_backward_weights_desc_init(&desc, &x, &w, &b, &y);
+    dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
+    dnnl_primitive_desc_destroy(hint);
+    if (made != dnnl_success) return -1;
+    const operand d[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
+                         {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+                         {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0}};
+    const operand v[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
+                         {DNNL_ARG_SRC, dnnl_query_src_md, 0},
+                         {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, 0},
+                         {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, 1}};
+    return which == 'd' ? time_primitive(f, pd, d, 3) : time_primitive(f, pd, v, 4);
+}
+
+static double pool(const floor_run *f, const window *w, const weft_shape *xs, const weft_shape *ys,
+                   char which)
+{
+    dnnl_memory_desc_t x, y = any(ys);
+    dnnl_dims_t dims;
+    for (int i = 0; i < 4; i++) dims[i] = xs->dim[i];
+    dnnl_memory_desc_init_by_tag(&x, 4, dims, dnnl_f32, dnnl_aBcd16b);
+    dnnl_pooling_desc_t desc;
+    dnnl_primitive_desc_t hint, pd;
+    dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, dnnl_pooling_max, &x, &y,
+                                   w->stride, w->kernel, w->padding, w->padding);
+    if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
+    if (which == 'f') {
+        const operand o[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
+                             {DNNL_ARG_DST, dnnl_query_dst_md, 0},
+                             {DNNL_ARG_WORKSPACE, dnnl_query_workspace_md, 0}};
+        return time_primitive(f, hint, o, 3);
+    }
+    dnnl_memory_desc_t dy = *dnnl_primitive_desc_query_md(hint, dnnl_query_dst_md, 0);
+    dnnl_pooling_backward_desc_init(&desc, dnnl_pooling_max, &x, &dy, w->stride, w->kernel,
+                                    w->padding, w->padding);
+    dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
+    dnnl_primitive_desc_destroy(hint);
+    if (made != dnnl_success) return -1;
+    const operand o[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
+                         {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0},
+                         {DNNL_ARG_WORKSPACE, dnnl_query_workspace_md, 0}};
+    return time_primitive(f, pd, o, 3);
+}
+
+static double relu_backward(const floor_run *f, const weft_shape *s)
+{
+    dnnl_memory_desc_t x;
+    dnnl_dims_t dims;
+    for (int i = 0; i < s->rank; i++) dims[i] = s->dim[i];
+    dnnl_memory_desc_init_by_tag(&x, s->rank, dims, dnnl_f32,
+                                 s->rank == 4 ? dnnl_aBcd16b : dnnl_ab);
+    dnnl_eltwise_desc_t desc;
+    dnnl_primitive_desc_t hint, pd;
+    dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_training, dnnl_eltwise_relu_use_dst_for_bwd,
+                                   &x, 0, 0);
+    if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
+    dnnl_eltwise_backward_desc_init(&desc, dnnl_eltwise_relu_use_dst_for_bwd, &x, &x, 0, 0);
+    dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
+    dnnl_primitive_desc_destroy(hint);
+    if (made != dnnl_success) return -1;
+    const operand o[] = {{DNNL_ARG_DST, dnnl_query_dst_md, 0},
+                         {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
+                         {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0}};
+    return time_primitive(f, pd, o, 3);
+}
+
+#if defined(__x86_64__) && !defined(__clang__)
+__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+static void
+adam_part(float *restrict w, const float *restrict g, float *restrict m, float *restrict v,
+          int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        m[i] = 0.9f * m[i] + 0.1f * g[i];
+        v[i] = 0.999f * v[i] + 0.001f * g[i] * g[i];
+        w[i] -= 1e-3f * m[i] / (sqrtf(v[i]) + 1e-8f);
+    }
+}
+
+static double adam(const floor_run *f, int64_t count)
+{
+    double times[MOST_REPEATS];
+    float *data[4];
+    for (int i = 0; i < 4; i++) data[i] = filled((size_t)count * sizeof(float));
+    for (int r = -3; r < f->repeats; r++) {
+        double start = seconds_now();
+#pragma omp parallel
+        {
+            int64_t part = omp_get_thread_num(), all = omp_get_num_threads();
+            int64_t begin = count * part / all, end = count * (part + 1) / all;
+            adam_part(data[0] + begin, data[1] + begin, data[2] + begin, data[3] + begin,
+                      end - begin);
+        }
+        if (r >= 0) times[r] = seconds_now() - start;
+    }
+    for (int i = 0; i < 4; i++) free(data[i]);
+    return median(times, f->repeats);
+}
+
+/* Floor of one node, or 0 where it is not among what a step cannot avoid. */
+static double floor_of_node(const floor_run *f, const weft_graph *g, int node)
+{
+    const char *op = weft_graph_node_op(g, node);
+    const weft_value *in;
+    weft_value out;
+    int inputs = weft_graph_node_inputs(g, node, &in);
+    weft_graph_node_outputs(g, node, &out);
+    weft_shape a = {0}, b = {0}, c = weft_graph_value_type(g, out).shape;
+    if (inputs > 0) a = weft_graph_value_type(g, in[0]).shape;
+    if (inputs > 1) b = weft_graph_value_type(g, in[1]).shape;
+    window w = window_of(g, node);
+    if (strcmp(op, "conv2d") == 0) return conv(f, &w, &a, &b, &c, 'f');
+    if (strcmp(op, "conv2d_dx") == 0) return conv(f, &w, &c, &b, &a, 'd');
+    if (strcmp(op, "conv2d_dw") == 0) return conv(f, &w, &a, &c, &b, 'w');
+    if (strcmp(op, "dense") == 0) return dense(f, a.dim[0], b.dim[0], b.dim[1], 'f');
+    if (strcmp(op, "dense_dx") == 0) return dense(f, a.dim[0], b.dim[0], b.dim[1], 'd');
+    if (strcmp(op, "dense_dw") == 0) return dense(f, a.dim[0], c.dim[0], c.dim[1], 'w');
+    if (strcmp(op, "maxpool") == 0) return pool(f, &w, &a, &c, 'f');
+    if (strcmp(op, "maxpool_grad") == 0) return pool(f, &w, &c, &a, 'b');
+    if (strcmp(op, "relu_grad") == 0) return relu_backward(f, &a);
+    return 0;
+}
+
+double floor_of_graph(const weft_graph *graph, int threads, int repeats, int verbose)
+{
+    floor_run f = {.repeats = repeats > MOST_REPEATS ? MOST_REPEATS : repeats};
+    double total = 0;
+    int64_t parameters = 0;
+    omp_set_num_threads(threads);
+    if (dnnl_engine_create(&f.engine, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&f.stream, f.engine, dnnl_stream_default_flags) != dnnl_success)
+        return -1;
+    for (int n = 0; n < weft_graph_node_count(graph); n++) {
+        double t = floor_of_node(&f, graph, n);
+        if (t < 0) fprintf(stderr, "oneDNN refused %s\n", weft_graph_node_name(graph, n));
+        if (t > 0 && verbose)
+            printf("    %-14s %-28s %8.3f ms\n", weft_graph_node_op(graph, n),
+                   weft_graph_node_name(graph, n), t * 1e3);
+        total += t > 0 ? t : 0;
+    }
+    for (weft_value v = 0; v < weft_graph_value_count(graph); v++) {
+        weft_type type = weft_graph_value_type(graph, v);
+        if (weft_graph_value_kind(graph, v) == WEFT_VALUE_PARAM)
+            parameters += weft_shape_elements(&type.shape);
+    }
+    double t = adam(&f, parameters);
+    if (verbose) printf("    %-14s %-28s %8.3f ms\n", "adam", "all parameters", t * 1e3);
+    dnnl_stream_destroy(f.stream);
+    dnnl_engine_destroy(f.engine);
+    return total + t;
+}
