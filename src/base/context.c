@@ -1,5 +1,3 @@
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -91,12 +89,4 @@ size_t weft_peak_memory(void)
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
     return (size_t)usage.ru_maxrss * 1024;
-}
-
-int weft_cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-    int cores = CPU_COUNT(&set);
-    return cores > 0 ? cores : 1;
 }

@@ -24,3 +24,6 @@ void weft_parallel_threads(int threads)
 {
     if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
+
+/* Asked of the same runtime: where it binds threads, the mask of this one tells nothing. */
+int weft_cores(void) { return omp_get_num_procs(); }

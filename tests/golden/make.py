@@ -1,0 +1,89 @@
+"""Golden values from an independent implementation: PyTorch in float64.
+
+    /usr/bin/python3 tests/golden/make.py tests/golden
+
+writes lenet.txt (initial loss and gradients, ten steps of SGD) and optimizers.txt. All numbers that
+go in come from one integer hash, which the tests compute too.
+"""
+import sys
+
+import numpy
+import torch
+from torch import nn
+
+torch.set_default_dtype(torch.float64)
+
+
+def numbers(stream, count, scale):
+    i = numpy.arange(count, dtype=numpy.uint64)
+    m = numpy.uint64(0xFFFFFFFF)
+    x = (i * numpy.uint64(2654435761) + numpy.uint64(stream) * numpy.uint64(40503)) & m
+    x ^= x >> numpy.uint64(16)
+    x = x * numpy.uint64(2246822519) & m
+    x ^= x >> numpy.uint64(13)
+    x = x * numpy.uint64(3266489917) & m
+    x ^= x >> numpy.uint64(16)
+    return torch.tensor((x.astype(numpy.float64) / 4294967296.0 - 0.5) * 2 * scale)
+
+
+def lenet(folder):
+    batch = 6
+    model = nn.Sequential(nn.Conv2d(1, 32, 5), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5), nn.MaxPool2d(2),
+                          nn.Flatten(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
+    layers = {"conv1": model[0], "conv2": model[2], "fc1": model[5], "fc2": model[7]}
+    names, parameters = [], []
+    for layer in layers:
+        for kind in ("weight", "bias"):
+            p = getattr(layers[layer], kind)
+            names.append(f"{layer}/{kind}")
+            parameters.append(p)
+            fan_in = layers[layer].weight[0].numel()
+            values = numbers(len(names), p.numel(), 1 / fan_in ** 0.5)
+            with torch.no_grad():  # dense weights are [inputs, outputs] in weft
+                p.copy_(values.view(p.shape[1], p.shape[0]).t() if p.dim() == 2 else values.view(p.shape))
+    x = numbers(100, batch * 784, 0.5).view(batch, 1, 28, 28) + 0.5
+    y = torch.tensor([(7 * i + 3) % 10 for i in range(batch)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    with open(f"{folder}/lenet.txt", "w") as out:
+        for step in range(10):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            print(f"loss {step} {loss.item():.15e}", file=out)
+            if step == 0:
+                for name, p in zip(names, parameters):
+                    g = p.grad.t().reshape(-1) if p.dim() == 2 else p.grad.reshape(-1)
+                    picks = " ".join(f"{g[(k * 7919) % g.numel()].item():.15e}" for k in range(8))
+                    print(f"gradient {name} {g.norm().item():.15e} {picks}", file=out)
+            optimizer.step()
+        for name, p in zip(names, parameters):
+            w = p.detach().t().reshape(-1) if p.dim() == 2 else p.detach().reshape(-1)
+            picks = " ".join(f"{w[(k * 7919) % w.numel()].item():.15e}" for k in range(8))
+            print(f"parameter {name} {w.norm().item():.15e} {picks}", file=out)
+
+
+def optimizers(folder):
+    cases = {
+        "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
+        "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+        "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+        "decay": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.5, weight_decay=0.01),
+        "adam": lambda p: torch.optim.Adam(p, lr=0.1),
+        "adam_decay": lambda p: torch.optim.Adam(p, lr=0.1, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1),
+        "adamw": lambda p: torch.optim.AdamW(p, lr=0.1, weight_decay=0.1),
+        "clip": lambda p: torch.optim.SGD(p, lr=0.1),
+    }
+    with open(f"{folder}/optimizers.txt", "w") as out:
+        for name, make in cases.items():
+            w = nn.Parameter(numbers(1, 7, 1.0))
+            optimizer = make([w])
+            for step in range(5):
+                w.grad = numbers(10 + step, 7, 1.0)
+                if name == "clip":
+                    nn.utils.clip_grad_norm_([w], 0.7)
+                optimizer.step()
+            print(name, " ".join(f"{v:.15e}" for v in w.detach()), file=out)
+
+
+lenet(sys.argv[1])
+optimizers(sys.argv[1])
