@@ -60,7 +60,8 @@ static void check(const run *r, const char *what, const void *data, int64_t coun
     for (int64_t i = 0; i < count; i++) norm += get(r->real, data, i) * get(r->real, data, i);
     norm = sqrt(norm);
     assert_int_equal(sscanf(line, " %lf%n", &want, &used), 1);
-    if (fabs(norm - want) > r->tolerance * fabs(want)) fail_msg("%s: norm %.12g, golden %.12g", what, norm, want);
+    if (fabs(norm - want) > r->tolerance * fabs(want))
+        fail_msg("%s: norm %.12g, golden %.12g", what, norm, want);
     for (int k = 0; k < 8; k++) {
         line += used;
         assert_int_equal(sscanf(line, " %lf%n", &want, &used), 1);
@@ -105,9 +106,11 @@ static void start(run *r, const char *device)
         free(data);
     }
     for (int64_t j = 0; j < r->batch * 784; j++)
-        put(r->real, weft_program_input(r->program, r->values.x), j, hashed(100, (uint64_t)j, 0.5) + 0.5);
+        put(r->real, weft_program_input(r->program, r->values.x), j,
+            hashed(100, (uint64_t)j, 0.5) + 0.5);
     for (int64_t j = 0; j < r->batch; j++) {
-        ((int32_t *)weft_program_input(r->program, r->values.labels))[j] = (int32_t)((7 * j + 3) % 10);
+        ((int32_t *)weft_program_input(r->program, r->values.labels))[j] =
+            (int32_t)((7 * j + 3) % 10);
         put(r->real, weft_program_input(r->program, r->values.weights), j, 1.0 / (double)r->batch);
     }
 }
@@ -227,7 +230,9 @@ static weft_optimizer_options options_of(const char *name)
 {
     weft_optimizer_options o;
     weft_optimizer_options_init(&o);
-    o.name = strncmp(name, "adamw", 5) == 0 ? "adamw" : strncmp(name, "adam", 4) == 0 ? "adam" : "sgd";
+    o.name = strncmp(name, "adamw", 5) == 0  ? "adamw"
+             : strncmp(name, "adam", 4) == 0 ? "adam"
+                                             : "sgd";
     o.lr = 0.1;
     if (strcmp(name, "momentum") == 0 || strcmp(name, "nesterov") == 0) o.momentum = 0.9;
     o.nesterov = strcmp(name, "nesterov") == 0;

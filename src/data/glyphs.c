@@ -106,18 +106,18 @@ static float between(pen *p, double low, double high)
 static void hold_pen(pen *p)
 {
     /* A rotation by the angle whose tangent is t needs no sine. */
-    float t = between(p, -.36, .36), c = 1 / sqrtf(1 + t * t), s = t * c;
-    float wide = between(p, .60, 1.0), tall = between(p, .66, 1.0), slant = between(p, -.25, .25);
+    float t = between(p, -.33, .33), c = 1 / sqrtf(1 + t * t), s = t * c;
+    float wide = between(p, .66, 1.0), tall = between(p, .70, 1.0), slant = between(p, -.25, .25);
     p->a[0][0] = c * wide;
     p->a[0][1] = c * slant - s * tall;
     p->a[1][0] = s * wide;
     p->a[1][1] = s * slant + c * tall;
-    p->shift[0] = .5f + between(p, -.12, .12);
+    p->shift[0] = .5f + between(p, -.11, .11);
     p->shift[1] = .5f + between(p, -.11, .11);
     for (int i = 0; i < GRID; i++)
         for (int j = 0; j < GRID; j++)
-            for (int d = 0; d < 2; d++) p->field[i][j][d] = between(p, -.075, .075);
-    p->width = between(p, .025, .062);
+            for (int d = 0; d < 2; d++) p->field[i][j][d] = between(p, -.062, .062);
+    p->width = between(p, .028, .062);
 }
 
 static point bend(const pen *p, point q)

@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# The contract of the command, and what it says to bad input: tests/cli.sh PATH/TO/weft
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+data=${WEFT_DATA:-$here/../../shared/data}/mnist15k
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0 passed=0
+
+pass() { passed=$((passed + 1)); }
+flunk() {
+    echo "FAILED: $1"
+    sed 's/^/    /' out err 2>/dev/null | head -n 12
+    failed=$((failed + 1))
+}
+# accepts NAME COMMAND...: exit 0 and nothing on stderr.
+accepts() {
+    local name=$1
+    shift
+    if "$@" >out 2>err && [ ! -s err ]; then pass; else flunk "$name (exit $?)"; fi
+}
+# refuses CODE WORDS COMMAND...: this exit code, one message with these words, nothing on stdout.
+refuses() {
+    local code=$1 words=$2
+    shift 2
+    "$@" >out 2>err
+    local got=$?
+    if [ "$got" = "$code" ] && grep -qF -- "$words" err && [ "$(grep -c '^weft:' err)" = 1 ]; then pass; else
+        flunk "exit $got, wanted $code and '$words': $*"
+    fi
+}
+# holds FILE PATTERN
+holds() { if grep -qE -- "$2" "$1"; then pass; else flunk "$1 lacks '$2'"; cat "$1" | head -5; fi; }
+
+small="--data glyphs:size=16,train=60,test=20 --batch 20"
+
+accepts version "$weft" --version
+holds out '^weft [0-9]+\.[0-9]+\.[0-9]+$'
+for command in train eval predict inspect export help; do
+    accepts "help $command" "$weft" help "$command"
+    holds out '^usage: weft '
+    accepts "man $command" "$weft" help --man "$command"
+    holds out '^\.TH WEFT'
+done
+accepts "list" "$weft" inspect --list
+holds out 'softmax_xent'
+
+# A run: lines, metrics, checkpoint, export, evaluation, prediction.
+accepts train "$weft" train --model lenet $small --epochs 2 --optimizer adam --lr 0.001 --seed 1 --threads 2 \
+    --checkpoint run --metrics m.jsonl --dtype f32 --device cpu --trace trace.json
+holds out 'test loss .* accuracy .* macro F1'
+holds m.jsonl '^\{"event":"step","step":1,"epoch":0,"loss":[0-9.]+,"lr":0.00[0-9]+,"samples_per_second":[0-9.]+\}$'
+holds m.jsonl '"event":"eval","step":6,.*"split":"test","loss":[0-9.]+,"accuracy":[0-9.]+,"f1_macro":[0-9.]+'
+holds m.jsonl '"event":"summary","steps":6,"seconds":[0-9.]+,"samples_per_second":[0-9.]+,.*"peak_rss_bytes":[0-9]+'
+python3 - <<'PY' && pass || flunk "metrics and trace are JSON"
+import json
+for line in open("m.jsonl"):
+    json.loads(line)
+events = json.load(open("trace.json"))["traceEvents"]
+assert any(e["ph"] == "X" and e["name"].startswith("conv2d+bias") for e in events)
+PY
+[ "$(readlink run/latest)" = step-6 ] && pass || flunk "latest does not point at step-6"
+accepts quiet "$weft" train $small --model mlp --quiet
+[ -s out ] && flunk "--quiet printed" || pass
+accepts export "$weft" export run/latest -o w.safetensors
+python3 - <<'PY' && pass || flunk "exported tensors"
+import json, struct
+data = open("w.safetensors", "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+header = json.loads(data[8:8 + size])
+assert header["conv1/weight"]["shape"] == [32, 1, 5, 5] and header["conv1/weight"]["dtype"] == "F32"
+assert header["fc2/bias"]["shape"] == [10]
+assert sorted(k for k in header if k != "__metadata__") == sorted(
+    f"{l}/{p}" for l in ("conv1", "conv2", "fc1", "fc2") for p in ("weight", "bias"))
+PY
+accepts eval "$weft" eval --checkpoint run/latest --json
+python3 -c 'import json; r = json.load(open("out")); assert r["samples"] == 20 and len(r["confusion"]) == 10' && pass || flunk "eval JSON"
+accepts "eval other data" "$weft" eval --checkpoint run --data glyphs:size=16,test=33,seed=2 --confusion
+accepts predict "$weft" predict --checkpoint run/latest --output p.csv
+[ "$(wc -l <p.csv)" = 21 ] && pass || flunk "predictions"
+accepts inspect "$weft" inspect run/latest
+accepts "inspect program" "$weft" inspect --program $small
+holds out 'reorder'
+accepts "inspect graph" "$weft" inspect --graph $small
+accepts "inspect dot" "$weft" inspect --dot $small
+
+# A run file, and the command line over it.
+printf 'model: mlp\ndata: glyphs:size=16,train=60,test=20\nbatch: 20\nlr: 0.5\n' >run.yaml
+accepts "run file" "$weft" train run.yaml --lr 0.001 --metrics n.jsonl
+holds n.jsonl '"lr":0.00[0-9]+'
+refuses 2 "run2.yaml:2: no key is named 'bach'; did you mean 'batch'" sh -c "printf 'model: mlp\nbach: 3\n' >run2.yaml; exec $weft train run2.yaml"
+
+# Ctrl-C ends after the step, saves, and the run goes on to the same bits.
+"$weft" train $small --model mlp --epochs 400 --checkpoint long -q &
+pid=$!
+sleep 0.4
+kill -INT $pid
+wait $pid
+[ $? = 130 ] && [ -f long/latest/index.json ] && pass || flunk "interrupt"
+accepts "resume" "$weft" train $small --model mlp --epochs 400 --checkpoint long -q --resume
+accepts "uninterrupted" "$weft" train $small --model mlp --epochs 400 --checkpoint whole -q
+"$weft" export long/latest -o a.safetensors -q && "$weft" export whole/latest -o b.safetensors -q
+cmp -s a.safetensors b.safetensors && pass || flunk "a resumed run differs"
+
+# Mistakes on the command line.
+refuses 2 "did you mean 'train'" "$weft" trian
+refuses 2 "no option is named 'epoch'; did you mean 'epochs'" "$weft" train --epoch 3
+refuses 2 "'lr' is '-1'" "$weft" train --lr -1
+refuses 2 "'lr' is 'nan'" "$weft" train --lr nan
+refuses 2 "'lr' is '0'" "$weft" train --lr 0
+refuses 2 "'epochs' is '0'" "$weft" train --epochs 0
+refuses 2 "'batch' is '-5'" "$weft" train --batch -5
+refuses 2 "must be one of cpu,reference" "$weft" train --device gpu
+refuses 2 "needs a value" "$weft" train --seed
+refuses 2 "unexpected argument 'b.yaml'" "$weft" train run.yaml b.yaml
+refuses 2 "did you mean 'lenet'" "$weft" train --model lenett
+refuses 2 "did you mean 'glyphs'" "$weft" train --data glyhps
+refuses 2 "batch is 5000, the training part has only 60" "$weft" train --data glyphs:size=16,train=60,test=20 --batch 5000
+refuses 2 "resume needs --checkpoint" "$weft" train --resume
+refuses 2 "already holds" "$weft" train $small --checkpoint run
+refuses 2 "Nesterov's method needs a momentum" "$weft" train $small --optimizer sgd --nesterov
+
+# Files that are missing, empty, cut off, damaged or of another kind.
+refuses 1 "nowhere: has no file train-images-idx3-ubyte" "$weft" train --data idx:nowhere
+refuses 1 "nowhere.csv: cannot open" "$weft" train --data csv:nowhere.csv
+refuses 1 "nowhere.yaml: cannot open" "$weft" train --model nowhere.yaml $small
+: >empty.csv
+refuses 1 "empty.csv: is empty" "$weft" train --data csv:empty.csv
+printf 'a,b,y\n1,2,0\n3,four,1\n' >text.csv
+refuses 1 "text.csv:3: column 2 (b) holds 'four'" "$weft" train --data csv:text.csv
+printf '1,2,0\n3,NaN,1\n' >nan.csv
+refuses 1 "nan.csv:2: column 2 holds 'NaN'" "$weft" train --data csv:nan.csv
+printf '1,2,0\n' | gzip >t.csv.gz
+head -c 20 t.csv.gz >cut.csv.gz
+refuses 1 "cut.csv.gz: damaged gzip data" "$weft" train --data csv:cut.csv.gz
+: >empty.yaml
+refuses 1 "empty.yaml: is empty" "$weft" train --model empty.yaml $small
+head -c 100 /dev/urandom >noise.npy
+refuses 1 "noise.npy: is not an NPY file" "$weft" train --data npy:noise.npy,noise.npy
+refuses 1 "run/latest/nothing: holds no checkpoint" "$weft" eval --checkpoint run/latest/nothing
+refuses 2 "no checkpoint is given" "$weft" eval
+refuses 2 "another model" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
+refuses 1 "cannot" "$weft" train $small --model mlp --metrics /nowhere/m.jsonl
+refuses 1 "cannot" "$weft" export run/latest -o /nowhere/w.safetensors
+refuses 1 "loss is" "$weft" train $small --model mlp --epochs 30 --optimizer sgd --lr 100000
+holds err 'step [0-9]+: the loss is .*(instruction|parameter)'
+
+# A table with names as labels, from a header, and new data judged by the old statistics.
+python3 - <<'PY'
+import random
+random.seed(1)
+with open("flowers.csv", "w") as f:
+    print("length,width,species", file=f)
+    for i in range(300):
+        k = i % 3
+        print(f"{random.gauss(k * 2, .5):.3f},{random.gauss(5 - k, .5):.3f},{['iris', 'rose', 'tulip'][k]}", file=f)
+with open("new.csv", "w") as f:
+    print("length,width,species\n4.1,3.0,tulip\n0.1,5.0,iris", file=f)
+PY
+accepts "train on a table" "$weft" train --model mlp --data csv:flowers.csv,label=species --epochs 20 --batch 30 --checkpoint flowers
+accepts "predict names" "$weft" predict --checkpoint flowers --data csv:new.csv,test=1
+holds out '^[01],(tulip,tulip|iris,iris),'
+refuses 2 "no column is named 'specie'; did you mean 'species'" "$weft" train --data csv:flowers.csv,label=specie --model mlp
+refuses 2 "model lenet needs images" "$weft" train --data csv:flowers.csv
+
+# A folder that cannot be written, and a disk that is full: the old checkpoint stays whole.
+if [ "$(id -u)" = 0 ] && mkdir disk && mount -t tmpfs -o size=3m none disk 2>/dev/null; then
+    accepts "room for one" "$weft" train $small --model mlp --steps 2 --checkpoint disk/run -q
+    head -c 2m /dev/zero >disk/fill 2>/dev/null
+    "$weft" train $small --model mlp --epochs 5 --checkpoint disk/run --resume -q >out 2>err
+    [ $? = 1 ] && grep -q 'No space left' err && pass || flunk "full disk"
+    accepts "old checkpoint is whole" "$weft" eval --checkpoint disk/run
+    ls -A disk/run | grep -q tmp && flunk "something half written is left" || pass
+    umount disk
+else
+    echo "SKIPPED: no small disk can be mounted here"
+fi
+if [ -d "$data" ]; then
+    accepts "real data" "$weft" train --data "idx:$data" --steps 5 --quiet
+    mkdir cut
+    cp "$data"/* cut/
+    head -c 100000 "$data/train-images-idx3-ubyte.gz" >cut/train-images-idx3-ubyte.gz
+    refuses 1 "cut/train-images-idx3-ubyte.gz: damaged gzip data" "$weft" train --data idx:cut
+    cp "$data/train-labels-idx1-ubyte.gz" cut/train-images-idx3-ubyte.gz
+    refuses 1 "images need 2 to 4 dimensions" "$weft" train --data idx:cut
+    cp "$data/train-images-idx3-ubyte.gz" cut/
+    cp "$data/t10k-labels-idx1-ubyte.gz" cut/train-labels-idx1-ubyte.gz
+    refuses 1 "10000 images and 5000 labels" "$weft" train --data idx:cut
+else
+    echo "SKIPPED: $data is not here"
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,129 @@
+/* Random numbers, permutations, option tables. */
+#include "base/base.h"
+#include "support.h"
+
+/* The first of Random123's known answers for philox4x32-10. */
+static void test_philox(void **state)
+{
+    (void)state;
+    uint32_t out[4];
+    weft_philox(0, 0, 0, out);
+    assert_int_equal(out[0], 0x6627e8d5u);
+    assert_int_equal(out[1], 0xe169c58du);
+    assert_int_equal(out[2], 0xbc57ac4cu);
+    assert_int_equal(out[3], 0x9b00dbd8u);
+    weft_philox(UINT64_MAX, UINT64_MAX, UINT64_MAX, out);
+    assert_int_equal(out[0], 0x408f276du);
+}
+
+static void test_permutation_is_one(void **state)
+{
+    (void)state;
+    const int64_t sizes[] = {1, 2, 3, 7, 100, 1023, 1025};
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        char *seen = calloc((size_t)sizes[s], 1);
+        int64_t moved = 0;
+        for (int64_t i = 0; i < sizes[s]; i++) {
+            int64_t to = weft_permute(42, sizes[s], i);
+            assert_true(to >= 0 && to < sizes[s] && !seen[to]);
+            seen[to] = 1;
+            moved += to != i;
+        }
+        assert_true(sizes[s] < 100 || moved > sizes[s] / 2);
+        free(seen);
+    }
+}
+
+static const char *word(const void *user, int i)
+{
+    (void)user;
+    static const char *const words[] = {"lenet", "mlp", "vgg11", NULL};
+    return words[i];
+}
+
+static void test_nearest(void **state)
+{
+    (void)state;
+    assert_string_equal(weft_nearest("lenot", word, NULL), "lenet");
+    assert_string_equal(weft_nearest("vgg-11", word, NULL), "vgg11");
+    assert_null(weft_nearest("transformer", word, NULL));
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    const weft_option *table = weft_train_table();
+    weft_train_options o = {0};
+    const char *words[1];
+    int count;
+    assert_ok(weft_options_init(table, &o));
+    assert_string_equal(o.model, "lenet");
+    char *argv[] = {"--lr=0.5", "-b", "7", "--resume", "run.yaml", "--seed", "9"};
+    assert_ok(weft_options_parse(table, &o, 7, argv, 1, words, &count));
+    assert_true(o.lr == 0.5 && o.batch == 7 && o.resume && o.seed == 9);
+    assert_int_equal(count, 1);
+    assert_string_equal(words[0], "run.yaml");
+    assert_refused(weft_options_set(table, &o, "learnrate", "1"), WEFT_ERR_ARGUMENT, "no option");
+    assert_refused(weft_options_set(table, &o, "epoch", "1"), WEFT_ERR_ARGUMENT, "'epochs'");
+    assert_refused(weft_options_set(table, &o, "lr", "0"), WEFT_ERR_ARGUMENT, "'lr' is '0'");
+    assert_refused(weft_options_set(table, &o, "lr", "-1"), WEFT_ERR_ARGUMENT, "'lr'");
+    assert_refused(weft_options_set(table, &o, "lr", "nan"), WEFT_ERR_ARGUMENT, "finite");
+    assert_refused(weft_options_set(table, &o, "batch", "3.5"), WEFT_ERR_ARGUMENT, "whole number");
+    assert_refused(weft_options_set(table, &o, "optimizer", "adan"), WEFT_ERR_ARGUMENT, "sgd,adam");
+    assert_true(o.lr == 0.5 && o.batch == 7);
+    char *bad[] = {"--epochs"};
+    assert_refused(weft_options_parse(table, &o, 1, bad, 0, words, &count), WEFT_ERR_ARGUMENT,
+                   "needs a value");
+    weft_options_free(table, &o);
+}
+
+static weft_status load(weft_train_options *o, const char *text)
+{
+    return weft_options_load_text(weft_train_table(), o, "run.yaml", text, strlen(text));
+}
+
+static void test_run_files(void **state)
+{
+    (void)state;
+    weft_train_options o = {0};
+    assert_ok(weft_options_init(weft_train_table(), &o));
+    assert_ok(load(&o, "# a run\nmodel: mlp\nlr: 0.25\nnesterov: true\nweight-decay: 1e-4\n"));
+    assert_string_equal(o.model, "mlp");
+    assert_true(o.lr == 0.25 && o.nesterov && o.weight_decay == 1e-4);
+    assert_ok(load(&o, ""));
+    assert_refused(load(&o, "model: mlp\nlrr: 1\n"), WEFT_ERR_FORMAT,
+                   "run.yaml:2: no key is named 'lrr'");
+    assert_refused(load(&o, "model: mlp\n\nlr: x\n"), WEFT_ERR_ARGUMENT, "run.yaml:3: option 'lr'");
+    assert_refused(load(&o, "model: [a, b]\n"), WEFT_ERR_FORMAT, "run.yaml:1: 'model'");
+    assert_refused(load(&o, "model: mlp\n lr: 2\n"), WEFT_ERR_FORMAT, "run.yaml:2: is not YAML");
+    assert_refused(load(&o, "- a\n- b\n"), WEFT_ERR_FORMAT, "mapping");
+    assert_refused(load(&o, "a: &x 1\nmodel: *x\n"), WEFT_ERR_FORMAT, "run.yaml");
+    assert_string_equal(o.model, "mlp");
+    weft_options_free(weft_train_table(), &o);
+}
+
+static void count_part(void *user, int64_t begin, int64_t end)
+{
+    char *seen = user;
+    for (int64_t i = begin; i < end; i++) seen[i]++;
+}
+
+static void test_parallel_covers_once(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 5; threads++) {
+        char seen[1001] = {0};
+        weft_parallel(threads, 1001, 10, count_part, seen);
+        for (int i = 0; i < 1001; i++) assert_int_equal(seen[i], 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_philox),    cmocka_unit_test(test_permutation_is_one),
+        cmocka_unit_test(test_nearest),   cmocka_unit_test(test_options),
+        cmocka_unit_test(test_run_files), cmocka_unit_test(test_parallel_covers_once),
+    };
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* Data sets and the loader. */
+#include "data/data.h"
+#include "formats/safetensors.h"
+#include "support.h"
+
+#define GLYPHS_CRC 0x37125a2fu
+
+static weft_context *context;
+
+static int setup(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    weft_context_destroy(&context);
+    return 0;
+}
+
+/* The same drawings on every platform: their checksum is written down. */
+static void test_glyphs_are_the_same_everywhere(void **state)
+{
+    (void)state;
+    weft_dataset *d;
+    unsigned char pixels[64][784];
+    float x[784];
+    assert_ok(weft_dataset_open(context, "glyphs:train=64,test=3", "none", NULL, &d));
+    assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+    int seen = 0;
+    for (int i = 0; i < 64; i++) {
+        int32_t label;
+        weft_dataset_read(d, WEFT_TRAIN, i, x, &label);
+        assert_true(label >= 0 && label < 10);
+        seen |= 1 << label;
+        for (int j = 0; j < 784; j++) pixels[i][j] = (unsigned char)x[j];
+    }
+    assert_int_equal(seen, 1023);
+    assert_int_equal(weft_crc32(pixels, sizeof(pixels)), GLYPHS_CRC);
+    weft_dataset_close(&d);
+}
+
+static void test_glyphs_of_any_size(void **state)
+{
+    (void)state;
+    weft_dataset *d;
+    assert_ok(weft_dataset_open(context, "glyphs:size=71,train=5,test=2,seed=4", "unit", NULL, &d));
+    assert_ok(weft_dataset_prepare(d, WEFT_TEST));
+    assert_int_equal(weft_dataset_shape(d).dim[2], 71);
+    assert_int_equal(weft_dataset_count(d, WEFT_TEST), 2);
+    weft_dataset_close(&d);
+    assert_refused(weft_dataset_open(context, "glyphs:sise=7", NULL, NULL, &d), WEFT_ERR_ARGUMENT,
+                   "'size'");
+    assert_refused(weft_dataset_open(context, "glyphs:size=2", NULL, NULL, &d), WEFT_ERR_ARGUMENT,
+                   "from 8");
+    assert_refused(weft_dataset_open(context, "glyph", NULL, NULL, &d), WEFT_ERR_ARGUMENT,
+                   "'glyphs'");
+}
+
+/* Every sample exactly once an epoch; the last batch is padded with weight zero. */
+static void test_loader_covers_each_epoch(void **state)
+{
+    (void)state;
+    weft_dataset *d;
+    weft_loader *l;
+    char *folder = temporary_folder(), path[4200], spec[4300];
+    weft_text text = {0};
+    for (int i = 0; i < 103; i++) weft_text_add(&text, "%d,%d\n", i, i % 2);
+    write_file(folder, "t.csv", text.data, text.size, path, sizeof(path));
+    free(text.data);
+    (void)snprintf(spec, sizeof(spec), "csv:%s,test=0", path);
+    assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
+    assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+    weft_loader_options o = {
+        .split = WEFT_TRAIN, .batch = 10, .seed = 3, .shuffle = true, .epochs = 2};
+    assert_ok(weft_loader_start(d, &o, &l));
+    int seen[2][103] = {{0}}, batches = 0, moved = 0;
+    for (const weft_batch *b; (b = weft_loader_next(l)); batches++) {
+        float total = 0;
+        for (int i = 0; i < b->size; i++) {
+            total += b->weights[i];
+            assert_true((b->weights[i] > 0) == (i < b->valid));
+            if (i >= b->valid) continue;
+            seen[b->epoch][(int)b->x[i]]++;
+            moved += (int)b->x[i] != b->index * 10 + i;
+            assert_int_equal(b->labels[i], (int)b->x[i] % 2);
+        }
+        assert_true(total > 0.9999f && total < 1.0001f);
+        assert_int_equal(b->valid, b->last ? 3 : 10);
+    }
+    assert_int_equal(batches, 22);
+    assert_true(moved > 150);
+    for (int i = 0; i < 103; i++) assert_true(seen[0][i] == 1 && seen[1][i] == 1);
+    weft_loader_stop(&l);
+    /* Started in the middle, it goes on as the first would have. */
+    weft_loader *whole, *rest;
+    assert_ok(weft_loader_start(d, &o, &whole));
+    o.epoch = 1;
+    o.index = 4;
+    assert_ok(weft_loader_start(d, &o, &rest));
+    for (int i = 0; i < 15; i++) (void)weft_loader_next(whole);
+    for (const weft_batch *b; (b = weft_loader_next(rest));)
+        assert_memory_equal(b->x, weft_loader_next(whole)->x, 10 * sizeof(float));
+    assert_null(weft_loader_next(whole));
+    weft_loader_stop(&rest);
+    o.epochs = INT64_MAX; /* stopped while it waits for room */
+    assert_ok(weft_loader_start(d, &o, &rest));
+    weft_loader_stop(&rest);
+    weft_loader_stop(&whole);
+    weft_dataset_close(&d);
+    remove_folder(folder);
+}
+
+/* Columns of the training part have mean 0 and deviation 1, a constant column is 0, and the
+ * statistics of one data set serve another. */
+static void test_csv_is_standardised(void **state)
+{
+    (void)state;
+    weft_dataset *d, *other;
+    char *folder = temporary_folder(), path[4200], spec[4300];
+    const char *text = "w,x,y\n1,5,cat\n2,5,dog\n3,5,cat\n4,5,dog\n5,5,cat\n";
+    write_file(folder, "a.csv", text, strlen(text), path, sizeof(path));
+    (void)snprintf(spec, sizeof(spec), "csv:%s,label=y,test=0.2", path);
+    assert_ok(weft_dataset_open(context, spec, "auto", NULL, &d));
+    assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+    assert_int_equal(weft_dataset_count(d, WEFT_TRAIN), 4);
+    double sum = 0, square = 0;
+    for (int i = 0; i < 4; i++) {
+        float x[2];
+        int32_t label;
+        weft_dataset_read(d, WEFT_TRAIN, i, x, &label);
+        sum += (double)x[0];
+        square += (double)(x[0] * x[0]);
+        assert_true(x[1] == 0);
+    }
+    assert_true(sum < 1e-5 && sum > -1e-5 && square > 3.999 && square < 4.001);
+    const char *more = "w,x,y\n10,7,dog\n";
+    write_file(folder, "b.csv", more, strlen(more), path, sizeof(path));
+    (void)snprintf(spec, sizeof(spec), "csv:%s,test=1", path);
+    assert_ok(weft_dataset_open(context, spec, "auto", weft_dataset_stats(d), &other));
+    assert_ok(weft_dataset_prepare(other, WEFT_TEST));
+    float x[2];
+    int32_t label;
+    weft_dataset_read(other, WEFT_TEST, 0, x, &label);
+    assert_int_equal(label, 1); /* dog, though it is the only class of that file */
+    assert_true(x[1] == 2);
+    weft_dataset_close(&other);
+    const char *bird = "w,x,y\n10,7,bird\n";
+    write_file(folder, "c.csv", bird, strlen(bird), path, sizeof(path));
+    (void)snprintf(spec, sizeof(spec), "csv:%s,test=1", path);
+    assert_ok(weft_dataset_open(context, spec, "auto", weft_dataset_stats(d), &other));
+    assert_refused(weft_dataset_prepare(other, WEFT_TEST), WEFT_ERR_ARGUMENT, "'bird'");
+    weft_dataset_close(&other);
+    weft_dataset_close(&d);
+    remove_folder(folder);
+}
+
+static void put_idx(const char *folder, const char *name, int dims, int count, int value)
+{
+    char path[4200];
+    unsigned char file[1024] = {
+        0, 0, 8, (unsigned char)dims, 0, 0, 0, (unsigned char)count, 0, 0, 0, 2, 0, 0, 0, 3};
+    size_t header = dims == 1 ? 8 : 16, size = dims == 1 ? (size_t)count : (size_t)count * 6;
+    for (size_t i = 0; i < size; i++)
+        file[header + i] = (unsigned char)(dims == 1 ? (i == 0 ? value : (int)(i % 2)) : (int)i);
+    write_file(folder, name, file, header + size, path, sizeof(path));
+}
+
+static void test_idx_folders(void **state)
+{
+    (void)state;
+    weft_dataset *d;
+    char *folder = temporary_folder(), spec[4200];
+    (void)snprintf(spec, sizeof(spec), "idx:%s", folder);
+    assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_IO,
+                   "train-images-idx3-ubyte");
+    put_idx(folder, "train-images-idx3-ubyte", 3, 4, 0);
+    put_idx(folder, "train-labels-idx1-ubyte", 1, 4, 0);
+    put_idx(folder, "t10k-images-idx3-ubyte", 3, 2, 0);
+    put_idx(folder, "t10k-labels-idx1-ubyte", 1, 2, 7);
+    assert_ok(weft_dataset_open(context, spec, NULL, NULL, &d));
+    assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+    assert_int_equal(weft_dataset_shape(d).dim[1], 2);
+    assert_refused(weft_dataset_prepare(d, WEFT_TEST), WEFT_ERR_FORMAT, "label 7 is out of range");
+    weft_dataset_close(&d);
+    put_idx(folder, "train-labels-idx1-ubyte", 1, 3, 0);
+    assert_ok(weft_dataset_open(context, spec, NULL, NULL, &d));
+    assert_refused(weft_dataset_prepare(d, WEFT_TRAIN), WEFT_ERR_FORMAT, "4 images and 3 labels");
+    weft_dataset_close(&d);
+    put_idx(folder, "train-images-idx3-ubyte", 1, 4, 0); /* labels in place of images */
+    assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_FORMAT,
+                   "images need 2 to 4");
+    remove_folder(folder);
+}
+
+static void test_mnist(void **state)
+{
+    (void)state;
+    const char *folder = shared_data("mnist15k");
+    char spec[4200];
+    weft_dataset *d;
+    if (!folder) skip();
+    (void)snprintf(spec, sizeof(spec), "idx:%s", folder);
+    assert_ok(weft_dataset_open(context, spec, "standard", NULL, &d));
+    assert_ok(weft_dataset_prepare(d, WEFT_TEST));
+    assert_int_equal(weft_dataset_count(d, WEFT_TRAIN), 10000);
+    assert_int_equal(weft_dataset_count(d, WEFT_TEST), 5000);
+    const weft_data_stats *stats = weft_dataset_stats(d);
+    assert_int_equal(stats->classes, 10);
+    assert_true(stats->mean[0] > 30 && stats->mean[0] < 37 && stats->deviation[0] > 75);
+    weft_dataset_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_glyphs_are_the_same_everywhere),
+        cmocka_unit_test(test_glyphs_of_any_size),
+        cmocka_unit_test(test_loader_covers_each_epoch),
+        cmocka_unit_test(test_csv_is_standardised),
+        cmocka_unit_test(test_idx_folders),
+        cmocka_unit_test(test_mnist),
+    };
+    return cmocka_run_group_tests_name("data", tests, setup, teardown);
+}

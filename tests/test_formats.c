@@ -1,0 +1,230 @@
+/* Parsers on good input, and on input cut off at every byte or changed. */
+#include "formats/formats.h"
+#include "formats/safetensors.h"
+#include "support.h"
+
+static const unsigned char idx_file[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,
+                                         1, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
+
+static void test_idx(void **state)
+{
+    (void)state;
+    weft_idx idx;
+    assert_ok(weft_idx_parse("f", idx_file, sizeof(idx_file), &idx));
+    assert_int_equal(idx.shape.rank, 3);
+    assert_true(weft_idx_get(&idx, 5) == 6);
+    for (size_t size = 0; size < sizeof(idx_file); size++)
+        assert_int_equal(weft_idx_parse("f", idx_file, size, &idx), WEFT_ERR_FORMAT);
+    unsigned char bad[sizeof(idx_file) + 1] = {0};
+    memcpy(bad, idx_file, sizeof(idx_file));
+    assert_refused(weft_idx_parse("f", bad, sizeof(bad), &idx), WEFT_ERR_FORMAT, "longer");
+    memset(bad + 4, 0xff, 12);
+    assert_refused(weft_idx_parse("f", bad, sizeof(idx_file), &idx), WEFT_ERR_FORMAT, "f: ");
+    bad[2] = 7;
+    assert_refused(weft_idx_parse("f", bad, sizeof(idx_file), &idx), WEFT_ERR_FORMAT, "not IDX");
+    const unsigned char f32[] = {0, 0, 13, 1, 0, 0, 0, 1, 0xC0, 0x20, 0, 0};
+    assert_ok(weft_idx_parse("f", f32, sizeof(f32), &idx));
+    assert_true(weft_idx_get(&idx, 0) == -2.5);
+    const unsigned char i16[] = {0, 0, 11, 1, 0, 0, 0, 1, 0xFF, 0xFE};
+    assert_ok(weft_idx_parse("f", i16, sizeof(i16), &idx));
+    assert_true(weft_idx_get(&idx, 0) == -2);
+}
+
+static size_t npy_file(char *out, const char *dict, const void *data, size_t size)
+{
+    size_t header = strlen(dict) + 1;
+    memcpy(out, "\x93NUMPY\x01\x00", 8);
+    out[8] = (char)(header & 255);
+    out[9] = (char)(header >> 8);
+    memcpy(out + 10, dict, header - 1);
+    out[9 + header] = '\n';
+    if (size) memcpy(out + 10 + header, data, size);
+    return 10 + header + size;
+}
+
+static void test_npy(void **state)
+{
+    (void)state;
+    char file[512];
+    weft_npy npy;
+    const int16_t data[] = {1, -2, 3, 4, 5, 600};
+    size_t size = npy_file(file, "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }",
+                           data, sizeof(data));
+    assert_ok(weft_npy_parse("n", file, size, &npy));
+    assert_int_equal(npy.shape.dim[1], 3);
+    assert_true(weft_npy_get(&npy, 1) == -2 && weft_npy_get(&npy, 5) == 600);
+    for (size_t cut = 0; cut < size; cut++)
+        assert_int_equal(weft_npy_parse("n", file, cut, &npy), WEFT_ERR_FORMAT);
+    static const char *const bad[] = {
+        "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3), }",
+        "{'descr': '<c8', 'fortran_order': False, 'shape': (2, 3), }",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (2, 3), }",
+        "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 99999999999999999999), }",
+        "{'descr': '<i2', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4294967296), }",
+        "{'descr': '<i2', 'fortran_order': False}",
+        "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 0)}",
+        "{'descr': '<i2', 'evil': 1}",
+        "['descr']",
+        "{'descr'",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        size = npy_file(file, bad[i], data, sizeof(data));
+        assert_refused(weft_npy_parse("n", file, size, &npy), WEFT_ERR_FORMAT, "n: ");
+    }
+}
+
+static void test_gzip(void **state)
+{
+    (void)state;
+    /* printf 'hello hello hello\n' | gzip -n9 */
+    const unsigned char gz[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03,
+                                0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x57, 0xc8, 0x40, 0x90, 0x5c,
+                                0x00, 0x3b, 0x7c, 0x8a, 0xdf, 0x12, 0x00, 0x00, 0x00};
+    unsigned char *out, copy[sizeof(gz)];
+    size_t size;
+    weft_status status = weft_gzip_inflate("g", gz, sizeof(gz), 1000, &out, &size);
+    if (status == WEFT_OK) {
+        assert_int_equal(size, 18);
+        assert_memory_equal(out, "hello hello hello\n", 18);
+        free(out);
+    } else {
+        fail_msg("%s", weft_last_message());
+    }
+    for (size_t cut = 0; cut < sizeof(gz); cut++)
+        assert_int_equal(weft_gzip_inflate("g", gz, cut, 1000, &out, &size), WEFT_ERR_FORMAT);
+    memcpy(copy, gz, sizeof(gz));
+    copy[22] ^= 1; /* the checksum */
+    assert_refused(weft_gzip_inflate("g", copy, sizeof(gz), 1000, &out, &size), WEFT_ERR_FORMAT,
+                   "damaged");
+    assert_refused(weft_gzip_inflate("g", gz, sizeof(gz), 5, &out, &size), WEFT_ERR_FORMAT,
+                   "more than 5");
+}
+
+static weft_status csv(const char *text, const char *label, weft_csv *out)
+{
+    return weft_csv_parse("t.csv", text, strlen(text), label, out);
+}
+
+static void test_csv(void **state)
+{
+    (void)state;
+    weft_csv c;
+    assert_ok(csv("a,b,kind\r\n1,2,x\r\n\r\n3,4.5,\"y, \"\"z\"\"\"\r\n", NULL, &c));
+    assert_true(c.has_header && c.rows == 2 && c.columns == 3 && c.classes == 2);
+    assert_string_equal(c.class_names[1], "y, \"z\"");
+    assert_true(c.values[3] == 4.5 && c.labels[0] == 0);
+    weft_csv_free(&c);
+    assert_ok(csv("2,0.5\n10,1.5\n2,2.5", "0", &c));
+    assert_true(!c.has_header && c.rows == 3 && c.classes == 2 && c.labels[1] == 1);
+    assert_string_equal(c.class_names[0], "2"); /* numbers by value, not by letters */
+    weft_csv_free(&c);
+    assert_refused(csv("a,b,y\n1,2,0\n1,oops,1\n", NULL, &c), WEFT_ERR_FORMAT,
+                   "t.csv:3: column 2 (b) holds 'oops'");
+    assert_refused(csv("1,2,0\n1,nan,1\n", NULL, &c), WEFT_ERR_FORMAT,
+                   "t.csv:2: column 2 holds 'nan'");
+    assert_refused(csv("1,2,0\n1,2\n", NULL, &c), WEFT_ERR_FORMAT, "t.csv:2: has 2 columns");
+    assert_refused(csv("a,b,y\n1,2,0\n", "z", &c), WEFT_ERR_ARGUMENT, "no column is named 'z'");
+    assert_refused(csv("a,b,y\n1,2,0\n", "9", &c), WEFT_ERR_ARGUMENT, "columns are 0 to 2");
+    assert_refused(csv("a,b\n", NULL, &c), WEFT_ERR_FORMAT, "no rows");
+    assert_refused(csv("", NULL, &c), WEFT_ERR_FORMAT, "empty");
+    assert_refused(csv("1,\"2", NULL, &c), WEFT_ERR_FORMAT, "does not end");
+    assert_refused(csv("1,2,\n", NULL, &c), WEFT_ERR_FORMAT, "label is empty");
+    assert_refused(csv("1\n2\n", NULL, &c), WEFT_ERR_FORMAT, "at least one feature");
+}
+
+typedef struct two {
+    weft_type type[2];
+    const float *data[2];
+} two;
+
+static const char *two_name(void *user, size_t i)
+{
+    (void)user;
+    return i ? "b/\"q\"" : "a";
+}
+static weft_type two_type(void *user, size_t i)
+{
+    return ((two *)user)->type[i];
+}
+static weft_status two_read(void *user, size_t i, void *data)
+{
+    two *t = user;
+    memcpy(data, t->data[i], weft_type_bytes(&t->type[i]));
+    return WEFT_OK;
+}
+
+static void test_safetensors(void **state)
+{
+    (void)state;
+    const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7};
+    two t = {{{WEFT_F32, {2, {2, 3}}}, {WEFT_F32, {0, {0}}}}, {a, b}};
+    weft_tensor_list list = {2, two_name, two_type, two_read, &t};
+    char *folder = temporary_folder(), path[4200];
+    (void)snprintf(path, sizeof(path), "%s/t.safetensors", folder);
+    assert_ok(weft_safetensors_write(path, &list, NULL, NULL));
+    weft_bytes bytes;
+    weft_safetensors file;
+    assert_ok(weft_file_map(path, &bytes));
+    assert_ok(weft_safetensors_parse(path, bytes.data, bytes.size, &file));
+    assert_int_equal(file.count, 2);
+    const weft_tensor *q = weft_safetensors_find(&file, "b/\"q\"");
+    assert_non_null(q);
+    assert_memory_equal(q->data, b, sizeof(b));
+    assert_memory_equal(weft_safetensors_find(&file, "a")->data, a, sizeof(a));
+    weft_safetensors_free(&file);
+    for (size_t cut = 0; cut < bytes.size; cut++)
+        assert_int_equal(weft_safetensors_parse("s", bytes.data, cut, &file), WEFT_ERR_FORMAT);
+    weft_file_unmap(&bytes);
+    remove_folder(folder);
+}
+
+static weft_status header(const char *json, size_t data)
+{
+    char file[1024] = {0};
+    weft_safetensors out;
+    size_t size = strlen(json);
+    file[0] = (char)(size & 255);
+    file[1] = (char)(size >> 8);
+    memcpy(file + 8, json, size);
+    weft_status status = weft_safetensors_parse("s", file, 8 + size + data, &out);
+    if (status == WEFT_OK) weft_safetensors_free(&out);
+    return status;
+}
+
+static void test_safetensors_refuses(void **state)
+{
+    (void)state;
+    assert_ok(header("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8));
+    assert_ok(header("{\"__metadata__\":{\"k\":\"v\"}}", 0));
+    static const struct {
+        const char *json;
+        size_t data;
+    } bad[] = {
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[1,9]}}", 9},
+        {"{\"a\":{\"dtype\":\"F99\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F32\","
+         "\"shape\":[],\"data_offsets\":[8,12]}}",
+         12},
+        {"{\"__metadata__\":{\"k\":1}}", 0},
+        {"{\"a\":3}", 0},
+        {"[1]", 0},
+        {"{", 0},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_refused(header(bad[i].json, bad[i].data), WEFT_ERR_FORMAT, "s: ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_idx),         cmocka_unit_test(test_npy),
+        cmocka_unit_test(test_gzip),        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_safetensors_refuses),
+    };
+    return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* Building, refusing, differentiating and printing graphs; label signatures. */
+#include "support.h"
+
+static weft_context *context;
+static weft_graph *graph;
+
+static int setup(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK ||
+           weft_graph_create(context, WEFT_F32, &graph) != WEFT_OK;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    weft_graph_destroy(&graph);
+    weft_context_destroy(&context);
+    return 0;
+}
+
+static weft_value leaf(weft_value_kind kind, const char *name, int rank, const int64_t *dim)
+{
+    weft_shape shape = weft_shape_of(rank, dim);
+    return weft_graph_leaf(graph, kind, name, WEFT_F32, &shape, (weft_init){WEFT_INIT_CONSTANT, 0});
+}
+#define DIMS(...)                                                                                  \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])                         \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static void test_failures_stick(void **state)
+{
+    (void)state;
+    weft_value x = leaf(WEFT_VALUE_INPUT, "x", DIMS(2, 3)),
+               w = leaf(WEFT_VALUE_PARAM, "w", DIMS(4, 5));
+    assert_int_equal(weft_graph_node(graph, "dense", "fc1", (weft_value[]){x, w}, 2, NULL, 0),
+                     WEFT_NO_VALUE);
+    assert_refused(weft_graph_status(graph), WEFT_ERR_ARGUMENT, "node 'fc1' (dense)");
+    assert_int_equal(weft_graph_node(graph, "relu", "r", &x, 1, NULL, 0), WEFT_NO_VALUE);
+    assert_refused(weft_graph_status(graph), WEFT_ERR_ARGUMENT, "fc1");
+    assert_int_equal(weft_graph_node_count(graph), 0);
+}
+
+static void test_unknown_operator(void **state)
+{
+    (void)state;
+    weft_value x = leaf(WEFT_VALUE_INPUT, "x", DIMS(2, 3));
+    (void)weft_graph_node(graph, "con2d", "c", &x, 1, NULL, 0);
+    assert_refused(weft_graph_status(graph), WEFT_ERR_ARGUMENT, "did you mean 'conv2d'");
+}
+
+static void test_unknown_attribute(void **state)
+{
+    (void)state;
+    weft_value x = leaf(WEFT_VALUE_INPUT, "x", DIMS(2, 3));
+    weft_attr attr = WEFT_ATTR_INT("strides", 1);
+    (void)weft_graph_node(graph, "relu", "r", &x, 1, &attr, 1);
+    assert_refused(weft_graph_status(graph), WEFT_ERR_ARGUMENT, "takes no attribute 'strides'");
+}
+
+static void test_names_are_unique(void **state)
+{
+    (void)state;
+    (void)leaf(WEFT_VALUE_PARAM, "w", DIMS(2));
+    (void)leaf(WEFT_VALUE_PARAM, "w", DIMS(2));
+    assert_refused(weft_graph_status(graph), WEFT_ERR_ARGUMENT, "two leaves are named 'w'");
+}
+
+static void test_window_larger_than_image(void **state)
+{
+    (void)state;
+    weft_value x = leaf(WEFT_VALUE_INPUT, "x", DIMS(1, 1, 4, 4)),
+               w = leaf(WEFT_VALUE_PARAM, "w", DIMS(1, 1, 5, 5));
+    (void)weft_graph_node(graph, "conv2d", "c", (weft_value[]){x, w}, 2, NULL, 0);
+    assert_refused(weft_graph_status(graph), WEFT_ERR_ARGUMENT, "window of 5 is larger");
+}
+
+static void test_only_scalars_are_differentiated(void **state)
+{
+    (void)state;
+    weft_value x = leaf(WEFT_VALUE_PARAM, "x", DIMS(2));
+    assert_refused(weft_graph_differentiate(graph, x), WEFT_ERR_ARGUMENT, "scalar");
+}
+
+static void test_operator_without_gradient(void **state)
+{
+    (void)state;
+    weft_value x = leaf(WEFT_VALUE_PARAM, "x", DIMS(2));
+    weft_value y = weft_graph_node(graph, "sum_squares", "s", &x, 1, NULL, 0);
+    assert_refused(weft_graph_differentiate(graph, y), WEFT_ERR_UNSUPPORTED,
+                   "sum_squares has no gradient");
+}
+
+static void test_prints(void **state)
+{
+    (void)state;
+    char *text;
+    weft_value x = leaf(WEFT_VALUE_INPUT, "x", DIMS(2, 3)),
+               w = leaf(WEFT_VALUE_PARAM, "w", DIMS(3, 4));
+    (void)weft_graph_node(graph, "dense", "fc", (weft_value[]){x, w}, 2, NULL, 0);
+    assert_ok(weft_graph_text(graph, &text));
+    assert_non_null(strstr(text, "%2 = dense(%0, %1) : f32[2, 4]  # fc [b k, k n -> b n]"));
+    weft_free(text);
+    assert_ok(weft_graph_dot(graph, &text));
+    assert_non_null(strstr(text, "digraph weft {"));
+    assert_non_null(strstr(text, "v0 -> n0;"));
+    weft_free(text);
+    weft_cost cost = weft_graph_node_cost(graph, 0);
+    assert_true(cost.flops == 2 * 2 * 3 * 4 && cost.bytes == 4 * (6 + 12 + 8));
+}
+
+static void test_labels(void **state)
+{
+    (void)state;
+    weft_shape shapes[] = {{2, {2, 3}}, {2, {3, 4}}, {2, {2, 4}}};
+    assert_ok(weft_labels_check("b k, k n -> b n", shapes, 2, 1));
+    assert_refused(weft_labels_check("b n, k n -> b n", shapes, 2, 1), WEFT_ERR_ARGUMENT, "n is 3");
+    assert_refused(weft_labels_check("b k, k n -> b", shapes, 2, 1), WEFT_ERR_ARGUMENT, "1 labels");
+    assert_refused(weft_labels_check("b k -> b n", shapes, 2, 1), WEFT_ERR_ARGUMENT, "1 inputs");
+    static const char *const bad[] = {"",
+                                      "b k",
+                                      "b k ->> b",
+                                      "B -> b",
+                                      "b b -> b",
+                                      "!~b -> b",
+                                      "!!b -> b",
+                                      "b -> b -> b",
+                                      "verylonglabel -> b",
+                                      "a b c d e f g -> a",
+                                      "b ? -> b",
+                                      "! -> b"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_refused(weft_labels_check(bad[i], shapes, 1, 1), WEFT_ERR_FORMAT, "column");
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_failures_stick),
+        TEST(test_unknown_operator),
+        TEST(test_unknown_attribute),
+        TEST(test_names_are_unique),
+        TEST(test_window_larger_than_image),
+        TEST(test_only_scalars_are_differentiated),
+        TEST(test_operator_without_gradient),
+        TEST(test_prints),
+        TEST(test_labels),
+    };
+    return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* Every built-in model on every device, and models written as YAML. */
+#include <math.h>
+
+#include "support.h"
+
+static weft_context *context;
+
+static int setup(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    weft_context_destroy(&context);
+    return 0;
+}
+
+static weft_model_options options(const char *model, int64_t side)
+{
+    weft_model_options o;
+    weft_model_options_init(&o);
+    o.model = model;
+    o.sample = weft_shape_of(3, (int64_t[]){1, side, side});
+    o.batch = 2;
+    o.classes = 10;
+    o.training = true;
+    return o;
+}
+
+/* Loss of the first step, and the sum of all its gradients' squares. */
+static void first_step(const char *model, const char *device, int64_t side, double *loss,
+                       double *norm)
+{
+    weft_graph *g;
+    weft_store *store;
+    weft_program *p;
+    weft_model_values v;
+    weft_value fetch[128];
+    int count = 0;
+    weft_model_options o = options(model, side);
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    assert_ok(weft_model_build(g, &o, &v));
+    assert_ok(weft_graph_differentiate(g, v.loss));
+    fetch[count++] = v.loss;
+    for (weft_value i = 0; i < weft_graph_value_count(g); i++)
+        if (weft_graph_value_kind(g, i) == WEFT_VALUE_PARAM) {
+            assert_true(weft_graph_gradient(g, i) != WEFT_NO_VALUE && count < 128);
+            fetch[count++] = weft_graph_gradient(g, i);
+        }
+    assert_ok(weft_store_create(context, device, 5, &store));
+    assert_ok(weft_program_create(store, g, fetch, count, &p));
+    float *x = weft_program_input(p, v.x), *w = weft_program_input(p, v.weights);
+    for (int64_t i = 0; i < 2 * side * side; i++) x[i] = (float)(i * 37 % 101) / 101;
+    w[0] = w[1] = 0.5f;
+    ((int32_t *)weft_program_input(p, v.labels))[1] = 4;
+    assert_ok(weft_program_run(p, WEFT_PHASE_MICRO));
+    *loss = (double)*(const float *)weft_program_output(p, v.loss);
+    *norm = 0;
+    for (int i = 1; i < count; i++) {
+        weft_type type = weft_graph_value_type(g, fetch[i]);
+        const float *data = weft_program_output(p, fetch[i]);
+        for (int64_t j = 0; j < weft_shape_elements(&type.shape); j++)
+            *norm += (double)data[j] * (double)data[j];
+    }
+    weft_program_destroy(&p);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+}
+
+static void test_devices_agree_on_models(void **state)
+{
+    (void)state;
+    for (int m = 0; weft_model_name(m); m++) {
+        double loss, norm, want_loss, want_norm;
+        const char *model = weft_model_name(m);
+        int64_t side = strcmp(model, "vgg11") == 0 ? 16 : 28; /* reference kernels are slow */
+        first_step(model, "reference", side, &want_loss, &want_norm);
+        assert_true(isfinite(want_loss) && want_norm > 0);
+        for (int d = 0; weft_device_name(d); d++) {
+            first_step(model, weft_device_name(d), side, &loss, &norm);
+            if (fabs(loss - want_loss) > 1e-4 * want_loss ||
+                fabs(norm - want_norm) > 1e-3 * want_norm)
+                fail_msg("%s on %s: loss %g, gradients %g; reference %g, %g", model,
+                         weft_device_name(d), loss, norm, want_loss, want_norm);
+        }
+    }
+}
+
+static weft_status build(const char *yaml, int64_t side)
+{
+    weft_graph *g;
+    weft_model_values v;
+    weft_model_options o = options("net.yaml", side);
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    weft_status status = weft_model_build_text(g, &o, "net.yaml", yaml, strlen(yaml), &v);
+    if (status == WEFT_OK) status = weft_graph_differentiate(g, v.loss);
+    weft_graph_destroy(&g);
+    return status;
+}
+
+static void test_yaml_models(void **state)
+{
+    (void)state;
+    assert_ok(build("layers:\n  - {type: dense, units: 7}\n  - {type: relu}\n  - {type: dense, "
+                    "units: classes}\n",
+                    5));
+    assert_ok(build(
+        "name: branches\nlayers:\n"
+        "  - {type: conv, name: stem, filters: 8, kernel: 3, padding: 1, init: he}\n"
+        "  - {type: batch_norm}\n  - {type: gelu, name: g}\n"
+        "  - {type: conv, name: a, from: g, filters: 8, kernel: 1}\n"
+        "  - {type: conv, name: b, from: g, filters: 8, kernel: 3, padding: 1, groups: 4, bias: "
+        "false}\n"
+        "  - {type: add, name: sum, from: 'a, b'}\n"
+        "  - {type: concat, from: 'g, sum'}\n  - {type: avgpool}\n  - {type: dropout, rate: 0.1}\n"
+        "  - {type: global_avgpool}\n  - {type: layer_norm}\n  - {type: dense, units: classes}\n",
+        9));
+    static const struct {
+        const char *yaml, *words;
+        weft_status status;
+    } bad[] = {
+        {"layers:\n  - {type: dense, units: 7}\n", "must give [batch, 10]", WEFT_ERR_ARGUMENT},
+        {"layers:\n  - type: convv\n    filters: 3\n",
+         "net.yaml:2: no layer type is named 'convv'; did you mean 'conv'", WEFT_ERR_ARGUMENT},
+        {"layers:\n  - type: conv\n    filter: 3\n",
+         "net.yaml:3: no key is named 'filter'; did you mean 'filters'", WEFT_ERR_FORMAT},
+        {"layers:\n  - type: conv\n", "net.yaml:2: a conv layer needs 'filters'",
+         WEFT_ERR_ARGUMENT},
+        {"layers:\n  - type: relu\n  - type: conv\n    filters: 0\n",
+         "net.yaml:4: option 'filters'", WEFT_ERR_ARGUMENT},
+        {"layers:\n  - type: relu\n    from: x, y\n",
+         "net.yaml:3: no layer before this one is named 'y'", WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: relu, name: r}\n  - {type: relu, name: r}\n",
+         "net.yaml:3: two layers are named 'r'", WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: conv, filters: 4, kernel: 99}\n", "net.yaml:2: node 'conv1'",
+         WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: dense, units: 4}\n  - {type: conv, filters: 4}\n",
+         "net.yaml:3: layer 'conv2' (conv) needs images", WEFT_ERR_ARGUMENT},
+        {"layers: 3\n", "net.yaml:1: 'layers' must be a sequence", WEFT_ERR_FORMAT},
+        {"name: x\n", "has no layers", WEFT_ERR_FORMAT},
+        {"", "has no layers", WEFT_ERR_FORMAT},
+        {"layers:\n  - {type: add}\n", "net.yaml:2: an add layer reads two", WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: dense, units: many}\n", "net.yaml:2: units is 'many'",
+         WEFT_ERR_ARGUMENT},
+        {"layers:\n - {type: relu\n", "net.yaml:3: is not YAML", WEFT_ERR_FORMAT},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_refused(build(bad[i].yaml, 9), bad[i].status, bad[i].words);
+}
+
+static void test_models_refuse(void **state)
+{
+    (void)state;
+    weft_graph *g;
+    weft_model_values v;
+    weft_model_options o = options("lenot", 28);
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    assert_refused(weft_model_build(g, &o, &v), WEFT_ERR_ARGUMENT, "did you mean 'lenet'");
+    o = options("lenet", 8);
+    assert_refused(weft_model_build(g, &o, &v), WEFT_ERR_ARGUMENT, "at least 16 by 16");
+    weft_graph_destroy(&g);
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    o = options("mlp", 4);
+    o.classes = 1;
+    assert_refused(weft_model_build(g, &o, &v), WEFT_ERR_ARGUMENT, "at least 2");
+    o.struct_size = 3;
+    assert_refused(weft_model_build(g, &o, &v), WEFT_ERR_ARGUMENT,
+                   "weft_model_options has 3 bytes");
+    weft_graph_destroy(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_devices_agree_on_models),
+        cmocka_unit_test(test_yaml_models),
+        cmocka_unit_test(test_models_refuse),
+    };
+    return cmocka_run_group_tests_name("models", tests, setup, teardown);
+}

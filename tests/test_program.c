@@ -1,0 +1,296 @@
+/* Lowering: stores, fetches, fusion, sharing in place, phases, and the step path without
+ * allocation. */
+#include <dlfcn.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdatomic.h>
+
+#include "support.h"
+
+/* Counts allocations that this program's own code asks for; those from inside other libraries
+ * (oneDNN keeps its arguments in a map for every call) are told apart by the caller's address. */
+static atomic_int own_allocations, all_allocations;
+static atomic_bool counting;
+extern char __executable_start, etext;
+#ifndef WEFT_SANITIZED
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *malloc(size_t size);
+void *calloc(size_t count, size_t size);
+
+static void count(const void *caller)
+{
+    if (!atomic_load(&counting)) return;
+    atomic_fetch_add(&all_allocations, 1);
+    if ((const char *)caller >= &__executable_start && (const char *)caller < &etext)
+        atomic_fetch_add(&own_allocations, 1);
+}
+
+void *malloc(size_t size)
+{
+    count(__builtin_return_address(0));
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    count(__builtin_return_address(0));
+    return __libc_calloc(n, size);
+}
+#endif
+
+typedef struct net {
+    weft_context *context;
+    weft_graph *graph;
+    weft_store *store;
+    weft_program *program;
+    weft_model_values values;
+} net;
+
+static void make(net *n, const char *model, const char *device, bool training, int64_t batch)
+{
+    weft_model_options o;
+    weft_optimizer_options optimizer;
+    weft_optimizer_values ignored;
+    weft_model_options_init(&o);
+    o.model = model;
+    o.sample = weft_shape_of(3, (int64_t[]){1, 28, 28});
+    o.batch = batch;
+    o.classes = 10;
+    o.training = training;
+    assert_ok(weft_context_create(&n->context));
+    assert_ok(weft_graph_create(n->context, WEFT_F32, &n->graph));
+    assert_ok(weft_model_build(n->graph, &o, &n->values));
+    if (training) {
+        assert_ok(weft_graph_differentiate(n->graph, n->values.loss));
+        weft_optimizer_options_init(&optimizer);
+        assert_ok(weft_optimizer_build(n->graph, &optimizer, &ignored));
+    }
+    assert_ok(weft_store_create(n->context, device, 7, &n->store));
+    weft_value fetch[] = {n->values.loss, n->values.logits};
+    assert_ok(weft_program_create(n->store, n->graph, fetch, 2, &n->program));
+    float *x = weft_program_input(n->program, n->values.x);
+    float *w = weft_program_input(n->program, n->values.weights);
+    int32_t *y = weft_program_input(n->program, n->values.labels);
+    for (int64_t i = 0; i < batch * 784; i++) x[i] = (float)(i * 37 % 101) / 101;
+    for (int64_t i = 0; i < batch; i++) {
+        w[i] = 1.0f / (float)batch;
+        y[i] = (int32_t)(i % 10);
+    }
+}
+
+static void drop(net *n)
+{
+    weft_program_destroy(&n->program);
+    weft_store_destroy(&n->store);
+    weft_graph_destroy(&n->graph);
+    weft_context_destroy(&n->context);
+}
+
+static void step(net *n)
+{
+    assert_ok(weft_program_run(n->program, WEFT_PHASE_MICRO));
+    assert_ok(weft_program_run(n->program, WEFT_PHASE_UPDATE));
+}
+
+static void test_step_allocates_nothing(void **state)
+{
+    (void)state;
+#ifdef WEFT_SANITIZED
+    skip();
+#else
+    for (int d = 0; weft_device_name(d); d++) {
+        net n;
+        make(&n, "lenet", weft_device_name(d), true, 3);
+        for (int i = 0; i < 2; i++) step(&n); /* thread pools start with the first */
+        atomic_store(&counting, true);
+        for (int i = 0; i < 3; i++) step(&n);
+        atomic_store(&counting, false);
+        print_message("%s: %d allocations of our own in 3 steps, %d in libraries below\n",
+                      weft_device_name(d), atomic_load(&own_allocations),
+                      atomic_load(&all_allocations) - atomic_load(&own_allocations));
+        assert_int_equal(atomic_load(&own_allocations), 0);
+        atomic_store(&all_allocations, 0);
+        drop(&n);
+    }
+#endif
+}
+
+static void test_store_round_trip(void **state)
+{
+    (void)state;
+    for (int d = 0; weft_device_name(d); d++) {
+        net n;
+        make(&n, "inception", weft_device_name(d), true, 2);
+        for (int i = 0; i < weft_store_count(n.store); i++) {
+            weft_type type = weft_store_type(n.store, i);
+            size_t bytes = weft_type_bytes(&type);
+            unsigned char *in = malloc(bytes), *back = malloc(bytes);
+            for (size_t b = 0; b < bytes; b++) in[b] = (unsigned char)(b * 7 % 97);
+            assert_ok(weft_store_write(n.store, i, in));
+            assert_ok(weft_store_read(n.store, i, back));
+            assert_memory_equal(in, back, bytes);
+            free(in);
+            free(back);
+        }
+        drop(&n);
+    }
+}
+
+static int words_in(const char *text, const char *word)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, word)); at++) count++;
+    return count;
+}
+
+static void test_fusion_is_visible(void **state)
+{
+    (void)state;
+    net n;
+    char *text;
+    make(&n, "vgg11", "cpu", false, 2);
+    assert_ok(weft_program_text(n.program, &text));
+    assert_int_equal(words_in(text, "conv2d+bias+relu"), 8);
+    assert_int_equal(words_in(text, "dense+bias+relu"), 1);
+    assert_int_equal(words_in(text, "micro  relu"), 0);
+    weft_free(text);
+    drop(&n);
+    make(&n, "lenet", "cpu", true, 2);
+    assert_ok(weft_program_text(n.program, &text));
+    assert_int_equal(words_in(text, "conv2d_dw+reduce_sum"), 2);
+    assert_int_equal(words_in(text, "dense_dw+reduce_sum"), 2);
+    weft_free(text);
+    drop(&n);
+}
+
+/* Parameters and moments never move between layouts: a training step's reorders touch them only
+ * where backward wants the weights turned. */
+static void test_layouts_are_kept(void **state)
+{
+    (void)state;
+    net n;
+    char *text;
+    make(&n, "lenet", "cpu", true, 100);
+    assert_ok(weft_program_text(n.program, &text));
+    assert_int_equal(words_in(text, "reorder conv1/weight"), 0);
+    assert_int_equal(words_in(text, "/m "), 0);
+    for (const char *at = text; (at = strstr(at, "reorder ")); at++)
+        assert_true(strncmp(at + 8, "conv1/dw", 8) != 0 && strncmp(at + 8, "fc1", 3) != 0);
+    weft_free(text);
+    drop(&n);
+}
+
+/* Two programs on one store see the same parameters. */
+static void test_programs_share_a_store(void **state)
+{
+    (void)state;
+    for (int d = 0; weft_device_name(d); d++) {
+        net n;
+        weft_graph *eval;
+        weft_program *second;
+        weft_model_values values;
+        weft_model_options o;
+        make(&n, "lenet", weft_device_name(d), true, 4);
+        weft_model_options_init(&o);
+        o.sample = weft_shape_of(3, (int64_t[]){1, 28, 28});
+        o.batch = 4;
+        o.classes = 10;
+        assert_ok(weft_graph_create(n.context, WEFT_F32, &eval));
+        assert_ok(weft_model_build(eval, &o, &values));
+        assert_ok(weft_program_create(n.store, eval, &values.logits, 1, &second));
+        step(&n);
+        memcpy(weft_program_input(second, values.x), weft_program_input(n.program, n.values.x),
+               4 * 784 * sizeof(float));
+        assert_ok(weft_program_run(second, WEFT_PHASE_MICRO));
+        assert_ok(weft_program_run(n.program, WEFT_PHASE_MICRO));
+        const float *a = weft_program_output(second, values.logits);
+        const float *b = weft_program_output(n.program, n.values.logits);
+        for (int i = 0; i < 40; i++) assert_true(fabsf(a[i] - b[i]) < 1e-5f);
+        weft_program_destroy(&second);
+        weft_graph_destroy(&eval);
+        drop(&n);
+    }
+}
+
+static void test_diagnose_names_the_instruction(void **state)
+{
+    (void)state;
+    net n;
+    char *where;
+    make(&n, "lenet", "cpu", true, 2);
+    assert_ok(weft_program_diagnose(n.program, &where));
+    assert_null(where);
+    ((float *)weft_program_input(n.program, n.values.x))[5] = NAN;
+    assert_ok(weft_program_diagnose(n.program, &where));
+    assert_non_null(strstr(where, "input 'x'"));
+    weft_free(where);
+    ((float *)weft_program_input(n.program, n.values.x))[5] = 3e38f;
+    ((float *)weft_program_input(n.program, n.values.x))[6] = 3e38f;
+    int at = weft_store_find(n.store, "conv1/weight");
+    float big[32 * 25];
+    for (int i = 0; i < 32 * 25; i++) big[i] = 100;
+    assert_ok(weft_store_write(n.store, at, big));
+    assert_ok(weft_program_diagnose(n.program, &where));
+    assert_non_null(where);
+    assert_non_null(strstr(where, "conv1"));
+    weft_free(where);
+    drop(&n);
+}
+
+static void test_assignment_needs_the_place(void **state)
+{
+    (void)state;
+    weft_context *context;
+    weft_graph *g;
+    weft_store *store;
+    weft_program *p;
+    weft_shape shape = weft_shape_of(2, (int64_t[]){2, 3});
+    assert_ok(weft_context_create(&context));
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    assert_ok(weft_store_create(context, "reference", 1, &store));
+    weft_value w = weft_graph_leaf(g, WEFT_VALUE_PARAM, "w", WEFT_F32, &shape, (weft_init){0});
+    weft_value s = weft_graph_node(g, "softmax", "s", &w, 1, NULL, 0);
+    weft_graph_assign(g, w, s);
+    assert_refused(weft_program_create(store, g, NULL, 0, &p), WEFT_ERR_ARGUMENT,
+                   "cannot be written in its place");
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+    weft_context_destroy(&context);
+}
+
+static void test_trace(void **state)
+{
+    (void)state;
+    net n;
+    char path[] = "/tmp/weft-trace-XXXXXX", text[256];
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    make(&n, "mlp", "cpu", true, 2);
+    assert_ok(weft_program_trace(n.program, 100));
+    step(&n);
+    assert_ok(weft_program_trace_write(n.program, path));
+    FILE *f = fopen(path, "r");
+    assert_non_null(fgets(text, sizeof(text), f));
+    assert_string_equal(text, "{\"traceEvents\":[\n");
+    fclose(f);
+    assert_refused(weft_program_trace_write(n.program, "/nowhere/t.json"), WEFT_ERR_IO, "/nowhere");
+    unlink(path);
+    drop(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_step_allocates_nothing),
+        cmocka_unit_test(test_store_round_trip),
+        cmocka_unit_test(test_fusion_is_visible),
+        cmocka_unit_test(test_layouts_are_kept),
+        cmocka_unit_test(test_programs_share_a_store),
+        cmocka_unit_test(test_diagnose_names_the_instruction),
+        cmocka_unit_test(test_assignment_needs_the_place),
+        cmocka_unit_test(test_trace),
+    };
+    return cmocka_run_group_tests_name("program", tests, NULL, NULL);
+}

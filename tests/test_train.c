@@ -1,0 +1,292 @@
+/* Training as a whole: the same bits twice, across an interruption and however a batch is cut;
+ * checkpoints that are damaged or of another model; a loss that is no number. */
+#include <math.h>
+#include <sys/stat.h>
+
+#include "support.h"
+
+static weft_context *context;
+
+static int setup(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    weft_context_destroy(&context);
+    return 0;
+}
+
+typedef struct log {
+    double loss[512];
+    int steps, stop_after, evaluations;
+    double test_loss;
+    weft_trainer *trainer;
+} log_of_run;
+
+static void on_event(void *user, const weft_event *e)
+{
+    log_of_run *l = user;
+    if (e->kind == WEFT_EVENT_STEP) {
+        if (l->steps < 512) l->loss[l->steps] = e->loss;
+        l->steps++;
+        if (l->stop_after && l->steps == l->stop_after) weft_trainer_stop(l->trainer);
+    }
+    if (e->kind == WEFT_EVENT_EVAL) {
+        l->evaluations++;
+        l->test_loss = e->report->loss;
+    }
+}
+
+/* Options as "name=value" words. */
+static weft_status train(const char *words, const char *folder, int stop_after, log_of_run *l)
+{
+    weft_train_options o = {0};
+    const weft_option *table = weft_train_table();
+    char copy[1024], *save = NULL;
+    memset(l, 0, sizeof(*l));
+    l->stop_after = stop_after;
+    assert_ok(weft_options_init(table, &o));
+    (void)snprintf(copy, sizeof(copy), "%s", words);
+    if (folder) assert_ok(weft_options_set(table, &o, "checkpoint", folder));
+    for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(w, '=');
+        *equals = '\0';
+        assert_ok(weft_options_set(table, &o, w, equals + 1));
+    }
+    weft_status status = weft_trainer_create(context, &o, &l->trainer);
+    if (status == WEFT_OK) status = weft_trainer_run(l->trainer, on_event, l);
+    weft_trainer_destroy(&l->trainer);
+    weft_options_free(table, &o);
+    return status;
+}
+
+static char *weights_of(const char *folder, size_t *size)
+{
+    char path[4200];
+    (void)snprintf(path, sizeof(path), "%s/w.safetensors", folder);
+    assert_ok(weft_checkpoint_export(folder, path));
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    char *data = malloc(1 << 25);
+    *size = fread(data, 1, 1 << 25, f);
+    fclose(f);
+    return data;
+}
+
+static void assert_same_weights(const char *a, const char *b)
+{
+    size_t size_a, size_b;
+    char *x = weights_of(a, &size_a), *y = weights_of(b, &size_b);
+    assert_int_equal(size_a, size_b);
+    assert_memory_equal(x, y, size_a);
+    free(x);
+    free(y);
+}
+
+/* Dropout, batch statistics, moments, a schedule and a padded last batch: all that has state. */
+static const char *const net =
+    "layers:\n  - {type: conv, filters: 8, kernel: 3}\n  - {type: batch_norm}\n"
+    "  - {type: relu}\n  - {type: maxpool}\n  - {type: dropout, rate: 0.3}\n"
+    "  - {type: dense, units: classes}\n";
+
+static void test_same_bits_twice_and_resumed(void **state)
+{
+    (void)state;
+    char *root = temporary_folder(), path[4200], words[4400], resumed[4500], a[4200], b[4200],
+         c[4200];
+    write_file(root, "net.yaml", net, strlen(net), path, sizeof(path));
+    (void)snprintf(
+        words, sizeof(words),
+        "model=%s data=glyphs:size=12,train=70,test=30 batch=20 epochs=3 optimizer=adamw "
+        "weight-decay=0.01 schedule=cosine warmup=3 clip-norm=1 checkpoint-every=2 threads=2",
+        path);
+    (void)snprintf(a, sizeof(a), "%s/a", root);
+    (void)snprintf(b, sizeof(b), "%s/b", root);
+    (void)snprintf(c, sizeof(c), "%s/c", root);
+    log_of_run first, second, part;
+    assert_ok(train(words, a, 0, &first));
+    assert_ok(train(words, b, 0, &second));
+    assert_int_equal(first.steps, 12);
+    assert_int_equal(first.evaluations, 3);
+    assert_memory_equal(first.loss, second.loss, 12 * sizeof(double));
+    assert_same_weights(a, b);
+    /* Stopped in the middle of an epoch, twice. */
+    (void)snprintf(resumed, sizeof(resumed), "%s resume=true", words);
+    assert_refused(train(words, c, 3, &part), WEFT_ERR_INTERRUPTED, "stopped after step 3");
+    assert_refused(train(words, c, 0, &part), WEFT_ERR_ARGUMENT, "add --resume");
+    assert_refused(train(resumed, c, 3, &part), WEFT_ERR_INTERRUPTED, "stopped after step 6");
+    assert_memory_equal(part.loss, first.loss + 3, 3 * sizeof(double));
+    unlink(path); /* the checkpoint holds the model's text */
+    assert_ok(train(resumed, c, 0, &part));
+    assert_memory_equal(part.loss, first.loss + 6, 6 * sizeof(double));
+    assert_same_weights(a, c);
+    remove_folder(root);
+}
+
+/* Batch 20 cut into 4 is batch 20, dropout included, up to the order of sums. */
+static void test_accumulation_is_the_batch(void **state)
+{
+    (void)state;
+    const char *words =
+        "model=mlp data=glyphs:size=12,train=70,test=10 batch=20 steps=6 optimizer=sgd lr=0.1";
+    char cut[512];
+    log_of_run whole, parts;
+    assert_ok(train(words, NULL, 0, &whole));
+    (void)snprintf(cut, sizeof(cut), "%s accumulate=4", words);
+    assert_ok(train(cut, NULL, 0, &parts));
+    for (int i = 0; i < 6; i++) assert_true(fabs(whole.loss[i] - parts.loss[i]) < 1e-5);
+    assert_true(fabs(whole.test_loss - parts.test_loss) < 1e-5);
+    (void)snprintf(cut, sizeof(cut), "%s accumulate=3", words);
+    assert_refused(train(cut, NULL, 0, &parts), WEFT_ERR_ARGUMENT, "cannot be cut into 3");
+}
+
+/* The mean over a part does not depend on the batch it is read with. */
+static void test_every_sample_counts_once(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder();
+    log_of_run l;
+    weft_eval_options e = {0};
+    double loss[3];
+    assert_ok(train("model=mlp data=glyphs:size=12,train=64,test=37 batch=16", folder, 0, &l));
+    for (int i = 0; i < 3; i++) {
+        static const char *const batches[] = {"37", "10", "36"};
+        weft_report r;
+        assert_ok(weft_options_init(weft_eval_table(), &e));
+        assert_ok(weft_options_set(weft_eval_table(), &e, "checkpoint", folder));
+        assert_ok(weft_options_set(weft_eval_table(), &e, "batch", batches[i]));
+        assert_ok(weft_evaluate(context, &e, &r));
+        assert_int_equal(r.samples, 37);
+        loss[i] = r.loss;
+        weft_report_free(&r);
+        weft_options_free(weft_eval_table(), &e);
+    }
+    assert_true(fabs(loss[0] - loss[1]) < 1e-6 && fabs(loss[0] - loss[2]) < 1e-6);
+    assert_true(fabs(loss[0] - l.test_loss) < 1e-6);
+    remove_folder(folder);
+}
+
+static void flip(const char *path, long at)
+{
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    int c = fgetc(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    (void)fputc(c ^ 1, f);
+    fclose(f);
+}
+
+static void test_damaged_checkpoints(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), path[4200], *text;
+    const char *words =
+        "model=mlp data=glyphs:size=12,train=40,test=10 batch=10 checkpoint-every=2";
+    char resumed[512];
+    log_of_run l;
+    assert_ok(train(words, folder, 0, &l));
+    assert_ok(weft_checkpoint_text(folder, &text));
+    assert_non_null(strstr(text, "fc1/weight"));
+    weft_free(text);
+    (void)snprintf(path, sizeof(path), "%s/step-4/parameters.safetensors", folder);
+    flip(path, 5000);
+    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT, "checksum does not fit");
+    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT, "step-2");
+    (void)snprintf(resumed, sizeof(resumed), "%s resume=true", words);
+    assert_refused(train(resumed, folder, 0, &l), WEFT_ERR_FORMAT, "damaged checkpoint");
+    flip(path, 5000);
+    assert_ok(weft_checkpoint_text(folder, &text));
+    weft_free(text);
+    assert_int_equal(truncate(path, 1000), 0);
+    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT, "size has changed");
+    (void)snprintf(path, sizeof(path), "%s/step-4/index.json", folder);
+    assert_int_equal(truncate(path, 100), 0);
+    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT, "index.json");
+    (void)snprintf(path, sizeof(path), "rm -rf %s/step-4", folder);
+    assert_int_equal(system(path), 0);
+    assert_ok(train(resumed, folder, 0, &l)); /* from step 2, the link being broken */
+    assert_int_equal(l.steps, 2);
+    remove_folder(folder);
+}
+
+static void test_checkpoint_of_another_model(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder();
+    log_of_run l;
+    const char *data = "data=glyphs:size=16,train=40,test=10 batch=10 resume=true";
+    char words[512];
+    (void)snprintf(words, sizeof(words), "model=mlp %s", data);
+    assert_ok(train(words, folder, 0, &l));
+    (void)snprintf(words, sizeof(words), "model=lenet %s epochs=2", data);
+    assert_refused(train(words, folder, 0, &l), WEFT_ERR_ARGUMENT, "checkpoint of another model");
+    (void)snprintf(words, sizeof(words), "model=mlp %s epochs=2 optimizer=sgd momentum=0.5", data);
+    assert_refused(train(words, folder, 0, &l), WEFT_ERR_ARGUMENT, "/momentum");
+    (void)snprintf(words, sizeof(words), "model=mlp %s epochs=2 seed=2", data);
+    assert_refused(train(words, folder, 0, &l), WEFT_ERR_ARGUMENT, "--seed 1");
+    remove_folder(folder);
+}
+
+static void test_only_the_newest_are_kept(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), path[4200];
+    log_of_run l;
+    assert_ok(train("model=mlp data=glyphs:size=12,train=40,test=10 batch=10 epochs=2 "
+                    "checkpoint-every=1 keep=2",
+                    folder, 0, &l));
+    for (int step = 1; step <= 8; step++) {
+        struct stat info;
+        (void)snprintf(path, sizeof(path), "%s/step-%d", folder, step);
+        assert_int_equal(stat(path, &info) == 0, step > 6);
+    }
+    remove_folder(folder);
+}
+
+static void test_loss_that_is_no_number(void **state)
+{
+    (void)state;
+    log_of_run l;
+    assert_refused(
+        train("model=mlp data=glyphs:size=12,train=200,test=10 batch=10 optimizer=sgd lr=100000",
+              NULL, 0, &l),
+        WEFT_ERR_NUMERIC, "step ");
+    assert_true(strstr(weft_last_message(), "instruction") ||
+                strstr(weft_last_message(), "parameter"));
+}
+
+static void test_learns_on_every_device_and_precision(void **state)
+{
+    (void)state;
+    static const char *const how[] = {"device=cpu", "device=reference",
+                                      "device=reference dtype=f64", "device=cpu dtype=f64"};
+    for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+        char words[512];
+        log_of_run l;
+        (void)snprintf(words, sizeof(words),
+                       "model=mlp data=glyphs:size=10,train=60,test=10 batch=20 epochs=8 lr=0.01 %s",
+                       how[i]);
+        assert_ok(train(words, NULL, 0, &l));
+        assert_true(l.loss[l.steps - 1] < 0.8 * l.loss[0]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits_twice_and_resumed),
+        cmocka_unit_test(test_accumulation_is_the_batch),
+        cmocka_unit_test(test_every_sample_counts_once),
+        cmocka_unit_test(test_damaged_checkpoints),
+        cmocka_unit_test(test_checkpoint_of_another_model),
+        cmocka_unit_test(test_only_the_newest_are_kept),
+        cmocka_unit_test(test_loss_that_is_no_number),
+        cmocka_unit_test(test_learns_on_every_device_and_precision),
+    };
+    return cmocka_run_group_tests_name("train", tests, setup, teardown);
+}
