@@ -9,6 +9,16 @@ if(TARGET weft_command)
     \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1 COMMAND_ERROR_IS_FATAL ANY)")
 endif()
 
+# The OpenMP runtime that the compiler used, for static linking: -lgomp or -lomp.
+set(WEFT_OPENMP_LINK "")
+foreach(name IN LISTS OpenMP_C_LIB_NAMES)
+  string(REGEX REPLACE "^lib" "" name "${name}")
+  string(APPEND WEFT_OPENMP_LINK " -l${name}")
+  if(name STREQUAL "omp")
+    get_filename_component(directory "${OpenMP_libomp_LIBRARY}" DIRECTORY)
+    string(PREPEND WEFT_OPENMP_LINK " -L${directory}")
+  endif()
+endforeach()
 configure_file(cmake/weft.pc.in weft.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

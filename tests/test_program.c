@@ -7,12 +7,12 @@
 
 #include "support.h"
 
+#ifndef WEFT_SANITIZED
 /* Counts allocations that this program's own code asks for; those from inside other libraries
  * (oneDNN keeps its arguments in a map for every call) are told apart by the caller's address. */
 static atomic_int own_allocations, all_allocations;
 static atomic_bool counting;
 extern char __executable_start, etext;
-#ifndef WEFT_SANITIZED
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *malloc(size_t size);

@@ -268,9 +268,9 @@ static void test_learns_on_every_device_and_precision(void **state)
     for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
         char words[512];
         log_of_run l;
-        (void)snprintf(words, sizeof(words),
-                       "model=mlp data=glyphs:size=10,train=60,test=10 batch=20 epochs=8 lr=0.01 %s",
-                       how[i]);
+        (void)snprintf(
+            words, sizeof(words),
+            "model=mlp data=glyphs:size=10,train=60,test=10 batch=20 epochs=8 lr=0.01 %s", how[i]);
         assert_ok(train(words, NULL, 0, &l));
         assert_true(l.loss[l.steps - 1] < 0.8 * l.loss[0]);
     }

@@ -58,7 +58,7 @@ typedef struct weft_event {
     int64_t epoch, epochs;
     int64_t samples, parameters; /* training samples; learned numbers */
     double loss, lr, samples_per_second;
-    double seconds; /* of training since this process began */
+    double seconds;            /* of training since this process began */
     double first_step_seconds; /* from the start of the process to the end of its first step */
     size_t peak_memory;
     const weft_report *report;

@@ -26,4 +26,7 @@ void weft_parallel_threads(int threads)
 }
 
 /* Asked of the same runtime: where it binds threads, the mask of this one tells nothing. */
-int weft_cores(void) { return omp_get_num_procs(); }
+int weft_cores(void)
+{
+    return omp_get_num_procs();
+}

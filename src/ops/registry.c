@@ -1,22 +1,21 @@
 /* The operators, by name. A new one is its file and a line here. */
 #include "ops/ops.h"
 
-#define WEFT_OPERATORS(X)                                                                          \
-    X(add)                                                                                         \
-    X(mul)                                                                                         \
-    X(scale)                                                                                       \
-    X(scale_by)                                                                                    \
-    X(constant)                                                                                    \
-    X(bias) X(dense) X(dense_dx) X(dense_dw) X(matmul) X(conv2d) X(conv2d_dx) X(conv2d_dw)         \
-        X(maxpool) X(maxpool_grad) X(avgpool) X(avgpool_grad) X(global_avgpool)                    \
-            X(global_avgpool_grad) X(batch_norm) X(batch_norm_grad) X(batch_norm_infer)            \
-                X(layer_norm) X(layer_norm_grad) X(relu) X(relu_grad) X(gelu) X(gelu_grad)         \
-                    X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) X(softmax) X(softmax_grad)     \
-                        X(dropout) X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose)      \
-                            X(reduce_sum) X(reduce_mean) X(broadcast) X(embedding)                 \
-                                X(embedding_grad) X(softmax_xent) X(softmax_xent_grad) X(mse)      \
-                                    X(mse_grad) X(sgd) X(adam) X(schedule) X(counter)              \
-                                        X(accumulate) X(sum_squares) X(clip_factor)
+// clang-format off
+#define WEFT_OPERATORS(X) \
+    X(add) X(mul) X(scale) X(scale_by) X(constant) X(bias) \
+    X(dense) X(dense_dx) X(dense_dw) X(matmul) \
+    X(conv2d) X(conv2d_dx) X(conv2d_dw) \
+    X(maxpool) X(maxpool_grad) X(avgpool) X(avgpool_grad) X(global_avgpool) X(global_avgpool_grad) \
+    X(batch_norm) X(batch_norm_grad) X(batch_norm_infer) X(layer_norm) X(layer_norm_grad) \
+    X(relu) X(relu_grad) X(gelu) X(gelu_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) \
+    X(softmax) X(softmax_grad) X(dropout) \
+    X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose) \
+    X(reduce_sum) X(reduce_mean) X(broadcast) \
+    X(embedding) X(embedding_grad) \
+    X(softmax_xent) X(softmax_xent_grad) X(mse) X(mse_grad) \
+    X(sgd) X(adam) X(schedule) X(counter) X(accumulate) X(sum_squares) X(clip_factor)
+// clang-format on
 
 #define DECLARE(op) extern const weft_op weft_op_##op;
 WEFT_OPERATORS(DECLARE)
