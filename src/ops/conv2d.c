@@ -72,14 +72,14 @@ static void conv_gradient(weft_graph *g, const weft_node *node, const weft_value
 {
     weft_attr attrs[WEFT_MAX_ATTRS + 1];
     int count = node->attr_count;
-    const weft_shape *x = &weft_in(g, node, 0)->shape, *w = &weft_in(g, node, 1)->shape;
+    const weft_shape *w = &weft_in(g, node, 1)->shape;
     for (int i = 0; i < count; i++) attrs[i] = node->attrs[i];
     if (want[1]) {
         attrs[count] = (weft_attr)WEFT_ATTR_PAIR("kernel", w->dim[2], w->dim[3]);
         dx[1] = weft_emit(g, node, "dw", "conv2d_dw", (weft_value[]){node->in[0], dy[0]}, 2, attrs,
                           count + 1);
     }
-    x = &weft_in(g, node, 0)->shape; /* adding a node may move the values */
+    const weft_shape *x = &weft_in(g, node, 0)->shape; /* adding a node may move the values */
     if (want[0]) {
         attrs[count] = (weft_attr)WEFT_ATTR_PAIR("size", x->dim[2], x->dim[3]);
         dx[0] = weft_emit(g, node, "dx", "conv2d_dx", (weft_value[]){dy[0], node->in[1]}, 2, attrs,

@@ -60,7 +60,8 @@ static void schedule(const weft_ref *a)
     if (step < warmup) {
         lr = base * (double)(step + 1) / (double)warmup;
     } else if (weft_node_int(node, "kind", 0, 0) == 1) {
-        lr = base * pow(weft_node_real(node, "gamma", 0.1), (double)((step - warmup) / every));
+        int64_t drops = (step - warmup) / every;
+        lr = base * pow(weft_node_real(node, "gamma", 0.1), (double)drops);
     } else if (weft_node_int(node, "kind", 0, 0) == 2) {
         double done = total > warmup ? (double)(step - warmup) / (double)(total - warmup) : 1;
         lr = low + (base - low) * 0.5 * (1 + cos(3.14159265358979323846 * fmin(done, 1)));
