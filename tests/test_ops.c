@@ -264,6 +264,29 @@ static void batch_norm_infer(fixture *f)
     weft_value x = X(f, 2, 5, 2, 3), g = X(f, 5), b = X(f, 5), m = X(f, 5);
     out(f, node(f, "batch_norm_infer", IN(x, g, b, m, POSITIVE(f, 5)), NONE));
 }
+/* Convolution and normalisation by given statistics: one kernel where a device can. */
+static void batch_norm_folded(fixture *f)
+{
+    weft_value x = X(f, 2, 3, 6, 6), w = X(f, 32, 3, 3, 3), b = X(f, 32), g = X(f, 32),
+               t = X(f, 32);
+    weft_value y = node(f, "bias", IN(node(f, "conv2d", IN(x, w), NONE), b), NONE);
+    y = node(f, "batch_norm_infer", IN(y, g, t, X(f, 32), POSITIVE(f, 32)), NONE);
+    out(f, node(f, "relu", IN(y), NONE));
+}
+static void batch_norm_folded_odd(fixture *f)
+{
+    weft_value x = X(f, 1, 3, 5, 5), w = X(f, 5, 3, 3, 3), v = X(f, 5, 3, 3, 3), g = X(f, 5);
+    weft_value t = X(f, 5), m = X(f, 5), a = node(f, "conv2d", IN(x, v), NONE);
+    weft_value y = node(f, "conv2d", IN(x, w), NONE);
+    y = node(f, "batch_norm_infer", IN(y, g, t, m, POSITIVE(f, 5)), NONE);
+    out(f, node(f, "add", IN(a, y), NONE));
+}
+static void batch_norm_folded_dense(fixture *f)
+{
+    weft_value y = node(f, "dense", IN(X(f, 3, 7), X(f, 7, 5)), NONE);
+    weft_value g = X(f, 5), t = X(f, 5), m = X(f, 5);
+    out(f, node(f, "batch_norm_infer", IN(y, g, t, m, POSITIVE(f, 5)), NONE));
+}
 static void layer_norm(fixture *f)
 {
     out(f, node(f, "layer_norm", IN(X(f, 2, 3, 7), X(f, 7), X(f, 7)), NONE));
@@ -485,6 +508,9 @@ static const op_case cases[] = {
     {"batch_norm_blocks", batch_norm_blocks, false, 2e-4},
     FORWARD(batch_norm_state),
     FORWARD(batch_norm_infer),
+    FORWARD(batch_norm_folded),
+    FORWARD(batch_norm_folded_odd),
+    FORWARD(batch_norm_folded_dense),
     CASE(layer_norm),
     CASE(relu_case),
     CASE(relu_blocks),

@@ -164,6 +164,37 @@ static void test_fusion_is_visible(void **state)
     drop(&n);
 }
 
+/* Given statistics are folded into the convolution before them. */
+static void test_inference_folds_batch_norm(void **state)
+{
+    (void)state;
+    static const char yaml[] = "layers:\n  - {type: conv, filters: 32, kernel: 3}\n"
+                               "  - {type: batch_norm}\n  - {type: gelu}\n"
+                               "  - {type: dense, units: classes}\n";
+    weft_context *context;
+    weft_graph *g;
+    weft_store *store;
+    weft_program *p;
+    weft_model_values v;
+    weft_model_options o;
+    char *text;
+    weft_model_options_init(&o);
+    o.sample = weft_shape_of(3, (int64_t[]){3, 9, 9});
+    o.classes = 3;
+    assert_ok(weft_context_create(&context));
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    assert_ok(weft_model_build_text(g, &o, "net", yaml, sizeof(yaml) - 1, &v));
+    assert_ok(weft_store_create(context, "cpu", 1, &store));
+    assert_ok(weft_program_create(store, g, &v.logits, 1, &p));
+    assert_ok(weft_program_text(p, &text));
+    assert_int_equal(words_in(text, "conv2d+bias+batch_norm_infer+gelu"), 1);
+    weft_free(text);
+    weft_program_destroy(&p);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+    weft_context_destroy(&context);
+}
+
 /* Parameters and moments stay where they lie: updates never reorder them. (Which layouts forward
  * and backward want, and so whether they turn a weight, depends on the processor.) */
 static void test_layouts_are_kept(void **state)
@@ -287,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_step_allocates_nothing),
         cmocka_unit_test(test_store_round_trip),
         cmocka_unit_test(test_fusion_is_visible),
+        cmocka_unit_test(test_inference_folds_batch_norm),
         cmocka_unit_test(test_layouts_are_kept),
         cmocka_unit_test(test_programs_share_a_store),
         cmocka_unit_test(test_diagnose_names_the_instruction),

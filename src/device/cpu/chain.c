@@ -24,7 +24,7 @@ static dnnl_alg_kind_t activation_of(const weft_node *node)
 }
 
 /* Takes one link whose input is `tail`; the order of the links is that of the primitive: bias,
- * addition, activation. */
+ * normalisation, addition, activation. */
 static bool take_link(const weft_group *group, const weft_node *node, weft_value tail,
                       cpu_chain *chain)
 {
@@ -32,11 +32,21 @@ static bool take_link(const weft_group *group, const weft_node *node, weft_value
     bool added = chain->addend != WEFT_NO_VALUE;
     if (activated) return false;
     if (strcmp(node->op->name, "bias") == 0) {
-        if (node->in[0] != tail || chain->bias != WEFT_NO_VALUE || added) return false;
+        if (node->in[0] != tail || chain->bias != WEFT_NO_VALUE || chain->norm || added)
+            return false;
         const weft_shape *s = &weft_in(group->graph, node, 0)->shape;
         int wanted = s->rank == 4 ? 1 : s->rank - 1;
         if (weft_node_int(node, "axis", 0, 1) != wanted) return false;
         chain->bias = node->in[1];
+        return true;
+    }
+    if (strcmp(node->op->name, "batch_norm_infer") == 0) {
+        if (node->in[0] != tail || chain->norm || added) return false;
+        if (weft_in(group->graph, node, 0)->shape.rank != chain->rank) return false;
+        for (int i = 1; i < 5; i++) /* each vector is one operand, read as it is */
+            for (int j = 0; j < i; j++)
+                if (node->in[i] == node->in[j]) return false;
+        chain->norm = node;
         return true;
     }
     if (strcmp(node->op->name, "add") == 0) {
@@ -50,7 +60,13 @@ static bool take_link(const weft_group *group, const weft_node *node, weft_value
 
 bool cpu_chain_of(const weft_group *group, cpu_chain *out)
 {
-    cpu_chain chain = {WEFT_NO_VALUE, WEFT_NO_VALUE, dnnl_alg_kind_undef};
+    const weft_shape *result = &weft_out(group->graph, group->node[0], 0)->shape;
+    bool image = strcmp(group->node[0]->op->name, "conv2d") == 0;
+    cpu_chain chain = {.bias = WEFT_NO_VALUE,
+                       .addend = WEFT_NO_VALUE,
+                       .activation = dnnl_alg_kind_undef,
+                       .channels = result->dim[image ? 1 : result->rank - 1],
+                       .rank = image ? 4 : 2};
     weft_value tail = group->node[0]->out;
     for (int i = 1; i < group->count; i++) {
         if (!take_link(group, group->node[i], tail, &chain)) return false;
@@ -78,4 +94,56 @@ bool cpu_with_bias_sum(const weft_group *group, int dy, int channel)
     bool over_channel = false;
     for (int i = 0; i < axes->count; i++) over_channel = over_channel || axes->ints[i] == channel;
     return !over_channel && axes->count == rank - 1;
+}
+
+/* One number for each channel, the same for all samples and positions. */
+static cpu_md channel_vector(const cpu_chain *chain)
+{
+    int64_t dim[] = {1, chain->channels, 1, 1};
+    return cpu_md_plain(chain->rank, dim);
+}
+
+weft_status cpu_chain_post_ops(const cpu_chain *chain, const cpu_md *addend, dnnl_post_ops_t *out)
+{
+    dnnl_post_ops_t ops = NULL;
+    cpu_md vector = channel_vector(chain);
+    DNNL_TRY(dnnl_post_ops_create(&ops));
+    dnnl_status_t status = dnnl_success;
+    if (chain->norm) status = dnnl_post_ops_append_binary(ops, dnnl_binary_mul, &vector);
+    if (chain->norm && status == dnnl_success)
+        status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, &vector);
+    if (addend && status == dnnl_success)
+        status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, addend);
+    if (status == dnnl_success && chain->activation != dnnl_alg_kind_undef)
+        status = dnnl_post_ops_append_eltwise(ops, 1.0f, chain->activation, 0, 0);
+    if (status != dnnl_success) dnnl_post_ops_destroy(ops);
+    DNNL_TRY(status);
+    *out = ops;
+    return WEFT_OK;
+}
+
+int cpu_chain_addend_arg(const cpu_chain *chain)
+{
+    return DNNL_ARG_ATTR_MULTIPLE_POST_OP(chain->norm ? 2 : 0) | DNNL_ARG_SRC_1;
+}
+
+weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain, weft_kernel *kernel)
+{
+    cpu_primitive *k = (cpu_primitive *)kernel;
+    cpu_md vector = channel_vector(chain);
+    if (!chain->norm) return WEFT_OK;
+    k->fold.channels = chain->channels;
+    k->fold.epsilon = weft_node_real(chain->norm, "epsilon", 1e-5);
+    for (int i = 0; i < 4; i++) {
+        int operand = weft_group_in(group, chain->norm->in[i + 1]);
+        const weft_type *type = weft_value_type(group->graph, group->in[operand]);
+        k->fold.operand[i] = operand;
+        WEFT_TRY(weft_layout_plain(&k->device->head, type, &kernel->in[operand]));
+    }
+    k->fold.offset = (kernel->scratch + 63) / 64 * 64;
+    kernel->scratch = k->fold.offset + 2 * (size_t)chain->channels * sizeof(float);
+    WEFT_TRY(cpu_primitive_add(k, DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, &vector,
+                               CPU_SCALE, 0));
+    return cpu_primitive_add(k, DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1, &vector,
+                             CPU_SHIFT, 0);
 }

@@ -34,27 +34,13 @@ static bool conv_supports(const weft_group *group)
     return cpu_chain_of(group, &chain);
 }
 
-static weft_status post_ops(const cpu_chain *chain, const cpu_md *addend, dnnl_post_ops_t *out)
-{
-    dnnl_post_ops_t ops = NULL;
-    DNNL_TRY(dnnl_post_ops_create(&ops));
-    dnnl_status_t status = dnnl_success;
-    if (addend) status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, addend);
-    if (status == dnnl_success && chain->activation != dnnl_alg_kind_undef)
-        status = dnnl_post_ops_append_eltwise(ops, 1.0f, chain->activation, 0, 0);
-    if (status != dnnl_success) dnnl_post_ops_destroy(ops);
-    DNNL_TRY(status);
-    *out = ops;
-    return WEFT_OK;
-}
-
 static weft_status forward_desc(cpu_device *d, const dnnl_convolution_desc_t *desc,
                                 const cpu_chain *chain, const cpu_md *addend,
                                 dnnl_primitive_desc_t *out)
 {
     dnnl_post_ops_t ops = NULL;
     dnnl_primitive_attr_t attr;
-    WEFT_TRY(post_ops(chain, addend, &ops));
+    WEFT_TRY(cpu_chain_post_ops(chain, addend, &ops));
     weft_status status = cpu_attr_make(ops, &attr);
     dnnl_post_ops_destroy(ops);
     WEFT_TRY(status);
@@ -104,14 +90,17 @@ static weft_status conv_make(weft_device *device, const weft_group *group,
                                   c.bias,
                                   false};
     if (added)
-        args[count++] = (cpu_arg){DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
+        args[count++] = (cpu_arg){cpu_chain_addend_arg(&chain),
                                   dnnl_query_dst_md,
                                   0,
                                   CPU_IN,
                                   weft_group_in(group, chain.addend),
                                   c.y,
                                   false};
-    return cpu_primitive_make(device, pd, args, count, out);
+    WEFT_TRY(cpu_primitive_make(device, pd, args, count, out));
+    weft_status finished = cpu_chain_finish(group, &chain, *out);
+    if (finished != WEFT_OK) (*out)->ops->destroy(*out);
+    return finished;
 }
 
 /* Backward descriptors need the forward one as a hint. */

@@ -57,7 +57,18 @@ bool cpu_planes_of(const weft_type *type, const weft_layout *layout, cpu_planes 
 /* --- kernels that are one primitive --- */
 
 enum { CPU_MAX_ARGS = 12 };
-typedef enum cpu_place { CPU_IN, CPU_OUT, CPU_SCRATCH } cpu_place;
+typedef enum cpu_place { CPU_IN, CPU_OUT, CPU_SCRATCH, CPU_SCALE, CPU_SHIFT } cpu_place;
+
+/* A batch normalisation with given statistics, folded into the primitive before it: before each
+ * run its four vectors become one scale and one shift for each channel, in scratch memory. */
+typedef struct cpu_fold {
+    int64_t channels; /* 0: nothing is folded */
+    double epsilon;
+    int operand[4]; /* the group's inputs gamma, beta, mean, variance */
+    const float *in[4];
+    float *scale, *shift;
+    size_t offset; /* in scratch memory */
+} cpu_fold;
 
 typedef struct cpu_primitive {
     weft_kernel head;
@@ -69,6 +80,7 @@ typedef struct cpu_primitive {
         int index;
     } slot[CPU_MAX_ARGS];
     int count;
+    cpu_fold fold;
 } cpu_primitive;
 
 /* One operand of a primitive: which argument it is, and the group's input or output. */
@@ -122,13 +134,28 @@ typedef struct cpu_entry {
 #define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];
 CPU_FILES(CPU_DECLARE)
 
-/* Chains: bias, activation and addition behind the main node. */
+/* Chains: bias, normalisation, addition and activation behind the main node, in this order. */
 typedef struct cpu_chain {
     weft_value bias, addend;    /* WEFT_NO_VALUE where there is none */
+    const weft_node *norm;      /* batch_norm_infer, or NULL */
     dnnl_alg_kind_t activation; /* dnnl_alg_kind_undef: none */
+    int64_t channels;
+    int rank; /* of the result for oneDNN: 4 for images, 2 for rows */
 } cpu_chain;
 /* False if the group is not such a chain with its last result as its only output. */
 bool cpu_chain_of(const weft_group *group, cpu_chain *out);
+/* The chain as post-operations; addend says how that operand lies and may be NULL only if there is
+ * none. */
+weft_status cpu_chain_post_ops(const cpu_chain *chain, const cpu_md *addend,
+                               dnnl_post_ops_t *out) WEFT_NODISCARD;
+/* Completes a kernel made with these post-operations. */
+weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain,
+                             weft_kernel *kernel) WEFT_NODISCARD;
+/* The argument of the addition. */
+int cpu_chain_addend_arg(const cpu_chain *chain);
+/* Adds an argument with memory of its own to a primitive kernel. */
+weft_status cpu_primitive_add(cpu_primitive *k, int arg, const cpu_md *md, cpu_place place,
+                              int index) WEFT_NODISCARD;
 /* A group of the main node and the sum of operand `dy` over the axes other than `channel`. */
 bool cpu_with_bias_sum(const weft_group *group, int dy, int channel);
 bool cpu_single(const weft_group *group);

@@ -47,21 +47,6 @@ static weft_status inner_desc(cpu_device *d, const dnnl_inner_product_desc_t *de
     return WEFT_OK;
 }
 
-static weft_status dense_post_ops(const cpu_chain *chain, const dense *m, dnnl_post_ops_t *out)
-{
-    dnnl_post_ops_t ops = NULL;
-    DNNL_TRY(dnnl_post_ops_create(&ops));
-    dnnl_status_t status = dnnl_success;
-    if (chain->addend != WEFT_NO_VALUE)
-        status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, &m->y);
-    if (status == dnnl_success && chain->activation != dnnl_alg_kind_undef)
-        status = dnnl_post_ops_append_eltwise(ops, 1.0f, chain->activation, 0, 0);
-    if (status != dnnl_success) dnnl_post_ops_destroy(ops);
-    DNNL_TRY(status);
-    *out = ops;
-    return WEFT_OK;
-}
-
 static weft_status dense_make(weft_device *device, const weft_group *group,
                               const weft_layout *const *in, weft_kernel **out)
 {
@@ -80,7 +65,7 @@ static weft_status dense_make(weft_device *device, const weft_group *group,
     dnnl_primitive_desc_t pd;
     DNNL_TRY(dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_training, &m.x, &w,
                                                   biased ? &m.bias : NULL, &m.y));
-    WEFT_TRY(dense_post_ops(&chain, &m, &ops));
+    WEFT_TRY(cpu_chain_post_ops(&chain, added ? &m.y : NULL, &ops));
     weft_status status = inner_desc((cpu_device *)device, &desc, ops, NULL, &pd);
     dnnl_post_ops_destroy(ops);
     WEFT_TRY(status);
@@ -100,14 +85,17 @@ static weft_status dense_make(weft_device *device, const weft_group *group,
                                   m.bias,
                                   false};
     if (added)
-        args[count++] = (cpu_arg){DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
+        args[count++] = (cpu_arg){cpu_chain_addend_arg(&chain),
                                   dnnl_query_dst_md,
                                   0,
                                   CPU_IN,
                                   weft_group_in(group, chain.addend),
                                   m.y,
                                   false};
-    return cpu_primitive_make(device, pd, args, count, out);
+    WEFT_TRY(cpu_primitive_make(device, pd, args, count, out));
+    weft_status finished = cpu_chain_finish(group, &chain, *out);
+    if (finished != WEFT_OK) (*out)->ops->destroy(*out);
+    return finished;
 }
 
 static weft_status dx_make(weft_device *device, const weft_group *group,

@@ -1,4 +1,5 @@
 /* Kernels that are one primitive, and kernels that are one loop. */
+#include <math.h>
 #include <stdio.h>
 
 #include "device/cpu/cpu.h"
@@ -16,8 +17,16 @@ static weft_status primitive_bind(weft_kernel *kernel, void *const *in, void *co
                                   void *scratch)
 {
     cpu_primitive *k = (cpu_primitive *)kernel;
+    cpu_fold *fold = &k->fold;
+    if (fold->channels > 0) {
+        fold->scale = (float *)(void *)((char *)scratch + fold->offset);
+        fold->shift = fold->scale + fold->channels;
+        for (int i = 0; i < 4; i++) fold->in[i] = in[fold->operand[i]];
+    }
     for (int i = 0; i < k->count; i++) {
         void *data = scratch;
+        if (k->slot[i].place == CPU_SCALE) data = fold->scale;
+        if (k->slot[i].place == CPU_SHIFT) data = fold->shift;
         if (k->slot[i].place == CPU_IN) data = in[k->slot[i].index];
         if (k->slot[i].place == CPU_OUT) data = out[k->slot[i].index];
         DNNL_TRY(dnnl_memory_set_data_handle(k->args[i].memory, data));
@@ -25,9 +34,20 @@ static weft_status primitive_bind(weft_kernel *kernel, void *const *in, void *co
     return WEFT_OK;
 }
 
+static void refresh_fold(const cpu_fold *f)
+{
+    const float *gamma = f->in[0], *beta = f->in[1], *mean = f->in[2], *variance = f->in[3];
+    for (int64_t c = 0; c < f->channels; c++) {
+        double scale = (double)gamma[c] / sqrt((double)variance[c] + f->epsilon);
+        f->scale[c] = (float)scale;
+        f->shift[c] = (float)((double)beta[c] - (double)mean[c] * scale);
+    }
+}
+
 static weft_status primitive_run(weft_kernel *kernel)
 {
     cpu_primitive *k = (cpu_primitive *)kernel;
+    if (k->fold.channels > 0) refresh_fold(&k->fold);
     DNNL_TRY(dnnl_primitive_execute(k->primitive, k->device->stream, k->count, k->args));
     return WEFT_OK;
 }
@@ -47,8 +67,11 @@ weft_status cpu_attr_make(const_dnnl_post_ops_t ops, dnnl_primitive_attr_t *out)
     return WEFT_OK;
 }
 
-static weft_status add_arg(cpu_primitive *k, int arg, const cpu_md *md, cpu_place place, int index)
+weft_status cpu_primitive_add(cpu_primitive *k, int arg, const cpu_md *md, cpu_place place,
+                              int index)
 {
+    if (k->count == CPU_MAX_ARGS)
+        return weft_fail(WEFT_ERR_INTERNAL, "a primitive has more than %d arguments", CPU_MAX_ARGS);
     dnnl_exec_arg_t *a = &k->args[k->count];
     a->arg = arg;
     DNNL_TRY(dnnl_memory_create(&a->memory, md, k->device->engine, DNNL_MEMORY_NONE));
@@ -69,12 +92,12 @@ static weft_status fill(cpu_primitive *k, dnnl_primitive_desc_t pd, const cpu_ar
         const weft_layout **layout =
             a->place == CPU_IN ? &k->head.in[a->operand] : &k->head.out[a->operand];
         WEFT_TRY(cpu_layout_of(device, md, &a->plain, a->opaque, layout));
-        WEFT_TRY(add_arg(k, a->arg, md, a->place, a->operand));
+        WEFT_TRY(cpu_primitive_add(k, a->arg, md, a->place, a->operand));
     }
     const cpu_md *scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     if (scratch && dnnl_memory_desc_get_size(scratch) > 0) {
         k->head.scratch = dnnl_memory_desc_get_size(scratch);
-        WEFT_TRY(add_arg(k, DNNL_ARG_SCRATCHPAD, scratch, CPU_SCRATCH, 0));
+        WEFT_TRY(cpu_primitive_add(k, DNNL_ARG_SCRATCHPAD, scratch, CPU_SCRATCH, 0));
     }
     const char *name = NULL;
     if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) == dnnl_success)
