@@ -51,12 +51,18 @@ static weft_status run(weft_context *context, const weft_train_options *o, int r
         weft_trainer_destroy(&t);
         if (status != WEFT_OK) return status;
     }
+    double worst = 1e9, best = 0;
+    for (int r = 0; r < rounds; r++) {
+        double share = 100 * floors[r] / steps[r];
+        worst = share < worst ? share : worst;
+        best = share > best ? share : best;
+    }
     double step = median(steps, rounds), least = median(floors, rounds);
     printf("%-10s batch %d, %d threads: step %.2f ms (%.0f samples/s), floor %.2f ms (%.0f "
            "samples/s), "
-           "share of the floor %.1f %%\n",
+           "share of the floor %.1f %% (rounds: %.1f to %.1f %%)\n",
            o->model, batch, threads, step * 1e3, batch / step, least * 1e3, batch / least,
-           100 * least / step);
+           100 * least / step, worst, best);
     printf("RESULT %s %.1f\n", o->model, batch / step);
     return WEFT_OK;
 }

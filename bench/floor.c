@@ -113,6 +113,24 @@ static window window_of(const weft_graph *g, int node)
     return w;
 }
 
+static const operand forward_operands[] = {
+    {DNNL_ARG_SRC, dnnl_query_src_md, 0},
+    {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+    {DNNL_ARG_BIAS, dnnl_query_weights_md, 1},
+    {DNNL_ARG_DST, dnnl_query_dst_md, 0},
+};
+static const operand dx_operands[] = {
+    {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
+    {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+    {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0},
+};
+static const operand dw_operands[] = {
+    {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
+    {DNNL_ARG_SRC, dnnl_query_src_md, 0},
+    {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, 0},
+    {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, 1},
+};
+
 static double conv(const floor_run *f, const window *w, const weft_shape *xs, const weft_shape *ws,
                    const weft_shape *ys, char which)
 {
@@ -126,11 +144,7 @@ static double conv(const floor_run *f, const window *w, const weft_shape *xs, co
                                                w->dilation, w->padding, w->padding);
     if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
     if (which == 'f') {
-        const operand o[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
-                             {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
-                             {DNNL_ARG_BIAS, dnnl_query_weights_md, 1},
-                             {DNNL_ARG_DST, dnnl_query_dst_md, 0}};
-        return time_primitive(f, hint, o, 4);
+        return time_primitive(f, hint, forward_operands, 4);
     }
     if (which == 'd')
         dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &x, &k, &y,
@@ -143,14 +157,8 @@ static double conv(const floor_run *f, const window *w, const weft_shape *xs, co
     dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
     dnnl_primitive_desc_destroy(hint);
     if (made != dnnl_success) return -1;
-    const operand d[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
-                         {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
-                         {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0}};
-    const operand v[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
-                         {DNNL_ARG_SRC, dnnl_query_src_md, 0},
-                         {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, 0},
-                         {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, 1}};
-    return which == 'd' ? time_primitive(f, pd, d, 3) : time_primitive(f, pd, v, 4);
+    return which == 'd' ? time_primitive(f, pd, dx_operands, 3)
+                        : time_primitive(f, pd, dw_operands, 4);
 }
 
 /* Rows, inputs and outputs of an inner product. */
@@ -163,11 +171,7 @@ static double dense(const floor_run *f, int64_t rows, int64_t k, int64_t n, char
     dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_training, &x, &w, &b, &y);
     if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
     if (which == 'f') {
-        const operand o[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
-                             {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
-                             {DNNL_ARG_BIAS, dnnl_query_weights_md, 1},
-                             {DNNL_ARG_DST, dnnl_query_dst_md, 0}};
-        return time_primitive(f, hint, o, 4);
+        return time_primitive(f, hint, forward_operands, 4);
     }
     if (which == 'd')
         dnnl_inner_product_backward_data_desc_init(&desc, &x, &w, &y);
@@ -176,14 +180,8 @@ static double dense(const floor_run *f, int64_t rows, int64_t k, int64_t n, char
     dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
     dnnl_primitive_desc_destroy(hint);
     if (made != dnnl_success) return -1;
-    const operand d[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
-                         {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
-                         {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0}};
-    const operand v[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
-                         {DNNL_ARG_SRC, dnnl_query_src_md, 0},
-                         {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, 0},
-                         {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, 1}};
-    return which == 'd' ? time_primitive(f, pd, d, 3) : time_primitive(f, pd, v, 4);
+    return which == 'd' ? time_primitive(f, pd, dx_operands, 3)
+                        : time_primitive(f, pd, dw_operands, 4);
 }
 
 static double pool(const floor_run *f, const window *w, const weft_shape *xs, const weft_shape *ys,

@@ -49,16 +49,22 @@ static weft_status evaluate(const weft_eval_options *options)
     return status;
 }
 
+weft_status read_eval_options(int argc, char **argv, weft_eval_options *out)
+{
+    const weft_option *table = weft_eval_table();
+    const char *words[1];
+    int count = 0;
+    weft_status status = weft_options_init(table, out);
+    if (status == WEFT_OK) status = weft_options_parse(table, out, argc, argv, 1, words, &count);
+    if (status == WEFT_OK && count && !out->checkpoint)
+        status = weft_options_set(table, out, "checkpoint", words[0]);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
     weft_eval_options options = {0};
-    const char *words[1];
-    int count;
-    weft_status status = weft_options_init(weft_eval_table(), &options);
-    if (status == WEFT_OK)
-        status = weft_options_parse(weft_eval_table(), &options, argc, argv, 1, words, &count);
-    if (status == WEFT_OK && count && !options.checkpoint)
-        status = weft_options_set(weft_eval_table(), &options, "checkpoint", words[0]);
+    weft_status status = read_eval_options(argc, argv, &options);
     int code = status == WEFT_OK ? report_failure(evaluate(&options)) : usage_failure("eval");
     weft_options_free(weft_eval_table(), &options);
     return code;

@@ -89,13 +89,7 @@ static int predict(const weft_eval_options *options)
 static int run(int argc, char **argv)
 {
     weft_eval_options options = {0};
-    const char *words[1];
-    int count;
-    weft_status status = weft_options_init(weft_eval_table(), &options);
-    if (status == WEFT_OK)
-        status = weft_options_parse(weft_eval_table(), &options, argc, argv, 1, words, &count);
-    if (status == WEFT_OK && count && !options.checkpoint)
-        status = weft_options_set(weft_eval_table(), &options, "checkpoint", words[0]);
+    weft_status status = read_eval_options(argc, argv, &options);
     int code = status == WEFT_OK ? predict(&options) : usage_failure("predict");
     weft_options_free(weft_eval_table(), &options);
     return code;

@@ -35,7 +35,7 @@ static bool take_link(const weft_group *group, const weft_node *node, weft_value
         if (node->in[0] != tail || chain->bias != WEFT_NO_VALUE || chain->norm || added)
             return false;
         const weft_shape *s = &weft_in(group->graph, node, 0)->shape;
-        int wanted = s->rank == 4 ? 1 : s->rank - 1;
+        int wanted = chain->rank == 4 ? 1 : s->rank - 1;
         if (weft_node_int(node, "axis", 0, 1) != wanted) return false;
         chain->bias = node->in[1];
         return true;

@@ -4,7 +4,7 @@
 
 typedef struct conv {
     dnnl_dims_t stride, dilation, padding;
-    cpu_md x, w, bias, y; /* plain */
+    cpu_weighted m; /* plain */
 } conv;
 
 /* Weights of groups are [g, o / g, i / g, h, w] for oneDNN: the same memory as our [o, i / g, ..].
@@ -21,11 +21,17 @@ static conv conv_of(const weft_node *node, const weft_shape *x, const weft_shape
         c.padding[i] = window.padding[i];
     }
     int64_t grouped[] = {groups, w->dim[0] / groups, w->dim[1], w->dim[2], w->dim[3]};
-    c.x = cpu_md_plain(4, x->dim);
-    c.y = cpu_md_plain(4, y->dim);
-    c.w = groups > 1 ? cpu_md_plain(5, grouped) : cpu_md_plain(4, w->dim);
-    c.bias = cpu_md_plain(1, &y->dim[1]);
+    c.m.x = cpu_md_plain(4, x->dim);
+    c.m.y = cpu_md_plain(4, y->dim);
+    c.m.w = groups > 1 ? cpu_md_plain(5, grouped) : cpu_md_plain(4, w->dim);
+    c.m.bias = cpu_md_plain(1, &y->dim[1]);
     return c;
+}
+
+/* The same in whatever layouts the primitive likes. */
+static cpu_weighted free_layouts(const cpu_weighted *m)
+{
+    return (cpu_weighted){cpu_md_any(&m->x), cpu_md_any(&m->w), m->bias, cpu_md_any(&m->y)};
 }
 
 static bool conv_supports(const weft_group *group)
@@ -34,19 +40,12 @@ static bool conv_supports(const weft_group *group)
     return cpu_chain_of(group, &chain);
 }
 
-static weft_status forward_desc(cpu_device *d, const dnnl_convolution_desc_t *desc,
-                                const cpu_chain *chain, const cpu_md *addend,
-                                dnnl_primitive_desc_t *out)
+static weft_status forward_op(const conv *c, bool biased, dnnl_convolution_desc_t *out)
 {
-    dnnl_post_ops_t ops = NULL;
-    dnnl_primitive_attr_t attr;
-    WEFT_TRY(cpu_chain_post_ops(chain, addend, &ops));
-    weft_status status = cpu_attr_make(ops, &attr);
-    dnnl_post_ops_destroy(ops);
-    WEFT_TRY(status);
-    dnnl_status_t made = dnnl_primitive_desc_create(out, desc, attr, d->engine, NULL);
-    dnnl_primitive_attr_destroy(attr);
-    DNNL_TRY(made);
+    cpu_weighted any = free_layouts(&c->m);
+    DNNL_TRY(dnnl_dilated_convolution_forward_desc_init(
+        out, dnnl_forward_training, dnnl_convolution_direct, &any.x, &any.w,
+        biased ? &any.bias : NULL, &any.y, c->stride, c->dilation, c->padding, c->padding));
     return WEFT_OK;
 }
 
@@ -54,108 +53,43 @@ static weft_status conv_make(weft_device *device, const weft_group *group,
                              const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     cpu_chain chain;
+    dnnl_convolution_desc_t desc;
     (void)cpu_chain_of(group, &chain);
     conv c = conv_of(node, &weft_in(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
                      &weft_out(g, node, 0)->shape);
-    cpu_md x = cpu_md_any(&c.x), w = cpu_md_any(&c.w), y = cpu_md_any(&c.y);
-    bool biased = chain.bias != WEFT_NO_VALUE, added = chain.addend != WEFT_NO_VALUE;
-    dnnl_convolution_desc_t desc;
-    DNNL_TRY(dnnl_dilated_convolution_forward_desc_init(
-        &desc, dnnl_forward_training, dnnl_convolution_direct, &x, &w, biased ? &c.bias : NULL, &y,
-        c.stride, c.dilation, c.padding, c.padding));
-    dnnl_primitive_desc_t pd;
-    WEFT_TRY(forward_desc(d, &desc, &chain, NULL, &pd));
-    cpu_md addend = *dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0);
-    if (added) { /* the addend has to lie as the result does, which is known only now */
-        dnnl_primitive_desc_destroy(pd);
-        WEFT_TRY(forward_desc(d, &desc, &chain, &addend, &pd));
-    }
-    cpu_arg args[5] = {
-        {DNNL_ARG_SRC, dnnl_query_src_md, 0, CPU_IN, weft_group_in(group, node->in[0]), c.x, false},
-        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0, CPU_IN, weft_group_in(group, node->in[1]), c.w,
-         false},
-        {DNNL_ARG_DST, dnnl_query_dst_md, 0, CPU_OUT, 0, c.y, false},
-    };
-    int count = 3;
-    if (biased)
-        args[count++] = (cpu_arg){DNNL_ARG_BIAS,
-                                  dnnl_query_weights_md,
-                                  1,
-                                  CPU_IN,
-                                  weft_group_in(group, chain.bias),
-                                  c.bias,
-                                  false};
-    if (added)
-        args[count++] = (cpu_arg){cpu_chain_addend_arg(&chain),
-                                  dnnl_query_dst_md,
-                                  0,
-                                  CPU_IN,
-                                  weft_group_in(group, chain.addend),
-                                  c.y,
-                                  false};
-    WEFT_TRY(cpu_primitive_make(device, pd, args, count, out));
-    weft_status finished = cpu_chain_finish(group, &chain, *out);
-    if (finished != WEFT_OK) (*out)->ops->destroy(*out);
-    return finished;
+    WEFT_TRY(forward_op(&c, chain.bias != WEFT_NO_VALUE, &desc));
+    return cpu_forward_make(device, group, &chain, &desc, &c.m, out);
 }
 
 /* Backward descriptors need the forward one as a hint. */
-static weft_status hint_of(cpu_device *d, const conv *c, dnnl_primitive_desc_t *out)
+static weft_status hint_of(weft_device *device, const conv *c, dnnl_primitive_desc_t *out)
 {
-    cpu_md x = cpu_md_any(&c->x), w = cpu_md_any(&c->w), y = cpu_md_any(&c->y);
     dnnl_convolution_desc_t desc;
-    DNNL_TRY(dnnl_dilated_convolution_forward_desc_init(
-        &desc, dnnl_forward_training, dnnl_convolution_direct, &x, &w, NULL, &y, c->stride,
-        c->dilation, c->padding, c->padding));
-    DNNL_TRY(dnnl_primitive_desc_create(out, &desc, NULL, d->engine, NULL));
-    return WEFT_OK;
-}
-
-static weft_status backward_desc(cpu_device *d, const conv *c, const dnnl_convolution_desc_t *desc,
-                                 dnnl_primitive_desc_t *out)
-{
-    dnnl_primitive_desc_t hint;
-    dnnl_primitive_attr_t attr;
-    WEFT_TRY(hint_of(d, c, &hint));
-    weft_status status = cpu_attr_make(NULL, &attr);
-    dnnl_status_t made = dnnl_success;
-    if (status == WEFT_OK) {
-        made = dnnl_primitive_desc_create(out, desc, attr, d->engine, hint);
-        dnnl_primitive_attr_destroy(attr);
-    }
-    dnnl_primitive_desc_destroy(hint);
-    WEFT_TRY(status);
-    DNNL_TRY(made);
-    return WEFT_OK;
+    WEFT_TRY(forward_op(c, false, &desc));
+    return cpu_desc_make((cpu_device *)device, &desc, NULL, NULL, out);
 }
 
 static weft_status dx_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     conv c = conv_of(node, &weft_out(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
                      &weft_in(g, node, 0)->shape);
-    cpu_md x = cpu_md_any(&c.x), w = cpu_md_any(&c.w), y = cpu_md_any(&c.y);
+    cpu_weighted any = free_layouts(&c.m);
     dnnl_convolution_desc_t desc;
-    dnnl_primitive_desc_t pd;
-    DNNL_TRY(dnnl_dilated_convolution_backward_data_desc_init(
-        &desc, dnnl_convolution_direct, &x, &w, &y, c.stride, c.dilation, c.padding, c.padding));
-    WEFT_TRY(backward_desc(d, &c, &desc, &pd));
-    cpu_arg args[] = {
-        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0, CPU_IN, weft_group_in(group, node->in[0]),
-         c.y, false},
-        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0, CPU_IN, weft_group_in(group, node->in[1]), c.w,
-         false},
-        {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0, CPU_OUT, 0, c.x, false},
-    };
-    return cpu_primitive_make(device, pd, args, 3, out);
+    dnnl_primitive_desc_t hint;
+    DNNL_TRY(dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct,
+                                                              &any.x, &any.w, &any.y, c.stride,
+                                                              c.dilation, c.padding, c.padding));
+    WEFT_TRY(hint_of(device, &c, &hint));
+    weft_status status = cpu_dx_make(device, group, &desc, hint, &c.m, out);
+    dnnl_primitive_desc_destroy(hint);
+    return status;
 }
 
 static bool dw_supports(const weft_group *group)
@@ -167,35 +101,20 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     conv c = conv_of(node, &weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape,
                      &weft_in(g, node, 1)->shape);
-    cpu_md x = cpu_md_any(&c.x), w = cpu_md_any(&c.w), y = cpu_md_any(&c.y);
-    bool biased = group->count == 2;
+    cpu_weighted any = free_layouts(&c.m);
     dnnl_convolution_desc_t desc;
-    dnnl_primitive_desc_t pd;
+    dnnl_primitive_desc_t hint;
     DNNL_TRY(dnnl_dilated_convolution_backward_weights_desc_init(
-        &desc, dnnl_convolution_direct, &x, &w, biased ? &c.bias : NULL, &y, c.stride, c.dilation,
-        c.padding, c.padding));
-    WEFT_TRY(backward_desc(d, &c, &desc, &pd));
-    cpu_arg args[4] = {
-        {DNNL_ARG_SRC, dnnl_query_src_md, 0, CPU_IN, weft_group_in(group, node->in[0]), c.x, false},
-        {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0, CPU_IN, weft_group_in(group, node->in[1]),
-         c.y, false},
-        {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, 0, CPU_OUT,
-         weft_group_out(group, node->out), c.w, false},
-    };
-    if (biased)
-        args[3] = (cpu_arg){DNNL_ARG_DIFF_BIAS,
-                            dnnl_query_diff_weights_md,
-                            1,
-                            CPU_OUT,
-                            weft_group_out(group, group->node[1]->out),
-                            c.bias,
-                            false};
-    return cpu_primitive_make(device, pd, args, 3 + biased, out);
+        &desc, dnnl_convolution_direct, &any.x, &any.w, group->count == 2 ? &any.bias : NULL,
+        &any.y, c.stride, c.dilation, c.padding, c.padding));
+    WEFT_TRY(hint_of(device, &c, &hint));
+    weft_status status = cpu_dw_make(device, group, &desc, hint, &c.m, out);
+    dnnl_primitive_desc_destroy(hint);
+    return status;
 }
 
 const cpu_entry cpu_conv_entries[] = {

@@ -156,6 +156,29 @@ int cpu_chain_addend_arg(const cpu_chain *chain);
 /* Adds an argument with memory of its own to a primitive kernel. */
 weft_status cpu_primitive_add(cpu_primitive *k, int arg, const cpu_md *md, cpu_place place,
                               int index) WEFT_NODISCARD;
+/* --- convolutions and inner products --- */
+
+/* Plain descriptors of the operands. */
+typedef struct cpu_weighted {
+    cpu_md x, w, bias, y;
+} cpu_weighted;
+
+/* A primitive descriptor with scratch memory of ours; ops and hint may be NULL. */
+weft_status cpu_desc_make(cpu_device *device, const_dnnl_op_desc_t desc, const_dnnl_post_ops_t ops,
+                          const_dnnl_primitive_desc_t hint,
+                          dnnl_primitive_desc_t *out) WEFT_NODISCARD;
+/* Kernels from operation descriptors. Main nodes are (x, w) -> y, (dy, w) -> dx and (x, dy) -> dw;
+ * dw takes the bias gradient along if the group has it. */
+weft_status cpu_forward_make(weft_device *device, const weft_group *group, const cpu_chain *chain,
+                             const_dnnl_op_desc_t desc, const cpu_weighted *m,
+                             weft_kernel **out) WEFT_NODISCARD;
+weft_status cpu_dx_make(weft_device *device, const weft_group *group, const_dnnl_op_desc_t desc,
+                        const_dnnl_primitive_desc_t hint, const cpu_weighted *m,
+                        weft_kernel **out) WEFT_NODISCARD;
+weft_status cpu_dw_make(weft_device *device, const weft_group *group, const_dnnl_op_desc_t desc,
+                        const_dnnl_primitive_desc_t hint, const cpu_weighted *m,
+                        weft_kernel **out) WEFT_NODISCARD;
+
 /* A group of the main node and the sum of operand `dy` over the axes other than `channel`. */
 bool cpu_with_bias_sum(const weft_group *group, int dy, int channel);
 bool cpu_single(const weft_group *group);

@@ -141,23 +141,15 @@ static weft_status function_desc(cpu_device *d, const char *op, const cpu_md *md
     while (strcmp(functions[f].op, op) != 0) f++;
     *backward = functions[f].backward != dnnl_alg_kind_undef;
     dnnl_eltwise_desc_t forward, desc;
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_primitive_desc_t hint = NULL;
+    dnnl_primitive_desc_t hint;
     DNNL_TRY(dnnl_eltwise_forward_desc_init(&forward, dnnl_forward_training, functions[f].forward,
                                             md, 0, 0));
-    WEFT_TRY(cpu_attr_make(NULL, &attr));
-    dnnl_status_t made = dnnl_primitive_desc_create(&hint, &forward, attr, d->engine, NULL);
-    if (made == dnnl_success && *backward) {
-        made = dnnl_eltwise_backward_desc_init(&desc, functions[f].backward, md, md, 0, 0);
-        if (made == dnnl_success)
-            made = dnnl_primitive_desc_create(out, &desc, attr, d->engine, hint);
-        dnnl_primitive_desc_destroy(hint);
-    } else if (made == dnnl_success) {
-        *out = hint;
-    }
-    dnnl_primitive_attr_destroy(attr);
-    DNNL_TRY(made);
-    return WEFT_OK;
+    if (!*backward) return cpu_desc_make(d, &forward, NULL, NULL, out);
+    DNNL_TRY(dnnl_eltwise_backward_desc_init(&desc, functions[f].backward, md, md, 0, 0));
+    WEFT_TRY(cpu_desc_make(d, &forward, NULL, NULL, &hint));
+    weft_status status = cpu_desc_make(d, &desc, NULL, hint, out);
+    dnnl_primitive_desc_destroy(hint);
+    return status;
 }
 
 static weft_status function_make(weft_device *device, const weft_group *group,

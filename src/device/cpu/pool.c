@@ -29,14 +29,9 @@ static weft_status forward_desc(cpu_device *d, const pool *p, const cpu_md *x,
 {
     cpu_md y = cpu_md_any(&p->y);
     dnnl_pooling_desc_t desc;
-    dnnl_primitive_attr_t attr;
     DNNL_TRY(dnnl_pooling_forward_desc_init(&desc, kind, p->alg, x, &y, p->stride, p->kernel,
                                             p->padding, p->padding));
-    WEFT_TRY(cpu_attr_make(NULL, &attr));
-    dnnl_status_t made = dnnl_primitive_desc_create(out, &desc, attr, d->engine, NULL);
-    dnnl_primitive_attr_destroy(attr);
-    DNNL_TRY(made);
-    return WEFT_OK;
+    return cpu_desc_make(d, &desc, NULL, NULL, out);
 }
 
 static weft_status pool_make(weft_device *device, const weft_group *group,
@@ -91,16 +86,13 @@ static weft_status grad_make(weft_device *device, const weft_group *group,
     WEFT_TRY(forward_desc(d, &p, x, dnnl_forward_training, &hint));
     cpu_md dy = *dnnl_primitive_desc_query_md(hint, dnnl_query_dst_md, 0);
     dnnl_pooling_desc_t desc;
-    dnnl_primitive_attr_t attr = NULL;
     dnnl_status_t made = dnnl_pooling_backward_desc_init(&desc, p.alg, x, &dy, p.stride, p.kernel,
                                                          p.padding, p.padding);
-    weft_status status = cpu_attr_make(NULL, &attr);
-    if (status == WEFT_OK && made == dnnl_success)
-        made = dnnl_primitive_desc_create(&pd, &desc, attr, d->engine, hint);
-    if (attr) dnnl_primitive_attr_destroy(attr);
+    weft_status status = WEFT_OK;
+    if (made == dnnl_success) status = cpu_desc_make(d, &desc, NULL, hint, &pd);
     dnnl_primitive_desc_destroy(hint);
-    WEFT_TRY(status);
     DNNL_TRY(made);
+    WEFT_TRY(status);
     cpu_arg args[3] = {
         {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0, CPU_IN, weft_group_in(group, node->in[0]),
          p.y, false},
