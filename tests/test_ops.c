@@ -3,557 +3,7 @@
  * case fails the last test. */
 #include <math.h>
 
-#include "support.h"
-
-enum { MOST_INPUTS = 16, MOST_OUTPUTS = 16 };
-
-/* A graph under test with the numbers that are fed to it. */
-typedef struct fixture {
-    weft_context *context;
-    weft_graph *graph;
-    weft_value inputs[MOST_INPUTS];
-    double *data[MOST_INPUTS]; /* real inputs */
-    int32_t *ints[MOST_INPUTS];
-    int64_t sizes[MOST_INPUTS];
-    int input_count;
-    weft_value outputs[MOST_OUTPUTS];
-    int output_count;
-    weft_value loss;
-} fixture;
-
-typedef struct op_case {
-    const char *name;
-    void (*build)(fixture *f);
-    bool no_gradient; /* of the operator: not differentiable, or its inputs are derivatives */
-    double tolerance; /* cpu against reference, relative to the largest element; 0: 2e-5 */
-} op_case;
-
-/* Numbers that look random, away from zero so that kinks are not met. */
-static double number(int input, int64_t i)
-{
-    double x = sin((double)(i * 37 + input * 101 + 11) * 12.9898) * 43758.5453;
-    x = 2 * (x - floor(x)) - 1;
-    return x + (x < 0 ? -0.05 : 0.05);
-}
-
-static weft_value input(fixture *f, int rank, const int64_t *dim, bool wanted, double scale,
-                        double shift)
-{
-    char name[16];
-    int n = f->input_count++;
-    assert_true(n < MOST_INPUTS);
-    weft_shape shape = weft_shape_of(rank, dim);
-    (void)snprintf(name, sizeof(name), "in%d", n);
-    f->inputs[n] = weft_graph_leaf(f->graph, WEFT_VALUE_INPUT, name, weft_graph_real(f->graph),
-                                   &shape, (weft_init){WEFT_INIT_CONSTANT, 0});
-    f->sizes[n] = weft_shape_elements(&shape);
-    f->data[n] = malloc((size_t)f->sizes[n] * sizeof(double));
-    for (int64_t i = 0; i < f->sizes[n]; i++) f->data[n][i] = number(n, i) * scale + shift;
-    if (wanted) weft_graph_want_gradient(f->graph, f->inputs[n]);
-    return f->inputs[n];
-}
-#define DIMS(...)                                                                                  \
-    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])                         \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-#define X(f, ...) input(f, DIMS(__VA_ARGS__), true, 1, 0)
-#define POSITIVE(f, ...) input(f, DIMS(__VA_ARGS__), false, 0.3, 0.6)
-#define SCALAR(f, value) input(f, 0, NULL, false, 0, value)
-
-static weft_value ints(fixture *f, int rank, const int64_t *dim, int32_t limit)
-{
-    char name[16];
-    int n = f->input_count++;
-    assert_true(n < MOST_INPUTS);
-    weft_shape shape = weft_shape_of(rank, dim);
-    (void)snprintf(name, sizeof(name), "in%d", n);
-    f->inputs[n] = weft_graph_leaf(f->graph, WEFT_VALUE_INPUT, name, WEFT_I32, &shape,
-                                   (weft_init){WEFT_INIT_CONSTANT, 0});
-    f->sizes[n] = weft_shape_elements(&shape);
-    f->ints[n] = malloc((size_t)f->sizes[n] * sizeof(int32_t));
-    for (int64_t i = 0; i < f->sizes[n]; i++) f->ints[n][i] = (int32_t)((i * 7 + 3) % limit);
-    return f->inputs[n];
-}
-
-static weft_value node(fixture *f, const char *op, const weft_value *in, int count,
-                       const weft_attr *attrs, int attr_count)
-{
-    return weft_graph_node(f->graph, op, op, in, count, attrs, attr_count);
-}
-#define IN(...)                                                                                    \
-    (weft_value[]){__VA_ARGS__}, (int)(sizeof((weft_value[]){__VA_ARGS__}) / sizeof(weft_value))
-#define ATTRS(...)                                                                                 \
-    (weft_attr[]){__VA_ARGS__}, (int)(sizeof((weft_attr[]){__VA_ARGS__}) / sizeof(weft_attr))
-#define NONE NULL, 0
-
-static void out(fixture *f, weft_value v)
-{
-    f->outputs[f->output_count++] = v;
-}
-
-/* --- cases --- */
-
-static void build_conv(fixture *f, const int64_t *x, const int64_t *w, const weft_attr *attrs,
-                       int n)
-{
-    weft_value a = input(f, 4, x, true, 1, 0), b = input(f, 4, w, true, 1, 0);
-    out(f, node(f, "conv2d", (weft_value[]){a, b}, 2, attrs, n));
-}
-#define CONV(name, X_, W_, ...)                                                                    \
-    static void name(fixture *f)                                                                   \
-    {                                                                                              \
-        const int64_t x[4] = X_, w[4] = W_;                                                        \
-        build_conv(f, x, w, ATTRS(__VA_ARGS__));                                                   \
-    }
-#define D4(a, b, c, d)                                                                             \
-    {                                                                                              \
-        a, b, c, d                                                                                 \
-    }
-CONV(conv_plain, D4(2, 3, 7, 9), D4(5, 3, 3, 2), WEFT_ATTR_PAIR("stride", 1, 1))
-CONV(conv_blocks, D4(3, 16, 6, 6), D4(32, 16, 3, 3), WEFT_ATTR_PAIR("padding", 1, 1))
-CONV(conv_stride, D4(1, 4, 9, 8), D4(6, 4, 3, 3), WEFT_ATTR_PAIR("stride", 2, 3),
-     WEFT_ATTR_PAIR("padding", 1, 2))
-CONV(conv_dilated, D4(2, 2, 11, 9), D4(3, 2, 3, 3), WEFT_ATTR_PAIR("dilation", 2, 3),
-     WEFT_ATTR_PAIR("padding", 2, 1))
-CONV(conv_groups, D4(2, 6, 5, 5), D4(9, 2, 3, 3), WEFT_ATTR_INT("groups", 3),
-     WEFT_ATTR_PAIR("padding", 1, 1))
-CONV(conv_depthwise, D4(1, 5, 6, 7), D4(5, 1, 3, 3), WEFT_ATTR_INT("groups", 5))
-CONV(conv_point, D4(1, 7, 3, 5), D4(3, 7, 1, 1), WEFT_ATTR_PAIR("stride", 1, 1))
-
-/* Bias and activation behind it: what a device may fuse. */
-static void conv_chain(fixture *f)
-{
-    weft_value x = X(f, 2, 3, 6, 6), w = X(f, 5, 3, 3, 3), b = X(f, 5);
-    weft_value y = node(f, "conv2d", IN(x, w), ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
-    out(f, node(f, "relu", IN(node(f, "bias", IN(y, b), NONE)), NONE));
-}
-
-static void conv_residual(fixture *f)
-{
-    weft_value x = X(f, 2, 5, 6, 6), w = X(f, 5, 5, 3, 3), b = X(f, 5);
-    weft_value y = node(f, "conv2d", IN(x, w), ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
-    y = node(f, "add", IN(node(f, "bias", IN(y, b), NONE), x), NONE);
-    out(f, node(f, "relu", IN(y), NONE));
-}
-
-static void conv_residual_other(fixture *f)
-{
-    weft_value x = X(f, 2, 16, 5, 5), w = X(f, 16, 16, 3, 3), v = X(f, 16, 16, 1, 1);
-    weft_value a = node(f, "conv2d", IN(x, v), NONE);
-    weft_value b = node(f, "conv2d", IN(x, w), ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
-    out(f, node(f, "relu", IN(node(f, "add", IN(a, b), NONE)), NONE));
-}
-
-static void dense(fixture *f)
-{
-    out(f, node(f, "dense", IN(X(f, 3, 7), X(f, 7, 5)), NONE));
-}
-static void dense_one(fixture *f)
-{
-    out(f, node(f, "dense", IN(X(f, 1, 33), X(f, 33, 17)), NONE));
-}
-static void dense_rows(fixture *f)
-{
-    out(f, node(f, "dense", IN(X(f, 2, 3, 6), X(f, 6, 4)), NONE));
-}
-static void dense_chain(fixture *f)
-{
-    weft_value x = X(f, 3, 20), w = X(f, 20, 18), b = X(f, 18);
-    weft_value y =
-        node(f, "bias", IN(node(f, "dense", IN(x, w), NONE), b), ATTRS(WEFT_ATTR_INT("axis", 1)));
-    out(f, node(f, "gelu", IN(y), NONE));
-}
-static void dense_residual(fixture *f)
-{
-    weft_value x = X(f, 4, 9), w = X(f, 9, 9);
-    out(f, node(f, "add", IN(x, node(f, "dense", IN(x, w), NONE)), NONE));
-}
-
-#define MATMUL(name, A, B, ta, tb)                                                                 \
-    static void name(fixture *f)                                                                   \
-    {                                                                                              \
-        const int64_t a[] = A, b[] = B;                                                            \
-        weft_value x = input(f, 3, a, true, 1, 0), y = input(f, 3, b, true, 1, 0);                 \
-        out(f,                                                                                     \
-            node(f, "matmul", IN(x, y), ATTRS(WEFT_ATTR_INT("ta", ta), WEFT_ATTR_INT("tb", tb)))); \
-    }
-#define D3(a, b, c)                                                                                \
-    {                                                                                              \
-        a, b, c                                                                                    \
-    }
-MATMUL(matmul_nn, D3(2, 3, 5), D3(2, 5, 4), 0, 0)
-MATMUL(matmul_tn, D3(2, 5, 3), D3(2, 5, 4), 1, 0)
-MATMUL(matmul_nt, D3(2, 3, 5), D3(2, 4, 5), 0, 1)
-MATMUL(matmul_tt, D3(1, 5, 3), D3(1, 4, 5), 1, 1)
-static void matmul_deep(fixture *f)
-{
-    out(f, node(f, "matmul", IN(X(f, 2, 3, 4, 5), X(f, 2, 3, 5, 2)), NONE));
-}
-static void matmul_square(fixture *f)
-{
-    weft_value x = X(f, 4, 4);
-    out(f, node(f, "matmul", IN(x, x), ATTRS(WEFT_ATTR_INT("tb", 1))));
-}
-
-#define POOL(name, op, ...)                                                                        \
-    static void name(fixture *f)                                                                   \
-    {                                                                                              \
-        out(f, node(f, op, IN(X(f, 2, 5, 7, 9)), ATTRS(__VA_ARGS__)));                             \
-    }
-POOL(maxpool, "maxpool", WEFT_ATTR_PAIR("kernel", 2, 2))
-POOL(maxpool_odd, "maxpool", WEFT_ATTR_PAIR("kernel", 3, 2), WEFT_ATTR_PAIR("stride", 2, 1),
-     WEFT_ATTR_PAIR("padding", 1, 1))
-POOL(avgpool, "avgpool", WEFT_ATTR_PAIR("kernel", 2, 3))
-POOL(avgpool_odd, "avgpool", WEFT_ATTR_PAIR("kernel", 3, 3), WEFT_ATTR_PAIR("stride", 1, 2),
-     WEFT_ATTR_PAIR("padding", 1, 1))
-static void maxpool_blocks(fixture *f)
-{
-    weft_value x = node(f, "conv2d", IN(X(f, 1, 3, 8, 8), X(f, 16, 3, 3, 3)), NONE);
-    out(f, node(f, "maxpool", IN(x),
-                ATTRS(WEFT_ATTR_PAIR("kernel", 3, 3), WEFT_ATTR_PAIR("stride", 1, 1),
-                      WEFT_ATTR_PAIR("padding", 1, 1))));
-}
-static void avgpool_blocks(fixture *f)
-{
-    weft_value x = node(f, "conv2d", IN(X(f, 1, 3, 8, 8), X(f, 16, 3, 3, 3)), NONE);
-    out(f, node(f, "avgpool", IN(x), ATTRS(WEFT_ATTR_PAIR("kernel", 2, 2))));
-}
-static void global_avgpool(fixture *f)
-{
-    out(f, node(f, "global_avgpool", IN(X(f, 2, 5, 3, 4)), NONE));
-}
-static void global_blocks(fixture *f)
-{
-    weft_value x = node(f, "conv2d", IN(X(f, 2, 3, 6, 6), X(f, 32, 3, 3, 3)), NONE);
-    out(f, node(f, "global_avgpool", IN(x), NONE));
-}
-
-static void batch_norm_on(fixture *f, weft_value x, int64_t batch, int64_t channels)
-{
-    weft_value gamma = input(f, 1, &channels, true, 1, 0),
-               beta = input(f, 1, &channels, true, 1, 0);
-    weft_value weights = input(f, 1, &batch, false, 0.3, 0.6);
-    f->data[f->input_count - 1][batch - 1] = 0; /* a padded sample */
-    weft_value mean = input(f, 1, &channels, false, 1, 0);
-    weft_value variance = input(f, 1, &channels, false, 0.3, 0.6);
-    weft_value y = node(f, "batch_norm", IN(x, gamma, beta, weights, mean, variance), NONE);
-    out(f, y);
-}
-static void batch_norm(fixture *f)
-{
-    batch_norm_on(f, X(f, 3, 5, 2, 3), 3, 5);
-}
-static void batch_norm_flat(fixture *f)
-{
-    batch_norm_on(f, X(f, 5, 3), 5, 3);
-}
-static void batch_norm_blocks(fixture *f)
-{
-    weft_value x = node(f, "conv2d", IN(X(f, 3, 3, 5, 5), X(f, 32, 3, 3, 3)), NONE);
-    batch_norm_on(f, x, 3, 32);
-}
-static void batch_norm_state(fixture *f)
-{
-    weft_value x = X(f, 3, 5, 2, 3), g = X(f, 5), b = X(f, 5), w = POSITIVE(f, 3), m = X(f, 5);
-    weft_value first = node(f, "batch_norm", IN(x, g, b, w, m, POSITIVE(f, 5)), NONE);
-    for (int i = 0; i < 5; i++) out(f, first == WEFT_NO_VALUE ? first : first + i);
-}
-static void batch_norm_infer(fixture *f)
-{
-    weft_value x = X(f, 2, 5, 2, 3), g = X(f, 5), b = X(f, 5), m = X(f, 5);
-    out(f, node(f, "batch_norm_infer", IN(x, g, b, m, POSITIVE(f, 5)), NONE));
-}
-/* Convolution and normalisation by given statistics: one kernel where a device can. */
-static void batch_norm_folded(fixture *f)
-{
-    weft_value x = X(f, 2, 3, 6, 6), w = X(f, 32, 3, 3, 3), b = X(f, 32), g = X(f, 32),
-               t = X(f, 32);
-    weft_value y = node(f, "bias", IN(node(f, "conv2d", IN(x, w), NONE), b), NONE);
-    y = node(f, "batch_norm_infer", IN(y, g, t, X(f, 32), POSITIVE(f, 32)), NONE);
-    out(f, node(f, "relu", IN(y), NONE));
-}
-static void batch_norm_folded_odd(fixture *f)
-{
-    weft_value x = X(f, 1, 3, 5, 5), w = X(f, 5, 3, 3, 3), v = X(f, 5, 3, 3, 3), g = X(f, 5);
-    weft_value t = X(f, 5), m = X(f, 5), a = node(f, "conv2d", IN(x, v), NONE);
-    weft_value y = node(f, "conv2d", IN(x, w), NONE);
-    y = node(f, "batch_norm_infer", IN(y, g, t, m, POSITIVE(f, 5)), NONE);
-    out(f, node(f, "add", IN(a, y), NONE));
-}
-static void batch_norm_folded_dense(fixture *f)
-{
-    weft_value y = node(f, "dense", IN(X(f, 3, 7), X(f, 7, 5)), NONE);
-    weft_value g = X(f, 5), t = X(f, 5), m = X(f, 5);
-    out(f, node(f, "batch_norm_infer", IN(y, g, t, m, POSITIVE(f, 5)), NONE));
-}
-static void layer_norm(fixture *f)
-{
-    out(f, node(f, "layer_norm", IN(X(f, 2, 3, 7), X(f, 7), X(f, 7)), NONE));
-}
-
-#define UNARY(op)                                                                                  \
-    static void op##_case(fixture *f)                                                              \
-    {                                                                                              \
-        out(f, node(f, #op, IN(X(f, 3, 5, 2)), NONE));                                             \
-    }                                                                                              \
-    static void op##_blocks(fixture *f)                                                            \
-    {                                                                                              \
-        weft_value x = node(f, "conv2d", IN(X(f, 1, 3, 5, 5), X(f, 5, 3, 3, 3)), NONE);            \
-        out(f, node(f, #op, IN(x), NONE));                                                         \
-    }
-UNARY(relu)
-UNARY(gelu)
-UNARY(sigmoid)
-UNARY(tanh)
-
-static void softmax(fixture *f)
-{
-    out(f, node(f, "softmax", IN(X(f, 3, 4, 5)), NONE));
-}
-static void add(fixture *f)
-{
-    out(f, node(f, "add", IN(X(f, 3, 5), X(f, 3, 5)), NONE));
-}
-static void mul(fixture *f)
-{
-    out(f, node(f, "mul", IN(X(f, 3, 5), X(f, 3, 5)), NONE));
-}
-static void square(fixture *f)
-{
-    weft_value x = X(f, 3, 5);
-    out(f, node(f, "mul", IN(x, x), NONE));
-}
-static void scale(fixture *f)
-{
-    out(f, node(f, "scale", IN(X(f, 7)), ATTRS(WEFT_ATTR_REAL("factor", -1.5))));
-}
-static void scale_by(fixture *f)
-{
-    out(f, node(f, "scale_by", IN(X(f, 7), SCALAR(f, 0.3)), NONE));
-}
-static void bias(fixture *f)
-{
-    out(f, node(f, "bias", IN(X(f, 2, 3, 4), X(f, 4)), ATTRS(WEFT_ATTR_INT("axis", 2))));
-}
-static void bias_vector(fixture *f)
-{
-    out(f, node(f, "bias", IN(X(f, 4), X(f, 4)), ATTRS(WEFT_ATTR_INT("axis", 0))));
-}
-static void dropout(fixture *f)
-{
-    weft_value step = ints(f, 0, NULL, 5), first = ints(f, 0, NULL, 7);
-    out(f, node(f, "dropout", IN(X(f, 5, 7), step, first),
-                ATTRS(WEFT_ATTR_REAL("rate", 0.4), WEFT_ATTR_INT("seed", 3))));
-}
-static void concat(fixture *f)
-{
-    out(f, node(f, "concat", IN(X(f, 2, 3, 2), X(f, 2, 1, 2), X(f, 2, 4, 2)),
-                ATTRS(WEFT_ATTR_INT("axis", 1))));
-}
-static void concat_blocks(fixture *f)
-{
-    weft_value x = X(f, 2, 3, 5, 5);
-    weft_value a = node(f, "conv2d", IN(x, X(f, 16, 3, 3, 3)), NONE);
-    weft_value b = node(f, "conv2d", IN(x, X(f, 32, 3, 3, 3)), NONE);
-    out(f, node(f, "concat", IN(a, b), ATTRS(WEFT_ATTR_INT("axis", 1))));
-}
-static void concat_odd(fixture *f)
-{
-    weft_value x = X(f, 2, 3, 5, 5);
-    weft_value a = node(f, "conv2d", IN(x, X(f, 8, 3, 3, 3)), NONE);
-    weft_value b = node(f, "conv2d", IN(x, X(f, 24, 3, 3, 3)), NONE);
-    out(f, node(f, "concat", IN(a, b), ATTRS(WEFT_ATTR_INT("axis", 1))));
-}
-static void split(fixture *f)
-{
-    weft_attr sizes = {.name = "sizes", .count = 3, .ints = {2, 1, 3}};
-    weft_value y = node(f, "split", IN(X(f, 2, 6, 3)), ATTRS(WEFT_ATTR_INT("axis", 1), sizes));
-    out(f, y);
-    out(f, y == WEFT_NO_VALUE ? y : y + 2); /* the middle part is not used */
-}
-static void slice(fixture *f)
-{
-    out(f,
-        node(f, "slice", IN(X(f, 2, 6, 3)),
-             ATTRS(WEFT_ATTR_INT("axis", 1), WEFT_ATTR_INT("start", 1), WEFT_ATTR_INT("stop", 4))));
-}
-static void pad(fixture *f)
-{
-    out(f, node(f, "pad", IN(X(f, 2, 3)),
-                ATTRS(WEFT_ATTR_INT("axis", 1), WEFT_ATTR_INT("before", 2),
-                      WEFT_ATTR_INT("after", 1))));
-}
-static void reshape(fixture *f)
-{
-    weft_value x = node(f, "scale", IN(X(f, 2, 6)), ATTRS(WEFT_ATTR_REAL("factor", 2)));
-    out(f, node(f, "reshape", IN(x), ATTRS({.name = "shape", .count = 3, .ints = {2, 2, 3}})));
-}
-static void transpose(fixture *f)
-{
-    out(f, node(f, "transpose", IN(X(f, 2, 3, 4)),
-                ATTRS({.name = "perm", .count = 3, .ints = {2, 0, 1}})));
-}
-#define REDUCE(name, op, keep, ...)                                                                \
-    static void name(fixture *f)                                                                   \
-    {                                                                                              \
-        out(f, node(f, op, IN(X(f, 2, 3, 4)), ATTRS(__VA_ARGS__, WEFT_ATTR_INT("keep", keep))));   \
-    }
-REDUCE(reduce_sum, "reduce_sum", 0, WEFT_ATTR_PAIR("axes", 0, 2))
-REDUCE(reduce_keep, "reduce_sum", 1, WEFT_ATTR_INT("axes", 1))
-REDUCE(reduce_mean, "reduce_mean", 0, WEFT_ATTR_PAIR("axes", 1, 2))
-static void broadcast(fixture *f)
-{
-    out(f, node(f, "broadcast", IN(X(f, 3)),
-                ATTRS(WEFT_ATTR_PAIR("axes", 0, 2),
-                      {.name = "shape", .count = 3, .ints = {2, 3, 4}})));
-}
-static void embedding(fixture *f)
-{
-    out(f, node(f, "embedding", IN(ints(f, DIMS(2, 5), 7), X(f, 7, 3)), NONE));
-}
-static void softmax_xent(fixture *f)
-{
-    weft_value x = X(f, 5, 4), labels = ints(f, DIMS(5), 4), weights = POSITIVE(f, 5);
-    f->data[f->input_count - 1][2] = 0;
-    out(f, node(f, "softmax_xent", IN(x, labels, weights), NONE));
-}
-static void mse(fixture *f)
-{
-    out(f, node(f, "mse", IN(X(f, 3, 4), X(f, 3, 4), POSITIVE(f, 3)), NONE));
-}
-
-static void sgd(fixture *f)
-{
-    out(f,
-        node(f, "sgd", IN(X(f, 9), X(f, 9), SCALAR(f, 0.1)), ATTRS(WEFT_ATTR_REAL("decay", 0.01))));
-}
-static void adam(fixture *f)
-{
-    weft_value w = X(f, 9), g = X(f, 9), m = X(f, 9), v = POSITIVE(f, 9);
-    out(f, node(f, "adam", IN(w, g, m, v, SCALAR(f, 0.1), ints(f, 0, NULL, 5)), NONE));
-}
-static void schedule(fixture *f)
-{
-    out(f, node(f, "schedule", IN(ints(f, 0, NULL, 5)),
-                ATTRS(WEFT_ATTR_REAL("base", 0.5), WEFT_ATTR_INT("warmup", 9))));
-}
-static void counter(fixture *f)
-{
-    weft_value next = node(f, "counter", IN(ints(f, 0, NULL, 5)), NONE);
-    out(f, node(f, "schedule", IN(next),
-                ATTRS(WEFT_ATTR_REAL("base", 0.5), WEFT_ATTR_INT("warmup", 9))));
-}
-static void accumulate(fixture *f)
-{
-    out(f, node(f, "accumulate", IN(X(f, 9), X(f, 9), SCALAR(f, 1)), NONE));
-}
-static void accumulate_anew(fixture *f)
-{
-    out(f, node(f, "accumulate", IN(X(f, 9), X(f, 9), SCALAR(f, 0)), NONE));
-}
-static void clip(fixture *f)
-{
-    weft_value total = node(f, "sum_squares", IN(X(f, 9, 5)), NONE);
-    out(f, node(f, "clip_factor", IN(total), ATTRS(WEFT_ATTR_REAL("max_norm", 0.5))));
-}
-static void constant(fixture *f)
-{
-    weft_value c =
-        node(f, "constant", NONE,
-             ATTRS(WEFT_ATTR_REAL("value", 1.5), {.name = "shape", .count = 2, .ints = {2, 3}}));
-    out(f, node(f, "mul", IN(c, X(f, 2, 3)), NONE));
-}
-
-#define CASE(fn)                                                                                   \
-    {                                                                                              \
-#fn, fn, false, 0                                                                          \
-    }
-#define FORWARD(fn)                                                                                \
-    {                                                                                              \
-#fn, fn, true, 0                                                                           \
-    }
-static const op_case cases[] = {
-    CASE(conv_plain),
-    CASE(conv_blocks),
-    CASE(conv_stride),
-    CASE(conv_dilated),
-    CASE(conv_groups),
-    CASE(conv_depthwise),
-    CASE(conv_point),
-    CASE(conv_chain),
-    CASE(conv_residual),
-    CASE(conv_residual_other),
-    CASE(dense),
-    CASE(dense_one),
-    CASE(dense_rows),
-    CASE(dense_chain),
-    CASE(dense_residual),
-    CASE(matmul_nn),
-    CASE(matmul_tn),
-    CASE(matmul_nt),
-    CASE(matmul_tt),
-    CASE(matmul_deep),
-    CASE(matmul_square),
-    CASE(maxpool),
-    CASE(maxpool_odd),
-    CASE(maxpool_blocks),
-    CASE(avgpool),
-    CASE(avgpool_odd),
-    CASE(avgpool_blocks),
-    CASE(global_avgpool),
-    CASE(global_blocks),
-    CASE(batch_norm),
-    CASE(batch_norm_flat),
-    {"batch_norm_blocks", batch_norm_blocks, false, 2e-4},
-    FORWARD(batch_norm_state),
-    FORWARD(batch_norm_infer),
-    FORWARD(batch_norm_folded),
-    FORWARD(batch_norm_folded_odd),
-    FORWARD(batch_norm_folded_dense),
-    CASE(layer_norm),
-    CASE(relu_case),
-    CASE(relu_blocks),
-    CASE(gelu_case),
-    CASE(gelu_blocks),
-    CASE(sigmoid_case),
-    CASE(sigmoid_blocks),
-    CASE(tanh_case),
-    CASE(tanh_blocks),
-    CASE(softmax),
-    CASE(add),
-    CASE(mul),
-    CASE(square),
-    CASE(scale),
-    FORWARD(scale_by),
-    CASE(bias),
-    CASE(bias_vector),
-    CASE(dropout),
-    CASE(concat),
-    CASE(concat_blocks),
-    CASE(concat_odd),
-    CASE(split),
-    CASE(slice),
-    CASE(pad),
-    CASE(reshape),
-    CASE(transpose),
-    CASE(reduce_sum),
-    CASE(reduce_keep),
-    CASE(reduce_mean),
-    CASE(broadcast),
-    CASE(embedding),
-    CASE(softmax_xent),
-    CASE(mse),
-    FORWARD(sgd),
-    FORWARD(adam),
-    FORWARD(schedule),
-    FORWARD(counter),
-    FORWARD(accumulate),
-    FORWARD(accumulate_anew),
-    FORWARD(clip),
-    CASE(constant),
-};
-enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+#include "op_cases.h"
 
 /* --- the harness --- */
 
@@ -562,7 +12,7 @@ static void add_loss(fixture *f)
 {
     for (int i = 0, outputs = f->output_count; i < outputs; i++) {
         weft_type type = weft_graph_value_type(f->graph, f->outputs[i]);
-        weft_value weight = input(f, type.shape.rank, type.shape.dim, false, 1, 0);
+        weft_value weight = fixture_input(f, type.shape.rank, type.shape.dim, false, 1, 0);
         weft_value y = weft_graph_node(f->graph, "mul", "weighted",
                                        (weft_value[]){f->outputs[i], weight}, 2, NULL, 0);
         weft_attr axes = {.name = "axes", .count = type.shape.rank};
@@ -656,21 +106,21 @@ static void check_differences(fixture *f, weft_program *p, const char *name)
 static void test_gradients(void **state)
 {
     (void)state;
-    for (int c = 0; c < CASES; c++) {
+    for (int c = 0; c < op_case_count; c++) {
         fixture f;
         weft_store *store;
         weft_program *p;
         weft_value fetch[MOST_INPUTS + 1];
         int count = 0;
-        if (cases[c].no_gradient) continue;
-        start(&f, &cases[c], WEFT_F64);
+        if (op_cases[c].no_gradient) continue;
+        start(&f, &op_cases[c], WEFT_F64);
         fetch[count++] = f.loss;
         for (int i = 0; i < f.input_count; i++)
             if (weft_graph_gradient(f.graph, f.inputs[i]) != WEFT_NO_VALUE)
                 fetch[count++] = weft_graph_gradient(f.graph, f.inputs[i]);
         assert_ok(weft_store_create(f.context, "reference", 1, &store));
         assert_ok(weft_program_create(store, f.graph, fetch, count, &p));
-        check_differences(&f, p, cases[c].name);
+        check_differences(&f, p, op_cases[c].name);
         weft_program_destroy(&p);
         weft_store_destroy(&store);
         end(&f);
@@ -730,15 +180,15 @@ static void test_devices(void **state)
 {
     (void)state;
     for (int d = 0; weft_device_name(d); d++)
-        for (int c = 0; c < CASES; c++) compare(&cases[c], weft_device_name(d));
+        for (int c = 0; c < op_case_count; c++) compare(&op_cases[c], weft_device_name(d));
 }
 
 static void test_labels(void **state)
 {
     (void)state;
-    for (int c = 0; c < CASES; c++) {
+    for (int c = 0; c < op_case_count; c++) {
         fixture f;
-        start(&f, &cases[c], WEFT_F32);
+        start(&f, &op_cases[c], WEFT_F32);
         for (int n = 0; n < weft_graph_node_count(f.graph); n++) {
             weft_shape shapes[64];
             const weft_value *in;
@@ -752,7 +202,7 @@ static void test_labels(void **state)
                 shapes[inputs + i] = weft_graph_value_type(f.graph, first + i).shape;
             assert_ok(weft_graph_node_labels(f.graph, n, &labels));
             if (weft_labels_check(labels, shapes, inputs, outputs) != WEFT_OK)
-                fail_msg("%s, node %s: %s", cases[c].name, weft_graph_node_name(f.graph, n),
+                fail_msg("%s, node %s: %s", op_cases[c].name, weft_graph_node_name(f.graph, n),
                          weft_last_message());
             weft_free(labels);
         }
@@ -765,9 +215,9 @@ static void test_every_operator_has_a_case(void **state)
     (void)state;
     for (int o = 0; weft_operator_name(o); o++) {
         bool found = false;
-        for (int c = 0; c < CASES && !found; c++) {
+        for (int c = 0; c < op_case_count && !found; c++) {
             fixture f;
-            start(&f, &cases[c], WEFT_F32);
+            start(&f, &op_cases[c], WEFT_F32);
             for (int n = 0; n < weft_graph_node_count(f.graph); n++)
                 found = found || strcmp(weft_graph_node_op(f.graph, n), weft_operator_name(o)) == 0;
             end(&f);

@@ -98,7 +98,9 @@ typedef struct weft_eval_options {
     bool json, quiet, confusion;
 } weft_eval_options;
 
+/* The options of evaluation, and of prediction, on one struct. */
 WEFT_API const weft_option *weft_eval_table(void);
+WEFT_API const weft_option *weft_predict_table(void);
 
 /* Evaluates a checkpoint on a part of the data (its own data unless said). */
 WEFT_API WEFT_NODISCARD weft_status weft_evaluate(weft_context *context,

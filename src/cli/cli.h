@@ -35,7 +35,8 @@ void progress_event(void *user, const weft_event *event);
 void progress_end(progress *p);
 
 /* Options of weft eval and weft predict; the checkpoint may also be the only other word. */
-weft_status read_eval_options(int argc, char **argv, weft_eval_options *out);
+weft_status read_eval_options(const weft_option *table, int argc, char **argv,
+                              weft_eval_options *out);
 
 void print_confusion(const weft_report *report);
 

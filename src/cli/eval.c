@@ -49,9 +49,9 @@ static weft_status evaluate(const weft_eval_options *options)
     return status;
 }
 
-weft_status read_eval_options(int argc, char **argv, weft_eval_options *out)
+weft_status read_eval_options(const weft_option *table, int argc, char **argv,
+                              weft_eval_options *out)
 {
-    const weft_option *table = weft_eval_table();
     const char *words[1];
     int count = 0;
     weft_status status = weft_options_init(table, out);
@@ -64,7 +64,7 @@ weft_status read_eval_options(int argc, char **argv, weft_eval_options *out)
 static int run(int argc, char **argv)
 {
     weft_eval_options options = {0};
-    weft_status status = read_eval_options(argc, argv, &options);
+    weft_status status = read_eval_options(weft_eval_table(), argc, argv, &options);
     int code = status == WEFT_OK ? report_failure(evaluate(&options)) : usage_failure("eval");
     weft_options_free(weft_eval_table(), &options);
     return code;

@@ -89,9 +89,9 @@ static int predict(const weft_eval_options *options)
 static int run(int argc, char **argv)
 {
     weft_eval_options options = {0};
-    weft_status status = read_eval_options(argc, argv, &options);
+    weft_status status = read_eval_options(weft_predict_table(), argc, argv, &options);
     int code = status == WEFT_OK ? predict(&options) : usage_failure("predict");
-    weft_options_free(weft_eval_table(), &options);
+    weft_options_free(weft_predict_table(), &options);
     return code;
 }
 
@@ -104,6 +104,6 @@ const command command_predict = {
         "object a line with the probabilities of all classes.",
     .examples = "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:new.csv,test=1\n",
-    .table = weft_eval_table,
+    .table = weft_predict_table,
     .run = run,
 };
