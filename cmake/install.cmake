@@ -9,14 +9,12 @@ if(TARGET weft_command)
     \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1 COMMAND_ERROR_IS_FATAL ANY)")
 endif()
 
-# The OpenMP runtime that the compiler used, for static linking: -lgomp or -lomp.
+# The OpenMP runtime that the compiler used, for static linking. Clang's lies in a folder of its own.
 set(WEFT_OPENMP_LINK "")
 foreach(name IN LISTS OpenMP_C_LIB_NAMES)
-  string(REGEX REPLACE "^lib" "" name "${name}")
-  string(APPEND WEFT_OPENMP_LINK " -l${name}")
-  if(name STREQUAL "omp")
-    get_filename_component(directory "${OpenMP_libomp_LIBRARY}" DIRECTORY)
-    string(PREPEND WEFT_OPENMP_LINK " -L${directory}")
+  if(NOT name STREQUAL "pthread")
+    get_filename_component(directory "${OpenMP_${name}_LIBRARY}" DIRECTORY)
+    string(APPEND WEFT_OPENMP_LINK " -L${directory} -l${name}")
   endif()
 endforeach()
 configure_file(cmake/weft.pc.in weft.pc @ONLY)
