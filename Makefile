@@ -13,7 +13,8 @@ $(BUILD)/build.ninja: | deps
 	@cmake --preset release >/dev/null
 
 $(BUILD)/weft: $(BUILD)/build.ninja FORCE
-	@cmake --build --preset release 2>/dev/null || cmake --build $(BUILD) -j $(JOBS)
+	@echo "Building $@"
+	@cmake --build $(BUILD) -j $(JOBS) >$(BUILD)/log 2>&1 || { cat $(BUILD)/log; exit 1; }
 
 FORCE:
 
