@@ -38,6 +38,7 @@ static void stats_free(weft_data_stats *stats)
 
 static weft_status stats_copy(const weft_data_stats *from, weft_data_stats *to)
 {
+    to->shape = from->shape;
     to->features = from->features;
     to->classes = from->classes;
     WEFT_TRY(WEFT_NEW(&to->mean, from->features));
@@ -72,6 +73,15 @@ static weft_status open_source(weft_context *context, const char *spec, weft_sou
                      weft_suggest(near, sizeof(near), kind, kind_candidate, NULL));
 }
 
+static weft_status check_shape(const char *spec, const weft_shape *have, const weft_shape *want)
+{
+    char a[128], b[128];
+    if (weft_shape_equal(have, want)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "data '%s' have samples of shape %s, the checkpoint was trained on %s", spec,
+                     weft_shape_text(have, a, sizeof(a)), weft_shape_text(want, b, sizeof(b)));
+}
+
 weft_status weft_dataset_open(weft_context *context, const char *spec, const char *normalize,
                               const weft_data_stats *stats, weft_dataset **out)
 {
@@ -83,11 +93,7 @@ weft_status weft_dataset_open(weft_context *context, const char *spec, const cha
     if (status == WEFT_OK && stats) {
         d->given = true;
         status = stats_copy(stats, &d->stats);
-        if (status == WEFT_OK && stats->features != 1 &&
-            stats->features != weft_shape_elements(&d->source->shape))
-            status = weft_fail(
-                WEFT_ERR_ARGUMENT, "data '%s' have %lld features, the checkpoint was made with %d",
-                spec, (long long)weft_shape_elements(&d->source->shape), stats->features);
+        if (status == WEFT_OK) status = check_shape(spec, &d->source->shape, &stats->shape);
     }
     if (status != WEFT_OK) {
         weft_dataset_close(&d);
@@ -163,6 +169,7 @@ static weft_status learn_stats(weft_dataset *d)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "normalize is '%s', must be auto, none, unit or standard", how);
     weft_data_stats *stats = &d->stats;
+    stats->shape = s->shape;
     stats->features = standard && s->tabular ? (int)weft_shape_elements(&s->shape) : 1;
     WEFT_TRY(WEFT_NEW(&stats->mean, stats->features));
     WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));

@@ -135,11 +135,20 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
     const json_t *mean = json_object_get(object, "mean"),
                  *deviation = json_object_get(object, "deviation");
     const json_t *names = json_object_get(object, "class_names");
+    const json_t *shape = json_object_get(object, "shape");
     json_int_t classes = json_integer_value(json_object_get(object, "classes"));
     size_t features = json_array_size(mean);
     if (features == 0 || json_array_size(deviation) != features || classes < 2 || classes > 65536 ||
         (names && json_array_size(names) != (size_t)classes))
         return damaged(file, "its data statistics are not whole");
+    out->shape.rank = (int)json_array_size(shape);
+    if (out->shape.rank < 1 || out->shape.rank >= WEFT_MAX_RANK)
+        return damaged(file, "the shape of a sample is not whole");
+    for (int i = 0; i < out->shape.rank; i++)
+        out->shape.dim[i] = json_integer_value(json_array_get(shape, (size_t)i));
+    int64_t numbers = weft_shape_elements(&out->shape);
+    if (features != 1 && (int64_t)features != numbers)
+        return damaged(file, "its data statistics do not fit the shape of a sample");
     out->features = (int)features;
     out->classes = (int)classes;
     WEFT_TRY(WEFT_NEW(&out->mean, features));

@@ -80,13 +80,15 @@ static json_t *options_json(const weft_train_options *options)
 
 static json_t *stats_json(const weft_data_stats *stats)
 {
-    json_t *mean = json_array(), *deviation = json_array();
+    json_t *mean = json_array(), *deviation = json_array(), *shape = json_array();
+    for (int i = 0; i < stats->shape.rank; i++)
+        json_array_append_new(shape, json_integer(stats->shape.dim[i]));
     for (int i = 0; i < stats->features; i++) {
         json_array_append_new(mean, json_real(stats->mean[i]));
         json_array_append_new(deviation, json_real(stats->deviation[i]));
     }
-    json_t *object = json_pack("{s:i, s:o, s:o}", "classes", stats->classes, "mean", mean,
-                               "deviation", deviation);
+    json_t *object = json_pack("{s:i, s:o, s:o, s:o}", "classes", stats->classes, "shape", shape,
+                               "mean", mean, "deviation", deviation);
     if (!stats->class_names) return object;
     json_t *names = json_array();
     for (int i = 0; i < stats->classes; i++)
