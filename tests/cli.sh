@@ -144,6 +144,7 @@ refuses 2 "no checkpoint is given" "$weft" eval
 refuses 2 "have samples of shape [1, 20, 20], the checkpoint was trained on [1, 16, 16]" "$weft" eval --checkpoint run --data glyphs:size=20
 refuses 2 "another model" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
 refuses 1 "cannot" "$weft" train $small --model mlp --metrics /nowhere/m.jsonl
+refuses 1 "/proc/run: cannot make the folder" "$weft" train $small --model mlp --checkpoint /proc/run
 refuses 1 "cannot" "$weft" export run/latest -o /nowhere/w.safetensors
 refuses 1 "loss is" "$weft" train $small --model mlp --epochs 30 --optimizer sgd --lr 100000
 holds err 'step [0-9]+: the loss is .*(instruction|parameter)'
@@ -163,6 +164,8 @@ PY
 accepts "train on a table" "$weft" train --model mlp --data csv:flowers.csv,label=species --epochs 20 --batch 30 --checkpoint flowers
 accepts "predict names" "$weft" predict --checkpoint flowers --data csv:new.csv,test=1
 holds out '^[01],(tulip,tulip|iris,iris),'
+gzip -k flowers.csv
+accepts "a gzip table" "$weft" train --model mlp --data csv:flowers.csv.gz,label=2,test=0.1 --batch 30 -q
 refuses 2 "no column is named 'specie'; did you mean 'species'" "$weft" train --data csv:flowers.csv,label=specie --model mlp
 refuses 2 "model lenet needs images" "$weft" train --data csv:flowers.csv
 
