@@ -27,8 +27,8 @@ typedef enum weft_split { WEFT_TRAIN = 0, WEFT_TEST = 1 } weft_split;
 /* What the training part taught about the numbers and labels. Kept with a checkpoint, so that
  * later data are treated in the same way. x becomes (x - mean) / deviation. */
 typedef struct weft_data_stats {
-    weft_shape shape;  /* of one sample */
-    int features; /* numbers in mean and deviation: 1 for all, or one for each element */
+    weft_shape shape; /* of one sample */
+    int features;     /* numbers in mean and deviation: 1 for all, or one for each element */
     double *mean, *deviation;
     int classes;
     char **class_names; /* NULL: the labels are numbers */
