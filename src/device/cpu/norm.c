@@ -248,6 +248,56 @@ static void mean_loop(const cpu_loop *k)
     weft_parallel(k->threads, j.blocks, 1, mean_part, &j);
 }
 
+static void spread_part(void *user, int64_t begin, int64_t end)
+{
+    const norm_job *j = user;
+    const float *dy = j->k->in[0];
+    float *dx = j->k->out[0];
+    float factor = 1.0f / (float)j->p.inner;
+    for (int64_t block = begin; block < end; block++) {
+        int64_t lanes = lanes_of(&j->p, block), c = block * j->p.block;
+        for (int64_t b = 0; b < j->p.batch_count; b++) {
+            const float *from = dy + b * j->p.channel_count + c;
+            float *to = dx + b * j->p.batch + block * j->p.channel;
+            for (int64_t i = 0; i < j->p.inner; i++)
+                for (int64_t l = 0; l < lanes; l++) to[i * j->p.step + l] = from[l] * factor;
+        }
+    }
+}
+
+static void spread_loop(const cpu_loop *k)
+{
+    norm_job j = {.k = k, .p = k->planes};
+    j.blocks = (j.p.channel_count + j.p.block - 1) / j.p.block;
+    weft_parallel(k->threads, j.blocks, 1, spread_part, &j);
+}
+
+/* The gradient of global pooling makes a tensor out of rows, so nothing says how it should lie:
+ * in blocks of channels where they are full, as the convolutions before it will want it. */
+static weft_status spread_make(weft_device *device, const weft_group *group,
+                               const weft_layout *const *in, weft_kernel **out)
+{
+    (void)in;
+    const weft_type *type = weft_out(group->graph, group->node[0], 0);
+    const weft_layout *layout;
+    cpu_md plain = cpu_md_of_type(type), md = plain;
+    if (type->shape.dim[1] % WIDEST == 0)
+        DNNL_TRY(dnnl_memory_desc_init_by_tag(&md, 4, plain.dims, dnnl_f32, dnnl_aBcd16b));
+    WEFT_TRY(cpu_layout_of(device, &md, &plain, false, &layout));
+    cpu_loop *k;
+    WEFT_TRY(cpu_loop_make(device, group, spread_loop, &k));
+    k->head.out[0] = layout;
+    (void)cpu_planes_of(type, layout, &k->planes);
+    weft_status status =
+        weft_layout_plain(device, weft_in(group->graph, group->node[0], 0), &k->head.in[0]);
+    if (status != WEFT_OK) {
+        k->head.ops->destroy(&k->head);
+        return status;
+    }
+    *out = &k->head;
+    return WEFT_OK;
+}
+
 /* Tensors lie as the first operand does, channel vectors and the rest are plain. In a blocked
  * layout of which the last block is not full the padding of the result must be zeroed: the loops
  * do not write it, so such layouts are taken as plain. */
@@ -298,5 +348,6 @@ const cpu_entry cpu_norm_entries[] = {
     {"batch_norm_grad", cpu_single, grad_make},
     {"batch_norm_infer", cpu_single, infer_make},
     {"global_avgpool", cpu_single, mean_make},
+    {"global_avgpool_grad", cpu_single, spread_make},
     {NULL, NULL, NULL},
 };
