@@ -270,6 +270,38 @@ static void test_diagnose_names_the_instruction(void **state)
     drop(&n);
 }
 
+static void count_line(void *user, weft_log_level level, const char *text)
+{
+    assert_int_equal(level, WEFT_LOG_INFO);
+    if (strstr(text, "'s' (softmax) runs on the reference device")) ++*(int *)user;
+}
+
+/* What a device leaves to the reference kernels is told, and flagged in the description. */
+static void test_fallbacks_are_told(void **state)
+{
+    (void)state;
+    weft_context *context;
+    weft_graph *g;
+    weft_store *store;
+    weft_program *p;
+    int lines = 0;
+    weft_shape shape = weft_shape_of(2, (int64_t[]){2, 3});
+    assert_ok(weft_context_create(&context));
+    weft_context_set_log(context, count_line, &lines);
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    assert_ok(weft_store_create(context, "cpu", 1, &store));
+    weft_value x = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", WEFT_F32, &shape,
+                                   (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_value s = weft_graph_node(g, "softmax", "s", &x, 1, NULL, 0);
+    assert_ok(weft_program_create(store, g, &s, 1, &p));
+    assert_int_equal(lines, weft_program_describe(p).fallbacks);
+    assert_int_equal(lines, 1);
+    weft_program_destroy(&p);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+    weft_context_destroy(&context);
+}
+
 static void test_assignment_needs_the_place(void **state)
 {
     (void)state;
@@ -322,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_layouts_are_kept),
         cmocka_unit_test(test_programs_share_a_store),
         cmocka_unit_test(test_diagnose_names_the_instruction),
+        cmocka_unit_test(test_fallbacks_are_told),
         cmocka_unit_test(test_assignment_needs_the_place),
         cmocka_unit_test(test_trace),
     };

@@ -25,7 +25,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_context_create(weft_context **out);
 /* Destroys *context and nulls it; NULL and pointer to NULL are allowed. */
 WEFT_API void weft_context_destroy(weft_context **context);
 
-/* Sends log lines to fn (NULL: nowhere). */
+/* Sends log lines to fn (NULL: nowhere): for each program, which operators its device leaves to the
+ * reference device. */
 WEFT_API void weft_context_set_log(weft_context *context, weft_log_fn fn, void *user);
 
 /* Threads of each device made afterwards; 0 means all cores of this process. At most 1024. */

@@ -89,7 +89,6 @@ WEFT_API void weft_trainer_stop(weft_trainer *trainer);
 /* The training program and graph, for inspection; owned by the trainer. */
 WEFT_API const weft_graph *weft_trainer_graph(const weft_trainer *trainer);
 WEFT_API const weft_program *weft_trainer_program(const weft_trainer *trainer);
-WEFT_API const weft_dataset *weft_trainer_data(const weft_trainer *trainer);
 
 /* What is done with a checkpoint. */
 typedef struct weft_eval_options {

@@ -187,6 +187,8 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
     if (!device->ops->supports(device, group)) {
         device = p->store->fallback;
         code.fallback = true;
+        weft_log(p->store->context, WEFT_LOG_INFO, "'%s' (%s) runs on the reference device",
+                 group->node[0]->name, group->node[0]->op->name);
     }
     WEFT_TRY(device->ops->kernel(device, group, layouts, &code.kernel));
     weft_status status = connect(p, &code);

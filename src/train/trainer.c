@@ -218,7 +218,3 @@ const weft_program *weft_trainer_program(const weft_trainer *t)
 {
     return t->program;
 }
-const weft_dataset *weft_trainer_data(const weft_trainer *t)
-{
-    return t->data;
-}

@@ -11,8 +11,8 @@
 #define WEFT_CLONES
 #endif
 
-/* Subnormal numbers cost a processor a hundred times the work of others, and moments that decay
- * are full of them. Between these two calls they count as zero, in the calling thread. */
+/* Moments that decay become subnormal in the end, and a pass over nothing else takes about twice as
+ * long. Between these two calls they count as zero, in the calling thread. */
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 static inline unsigned weft_flush_subnormals(void)
