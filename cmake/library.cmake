@@ -1,6 +1,6 @@
 # Sources by room, lowest first. The reference kernels are compiled once for each precision.
 file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
-  src/base/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c
+  src/base/*.c src/comm/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c
   src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/program/*.c src/train/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
 list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c)
@@ -30,6 +30,10 @@ weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
 set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON ZLIB::ZLIB
   OpenMP::OpenMP_C Threads::Threads m)
+if(WEFT_MPI)
+  list(APPEND WEFT_LIBRARIES MPI::MPI_C)
+  set_source_files_properties(src/comm/mpi.c PROPERTIES COMPILE_DEFINITIONS WEFT_MPI)
+endif()
 target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
 
 set(WEFT_OBJECTS $<TARGET_OBJECTS:weft_objects> $<TARGET_OBJECTS:weft_reference_float>

@@ -18,6 +18,9 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(CYAML REQUIRED IMPORTED_TARGET libcyaml)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+# Without MPI everything is there but the engine of that name.
+find_package(MPI 3.1 QUIET COMPONENTS C)
+option(WEFT_MPI "Ranks as MPI processes" ${MPI_C_FOUND})
 # Its own CMake package asks for OpenCL, which is not needed here.
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 find_path(DNNL_INCLUDE dnnl.h REQUIRED)

@@ -28,6 +28,7 @@ typedef enum weft_status {
     WEFT_ERR_UNSUPPORTED, /* legal, but this build or device cannot do it */
     WEFT_ERR_NUMERIC,     /* a result is not finite; the run stopped before using it */
     WEFT_ERR_INTERRUPTED, /* the caller asked to stop; state is saved and consistent */
+    WEFT_ERR_PEER,        /* another rank failed, left or did not come; the job is over */
     WEFT_ERR_INTERNAL     /* a promise inside the library was broken: please report it */
 } weft_status;
 

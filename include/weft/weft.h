@@ -2,6 +2,7 @@
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
+#include "weft/comm.h"
 #include "weft/context.h"
 #include "weft/data.h"
 #include "weft/device.h"

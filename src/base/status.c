@@ -26,6 +26,7 @@ const char *weft_status_name(weft_status status)
         [WEFT_ERR_MEMORY] = "memory",
         [WEFT_ERR_UNSUPPORTED] = "unsupported",
         [WEFT_ERR_NUMERIC] = "numeric",
+        [WEFT_ERR_PEER] = "peer",
         [WEFT_ERR_INTERRUPTED] = "interrupted",
         [WEFT_ERR_INTERNAL] = "internal",
     };

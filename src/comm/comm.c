@@ -1,0 +1,335 @@
+/* What all engines share: the table of them, operations, waiting, statistics. */
+#include "comm/comm.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+static const weft_engine *const engines[] = {
+    &weft_engine_self,
+    &weft_engine_threads,
+    &weft_engine_mpi,
+};
+
+const char *weft_engine_name(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(engines) ? engines[i]->name : NULL;
+}
+
+const char *weft_engine_summary(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(engines) ? engines[i]->summary : NULL;
+}
+
+static const char *candidate(const void *user, int i)
+{
+    (void)user;
+    return weft_engine_name(i);
+}
+
+weft_status weft_comm_open(weft_context *context, const char *engine, int ranks, weft_comm **out,
+                           int *local)
+{
+    char near[128];
+    if (ranks < 0 || ranks > WEFT_MAX_RANKS)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d ranks, 1 to %d are possible", ranks,
+                         WEFT_MAX_RANKS);
+    for (size_t i = 0; i < WEFT_COUNT(engines); i++)
+        if (strcmp(engines[i]->name, engine) == 0)
+            return engines[i]->open(context, ranks, out, local);
+    return weft_fail(WEFT_ERR_ARGUMENT, "no engine is named '%s'%s", engine,
+                     weft_suggest(near, sizeof(near), engine, candidate, NULL));
+}
+
+void weft_comm_close(weft_comm **comm)
+{
+    if (!comm || !*comm) return;
+    weft_member *member = (*comm)->member;
+    (*comm)->ops->close(*comm);
+    weft_member_release(member);
+    *comm = NULL;
+}
+
+weft_status weft_member_new(weft_member **out)
+{
+    weft_member *member;
+    WEFT_TRY(WEFT_NEW(&member, 1));
+    *member = (weft_member){.references = 1, .timeout = 300};
+    *out = member;
+    return WEFT_OK;
+}
+
+void weft_member_release(weft_member *member)
+{
+    if (--member->references == 0) free(member);
+}
+
+int weft_comm_rank(const weft_comm *comm)
+{
+    return comm->rank;
+}
+int weft_comm_size(const weft_comm *comm)
+{
+    return comm->size;
+}
+int weft_comm_local_size(const weft_comm *comm)
+{
+    return comm->local_size;
+}
+void weft_comm_set_timeout(weft_comm *comm, double seconds)
+{
+    comm->member->timeout = seconds;
+}
+void weft_comm_set_check(weft_comm *comm, bool check)
+{
+    comm->member->check = check;
+}
+weft_comm_stats weft_comm_get_stats(const weft_comm *comm)
+{
+    return comm->member->stats;
+}
+
+weft_status weft_comm_split(weft_comm *comm, int color, int key, weft_comm **out)
+{
+    *out = NULL;
+    WEFT_TRY(comm->ops->split(comm, color, key, out));
+    if (*out) comm->member->references++;
+    return WEFT_OK;
+}
+
+void weft_comm_abort(weft_comm *comm)
+{
+    comm->ops->abort(comm);
+}
+
+const char *weft_transfer_name(weft_transfer_kind kind)
+{
+    static const char *const names[] = {"send",           "receive",    "broadcast",  "all-reduce",
+                                        "reduce-scatter", "all-gather", "all-to-all", "barrier"};
+    return names[kind];
+}
+
+int64_t weft_counts_before(const int64_t *counts, int r)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < r; i++) sum += counts[i];
+    return sum;
+}
+
+/* --- operations --- */
+
+static weft_status check_transfer(const weft_comm *c, const weft_transfer *t)
+{
+    const char *name = weft_transfer_name(t->kind);
+    bool sums = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_REDUCE_SCATTER;
+    bool one = t->kind == WEFT_SEND || t->kind == WEFT_RECEIVE || t->kind == WEFT_BROADCAST;
+    bool many = t->kind == WEFT_REDUCE_SCATTER || t->kind == WEFT_ALL_GATHER ||
+                t->kind == WEFT_ALL_TO_ALL;
+    if (t->count < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s of %lld elements", name, (long long)t->count);
+    if (one && (t->peer < 0 || t->peer >= c->size))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s with rank %d, the ranks are 0 to %d", name, t->peer,
+                         c->size - 1);
+    if (t->tag < 0 || t->tag > 30000)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s with tag %d, must be from 0 to 30000", name, t->tag);
+    if (sums && t->dtype != WEFT_F32 && t->dtype != WEFT_F64 && t->dtype != WEFT_I32)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s of %s: sums are of f32, f64 or i32", name,
+                         weft_dtype_name(t->dtype));
+    if (t->leaves != 0 && (!sums || t->leaves < c->size || t->leaves > 1 << 20))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s over %d leaves with %d ranks", name, t->leaves,
+                         c->size);
+    if (many && (!t->counts || (t->kind == WEFT_ALL_TO_ALL && !t->receive_counts)))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s needs a count for each rank", name);
+    for (int r = 0; many && r < c->size; r++)
+        if (t->counts[r] < 0 || (t->kind == WEFT_ALL_TO_ALL && t->receive_counts[r] < 0))
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: the count of rank %d is negative", name, r);
+    return WEFT_OK;
+}
+
+/* Elements that this rank sends, see weft_comm_stats. */
+static int64_t elements_sent(const weft_comm *c, const weft_operation *o)
+{
+    const weft_transfer *t = &o->t;
+    int64_t others = c->size - 1, part;
+    switch (t->kind) {
+    case WEFT_SEND: return t->count;
+    case WEFT_BROADCAST: return t->peer == c->rank ? t->count * others : 0;
+    case WEFT_ALL_REDUCE:
+        part = weft_part_start(t->count, c->rank + 1, c->size) -
+               weft_part_start(t->count, c->rank, c->size);
+        return t->count - part + part * others;
+    case WEFT_REDUCE_SCATTER:
+        return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
+    case WEFT_ALL_GATHER: return o->counts[c->rank] * others;
+    case WEFT_ALL_TO_ALL: return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
+    case WEFT_RECEIVE:
+    case WEFT_BARRIER: break;
+    }
+    return 0;
+}
+
+weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, weft_operation **out)
+{
+    weft_operation *o;
+    size_t n = (size_t)comm->size;
+    WEFT_TRY(check_transfer(comm, transfer));
+    WEFT_TRY(WEFT_NEW(&o, 1));
+    o->comm = comm;
+    o->t = *transfer;
+    weft_status status = weft_strdup(transfer->what ? transfer->what : "a value", &o->what);
+    if (status == WEFT_OK) status = WEFT_NEW(&o->counts, 2 * n);
+    if (status == WEFT_OK) {
+        if (transfer->counts) memcpy(o->counts, transfer->counts, n * sizeof(int64_t));
+        if (transfer->receive_counts)
+            memcpy(o->counts + n, transfer->receive_counts, n * sizeof(int64_t));
+        o->bytes = elements_sent(comm, o) * (int64_t)weft_dtype_size(transfer->dtype);
+        status = comm->ops->prepare(o);
+    }
+    if (status != WEFT_OK) {
+        free(o->what);
+        free(o->counts);
+        free(o);
+        return status;
+    }
+    *out = o;
+    return WEFT_OK;
+}
+
+static void leave(weft_operation *o)
+{
+    for (weft_operation **at = &o->comm->member->active; *at; at = &(*at)->next)
+        if (*at == o) {
+            *at = o->next;
+            return;
+        }
+}
+
+void weft_operation_destroy(weft_operation **operation)
+{
+    if (!operation || !*operation) return;
+    weft_operation *o = *operation;
+    leave(o);
+    o->comm->ops->destroy(o);
+    free(o->what);
+    free(o->counts);
+    free(o);
+    *operation = NULL;
+}
+
+static weft_status aborted(weft_operation *o)
+{
+    const char *why = o->comm->ops->aborted(o->comm);
+    if (!why) return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER, "the job was ended in %s of %s: %s",
+                     weft_transfer_name(o->t.kind), o->what, why);
+}
+
+weft_status weft_operation_start(weft_operation *o)
+{
+    weft_comm *c = o->comm;
+    if (o->started)
+        return weft_fail(WEFT_ERR_INTERNAL, "%s of %s was started twice",
+                         weft_transfer_name(o->t.kind), o->what);
+    o->done = false;
+    o->began = weft_seconds();
+    if (weft_is_collective(o->t.kind)) o->sequence = c->sequence++;
+    c->member->stats.operations++;
+    c->member->stats.bytes += o->bytes;
+    WEFT_TRY(c->ops->start(o));
+    o->started = true;
+    weft_operation **at = &c->member->active;
+    while (*at) at = &(*at)->next;
+    *at = o;
+    o->next = NULL;
+    return WEFT_OK;
+}
+
+/* Lets everything that is under way go on. */
+static weft_status advance_all(weft_member *m)
+{
+    for (weft_operation **at = &m->active; *at;) {
+        weft_operation *o = *at;
+        WEFT_TRY(o->comm->ops->advance(o));
+        if (!o->done) {
+            at = &o->next;
+            continue;
+        }
+        *at = o->next;
+        o->ended = weft_seconds();
+        m->stats.seconds += o->ended - o->began;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_operation_test(weft_operation *o, bool *done)
+{
+    WEFT_TRY(advance_all(o->comm->member));
+    *done = o->done;
+    if (o->done) o->started = false;
+    return *done ? WEFT_OK : aborted(o);
+}
+
+static weft_status overdue(weft_operation *o)
+{
+    weft_text text = {0};
+    char *message;
+    weft_comm *c = o->comm;
+    weft_text_add(&text, "rank %d waited %.0f s in %s of %s", c->rank, c->member->timeout,
+                  weft_transfer_name(o->t.kind), o->what);
+    c->ops->describe(o, &text);
+    WEFT_TRY(weft_text_take(&text, &message));
+    weft_status status = weft_fail(WEFT_ERR_PEER, "%s", message);
+    free(message);
+    weft_comm_abort(c);
+    return status;
+}
+
+/* Spins for a moment, then yields, then sleeps: ranks may be more than cores. */
+static void pause_for(int64_t round, bool crowded)
+{
+    if (round < 2000 && !crowded) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+        return;
+    }
+    if (round < 20000)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
+weft_status weft_operation_wait(weft_operation *o)
+{
+    weft_comm *c = o->comm;
+    if (!o->started) return WEFT_OK;
+    double began = weft_seconds();
+    bool crowded = c->local_size > weft_cores();
+    for (int64_t round = 0;; round++) {
+        WEFT_TRY(advance_all(c->member));
+        if (o->done) break;
+        if (round % 64 == 63) {
+            WEFT_TRY(aborted(o));
+            if (weft_seconds() - began > c->member->timeout) return overdue(o);
+        }
+        pause_for(round, crowded);
+    }
+    o->started = false;
+    c->member->stats.waited += weft_seconds() - began;
+    return WEFT_OK;
+}
+
+weft_status weft_comm_run(weft_comm *comm, const weft_transfer *transfer)
+{
+    weft_operation *o;
+    WEFT_TRY(weft_comm_prepare(comm, transfer, &o));
+    weft_status status = weft_operation_start(o);
+    if (status == WEFT_OK) status = weft_operation_wait(o);
+    weft_operation_destroy(&o);
+    return status;
+}
+
+weft_status weft_comm_barrier(weft_comm *comm)
+{
+    return weft_comm_run(comm, &(weft_transfer){.kind = WEFT_BARRIER, .what = "everybody"});
+}

@@ -1,0 +1,94 @@
+/* Inside of communicators: what an engine implements. */
+#ifndef WEFT_COMM_COMM_H
+#define WEFT_COMM_COMM_H
+
+#include "base/base.h"
+#include "weft/comm.h"
+
+/* One rank of a job: what its communicators share. Operations under way are advanced together, since
+ * a rank that waits for one of them may owe another one its part. */
+typedef struct weft_member {
+    int references;
+    double timeout;
+    bool check;
+    weft_operation *active; /* list */
+    weft_comm_stats stats;
+} weft_member;
+
+typedef struct weft_comm_ops {
+    const char *name;
+    void (*close)(weft_comm *comm);
+    weft_status (*split)(weft_comm *comm, int color, int key, weft_comm **out);
+    /* Makes room for what the engine keeps for an operation; its head is filled already. */
+    weft_status (*prepare)(weft_operation *operation);
+    void (*destroy)(weft_operation *operation);
+    weft_status (*start)(weft_operation *operation);
+    /* Goes on as far as it can without waiting; sets operation->done at the end. */
+    weft_status (*advance)(weft_operation *operation);
+    /* Describes who is missing, after the time limit. */
+    void (*describe)(weft_operation *operation, weft_text *text);
+    void (*abort)(weft_comm *comm);
+    /* The message of an abort, or NULL. */
+    const char *(*aborted)(weft_comm *comm);
+} weft_comm_ops;
+
+/* The head of every communicator. */
+struct weft_comm {
+    const weft_comm_ops *ops;
+    weft_context *context;
+    weft_member *member;
+    int rank, size, local_size;
+    int64_t sequence; /* collectives started so far */
+};
+
+/* The head of every operation. */
+struct weft_operation {
+    weft_comm *comm;
+    weft_transfer t;
+    char *what;
+    int64_t *counts; /* [2 N]: counts, then receive_counts */
+    int64_t bytes;   /* that this rank sends */
+    int64_t sequence;
+    bool started, done;
+    double began, ended;
+    weft_operation *next;
+    void *state; /* of the engine */
+};
+
+typedef struct weft_engine {
+    const char *name;
+    const char *summary;
+    weft_status (*open)(weft_context *context, int ranks, weft_comm **out, int *local);
+} weft_engine;
+
+extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi;
+
+weft_status weft_member_new(weft_member **out) WEFT_NODISCARD;
+void weft_member_release(weft_member *member);
+
+/* Elements of the whole and those before rank r, in an operation with counts. */
+int64_t weft_counts_before(const int64_t *counts, int r);
+
+/* Part r of `count` elements cut into n. */
+static inline int64_t weft_part_start(int64_t count, int r, int n)
+{
+    return count * r / n;
+}
+
+/* Elements i = begin .. end of the sum over the fixed tree. source[r] has weft_tree_parts
+ * subtrees of `stride` elements each; out[0] is element `begin`. out may be source[r] + begin for
+ * one r with a single part. */
+typedef struct weft_tree {
+    weft_dtype dtype;
+    int ranks, leaves;
+    const void *const *source;
+    int64_t stride;
+} weft_tree;
+void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out);
+
+static inline bool weft_is_collective(weft_transfer_kind kind)
+{
+    return kind != WEFT_SEND && kind != WEFT_RECEIVE;
+}
+
+#endif

@@ -1,0 +1,490 @@
+/* Ranks as MPI processes (MPI-3.1). Operations are MPI's own non-blocking ones, except sums in a fixed
+ * order, which MPI does not promise: those exchange slices, add them in our tree, and gather.
+ *
+ * Nothing here blocks inside of MPI, so that a rank that waits can notice that another one gave up
+ * (a notice on a communicator of its own) or that it has waited too long. */
+#include "comm/comm.h"
+
+#ifdef WEFT_MPI
+#include <mpi.h>
+#include <stdio.h>
+
+enum { TAG_GIVEN_UP = 1, TAG_WAITING = 2, REQUESTS = 4 };
+
+/* What is there once for a process, as MPI is. */
+typedef struct world {
+    bool started, given_up;
+    MPI_Comm control;
+    int rank, size, local;
+    char why[768];
+} world;
+
+static world process;
+
+typedef struct mpi {
+    weft_comm head;
+    MPI_Comm comm;
+    int id; /* the same on all ranks of a communicator */
+} mpi;
+
+/* Sums in a fixed order: slices of everybody's subtrees come together at the rank that adds them. */
+typedef struct pending {
+    MPI_Request request;
+    int stage;
+    bool tree;
+    int *counts, *offsets, *receive_counts, *receive_offsets; /* [N] each */
+    char *packed, *slices; /* of a tree */
+    bool told;
+} pending;
+
+typedef struct notice {
+    int id, rank;
+    int64_t sequence;
+    char text[128];
+} notice;
+
+static weft_status mpi_failed(const char *call, int code)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int size = 0;
+    MPI_Error_string(code, text, &size);
+    return weft_fail(WEFT_ERR_PEER, "%s: %s", call, text);
+}
+#define MPI_TRY(call)                                                                              \
+    do {                                                                                           \
+        int mpi_try_code = (call);                                                                 \
+        if (mpi_try_code != MPI_SUCCESS) return mpi_failed(#call, mpi_try_code);                   \
+    } while (0)
+
+/* At the end of the process; a job that was given up is ended by its launcher instead. */
+static void finalize(void)
+{
+    int done = 0;
+    MPI_Finalized(&done);
+    if (!done && !process.given_up) MPI_Finalize();
+}
+
+static weft_status start_process(void)
+{
+    int running = 0, level;
+    MPI_Comm node;
+    if (process.started) return WEFT_OK;
+    MPI_Initialized(&running);
+    if (!running) {
+        MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level));
+        atexit(finalize);
+    }
+    MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &process.control));
+    MPI_TRY(MPI_Comm_set_errhandler(process.control, MPI_ERRORS_RETURN));
+    MPI_TRY(MPI_Comm_rank(MPI_COMM_WORLD, &process.rank));
+    MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &process.size));
+    MPI_TRY(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    MPI_TRY(MPI_Comm_size(node, &process.local));
+    MPI_TRY(MPI_Comm_free(&node));
+    process.started = true;
+    return WEFT_OK;
+}
+
+static MPI_Datatype type_of(weft_dtype dtype)
+{
+    switch (dtype) {
+    case WEFT_F32: return MPI_FLOAT;
+    case WEFT_F64: return MPI_DOUBLE;
+    case WEFT_I32: return MPI_INT32_T;
+    default: return MPI_BYTE;
+    }
+}
+
+static bool sums(const weft_operation *o)
+{
+    return o->t.kind == WEFT_ALL_REDUCE || o->t.kind == WEFT_REDUCE_SCATTER;
+}
+
+static int leaves_of(const weft_operation *o)
+{
+    return o->t.leaves ? o->t.leaves : o->comm->size;
+}
+
+static int parts_of(const weft_operation *o, int rank)
+{
+    int v = leaves_of(o), n = o->comm->size;
+    return weft_tree_parts(v, (int)weft_part_start(v, rank, n),
+                           (int)weft_part_start(v, rank + 1, n));
+}
+
+/* Elements of the sum that rank r adds up, and those before it. */
+static int64_t slice_start(const weft_operation *o, int r)
+{
+    if (o->t.kind == WEFT_REDUCE_SCATTER) return weft_counts_before(o->counts, r);
+    return weft_part_start(o->t.count, r, o->comm->size);
+}
+
+static weft_status fill_counts(const weft_operation *o, pending *p)
+{
+    int n = o->comm->size, parts = p->tree ? parts_of(o, o->comm->rank) : 1;
+    int64_t sent = 0, received = 0, mine = 0;
+    if (p->tree)
+        mine = slice_start(o, o->comm->rank + 1) - slice_start(o, o->comm->rank);
+    for (int r = 0; r < n; r++) {
+        int64_t count = p->tree ? parts * (slice_start(o, r + 1) - slice_start(o, r)) : o->counts[r];
+        int64_t from = p->tree                        ? parts_of(o, r) * mine
+                       : o->t.kind == WEFT_ALL_TO_ALL ? o->counts[n + r]
+                                                      : o->counts[r];
+        if (sent + count > INT32_MAX || received + from > INT32_MAX)
+            return weft_fail(WEFT_ERR_UNSUPPORTED,
+                             "%s of %s: MPI-3.1 counts end at 2147483647 elements",
+                             weft_transfer_name(o->t.kind), o->what);
+        p->counts[r] = (int)count;
+        p->offsets[r] = (int)sent;
+        p->receive_counts[r] = (int)from;
+        p->receive_offsets[r] = (int)received;
+        sent += count;
+        received += from;
+    }
+    size_t size = weft_dtype_size(o->t.dtype);
+    if (!p->tree) return WEFT_OK;
+    if (parts > 1) WEFT_TRY(weft_new_aligned((size_t)sent * size, &p->packed));
+    return weft_new_aligned((size_t)received * size, &p->slices);
+}
+
+static void mpi_destroy(weft_operation *o)
+{
+    pending *p = o->state;
+    free(p->counts);
+    free(p->packed);
+    free(p->slices);
+    free(p);
+}
+
+static weft_status mpi_prepare(weft_operation *o)
+{
+    pending *p;
+    int n = o->comm->size;
+    if (o->t.count > INT32_MAX)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "%s of %s: MPI-3.1 counts end at 2147483647 elements",
+                         weft_transfer_name(o->t.kind), o->what);
+    WEFT_TRY(WEFT_NEW(&p, 1));
+    o->state = p;
+    p->request = MPI_REQUEST_NULL;
+    p->tree = sums(o) && (o->t.reproducible || o->t.leaves > 0);
+    weft_status status = WEFT_NEW(&p->counts, (size_t)4 * n);
+    if (status == WEFT_OK) {
+        p->offsets = p->counts + n;
+        p->receive_counts = p->offsets + n;
+        p->receive_offsets = p->receive_counts + n;
+        status = fill_counts(o, p);
+    }
+    if (status != WEFT_OK) mpi_destroy(o);
+    return status;
+}
+
+/* Slice q of each of this rank's subtrees, one after the other. */
+static const void *pack(const weft_operation *o, const pending *p)
+{
+    int n = o->comm->size, parts = parts_of(o, o->comm->rank);
+    size_t size = weft_dtype_size(o->t.dtype);
+    int64_t whole = slice_start(o, n);
+    if (parts == 1) return o->t.send;
+    char *to = p->packed;
+    for (int q = 0; q < n; q++) {
+        size_t bytes = (size_t)(slice_start(o, q + 1) - slice_start(o, q)) * size;
+        for (int part = 0; part < parts; part++, to += bytes)
+            memcpy(to, (const char *)o->t.send + (size_t)(part * whole + slice_start(o, q)) * size,
+                   bytes);
+    }
+    return p->packed;
+}
+
+static void add_slices(const weft_operation *o, const pending *p)
+{
+    const void *source[WEFT_MAX_RANKS];
+    int n = o->comm->size, me = o->comm->rank;
+    size_t size = weft_dtype_size(o->t.dtype);
+    int64_t begin = slice_start(o, me), count = slice_start(o, me + 1) - begin;
+    for (int r = 0; r < n; r++) source[r] = p->slices + (size_t)p->receive_offsets[r] * size;
+    weft_tree tree = {o->t.dtype, n, leaves_of(o), source, count};
+    int64_t to = o->t.kind == WEFT_REDUCE_SCATTER ? 0 : begin;
+    weft_tree_sum(&tree, 0, count, (char *)o->t.receive + (size_t)to * size);
+}
+
+static weft_status check_alike(const weft_operation *o);
+
+static weft_status mpi_start(weft_operation *o)
+{
+    pending *p = o->state;
+    const weft_transfer *t = &o->t;
+    MPI_Comm comm = ((mpi *)o->comm)->comm;
+    MPI_Datatype type = type_of(t->dtype);
+    const void *send = t->send == t->receive ? MPI_IN_PLACE : t->send;
+    int count = (int)t->count;
+    p->stage = 0;
+    p->told = false;
+    if (o->comm->member->check && weft_is_collective(t->kind)) WEFT_TRY(check_alike(o));
+    if (p->tree) {
+        MPI_TRY(MPI_Ialltoallv(pack(o, p), p->counts, p->offsets, type, p->slices,
+                               p->receive_counts, p->receive_offsets, type, comm, &p->request));
+        return WEFT_OK;
+    }
+    switch (t->kind) {
+    case WEFT_SEND:
+        MPI_TRY(MPI_Isend(t->send, count, type, t->peer, t->tag, comm, &p->request));
+        break;
+    case WEFT_RECEIVE:
+        MPI_TRY(MPI_Irecv(t->receive, count, type, t->peer, t->tag, comm, &p->request));
+        break;
+    case WEFT_BROADCAST:
+        MPI_TRY(MPI_Ibcast(t->receive, count, type, t->peer, comm, &p->request));
+        break;
+    case WEFT_ALL_REDUCE:
+        MPI_TRY(MPI_Iallreduce(send, t->receive, count, type, MPI_SUM, comm, &p->request));
+        break;
+    case WEFT_REDUCE_SCATTER:
+        MPI_TRY(MPI_Ireduce_scatter(t->send, t->receive, p->counts, type, MPI_SUM, comm,
+                                    &p->request));
+        break;
+    case WEFT_ALL_GATHER:
+        MPI_TRY(MPI_Iallgatherv(t->send, p->counts[o->comm->rank], type, t->receive, p->counts,
+                                p->offsets, type, comm, &p->request));
+        break;
+    case WEFT_ALL_TO_ALL:
+        MPI_TRY(MPI_Ialltoallv(t->send, p->counts, p->offsets, type, t->receive, p->receive_counts,
+                               p->receive_offsets, type, comm, &p->request));
+        break;
+    case WEFT_BARRIER: MPI_TRY(MPI_Ibarrier(comm, &p->request)); break;
+    }
+    return WEFT_OK;
+}
+
+static weft_status mpi_advance(weft_operation *o)
+{
+    pending *p = o->state;
+    int done = 0;
+    MPI_Status status;
+    MPI_TRY(MPI_Test(&p->request, &done, &status));
+    if (!done) return WEFT_OK;
+    if (o->t.kind == WEFT_RECEIVE) {
+        int count = 0;
+        MPI_TRY(MPI_Get_count(&status, type_of(o->t.dtype), &count));
+        if (count != o->t.count)
+            return weft_fail(WEFT_ERR_PEER, "rank %d sent %d %s, rank %d expects %lld of %s",
+                             o->t.peer, count, weft_dtype_name(o->t.dtype), o->comm->rank,
+                             (long long)o->t.count, o->what);
+    }
+    if (p->tree && p->stage == 0) {
+        add_slices(o, p);
+        p->stage = 1;
+        if (o->t.kind == WEFT_ALL_REDUCE) {
+            for (int r = 0; r < o->comm->size; r++) {
+                p->offsets[r] = (int)slice_start(o, r);
+                p->counts[r] = (int)(slice_start(o, r + 1) - slice_start(o, r));
+            }
+            MPI_Datatype type = type_of(o->t.dtype);
+            MPI_TRY(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, o->t.receive, p->counts, p->offsets,
+                                    type, ((mpi *)o->comm)->comm, &p->request));
+            return WEFT_OK;
+        }
+    }
+    if (p->tree && o->t.kind == WEFT_ALL_REDUCE) {
+        int parts = parts_of(o, o->comm->rank); /* as fill_counts left them, for the next start */
+        for (int r = 0; r < o->comm->size; r++) {
+            p->offsets[r] *= parts;
+            p->counts[r] *= parts;
+        }
+    }
+    o->done = true;
+    return WEFT_OK;
+}
+
+/* --- when something is wrong --- */
+
+static notice notice_of(const weft_operation *o)
+{
+    notice n = {((const mpi *)o->comm)->id, process.rank, o->sequence, ""};
+    (void)snprintf(n.text, sizeof(n.text), "%s of %s (%lld %s)", weft_transfer_name(o->t.kind),
+                   o->what, (long long)o->t.count, weft_dtype_name(o->t.dtype));
+    return n;
+}
+
+/* In check mode everybody tells what it is about to do before it does it. */
+static weft_status check_alike(const weft_operation *o)
+{
+    notice mine = notice_of(o), *all;
+    int n = o->comm->size;
+    WEFT_TRY(WEFT_NEW(&all, n));
+    int64_t counts[WEFT_MAX_RANKS];
+    for (int r = 0; r < n; r++) counts[r] = (int64_t)sizeof(mine);
+    weft_comm *c = o->comm;
+    c->member->check = false;
+    c->sequence--;
+    weft_status status = weft_comm_run(c, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                           .dtype = WEFT_U8,
+                                                           .what = "the check of collectives",
+                                                           .send = &mine,
+                                                           .receive = all,
+                                                           .counts = counts});
+    c->member->check = true;
+    for (int r = 0; r < n && status == WEFT_OK; r++)
+        if (strcmp(all[r].text, mine.text) != 0)
+            status = weft_fail(WEFT_ERR_PEER,
+                               "collective %lld does not match: rank %d is in %s, rank %d in %s",
+                               (long long)o->sequence, process.rank, mine.text, all[r].rank,
+                               all[r].text);
+    free(all);
+    return status;
+}
+
+static void tell(weft_comm *comm, int tag, const void *data, int bytes)
+{
+    (void)comm;
+    for (int r = 0; r < process.size; r++) {
+        MPI_Request request;
+        if (r == process.rank) continue;
+        if (MPI_Isend(data, bytes, MPI_BYTE, r, tag, process.control, &request) == MPI_SUCCESS)
+            MPI_Request_free(&request); /* short: it goes out at once */
+    }
+}
+
+static const char *mpi_aborted(weft_comm *comm)
+{
+    (void)comm;
+    int there = 0;
+    MPI_Status status;
+    if (process.given_up) return process.why;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_GIVEN_UP, process.control, &there, &status) != MPI_SUCCESS ||
+        !there)
+        return NULL;
+    MPI_Recv(process.why, sizeof(process.why), MPI_BYTE, status.MPI_SOURCE, TAG_GIVEN_UP,
+             process.control, &status);
+    process.why[sizeof(process.why) - 1] = '\0';
+    process.given_up = true;
+    return process.why;
+}
+
+static void mpi_abort(weft_comm *comm)
+{
+    if (process.given_up) return;
+    process.given_up = true;
+    (void)snprintf(process.why, sizeof(process.why), "%s", weft_last_message());
+    tell(comm, TAG_GIVEN_UP, process.why, sizeof(process.why));
+}
+
+/* Everybody who is stuck tells so and listens for a second; who says nothing is missing. */
+static void mpi_describe(weft_operation *o, weft_text *text)
+{
+    static notice mine; /* outlives the messages */
+    char *state;
+    int n = process.size;
+    mine = notice_of(o);
+    if (WEFT_NEW(&state, (size_t)n * sizeof(notice)) != WEFT_OK) return;
+    notice *all = (notice *)(void *)state;
+    tell(o->comm, TAG_WAITING, &mine, sizeof(mine));
+    all[process.rank] = mine;
+    for (double end = weft_seconds() + 1; weft_seconds() < end;) {
+        int there = 0;
+        MPI_Status status;
+        MPI_Iprobe(MPI_ANY_SOURCE, TAG_WAITING, process.control, &there, &status);
+        if (!there) continue;
+        MPI_Recv(&all[status.MPI_SOURCE], sizeof(notice), MPI_BYTE, status.MPI_SOURCE, TAG_WAITING,
+                 process.control, &status);
+    }
+    weft_text_add(text, "; ranks that wait:");
+    for (int r = 0; r < n; r++)
+        if (all[r].text[0]) weft_text_add(text, " %d in %s,", r, all[r].text);
+    weft_text_add(text, " missing:");
+    int missing = 0;
+    for (int r = 0; r < n; r++)
+        if (!all[r].text[0]) {
+            weft_text_add(text, " %d", r);
+            missing++;
+        }
+    if (missing == 0) weft_text_add(text, " none");
+    free(state);
+}
+
+/* --- making and closing --- */
+
+static void mpi_close(weft_comm *comm)
+{
+    mpi *m = (mpi *)comm;
+    if (!process.given_up) MPI_Comm_free(&m->comm);
+    free(m);
+}
+
+static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, int id,
+                        weft_comm **out);
+
+static weft_status mpi_split(weft_comm *comm, int color, int key, weft_comm **out)
+{
+    MPI_Comm part;
+    MPI_TRY(MPI_Comm_split(((mpi *)comm)->comm, color < 0 ? MPI_UNDEFINED : color, key, &part));
+    if (part == MPI_COMM_NULL) return WEFT_OK;
+    int id = (int)(weft_mix((uint64_t)((mpi *)comm)->id, (uint64_t)color) & 0x3fffffff);
+    return make(comm->context, comm->member, part, id, out);
+}
+
+static const weft_comm_ops ops = {
+    .name = "mpi",
+    .close = mpi_close,
+    .split = mpi_split,
+    .prepare = mpi_prepare,
+    .destroy = mpi_destroy,
+    .start = mpi_start,
+    .advance = mpi_advance,
+    .describe = mpi_describe,
+    .abort = mpi_abort,
+    .aborted = mpi_aborted,
+};
+
+static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, int id,
+                        weft_comm **out)
+{
+    mpi *m;
+    WEFT_TRY(WEFT_NEW(&m, 1));
+    m->head = (weft_comm){
+        .ops = &ops, .context = context, .member = member, .local_size = process.local};
+    m->comm = comm;
+    m->id = id;
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm, &m->head.rank);
+    MPI_Comm_size(comm, &m->head.size);
+    *out = &m->head;
+    return WEFT_OK;
+}
+
+static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, int *local)
+{
+    weft_member *member;
+    MPI_Comm comm;
+    WEFT_TRY(start_process());
+    if (ranks > 0 && ranks != process.size)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%d ranks are asked for, but mpirun started %d processes", ranks,
+                         process.size);
+    if (process.size > WEFT_MAX_RANKS)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "%d processes, at most %d are possible", process.size,
+                         WEFT_MAX_RANKS);
+    MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    WEFT_TRY(weft_member_new(&member));
+    weft_status status = make(context, member, comm, 1, out);
+    if (status != WEFT_OK) weft_member_release(member);
+    *local = 1;
+    return status;
+}
+
+#else
+
+static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, int *local)
+{
+    (void)context;
+    (void)ranks;
+    (void)out;
+    (void)local;
+    return weft_fail(WEFT_ERR_UNSUPPORTED,
+                     "this weft was built without MPI; install it (apt-get install libopenmpi-dev "
+                     "openmpi-bin) and build again, or use --engine threads");
+}
+
+#endif
+
+const weft_engine weft_engine_mpi = {
+    "mpi", "ranks are the processes that mpirun or srun starts, on one machine or many", mpi_open};

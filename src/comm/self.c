@@ -1,0 +1,146 @@
+/* The engine of one rank: every collective is a copy. A message to itself waits in its operation
+ * until the receive comes. */
+#include "comm/comm.h"
+
+typedef struct self {
+    weft_comm head;
+    bool aborted;
+    char why[512];
+} self;
+
+static void self_close(weft_comm *comm)
+{
+    free(comm);
+}
+
+static weft_status self_make(weft_context *context, weft_member *member, weft_comm **out);
+
+static weft_status self_split(weft_comm *comm, int color, int key, weft_comm **out)
+{
+    (void)key;
+    return color < 0 ? WEFT_OK : self_make(comm->context, comm->member, out);
+}
+
+static weft_status self_prepare(weft_operation *o)
+{
+    (void)o;
+    return WEFT_OK;
+}
+
+static void self_destroy(weft_operation *o)
+{
+    (void)o;
+}
+
+static weft_status self_start(weft_operation *o)
+{
+    (void)o;
+    return WEFT_OK;
+}
+
+static void copy(const weft_operation *o, int64_t count)
+{
+    if (o->t.receive != o->t.send && count > 0)
+        memcpy(o->t.receive, o->t.send, (size_t)count * weft_dtype_size(o->t.dtype));
+}
+
+/* The oldest send under way with this tag. */
+static weft_operation *sent(const weft_operation *o)
+{
+    for (weft_operation *s = o->comm->member->active; s; s = s->next)
+        if (s->comm == o->comm && s->t.kind == WEFT_SEND && s->t.tag == o->t.tag && !s->done)
+            return s;
+    return NULL;
+}
+
+static weft_status self_advance(weft_operation *o)
+{
+    weft_operation *from;
+    switch (o->t.kind) {
+    case WEFT_SEND: return WEFT_OK;
+    case WEFT_RECEIVE:
+        from = sent(o);
+        if (!from) return WEFT_OK;
+        if (from->t.count != o->t.count || from->t.dtype != o->t.dtype)
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: %lld elements were sent, %lld are expected",
+                             o->what, (long long)from->t.count, (long long)o->t.count);
+        if (o->t.count)
+            memcpy(o->t.receive, from->t.send, (size_t)o->t.count * weft_dtype_size(o->t.dtype));
+        from->done = true;
+        break;
+    case WEFT_BROADCAST: break; /* it lies there */
+    case WEFT_ALL_REDUCE: {
+        weft_tree tree = {o->t.dtype, 1, o->t.leaves ? o->t.leaves : 1, &o->t.send, o->t.count};
+        if (o->t.leaves > 1)
+            weft_tree_sum(&tree, 0, o->t.count, o->t.receive);
+        else
+            copy(o, o->t.count);
+        break;
+    }
+    case WEFT_REDUCE_SCATTER:
+    case WEFT_ALL_GATHER:
+    case WEFT_ALL_TO_ALL: copy(o, o->counts[0]); break;
+    case WEFT_BARRIER: break;
+    }
+    o->done = true;
+    return WEFT_OK;
+}
+
+static void self_describe(weft_operation *o, weft_text *text)
+{
+    weft_text_add(text, "; nothing with tag %d was sent or received by this only rank", o->t.tag);
+}
+
+static void self_abort(weft_comm *comm)
+{
+    self *s = (self *)comm;
+    s->aborted = true;
+    size_t size = WEFT_MIN(strlen(weft_last_message()), sizeof(s->why) - 1);
+    memcpy(s->why, weft_last_message(), size);
+    s->why[size] = '\0';
+}
+
+static const char *self_aborted(weft_comm *comm)
+{
+    const self *s = (const self *)comm;
+    return s->aborted ? s->why : NULL;
+}
+
+static const weft_comm_ops ops = {
+    .name = "self",
+    .close = self_close,
+    .split = self_split,
+    .prepare = self_prepare,
+    .destroy = self_destroy,
+    .start = self_start,
+    .advance = self_advance,
+    .describe = self_describe,
+    .abort = self_abort,
+    .aborted = self_aborted,
+};
+
+static weft_status self_make(weft_context *context, weft_member *member, weft_comm **out)
+{
+    self *s;
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    s->head = (weft_comm){
+        .ops = &ops, .context = context, .member = member, .size = 1, .local_size = 1};
+    *out = &s->head;
+    return WEFT_OK;
+}
+
+static weft_status self_open(weft_context *context, int ranks, weft_comm **out, int *local)
+{
+    weft_member *member;
+    if (ranks > 1)
+        return weft_fail(WEFT_ERR_ARGUMENT, "engine self has one rank, not %d; give --engine "
+                                            "threads or mpi",
+                         ranks);
+    WEFT_TRY(weft_member_new(&member));
+    weft_status status = self_make(context, member, out);
+    if (status != WEFT_OK) weft_member_release(member);
+    *local = 1;
+    return status;
+}
+
+const weft_engine weft_engine_self = {"self", "one rank", self_open};

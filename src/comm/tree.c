@@ -1,0 +1,95 @@
+/* Sums in a fixed binary tree over V leaves: the order of additions depends on V alone, not on how
+ * the leaves are spread over ranks, so 1, 2, 4 .. V ranks get the same bits. */
+#include "comm/comm.h"
+
+enum { BLOCK = 256, LEVELS = 21 }; /* of elements; V up to 2^20 */
+
+static int subtree_end(int leaves, int first, int level)
+{
+    int64_t end = (int64_t)first + ((int64_t)1 << level);
+    return (int)WEFT_MIN(end, (int64_t)leaves);
+}
+
+/* The largest subtree that begins at `first` and ends at or before `last`. */
+static int largest(int leaves, int first, int last)
+{
+    int level = 0;
+    while (level + 1 < LEVELS && first % (1 << (level + 1)) == 0 &&
+           subtree_end(leaves, first, level + 1) <= last &&
+           subtree_end(leaves, first, level) < last)
+        level++;
+    return subtree_end(leaves, first, level);
+}
+
+int weft_tree_parts(int leaves, int first, int last)
+{
+    int parts = 0;
+    for (; first < last; parts++) first = largest(leaves, first, last);
+    return parts;
+}
+
+/* Element `at` of the subtree [first, end), if some rank holds it whole; else NULL. */
+static const void *held(const weft_tree *t, int first, int end, int64_t at)
+{
+    int64_t rank = ((int64_t)first * t->ranks + t->ranks - 1) / t->leaves;
+    while (rank > 0 && weft_part_start(t->leaves, (int)rank, t->ranks) > first) rank--;
+    while (weft_part_start(t->leaves, (int)rank + 1, t->ranks) <= first) rank++;
+    int begin = (int)weft_part_start(t->leaves, (int)rank, t->ranks);
+    int last = (int)weft_part_start(t->leaves, (int)rank + 1, t->ranks);
+    for (int part = 0; begin < last; part++) {
+        int next = largest(t->leaves, begin, last);
+        if (begin == first && next == end)
+            return (const char *)t->source[rank] +
+                   (size_t)(part * t->stride + at) * weft_dtype_size(t->dtype);
+        begin = next;
+    }
+    return NULL;
+}
+
+#define ADD(type)                                                                                  \
+    do {                                                                                           \
+        const type *x = a, *y = b;                                                                 \
+        type *z = out;                                                                             \
+        for (int64_t i = 0; i < n; i++) z[i] = x[i] + y[i];                                        \
+    } while (0)
+
+static void add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t n)
+{
+    if (dtype == WEFT_F32) ADD(float);
+    if (dtype == WEFT_F64) ADD(double);
+    if (dtype == WEFT_I32) ADD(int32_t);
+}
+
+/* The subtree's sum: where it lies already, or computed into `room`, which has a block a level. */
+static const void *sum(const weft_tree *t, int first, int level, int64_t at, int64_t n, double *room)
+{
+    int end = subtree_end(t->leaves, first, level);
+    const void *whole = held(t, first, end, at);
+    if (whole) return whole;
+    int middle = subtree_end(t->leaves, first, level - 1);
+    if (middle == end) return sum(t, first, level - 1, at, n, room);
+    const void *left = sum(t, first, level - 1, at, n, room + BLOCK);
+    if (left == room + BLOCK) left = memcpy(room, left, (size_t)n * weft_dtype_size(t->dtype));
+    const void *right = sum(t, middle, level - 1, at, n, room + BLOCK);
+    add(t->dtype, left, right, room, n);
+    return room;
+}
+
+void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
+{
+    double room[(LEVELS + 1) * BLOCK];
+    int level = 0;
+    size_t size = weft_dtype_size(tree->dtype);
+    while ((1 << level) < tree->leaves) level++;
+    if (tree->ranks == 2 && tree->leaves == 2) { /* the common case, at the speed of memory */
+        add(tree->dtype, (const char *)tree->source[0] + (size_t)begin * size,
+            (const char *)tree->source[1] + (size_t)begin * size, out, end - begin);
+        return;
+    }
+    for (int64_t at = begin; at < end; at += BLOCK) {
+        int64_t n = WEFT_MIN((int64_t)BLOCK, end - at);
+        const void *whole = sum(tree, 0, level, at, n, room);
+        char *to = (char *)out + (size_t)(at - begin) * size;
+        if (whole != to) memmove(to, whole, (size_t)n * size);
+    }
+}

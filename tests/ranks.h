@@ -1,0 +1,68 @@
+/* Runs a function on every rank of an engine: as threads of this process, or, when this process was
+ * started by mpirun, as one of its ranks. cmocka's checks belong to one thread, so ranks count their
+ * failures instead. */
+#ifndef WEFT_TESTS_RANKS_H
+#define WEFT_TESTS_RANKS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "support.h"
+
+static _Atomic int rank_failures;
+
+#define rank_check(condition)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
+            atomic_fetch_add(&rank_failures, 1);                                                   \
+            return;                                                                                \
+        }                                                                                          \
+    } while (0)
+#define rank_ok(call)                                                                              \
+    do {                                                                                           \
+        if ((call) != WEFT_OK) {                                                                   \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, weft_last_message());    \
+            atomic_fetch_add(&rank_failures, 1);                                                   \
+            return;                                                                                \
+        }                                                                                          \
+    } while (0)
+
+typedef struct rank_call {
+    weft_comm *comm;
+    void (*fn)(weft_comm *comm, void *user);
+    void *user;
+    pthread_t thread;
+} rank_call;
+
+static void *rank_thread(void *user)
+{
+    rank_call *call = user;
+    call->fn(call->comm, call->user);
+    return NULL;
+}
+
+/* 0 ranks: as many as the engine has. */
+static inline void on_ranks(const char *engine, int ranks, void (*fn)(weft_comm *, void *),
+                            void *user)
+{
+    weft_context *context;
+    weft_comm *comms[WEFT_MAX_RANKS];
+    static rank_call calls[WEFT_MAX_RANKS];
+    int local = 0;
+    atomic_store(&rank_failures, 0);
+    assert_ok(weft_context_create(&context));
+    assert_ok(weft_comm_open(context, engine, ranks, comms, &local));
+    for (int i = 0; i < local; i++) {
+        weft_comm_set_timeout(comms[i], 60);
+        calls[i] = (rank_call){.comm = comms[i], .fn = fn, .user = user};
+        if (i > 0) assert_int_equal(pthread_create(&calls[i].thread, NULL, rank_thread, &calls[i]), 0);
+    }
+    (void)rank_thread(&calls[0]);
+    for (int i = 1; i < local; i++) pthread_join(calls[i].thread, NULL);
+    for (int i = 0; i < local; i++) weft_comm_close(&comms[i]);
+    weft_context_destroy(&context);
+    if (atomic_load(&rank_failures)) fail_msg("%d checks failed", atomic_load(&rank_failures));
+}
+
+#endif
