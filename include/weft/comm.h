@@ -121,6 +121,13 @@ typedef struct weft_comm_stats {
 } weft_comm_stats;
 WEFT_API weft_comm_stats weft_comm_get_stats(const weft_comm *comm);
 
+/* The communicators of one rank of a mesh, owned by the caller. */
+enum { WEFT_MESH_MASKS = 8 };
+typedef struct weft_comms {
+    weft_comm *learner;               /* all ranks of the mesh */
+    weft_comm *axes[WEFT_MESH_MASKS]; /* ranks that differ only along the axes of a mask; may be NULL */
+} weft_comms;
+
 /* The fixed binary tree over V leaves: its inner nodes join [j 2^l, (j + 1) 2^l) as far as they are
  * below V. How many of its largest subtrees make up the leaves from `first` up to `last`. */
 WEFT_API int weft_tree_parts(int leaves, int first, int last);

@@ -63,9 +63,14 @@ typedef struct weft_attr {
         attr, 0, {0}, value                                                                        \
     }
 
-/* When a node runs. A step of A accumulated micro-batches runs the MICRO nodes A times and the
- * UPDATE nodes once after them. */
-typedef enum weft_phase { WEFT_PHASE_MICRO, WEFT_PHASE_UPDATE } weft_phase;
+/* When a node runs. A step of M micro-batches runs the FORWARD and BACKWARD nodes M times and the
+ * UPDATE nodes once after them. What autodiff adds is BACKWARD. */
+typedef enum weft_phase {
+    WEFT_PHASE_FORWARD,
+    WEFT_PHASE_BACKWARD,
+    WEFT_PHASE_UPDATE,
+    WEFT_PHASE_MICRO /* only for running: FORWARD, then BACKWARD */
+} weft_phase;
 
 /* Makes an empty graph whose parameters and activations have type `real` (F32 or F64). */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_create(weft_context *context, weft_dtype real,
@@ -92,6 +97,9 @@ WEFT_API weft_value weft_graph_node(weft_graph *graph, const char *op, const cha
 /* Says that `state` (a PARAM or STATE) holds `next` from the next run on. `next` must be made by
  * a node that reads `state` and may write in its place; nothing may read `state` afterwards. */
 WEFT_API void weft_graph_assign(weft_graph *graph, weft_value state, weft_value next);
+
+/* Says that a state need not be kept: the first run of every step writes it anew. */
+WEFT_API void weft_graph_set_transient(weft_graph *graph, weft_value state);
 
 /* Nodes added from now on run in this phase. */
 WEFT_API void weft_graph_set_phase(weft_graph *graph, weft_phase phase);
@@ -147,6 +155,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_graph_dot(const weft_graph *graph, char
 /* The operators of this library: name and one sentence; NULL past the end. */
 WEFT_API const char *weft_operator_name(int i);
 WEFT_API const char *weft_operator_summary(int i);
+/* Whether it moves values between ranks. */
+WEFT_API bool weft_operator_is_transfer(int i);
 
 #ifdef __cplusplus
 }

@@ -6,10 +6,14 @@
  * The store must outlive its programs, and a graph its programs.
  *
  * Running a program allocates nothing. A store and its programs belong to one thread at a time.
+ *
+ * A program of one rank of several begins transfers as soon as their values are there and waits for
+ * them only when something needs what they bring. Its ranks must run the same phases.
  */
 #ifndef WEFT_PROGRAM_H
 #define WEFT_PROGRAM_H
 
+#include "weft/comm.h"
 #include "weft/graph.h"
 
 #ifdef __cplusplus
@@ -31,6 +35,10 @@ WEFT_API const char *weft_store_name(const weft_store *store, int i);
 WEFT_API weft_type weft_store_type(const weft_store *store, int i);
 /* PARAM or STATE. */
 WEFT_API weft_value_kind weft_store_kind(const weft_store *store, int i);
+/* Of which tensor it is a part, and where that begins; the tensor itself where there is one rank. */
+WEFT_API void weft_store_part(const weft_store *store, int i, weft_shape *whole, int64_t *start);
+/* Whether it need not be kept. */
+WEFT_API bool weft_store_transient(const weft_store *store, int i);
 /* Tensor by name, or -1. */
 WEFT_API int weft_store_find(const weft_store *store, const char *name);
 
@@ -45,6 +53,26 @@ WEFT_API WEFT_NODISCARD weft_status weft_program_create(weft_store *store, const
                                                         const weft_value *fetch, int fetch_count,
                                                         weft_program **out);
 WEFT_API void weft_program_destroy(weft_program **program);
+
+/* The same for a graph that a rewrite made for one rank of several. */
+typedef struct weft_program_options {
+    size_t struct_size; /* sizeof(weft_program_options) */
+    const weft_value *fetch;
+    int fetch_count;
+    const weft_comms *comms; /* of the ranks that its transfers name; stays the caller's; may be NULL */
+    int slots;               /* micro-batches that may be between forward and backward at a time */
+} weft_program_options;
+WEFT_API void weft_program_options_init(weft_program_options *options);
+WEFT_API WEFT_NODISCARD weft_status weft_program_create_with(weft_store *store,
+                                                             const weft_graph *graph,
+                                                             const weft_program_options *options,
+                                                             weft_program **out);
+
+/* Inputs, outputs and runs are those of this slot from now on; 0 at first. */
+WEFT_API void weft_program_set_slot(weft_program *program, int slot);
+
+/* Ends the transfers that are under way. Needed only where UPDATE will not be run. */
+WEFT_API WEFT_NODISCARD weft_status weft_program_drain(weft_program *program);
 
 /* Where to put the data of an input before a run: dense, row-major, weft_type_bytes long, valid
  * as long as the program. NULL if the graph has no such input. Never-written inputs are zero. */
@@ -64,6 +92,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_program_diagnose(weft_program *program,
 /* Instructions, planned bytes, and floating point operations of both phases. */
 typedef struct weft_program_info {
     int instructions, reorders, fallbacks;
+    size_t slot_bytes; /* kept from forward to backward, of all micro-batches under way */
     size_t arena_bytes, gradient_bytes, parameter_bytes, state_bytes, scratch_bytes;
     double flops;
 } weft_program_info;

@@ -88,6 +88,12 @@ const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size);
 bool weft_parse_int(const char *text, int64_t *out);
 bool weft_parse_real(const char *text, double *out);
 
+/* Part r of `count` things cut into n begins here; it ends where part r + 1 begins. */
+static inline int64_t weft_part_start(int64_t count, int r, int n)
+{
+    return count * r / n;
+}
+
 /* --- random --- */
 
 /* Counter-based generator Philox4x32-10 (Salmon et al., SC'11): the same on every platform. */

@@ -69,12 +69,6 @@ void weft_member_release(weft_member *member);
 /* Elements of the whole and those before rank r, in an operation with counts. */
 int64_t weft_counts_before(const int64_t *counts, int r);
 
-/* Part r of `count` elements cut into n. */
-static inline int64_t weft_part_start(int64_t count, int r, int n)
-{
-    return count * r / n;
-}
-
 /* Elements i = begin .. end of the sum over the fixed tree. source[r] has weft_tree_parts
  * subtrees of `stride` elements each; out[0] is element `begin`. out may be source[r] + begin for
  * one r with a single part. */

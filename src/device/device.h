@@ -44,6 +44,8 @@ typedef struct weft_kernel_ops {
     weft_status (*bind)(weft_kernel *kernel, void *const *in, void *const *out, void *scratch);
     /* Does not allocate. INTERNAL: the library below failed. */
     weft_status (*run)(weft_kernel *kernel);
+    /* Waits for what `run` has only begun; NULL: run does it all. May be called without a run. */
+    weft_status (*finish)(weft_kernel *kernel);
     void (*destroy)(weft_kernel *kernel);
 } weft_kernel_ops;
 

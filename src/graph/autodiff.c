@@ -69,9 +69,11 @@ static weft_status visit(autodiff *a, const weft_node *node)
         dx[i] = WEFT_NO_VALUE;
         want[i] = a->active[node->in[i]];
     }
+    g->origin = g->values[node->out].node;
     node->op->gradient(g, node, dy, want, dx);
     for (int i = 0; i < node->in_count; i++)
         if (want[i]) contribute(a, node->in[i], dx[i]);
+    g->origin = -1;
     free(want);
     free(dx);
     return weft_graph_status(g);
@@ -82,6 +84,7 @@ static weft_status run(autodiff *a, weft_value loss)
     weft_graph *g = a->graph;
     for (size_t v = 0; v < a->values; v++) a->dy[v] = WEFT_NO_VALUE;
     mark_active(a);
+    weft_graph_set_phase(g, WEFT_PHASE_BACKWARD);
     a->dy[loss] = weft_graph_node(g, "constant", "loss/grad", NULL, 0,
                                   (weft_attr[]){WEFT_ATTR_REAL("value", 1.0)}, 1);
     for (size_t n = a->nodes; n-- > 0;) WEFT_TRY(visit(a, g->nodes[n]));
@@ -102,10 +105,12 @@ weft_status weft_graph_differentiate(weft_graph *g, weft_value loss)
         return weft_fail(WEFT_ERR_ARGUMENT, "only a real scalar can be differentiated");
     autodiff a = {.graph = g, .values = g->value_count, .nodes = g->node_count};
     weft_status status = WEFT_OK;
+    weft_phase phase = g->phase;
     WEFT_TRY_GOTO(WEFT_NEW(&a.dy, a.values), done);
     WEFT_TRY_GOTO(WEFT_NEW(&a.active, a.values), done);
     WEFT_TRY_GOTO(run(&a, loss), done);
 done:
+    weft_graph_set_phase(g, phase);
     free(a.dy);
     free(a.active);
     return status;

@@ -10,7 +10,7 @@ weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op
                          (int)real);
     weft_graph *graph;
     WEFT_TRY(WEFT_NEW(&graph, 1));
-    *graph = (weft_graph){.context = context, .real = real, .ops = ops};
+    *graph = (weft_graph){.context = context, .real = real, .ops = ops, .origin = -1};
     *out = graph;
     return WEFT_OK;
 }
@@ -85,7 +85,8 @@ static weft_status value_add(weft_graph *g, const char *name, const weft_type *t
                             .node = node,
                             .assigned = WEFT_NO_VALUE,
                             .gradient = WEFT_NO_VALUE,
-                            .gradient_of = WEFT_NO_VALUE};
+                            .gradient_of = WEFT_NO_VALUE,
+                            .whole = type->shape};
     WEFT_TRY(weft_strdup(name, &info.name));
     g->values[g->value_count++] = info;
     return WEFT_OK;
@@ -150,6 +151,7 @@ static weft_status node_make(const weft_graph *g, const char *op, const char *na
     for (int i = 0; i < input_count; i++) node->in[i] = inputs[i];
     node->in_count = input_count;
     node->phase = g->phase;
+    node->origin = g->origin;
     for (int i = 0; i < attr_count; i++) WEFT_TRY(weft_node_set(node, &attrs[i]));
     return check_inputs(g, node);
 }
@@ -211,6 +213,19 @@ void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
             g, weft_fail(WEFT_ERR_ARGUMENT, "'%s' is assigned twice in one step", info->name));
     else
         info->assigned = next;
+}
+
+void weft_graph_set_transient(weft_graph *g, weft_value state)
+{
+    if (g->status == WEFT_OK) g->values[state].transient = true;
+}
+
+void weft_graph_set_part(weft_graph *g, weft_value value, const weft_shape *whole,
+                         const int64_t *start)
+{
+    if (g->status != WEFT_OK) return;
+    g->values[value].whole = *whole;
+    for (int d = 0; d < whole->rank; d++) g->values[value].start[d] = start[d];
 }
 
 void weft_graph_set_phase(weft_graph *g, weft_phase phase)

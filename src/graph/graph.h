@@ -8,6 +8,7 @@
 enum { WEFT_MAX_ATTRS = 8, WEFT_MAX_OUTPUTS = 16 };
 
 typedef struct weft_node weft_node;
+typedef struct weft_window weft_window;
 typedef struct weft_op weft_op;
 
 /* An operator is data. */
@@ -39,6 +40,24 @@ struct weft_op {
 
     /* The output is the input under another shape; no work. */
     bool view;
+
+    /* --- for rewrites: how a part of the node is computed --- */
+
+    /* Bit i: the outputs are linear in these inputs taken together, so partial sums may pass. */
+    unsigned linear;
+    /* An attribute that holds the output's dimensions from `dims_from` on. */
+    const char *dims;
+    int dims_from;
+    /* The window that ties windowed labels together, over the operand's dimensions 2 and 3. */
+    weft_window (*window)(const weft_graph *graph, const weft_node *node);
+    /* Sets further attributes of a node that computes the part of output 0 at `start`; NULL: none.
+     */
+    weft_status (*localize)(const weft_graph *graph, const weft_node *node, const int64_t *start,
+                            weft_node *part);
+    /* Moves values between ranks; a communicator runs it, not a device. */
+    bool transfer;
+    /* Runs although nobody reads its result. */
+    bool effect;
 };
 
 struct weft_node {
@@ -51,6 +70,7 @@ struct weft_node {
     weft_attr attrs[WEFT_MAX_ATTRS];
     int attr_count;
     weft_phase phase;
+    int origin; /* the node whose gradient this is part of, or -1 */
 };
 
 typedef struct weft_value_info {
@@ -63,6 +83,9 @@ typedef struct weft_value_info {
     weft_value gradient;    /* leaf: found by autodiff, or WEFT_NO_VALUE */
     weft_value gradient_of; /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
     bool want_gradient;     /* input: asked for */
+    bool transient;         /* state: not kept */
+    weft_shape whole; /* the tensor this is a part of; the same as its own shape if it is none */
+    int64_t start[WEFT_MAX_RANK]; /* where the part begins */
 } weft_value_info;
 
 struct weft_graph {
@@ -74,9 +97,14 @@ struct weft_graph {
     weft_value_info *values;
     size_t value_count, value_capacity;
     weft_phase phase;
+    int origin; /* of nodes added now */
     weft_status status;
     char *message;
 };
+
+/* Says that value is the part of a tensor of shape `whole` that begins at `start`. */
+void weft_graph_set_part(weft_graph *graph, weft_value value, const weft_shape *whole,
+                         const int64_t *start);
 
 /* Used by the public constructor, which knows the registry. */
 weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op *const *ops,
@@ -104,10 +132,11 @@ int64_t weft_node_int(const weft_node *node, const char *name, int i, int64_t ot
 double weft_node_real(const weft_node *node, const char *name, double otherwise);
 weft_status weft_node_set(weft_node *node, const weft_attr *attr) WEFT_NODISCARD;
 
-/* A window over the last two dimensions, read from the attributes. */
-typedef struct weft_window {
-    int64_t kernel[2], stride[2], padding[2], dilation[2];
-} weft_window;
+/* A window over the last two dimensions, read from the attributes. "padding" has two numbers, or
+ * four where the ends differ from the beginnings. */
+struct weft_window {
+    int64_t kernel[2], stride[2], padding[2], padding_end[2], dilation[2];
+};
 weft_window weft_node_window(const weft_node *node);
 
 /* "node 'conv1' (conv2d): " + message, as an argument failure. */
@@ -124,7 +153,8 @@ enum { WEFT_MAX_LABELS = 32, WEFT_LABEL_SIZE = 12 };
 typedef struct weft_label {
     char name[WEFT_LABEL_SIZE];
     bool whole;    /* ! : never split */
-    bool windowed; /* ~ : a shard needs a halo */
+    bool windowed; /* ~ : parts of an input need a halo, those of an output overlap in one */
+    bool scaled;   /* * : sizes differ by a factor; parts correspond in proportion */
 } weft_label;
 
 typedef struct weft_operand_labels {
@@ -139,5 +169,7 @@ typedef struct weft_signature {
 
 /* FORMAT with the column where the text stops being a signature. */
 weft_status weft_labels_parse(const char *text, weft_signature *out) WEFT_NODISCARD;
+weft_status weft_node_signature(const weft_graph *graph, const weft_node *node,
+                                weft_signature *out) WEFT_NODISCARD;
 
 #endif

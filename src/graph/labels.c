@@ -1,6 +1,6 @@
 /* Label signatures: "b c h~ w~, o c i j -> b o h w". An operand is its labels, a comma ends it,
  * the arrow separates inputs from outputs. A mark stands before or after its label: ! whole,
- * ~ windowed. An operand without labels is a scalar. */
+ * ~ windowed, * scaled. An operand without labels is a scalar. */
 #include <ctype.h>
 
 #include "graph/graph.h"
@@ -19,13 +19,15 @@ static weft_status parse_error(const parser *p, const char *what)
 
 static weft_status parse_marks(parser *p, weft_label *label)
 {
-    for (; *p->next == '!' || *p->next == '~'; p->next++) {
-        bool *mark = *p->next == '!' ? &label->whole : &label->windowed;
+    for (; *p->next == '!' || *p->next == '~' || *p->next == '*'; p->next++) {
+        bool *mark = *p->next == '!'   ? &label->whole
+                     : *p->next == '~' ? &label->windowed
+                                       : &label->scaled;
         if (*mark) return parse_error(p, "the same mark twice");
         *mark = true;
     }
-    if (label->whole && label->windowed)
-        return parse_error(p, "a label is either whole (!) or windowed (~), not both");
+    if (label->whole + label->windowed + label->scaled > 1)
+        return parse_error(p, "a label is whole (!), windowed (~) or scaled (*), one of them");
     return WEFT_OK;
 }
 
@@ -80,6 +82,22 @@ weft_status weft_labels_parse(const char *text, weft_signature *out)
     return WEFT_OK;
 }
 
+/* The signature of a node, with the empty left side of operators without inputs taken away. */
+weft_status weft_node_signature(const weft_graph *graph, const weft_node *node, weft_signature *out)
+{
+    weft_text text = {0};
+    char *labels;
+    node->op->labels(graph, node, &text);
+    WEFT_TRY(weft_text_take(&text, &labels));
+    weft_status status = weft_labels_parse(labels, out);
+    free(labels);
+    if (node->in_count == 0 && out->inputs == 1) {
+        memmove(&out->operand[0], &out->operand[1], (size_t)out->outputs * sizeof(out->operand[0]));
+        out->inputs = 0;
+    }
+    return status;
+}
+
 /* Labels mean one size wherever they stand; windowed ones and those that meet them may differ. */
 weft_status weft_labels_check(const char *text, const weft_shape *shapes, int inputs, int outputs)
 {
@@ -105,7 +123,8 @@ weft_status weft_labels_check(const char *text, const weft_shape *shapes, int in
             for (int b = 0; b < a; b++)
                 for (int j = 0; j < s.operand[b].rank; j++) {
                     const weft_label *x = &s.operand[a].label[i], *y = &s.operand[b].label[j];
-                    if (strcmp(x->name, y->name) != 0 || x->windowed || y->windowed) continue;
+                    if (strcmp(x->name, y->name) != 0 || x->windowed || y->windowed || x->scaled)
+                        continue;
                     if (shapes[a].dim[i] != shapes[b].dim[j])
                         return weft_fail(WEFT_ERR_ARGUMENT,
                                          "label signature \"%s\": %s is %lld in operand %d and "

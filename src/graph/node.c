@@ -28,6 +28,7 @@ weft_window weft_node_window(const weft_node *node)
         w.kernel[i] = weft_node_int(node, "kernel", i, 1);
         w.stride[i] = weft_node_int(node, "stride", i, 1);
         w.padding[i] = weft_node_int(node, "padding", i, 0);
+        w.padding_end[i] = weft_node_int(node, "padding", i + 2, w.padding[i]);
         w.dilation[i] = weft_node_int(node, "dilation", i, 1);
     }
     return w;

@@ -69,7 +69,8 @@ const weft_op weft_op_add = {.name = "add",
                              .shape = weft_shape_same,
                              .gradient = add_gradient,
                              .labels = weft_labels_elementwise,
-                             .in_place = {3}};
+                             .in_place = {3},
+                             .linear = 3};
 const weft_op weft_op_mul = {.name = "mul",
                              .summary = "product of two tensors of one shape, element by element",
                              .min_inputs = 2,
@@ -86,14 +87,16 @@ const weft_op weft_op_scale = {.name = "scale",
                                .shape = scale_shape,
                                .gradient = scale_gradient,
                                .labels = weft_labels_elementwise,
-                               .in_place = {1}};
+                               .in_place = {1},
+                               .linear = 1};
 const weft_op weft_op_scale_by = {.name = "scale_by",
                                   .summary = "a tensor times a scalar; not differentiable",
                                   .min_inputs = 2,
                                   .max_inputs = 2,
                                   .shape = scale_by_shape,
                                   .labels = weft_labels_elementwise,
-                                  .in_place = {1}};
+                                  .in_place = {1},
+                                  .linear = 1};
 const weft_op weft_op_constant = {.name = "constant",
                                   .summary = "a tensor filled with the attribute 'value'",
                                   .min_inputs = 0,
@@ -101,4 +104,5 @@ const weft_op weft_op_constant = {.name = "constant",
                                   .attrs = WEFT_ATTRS("value", "shape"),
                                   .shape = constant_shape,
                                   .labels = constant_labels,
-                                  .flops = no_flops};
+                                  .flops = no_flops,
+                                  .dims = "shape"};

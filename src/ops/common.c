@@ -54,22 +54,24 @@ weft_status weft_window_check(const weft_node *node, const weft_window *w, const
     static const char *const side[] = {"height", "width"};
     for (int i = 0; i < 2; i++) {
         if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1 || w->padding[i] < 0 ||
-            w->kernel[i] > 65536 || w->stride[i] > 65536 || w->dilation[i] > 65536 ||
-            w->padding[i] > 65536)
+            w->padding_end[i] < 0 || w->padding_end[i] > 65536 || w->kernel[i] > 65536 ||
+            w->stride[i] > 65536 || w->dilation[i] > 65536 || w->padding[i] > 65536)
             return weft_node_fail(node,
                                   "%s: kernel %lld, stride %lld and dilation %lld must be at least "
                                   "1 and padding %lld at least 0 (all at most 65536)",
                                   side[i], (long long)w->kernel[i], (long long)w->stride[i],
                                   (long long)w->dilation[i], (long long)w->padding[i]);
         int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
-        if (w->padding[i] >= reach)
+        if (w->padding[i] >= reach || w->padding_end[i] >= reach)
             return weft_node_fail(node, "%s: padding %lld must be smaller than the window of %lld",
-                                  side[i], (long long)w->padding[i], (long long)reach);
-        if (in[i] + 2 * w->padding[i] < reach)
-            return weft_node_fail(
-                node, "%s: the window of %lld is larger than the padded input of %lld", side[i],
-                (long long)reach, (long long)(in[i] + 2 * w->padding[i]));
-        out[i] = (in[i] + 2 * w->padding[i] - reach) / w->stride[i] + 1;
+                                  side[i], (long long)WEFT_MAX(w->padding[i], w->padding_end[i]),
+                                  (long long)reach);
+        int64_t padded = in[i] + w->padding[i] + w->padding_end[i];
+        if (padded < reach)
+            return weft_node_fail(node,
+                                  "%s: the window of %lld is larger than the padded input of %lld",
+                                  side[i], (long long)reach, (long long)padded);
+        out[i] = (padded - reach) / w->stride[i] + 1;
     }
     return WEFT_OK;
 }

@@ -103,8 +103,8 @@ static void conv_labels(const weft_graph *g, const weft_node *node, weft_text *t
 static void conv_dx_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     (void)g;
-    weft_text_add(text, grouped(node) ? "b !o h~ w~, !o !cg !i !j -> b !c h w"
-                                      : "b o h~ w~, o c !i !j -> b c h w");
+    weft_text_add(text, grouped(node) ? "b !o h w, !o !cg !i !j -> b !c h~ w~"
+                                      : "b o h w, o c !i !j -> b c h~ w~");
 }
 
 static void conv_dw_labels(const weft_graph *g, const weft_node *node, weft_text *text)
@@ -112,6 +112,14 @@ static void conv_dw_labels(const weft_graph *g, const weft_node *node, weft_text
     (void)g;
     weft_text_add(text, grouped(node) ? "b !c h~ w~, b !o h w -> !o !cg !i !j"
                                       : "b c h~ w~, b o h w -> o c !i !j");
+}
+
+static weft_window conv_window(const weft_graph *g, const weft_node *node)
+{
+    weft_window window = weft_node_window(node);
+    bool dw = weft_node_attr(node, "kernel") != NULL;
+    for (int i = 0; i < 2 && !dw; i++) window.kernel[i] = weft_in(g, node, 1)->shape.dim[2 + i];
+    return window;
 }
 
 static double conv_work(const weft_shape *dy, const weft_shape *w)
@@ -143,7 +151,8 @@ const weft_op weft_op_conv2d = {.name = "conv2d",
                                 .shape = conv_shape,
                                 .gradient = conv_gradient,
                                 .labels = conv_labels,
-                                .flops = conv_flops};
+                                .flops = conv_flops,
+                                .window = conv_window};
 const weft_op weft_op_conv2d_dx = {
     .name = "conv2d_dx",
     .summary = "gradient of conv2d for its tensor, from (dy, w)",
@@ -152,7 +161,10 @@ const weft_op weft_op_conv2d_dx = {
     .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "size"),
     .shape = conv_dx_shape,
     .labels = conv_dx_labels,
-    .flops = conv_dx_flops};
+    .flops = conv_dx_flops,
+    .dims = "size",
+    .dims_from = 2,
+    .window = conv_window};
 const weft_op weft_op_conv2d_dw = {
     .name = "conv2d_dw",
     .summary = "gradient of conv2d for its weight, from (x, dy)",
@@ -161,4 +173,5 @@ const weft_op weft_op_conv2d_dw = {
     .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "kernel"),
     .shape = conv_dw_shape,
     .labels = conv_dw_labels,
-    .flops = conv_dw_flops};
+    .flops = conv_dw_flops,
+    .window = conv_window};

@@ -27,12 +27,28 @@ static void dropout_gradient(weft_graph *g, const weft_node *node, const weft_va
                            (weft_value[]){dy[0], node->in[1], node->in[2]}, 3);
 }
 
+/* A part draws what the whole would have drawn in its place. */
+static weft_status dropout_localize(const weft_graph *g, const weft_node *node,
+                                    const int64_t *start, weft_node *part)
+{
+    const weft_shape *whole = &weft_out(g, node, 0)->shape;
+    weft_attr at = {.name = "start", .count = whole->rank};
+    weft_attr size = {.name = "whole", .count = whole->rank};
+    for (int d = 0; d < whole->rank; d++) {
+        at.ints[d] = start[d];
+        size.ints[d] = whole->dim[d];
+    }
+    WEFT_TRY(weft_node_set(part, &at));
+    return weft_node_set(part, &size);
+}
+
 const weft_op weft_op_dropout = {.name = "dropout",
                                  .summary = "zeroes elements at random and scales the others",
                                  .min_inputs = 3,
                                  .max_inputs = 3,
-                                 .attrs = WEFT_ATTRS("rate", "seed", "stream"),
+                                 .attrs = WEFT_ATTRS("rate", "seed", "stream", "start", "whole"),
                                  .shape = dropout_shape,
                                  .gradient = dropout_gradient,
                                  .labels = weft_labels_elementwise,
-                                 .in_place = {1}};
+                                 .in_place = {1},
+                                 .localize = dropout_localize};

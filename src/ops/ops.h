@@ -45,6 +45,13 @@ void weft_labels_dims(weft_text *text, int rank, int whole);
 /* Elementwise: every operand of full rank alike, scalars without labels. */
 void weft_labels_elementwise(const weft_graph *graph, const weft_node *node, weft_text *text);
 
+/* Rows of an input of `rows` that the windows of part `rank` of the outputs touch. window: reach,
+ * stride, padding, rows of the output. */
+void weft_window_rows(const int64_t *window, int64_t rows, int rank, int ranks, int64_t *begin,
+                      int64_t *end);
+/* The same for a halo or halo_add node. */
+void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *end);
+
 extern const weft_op *const weft_operators[];
 
 #endif

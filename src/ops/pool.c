@@ -135,21 +135,27 @@ static void grad_labels(const weft_graph *g, const weft_node *node, weft_text *t
 {
     (void)g;
     weft_text_add(text,
-                  node->in_count > 1 ? "b c h~ w~, b c h~ w~ -> b c h w" : "b c h~ w~ -> b c h w");
+                  node->in_count > 1 ? "b c h w, b c h w -> b c h~ w~" : "b c h w -> b c h~ w~");
 }
 
 static void global_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     (void)g;
     (void)node;
-    weft_text_add(text, "b c h w -> b c");
+    weft_text_add(text, "b c !h !w -> b c");
 }
 
 static void global_grad_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     (void)g;
     (void)node;
-    weft_text_add(text, "b c -> b c h w");
+    weft_text_add(text, "b c -> b c !h !w");
+}
+
+static weft_window window_of(const weft_graph *g, const weft_node *node)
+{
+    (void)g;
+    return weft_node_window(node);
 }
 
 static double pool_flops(const weft_graph *g, const weft_node *node)
@@ -173,7 +179,8 @@ const weft_op weft_op_maxpool = {.name = "maxpool",
                                  .shape = maxpool_shape,
                                  .gradient = maxpool_gradient,
                                  .labels = maxpool_labels,
-                                 .flops = pool_flops};
+                                 .flops = pool_flops,
+                                 .window = window_of};
 const weft_op weft_op_maxpool_grad = {.name = "maxpool_grad",
                                       .summary = "gradient of maxpool, from (dy, index)",
                                       .min_inputs = 2,
@@ -181,7 +188,10 @@ const weft_op weft_op_maxpool_grad = {.name = "maxpool_grad",
                                       .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"),
                                       .shape = grad_shape,
                                       .labels = grad_labels,
-                                      .flops = pool_flops};
+                                      .flops = pool_flops,
+                                      .dims = "size",
+                                      .dims_from = 2,
+                                      .window = window_of};
 const weft_op weft_op_avgpool = {.name = "avgpool",
                                  .summary = "mean of each window, padding not counted",
                                  .min_inputs = 1,
@@ -190,7 +200,8 @@ const weft_op weft_op_avgpool = {.name = "avgpool",
                                  .shape = avgpool_shape,
                                  .gradient = avgpool_gradient,
                                  .labels = avgpool_labels,
-                                 .flops = pool_flops};
+                                 .flops = pool_flops,
+                                 .window = window_of};
 const weft_op weft_op_avgpool_grad = {.name = "avgpool_grad",
                                       .summary = "gradient of avgpool",
                                       .min_inputs = 1,
@@ -198,7 +209,10 @@ const weft_op weft_op_avgpool_grad = {.name = "avgpool_grad",
                                       .attrs = WEFT_ATTRS("kernel", "stride", "padding", "size"),
                                       .shape = grad_shape,
                                       .labels = grad_labels,
-                                      .flops = pool_flops};
+                                      .flops = pool_flops,
+                                      .dims = "size",
+                                      .dims_from = 2,
+                                      .window = window_of};
 const weft_op weft_op_global_avgpool = {.name = "global_avgpool",
                                         .summary = "mean over height and width",
                                         .min_inputs = 1,
@@ -213,4 +227,6 @@ const weft_op weft_op_global_avgpool_grad = {.name = "global_avgpool_grad",
                                              .max_inputs = 1,
                                              .attrs = WEFT_ATTRS("size"),
                                              .shape = global_grad_shape,
-                                             .labels = global_grad_labels};
+                                             .labels = global_grad_labels,
+                                             .dims = "size",
+                                             .dims_from = 2};

@@ -133,7 +133,8 @@ const weft_op weft_op_reduce_sum = {.name = "reduce_sum",
                                     .shape = reduce_shape,
                                     .gradient = sum_gradient,
                                     .labels = reduce_labels,
-                                    .flops = reduce_flops};
+                                    .flops = reduce_flops,
+                                    .linear = 1};
 const weft_op weft_op_reduce_mean = {.name = "reduce_mean",
                                      .summary = "mean over axes",
                                      .min_inputs = 1,
@@ -150,4 +151,5 @@ const weft_op weft_op_broadcast = {.name = "broadcast",
                                    .attrs = WEFT_ATTRS("axes", "keep", "shape"),
                                    .shape = broadcast_shape,
                                    .gradient = broadcast_gradient,
-                                   .labels = broadcast_labels};
+                                   .labels = broadcast_labels,
+                                   .dims = "shape"};

@@ -14,6 +14,8 @@
     X(reduce_sum) X(reduce_mean) X(broadcast) \
     X(embedding) X(embedding_grad) \
     X(softmax_xent) X(softmax_xent_grad) X(mse) X(mse_grad) \
+    X(all_reduce) X(reduce_scatter) X(all_gather) X(all_to_all) X(halo) X(halo_add) \
+    X(send) X(receive) \
     X(sgd) X(adam) X(schedule) X(counter) X(accumulate) X(sum_squares) X(clip_factor)
 // clang-format on
 
@@ -36,6 +38,11 @@ const char *weft_operator_name(int i)
 const char *weft_operator_summary(int i)
 {
     return i >= 0 && i < (int)WEFT_COUNT(weft_operators) - 1 ? weft_operators[i]->summary : NULL;
+}
+
+bool weft_operator_is_transfer(int i)
+{
+    return weft_operator_name(i) && weft_operators[i]->transfer;
 }
 
 weft_status weft_graph_create(weft_context *context, weft_dtype real, weft_graph **out)

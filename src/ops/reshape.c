@@ -31,19 +31,24 @@ static void reshape_gradient(weft_graph *g, const weft_node *node, const weft_va
     dx[0] = weft_emit(g, node, "dx", "reshape", dy, 1, &shape, 1);
 }
 
-/* Dimensions that both sides begin with keep their label; the others are whole. */
+/* Dimensions that both sides begin with keep their label. The next one, where one side's size is a
+ * multiple of the other's, is cut in proportion: [b, c, h, w] to [b, c h w] by channels. The others
+ * are whole. */
 static void reshape_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     const weft_shape *in = &weft_in(g, node, 0)->shape, *out = &weft_out(g, node, 0)->shape;
     int same = 0;
     while (same < in->rank && same < out->rank && in->dim[same] == out->dim[same]) same++;
-    weft_labels_dims(text, in->rank, same);
-    weft_text_add(text, " -> ");
-    for (int i = 0; i < out->rank; i++)
-        if (i < same)
-            weft_text_add(text, "%sd%d", i ? " " : "", i);
-        else
-            weft_text_add(text, "%s!e%d", i ? " " : "", i);
+    bool next = same < in->rank && same < out->rank &&
+                (in->dim[same] % out->dim[same] == 0 || out->dim[same] % in->dim[same] == 0);
+    for (int side = 0; side < 2; side++) {
+        const weft_shape *s = side ? out : in;
+        if (side) weft_text_add(text, " -> ");
+        for (int i = 0; i < s->rank; i++) {
+            const char *mark = i < same ? "d" : i == same && next ? "*d" : side ? "!e" : "!d";
+            weft_text_add(text, "%s%s%d", i ? " " : "", mark, i);
+        }
+    }
 }
 
 static weft_status transpose_shape(const weft_graph *g, weft_node *node, weft_type *out)
@@ -100,7 +105,9 @@ const weft_op weft_op_reshape = {.name = "reshape",
                                  .gradient = reshape_gradient,
                                  .labels = reshape_labels,
                                  .flops = no_flops,
-                                 .view = true};
+                                 .view = true,
+                                 .linear = 1,
+                                 .dims = "shape"};
 const weft_op weft_op_transpose = {.name = "transpose",
                                    .summary = "axes in another order: output axis i is perm[i]",
                                    .min_inputs = 1,
@@ -109,4 +116,5 @@ const weft_op weft_op_transpose = {.name = "transpose",
                                    .shape = transpose_shape,
                                    .gradient = transpose_gradient,
                                    .labels = transpose_labels,
-                                   .flops = no_flops};
+                                   .flops = no_flops,
+                                   .linear = 1};

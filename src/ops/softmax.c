@@ -115,11 +115,12 @@ static void mse_gradient(weft_graph *g, const weft_node *node, const weft_value 
 static void mse_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
     int rank = weft_in(g, node, 0)->shape.rank;
-    weft_labels_dims(text, rank, rank);
+    /* A sample's error is a mean over its numbers, so these stay together. */
+    weft_labels_dims(text, rank, 1);
     weft_text_add(text, ", ");
-    weft_labels_dims(text, rank, rank);
+    weft_labels_dims(text, rank, 1);
     weft_text_add(text, node->in_count == 3 ? ", d0 -> " : ", d0, -> ");
-    if (node->in_count == 4) weft_labels_dims(text, rank, rank);
+    if (node->in_count == 4) weft_labels_dims(text, rank, 1);
 }
 
 static double row_flops(const weft_graph *g, const weft_node *node)

@@ -124,7 +124,8 @@ const weft_op weft_op_accumulate = {.name = "accumulate",
                                     .max_inputs = 3,
                                     .shape = accumulate_shape,
                                     .labels = weft_labels_elementwise,
-                                    .in_place = {1}};
+                                    .in_place = {1},
+                                    .linear = 3};
 const weft_op weft_op_sum_squares = {.name = "sum_squares",
                                      .summary = "sum of the squares of all elements",
                                      .min_inputs = 1,

@@ -167,7 +167,8 @@ static weft_value accumulate(builder *b, weft_value w, weft_value gradient, weft
 {
     char name[256];
     weft_value sum = moment(b, w, "gradient_sum"), in[] = {sum, gradient, keep};
-    weft_graph_set_phase(b->graph, WEFT_PHASE_MICRO);
+    weft_graph_set_transient(b->graph, sum);
+    weft_graph_set_phase(b->graph, WEFT_PHASE_BACKWARD);
     weft_value next = weft_graph_node(
         b->graph, "accumulate", named(b, w, "accumulate", name, sizeof(name)), in, 3, NULL, 0);
     weft_graph_assign(b->graph, sum, next);
@@ -231,7 +232,7 @@ weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *op
     b.lr = add_schedule(&b);
     update_all(&b, how, params, gradients, count, keep);
     weft_graph_assign(g, b.step, weft_graph_unary(g, "counter", "step/next", b.step));
-    weft_graph_set_phase(g, WEFT_PHASE_MICRO);
+    weft_graph_set_phase(g, WEFT_PHASE_FORWARD);
     free(params);
     *out = (weft_optimizer_values){.step = b.step, .learning_rate = b.lr, .keep = keep};
     return weft_graph_status(g);

@@ -4,7 +4,7 @@
 static void add_operand(const weft_program *p, weft_text *text, weft_value value,
                         const weft_layout *layout, int b)
 {
-    static const char *const kinds[] = {"arena", "gradients", "input", "store"};
+    static const char *const kinds[] = {"arena", "gradients", "slot", "input", "store"};
     const buffer *own = &p->buffers[b], *root = &p->buffers[buffer_root(p, b)];
     weft_text_add(text, "%s:%s@%s", p->graph->values[value].name, layout->text, kinds[root->kind]);
     if (root->kind != BUFFER_STORE) weft_text_add(text, "+%zu", root->offset);
@@ -13,6 +13,7 @@ static void add_operand(const weft_program *p, weft_text *text, weft_value value
 
 weft_status weft_program_text(const weft_program *p, char **out)
 {
+    static const char *const phases[] = {"forward", "backward", "update"};
     weft_text text = {0};
     const weft_program_info *info = &p->info;
     weft_text_add(&text,
@@ -26,7 +27,7 @@ weft_status weft_program_text(const weft_program *p, char **out)
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         weft_text_add(&text, "%3zu %s %-40s [%s]\n", i,
-                      code->phase == WEFT_PHASE_MICRO ? "micro " : "update", code->name,
+                      phases[code->phase], code->name,
                       code->kernel->text);
         for (int o = 0; o < code->out_count; o++) {
             weft_text_add(&text, "      -> ");

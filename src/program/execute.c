@@ -11,19 +11,42 @@ static weft_status build(weft_program *p)
     return status == WEFT_OK ? weft_program_plan(p) : status;
 }
 
+void weft_program_options_init(weft_program_options *options)
+{
+    *options = (weft_program_options){.struct_size = sizeof(*options), .slots = 1};
+}
+
 weft_status weft_program_create(weft_store *store, const weft_graph *graph, const weft_value *fetch,
                                 int fetch_count, weft_program **out)
 {
+    weft_program_options o;
+    weft_program_options_init(&o);
+    o.fetch = fetch;
+    o.fetch_count = fetch_count;
+    return weft_program_create_with(store, graph, &o, out);
+}
+
+weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
+                                     const weft_program_options *o, weft_program **out)
+{
     WEFT_TRY(weft_graph_status(graph));
+    if (o->struct_size != sizeof(*o) || o->slots < 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "weft_program_options of %zu bytes (this library's have %zu) with %d slots",
+                         o->struct_size, sizeof(*o), o->slots);
     weft_program *p;
     WEFT_TRY(WEFT_NEW(&p, 1));
-    *p = (weft_program){.store = store, .graph = graph, .fetch_count = fetch_count};
-    weft_status status = WEFT_NEW(&p->fetch, fetch_count);
-    for (int i = 0; i < fetch_count && status == WEFT_OK; i++) {
-        p->fetch[i] = fetch[i];
-        if (fetch[i] < 0 || (size_t)fetch[i] >= graph->value_count)
-            status =
-                weft_fail(WEFT_ERR_ARGUMENT, "fetched value %d is not in the graph", (int)fetch[i]);
+    *p = (weft_program){.store = store,
+                        .graph = graph,
+                        .fetch_count = o->fetch_count,
+                        .comms = o->comms,
+                        .slots = o->slots};
+    weft_status status = WEFT_NEW(&p->fetch, o->fetch_count);
+    for (int i = 0; i < o->fetch_count && status == WEFT_OK; i++) {
+        p->fetch[i] = o->fetch[i];
+        if (p->fetch[i] < 0 || (size_t)p->fetch[i] >= graph->value_count)
+            status = weft_fail(WEFT_ERR_ARGUMENT, "fetched value %d is not in the graph",
+                               (int)p->fetch[i]);
     }
     if (status == WEFT_OK) status = build(p);
     if (status != WEFT_OK) {
@@ -39,6 +62,9 @@ void weft_program_destroy(weft_program **program)
     if (!program || !*program) return;
     weft_program *p = *program;
     for (size_t i = 0; i < p->code_count; i++) {
+        for (int s = 1; p->code[i].slots && s < p->slots; s++)
+            if (p->code[i].slots[s]) p->code[i].slots[s]->ops->destroy(p->code[i].slots[s]);
+        free((void *)p->code[i].slots);
         if (p->code[i].kernel) p->code[i].kernel->ops->destroy(p->code[i].kernel);
         free(p->code[i].name);
     }
@@ -50,6 +76,8 @@ void weft_program_destroy(weft_program **program)
     free(p->gradients);
     free(p->inputs);
     free(p->scratch);
+    free(p->slot_memory);
+    free(p->pending);
     free(p->trace);
     free(p);
     *program = NULL;
@@ -58,7 +86,8 @@ void weft_program_destroy(weft_program **program)
 void *weft_program_input(const weft_program *p, weft_value input)
 {
     const version *v = weft_program_version(p, input, NULL);
-    return v && p->buffers[v->buffer].kind == BUFFER_INPUT ? p->buffers[v->buffer].data : NULL;
+    bool fed = v && p->buffers[v->buffer].kind == BUFFER_INPUT;
+    return fed ? weft_program_address(p, v->buffer, p->slot) : NULL;
 }
 
 const void *weft_program_output(const weft_program *p, weft_value value)
@@ -66,26 +95,100 @@ const void *weft_program_output(const weft_program *p, weft_value value)
     for (size_t i = 0; i < p->version_count; i++) {
         const version *v = &p->versions[i];
         if (v->value == value && v->layout->plain && p->buffers[v->buffer].keep)
-            return p->buffers[v->buffer].data;
+            return weft_program_address(p, v->buffer, p->slot);
     }
     return NULL;
 }
 
+void weft_program_set_slot(weft_program *p, int slot)
+{
+    p->slot = slot;
+}
+
+static void record(weft_program *p, int i, double start, bool wait)
+{
+    if (p->trace_count < p->trace_capacity)
+        p->trace[p->trace_count++] = (trace_event){start, weft_seconds() - start, i, p->slot, wait};
+}
+
+static weft_kernel *kernel_of(const instruction *code, int slot)
+{
+    return code->slots ? code->slots[slot] : code->kernel;
+}
+
+static weft_status finish(weft_program *p, int i, int slot)
+{
+    bool *pending = &p->pending[(size_t)slot * p->code_count + (size_t)i];
+    const instruction *code = &p->code[i];
+    weft_kernel *kernel = kernel_of(code, slot);
+    if (!*pending) return WEFT_OK;
+    double start = p->trace_capacity ? weft_seconds() : 0;
+    WEFT_TRY(kernel->ops->finish(kernel));
+    if (p->trace_capacity) record(p, i, start, true);
+    *pending = false;
+    p->pending_count--;
+    return WEFT_OK;
+}
+
+/* Ends transfers: those of one phase and slot before it is run again, those that instruction
+ * `before` needs, or (both negative) all. */
+static weft_status finish_some(weft_program *p, int phase, int before)
+{
+    for (int s = 0; s < p->slots && p->pending_count > 0; s++)
+        for (size_t i = 0; i < p->code_count; i++) {
+            if (!p->pending[(size_t)s * p->code_count + i]) continue;
+            const instruction *code = &p->code[i];
+            if (phase >= 0 && ((int)code->phase != phase || s != p->slot)) continue;
+            if (before >= 0 && code->finish != before) continue;
+            if (before >= 0 && code->phase != WEFT_PHASE_UPDATE && s != p->slot &&
+                p->code[before].phase != WEFT_PHASE_UPDATE)
+                continue;
+            WEFT_TRY(finish(p, (int)i, s));
+        }
+    return WEFT_OK;
+}
+
+/* What was sent may be a parameter, which the update is about to change. */
+static weft_status finish_sends(weft_program *p)
+{
+    for (int s = 0; s < p->slots && p->pending_count > 0; s++)
+        for (size_t i = 0; i < p->code_count; i++)
+            if (p->code[i].finish < 0) WEFT_TRY(finish(p, (int)i, s));
+    return WEFT_OK;
+}
+
+weft_status weft_program_drain(weft_program *p)
+{
+    return finish_some(p, -1, -1);
+}
+
+static weft_status run_instruction(weft_program *p, int i)
+{
+    const instruction *code = &p->code[i];
+    if (p->pending_count > 0) WEFT_TRY(finish_some(p, -1, i));
+    weft_kernel *kernel = kernel_of(code, p->slot);
+    double start = p->trace_capacity ? weft_seconds() : 0;
+    WEFT_TRY(kernel->ops->run(kernel));
+    if (p->trace_capacity) record(p, i, start, false);
+    if (!code->transfer) return WEFT_OK;
+    int slot = code->slots ? p->slot : 0;
+    p->pending[(size_t)slot * p->code_count + (size_t)i] = true;
+    p->pending_count++;
+    return WEFT_OK;
+}
+
 weft_status weft_program_run(weft_program *p, weft_phase phase)
 {
-    weft_parallel_threads(p->store->device->threads);
-    for (size_t i = 0; i < p->code_count; i++) {
-        instruction *code = &p->code[i];
-        if (code->phase != phase) continue;
-        if (p->trace_count < p->trace_capacity) {
-            double start = weft_seconds();
-            WEFT_TRY(code->kernel->ops->run(code->kernel));
-            p->trace[p->trace_count++] = (trace_event){start, weft_seconds() - start, (int)i};
-        } else {
-            WEFT_TRY(code->kernel->ops->run(code->kernel));
-        }
+    if (phase == WEFT_PHASE_MICRO) {
+        WEFT_TRY(weft_program_run(p, WEFT_PHASE_FORWARD));
+        return weft_program_run(p, WEFT_PHASE_BACKWARD);
     }
-    return WEFT_OK;
+    weft_parallel_threads(p->store->device->threads);
+    if (p->pending_count > 0) WEFT_TRY(finish_some(p, (int)phase, -1));
+    if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(p));
+    for (size_t i = 0; i < p->code_count; i++)
+        if (p->code[i].phase == phase) WEFT_TRY(run_instruction(p, (int)i));
+    return phase == WEFT_PHASE_UPDATE ? weft_program_drain(p) : WEFT_OK;
 }
 
 /* Looks at raw memory: the padding of blocked layouts is zero, so layouts do not matter. */
@@ -126,8 +229,8 @@ weft_status weft_program_diagnose(weft_program *p, char **where)
     WEFT_TRY(diagnose_leaves(p, where));
     for (size_t i = 0; i < p->code_count && !*where; i++) {
         instruction *code = &p->code[i];
-        if (code->phase != WEFT_PHASE_MICRO) continue;
-        WEFT_TRY(code->kernel->ops->run(code->kernel));
+        if (code->phase == WEFT_PHASE_UPDATE) continue;
+        WEFT_TRY(run_instruction(p, (int)i));
         for (int o = 0; o < code->out_count && !*where; o++) {
             weft_value value = code->out_value[o];
             const weft_layout *layout = code->kernel->out[o];

@@ -23,7 +23,7 @@ static void need(grouper *g, weft_value v)
     for (int i = 0; i < g->graph->nodes[node]->in_count; i++) need(g, g->graph->nodes[node]->in[i]);
 }
 
-/* Marks what fetches and assignments need, then orders it: MICRO first, otherwise as built. */
+/* Marks what fetches and assignments need, then orders it by phase, otherwise as built. */
 static void find_order(grouper *g)
 {
     const weft_graph *graph = g->graph;
@@ -32,12 +32,14 @@ static void find_order(grouper *g)
         need(g, g->program->fetch[i]);
         g->kept[g->program->fetch[i]] = true;
     }
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (graph->nodes[n]->op->effect) need(g, graph->nodes[n]->out);
     for (size_t v = 0; v < graph->value_count; v++)
         if (graph->values[v].assigned != WEFT_NO_VALUE) {
             need(g, graph->values[v].assigned);
             g->kept[graph->values[v].assigned] = true;
         }
-    for (int phase = 0; phase < 2; phase++)
+    for (int phase = 0; phase <= WEFT_PHASE_UPDATE; phase++)
         for (size_t n = 0; n < graph->node_count; n++)
             if (g->position[n] >= 0 && (int)graph->nodes[n]->phase == phase)
                 g->order[g->count++] = (int)n;
@@ -87,7 +89,7 @@ static bool complete(const grouper *g, weft_group *group)
         for (int i = 0; i < node->out_count; i++) {
             int readers = 0;
             first_use = WEFT_MIN(first_use, first_reader(g, group, node->out + i, &readers));
-            if (readers == 0 && !g->kept[node->out + i]) continue;
+            if (readers == 0 && !g->kept[node->out + i] && !node->op->transfer) continue;
             if (group->out_count == WEFT_GROUP_VALUES) return false;
             group->out[group->out_count++] = node->out + i;
         }

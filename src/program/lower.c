@@ -118,6 +118,17 @@ static weft_value assigned_leaf(const weft_graph *g, weft_value value)
     return WEFT_NO_VALUE;
 }
 
+/* Whether a node behind this instruction reads the leaf. */
+static bool read_later(const weft_program *p, const instruction *code, weft_value leaf)
+{
+    const weft_graph *g = p->graph;
+    size_t here = (size_t)g->values[code->group.node[0]->out].node;
+    for (size_t n = here + 1; n < g->node_count; n++)
+        for (int i = 0; i < g->nodes[n]->in_count; i++)
+            if (g->nodes[n]->in[i] == leaf && g->nodes[n]->phase >= code->phase) return true;
+    return false;
+}
+
 /* The next value of a parameter or state is written where the present one lies. */
 static weft_status output_buffer(weft_program *p, const instruction *code, int o, int *out)
 {
@@ -131,8 +142,11 @@ static weft_status output_buffer(weft_program *p, const instruction *code, int o
     }
     const version *old = weft_program_version(p, leaf, NULL);
     int from = weft_group_in(&code->group, leaf);
-    if (!old || from < 0 || !(code->kernel->in_place[o] & 1u << from) ||
-        !weft_layout_same(old->layout, layout) || p->buffers[old->buffer].kind != BUFFER_STORE)
+    /* Where the old value is read by this instruction, it must allow that; otherwise no later
+     * instruction may read it, which find_order has seen to. */
+    bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : !read_later(p, code, leaf);
+    if (!old || !over || !weft_layout_same(old->layout, layout) ||
+        p->buffers[old->buffer].kind != BUFFER_STORE)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "'%s' is assigned the result of '%s', which cannot be written in its place",
@@ -178,19 +192,37 @@ static weft_status connect(weft_program *p, instruction *code)
     return name_of(group, &code->name);
 }
 
+static weft_status make_kernel(const weft_program *p, const instruction *code,
+                               const weft_layout *const *layouts, weft_kernel **out)
+{
+    if (code->transfer) return weft_transfer_kernel(p, &code->group, layouts, out);
+    weft_device *device = code->fallback ? p->store->fallback : p->store->device;
+    return device->ops->kernel(device, &code->group, layouts, out);
+}
+
+weft_status weft_program_kernel(const weft_program *p, const instruction *code, weft_kernel **out)
+{
+    weft_device *device = p->store->device;
+    const weft_kernel *first = code->kernel;
+    if (code->reorder)
+        return device->ops->reorder(device, weft_value_type(p->graph, code->in_value[0]),
+                                    first->in[0], first->out[0], out);
+    return make_kernel(p, code, first->in, out);
+}
+
 static weft_status lower_group(weft_program *p, const weft_group *group)
 {
     const weft_layout *layouts[WEFT_GROUP_VALUES] = {NULL};
     instruction code = {.group = *group, .phase = group->node[0]->phase};
     for (int i = 0; i < group->in_count; i++) WEFT_TRY(layout_of(p, group->in[i], &layouts[i]));
     weft_device *device = p->store->device;
-    if (!device->ops->supports(device, group)) {
-        device = p->store->fallback;
+    code.transfer = group->node[0]->op->transfer;
+    if (!code.transfer && !device->ops->supports(device, group)) {
         code.fallback = true;
         weft_log(p->store->context, WEFT_LOG_INFO, "'%s' (%s) runs on the reference device",
                  group->node[0]->name, group->node[0]->op->name);
     }
-    WEFT_TRY(device->ops->kernel(device, group, layouts, &code.kernel));
+    WEFT_TRY(make_kernel(p, &code, layouts, &code.kernel));
     weft_status status = connect(p, &code);
     if (status == WEFT_OK) status = add_instruction(p, code);
     if (status != WEFT_OK) {
@@ -226,7 +258,7 @@ static weft_status lower_fetches(weft_program *p, weft_phase phase)
     for (int i = 0; i < p->fetch_count; i++) {
         const weft_layout *plain;
         int index, node = p->graph->values[p->fetch[i]].node;
-        weft_phase made = node < 0 ? WEFT_PHASE_MICRO : p->graph->nodes[node]->phase;
+        weft_phase made = node < 0 ? WEFT_PHASE_FORWARD : p->graph->nodes[node]->phase;
         if (made != phase) continue;
         WEFT_TRY(p->store->device->ops->plain(p->store->device,
                                               weft_value_type(p->graph, p->fetch[i]), &plain));
@@ -238,13 +270,13 @@ static weft_status lower_fetches(weft_program *p, weft_phase phase)
 
 weft_status weft_program_lower(weft_program *p, const grouping *groups)
 {
-    weft_phase phase = WEFT_PHASE_MICRO;
+    weft_phase phase = WEFT_PHASE_FORWARD;
     for (int i = 0; i < groups->count; i++) {
         const weft_group *group = &groups->groups[i];
         /* A fetched value of the first phase must not wait until the second has begun. */
-        if (group->node[0]->phase != phase) WEFT_TRY(lower_fetches(p, phase));
-        phase = group->node[0]->phase;
+        for (; phase < group->node[0]->phase; phase++) WEFT_TRY(lower_fetches(p, phase));
         WEFT_TRY(group->node[0]->op->view ? lower_view(p, group->node[0]) : lower_group(p, group));
     }
-    return lower_fetches(p, phase);
+    for (; phase <= WEFT_PHASE_UPDATE; phase++) WEFT_TRY(lower_fetches(p, phase));
+    return WEFT_OK;
 }

@@ -28,6 +28,49 @@ static bool planned(const buffer *b)
     return b->kind == BUFFER_ARENA || b->kind == BUFFER_GRADIENT;
 }
 
+/* A transfer must have ended before the first instruction that reads what it brings. */
+static void find_finish(weft_program *p, int i)
+{
+    instruction *code = &p->code[i];
+    code->finish = -1;
+    for (size_t j = (size_t)i + 1; j < p->code_count && code->finish < 0; j++)
+        for (int k = 0; k < p->code[j].in_count; k++)
+            for (int o = 0; o < code->out_count; o++)
+                if (buffer_root(p, p->code[j].in[k]) == buffer_root(p, code->out[o]))
+                    code->finish = (int)j;
+}
+
+/* Until then it reads its inputs. Those it may write over stay free for that, at first. A send ends
+ * when the other side likes. */
+static void keep_inputs(weft_program *p, int i, bool sharing)
+{
+    const instruction *code = &p->code[i];
+    for (int j = 0; j < code->in_count; j++) {
+        buffer *in = &p->buffers[buffer_root(p, code->in[j])];
+        bool over = false, aliased = false;
+        for (int o = 0; o < code->out_count; o++) {
+            over = over || code->kernel->in_place[o] & 1u << j;
+            aliased = aliased || buffer_root(p, code->out[o]) == buffer_root(p, code->in[j]);
+        }
+        if (aliased || (sharing && over && in->last == i)) continue;
+        in->last = WEFT_MAX(in->last, code->finish < 0 ? (int)p->code_count : code->finish);
+        in->hold = in->hold || code->finish < 0;
+    }
+}
+
+/* What forward leaves for backward, and what others may still read, is there once for each
+ * micro-batch under way. */
+static void find_slots(weft_program *p)
+{
+    for (size_t b = 0; b < p->buffer_count && p->slots > 1; b++) {
+        buffer *x = &p->buffers[b];
+        if (x->kind != BUFFER_ARENA || x->alias >= 0 || x->first < 0) continue;
+        weft_phase from = p->code[x->first].phase, to = WEFT_PHASE_UPDATE;
+        if (x->last < (int)p->code_count) to = p->code[x->last].phase;
+        if (from != WEFT_PHASE_UPDATE && (from != to || x->keep || x->hold)) x->kind = BUFFER_SLOT;
+    }
+}
+
 /* Lets the outputs of instruction i lie over inputs that nobody reads afterwards. */
 static void share_in_place(weft_program *p, int i)
 {
@@ -96,6 +139,8 @@ static weft_status lay_arena(weft_program *p, size_t *bytes)
     int *placed, count = 0;
     WEFT_TRY(WEFT_NEW(&placed, p->buffer_count));
     *bytes = 0;
+    for (size_t b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].hold) p->buffers[b].first = 0;
     for (;;) {
         int best = -1;
         for (size_t b = 0; b < p->buffer_count; b++) {
@@ -114,15 +159,16 @@ static weft_status lay_arena(weft_program *p, size_t *bytes)
     return WEFT_OK;
 }
 
-static weft_status lay_inputs(weft_program *p)
+/* One behind the other, since all live at once. */
+static weft_status lay_slots(weft_program *p, buffer_kind kind, size_t *bytes, char **memory)
 {
-    size_t bytes = 0;
+    *bytes = 0;
     for (size_t b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].kind == BUFFER_INPUT && p->buffers[b].alias < 0) {
-            p->buffers[b].offset = bytes;
-            bytes += (p->buffers[b].bytes + 63) / 64 * 64;
+        if (p->buffers[b].kind == kind && p->buffers[b].alias < 0) {
+            p->buffers[b].offset = *bytes;
+            *bytes += (p->buffers[b].bytes + 63) / 64 * 64;
         }
-    return weft_new_aligned(bytes, &p->inputs);
+    return weft_new_aligned(*bytes * (size_t)p->slots, memory);
 }
 
 /* Store entries that this program brings are placed in the order in which their gradients are
@@ -159,6 +205,7 @@ static void find_addresses(weft_program *p)
         case BUFFER_ARENA: x->data = p->arena + (x->offset == SIZE_MAX ? 0 : x->offset); break;
         case BUFFER_GRADIENT: x->data = p->gradients + x->offset; break;
         case BUFFER_INPUT: x->data = p->inputs + x->offset; break;
+        case BUFFER_SLOT: x->data = p->slot_memory + x->offset; break;
         case BUFFER_STORE: x->data = p->store->entries[x->entry].data; break;
         }
     }
@@ -166,14 +213,36 @@ static void find_addresses(weft_program *p)
         p->buffers[b].data = p->buffers[buffer_root(p, (int)b)].data;
 }
 
+char *weft_program_address(const weft_program *p, int b, int slot)
+{
+    const buffer *root = &p->buffers[buffer_root(p, b)];
+    size_t step = root->kind == BUFFER_SLOT ? p->slot_bytes
+                  : root->kind == BUFFER_INPUT ? p->input_bytes
+                                               : 0;
+    return root->data + step * (size_t)slot;
+}
+
+static weft_status bind_kernel(weft_program *p, const instruction *code, weft_kernel *kernel,
+                               int slot)
+{
+    void *in[WEFT_GROUP_VALUES], *out[WEFT_GROUP_VALUES];
+    for (int j = 0; j < code->in_count; j++) in[j] = weft_program_address(p, code->in[j], slot);
+    for (int j = 0; j < code->out_count; j++) out[j] = weft_program_address(p, code->out[j], slot);
+    return kernel->ops->bind(kernel, in, out, p->scratch);
+}
+
 static weft_status bind_kernels(weft_program *p)
 {
     for (size_t i = 0; i < p->code_count; i++) {
         instruction *code = &p->code[i];
-        void *in[WEFT_GROUP_VALUES], *out[WEFT_GROUP_VALUES];
-        for (int j = 0; j < code->in_count; j++) in[j] = p->buffers[code->in[j]].data;
-        for (int j = 0; j < code->out_count; j++) out[j] = p->buffers[code->out[j]].data;
-        WEFT_TRY(code->kernel->ops->bind(code->kernel, in, out, p->scratch));
+        WEFT_TRY(bind_kernel(p, code, code->kernel, 0));
+        if (p->slots == 1 || code->phase == WEFT_PHASE_UPDATE) continue;
+        WEFT_TRY(WEFT_NEW((weft_kernel ***)&code->slots, p->slots));
+        code->slots[0] = code->kernel;
+        for (int s = 1; s < p->slots; s++) {
+            WEFT_TRY(weft_program_kernel(p, code, &code->slots[s]));
+            WEFT_TRY(bind_kernel(p, code, code->slots[s], s));
+        }
     }
     return WEFT_OK;
 }
@@ -183,7 +252,15 @@ weft_status weft_program_plan(weft_program *p)
     weft_program_info *info = &p->info;
     for (size_t b = 0; b < p->buffer_count; b++) p->buffers[b].offset = SIZE_MAX;
     find_lifetimes(p);
+    for (size_t i = 0; i < p->code_count; i++)
+        if (p->code[i].transfer) {
+            find_finish(p, (int)i);
+            keep_inputs(p, (int)i, true);
+        }
     for (size_t i = 0; i < p->code_count; i++) share_in_place(p, (int)i);
+    for (size_t i = 0; i < p->code_count; i++)
+        if (p->code[i].transfer) keep_inputs(p, (int)i, false);
+    find_slots(p);
     info->gradient_bytes = lay_gradients(p);
     WEFT_TRY(lay_arena(p, &info->arena_bytes));
     for (size_t i = 0; i < p->code_count; i++) {
@@ -196,7 +273,10 @@ weft_status weft_program_plan(weft_program *p)
     WEFT_TRY(weft_new_aligned(info->arena_bytes, &p->arena));
     WEFT_TRY(weft_new_aligned(info->gradient_bytes, &p->gradients));
     WEFT_TRY(weft_new_aligned(info->scratch_bytes, &p->scratch));
-    WEFT_TRY(lay_inputs(p));
+    WEFT_TRY(lay_slots(p, BUFFER_INPUT, &p->input_bytes, &p->inputs));
+    WEFT_TRY(lay_slots(p, BUFFER_SLOT, &p->slot_bytes, &p->slot_memory));
+    info->slot_bytes = p->slot_bytes * (size_t)p->slots;
+    WEFT_TRY(WEFT_NEW(&p->pending, p->code_count * (size_t)p->slots));
     WEFT_TRY(place_store(p));
     info->parameter_bytes = p->store->parameter_bytes;
     info->state_bytes = p->store->state_bytes;

@@ -10,6 +10,9 @@ typedef struct store_entry {
     weft_type type;
     weft_value_kind kind;
     weft_init init;
+    bool transient;
+    weft_shape whole; /* the tensor of which this is the part that begins at `start` */
+    int64_t start[WEFT_MAX_RANK];
     const weft_layout *layout; /* NULL until the first kernel that reads it has chosen */
     char *data;                /* NULL until it is placed in a slab */
 } store_entry;
@@ -39,7 +42,8 @@ weft_status weft_store_copy(weft_device *device, const weft_type *type, const we
 typedef enum buffer_kind {
     BUFFER_ARENA,    /* planned by lifetime */
     BUFFER_GRADIENT, /* the flat range of gradients */
-    BUFFER_INPUT,    /* fed from outside */
+    BUFFER_SLOT,     /* lives from forward to backward: one for each micro-batch under way */
+    BUFFER_INPUT,    /* fed from outside; one for each micro-batch under way */
     BUFFER_STORE     /* belongs to the store */
 } buffer_kind;
 
@@ -50,7 +54,8 @@ typedef struct buffer {
     int alias;       /* the buffer whose memory it shares, or -1 */
     int entry;       /* BUFFER_STORE */
     bool keep;       /* read after the run */
-    char *data;
+    bool hold;       /* read by others at any time */
+    char *data;      /* in slot 0 */
 } buffer;
 
 /* One value in one layout. */
@@ -62,9 +67,11 @@ typedef struct version {
 
 typedef struct instruction {
     weft_kernel *kernel;
+    weft_kernel **slots; /* of each slot; NULL where there is one, or in the update */
     weft_group group; /* empty for a reorder */
     char *name;
-    bool fallback, reorder;
+    bool fallback, reorder, transfer;
+    int finish; /* transfer: before which instruction it must have ended; -1: any time */
     weft_phase phase;
     int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
     weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];
@@ -75,7 +82,8 @@ typedef struct instruction {
 
 typedef struct trace_event {
     double start, duration;
-    int instruction;
+    int instruction, slot;
+    bool wait; /* for a transfer, rather than its beginning */
 } trace_event;
 
 struct weft_program {
@@ -83,6 +91,10 @@ struct weft_program {
     const weft_graph *graph;
     weft_value *fetch;
     int fetch_count;
+    const weft_comms *comms; /* NULL: one rank */
+    int slots, slot;         /* micro-batches under way; the present one */
+    bool *pending;           /* [slots, code_count]: transfers begun and not ended */
+    int pending_count;
 
     instruction *code;
     size_t code_count, code_capacity;
@@ -91,7 +103,8 @@ struct weft_program {
     version *versions;
     size_t version_count, version_capacity;
 
-    char *arena, *gradients, *inputs, *scratch;
+    char *arena, *gradients, *inputs, *scratch, *slot_memory;
+    size_t slot_bytes, input_bytes; /* of one slot */
     weft_program_info info;
 
     trace_event *trace;
@@ -108,6 +121,14 @@ weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NO
 /* lower.c: kernels, layouts, versions, instructions. */
 weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;
 
+/* A kernel for the same nodes and layouts as the instruction's first one. */
+weft_status weft_program_kernel(const weft_program *program, const instruction *code,
+                                weft_kernel **out) WEFT_NODISCARD;
+
+/* transfer.c: a kernel for the group's only node, run by a communicator. */
+weft_status weft_transfer_kernel(const weft_program *program, const weft_group *group,
+                                 const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
+
 /* memory.c: lifetimes, sharing, offsets, allocation, binding. */
 weft_status weft_program_plan(weft_program *program) WEFT_NODISCARD;
 
@@ -117,6 +138,8 @@ static inline int buffer_root(const weft_program *p, int b)
     while (p->buffers[b].alias >= 0) b = p->buffers[b].alias;
     return b;
 }
+/* Memory of buffer b in the present slot. */
+char *weft_program_address(const weft_program *program, int b, int slot);
 version *weft_program_version(const weft_program *program, weft_value value,
                               const weft_layout *layout);
 

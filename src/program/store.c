@@ -50,6 +50,17 @@ weft_value_kind weft_store_kind(const weft_store *s, int i)
     return s->entries[i].kind;
 }
 
+void weft_store_part(const weft_store *s, int i, weft_shape *whole, int64_t *start)
+{
+    *whole = s->entries[i].whole;
+    for (int d = 0; d < whole->rank; d++) start[d] = s->entries[i].start[d];
+}
+
+bool weft_store_transient(const weft_store *s, int i)
+{
+    return s->entries[i].transient;
+}
+
 int weft_store_find(const weft_store *s, const char *name)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -73,7 +84,12 @@ weft_status weft_store_bind(weft_store *s, const weft_value_info *leaf, int *out
         return WEFT_OK;
     }
     WEFT_TRY(WEFT_GROW(&s->entries, &s->capacity, s->count));
-    store_entry entry = {.type = leaf->type, .kind = leaf->kind, .init = leaf->init};
+    store_entry entry = {.type = leaf->type,
+                         .kind = leaf->kind,
+                         .init = leaf->init,
+                         .transient = leaf->transient,
+                         .whole = leaf->whole};
+    memcpy(entry.start, leaf->start, sizeof(entry.start));
     WEFT_TRY(weft_strdup(leaf->name, &entry.name));
     s->entries[s->count] = entry;
     *out = (int)s->count++;
@@ -99,13 +115,28 @@ weft_status weft_store_copy(weft_device *device, const weft_type *type, const we
     return status;
 }
 
-/* Numbers of a stream are the same for every element type, up to rounding. */
+/* Where element i of the whole tensor stands in the part; -1: not there. */
+static int64_t place_in_part(const store_entry *entry, int64_t i)
+{
+    int64_t place = 0, step = 1;
+    for (int d = entry->whole.rank; d-- > 0; i /= entry->whole.dim[d]) {
+        int64_t at = i % entry->whole.dim[d] - entry->start[d];
+        if (at < 0 || at >= entry->type.shape.dim[d]) return -1;
+        place += at * step;
+        step *= entry->type.shape.dim[d];
+    }
+    return place;
+}
+
+/* Numbers of a stream are the same for every element type, up to rounding, and the same for an
+ * element whether the rest of its tensor is here or not. */
 static void fill(const store_entry *entry, uint64_t seed, void *data)
 {
-    int64_t count = weft_shape_elements(&entry->type.shape);
+    int64_t count = weft_shape_elements(&entry->whole);
+    bool part = !weft_shape_equal(&entry->whole, &entry->type.shape);
     weft_random random;
     weft_random_start(&random, weft_mix(seed, weft_hash_text(entry->name)), 0);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t at = 0; at < count; at++) {
         double value = entry->init.scale;
         if (entry->init.kind == WEFT_INIT_UNIFORM)
             value = weft_random_between(&random, -value, value);
@@ -113,6 +144,8 @@ static void fill(const store_entry *entry, uint64_t seed, void *data)
             double radius = sqrt(-2 * log(1 - weft_random_unit(&random)));
             value *= radius * cos(6.28318530717958647692 * weft_random_unit(&random));
         }
+        int64_t i = part ? place_in_part(entry, at) : at;
+        if (i < 0) continue;
         if (entry->type.dtype == WEFT_F32) ((float *)data)[i] = (float)value;
         if (entry->type.dtype == WEFT_F64) ((double *)data)[i] = value;
         if (entry->type.dtype == WEFT_I32) ((int32_t *)data)[i] = (int32_t)value;

@@ -3,7 +3,7 @@
 #include "device/cpu/cpu.h"
 
 typedef struct conv {
-    dnnl_dims_t stride, dilation, padding;
+    dnnl_dims_t stride, dilation, padding, padding_end;
     cpu_weighted m; /* plain */
 } conv;
 
@@ -19,6 +19,7 @@ static conv conv_of(const weft_node *node, const weft_shape *x, const weft_shape
         c.stride[i] = window.stride[i];
         c.dilation[i] = window.dilation[i] - 1;
         c.padding[i] = window.padding[i];
+        c.padding_end[i] = window.padding_end[i];
     }
     int64_t grouped[] = {groups, w->dim[0] / groups, w->dim[1], w->dim[2], w->dim[3]};
     c.m.x = cpu_md_plain(4, x->dim);
@@ -45,7 +46,7 @@ static weft_status forward_op(const conv *c, bool biased, dnnl_convolution_desc_
     cpu_weighted any = free_layouts(&c->m);
     DNNL_TRY(dnnl_dilated_convolution_forward_desc_init(
         out, dnnl_forward_training, dnnl_convolution_direct, &any.x, &any.w,
-        biased ? &any.bias : NULL, &any.y, c->stride, c->dilation, c->padding, c->padding));
+        biased ? &any.bias : NULL, &any.y, c->stride, c->dilation, c->padding, c->padding_end));
     return WEFT_OK;
 }
 
@@ -85,7 +86,7 @@ static weft_status dx_make(weft_device *device, const weft_group *group,
     dnnl_primitive_desc_t hint;
     DNNL_TRY(dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct,
                                                               &any.x, &any.w, &any.y, c.stride,
-                                                              c.dilation, c.padding, c.padding));
+                                                              c.dilation, c.padding, c.padding_end));
     WEFT_TRY(hint_of(device, &c, &hint));
     weft_status status = cpu_dx_make(device, group, &desc, hint, &c.m, out);
     dnnl_primitive_desc_destroy(hint);
@@ -110,7 +111,7 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
     dnnl_primitive_desc_t hint;
     DNNL_TRY(dnnl_dilated_convolution_backward_weights_desc_init(
         &desc, dnnl_convolution_direct, &any.x, &any.w, group->count == 2 ? &any.bias : NULL,
-        &any.y, c.stride, c.dilation, c.padding, c.padding));
+        &any.y, c.stride, c.dilation, c.padding, c.padding_end));
     WEFT_TRY(hint_of(device, &c, &hint));
     weft_status status = cpu_dw_make(device, group, &desc, hint, &c.m, out);
     dnnl_primitive_desc_destroy(hint);

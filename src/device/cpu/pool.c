@@ -2,7 +2,7 @@
 #include "device/cpu/cpu.h"
 
 typedef struct pool {
-    dnnl_dims_t stride, kernel, padding;
+    dnnl_dims_t stride, kernel, padding, padding_end;
     cpu_md x, y; /* plain */
     dnnl_alg_kind_t alg;
 } pool;
@@ -15,6 +15,7 @@ static pool pool_of(const weft_node *node, const weft_shape *x, const weft_shape
         p.stride[i] = window.stride[i];
         p.kernel[i] = window.kernel[i];
         p.padding[i] = window.padding[i];
+        p.padding_end[i] = window.padding_end[i];
     }
     p.x = cpu_md_plain(4, x->dim);
     p.y = cpu_md_plain(4, y->dim);
@@ -30,7 +31,7 @@ static weft_status forward_desc(cpu_device *d, const pool *p, const cpu_md *x,
     cpu_md y = cpu_md_any(&p->y);
     dnnl_pooling_desc_t desc;
     DNNL_TRY(dnnl_pooling_forward_desc_init(&desc, kind, p->alg, x, &y, p->stride, p->kernel,
-                                            p->padding, p->padding));
+                                            p->padding, p->padding_end));
     return cpu_desc_make(d, &desc, NULL, NULL, out);
 }
 
@@ -87,7 +88,7 @@ static weft_status grad_make(weft_device *device, const weft_group *group,
     cpu_md dy = *dnnl_primitive_desc_query_md(hint, dnnl_query_dst_md, 0);
     dnnl_pooling_desc_t desc;
     dnnl_status_t made = dnnl_pooling_backward_desc_init(&desc, p.alg, x, &dy, p.stride, p.kernel,
-                                                         p.padding, p.padding);
+                                                         p.padding, p.padding_end);
     weft_status status = WEFT_OK;
     if (made == dnnl_success) status = cpu_desc_make(d, &desc, NULL, hint, &pd);
     dnnl_primitive_desc_destroy(hint);

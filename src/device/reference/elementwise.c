@@ -112,6 +112,21 @@ static void gelu_grad(const weft_ref *a)
     }
 }
 
+/* Where element j of a part's sample lies in the whole sample. */
+static int64_t place_in_sample(const weft_ref *a, int64_t j)
+{
+    const weft_attr *start = weft_node_attr(a->node, "start");
+    const weft_attr *whole = weft_node_attr(a->node, "whole");
+    const weft_shape *s = in_shape(a, 0);
+    int64_t place = 0, step = 1;
+    if (!start || !whole) return j;
+    for (int d = s->rank; d-- > 1; j /= s->dim[d]) {
+        place += (j % s->dim[d] + start->ints[d]) * step;
+        step *= whole->ints[d];
+    }
+    return place;
+}
+
 /* See ops/dropout.c: element j of sample s falls by counter (step, s, j). */
 static void dropout(const weft_ref *a)
 {
@@ -121,18 +136,20 @@ static void dropout(const weft_ref *a)
     uint64_t key = weft_mix((uint64_t)weft_node_int(a->node, "seed", 0, 0),
                             (uint64_t)weft_node_int(a->node, "stream", 0, 0));
     uint64_t step = (uint64_t) * (const int32_t *)a->in[1];
-    uint64_t first = (uint64_t) * (const int32_t *)a->in[2];
+    uint64_t first = (uint64_t) * (const int32_t *)a->in[2] +
+                     (uint64_t)weft_node_int(a->node, "start", 0, 0);
     int64_t samples = in_shape(a, 0)->dim[0], each = in_size(a, 0) / samples;
     uint32_t threshold = (uint32_t)(rate * 4294967296.0);
     real keep = (real)(1 / (1 - rate));
     for (int64_t s = 0; s < samples; s++)
-        for (int64_t j = 0; j < each; j += 4) {
+        for (int64_t j = 0, block = -1; j < each; j++) {
             uint32_t draw[4];
-            weft_philox(key, step << 32 | (first + (uint64_t)s), (uint64_t)j >> 2, draw);
-            for (int64_t lane = 0; lane < 4 && j + lane < each; lane++) {
-                int64_t i = s * each + j + lane;
-                y[i] = draw[lane] < threshold ? 0 : x[i] * keep;
+            int64_t place = place_in_sample(a, j), i = s * each + j;
+            if (place >> 2 != block) {
+                block = place >> 2;
+                weft_philox(key, step << 32 | (first + (uint64_t)s), (uint64_t)block, draw);
             }
+            y[i] = draw[place & 3] < threshold ? 0 : x[i] * keep;
         }
 }
 

@@ -1,0 +1,81 @@
+/*
+ * Plans: how a graph is spread over ranks.
+ *
+ * Ranks form a mesh with up to four axes. `data` splits the batch, `domain` the height of images,
+ * `tensor` the weights and what is computed from them, `pipeline` the layers. Rank numbers run over
+ * tensor first, then domain, data, pipeline. Instead of a pipeline, nodes may be placed on ranks by
+ * name.
+ *
+ * A plan rewrites a graph into the graph of one rank: values become parts of values, and transfers
+ * are inserted where a node needs another part than there is. There is one rule for all operators,
+ * their label signatures, and none for strategies. All ranks must make the same plan of the same
+ * graph.
+ */
+#ifndef WEFT_PLAN_H
+#define WEFT_PLAN_H
+
+#include "weft/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_plan weft_plan;
+
+typedef struct weft_plan_options {
+    size_t struct_size; /* sizeof(weft_plan_options) */
+    int ranks;
+    const char *mesh; /* "data=2,tensor=2": sizes, their product is `ranks`; NULL: data=ranks */
+    /* 1: optimiser state is split over the data axis (Rajbhandari et al. 2020); 2: also gradients;
+     * 3: also parameters. 0: none. */
+    int zero;
+    /* "LEAF:DIM=AXIS,...": splits a leaf along a dimension (a number, a label of the first operator
+     * that reads it, or in/out for weights) over a mesh axis. NULL: none. */
+    const char *shard;
+    /* "PATTERN=cpu:K,...": nodes whose names match (shell patterns) run on rank K of the mesh. rank:K
+     * means the same. Others run where their first input is. NULL: none. */
+    const char *place;
+    bool recompute; /* forward results are computed again in backward instead of being kept */
+} weft_plan_options;
+
+WEFT_API void weft_plan_options_init(weft_plan_options *options);
+
+/* ARGUMENT: a mesh that does not multiply to the ranks, pins or places that match nothing. The graph
+ * is not kept. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_graph *graph,
+                                                     const weft_plan_options *options,
+                                                     weft_plan **out);
+WEFT_API void weft_plan_destroy(weft_plan **plan);
+
+/* Mesh axes: name, size in this plan. NULL past the end. */
+WEFT_API const char *weft_axis_name(int axis);
+WEFT_API int weft_plan_axis(const weft_plan *plan, int axis);
+/* Coordinate of a rank along an axis. */
+WEFT_API int weft_plan_coordinate(const weft_plan *plan, int rank, int axis);
+/* Places: pipeline stages, or ranks that nodes are placed on; at least 1. */
+WEFT_API int weft_plan_places(const weft_plan *plan);
+WEFT_API int weft_plan_place(const weft_plan *plan, int rank);
+
+/* A graph as one rank runs it. */
+typedef struct weft_rewritten weft_rewritten;
+
+/* Rewrites the graph (the plan's, or another one of the same model: leaves that both have are split
+ * alike). `fetch` lists values that will be read. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph,
+                                                      int rank, weft_rewritten **out);
+WEFT_API void weft_rewritten_destroy(weft_rewritten **rewritten);
+WEFT_API const weft_graph *weft_rewritten_graph(const weft_rewritten *rewritten);
+
+/* This rank's part of a value of the graph that was rewritten, or WEFT_NO_VALUE if it has none. */
+WEFT_API weft_value weft_rewritten_value(const weft_rewritten *rewritten, weft_value value);
+/* Whether this rank counts it when all ranks' parts are added up: each part, and each partial sum,
+ * once. */
+WEFT_API bool weft_rewritten_counts(const weft_rewritten *rewritten, weft_value value);
+/* Where the part of a leaf begins, and the whole shape. Parts of weft_graph_value_type. */
+WEFT_API void weft_graph_part(const weft_graph *graph, weft_value value, weft_shape *whole,
+                              int64_t *start);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,182 @@
+/* Operators that move values between the ranks of a mesh: collectives over some of its axes, and
+ * messages. Rewrites insert them; they are not differentiated.
+ *
+ * Attributes: `axes` is the mask of mesh axes, `ranks` how many ranks these span, `index` which of
+ * them this one is. A dimension `dim` that is split has weft_part_start parts of its `whole` size. */
+#include "ops/ops.h"
+
+static int64_t attr(const weft_node *node, const char *name)
+{
+    return weft_node_int(node, name, 0, 0);
+}
+
+static weft_status check_ranks(const weft_graph *g, const weft_node *node)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the value", 0));
+    int64_t ranks = attr(node, "ranks"), index = attr(node, "index"), dim = attr(node, "dim");
+    if (ranks < 1 || index < 0 || index >= ranks)
+        return weft_node_fail(node, "rank %lld of %lld", (long long)index, (long long)ranks);
+    if (weft_node_attr(node, "dim") && (dim < 0 || dim >= weft_in(g, node, 0)->shape.rank))
+        return weft_node_fail(node, "dimension %lld, the value has %d", (long long)dim,
+                              weft_in(g, node, 0)->shape.rank);
+    return WEFT_OK;
+}
+
+/* Elements of this rank's part of a dimension. */
+static int64_t part_of(const weft_node *node, int64_t whole)
+{
+    int n = (int)attr(node, "ranks"), i = (int)attr(node, "index");
+    return weft_part_start(whole, i + 1, n) - weft_part_start(whole, i, n);
+}
+
+static weft_status all_reduce_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    if (node->in_count > WEFT_MAX_OUTPUTS)
+        return weft_node_fail(node, "reduces %d values, at most %d are possible", node->in_count,
+                              WEFT_MAX_OUTPUTS);
+    WEFT_TRY(check_ranks(g, node));
+    for (int i = 0; i < node->in_count; i++) {
+        WEFT_TRY(weft_expect_real(g, node, i, "a value", 0));
+        out[i] = *weft_in(g, node, i);
+    }
+    node->out_count = node->in_count;
+    return WEFT_OK;
+}
+
+static weft_status reduce_scatter_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(check_ranks(g, node));
+    out[0] = *weft_in(g, node, 0);
+    int64_t *dim = &out[0].shape.dim[attr(node, "dim")];
+    *dim = part_of(node, *dim);
+    return WEFT_OK;
+}
+
+static weft_status all_gather_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(check_ranks(g, node));
+    int64_t whole = attr(node, "whole"), dim = attr(node, "dim");
+    out[0] = *weft_in(g, node, 0);
+    if (out[0].shape.dim[dim] != part_of(node, whole))
+        return weft_node_fail(node, "has %lld of dimension %lld, its part of %lld is %lld",
+                              (long long)out[0].shape.dim[dim], (long long)dim, (long long)whole,
+                              (long long)part_of(node, whole));
+    out[0].shape.dim[dim] = whole;
+    return WEFT_OK;
+}
+
+/* Gathers dimension `from` and splits `dim`. */
+static weft_status all_to_all_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(check_ranks(g, node));
+    int64_t from = attr(node, "from"), dim = attr(node, "dim");
+    out[0] = *weft_in(g, node, 0);
+    if (from == dim || from < 0 || from >= out[0].shape.rank)
+        return weft_node_fail(node, "gathers dimension %lld and splits %lld", (long long)from,
+                              (long long)dim);
+    out[0].shape.dim[dim] = part_of(node, out[0].shape.dim[dim]);
+    out[0].shape.dim[from] = attr(node, "whole");
+    return WEFT_OK;
+}
+
+/* x has this rank's part of the rows; the result has all rows its windows touch. */
+static weft_status halo_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    int64_t begin, end;
+    WEFT_TRY(check_ranks(g, node));
+    out[0] = *weft_in(g, node, 0);
+    weft_halo_rows(node, (int)attr(node, "index"), &begin, &end);
+    out[0].shape.dim[attr(node, "dim")] = end - begin;
+    return WEFT_OK;
+}
+
+/* The transpose: rows in several windows are added at the rank whose part they are. */
+static weft_status halo_add_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    int64_t begin, end, dim = attr(node, "dim");
+    WEFT_TRY(check_ranks(g, node));
+    out[0] = *weft_in(g, node, 0);
+    weft_halo_rows(node, (int)attr(node, "index"), &begin, &end);
+    if (out[0].shape.dim[dim] != end - begin)
+        return weft_node_fail(node, "has %lld rows, its windows touch %lld",
+                              (long long)out[0].shape.dim[dim], (long long)(end - begin));
+    out[0].shape.dim[dim] = part_of(node, attr(node, "whole"));
+    return WEFT_OK;
+}
+
+void weft_window_rows(const int64_t *window, int64_t rows, int rank, int ranks, int64_t *begin,
+                      int64_t *end)
+{
+    int64_t reach = window[0], stride = window[1], padding = window[2], out = window[3];
+    int64_t first = weft_part_start(out, rank, ranks);
+    int64_t last = weft_part_start(out, rank + 1, ranks) - 1;
+    *begin = WEFT_MAX((int64_t)0, first * stride - padding);
+    *end = WEFT_MIN(rows, last * stride - padding + reach);
+}
+
+void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *end)
+{
+    weft_window_rows(weft_node_attr(node, "window")->ints, attr(node, "whole"), rank,
+                     (int)attr(node, "ranks"), begin, end);
+}
+
+/* The result of a send is an empty token. */
+static weft_status send_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the value", 0));
+    out[0] = (weft_type){g->real, {0, {0}}};
+    return WEFT_OK;
+}
+
+static weft_status receive_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    const weft_attr *shape = weft_node_attr(node, "shape");
+    int count = shape ? shape->count : 0;
+    if (count > WEFT_MAX_RANK) return weft_node_fail(node, "has too many dimensions");
+    out[0] = (weft_type){g->real, weft_shape_of(count, shape ? shape->ints : NULL)};
+    return WEFT_OK;
+}
+
+/* Every dimension of every operand is its own and whole: these are placed after sharding. */
+static void whole_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    for (int i = 0; i < node->in_count + node->out_count; i++) {
+        const weft_type *type =
+            i < node->in_count ? weft_in(g, node, i) : weft_out(g, node, i - node->in_count);
+        weft_text_add(text, "%s", i == node->in_count ? " -> " : i ? ", " : "");
+        for (int d = 0; d < type->shape.rank; d++)
+            weft_text_add(text, "%s!o%dd%d", d ? " " : "", i, d);
+    }
+}
+
+static double no_flops(const weft_graph *g, const weft_node *node)
+{
+    (void)g;
+    (void)node;
+    return 0;
+}
+
+#define TRANSFER(op, text, in_most, ...)                                                           \
+    const weft_op weft_op_##op = {.name = #op,                                                     \
+                                  .summary = text,                                                 \
+                                  .min_inputs = (in_most) != 0,                                    \
+                                  .max_inputs = in_most,                                           \
+                                  .attrs = WEFT_ATTRS(__VA_ARGS__),                                \
+                                  .shape = op##_shape,                                             \
+                                  .labels = whole_labels,                                          \
+                                  .flops = no_flops,                                               \
+                                  .transfer = true,                                                \
+                                  .effect = (in_most) == 1 && #op[0] == 's'}
+
+TRANSFER(all_reduce, "sums of values over ranks", -1, "axes", "ranks", "index", "plain", "leaves");
+TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, "axes", "ranks", "index",
+         "dim", "leaves");
+TRANSFER(all_gather, "the parts of all ranks joined", 1, "axes", "ranks", "index", "dim", "whole");
+TRANSFER(all_to_all, "another dimension split than before", 1, "axes", "ranks", "index", "dim",
+         "from", "whole");
+TRANSFER(halo, "a part of the rows with those of others that its windows touch", 1, "axes", "ranks",
+         "index", "dim", "whole", "window");
+TRANSFER(halo_add, "rows that several windows touch, added; the transpose of halo", 1, "axes",
+         "ranks", "index", "dim", "whole", "window");
+TRANSFER(send, "a value to another rank", 1, "peer", "tag");
+TRANSFER(receive, "a value from another rank", 0, "peer", "tag", "shape");

@@ -1,0 +1,373 @@
+/* Instructions that move values between ranks: what a node of ops/transfer.c says, as an operation of
+ * a communicator with the copies before and after it that bring parts of tensors together. */
+#include <stdio.h>
+
+#include "ops/ops.h"
+#include "program/program.h"
+
+/* Rows of `bytes`, `count` of them, from one place to another; added where `add` is set. */
+typedef struct copy {
+    int64_t count;
+    size_t bytes, from_step, to_step;
+    const char *from;
+    char *to;
+    bool add;
+} copy;
+
+typedef struct transfer {
+    weft_kernel head;
+    weft_comm *comm;
+    const weft_graph *graph;
+    const weft_node *node;
+    weft_operation *operation;
+    weft_dtype dtype;
+    char *send_room, *receive_room; /* where parts lie one after the other; NULL: not needed */
+    copy *before, *after;
+    int before_count, after_count;
+    void *zero; /* set to zero before `after` */
+    size_t zero_bytes;
+} transfer;
+
+static int64_t attr(const transfer *t, const char *name)
+{
+    return weft_node_int(t->node, name, 0, 0);
+}
+
+/* A tensor as [outer, size, inner] around a dimension. */
+typedef struct around {
+    int64_t outer, size, inner;
+} around;
+
+static around around_dim(const weft_shape *s, int64_t dim)
+{
+    around a = {1, s->dim[dim], 1};
+    for (int i = 0; i < s->rank; i++) {
+        if (i < dim) a.outer *= s->dim[i];
+        if (i > dim) a.inner *= s->dim[i];
+    }
+    return a;
+}
+
+/* Positions [begin, end) of a dimension as a copy between the tensor and a dense block. */
+static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, char *tensor,
+                       char *block, bool out)
+{
+    size_t size = weft_dtype_size(t->dtype), row = (size_t)a.inner * size;
+    size_t whole = (size_t)a.size * row, part = (size_t)(end - begin) * row;
+    char *at = tensor + (size_t)begin * row;
+    copy c = {.count = a.outer, .bytes = part};
+    c.from = out ? at : block;
+    c.to = out ? block : at;
+    c.from_step = out ? whole : part;
+    c.to_step = out ? part : whole;
+    return c;
+}
+
+static void run_copies(const copy *list, int count, weft_dtype dtype)
+{
+    for (int i = 0; i < count; i++)
+        for (int64_t r = 0; r < list[i].count; r++) {
+            const char *from = list[i].from + (size_t)r * list[i].from_step;
+            char *to = list[i].to + (size_t)r * list[i].to_step;
+            size_t n = list[i].bytes / weft_dtype_size(dtype);
+            if (!list[i].add) {
+                if (n > 0 && from != to) memcpy(to, from, list[i].bytes);
+            } else if (dtype == WEFT_F32) {
+                for (size_t j = 0; j < n; j++)
+                    ((float *)(void *)to)[j] += ((const float *)(const void *)from)[j];
+            } else {
+                for (size_t j = 0; j < n; j++)
+                    ((double *)(void *)to)[j] += ((const double *)(const void *)from)[j];
+            }
+        }
+}
+
+static weft_status prepare(transfer *t, weft_transfer what)
+{
+    what.dtype = t->dtype;
+    what.what = t->node->name;
+    return weft_comm_prepare(t->comm, &what, &t->operation);
+}
+
+/* --- the kinds --- */
+
+/* Values that lie one behind the other in memory, as gradients do, go as one range. */
+static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *out)
+{
+    int n = t->node->in_count;
+    size_t total = 0, size = weft_dtype_size(t->dtype);
+    bool together = true;
+    for (int i = 0; i < n; i++) {
+        together = together && (char *)in[i] == (char *)in[0] + total && in[i] == out[i];
+        total += (t->head.in[i]->bytes + 63) / 64 * 64;
+    }
+    weft_transfer what = {.kind = WEFT_ALL_REDUCE,
+                          .leaves = (int)attr(t, "leaves"),
+                          .reproducible = attr(t, "leaves") > 0};
+    if (n == 1) total = t->head.in[0]->bytes;
+    what.count = (int64_t)(total / size);
+    what.send = in[0];
+    what.receive = out[0];
+    if (n == 1 || together) return prepare(t, what);
+    WEFT_TRY(weft_new_aligned(total, &t->send_room));
+    WEFT_TRY(WEFT_NEW(&t->before, n));
+    WEFT_TRY(WEFT_NEW(&t->after, n));
+    total = 0;
+    for (int i = 0; i < n; i++) {
+        size_t bytes = t->head.in[i]->bytes;
+        t->before[i] =
+            (copy){.count = 1, .bytes = bytes, .from = in[i], .to = t->send_room + total};
+        t->after[i] =
+            (copy){.count = 1, .bytes = bytes, .from = t->send_room + total, .to = out[i]};
+        total += (bytes + 63) / 64 * 64;
+    }
+    t->before_count = t->after_count = n;
+    what.send = what.receive = t->send_room;
+    return prepare(t, what);
+}
+
+/* Splits dimension `dim` of `tensor` over the ranks into blocks in rank order, or joins them. */
+static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim, void *tensor,
+                               bool out, int64_t *counts, char **room)
+{
+    int n = weft_comm_size(t->comm);
+    around a = around_dim(shape, dim);
+    size_t at = 0, size = weft_dtype_size(t->dtype);
+    copy *list;
+    for (int r = 0; r < n; r++)
+        counts[r] = a.outer * a.inner *
+                    (weft_part_start(a.size, r + 1, n) - weft_part_start(a.size, r, n));
+    *room = tensor;
+    if (a.outer == 1) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned((size_t)weft_shape_elements(shape) * size, room));
+    WEFT_TRY(WEFT_NEW(&list, n));
+    for (int r = 0; r < n; r++) {
+        list[r] = slice_copy(t, a, weft_part_start(a.size, r, n), weft_part_start(a.size, r + 1, n),
+                             tensor, *room + at, out);
+        at += (size_t)counts[r] * size;
+    }
+    *(out ? &t->before : &t->after) = list;
+    *(out ? &t->before_count : &t->after_count) = n;
+    *(out ? &t->send_room : &t->receive_room) = *room;
+    return WEFT_OK;
+}
+
+static weft_status bind_reduce_scatter(transfer *t, void *const *in, void *const *out)
+{
+    int64_t counts[WEFT_MAX_RANKS];
+    char *room;
+    WEFT_TRY(part_copies(t, &weft_in(t->graph, t->node, 0)->shape, attr(t, "dim"), in[0], true,
+                         counts, &room));
+    return prepare(t, (weft_transfer){.kind = WEFT_REDUCE_SCATTER,
+                                      .send = room,
+                                      .receive = out[0],
+                                      .counts = counts,
+                                      .leaves = (int)attr(t, "leaves"),
+                                      .reproducible = attr(t, "leaves") > 0});
+}
+
+static weft_status bind_all_gather(transfer *t, void *const *in, void *const *out)
+{
+    int64_t counts[WEFT_MAX_RANKS];
+    char *room;
+    WEFT_TRY(part_copies(t, &weft_out(t->graph, t->node, 0)->shape, attr(t, "dim"), out[0], false,
+                         counts, &room));
+    return prepare(t, (weft_transfer){.kind = WEFT_ALL_GATHER,
+                                      .send = in[0],
+                                      .receive = room,
+                                      .counts = counts});
+}
+
+static weft_status bind_all_to_all(transfer *t, void *const *in, void *const *out)
+{
+    int64_t counts[WEFT_MAX_RANKS], receive_counts[WEFT_MAX_RANKS];
+    char *send, *receive;
+    WEFT_TRY(part_copies(t, &weft_in(t->graph, t->node, 0)->shape, attr(t, "dim"), in[0], true,
+                         counts, &send));
+    WEFT_TRY(part_copies(t, &weft_out(t->graph, t->node, 0)->shape, attr(t, "from"), out[0], false,
+                         receive_counts, &receive));
+    return prepare(t, (weft_transfer){.kind = WEFT_ALL_TO_ALL,
+                                      .send = send,
+                                      .receive = receive,
+                                      .counts = counts,
+                                      .receive_counts = receive_counts});
+}
+
+/* Rows that rank `owner` has as its part and rank `reader` has among its windows. */
+static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin, int64_t *end)
+{
+    int64_t rows = attr(t, "whole");
+    int n = (int)attr(t, "ranks");
+    weft_halo_rows(t->node, reader, begin, end);
+    *begin = WEFT_MAX(*begin, weft_part_start(rows, owner, n));
+    *end = WEFT_MIN(*end, weft_part_start(rows, owner + 1, n));
+    if (*end < *begin) *end = *begin;
+}
+
+/* halo sends rows of its part to whom they touch; halo_add sends touched rows to whose they are. */
+static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
+{
+    int n = weft_comm_size(t->comm), me = (int)attr(t, "index");
+    int64_t counts[WEFT_MAX_RANKS], receive_counts[WEFT_MAX_RANKS], dim = attr(t, "dim");
+    bool adds = strcmp(t->node->op->name, "halo_add") == 0;
+    around x = around_dim(&weft_in(t->graph, t->node, 0)->shape, dim);
+    around y = around_dim(&weft_out(t->graph, t->node, 0)->shape, dim);
+    int64_t mine = weft_part_start(attr(t, "whole"), me, n), touched, unused;
+    weft_halo_rows(t->node, me, &touched, &unused);
+    int64_t x_first = adds ? touched : mine, y_first = adds ? mine : touched;
+    size_t size = weft_dtype_size(t->dtype), sent = 0, received = 0;
+    WEFT_TRY(WEFT_NEW(&t->before, n));
+    WEFT_TRY(WEFT_NEW(&t->after, n));
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1) {
+            WEFT_TRY(weft_new_aligned(sent, &t->send_room));
+            WEFT_TRY(weft_new_aligned(received, &t->receive_room));
+            sent = received = 0;
+        }
+        for (int r = 0; r < n; r++) {
+            int64_t b, e, rb, re;
+            shared_rows(t, adds ? r : me, adds ? me : r, &b, &e);
+            shared_rows(t, adds ? me : r, adds ? r : me, &rb, &re);
+            counts[r] = x.outer * x.inner * (e - b);
+            receive_counts[r] = y.outer * y.inner * (re - rb);
+            if (pass == 1) {
+                t->before[r] =
+                    slice_copy(t, x, b - x_first, e - x_first, in[0], t->send_room + sent, true);
+                t->after[r] = slice_copy(t, y, rb - y_first, re - y_first, out[0],
+                                         t->receive_room + received, false);
+                t->after[r].add = adds;
+            }
+            sent += (size_t)counts[r] * size;
+            received += (size_t)receive_counts[r] * size;
+        }
+    }
+    t->before_count = t->after_count = n;
+    t->zero = adds ? out[0] : NULL;
+    t->zero_bytes = (size_t)(y.outer * y.size * y.inner) * size;
+    return prepare(t, (weft_transfer){.kind = WEFT_ALL_TO_ALL,
+                                      .send = t->send_room,
+                                      .receive = t->receive_room,
+                                      .counts = counts,
+                                      .receive_counts = receive_counts});
+}
+
+static weft_status bind_send(transfer *t, void *const *in, void *const *out)
+{
+    (void)out;
+    return prepare(t, (weft_transfer){.kind = WEFT_SEND,
+                                      .send = in[0],
+                                      .count = weft_shape_elements(&weft_in(t->graph, t->node, 0)->shape),
+                                      .peer = (int)attr(t, "peer"),
+                                      .tag = (int)attr(t, "tag")});
+}
+
+static weft_status bind_receive(transfer *t, void *const *in, void *const *out)
+{
+    (void)in;
+    return prepare(t,
+                   (weft_transfer){.kind = WEFT_RECEIVE,
+                                   .receive = out[0],
+                                   .count = weft_shape_elements(&weft_out(t->graph, t->node, 0)->shape),
+                                   .peer = (int)attr(t, "peer"),
+                                   .tag = (int)attr(t, "tag")});
+}
+
+static const struct kind {
+    const char *op;
+    weft_status (*bind)(transfer *t, void *const *in, void *const *out);
+} kinds[] = {
+    {"all_reduce", bind_all_reduce}, {"reduce_scatter", bind_reduce_scatter},
+    {"all_gather", bind_all_gather}, {"all_to_all", bind_all_to_all},
+    {"halo", bind_halo},             {"halo_add", bind_halo},
+    {"send", bind_send},             {"receive", bind_receive},
+};
+
+/* --- the kernel --- */
+
+static weft_status bind(weft_kernel *kernel, void *const *in, void *const *out, void *scratch)
+{
+    (void)scratch;
+    transfer *t = (transfer *)kernel;
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++)
+        if (strcmp(kinds[i].op, t->node->op->name) == 0) return kinds[i].bind(t, in, out);
+    return weft_node_fail(t->node, "cannot be transferred");
+}
+
+static weft_status run(weft_kernel *kernel)
+{
+    transfer *t = (transfer *)kernel;
+    run_copies(t->before, t->before_count, t->dtype);
+    return weft_operation_start(t->operation);
+}
+
+static weft_status finish(weft_kernel *kernel)
+{
+    transfer *t = (transfer *)kernel;
+    WEFT_TRY(weft_operation_wait(t->operation));
+    if (t->zero) memset(t->zero, 0, t->zero_bytes);
+    run_copies(t->after, t->after_count, t->dtype);
+    return WEFT_OK;
+}
+
+static void destroy(weft_kernel *kernel)
+{
+    transfer *t = (transfer *)kernel;
+    weft_operation_destroy(&t->operation);
+    free(t->before);
+    free(t->after);
+    free(t->send_room);
+    free(t->receive_room);
+    free(t);
+}
+
+static const weft_kernel_ops ops = {.bind = bind, .run = run, .destroy = destroy, .finish = finish};
+
+static weft_comm *comm_of(const weft_comms *comms, const weft_node *node)
+{
+    if (!comms) return NULL;
+    if (!weft_node_attr(node, "axes")) return comms->learner;
+    return comms->axes[weft_node_int(node, "axes", 0, 0) % WEFT_MESH_MASKS];
+}
+
+weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
+                                 const weft_layout *const *in, weft_kernel **out)
+{
+    transfer *t;
+    const weft_node *node = group->node[0];
+    weft_device *device = p->store->device;
+    weft_comm *comm = comm_of(p->comms, node);
+    if (!comm || (weft_node_attr(node, "ranks") &&
+                  weft_comm_size(comm) != (int)weft_node_int(node, "ranks", 0, 0)))
+        return weft_node_fail(node, "needs a communicator of its ranks, which the program was not "
+                                    "given");
+    WEFT_TRY(WEFT_NEW(&t, 1));
+    t->head.ops = &ops;
+    t->comm = comm;
+    t->graph = group->graph;
+    t->node = node;
+    t->dtype = group->graph->real;
+    (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", weft_comm_size(comm));
+    bool as_it_lies = strcmp(node->op->name, "all_reduce") == 0 && !weft_node_int(node, "plain", 0, 0);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
+        t->head.in[i] = as_it_lies && in[i] ? in[i] : NULL;
+        if (!t->head.in[i])
+            status = device->ops->plain(device, weft_value_type(p->graph, group->in[i]),
+                                        &t->head.in[i]);
+    }
+    for (int o = 0; o < group->out_count && status == WEFT_OK; o++) {
+        int same = as_it_lies ? weft_group_in(group, node->in[group->out[o] - node->out]) : -1;
+        if (same >= 0) {
+            t->head.out[o] = t->head.in[same];
+            t->head.in_place[o] = 1u << same;
+        } else
+            status = device->ops->plain(device, weft_value_type(p->graph, group->out[o]),
+                                        &t->head.out[o]);
+    }
+    if (status != WEFT_OK) {
+        destroy(&t->head);
+        return status;
+    }
+    *out = &t->head;
+    return WEFT_OK;
+}

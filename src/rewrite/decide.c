@@ -1,0 +1,157 @@
+/* Which labels of a node are split over which axis.
+ *
+ * A label is a candidate for an axis if an input is split along it already. A node takes a candidate
+ * wherever it may, since otherwise every rank would compute the same; among several, the one whose
+ * inputs are cheapest to bring into place. A label that no output has leaves partial sums. */
+#include "rewrite/rewrite.h"
+
+int weft_label_dim(const decision *d, int operand, const char *label)
+{
+    const weft_operand_labels *o = &d->labels.operand[operand];
+    for (int i = 0; label && i < o->rank; i++)
+        if (strcmp(o->label[i].name, label) == 0) return i;
+    return -1;
+}
+
+static const weft_shape *shape_of(const rewriter *r, const weft_node *node, int operand)
+{
+    return operand < node->in_count ? &weft_in(r->from, node, operand)->shape
+                                    : &weft_out(r->from, node, operand - node->in_count)->shape;
+}
+
+static bool in_outputs(const decision *d, const char *label)
+{
+    for (int o = 0; o < d->labels.outputs; o++)
+        if (weft_label_dim(d, d->labels.inputs + o, label) >= 0) return true;
+    return false;
+}
+
+/* Whether this label may be split over the axis at all. */
+static bool legal(const rewriter *r, const weft_node *node, const decision *d, int axis,
+                  const char *label)
+{
+    int n = r->plan->size[axis];
+    for (int a = 0; a < SHARD_AXES; a++)
+        if (a != axis && d->label[a] && strcmp(d->label[a], label) == 0) return false;
+    for (int i = 0; i < node->in_count + node->out_count; i++) {
+        int dim = weft_label_dim(d, i, label);
+        if (dim < 0) continue;
+        const weft_label *l = &d->labels.operand[i].label[dim];
+        int64_t size = shape_of(r, node, i)->dim[dim];
+        if (l->whole || size < n || (l->scaled && size % n)) return false;
+        if (l->windowed && !node->op->window) return false;
+    }
+    return true;
+}
+
+/* Elements that must move to bring input i into the form that the label asks for. */
+static double cost_of(const rewriter *r, const weft_node *node, const decision *d, int axis,
+                      const char *label)
+{
+    double cost = 0;
+    int place = r->node_place[r->from->values[node->out].node];
+    for (int i = 0; i < node->in_count; i++) {
+        const value_state *v = &r->values[node->in[i]];
+        int want = weft_label_dim(d, i, label), have = v->split.at[axis];
+        if (!v->known || have == want || have == WHOLE) continue;
+        sharding there = v->split;
+        there.at[axis] = (int8_t)want;
+        if (!weft_rewrite_form(r, node->in[i], place, there, node->phase))
+            cost += (double)weft_shape_elements(shape_of(r, node, i));
+    }
+    return cost;
+}
+
+/* A weight: a parameter with a label that is summed over, and one that the output gets from it. */
+static const char *column_of(const rewriter *r, const weft_node *node, const decision *d)
+{
+    for (int i = 1; i < node->in_count; i++) {
+        const weft_value_info *info = &r->from->values[node->in[i]];
+        const weft_operand_labels *o = &d->labels.operand[i];
+        const char *column = NULL;
+        bool summed = false;
+        if (info->kind != WEFT_VALUE_PARAM || r->values[node->in[i]].known || o->rank < 2) continue;
+        for (int k = 0; k < o->rank; k++) {
+            const char *label = o->label[k].name;
+            bool other = weft_label_dim(d, 0, label) >= 0, out = in_outputs(d, label);
+            summed = summed || (other && !out);
+            if (!other && out) column = label;
+        }
+        if (summed && column) return column;
+    }
+    return NULL;
+}
+
+/* Convolutions are split by output channels: their partial sums would be as large as what they
+ * read. A weight that the user has split otherwise decides for itself. */
+static bool wanted(const rewriter *r, const weft_node *node, const decision *d, int axis,
+                   const char *label)
+{
+    if (axis != AXIS_TENSOR || !node->op->window || node->phase != WEFT_PHASE_FORWARD) return true;
+    if (in_outputs(d, label)) return true;
+    const value_state *weight = node->in_count > 1 ? &r->values[node->in[1]] : NULL;
+    return weight && weight->known && weight->split.at[axis] == weft_label_dim(d, 1, label);
+}
+
+static void choose(const rewriter *r, const weft_node *node, decision *d, int axis)
+{
+    const char *best = NULL;
+    double best_cost = 0;
+    for (int i = 0; i < node->in_count; i++) {
+        const value_state *v = &r->values[node->in[i]];
+        int dim = v->split.at[axis];
+        bool stored = v->weak && axis == AXIS_DATA && node->phase != WEFT_PHASE_UPDATE;
+        if (!v->known || dim < 0 || stored) continue;
+        const char *label = d->labels.operand[i].label[dim].name;
+        if (!legal(r, node, d, axis, label) || !wanted(r, node, d, axis, label)) continue;
+        double cost = cost_of(r, node, d, axis, label);
+        if (best && cost >= best_cost) continue;
+        best = label;
+        best_cost = cost;
+    }
+    if (!best && axis == AXIS_TENSOR && node->phase == WEFT_PHASE_FORWARD) {
+        const char *column = column_of(r, node, d);
+        if (column && legal(r, node, d, axis, column)) best = column;
+    }
+    d->label[axis] = best;
+}
+
+/* Partial sums pass through an operator that is linear in them. A state that has not been decided
+ * yet follows, as the sum over micro-batches does. */
+static bool carries(const rewriter *r, const weft_node *node, int axis)
+{
+    bool any = false;
+    for (int i = 0; i < node->in_count; i++) {
+        const value_state *v = &r->values[node->in[i]];
+        bool linear = node->op->linear & 1u << i, partial = v->known && v->split.at[axis] == PARTIAL;
+        if (!linear && partial) return false;
+        if (linear && v->known && !partial) return false;
+        any = any || partial;
+    }
+    return any;
+}
+
+weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out)
+{
+    memset(out, 0, sizeof(*out));
+    WEFT_TRY(weft_node_signature(r->from, node, &out->labels));
+    for (int a = 0; a < SHARD_AXES; a++) {
+        if (r->plan->size[a] == 1) continue;
+        choose(r, node, out, a);
+        out->carried[a] = !out->label[a] && carries(r, node, a);
+    }
+    return WEFT_OK;
+}
+
+sharding weft_decision_split(const decision *d, const weft_node *node, int operand)
+{
+    sharding s = all_whole;
+    for (int a = 0; a < SHARD_AXES; a++) {
+        bool out = operand >= node->in_count;
+        bool linear = out || node->op->linear & 1u << operand;
+        int dim = weft_label_dim(d, operand, d->label[a]);
+        if (dim >= 0) s.at[a] = (int8_t)dim;
+        if ((d->label[a] && dim < 0 && out) || (d->carried[a] && linear)) s.at[a] = PARTIAL;
+    }
+    return s;
+}

@@ -1,0 +1,449 @@
+/* The walk: every node of the graph, in order, becomes a node of this rank's graph. */
+#include "rewrite/rewrite.h"
+
+static bool here(const rewriter *r, int place)
+{
+    return place == ANYWHERE || place == r->place;
+}
+
+/* The window along the dimension of a split, windowed label. */
+typedef struct touched {
+    int axis, dim; /* dim < 0: no windowed label is split */
+    int64_t window[4], rows, begin, end;
+} touched;
+
+static weft_status find_touched(const rewriter *r, const weft_node *node, const decision *d,
+                                int operand, touched *out)
+{
+    const weft_operand_labels *labels = &d->labels.operand[operand];
+    *out = (touched){.dim = -1};
+    for (int a = 0; a < SHARD_AXES; a++) {
+        int dim = weft_label_dim(d, operand, d->label[a]);
+        if (dim < 0 || !labels->label[dim].windowed) continue;
+        weft_window w = node->op->window(r->from, node);
+        int side = dim - 2;
+        const weft_type *type = operand < node->in_count
+                                    ? weft_in(r->from, node, operand)
+                                    : weft_out(r->from, node, operand - node->in_count);
+        out->axis = a;
+        out->dim = dim;
+        out->rows = type->shape.dim[dim];
+        out->window[0] = (w.kernel[side] - 1) * w.dilation[side] + 1;
+        out->window[1] = w.stride[side];
+        out->window[2] = w.padding[side];
+        for (int i = 0; i < node->in_count + node->out_count; i++) {
+            int other = weft_label_dim(d, i, d->label[a]);
+            if (other < 0 || d->labels.operand[i].label[other].windowed) continue;
+            out->window[3] = (i < node->in_count ? weft_in(r->from, node, i)
+                                                 : weft_out(r->from, node, i - node->in_count))
+                                 ->shape.dim[other];
+        }
+        weft_window_rows(out->window, out->rows, r->coordinate[a], r->plan->size[a], &out->begin,
+                         &out->end);
+    }
+    return WEFT_OK;
+}
+
+/* --- leaves --- */
+
+static bool is_leaf(const rewriter *r, weft_value v)
+{
+    return r->from->values[v].kind != WEFT_VALUE_RESULT;
+}
+
+/* The batch is split over the data axis, the height of images over the domain axis. */
+static void split_input(rewriter *r, weft_value v)
+{
+    const weft_value_info *info = &r->from->values[v];
+    value_state *s = &r->values[v];
+    if (info->type.shape.rank > 0 && r->plan->size[AXIS_DATA] > 1) s->split.at[AXIS_DATA] = 0;
+    if (info->type.shape.rank == 4 && info->type.dtype == r->from->real &&
+        r->plan->size[AXIS_DOMAIN] > 1)
+        s->split.at[AXIS_DOMAIN] = 2;
+    const leaf_plan *pin = weft_plan_leaf(r->plan, info->name);
+    for (int a = 0; pin && a < SHARD_AXES; a++)
+        if (pin->fixed[a]) {
+            for (int b = 0; b < SHARD_AXES; b++)
+                if (s->split.at[b] == pin->split.at[a]) s->split.at[b] = WHOLE;
+            s->split.at[a] = pin->split.at[a];
+        }
+    s->known = true;
+}
+
+/* The leaf in the graph of this rank. */
+static weft_status emit_leaf(rewriter *r, weft_value v)
+{
+    const weft_value_info *info = &r->from->values[v];
+    value_state *s = &r->values[v];
+    weft_shape part;
+    int64_t start[WEFT_MAX_RANK];
+    weft_value local = WEFT_NO_VALUE;
+    leaf_plan *plan;
+    s->known = true;
+    WEFT_TRY(weft_plan_add_leaf(r->plan, info->name, &plan));
+    plan->split = s->split;
+    plan->place = s->place;
+    for (int a = 0; a < SHARD_AXES; a++) plan->fixed[a] = true;
+    if (here(r, s->place)) {
+        weft_rewrite_part(r, &info->type.shape, s->split, &part, start);
+        local =
+            weft_graph_leaf(r->to, info->kind, info->name, info->type.dtype, &part, info->init);
+        weft_graph_set_part(r->to, local, &info->type.shape, start);
+        if (info->transient) weft_graph_set_transient(r->to, local);
+        WEFT_TRY(weft_graph_status(r->to));
+    }
+    WEFT_TRY(weft_rewrite_add_form(
+        r, (form){.value = v, .place = s->place, .split = s->split, .local = local}));
+    return weft_rewrite_send(r, v);
+}
+
+/* What a leaf was found to be before, or what the user wants. Only all axes together decide it. */
+static void recall(rewriter *r, weft_value v)
+{
+    const leaf_plan *plan = weft_plan_leaf(r->plan, r->from->values[v].name);
+    value_state *s = &r->values[v];
+    if (!plan) return;
+    for (int a = 0; a < SHARD_AXES; a++) {
+        if (!plan->fixed[a]) continue;
+        s->split.at[a] = plan->split.at[a];
+        s->known = true;
+    }
+    int dim = s->split.at[AXIS_DATA];
+    s->weak = s->known && r->from->values[v].kind == WEFT_VALUE_PARAM && dim >= 0 &&
+              r->plan->options.zero == 3;
+}
+
+/* Optimiser state lies like its parameter, and with ZeRO in parts of that. */
+static void place_moments(rewriter *r, const weft_node *node)
+{
+    const weft_graph *g = r->from;
+    for (int p = 0; p < node->in_count; p++) {
+        if (g->values[node->in[p]].kind != WEFT_VALUE_PARAM || !r->values[node->in[p]].known) continue;
+        for (int i = 0; i < node->in_count; i++) {
+            value_state *s = &r->values[node->in[i]];
+            if (g->values[node->in[i]].kind != WEFT_VALUE_STATE || s->known ||
+                !weft_shape_equal(&weft_in(g, node, i)->shape, &weft_in(g, node, p)->shape))
+                continue;
+            s->split = r->values[node->in[p]].split;
+            int dim = weft_zero_dim(r, node->in[p]);
+            if (dim >= 0) s->split.at[AXIS_DATA] = (int8_t)dim;
+            s->known = true;
+        }
+    }
+}
+
+/* Leaves that nothing has decided yet lie as this node wants them. */
+static weft_status settle_leaves(rewriter *r, const weft_node *node, const decision *d)
+{
+    for (int i = 0; i < node->in_count; i++) {
+        weft_value v = node->in[i];
+        value_state *s = &r->values[v];
+        if (!is_leaf(r, v) || weft_rewrite_form(r, v, s->place, s->split, r->phase)) continue;
+        if (!s->known) {
+            s->split = weft_decision_split(d, node, i);
+            int dim = r->from->values[v].kind == WEFT_VALUE_PARAM ? weft_zero_dim(r, v) : WHOLE;
+            if (r->plan->options.zero == 3 && dim >= 0) {
+                s->split.at[AXIS_DATA] = (int8_t)dim;
+                s->weak = true;
+            }
+        }
+        WEFT_TRY(emit_leaf(r, v));
+    }
+    return WEFT_OK;
+}
+
+/* --- nodes --- */
+
+static weft_status gather_inputs(rewriter *r, const weft_node *node, const decision *d, int place,
+                                 weft_value *in)
+{
+    for (int i = 0; i < node->in_count; i++) {
+        sharding want = weft_decision_split(d, node, i);
+        touched t;
+        WEFT_TRY(find_touched(r, node, d, i, &t));
+        if (t.dim >= 0)
+            WEFT_TRY(weft_rewrite_halo(r, node->in[i], place, want, t.axis, t.dim, t.window, &in[i]));
+        else
+            WEFT_TRY(weft_rewrite_reshard(r, node->in[i], place, want, &in[i]));
+    }
+    return WEFT_OK;
+}
+
+/* The window of a part: padding only where the part is at the edge. */
+static weft_status set_padding(const rewriter *r, const weft_node *node, const touched *t,
+                               weft_node *part)
+{
+    weft_window w = node->op->window(r->from, node);
+    int side = t->dim - 2, n = r->plan->size[t->axis], c = r->coordinate[t->axis];
+    int64_t first = weft_part_start(t->window[3], c, n);
+    int64_t last = weft_part_start(t->window[3], c + 1, n) - 1;
+    w.padding[side] = WEFT_MAX((int64_t)0, t->window[2] - first * t->window[1]);
+    w.padding_end[side] =
+        WEFT_MAX((int64_t)0, last * t->window[1] - t->window[2] + t->window[0] - t->rows);
+    return weft_node_set(
+        part, &(weft_attr){.name = "padding",
+                           .count = 4,
+                           .ints = {w.padding[0], w.padding[1], w.padding_end[0], w.padding_end[1]}});
+}
+
+/* Attributes that speak of shapes and places speak of the part's. */
+static weft_status localize(const rewriter *r, const weft_node *node, const decision *d,
+                            weft_node *part)
+{
+    weft_shape shape;
+    int64_t start[WEFT_MAX_RANK];
+    bool windowed = false;
+    for (int i = 0; i < node->in_count + node->out_count; i++) {
+        touched t;
+        WEFT_TRY(find_touched(r, node, d, i, &t));
+        if (t.dim < 0 || windowed) continue;
+        WEFT_TRY(set_padding(r, node, &t, part));
+        windowed = true;
+    }
+    weft_rewrite_part(r, &weft_out(r->from, node, 0)->shape,
+                      weft_decision_split(d, node, node->in_count), &shape, start);
+    touched out;
+    WEFT_TRY(find_touched(r, node, d, node->in_count, &out));
+    if (out.dim >= 0) shape.dim[out.dim] = out.end - out.begin;
+    if (node->op->dims) {
+        weft_attr dims = {.name = node->op->dims, .count = shape.rank - node->op->dims_from};
+        for (int i = 0; i < dims.count; i++) dims.ints[i] = shape.dim[i + node->op->dims_from];
+        WEFT_TRY(weft_node_set(part, &dims));
+    }
+    return node->op->localize ? node->op->localize(r->from, node, start, part) : WEFT_OK;
+}
+
+static weft_status emit_node(rewriter *r, const weft_node *node, const decision *d,
+                             const weft_value *in, weft_value *first)
+{
+    weft_node part = *node;
+    WEFT_TRY(localize(r, node, d, &part));
+    weft_graph_set_phase(r->to, node->phase);
+    *first = weft_graph_node(r->to, node->op->name, node->name, in, node->in_count, part.attrs,
+                             part.attr_count);
+    return weft_graph_status(r->to);
+}
+
+/* The gradient's local form stands for its parameter in the flat range of gradients. */
+static void mark_gradient(rewriter *r, weft_value v)
+{
+    weft_value leaf = r->from->values[v].gradient_of;
+    value_state *s = &r->values[v];
+    if (leaf == WEFT_NO_VALUE || r->values[leaf].place != r->place || s->place != r->place) return;
+    const form *f = weft_rewrite_form(r, v, r->place, s->split, r->phase);
+    weft_value local = weft_graph_find(r->to, r->from->values[leaf].name);
+    if (!f || f->local == WEFT_NO_VALUE || local == WEFT_NO_VALUE) return;
+    r->to->values[f->local].gradient_of = local;
+    r->to->values[local].gradient = f->local;
+}
+
+/* What a value's readers need to know of it, and the sum of gradients. */
+static weft_status finish_output(rewriter *r, const weft_node *node, const decision *d, int o,
+                                 int place, weft_value local)
+{
+    weft_value v = node->out + o;
+    value_state *s = &r->values[v];
+    const weft_shape *whole = &weft_out(r->from, node, o)->shape;
+    weft_shape part;
+    int64_t start[WEFT_MAX_RANK];
+    touched t;
+    s->split = weft_decision_split(d, node, node->in_count + o);
+    s->known = true;
+    s->place = place;
+    WEFT_TRY(find_touched(r, node, d, node->in_count + o, &t));
+    if (local != WEFT_NO_VALUE) {
+        if (t.dim >= 0) local = weft_rewrite_halo_add(r, v, local, t.axis, t.dim, t.window);
+        WEFT_TRY(weft_graph_status(r->to));
+        weft_rewrite_part(r, whole, s->split, &part, start);
+        if (!weft_shape_equal(&part, &r->to->values[local].type.shape))
+            return weft_node_fail(node, "its part on rank %d has another shape than it should",
+                                  r->rank);
+        weft_graph_set_part(r->to, local, whole, start);
+    }
+    WEFT_TRY(weft_rewrite_add_form(
+        r, (form){.value = v, .place = place, .split = s->split, .local = local}));
+    s->param = r->from->values[v].gradient_of;
+    for (int i = 0; i < node->in_count && s->param == WEFT_NO_VALUE; i++)
+        if (node->op->linear & 1u << i && weft_shape_equal(whole, &weft_in(r->from, node, i)->shape))
+            s->param = r->values[node->in[i]].param;
+    if (r->plan->options.zero < 2) mark_gradient(r, v);
+    bool gradient = s->param != WEFT_NO_VALUE && r->from->values[v].gradient_of != WEFT_NO_VALUE;
+    if (gradient && r->phase == WEFT_PHASE_BACKWARD &&
+        (s->update_only ? r->plan->options.zero != 1 : r->plan->options.zero >= 2))
+        WEFT_TRY(weft_rewrite_gradient(r, v));
+    if (r->plan->options.zero >= 2) mark_gradient(r, v);
+    return weft_rewrite_send(r, v);
+}
+
+/* Before the first update: everything that is still partial. */
+static weft_status begin_update(rewriter *r)
+{
+    WEFT_TRY(weft_rewrite_flush(r));
+    r->phase = WEFT_PHASE_UPDATE;
+    for (size_t v = 0; v < r->from->value_count; v++)
+        if (r->values[v].known && r->values[v].param != WEFT_NO_VALUE && r->values[v].update_only)
+            WEFT_TRY(weft_rewrite_gradient(r, (weft_value)v));
+    return weft_rewrite_flush(r);
+}
+
+static weft_status visit(rewriter *r, size_t n)
+{
+    const weft_node *node = r->from->nodes[n];
+    weft_value in[WEFT_MAX_LABELS], first = WEFT_NO_VALUE;
+    decision d;
+    int place = r->node_place[n];
+    if (node->in_count > WEFT_MAX_LABELS)
+        return weft_node_fail(node, "has more than %d inputs", WEFT_MAX_LABELS);
+    if (node->phase != r->phase) {
+        if (node->phase == WEFT_PHASE_UPDATE)
+            WEFT_TRY(begin_update(r));
+        r->phase = node->phase;
+    }
+    if (node->phase == WEFT_PHASE_UPDATE) place_moments(r, node);
+    WEFT_TRY(weft_rewrite_decide(r, node, &d));
+    WEFT_TRY(settle_leaves(r, node, &d));
+    WEFT_TRY(gather_inputs(r, node, &d, place, in));
+    if (here(r, place)) WEFT_TRY(emit_node(r, node, &d, in, &first));
+    for (int o = 0; o < node->out_count; o++)
+        WEFT_TRY(finish_output(r, node, &d, o, place,
+                               first == WEFT_NO_VALUE ? WEFT_NO_VALUE : first + o));
+    return WEFT_OK;
+}
+
+/* --- the whole --- */
+
+static void find_update_only(rewriter *r)
+{
+    const weft_graph *g = r->from;
+    bool *other = NULL;
+    if (WEFT_NEW(&other, g->value_count) != WEFT_OK) return;
+    for (size_t n = 0; n < g->node_count; n++)
+        for (int i = 0; i < g->nodes[n]->in_count; i++) {
+            if (g->nodes[n]->phase == WEFT_PHASE_UPDATE)
+                r->values[g->nodes[n]->in[i]].update_only = true;
+            else
+                other[g->nodes[n]->in[i]] = true;
+        }
+    for (size_t v = 0; v < g->value_count; v++)
+        r->values[v].update_only = r->values[v].update_only && !other[v];
+    free(other);
+}
+
+/* States get their next value in the form in which they are kept. */
+static weft_status assign(rewriter *r, weft_value leaf)
+{
+    const weft_graph *g = r->from;
+    weft_value next = g->values[leaf].assigned, local;
+    const value_state *s = &r->values[leaf];
+    r->phase = g->values[next].node < 0 ? WEFT_PHASE_FORWARD : g->nodes[g->values[next].node]->phase;
+    WEFT_TRY(weft_rewrite_reshard(r, next, s->place, s->split, &local));
+    if (here(r, s->place))
+        weft_graph_assign(r->to, weft_graph_find(r->to, g->values[leaf].name), local);
+    return weft_graph_status(r->to);
+}
+
+static weft_status walk(rewriter *r)
+{
+    const weft_graph *g = r->from;
+    WEFT_TRY(WEFT_NEW(&r->values, g->value_count));
+    WEFT_TRY(WEFT_NEW(&r->node_place, g->node_count));
+    WEFT_TRY(WEFT_NEW(&r->bucket, WEFT_MAX_OUTPUTS));
+    for (size_t v = 0; v < g->value_count; v++)
+        r->values[v] = (value_state){.split = all_whole, .param = WEFT_NO_VALUE};
+    WEFT_TRY(weft_rewrite_place(r));
+    find_update_only(r);
+    for (size_t v = 0; v < g->value_count; v++) {
+        if (g->values[v].kind == WEFT_VALUE_INPUT) {
+            split_input(r, (weft_value)v);
+            for (int a = 0; a < SHARD_AXES; a++) {
+                int dim = r->values[v].split.at[a];
+                if (dim >= 0 && g->values[v].type.shape.dim[dim] < r->plan->size[a])
+                    return weft_fail(WEFT_ERR_ARGUMENT,
+                                     "mesh %s=%d: '%s' has only %lld to share out along dimension "
+                                     "%d",
+                                     weft_axis_name(a), r->plan->size[a], g->values[v].name,
+                                     (long long)g->values[v].type.shape.dim[dim], dim);
+            }
+            WEFT_TRY(emit_leaf(r, (weft_value)v));
+        } else if (g->values[v].kind != WEFT_VALUE_RESULT) {
+            recall(r, (weft_value)v);
+        }
+    }
+    for (size_t n = 0; n < g->node_count; n++) WEFT_TRY(visit(r, n));
+    WEFT_TRY(weft_rewrite_flush(r));
+    for (size_t v = 0; v < g->value_count; v++)
+        if (g->values[v].assigned != WEFT_NO_VALUE && r->values[v].known)
+            WEFT_TRY(assign(r, (weft_value)v));
+    return weft_graph_status(r->to);
+}
+
+static void fill_result(const rewriter *r, weft_rewritten *out)
+{
+    for (int v = 0; v < out->values; v++) {
+        const value_state *s = &r->values[v];
+        const form *f = s->known ? weft_rewrite_form(r, v, r->place, s->split, r->phase) : NULL;
+        out->local[v] = f ? f->local : WEFT_NO_VALUE;
+        bool mine = s->place == ANYWHERE ? r->place == 0 : s->place == r->place;
+        for (int a = 0; a < SHARD_AXES; a++)
+            mine = mine && (s->split.at[a] != WHOLE || r->coordinate[a] == 0);
+        out->counts[v] = mine && out->local[v] != WEFT_NO_VALUE;
+    }
+}
+
+weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank,
+                              weft_rewritten **out)
+{
+    rewriter r = {.plan = plan, .from = graph, .rank = rank, .place = weft_plan_place(plan, rank)};
+    weft_rewritten *result = NULL;
+    WEFT_TRY(weft_graph_status(graph));
+    for (int a = 0; a < AXES; a++) r.coordinate[a] = weft_plan_coordinate(plan, rank, a);
+    weft_status status = WEFT_NEW(&result, 1);
+    if (status == WEFT_OK) status = weft_graph_create(graph->context, graph->real, &result->graph);
+    if (status == WEFT_OK) status = WEFT_NEW(&result->local, graph->value_count);
+    if (status == WEFT_OK) status = WEFT_NEW(&result->counts, graph->value_count);
+    if (status == WEFT_OK) {
+        result->values = (int)graph->value_count;
+        r.to = result->graph;
+        status = walk(&r);
+    }
+    if (status == WEFT_OK) fill_result(&r, result);
+    free(r.values);
+    free(r.node_place);
+    free(r.forms);
+    free(r.bucket);
+    if (status != WEFT_OK) {
+        weft_rewritten_destroy(&result);
+        return status;
+    }
+    *out = result;
+    return WEFT_OK;
+}
+
+void weft_rewritten_destroy(weft_rewritten **rewritten)
+{
+    if (!rewritten || !*rewritten) return;
+    weft_graph_destroy(&(*rewritten)->graph);
+    free((*rewritten)->local);
+    free((*rewritten)->counts);
+    free(*rewritten);
+    *rewritten = NULL;
+}
+
+const weft_graph *weft_rewritten_graph(const weft_rewritten *r)
+{
+    return r->graph;
+}
+weft_value weft_rewritten_value(const weft_rewritten *r, weft_value v)
+{
+    return v >= 0 && v < r->values ? r->local[v] : WEFT_NO_VALUE;
+}
+bool weft_rewritten_counts(const weft_rewritten *r, weft_value v)
+{
+    return v >= 0 && v < r->values && r->counts[v];
+}
+
+void weft_graph_part(const weft_graph *g, weft_value v, weft_shape *whole, int64_t *start)
+{
+    *whole = g->values[v].whole;
+    for (int d = 0; d < whole->rank; d++) start[d] = g->values[v].start[d];
+}

@@ -1,0 +1,191 @@
+/* Where nodes run: on pipeline stages, balanced by their cost, or where the user put them. What needs
+ * only inputs and counters runs everywhere. Gradients run where their node does, updates where their
+ * parameter is. */
+#include <fnmatch.h>
+
+#include "rewrite/rewrite.h"
+
+/* Values that every place has by itself. */
+static weft_status find_anywhere(const rewriter *r, bool *any)
+{
+    const weft_graph *g = r->from;
+    for (size_t v = 0; v < g->value_count; v++)
+        any[v] = g->values[v].kind == WEFT_VALUE_INPUT ||
+                 (g->values[v].kind == WEFT_VALUE_STATE && g->values[v].assigned != WEFT_NO_VALUE);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t n = 0; n < g->node_count; n++) {
+            const weft_node *node = g->nodes[n];
+            bool all = true;
+            for (int i = 0; i < node->in_count; i++) all = all && any[node->in[i]];
+            for (int o = 0; o < node->out_count; o++) any[node->out + o] = all;
+        }
+        for (size_t v = 0; v < g->value_count; v++)
+            if (g->values[v].kind == WEFT_VALUE_STATE && any[v] && !any[g->values[v].assigned]) {
+                any[v] = false;
+                changed = true;
+            }
+    }
+    return WEFT_OK;
+}
+
+/* A node costs what its forward and gradient nodes do. */
+static void add_costs(const weft_graph *g, double *cost)
+{
+    for (size_t n = 0; n < g->node_count; n++) {
+        weft_cost c = weft_graph_node_cost(g, (int)n);
+        int at = g->nodes[n]->origin >= 0 ? g->nodes[n]->origin : (int)n;
+        if (g->nodes[n]->phase == WEFT_PHASE_UPDATE) continue;
+        cost[at] += c.flops + 4 * c.bytes; /* a byte of memory is worth some operations */
+    }
+}
+
+/* Cuts forward nodes into `places` runs so that the largest is as small as possible. A cut may stand
+ * before any node; nodes without cost stay with the one before. */
+static weft_status balance(const rewriter *r, const bool *any, int *place)
+{
+    const weft_graph *g = r->from;
+    double *cost, low = 0, high = 0;
+    int nodes = 0;
+    WEFT_TRY(WEFT_NEW(&cost, g->node_count));
+    add_costs(g, cost);
+    for (size_t n = 0; n < g->node_count; n++) {
+        if (g->nodes[n]->phase != WEFT_PHASE_FORWARD || any[g->nodes[n]->out]) continue;
+        nodes++;
+        low = WEFT_MAX(low, cost[n]);
+        high += cost[n];
+    }
+    if (nodes < r->plan->places) {
+        free(cost);
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a pipeline of %d stages: this model has %d operators to share out",
+                         r->plan->places, nodes);
+    }
+    for (int round = 0; round < 60; round++) {
+        double middle = (low + high) / 2, sum = 0;
+        int used = 1;
+        for (size_t n = 0; n < g->node_count; n++) {
+            if (g->nodes[n]->phase != WEFT_PHASE_FORWARD || any[g->nodes[n]->out]) continue;
+            if (sum + cost[n] > middle) {
+                used++;
+                sum = 0;
+            }
+            sum += cost[n];
+        }
+        *(used > r->plan->places ? &low : &high) = middle;
+    }
+    double sum = 0;
+    int at = 0, left = nodes;
+    bool fresh = true;
+    for (size_t n = 0; n < g->node_count; n++) {
+        if (g->nodes[n]->phase != WEFT_PHASE_FORWARD || any[g->nodes[n]->out]) continue;
+        bool full = sum + cost[n] > high * (1 + 1e-9), last = at == r->plan->places - 1;
+        bool must = left <= r->plan->places - 1 - at; /* one node for each stage to come */
+        if (!last && !fresh && (full || must)) {
+            at++;
+            sum = 0;
+        }
+        sum += cost[n];
+        place[n] = at;
+        fresh = false;
+        left--;
+    }
+    free(cost);
+    return WEFT_OK;
+}
+
+/* The place of the first input that has one; 0 at the beginning. */
+static int place_of_inputs(const rewriter *r, const weft_node *node)
+{
+    for (int i = 0; i < node->in_count; i++)
+        if (r->values[node->in[i]].place != ANYWHERE) return r->values[node->in[i]].place;
+    return 0;
+}
+
+static int by_rule(const rewriter *r, const weft_node *node, bool *used)
+{
+    for (size_t i = 0; i < r->plan->rule_count; i++)
+        if (fnmatch(r->plan->rules[i].pattern, node->name, 0) == 0) {
+            used[i] = true;
+            return r->plan->rules[i].place;
+        }
+    return ANYWHERE;
+}
+
+static void place_node(rewriter *r, size_t n, const bool *any, const int *stage, bool *used)
+{
+    const weft_graph *g = r->from;
+    const weft_node *node = g->nodes[n];
+    int place = ANYWHERE;
+    if (any[node->out]) {
+        r->node_place[n] = ANYWHERE;
+        return;
+    }
+    if (node->phase == WEFT_PHASE_FORWARD) {
+        place = r->plan->rule_count ? by_rule(r, node, used) : stage[n];
+        if (place == ANYWHERE) place = place_of_inputs(r, node);
+    } else if (node->origin >= 0) {
+        place = r->node_place[node->origin];
+    } else {
+        for (int i = 0; i < node->in_count && place == ANYWHERE; i++)
+            if (g->values[node->in[i]].kind == WEFT_VALUE_PARAM)
+                place = r->values[node->in[i]].place;
+        if (place == ANYWHERE) place = place_of_inputs(r, node);
+    }
+    r->node_place[n] = place;
+    for (int i = 0; i < node->in_count; i++) { /* a leaf is where it is read first */
+        value_state *v = &r->values[node->in[i]];
+        if (g->values[node->in[i]].kind != WEFT_VALUE_RESULT && !any[node->in[i]] &&
+            v->place == ANYWHERE)
+            v->place = place;
+    }
+    for (int o = 0; o < node->out_count; o++) r->values[node->out + o].place = place;
+}
+
+/* A leaf stands where the graph that was rewritten first has put it. */
+static void known_places(rewriter *r, const bool *any)
+{
+    const weft_graph *g = r->from;
+    for (size_t v = 0; v < g->value_count; v++) {
+        const leaf_plan *leaf = g->values[v].kind == WEFT_VALUE_RESULT
+                                    ? NULL
+                                    : weft_plan_leaf(r->plan, g->values[v].name);
+        r->values[v].place = leaf && !any[v] ? leaf->place : ANYWHERE;
+    }
+}
+
+static weft_status place_all(rewriter *r, bool *any, int *stage, bool *used)
+{
+    const weft_graph *g = r->from;
+    WEFT_TRY(find_anywhere(r, any));
+    if (r->plan->places > 1 && r->plan->rule_count == 0) WEFT_TRY(balance(r, any, stage));
+    known_places(r, any);
+    for (size_t n = 0; n < g->node_count; n++) place_node(r, n, any, stage, used);
+    for (size_t i = 0; i < r->plan->rule_count; i++)
+        if (!used[i])
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "place: no operator's name matches '%s'; weft inspect --graph shows "
+                             "the names",
+                             r->plan->rules[i].pattern);
+    for (size_t n = 0; n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        for (int i = 0; i < node->in_count; i++)
+            if (r->node_place[n] != ANYWHERE)
+                r->values[node->in[i]].readers |= (uint64_t)1 << r->node_place[n];
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_rewrite_place(rewriter *r)
+{
+    bool *any = NULL, *used = NULL;
+    int *stage = NULL;
+    weft_status status = WEFT_NEW(&any, r->from->value_count);
+    if (status == WEFT_OK) status = WEFT_NEW(&stage, r->from->node_count);
+    if (status == WEFT_OK) status = WEFT_NEW(&used, r->plan->rule_count + 1);
+    if (status == WEFT_OK) status = place_all(r, any, stage, used);
+    free(any);
+    free(stage);
+    free(used);
+    return status;
+}

@@ -1,0 +1,292 @@
+/* The mesh, what the user pinned and placed, and what is known of leaves. */
+#include <stdio.h>
+
+#include "rewrite/rewrite.h"
+
+static const char *const axis_names[AXES] = {"data", "domain", "tensor", "pipeline"};
+
+const char *weft_axis_name(int axis)
+{
+    return axis >= 0 && axis < AXES ? axis_names[axis] : NULL;
+}
+
+static const char *axis_candidate(const void *user, int i)
+{
+    (void)user;
+    return weft_axis_name(i);
+}
+
+int weft_plan_axis(const weft_plan *plan, int axis)
+{
+    return plan->size[axis];
+}
+
+/* Rank numbers run over tensor, domain, data, pipeline; placed nodes have one rank each. */
+static const int order[AXES] = {AXIS_TENSOR, AXIS_DOMAIN, AXIS_DATA, AXIS_PIPELINE};
+
+int weft_plan_coordinate(const weft_plan *plan, int rank, int axis)
+{
+    for (int i = 0; i < AXES; i++) {
+        int size = plan->size[order[i]];
+        if (order[i] == axis) return rank % size;
+        rank /= size;
+    }
+    return 0;
+}
+
+int weft_plan_places(const weft_plan *plan)
+{
+    return plan->places;
+}
+
+int weft_plan_place(const weft_plan *plan, int rank)
+{
+    return weft_plan_coordinate(plan, rank, AXIS_PIPELINE);
+}
+
+/* The rank with the same coordinates at another place. */
+int weft_plan_rank_at(const weft_plan *plan, int rank, int place)
+{
+    int each = plan->size[AXIS_TENSOR] * plan->size[AXIS_DOMAIN] * plan->size[AXIS_DATA];
+    return rank % each + place * each;
+}
+
+leaf_plan *weft_plan_leaf(const weft_plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->leaf_count; i++)
+        if (strcmp(plan->leaves[i].name, name) == 0) return &plan->leaves[i];
+    return NULL;
+}
+
+weft_status weft_plan_add_leaf(weft_plan *plan, const char *name, leaf_plan **out)
+{
+    *out = weft_plan_leaf(plan, name);
+    if (*out) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&plan->leaves, &plan->leaf_capacity, plan->leaf_count));
+    leaf_plan leaf = {.split = all_whole, .place = ANYWHERE};
+    WEFT_TRY(weft_strdup(name, &leaf.name));
+    *out = &plan->leaves[plan->leaf_count];
+    plan->leaves[plan->leaf_count++] = leaf;
+    return WEFT_OK;
+}
+
+/* --- reading "key=value,key=value" --- */
+
+typedef weft_status (*pair_fn)(weft_plan *plan, const weft_graph *graph, const char *key,
+                               const char *value);
+
+static weft_status each_pair(weft_plan *plan, const weft_graph *graph, const char *what,
+                             const char *text, pair_fn fn)
+{
+    char *copy, *next;
+    weft_status status = WEFT_OK;
+    if (!text || !*text) return WEFT_OK;
+    WEFT_TRY(weft_strdup(text, &copy));
+    for (char *item = copy; item && status == WEFT_OK; item = next) {
+        next = strchr(item, ',');
+        if (next) *next++ = '\0';
+        char *equals = strrchr(item, '=');
+        if (!equals || equals == item || !equals[1]) {
+            status = weft_fail(WEFT_ERR_ARGUMENT, "%s '%s': '%s' is not of the form NAME=VALUE",
+                               what, text, item);
+            break;
+        }
+        *equals = '\0';
+        status = fn(plan, graph, item, equals + 1);
+    }
+    free(copy);
+    return status;
+}
+
+static int find_axis(const char *name)
+{
+    for (int a = 0; a < AXES; a++)
+        if (strcmp(axis_names[a], name) == 0) return a;
+    return -1;
+}
+
+static weft_status no_axis(const char *name)
+{
+    char near[64];
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "no mesh axis is named '%s'%s; there are data, domain, tensor and pipeline",
+                     name, weft_suggest(near, sizeof(near), name, axis_candidate, NULL));
+}
+
+static weft_status mesh_pair(weft_plan *plan, const weft_graph *graph, const char *key,
+                             const char *value)
+{
+    (void)graph;
+    int64_t size;
+    int axis = find_axis(key);
+    if (axis < 0) return no_axis(key);
+    if (!weft_parse_int(value, &size) || size < 1 || size > 1024)
+        return weft_fail(WEFT_ERR_ARGUMENT, "mesh axis %s has size '%s', must be from 1 to 1024",
+                         key, value);
+    if (plan->size[axis] != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "mesh axis %s is given twice", key);
+    plan->size[axis] = (int)size;
+    return WEFT_OK;
+}
+
+/* The dimension that `name` means: a number, a label of the first node that reads the leaf, or the
+ * usual words for what goes into a weight and what comes out. */
+static int find_dim(const weft_graph *g, weft_value leaf, const char *name)
+{
+    int64_t number;
+    int rank = g->values[leaf].type.shape.rank;
+    if (weft_parse_int(name, &number)) return number >= 0 && number < rank ? (int)number : -1;
+    for (size_t n = 0; n < g->node_count; n++)
+        for (int i = 0; i < g->nodes[n]->in_count; i++) {
+            weft_signature s;
+            if (g->nodes[n]->in[i] != leaf) continue;
+            if (weft_node_signature(g, g->nodes[n], &s) != WEFT_OK) return -1;
+            for (int d = 0; d < rank; d++) {
+                const char *label = s.operand[i].label[d].name;
+                bool in = strcmp(label, "k") == 0 || strcmp(label, "c") == 0;
+                bool out = strcmp(label, "n") == 0 || strcmp(label, "o") == 0;
+                if (strcmp(label, name) == 0 || (in && strcmp(name, "in") == 0) ||
+                    (out && strcmp(name, "out") == 0))
+                    return d;
+            }
+            return -1;
+        }
+    return -1;
+}
+
+static weft_status shard_pair(weft_plan *plan, const weft_graph *graph, const char *key,
+                              const char *value)
+{
+    char name[256];
+    leaf_plan *leaf;
+    const char *colon = strrchr(key, ':');
+    int axis = find_axis(value);
+    if (!colon || (size_t)(colon - key) >= sizeof(name))
+        return weft_fail(WEFT_ERR_ARGUMENT, "shard '%s=%s' must be LEAF:DIMENSION=AXIS, such as "
+                                            "fc1/weight:out=tensor",
+                         key, value);
+    if (axis < 0 || axis >= SHARD_AXES) return no_axis(value);
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(colon - key), key);
+    weft_value v = weft_graph_find(graph, name);
+    if (v == WEFT_NO_VALUE)
+        return weft_fail(WEFT_ERR_ARGUMENT, "shard: nothing in this model is named '%s'; weft "
+                                            "inspect shows the names",
+                         name);
+    int dim = find_dim(graph, v, colon + 1);
+    if (dim < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "shard: '%s' has no dimension '%s'; give a number from 0, in or out", name,
+                         colon + 1);
+    int64_t have = graph->values[v].type.shape.dim[dim];
+    if (have < plan->size[axis])
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "shard: dimension %s of '%s' has %lld elements, too few for %s=%d",
+                         colon + 1, name, (long long)have, value, plan->size[axis]);
+    WEFT_TRY(weft_plan_add_leaf(plan, name, &leaf));
+    for (int a = 0; a < SHARD_AXES; a++)
+        if (leaf->fixed[a] && (a == axis || leaf->split.at[a] == dim))
+            return weft_fail(WEFT_ERR_ARGUMENT, "shard: '%s' is split twice in a way that cannot be "
+                                                "combined",
+                             name);
+    leaf->split.at[axis] = plan->size[axis] > 1 ? (int8_t)dim : WHOLE;
+    leaf->fixed[axis] = true;
+    return WEFT_OK;
+}
+
+static weft_status place_pair(weft_plan *plan, const weft_graph *graph, const char *key,
+                              const char *value)
+{
+    (void)graph;
+    int64_t place;
+    const char *colon = strchr(value, ':');
+    size_t kind = colon ? (size_t)(colon - value) : 0;
+    bool known = (kind == 3 && strncmp(value, "cpu", 3) == 0) ||
+                 (kind == 4 && strncmp(value, "rank", 4) == 0);
+    if (!known || !weft_parse_int(colon + 1, &place) || place < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "place '%s=%s': a device is cpu:K or rank:K with K from 0", key, value);
+    if (place >= plan->places)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "place '%s=%s': there is no device %s; -n %d gives %s:0 to %s:%d", key,
+                         value, value, plan->places, kind == 3 ? "cpu" : "rank",
+                         kind == 3 ? "cpu" : "rank", plan->places - 1);
+    WEFT_TRY(WEFT_GROW(&plan->rules, &plan->rule_capacity, plan->rule_count));
+    place_rule rule = {.place = (int)place};
+    WEFT_TRY(weft_strdup(key, &rule.pattern));
+    plan->rules[plan->rule_count++] = rule;
+    return WEFT_OK;
+}
+
+/* --- the plan --- */
+
+void weft_plan_options_init(weft_plan_options *options)
+{
+    *options = (weft_plan_options){.struct_size = sizeof(*options), .ranks = 1};
+}
+
+static weft_status fill(weft_plan *p, const weft_graph *graph)
+{
+    const weft_plan_options *o = &p->options;
+    bool placed = o->place && *o->place;
+    int64_t product = 1;
+    WEFT_TRY(each_pair(p, graph, "mesh", o->mesh, mesh_pair));
+    if (placed && o->mesh && *o->mesh)
+        return weft_fail(WEFT_ERR_ARGUMENT, "place and mesh contradict each other: give one of "
+                                            "them");
+    if (!placed && !(o->mesh && *o->mesh)) p->size[AXIS_DATA] = o->ranks;
+    if (placed) p->size[AXIS_PIPELINE] = o->ranks;
+    for (int a = 0; a < AXES; a++) {
+        if (p->size[a] == 0) p->size[a] = 1;
+        product *= p->size[a];
+    }
+    if (product != o->ranks)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "mesh '%s' has %lld ranks, but there are %d; the sizes must multiply to "
+                         "that",
+                         o->mesh, (long long)product, o->ranks);
+    if (o->zero < 0 || o->zero > 3)
+        return weft_fail(WEFT_ERR_ARGUMENT, "zero is %d, must be 0, 1, 2 or 3", o->zero);
+    if (o->zero > 0 && p->size[AXIS_DATA] == 1)
+        return weft_fail(WEFT_ERR_ARGUMENT, "zero %d splits over the data axis, which has one rank; "
+                                            "give --mesh data=N",
+                         o->zero);
+    p->places = p->size[AXIS_PIPELINE];
+    if (p->places > 63)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d pipeline stages, at most 63 are possible",
+                         p->places);
+    WEFT_TRY(each_pair(p, graph, "shard", o->shard, shard_pair));
+    return each_pair(p, graph, "place", o->place, place_pair);
+}
+
+weft_status weft_plan_create(const weft_graph *graph, const weft_plan_options *o, weft_plan **out)
+{
+    weft_plan *p;
+    WEFT_TRY(weft_graph_status(graph));
+    if (o->struct_size != sizeof(*o))
+        return weft_fail(WEFT_ERR_ARGUMENT, "weft_plan_options has %zu bytes, this library's %zu",
+                         o->struct_size, sizeof(*o));
+    if (o->ranks < 1 || o->ranks > 1024)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d ranks, 1 to 1024 are possible", o->ranks);
+    WEFT_TRY(WEFT_NEW(&p, 1));
+    p->options = *o;
+    weft_status status = fill(p, graph);
+    p->options.mesh = p->options.shard = p->options.place = NULL; /* the caller's */
+    if (status != WEFT_OK) {
+        weft_plan_destroy(&p);
+        return status;
+    }
+    *out = p;
+    return WEFT_OK;
+}
+
+void weft_plan_destroy(weft_plan **plan)
+{
+    if (!plan || !*plan) return;
+    weft_plan *p = *plan;
+    for (size_t i = 0; i < p->leaf_count; i++) free(p->leaves[i].name);
+    for (size_t i = 0; i < p->rule_count; i++) free(p->rules[i].pattern);
+    free(p->leaves);
+    free(p->rules);
+    free(p);
+    *plan = NULL;
+}

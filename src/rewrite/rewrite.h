@@ -1,0 +1,146 @@
+/* Inside of the rewrites.
+ *
+ * A rewriter walks the nodes of a graph once, in order, and decides for each which of its labels are
+ * split over which axis (decide.c), brings the inputs into the parts it needs (reshard.c), and adds
+ * the node to the graph of its own rank (emit.c). Decisions depend on the graph and the plan alone, so
+ * all ranks come to the same ones; only what a rank emits differs. */
+#ifndef WEFT_REWRITE_REWRITE_H
+#define WEFT_REWRITE_REWRITE_H
+
+#include "ops/ops.h"
+#include "weft/plan.h"
+
+/* Axes that shard comes before the one that cuts. */
+enum { AXIS_DATA, AXIS_DOMAIN, AXIS_TENSOR, SHARD_AXES, AXIS_PIPELINE = SHARD_AXES, AXES };
+
+/* How a value is spread over each axis: the dimension that is split, or one of these. */
+enum { WHOLE = -1, PARTIAL = -2 };
+typedef struct sharding {
+    int8_t at[SHARD_AXES];
+} sharding;
+
+/* What is known of a leaf by name, from pins and from the first rewrite. */
+typedef struct leaf_plan {
+    char *name;
+    sharding split;
+    bool fixed[SHARD_AXES];
+    int place;
+} leaf_plan;
+
+typedef struct place_rule {
+    char *pattern;
+    int place;
+} place_rule;
+
+struct weft_plan {
+    weft_plan_options options;
+    int size[AXES];
+    int places;
+    leaf_plan *leaves;
+    size_t leaf_count, leaf_capacity;
+    place_rule *rules;
+    size_t rule_count, rule_capacity;
+};
+
+enum { ANYWHERE = -1 };
+
+/* A value in one form at one place. */
+typedef struct form {
+    weft_value value;
+    int place;
+    sharding split;
+    bool halo; /* rows that windows touch, along `axis` and `dim` */
+    int axis, dim;
+    int64_t window[4];
+    weft_phase phase; /* of a form that is made anew in each phase; else FORWARD */
+    weft_value local; /* WEFT_NO_VALUE at other places */
+} form;
+
+typedef struct value_state {
+    sharding split;
+    bool known;      /* leaf: its splitting is decided; result: made */
+    bool weak;       /* leaf: split for storage only */
+    int place;       /* where it is made */
+    weft_value param; /* the parameter whose gradient it is, possibly summed or scaled */
+    int tag;          /* of the messages that carry it to other places */
+    uint64_t readers; /* places that read it (as far as they are below 64) */
+    bool update_only; /* all readers are in the update */
+} value_state;
+
+typedef struct rewriter {
+    weft_plan *plan;
+    const weft_graph *from;
+    weft_graph *to;
+    int rank, place, coordinate[AXES];
+    value_state *values;
+    int *node_place;
+    form *forms;
+    size_t form_count, form_capacity;
+    int *bucket; /* gradients that wait for their common all-reduce */
+    int bucket_count;
+    int64_t bucket_bytes;
+    weft_phase phase; /* of the node that is being emitted */
+    int tags;
+} rewriter;
+
+struct weft_rewritten {
+    weft_graph *graph;
+    weft_value *local; /* of each value of the original */
+    bool *counts;
+    int values;
+};
+
+/* --- plan.c --- */
+leaf_plan *weft_plan_leaf(const weft_plan *plan, const char *name);
+weft_status weft_plan_add_leaf(weft_plan *plan, const char *name, leaf_plan **out) WEFT_NODISCARD;
+int weft_plan_rank_at(const weft_plan *plan, int rank, int place);
+
+/* --- place.c --- */
+/* Fills node_place and the places of leaves. */
+weft_status weft_rewrite_place(rewriter *r) WEFT_NODISCARD;
+
+/* --- decide.c --- */
+
+/* What a node computes of the whole: a label of each axis, or none. */
+typedef struct decision {
+    weft_signature labels;
+    const char *label[SHARD_AXES]; /* into labels; NULL: none */
+    bool carried[SHARD_AXES];      /* partial sums pass through */
+} decision;
+weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out) WEFT_NODISCARD;
+/* How operand i of the node must be split, or is. */
+sharding weft_decision_split(const decision *d, const weft_node *node, int operand);
+/* The dimension of operand i that has this label, or -1. */
+int weft_label_dim(const decision *d, int operand, const char *label);
+
+/* --- reshard.c --- */
+form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split, weft_phase phase);
+weft_status weft_rewrite_add_form(rewriter *r, form f) WEFT_NODISCARD;
+/* The value at a place, split in this way; transfers are emitted as needed. *local is
+ * WEFT_NO_VALUE at other places. */
+weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding want,
+                                 weft_value *local) WEFT_NODISCARD;
+weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding split, int axis, int dim,
+                              const int64_t window[4], weft_value *local) WEFT_NODISCARD;
+weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, int axis, int dim,
+                                 const int64_t window[4]);
+/* Sends a value that was just made to the other places that read it. */
+weft_status weft_rewrite_send(rewriter *r, weft_value v) WEFT_NODISCARD;
+/* All-reduces what has been gathered for it. */
+weft_status weft_rewrite_flush(rewriter *r) WEFT_NODISCARD;
+weft_status weft_rewrite_gradient(rewriter *r, weft_value v) WEFT_NODISCARD;
+/* The dimension along which a parameter and what belongs to it are split over the data axis. */
+int weft_zero_dim(const rewriter *r, weft_value param);
+
+/* --- shared --- */
+static inline bool sharding_same(sharding a, sharding b)
+{
+    return memcmp(a.at, b.at, sizeof(a.at)) == 0;
+}
+static const sharding all_whole = {{WHOLE, WHOLE, WHOLE}};
+
+/* This rank's part of a shape: sizes and where it begins. */
+void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding split, weft_shape *part,
+                       int64_t *start);
+
+#endif
