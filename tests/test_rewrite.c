@@ -38,15 +38,16 @@ typedef struct model_case {
     int64_t batch;
     int rank; /* of a sample */
     bool f32; /* too slow in double precision */
+    double lr;
 } model_case;
 
 static const model_case models[] = {
-    {"mlp", NULL, {7, 0, 0}, 12, 1, false},
-    {"convolutions", convolutions, {2, 25, 21}, 9, 3, false},
-    {"norms", norms, {3, 11, 9}, 8, 3, false},
-    {"lenet", NULL, {1, 28, 28}, 8, 3, true},
-    {"inception", NULL, {3, 16, 16}, 8, 3, true},
-    {"vgg11", NULL, {3, 32, 32}, 8, 3, true},
+    {"mlp", NULL, {7, 0, 0}, 12, 1, false, 0.05},
+    {"convolutions", convolutions, {2, 25, 21}, 9, 3, false, 0.05},
+    {"norms", norms, {3, 11, 9}, 8, 3, false, 0.05},
+    {"lenet", NULL, {1, 28, 28}, 8, 3, true, 0.02},
+    {"inception", NULL, {3, 16, 16}, 8, 3, true, 0.02},
+    {"vgg11", NULL, {3, 32, 32}, 8, 3, true, 0.001},
 };
 
 static const struct mesh_case {
@@ -131,7 +132,7 @@ static weft_status build(net *n, const setting *s)
     if (status == WEFT_OK) status = weft_graph_differentiate(n->graph, n->values.loss);
     weft_optimizer_options_init(&opt);
     opt.name = s->optimizer;
-    opt.lr = strcmp(s->optimizer, "sgd") == 0 ? 0.05 : 0.002;
+    opt.lr = strcmp(s->optimizer, "sgd") == 0 ? s->model->lr : 0.04 * s->model->lr;
     opt.momentum = 0.5;
     opt.accumulate = s->microbatches;
     opt.clip_norm = s->clip;

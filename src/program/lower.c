@@ -75,8 +75,9 @@ static weft_status add_instruction(weft_program *p, instruction code)
     return WEFT_OK;
 }
 
+/* A reorder into a buffer, or (buffer < 0) into a new one. */
 static weft_status add_reorder(weft_program *p, weft_value value, const weft_layout *from,
-                               const weft_layout *to, weft_phase phase)
+                               const weft_layout *to, weft_phase phase, int buffer_index)
 {
     weft_device *device = p->store->device;
     const weft_value_info *info = &p->graph->values[value];
@@ -87,7 +88,9 @@ static weft_status add_reorder(weft_program *p, weft_value value, const weft_lay
     code.in[0] = weft_program_version(p, value, from)->buffer;
     code.in_value[0] = code.out_value[0] = value;
     code.bytes = from->bytes + to->bytes;
-    WEFT_TRY(add_buffer(p, (buffer){.kind = BUFFER_ARENA, .bytes = to->bytes}, &code.out[0]));
+    code.out[0] = buffer_index;
+    if (buffer_index < 0)
+        WEFT_TRY(add_buffer(p, (buffer){.kind = BUFFER_ARENA, .bytes = to->bytes}, &code.out[0]));
     WEFT_TRY(add_version(p, value, to, code.out[0]));
     WEFT_TRY(weft_format(&code.name, "reorder %s", info->name));
     weft_status status = device->ops->reorder(device, &info->type, from, to, &code.kernel);
@@ -103,7 +106,8 @@ static weft_status provide(weft_program *p, weft_value value, const weft_layout 
     if (!weft_program_version(p, value, NULL)) WEFT_TRY(place_leaf(p, value, want));
     version *have = weft_program_version(p, value, want);
     if (!have) {
-        WEFT_TRY(add_reorder(p, value, weft_program_version(p, value, NULL)->layout, want, phase));
+        WEFT_TRY(
+            add_reorder(p, value, weft_program_version(p, value, NULL)->layout, want, phase, -1));
         have = weft_program_version(p, value, want);
     }
     *out = have->buffer;
@@ -145,13 +149,28 @@ static weft_status output_buffer(weft_program *p, const instruction *code, int o
     /* Where the old value is read by this instruction, it must allow that; otherwise no later
      * instruction may read it, which find_order has seen to. */
     bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : !read_later(p, code, leaf);
-    if (!old || !over || !weft_layout_same(old->layout, layout) ||
-        p->buffers[old->buffer].kind != BUFFER_STORE)
+    bool same = old && weft_layout_same(old->layout, layout);
+    if (over && !same && code->transfer) /* goes there in the store's layout, see store_back */
+        return add_buffer(p, (buffer){.kind = BUFFER_ARENA, .bytes = layout->bytes}, out);
+    if (!over || !same || p->buffers[old->buffer].kind != BUFFER_STORE)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "'%s' is assigned the result of '%s', which cannot be written in its place",
             p->graph->values[leaf].name, p->graph->values[value].name);
     *out = old->buffer;
+    return WEFT_OK;
+}
+
+/* Transfers bring plain values; what they bring for the store goes on into its layout. */
+static weft_status store_back(weft_program *p, const weft_group *group, weft_phase phase)
+{
+    for (int o = 0; o < group->out_count; o++) {
+        weft_value leaf = assigned_leaf(p->graph, group->out[o]);
+        const version *now = weft_program_version(p, group->out[o], NULL);
+        const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
+        if (!kept || kept->buffer == now->buffer) continue;
+        WEFT_TRY(add_reorder(p, group->out[o], now->layout, kept->layout, phase, kept->buffer));
+    }
     return WEFT_OK;
 }
 
@@ -228,8 +247,9 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
     if (status != WEFT_OK) {
         code.kernel->ops->destroy(code.kernel);
         free(code.name);
+        return status;
     }
-    return status;
+    return code.transfer ? store_back(p, group, code.phase) : WEFT_OK;
 }
 
 /* A view shares its input's memory; only plain memory means the same under another shape. */

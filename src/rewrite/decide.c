@@ -93,10 +93,24 @@ static bool wanted(const rewriter *r, const weft_node *node, const decision *d, 
     return weight && weight->known && weight->split.at[axis] == weft_label_dim(d, 1, label);
 }
 
+/* The label along which the parameter is split whose gradient the node computes. */
+static const char *gradient_label(const rewriter *r, const weft_node *node, const decision *d,
+                                  int axis)
+{
+    for (int o = 0; o < node->out_count; o++) {
+        weft_value param = r->from->values[node->out + o].gradient_of;
+        if (param == WEFT_NO_VALUE || !r->values[param].known || axis == AXIS_DATA) continue;
+        int dim = r->values[param].split.at[axis];
+        if (dim >= 0) return d->labels.operand[d->labels.inputs + o].label[dim].name;
+    }
+    return NULL;
+}
+
 static void choose(const rewriter *r, const weft_node *node, decision *d, int axis)
 {
-    const char *best = NULL;
-    double best_cost = 0;
+    const char *best = gradient_label(r, node, d, axis);
+    if (best && !legal(r, node, d, axis, best)) best = NULL;
+    double best_cost = best ? cost_of(r, node, d, axis, best) : 0;
     for (int i = 0; i < node->in_count; i++) {
         const value_state *v = &r->values[node->in[i]];
         int dim = v->split.at[axis];
