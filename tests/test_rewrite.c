@@ -288,22 +288,6 @@ typedef struct rank_case {
     bool exact;
 } rank_case;
 
-/* Communicators for the axes of a mesh. */
-static weft_status split_comms(weft_comm *world, const weft_plan *plan, weft_comms *out)
-{
-    memset(out, 0, sizeof(*out));
-    out->learner = world;
-    for (int mask = 1; mask < WEFT_MESH_MASKS; mask++) {
-        int color = 0, rank = weft_comm_rank(world);
-        for (int a = 0; weft_axis_name(a); a++)
-            if (a > 2 || !(mask & 1 << a))
-                color = color * weft_plan_axis(plan, a) + weft_plan_coordinate(plan, rank, a);
-        weft_status status = weft_comm_split(world, color, rank, &out->axes[mask]);
-        if (status != WEFT_OK) return status;
-    }
-    return WEFT_OK;
-}
-
 static double value_at(const void *data, weft_dtype dtype, int64_t i)
 {
     if (dtype == WEFT_I32) return (double)((const int32_t *)data)[i];
@@ -363,7 +347,7 @@ static void run_rank(weft_comm *world, void *user)
     o.place = s->mesh->place;
     rank_ok(weft_plan_create(n.graph, &o, &plan));
     rank_ok(weft_plan_rewrite(plan, n.graph, weft_comm_rank(world), &mine));
-    rank_ok(split_comms(world, plan, &comms));
+    rank_ok(weft_plan_split(plan, world, &comms));
     rank_ok(weft_store_create(n.context, s->device, 5, &store));
     weft_program_options_init(&po);
     weft_value loss = weft_rewritten_value(mine, n.values.loss);
@@ -396,7 +380,7 @@ static void run_rank(weft_comm *world, void *user)
     rank_ok(weft_comm_barrier(world));
     weft_program_destroy(&p);
     weft_store_destroy(&store);
-    for (int m = 0; m < WEFT_MESH_MASKS; m++) weft_comm_close(&comms.axes[m]);
+    weft_plan_close_comms(&comms);
     weft_rewritten_destroy(&mine);
     weft_plan_destroy(&plan);
     drop(&n);

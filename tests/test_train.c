@@ -102,7 +102,7 @@ static void test_same_bits_twice_and_resumed(void **state)
     (void)snprintf(
         words, sizeof(words),
         "model=%s data=glyphs:size=12,train=70,test=30 batch=20 epochs=3 optimizer=adamw "
-        "weight-decay=0.01 schedule=cosine warmup=3 clip-norm=1 checkpoint-every=2 threads=2",
+        "weight-decay=0.01 lr-schedule=cosine warmup=3 clip-norm=1 checkpoint-every=2 threads=2",
         path);
     (void)snprintf(a, sizeof(a), "%s/a", root);
     (void)snprintf(b, sizeof(b), "%s/b", root);
@@ -136,11 +136,11 @@ static void test_accumulation_is_the_batch(void **state)
     char cut[512];
     log_of_run whole, parts;
     assert_ok(train(words, NULL, 0, &whole));
-    (void)snprintf(cut, sizeof(cut), "%s accumulate=4", words);
+    (void)snprintf(cut, sizeof(cut), "%s microbatches=4", words);
     assert_ok(train(cut, NULL, 0, &parts));
     for (int i = 0; i < 6; i++) assert_true(fabs(whole.loss[i] - parts.loss[i]) < 1e-5);
     assert_true(fabs(whole.test_loss - parts.test_loss) < 1e-5);
-    (void)snprintf(cut, sizeof(cut), "%s accumulate=3", words);
+    (void)snprintf(cut, sizeof(cut), "%s microbatches=3", words);
     assert_refused(train(cut, NULL, 0, &parts), WEFT_ERR_ARGUMENT, "cannot be cut into 3");
 }
 

@@ -11,6 +11,8 @@
 #ifndef WEFT_GRAPH_H
 #define WEFT_GRAPH_H
 
+#include <stdbool.h>
+
 #include "weft/context.h"
 #include "weft/types.h"
 
@@ -100,6 +102,7 @@ WEFT_API void weft_graph_assign(weft_graph *graph, weft_value state, weft_value 
 
 /* Says that a state need not be kept: the first run of every step writes it anew. */
 WEFT_API void weft_graph_set_transient(weft_graph *graph, weft_value state);
+WEFT_API bool weft_graph_is_transient(const weft_graph *graph, weft_value state);
 
 /* Nodes added from now on run in this phase. */
 WEFT_API void weft_graph_set_phase(weft_graph *graph, weft_phase phase);

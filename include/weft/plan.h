@@ -14,6 +14,7 @@
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
 
+#include "weft/comm.h"
 #include "weft/graph.h"
 
 #ifdef __cplusplus
@@ -55,6 +56,43 @@ WEFT_API int weft_plan_coordinate(const weft_plan *plan, int rank, int axis);
 /* Places: pipeline stages, or ranks that nodes are placed on; at least 1. */
 WEFT_API int weft_plan_places(const weft_plan *plan);
 WEFT_API int weft_plan_place(const weft_plan *plan, int rank);
+
+/* The product of a mesh's sizes. */
+WEFT_API WEFT_NODISCARD weft_status weft_mesh_ranks(const char *mesh, int64_t *out);
+
+/* Collective: the communicators of each set of axes, split off from one of all ranks of the plan. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_split(const weft_plan *plan, weft_comm *all,
+                                                    weft_comms *out);
+/* Closes those that weft_plan_split has made. */
+WEFT_API void weft_plan_close_comms(weft_comms *comms);
+
+/* --- schedules --- */
+
+typedef struct weft_action {
+    weft_phase phase; /* FORWARD or BACKWARD */
+    int micro;        /* which micro-batch */
+} weft_action;
+
+/* What a stage does in a step, before the update. */
+typedef struct weft_schedule {
+    weft_action *actions;
+    int count;
+    int slots; /* micro-batches that are between forward and backward at most */
+} weft_schedule;
+
+/* "gpipe": all forward, then all backward (Huang et al. 2019). "1f1b": backward as early as may be,
+ * at most stages - stage in flight (Narayanan et al. 2019). With one stage micro-batches run one
+ * after the other. ARGUMENT: no such schedule, or one that cannot be run to its end. */
+WEFT_API WEFT_NODISCARD weft_status weft_schedule_make(const char *kind, int stages, int stage,
+                                                       int microbatches, weft_schedule *out);
+WEFT_API void weft_schedule_free(weft_schedule *schedule);
+/* Runs all stages of a schedule in thought, each action taking the time given and messages none.
+ * *makespan and *bubble (the share of time in which stages wait) may be NULL. ARGUMENT: some stage
+ * would wait for ever; the message names it. */
+WEFT_API WEFT_NODISCARD weft_status weft_schedule_check(const char *kind, int stages,
+                                                        int microbatches, double forward,
+                                                        double backward, double *makespan,
+                                                        double *bubble);
 
 /* A graph as one rank runs it. */
 typedef struct weft_rewritten weft_rewritten;

@@ -37,6 +37,12 @@ WEFT_API weft_type weft_store_type(const weft_store *store, int i);
 WEFT_API weft_value_kind weft_store_kind(const weft_store *store, int i);
 /* Of which tensor it is a part, and where that begins; the tensor itself where there is one rank. */
 WEFT_API void weft_store_part(const weft_store *store, int i, weft_shape *whole, int64_t *start);
+/* Where tensor i lies, in the device's layout; and all parameters as one flat range of a real type,
+ * the same on every rank that holds the same parts. UNSUPPORTED: several programs brought them. */
+WEFT_API void weft_store_memory(const weft_store *store, int i, void **data, size_t *bytes);
+WEFT_API WEFT_NODISCARD weft_status weft_store_parameters(const weft_store *store,
+                                                          weft_dtype *dtype, void **data,
+                                                          size_t *bytes);
 /* Whether it need not be kept. */
 WEFT_API bool weft_store_transient(const weft_store *store, int i);
 /* Tensor by name, or -1. */
@@ -104,6 +110,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_program_text(const weft_program *progra
 
 /* Starts to record one event per instruction, `events` at the most (about 32 bytes each). */
 WEFT_API WEFT_NODISCARD weft_status weft_program_trace(weft_program *program, size_t events);
+/* What was recorded, as Chrome trace events with commas between them: process `rank`, one queue for
+ * kernels and one for transfers, arrows for messages, microseconds since `origin` (seconds of the
+ * monotonic clock; below 0: the first event). The caller frees it with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_program_trace_events(const weft_program *program,
+                                                              int rank, double origin,
+                                                              char **out);
 /* Writes what was recorded in the Chrome trace event format. */
 WEFT_API WEFT_NODISCARD weft_status weft_program_trace_write(const weft_program *program,
                                                              const char *path);

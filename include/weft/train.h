@@ -22,17 +22,25 @@ extern "C" {
  * each option is in the table. */
 typedef struct weft_train_options {
     char *model, *data, *normalize, *device, *dtype;
-    int64_t epochs, batch, steps, accumulate, seed, threads;
-    char *optimizer, *schedule;
+    int64_t epochs, batch, steps, microbatches, seed, threads;
+    char *optimizer, *lr_schedule;
     double lr, momentum, weight_decay, beta1, beta2, epsilon, clip_norm, gamma, lr_floor;
     int64_t warmup, decay_every;
     bool nesterov;
     char *checkpoint, *metrics, *trace;
     int64_t checkpoint_every, keep;
     bool resume, quiet;
+    int64_t ranks, zero;
+    char *engine, *mesh, *schedule, *shard, *place, *exchange;
+    double timeout;
+    bool check_collectives;
 } weft_train_options;
 
 WEFT_API const weft_option *weft_train_table(void);
+
+/* Exchanges between learners: how a specification looks, and one sentence; NULL past the end. */
+WEFT_API const char *weft_exchange_form(int i);
+WEFT_API const char *weft_exchange_help(int i);
 
 /* What a model does with a part of the data. */
 typedef struct weft_report {
@@ -61,6 +69,11 @@ typedef struct weft_event {
     double seconds;            /* of training since this process began */
     double first_step_seconds; /* from the start of the process to the end of its first step */
     size_t peak_memory;
+    int ranks, learners;
+    /* Steps: of all ranks of a learner together; seconds a rank; the share of forward and backward in
+     * which pipeline stages waited for each other. */
+    double comm_bytes, comm_seconds, exposed_comm_seconds, bubble_fraction;
+    const double *rank_memory; /* summary: planned bytes of each rank */
     const weft_report *report;
     const char *path;
 } weft_event;
@@ -71,7 +84,7 @@ typedef void (*weft_event_fn)(void *user, const weft_event *event);
 typedef struct weft_trainer weft_trainer;
 
 /* Opens the data, builds and lowers the model, and with `resume` loads the newest checkpoint.
- * Options are copied. */
+ * Options are copied. Collective over the processes of the job, as running is. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_create(weft_context *context,
                                                         const weft_train_options *options,
                                                         weft_trainer **out);
@@ -79,7 +92,7 @@ WEFT_API void weft_trainer_destroy(weft_trainer **trainer);
 
 /* Trains to the end. NUMERIC: the loss became not-a-number; the message names the step and the
  * instruction. INTERRUPTED: weft_trainer_stop was called; a checkpoint was written if there is a
- * folder for it. */
+ * folder for it. PEER: another rank failed, left or did not come. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_run(weft_trainer *trainer, weft_event_fn fn,
                                                      void *user);
 

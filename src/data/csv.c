@@ -65,7 +65,7 @@ static weft_status csv_open(const char *arguments, weft_context *context, weft_s
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->head.ops = &weft_source_csv;
     s->head.tabular = true;
-    weft_status status = comma ? weft_spec_parse("csv", comma + 1, keys) : WEFT_OK;
+    weft_status status = comma ? weft_spec_parse("data 'csv'", comma + 1, keys) : WEFT_OK;
     if (status == WEFT_OK) status = load(s, path, label, test);
     free(label);
     if (status != WEFT_OK) {

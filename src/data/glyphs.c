@@ -272,7 +272,7 @@ static weft_status glyphs_open(const char *arguments, weft_context *context, wef
                             {.name = "test", .number = &test, .low = 1, .high = 1e8},
                             {.name = "seed", .number = &seed, .low = 0, .high = 1e15},
                             {.name = NULL}};
-    WEFT_TRY(weft_spec_parse("glyphs", arguments, keys));
+    WEFT_TRY(weft_spec_parse("data 'glyphs'", arguments, keys));
     glyphs_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->head = (weft_source){.ops = &weft_source_glyphs, .bytes = true, .classes = 10};

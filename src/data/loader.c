@@ -21,14 +21,20 @@ struct weft_loader {
 static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_batch *batch)
 {
     uint64_t key = weft_mix(l->options.seed, (uint64_t)epoch);
-    int64_t size = l->options.batch, start = index * size;
+    int64_t size = l->options.slots, all = l->options.batch * l->options.parts;
+    int64_t begin = index * all, total = WEFT_MIN(all, l->count - begin);
+    /* What is left at the end of an epoch is shared out evenly. */
+    int64_t start = begin + weft_part_start(total, l->options.part, l->options.parts);
     batch->epoch = epoch;
     batch->index = index;
     batch->size = size;
-    batch->valid = WEFT_MIN(size, l->count - start);
+    batch->total = total;
+    batch->valid = begin + weft_part_start(total, l->options.part + 1, l->options.parts) - start;
     batch->last = index == l->batches - 1;
     for (int64_t i = 0; i < size; i++) {
+        int64_t row = i % l->options.micro;
         float *x = batch->x + i * l->sample;
+        if (row < l->options.first || row >= l->options.first + l->options.rows) continue;
         if (i >= batch->valid) {
             memset(x, 0, (size_t)l->sample * sizeof(*x));
             batch->labels[i] = 0;
@@ -87,13 +93,20 @@ weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_opt
     l->dataset = dataset;
     l->options = *options;
     l->count = weft_dataset_count(dataset, options->split);
-    l->batches = (l->count + options->batch - 1) / options->batch;
+    if (l->options.slots == 0) l->options.slots = options->batch;
+    if (l->options.parts == 0) l->options.parts = 1;
+    if (l->options.micro == 0) {
+        l->options.micro = l->options.rows = l->options.slots;
+        l->options.first = 0;
+    }
+    int64_t each = options->batch * l->options.parts;
+    l->batches = (l->count + each - 1) / each;
     l->sample = weft_shape_elements(&shape);
     weft_status status = WEFT_OK;
     for (int i = 0; i < SLOTS && status == WEFT_OK; i++) {
-        status = weft_new_aligned((size_t)(options->batch * l->sample) * 4, &l->slots[i].x);
-        if (status == WEFT_OK) status = WEFT_NEW(&l->slots[i].labels, options->batch);
-        if (status == WEFT_OK) status = WEFT_NEW(&l->slots[i].weights, options->batch);
+        status = weft_new_aligned((size_t)(l->options.slots * l->sample) * 4, &l->slots[i].x);
+        if (status == WEFT_OK) status = WEFT_NEW(&l->slots[i].labels, l->options.slots);
+        if (status == WEFT_OK) status = WEFT_NEW(&l->slots[i].weights, l->options.slots);
     }
     if (status == WEFT_OK) {
         pthread_mutex_init(&l->lock, NULL);

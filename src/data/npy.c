@@ -103,7 +103,7 @@ static weft_status npy_open(const char *arguments, weft_context *context, weft_s
     if (!labels || !*copy || !*labels)
         status =
             weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': give two files, as in npy:IMAGES,LABELS");
-    if (status == WEFT_OK && rest) status = weft_spec_parse("npy", rest, keys);
+    if (status == WEFT_OK && rest) status = weft_spec_parse("data 'npy'", rest, keys);
     if (status == WEFT_OK) status = load(s, copy, labels, test);
     free(copy);
     if (status != WEFT_OK) {

@@ -220,6 +220,11 @@ void weft_graph_set_transient(weft_graph *g, weft_value state)
     if (g->status == WEFT_OK) g->values[state].transient = true;
 }
 
+bool weft_graph_is_transient(const weft_graph *g, weft_value state)
+{
+    return g->values[state].transient;
+}
+
 void weft_graph_set_part(weft_graph *g, weft_value value, const weft_shape *whole,
                          const int64_t *start)
 {

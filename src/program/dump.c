@@ -1,5 +1,9 @@
 /* Programs as text, and traces as Chrome trace events. */
+#include <stdio.h>
+
 #include "program/program.h"
+
+static const char *const phases[] = {"forward", "backward", "update"};
 
 static void add_operand(const weft_program *p, weft_text *text, weft_value value,
                         const weft_layout *layout, int b)
@@ -13,7 +17,6 @@ static void add_operand(const weft_program *p, weft_text *text, weft_value value
 
 weft_status weft_program_text(const weft_program *p, char **out)
 {
-    static const char *const phases[] = {"forward", "backward", "update"};
     weft_text text = {0};
     const weft_program_info *info = &p->info;
     weft_text_add(&text,
@@ -54,35 +57,81 @@ weft_status weft_program_trace(weft_program *p, size_t events)
     return WEFT_OK;
 }
 
-weft_status weft_program_trace_write(const weft_program *p, const char *path)
+/* Whether the event is one end of a message, and which: its name is the same at the other end. */
+static bool message_of(const weft_program *p, size_t event, int rank, char *name, size_t size,
+                       bool *begins)
+{
+    const trace_event *e = &p->trace[event];
+    const instruction *code = &p->code[e->instruction];
+    if (!code->transfer) return false;
+    const weft_node *node = code->group.node[0];
+    *begins = node->op->effect;
+    bool arrives = strcmp(node->op->name, "receive") == 0;
+    if ((!*begins && !arrives) || (*begins ? e->wait : !e->wait)) return false;
+    int count = 0, peer = (int)weft_node_int(node, "peer", 0, 0);
+    for (size_t i = 0; i < event; i++)
+        count += p->trace[i].instruction == e->instruction && p->trace[i].wait == e->wait;
+    (void)snprintf(name, size, "%d-%d-%lld-%d", *begins ? rank : peer, *begins ? peer : rank,
+                   (long long)weft_node_int(node, "tag", 0, 0), count);
+    return true;
+}
+
+static void add_event(const weft_program *p, size_t i, int rank, double origin, weft_text *text)
+{
+    const trace_event *event = &p->trace[i];
+    const instruction *code = &p->code[event->instruction];
+    char message[64];
+    bool begins = false;
+    double start = (event->start - origin) * 1e6, end = start + event->duration * 1e6;
+    weft_text_add(text, ",\n{\"ph\":\"X\",\"name\":");
+    weft_text_add_json(text, code->name);
+    weft_text_add(text,
+                  ",\"cat\":\"%s\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d,\"args\":{"
+                  "\"instruction\":%d,\"phase\":\"%s\",\"slot\":%d,\"flops\":%.0f,\"bytes\":%zu,"
+                  "\"kernel\":",
+                  event->wait      ? "wait"
+                  : code->transfer ? "transfer"
+                  : code->reorder  ? "reorder"
+                  : code->fallback ? "fallback"
+                                   : "kernel",
+                  start, end - start, rank, code->transfer, event->instruction, phases[code->phase],
+                  event->slot, code->flops, code->bytes);
+    weft_text_add_json(text, code->kernel->text);
+    weft_text_add(text, "}}");
+    if (message_of(p, i, rank, message, sizeof(message), &begins))
+        weft_text_add(text,
+                      ",\n{\"ph\":\"%s\",\"name\":\"message\",\"cat\":\"message\",\"id\":\"%s\","
+                      "\"ts\":%.3f,\"pid\":%d,\"tid\":1%s}",
+                      begins ? "s" : "f", message, begins ? start : end, rank,
+                      begins ? "" : ",\"bp\":\"e\"");
+}
+
+weft_status weft_program_trace_events(const weft_program *p, int rank, double origin, char **out)
 {
     weft_text text = {0};
-    double origin = p->trace_count ? p->trace[0].start : 0;
-    weft_text_add(&text, "{\"traceEvents\":[\n"
-                         "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":0,"
-                         "\"args\":{\"name\":\"rank 0\"}},\n"
-                         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":0,"
-                         "\"args\":{\"name\":\"queue 0\"}}");
-    for (size_t i = 0; i < p->trace_count; i++) {
-        const trace_event *event = &p->trace[i];
-        const instruction *code = &p->code[event->instruction];
-        weft_text_add(&text, ",\n{\"ph\":\"X\",\"name\":");
-        weft_text_add_json(&text, code->name);
+    if (origin < 0) origin = p->trace_count ? p->trace[0].start : 0;
+    weft_text_add(&text,
+                  "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":0,"
+                  "\"args\":{\"name\":\"rank %d\"}}",
+                  rank, rank);
+    for (int queue = 0; queue < 2; queue++)
         weft_text_add(&text,
-                      ",\"cat\":\"%s\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":0,\"tid\":0,\"args\":{"
-                      "\"instruction\":%d,\"flops\":%.0f,\"bytes\":%zu,\"kernel\":",
-                      code->reorder    ? "reorder"
-                      : code->fallback ? "fallback"
-                                       : "kernel",
-                      (event->start - origin) * 1e6, event->duration * 1e6, event->instruction,
-                      code->flops, code->bytes);
-        weft_text_add_json(&text, code->kernel->text);
-        weft_text_add(&text, "}}");
-    }
-    weft_text_add(&text, "\n],\"displayTimeUnit\":\"ms\"}\n");
-    char *json;
-    WEFT_TRY(weft_text_take(&text, &json));
-    weft_status status = weft_file_replace(path, json, strlen(json));
+                      ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,"
+                      "\"args\":{\"name\":\"%s\"}}",
+                      rank, queue, queue ? "transfers" : "queue 0");
+    for (size_t i = 0; i < p->trace_count; i++) add_event(p, i, rank, origin, &text);
+    return weft_text_take(&text, out);
+}
+
+weft_status weft_program_trace_write(const weft_program *p, const char *path)
+{
+    char *events, *json;
+    WEFT_TRY(weft_program_trace_events(p, 0, -1, &events));
+    weft_status status =
+        weft_format(&json, "{\"traceEvents\":[\n%s\n],\"displayTimeUnit\":\"ms\"}\n", events);
+    free(events);
+    WEFT_TRY(status);
+    status = weft_file_replace(path, json, strlen(json));
     free(json);
     return status;
 }

@@ -2,6 +2,11 @@
 
 #include "program/program.h"
 
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
 weft_status weft_store_create(weft_context *context, const char *device, uint64_t seed,
                               weft_store **out)
 {
@@ -54,6 +59,33 @@ void weft_store_part(const weft_store *s, int i, weft_shape *whole, int64_t *sta
 {
     *whole = s->entries[i].whole;
     for (int d = 0; d < whole->rank; d++) start[d] = s->entries[i].start[d];
+}
+
+void weft_store_memory(const weft_store *s, int i, void **data, size_t *bytes)
+{
+    *data = s->entries[i].data;
+    *bytes = s->entries[i].layout ? s->entries[i].layout->bytes : 0;
+}
+
+weft_status weft_store_parameters(const weft_store *s, weft_dtype *dtype, void **data,
+                                  size_t *bytes)
+{
+    char *first = NULL, *end = NULL;
+    size_t sum = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const store_entry *e = &s->entries[i];
+        if (e->kind != WEFT_VALUE_PARAM || !e->data) continue;
+        if (!first || e->data < first) first = e->data;
+        if (!end || e->data + rounded(e->layout->bytes) > end)
+            end = e->data + rounded(e->layout->bytes);
+        sum += rounded(e->layout->bytes);
+        *dtype = e->type.dtype;
+    }
+    if (sum == 0 || (size_t)(end - first) != sum)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "the parameters of this store are no flat range");
+    *data = first;
+    *bytes = sum;
+    return WEFT_OK;
 }
 
 bool weft_store_transient(const weft_store *s, int i)
@@ -166,11 +198,6 @@ weft_status weft_store_read(const weft_store *s, int i, void *data)
     const weft_layout *plain;
     WEFT_TRY(s->device->ops->plain(s->device, &entry->type, &plain));
     return weft_store_copy(s->device, &entry->type, entry->layout, plain, entry->data, data);
-}
-
-static size_t rounded(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
 }
 
 /* One flat range for the entries of a kind. */

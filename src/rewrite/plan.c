@@ -129,6 +129,15 @@ static weft_status mesh_pair(weft_plan *plan, const weft_graph *graph, const cha
     return WEFT_OK;
 }
 
+weft_status weft_mesh_ranks(const char *mesh, int64_t *out)
+{
+    weft_plan plan = {0};
+    WEFT_TRY(each_pair(&plan, NULL, "mesh", mesh, mesh_pair));
+    *out = 1;
+    for (int a = 0; a < AXES; a++) *out *= plan.size[a] ? plan.size[a] : 1;
+    return WEFT_OK;
+}
+
 /* The dimension that `name` means: a number, a label of the first node that reads the leaf, or the
  * usual words for what goes into a weight and what comes out. */
 static int find_dim(const weft_graph *g, weft_value leaf, const char *name)

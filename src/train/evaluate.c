@@ -19,21 +19,24 @@ weft_status weft_build_model(weft_graph *graph, const weft_train_options *option
     return weft_model_build(graph, &o, out);
 }
 
-void weft_feed(const weft_graph *graph, const weft_program *program, weft_value input,
-               const float *data, int64_t n)
+void weft_feed(const weft_graph *graph, const weft_program *program, weft_value v, const void *rows)
 {
-    void *to = weft_program_input(program, input);
-    if (!to) return; /* this graph does not read it */
-    if (weft_graph_real(graph) == WEFT_F32)
-        memcpy(to, data, (size_t)n * sizeof(float));
-    else
-        for (int64_t i = 0; i < n; i++) ((double *)to)[i] = (double)data[i];
-}
-
-void weft_feed_int(const weft_program *program, weft_value input, const int32_t *data, int64_t n)
-{
-    void *to = weft_program_input(program, input);
-    if (to) memcpy(to, data, (size_t)n * sizeof(*data));
+    weft_shape whole;
+    int64_t start[WEFT_MAX_RANK];
+    if (v == WEFT_NO_VALUE) return;
+    char *to = weft_program_input(program, v);
+    weft_type type = weft_graph_value_type(graph, v);
+    if (!to) return;
+    weft_graph_part(graph, v, &whole, start);
+    weft_type from = {type.dtype == WEFT_F64 ? WEFT_F32 : type.dtype, whole};
+    int64_t count = weft_shape_elements(&type.shape);
+    weft_copy_part(&from, start, &type.shape, (void *)(uintptr_t)rows, to, true);
+    if (type.dtype == WEFT_F64) /* the loader makes floats; widened from the end */
+        for (int64_t i = count; i-- > 0;) {
+            float x;
+            memcpy(&x, to + (size_t)i * sizeof(x), sizeof(x));
+            ((double *)(void *)to)[i] = (double)x;
+        }
 }
 
 double weft_fetch(const weft_graph *graph, const weft_program *program, weft_value value, int64_t i)
@@ -44,18 +47,49 @@ double weft_fetch(const weft_graph *graph, const weft_program *program, weft_val
 }
 
 struct weft_evaluator {
-    weft_graph *graph;
+    weft_graph *whole;           /* of all ranks together */
+    weft_rewritten *mine;        /* this rank's part; NULL where there is one rank */
+    const weft_graph *graph;     /* the one that is run */
+    weft_comm *ranks;            /* that add up their counts; NULL: one */
     weft_program *program;
-    weft_model_values values;
+    weft_model_values values;    /* in `graph` */
+    bool counts_loss, counts_rows;
     int64_t batch;
     int classes;
     float *row; /* probabilities of one sample */
 };
 
+/* Rewrites the graph for this rank; parameters lie as the training graph has put them. */
+static weft_status take_part(weft_evaluator *e, const weft_share *share)
+{
+    weft_model_values *v = &e->values;
+    WEFT_TRY(weft_plan_rewrite(share->plan, e->whole, share->rank, &e->mine));
+    e->graph = weft_rewritten_graph(e->mine);
+    e->ranks = share->comms->learner;
+    e->counts_loss = weft_rewritten_counts(e->mine, v->loss);
+    e->counts_rows = weft_rewritten_counts(e->mine, v->probabilities);
+    weft_value *const all[] = {&v->x,      &v->labels, &v->weights,      &v->first_sample,
+                               &v->logits, &v->loss,   &v->probabilities};
+    for (size_t i = 0; i < WEFT_COUNT(all); i++) *all[i] = weft_rewritten_value(e->mine, *all[i]);
+    return WEFT_OK;
+}
+
+static weft_status make_program(weft_evaluator *e, weft_store *store, const weft_share *share)
+{
+    weft_program_options o;
+    weft_value fetch[2];
+    weft_program_options_init(&o);
+    if (e->values.loss != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->values.loss;
+    if (e->values.probabilities != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->values.probabilities;
+    o.fetch = fetch;
+    o.comms = share ? share->comms : NULL;
+    return weft_program_create_with(store, e->graph, &o, &e->program);
+}
+
 weft_status weft_evaluator_create(weft_context *context, weft_store *store,
                                   const weft_train_options *options, const weft_bytes *model,
                                   const weft_shape *sample, int classes, int64_t batch,
-                                  weft_evaluator **out)
+                                  const weft_share *share, weft_evaluator **out)
 {
     weft_evaluator *e;
     weft_dtype real = WEFT_F32;
@@ -65,12 +99,14 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store,
     e->classes = classes;
     (void)weft_dtype_parse(options->dtype, &real);
     WEFT_TRY_GOTO(WEFT_NEW(&e->row, classes), failed);
-    WEFT_TRY_GOTO(weft_graph_create(context, real, &e->graph), failed);
+    WEFT_TRY_GOTO(weft_graph_create(context, real, &e->whole), failed);
     WEFT_TRY_GOTO(
-        weft_build_model(e->graph, options, model, sample, classes, batch, false, &e->values),
+        weft_build_model(e->whole, options, model, sample, classes, batch, false, &e->values),
         failed);
-    weft_value fetch[] = {e->values.loss, e->values.probabilities};
-    WEFT_TRY_GOTO(weft_program_create(store, e->graph, fetch, 2, &e->program), failed);
+    e->graph = e->whole;
+    e->counts_loss = e->counts_rows = true;
+    if (share) WEFT_TRY_GOTO(take_part(e, share), failed);
+    WEFT_TRY_GOTO(make_program(e, store, share), failed);
     *out = e;
     return WEFT_OK;
 failed:
@@ -82,7 +118,8 @@ void weft_evaluator_destroy(weft_evaluator **evaluator)
 {
     if (!evaluator || !*evaluator) return;
     weft_program_destroy(&(*evaluator)->program);
-    weft_graph_destroy(&(*evaluator)->graph);
+    weft_rewritten_destroy(&(*evaluator)->mine);
+    weft_graph_destroy(&(*evaluator)->whole);
     free((*evaluator)->row);
     free(*evaluator);
     *evaluator = NULL;
@@ -93,18 +130,51 @@ static void count_batch(weft_evaluator *e, const weft_batch *batch, int64_t firs
                         const weft_data_stats *stats, weft_report *r, weft_predict_fn fn,
                         void *user)
 {
-    r->loss += weft_fetch(e->graph, e->program, e->values.loss, 0) * (double)batch->valid;
-    for (int64_t s = 0; s < batch->valid; s++) {
+    weft_shape whole = {0};
+    int64_t start[WEFT_MAX_RANK] = {0}, rows = 0;
+    if (e->counts_loss)
+        r->loss += weft_fetch(e->graph, e->program, e->values.loss, 0) * (double)batch->valid;
+    if (e->counts_rows) {
+        weft_graph_part(e->graph, e->values.probabilities, &whole, start);
+        rows = weft_graph_value_type(e->graph, e->values.probabilities).shape.dim[0];
+    }
+    for (int64_t row = 0; row < rows && start[0] + row < batch->valid; row++) {
+        int64_t s = start[0] + row;
         int best = 0;
         for (int c = 0; c < e->classes; c++) {
             e->row[c] = (float)weft_fetch(e->graph, e->program, e->values.probabilities,
-                                          s * e->classes + c);
+                                          row * e->classes + c);
             if (e->row[c] > e->row[best]) best = c;
         }
         r->confusion[(size_t)batch->labels[s] * (size_t)e->classes + (size_t)best]++;
         if (fn) fn(user, first + s, batch->labels[s], best, e->row, e->classes, stats->class_names);
+        r->samples++;
     }
-    r->samples += batch->valid;
+}
+
+/* Loss, samples and confusion of all ranks. */
+static weft_status add_ranks(weft_evaluator *e, weft_report *r)
+{
+    double *all;
+    size_t cells = (size_t)e->classes * (size_t)e->classes;
+    if (!e->ranks || weft_comm_size(e->ranks) == 1) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&all, cells + 2));
+    all[0] = r->loss;
+    all[1] = (double)r->samples;
+    for (size_t i = 0; i < cells; i++) all[2 + i] = (double)r->confusion[i];
+    weft_status status =
+        weft_comm_run(e->ranks, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                 .dtype = WEFT_F64,
+                                                 .what = "what the evaluation counted",
+                                                 .send = all,
+                                                 .receive = all,
+                                                 .count = (int64_t)cells + 2,
+                                                 .reproducible = true});
+    r->loss = all[0];
+    r->samples = (int64_t)all[1];
+    for (size_t i = 0; i < cells; i++) r->confusion[i] = (int64_t)all[2 + i];
+    free(all);
+    return status;
 }
 
 weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft_split split,
@@ -112,20 +182,21 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
 {
     weft_report r;
     weft_loader *loader = NULL;
-    weft_shape shape = weft_dataset_shape(data);
-    int64_t each = weft_shape_elements(&shape), first = 0;
+    int64_t first = 0;
     WEFT_TRY(weft_report_init(&r, e->classes));
     weft_loader_options options = {.split = split, .batch = e->batch, .epochs = 1};
     weft_status status = weft_loader_start(data, &options, &loader);
     for (const weft_batch *b; status == WEFT_OK && (b = weft_loader_next(loader));
          first += b->valid) {
-        weft_feed(e->graph, e->program, e->values.x, b->x, b->size * each);
-        weft_feed(e->graph, e->program, e->values.weights, b->weights, b->size);
-        weft_feed_int(e->program, e->values.labels, b->labels, b->size);
+        weft_feed(e->graph, e->program, e->values.x, b->x);
+        weft_feed(e->graph, e->program, e->values.weights, b->weights);
+        weft_feed(e->graph, e->program, e->values.labels, b->labels);
         status = weft_program_run(e->program, WEFT_PHASE_MICRO);
         if (status == WEFT_OK) count_batch(e, b, first, weft_dataset_stats(data), &r, fn, user);
     }
     weft_loader_stop(&loader);
+    if (status == WEFT_OK) status = weft_program_drain(e->program);
+    if (status == WEFT_OK) status = add_ranks(e, &r);
     if (status != WEFT_OK) {
         weft_report_free(&r);
         return status;
@@ -171,8 +242,8 @@ static weft_status session_open(weft_context *context, const weft_eval_options *
     WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->seed, &s->store));
     int64_t batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
     WEFT_TRY(weft_evaluator_create(context, s->store, t, &s->checkpoint.model, &shape,
-                                   s->checkpoint.stats.classes, batch, &s->evaluator));
-    return weft_checkpoint_load(&s->checkpoint, s->store);
+                                   s->checkpoint.stats.classes, batch, NULL, &s->evaluator));
+    return weft_checkpoint_load(&s->checkpoint, s->store, NULL);
 }
 
 weft_status weft_predict(weft_context *context, const weft_eval_options *options,

@@ -1,167 +1,320 @@
-/* The training loop. */
+/* The training loop of one rank. All ranks of a learner take every step together; what must be agreed
+ * on (the loss, whether to stop) is added up over them once a step. */
 #include <math.h>
+#include <stdio.h>
 
-#include "data/data.h"
 #include "train/trainer.h"
 
-static weft_status tell(weft_trainer *t, weft_event *e)
+weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers, int64_t n)
 {
-    e->step = t->position.step;
+    return weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                .dtype = WEFT_F64,
+                                                .what = what,
+                                                .send = numbers,
+                                                .receive = numbers,
+                                                .count = n,
+                                                .reproducible = true});
+}
+
+/* Only rank 0 speaks. */
+static weft_status tell(weft_rank *r, weft_event *e)
+{
+    weft_trainer *t = r->job;
+    if (r->rank != 0) return WEFT_OK;
+    e->step = r->position.step;
     e->total_steps = t->total_steps;
     e->epochs = t->options.epochs;
     e->samples = t->samples;
     e->parameters = t->parameters;
-    e->seconds = weft_seconds() - t->started;
+    e->ranks = t->size;
+    e->learners = t->learners;
+    e->seconds = weft_seconds() - r->started;
     if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
     if (t->fn) t->fn(t->user, e);
     return WEFT_OK;
 }
 
-static weft_status evaluate(weft_trainer *t)
+static weft_status evaluate(weft_rank *r)
 {
     weft_report report;
-    WEFT_TRY(weft_dataset_prepare(t->data, WEFT_TEST));
+    weft_trainer *t = r->job;
     if (weft_dataset_count(t->data, WEFT_TEST) == 0) return WEFT_OK;
-    if (!t->evaluator) {
+    if (!r->evaluator) {
         weft_shape shape = weft_dataset_shape(t->data);
-        WEFT_TRY(weft_evaluator_create(t->context, t->store, &t->options, &t->model, &shape,
-                                       weft_dataset_stats(t->data)->classes, t->micro,
-                                       &t->evaluator));
+        weft_share share = {r->plan, r->rank % t->mesh, &r->comms};
+        WEFT_TRY(weft_evaluator_create(t->context, r->store, &t->options, &t->model, &shape,
+                                       weft_dataset_stats(t->data)->classes, t->micro, &share,
+                                       &r->evaluator));
     }
-    WEFT_TRY(weft_evaluator_run(t->evaluator, t->data, WEFT_TEST, &report, NULL, NULL));
-    weft_event e = {.kind = WEFT_EVENT_EVAL, .epoch = t->position.epoch, .report = &report};
-    weft_status status = tell(t, &e);
+    WEFT_TRY(weft_evaluator_run(r->evaluator, t->data, WEFT_TEST, &report, NULL, NULL));
+    weft_event e = {.kind = WEFT_EVENT_EVAL, .epoch = r->position.epoch, .report = &report};
+    weft_status status = tell(r, &e);
     weft_report_free(&report);
-    t->evaluated_step = t->position.step;
+    r->evaluated_step = r->position.step;
     return status;
 }
 
-static weft_status save(weft_trainer *t)
+/* Learner 0 writes; its rank 0 gathers the parts of the others. */
+static weft_status save(weft_rank *r)
 {
-    if (!t->options.checkpoint || t->saved_step == t->position.step) return WEFT_OK;
+    weft_trainer *t = r->job;
+    if (!t->options.checkpoint || r->saved_step == r->position.step) return WEFT_OK;
+    r->saved_step = r->position.step;
+    if (r->learner_index != 0) return WEFT_OK;
     char *path = NULL;
-    WEFT_TRY(weft_checkpoint_save(t->store, &t->options, weft_dataset_stats(t->data), &t->model,
-                                  t->position, &path));
-    t->saved_step = t->position.step;
-    weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = t->position.epoch, .path = path};
-    weft_status status = tell(t, &e);
+    WEFT_TRY(weft_checkpoint_save(r->store, r->graph, r->learner, &t->options,
+                                  weft_dataset_stats(t->data), &t->model, r->position, &path));
+    weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = r->position.epoch, .path = path};
+    weft_status status = tell(r, &e);
     free(path);
     return status;
 }
 
-static weft_status explain_loss(weft_trainer *t, double loss)
+/* --- a step --- */
+
+static void feed_scalar(weft_rank *r, weft_value v, double value)
 {
-    char *where = NULL;
-    WEFT_TRY(weft_program_diagnose(t->program, &where));
-    weft_status status = weft_fail(WEFT_ERR_NUMERIC,
-                                   "step %lld: the loss is %g; %s. Nothing was updated in this "
-                                   "step. A smaller --lr, --clip-norm or "
-                                   "--warmup may help",
-                                   (long long)t->position.step + 1, loss,
-                                   where ? where : "running the step again gave finite numbers");
+    const weft_graph *g = weft_rewritten_graph(r->mine);
+    weft_value local = weft_rewritten_value(r->mine, v);
+    void *to = local == WEFT_NO_VALUE ? NULL : weft_program_input(r->program, local);
+    if (!to) return;
+    weft_dtype dtype = weft_graph_value_type(g, local).dtype;
+    if (dtype == WEFT_I32) *(int32_t *)to = (int32_t)value;
+    if (dtype == WEFT_F32) *(float *)to = (float)value;
+    if (dtype == WEFT_F64) *(double *)to = value;
+}
+
+static void feed_micro(weft_rank *r, const weft_batch *b, int m)
+{
+    const weft_graph *g = weft_rewritten_graph(r->mine);
+    weft_shape sample = weft_dataset_shape(r->job->data);
+    int64_t first = m * r->job->micro, each = weft_shape_elements(&sample);
+    const weft_value x = weft_rewritten_value(r->mine, r->values.x);
+    const weft_value weights = weft_rewritten_value(r->mine, r->values.weights);
+    const weft_value labels = weft_rewritten_value(r->mine, r->values.labels);
+    weft_feed(g, r->program, x, b->x + first * each);
+    weft_feed(g, r->program, weights, b->weights + first);
+    weft_feed(g, r->program, labels, b->labels + first);
+    feed_scalar(r, r->values.first_sample, (double)first);
+    feed_scalar(r, r->optimizer.keep, m);
+}
+
+static double loss_share(weft_rank *r)
+{
+    weft_value local = weft_rewritten_value(r->mine, r->values.loss);
+    if (!weft_rewritten_counts(r->mine, r->values.loss)) return 0;
+    return weft_fetch(weft_rewritten_graph(r->mine), r->program, local, 0);
+}
+
+/* Which instruction of which rank made the first number that is not finite. */
+static weft_status explain_loss(weft_rank *r, double loss)
+{
+    enum { SIZE = 400 };
+    char *where = NULL, mine[SIZE] = "", *all;
+    int64_t counts[WEFT_MAX_RANKS];
+    int n = weft_comm_size(r->learner), first = -1;
+    WEFT_TRY(weft_program_diagnose(r->program, &where));
+    if (where) (void)snprintf(mine, sizeof(mine), "%s", where);
     weft_free(where);
+    for (int i = 0; i < n; i++) counts[i] = SIZE;
+    WEFT_TRY(WEFT_NEW(&all, (size_t)n * SIZE));
+    weft_status status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                    .dtype = WEFT_U8,
+                                                                    .what = "what went wrong",
+                                                                    .send = mine,
+                                                                    .receive = all,
+                                                                    .counts = counts});
+    for (int i = n; i-- > 0;)
+        if (all[(size_t)i * SIZE]) first = i;
+    char rank[32] = "";
+    if (n > 1 && first >= 0) (void)snprintf(rank, sizeof(rank), "on rank %d, ", first);
+    if (status == WEFT_OK)
+        status = weft_fail(WEFT_ERR_NUMERIC,
+                           "step %lld: the loss is %g; %s%s. Nothing was updated in this "
+                           "step. A smaller --lr, --clip-norm or "
+                           "--warmup may help",
+                           (long long)r->position.step + 1, loss, rank,
+                           first >= 0 ? all + (size_t)first * SIZE
+                                      : "running the step again gave finite numbers");
+    free(all);
     return status;
 }
 
+/* What the ranks of a learner add up at the end of their passes. */
+typedef struct vote {
+    double loss, stop, bytes, seconds, waited, passes, bubble;
+} vote;
+
 /* Forward and backward of every micro-batch, then, if the loss is a number, the update. */
-static weft_status run_step(weft_trainer *t, const weft_batch *b, int64_t each, double *loss)
+static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
 {
-    *loss = 0;
-    for (int64_t m = 0; m < t->options.accumulate; m++) {
-        int64_t first = m * t->micro;
-        float keep = m > 0;
-        int32_t sample = (int32_t)first;
-        weft_feed(t->graph, t->program, t->values.x, b->x + first * each, t->micro * each);
-        weft_feed(t->graph, t->program, t->values.weights, b->weights + first, t->micro);
-        weft_feed_int(t->program, t->values.labels, b->labels + first, t->micro);
-        weft_feed_int(t->program, t->values.first_sample, &sample, 1);
-        if (t->optimizer.keep != WEFT_NO_VALUE)
-            weft_feed(t->graph, t->program, t->optimizer.keep, &keep, 1);
-        WEFT_TRY(weft_program_run(t->program, WEFT_PHASE_MICRO));
-        *loss += weft_fetch(t->graph, t->program, t->values.loss, 0);
-        if (!isfinite(*loss)) return explain_loss(t, *loss);
+    const weft_schedule *s = &r->schedule;
+    weft_comm_stats before = weft_comm_get_stats(r->world);
+    double began = weft_seconds();
+    *out = (vote){.stop = r->job->stop != 0};
+    for (int i = 0; i < s->count; i++) {
+        const weft_action *a = &s->actions[i];
+        weft_program_set_slot(r->program, a->micro % s->slots);
+        if (a->phase == WEFT_PHASE_FORWARD) feed_micro(r, b, a->micro);
+        WEFT_TRY(weft_program_run(r->program, a->phase));
+        if (a->phase == WEFT_PHASE_BACKWARD) out->loss += loss_share(r);
     }
-    return weft_program_run(t->program, WEFT_PHASE_UPDATE);
+    weft_comm_stats after = weft_comm_get_stats(r->world);
+    out->passes = weft_seconds() - began;
+    out->bubble = after.waited - before.waited;
+    out->bytes = (double)(after.bytes - r->before.bytes);
+    out->seconds = after.seconds - r->before.seconds;
+    out->waited = after.waited - r->before.waited;
+    r->before = after;
+    WEFT_TRY(weft_sum_over(r->learner, "the loss", &out->loss, sizeof(*out) / sizeof(double)));
+    if (!isfinite(out->loss)) {
+        WEFT_TRY(weft_program_drain(r->program));
+        return explain_loss(r, out->loss);
+    }
+    return weft_program_run(r->program, WEFT_PHASE_UPDATE);
 }
 
-static weft_status after_step(weft_trainer *t, const weft_batch *b, double loss)
+static weft_status after_step(weft_rank *r, const weft_batch *b, const vote *v, bool *stop)
 {
-    double now = weft_seconds();
-    t->position.step++;
-    t->position.batch = b->last ? 0 : b->index + 1;
-    t->position.epoch = b->last ? b->epoch + 1 : b->epoch;
+    weft_trainer *t = r->job;
+    double now = weft_seconds(), n = t->mesh;
+    weft_value lr = weft_rewritten_value(r->mine, r->optimizer.learning_rate);
+    r->position.step++;
+    r->position.batch = b->last ? 0 : b->index + 1;
+    r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
+    bool met = false, last = r->position.step == t->total_steps;
+    *stop = v->stop > 0;
+    if (r->exchange) {
+        WEFT_TRY(r->exchange->ops->step(r->exchange, r->position.step, last, &met));
+        double all = *stop;
+        if (met || b->last) WEFT_TRY(weft_sum_over(r->between, "whether to stop", &all, 1));
+        *stop = (met || b->last) && all > 0;
+    }
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = b->epoch,
-                    .loss = loss,
-                    .lr = weft_fetch(t->graph, t->program, t->optimizer.learning_rate, 0),
-                    .samples_per_second = (double)b->valid / (now - t->last_step)};
-    if (t->first_step_seconds == 0) t->first_step_seconds = weft_process_seconds();
-    t->working += now - t->last_step;
-    t->last_step = now;
-    WEFT_TRY(tell(t, &e));
+                    .loss = v->loss,
+                    .lr = weft_fetch(weft_rewritten_graph(r->mine), r->program, lr, 0),
+                    .samples_per_second = (double)b->total / (now - r->last_step),
+                    .comm_bytes = v->bytes,
+                    .comm_seconds = v->seconds / n,
+                    .exposed_comm_seconds = v->waited / n,
+                    .bubble_fraction = weft_plan_places(r->plan) > 1 ? v->bubble / v->passes : 0};
+    if (r->first_step_seconds == 0) r->first_step_seconds = weft_process_seconds();
+    r->working += now - r->last_step;
+    r->last_step = now;
+    WEFT_TRY(tell(r, &e));
     int64_t every = t->options.checkpoint_every;
-    bool due = every && t->position.step % every == 0;
-    if (b->last) WEFT_TRY(evaluate(t));
-    if (b->last || due) WEFT_TRY(save(t));
-    if (b->last || due) t->last_step = weft_seconds();
+    bool due = every && r->position.step % every == 0;
+    if (b->last) WEFT_TRY(evaluate(r));
+    if (b->last || due) WEFT_TRY(save(r));
+    if (b->last || due) r->last_step = weft_seconds();
     return WEFT_OK;
 }
 
-static weft_status run_steps(weft_trainer *t, weft_loader *loader)
+static weft_status run_steps(weft_rank *r, weft_loader *loader)
 {
-    weft_shape shape = weft_dataset_shape(t->data);
-    int64_t each = weft_shape_elements(&shape);
-    while (t->position.step < t->total_steps && !t->stop) {
+    bool stop = false;
+    while (r->position.step < r->job->total_steps && !stop) {
         const weft_batch *batch = weft_loader_next(loader);
-        double loss;
+        vote v;
         if (!batch) break;
-        WEFT_TRY(run_step(t, batch, each, &loss));
-        WEFT_TRY(after_step(t, batch, loss));
+        WEFT_TRY(run_step(r, batch, &v));
+        WEFT_TRY(after_step(r, batch, &v, &stop));
     }
     return WEFT_OK;
 }
 
-static weft_status finish(weft_trainer *t)
+/* Planned bytes of every rank, and the largest resident set of its process. */
+static weft_status gather_memory(weft_rank *r, double *planned)
 {
-    bool done = !t->stop;
-    if (done && t->evaluated_step != t->position.step) WEFT_TRY(evaluate(t));
-    WEFT_TRY(save(t));
-    int64_t steps = t->position.step - t->first_step;
+    weft_program_info info = weft_program_describe(r->program);
+    int64_t counts[WEFT_MAX_RANKS];
+    double mine = (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes +
+                           info.arena_bytes + info.slot_bytes + info.scratch_bytes);
+    for (int i = 0; i < r->job->size; i++) counts[i] = 1;
+    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                    .dtype = WEFT_F64,
+                                                    .what = "the memory of all ranks",
+                                                    .send = &mine,
+                                                    .receive = planned,
+                                                    .counts = counts});
+}
+
+static weft_status finish(weft_rank *r)
+{
+    weft_trainer *t = r->job;
+    bool done = r->position.step >= t->total_steps, met;
+    double planned[WEFT_MAX_RANKS];
+    if (r->exchange)
+        WEFT_TRY(r->exchange->ops->step(r->exchange, r->position.step, true, &met));
+    if (done && r->evaluated_step != r->position.step) WEFT_TRY(evaluate(r));
+    WEFT_TRY(save(r));
+    WEFT_TRY(gather_memory(r, planned));
+    int64_t steps = r->position.step - r->first_step;
     weft_event e = {.kind = WEFT_EVENT_SUMMARY,
-                    .epoch = t->position.epoch,
+                    .epoch = r->position.epoch,
                     .peak_memory = weft_peak_memory(),
-                    .first_step_seconds = t->first_step_seconds,
+                    .rank_memory = planned,
+                    .first_step_seconds = r->first_step_seconds,
                     .samples_per_second =
-                        t->working > 0 ? (double)(steps * t->options.batch) / t->working : 0};
-    WEFT_TRY(tell(t, &e));
-    WEFT_TRY(weft_metrics_close(&t->metrics));
-    if (t->options.trace) WEFT_TRY(weft_program_trace_write(t->program, t->options.trace));
+                        r->working > 0
+                            ? (double)(steps * t->options.batch * t->learners) / r->working
+                            : 0};
+    WEFT_TRY(tell(r, &e));
+    if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
+    if (t->options.trace) WEFT_TRY(weft_trace_write(r, t->options.trace));
     if (done) return WEFT_OK;
     return weft_fail(
-        WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s", (long long)t->position.step,
+        WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s", (long long)r->position.step,
         t->options.checkpoint ? "; go on with --resume from " : " (no --checkpoint was given)",
         t->options.checkpoint ? t->options.checkpoint : "");
 }
 
-weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)
+/* Rows of each micro-batch that this rank feeds. */
+static void wanted_rows(const weft_rank *r, weft_loader_options *o)
 {
+    const weft_graph *g = weft_rewritten_graph(r->mine);
+    weft_value local = weft_rewritten_value(r->mine, r->values.labels);
+    weft_shape whole;
+    int64_t start[WEFT_MAX_RANK];
+    if (local == WEFT_NO_VALUE) return;
+    weft_graph_part(g, local, &whole, start);
+    o->micro = whole.dim[0];
+    o->first = start[0];
+    o->rows = weft_graph_value_type(g, local).shape.dim[0];
+}
+
+weft_status weft_rank_run(weft_rank *r)
+{
+    weft_trainer *t = r->job;
     weft_loader *loader;
-    t->fn = fn;
-    t->user = user;
-    t->first_step = t->position.step;
-    t->started = t->last_step = weft_seconds();
+    r->first_step = r->position.step;
+    r->before = weft_comm_get_stats(r->world);
+    r->started = r->last_step = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.batch,
+                                   .slots = t->slots,
+                                   .parts = t->learners,
+                                   .part = r->learner_index,
                                    .seed = (uint64_t)t->options.seed,
                                    .shuffle = true,
-                                   .epoch = t->position.epoch,
-                                   .index = t->position.batch,
+                                   .epoch = r->position.epoch,
+                                   .index = r->position.batch,
                                    .epochs = t->options.steps ? INT64_MAX : t->options.epochs};
-    weft_event e = {.kind = WEFT_EVENT_START, .epoch = t->position.epoch};
-    WEFT_TRY(tell(t, &e));
+    wanted_rows(r, &options);
+    weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
+    WEFT_TRY(tell(r, &e));
+    if (r->exchange) WEFT_TRY(r->exchange->ops->begin(r->exchange));
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));
-    t->last_step = weft_seconds();
-    weft_status status = run_steps(t, loader);
+    r->last_step = weft_seconds();
+    weft_status status = run_steps(r, loader);
     weft_loader_stop(&loader);
-    return status == WEFT_OK ? finish(t) : status;
+    return status == WEFT_OK ? finish(r) : status;
+}
+
+weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)
+{
+    t->fn = fn;
+    t->user = user;
+    return weft_trainer_everywhere(t, weft_rank_run);
 }

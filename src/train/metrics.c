@@ -83,6 +83,10 @@ weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
         real(f, "loss", e->loss);
         real(f, "lr", e->lr);
         real(f, "samples_per_second", e->samples_per_second);
+        real(f, "comm_bytes", e->comm_bytes);
+        real(f, "comm_seconds", e->comm_seconds);
+        real(f, "exposed_comm_seconds", e->exposed_comm_seconds);
+        real(f, "bubble_fraction", e->bubble_fraction);
         break;
     case WEFT_EVENT_EVAL:
         fprintf(f, "{\"event\":\"eval\",\"step\":%lld,\"epoch\":%lld,\"split\":\"test\"",
@@ -96,7 +100,10 @@ weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
         real(f, "seconds", e->seconds);
         real(f, "samples_per_second", e->samples_per_second);
         real(f, "first_step_seconds", e->first_step_seconds);
-        fprintf(f, ",\"peak_rss_bytes\":%zu", e->peak_memory);
+        fprintf(f, ",\"peak_rss_bytes\":%zu,\"ranks\":%d,\"learners\":%d,\"rank_bytes\":[",
+                e->peak_memory, e->ranks, e->learners);
+        for (int i = 0; i < e->ranks; i++) fprintf(f, "%s%.0f", i ? "," : "", e->rank_memory[i]);
+        fputs("]", f);
         break;
     default: return WEFT_OK;
     }

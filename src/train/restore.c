@@ -238,7 +238,10 @@ void weft_checkpoint_close(weft_checkpoint *c)
 static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i)
 {
     const char *name = weft_store_name(store, i);
-    weft_type type = weft_store_type(store, i);
+    weft_type type = weft_store_type(store, i), whole = type;
+    int64_t start[WEFT_MAX_RANK];
+    weft_store_part(store, i, &whole.shape, start);
+    if (weft_store_transient(store, i)) return WEFT_OK;
     bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
     const weft_tensor *t = weft_safetensors_find(&c->tensors[!param], name);
     weft_dtype dtype;
@@ -250,28 +253,30 @@ static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i)
             "another model (%s, %s)",
             c->path, param ? "parameter" : "state", name, c->options.model, c->options.optimizer);
     if (!weft_safetensors_real(t->dtype, &dtype) || dtype != type.dtype ||
-        !weft_shape_equal(&t->shape, &type.shape))
+        !weft_shape_equal(&t->shape, &whole.shape))
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "%s: '%s' is %s%s, this model needs %s%s; it is a checkpoint of another model "
             "(%s)",
             c->path, name, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)),
-            weft_safetensors_dtype(type.dtype), weft_shape_text(&type.shape, want, sizeof(want)),
+            weft_safetensors_dtype(type.dtype), weft_shape_text(&whole.shape, want, sizeof(want)),
             c->options.model);
     /* The data of a file need not be aligned for the device. */
     void *copy;
-    WEFT_TRY(weft_new_aligned(t->bytes, &copy));
-    memcpy(copy, t->data, t->bytes);
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &copy));
+    weft_copy_part(&whole, start, &type.shape, (void *)(uintptr_t)t->data, copy, true);
     weft_status status = weft_store_write(store, i, copy);
     free(copy);
     return status;
 }
 
-weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store)
+weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
+                                 const weft_graph *graph)
 {
     /* All parameters of the checkpoint must have a place, or the models differ. */
     for (size_t i = 0; i < c->tensors[0].count; i++)
-        if (weft_store_find(store, c->tensors[0].tensors[i].name) < 0)
+        if (graph ? weft_graph_find(graph, c->tensors[0].tensors[i].name) == WEFT_NO_VALUE
+                  : weft_store_find(store, c->tensors[0].tensors[i].name) < 0)
             return weft_fail(
                 WEFT_ERR_ARGUMENT,
                 "%s: holds parameter '%s', which this model has not; it is a checkpoint of "

@@ -5,35 +5,47 @@
 
 #include "train/train.h"
 
-/* The store's tensors of one kind, as a list to write. */
+/* The graph's leaves of one kind, as a list to write. Parts come from all ranks that hold them. */
 typedef struct selection {
+    const weft_graph *graph;
     const weft_store *store;
-    int *index;
+    weft_comm *ranks;
+    weft_value *leaves;
     size_t count;
 } selection;
 
 static const char *selected_name(void *user, size_t i)
 {
     const selection *s = user;
-    return weft_store_name(s->store, s->index[i]);
+    return weft_graph_value_name(s->graph, s->leaves[i]);
 }
 
 static weft_type selected_type(void *user, size_t i)
 {
     const selection *s = user;
-    return weft_store_type(s->store, s->index[i]);
+    return weft_graph_value_type(s->graph, s->leaves[i]);
 }
 
 static weft_status selected_read(void *user, size_t i, void *data)
 {
     const selection *s = user;
-    return weft_store_read(s->store, s->index[i], data);
+    weft_type type = selected_type(user, i);
+    return weft_gather_tensor(s->ranks, s->store, selected_name(user, i), &type, data);
+}
+
+static weft_status select_leaves(selection *s, weft_value_kind kind)
+{
+    WEFT_TRY(WEFT_NEW(&s->leaves, weft_graph_value_count(s->graph)));
+    for (weft_value v = 0; v < weft_graph_value_count(s->graph); v++)
+        if (weft_graph_value_kind(s->graph, v) == kind && !weft_graph_is_transient(s->graph, v))
+            s->leaves[s->count++] = v;
+    return WEFT_OK;
 }
 
 /* Each tensor says which slice of the whole it covers, so that a part of it may be stored. */
 static json_t *slices(const selection *s, size_t i)
 {
-    weft_type type = weft_store_type(s->store, s->index[i]);
+    weft_type type = weft_graph_value_type(s->graph, s->leaves[i]);
     json_t *list = json_array();
     for (int d = 0; d < type.shape.rank; d++)
         json_array_append_new(list,
@@ -41,27 +53,22 @@ static json_t *slices(const selection *s, size_t i)
     return list;
 }
 
-static weft_status write_tensors(const weft_store *store, weft_value_kind kind, const char *folder,
-                                 const char *file, json_t *files, json_t *tensors)
+static weft_status write_tensors(selection *s, const char *folder, const char *file, json_t *files,
+                                 json_t *tensors)
 {
-    selection s = {.store = store};
     char *path, crc_text[16];
     uint32_t crc = 0;
     size_t bytes = 0;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, file));
-    weft_status status = WEFT_NEW(&s.index, weft_store_count(store));
-    for (int i = 0; i < weft_store_count(store) && status == WEFT_OK; i++)
-        if (weft_store_kind(store, i) == kind) s.index[s.count++] = i;
-    weft_tensor_list list = {s.count, selected_name, selected_type, selected_read, &s};
-    if (status == WEFT_OK) status = weft_safetensors_write(path, &list, &crc, &bytes);
+    weft_tensor_list list = {s->count, selected_name, selected_type, selected_read, s};
+    weft_status status = weft_safetensors_write(path, &list, &crc, &bytes);
     (void)snprintf(crc_text, sizeof(crc_text), "%08x", crc);
     if (status == WEFT_OK)
         json_object_set_new(files, file,
                             json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "crc32", crc_text));
-    for (size_t i = 0; i < s.count && status == WEFT_OK; i++)
-        json_object_set_new(tensors, selected_name(&s, i),
-                            json_pack("{s:s, s:o}", "file", file, "slice", slices(&s, i)));
-    free(s.index);
+    for (size_t i = 0; i < s->count && status == WEFT_OK; i++)
+        json_object_set_new(tensors, selected_name(s, i),
+                            json_pack("{s:s, s:o}", "file", file, "slice", slices(s, i)));
     free(path);
     return status;
 }
@@ -125,16 +132,14 @@ static weft_status write_index(const char *folder, json_t *index)
     return status;
 }
 
-static weft_status write_folder(const char *folder, const weft_store *store,
+static weft_status write_folder(const char *folder, selection *s,
                                 const weft_train_options *options, const weft_data_stats *stats,
                                 const weft_bytes *model, weft_position p)
 {
     json_t *files = json_object(), *tensors = json_object();
-    weft_status status =
-        write_tensors(store, WEFT_VALUE_PARAM, folder, "parameters.safetensors", files, tensors);
+    weft_status status = write_tensors(&s[0], folder, "parameters.safetensors", files, tensors);
     if (status == WEFT_OK)
-        status =
-            write_tensors(store, WEFT_VALUE_STATE, folder, "state.safetensors", files, tensors);
+        status = write_tensors(&s[1], folder, "state.safetensors", files, tensors);
     if (status == WEFT_OK) status = write_model(folder, model, files);
     json_t *index =
         json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format", 1, "weft",
@@ -201,9 +206,17 @@ static weft_status put_in_place(const char *temporary, const char *final)
     return status;
 }
 
-weft_status weft_checkpoint_save(const weft_store *store, const weft_train_options *options,
-                                 const weft_data_stats *stats, const weft_bytes *model,
-                                 weft_position position, char **path)
+/* What ranks other than the writing one do. */
+static weft_status contribute(selection *s)
+{
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < s[k].count; i++) WEFT_TRY(selected_read(&s[k], i, NULL));
+    return WEFT_OK;
+}
+
+static weft_status write_checkpoint(selection *s, const weft_train_options *options,
+                                    const weft_data_stats *stats, const weft_bytes *model,
+                                    weft_position position, char **path)
 {
     char name[40], *temporary = NULL, *final = NULL;
     const char *directory = options->checkpoint;
@@ -214,7 +227,7 @@ weft_status weft_checkpoint_save(const weft_store *store, const weft_train_optio
     WEFT_TRY_GOTO(weft_format(&final, "%s/%s", directory, name), done);
     WEFT_TRY_GOTO(weft_dir_remove(temporary), done);
     WEFT_TRY_GOTO(weft_dir_make(temporary), done);
-    status = write_folder(temporary, store, options, stats, model, position);
+    status = write_folder(temporary, s, options, stats, model, position);
     if (status != WEFT_OK) {
         char message[1024]; /* of the first failure */
         (void)snprintf(message, sizeof(message), "%s", weft_last_message());
@@ -232,5 +245,22 @@ weft_status weft_checkpoint_save(const weft_store *store, const weft_train_optio
 done:
     free(temporary);
     free(final);
+    return status;
+}
+
+weft_status weft_checkpoint_save(const weft_store *store, const weft_graph *graph, weft_comm *ranks,
+                                 const weft_train_options *options, const weft_data_stats *stats,
+                                 const weft_bytes *model, weft_position position, char **path)
+{
+    selection s[2] = {{.graph = graph, .store = store, .ranks = ranks},
+                      {.graph = graph, .store = store, .ranks = ranks}};
+    weft_status status = select_leaves(&s[0], WEFT_VALUE_PARAM);
+    if (status == WEFT_OK) status = select_leaves(&s[1], WEFT_VALUE_STATE);
+    if (status == WEFT_OK)
+        status = weft_comm_rank(ranks) == 0
+                     ? write_checkpoint(s, options, stats, model, position, path)
+                     : contribute(s);
+    free(s[0].leaves);
+    free(s[1].leaves);
     return status;
 }

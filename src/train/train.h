@@ -7,8 +7,10 @@
 #include "base/base.h"
 #include "formats/safetensors.h"
 #include "weft/data.h"
+#include "weft/comm.h"
 #include "weft/model.h"
 #include "weft/optim.h"
+#include "weft/plan.h"
 #include "weft/program.h"
 #include "weft/train.h"
 
@@ -34,15 +36,18 @@ typedef struct weft_checkpoint {
 weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out) WEFT_NODISCARD;
 void weft_checkpoint_close(weft_checkpoint *checkpoint);
 
-/* Copies tensors into the store. ARGUMENT: the first tensor that is missing or has another shape.
+/* Copies tensors, or the parts of them that the store has. The graph (NULL: the store itself) says
+ * which parameters the model has. ARGUMENT: the first tensor that is missing or has another shape.
  * With `state` also all that is no parameter; else only what the store's programs know. */
-weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint,
-                                 weft_store *store) WEFT_NODISCARD;
+weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *store,
+                                 const weft_graph *graph) WEFT_NODISCARD;
 
-/* Writes DIR/step-N and points DIR/latest at it; removes all but the newest `keep` of this run. */
-weft_status weft_checkpoint_save(const weft_store *store, const weft_train_options *options,
-                                 const weft_data_stats *stats, const weft_bytes *model,
-                                 weft_position position, char **path) WEFT_NODISCARD;
+/* Collective over the ranks that hold the parts of the graph's leaves; rank 0 gathers and writes, and
+ * *path is set there. Writes DIR/step-N and points DIR/latest at it; removes all but the newest `keep` of this run. */
+weft_status weft_checkpoint_save(const weft_store *store, const weft_graph *graph, weft_comm *ranks,
+                                 const weft_train_options *options, const weft_data_stats *stats,
+                                 const weft_bytes *model, weft_position position,
+                                 char **path) WEFT_NODISCARD;
 
 /* Step folders of DIR, newest first: their steps. *count may be 0. */
 weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count) WEFT_NODISCARD;
@@ -51,11 +56,18 @@ weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *co
 
 typedef struct weft_evaluator weft_evaluator;
 
-/* A forward program on a store. model is NULL for a built-in one. */
+/* What a rank needs to take part in a common evaluation. */
+typedef struct weft_share {
+    weft_plan *plan;
+    int rank;
+    const weft_comms *comms;
+} weft_share;
+
+/* A forward program on a store. model is NULL for a built-in one, share for one rank alone. */
 weft_status weft_evaluator_create(weft_context *context, weft_store *store,
                                   const weft_train_options *options, const weft_bytes *model,
                                   const weft_shape *sample, int classes, int64_t batch,
-                                  weft_evaluator **out) WEFT_NODISCARD;
+                                  const weft_share *share, weft_evaluator **out) WEFT_NODISCARD;
 void weft_evaluator_destroy(weft_evaluator **evaluator);
 
 /* Runs a part of the data; fn may be NULL. The part must be prepared. */
@@ -75,6 +87,14 @@ weft_status weft_metrics_open(const char *path, bool append, weft_metrics **out)
 weft_status weft_metrics_event(weft_metrics *metrics, const weft_event *event) WEFT_NODISCARD;
 weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
 
+/* Collective over `ranks`: rank 0 gets the whole of a tensor of which each rank holds a part (or
+ * none); data is NULL elsewhere. */
+weft_status weft_gather_tensor(weft_comm *ranks, const weft_store *store, const char *name,
+                               const weft_type *whole, void *data) WEFT_NODISCARD;
+/* Copies the part of `shape` that begins at `start` into the whole, or out of it. */
+void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape, void *all,
+                    void *data, bool out);
+
 /* --- shared --- */
 
 weft_status weft_train_options_copy(const weft_train_options *from,
@@ -85,10 +105,10 @@ weft_status weft_build_model(weft_graph *graph, const weft_train_options *option
                              const weft_bytes *model, const weft_shape *sample, int classes,
                              int64_t batch, bool training, weft_model_values *out) WEFT_NODISCARD;
 
-/* Copies n floats into an input of either real type. */
+/* Copies this rank's part of an input from the whole's rows, floats or 32-bit integers. The graph is
+ * the rank's own; input may be WEFT_NO_VALUE. */
 void weft_feed(const weft_graph *graph, const weft_program *program, weft_value input,
-               const float *data, int64_t n);
-void weft_feed_int(const weft_program *program, weft_value input, const int32_t *data, int64_t n);
+               const void *rows);
 /* Element i of a fetched real value. */
 double weft_fetch(const weft_graph *graph, const weft_program *program, weft_value value,
                   int64_t i);

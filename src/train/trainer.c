@@ -1,10 +1,9 @@
-/* Making a trainer: data, model, optimiser, store and program, or a checkpoint to go on from. */
-#include <errno.h>
-#include <unistd.h>
-
+/* Making a job: options that fit together, data, a checkpoint to go on from, and its ranks. */
 #include "train/trainer.h"
 
-enum { TRACED_STEPS = 100 };
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
 
 static weft_status open_data(weft_trainer *t)
 {
@@ -12,6 +11,7 @@ static weft_status open_data(weft_trainer *t)
     const weft_data_stats *stats = t->resumed.path ? &t->resumed.stats : NULL;
     WEFT_TRY(weft_dataset_open(t->context, o->data, o->normalize, stats, &t->data));
     WEFT_TRY(weft_dataset_prepare(t->data, WEFT_TRAIN));
+    WEFT_TRY(weft_dataset_prepare(t->data, WEFT_TEST));
     t->samples = weft_dataset_count(t->data, WEFT_TRAIN);
     if (t->samples == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': the training part is empty", o->data);
@@ -21,43 +21,18 @@ static weft_status open_data(weft_trainer *t)
             "batch is %lld, the training part has only %lld samples; give --batch %lld or "
             "less",
             (long long)o->batch, (long long)t->samples, (long long)t->samples);
-    if (o->batch % o->accumulate)
+    if (o->batch % o->microbatches)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "batch %lld cannot be cut into %lld equal micro-batches",
-                         (long long)o->batch, (long long)o->accumulate);
-    t->micro = o->batch / o->accumulate;
-    t->steps_per_epoch = (t->samples + o->batch - 1) / o->batch;
+                         (long long)o->batch, (long long)o->microbatches);
+    t->microbatches = o->microbatches;
+    t->slots = o->batch;
+    t->micro = t->slots / t->microbatches;
+    t->steps_per_epoch = (t->samples + o->batch * t->learners - 1) / (o->batch * t->learners);
     t->total_steps = o->steps ? o->steps : o->epochs * t->steps_per_epoch;
     if (t->total_steps > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld steps are more than the counter holds",
                          (long long)t->total_steps);
-    return WEFT_OK;
-}
-
-static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_options *out)
-{
-    const weft_train_options *o = &t->options;
-    weft_optimizer_options_init(out);
-    out->name = o->optimizer;
-    out->lr = o->lr;
-    out->momentum = o->momentum;
-    out->nesterov = o->nesterov;
-    out->weight_decay = o->weight_decay;
-    out->beta1 = o->beta1;
-    out->beta2 = o->beta2;
-    out->epsilon = o->epsilon;
-    out->clip_norm = o->clip_norm;
-    out->schedule = strcmp(o->schedule, "step") == 0     ? WEFT_SCHEDULE_STEP
-                    : strcmp(o->schedule, "cosine") == 0 ? WEFT_SCHEDULE_COSINE
-                                                         : WEFT_SCHEDULE_CONSTANT;
-    out->warmup = o->warmup;
-    out->total = t->total_steps;
-    out->every = o->decay_every;
-    out->gamma = o->gamma;
-    out->floor = o->lr_floor;
-    out->accumulate = o->accumulate;
-    if (out->floor > out->lr)
-        return weft_fail(WEFT_ERR_ARGUMENT, "lr-floor %g is above lr %g", out->floor, out->lr);
     return WEFT_OK;
 }
 
@@ -74,35 +49,6 @@ static weft_status read_model(weft_trainer *t)
     if (t->model.size == 0)
         return weft_fail(WEFT_ERR_FORMAT, "%s: is empty; give layers under the key 'layers'",
                          t->options.model);
-    return WEFT_OK;
-}
-
-static weft_status build(weft_trainer *t)
-{
-    weft_dtype real = WEFT_F32;
-    weft_optimizer_options optimizer;
-    weft_shape sample = weft_dataset_shape(t->data);
-    (void)weft_dtype_parse(t->options.dtype, &real);
-    WEFT_TRY(optimizer_options(t, &optimizer));
-    WEFT_TRY(read_model(t));
-    WEFT_TRY(weft_graph_create(t->context, real, &t->graph));
-    WEFT_TRY(weft_build_model(t->graph, &t->options, &t->model, &sample,
-                              weft_dataset_stats(t->data)->classes, t->micro, true, &t->values));
-    WEFT_TRY(weft_graph_differentiate(t->graph, t->values.loss));
-    WEFT_TRY(weft_optimizer_build(t->graph, &optimizer, &t->optimizer));
-    WEFT_TRY(
-        weft_store_create(t->context, t->options.device, (uint64_t)t->options.seed, &t->store));
-    weft_value fetch[] = {t->values.loss, t->optimizer.learning_rate};
-    WEFT_TRY(weft_program_create(t->store, t->graph, fetch, 2, &t->program));
-    for (int i = 0; i < weft_store_count(t->store); i++) {
-        weft_type type = weft_store_type(t->store, i);
-        if (weft_store_kind(t->store, i) == WEFT_VALUE_PARAM)
-            t->parameters += weft_shape_elements(&type.shape);
-    }
-    if (t->options.trace)
-        WEFT_TRY(weft_program_trace(t->program,
-                                    (size_t)(TRACED_STEPS * t->options.accumulate) *
-                                        (size_t)weft_program_describe(t->program).instructions));
     return WEFT_OK;
 }
 
@@ -145,7 +91,6 @@ static weft_status find_resumed(weft_trainer *t)
             "%s already holds %d checkpoint%s; add --resume to go on, or give another folder",
             t->options.checkpoint, count, count == 1 ? "" : "s");
     WEFT_TRY(weft_checkpoint_open(t->options.checkpoint, &t->resumed));
-    t->position = t->resumed.position;
     return check_resumed(t);
 }
 
@@ -159,13 +104,101 @@ static weft_status check_folder(const weft_trainer *t)
                      t->options.checkpoint, strerror(errno));
 }
 
+/* Ranks of one learner: what the mesh multiplies to, or all there are. */
+static weft_status count_learners(weft_trainer *t)
+{
+    const weft_train_options *o = &t->options;
+    bool exchange = o->exchange && *o->exchange;
+    int64_t mesh = exchange ? 1 : t->size;
+    if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_ranks(o->mesh, &mesh));
+    if (!exchange && mesh != t->size)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "mesh '%s' has %lld ranks, but -n gives %d; the sizes must multiply to "
+                         "that (or give --exchange for several learners)",
+                         o->mesh, (long long)mesh, t->size);
+    if (t->size % mesh)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%d ranks cannot be shared out to learners of %lld (mesh '%s')", t->size,
+                         (long long)mesh, o->mesh);
+    t->mesh = (int)mesh;
+    t->learners = t->size / (int)mesh;
+    if (exchange && t->learners == 1 && t->size > 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange is between learners, but the mesh '%s' takes all %d ranks for "
+                         "one; give more ranks or a smaller mesh",
+                         o->mesh, t->size);
+    return WEFT_OK;
+}
+
+static weft_status open_ranks(weft_trainer *t)
+{
+    const weft_train_options *o = &t->options;
+    bool alone = o->ranks <= 1 && strcmp(o->engine, "threads") == 0;
+    WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->engine, (int)o->ranks, t->worlds,
+                            &t->local));
+    t->size = weft_comm_size(t->worlds[0]);
+    WEFT_TRY(WEFT_NEW(&t->ranks, t->local));
+    for (int i = 0; i < t->local; i++) {
+        weft_comm_set_timeout(t->worlds[i], t->options.timeout);
+        weft_comm_set_check(t->worlds[i], t->options.check_collectives);
+        t->ranks[i] = (weft_rank){.job = t,
+                                  .world = t->worlds[i],
+                                  .rank = weft_comm_rank(t->worlds[i]),
+                                  .saved_step = -1,
+                                  .evaluated_step = -1};
+    }
+    int threads = (int)o->threads;
+    if (threads == 0) threads = weft_cores() / weft_comm_local_size(t->worlds[0]);
+    return weft_context_set_threads(t->context, WEFT_MAX(threads, 1));
+}
+
+/* --- ranks --- */
+
+static void *run_task(void *user)
+{
+    weft_rank *r = user;
+    weft_trainer *t = r->job;
+    weft_status status = r->task(r);
+    if (status == WEFT_OK) return NULL;
+    /* What a rank says about another one is of no use if that one has spoken itself. */
+    pthread_mutex_lock(&t->lock);
+    if (t->status == WEFT_OK || (t->status == WEFT_ERR_PEER && status != WEFT_ERR_PEER)) {
+        t->status = status;
+        (void)snprintf(t->message, sizeof(t->message), "%s", weft_last_message());
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (status != WEFT_ERR_INTERRUPTED) weft_comm_abort(r->world);
+    return NULL;
+}
+
+weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_rank *rank))
+{
+    int started = 1;
+    t->status = WEFT_OK;
+    for (int i = 0; i < t->local; i++) t->ranks[i].task = task;
+    for (; started < t->local; started++)
+        if (pthread_create(&t->ranks[started].thread, NULL, run_task, &t->ranks[started]) != 0)
+            break;
+    if (started < t->local) {
+        t->status = weft_fail(WEFT_ERR_IO, "the threads of %d ranks cannot be started", t->local);
+        (void)snprintf(t->message, sizeof(t->message), "%s", weft_last_message());
+        weft_comm_abort(t->ranks[0].world);
+    } else {
+        (void)run_task(&t->ranks[0]);
+    }
+    for (int i = 1; i < started; i++) pthread_join(t->ranks[i].thread, NULL);
+    return t->status == WEFT_OK ? WEFT_OK : weft_fail(t->status, "%s", t->message);
+}
+
 static weft_status make(weft_trainer *t)
 {
-    WEFT_TRY(weft_context_set_threads(t->context, (int)t->options.threads));
+    WEFT_TRY(open_ranks(t));
+    WEFT_TRY(count_learners(t));
     WEFT_TRY(find_resumed(t));
     WEFT_TRY(open_data(t));
-    WEFT_TRY(build(t));
-    if (t->resumed.path) WEFT_TRY(weft_checkpoint_load(&t->resumed, t->store));
+    WEFT_TRY(read_model(t));
+    WEFT_TRY(weft_trainer_everywhere(t, weft_rank_build));
+    if (t->ranks[0].rank != 0) return WEFT_OK;
     WEFT_TRY(check_folder(t));
     if (t->options.metrics)
         WEFT_TRY(weft_metrics_open(t->options.metrics, t->resumed.path != NULL, &t->metrics));
@@ -178,7 +211,7 @@ weft_status weft_trainer_create(weft_context *context, const weft_train_options 
     weft_trainer *t;
     WEFT_TRY(WEFT_NEW(&t, 1));
     t->context = context;
-    t->saved_step = t->evaluated_step = -1;
+    pthread_mutex_init(&t->lock, NULL);
     weft_status status = weft_train_options_copy(options, &t->options);
     if (status == WEFT_OK) status = make(t);
     if (status != WEFT_OK) {
@@ -194,14 +227,14 @@ void weft_trainer_destroy(weft_trainer **trainer)
     if (!trainer || !*trainer) return;
     weft_trainer *t = *trainer;
     (void)!weft_metrics_close(&t->metrics);
-    weft_evaluator_destroy(&t->evaluator);
-    weft_program_destroy(&t->program);
-    weft_store_destroy(&t->store);
-    weft_graph_destroy(&t->graph);
+    for (int i = 0; t->ranks && i < t->local; i++) weft_rank_free(&t->ranks[i]);
+    for (int i = 0; i < t->local; i++) weft_comm_close(&t->worlds[i]);
+    free(t->ranks);
     if (t->model.mapped) weft_file_unmap(&t->model);
     weft_checkpoint_close(&t->resumed);
     weft_dataset_close(&t->data);
     weft_options_free(weft_train_table(), &t->options);
+    pthread_mutex_destroy(&t->lock);
     free(t);
     *trainer = NULL;
 }
@@ -212,9 +245,9 @@ void weft_trainer_stop(weft_trainer *t)
 }
 const weft_graph *weft_trainer_graph(const weft_trainer *t)
 {
-    return t->graph;
+    return weft_rewritten_graph(t->ranks[0].mine);
 }
 const weft_program *weft_trainer_program(const weft_trainer *t)
 {
-    return t->program;
+    return t->ranks[0].program;
 }

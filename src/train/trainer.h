@@ -1,10 +1,45 @@
-/* The trainer, for the two files that make and run it. */
+/* The trainer: one job, with the ranks of it that live in this process. */
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
+#include <pthread.h>
 #include <signal.h>
 
+#include "data/data.h"
+#include "exchange/exchange.h"
 #include "train/train.h"
+#include "weft/comm.h"
+#include "weft/plan.h"
+
+/* One rank. Ranks of one mesh make up a learner; rank r is rank r % mesh of learner r / mesh. */
+typedef struct weft_rank {
+    weft_trainer *job;
+    weft_comm *world, *learner, *between; /* all; of the same learner; of the same place in each */
+    weft_comms comms;                     /* for the program */
+    int rank, learner_index;
+
+    weft_graph *graph; /* of the learner */
+    weft_model_values values;
+    weft_optimizer_values optimizer;
+    weft_plan *plan;
+    weft_rewritten *mine; /* this rank's part of the graph */
+    weft_store *store;
+    weft_program *program;
+    weft_evaluator *evaluator;
+    weft_schedule schedule;
+    weft_exchange *exchange; /* NULL: one learner */
+
+    weft_position position;
+    int64_t saved_step, evaluated_step, first_step;
+    double began; /* when all ranks had been made */
+    double started, last_step, working; /* working: seconds spent in steps */
+    double first_step_seconds;
+    weft_comm_stats before; /* at the beginning of the step */
+    double bubble;          /* seconds waited for messages in this step's passes, of `passes` */
+    double passes;
+    pthread_t thread;
+    weft_status (*task)(struct weft_rank *rank);
+} weft_rank;
 
 struct weft_trainer {
     weft_context *context;
@@ -12,23 +47,39 @@ struct weft_trainer {
     weft_dataset *data;
     weft_bytes model; /* text of a YAML model */
     weft_checkpoint resumed;
-    weft_graph *graph;
-    weft_model_values values;
-    weft_optimizer_values optimizer;
-    weft_store *store;
-    weft_program *program;
-    weft_evaluator *evaluator;
-    weft_position position;
-    int64_t samples, micro, steps_per_epoch, total_steps, parameters;
-    int64_t saved_step, evaluated_step;
+    weft_comm *worlds[WEFT_MAX_RANKS];
+    weft_rank *ranks; /* of this process */
+    int local;
+    int size, mesh, learners; /* ranks of the job; of a learner; size / mesh */
+    int64_t samples, micro, microbatches, steps_per_epoch, total_steps, parameters;
+    int64_t slots; /* samples of a batch with its padding */
     volatile sig_atomic_t stop;
 
     weft_metrics *metrics;
     weft_event_fn fn;
     void *user;
-    double started, last_step, working; /* working: seconds spent in steps */
-    double first_step_seconds;
-    int64_t first_step; /* of this process */
+
+    pthread_mutex_t lock; /* of the first failure */
+    weft_status status;
+    char message[2048];
 };
+
+/* Runs task on every rank of this process at once; returns the failure that came first. */
+weft_status weft_trainer_everywhere(weft_trainer *job,
+                                    weft_status (*task)(weft_rank *rank)) WEFT_NODISCARD;
+
+/* rank.c: graph, plan, communicators, store and program of one rank. Collective. */
+weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;
+void weft_rank_free(weft_rank *rank);
+
+/* loop.c */
+weft_status weft_rank_run(weft_rank *rank) WEFT_NODISCARD;
+
+/* gather.c: the traces of all ranks as one file. Collective. */
+weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;
+
+/* Adds up n numbers over a communicator. */
+weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers,
+                          int64_t n) WEFT_NODISCARD;
 
 #endif

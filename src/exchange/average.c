@@ -1,0 +1,213 @@
+/* Averaging of parameters. average: after every H steps the learners' parameters are replaced by
+ * their mean (Stich 2018), or moved towards it by an outer optimiser (Douillard et al. 2023). oneshot:
+ * once, at the end (Zinkevich et al. 2010).
+ *
+ * With D = w_prev - mean and a velocity u = momentum u + D, an outer step is
+ * w = w_prev - lr (D + momentum u), written as mean - (lr - 1) D - lr momentum u, so that lr 1 without
+ * momentum is the mean bit for bit. */
+#include <math.h>
+
+#include "data/data.h"
+#include "exchange/exchange.h"
+
+typedef enum keep { KEEP_OWN, KEEP_MEAN, KEEP_NOTHING } keep;
+
+typedef struct average {
+    weft_exchange head;
+    int64_t every; /* 0: only at the end */
+    bool outer;
+    double lr, momentum;
+    keep state;
+    double *before, *velocity; /* of the outer optimiser; NULL until the first meeting */
+    int64_t met;               /* step of the last meeting */
+} average;
+
+static weft_status parse_state(const char *text, keep *out)
+{
+    static const char *const names[] = {"keep", "average", "reset"};
+    *out = KEEP_OWN;
+    if (!text) return WEFT_OK;
+    for (size_t i = 0; i < WEFT_COUNT(names); i++)
+        if (strcmp(names[i], text) == 0) {
+            *out = (keep)i;
+            return WEFT_OK;
+        }
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "exchange average: state=%s; optimiser state can be kept, averaged or reset: "
+                     "state=keep, average or reset",
+                     text);
+}
+
+static weft_status average_open(const char *arguments, weft_comm *between, weft_store *store,
+                                weft_exchange **out)
+{
+    (void)between;
+    (void)store;
+    average *a;
+    double every = 1, lr = 0.7, momentum = 0.9;
+    char *outer = NULL, *state = NULL;
+    weft_spec_key keys[] = {{"every", &every, NULL, 1, 1e9}, {"outer", NULL, &outer, 0, 0},
+                            {"lr", &lr, NULL, 0, 100},       {"momentum", &momentum, NULL, 0, 0.999999},
+                            {"state", NULL, &state, 0, 0},   {NULL, NULL, NULL, 0, 0}};
+    weft_status status = weft_spec_parse("exchange average", arguments, keys);
+    if (status == WEFT_OK) status = WEFT_NEW(&a, 1);
+    if (status == WEFT_OK) {
+        status = parse_state(state, &a->state);
+        if (status == WEFT_OK && outer && strcmp(outer, "nesterov") != 0 &&
+            strcmp(outer, "none") != 0)
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "exchange average: outer=%s; there are none and nesterov", outer);
+        a->every = (int64_t)every;
+        a->outer = outer && strcmp(outer, "nesterov") == 0;
+        a->lr = lr;
+        a->momentum = momentum;
+        if (status == WEFT_OK)
+            *out = &a->head;
+        else
+            free(a);
+    }
+    free(outer);
+    free(state);
+    return status;
+}
+
+static weft_status oneshot_open(const char *arguments, weft_comm *between, weft_store *store,
+                                weft_exchange **out)
+{
+    average *a;
+    (void)between;
+    (void)store;
+    if (*arguments)
+        return weft_fail(WEFT_ERR_ARGUMENT, "exchange oneshot takes no options, not '%s'",
+                         arguments);
+    WEFT_TRY(WEFT_NEW(&a, 1));
+    *out = &a->head;
+    return WEFT_OK;
+}
+
+static void average_close(weft_exchange *exchange)
+{
+    average *a = (average *)exchange;
+    free(a->before);
+    free(a->velocity);
+    free(a);
+}
+
+/* The mean of a range over the learners, in place. */
+static weft_status mean(average *a, const char *what, weft_dtype dtype, void *data, size_t bytes)
+{
+    int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
+    int n = weft_comm_size(a->head.between);
+    WEFT_TRY(weft_comm_run(a->head.between, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                             .dtype = dtype,
+                                                             .what = what,
+                                                             .send = data,
+                                                             .receive = data,
+                                                             .count = count,
+                                                             .reproducible = true}));
+    for (int64_t i = 0; i < count; i++) {
+        if (dtype == WEFT_F32) ((float *)data)[i] /= (float)n;
+        if (dtype == WEFT_F64) ((double *)data)[i] /= n;
+    }
+    return WEFT_OK;
+}
+
+static double get(weft_dtype dtype, const void *data, int64_t i)
+{
+    return dtype == WEFT_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
+}
+
+static void put(weft_dtype dtype, void *data, int64_t i, double value)
+{
+    if (dtype == WEFT_F32)
+        ((float *)data)[i] = (float)value;
+    else
+        ((double *)data)[i] = value;
+}
+
+/* The first meeting only remembers where all are. */
+static weft_status outer_step(average *a, weft_dtype dtype, void *data, size_t bytes)
+{
+    int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
+    for (int64_t i = 0; i < count; i++) {
+        double m = get(dtype, data, i), d = a->before[i] - m;
+        a->velocity[i] = a->momentum * a->velocity[i] + d;
+        double w = m - (a->lr - 1) * d - a->lr * a->momentum * a->velocity[i];
+        put(dtype, data, i, w);
+        a->before[i] = get(dtype, data, i);
+    }
+    return WEFT_OK;
+}
+
+/* Where all learners began is where the outer optimiser begins. */
+static weft_status remember(average *a)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    WEFT_TRY(weft_store_parameters(a->head.store, &dtype, &data, &bytes));
+    int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
+    WEFT_TRY(WEFT_NEW(&a->before, count));
+    WEFT_TRY(WEFT_NEW(&a->velocity, count));
+    for (int64_t i = 0; i < count; i++) a->before[i] = get(dtype, data, i);
+    return WEFT_OK;
+}
+
+static weft_status meet_state(average *a)
+{
+    for (int i = 0; i < weft_store_count(a->head.store); i++) {
+        weft_type type = weft_store_type(a->head.store, i);
+        void *data;
+        size_t bytes;
+        if (weft_store_kind(a->head.store, i) != WEFT_VALUE_STATE || type.dtype == WEFT_I32) continue;
+        weft_store_memory(a->head.store, i, &data, &bytes);
+        if (a->state == KEEP_MEAN)
+            WEFT_TRY(mean(a, weft_store_name(a->head.store, i), type.dtype, data, bytes));
+        else
+            memset(data, 0, bytes);
+    }
+    return WEFT_OK;
+}
+
+static weft_status average_step(weft_exchange *exchange, int64_t step, bool last, bool *met)
+{
+    average *a = (average *)exchange;
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    *met = last || (a->every > 0 && step % a->every == 0);
+    if (a->outer && !a->before)
+        return weft_fail(WEFT_ERR_INTERNAL, "the outer optimiser does not know where it began");
+    if (!*met || a->met == step) return WEFT_OK;
+    a->met = step;
+    WEFT_TRY(weft_store_parameters(exchange->store, &dtype, &data, &bytes));
+    WEFT_TRY(mean(a, "parameters of the learners", dtype, data, bytes));
+    if (a->outer) WEFT_TRY(outer_step(a, dtype, data, bytes));
+    return a->state == KEEP_OWN ? WEFT_OK : meet_state(a);
+}
+
+static weft_status average_begin(weft_exchange *exchange)
+{
+    average *a = (average *)exchange;
+    return a->outer ? remember(a) : WEFT_OK;
+}
+
+const weft_exchange_ops weft_exchange_average = {
+    .name = "average",
+    .form = "average:every=H[,outer=nesterov,lr=X,momentum=X][,state=keep|average|reset]",
+    .help = "parameters become their mean every H steps, or follow an outer optimiser",
+    .open = average_open,
+    .close = average_close,
+    .begin = average_begin,
+    .step = average_step,
+};
+
+const weft_exchange_ops weft_exchange_oneshot = {
+    .name = "oneshot",
+    .form = "oneshot",
+    .help = "learners train alone; their parameters are averaged once, at the end",
+    .open = oneshot_open,
+    .close = average_close,
+    .begin = average_begin,
+    .step = average_step,
+};

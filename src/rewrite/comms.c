@@ -1,0 +1,29 @@
+/* The communicators of a mesh: one for each set of axes that a transfer may go over. */
+#include "rewrite/rewrite.h"
+
+weft_status weft_plan_split(const weft_plan *plan, weft_comm *all, weft_comms *out)
+{
+    int rank = weft_comm_rank(all);
+    *out = (weft_comms){.learner = all};
+    for (int mask = 1; mask < WEFT_MESH_MASKS; mask++) {
+        int color = 0, ranks = 1;
+        for (int a = 0; a < AXES; a++) {
+            if (a < SHARD_AXES && mask & 1 << a)
+                ranks *= plan->size[a];
+            else
+                color = color * plan->size[a] + weft_plan_coordinate(plan, rank, a);
+        }
+        if (ranks == 1) continue; /* the same for all, so nobody waits */
+        weft_status status = weft_comm_split(all, color, rank, &out->axes[mask]);
+        if (status != WEFT_OK) {
+            weft_plan_close_comms(out);
+            return status;
+        }
+    }
+    return WEFT_OK;
+}
+
+void weft_plan_close_comms(weft_comms *comms)
+{
+    for (int mask = 1; mask < WEFT_MESH_MASKS; mask++) weft_comm_close(&comms->axes[mask]);
+}

@@ -1,0 +1,145 @@
+/* Schedules of pipelines: what each stage does in which order, as data, and a check that runs all
+ * stages against each other before anything is launched. */
+#include "rewrite/rewrite.h"
+
+typedef struct kind {
+    const char *name;
+    /* Forward passes that a stage does before its first backward. */
+    int (*ahead)(int stages, int stage, int microbatches);
+} kind;
+
+static int gpipe_ahead(int stages, int stage, int microbatches)
+{
+    (void)stages;
+    (void)stage;
+    return microbatches;
+}
+
+static int one_ahead(int stages, int stage, int microbatches)
+{
+    return WEFT_MIN(stages - stage, microbatches);
+}
+
+static const kind kinds[] = {{"gpipe", gpipe_ahead}, {"1f1b", one_ahead}};
+
+static const char *candidate(const void *user, int i)
+{
+    (void)user;
+    return i < (int)WEFT_COUNT(kinds) ? kinds[i].name : NULL;
+}
+
+static weft_status find_kind(const char *name, const kind **out)
+{
+    char near[64];
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0) {
+            *out = &kinds[i];
+            return WEFT_OK;
+        }
+    return weft_fail(WEFT_ERR_ARGUMENT, "no schedule is named '%s'%s; there are gpipe and 1f1b",
+                     name, weft_suggest(near, sizeof(near), name, candidate, NULL));
+}
+
+weft_status weft_schedule_make(const char *name, int stages, int stage, int microbatches,
+                               weft_schedule *out)
+{
+    const kind *k = NULL;
+    WEFT_TRY(find_kind(name, &k));
+    int ahead = stages == 1 ? 1 : k->ahead(stages, stage, microbatches), forward = 0, backward = 0;
+    weft_schedule s = {.count = 2 * microbatches, .slots = ahead};
+    WEFT_TRY(WEFT_NEW(&s.actions, s.count));
+    for (int i = 0; i < s.count; i++) {
+        bool go = forward < microbatches && forward - backward < ahead;
+        s.actions[i] = go ? (weft_action){WEFT_PHASE_FORWARD, forward++}
+                          : (weft_action){WEFT_PHASE_BACKWARD, backward++};
+    }
+    *out = s;
+    return WEFT_OK;
+}
+
+void weft_schedule_free(weft_schedule *s)
+{
+    free(s->actions);
+    *s = (weft_schedule){0};
+}
+
+/* When forward and backward of micro-batch m ended at stage s; negative: not yet. */
+typedef struct timetable {
+    int stages, microbatches;
+    double *ended[2];
+    double *clock; /* of each stage */
+    int *next;     /* action of each stage */
+} timetable;
+
+static double *ended(const timetable *t, weft_phase phase, int stage, int m)
+{
+    return &t->ended[phase == WEFT_PHASE_BACKWARD][(size_t)stage * (size_t)t->microbatches +
+                                                   (size_t)m];
+}
+
+/* When an action may begin as far as other stages are concerned; negative: not known yet. */
+static double ready(const timetable *t, int stage, const weft_action *a)
+{
+    if (a->phase == WEFT_PHASE_FORWARD)
+        return stage == 0 ? 0 : *ended(t, WEFT_PHASE_FORWARD, stage - 1, a->micro);
+    return stage == t->stages - 1 ? *ended(t, WEFT_PHASE_FORWARD, stage, a->micro)
+                                  : *ended(t, WEFT_PHASE_BACKWARD, stage + 1, a->micro);
+}
+
+static weft_status simulate(timetable *t, const weft_schedule *all, double forward, double backward)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int s = 0; s < t->stages; s++)
+            while (t->next[s] < all[s].count) {
+                const weft_action *a = &all[s].actions[t->next[s]];
+                double from = ready(t, s, a);
+                if (from < 0) break;
+                t->clock[s] = WEFT_MAX(t->clock[s], from) +
+                              (a->phase == WEFT_PHASE_FORWARD ? forward : backward);
+                *ended(t, a->phase, s, a->micro) = t->clock[s];
+                t->next[s]++;
+                moved = true;
+            }
+    }
+    for (int s = 0; s < t->stages; s++)
+        if (t->next[s] < all[s].count)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "this schedule stands still: stage %d waits for ever to run %s of "
+                             "micro-batch %d",
+                             s,
+                             all[s].actions[t->next[s]].phase == WEFT_PHASE_FORWARD ? "forward"
+                                                                                    : "backward",
+                             all[s].actions[t->next[s]].micro);
+    return WEFT_OK;
+}
+
+weft_status weft_schedule_check(const char *name, int stages, int microbatches, double forward,
+                                double backward, double *makespan, double *bubble)
+{
+    timetable t = {.stages = stages, .microbatches = microbatches};
+    weft_schedule *all = NULL;
+    size_t cells = (size_t)stages * (size_t)microbatches;
+    double longest = 0;
+    weft_status status = WEFT_NEW(&all, stages);
+    if (status == WEFT_OK) status = WEFT_NEW(&t.ended[0], 2 * cells);
+    if (status == WEFT_OK) status = WEFT_NEW(&t.clock, stages);
+    if (status == WEFT_OK) status = WEFT_NEW(&t.next, stages);
+    for (int s = 0; s < stages && status == WEFT_OK; s++)
+        status = weft_schedule_make(name, stages, s, microbatches, &all[s]);
+    if (status == WEFT_OK) {
+        t.ended[1] = t.ended[0] + cells;
+        for (size_t i = 0; i < 2 * cells; i++) t.ended[0][i] = -1;
+        status = simulate(&t, all, forward, backward);
+    }
+    for (int s = 0; s < stages && t.clock; s++) longest = WEFT_MAX(longest, t.clock[s]);
+    if (status == WEFT_OK && makespan) *makespan = longest;
+    if (status == WEFT_OK && bubble)
+        *bubble = longest > 0 ? 1 - microbatches * (forward + backward) / longest : 0;
+    for (int s = 0; all && s < stages; s++) weft_schedule_free(&all[s]);
+    free(all);
+    free(t.ended[0]);
+    free(t.clock);
+    free(t.next);
+    return status;
+}

@@ -1,0 +1,192 @@
+/* What rank 0 gathers from the others: tensors of which each holds a part, and traces. */
+#include <stdio.h>
+
+#include "train/trainer.h"
+
+enum { PART_NUMBERS = 1 + 2 * WEFT_MAX_RANK }; /* has it; start; size */
+
+typedef struct part {
+    double numbers[PART_NUMBERS];
+} part;
+
+static weft_status gather_parts(weft_comm *ranks, const weft_store *store, int entry, const char *name,
+                                part *all)
+{
+    int64_t counts[WEFT_MAX_RANKS], start[WEFT_MAX_RANK];
+    part mine = {{0}};
+    if (entry >= 0) {
+        weft_shape whole;
+        weft_type type = weft_store_type(store, entry);
+        weft_store_part(store, entry, &whole, start);
+        mine.numbers[0] = 1;
+        for (int d = 0; d < whole.rank; d++) {
+            mine.numbers[1 + d] = (double)start[d];
+            mine.numbers[1 + WEFT_MAX_RANK + d] = (double)type.shape.dim[d];
+        }
+    }
+    for (int r = 0; r < weft_comm_size(ranks); r++) counts[r] = PART_NUMBERS;
+    return weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                 .dtype = WEFT_F64,
+                                                 .what = name,
+                                                 .send = mine.numbers,
+                                                 .receive = all,
+                                                 .counts = counts});
+}
+
+/* Of ranks that hold the same part only the first gives it. */
+static bool gives(const part *all, int rank)
+{
+    if (all[rank].numbers[0] == 0) return false;
+    for (int r = 0; r < rank; r++)
+        if (memcmp(&all[r], &all[rank], sizeof(part)) == 0) return false;
+    return true;
+}
+
+/* Copies a part into its place in the whole (or, `out`, from there). */
+void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape, void *all,
+                    void *data, bool out)
+{
+    int64_t rows = 1, index[WEFT_MAX_RANK] = {0};
+    int last = whole->shape.rank - 1;
+    size_t size = weft_dtype_size(whole->dtype), row = size;
+    if (last >= 0) row *= (size_t)shape->dim[last];
+    for (int d = 0; d < last; d++) rows *= shape->dim[d];
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t place = 0;
+        for (int d = 0; d <= last; d++)
+            place = place * whole->shape.dim[d] + start[d] + (d < last ? index[d] : 0);
+        char *at = (char *)all + (size_t)place * size, *mine = (char *)data + (size_t)i * row;
+        memcpy(out ? mine : at, out ? at : mine, row);
+        for (int d = last; d-- > 0 && ++index[d] == shape->dim[d];) index[d] = 0;
+    }
+}
+
+static weft_status take(weft_comm *ranks, const weft_store *store, int entry, const char *name,
+                        const weft_type *whole, const part *all, int rank, void *data)
+{
+    int64_t start[WEFT_MAX_RANK];
+    weft_shape shape = {.rank = whole->shape.rank};
+    void *room;
+    for (int d = 0; d < shape.rank; d++) {
+        start[d] = (int64_t)all[rank].numbers[1 + d];
+        shape.dim[d] = (int64_t)all[rank].numbers[1 + WEFT_MAX_RANK + d];
+    }
+    weft_type type = {whole->dtype, shape};
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &room));
+    weft_status status =
+        rank == weft_comm_rank(ranks)
+            ? weft_store_read(store, entry, room)
+            : weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_RECEIVE,
+                                                    .dtype = WEFT_U8,
+                                                    .what = name,
+                                                    .receive = room,
+                                                    .count = (int64_t)weft_type_bytes(&type),
+                                                    .peer = rank});
+    if (status == WEFT_OK) weft_copy_part(whole, start, &shape, data, room, false);
+    free(room);
+    return status;
+}
+
+static weft_status give(weft_comm *ranks, const weft_store *store, int entry, const char *name)
+{
+    weft_type type = weft_store_type(store, entry);
+    void *room;
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &room));
+    weft_status status = weft_store_read(store, entry, room);
+    if (status == WEFT_OK)
+        status = weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_SEND,
+                                                       .dtype = WEFT_U8,
+                                                       .what = name,
+                                                       .send = room,
+                                                       .count = (int64_t)weft_type_bytes(&type)});
+    free(room);
+    return status;
+}
+
+weft_status weft_gather_tensor(weft_comm *ranks, const weft_store *store, const char *name,
+                               const weft_type *whole, void *data)
+{
+    part *all;
+    int n = weft_comm_size(ranks), me = weft_comm_rank(ranks), entry = weft_store_find(store, name);
+    int64_t covered = 0;
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status = gather_parts(ranks, store, entry, name, all);
+    for (int r = 0; r < n && status == WEFT_OK; r++) {
+        int64_t count = 1;
+        if (!gives(all, r)) continue;
+        for (int d = 0; d < whole->shape.rank; d++)
+            count *= (int64_t)all[r].numbers[1 + WEFT_MAX_RANK + d];
+        covered += count;
+        if (me == 0) status = take(ranks, store, entry, name, whole, all, r, data);
+        if (me != 0 && r == me) status = give(ranks, store, entry, name);
+    }
+    free(all);
+    if (status == WEFT_OK && covered != weft_shape_elements(&whole->shape))
+        return weft_fail(WEFT_ERR_INTERNAL, "the ranks hold %lld of the %lld elements of '%s'",
+                         (long long)covered, (long long)weft_shape_elements(&whole->shape), name);
+    return status;
+}
+
+/* --- traces --- */
+
+static weft_status receive_text(weft_comm *world, int rank, int64_t size, weft_text *text)
+{
+    char *room;
+    WEFT_TRY(WEFT_NEW(&room, size + 1));
+    weft_status status = weft_comm_run(world, &(weft_transfer){.kind = WEFT_RECEIVE,
+                                                               .dtype = WEFT_U8,
+                                                               .what = "a trace",
+                                                               .receive = room,
+                                                               .count = size,
+                                                               .peer = rank});
+    if (status == WEFT_OK) weft_text_add_bytes(text, room, (size_t)size);
+    free(room);
+    return status;
+}
+
+static weft_status join(weft_rank *r, const char *mine, const double *sizes, const char *path)
+{
+    weft_text text = {0};
+    char *json;
+    weft_status status = WEFT_OK;
+    weft_text_add(&text, "{\"traceEvents\":[\n%s", mine);
+    for (int i = 1; i < r->job->size && status == WEFT_OK; i++) {
+        weft_text_add(&text, ",\n");
+        status = receive_text(r->world, i, (int64_t)sizes[i], &text);
+    }
+    weft_text_add(&text, "\n],\"displayTimeUnit\":\"ms\"}\n");
+    if (status != WEFT_OK) {
+        free(text.data);
+        return status;
+    }
+    WEFT_TRY(weft_text_take(&text, &json));
+    status = weft_file_replace(path, json, strlen(json));
+    free(json);
+    return status;
+}
+
+/* One file of all ranks on one clock: every rank counts from the end of the same barrier. */
+weft_status weft_trace_write(weft_rank *r, const char *path)
+{
+    char *mine;
+    double size, sizes[WEFT_MAX_RANKS];
+    int64_t counts[WEFT_MAX_RANKS];
+    WEFT_TRY(weft_program_trace_events(r->program, r->rank, r->began, &mine));
+    size = (double)strlen(mine);
+    for (int i = 0; i < r->job->size; i++) counts[i] = 1;
+    weft_status status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                  .dtype = WEFT_F64,
+                                                                  .what = "the sizes of traces",
+                                                                  .send = &size,
+                                                                  .receive = sizes,
+                                                                  .counts = counts});
+    if (status == WEFT_OK && r->rank == 0) status = join(r, mine, sizes, path);
+    if (status == WEFT_OK && r->rank != 0)
+        status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_SEND,
+                                                          .dtype = WEFT_U8,
+                                                          .what = "a trace",
+                                                          .send = mine,
+                                                          .count = (int64_t)size});
+    free(mine);
+    return status;
+}

@@ -1,0 +1,175 @@
+/* One rank of a job: the learner's graph, its plan, this rank's part of it, and the program. */
+#include <stdio.h>
+
+#include "train/trainer.h"
+
+enum { TRACED_STEPS = 100 };
+
+static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_options *out)
+{
+    const weft_train_options *o = &t->options;
+    weft_optimizer_options_init(out);
+    out->name = o->optimizer;
+    out->lr = o->lr;
+    out->momentum = o->momentum;
+    out->nesterov = o->nesterov;
+    out->weight_decay = o->weight_decay;
+    out->beta1 = o->beta1;
+    out->beta2 = o->beta2;
+    out->epsilon = o->epsilon;
+    out->clip_norm = o->clip_norm;
+    out->schedule = strcmp(o->lr_schedule, "step") == 0     ? WEFT_SCHEDULE_STEP
+                    : strcmp(o->lr_schedule, "cosine") == 0 ? WEFT_SCHEDULE_COSINE
+                                                         : WEFT_SCHEDULE_CONSTANT;
+    out->warmup = o->warmup;
+    out->total = t->total_steps;
+    out->every = o->decay_every;
+    out->gamma = o->gamma;
+    out->floor = o->lr_floor;
+    out->accumulate = t->microbatches;
+    if (out->floor > out->lr)
+        return weft_fail(WEFT_ERR_ARGUMENT, "lr-floor %g is above lr %g", out->floor, out->lr);
+    return WEFT_OK;
+}
+
+/* The graph that one rank alone would run. */
+static weft_status build_graph(weft_rank *r)
+{
+    weft_trainer *t = r->job;
+    weft_dtype real = WEFT_F32;
+    weft_optimizer_options optimizer;
+    weft_shape sample = weft_dataset_shape(t->data);
+    (void)weft_dtype_parse(t->options.dtype, &real);
+    WEFT_TRY(optimizer_options(t, &optimizer));
+    WEFT_TRY(weft_graph_create(t->context, real, &r->graph));
+    WEFT_TRY(weft_build_model(r->graph, &t->options, &t->model, &sample,
+                              weft_dataset_stats(t->data)->classes, t->micro, true, &r->values));
+    WEFT_TRY(weft_graph_differentiate(r->graph, r->values.loss));
+    return weft_optimizer_build(r->graph, &optimizer, &r->optimizer);
+}
+
+static weft_status make_plan(weft_rank *r)
+{
+    const weft_train_options *o = &r->job->options;
+    weft_plan_options p;
+    weft_plan_options_init(&p);
+    p.ranks = r->job->mesh;
+    p.mesh = o->mesh;
+    p.zero = (int)o->zero;
+    p.shard = o->shard;
+    p.place = o->place;
+    WEFT_TRY(weft_plan_create(r->graph, &p, &r->plan));
+    return weft_plan_rewrite(r->plan, r->graph, r->rank % r->job->mesh, &r->mine);
+}
+
+/* Communicators of the learner, of its axes, and of the same place in all learners. */
+static weft_status split_world(weft_rank *r)
+{
+    int mesh = r->job->mesh, within = r->rank % mesh;
+    r->learner_index = r->rank / mesh;
+    WEFT_TRY(weft_comm_split(r->world, r->learner_index, within, &r->learner));
+    WEFT_TRY(weft_comm_split(r->world, within, r->learner_index, &r->between));
+    return weft_plan_split(r->plan, r->learner, &r->comms);
+}
+
+/* Ranks that would not compute the same thing must not begin. */
+static weft_status check_alike(weft_rank *r)
+{
+    const weft_trainer *t = r->job;
+    char *text = NULL;
+    uint64_t hash = weft_hash_text(weft_version()), all[WEFT_MAX_RANKS];
+    WEFT_TRY(weft_graph_text(r->graph, &text));
+    hash = weft_mix(hash, weft_hash_text(text));
+    free(text);
+    const weft_data_stats *stats = weft_dataset_stats(t->data);
+    hash = weft_mix(hash, (uint64_t)t->samples);
+    for (int i = 0; i < stats->features; i++) {
+        uint64_t bits;
+        memcpy(&bits, &stats->mean[i], sizeof(bits));
+        hash = weft_mix(hash, bits);
+    }
+    int64_t counts[WEFT_MAX_RANKS];
+    for (int i = 0; i < t->size; i++) counts[i] = (int64_t)sizeof(hash);
+    WEFT_TRY(weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                      .dtype = WEFT_U8,
+                                                      .what = "the check of versions and data",
+                                                      .send = &hash,
+                                                      .receive = all,
+                                                      .counts = counts}));
+    for (int i = 1; i < t->size; i++)
+        if (all[i] != all[0])
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "rank %d has another program, model or data than rank 0; install the "
+                             "same weft and the same files on all machines",
+                             i);
+    return WEFT_OK;
+}
+
+static weft_status make_program(weft_rank *r)
+{
+    const weft_train_options *o = &r->job->options;
+    weft_program_options p;
+    weft_value fetch[2];
+    const weft_value wanted[] = {r->values.loss, r->optimizer.learning_rate};
+    weft_program_options_init(&p);
+    for (int i = 0; i < 2; i++) {
+        fetch[p.fetch_count] = weft_rewritten_value(r->mine, wanted[i]);
+        p.fetch_count += fetch[p.fetch_count] != WEFT_NO_VALUE;
+    }
+    p.fetch = fetch;
+    p.comms = &r->comms;
+    WEFT_TRY(weft_schedule_make(o->schedule, weft_plan_places(r->plan),
+                                weft_plan_place(r->plan, r->rank % r->job->mesh),
+                                (int)r->job->microbatches, &r->schedule));
+    p.slots = r->schedule.slots;
+    WEFT_TRY(weft_store_create(r->job->context, o->device, (uint64_t)o->seed, &r->store));
+    WEFT_TRY(weft_program_create_with(r->store, weft_rewritten_graph(r->mine), &p, &r->program));
+    if (!o->trace) return WEFT_OK;
+    return weft_program_trace(r->program,
+                              (size_t)(2 * TRACED_STEPS * r->job->microbatches) *
+                                  (size_t)weft_program_describe(r->program).instructions);
+}
+
+static weft_status count_parameters(weft_rank *r)
+{
+    if (r->rank != 0) return WEFT_OK;
+    for (int v = 0; v < weft_graph_value_count(r->graph); v++) {
+        weft_type type = weft_graph_value_type(r->graph, v);
+        if (weft_graph_value_kind(r->graph, v) == WEFT_VALUE_PARAM)
+            r->job->parameters += weft_shape_elements(&type.shape);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_rank_build(weft_rank *r)
+{
+    weft_trainer *t = r->job;
+    WEFT_TRY(build_graph(r));
+    WEFT_TRY(check_alike(r));
+    WEFT_TRY(make_plan(r));
+    WEFT_TRY(split_world(r));
+    WEFT_TRY(make_program(r));
+    WEFT_TRY(count_parameters(r));
+    r->position = t->resumed.position;
+    if (t->resumed.path) WEFT_TRY(weft_checkpoint_load(&t->resumed, r->store, r->graph));
+    if (t->learners > 1)
+        WEFT_TRY(weft_exchange_open(t->options.exchange, r->between, r->store, &r->exchange));
+    WEFT_TRY(weft_comm_barrier(r->world));
+    r->began = weft_seconds();
+    return WEFT_OK;
+}
+
+void weft_rank_free(weft_rank *r)
+{
+    weft_exchange_close(&r->exchange);
+    weft_evaluator_destroy(&r->evaluator);
+    weft_program_destroy(&r->program);
+    weft_store_destroy(&r->store);
+    weft_schedule_free(&r->schedule);
+    weft_rewritten_destroy(&r->mine);
+    weft_plan_close_comms(&r->comms);
+    weft_plan_destroy(&r->plan);
+    weft_graph_destroy(&r->graph);
+    weft_comm_close(&r->learner);
+    weft_comm_close(&r->between);
+}
