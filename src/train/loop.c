@@ -140,10 +140,32 @@ static weft_status explain_loss(weft_rank *r, double loss)
     return status;
 }
 
-/* What the ranks of a learner add up at the end of their passes. */
+/* What the ranks of a learner agree on between their passes and the update. */
 typedef struct vote {
-    double loss, stop, bytes, seconds, waited, passes, bubble;
+    double loss, stop;
 } vote;
+
+static void add_stats(weft_comm_stats *sum, const weft_comm_stats *since, const weft_rank *r)
+{
+    weft_comm_stats now = weft_comm_get_stats(r->world);
+    sum->bytes += now.bytes - since->bytes;
+    sum->seconds += now.seconds - since->seconds;
+    sum->waited += now.waited - since->waited;
+}
+
+/* What the step's transfers came to over the learner, for those who keep metrics. */
+static weft_status add_up_transfers(weft_rank *r, weft_event *e)
+{
+    double n = r->job->mesh, sums[] = {(double)r->used.bytes, r->used.seconds, r->used.waited,
+                                       r->bubble, r->passes};
+    if (!r->job->options.metrics) return WEFT_OK;
+    WEFT_TRY(weft_sum_over(r->learner, "the figures of a step", sums, 5));
+    e->comm_bytes = sums[0];
+    e->comm_seconds = sums[1] / n;
+    e->exposed_comm_seconds = sums[2] / n;
+    e->bubble_fraction = weft_plan_places(r->plan) > 1 ? sums[3] / sums[4] : 0;
+    return WEFT_OK;
+}
 
 /* Forward and backward of every micro-batch, then, if the loss is a number, the update. */
 static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
@@ -159,33 +181,35 @@ static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
         WEFT_TRY(weft_program_run(r->program, a->phase));
         if (a->phase == WEFT_PHASE_BACKWARD) out->loss += loss_share(r);
     }
-    weft_comm_stats after = weft_comm_get_stats(r->world);
-    out->passes = weft_seconds() - began;
-    out->bubble = after.waited - before.waited;
-    out->bytes = (double)(after.bytes - r->before.bytes);
-    out->seconds = after.seconds - r->before.seconds;
-    out->waited = after.waited - r->before.waited;
-    r->before = after;
+    r->used = (weft_comm_stats){0};
+    add_stats(&r->used, &before, r);
+    r->passes = weft_seconds() - began;
+    r->bubble = r->used.waited;
     WEFT_TRY(weft_sum_over(r->learner, "the loss", &out->loss, sizeof(*out) / sizeof(double)));
     if (!isfinite(out->loss)) {
         WEFT_TRY(weft_program_drain(r->program));
         return explain_loss(r, out->loss);
     }
-    return weft_program_run(r->program, WEFT_PHASE_UPDATE);
+    before = weft_comm_get_stats(r->world);
+    WEFT_TRY(weft_program_run(r->program, WEFT_PHASE_UPDATE));
+    add_stats(&r->used, &before, r);
+    return WEFT_OK;
 }
 
 static weft_status after_step(weft_rank *r, const weft_batch *b, const vote *v, bool *stop)
 {
     weft_trainer *t = r->job;
-    double now = weft_seconds(), n = t->mesh;
+    double now = weft_seconds();
     weft_value lr = weft_rewritten_value(r->mine, r->optimizer.learning_rate);
     r->position.step++;
     r->position.batch = b->last ? 0 : b->index + 1;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
     bool met = false, last = r->position.step == t->total_steps;
     *stop = v->stop > 0;
+    weft_comm_stats exchanged = weft_comm_get_stats(r->world);
     if (r->exchange) {
         WEFT_TRY(r->exchange->ops->step(r->exchange, r->position.step, last, &met));
+        add_stats(&r->used, &exchanged, r);
         double all = *stop;
         if (met || b->last) WEFT_TRY(weft_sum_over(r->between, "whether to stop", &all, 1));
         *stop = (met || b->last) && all > 0;
@@ -194,15 +218,13 @@ static weft_status after_step(weft_rank *r, const weft_batch *b, const vote *v, 
                     .epoch = b->epoch,
                     .loss = v->loss,
                     .lr = weft_fetch(weft_rewritten_graph(r->mine), r->program, lr, 0),
-                    .samples_per_second = (double)b->total / (now - r->last_step),
-                    .comm_bytes = v->bytes,
-                    .comm_seconds = v->seconds / n,
-                    .exposed_comm_seconds = v->waited / n,
-                    .bubble_fraction = weft_plan_places(r->plan) > 1 ? v->bubble / v->passes : 0};
+                    .samples_per_second = (double)b->total / (now - r->last_step)};
+    WEFT_TRY(add_up_transfers(r, &e));
     if (r->first_step_seconds == 0) r->first_step_seconds = weft_process_seconds();
     r->working += now - r->last_step;
     r->last_step = now;
     WEFT_TRY(tell(r, &e));
+    if (t->size == 1) *stop = t->stop != 0; /* nobody to agree with */
     int64_t every = t->options.checkpoint_every;
     bool due = every && r->position.step % every == 0;
     if (b->last) WEFT_TRY(evaluate(r));
@@ -289,7 +311,6 @@ weft_status weft_rank_run(weft_rank *r)
     weft_trainer *t = r->job;
     weft_loader *loader;
     r->first_step = r->position.step;
-    r->before = weft_comm_get_stats(r->world);
     r->started = r->last_step = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.batch,

@@ -34,8 +34,8 @@ typedef struct weft_rank {
     double began; /* when all ranks had been made */
     double started, last_step, working; /* working: seconds spent in steps */
     double first_step_seconds;
-    weft_comm_stats before; /* at the beginning of the step */
-    double bubble;          /* seconds waited for messages in this step's passes, of `passes` */
+    weft_comm_stats used; /* by the program and the exchange in this step */
+    double bubble;        /* seconds waited for others in this step's passes, of `passes` */
     double passes;
     pthread_t thread;
     weft_status (*task)(struct weft_rank *rank);
