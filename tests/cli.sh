@@ -51,7 +51,7 @@ holds out 'softmax_xent'
 accepts train "$weft" train --model lenet $small --epochs 2 --optimizer adam --lr 0.001 --seed 1 --threads 2 \
     --checkpoint run --metrics m.jsonl --dtype f32 --device cpu --trace trace.json
 holds out 'test loss .* accuracy .* macro F1'
-holds m.jsonl '^\{"event":"step","step":1,"epoch":0,"loss":[0-9.]+,"lr":0.00[0-9]+,"samples_per_second":[0-9.]+\}$'
+holds m.jsonl '^\{"event":"step","step":1,"epoch":0,"loss":[0-9.]+,"lr":0.00[0-9]+,"samples_per_second":[0-9.]+,"comm_bytes":0,'
 holds m.jsonl '"event":"eval","step":6,.*"split":"test","loss":[0-9.]+,"accuracy":[0-9.]+,"f1_macro":[0-9.]+'
 holds m.jsonl '"event":"summary","steps":6,"seconds":[0-9.]+,"samples_per_second":[0-9.]+,.*"peak_rss_bytes":[0-9]+'
 python3 - <<'PY' && pass || flunk "metrics and trace are JSON"

@@ -30,10 +30,12 @@ typedef struct weft_train_options {
     char *checkpoint, *metrics, *trace;
     int64_t checkpoint_every, keep;
     bool resume, quiet;
-    int64_t ranks, zero;
+    int64_t ranks, zero, virtual_workers;
     char *engine, *mesh, *schedule, *shard, *place, *exchange;
     double timeout;
     bool check_collectives;
+    char *hosts;
+    int64_t max_restarts;
 } weft_train_options;
 
 WEFT_API const weft_option *weft_train_table(void);
@@ -41,6 +43,26 @@ WEFT_API const weft_option *weft_train_table(void);
 /* Exchanges between learners: how a specification looks, and one sentence; NULL past the end. */
 WEFT_API const char *weft_exchange_form(int i);
 WEFT_API const char *weft_exchange_help(int i);
+
+/* --- jobs of several processes --- */
+
+/* Whether this process was started by mpirun or srun: its rank, or -1. */
+WEFT_API int weft_job_rank(void);
+
+/* Whether a run wants a supervisor: its ranks are processes that nobody has started yet, or it is to
+ * be restarted when it dies. */
+WEFT_API bool weft_job_wanted(const weft_train_options *options);
+
+/* Receives what the supervisor has to say, a line at a time. */
+typedef void (*weft_job_fn)(void *user, const char *line);
+
+/* Starts the ranks, each with `arguments` (the command line behind the program's name, NULL at the
+ * end), and waits for them. If the job dies and restarts are left, starts it again from its newest
+ * checkpoint, without the ranks that were lost. *code is the exit code of the job. UNSUPPORTED: there
+ * is no mpirun, and what to install. */
+WEFT_API WEFT_NODISCARD weft_status weft_job_run(const weft_train_options *options,
+                                                 const char *program, char *const *arguments,
+                                                 weft_job_fn tell, void *user, int *code);
 
 /* What a model does with a part of the data. */
 typedef struct weft_report {

@@ -1,7 +1,9 @@
 /* weft train */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -60,11 +62,56 @@ static weft_status train(const weft_train_options *options)
     return status;
 }
 
+static void on_line(void *user, const char *line)
+{
+    (void)user;
+    fflush(stdout);
+    fprintf(stderr, "%s\n", line);
+}
+
+/* Starts this same command as the ranks of a job. */
+static int supervise(const weft_train_options *options, int argc, char **argv)
+{
+    char program[4096], train[] = "train";
+    char **arguments = calloc((size_t)argc + 2, sizeof(*arguments));
+    int code = 1;
+    ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    if (!arguments || size < 0) {
+        free(arguments);
+        return 1;
+    }
+    program[size] = '\0';
+    arguments[0] = train;
+    for (int i = 0; i < argc; i++) arguments[i + 1] = argv[i];
+    weft_status status = weft_job_run(options, program, arguments, on_line, NULL, &code);
+    free(arguments);
+    return status == WEFT_OK ? code : report_failure(status);
+}
+
+/* Of several processes one tells what all know; a rank that was only told to end says nothing. */
+static int report_rank(weft_status status)
+{
+    bool told = status == WEFT_ERR_PEER && strncmp(weft_last_message(), "the job was ended", 17) == 0;
+    bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED || told;
+    if (weft_job_rank() <= 0 || !common) return report_failure(status);
+    return status == WEFT_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status == WEFT_ERR_ARGUMENT ? 2 : 1;
+}
+
 static int run(int argc, char **argv)
 {
     weft_train_options options = {0};
     weft_status status = read_options(&options, argc, argv);
-    int code = status == WEFT_OK ? report_failure(train(&options)) : usage_failure("train");
+    int code = 2;
+    if (status == WEFT_OK && weft_job_rank() >= 0) { /* started by mpirun or srun: join */
+        status = weft_options_set(weft_train_table(), &options, "engine", "mpi");
+        if (options.ranks == 1) options.ranks = 0;
+    }
+    if (status != WEFT_OK)
+        code = weft_job_rank() <= 0 ? usage_failure("train") : 2;
+    else if (weft_job_wanted(&options))
+        code = supervise(&options, argc, argv);
+    else
+        code = report_rank(train(&options));
     weft_options_free(weft_train_table(), &options);
     return code;
 }

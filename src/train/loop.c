@@ -174,6 +174,7 @@ static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
     weft_comm_stats before = weft_comm_get_stats(r->world);
     double began = weft_seconds();
     *out = (vote){.stop = r->job->stop != 0};
+    weft_board_step(r->job, r->rank, r->position.step + 1);
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
         weft_program_set_slot(r->program, a->micro % s->slots);

@@ -134,6 +134,7 @@ static weft_status open_ranks(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     bool alone = o->ranks <= 1 && strcmp(o->engine, "threads") == 0;
+    weft_board_open(t);
     WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->engine, (int)o->ranks, t->worlds,
                             &t->local));
     t->size = weft_comm_size(t->worlds[0]);
@@ -215,6 +216,7 @@ weft_status weft_trainer_create(weft_context *context, const weft_train_options 
     weft_status status = weft_train_options_copy(options, &t->options);
     if (status == WEFT_OK) status = make(t);
     if (status != WEFT_OK) {
+        for (int i = 0; i < t->local; i++) weft_comm_abort(t->worlds[i]);
         weft_trainer_destroy(&t);
         return status;
     }
@@ -232,6 +234,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     free(t->ranks);
     if (t->model.mapped) weft_file_unmap(&t->model);
     weft_checkpoint_close(&t->resumed);
+    weft_board_close(t);
     weft_dataset_close(&t->data);
     weft_options_free(weft_train_table(), &t->options);
     pthread_mutex_destroy(&t->lock);

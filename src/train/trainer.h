@@ -59,6 +59,8 @@ struct weft_trainer {
     weft_event_fn fn;
     void *user;
 
+    struct weft_board *board; /* where a supervisor looks; NULL: there is none */
+
     pthread_mutex_t lock; /* of the first failure */
     weft_status status;
     char message[2048];
@@ -74,6 +76,11 @@ void weft_rank_free(weft_rank *rank);
 
 /* loop.c */
 weft_status weft_rank_run(weft_rank *rank) WEFT_NODISCARD;
+
+/* board.c: a page of shared memory in which each rank says how far it has come. */
+void weft_board_open(weft_trainer *job);
+void weft_board_close(weft_trainer *job);
+void weft_board_step(weft_trainer *job, int rank, int64_t step);
 
 /* gather.c: the traces of all ranks as one file. Collective. */
 weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;

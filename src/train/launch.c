@@ -1,0 +1,303 @@
+/* The supervisor of a job: starts its processes, tells who died where and in which step, and starts it
+ * again on what is left. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "train/board.h"
+#include "train/train.h"
+
+extern char **environ;
+
+#define SUPERVISED "WEFT_SUPERVISED"
+enum { MOST_WORDS = 512 };
+
+/* In the order in which launchers are recognised. */
+static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
+
+int weft_job_rank(void)
+{
+    for (size_t i = 0; i < WEFT_COUNT(rank_variables); i++) {
+        int64_t rank;
+        const char *text = getenv(rank_variables[i]);
+        if (text && weft_parse_int(text, &rank)) return (int)rank;
+    }
+    return -1;
+}
+
+bool weft_job_wanted(const weft_train_options *o)
+{
+    if (weft_job_rank() >= 0 || getenv(SUPERVISED)) return false;
+    return o->max_restarts > 0 || strcmp(o->engine, "mpi") == 0;
+}
+
+typedef struct job {
+    const weft_train_options *options;
+    const char *program;
+    char *const *arguments;
+    weft_job_fn tell;
+    void *user;
+    bool mpi, open_mpi;
+    int64_t ranks;
+    char *board_path;
+    weft_board *board;
+    int dead;         /* rank that died first, or -1 */
+    char where[512];  /* what is known of its death */
+} job;
+
+static void say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
+static void say(const job *j, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    if (j->tell) j->tell(j->user, line);
+}
+
+/* --- which mpirun --- */
+
+static weft_status find_mpirun(job *j)
+{
+    char text[512] = "";
+    FILE *pipe = popen("mpirun --version 2>/dev/null", "re");
+    if (pipe) {
+        size_t size = fread(text, 1, sizeof(text) - 1, pipe);
+        text[size] = '\0';
+        (void)pclose(pipe);
+    }
+    if (!text[0])
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "engine mpi needs mpirun, which was not found; install it (apt-get install "
+                         "openmpi-bin) or use --engine threads");
+    j->open_mpi = strstr(text, "Open MPI") != NULL || strstr(text, "OpenRTE") != NULL;
+    return WEFT_OK;
+}
+
+typedef struct words {
+    const char *word[MOST_WORDS];
+    int count;
+    char numbers[4][32];
+} words;
+
+static void add(words *w, const char *word)
+{
+    if (w->count < MOST_WORDS - 1) w->word[w->count++] = word;
+}
+
+/* Open MPI counts slots and binds ranks to cores: neither fits ranks with threads of their own. */
+static void mpirun_words(const job *j, words *w)
+{
+    (void)snprintf(w->numbers[0], sizeof(w->numbers[0]), "%lld", (long long)j->ranks);
+    add(w, "mpirun");
+    add(w, "-n");
+    add(w, w->numbers[0]);
+    if (j->open_mpi) {
+        add(w, "--oversubscribe");
+        add(w, "--bind-to");
+        add(w, "none");
+        add(w, "--mca");
+        add(w, "plm_rsh_args");
+        add(w, "-o ConnectTimeout=10 -o BatchMode=yes");
+        add(w, "-x");
+        add(w, WEFT_BOARD_VARIABLE);
+        add(w, "-x");
+        add(w, SUPERVISED);
+    }
+    if (!j->options->hosts) return;
+    add(w, j->open_mpi ? "--host" : "-hosts");
+    add(w, j->options->hosts);
+}
+
+static void all_words(const job *j, bool again, words *w)
+{
+    (void)snprintf(w->numbers[1], sizeof(w->numbers[1]), "%lld", (long long)j->ranks);
+    if (j->mpi) mpirun_words(j, w);
+    add(w, j->program);
+    for (int i = 0; j->arguments[i]; i++) add(w, j->arguments[i]);
+    add(w, "--ranks");
+    add(w, w->numbers[1]);
+    if (again) add(w, "--resume");
+    w->word[w->count] = NULL;
+}
+
+/* --- watching --- */
+
+/* Open MPI's account of a death. What else it prints about it says the same at length. */
+static bool read_death(job *j, const char *line)
+{
+    int rank, pid, number;
+    char node[128];
+    const char *at = strstr(line, "process rank ");
+    if (!at || sscanf(at, "process rank %d with PID %d on node %127s exited on signal %d", &rank,
+                      &pid, node, &number) != 4)
+        return false;
+    if (j->dead < 0) {
+        j->dead = rank;
+        (void)snprintf(j->where, sizeof(j->where), "rank %d on %s died of signal %d (%s)", rank,
+                       node, number, strsignal(number));
+    }
+    return true;
+}
+
+static bool noise(const char *line)
+{
+    static const char *const known[] = {
+        "----------", "mpirun noticed", "mpirun detected", "Primary job  terminated",
+        "a non-zero exit code", "mpirun has exited", "without calling", "thus causing",
+        "terminated by signals", "exiting improperly", "This may have caused", "here).",
+        "  Process name:", "  Exit code:", "orterun", "You can avoid this message",
+        "process whose", "There are", "likely", "Open MPI", "Per user-direction"};
+    for (size_t i = 0; i < WEFT_COUNT(known); i++)
+        if (strstr(line, known[i])) return true;
+    return line[0] == '\n' || line[0] == '\0';
+}
+
+/* Passes on what the ranks say on stderr until the job closes it. */
+static void watch(job *j, FILE *errors)
+{
+    char line[4096];
+    while (fgets(line, sizeof(line), errors)) {
+        if (j->mpi && (read_death(j, line) || noise(line))) continue;
+        line[strcspn(line, "\n")] = '\0';
+        say(j, "%s", line);
+    }
+}
+
+static volatile sig_atomic_t child; /* to pass signals on to */
+
+static void pass_on(int number)
+{
+    if (child > 0) kill((pid_t)child, number);
+}
+
+static weft_status run_once(job *j, bool again, int *code)
+{
+    int ends[2], state = 0;
+    words w = {.count = 0};
+    pid_t pid;
+    posix_spawn_file_actions_t actions;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return weft_fail(WEFT_ERR_IO, "no pipe: %s", strerror(errno));
+    all_words(j, again, &w);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    int failed = posix_spawnp(&pid, w.word[0], &actions, NULL, (char *const *)(uintptr_t)w.word,
+                              environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    FILE *errors = failed ? NULL : fdopen(ends[0], "r");
+    if (!errors) {
+        close(ends[0]);
+        return weft_fail(WEFT_ERR_IO, "%s cannot be started: %s", w.word[0], strerror(failed));
+    }
+    child = pid;
+    watch(j, errors);
+    fclose(errors);
+    while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {}
+    child = 0;
+    *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    if (WIFSIGNALED(state) && j->dead < 0) {
+        char host[128] = "";
+        (void)gethostname(host, sizeof(host) - 1);
+        j->dead = 0;
+        (void)snprintf(j->where, sizeof(j->where), "the process of %lld ranks on %s died of signal "
+                                                   "%d (%s)",
+                       (long long)j->ranks, host, WTERMSIG(state), strsignal(WTERMSIG(state)));
+    }
+    return WEFT_OK;
+}
+
+/* --- after a death --- */
+
+/* The most ranks, without the lost one, that can go on: the axes other than data stay whole, and with
+ * virtual workers the data axis must divide them. */
+static int64_t ranks_left(const job *j)
+{
+    const weft_train_options *o = j->options;
+    int64_t others = 1, most = j->mpi ? j->ranks - 1 : j->ranks;
+    if (o->mesh || o->place || o->exchange) return j->ranks; /* its shape is the user's */
+    for (int64_t n = most / others; n >= 1; n--)
+        if (o->virtual_workers == 0 || o->virtual_workers % n == 0) return n * others;
+    return j->ranks;
+}
+
+static bool can_restart(const job *j, int code)
+{
+    int64_t *steps = NULL;
+    int count = 0;
+    if (code == 0 || code == 2 || code == 130 || !j->options->checkpoint) return false;
+    if (weft_checkpoint_list(j->options->checkpoint, &steps, &count) != WEFT_OK) return false;
+    free(steps);
+    return true; /* without a checkpoint it begins anew */
+}
+
+static void tell_death(const job *j)
+{
+    int64_t step = j->board ? atomic_load(&j->board->step[j->dead < 0 ? 0 : j->dead]) : 0;
+    if (j->dead >= 0 && step > 0)
+        say(j, "weft: %s in step %lld", j->where, (long long)step);
+    else if (j->dead >= 0)
+        say(j, "weft: %s before its first step", j->where);
+}
+
+static weft_status run_all(job *j, int *code)
+{
+    bool again = j->options->resume;
+    for (int64_t left = j->options->max_restarts;; left--) {
+        j->dead = -1;
+        for (int r = 0; r < WEFT_MAX_RANKS; r++) atomic_store(&j->board->step[r], 0);
+        WEFT_TRY(run_once(j, again, code));
+        if (*code != 0) tell_death(j);
+        if (left <= 0 || !can_restart(j, *code)) return WEFT_OK;
+        if (j->dead >= 0) j->ranks = ranks_left(j);
+        say(j, "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
+               "left)",
+            (long long)j->ranks, j->ranks == 1 ? "" : "s", (long long)left - 1,
+            left == 2 ? "" : "s");
+        again = true;
+    }
+}
+
+weft_status weft_job_run(const weft_train_options *options, const char *program,
+                         char *const *arguments, weft_job_fn tell, void *user, int *code)
+{
+    job j = {.options = options,
+             .program = program,
+             .arguments = arguments,
+             .tell = tell,
+             .user = user,
+             .mpi = strcmp(options->engine, "mpi") == 0,
+             .ranks = WEFT_MAX(options->ranks, (int64_t)1)};
+    const char *folder = getenv("TMPDIR");
+    if (j.mpi) WEFT_TRY(find_mpirun(&j));
+    WEFT_TRY(weft_format(&j.board_path, "%s/weft-%d-%lld", folder ? folder : "/tmp", (int)getpid(),
+                         (long long)(weft_seconds() * 1e6)));
+    weft_status status = weft_board_make(j.board_path, &j.board);
+    if (status == WEFT_OK) {
+        struct sigaction pass = {.sa_handler = pass_on}, old[2];
+        setenv(WEFT_BOARD_VARIABLE, j.board_path, 1);
+        setenv(SUPERVISED, "1", 1);
+        if (j.mpi) { /* containers run as root */
+            setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+            setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+        }
+        sigaction(SIGINT, &pass, &old[0]);
+        sigaction(SIGTERM, &pass, &old[1]);
+        status = run_all(&j, code);
+        sigaction(SIGINT, &old[0], NULL);
+        sigaction(SIGTERM, &old[1], NULL);
+        unsetenv(SUPERVISED);
+        unsetenv(WEFT_BOARD_VARIABLE);
+        weft_board_unmap(j.board);
+        unlink(j.board_path);
+    }
+    free(j.board_path);
+    return status;
+}
