@@ -36,6 +36,9 @@ typedef struct weft_plan_options {
     /* "PATTERN=cpu:K,...": nodes whose names match (shell patterns) run on rank K of the mesh. rank:K
      * means the same. Others run where their first input is. NULL: none. */
     const char *place;
+    /* V > 0: the batch is computed as V workers, each a batch of its own, whose gradients are added in a
+     * fixed binary tree; the data axis must divide V. The graph is that of data-axis many workers. */
+    int virtual_workers;
     bool recompute; /* forward results are computed again in backward instead of being kept */
 } weft_plan_options;
 
@@ -57,8 +60,9 @@ WEFT_API int weft_plan_coordinate(const weft_plan *plan, int rank, int axis);
 WEFT_API int weft_plan_places(const weft_plan *plan);
 WEFT_API int weft_plan_place(const weft_plan *plan, int rank);
 
-/* The product of a mesh's sizes. */
+/* The product of a mesh's sizes, and that of one axis (1 if the mesh does not name it). */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_ranks(const char *mesh, int64_t *out);
+WEFT_API WEFT_NODISCARD weft_status weft_mesh_axis(const char *mesh, const char *axis, int64_t *out);
 
 /* Collective: the communicators of each set of axes, split off from one of all ranks of the plan. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_split(const weft_plan *plan, weft_comm *all,

@@ -80,6 +80,11 @@ typedef struct weft_tree {
 } weft_tree;
 void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out);
 
+/* Leaf v is added to subtrees that are kept on a stack, beginning with leaf `first`: the place it goes
+ * to, and how often the topmost two are then added up. *deepest (may be NULL) is the most places that
+ * were in use. */
+void weft_tree_push(int leaves, int first, int v, int *place, int *merges, int *deepest);
+
 static inline bool weft_is_collective(weft_transfer_kind kind)
 {
     return kind != WEFT_SEND && kind != WEFT_RECEIVE;

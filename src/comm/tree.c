@@ -93,3 +93,28 @@ void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
         if (whole != to) memmove(to, whole, (size_t)n * size);
     }
 }
+
+/* Whether [a, b) and [b, c) are the two halves of a subtree. */
+static bool siblings(int leaves, int a, int b, int c)
+{
+    int level = 0;
+    while ((1 << level) < b - a) level++;
+    return b - a == 1 << level && a % (2 << level) == 0 && c == subtree_end(leaves, a, level + 1);
+}
+
+void weft_tree_push(int leaves, int first, int v, int *place, int *merges, int *deepest)
+{
+    int start[LEVELS + 2], depth = 0, most = 0;
+    *place = *merges = 0;
+    for (int leaf = first; leaf <= v; leaf++) {
+        *place = depth;
+        *merges = 0;
+        start[depth++] = leaf;
+        most = WEFT_MAX(most, depth);
+        while (depth > 1 && siblings(leaves, start[depth - 2], start[depth - 1], leaf + 1)) {
+            depth--;
+            (*merges)++;
+        }
+    }
+    if (deepest) *deepest = most;
+}

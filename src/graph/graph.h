@@ -36,7 +36,7 @@ struct weft_op {
     double (*flops)(const weft_graph *graph, const weft_node *node);
 
     /* Bit i of in_place[o]: output o may be written over input i, element by element. */
-    unsigned in_place[5];
+    unsigned in_place[WEFT_MAX_OUTPUTS];
 
     /* The output is the input under another shape; no work. */
     bool view;
@@ -45,6 +45,10 @@ struct weft_op {
 
     /* Bit i: the outputs are linear in these inputs taken together, so partial sums may pass. */
     unsigned linear;
+    /* Bit o: output o is a statistic of the part of the batch that was seen, not a sum over it. */
+    unsigned statistics;
+    /* What adds in the fixed order of virtual workers, where this adds in the order of time. */
+    const char *in_order;
     /* An attribute that holds the output's dimensions from `dims_from` on. */
     const char *dims;
     int dims_from;

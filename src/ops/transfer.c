@@ -29,17 +29,21 @@ static int64_t part_of(const weft_node *node, int64_t whole)
     return weft_part_start(whole, i + 1, n) - weft_part_start(whole, i, n);
 }
 
+/* With virtual workers each value comes in `parts` subtrees, one behind the other. */
 static weft_status all_reduce_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     if (node->in_count > WEFT_MAX_OUTPUTS)
         return weft_node_fail(node, "reduces %d values, at most %d are possible", node->in_count,
                               WEFT_MAX_OUTPUTS);
     WEFT_TRY(check_ranks(g, node));
+    int parts = (int)weft_node_int(node, "parts", 0, 1);
+    if (parts < 1 || node->in_count % parts)
+        return weft_node_fail(node, "%d values of %d parts each", node->in_count, parts);
+    node->out_count = node->in_count / parts;
     for (int i = 0; i < node->in_count; i++) {
         WEFT_TRY(weft_expect_real(g, node, i, "a value", 0));
-        out[i] = *weft_in(g, node, i);
+        if (i % parts == 0) out[i / parts] = *weft_in(g, node, i);
     }
-    node->out_count = node->in_count;
     return WEFT_OK;
 }
 
@@ -168,7 +172,8 @@ static double no_flops(const weft_graph *g, const weft_node *node)
                                   .transfer = true,                                                \
                                   .effect = (in_most) == 1 && #op[0] == 's'}
 
-TRANSFER(all_reduce, "sums of values over ranks", -1, "axes", "ranks", "index", "plain", "leaves");
+TRANSFER(all_reduce, "sums of values over ranks", -1, "axes", "ranks", "index", "plain", "leaves",
+         "parts");
 TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, "axes", "ranks", "index",
          "dim", "leaves");
 TRANSFER(all_gather, "the parts of all ranks joined", 1, "axes", "ranks", "index", "dim", "whole");

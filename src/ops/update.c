@@ -53,6 +53,21 @@ static weft_status accumulate_shape(const weft_graph *g, weft_node *node, weft_t
     return WEFT_OK;
 }
 
+/* (places of a stack, addend, index of the micro-batch) -> the places: see weft_tree_push */
+static weft_status accumulate_tree_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "a sum", 0));
+    node->out_count = node->in_count - 2;
+    if (node->out_count > WEFT_MAX_OUTPUTS)
+        return weft_node_fail(node, "has %d places, at most %d are possible", node->out_count,
+                              WEFT_MAX_OUTPUTS);
+    for (int i = 0; i < node->in_count - 1; i++) {
+        WEFT_TRY(weft_expect_like(g, node, i, "a sum or addend", weft_in(g, node, 0)));
+        if (i < node->out_count) out[i] = *weft_in(g, node, 0);
+    }
+    return weft_expect_scalar(g, node, node->in_count - 1, "the index", g->real);
+}
+
 static weft_status sum_squares_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 0));
@@ -125,7 +140,18 @@ const weft_op weft_op_accumulate = {.name = "accumulate",
                                     .shape = accumulate_shape,
                                     .labels = weft_labels_elementwise,
                                     .in_place = {1},
-                                    .linear = 3};
+                                    .linear = 3,
+.in_order = "accumulate_tree"};
+const weft_op weft_op_accumulate_tree = {
+    .name = "accumulate_tree",
+    .summary = "adds up micro-batches in a fixed binary tree, on a stack of subtrees",
+    .min_inputs = 3,
+    .max_inputs = -1,
+    .attrs = WEFT_ATTRS("leaves", "first"),
+    .shape = accumulate_tree_shape,
+    .labels = weft_labels_elementwise,
+    .in_place = {1u << 0, 1u << 1, 1u << 2, 1u << 3, 1u << 4, 1u << 5, 1u << 6, 1u << 7, 1u << 8,
+                 1u << 9, 1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15}};
 const weft_op weft_op_sum_squares = {.name = "sum_squares",
                                      .summary = "sum of the squares of all elements",
                                      .min_inputs = 1,

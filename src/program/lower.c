@@ -150,7 +150,7 @@ static weft_status output_buffer(weft_program *p, const instruction *code, int o
      * instruction may read it, which find_order has seen to. */
     bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : !read_later(p, code, leaf);
     bool same = old && weft_layout_same(old->layout, layout);
-    if (over && !same && code->transfer) /* goes there in the store's layout, see store_back */
+    if (over && old && !same) /* goes there in the store's layout, see store_back */
         return add_buffer(p, (buffer){.kind = BUFFER_ARENA, .bytes = layout->bytes}, out);
     if (!over || !same || p->buffers[old->buffer].kind != BUFFER_STORE)
         return weft_fail(
@@ -249,7 +249,7 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
         free(code.name);
         return status;
     }
-    return code.transfer ? store_back(p, group, code.phase) : WEFT_OK;
+    return store_back(p, group, code.phase);
 }
 
 /* A view shares its input's memory; only plain memory means the same under another shape. */

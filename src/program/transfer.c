@@ -91,15 +91,21 @@ static weft_status prepare(transfer *t, weft_transfer what)
 
 /* --- the kinds --- */
 
-/* Values that lie one behind the other in memory, as gradients do, go as one range. */
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Values that lie one behind the other in memory, as gradients do, go as one range. The subtrees of
+ * virtual workers go one set of values after the other. */
 static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *out)
 {
-    int n = t->node->in_count;
+    int parts = (int)weft_node_int(t->node, "parts", 0, 1), n = t->node->in_count / parts;
     size_t total = 0, size = weft_dtype_size(t->dtype);
-    bool together = true;
+    bool together = parts == 1;
     for (int i = 0; i < n; i++) {
         together = together && (char *)in[i] == (char *)in[0] + total && in[i] == out[i];
-        total += (t->head.in[i]->bytes + 63) / 64 * 64;
+        total += rounded(t->head.in[i * parts]->bytes);
     }
     weft_transfer what = {.kind = WEFT_ALL_REDUCE,
                           .leaves = (int)attr(t, "leaves"),
@@ -108,21 +114,28 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
     what.count = (int64_t)(total / size);
     what.send = in[0];
     what.receive = out[0];
-    if (n == 1 || together) return prepare(t, what);
-    WEFT_TRY(weft_new_aligned(total, &t->send_room));
-    WEFT_TRY(WEFT_NEW(&t->before, n));
+    if (parts == 1 && (n == 1 || together)) return prepare(t, what);
+    WEFT_TRY(weft_new_aligned(total * (size_t)parts, &t->send_room));
+    WEFT_TRY(weft_new_aligned(total, &t->receive_room));
+    WEFT_TRY(WEFT_NEW(&t->before, n * parts));
     WEFT_TRY(WEFT_NEW(&t->after, n));
-    total = 0;
-    for (int i = 0; i < n; i++) {
-        size_t bytes = t->head.in[i]->bytes;
-        t->before[i] =
-            (copy){.count = 1, .bytes = bytes, .from = in[i], .to = t->send_room + total};
-        t->after[i] =
-            (copy){.count = 1, .bytes = bytes, .from = t->send_room + total, .to = out[i]};
-        total += (bytes + 63) / 64 * 64;
+    for (int p = 0; p < parts; p++) {
+        size_t at = 0;
+        for (int i = 0; i < n; i++) {
+            size_t bytes = t->head.in[i * parts]->bytes;
+            t->before[t->before_count++] =
+                (copy){.count = 1,
+                       .bytes = bytes,
+                       .from = in[i * parts + p],
+                       .to = t->send_room + (size_t)p * total + at};
+            if (p == 0)
+                t->after[t->after_count++] = (copy){
+                    .count = 1, .bytes = bytes, .from = t->receive_room + at, .to = out[i]};
+            at += n == 1 ? total : rounded(bytes);
+        }
     }
-    t->before_count = t->after_count = n;
-    what.send = what.receive = t->send_room;
+    what.send = t->send_room;
+    what.receive = t->receive_room;
     return prepare(t, what);
 }
 
@@ -350,16 +363,20 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     bool as_it_lies = strcmp(node->op->name, "all_reduce") == 0 && !weft_node_int(node, "plain", 0, 0);
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
-        t->head.in[i] = as_it_lies && in[i] ? in[i] : NULL;
+        /* The parts of a value lie alike. */
+        int parts = (int)weft_node_int(node, "parts", 0, 1), like = i - i % parts;
+        t->head.in[i] = as_it_lies && in[like] ? in[like] : NULL;
         if (!t->head.in[i])
             status = device->ops->plain(device, weft_value_type(p->graph, group->in[i]),
                                         &t->head.in[i]);
     }
     for (int o = 0; o < group->out_count && status == WEFT_OK; o++) {
-        int same = as_it_lies ? weft_group_in(group, node->in[group->out[o] - node->out]) : -1;
+        int parts = (int)weft_node_int(node, "parts", 0, 1);
+        int from = (int)(group->out[o] - node->out) * parts;
+        int same = as_it_lies ? weft_group_in(group, node->in[from]) : -1;
         if (same >= 0) {
             t->head.out[o] = t->head.in[same];
-            t->head.in_place[o] = 1u << same;
+            if (parts == 1) t->head.in_place[o] = 1u << same;
         } else
             status = device->ops->plain(device, weft_value_type(p->graph, group->out[o]),
                                         &t->head.out[o]);

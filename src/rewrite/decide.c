@@ -38,7 +38,9 @@ static bool legal(const rewriter *r, const weft_node *node, const decision *d, i
         if (dim < 0) continue;
         const weft_label *l = &d->labels.operand[i].label[dim];
         int64_t size = shape_of(r, node, i)->dim[dim];
-        if (l->whole || size < n || (l->scaled && size % n)) return false;
+        /* A virtual worker is a batch of its own. */
+        bool whole = l->whole && !(axis == AXIS_DATA && r->workers > 0);
+        if (whole || size < n || (l->scaled && size % n)) return false;
         if (l->windowed && !node->op->window) return false;
     }
     return true;
@@ -166,6 +168,8 @@ sharding weft_decision_split(const decision *d, const weft_node *node, int opera
         int dim = weft_label_dim(d, operand, d->label[a]);
         if (dim >= 0) s.at[a] = (int8_t)dim;
         if ((d->label[a] && dim < 0 && out) || (d->carried[a] && linear)) s.at[a] = PARTIAL;
+        if (out && s.at[a] == PARTIAL && node->op->statistics & 1u << (operand - node->in_count))
+            s.at[a] = OWN;
     }
     return s;
 }

@@ -160,6 +160,8 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
     for (int i = 0; i < node->in_count; i++) {
         sharding want = weft_decision_split(d, node, i);
         touched t;
+        if (d->label[AXIS_DATA] && r->values[node->in[i]].split.at[AXIS_DATA] == OWN)
+            want.at[AXIS_DATA] = OWN;
         WEFT_TRY(find_touched(r, node, d, i, &t));
         if (t.dim >= 0)
             WEFT_TRY(weft_rewrite_halo(r, node->in[i], place, want, t.axis, t.dim, t.window, &in[i]));
@@ -286,6 +288,26 @@ static weft_status begin_update(rewriter *r)
     return weft_rewrite_flush(r);
 }
 
+/* The sum over micro-batches in the order of virtual workers. The addend keeps its form. */
+static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
+{
+    weft_value v = node->out, local = WEFT_NO_VALUE;
+    value_state *s = &r->values[v];
+    weft_value index = r->from->values[node->in[2]].kind == WEFT_VALUE_INPUT ? node->in[2] : -1;
+    *s = (value_state){.split = r->values[node->in[1]].split,
+                       .known = true,
+                       .place = place,
+                       .param = r->values[node->in[1]].param,
+                       .readers = s->readers,
+                       .update_only = s->update_only};
+    int parts = weft_tree_parts(r->workers, r->first_worker, r->first_worker + r->own_workers);
+    WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, index, r->from->values[node->in[0]].name,
+                                 &local));
+    return weft_rewrite_add_form(
+        r,
+        (form){.value = v, .place = place, .split = s->split, .local = local, .parts = parts});
+}
+
 static weft_status visit(rewriter *r, size_t n)
 {
     const weft_node *node = r->from->nodes[n];
@@ -300,6 +322,7 @@ static weft_status visit(rewriter *r, size_t n)
         r->phase = node->phase;
     }
     if (node->phase == WEFT_PHASE_UPDATE) place_moments(r, node);
+    if (r->workers > 0 && node->op->in_order) return visit_in_order(r, node, place);
     WEFT_TRY(weft_rewrite_decide(r, node, &d));
     WEFT_TRY(settle_leaves(r, node, &d));
     WEFT_TRY(gather_inputs(r, node, &d, place, in));
@@ -329,12 +352,41 @@ static void find_update_only(rewriter *r)
     free(other);
 }
 
+/* What every virtual worker made of a state in its own way becomes their mean, once a step. */
+static weft_status assign_mean(rewriter *r, weft_value leaf, weft_value next)
+{
+    const weft_graph *g = r->from;
+    const char *name = g->values[leaf].name;
+    weft_value local = WEFT_NO_VALUE, index = weft_graph_find(g, "keep");
+    int parts = 1, place = r->values[leaf].place;
+    r->phase = WEFT_PHASE_BACKWARD;
+    if (r->own_workers > 1) {
+        if (index == WEFT_NO_VALUE)
+            return weft_fail(WEFT_ERR_ARGUMENT, "several virtual workers on a rank need the input "
+                                                "'keep' of weft_optimizer_build");
+        WEFT_TRY(weft_rewrite_add_up(r, next, place, index, name, &local));
+        parts = weft_tree_parts(r->workers, r->first_worker, r->first_worker + r->own_workers);
+    } else {
+        WEFT_TRY(weft_rewrite_reshard(r, next, place, r->values[next].split, &local));
+    }
+    r->phase = WEFT_PHASE_UPDATE;
+    if (!here(r, place)) return WEFT_OK;
+    weft_attr factor = WEFT_ATTR_REAL("factor", 1.0 / r->workers);
+    if (r->plan->size[AXIS_DATA] > 1) local = weft_rewrite_reduce_tree(r, next, local, parts);
+    weft_graph_set_phase(r->to, WEFT_PHASE_UPDATE);
+    local = weft_graph_node(r->to, "scale", name, &local, 1, &factor, 1);
+    weft_graph_assign(r->to, weft_graph_find(r->to, name), local);
+    return weft_graph_status(r->to);
+}
+
 /* States get their next value in the form in which they are kept. */
 static weft_status assign(rewriter *r, weft_value leaf)
 {
     const weft_graph *g = r->from;
     weft_value next = g->values[leaf].assigned, local;
     const value_state *s = &r->values[leaf];
+    if (r->workers > 0 && g->nodes[g->values[next].node]->phase != WEFT_PHASE_UPDATE)
+        return assign_mean(r, leaf, next);
     r->phase = g->values[next].node < 0 ? WEFT_PHASE_FORWARD : g->nodes[g->values[next].node]->phase;
     WEFT_TRY(weft_rewrite_reshard(r, next, s->place, s->split, &local));
     if (here(r, s->place))
@@ -397,6 +449,9 @@ weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank
     weft_rewritten *result = NULL;
     WEFT_TRY(weft_graph_status(graph));
     for (int a = 0; a < AXES; a++) r.coordinate[a] = weft_plan_coordinate(plan, rank, a);
+    r.workers = plan->options.virtual_workers;
+    r.own_workers = r.workers / plan->size[AXIS_DATA];
+    r.first_worker = r.own_workers * r.coordinate[AXIS_DATA];
     weft_status status = WEFT_NEW(&result, 1);
     if (status == WEFT_OK) status = weft_graph_create(graph->context, graph->real, &result->graph);
     if (status == WEFT_OK) status = WEFT_NEW(&result->local, graph->value_count);

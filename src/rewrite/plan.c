@@ -138,6 +138,16 @@ weft_status weft_mesh_ranks(const char *mesh, int64_t *out)
     return WEFT_OK;
 }
 
+weft_status weft_mesh_axis(const char *mesh, const char *axis, int64_t *out)
+{
+    weft_plan plan = {0};
+    int a = find_axis(axis);
+    if (a < 0) return no_axis(axis);
+    WEFT_TRY(each_pair(&plan, NULL, "mesh", mesh, mesh_pair));
+    *out = plan.size[a] ? plan.size[a] : 1;
+    return WEFT_OK;
+}
+
 /* The dimension that `name` means: a number, a label of the first node that reads the leaf, or the
  * usual words for what goes into a weight and what comes out. */
 static int find_dim(const weft_graph *g, weft_value leaf, const char *name)
@@ -259,6 +269,11 @@ static weft_status fill(weft_plan *p, const weft_graph *graph)
         return weft_fail(WEFT_ERR_ARGUMENT, "zero %d splits over the data axis, which has one rank; "
                                             "give --mesh data=N",
                          o->zero);
+    if (o->virtual_workers < 0 || o->virtual_workers % p->size[AXIS_DATA])
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%d virtual workers cannot be shared out to %d ranks; the data axis must "
+                         "divide them",
+                         o->virtual_workers, p->size[AXIS_DATA]);
     p->places = p->size[AXIS_PIPELINE];
     if (p->places > 63)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d pipeline stages, at most 63 are possible",

@@ -2,6 +2,8 @@
  * of neighbours, messages between places. A form is made once and kept. */
 #include <stdio.h>
 
+#include "comm/comm.h"
+
 #include "rewrite/rewrite.h"
 
 enum { BUCKET_BYTES = 1 << 20 };
@@ -85,6 +87,8 @@ static weft_value collective(rewriter *r, const char *op, weft_value v, weft_val
                           WEFT_ATTR_INT("ranks", r->plan->size[axis]),
                           WEFT_ATTR_INT("index", r->coordinate[axis]), WEFT_ATTR_INT("dim", dim)};
     int count = 4;
+    if (strcmp(op, "reduce_scatter") == 0 && r->workers > 0 && axis == AXIS_DATA)
+        attrs[count++] = (weft_attr)WEFT_ATTR_INT("leaves", r->workers);
     if (strcmp(op, "all_gather") == 0)
         attrs[count++] = (weft_attr)WEFT_ATTR_INT("whole", whole_dim(r, v, dim));
     if (strcmp(op, "all_to_all") == 0) {
@@ -121,13 +125,72 @@ static bool uneven(const rewriter *r, int mask)
     return false;
 }
 
-static weft_value all_reduce(rewriter *r, weft_value v, const weft_value *x, int count, int mask)
+static weft_value reduce_over(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
+                              int leaves, int parts)
 {
     int64_t ranks, index;
     mask_ranks(r, mask, &ranks, &index);
-    weft_attr attrs[] = {WEFT_ATTR_INT("axes", mask), WEFT_ATTR_INT("ranks", ranks),
-                         WEFT_ATTR_INT("index", index), WEFT_ATTR_INT("plain", uneven(r, mask))};
-    return emit(r, "all_reduce", v, x, count, attrs, 4);
+    weft_attr attrs[] = {WEFT_ATTR_INT("axes", mask),
+                         WEFT_ATTR_INT("ranks", ranks),
+                         WEFT_ATTR_INT("index", index),
+                         WEFT_ATTR_INT("plain", uneven(r, mask)),
+                         WEFT_ATTR_INT("leaves", leaves),
+                         WEFT_ATTR_INT("parts", parts)};
+    return emit(r, "all_reduce", v, x, count, attrs, leaves ? 6 : 4);
+}
+
+/* Virtual workers add up in their own order, after the other axes. parts: subtrees of each value. */
+static weft_value all_reduce(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
+                             int parts)
+{
+    weft_value rest[WEFT_MAX_OUTPUTS];
+    int data = mask & 1 << AXIS_DATA, others = mask & ~(1 << AXIS_DATA);
+    if (!r->workers || !data) return reduce_over(r, v, x, count * parts, mask, 0, 1);
+    if (others) {
+        weft_value first = reduce_over(r, v, x, count * parts, others, 0, 1);
+        for (int i = 0; i < count * parts; i++) rest[i] = first + i;
+        x = rest;
+    }
+    return reduce_over(r, v, x, count * parts, data, r->workers, parts);
+}
+
+weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts)
+{
+    weft_value in[WEFT_MAX_OUTPUTS];
+    for (int p = 0; p < parts; p++) in[p] = local + p;
+    return all_reduce(r, v, in, 1, 1 << AXIS_DATA, parts);
+}
+
+weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value index,
+                                const char *name, weft_value *local)
+{
+    weft_value in[WEFT_MAX_OUTPUTS + 2], addend, count;
+    int depth, unused, merges;
+    WEFT_TRY(weft_rewrite_reshard(r, v, place, r->values[v].split, &addend));
+    WEFT_TRY(weft_rewrite_reshard(r, index, place, all_whole, &count));
+    *local = WEFT_NO_VALUE;
+    if (!here(r, place)) return WEFT_OK;
+    weft_tree_push(r->workers, r->first_worker, r->first_worker + r->own_workers - 1, &unused,
+                   &merges, &depth);
+    if (depth > WEFT_MAX_OUTPUTS)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "%d virtual workers are too many", r->workers);
+    weft_type type = r->to->values[addend].type;
+    for (int p = 0; p < depth; p++) {
+        char full[256];
+        (void)snprintf(full, sizeof(full), "%.200s/workers%d", name, p);
+        in[p] = weft_graph_leaf(r->to, WEFT_VALUE_STATE, full, type.dtype, &type.shape,
+                                (weft_init){WEFT_INIT_CONSTANT, 0});
+        weft_graph_set_transient(r->to, in[p]);
+    }
+    in[depth] = addend;
+    in[depth + 1] = count;
+    weft_attr attrs[] = {WEFT_ATTR_INT("leaves", r->workers),
+                         WEFT_ATTR_INT("first", r->first_worker)};
+    weft_graph_set_phase(r->to, WEFT_PHASE_BACKWARD);
+    *local = weft_graph_node(r->to, "accumulate_tree", name, in, depth + 2, attrs, 2);
+    for (int p = 0; p < depth && *local != WEFT_NO_VALUE; p++)
+        weft_graph_assign(r->to, in[p], *local + p);
+    return weft_graph_status(r->to);
 }
 
 /* --- messages between places --- */
@@ -181,19 +244,24 @@ static bool other_axis_splits(sharding s, int axis, int dim)
 }
 
 /* From `have` to `want`, at this place. */
-static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have, sharding want)
+static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have, sharding want,
+                          int parts)
 {
     int mask = 0;
     for (int a = 0; a < SHARD_AXES; a++) {
         if (have.at[a] != PARTIAL || want.at[a] == PARTIAL) continue;
-        if (want.at[a] < 0 || other_axis_splits(have, a, want.at[a])) {
+        if (want.at[a] < 0 || other_axis_splits(have, a, want.at[a]) || parts > 1) {
             mask |= 1 << a;
             continue;
         }
         x = collective(r, "reduce_scatter", v, x, a, want.at[a], 0);
         have.at[a] = want.at[a];
     }
-    if (mask) x = all_reduce(r, v, &x, 1, mask);
+    if (mask) {
+        weft_value in[WEFT_MAX_OUTPUTS];
+        for (int p = 0; p < parts; p++) in[p] = x + p;
+        x = all_reduce(r, v, in, 1, mask, parts);
+    }
     for (int a = 0; a < SHARD_AXES; a++)
         if (mask & 1 << a) have.at[a] = WHOLE;
     for (int a = 0; a < SHARD_AXES; a++) {
@@ -215,18 +283,21 @@ weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding 
     *local = f ? f->local : WEFT_NO_VALUE;
     if (f) return WEFT_OK;
     weft_value x;
+    int parts = 1;
     const form *own = weft_rewrite_form(r, v, place, r->values[v].split, r->phase);
-    if (own)
+    if (own) {
         x = own->local;
-    else
+        parts = WEFT_MAX(own->parts, 1);
+    } else {
         WEFT_TRY(receive(r, v, place, &x));
+    }
     sharding have = r->values[v].split;
     for (int a = 0; a < SHARD_AXES; a++)
         if (want.at[a] == PARTIAL && have.at[a] != PARTIAL)
             return weft_fail(WEFT_ERR_INTERNAL, "'%s' is no partial sum", r->from->values[v].name);
     *local = x;
     if (sharding_same(have, want)) return WEFT_OK;
-    if (here(r, place)) *local = convert(r, v, x, have, want);
+    if (here(r, place)) *local = convert(r, v, x, have, want, parts);
     WEFT_TRY(weft_graph_status(r->to));
     return weft_rewrite_add_form(
         r, (form){.value = v, .place = place, .split = want, .local = *local});
@@ -308,6 +379,13 @@ static sharding summed(sharding s)
     return s;
 }
 
+/* Subtrees of virtual workers that a gradient has. */
+static int bucket_parts(const rewriter *r, weft_value v)
+{
+    const form *f = weft_rewrite_form(r, v, r->place, r->values[v].split, r->phase);
+    return f ? WEFT_MAX(f->parts, 1) : 1;
+}
+
 /* Reduces what waits in the bucket, as one message. */
 weft_status weft_rewrite_flush(rewriter *r)
 {
@@ -315,10 +393,14 @@ weft_status weft_rewrite_flush(rewriter *r)
     int n = r->bucket_count;
     if (n == 0) return WEFT_OK;
     int mask = partial_mask(r->values[r->bucket[0]].split);
-    for (int i = 0; i < n; i++)
-        in[i] = weft_rewrite_form(r, r->bucket[i], r->place, r->values[r->bucket[i]].split, r->phase)
-                    ->local;
-    weft_value out = all_reduce(r, r->bucket[0], in, n, mask);
+    int parts = 1;
+    for (int i = 0; i < n; i++) {
+        const form *f =
+            weft_rewrite_form(r, r->bucket[i], r->place, r->values[r->bucket[i]].split, r->phase);
+        parts = WEFT_MAX(f->parts, 1);
+        for (int p = 0; p < parts; p++) in[i * parts + p] = f->local + p;
+    }
+    weft_value out = all_reduce(r, r->bucket[0], in, n, mask, parts);
     WEFT_TRY(weft_graph_status(r->to));
     for (int i = 0; i < n; i++) {
         value_state *s = &r->values[r->bucket[i]];
@@ -362,7 +444,7 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
     int64_t start[WEFT_MAX_RANK];
     weft_rewrite_part(r, &r->from->values[v].type.shape, s->split, &part, start);
     r->bucket_bytes += weft_shape_elements(&part) * (int64_t)weft_dtype_size(r->from->real);
-    if (r->bucket_bytes >= BUCKET_BYTES || r->bucket_count == WEFT_MAX_OUTPUTS)
+    if (r->bucket_bytes >= BUCKET_BYTES || (r->bucket_count + 1) * bucket_parts(r, v) > WEFT_MAX_OUTPUTS)
         return weft_rewrite_flush(r);
     return WEFT_OK;
 }

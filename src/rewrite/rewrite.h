@@ -14,7 +14,7 @@
 enum { AXIS_DATA, AXIS_DOMAIN, AXIS_TENSOR, SHARD_AXES, AXIS_PIPELINE = SHARD_AXES, AXES };
 
 /* How a value is spread over each axis: the dimension that is split, or one of these. */
-enum { WHOLE = -1, PARTIAL = -2 };
+enum { WHOLE = -1, PARTIAL = -2, OWN = -3 /* a statistic of the rank's own workers */ };
 typedef struct sharding {
     int8_t at[SHARD_AXES];
 } sharding;
@@ -54,6 +54,7 @@ typedef struct form {
     int64_t window[4];
     weft_phase phase; /* of a form that is made anew in each phase; else FORWARD */
     weft_value local; /* WEFT_NO_VALUE at other places */
+    int parts;        /* subtrees of virtual workers: so many values, one behind the other */
 } form;
 
 typedef struct value_state {
@@ -81,6 +82,7 @@ typedef struct rewriter {
     int64_t bucket_bytes;
     weft_phase phase; /* of the node that is being emitted */
     int tags;
+    int workers, own_workers, first_worker; /* virtual ones; 0: none */
 } rewriter;
 
 struct weft_rewritten {
@@ -129,6 +131,12 @@ weft_status weft_rewrite_send(rewriter *r, weft_value v) WEFT_NODISCARD;
 /* All-reduces what has been gathered for it. */
 weft_status weft_rewrite_flush(rewriter *r) WEFT_NODISCARD;
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v) WEFT_NODISCARD;
+/* Adds a value of each micro-batch to the stack of virtual workers' subtrees, in states named after
+ * `name`; *local is the first of weft_tree_parts values. */
+weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value index,
+                                const char *name, weft_value *local) WEFT_NODISCARD;
+/* The sum over the data axis of such subtrees. */
+weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts);
 /* The dimension along which a parameter and what belongs to it are split over the data axis. */
 int weft_zero_dim(const rewriter *r, weft_value param);
 

@@ -84,11 +84,21 @@ static void feed_scalar(weft_rank *r, weft_value v, double value)
     if (dtype == WEFT_F64) *(double *)to = value;
 }
 
+/* Where the rows of a micro-batch begin as rank 0 of the data axis counts them. The virtual workers of
+ * a rank follow each other, those of one micro-batch do not. */
+static int64_t first_row(const weft_rank *r, int m)
+{
+    const weft_trainer *t = r->job;
+    int64_t d = weft_plan_coordinate(r->plan, r->rank % t->mesh, 0);
+    if (t->worker == 0) return m * t->micro;
+    return (d * t->microbatches + m - d) * t->worker;
+}
+
 static void feed_micro(weft_rank *r, const weft_batch *b, int m)
 {
     const weft_graph *g = weft_rewritten_graph(r->mine);
     weft_shape sample = weft_dataset_shape(r->job->data);
-    int64_t first = m * r->job->micro, each = weft_shape_elements(&sample);
+    int64_t first = first_row(r, m), each = weft_shape_elements(&sample);
     const weft_value x = weft_rewritten_value(r->mine, r->values.x);
     const weft_value weights = weft_rewritten_value(r->mine, r->values.weights);
     const weft_value labels = weft_rewritten_value(r->mine, r->values.labels);
@@ -302,6 +312,12 @@ static void wanted_rows(const weft_rank *r, weft_loader_options *o)
     int64_t start[WEFT_MAX_RANK];
     if (local == WEFT_NO_VALUE) return;
     weft_graph_part(g, local, &whole, start);
+    if (r->job->worker > 0) {
+        o->micro = r->job->slots;
+        o->rows = r->job->microbatches * r->job->worker;
+        o->first = weft_plan_coordinate(r->plan, r->rank % r->job->mesh, 0) * o->rows;
+        return;
+    }
     o->micro = whole.dim[0];
     o->first = start[0];
     o->rows = weft_graph_value_type(g, local).shape.dim[0];

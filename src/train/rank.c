@@ -58,6 +58,7 @@ static weft_status make_plan(weft_rank *r)
     p.zero = (int)o->zero;
     p.shard = o->shard;
     p.place = o->place;
+    p.virtual_workers = (int)o->virtual_workers;
     WEFT_TRY(weft_plan_create(r->graph, &p, &r->plan));
     return weft_plan_rewrite(r->plan, r->graph, r->rank % r->job->mesh, &r->mine);
 }

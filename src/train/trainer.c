@@ -5,6 +5,33 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after the
+ * other, as micro-batches. */
+static weft_status share_out_workers(weft_trainer *t)
+{
+    const weft_train_options *o = &t->options;
+    int64_t data = o->place ? 1 : t->mesh;
+    if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_axis(o->mesh, "data", &data));
+    if (o->microbatches > 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "virtual-workers and microbatches contradict each other: the workers of a "
+                         "rank are its micro-batches");
+    if (o->virtual_workers > o->batch)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%lld virtual workers share a batch of %lld; give %lld "
+                                            "or fewer",
+                         (long long)o->virtual_workers, (long long)o->batch, (long long)o->batch);
+    if (o->virtual_workers % data)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%lld virtual workers cannot be shared out to %lld ranks of the data axis; "
+                         "it must divide them",
+                         (long long)o->virtual_workers, (long long)data);
+    t->worker = (o->batch + o->virtual_workers - 1) / o->virtual_workers;
+    t->slots = t->worker * o->virtual_workers;
+    t->microbatches = o->virtual_workers / data;
+    t->micro = t->worker * data;
+    return WEFT_OK;
+}
+
 static weft_status open_data(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -28,6 +55,7 @@ static weft_status open_data(weft_trainer *t)
     t->microbatches = o->microbatches;
     t->slots = o->batch;
     t->micro = t->slots / t->microbatches;
+    if (o->virtual_workers > 0) WEFT_TRY(share_out_workers(t));
     t->steps_per_epoch = (t->samples + o->batch * t->learners - 1) / (o->batch * t->learners);
     t->total_steps = o->steps ? o->steps : o->epochs * t->steps_per_epoch;
     if (t->total_steps > INT32_MAX)

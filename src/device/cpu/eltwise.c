@@ -1,5 +1,6 @@
 /* Element-wise operators. Where f(0) = 0 they run over memory as it lies, padding included; the
  * others are oneDNN's, which keeps padding zero. */
+#include "comm/comm.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/simd.h"
 
@@ -65,6 +66,26 @@ SPAN_LOOP(relu_grad, (void)0)
 SPAN_LOOP(accumulate, s.factor = *(const float *)k->in[2])
 SPAN_LOOP(scale, s.factor = (float)weft_node_real(k->group.node[0], "factor", 1))
 
+/* See weft_tree_push. Places that are not touched stay as they are, in place or not. */
+static void accumulate_tree_loop(const cpu_loop *k)
+{
+    const weft_node *node = k->group.node[0];
+    int places = node->out_count, place, merges, first = (int)weft_node_int(node, "first", 0, 0);
+    int v = first + (int)*(const float *)k->in[places + 1];
+    weft_tree_push((int)weft_node_int(node, "leaves", 0, 1), first, v, &place, &merges, NULL);
+    size_t bytes = (size_t)k->size * sizeof(float);
+    for (int p = 0; p < places; p++)
+        if (k->out[p] != k->in[p]) memcpy(k->out[p], k->in[p], bytes);
+    if (merges == 0) memcpy(k->out[place], k->in[places], bytes);
+    const float *right = k->in[places];
+    for (; merges > 0; merges--) {
+        float *left = k->out[--place];
+        span s = {left, right, left, 0};
+        weft_parallel(k->threads, k->size, GRAIN, add_part, &s);
+        right = left;
+    }
+}
+
 static void scale_by_loop(const cpu_loop *k)
 {
     span s = {k->in[0], NULL, k->out[0], *(const float *)k->in[1]};
@@ -78,8 +99,14 @@ weft_status cpu_flat_make(weft_device *device, const weft_group *group, cpu_loop
     const weft_graph *g = group->graph;
     WEFT_TRY(cpu_loop_make(device, group, fn, &k));
     const weft_type *first = weft_in(g, group->node[0], 0);
-    const weft_layout *layout = in[weft_group_in(group, group->node[0]->in[0])];
+    const weft_layout *layout = NULL;
     weft_status status = WEFT_OK;
+    /* What lies somewhere already decides, the first operand before the others. */
+    for (int i = 0; i < group->node[0]->in_count && !layout; i++) {
+        const weft_type *type = weft_in(g, group->node[0], i);
+        if (type->dtype == first->dtype && weft_shape_equal(&type->shape, &first->shape))
+            layout = in[weft_group_in(group, group->node[0]->in[i])];
+    }
     if (!layout || layout->opaque) status = weft_layout_plain(device, first, &layout);
     /* Operands of the first one's shape lie as it does; scalars are plain. */
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
@@ -119,6 +146,7 @@ FLAT(relu_grad)
 FLAT(scale)
 FLAT(scale_by)
 FLAT(accumulate)
+FLAT(accumulate_tree)
 
 /* --- oneDNN's own, for functions that are not zero at zero or need a special function --- */
 
@@ -196,6 +224,7 @@ const cpu_entry cpu_eltwise_entries[] = {
     {"scale", cpu_single, scale_make},
     {"scale_by", cpu_single, scale_by_make},
     {"accumulate", cpu_single, accumulate_make},
+    {"accumulate_tree", cpu_single, accumulate_tree_make},
     {"gelu", function_supports, function_make},
     {"gelu_grad", function_supports, function_make},
     {"sigmoid", function_supports, function_make},

@@ -2,6 +2,7 @@
  * compare ten steps with an independent implementation. */
 #include <math.h>
 
+#include "comm/comm.h"
 #include "device/reference/reference.h"
 
 static void sgd(const weft_ref *a)
@@ -81,6 +82,24 @@ static void accumulate(const weft_ref *a)
     for (int64_t i = 0; i < in_size(a, 0); i++) out[i] = keep == 0 ? addend[i] : sum[i] + addend[i];
 }
 
+/* See weft_tree_push. */
+static void accumulate_tree(const weft_ref *a)
+{
+    int places = a->node->out_count, place, merges;
+    int v = (int)*(const real *)a->in[places + 1] + (int)weft_node_int(a->node, "first", 0, 0);
+    weft_tree_push((int)weft_node_int(a->node, "leaves", 0, 1),
+                   (int)weft_node_int(a->node, "first", 0, 0), v, &place, &merges, NULL);
+    int64_t count = in_size(a, 0);
+    for (int p = 0; p < places; p++)
+        if (a->out[p] != a->in[p]) memcpy(a->out[p], a->in[p], (size_t)count * sizeof(real));
+    memcpy(a->out[place], a->in[places], (size_t)count * sizeof(real));
+    for (; merges > 0; merges--, place--) {
+        real *left = a->out[place - 1];
+        const real *right = a->out[place];
+        for (int64_t i = 0; i < count; i++) left[i] += right[i];
+    }
+}
+
 static void sum_squares(const weft_ref *a)
 {
     const real *x = a->in[0];
@@ -102,6 +121,7 @@ const weft_ref_entry WEFT_REF_TABLE(update)[] = {
     {"schedule", schedule},
     {"counter", counter},
     {"accumulate", accumulate},
+    {"accumulate_tree", accumulate_tree},
     {"sum_squares", sum_squares},
     {"clip_factor", clip_factor},
     {NULL, NULL},
