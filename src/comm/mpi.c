@@ -23,7 +23,9 @@ static world process;
 
 typedef struct mpi {
     weft_comm head;
-    MPI_Comm comm;
+    /* Collectives must begin in the same order everywhere. The second half of a sum begins when its
+     * first half happens to end, so second halves have an order, and a communicator, of their own. */
+    MPI_Comm comm, second;
     int id; /* the same on all ranks of a communicator */
 } mpi;
 
@@ -255,13 +257,27 @@ static weft_status mpi_start(weft_operation *o)
     return WEFT_OK;
 }
 
+/* Whether the first half of an earlier sum is still under way, so that this one's second must wait. */
+static bool earlier_half(const weft_operation *o)
+{
+    const pending *mine = o->state;
+    if (!mine->tree || mine->stage > 0 || o->t.kind != WEFT_ALL_REDUCE) return false;
+    for (const weft_operation *e = o->comm->member->active; e && e != o; e = e->next) {
+        const pending *p = e->state;
+        if (e->comm == o->comm && !e->done && p->tree && p->stage == 0 &&
+            e->t.kind == WEFT_ALL_REDUCE)
+            return true;
+    }
+    return false;
+}
+
 static weft_status mpi_advance(weft_operation *o)
 {
     pending *p = o->state;
     int done = 0;
     MPI_Status status;
     MPI_TRY(MPI_Test(&p->request, &done, &status));
-    if (!done) return WEFT_OK;
+    if (!done || earlier_half(o)) return WEFT_OK;
     if (o->t.kind == WEFT_RECEIVE) {
         int count = 0;
         MPI_TRY(MPI_Get_count(&status, type_of(o->t.dtype), &count));
@@ -280,7 +296,7 @@ static weft_status mpi_advance(weft_operation *o)
             }
             MPI_Datatype type = type_of(o->t.dtype);
             MPI_TRY(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, o->t.receive, p->counts, p->offsets,
-                                    type, ((mpi *)o->comm)->comm, &p->request));
+                                    type, ((mpi *)o->comm)->second, &p->request));
             return WEFT_OK;
         }
     }
@@ -406,7 +422,10 @@ static void mpi_describe(weft_operation *o, weft_text *text)
 static void mpi_close(weft_comm *comm)
 {
     mpi *m = (mpi *)comm;
-    if (!process.given_up) MPI_Comm_free(&m->comm);
+    if (!process.given_up) {
+        MPI_Comm_free(&m->second);
+        MPI_Comm_free(&m->comm);
+    }
     free(m);
 }
 
@@ -445,6 +464,7 @@ static weft_status make(weft_context *context, weft_member *member, MPI_Comm com
     m->comm = comm;
     m->id = id;
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm_dup(comm, &m->second);
     MPI_Comm_rank(comm, &m->head.rank);
     MPI_Comm_size(comm, &m->head.size);
     *out = &m->head;
