@@ -90,12 +90,13 @@ typedef struct weft_schedule {
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_make(const char *kind, int stages, int stage,
                                                        int microbatches, weft_schedule *out);
 WEFT_API void weft_schedule_free(weft_schedule *schedule);
-/* Runs all stages of a schedule in thought, each action taking the time given and messages none.
- * *makespan and *bubble (the share of time in which stages wait) may be NULL. ARGUMENT: some stage
- * would wait for ever; the message names it. */
+/* Runs all stages of a schedule in thought. forward[s] and backward[s] are what a micro-batch takes at
+ * stage s; messages take no time. *makespan and *bubble (the share of all stages' time in which they
+ * wait) may be NULL. ARGUMENT: some stage would wait for ever, or have nothing to do; the message
+ * names it. */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_check(const char *kind, int stages,
-                                                        int microbatches, double forward,
-                                                        double backward, double *makespan,
+                                                        int microbatches, const double *forward,
+                                                        const double *backward, double *makespan,
                                                         double *bubble);
 
 /* A graph as one rank runs it. */

@@ -67,6 +67,7 @@ typedef struct weft_program_options {
     int fetch_count;
     const weft_comms *comms; /* of the ranks that its transfers name; stays the caller's; may be NULL */
     int slots;               /* micro-batches that may be between forward and backward at a time */
+    bool dry; /* plan only: weft_program_describe and the dumps work, nothing is allocated or run */
 } weft_program_options;
 WEFT_API void weft_program_options_init(weft_program_options *options);
 WEFT_API WEFT_NODISCARD weft_status weft_program_create_with(weft_store *store,

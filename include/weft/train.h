@@ -125,6 +125,12 @@ WEFT_API void weft_trainer_stop(weft_trainer *trainer);
 WEFT_API const weft_graph *weft_trainer_graph(const weft_trainer *trainer);
 WEFT_API const weft_program *weft_trainer_program(const weft_trainer *trainer);
 
+/* What each rank of such a run would hold, compute and send, as text, without running it. dump_rank
+ * >= 0 adds that rank's graph and program. The caller frees it with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_train_plan_text(weft_context *context,
+                                                         const weft_train_options *options,
+                                                         int dump_rank, char **out);
+
 /* What is done with a checkpoint. */
 typedef struct weft_eval_options {
     char *checkpoint, *data, *split, *device, *output;

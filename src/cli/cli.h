@@ -17,7 +17,7 @@ typedef struct command {
     int (*run)(int argc, char **argv); /* without the program's and the command's name */
 } command;
 
-extern const command command_train, command_eval, command_predict, command_inspect, command_export,
+extern const command command_train, command_plan, command_eval, command_predict, command_inspect, command_export,
     command_help;
 extern const command *const commands[];
 
@@ -34,6 +34,8 @@ progress *progress_new(const weft_train_options *options);
 void progress_event(void *user, const weft_event *event);
 void progress_end(progress *p);
 
+/* Options of weft train: defaults, then the run file, then the command line. */
+weft_status read_train_options(weft_train_options *o, int argc, char **argv);
 /* Options of weft eval and weft predict; the checkpoint may also be the only other word. */
 weft_status read_eval_options(const weft_option *table, int argc, char **argv,
                               weft_eval_options *out);

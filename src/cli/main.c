@@ -4,7 +4,7 @@
 #include "cli.h"
 
 const command *const commands[] = {
-    &command_train, &command_eval, &command_predict, &command_inspect, &command_export,
+    &command_train, &command_plan, &command_eval, &command_predict, &command_inspect, &command_export,
     &command_help,  NULL,
 };
 

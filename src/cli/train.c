@@ -26,8 +26,7 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* Defaults, then the run file, then the command line. */
-static weft_status read_options(weft_train_options *o, int argc, char **argv)
+weft_status read_train_options(weft_train_options *o, int argc, char **argv)
 {
     const weft_option *table = weft_train_table();
     const char *file = NULL;
@@ -100,7 +99,7 @@ static int report_rank(weft_status status)
 static int run(int argc, char **argv)
 {
     weft_train_options options = {0};
-    weft_status status = read_options(&options, argc, argv);
+    weft_status status = read_train_options(&options, argc, argv);
     int code = 2;
     if (status == WEFT_OK && weft_job_rank() >= 0) { /* started by mpirun or srun: join */
         status = weft_options_set(weft_train_table(), &options, "engine", "mpi");

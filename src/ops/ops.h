@@ -51,6 +51,8 @@ void weft_window_rows(const int64_t *window, int64_t rows, int rank, int ranks, 
                       int64_t *end);
 /* The same for a halo or halo_add node. */
 void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *end);
+/* Elements that this rank sends in a transfer node, in the best known algorithm. */
+int64_t weft_transfer_elements(const weft_graph *graph, const weft_node *node);
 
 extern const weft_op *const weft_operators[];
 

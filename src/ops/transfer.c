@@ -124,6 +124,43 @@ void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *en
                      (int)attr(node, "ranks"), begin, end);
 }
 
+/* Rows of this rank's part that lie among the windows of others (or the other way round, which is as
+ * many rows sent back). */
+static int64_t halo_elements(const weft_graph *g, const weft_node *node)
+{
+    int n = (int)attr(node, "ranks"), me = (int)attr(node, "index");
+    int64_t rows = attr(node, "whole"), sum = 0, mine, end;
+    bool adds = strcmp(node->op->name, "halo_add") == 0;
+    const weft_shape *x = &weft_in(g, node, 0)->shape;
+    for (int r = 0; r < n; r++) {
+        int owner = adds ? r : me, reader = adds ? me : r;
+        if (r == me) continue;
+        weft_halo_rows(node, reader, &mine, &end);
+        mine = WEFT_MAX(mine, weft_part_start(rows, owner, n));
+        end = WEFT_MIN(end, weft_part_start(rows, owner + 1, n));
+        sum += WEFT_MAX(end - mine, (int64_t)0);
+    }
+    return sum * weft_shape_elements(x) / x->dim[attr(node, "dim")];
+}
+
+int64_t weft_transfer_elements(const weft_graph *g, const weft_node *node)
+{
+    int64_t n = weft_node_int(node, "ranks", 0, 2), me = attr(node, "index"), sum = 0;
+    const char *op = node->op->name;
+    if (strcmp(op, "receive") == 0) return 0;
+    if (strcmp(op, "halo") == 0 || strcmp(op, "halo_add") == 0) return halo_elements(g, node);
+    const weft_shape *in = &weft_in(g, node, 0)->shape, *out = &weft_out(g, node, 0)->shape;
+    int64_t sent = weft_shape_elements(in), kept = weft_shape_elements(out);
+    if (strcmp(op, "send") == 0) return sent;
+    if (strcmp(op, "reduce_scatter") == 0) return sent - kept;
+    if (strcmp(op, "all_gather") == 0) return sent * (n - 1);
+    if (strcmp(op, "all_to_all") == 0) return sent - sent / in->dim[attr(node, "dim")] * out->dim[attr(node, "dim")];
+    for (int i = 0; i < node->out_count; i++)
+        sum += weft_shape_elements(&weft_out(g, node, i)->shape);
+    int64_t part = weft_part_start(sum, (int)me + 1, (int)n) - weft_part_start(sum, (int)me, (int)n);
+    return sum - part + part * (n - 1);
+}
+
 /* The result of a send is an empty token. */
 static weft_status send_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {

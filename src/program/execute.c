@@ -40,7 +40,8 @@ weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
                         .graph = graph,
                         .fetch_count = o->fetch_count,
                         .comms = o->comms,
-                        .slots = o->slots};
+                        .slots = o->slots,
+                        .dry = o->dry};
     weft_status status = WEFT_NEW(&p->fetch, o->fetch_count);
     for (int i = 0; i < o->fetch_count && status == WEFT_OK; i++) {
         p->fetch[i] = o->fetch[i];
@@ -183,6 +184,7 @@ weft_status weft_program_run(weft_program *p, weft_phase phase)
         WEFT_TRY(weft_program_run(p, WEFT_PHASE_FORWARD));
         return weft_program_run(p, WEFT_PHASE_BACKWARD);
     }
+    if (p->dry) return weft_fail(WEFT_ERR_ARGUMENT, "this program is only a plan");
     weft_parallel_threads(p->store->device->threads);
     if (p->pending_count > 0) WEFT_TRY(finish_some(p, (int)phase, -1));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(p));

@@ -160,15 +160,15 @@ static weft_status lay_arena(weft_program *p, size_t *bytes)
 }
 
 /* One behind the other, since all live at once. */
-static weft_status lay_slots(weft_program *p, buffer_kind kind, size_t *bytes, char **memory)
+static size_t lay_kind(weft_program *p, buffer_kind kind)
 {
-    *bytes = 0;
+    size_t bytes = 0;
     for (size_t b = 0; b < p->buffer_count; b++)
         if (p->buffers[b].kind == kind && p->buffers[b].alias < 0) {
-            p->buffers[b].offset = *bytes;
-            *bytes += (p->buffers[b].bytes + 63) / 64 * 64;
+            p->buffers[b].offset = bytes;
+            bytes += (p->buffers[b].bytes + 63) / 64 * 64;
         }
-    return weft_new_aligned(*bytes * (size_t)p->slots, memory);
+    return bytes;
 }
 
 /* Store entries that this program brings are placed in the order in which their gradients are
@@ -247,6 +247,17 @@ static weft_status bind_kernels(weft_program *p)
     return WEFT_OK;
 }
 
+/* What the store's tensors would take. */
+static weft_status plan_only(weft_program *p)
+{
+    for (size_t e = 0; e < p->store->count; e++) {
+        const store_entry *entry = &p->store->entries[e];
+        size_t bytes = entry->layout ? (entry->layout->bytes + 63) / 64 * 64 : 0;
+        *(entry->kind == WEFT_VALUE_PARAM ? &p->info.parameter_bytes : &p->info.state_bytes) += bytes;
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_program_plan(weft_program *p)
 {
     weft_program_info *info = &p->info;
@@ -263,6 +274,9 @@ weft_status weft_program_plan(weft_program *p)
     find_slots(p);
     info->gradient_bytes = lay_gradients(p);
     WEFT_TRY(lay_arena(p, &info->arena_bytes));
+    p->input_bytes = lay_kind(p, BUFFER_INPUT);
+    p->slot_bytes = lay_kind(p, BUFFER_SLOT);
+    info->slot_bytes = p->slot_bytes * (size_t)p->slots;
     for (size_t i = 0; i < p->code_count; i++) {
         info->scratch_bytes = WEFT_MAX(info->scratch_bytes, p->code[i].kernel->scratch);
         info->reorders += p->code[i].reorder;
@@ -270,12 +284,12 @@ weft_status weft_program_plan(weft_program *p)
         info->flops += p->code[i].flops;
     }
     info->instructions = (int)p->code_count;
+    if (p->dry) return plan_only(p);
     WEFT_TRY(weft_new_aligned(info->arena_bytes, &p->arena));
     WEFT_TRY(weft_new_aligned(info->gradient_bytes, &p->gradients));
     WEFT_TRY(weft_new_aligned(info->scratch_bytes, &p->scratch));
-    WEFT_TRY(lay_slots(p, BUFFER_INPUT, &p->input_bytes, &p->inputs));
-    WEFT_TRY(lay_slots(p, BUFFER_SLOT, &p->slot_bytes, &p->slot_memory));
-    info->slot_bytes = p->slot_bytes * (size_t)p->slots;
+    WEFT_TRY(weft_new_aligned(p->input_bytes * (size_t)p->slots, &p->inputs));
+    WEFT_TRY(weft_new_aligned(info->slot_bytes, &p->slot_memory));
     WEFT_TRY(WEFT_NEW(&p->pending, p->code_count * (size_t)p->slots));
     WEFT_TRY(place_store(p));
     info->parameter_bytes = p->store->parameter_bytes;

@@ -92,6 +92,7 @@ struct weft_program {
     weft_value *fetch;
     int fetch_count;
     const weft_comms *comms; /* NULL: one rank */
+    bool dry;
     int slots, slot;         /* micro-batches under way; the present one */
     bool *pending;           /* [slots, code_count]: transfers begun and not ended */
     int pending_count;

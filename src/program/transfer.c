@@ -349,8 +349,10 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     const weft_node *node = group->node[0];
     weft_device *device = p->store->device;
     weft_comm *comm = comm_of(p->comms, node);
-    if (!comm || (weft_node_attr(node, "ranks") &&
-                  weft_comm_size(comm) != (int)weft_node_int(node, "ranks", 0, 0)))
+    int ranks = comm ? weft_comm_size(comm) : 0;
+    if (p->dry) ranks = (int)weft_node_int(node, "ranks", 0, 2);
+    if (ranks == 0 ||
+        (weft_node_attr(node, "ranks") && ranks != (int)weft_node_int(node, "ranks", 0, 0)))
         return weft_node_fail(node, "needs a communicator of its ranks, which the program was not "
                                     "given");
     WEFT_TRY(WEFT_NEW(&t, 1));
@@ -359,7 +361,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     t->graph = group->graph;
     t->node = node;
     t->dtype = group->graph->real;
-    (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", weft_comm_size(comm));
+    (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", ranks);
     bool as_it_lies = strcmp(node->op->name, "all_reduce") == 0 && !weft_node_int(node, "plain", 0, 0);
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {

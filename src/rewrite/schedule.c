@@ -86,7 +86,8 @@ static double ready(const timetable *t, int stage, const weft_action *a)
                                   : *ended(t, WEFT_PHASE_BACKWARD, stage + 1, a->micro);
 }
 
-static weft_status simulate(timetable *t, const weft_schedule *all, double forward, double backward)
+static weft_status simulate(timetable *t, const weft_schedule *all, const double *forward,
+                            const double *backward)
 {
     for (bool moved = true; moved;) {
         moved = false;
@@ -96,7 +97,7 @@ static weft_status simulate(timetable *t, const weft_schedule *all, double forwa
                 double from = ready(t, s, a);
                 if (from < 0) break;
                 t->clock[s] = WEFT_MAX(t->clock[s], from) +
-                              (a->phase == WEFT_PHASE_FORWARD ? forward : backward);
+                              (a->phase == WEFT_PHASE_FORWARD ? forward[s] : backward[s]);
                 *ended(t, a->phase, s, a->micro) = t->clock[s];
                 t->next[s]++;
                 moved = true;
@@ -114,9 +115,16 @@ static weft_status simulate(timetable *t, const weft_schedule *all, double forwa
     return WEFT_OK;
 }
 
-weft_status weft_schedule_check(const char *name, int stages, int microbatches, double forward,
-                                double backward, double *makespan, double *bubble)
+weft_status weft_schedule_check(const char *name, int stages, int microbatches,
+                                const double *forward, const double *backward, double *makespan,
+                                double *bubble)
 {
+    double work = 0;
+    for (int s = 0; s < stages; s++) {
+        if (forward[s] + backward[s] <= 0)
+            return weft_fail(WEFT_ERR_ARGUMENT, "stage %d of %d has nothing to do", s, stages);
+        work += microbatches * (forward[s] + backward[s]);
+    }
     timetable t = {.stages = stages, .microbatches = microbatches};
     weft_schedule *all = NULL;
     size_t cells = (size_t)stages * (size_t)microbatches;
@@ -135,7 +143,7 @@ weft_status weft_schedule_check(const char *name, int stages, int microbatches, 
     for (int s = 0; s < stages && t.clock; s++) longest = WEFT_MAX(longest, t.clock[s]);
     if (status == WEFT_OK && makespan) *makespan = longest;
     if (status == WEFT_OK && bubble)
-        *bubble = longest > 0 ? 1 - microbatches * (forward + backward) / longest : 0;
+        *bubble = longest > 0 ? 1 - work / (longest * stages) : 0;
     for (int s = 0; all && s < stages; s++) weft_schedule_free(&all[s]);
     free(all);
     free(t.ended[0]);

@@ -150,7 +150,7 @@ static bool noise(const char *line)
 {
     static const char *const known[] = {
         "----------", "mpirun noticed", "mpirun detected", "Primary job  terminated",
-        "a non-zero exit code", "mpirun has exited", "without calling", "thus causing",
+        "a non-zero exit code", "mpirun has exited", "without calling", "thus causing", "the job to be terminated", "Read -1, expected",
         "terminated by signals", "exiting improperly", "This may have caused", "here).",
         "  Process name:", "  Exit code:", "orterun", "You can avoid this message",
         "process whose", "There are", "likely", "Open MPI", "Per user-direction"};

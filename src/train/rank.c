@@ -48,7 +48,7 @@ static weft_status build_graph(weft_rank *r)
     return weft_optimizer_build(r->graph, &optimizer, &r->optimizer);
 }
 
-static weft_status make_plan(weft_rank *r)
+weft_status weft_rank_rewrite(weft_rank *r)
 {
     const weft_train_options *o = &r->job->options;
     weft_plan_options p;
@@ -59,7 +59,11 @@ static weft_status make_plan(weft_rank *r)
     p.shard = o->shard;
     p.place = o->place;
     p.virtual_workers = (int)o->virtual_workers;
+    WEFT_TRY(build_graph(r));
     WEFT_TRY(weft_plan_create(r->graph, &p, &r->plan));
+    WEFT_TRY(weft_schedule_make(o->schedule, weft_plan_places(r->plan),
+                                weft_plan_place(r->plan, r->rank % r->job->mesh),
+                                (int)r->job->microbatches, &r->schedule));
     return weft_plan_rewrite(r->plan, r->graph, r->rank % r->job->mesh, &r->mine);
 }
 
@@ -119,9 +123,6 @@ static weft_status make_program(weft_rank *r)
     }
     p.fetch = fetch;
     p.comms = &r->comms;
-    WEFT_TRY(weft_schedule_make(o->schedule, weft_plan_places(r->plan),
-                                weft_plan_place(r->plan, r->rank % r->job->mesh),
-                                (int)r->job->microbatches, &r->schedule));
     p.slots = r->schedule.slots;
     WEFT_TRY(weft_store_create(r->job->context, o->device, (uint64_t)o->seed, &r->store));
     WEFT_TRY(weft_program_create_with(r->store, weft_rewritten_graph(r->mine), &p, &r->program));
@@ -145,9 +146,8 @@ static weft_status count_parameters(weft_rank *r)
 weft_status weft_rank_build(weft_rank *r)
 {
     weft_trainer *t = r->job;
-    WEFT_TRY(build_graph(r));
+    WEFT_TRY(weft_rank_rewrite(r));
     WEFT_TRY(check_alike(r));
-    WEFT_TRY(make_plan(r));
     WEFT_TRY(split_world(r));
     WEFT_TRY(make_program(r));
     WEFT_TRY(count_parameters(r));

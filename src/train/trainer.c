@@ -234,6 +234,29 @@ static weft_status make(weft_trainer *t)
     return WEFT_OK;
 }
 
+weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
+                                 weft_trainer **out)
+{
+    weft_trainer *t;
+    WEFT_TRY(WEFT_NEW(&t, 1));
+    t->context = context;
+    pthread_mutex_init(&t->lock, NULL);
+    weft_status status = weft_train_options_copy(options, &t->options);
+    t->size = (int)WEFT_MAX(options->ranks, (int64_t)1);
+    if (status == WEFT_OK) status = count_learners(t);
+    if (status == WEFT_OK) status = WEFT_NEW(&t->ranks, t->mesh);
+    if (status == WEFT_OK) t->local = t->mesh;
+    if (status == WEFT_OK) status = weft_context_set_threads(context, (int)options->threads);
+    if (status == WEFT_OK) status = open_data(t);
+    if (status == WEFT_OK) status = read_model(t);
+    if (status != WEFT_OK) {
+        weft_trainer_destroy(&t);
+        return status;
+    }
+    *out = t;
+    return WEFT_OK;
+}
+
 weft_status weft_trainer_create(weft_context *context, const weft_train_options *options,
                                 weft_trainer **out)
 {

@@ -71,6 +71,11 @@ struct weft_trainer {
 weft_status weft_trainer_everywhere(weft_trainer *job,
                                     weft_status (*task)(weft_rank *rank)) WEFT_NODISCARD;
 
+/* A trainer for as many ranks as the options say, none of which has been opened or built. */
+weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
+                                 weft_trainer **out) WEFT_NODISCARD;
+/* rank.c: graph, plan and the rank's part of the graph. Local. */
+weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
 /* rank.c: graph, plan, communicators, store and program of one rank. Collective. */
 weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;
 void weft_rank_free(weft_rank *rank);

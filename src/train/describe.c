@@ -1,0 +1,208 @@
+/* A plan as text: what every rank would hold, compute and send, without running it. */
+#include <stdio.h>
+
+#include "ops/ops.h"
+#include "train/trainer.h"
+
+/* What one rank's program comes to in a step. */
+typedef struct figures {
+    weft_program_info info;
+    double flops[3]; /* of each phase, all micro-batches */
+    double bytes;    /* on the wire */
+    double pass[2];  /* forward and backward of one micro-batch, in the units of the cost model */
+    int transfers;
+} figures;
+
+static void count_nodes(const weft_graph *g, int64_t microbatches, figures *f)
+{
+    for (size_t n = 0; n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        double times = node->phase == WEFT_PHASE_UPDATE ? 1 : (double)microbatches;
+        weft_cost cost = weft_graph_node_cost(g, (int)n);
+        f->flops[node->phase] += times * cost.flops;
+        if (node->phase != WEFT_PHASE_UPDATE && !node->op->transfer)
+            f->pass[node->phase] += cost.flops + 4 * cost.bytes;
+        if (!node->op->transfer) continue;
+        f->transfers++;
+        f->bytes += times * (double)weft_transfer_elements(g, node) *
+                    (double)weft_dtype_size(g->real);
+    }
+}
+
+static void bytes_text(double bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    int u = 0;
+    for (; bytes >= 9999.5 && u < 4; u++) bytes /= 1000;
+    (void)snprintf(out, size, "%.0f %s", bytes, units[u]);
+}
+
+static void add_rank(weft_text *text, const weft_plan *plan, int rank, const figures *f)
+{
+    char place[64] = "", size[6][32];
+    int at = 0;
+    for (int a = 0; weft_axis_name(a); a++)
+        if (weft_plan_axis(plan, a) > 1)
+            at += snprintf(place + at, sizeof(place) - (size_t)at, "%s%s %d", at ? ", " : "",
+                           weft_axis_name(a), weft_plan_coordinate(plan, rank, a));
+    const double sizes[] = {(double)f->info.parameter_bytes, (double)f->info.state_bytes,
+                            (double)f->info.gradient_bytes,
+                            (double)(f->info.arena_bytes + f->info.slot_bytes),
+                            (double)f->info.scratch_bytes, f->bytes};
+    for (int i = 0; i < 6; i++) bytes_text(sizes[i], size[i], sizeof(size[i]));
+    weft_text_add(text, "%4d  %-34s %9s %9s %9s %11s %9s  %9.2f %9s %9d\n", rank,
+                  *place ? place : "all", size[0], size[1], size[2], size[3], size[4],
+                  (f->flops[0] + f->flops[1] + f->flops[2]) / 1e9, size[5], f->transfers);
+}
+
+static const char *axes_text(const weft_node *node, char *out, size_t size)
+{
+    int at = 0, mask = (int)weft_node_int(node, "axes", 0, 0);
+    *out = '\0';
+    for (int a = 0; a < 3; a++)
+        if (mask & 1 << a)
+            at += snprintf(out + at, size - (size_t)at, "%s%s", at ? "+" : "", weft_axis_name(a));
+    if (!mask)
+        (void)snprintf(out, size, "rank %lld", (long long)weft_node_int(node, "peer", 0, 0));
+    return out;
+}
+
+static void add_transfers(weft_text *text, const weft_graph *g, int rank, int64_t microbatches)
+{
+    static const char *const phases[] = {"forward", "backward", "update"};
+    weft_text_add(text, "\nTransfers of rank %d, in order:\n", rank);
+    weft_text_add(text, "  %-9s %5s  %-14s %-14s %12s  %s\n", "phase", "times", "operation", "over",
+                  "bytes sent", "what");
+    for (int phase = 0; phase < 3; phase++)
+        for (size_t n = 0; n < g->node_count; n++) {
+            const weft_node *node = g->nodes[n];
+            char axes[64];
+            if (!node->op->transfer || (int)node->phase != phase) continue;
+            weft_text_add(text, "  %-9s %5lld  %-14s %-14s %12.0f  %s", phases[phase],
+                          phase == WEFT_PHASE_UPDATE ? 1LL : (long long)microbatches, node->op->name,
+                          axes_text(node, axes, sizeof(axes)),
+                          (double)weft_transfer_elements(g, node) *
+                              (double)weft_dtype_size(g->real),
+                          node->name);
+            if (node->in_count > 1) weft_text_add(text, " and %d more", node->in_count - 1);
+            weft_text_add(text, "\n");
+        }
+}
+
+/* --- building without running --- */
+
+static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
+{
+    weft_program_options o;
+    weft_program *program;
+    weft_store *store;
+    char *text = NULL;
+    weft_value fetch = weft_rewritten_value(r->mine, r->values.loss);
+    const weft_train_options *t = &r->job->options;
+    weft_program_options_init(&o);
+    o.dry = true;
+    o.fetch = &fetch;
+    o.fetch_count = fetch != WEFT_NO_VALUE;
+    o.slots = r->schedule.slots;
+    WEFT_TRY(weft_store_create(r->job->context, t->device, (uint64_t)t->seed, &store));
+    weft_status status =
+        weft_program_create_with(store, weft_rewritten_graph(r->mine), &o, &program);
+    if (status == WEFT_OK) {
+        f->info = weft_program_describe(program);
+        if (dump) status = weft_graph_text(weft_rewritten_graph(r->mine), &text);
+        if (dump && status == WEFT_OK) weft_text_add(dump, "\nGraph of rank %d:\n%s", r->rank, text);
+        free(text);
+        text = NULL;
+        if (dump && status == WEFT_OK) status = weft_program_text(program, &text);
+        if (dump && status == WEFT_OK)
+            weft_text_add(dump, "\nProgram of rank %d:\n%s", r->rank, text);
+        free(text);
+        weft_program_destroy(&program);
+    }
+    weft_store_destroy(&store);
+    return status;
+}
+
+static weft_status describe_rank(weft_rank *r, figures *f, weft_text *lists, bool listed, bool dump)
+{
+    weft_trainer *t = r->job;
+    WEFT_TRY(weft_rank_rewrite(r));
+    WEFT_TRY(dry_program(r, f, dump ? lists : NULL));
+    count_nodes(weft_rewritten_graph(r->mine), t->microbatches, f);
+    if (listed) add_transfers(lists, weft_rewritten_graph(r->mine), r->rank, t->microbatches);
+    return WEFT_OK;
+}
+
+static weft_status add_schedule(weft_text *text, const weft_trainer *t, const weft_plan *plan,
+                                const figures *all)
+{
+    double forward[64], backward[64], bubble = 0, balanced;
+    int stages = weft_plan_places(plan), each = t->mesh / stages;
+    if (stages == 1) return WEFT_OK;
+    for (int s = 0; s < stages; s++) {
+        forward[s] = all[s * each].pass[0];
+        backward[s] = all[s * each].pass[1];
+    }
+    if (t->options.place) return WEFT_OK; /* not a chain of stages */
+    WEFT_TRY(weft_schedule_check(t->options.schedule, stages, (int)t->microbatches, forward,
+                                 backward, NULL, &bubble));
+    balanced = (double)(stages - 1) / (double)(t->microbatches + stages - 1);
+    weft_text_add(text,
+                  "\nschedule %s: %d stages, %lld micro-batches: stages wait %.1f %% of the time "
+                  "(%.1f %% if they were equal)\n",
+                  t->options.schedule, stages, (long long)t->microbatches, 100 * bubble,
+                  100 * balanced);
+    return WEFT_OK;
+}
+
+static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
+{
+    figures *all;
+    weft_text lists = {0};
+    char *list = NULL;
+    weft_status status = WEFT_NEW(&all, t->mesh);
+    weft_text_add(text, "%s on %s: batch %lld, %d ranks%s, %lld micro-batches\n\n",
+                  t->options.model, t->options.data, (long long)t->options.batch, t->size,
+                  t->learners > 1 ? " in several learners" : "", (long long)t->microbatches);
+    weft_text_add(text, "%4s  %-34s %9s %9s %9s %11s %9s  %9s %9s %9s\n", "rank", "place",
+                  "weights", "state", "gradients", "activations", "scratch", "GFLOP", "sends",
+                  "transfers");
+    for (int r = 0; r < t->mesh && status == WEFT_OK; r++) {
+        int each = t->mesh;
+        if (t->ranks[0].plan) each = t->mesh / weft_plan_places(t->ranks[0].plan);
+        t->ranks[r] = (weft_rank){.job = t, .rank = r};
+        bool listed = r == 0 || (t->ranks[0].plan && r % each == 0);
+        status = describe_rank(&t->ranks[r], &all[r], &lists, listed, r == dump_rank);
+        if (status == WEFT_OK) add_rank(text, t->ranks[r].plan, r, &all[r]);
+    }
+    double bytes = 0;
+    for (int r = 0; r < t->mesh; r++) bytes += all[r].bytes;
+    if (status == WEFT_OK) {
+        char size[32];
+        bytes_text(bytes, size, sizeof(size));
+        weft_text_add(text, "\nOn the wire in a step: %s (%.0f bytes)\n", size, bytes);
+        status = add_schedule(text, t, t->ranks[0].plan, all);
+    }
+    if (status == WEFT_OK) status = weft_text_take(&lists, &list);
+    if (status == WEFT_OK) weft_text_add(text, "%s", list);
+    free(list);
+    free(all);
+    return status;
+}
+
+weft_status weft_train_plan_text(weft_context *context, const weft_train_options *options,
+                                 int dump_rank, char **out)
+{
+    weft_trainer *t;
+    weft_text text = {0};
+    WEFT_TRY(weft_trainer_prepare(context, options, &t));
+    weft_status status = WEFT_OK;
+    if (dump_rank >= t->mesh)
+        status = weft_fail(WEFT_ERR_ARGUMENT, "there is no rank %d; the mesh has %d", dump_rank,
+                           t->mesh);
+    if (status == WEFT_OK) status = describe(t, dump_rank, &text);
+    weft_trainer_destroy(&t);
+    if (status == WEFT_OK) return weft_text_take(&text, out);
+    free(text.data);
+    return status;
+}
