@@ -49,6 +49,8 @@ void weft_labels_elementwise(const weft_graph *graph, const weft_node *node, wef
  * stride, padding, rows of the output. */
 void weft_window_rows(const int64_t *window, int64_t rows, int rank, int ranks, int64_t *begin,
                       int64_t *end);
+/* Whether each part of the rows is exactly what the windows of its outputs touch. */
+bool weft_window_aligned(const int64_t *window, int64_t rows, int ranks);
 /* The same for a halo or halo_add node. */
 void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *end);
 /* Elements that this rank sends in a transfer node, in the best known algorithm. */

@@ -118,6 +118,17 @@ void weft_window_rows(const int64_t *window, int64_t rows, int rank, int ranks, 
     *end = WEFT_MIN(rows, last * stride - padding + reach);
 }
 
+bool weft_window_aligned(const int64_t *window, int64_t rows, int ranks)
+{
+    for (int r = 0; r < ranks; r++) {
+        int64_t begin, end;
+        weft_window_rows(window, rows, r, ranks, &begin, &end);
+        if (begin != weft_part_start(rows, r, ranks) || end != weft_part_start(rows, r + 1, ranks))
+            return false;
+    }
+    return true;
+}
+
 void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *end)
 {
     weft_window_rows(weft_node_attr(node, "window")->ints, attr(node, "whole"), rank,

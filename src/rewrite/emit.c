@@ -10,6 +10,7 @@ static bool here(const rewriter *r, int place)
 typedef struct touched {
     int axis, dim; /* dim < 0: no windowed label is split */
     int64_t window[4], rows, begin, end;
+    bool aligned; /* every part is just what its windows touch */
 } touched;
 
 static weft_status find_touched(const rewriter *r, const weft_node *node, const decision *d,
@@ -40,6 +41,7 @@ static weft_status find_touched(const rewriter *r, const weft_node *node, const 
         }
         weft_window_rows(out->window, out->rows, r->coordinate[a], r->plan->size[a], &out->begin,
                          &out->end);
+        out->aligned = weft_window_aligned(out->window, out->rows, r->plan->size[a]);
     }
     return WEFT_OK;
 }
@@ -163,7 +165,7 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
         if (d->label[AXIS_DATA] && r->values[node->in[i]].split.at[AXIS_DATA] == OWN)
             want.at[AXIS_DATA] = OWN;
         WEFT_TRY(find_touched(r, node, d, i, &t));
-        if (t.dim >= 0)
+        if (t.dim >= 0 && !t.aligned)
             WEFT_TRY(weft_rewrite_halo(r, node->in[i], place, want, t.axis, t.dim, t.window, &in[i]));
         else
             WEFT_TRY(weft_rewrite_reshard(r, node->in[i], place, want, &in[i]));
@@ -254,7 +256,8 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
     s->place = place;
     WEFT_TRY(find_touched(r, node, d, node->in_count + o, &t));
     if (local != WEFT_NO_VALUE) {
-        if (t.dim >= 0) local = weft_rewrite_halo_add(r, v, local, t.axis, t.dim, t.window);
+        if (t.dim >= 0 && !t.aligned)
+            local = weft_rewrite_halo_add(r, v, local, t.axis, t.dim, t.window);
         WEFT_TRY(weft_graph_status(r->to));
         weft_rewrite_part(r, whole, s->split, &part, start);
         if (!weft_shape_equal(&part, &r->to->values[local].type.shape))
