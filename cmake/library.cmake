@@ -32,7 +32,7 @@ set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::J
   OpenMP::OpenMP_C Threads::Threads m)
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
-  set_source_files_properties(src/comm/mpi.c PROPERTIES COMPILE_DEFINITIONS WEFT_MPI)
+  set_source_files_properties(src/comm/mpi.c src/comm/mpi_sum.c PROPERTIES COMPILE_DEFINITIONS WEFT_MPI)
 endif()
 target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
 

@@ -1,15 +1,16 @@
-/* Ranks as MPI processes (MPI-3.1). Operations are MPI's own non-blocking ones, except sums in a fixed
- * order, which MPI does not promise: those exchange slices, add them in our tree, and gather.
+/* Ranks as MPI processes (MPI-3.1). Operations are MPI's own non-blocking ones, except sums
+ * (mpi_sum.c).
  *
  * Nothing here blocks inside of MPI, so that a rank that waits can notice that another one gave up
  * (a notice on a communicator of its own) or that it has waited too long. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
-#include <mpi.h>
 #include <stdio.h>
 
-enum { TAG_GIVEN_UP = 1, TAG_WAITING = 2, REQUESTS = 4 };
+#include "comm/mpi.h"
+
+enum { TAG_GIVEN_UP = 1, TAG_WAITING = 2 };
 
 /* What is there once for a process, as MPI is. */
 typedef struct world {
@@ -21,42 +22,19 @@ typedef struct world {
 
 static world process;
 
-typedef struct mpi {
-    weft_comm head;
-    /* Collectives must begin in the same order everywhere. The second half of a sum begins when its
-     * first half happens to end, so second halves have an order, and a communicator, of their own. */
-    MPI_Comm comm, second;
-    int id; /* the same on all ranks of a communicator */
-} mpi;
-
-/* Sums in a fixed order: slices of everybody's subtrees come together at the rank that adds them. */
-typedef struct pending {
-    MPI_Request request;
-    int stage;
-    bool tree;
-    int *counts, *offsets, *receive_counts, *receive_offsets; /* [N] each */
-    char *packed, *slices; /* of a tree */
-    bool told;
-} pending;
-
 typedef struct notice {
     int id, rank;
     int64_t sequence;
     char text[128];
 } notice;
 
-static weft_status mpi_failed(const char *call, int code)
+weft_status mpi_failed(const char *call, int code)
 {
     char text[MPI_MAX_ERROR_STRING];
     int size = 0;
     MPI_Error_string(code, text, &size);
     return weft_fail(WEFT_ERR_PEER, "%s: %s", call, text);
 }
-#define MPI_TRY(call)                                                                              \
-    do {                                                                                           \
-        int mpi_try_code = (call);                                                                 \
-        if (mpi_try_code != MPI_SUCCESS) return mpi_failed(#call, mpi_try_code);                   \
-    } while (0)
 
 /* At the end of the process; a job that was given up is ended by its launcher instead. */
 static void finalize(void)
@@ -87,7 +65,7 @@ static weft_status start_process(void)
     return WEFT_OK;
 }
 
-static MPI_Datatype type_of(weft_dtype dtype)
+MPI_Datatype mpi_type(weft_dtype dtype)
 {
     switch (dtype) {
     case WEFT_F32: return MPI_FLOAT;
@@ -97,41 +75,13 @@ static MPI_Datatype type_of(weft_dtype dtype)
     }
 }
 
-static bool sums(const weft_operation *o)
+static weft_status fill_counts(const weft_operation *o, mpi_pending *p)
 {
-    return o->t.kind == WEFT_ALL_REDUCE || o->t.kind == WEFT_REDUCE_SCATTER;
-}
-
-static int leaves_of(const weft_operation *o)
-{
-    return o->t.leaves ? o->t.leaves : o->comm->size;
-}
-
-static int parts_of(const weft_operation *o, int rank)
-{
-    int v = leaves_of(o), n = o->comm->size;
-    return weft_tree_parts(v, (int)weft_part_start(v, rank, n),
-                           (int)weft_part_start(v, rank + 1, n));
-}
-
-/* Elements of the sum that rank r adds up, and those before it. */
-static int64_t slice_start(const weft_operation *o, int r)
-{
-    if (o->t.kind == WEFT_REDUCE_SCATTER) return weft_counts_before(o->counts, r);
-    return weft_part_start(o->t.count, r, o->comm->size);
-}
-
-static weft_status fill_counts(const weft_operation *o, pending *p)
-{
-    int n = o->comm->size, parts = p->tree ? parts_of(o, o->comm->rank) : 1;
-    int64_t sent = 0, received = 0, mine = 0;
-    if (p->tree)
-        mine = slice_start(o, o->comm->rank + 1) - slice_start(o, o->comm->rank);
+    int n = o->comm->size;
+    int64_t sent = 0, received = 0;
     for (int r = 0; r < n; r++) {
-        int64_t count = p->tree ? parts * (slice_start(o, r + 1) - slice_start(o, r)) : o->counts[r];
-        int64_t from = p->tree                        ? parts_of(o, r) * mine
-                       : o->t.kind == WEFT_ALL_TO_ALL ? o->counts[n + r]
-                                                      : o->counts[r];
+        int64_t count = o->counts[r];
+        int64_t from = o->t.kind == WEFT_ALL_TO_ALL ? o->counts[n + r] : o->counts[r];
         if (sent + count > INT32_MAX || received + from > INT32_MAX)
             return weft_fail(WEFT_ERR_UNSUPPORTED,
                              "%s of %s: MPI-3.1 counts end at 2147483647 elements",
@@ -143,24 +93,20 @@ static weft_status fill_counts(const weft_operation *o, pending *p)
         sent += count;
         received += from;
     }
-    size_t size = weft_dtype_size(o->t.dtype);
-    if (!p->tree) return WEFT_OK;
-    if (parts > 1) WEFT_TRY(weft_new_aligned((size_t)sent * size, &p->packed));
-    return weft_new_aligned((size_t)received * size, &p->slices);
+    return WEFT_OK;
 }
 
 static void mpi_destroy(weft_operation *o)
 {
-    pending *p = o->state;
+    mpi_pending *p = o->state;
+    if (p->summed) mpi_sum_destroy(o);
     free(p->counts);
-    free(p->packed);
-    free(p->slices);
     free(p);
 }
 
 static weft_status mpi_prepare(weft_operation *o)
 {
-    pending *p;
+    mpi_pending *p;
     int n = o->comm->size;
     if (o->t.count > INT32_MAX)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "%s of %s: MPI-3.1 counts end at 2147483647 elements",
@@ -168,7 +114,7 @@ static weft_status mpi_prepare(weft_operation *o)
     WEFT_TRY(WEFT_NEW(&p, 1));
     o->state = p;
     p->request = MPI_REQUEST_NULL;
-    p->tree = sums(o) && (o->t.reproducible || o->t.leaves > 0);
+    p->summed = o->t.kind == WEFT_ALL_REDUCE || o->t.kind == WEFT_REDUCE_SCATTER;
     weft_status status = WEFT_NEW(&p->counts, (size_t)4 * n);
     if (status == WEFT_OK) {
         p->offsets = p->counts + n;
@@ -176,57 +122,21 @@ static weft_status mpi_prepare(weft_operation *o)
         p->receive_offsets = p->receive_counts + n;
         status = fill_counts(o, p);
     }
+    if (status == WEFT_OK && p->summed) status = mpi_sum_prepare(o);
     if (status != WEFT_OK) mpi_destroy(o);
     return status;
-}
-
-/* Slice q of each of this rank's subtrees, one after the other. */
-static const void *pack(const weft_operation *o, const pending *p)
-{
-    int n = o->comm->size, parts = parts_of(o, o->comm->rank);
-    size_t size = weft_dtype_size(o->t.dtype);
-    int64_t whole = slice_start(o, n);
-    if (parts == 1) return o->t.send;
-    char *to = p->packed;
-    for (int q = 0; q < n; q++) {
-        size_t bytes = (size_t)(slice_start(o, q + 1) - slice_start(o, q)) * size;
-        for (int part = 0; part < parts; part++, to += bytes)
-            memcpy(to, (const char *)o->t.send + (size_t)(part * whole + slice_start(o, q)) * size,
-                   bytes);
-    }
-    return p->packed;
-}
-
-static void add_slices(const weft_operation *o, const pending *p)
-{
-    const void *source[WEFT_MAX_RANKS];
-    int n = o->comm->size, me = o->comm->rank;
-    size_t size = weft_dtype_size(o->t.dtype);
-    int64_t begin = slice_start(o, me), count = slice_start(o, me + 1) - begin;
-    for (int r = 0; r < n; r++) source[r] = p->slices + (size_t)p->receive_offsets[r] * size;
-    weft_tree tree = {o->t.dtype, n, leaves_of(o), source, count};
-    int64_t to = o->t.kind == WEFT_REDUCE_SCATTER ? 0 : begin;
-    weft_tree_sum(&tree, 0, count, (char *)o->t.receive + (size_t)to * size);
 }
 
 static weft_status check_alike(const weft_operation *o);
 
 static weft_status mpi_start(weft_operation *o)
 {
-    pending *p = o->state;
+    mpi_pending *p = o->state;
     const weft_transfer *t = &o->t;
-    MPI_Comm comm = ((mpi *)o->comm)->comm;
-    MPI_Datatype type = type_of(t->dtype);
-    const void *send = t->send == t->receive ? MPI_IN_PLACE : t->send;
+    MPI_Comm comm = ((mpi_comm *)o->comm)->comm;
+    MPI_Datatype type = mpi_type(t->dtype);
     int count = (int)t->count;
-    p->stage = 0;
-    p->told = false;
     if (o->comm->member->check && weft_is_collective(t->kind)) WEFT_TRY(check_alike(o));
-    if (p->tree) {
-        MPI_TRY(MPI_Ialltoallv(pack(o, p), p->counts, p->offsets, type, p->slices,
-                               p->receive_counts, p->receive_offsets, type, comm, &p->request));
-        return WEFT_OK;
-    }
     switch (t->kind) {
     case WEFT_SEND:
         MPI_TRY(MPI_Isend(t->send, count, type, t->peer, t->tag, comm, &p->request));
@@ -238,12 +148,7 @@ static weft_status mpi_start(weft_operation *o)
         MPI_TRY(MPI_Ibcast(t->receive, count, type, t->peer, comm, &p->request));
         break;
     case WEFT_ALL_REDUCE:
-        MPI_TRY(MPI_Iallreduce(send, t->receive, count, type, MPI_SUM, comm, &p->request));
-        break;
-    case WEFT_REDUCE_SCATTER:
-        MPI_TRY(MPI_Ireduce_scatter(t->send, t->receive, p->counts, type, MPI_SUM, comm,
-                                    &p->request));
-        break;
+    case WEFT_REDUCE_SCATTER: return mpi_sum_start(o);
     case WEFT_ALL_GATHER:
         MPI_TRY(MPI_Iallgatherv(t->send, p->counts[o->comm->rank], type, t->receive, p->counts,
                                 p->offsets, type, comm, &p->request));
@@ -257,55 +162,21 @@ static weft_status mpi_start(weft_operation *o)
     return WEFT_OK;
 }
 
-/* Whether the first half of an earlier sum is still under way, so that this one's second must wait. */
-static bool earlier_half(const weft_operation *o)
-{
-    const pending *mine = o->state;
-    if (!mine->tree || mine->stage > 0 || o->t.kind != WEFT_ALL_REDUCE) return false;
-    for (const weft_operation *e = o->comm->member->active; e && e != o; e = e->next) {
-        const pending *p = e->state;
-        if (e->comm == o->comm && !e->done && p->tree && p->stage == 0 &&
-            e->t.kind == WEFT_ALL_REDUCE)
-            return true;
-    }
-    return false;
-}
-
 static weft_status mpi_advance(weft_operation *o)
 {
-    pending *p = o->state;
+    mpi_pending *p = o->state;
     int done = 0;
     MPI_Status status;
+    if (p->summed) return mpi_sum_advance(o);
     MPI_TRY(MPI_Test(&p->request, &done, &status));
-    if (!done || earlier_half(o)) return WEFT_OK;
+    if (!done) return WEFT_OK;
     if (o->t.kind == WEFT_RECEIVE) {
         int count = 0;
-        MPI_TRY(MPI_Get_count(&status, type_of(o->t.dtype), &count));
+        MPI_TRY(MPI_Get_count(&status, mpi_type(o->t.dtype), &count));
         if (count != o->t.count)
             return weft_fail(WEFT_ERR_PEER, "rank %d sent %d %s, rank %d expects %lld of %s",
                              o->t.peer, count, weft_dtype_name(o->t.dtype), o->comm->rank,
                              (long long)o->t.count, o->what);
-    }
-    if (p->tree && p->stage == 0) {
-        add_slices(o, p);
-        p->stage = 1;
-        if (o->t.kind == WEFT_ALL_REDUCE) {
-            for (int r = 0; r < o->comm->size; r++) {
-                p->offsets[r] = (int)slice_start(o, r);
-                p->counts[r] = (int)(slice_start(o, r + 1) - slice_start(o, r));
-            }
-            MPI_Datatype type = type_of(o->t.dtype);
-            MPI_TRY(MPI_Iallgatherv(MPI_IN_PLACE, 0, type, o->t.receive, p->counts, p->offsets,
-                                    type, ((mpi *)o->comm)->second, &p->request));
-            return WEFT_OK;
-        }
-    }
-    if (p->tree && o->t.kind == WEFT_ALL_REDUCE) {
-        int parts = parts_of(o, o->comm->rank); /* as fill_counts left them, for the next start */
-        for (int r = 0; r < o->comm->size; r++) {
-            p->offsets[r] *= parts;
-            p->counts[r] *= parts;
-        }
     }
     o->done = true;
     return WEFT_OK;
@@ -315,7 +186,7 @@ static weft_status mpi_advance(weft_operation *o)
 
 static notice notice_of(const weft_operation *o)
 {
-    notice n = {((const mpi *)o->comm)->id, process.rank, o->sequence, ""};
+    notice n = {((const mpi_comm *)o->comm)->id, process.rank, o->sequence, ""};
     (void)snprintf(n.text, sizeof(n.text), "%s of %s (%lld %s)", weft_transfer_name(o->t.kind),
                    o->what, (long long)o->t.count, weft_dtype_name(o->t.dtype));
     return n;
@@ -421,9 +292,9 @@ static void mpi_describe(weft_operation *o, weft_text *text)
 
 static void mpi_close(weft_comm *comm)
 {
-    mpi *m = (mpi *)comm;
+    mpi_comm *m = (mpi_comm *)comm;
     if (!process.given_up) {
-        MPI_Comm_free(&m->second);
+        MPI_Comm_free(&m->sums);
         MPI_Comm_free(&m->comm);
     }
     free(m);
@@ -435,9 +306,9 @@ static weft_status make(weft_context *context, weft_member *member, MPI_Comm com
 static weft_status mpi_split(weft_comm *comm, int color, int key, weft_comm **out)
 {
     MPI_Comm part;
-    MPI_TRY(MPI_Comm_split(((mpi *)comm)->comm, color < 0 ? MPI_UNDEFINED : color, key, &part));
+    MPI_TRY(MPI_Comm_split(((mpi_comm *)comm)->comm, color < 0 ? MPI_UNDEFINED : color, key, &part));
     if (part == MPI_COMM_NULL) return WEFT_OK;
-    int id = (int)(weft_mix((uint64_t)((mpi *)comm)->id, (uint64_t)color) & 0x3fffffff);
+    int id = (int)(weft_mix((uint64_t)((mpi_comm *)comm)->id, (uint64_t)color) & 0x3fffffff);
     return make(comm->context, comm->member, part, id, out);
 }
 
@@ -457,14 +328,14 @@ static const weft_comm_ops ops = {
 static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, int id,
                         weft_comm **out)
 {
-    mpi *m;
+    mpi_comm *m;
     WEFT_TRY(WEFT_NEW(&m, 1));
     m->head = (weft_comm){
         .ops = &ops, .context = context, .member = member, .local_size = process.local};
     m->comm = comm;
     m->id = id;
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    MPI_Comm_dup(comm, &m->second);
+    MPI_Comm_dup(comm, &m->sums);
     MPI_Comm_rank(comm, &m->head.rank);
     MPI_Comm_size(comm, &m->head.size);
     *out = &m->head;

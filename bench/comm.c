@@ -1,0 +1,117 @@
+/* All-reduce of 1 KiB to 64 MiB between ranks: weft_comm [RANKS] on threads; under mpirun, "weft_comm
+ * mpi" measures the engine mpi against MPI_Allreduce itself, in turns. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "weft/weft.h"
+#ifdef WEFT_MPI
+#include <mpi.h>
+#endif
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct rank {
+    weft_comm *comm;
+    bool mpi;
+    pthread_t thread;
+} rank;
+
+static void check(weft_status status)
+{
+    if (status == WEFT_OK) return;
+    fprintf(stderr, "%s\n", weft_last_message());
+    exit(1);
+}
+
+/* Median seconds of one all-reduce, and of the same by MPI itself (0 where there is none). */
+static void measure(const rank *r, int64_t count, double out[3])
+{
+    enum { ROUNDS = 41 };
+    double times[3][ROUNDS];
+    float *data = aligned_alloc(64, (size_t)(count * 4 + 63) / 64 * 64);
+    weft_operation *o[2];
+    for (int64_t i = 0; i < count; i++) data[i] = 1;
+    for (int k = 0; k < 2; k++)
+        check(weft_comm_prepare(r->comm,
+                                &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                 .send = data,
+                                                 .receive = data,
+                                                 .count = count,
+                                                 .reproducible = k},
+                                &o[k]));
+    int inner = count < 4096 ? 50 : 1;
+    for (int i = 0; i < ROUNDS; i++)
+        for (int k = 0; k < 3; k++) {
+            memset(data, 0, (size_t)count * 4); /* as a gradient that was just written */
+            check(weft_comm_barrier(r->comm));
+            double start = now();
+            for (int j = 0; j < inner; j++) {
+                if (k < 2) {
+                    check(weft_operation_start(o[k]));
+                    check(weft_operation_wait(o[k]));
+                }
+#ifdef WEFT_MPI
+                if (k == 2 && r->mpi)
+                    MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_FLOAT, MPI_SUM,
+                                  MPI_COMM_WORLD);
+#endif
+            }
+            times[k][i] = (now() - start) / inner;
+        }
+    for (int k = 0; k < 3; k++) {
+        qsort(times[k], ROUNDS, sizeof(double), ascending);
+        out[k] = times[k][ROUNDS / 2];
+    }
+    for (int k = 0; k < 2; k++) weft_operation_destroy(&o[k]);
+    free(data);
+}
+
+static void *run(void *user)
+{
+    const rank *r = user;
+    for (int64_t bytes = 1024; bytes <= 64 << 20; bytes *= 4) {
+        double t[3];
+        measure(r, bytes / 4, t);
+        if (weft_comm_rank(r->comm) != 0) continue;
+        printf("%9lld bytes  %10.1f us  reproducible %10.1f us", (long long)bytes, t[0] * 1e6,
+               t[1] * 1e6);
+        if (r->mpi) printf("  MPI itself %10.1f us  ratio %.2f", t[2] * 1e6, t[0] / t[2]);
+        printf("\n");
+        fflush(stdout);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    bool mpi = argc > 1 && strcmp(argv[1], "mpi") == 0;
+    int ranks = argc > 1 && !mpi ? atoi(argv[1]) : 2, local;
+    weft_context *context;
+    static weft_comm *comms[WEFT_MAX_RANKS];
+    static rank all[WEFT_MAX_RANKS];
+    check(weft_context_create(&context));
+    check(weft_comm_open(context, mpi ? "mpi" : "threads", mpi ? 0 : ranks, comms, &local));
+    for (int i = 0; i < local; i++) {
+        all[i] = (rank){.comm = comms[i], .mpi = mpi};
+        if (i > 0) pthread_create(&all[i].thread, NULL, run, &all[i]);
+    }
+    run(&all[0]);
+    for (int i = 1; i < local; i++) pthread_join(all[i].thread, NULL);
+    for (int i = 0; i < local; i++) weft_comm_close(&comms[i]);
+    weft_context_destroy(&context);
+    return 0;
+}
