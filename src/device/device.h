@@ -46,6 +46,8 @@ typedef struct weft_kernel_ops {
     weft_status (*run)(weft_kernel *kernel);
     /* Waits for what `run` has only begun; NULL: run does it all. May be called without a run. */
     weft_status (*finish)(weft_kernel *kernel);
+    /* Lets what `run` has begun go on without waiting; NULL with finish. */
+    weft_status (*poll)(weft_kernel *kernel);
     void (*destroy)(weft_kernel *kernel);
 } weft_kernel_ops;
 

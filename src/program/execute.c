@@ -163,6 +163,17 @@ weft_status weft_program_drain(weft_program *p)
     return finish_some(p, -1, -1);
 }
 
+/* All operations of a rank go on together, so it is enough to ask one of them. */
+static weft_status poll_one(weft_program *p)
+{
+    for (size_t i = 0; i < p->code_count * (size_t)p->slots; i++)
+        if (p->pending[i]) {
+            weft_kernel *kernel = kernel_of(&p->code[i % p->code_count], (int)(i / p->code_count));
+            return kernel->ops->poll(kernel);
+        }
+    return WEFT_OK;
+}
+
 static weft_status run_instruction(weft_program *p, int i)
 {
     const instruction *code = &p->code[i];
@@ -171,7 +182,7 @@ static weft_status run_instruction(weft_program *p, int i)
     double start = p->trace_capacity ? weft_seconds() : 0;
     WEFT_TRY(kernel->ops->run(kernel));
     if (p->trace_capacity) record(p, i, start, false);
-    if (!code->transfer) return WEFT_OK;
+    if (!code->transfer) return p->pending_count > 0 ? poll_one(p) : WEFT_OK;
     int slot = code->slots ? p->slot : 0;
     p->pending[(size_t)slot * p->code_count + (size_t)i] = true;
     p->pending_count++;

@@ -82,9 +82,7 @@ static void share_in_place(weft_program *p, int i)
             if (!(code->kernel->in_place[o] & 1u << j)) continue;
             int root = buffer_root(p, code->in[j]);
             buffer *in = &p->buffers[root];
-            /* A gradient stays in the flat range, so it never moves into the arena. */
-            bool movable = in->kind == BUFFER_ARENA || in->kind == out->kind;
-            if (!planned(in) || !movable || in->last != i || in->keep || in->bytes != out->bytes ||
+            if (!planned(in) || in->last != i || in->keep || in->bytes != out->bytes ||
                 root == code->out[o])
                 continue;
             if (out->kind == BUFFER_GRADIENT) in->kind = BUFFER_GRADIENT;

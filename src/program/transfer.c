@@ -96,24 +96,38 @@ static size_t rounded(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+/* Values in the order in which they lie in memory, which is the same on ranks with the same graph. */
+static void by_address(void *const *in, int n, int *order)
+{
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        for (; at > 0 && (const char *)in[order[at - 1]] > (const char *)in[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
 /* Values that lie one behind the other in memory, as gradients do, go as one range. The subtrees of
  * virtual workers go one set of values after the other. */
 static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *out)
 {
     int parts = (int)weft_node_int(t->node, "parts", 0, 1), n = t->node->in_count / parts;
     size_t total = 0, size = weft_dtype_size(t->dtype);
-    bool together = parts == 1;
+    int order[WEFT_GROUP_VALUES] = {0};
+    bool together = parts == 1 && !attr(t, "plain");
+    by_address(in, n, order);
     for (int i = 0; i < n; i++) {
-        together = together && (char *)in[i] == (char *)in[0] + total && in[i] == out[i];
-        total += rounded(t->head.in[i * parts]->bytes);
+        int k = order[i];
+        together = together && (char *)in[k] == (char *)in[order[0]] + total && in[k] == out[k];
+        total += rounded(t->head.in[parts == 1 ? k : i * parts]->bytes);
     }
     weft_transfer what = {.kind = WEFT_ALL_REDUCE,
                           .leaves = (int)attr(t, "leaves"),
                           .reproducible = attr(t, "leaves") > 0};
     if (n == 1) total = t->head.in[0]->bytes;
     what.count = (int64_t)(total / size);
-    what.send = in[0];
-    what.receive = out[0];
+    what.send = in[order[0]];
+    what.receive = out[order[0]];
     if (parts == 1 && (n == 1 || together)) return prepare(t, what);
     WEFT_TRY(weft_new_aligned(total * (size_t)parts, &t->send_room));
     WEFT_TRY(weft_new_aligned(total, &t->receive_room));
@@ -322,6 +336,12 @@ static weft_status finish(weft_kernel *kernel)
     return WEFT_OK;
 }
 
+static weft_status poll(weft_kernel *kernel)
+{
+    bool done;
+    return weft_operation_test(((transfer *)kernel)->operation, &done);
+}
+
 static void destroy(weft_kernel *kernel)
 {
     transfer *t = (transfer *)kernel;
@@ -333,7 +353,7 @@ static void destroy(weft_kernel *kernel)
     free(t);
 }
 
-static const weft_kernel_ops ops = {.bind = bind, .run = run, .destroy = destroy, .finish = finish};
+static const weft_kernel_ops ops = {.bind = bind, .run = run, .destroy = destroy, .finish = finish, .poll = poll};
 
 static weft_comm *comm_of(const weft_comms *comms, const weft_node *node)
 {
