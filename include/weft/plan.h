@@ -39,7 +39,9 @@ typedef struct weft_plan_options {
     /* V > 0: the batch is computed as V workers, each a batch of its own, whose gradients are added in a
      * fixed binary tree; the data axis must divide V. The graph is that of data-axis many workers. */
     int virtual_workers;
-    bool recompute; /* forward results are computed again in backward instead of being kept */
+    /* What each node of the graph costs, forward and gradient together, in any unit, to balance the
+     * stages of a pipeline by; NULL: an estimate. */
+    const double *node_costs;
 } weft_plan_options;
 
 WEFT_API void weft_plan_options_init(weft_plan_options *options);
@@ -59,6 +61,12 @@ WEFT_API int weft_plan_coordinate(const weft_plan *plan, int rank, int axis);
 /* Places: pipeline stages, or ranks that nodes are placed on; at least 1. */
 WEFT_API int weft_plan_places(const weft_plan *plan);
 WEFT_API int weft_plan_place(const weft_plan *plan, int rank);
+
+/* The same training graph, but most results of forward are computed again in backward instead of
+ * being kept (Chen et al. 2016). map[v] becomes the value in the new graph that v was in the old one;
+ * it has room for all values of the old one. */
+WEFT_API WEFT_NODISCARD weft_status weft_graph_recompute(const weft_graph *graph, weft_graph **out,
+                                                         weft_value *map);
 
 /* The product of a mesh's sizes, and that of one axis (1 if the mesh does not name it). */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_ranks(const char *mesh, int64_t *out);

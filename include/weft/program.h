@@ -96,6 +96,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_program_run(weft_program *program, weft
  * frees it with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_program_diagnose(weft_program *program, char **where);
 
+/* Runs forward and backward `passes` times and gives each node of the graph its median seconds, a
+ * gradient node's being added to its forward node. costs has one number for each node. */
+WEFT_API WEFT_NODISCARD weft_status weft_program_profile(weft_program *program, int passes,
+                                                         double *costs);
+
 /* Instructions, planned bytes, and floating point operations of both phases. */
 typedef struct weft_program_info {
     int instructions, reorders, fallbacks;

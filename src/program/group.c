@@ -89,7 +89,9 @@ static bool complete(const grouper *g, weft_group *group)
         for (int i = 0; i < node->out_count; i++) {
             int readers = 0;
             first_use = WEFT_MIN(first_use, first_reader(g, group, node->out + i, &readers));
-            if (readers == 0 && !g->kept[node->out + i] && !node->op->transfer) continue;
+            /* The main result of an operator with several is made in any case. */
+            bool made = node->op->transfer || (i == 0 && node->out_count > 1);
+            if (readers == 0 && !g->kept[node->out + i] && !made) continue;
             if (group->out_count == WEFT_GROUP_VALUES) return false;
             group->out[group->out_count++] = node->out + i;
         }

@@ -30,8 +30,13 @@ static weft_status find_anywhere(const rewriter *r, bool *any)
 }
 
 /* A node costs what its forward and gradient nodes do. */
-static void add_costs(const weft_graph *g, double *cost)
+static void add_costs(const rewriter *r, double *cost)
 {
+    const weft_graph *g = r->from;
+    if (r->plan->costs && r->plan->cost_count == (int)g->node_count) {
+        memcpy(cost, r->plan->costs, g->node_count * sizeof(*cost));
+        return;
+    }
     for (size_t n = 0; n < g->node_count; n++) {
         weft_cost c = weft_graph_node_cost(g, (int)n);
         int at = g->nodes[n]->origin >= 0 ? g->nodes[n]->origin : (int)n;
@@ -48,7 +53,7 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
     double *cost, low = 0, high = 0;
     int nodes = 0;
     WEFT_TRY(WEFT_NEW(&cost, g->node_count));
-    add_costs(g, cost);
+    add_costs(r, cost);
     for (size_t n = 0; n < g->node_count; n++) {
         if (g->nodes[n]->phase != WEFT_PHASE_FORWARD || any[g->nodes[n]->out]) continue;
         nodes++;

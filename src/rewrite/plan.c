@@ -295,6 +295,12 @@ weft_status weft_plan_create(const weft_graph *graph, const weft_plan_options *o
     p->options = *o;
     weft_status status = fill(p, graph);
     p->options.mesh = p->options.shard = p->options.place = NULL; /* the caller's */
+    p->options.node_costs = NULL;
+    if (status == WEFT_OK && o->node_costs) {
+        status = WEFT_NEW(&p->costs, weft_graph_node_count(graph));
+        p->cost_count = weft_graph_node_count(graph);
+        for (int n = 0; n < p->cost_count && p->costs; n++) p->costs[n] = o->node_costs[n];
+    }
     if (status != WEFT_OK) {
         weft_plan_destroy(&p);
         return status;
@@ -311,6 +317,7 @@ void weft_plan_destroy(weft_plan **plan)
     for (size_t i = 0; i < p->rule_count; i++) free(p->rules[i].pattern);
     free(p->leaves);
     free(p->rules);
+    free(p->costs);
     free(p);
     *plan = NULL;
 }

@@ -40,6 +40,8 @@ struct weft_plan {
     size_t leaf_count, leaf_capacity;
     place_rule *rules;
     size_t rule_count, rule_capacity;
+    double *costs; /* measured, of the nodes of the graph the plan was made for; or NULL */
+    int cost_count;
 };
 
 enum { ANYWHERE = -1 };

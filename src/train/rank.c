@@ -3,7 +3,7 @@
 
 #include "train/trainer.h"
 
-enum { TRACED_STEPS = 100 };
+enum { TRACED_STEPS = 100, PROFILED_PASSES = 5 };
 
 static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_options *out)
 {
@@ -32,6 +32,27 @@ static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_optio
     return WEFT_OK;
 }
 
+static weft_status recompute(weft_rank *r)
+{
+    weft_graph *graph;
+    weft_value *map;
+    weft_model_values *v = &r->values;
+    weft_optimizer_values *o = &r->optimizer;
+    weft_value *const all[] = {&v->x,      &v->labels, &v->weights,       &v->first_sample,
+                               &v->logits, &v->loss,   &v->probabilities, &o->step,
+                               &o->learning_rate, &o->keep};
+    WEFT_TRY(WEFT_NEW(&map, weft_graph_value_count(r->graph)));
+    weft_status status = weft_graph_recompute(r->graph, &graph, map);
+    if (status == WEFT_OK) {
+        for (size_t i = 0; i < WEFT_COUNT(all); i++)
+            if (*all[i] != WEFT_NO_VALUE) *all[i] = map[*all[i]];
+        weft_graph_destroy(&r->graph);
+        r->graph = graph;
+    }
+    free(map);
+    return status;
+}
+
 /* The graph that one rank alone would run. */
 static weft_status build_graph(weft_rank *r)
 {
@@ -45,7 +66,31 @@ static weft_status build_graph(weft_rank *r)
     WEFT_TRY(weft_build_model(r->graph, &t->options, &t->model, &sample,
                               weft_dataset_stats(t->data)->classes, t->micro, true, &r->values));
     WEFT_TRY(weft_graph_differentiate(r->graph, r->values.loss));
-    return weft_optimizer_build(r->graph, &optimizer, &r->optimizer);
+    WEFT_TRY(weft_optimizer_build(r->graph, &optimizer, &r->optimizer));
+    return t->options.recompute ? recompute(r) : WEFT_OK;
+}
+
+/* Times of the whole graph's nodes, measured by rank 0 and told to all, so that all cut alike. */
+static weft_status profile(weft_rank *r, double *costs)
+{
+    int n = weft_graph_node_count(r->graph);
+    weft_store *store = NULL;
+    weft_program *program = NULL;
+    if (r->rank == 0) {
+        WEFT_TRY(weft_store_create(r->job->context, r->job->options.device, 1, &store));
+        weft_status status =
+            weft_program_create(store, r->graph, &r->values.loss, 1, &program);
+        if (status == WEFT_OK) status = weft_program_profile(program, PROFILED_PASSES, costs);
+        weft_program_destroy(&program);
+        weft_store_destroy(&store);
+        WEFT_TRY(status);
+    }
+    if (!r->world) return WEFT_OK;
+    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                    .dtype = WEFT_F64,
+                                                    .what = "the profile",
+                                                    .receive = costs,
+                                                    .count = n});
 }
 
 weft_status weft_rank_rewrite(weft_rank *r)
@@ -60,7 +105,16 @@ weft_status weft_rank_rewrite(weft_rank *r)
     p.place = o->place;
     p.virtual_workers = (int)o->virtual_workers;
     WEFT_TRY(build_graph(r));
-    WEFT_TRY(weft_plan_create(r->graph, &p, &r->plan));
+    double *costs = NULL;
+    weft_status status = WEFT_OK;
+    if (o->profile) {
+        status = WEFT_NEW(&costs, weft_graph_node_count(r->graph));
+        if (status == WEFT_OK) status = profile(r, costs);
+        p.node_costs = costs;
+    }
+    if (status == WEFT_OK) status = weft_plan_create(r->graph, &p, &r->plan);
+    free(costs);
+    WEFT_TRY(status);
     WEFT_TRY(weft_schedule_make(o->schedule, weft_plan_places(r->plan),
                                 weft_plan_place(r->plan, r->rank % r->job->mesh),
                                 (int)r->job->microbatches, &r->schedule));

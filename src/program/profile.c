@@ -1,0 +1,37 @@
+/* Measured times of a graph's nodes, for those who must share them out. */
+#include "program/program.h"
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+weft_status weft_program_profile(weft_program *p, int passes, double *costs)
+{
+    double *times;
+    const weft_graph *g = p->graph;
+    for (size_t n = 0; n < g->node_count; n++) costs[n] = 0;
+    WEFT_TRY(weft_program_run(p, WEFT_PHASE_MICRO)); /* caches and clocks get warm */
+    WEFT_TRY(WEFT_NEW(&times, (size_t)passes * p->code_count));
+    weft_status status = WEFT_OK;
+    for (int k = 0; k < passes; k++)
+        for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++) {
+            if (p->code[i].phase == WEFT_PHASE_UPDATE) continue;
+            double start = weft_seconds();
+            status = p->code[i].kernel->ops->run(p->code[i].kernel);
+            times[i * (size_t)passes + (size_t)k] = weft_seconds() - start;
+        }
+    for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++) {
+        const instruction *code = &p->code[i];
+        double *mine = &times[i * (size_t)passes];
+        int node = g->values[code->out_value[0]].node;
+        if (code->phase == WEFT_PHASE_UPDATE || node < 0) continue;
+        qsort(mine, (size_t)passes, sizeof(*mine), ascending);
+        if (code->group.count > 0) node = g->values[code->group.node[0]->out].node;
+        if (g->nodes[node]->origin >= 0) node = g->nodes[node]->origin;
+        costs[node] += mine[passes / 2];
+    }
+    free(times);
+    return status;
+}
