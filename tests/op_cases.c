@@ -428,6 +428,15 @@ static void accumulate_anew(fixture *f)
 {
     out(f, node(f, "accumulate", IN(X(f, 9), X(f, 9), SCALAR(f, 0)), NONE));
 }
+/* The fourth of six leaves, which begin at the third: it is added to its sibling. */
+static void accumulate_tree(fixture *f)
+{
+    weft_value first =
+        node(f, "accumulate_tree", IN(X(f, 9), X(f, 9), X(f, 9), SCALAR(f, 1)),
+             ATTRS(WEFT_ATTR_INT("leaves", 6), WEFT_ATTR_INT("first", 2)));
+    out(f, first);
+    out(f, first + 1);
+}
 static void clip(fixture *f)
 {
     weft_value total = node(f, "sum_squares", IN(X(f, 9, 5)), NONE);
@@ -526,6 +535,7 @@ const op_case op_cases[] = {
     FORWARD(counter),
     FORWARD(accumulate),
     FORWARD(accumulate_anew),
+    FORWARD(accumulate_tree),
     FORWARD(clip),
     CASE(constant),
 };

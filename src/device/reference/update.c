@@ -92,11 +92,12 @@ static void accumulate_tree(const weft_ref *a)
     int64_t count = in_size(a, 0);
     for (int p = 0; p < places; p++)
         if (a->out[p] != a->in[p]) memcpy(a->out[p], a->in[p], (size_t)count * sizeof(real));
-    memcpy(a->out[place], a->in[places], (size_t)count * sizeof(real));
-    for (; merges > 0; merges--, place--) {
-        real *left = a->out[place - 1];
-        const real *right = a->out[place];
+    const real *right = a->in[places];
+    if (merges == 0) memcpy(a->out[place], right, (size_t)count * sizeof(real));
+    for (; merges > 0; merges--) {
+        real *left = a->out[--place];
         for (int64_t i = 0; i < count; i++) left[i] += right[i];
+        right = left;
     }
 }
 
