@@ -52,6 +52,12 @@ void weft_board_close(weft_trainer *job)
     job->board = NULL;
 }
 
+void weft_board_stage(weft_trainer *job, int rank, int stage)
+{
+    if (job->board && rank < WEFT_MAX_RANKS)
+        atomic_store_explicit(&job->board->stage[rank], stage, memory_order_relaxed);
+}
+
 void weft_board_step(weft_trainer *job, int rank, int64_t step)
 {
     if (job->board && rank < WEFT_MAX_RANKS)

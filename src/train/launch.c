@@ -2,6 +2,7 @@
  * again on what is left. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -15,7 +16,7 @@
 extern char **environ;
 
 #define SUPERVISED "WEFT_SUPERVISED"
-enum { MOST_WORDS = 512 };
+enum { MOST_WORDS = 512, GRACE = 5 };
 
 /* In the order in which launchers are recognised. */
 static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
@@ -156,18 +157,71 @@ static bool noise(const char *line)
         "process whose", "There are", "likely", "Open MPI", "Per user-direction"};
     for (size_t i = 0; i < WEFT_COUNT(known); i++)
         if (strstr(line, known[i])) return true;
-    return line[0] == '\n' || line[0] == '\0';
+    return line[0] == '\0';
+}
+
+static void pass_line(job *j, char *line)
+{
+    if (j->mpi && (read_death(j, line) || noise(line))) return;
+    say(j, "%s", line);
+}
+
+/* MPI starts and ends by calls that wait for everybody without a limit, so the limit is kept here: all
+ * ranks must be built within the time of a collective, and end within that of the first one. */
+static bool stuck(job *j, double since, double *first_end)
+{
+    int built = 0, finished = 0, late = -1;
+    for (int r = 0; r < (int)j->ranks; r++) {
+        int stage = atomic_load(&j->board->stage[r]);
+        built += stage >= WEFT_STAGE_BUILT;
+        finished += stage == WEFT_STAGE_FINISHED;
+    }
+    double now = weft_seconds(), limit = j->options->timeout + GRACE;
+    if (finished > 0 && *first_end == 0) *first_end = now;
+    bool starting = built < j->ranks && now - since > limit;
+    bool ending = finished > 0 && finished < j->ranks && now - *first_end > limit;
+    if (!starting && !ending) return false;
+    for (int r = 0; r < (int)j->ranks && late < 0; r++)
+        if (atomic_load(&j->board->stage[r]) < (starting ? WEFT_STAGE_BUILT : WEFT_STAGE_FINISHED))
+            late = r;
+    say(j, "weft: the job has not %s after %.0f s: rank %d has not come (of %lld ranks %d are there); "
+           "a longer --timeout would wait for it",
+        starting ? "started" : "ended", limit, late, (long long)j->ranks,
+        starting ? built : finished);
+    return true;
 }
 
 /* Passes on what the ranks say on stderr until the job closes it. */
-static void watch(job *j, FILE *errors)
+static void watch(job *j, int errors, pid_t pid)
 {
     char line[4096];
-    while (fgets(line, sizeof(line), errors)) {
-        if (j->mpi && (read_death(j, line) || noise(line))) continue;
-        line[strcspn(line, "\n")] = '\0';
-        say(j, "%s", line);
+    size_t size = 0;
+    double since = weft_seconds(), first_end = 0;
+    bool killed = false;
+    for (;;) {
+        struct pollfd waiting = {.fd = errors, .events = POLLIN};
+        int ready = poll(&waiting, 1, 200);
+        if (!killed && j->mpi && j->ranks > 1 && !j->options->hosts && stuck(j, since, &first_end)) {
+            killed = true;
+            kill(pid, SIGTERM); /* mpirun then ends its ranks, stopped ones too */
+        }
+        if (ready < 0 && errno != EINTR) break;
+        if (ready <= 0) continue;
+        ssize_t got = read(errors, line + size, sizeof(line) - 1 - size);
+        if (got <= 0) break;
+        size += (size_t)got;
+        line[size] = '\0';
+        char *next = line;
+        for (char *end; (end = strchr(next, '\n')); next = end + 1) {
+            *end = '\0';
+            pass_line(j, next);
+        }
+        size = strlen(next);
+        if (next == line && size == sizeof(line) - 1) size = 0; /* no line is that long */
+        memmove(line, next, size);
     }
+    line[size] = '\0';
+    if (size > 0) pass_line(j, line);
 }
 
 static volatile sig_atomic_t child; /* to pass signals on to */
@@ -192,14 +246,13 @@ static weft_status run_once(job *j, bool again, int *code)
                               environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
-    FILE *errors = failed ? NULL : fdopen(ends[0], "r");
-    if (!errors) {
+    if (failed) {
         close(ends[0]);
         return weft_fail(WEFT_ERR_IO, "%s cannot be started: %s", w.word[0], strerror(failed));
     }
     child = pid;
-    watch(j, errors);
-    fclose(errors);
+    watch(j, ends[0], pid);
+    close(ends[0]);
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {}
     child = 0;
     *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
@@ -252,7 +305,10 @@ static weft_status run_all(job *j, int *code)
     bool again = j->options->resume;
     for (int64_t left = j->options->max_restarts;; left--) {
         j->dead = -1;
-        for (int r = 0; r < WEFT_MAX_RANKS; r++) atomic_store(&j->board->step[r], 0);
+        for (int r = 0; r < WEFT_MAX_RANKS; r++) {
+            atomic_store(&j->board->step[r], 0);
+            atomic_store(&j->board->stage[r], WEFT_STAGE_NONE);
+        }
         WEFT_TRY(run_once(j, again, code));
         if (*code != 0) tell_death(j);
         if (left <= 0 || !can_restart(j, *code)) return WEFT_OK;

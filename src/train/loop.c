@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "train/board.h"
 #include "train/trainer.h"
 
 weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers, int64_t n)
@@ -295,6 +296,7 @@ static weft_status finish(weft_rank *r)
                             : 0};
     WEFT_TRY(tell(r, &e));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
+    weft_board_stage(t, r->rank, WEFT_STAGE_FINISHED);
     if (t->options.trace) WEFT_TRY(weft_trace_write(r, t->options.trace));
     if (done) return WEFT_OK;
     return weft_fail(

@@ -1,6 +1,7 @@
 /* One rank of a job: the learner's graph, its plan, this rank's part of it, and the program. */
 #include <stdio.h>
 
+#include "train/board.h"
 #include "train/trainer.h"
 
 enum { TRACED_STEPS = 100, PROFILED_PASSES = 5 };
@@ -211,6 +212,7 @@ weft_status weft_rank_build(weft_rank *r)
         WEFT_TRY(weft_exchange_open(t->options.exchange, r->between, r->store, &r->exchange));
     WEFT_TRY(weft_comm_barrier(r->world));
     r->began = weft_seconds();
+    weft_board_stage(t, r->rank, WEFT_STAGE_BUILT);
     return WEFT_OK;
 }
 

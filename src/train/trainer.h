@@ -86,6 +86,7 @@ weft_status weft_rank_run(weft_rank *rank) WEFT_NODISCARD;
 /* board.c: a page of shared memory in which each rank says how far it has come. */
 void weft_board_open(weft_trainer *job);
 void weft_board_close(weft_trainer *job);
+void weft_board_stage(weft_trainer *job, int rank, int stage);
 void weft_board_step(weft_trainer *job, int rank, int64_t step);
 
 /* gather.c: the traces of all ranks as one file. Collective. */

@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# Parallel runs of the command, on threads and on MPI: tests/parallel.sh PATH/TO/weft MPI(ON|OFF)
+set -u
+weft=$1 mpi=${2:-OFF}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0 passed=0
+pass() { passed=$((passed + 1)); }
+flunk() {
+    echo "FAILED: $1"
+    sed 's/^/    /' err out 2>/dev/null | head -n 12
+    failed=$((failed + 1))
+}
+# refuses CODE WORDS ARGUMENTS...: this exit code, and exactly one message, with these words.
+refuses() {
+    local code=$1 words=$2
+    shift 2
+    timeout 60 "$weft" train $small "$@" >out 2>err
+    local got=$?
+    if [ $got = "$code" ] && grep -qF -- "$words" err && [ "$(grep -c '^weft:' err)" = 1 ]; then pass
+    else flunk "exit $got, wanted $code and '$words': $*"; fi
+}
+small="--data glyphs:size=16,train=60,test=20 --batch 20 --steps 3"
+refuses 2 "the sizes must multiply to" -n 3 --mesh data=2
+refuses 2 "did you mean 'data'" -n 2 --mesh dta=2
+refuses 2 "must be from 1 to 1024" -n 2 --mesh data=0
+refuses 2 "given twice" -n 4 --mesh data=2,data=2
+refuses 2 "has only 16 to share out" -n 17 --mesh domain=17
+refuses 2 "has only 20 to share out" -n 21
+refuses 2 "a pipeline of 40 stages" -n 40 --mesh pipeline=40
+refuses 2 "cannot be cut into 3 equal micro-batches" -n 2 --mesh pipeline=2 --microbatches 3
+refuses 2 "no operator's name matches 'nothing*'" -n 2 --place 'nothing*=cpu:1'
+refuses 2 "there is no device cpu:2" -n 2 --place 'conv*=cpu:2'
+refuses 2 "a device is cpu:K or rank:K" -n 2 --place 'conv*=gpu:0'
+refuses 2 "place and mesh contradict each other" -n 2 --place 'conv*=cpu:0' --mesh data=2
+refuses 2 "it must divide them" -n 2 --virtual-workers 3
+refuses 2 "contradict each other" -n 2 --virtual-workers 2 --microbatches 2
+refuses 2 "give 20 or fewer" --virtual-workers 21
+refuses 2 "splits over the data axis" -n 2 --mesh tensor=2 --zero 1
+refuses 2 "must be a whole number from 0 to 3" -n 2 --zero 4
+refuses 2 "named 'fc9/weight'" -n 2 --mesh tensor=2 --shard fc9/weight:out=tensor
+refuses 2 "has no dimension 'up'" -n 2 --mesh tensor=2 --shard fc1/weight:up=tensor
+refuses 2 "LEAF:DIMENSION=AXIS" -n 2 --mesh tensor=2 --shard fc1=tensor
+refuses 2 "did you mean 'average'" -n 2 --exchange avrage
+refuses 2 "did you mean 'every'" -n 2 --exchange average:evry=2
+refuses 2 "there are none and nesterov" -n 2 --exchange average:outer=adam
+refuses 2 "state=keep, average or reset" -n 2 --exchange average:state=lose
+refuses 2 "takes all 2 ranks for one" -n 2 --exchange oneshot --mesh data=2
+refuses 2 "cannot be shared out to learners" -n 3 --exchange oneshot --mesh data=2
+refuses 2 "must be one of" -n 2 --engine treads
+refuses 2 "must be one of" -n 2 --schedule fifo
+
+# weights NAME ARGUMENTS...: trains and exports to NAME.st.
+weights() {
+    local name=$1
+    shift
+    rm -rf "$name"
+    timeout 120 "$weft" train -q --data glyphs:size=16,train=310,test=50 --batch 100 --epochs 2 -t 1 \
+        --checkpoint "$name" "$@" >out 2>err && "$weft" export "$name/latest" -o "$name.st" -q 2>>err ||
+        flunk "$*"
+}
+same() { cmp -s "$1.st" "$2.st" && pass || flunk "$1 and $2 have other weights"; }
+cat >norm.yaml <<'YAML'
+layers:
+  - {type: conv, filters: 8, kernel: 3}
+  - {type: batch_norm}
+  - {type: relu}
+  - {type: maxpool}
+  - {type: dropout, rate: 0.3}
+  - {type: dense, units: classes}
+YAML
+engines=threads
+[ "$mpi" = ON ] && engines="threads mpi"
+for model in lenet norm.yaml; do
+    weights one --model $model --virtual-workers 12 --clip-norm 1
+    for engine in $engines; do
+        for ranks in 2 3 4; do
+            weights many --model $model --virtual-workers 12 --clip-norm 1 -n $ranks --engine $engine
+            same one many
+        done
+    done
+done
+weights one --virtual-workers 8
+weights many --virtual-workers 8 -n 8
+same one many
+
+# A checkpoint of any mesh goes on with any other. Each reads the same samples, so the losses agree.
+go_on() { # FROM TO: half with one, half with the other
+    rm -rf half
+    # shellcheck disable=SC2086
+    timeout 60 "$weft" train -q --dtype f64 --device reference --data glyphs:size=16,train=120,test=20 --batch 20 \
+        --steps 6 -t 1 --checkpoint half $1 --metrics a.jsonl 2>err &&
+        timeout 60 "$weft" train -q --dtype f64 --device reference --data glyphs:size=16,train=120,test=20 \
+            --batch 20 --steps 9 -t 1 --checkpoint half --resume $2 --metrics a.jsonl 2>err || flunk "$1 then $2"
+    sed -n 's/.*"loss":\([0-9.]\{9\}\).*"accuracy":\([0-9.]*\).*/\1 \2/p' a.jsonl | tail -n 1 >"$3"
+}
+go_on "" "" straight
+for pair in "-n 2|-n 3 --mesh tensor=3" "-n 4 --mesh data=2,tensor=2|-n 2 --mesh domain=2" \
+    "-n 2 --zero 3|" "-n 2 --mesh pipeline=2 --microbatches 2|-n 3 --zero 1" "|-n 4 --mesh domain=2,pipeline=2"; do
+    go_on "${pair%|*}" "${pair#*|}" turned
+    cmp -s straight turned && pass || flunk "losses differ after $pair: $(cat straight) and $(cat turned)"
+done
+
+# What is promised is what happens: bytes of weft plan against those of the run.
+planned=$("$weft" plan -n 4 --mesh data=2,tensor=2 --device reference $small | sed -n 's/.*(\([0-9]*\) bytes).*/\1/p')
+"$weft" train -q -n 4 --mesh data=2,tensor=2 --device reference $small --metrics m.jsonl --trace t.json >out 2>err
+sent=$(sed -n 's/.*"step":2.*"comm_bytes":\([0-9]*\).*/\1/p' m.jsonl)
+# Gradients go as one range, with a few bytes between them so that each begins on a cache line.
+[ -n "$planned" ] && [ "$sent" -ge "$planned" ] && [ "$sent" -le $((planned + planned / 1000)) ] && pass ||
+    flunk "planned $planned bytes, sent $sent"
+python3 - <<'PY' >out 2>err && pass || flunk "the trace"
+import json
+events = json.load(open("t.json"))["traceEvents"]
+assert {e["pid"] for e in events} == {0, 1, 2, 3}
+assert any(e["ph"] == "X" and e["cat"] == "wait" for e in events)
+PY
+# A pipeline's messages, the micro-batches that are under way, and its bubble, from the trace.
+"$weft" train -q -n 3 --mesh pipeline=3 --microbatches 5 --batch 20 --data glyphs:size=16,train=60,test=20 --steps 2 \
+    --trace t.json >out 2>err || flunk "a pipeline"
+python3 - <<'PY' >out 2>err && pass || flunk "the pipeline's trace"
+import json
+events = json.load(open("t.json"))["traceEvents"]
+starts = {e["id"] for e in events if e["ph"] == "s"}
+ends = {e["id"] for e in events if e["ph"] == "f"}
+assert starts and starts == ends, (len(starts), len(ends))
+for stage in range(3):
+    mine = sorted((e for e in events if e["ph"] == "X" and e["pid"] == stage and e["cat"] != "wait"), key=lambda e: e["ts"])
+    slots = {e["args"]["slot"] for e in mine}
+    assert len(slots) == min(3 - stage, 5), (stage, slots)
+    # forward and backward passes in order: at most 3 - stage are under way
+    passes, last = [], None
+    for e in mine:
+        now = (e["args"]["phase"], e["args"]["slot"])
+        if now != last and now[0] != "update":
+            passes.append(now[0])
+        last = now
+    under_way = most = 0
+    for p in passes:
+        under_way += 1 if p == "forward" else -1
+        most = max(most, under_way)
+    assert most <= 3 - stage, (stage, most)
+PY
+
+if [ "$mpi" = ON ]; then
+    refuses 2 "the sizes must multiply to" -n 3 --mesh data=2 --engine mpi
+    timeout 60 "$weft" train $small -n 2 --engine mpi >out 2>err
+    [ $? = 0 ] && [ "$(grep -c 'test loss' out)" = 1 ] && [ ! -s err ] && pass || flunk "two processes"
+    PATH=/nowhere "$weft" train $small -n 2 --engine mpi >out 2>err
+    [ $? = 1 ] && grep -q "apt-get install openmpi-bin" err && pass || flunk "no mpirun"
+    timeout 60 "$weft" train $small -n 2 --engine mpi --hosts nowhere.invalid:2 >out 2>err
+    [ $? != 0 ] && pass || flunk "a host that does not answer"
+    # A rank is killed; the job goes on with fewer ranks, to the same bits.
+    long="--data glyphs:size=16,train=2000,test=50 --batch 40 --steps 120 -t 1 --virtual-workers 4 --checkpoint-every 5"
+    "$weft" train -q $long --checkpoint calm >out 2>err && "$weft" export calm/latest -o calm.st -q || flunk "undisturbed"
+    "$weft" train -q $long -n 4 --engine mpi --max-restarts 3 --checkpoint storm >out 2>err &
+    job=$!
+    for _ in $(seq 200); do [ -e storm/step-10 ] && break; sleep 0.05; done
+    launcher=$(pgrep -P $job -x mpirun)
+    kill -KILL "$(pgrep -P "$launcher" | sed -n 2p)"
+    wait $job && "$weft" export storm/latest -o storm.st -q || flunk "a killed rank"
+    grep -q "rank [0-9] on .* died of signal 9 .* in step" err && pass || flunk "who died"
+    grep -q "starting again from the newest checkpoint with 2 ranks" err && pass || flunk "fewer ranks"
+    same calm storm
+    # A rank that stands still is named.
+    timeout 60 "$weft" train -q $long -n 3 --virtual-workers 3 --engine mpi --timeout 2 --steps 100000 --epochs 1000 >out 2>err &
+    job=$!
+    sleep 2
+    launcher=$(pgrep -f "mpirun -n 3 .*--steps 100000" | head -n 1)
+    kill -STOP "$(pgrep -P "$launcher" | sed -n 3p)"
+    wait $job
+    [ $? != 0 ] && grep -q "missing: 2" err && pass || flunk "a rank that stands still"
+    pgrep -f -- "--steps 100000 --epochs 1000" >/dev/null && flunk "processes are left" || pass
+fi
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
