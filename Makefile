@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test test-clang test-asan test-ubsan test-valgrind bench lint fuzz install-test man clean
+.PHONY: all deps demo test test-clang test-asan test-ubsan test-tsan test-valgrind bench soak lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -38,6 +38,11 @@ bench: deps
 lint: deps
 	@scripts/deps lint
 	@scripts/lint
+
+# Kills ranks of running jobs at random; SOAK_KILLS sets how many.
+soak: $(BUILD)/weft
+	@scripts/deps test
+	@scripts/soak $(or $(SOAK_KILLS),200)
 
 # A minute for each parser; FUZZ_SECONDS sets another time.
 fuzz: deps

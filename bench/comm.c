@@ -1,5 +1,5 @@
-/* All-reduce of 1 KiB to 64 MiB between ranks: weft_comm [RANKS] on threads; under mpirun, "weft_comm
- * mpi" measures the engine mpi against MPI_Allreduce itself, in turns. */
+/* All-reduce of 1 KiB to 64 MiB between ranks: weft_comm [RANKS] on threads; under mpirun,
+ * "weft_comm mpi" measures the engine mpi against MPI_Allreduce itself, in turns. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

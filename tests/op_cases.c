@@ -431,9 +431,8 @@ static void accumulate_anew(fixture *f)
 /* The fourth of six leaves, which begin at the third: it is added to its sibling. */
 static void accumulate_tree(fixture *f)
 {
-    weft_value first =
-        node(f, "accumulate_tree", IN(X(f, 9), X(f, 9), X(f, 9), SCALAR(f, 1)),
-             ATTRS(WEFT_ATTR_INT("leaves", 6), WEFT_ATTR_INT("first", 2)));
+    weft_value first = node(f, "accumulate_tree", IN(X(f, 9), X(f, 9), X(f, 9), SCALAR(f, 1)),
+                            ATTRS(WEFT_ATTR_INT("leaves", 6), WEFT_ATTR_INT("first", 2)));
     out(f, first);
     out(f, first + 1);
 }

@@ -1,6 +1,6 @@
 /* Runs a function on every rank of an engine: as threads of this process, or, when this process was
- * started by mpirun, as one of its ranks. cmocka's checks belong to one thread, so ranks count their
- * failures instead. */
+ * started by mpirun, as one of its ranks. cmocka's checks belong to one thread, so ranks count
+ * their failures instead. */
 #ifndef WEFT_TESTS_RANKS_H
 #define WEFT_TESTS_RANKS_H
 
@@ -56,7 +56,8 @@ static inline void on_ranks(const char *engine, int ranks, void (*fn)(weft_comm 
     for (int i = 0; i < local; i++) {
         weft_comm_set_timeout(comms[i], 60);
         calls[i] = (rank_call){.comm = comms[i], .fn = fn, .user = user};
-        if (i > 0) assert_int_equal(pthread_create(&calls[i].thread, NULL, rank_thread, &calls[i]), 0);
+        if (i > 0)
+            assert_int_equal(pthread_create(&calls[i].thread, NULL, rank_thread, &calls[i]), 0);
     }
     (void)rank_thread(&calls[0]);
     for (int i = 1; i < local; i++) pthread_join(calls[i].thread, NULL);

@@ -51,7 +51,8 @@ static int64_t count_of(int rank, int64_t base)
 static const int64_t sizes[] = {0, 1, 7, 63, 64, 65, 1000, 40000};
 static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F64, WEFT_I32, WEFT_U8};
 
-static void all_reduce(weft_comm *c, weft_dtype dtype, int64_t count, bool reproducible, bool inplace)
+static void all_reduce(weft_comm *c, weft_dtype dtype, int64_t count, bool reproducible,
+                       bool inplace)
 {
     int me = weft_comm_rank(c), n = weft_comm_size(c);
     void *send = filled(dtype, me, count);
@@ -142,18 +143,16 @@ static void broadcast(weft_comm *c, weft_dtype dtype, int64_t count)
 {
     for (int root = 0; root < weft_comm_size(c); root++) {
         void *data = filled(dtype, weft_comm_rank(c), count);
-        weft_transfer t = {.kind = WEFT_BROADCAST,
-                           .dtype = dtype,
-                           .receive = data,
-                           .count = count,
-                           .peer = root};
+        weft_transfer t = {
+            .kind = WEFT_BROADCAST, .dtype = dtype, .receive = data, .count = count, .peer = root};
         rank_ok(weft_comm_run(c, &t));
         for (int64_t i = 0; i < count; i++) rank_check(holds(data, dtype, i, element(root, i)));
         free(data);
     }
 }
 
-/* Everybody sends two messages to its right neighbour, and receives them by tag, the later first. */
+/* Everybody sends two messages to its right neighbour, and receives them by tag, the later first.
+ */
 static void ring(weft_comm *c, weft_dtype dtype, int64_t count)
 {
     int me = weft_comm_rank(c), n = weft_comm_size(c), left = (me + n - 1) % n;
@@ -218,7 +217,8 @@ static void large(weft_comm *c, void *user)
     ring(c, WEFT_F32, count);
 }
 
-/* Many operations under way at once, ended in another order than begun, more than the ring holds. */
+/* Many operations under way at once, ended in another order than begun, more than the ring holds.
+ */
 static void overlapping(weft_comm *c, void *user)
 {
     enum { MANY = 100 };
@@ -391,7 +391,8 @@ static void test_leaves(void **state)
             if (v % n == 0 && !engine_only)
                 on_ranks("threads", n, sum_leaves, &(leaves_case){.leaves = v});
     if (engine_only)
-        for (int v = 8; v <= 24; v += 8) on_ranks(engine_only, 0, sum_leaves, &(leaves_case){v, NULL});
+        for (int v = 8; v <= 24; v += 8)
+            on_ranks(engine_only, 0, sum_leaves, &(leaves_case){v, NULL});
 }
 
 /* One rank stays away: the others say who, and nobody hangs. */
@@ -400,11 +401,8 @@ static void missing(weft_comm *c, void *user)
     (void)user;
     weft_comm_set_timeout(c, 0.3);
     float x[300] = {0};
-    weft_transfer t = {.kind = WEFT_ALL_REDUCE,
-                       .what = "fc1/weight",
-                       .send = x,
-                       .receive = x,
-                       .count = 300};
+    weft_transfer t = {
+        .kind = WEFT_ALL_REDUCE, .what = "fc1/weight", .send = x, .receive = x, .count = 300};
     if (weft_comm_rank(c) == 2) return;
     rank_check(weft_comm_run(c, &t) == WEFT_ERR_PEER);
     rank_check(strstr(weft_last_message(), "all-reduce of fc1/weight") != NULL);
@@ -446,10 +444,8 @@ static void refused(weft_comm *c, void *user)
     (void)user;
     weft_operation *o;
     const weft_transfer bad[] = {
-        {.kind = WEFT_SEND, .count = -1},
-        {.kind = WEFT_SEND, .peer = 99},
-        {.kind = WEFT_SEND, .tag = 99999},
-        {.kind = WEFT_ALL_REDUCE, .dtype = WEFT_U8},
+        {.kind = WEFT_SEND, .count = -1},  {.kind = WEFT_SEND, .peer = 99},
+        {.kind = WEFT_SEND, .tag = 99999}, {.kind = WEFT_ALL_REDUCE, .dtype = WEFT_U8},
         {.kind = WEFT_ALL_GATHER},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -466,7 +462,8 @@ static void test_engines(void **state)
     assert_ok(weft_context_create(&context));
     assert_refused(weft_comm_open(context, "treads", 2, comms, &local), WEFT_ERR_ARGUMENT,
                    "did you mean 'threads'");
-    assert_refused(weft_comm_open(context, "self", 2, comms, &local), WEFT_ERR_ARGUMENT, "one rank");
+    assert_refused(weft_comm_open(context, "self", 2, comms, &local), WEFT_ERR_ARGUMENT,
+                   "one rank");
     assert_refused(weft_comm_open(context, "threads", 99999, comms, &local), WEFT_ERR_ARGUMENT,
                    "1 to");
     weft_context_destroy(&context);
@@ -476,11 +473,11 @@ int main(int argc, char **argv)
 {
     engine_only = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contract),   cmocka_unit_test(test_overlapping),
-        cmocka_unit_test(test_splitting),  cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_large),      cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_missing),    cmocka_unit_test(test_mismatched),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_contract),  cmocka_unit_test(test_overlapping),
+        cmocka_unit_test(test_splitting), cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_large),     cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_missing),   cmocka_unit_test(test_mismatched),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

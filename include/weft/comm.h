@@ -6,9 +6,9 @@
  * same for all of them.
  *
  * A transfer is described once (weft_transfer), prepared as an operation, and then started and
- * waited for as often as wanted without allocating anything. Every rank of a communicator must start
- * the same collectives in the same order; sends and receives are matched by (peer, tag) in order.
- * Several operations may be under way; waiting for one of them lets all of them go on.
+ * waited for as often as wanted without allocating anything. Every rank of a communicator must
+ * start the same collectives in the same order; sends and receives are matched by (peer, tag) in
+ * order. Several operations may be under way; waiting for one of them lets all of them go on.
  *
  * A wait that lasts longer than the time limit ends with WEFT_ERR_PEER and a message that names the
  * collective, its ranks that have come and those that are missing. After that, or after
@@ -47,18 +47,19 @@ WEFT_API const char *weft_transfer_name(weft_transfer_kind kind);
 typedef struct weft_transfer {
     weft_transfer_kind kind;
     weft_dtype dtype;
-    const char *what;    /* for messages: what is sent; copied; may be NULL */
-    const void *send;    /* may equal `receive` in an all-reduce; otherwise they must not overlap */
-    void *receive;       /* not used by WEFT_SEND */
-    int64_t count;       /* SEND, RECEIVE, BROADCAST, ALL_REDUCE */
+    const char *what; /* for messages: what is sent; copied; may be NULL */
+    const void *send; /* may equal `receive` in an all-reduce; otherwise they must not overlap */
+    void *receive;    /* not used by WEFT_SEND */
+    int64_t count;    /* SEND, RECEIVE, BROADCAST, ALL_REDUCE */
     const int64_t *counts;         /* [N] REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL; copied */
     const int64_t *receive_counts; /* [N] ALL_TO_ALL; copied */
     int peer, tag;                 /* tag from 0 to 30000 */
     /* Sums: add in a fixed binary tree over the ranks, whatever the engine would do by itself. */
     bool reproducible;
     /* Sums in reproducible order over V leaves, more than there are ranks: rank r holds the leaves
-     * V r / N up to V (r + 1) / N, already added up to the largest subtrees it holds alone, one after
-     * the other in `send`: weft_tree_parts of them, count elements each. 0: one leaf a rank. */
+     * V r / N up to V (r + 1) / N, already added up to the largest subtrees it holds alone, one
+     * after the other in `send`: weft_tree_parts of them, count elements each. 0: one leaf a rank.
+     */
     int leaves;
 } weft_transfer;
 
@@ -111,8 +112,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_barrier(weft_comm *comm);
  * engine ends all its processes within seconds. */
 WEFT_API void weft_comm_abort(weft_comm *comm);
 
-/* What one rank has done with this communicator and all split off from it. Bytes are those that this
- * rank sends in the best known algorithm: over the ranks, (N - 1) times the whole for
+/* What one rank has done with this communicator and all split off from it. Bytes are those that
+ * this rank sends in the best known algorithm: over the ranks, (N - 1) times the whole for
  * reduce-scatter and all-gather, twice that for all-reduce. */
 typedef struct weft_comm_stats {
     int64_t operations, bytes;
@@ -124,8 +125,9 @@ WEFT_API weft_comm_stats weft_comm_get_stats(const weft_comm *comm);
 /* The communicators of one rank of a mesh, owned by the caller. */
 enum { WEFT_MESH_MASKS = 8 };
 typedef struct weft_comms {
-    weft_comm *learner;               /* all ranks of the mesh */
-    weft_comm *axes[WEFT_MESH_MASKS]; /* ranks that differ only along the axes of a mask; may be NULL */
+    weft_comm *learner; /* all ranks of the mesh */
+    weft_comm
+        *axes[WEFT_MESH_MASKS]; /* ranks that differ only along the axes of a mask; may be NULL */
 } weft_comms;
 
 /* The fixed binary tree over V leaves: its inner nodes join [j 2^l, (j + 1) 2^l) as far as they are

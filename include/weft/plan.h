@@ -33,11 +33,12 @@ typedef struct weft_plan_options {
     /* "LEAF:DIM=AXIS,...": splits a leaf along a dimension (a number, a label of the first operator
      * that reads it, or in/out for weights) over a mesh axis. NULL: none. */
     const char *shard;
-    /* "PATTERN=cpu:K,...": nodes whose names match (shell patterns) run on rank K of the mesh. rank:K
-     * means the same. Others run where their first input is. NULL: none. */
+    /* "PATTERN=cpu:K,...": nodes whose names match (shell patterns) run on rank K of the mesh.
+     * rank:K means the same. Others run where their first input is. NULL: none. */
     const char *place;
-    /* V > 0: the batch is computed as V workers, each a batch of its own, whose gradients are added in a
-     * fixed binary tree; the data axis must divide V. The graph is that of data-axis many workers. */
+    /* V > 0: the batch is computed as V workers, each a batch of its own, whose gradients are added
+     * in a fixed binary tree; the data axis must divide V. The graph is that of data-axis many
+     * workers. */
     int virtual_workers;
     /* What each node of the graph costs, forward and gradient together, in any unit, to balance the
      * stages of a pipeline by; NULL: an estimate. */
@@ -46,8 +47,8 @@ typedef struct weft_plan_options {
 
 WEFT_API void weft_plan_options_init(weft_plan_options *options);
 
-/* ARGUMENT: a mesh that does not multiply to the ranks, pins or places that match nothing. The graph
- * is not kept. */
+/* ARGUMENT: a mesh that does not multiply to the ranks, pins or places that match nothing. The
+ * graph is not kept. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_graph *graph,
                                                      const weft_plan_options *options,
                                                      weft_plan **out);
@@ -63,16 +64,18 @@ WEFT_API int weft_plan_places(const weft_plan *plan);
 WEFT_API int weft_plan_place(const weft_plan *plan, int rank);
 
 /* The same training graph, but most results of forward are computed again in backward instead of
- * being kept (Chen et al. 2016). map[v] becomes the value in the new graph that v was in the old one;
- * it has room for all values of the old one. */
+ * being kept (Chen et al. 2016). map[v] becomes the value in the new graph that v was in the old
+ * one; it has room for all values of the old one. */
 WEFT_API WEFT_NODISCARD weft_status weft_graph_recompute(const weft_graph *graph, weft_graph **out,
                                                          weft_value *map);
 
 /* The product of a mesh's sizes, and that of one axis (1 if the mesh does not name it). */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_ranks(const char *mesh, int64_t *out);
-WEFT_API WEFT_NODISCARD weft_status weft_mesh_axis(const char *mesh, const char *axis, int64_t *out);
+WEFT_API WEFT_NODISCARD weft_status weft_mesh_axis(const char *mesh, const char *axis,
+                                                   int64_t *out);
 
-/* Collective: the communicators of each set of axes, split off from one of all ranks of the plan. */
+/* Collective: the communicators of each set of axes, split off from one of all ranks of the plan.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_split(const weft_plan *plan, weft_comm *all,
                                                     weft_comms *out);
 /* Closes those that weft_plan_split has made. */
@@ -98,10 +101,10 @@ typedef struct weft_schedule {
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_make(const char *kind, int stages, int stage,
                                                        int microbatches, weft_schedule *out);
 WEFT_API void weft_schedule_free(weft_schedule *schedule);
-/* Runs all stages of a schedule in thought. forward[s] and backward[s] are what a micro-batch takes at
- * stage s; messages take no time. *makespan and *bubble (the share of all stages' time in which they
- * wait) may be NULL. ARGUMENT: some stage would wait for ever, or have nothing to do; the message
- * names it. */
+/* Runs all stages of a schedule in thought. forward[s] and backward[s] are what a micro-batch takes
+ * at stage s; messages take no time. *makespan and *bubble (the share of all stages' time in which
+ * they wait) may be NULL. ARGUMENT: some stage would wait for ever, or have nothing to do; the
+ * message names it. */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_check(const char *kind, int stages,
                                                         int microbatches, const double *forward,
                                                         const double *backward, double *makespan,

@@ -35,7 +35,8 @@ WEFT_API const char *weft_store_name(const weft_store *store, int i);
 WEFT_API weft_type weft_store_type(const weft_store *store, int i);
 /* PARAM or STATE. */
 WEFT_API weft_value_kind weft_store_kind(const weft_store *store, int i);
-/* Of which tensor it is a part, and where that begins; the tensor itself where there is one rank. */
+/* Of which tensor it is a part, and where that begins; the tensor itself where there is one rank.
+ */
 WEFT_API void weft_store_part(const weft_store *store, int i, weft_shape *whole, int64_t *start);
 /* Where tensor i lies, in the device's layout; and all parameters as one flat range of a real type,
  * the same on every rank that holds the same parts. UNSUPPORTED: several programs brought them. */
@@ -65,8 +66,9 @@ typedef struct weft_program_options {
     size_t struct_size; /* sizeof(weft_program_options) */
     const weft_value *fetch;
     int fetch_count;
-    const weft_comms *comms; /* of the ranks that its transfers name; stays the caller's; may be NULL */
-    int slots;               /* micro-batches that may be between forward and backward at a time */
+    const weft_comms
+        *comms; /* of the ranks that its transfers name; stays the caller's; may be NULL */
+    int slots;  /* micro-batches that may be between forward and backward at a time */
     bool dry; /* plan only: weft_program_describe and the dumps work, nothing is allocated or run */
 } weft_program_options;
 WEFT_API void weft_program_options_init(weft_program_options *options);
@@ -119,9 +121,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_program_trace(weft_program *program, si
 /* What was recorded, as Chrome trace events with commas between them: process `rank`, one queue for
  * kernels and one for transfers, arrows for messages, microseconds since `origin` (seconds of the
  * monotonic clock; below 0: the first event). The caller frees it with weft_free. */
-WEFT_API WEFT_NODISCARD weft_status weft_program_trace_events(const weft_program *program,
-                                                              int rank, double origin,
-                                                              char **out);
+WEFT_API WEFT_NODISCARD weft_status weft_program_trace_events(const weft_program *program, int rank,
+                                                              double origin, char **out);
 /* Writes what was recorded in the Chrome trace event format. */
 WEFT_API WEFT_NODISCARD weft_status weft_program_trace_write(const weft_program *program,
                                                              const char *path);

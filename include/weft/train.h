@@ -49,8 +49,8 @@ WEFT_API const char *weft_exchange_help(int i);
 /* Whether this process was started by mpirun or srun: its rank, or -1. */
 WEFT_API int weft_job_rank(void);
 
-/* Whether a run wants a supervisor: its ranks are processes that nobody has started yet, or it is to
- * be restarted when it dies. */
+/* Whether a run wants a supervisor: its ranks are processes that nobody has started yet, or it is
+ * to be restarted when it dies. */
 WEFT_API bool weft_job_wanted(const weft_train_options *options);
 
 /* Receives what the supervisor has to say, a line at a time. */
@@ -58,8 +58,8 @@ typedef void (*weft_job_fn)(void *user, const char *line);
 
 /* Starts the ranks, each with `arguments` (the command line behind the program's name, NULL at the
  * end), and waits for them. If the job dies and restarts are left, starts it again from its newest
- * checkpoint, without the ranks that were lost. *code is the exit code of the job. UNSUPPORTED: there
- * is no mpirun, and what to install. */
+ * checkpoint, without the ranks that were lost. *code is the exit code of the job. UNSUPPORTED:
+ * there is no mpirun, and what to install. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_run(const weft_train_options *options,
                                                  const char *program, char *const *arguments,
                                                  weft_job_fn tell, void *user, int *code);
@@ -92,8 +92,8 @@ typedef struct weft_event {
     double first_step_seconds; /* from the start of the process to the end of its first step */
     size_t peak_memory;
     int ranks, learners;
-    /* Steps: of all ranks of a learner together; seconds a rank; the share of forward and backward in
-     * which pipeline stages waited for each other. */
+    /* Steps: of all ranks of a learner together; seconds a rank; the share of forward and backward
+     * in which pipeline stages waited for each other. */
     double comm_bytes, comm_seconds, exposed_comm_seconds, bubble_fraction;
     const double *rank_memory; /* summary: planned bytes of each rank */
     const weft_report *report;

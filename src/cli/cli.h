@@ -17,8 +17,8 @@ typedef struct command {
     int (*run)(int argc, char **argv); /* without the program's and the command's name */
 } command;
 
-extern const command command_train, command_plan, command_eval, command_predict, command_inspect, command_export,
-    command_help;
+extern const command command_train, command_plan, command_eval, command_predict, command_inspect,
+    command_export, command_help;
 extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };

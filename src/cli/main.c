@@ -4,8 +4,8 @@
 #include "cli.h"
 
 const command *const commands[] = {
-    &command_train, &command_plan, &command_eval, &command_predict, &command_inspect, &command_export,
-    &command_help,  NULL,
+    &command_train,   &command_plan,   &command_eval, &command_predict,
+    &command_inspect, &command_export, &command_help, NULL,
 };
 
 int report_failure(weft_status status)

@@ -46,11 +46,12 @@ const command command_plan = {
     .name = "plan",
     .usage = "[RUN.yaml] [--dump[=RANK]] [options of weft train]",
     .summary = "show what each rank of a run would hold, compute and send",
-    .text = "Takes the options of weft train and runs nothing: prints for each rank its place in the\n"
-            "mesh, the bytes of weights, optimizer state, gradients and activations, the floating\n"
-            "point operations and the bytes it sends in a step; then every transfer in order, and\n"
-            "for a pipeline how long its stages would wait. --dump adds the graph and the program\n"
-            "of rank 0, --dump=K those of rank K.",
+    .text =
+        "Takes the options of weft train and runs nothing: prints for each rank its place in the\n"
+        "mesh, the bytes of weights, optimizer state, gradients and activations, the floating\n"
+        "point operations and the bytes it sends in a step; then every transfer in order, and\n"
+        "for a pipeline how long its stages would wait. --dump adds the graph and the program\n"
+        "of rank 0, --dump=K those of rank K.",
     .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
                 "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 8\n"
                 "  weft plan -n 8 --zero 3 --dump=1\n",

@@ -90,7 +90,8 @@ static int supervise(const weft_train_options *options, int argc, char **argv)
 /* Of several processes one tells what all know; a rank that was only told to end says nothing. */
 static int report_rank(weft_status status)
 {
-    bool told = status == WEFT_ERR_PEER && strncmp(weft_last_message(), "the job was ended", 17) == 0;
+    bool told =
+        status == WEFT_ERR_PEER && strncmp(weft_last_message(), "the job was ended", 17) == 0;
     bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED || told;
     if (weft_job_rank() <= 0 || !common) return report_failure(status);
     return status == WEFT_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status == WEFT_ERR_ARGUMENT ? 2 : 1;

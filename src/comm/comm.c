@@ -123,15 +123,16 @@ static weft_status check_transfer(const weft_comm *c, const weft_transfer *t)
     const char *name = weft_transfer_name(t->kind);
     bool sums = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_REDUCE_SCATTER;
     bool one = t->kind == WEFT_SEND || t->kind == WEFT_RECEIVE || t->kind == WEFT_BROADCAST;
-    bool many = t->kind == WEFT_REDUCE_SCATTER || t->kind == WEFT_ALL_GATHER ||
-                t->kind == WEFT_ALL_TO_ALL;
+    bool many =
+        t->kind == WEFT_REDUCE_SCATTER || t->kind == WEFT_ALL_GATHER || t->kind == WEFT_ALL_TO_ALL;
     if (t->count < 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "%s of %lld elements", name, (long long)t->count);
     if (one && (t->peer < 0 || t->peer >= c->size))
         return weft_fail(WEFT_ERR_ARGUMENT, "%s with rank %d, the ranks are 0 to %d", name, t->peer,
                          c->size - 1);
     if (t->tag < 0 || t->tag > 30000)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s with tag %d, must be from 0 to 30000", name, t->tag);
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s with tag %d, must be from 0 to 30000", name,
+                         t->tag);
     if (sums && t->dtype != WEFT_F32 && t->dtype != WEFT_F64 && t->dtype != WEFT_I32)
         return weft_fail(WEFT_ERR_ARGUMENT, "%s of %s: sums are of f32, f64 or i32", name,
                          weft_dtype_name(t->dtype));
@@ -158,8 +159,7 @@ static int64_t elements_sent(const weft_comm *c, const weft_operation *o)
         part = weft_part_start(t->count, c->rank + 1, c->size) -
                weft_part_start(t->count, c->rank, c->size);
         return t->count - part + part * others;
-    case WEFT_REDUCE_SCATTER:
-        return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
+    case WEFT_REDUCE_SCATTER: return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
     case WEFT_ALL_GATHER: return o->counts[c->rank] * others;
     case WEFT_ALL_TO_ALL: return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
     case WEFT_RECEIVE:

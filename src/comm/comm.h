@@ -5,8 +5,8 @@
 #include "base/base.h"
 #include "weft/comm.h"
 
-/* One rank of a job: what its communicators share. Operations under way are advanced together, since
- * a rank that waits for one of them may owe another one its part. */
+/* One rank of a job: what its communicators share. Operations under way are advanced together,
+ * since a rank that waits for one of them may owe another one its part. */
 typedef struct weft_member {
     int references;
     double timeout;
@@ -80,9 +80,9 @@ typedef struct weft_tree {
 } weft_tree;
 void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out);
 
-/* Leaf v is added to subtrees that are kept on a stack, beginning with leaf `first`: the place it goes
- * to, and how often the topmost two are then added up. *deepest (may be NULL) is the most places that
- * were in use. */
+/* Leaf v is added to subtrees that are kept on a stack, beginning with leaf `first`: the place it
+ * goes to, and how often the topmost two are then added up. *deepest (may be NULL) is the most
+ * places that were in use. */
 void weft_tree_push(int leaves, int first, int v, int *place, int *merges, int *deepest);
 
 static inline bool weft_is_collective(weft_transfer_kind kind)

@@ -109,7 +109,8 @@ static weft_status mpi_prepare(weft_operation *o)
     mpi_pending *p;
     int n = o->comm->size;
     if (o->t.count > INT32_MAX)
-        return weft_fail(WEFT_ERR_UNSUPPORTED, "%s of %s: MPI-3.1 counts end at 2147483647 elements",
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "%s of %s: MPI-3.1 counts end at 2147483647 elements",
                          weft_transfer_name(o->t.kind), o->what);
     WEFT_TRY(WEFT_NEW(&p, 1));
     o->state = p;
@@ -212,10 +213,9 @@ static weft_status check_alike(const weft_operation *o)
     c->member->check = true;
     for (int r = 0; r < n && status == WEFT_OK; r++)
         if (strcmp(all[r].text, mine.text) != 0)
-            status = weft_fail(WEFT_ERR_PEER,
-                               "collective %lld does not match: rank %d is in %s, rank %d in %s",
-                               (long long)o->sequence, process.rank, mine.text, all[r].rank,
-                               all[r].text);
+            status = weft_fail(
+                WEFT_ERR_PEER, "collective %lld does not match: rank %d is in %s, rank %d in %s",
+                (long long)o->sequence, process.rank, mine.text, all[r].rank, all[r].text);
     free(all);
     return status;
 }
@@ -306,7 +306,8 @@ static weft_status make(weft_context *context, weft_member *member, MPI_Comm com
 static weft_status mpi_split(weft_comm *comm, int color, int key, weft_comm **out)
 {
     MPI_Comm part;
-    MPI_TRY(MPI_Comm_split(((mpi_comm *)comm)->comm, color < 0 ? MPI_UNDEFINED : color, key, &part));
+    MPI_TRY(
+        MPI_Comm_split(((mpi_comm *)comm)->comm, color < 0 ? MPI_UNDEFINED : color, key, &part));
     if (part == MPI_COMM_NULL) return WEFT_OK;
     int id = (int)(weft_mix((uint64_t)((mpi_comm *)comm)->id, (uint64_t)color) & 0x3fffffff);
     return make(comm->context, comm->member, part, id, out);
@@ -330,8 +331,8 @@ static weft_status make(weft_context *context, weft_member *member, MPI_Comm com
 {
     mpi_comm *m;
     WEFT_TRY(WEFT_NEW(&m, 1));
-    m->head = (weft_comm){
-        .ops = &ops, .context = context, .member = member, .local_size = process.local};
+    m->head =
+        (weft_comm){.ops = &ops, .context = context, .member = member, .local_size = process.local};
     m->comm = comm;
     m->id = id;
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -352,8 +353,8 @@ static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, i
                          "%d ranks are asked for, but mpirun started %d processes", ranks,
                          process.size);
     if (process.size > WEFT_MAX_RANKS)
-        return weft_fail(WEFT_ERR_UNSUPPORTED, "%d processes, at most %d are possible", process.size,
-                         WEFT_MAX_RANKS);
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "%d processes, at most %d are possible",
+                         process.size, WEFT_MAX_RANKS);
     MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     WEFT_TRY(weft_member_new(&member));
     weft_status status = make(context, member, comm, 1, out);

@@ -14,8 +14,8 @@ typedef struct mpi_comm {
 } mpi_comm;
 
 /* A sum in a fixed order. Each rank adds up a slice of the elements, in chunks: it receives the
- * others' parts of a chunk, adds them in the tree, and sends the result to all. Small sums are added
- * by everybody. */
+ * others' parts of a chunk, adds them in the tree, and sends the result to all. Small sums are
+ * added by everybody. */
 typedef struct mpi_sum {
     int chunks;
     bool small;            /* every rank's slice is the whole */

@@ -1,5 +1,5 @@
-/* Sums over MPI processes, of messages: MPI promises no order of additions, and its non-blocking sums
- * are slower than these. */
+/* Sums over MPI processes, of messages: MPI promises no order of additions, and its non-blocking
+ * sums are slower than these. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -17,7 +17,8 @@ static int leaves_of(const weft_operation *o)
 static int subtrees(const weft_operation *o, int rank)
 {
     int v = leaves_of(o), n = o->comm->size;
-    return weft_tree_parts(v, (int)weft_part_start(v, rank, n), (int)weft_part_start(v, rank + 1, n));
+    return weft_tree_parts(v, (int)weft_part_start(v, rank, n),
+                           (int)weft_part_start(v, rank + 1, n));
 }
 
 static int64_t whole(const weft_operation *o)

@@ -123,8 +123,8 @@ static weft_status self_make(weft_context *context, weft_member *member, weft_co
 {
     self *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
-    s->head = (weft_comm){
-        .ops = &ops, .context = context, .member = member, .size = 1, .local_size = 1};
+    s->head =
+        (weft_comm){.ops = &ops, .context = context, .member = member, .size = 1, .local_size = 1};
     *out = &s->head;
     return WEFT_OK;
 }
@@ -133,8 +133,9 @@ static weft_status self_open(weft_context *context, int ranks, weft_comm **out, 
 {
     weft_member *member;
     if (ranks > 1)
-        return weft_fail(WEFT_ERR_ARGUMENT, "engine self has one rank, not %d; give --engine "
-                                            "threads or mpi",
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "engine self has one rank, not %d; give --engine "
+                         "threads or mpi",
                          ranks);
     WEFT_TRY(weft_member_new(&member));
     weft_status status = self_make(context, member, out);

@@ -1,9 +1,9 @@
-/* Ranks as threads of this process. Nobody sends anything: a collective posts where its data lie, and
- * each rank reads what it needs from the others' memory.
+/* Ranks as threads of this process. Nobody sends anything: a collective posts where its data lie,
+ * and each rank reads what it needs from the others' memory.
  *
- * The ranks of a communicator share a hub. Collective number s uses row s of a ring, with a cell for
- * each rank that says how far it has come: posted, worked (its part of a sum is there), left (it
- * needs nothing of the others any more). All that ranks share is ordered by these counters. */
+ * The ranks of a communicator share a hub. Collective number s uses row s of a ring, with a cell
+ * for each rank that says how far it has come: posted, worked (its part of a sum is there), left
+ * (it needs nothing of the others any more). All that ranks share is ordered by these counters. */
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -139,8 +139,7 @@ static void post(weft_operation *o)
     c->t = o->t;
     c->counts = o->counts;
     (void)snprintf(c->what, sizeof(c->what), "%s", o->what);
-    if (small(o) && o->t.count > 0)
-        memcpy(c->small, o->t.send, (size_t)o->t.count * size_of(o));
+    if (small(o) && o->t.count > 0) memcpy(c->small, o->t.send, (size_t)o->t.count * size_of(o));
     reach(o, POSTED);
 }
 
@@ -186,7 +185,8 @@ static void sum_part(const weft_operation *o, int64_t begin, int64_t end, int64_
 static void work(weft_operation *o)
 {
     int n = o->comm->size, me = o->comm->rank;
-    int64_t begin = weft_part_start(o->t.count, me, n), end = weft_part_start(o->t.count, me + 1, n);
+    int64_t begin = weft_part_start(o->t.count, me, n),
+            end = weft_part_start(o->t.count, me + 1, n);
     switch (o->t.kind) {
     case WEFT_ALL_REDUCE:
         if (small(o))
@@ -214,8 +214,7 @@ static void work(weft_operation *o)
         }
         break;
     case WEFT_BROADCAST:
-        if (me != o->t.peer)
-            copy_elements(o, cell_of(o, o->t.peer)->t.receive, 0, 0, o->t.count);
+        if (me != o->t.peer) copy_elements(o, cell_of(o, o->t.peer)->t.receive, 0, 0, o->t.count);
         break;
     default: break;
     }
@@ -298,11 +297,10 @@ static weft_status advance_receive(weft_operation *o)
     const weft_transfer *sent = &m->operation->t;
     weft_status status = WEFT_OK;
     if (sent->count != o->t.count || sent->dtype != o->t.dtype)
-        status = weft_fail(WEFT_ERR_PEER,
-                           "rank %d sent %lld %s as %s, rank %d expects %lld %s of %s", o->t.peer,
-                           (long long)sent->count, weft_dtype_name(sent->dtype),
-                           m->operation->what, o->comm->rank, (long long)o->t.count,
-                           weft_dtype_name(o->t.dtype), o->what);
+        status = weft_fail(
+            WEFT_ERR_PEER, "rank %d sent %lld %s as %s, rank %d expects %lld %s of %s", o->t.peer,
+            (long long)sent->count, weft_dtype_name(sent->dtype), m->operation->what, o->comm->rank,
+            (long long)o->t.count, weft_dtype_name(o->t.dtype), o->what);
     else if (o->t.count > 0)
         memcpy(o->t.receive, sent->send, (size_t)o->t.count * size_of(o));
     atomic_store_explicit(&m->taken, 1, memory_order_release);
@@ -421,7 +419,8 @@ static weft_status threads_make(weft_context *context, weft_member *member, hub 
     return WEFT_OK;
 }
 
-/* Rank of this one among those of its color, and how many there are; *first is the first of them. */
+/* Rank of this one among those of its color, and how many there are; *first is the first of them.
+ */
 static int place_in_group(const int32_t *wish, int n, int me, int *size, int *first)
 {
     int rank = 0, best = -1;

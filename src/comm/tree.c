@@ -61,7 +61,8 @@ static void add(weft_dtype dtype, const void *a, const void *b, void *out, int64
 }
 
 /* The subtree's sum: where it lies already, or computed into `room`, which has a block a level. */
-static const void *sum(const weft_tree *t, int first, int level, int64_t at, int64_t n, double *room)
+static const void *sum(const weft_tree *t, int first, int level, int64_t at, int64_t n,
+                       double *room)
 {
     int end = subtree_end(t->leaves, first, level);
     const void *whole = held(t, first, end, at);

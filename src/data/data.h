@@ -54,8 +54,8 @@ weft_status weft_split_rows(int64_t total, double share, int64_t count[2],
 /* --- loader --- */
 
 /* A batch of `size` samples: the last one of an epoch may have fewer than that; the others then
- * have weight zero and are zero. The weights of the real ones are 1 / valid. Rows that were not asked
- * for hold anything. */
+ * have weight zero and are zero. The weights of the real ones are 1 / valid. Rows that were not
+ * asked for hold anything. */
 typedef struct weft_batch {
     float *x;        /* [size, shape...] */
     int32_t *labels; /* [size] */
@@ -76,7 +76,7 @@ typedef struct weft_loader_options {
     int64_t epoch, index; /* where to begin */
     int64_t epochs;       /* ends before this epoch */
     int64_t slots;        /* size of a batch with padding; 0: batch */
-    int parts, part;      /* several readers share out the data: each takes `batch` a step; 0: one */
+    int parts, part; /* several readers share out the data: each takes `batch` a step; 0: one */
     int64_t micro, first, rows; /* of every `micro` samples only `rows` from `first`; 0: all */
 } weft_loader_options;
 

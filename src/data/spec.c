@@ -13,8 +13,7 @@ static weft_status set_key(const char *kind, const weft_spec_key *keys, char *it
 {
     char near[256], *equals = strchr(item, '=');
     if (!equals)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s: '%s' is not of the form key=value", kind,
-                         item);
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: '%s' is not of the form key=value", kind, item);
     *equals = '\0';
     for (const weft_spec_key *key = keys; key->name; key++) {
         if (strcmp(key->name, item) != 0) continue;
@@ -25,8 +24,8 @@ static weft_status set_key(const char *kind, const weft_spec_key *keys, char *it
         }
         double value;
         if (!weft_parse_real(equals + 1, &value) || !(value >= key->low && value <= key->high))
-            return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s is '%s', must be from %g to %g",
-                             kind, item, equals + 1, key->low, key->high);
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s is '%s', must be from %g to %g", kind, item,
+                             equals + 1, key->low, key->high);
         *key->number = value;
         return WEFT_OK;
     }

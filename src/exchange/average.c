@@ -1,10 +1,10 @@
 /* Averaging of parameters. average: after every H steps the learners' parameters are replaced by
- * their mean (Stich 2018), or moved towards it by an outer optimiser (Douillard et al. 2023). oneshot:
- * once, at the end (Zinkevich et al. 2010).
+ * their mean (Stich 2018), or moved towards it by an outer optimiser (Douillard et al. 2023).
+ * oneshot: once, at the end (Zinkevich et al. 2010).
  *
  * With D = w_prev - mean and a velocity u = momentum u + D, an outer step is
- * w = w_prev - lr (D + momentum u), written as mean - (lr - 1) D - lr momentum u, so that lr 1 without
- * momentum is the mean bit for bit. */
+ * w = w_prev - lr (D + momentum u), written as mean - (lr - 1) D - lr momentum u, so that lr 1
+ * without momentum is the mean bit for bit. */
 #include <math.h>
 
 #include "data/data.h"
@@ -46,9 +46,10 @@ static weft_status average_open(const char *arguments, weft_comm *between, weft_
     average *a;
     double every = 1, lr = 0.7, momentum = 0.9;
     char *outer = NULL, *state = NULL;
-    weft_spec_key keys[] = {{"every", &every, NULL, 1, 1e9}, {"outer", NULL, &outer, 0, 0},
-                            {"lr", &lr, NULL, 0, 100},       {"momentum", &momentum, NULL, 0, 0.999999},
-                            {"state", NULL, &state, 0, 0},   {NULL, NULL, NULL, 0, 0}};
+    weft_spec_key keys[] = {
+        {"every", &every, NULL, 1, 1e9}, {"outer", NULL, &outer, 0, 0},
+        {"lr", &lr, NULL, 0, 100},       {"momentum", &momentum, NULL, 0, 0.999999},
+        {"state", NULL, &state, 0, 0},   {NULL, NULL, NULL, 0, 0}};
     weft_status status = weft_spec_parse("exchange average", arguments, keys);
     if (status == WEFT_OK) status = WEFT_NEW(&a, 1);
     if (status == WEFT_OK) {
@@ -159,7 +160,8 @@ static weft_status meet_state(average *a)
         weft_type type = weft_store_type(a->head.store, i);
         void *data;
         size_t bytes;
-        if (weft_store_kind(a->head.store, i) != WEFT_VALUE_STATE || type.dtype == WEFT_I32) continue;
+        if (weft_store_kind(a->head.store, i) != WEFT_VALUE_STATE || type.dtype == WEFT_I32)
+            continue;
         weft_store_memory(a->head.store, i, &data, &bytes);
         if (a->state == KEEP_MEAN)
             WEFT_TRY(mean(a, weft_store_name(a->head.store, i), type.dtype, data, bytes));

@@ -1,4 +1,5 @@
-/* Exchanges: how learners, each with a complete copy of the model, talk to each other between steps. */
+/* Exchanges: how learners, each with a complete copy of the model, talk to each other between
+ * steps. */
 #ifndef WEFT_EXCHANGE_EXCHANGE_H
 #define WEFT_EXCHANGE_EXCHANGE_H
 

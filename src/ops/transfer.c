@@ -2,7 +2,8 @@
  * messages. Rewrites insert them; they are not differentiated.
  *
  * Attributes: `axes` is the mask of mesh axes, `ranks` how many ranks these span, `index` which of
- * them this one is. A dimension `dim` that is split has weft_part_start parts of its `whole` size. */
+ * them this one is. A dimension `dim` that is split has weft_part_start parts of its `whole` size.
+ */
 #include "ops/ops.h"
 
 static int64_t attr(const weft_node *node, const char *name)
@@ -135,8 +136,8 @@ void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *en
                      (int)attr(node, "ranks"), begin, end);
 }
 
-/* Rows of this rank's part that lie among the windows of others (or the other way round, which is as
- * many rows sent back). */
+/* Rows of this rank's part that lie among the windows of others (or the other way round, which is
+ * as many rows sent back). */
 static int64_t halo_elements(const weft_graph *g, const weft_node *node)
 {
     int n = (int)attr(node, "ranks"), me = (int)attr(node, "index");
@@ -165,10 +166,12 @@ int64_t weft_transfer_elements(const weft_graph *g, const weft_node *node)
     if (strcmp(op, "send") == 0) return sent;
     if (strcmp(op, "reduce_scatter") == 0) return sent - kept;
     if (strcmp(op, "all_gather") == 0) return sent * (n - 1);
-    if (strcmp(op, "all_to_all") == 0) return sent - sent / in->dim[attr(node, "dim")] * out->dim[attr(node, "dim")];
+    if (strcmp(op, "all_to_all") == 0)
+        return sent - sent / in->dim[attr(node, "dim")] * out->dim[attr(node, "dim")];
     for (int i = 0; i < node->out_count; i++)
         sum += weft_shape_elements(&weft_out(g, node, i)->shape);
-    int64_t part = weft_part_start(sum, (int)me + 1, (int)n) - weft_part_start(sum, (int)me, (int)n);
+    int64_t part =
+        weft_part_start(sum, (int)me + 1, (int)n) - weft_part_start(sum, (int)me, (int)n);
     return sum - part + part * (n - 1);
 }
 
@@ -222,8 +225,8 @@ static double no_flops(const weft_graph *g, const weft_node *node)
 
 TRANSFER(all_reduce, "sums of values over ranks", -1, "axes", "ranks", "index", "plain", "leaves",
          "parts");
-TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, "axes", "ranks", "index",
-         "dim", "leaves");
+TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, "axes", "ranks",
+         "index", "dim", "leaves");
 TRANSFER(all_gather, "the parts of all ranks joined", 1, "axes", "ranks", "index", "dim", "whole");
 TRANSFER(all_to_all, "another dimension split than before", 1, "axes", "ranks", "index", "dim",
          "from", "whole");

@@ -29,8 +29,7 @@ weft_status weft_program_text(const weft_program *p, char **out)
                   info->scratch_bytes, info->flops / 1e6);
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
-        weft_text_add(&text, "%3zu %s %-40s [%s]\n", i,
-                      phases[code->phase], code->name,
+        weft_text_add(&text, "%3zu %s %-40s [%s]\n", i, phases[code->phase], code->name,
                       code->kernel->text);
         for (int o = 0; o < code->out_count; o++) {
             weft_text_add(&text, "      -> ");

@@ -214,7 +214,7 @@ static void find_addresses(weft_program *p)
 char *weft_program_address(const weft_program *p, int b, int slot)
 {
     const buffer *root = &p->buffers[buffer_root(p, b)];
-    size_t step = root->kind == BUFFER_SLOT ? p->slot_bytes
+    size_t step = root->kind == BUFFER_SLOT    ? p->slot_bytes
                   : root->kind == BUFFER_INPUT ? p->input_bytes
                                                : 0;
     return root->data + step * (size_t)slot;
@@ -251,7 +251,8 @@ static weft_status plan_only(weft_program *p)
     for (size_t e = 0; e < p->store->count; e++) {
         const store_entry *entry = &p->store->entries[e];
         size_t bytes = entry->layout ? (entry->layout->bytes + 63) / 64 * 64 : 0;
-        *(entry->kind == WEFT_VALUE_PARAM ? &p->info.parameter_bytes : &p->info.state_bytes) += bytes;
+        *(entry->kind == WEFT_VALUE_PARAM ? &p->info.parameter_bytes : &p->info.state_bytes) +=
+            bytes;
     }
     return WEFT_OK;
 }

@@ -68,7 +68,7 @@ typedef struct version {
 typedef struct instruction {
     weft_kernel *kernel;
     weft_kernel **slots; /* of each slot; NULL where there is one, or in the update */
-    weft_group group; /* empty for a reorder */
+    weft_group group;    /* empty for a reorder */
     char *name;
     bool fallback, reorder, transfer;
     int finish; /* transfer: before which instruction it must have ended; -1: any time */
@@ -93,8 +93,8 @@ struct weft_program {
     int fetch_count;
     const weft_comms *comms; /* NULL: one rank */
     bool dry;
-    int slots, slot;         /* micro-batches under way; the present one */
-    bool *pending;           /* [slots, code_count]: transfers begun and not ended */
+    int slots, slot; /* micro-batches under way; the present one */
+    bool *pending;   /* [slots, code_count]: transfers begun and not ended */
     int pending_count;
 
     instruction *code;

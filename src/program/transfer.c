@@ -1,5 +1,5 @@
-/* Instructions that move values between ranks: what a node of ops/transfer.c says, as an operation of
- * a communicator with the copies before and after it that bring parts of tensors together. */
+/* Instructions that move values between ranks: what a node of ops/transfer.c says, as an operation
+ * of a communicator with the copies before and after it that bring parts of tensors together. */
 #include <stdio.h>
 
 #include "ops/ops.h"
@@ -96,7 +96,8 @@ static size_t rounded(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Values in the order in which they lie in memory, which is the same on ranks with the same graph. */
+/* Values in the order in which they lie in memory, which is the same on ranks with the same graph.
+ */
 static void by_address(void *const *in, int n, int *order)
 {
     for (int i = 0; i < n; i++) {
@@ -137,14 +138,13 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
         size_t at = 0;
         for (int i = 0; i < n; i++) {
             size_t bytes = t->head.in[i * parts]->bytes;
-            t->before[t->before_count++] =
-                (copy){.count = 1,
-                       .bytes = bytes,
-                       .from = in[i * parts + p],
-                       .to = t->send_room + (size_t)p * total + at};
+            t->before[t->before_count++] = (copy){.count = 1,
+                                                  .bytes = bytes,
+                                                  .from = in[i * parts + p],
+                                                  .to = t->send_room + (size_t)p * total + at};
             if (p == 0)
-                t->after[t->after_count++] = (copy){
-                    .count = 1, .bytes = bytes, .from = t->receive_room + at, .to = out[i]};
+                t->after[t->after_count++] =
+                    (copy){.count = 1, .bytes = bytes, .from = t->receive_room + at, .to = out[i]};
             at += n == 1 ? total : rounded(bytes);
         }
     }
@@ -162,8 +162,8 @@ static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim
     size_t at = 0, size = weft_dtype_size(t->dtype);
     copy *list;
     for (int r = 0; r < n; r++)
-        counts[r] = a.outer * a.inner *
-                    (weft_part_start(a.size, r + 1, n) - weft_part_start(a.size, r, n));
+        counts[r] =
+            a.outer * a.inner * (weft_part_start(a.size, r + 1, n) - weft_part_start(a.size, r, n));
     *room = tensor;
     if (a.outer == 1) return WEFT_OK;
     WEFT_TRY(weft_new_aligned((size_t)weft_shape_elements(shape) * size, room));
@@ -199,10 +199,9 @@ static weft_status bind_all_gather(transfer *t, void *const *in, void *const *ou
     char *room;
     WEFT_TRY(part_copies(t, &weft_out(t->graph, t->node, 0)->shape, attr(t, "dim"), out[0], false,
                          counts, &room));
-    return prepare(t, (weft_transfer){.kind = WEFT_ALL_GATHER,
-                                      .send = in[0],
-                                      .receive = room,
-                                      .counts = counts});
+    return prepare(
+        t,
+        (weft_transfer){.kind = WEFT_ALL_GATHER, .send = in[0], .receive = room, .counts = counts});
 }
 
 static weft_status bind_all_to_all(transfer *t, void *const *in, void *const *out)
@@ -281,32 +280,37 @@ static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
 static weft_status bind_send(transfer *t, void *const *in, void *const *out)
 {
     (void)out;
-    return prepare(t, (weft_transfer){.kind = WEFT_SEND,
-                                      .send = in[0],
-                                      .count = weft_shape_elements(&weft_in(t->graph, t->node, 0)->shape),
-                                      .peer = (int)attr(t, "peer"),
-                                      .tag = (int)attr(t, "tag")});
+    return prepare(
+        t, (weft_transfer){.kind = WEFT_SEND,
+                           .send = in[0],
+                           .count = weft_shape_elements(&weft_in(t->graph, t->node, 0)->shape),
+                           .peer = (int)attr(t, "peer"),
+                           .tag = (int)attr(t, "tag")});
 }
 
 static weft_status bind_receive(transfer *t, void *const *in, void *const *out)
 {
     (void)in;
-    return prepare(t,
-                   (weft_transfer){.kind = WEFT_RECEIVE,
-                                   .receive = out[0],
-                                   .count = weft_shape_elements(&weft_out(t->graph, t->node, 0)->shape),
-                                   .peer = (int)attr(t, "peer"),
-                                   .tag = (int)attr(t, "tag")});
+    return prepare(
+        t, (weft_transfer){.kind = WEFT_RECEIVE,
+                           .receive = out[0],
+                           .count = weft_shape_elements(&weft_out(t->graph, t->node, 0)->shape),
+                           .peer = (int)attr(t, "peer"),
+                           .tag = (int)attr(t, "tag")});
 }
 
 static const struct kind {
     const char *op;
     weft_status (*bind)(transfer *t, void *const *in, void *const *out);
 } kinds[] = {
-    {"all_reduce", bind_all_reduce}, {"reduce_scatter", bind_reduce_scatter},
-    {"all_gather", bind_all_gather}, {"all_to_all", bind_all_to_all},
-    {"halo", bind_halo},             {"halo_add", bind_halo},
-    {"send", bind_send},             {"receive", bind_receive},
+    {"all_reduce", bind_all_reduce},
+    {"reduce_scatter", bind_reduce_scatter},
+    {"all_gather", bind_all_gather},
+    {"all_to_all", bind_all_to_all},
+    {"halo", bind_halo},
+    {"halo_add", bind_halo},
+    {"send", bind_send},
+    {"receive", bind_receive},
 };
 
 /* --- the kernel --- */
@@ -353,7 +357,8 @@ static void destroy(weft_kernel *kernel)
     free(t);
 }
 
-static const weft_kernel_ops ops = {.bind = bind, .run = run, .destroy = destroy, .finish = finish, .poll = poll};
+static const weft_kernel_ops ops = {
+    .bind = bind, .run = run, .destroy = destroy, .finish = finish, .poll = poll};
 
 static weft_comm *comm_of(const weft_comms *comms, const weft_node *node)
 {
@@ -382,15 +387,16 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     t->node = node;
     t->dtype = group->graph->real;
     (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", ranks);
-    bool as_it_lies = strcmp(node->op->name, "all_reduce") == 0 && !weft_node_int(node, "plain", 0, 0);
+    bool as_it_lies =
+        strcmp(node->op->name, "all_reduce") == 0 && !weft_node_int(node, "plain", 0, 0);
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
         /* The parts of a value lie alike. */
         int parts = (int)weft_node_int(node, "parts", 0, 1), like = i - i % parts;
         t->head.in[i] = as_it_lies && in[like] ? in[like] : NULL;
         if (!t->head.in[i])
-            status = device->ops->plain(device, weft_value_type(p->graph, group->in[i]),
-                                        &t->head.in[i]);
+            status =
+                device->ops->plain(device, weft_value_type(p->graph, group->in[i]), &t->head.in[i]);
     }
     for (int o = 0; o < group->out_count && status == WEFT_OK; o++) {
         int parts = (int)weft_node_int(node, "parts", 0, 1);

@@ -1,8 +1,9 @@
 /* Which labels of a node are split over which axis.
  *
- * A label is a candidate for an axis if an input is split along it already. A node takes a candidate
- * wherever it may, since otherwise every rank would compute the same; among several, the one whose
- * inputs are cheapest to bring into place. A label that no output has leaves partial sums. */
+ * A label is a candidate for an axis if an input is split along it already. A node takes a
+ * candidate wherever it may, since otherwise every rank would compute the same; among several, the
+ * one whose inputs are cheapest to bring into place. A label that no output has leaves partial
+ * sums. */
 #include "rewrite/rewrite.h"
 
 int weft_label_dim(const decision *d, int operand, const char *label)
@@ -139,7 +140,8 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
     bool any = false;
     for (int i = 0; i < node->in_count; i++) {
         const value_state *v = &r->values[node->in[i]];
-        bool linear = node->op->linear & 1u << i, partial = v->known && v->split.at[axis] == PARTIAL;
+        bool linear = node->op->linear & 1u << i,
+             partial = v->known && v->split.at[axis] == PARTIAL;
         if (!linear && partial) return false;
         if (linear && v->known && !partial) return false;
         any = any || partial;

@@ -88,8 +88,7 @@ static weft_status emit_leaf(rewriter *r, weft_value v)
     for (int a = 0; a < SHARD_AXES; a++) plan->fixed[a] = true;
     if (here(r, s->place)) {
         weft_rewrite_part(r, &info->type.shape, s->split, &part, start);
-        local =
-            weft_graph_leaf(r->to, info->kind, info->name, info->type.dtype, &part, info->init);
+        local = weft_graph_leaf(r->to, info->kind, info->name, info->type.dtype, &part, info->init);
         weft_graph_set_part(r->to, local, &info->type.shape, start);
         if (info->transient) weft_graph_set_transient(r->to, local);
         WEFT_TRY(weft_graph_status(r->to));
@@ -120,7 +119,8 @@ static void place_moments(rewriter *r, const weft_node *node)
 {
     const weft_graph *g = r->from;
     for (int p = 0; p < node->in_count; p++) {
-        if (g->values[node->in[p]].kind != WEFT_VALUE_PARAM || !r->values[node->in[p]].known) continue;
+        if (g->values[node->in[p]].kind != WEFT_VALUE_PARAM || !r->values[node->in[p]].known)
+            continue;
         for (int i = 0; i < node->in_count; i++) {
             value_state *s = &r->values[node->in[i]];
             if (g->values[node->in[i]].kind != WEFT_VALUE_STATE || s->known ||
@@ -166,7 +166,8 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
             want.at[AXIS_DATA] = OWN;
         WEFT_TRY(find_touched(r, node, d, i, &t));
         if (t.dim >= 0 && !t.aligned)
-            WEFT_TRY(weft_rewrite_halo(r, node->in[i], place, want, t.axis, t.dim, t.window, &in[i]));
+            WEFT_TRY(
+                weft_rewrite_halo(r, node->in[i], place, want, t.axis, t.dim, t.window, &in[i]));
         else
             WEFT_TRY(weft_rewrite_reshard(r, node->in[i], place, want, &in[i]));
     }
@@ -184,10 +185,10 @@ static weft_status set_padding(const rewriter *r, const weft_node *node, const t
     w.padding[side] = WEFT_MAX((int64_t)0, t->window[2] - first * t->window[1]);
     w.padding_end[side] =
         WEFT_MAX((int64_t)0, last * t->window[1] - t->window[2] + t->window[0] - t->rows);
-    return weft_node_set(
-        part, &(weft_attr){.name = "padding",
-                           .count = 4,
-                           .ints = {w.padding[0], w.padding[1], w.padding_end[0], w.padding_end[1]}});
+    return weft_node_set(part, &(weft_attr){.name = "padding",
+                                            .count = 4,
+                                            .ints = {w.padding[0], w.padding[1], w.padding_end[0],
+                                                     w.padding_end[1]}});
 }
 
 /* Attributes that speak of shapes and places speak of the part's. */
@@ -269,7 +270,8 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
         r, (form){.value = v, .place = place, .split = s->split, .local = local}));
     s->param = r->from->values[v].gradient_of;
     for (int i = 0; i < node->in_count && s->param == WEFT_NO_VALUE; i++)
-        if (node->op->linear & 1u << i && weft_shape_equal(whole, &weft_in(r->from, node, i)->shape))
+        if (node->op->linear & 1u << i &&
+            weft_shape_equal(whole, &weft_in(r->from, node, i)->shape))
             s->param = r->values[node->in[i]].param;
     if (r->plan->options.zero < 2) mark_gradient(r, v);
     bool gradient = s->param != WEFT_NO_VALUE && r->from->values[v].gradient_of != WEFT_NO_VALUE;
@@ -307,8 +309,7 @@ static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
     WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, index, r->from->values[node->in[0]].name,
                                  &local));
     return weft_rewrite_add_form(
-        r,
-        (form){.value = v, .place = place, .split = s->split, .local = local, .parts = parts});
+        r, (form){.value = v, .place = place, .split = s->split, .local = local, .parts = parts});
 }
 
 static weft_status visit(rewriter *r, size_t n)
@@ -320,8 +321,7 @@ static weft_status visit(rewriter *r, size_t n)
     if (node->in_count > WEFT_MAX_LABELS)
         return weft_node_fail(node, "has more than %d inputs", WEFT_MAX_LABELS);
     if (node->phase != r->phase) {
-        if (node->phase == WEFT_PHASE_UPDATE)
-            WEFT_TRY(begin_update(r));
+        if (node->phase == WEFT_PHASE_UPDATE) WEFT_TRY(begin_update(r));
         r->phase = node->phase;
     }
     if (node->phase == WEFT_PHASE_UPDATE) place_moments(r, node);
@@ -390,7 +390,8 @@ static weft_status assign(rewriter *r, weft_value leaf)
     const value_state *s = &r->values[leaf];
     if (r->workers > 0 && g->nodes[g->values[next].node]->phase != WEFT_PHASE_UPDATE)
         return assign_mean(r, leaf, next);
-    r->phase = g->values[next].node < 0 ? WEFT_PHASE_FORWARD : g->nodes[g->values[next].node]->phase;
+    r->phase =
+        g->values[next].node < 0 ? WEFT_PHASE_FORWARD : g->nodes[g->values[next].node]->phase;
     WEFT_TRY(weft_rewrite_reshard(r, next, s->place, s->split, &local));
     if (here(r, s->place))
         weft_graph_assign(r->to, weft_graph_find(r->to, g->values[leaf].name), local);

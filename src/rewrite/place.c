@@ -1,6 +1,6 @@
-/* Where nodes run: on pipeline stages, balanced by their cost, or where the user put them. What needs
- * only inputs and counters runs everywhere. Gradients run where their node does, updates where their
- * parameter is. */
+/* Where nodes run: on pipeline stages, balanced by their cost, or where the user put them. What
+ * needs only inputs and counters runs everywhere. Gradients run where their node does, updates
+ * where their parameter is. */
 #include <fnmatch.h>
 
 #include "rewrite/rewrite.h"
@@ -45,8 +45,8 @@ static void add_costs(const rewriter *r, double *cost)
     }
 }
 
-/* Cuts forward nodes into `places` runs so that the largest is as small as possible. A cut may stand
- * before any node; nodes without cost stay with the one before. */
+/* Cuts forward nodes into `places` runs so that the largest is as small as possible. A cut may
+ * stand before any node; nodes without cost stay with the one before. */
 static weft_status balance(const rewriter *r, const bool *any, int *place)
 {
     const weft_graph *g = r->from;

@@ -181,15 +181,17 @@ static weft_status shard_pair(weft_plan *plan, const weft_graph *graph, const ch
     const char *colon = strrchr(key, ':');
     int axis = find_axis(value);
     if (!colon || (size_t)(colon - key) >= sizeof(name))
-        return weft_fail(WEFT_ERR_ARGUMENT, "shard '%s=%s' must be LEAF:DIMENSION=AXIS, such as "
-                                            "fc1/weight:out=tensor",
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "shard '%s=%s' must be LEAF:DIMENSION=AXIS, such as "
+                         "fc1/weight:out=tensor",
                          key, value);
     if (axis < 0 || axis >= SHARD_AXES) return no_axis(value);
     (void)snprintf(name, sizeof(name), "%.*s", (int)(colon - key), key);
     weft_value v = weft_graph_find(graph, name);
     if (v == WEFT_NO_VALUE)
-        return weft_fail(WEFT_ERR_ARGUMENT, "shard: nothing in this model is named '%s'; weft "
-                                            "inspect shows the names",
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "shard: nothing in this model is named '%s'; weft "
+                         "inspect shows the names",
                          name);
     int dim = find_dim(graph, v, colon + 1);
     if (dim < 0)
@@ -204,8 +206,9 @@ static weft_status shard_pair(weft_plan *plan, const weft_graph *graph, const ch
     WEFT_TRY(weft_plan_add_leaf(plan, name, &leaf));
     for (int a = 0; a < SHARD_AXES; a++)
         if (leaf->fixed[a] && (a == axis || leaf->split.at[a] == dim))
-            return weft_fail(WEFT_ERR_ARGUMENT, "shard: '%s' is split twice in a way that cannot be "
-                                                "combined",
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "shard: '%s' is split twice in a way that cannot be "
+                             "combined",
                              name);
     leaf->split.at[axis] = plan->size[axis] > 1 ? (int8_t)dim : WHOLE;
     leaf->fixed[axis] = true;
@@ -266,8 +269,9 @@ static weft_status fill(weft_plan *p, const weft_graph *graph)
     if (o->zero < 0 || o->zero > 3)
         return weft_fail(WEFT_ERR_ARGUMENT, "zero is %d, must be 0, 1, 2 or 3", o->zero);
     if (o->zero > 0 && p->size[AXIS_DATA] == 1)
-        return weft_fail(WEFT_ERR_ARGUMENT, "zero %d splits over the data axis, which has one rank; "
-                                            "give --mesh data=N",
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "zero %d splits over the data axis, which has one rank; "
+                         "give --mesh data=N",
                          o->zero);
     if (o->virtual_workers < 0 || o->virtual_workers % p->size[AXIS_DATA])
         return weft_fail(WEFT_ERR_ARGUMENT,

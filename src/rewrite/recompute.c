@@ -1,6 +1,7 @@
 /* Recomputation (Chen et al. 2016): the forward nodes are cut into about sqrt(n) segments, of which
- * only what crosses from one to another is kept; backward computes the rest of a segment again when it
- * first needs something of it. A graph in, a graph out, so everything else applies to it as before. */
+ * only what crosses from one to another is kept; backward computes the rest of a segment again when
+ * it first needs something of it. A graph in, a graph out, so everything else applies to it as
+ * before. */
 #include <math.h>
 
 #include "rewrite/rewrite.h"

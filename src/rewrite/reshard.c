@@ -36,7 +36,8 @@ static bool matches(const rewriter *r, const form *f, weft_value v, int place, w
     return !s->weak || sharding_same(f->split, s->split) || f->phase == phase;
 }
 
-form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split, weft_phase phase)
+form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split,
+                        weft_phase phase)
 {
     for (size_t i = 0; i < r->form_count; i++) {
         form *f = &r->forms[i];
@@ -130,16 +131,14 @@ static weft_value reduce_over(rewriter *r, weft_value v, const weft_value *x, in
 {
     int64_t ranks, index;
     mask_ranks(r, mask, &ranks, &index);
-    weft_attr attrs[] = {WEFT_ATTR_INT("axes", mask),
-                         WEFT_ATTR_INT("ranks", ranks),
-                         WEFT_ATTR_INT("index", index),
-                         WEFT_ATTR_INT("plain", uneven(r, mask)),
-                         WEFT_ATTR_INT("leaves", leaves),
-                         WEFT_ATTR_INT("parts", parts)};
+    weft_attr attrs[] = {WEFT_ATTR_INT("axes", mask),     WEFT_ATTR_INT("ranks", ranks),
+                         WEFT_ATTR_INT("index", index),   WEFT_ATTR_INT("plain", uneven(r, mask)),
+                         WEFT_ATTR_INT("leaves", leaves), WEFT_ATTR_INT("parts", parts)};
     return emit(r, "all_reduce", v, x, count, attrs, leaves ? 6 : 4);
 }
 
-/* Virtual workers add up in their own order, after the other axes. parts: subtrees of each value. */
+/* Virtual workers add up in their own order, after the other axes. parts: subtrees of each value.
+ */
 static weft_value all_reduce(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
                              int parts)
 {
@@ -317,8 +316,8 @@ static void halo_attrs(const rewriter *r, int64_t whole, int axis, int dim, cons
     for (int i = 0; i < 4; i++) attrs[5].ints[i] = window[i];
 }
 
-weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding split, int axis, int dim,
-                              const int64_t window[4], weft_value *local)
+weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding split, int axis,
+                              int dim, const int64_t window[4], weft_value *local)
 {
     weft_attr attrs[6];
     weft_value x;
@@ -335,7 +334,12 @@ weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding spl
     halo_attrs(r, whole_dim(r, v, dim), axis, dim, window, attrs);
     if (here(r, place)) *local = emit(r, "halo", v, &x, 1, attrs, 6);
     WEFT_TRY(weft_graph_status(r->to));
-    form f = {.value = v, .place = place, .split = split, .halo = true, .axis = axis, .dim = dim,
+    form f = {.value = v,
+              .place = place,
+              .split = split,
+              .halo = true,
+              .axis = axis,
+              .dim = dim,
               .local = *local};
     memcpy(f.window, window, sizeof(f.window));
     return weft_rewrite_add_form(r, f);
@@ -405,10 +409,9 @@ weft_status weft_rewrite_flush(rewriter *r)
     for (int i = 0; i < n; i++) {
         value_state *s = &r->values[r->bucket[i]];
         s->split = summed(s->split);
-        WEFT_TRY(weft_rewrite_add_form(r, (form){.value = r->bucket[i],
-                                                 .place = r->place,
-                                                 .split = s->split,
-                                                 .local = out + i}));
+        WEFT_TRY(weft_rewrite_add_form(
+            r,
+            (form){.value = r->bucket[i], .place = r->place, .split = s->split, .local = out + i}));
     }
     r->bucket_count = 0;
     r->bucket_bytes = 0;
@@ -432,10 +435,8 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
     }
     if (s->place != r->place) {
         s->split = summed(s->split);
-        return weft_rewrite_add_form(r, (form){.value = v,
-                                               .place = s->place,
-                                               .split = s->split,
-                                               .local = WEFT_NO_VALUE});
+        return weft_rewrite_add_form(
+            r, (form){.value = v, .place = s->place, .split = s->split, .local = WEFT_NO_VALUE});
     }
     if (r->bucket_count > 0 && partial_mask(r->values[r->bucket[0]].split) != mask)
         WEFT_TRY(weft_rewrite_flush(r));
@@ -444,7 +445,8 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
     int64_t start[WEFT_MAX_RANK];
     weft_rewrite_part(r, &r->from->values[v].type.shape, s->split, &part, start);
     r->bucket_bytes += weft_shape_elements(&part) * (int64_t)weft_dtype_size(r->from->real);
-    if (r->bucket_bytes >= BUCKET_BYTES || (r->bucket_count + 1) * bucket_parts(r, v) > WEFT_MAX_OUTPUTS)
+    if (r->bucket_bytes >= BUCKET_BYTES ||
+        (r->bucket_count + 1) * bucket_parts(r, v) > WEFT_MAX_OUTPUTS)
         return weft_rewrite_flush(r);
     return WEFT_OK;
 }

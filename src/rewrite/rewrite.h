@@ -1,9 +1,9 @@
 /* Inside of the rewrites.
  *
- * A rewriter walks the nodes of a graph once, in order, and decides for each which of its labels are
- * split over which axis (decide.c), brings the inputs into the parts it needs (reshard.c), and adds
- * the node to the graph of its own rank (emit.c). Decisions depend on the graph and the plan alone, so
- * all ranks come to the same ones; only what a rank emits differs. */
+ * A rewriter walks the nodes of a graph once, in order, and decides for each which of its labels
+ * are split over which axis (decide.c), brings the inputs into the parts it needs (reshard.c), and
+ * adds the node to the graph of its own rank (emit.c). Decisions depend on the graph and the plan
+ * alone, so all ranks come to the same ones; only what a rank emits differs. */
 #ifndef WEFT_REWRITE_REWRITE_H
 #define WEFT_REWRITE_REWRITE_H
 
@@ -61,9 +61,9 @@ typedef struct form {
 
 typedef struct value_state {
     sharding split;
-    bool known;      /* leaf: its splitting is decided; result: made */
-    bool weak;       /* leaf: split for storage only */
-    int place;       /* where it is made */
+    bool known;       /* leaf: its splitting is decided; result: made */
+    bool weak;        /* leaf: split for storage only */
+    int place;        /* where it is made */
     weft_value param; /* the parameter whose gradient it is, possibly summed or scaled */
     int tag;          /* of the messages that carry it to other places */
     uint64_t readers; /* places that read it (as far as they are below 64) */
@@ -118,14 +118,15 @@ sharding weft_decision_split(const decision *d, const weft_node *node, int opera
 int weft_label_dim(const decision *d, int operand, const char *label);
 
 /* --- reshard.c --- */
-form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split, weft_phase phase);
+form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split,
+                        weft_phase phase);
 weft_status weft_rewrite_add_form(rewriter *r, form f) WEFT_NODISCARD;
 /* The value at a place, split in this way; transfers are emitted as needed. *local is
  * WEFT_NO_VALUE at other places. */
 weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding want,
                                  weft_value *local) WEFT_NODISCARD;
-weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding split, int axis, int dim,
-                              const int64_t window[4], weft_value *local) WEFT_NODISCARD;
+weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding split, int axis,
+                              int dim, const int64_t window[4], weft_value *local) WEFT_NODISCARD;
 weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, int axis, int dim,
                                  const int64_t window[4]);
 /* Sends a value that was just made to the other places that read it. */

@@ -73,8 +73,8 @@ typedef struct timetable {
 
 static double *ended(const timetable *t, weft_phase phase, int stage, int m)
 {
-    return &t->ended[phase == WEFT_PHASE_BACKWARD][(size_t)stage * (size_t)t->microbatches +
-                                                   (size_t)m];
+    return &t->ended[phase == WEFT_PHASE_BACKWARD]
+                    [(size_t)stage * (size_t)t->microbatches + (size_t)m];
 }
 
 /* When an action may begin as far as other stages are concerned; negative: not known yet. */
@@ -105,13 +105,12 @@ static weft_status simulate(timetable *t, const weft_schedule *all, const double
     }
     for (int s = 0; s < t->stages; s++)
         if (t->next[s] < all[s].count)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "this schedule stands still: stage %d waits for ever to run %s of "
-                             "micro-batch %d",
-                             s,
-                             all[s].actions[t->next[s]].phase == WEFT_PHASE_FORWARD ? "forward"
-                                                                                    : "backward",
-                             all[s].actions[t->next[s]].micro);
+            return weft_fail(
+                WEFT_ERR_ARGUMENT,
+                "this schedule stands still: stage %d waits for ever to run %s of "
+                "micro-batch %d",
+                s, all[s].actions[t->next[s]].phase == WEFT_PHASE_FORWARD ? "forward" : "backward",
+                all[s].actions[t->next[s]].micro);
     return WEFT_OK;
 }
 
@@ -142,8 +141,7 @@ weft_status weft_schedule_check(const char *name, int stages, int microbatches,
     }
     for (int s = 0; s < stages && t.clock; s++) longest = WEFT_MAX(longest, t.clock[s]);
     if (status == WEFT_OK && makespan) *makespan = longest;
-    if (status == WEFT_OK && bubble)
-        *bubble = longest > 0 ? 1 - work / (longest * stages) : 0;
+    if (status == WEFT_OK && bubble) *bubble = longest > 0 ? 1 - work / (longest * stages) : 0;
     for (int s = 0; all && s < stages; s++) weft_schedule_free(&all[s]);
     free(all);
     free(t.ended[0]);

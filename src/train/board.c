@@ -20,8 +20,7 @@ weft_status weft_board_make(const char *path, weft_board **out)
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     *out = NULL;
     if (file >= 0 && ftruncate(file, sizeof(weft_board)) == 0) *out = map(file);
-    if (!*out)
-        return weft_fail(WEFT_ERR_IO, "%s: cannot be made: %s", path, strerror(errno));
+    if (!*out) return weft_fail(WEFT_ERR_IO, "%s: cannot be made: %s", path, strerror(errno));
     close(file);
     return WEFT_OK;
 }

@@ -1,5 +1,5 @@
-/* The board: a file in shared memory that a supervisor makes and the ranks on its machine write to, so
- * that after a death it is known what the dead one was doing. */
+/* The board: a file in shared memory that a supervisor makes and the ranks on its machine write to,
+ * so that after a death it is known what the dead one was doing. */
 #ifndef WEFT_TRAIN_BOARD_H
 #define WEFT_TRAIN_BOARD_H
 

@@ -24,8 +24,8 @@ static void count_nodes(const weft_graph *g, int64_t microbatches, figures *f)
             f->pass[node->phase] += cost.flops + 4 * cost.bytes;
         if (!node->op->transfer) continue;
         f->transfers++;
-        f->bytes += times * (double)weft_transfer_elements(g, node) *
-                    (double)weft_dtype_size(g->real);
+        f->bytes +=
+            times * (double)weft_transfer_elements(g, node) * (double)weft_dtype_size(g->real);
     }
 }
 
@@ -45,10 +45,10 @@ static void add_rank(weft_text *text, const weft_plan *plan, int rank, const fig
         if (weft_plan_axis(plan, a) > 1)
             at += snprintf(place + at, sizeof(place) - (size_t)at, "%s%s %d", at ? ", " : "",
                            weft_axis_name(a), weft_plan_coordinate(plan, rank, a));
-    const double sizes[] = {(double)f->info.parameter_bytes, (double)f->info.state_bytes,
-                            (double)f->info.gradient_bytes,
-                            (double)(f->info.arena_bytes + f->info.slot_bytes),
-                            (double)f->info.scratch_bytes, f->bytes};
+    const double sizes[] = {
+        (double)f->info.parameter_bytes, (double)f->info.state_bytes,
+        (double)f->info.gradient_bytes,  (double)(f->info.arena_bytes + f->info.slot_bytes),
+        (double)f->info.scratch_bytes,   f->bytes};
     for (int i = 0; i < 6; i++) bytes_text(sizes[i], size[i], sizeof(size[i]));
     weft_text_add(text, "%4d  %-34s %9s %9s %9s %11s %9s  %9.2f %9s %9d\n", rank,
                   *place ? place : "all", size[0], size[1], size[2], size[3], size[4],
@@ -62,8 +62,7 @@ static const char *axes_text(const weft_node *node, char *out, size_t size)
     for (int a = 0; a < 3; a++)
         if (mask & 1 << a)
             at += snprintf(out + at, size - (size_t)at, "%s%s", at ? "+" : "", weft_axis_name(a));
-    if (!mask)
-        (void)snprintf(out, size, "rank %lld", (long long)weft_node_int(node, "peer", 0, 0));
+    if (!mask) (void)snprintf(out, size, "rank %lld", (long long)weft_node_int(node, "peer", 0, 0));
     return out;
 }
 
@@ -79,8 +78,8 @@ static void add_transfers(weft_text *text, const weft_graph *g, int rank, int64_
             char axes[64];
             if (!node->op->transfer || (int)node->phase != phase) continue;
             weft_text_add(text, "  %-9s %5lld  %-14s %-14s %12.0f  %s", phases[phase],
-                          phase == WEFT_PHASE_UPDATE ? 1LL : (long long)microbatches, node->op->name,
-                          axes_text(node, axes, sizeof(axes)),
+                          phase == WEFT_PHASE_UPDATE ? 1LL : (long long)microbatches,
+                          node->op->name, axes_text(node, axes, sizeof(axes)),
                           (double)weft_transfer_elements(g, node) *
                               (double)weft_dtype_size(g->real),
                           node->name);
@@ -110,7 +109,8 @@ static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
     if (status == WEFT_OK) {
         f->info = weft_program_describe(program);
         if (dump) status = weft_graph_text(weft_rewritten_graph(r->mine), &text);
-        if (dump && status == WEFT_OK) weft_text_add(dump, "\nGraph of rank %d:\n%s", r->rank, text);
+        if (dump && status == WEFT_OK)
+            weft_text_add(dump, "\nGraph of rank %d:\n%s", r->rank, text);
         free(text);
         text = NULL;
         if (dump && status == WEFT_OK) status = weft_program_text(program, &text);

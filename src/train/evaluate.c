@@ -47,12 +47,12 @@ double weft_fetch(const weft_graph *graph, const weft_program *program, weft_val
 }
 
 struct weft_evaluator {
-    weft_graph *whole;           /* of all ranks together */
-    weft_rewritten *mine;        /* this rank's part; NULL where there is one rank */
-    const weft_graph *graph;     /* the one that is run */
-    weft_comm *ranks;            /* that add up their counts; NULL: one */
+    weft_graph *whole;       /* of all ranks together */
+    weft_rewritten *mine;    /* this rank's part; NULL where there is one rank */
+    const weft_graph *graph; /* the one that is run */
+    weft_comm *ranks;        /* that add up their counts; NULL: one */
     weft_program *program;
-    weft_model_values values;    /* in `graph` */
+    weft_model_values values; /* in `graph` */
     bool counts_loss, counts_rows;
     int64_t batch;
     int classes;

@@ -9,8 +9,8 @@ typedef struct part {
     double numbers[PART_NUMBERS];
 } part;
 
-static weft_status gather_parts(weft_comm *ranks, const weft_store *store, int entry, const char *name,
-                                part *all)
+static weft_status gather_parts(weft_comm *ranks, const weft_store *store, int entry,
+                                const char *name, part *all)
 {
     int64_t counts[WEFT_MAX_RANKS], start[WEFT_MAX_RANK];
     part mine = {{0}};
@@ -43,8 +43,8 @@ static bool gives(const part *all, int rank)
 }
 
 /* Copies a part into its place in the whole (or, `out`, from there). */
-void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape, void *all,
-                    void *data, bool out)
+void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape,
+                    void *all, void *data, bool out)
 {
     int64_t rows = 1, index[WEFT_MAX_RANK] = {0};
     int last = whole->shape.rank - 1;

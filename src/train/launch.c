@@ -1,5 +1,5 @@
-/* The supervisor of a job: starts its processes, tells who died where and in which step, and starts it
- * again on what is left. */
+/* The supervisor of a job: starts its processes, tells who died where and in which step, and starts
+ * it again on what is left. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -47,8 +47,8 @@ typedef struct job {
     int64_t ranks;
     char *board_path;
     weft_board *board;
-    int dead;         /* rank that died first, or -1 */
-    char where[512];  /* what is known of its death */
+    int dead;        /* rank that died first, or -1 */
+    char where[512]; /* what is known of its death */
 } job;
 
 static void say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
@@ -74,9 +74,10 @@ static weft_status find_mpirun(job *j)
         (void)pclose(pipe);
     }
     if (!text[0])
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "engine mpi needs mpirun, which was not found; install it (apt-get install "
-                         "openmpi-bin) or use --engine threads");
+        return weft_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "engine mpi needs mpirun, which was not found; install it (apt-get install "
+            "openmpi-bin) or use --engine threads");
     j->open_mpi = strstr(text, "Open MPI") != NULL || strstr(text, "OpenRTE") != NULL;
     return WEFT_OK;
 }
@@ -149,12 +150,29 @@ static bool read_death(job *j, const char *line)
 
 static bool noise(const char *line)
 {
-    static const char *const known[] = {
-        "----------", "mpirun noticed", "mpirun detected", "Primary job  terminated",
-        "a non-zero exit code", "mpirun has exited", "without calling", "thus causing", "the job to be terminated", "Read -1, expected",
-        "terminated by signals", "exiting improperly", "This may have caused", "here).",
-        "  Process name:", "  Exit code:", "orterun", "You can avoid this message",
-        "process whose", "There are", "likely", "Open MPI", "Per user-direction"};
+    static const char *const known[] = {"----------",
+                                        "mpirun noticed",
+                                        "mpirun detected",
+                                        "Primary job  terminated",
+                                        "a non-zero exit code",
+                                        "mpirun has exited",
+                                        "without calling",
+                                        "thus causing",
+                                        "the job to be terminated",
+                                        "Read -1, expected",
+                                        "terminated by signals",
+                                        "exiting improperly",
+                                        "This may have caused",
+                                        "here).",
+                                        "  Process name:",
+                                        "  Exit code:",
+                                        "orterun",
+                                        "You can avoid this message",
+                                        "process whose",
+                                        "There are",
+                                        "likely",
+                                        "Open MPI",
+                                        "Per user-direction"};
     for (size_t i = 0; i < WEFT_COUNT(known); i++)
         if (strstr(line, known[i])) return true;
     return line[0] == '\0';
@@ -166,8 +184,8 @@ static void pass_line(job *j, char *line)
     say(j, "%s", line);
 }
 
-/* MPI starts and ends by calls that wait for everybody without a limit, so the limit is kept here: all
- * ranks must be built within the time of a collective, and end within that of the first one. */
+/* MPI starts and ends by calls that wait for everybody without a limit, so the limit is kept here:
+ * all ranks must be built within the time of a collective, and end within that of the first one. */
 static bool stuck(job *j, double since, double *first_end)
 {
     int built = 0, finished = 0, late = -1;
@@ -184,8 +202,9 @@ static bool stuck(job *j, double since, double *first_end)
     for (int r = 0; r < (int)j->ranks && late < 0; r++)
         if (atomic_load(&j->board->stage[r]) < (starting ? WEFT_STAGE_BUILT : WEFT_STAGE_FINISHED))
             late = r;
-    say(j, "weft: the job has not %s after %.0f s: rank %d has not come (of %lld ranks %d are there); "
-           "a longer --timeout would wait for it",
+    say(j,
+        "weft: the job has not %s after %.0f s: rank %d has not come (of %lld ranks %d are there); "
+        "a longer --timeout would wait for it",
         starting ? "started" : "ended", limit, late, (long long)j->ranks,
         starting ? built : finished);
     return true;
@@ -201,7 +220,8 @@ static void watch(job *j, int errors, pid_t pid)
     for (;;) {
         struct pollfd waiting = {.fd = errors, .events = POLLIN};
         int ready = poll(&waiting, 1, 200);
-        if (!killed && j->mpi && j->ranks > 1 && !j->options->hosts && stuck(j, since, &first_end)) {
+        if (!killed && j->mpi && j->ranks > 1 && !j->options->hosts &&
+            stuck(j, since, &first_end)) {
             killed = true;
             kill(pid, SIGTERM); /* mpirun then ends its ranks, stopped ones too */
         }
@@ -237,13 +257,12 @@ static weft_status run_once(job *j, bool again, int *code)
     words w = {.count = 0};
     pid_t pid;
     posix_spawn_file_actions_t actions;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return weft_fail(WEFT_ERR_IO, "no pipe: %s", strerror(errno));
+    if (pipe2(ends, O_CLOEXEC) != 0) return weft_fail(WEFT_ERR_IO, "no pipe: %s", strerror(errno));
     all_words(j, again, &w);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    int failed = posix_spawnp(&pid, w.word[0], &actions, NULL, (char *const *)(uintptr_t)w.word,
-                              environ);
+    int failed =
+        posix_spawnp(&pid, w.word[0], &actions, NULL, (char *const *)(uintptr_t)w.word, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     if (failed) {
@@ -253,15 +272,17 @@ static weft_status run_once(job *j, bool again, int *code)
     child = pid;
     watch(j, ends[0], pid);
     close(ends[0]);
-    while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {
+    }
     child = 0;
     *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     if (WIFSIGNALED(state) && j->dead < 0) {
         char host[128] = "";
         (void)gethostname(host, sizeof(host) - 1);
         j->dead = 0;
-        (void)snprintf(j->where, sizeof(j->where), "the process of %lld ranks on %s died of signal "
-                                                   "%d (%s)",
+        (void)snprintf(j->where, sizeof(j->where),
+                       "the process of %lld ranks on %s died of signal "
+                       "%d (%s)",
                        (long long)j->ranks, host, WTERMSIG(state), strsignal(WTERMSIG(state)));
     }
     return WEFT_OK;
@@ -269,8 +290,8 @@ static weft_status run_once(job *j, bool again, int *code)
 
 /* --- after a death --- */
 
-/* The most ranks, without the lost one, that can go on: the axes other than data stay whole, and with
- * virtual workers the data axis must divide them. */
+/* The most ranks, without the lost one, that can go on: the axes other than data stay whole, and
+ * with virtual workers the data axis must divide them. */
 static int64_t ranks_left(const job *j)
 {
     const weft_train_options *o = j->options;
@@ -313,8 +334,9 @@ static weft_status run_all(job *j, int *code)
         if (*code != 0) tell_death(j);
         if (left <= 0 || !can_restart(j, *code)) return WEFT_OK;
         if (j->dead >= 0) j->ranks = ranks_left(j);
-        say(j, "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
-               "left)",
+        say(j,
+            "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
+            "left)",
             (long long)j->ranks, j->ranks == 1 ? "" : "s", (long long)left - 1,
             left == 2 ? "" : "s");
         again = true;

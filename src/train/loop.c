@@ -1,5 +1,5 @@
-/* The training loop of one rank. All ranks of a learner take every step together; what must be agreed
- * on (the loss, whether to stop) is added up over them once a step. */
+/* The training loop of one rank. All ranks of a learner take every step together; what must be
+ * agreed on (the loss, whether to stop) is added up over them once a step. */
 #include <math.h>
 #include <stdio.h>
 
@@ -85,8 +85,8 @@ static void feed_scalar(weft_rank *r, weft_value v, double value)
     if (dtype == WEFT_F64) *(double *)to = value;
 }
 
-/* Where the rows of a micro-batch begin as rank 0 of the data axis counts them. The virtual workers of
- * a rank follow each other, those of one micro-batch do not. */
+/* Where the rows of a micro-batch begin as rank 0 of the data axis counts them. The virtual workers
+ * of a rank follow each other, those of one micro-batch do not. */
 static int64_t first_row(const weft_rank *r, int m)
 {
     const weft_trainer *t = r->job;
@@ -167,8 +167,8 @@ static void add_stats(weft_comm_stats *sum, const weft_comm_stats *since, const 
 /* What the step's transfers came to over the learner, for those who keep metrics. */
 static weft_status add_up_transfers(weft_rank *r, weft_event *e)
 {
-    double n = r->job->mesh, sums[] = {(double)r->used.bytes, r->used.seconds, r->used.waited,
-                                       r->bubble, r->passes};
+    double n = r->job->mesh,
+           sums[] = {(double)r->used.bytes, r->used.seconds, r->used.waited, r->bubble, r->passes};
     if (!r->job->options.metrics) return WEFT_OK;
     WEFT_TRY(weft_sum_over(r->learner, "the figures of a step", sums, 5));
     e->comm_bytes = sums[0];
@@ -279,21 +279,19 @@ static weft_status finish(weft_rank *r)
     weft_trainer *t = r->job;
     bool done = r->position.step >= t->total_steps, met;
     double planned[WEFT_MAX_RANKS];
-    if (r->exchange)
-        WEFT_TRY(r->exchange->ops->step(r->exchange, r->position.step, true, &met));
+    if (r->exchange) WEFT_TRY(r->exchange->ops->step(r->exchange, r->position.step, true, &met));
     if (done && r->evaluated_step != r->position.step) WEFT_TRY(evaluate(r));
     WEFT_TRY(save(r));
     WEFT_TRY(gather_memory(r, planned));
     int64_t steps = r->position.step - r->first_step;
-    weft_event e = {.kind = WEFT_EVENT_SUMMARY,
-                    .epoch = r->position.epoch,
-                    .peak_memory = weft_peak_memory(),
-                    .rank_memory = planned,
-                    .first_step_seconds = r->first_step_seconds,
-                    .samples_per_second =
-                        r->working > 0
-                            ? (double)(steps * t->options.batch * t->learners) / r->working
-                            : 0};
+    weft_event e = {
+        .kind = WEFT_EVENT_SUMMARY,
+        .epoch = r->position.epoch,
+        .peak_memory = weft_peak_memory(),
+        .rank_memory = planned,
+        .first_step_seconds = r->first_step_seconds,
+        .samples_per_second =
+            r->working > 0 ? (double)(steps * t->options.batch * t->learners) / r->working : 0};
     WEFT_TRY(tell(r, &e));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_board_stage(t, r->rank, WEFT_STAGE_FINISHED);

@@ -67,7 +67,8 @@ static const weft_option train_table[] = {
      RUN(microbatches),
      .low = 1,
      .high = 1e6,
-     .help = "cut each batch into M micro-batches and add their gradients; a pipeline overlaps them"},
+     .help =
+         "cut each batch into M micro-batches and add their gradients; a pipeline overlaps them"},
     {.name = "seed",
      .argument = "N",
      .initial = "1",
@@ -250,7 +251,8 @@ static const weft_option train_table[] = {
      RUN(virtual_workers),
      .low = 0,
      .high = 65536,
-     .help = "compute the batch as V workers whatever the ranks: 1, 2 .. V ranks give the same bits"},
+     .help =
+         "compute the batch as V workers whatever the ranks: 1, 2 .. V ranks give the same bits"},
     {.name = "schedule",
      .argument = "NAME",
      .initial = "1f1b",

@@ -21,7 +21,7 @@ static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_optio
     out->clip_norm = o->clip_norm;
     out->schedule = strcmp(o->lr_schedule, "step") == 0     ? WEFT_SCHEDULE_STEP
                     : strcmp(o->lr_schedule, "cosine") == 0 ? WEFT_SCHEDULE_COSINE
-                                                         : WEFT_SCHEDULE_CONSTANT;
+                                                            : WEFT_SCHEDULE_CONSTANT;
     out->warmup = o->warmup;
     out->total = t->total_steps;
     out->every = o->decay_every;
@@ -39,9 +39,9 @@ static weft_status recompute(weft_rank *r)
     weft_value *map;
     weft_model_values *v = &r->values;
     weft_optimizer_values *o = &r->optimizer;
-    weft_value *const all[] = {&v->x,      &v->labels, &v->weights,       &v->first_sample,
-                               &v->logits, &v->loss,   &v->probabilities, &o->step,
-                               &o->learning_rate, &o->keep};
+    weft_value *const all[] = {
+        &v->x,    &v->labels,        &v->weights, &v->first_sample,  &v->logits,
+        &v->loss, &v->probabilities, &o->step,    &o->learning_rate, &o->keep};
     WEFT_TRY(WEFT_NEW(&map, weft_graph_value_count(r->graph)));
     weft_status status = weft_graph_recompute(r->graph, &graph, map);
     if (status == WEFT_OK) {
@@ -79,8 +79,7 @@ static weft_status profile(weft_rank *r, double *costs)
     weft_program *program = NULL;
     if (r->rank == 0) {
         WEFT_TRY(weft_store_create(r->job->context, r->job->options.device, 1, &store));
-        weft_status status =
-            weft_program_create(store, r->graph, &r->values.loss, 1, &program);
+        weft_status status = weft_program_create(store, r->graph, &r->values.loss, 1, &program);
         if (status == WEFT_OK) status = weft_program_profile(program, PROFILED_PASSES, costs);
         weft_program_destroy(&program);
         weft_store_destroy(&store);

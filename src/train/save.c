@@ -132,9 +132,9 @@ static weft_status write_index(const char *folder, json_t *index)
     return status;
 }
 
-static weft_status write_folder(const char *folder, selection *s,
-                                const weft_train_options *options, const weft_data_stats *stats,
-                                const weft_bytes *model, weft_position p)
+static weft_status write_folder(const char *folder, selection *s, const weft_train_options *options,
+                                const weft_data_stats *stats, const weft_bytes *model,
+                                weft_position p)
 {
     json_t *files = json_object(), *tensors = json_object();
     weft_status status = write_tensors(&s[0], folder, "parameters.safetensors", files, tensors);

@@ -42,8 +42,9 @@ void weft_checkpoint_close(weft_checkpoint *checkpoint);
 weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *store,
                                  const weft_graph *graph) WEFT_NODISCARD;
 
-/* Collective over the ranks that hold the parts of the graph's leaves; rank 0 gathers and writes, and
- * *path is set there. Writes DIR/step-N and points DIR/latest at it; removes all but the newest `keep` of this run. */
+/* Collective over the ranks that hold the parts of the graph's leaves; rank 0 gathers and writes,
+ * and *path is set there. Writes DIR/step-N and points DIR/latest at it; removes all but the newest
+ * `keep` of this run. */
 weft_status weft_checkpoint_save(const weft_store *store, const weft_graph *graph, weft_comm *ranks,
                                  const weft_train_options *options, const weft_data_stats *stats,
                                  const weft_bytes *model, weft_position position,
@@ -92,8 +93,8 @@ weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
 weft_status weft_gather_tensor(weft_comm *ranks, const weft_store *store, const char *name,
                                const weft_type *whole, void *data) WEFT_NODISCARD;
 /* Copies the part of `shape` that begins at `start` into the whole, or out of it. */
-void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape, void *all,
-                    void *data, bool out);
+void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape,
+                    void *all, void *data, bool out);
 
 /* --- shared --- */
 
@@ -105,8 +106,8 @@ weft_status weft_build_model(weft_graph *graph, const weft_train_options *option
                              const weft_bytes *model, const weft_shape *sample, int classes,
                              int64_t batch, bool training, weft_model_values *out) WEFT_NODISCARD;
 
-/* Copies this rank's part of an input from the whole's rows, floats or 32-bit integers. The graph is
- * the rank's own; input may be WEFT_NO_VALUE. */
+/* Copies this rank's part of an input from the whole's rows, floats or 32-bit integers. The graph
+ * is the rank's own; input may be WEFT_NO_VALUE. */
 void weft_feed(const weft_graph *graph, const weft_program *program, weft_value input,
                const void *rows);
 /* Element i of a fetched real value. */

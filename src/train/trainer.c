@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after the
- * other, as micro-batches. */
+/* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after
+ * the other, as micro-batches. */
 static weft_status share_out_workers(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -17,14 +17,16 @@ static weft_status share_out_workers(weft_trainer *t)
                          "virtual-workers and microbatches contradict each other: the workers of a "
                          "rank are its micro-batches");
     if (o->virtual_workers > o->batch)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%lld virtual workers share a batch of %lld; give %lld "
-                                            "or fewer",
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%lld virtual workers share a batch of %lld; give %lld "
+                         "or fewer",
                          (long long)o->virtual_workers, (long long)o->batch, (long long)o->batch);
     if (o->virtual_workers % data)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%lld virtual workers cannot be shared out to %lld ranks of the data axis; "
-                         "it must divide them",
-                         (long long)o->virtual_workers, (long long)data);
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%lld virtual workers cannot be shared out to %lld ranks of the data axis; "
+            "it must divide them",
+            (long long)o->virtual_workers, (long long)data);
     t->worker = (o->batch + o->virtual_workers - 1) / o->virtual_workers;
     t->slots = t->worker * o->virtual_workers;
     t->microbatches = o->virtual_workers / data;

@@ -31,7 +31,7 @@ typedef struct weft_rank {
 
     weft_position position;
     int64_t saved_step, evaluated_step, first_step;
-    double began; /* when all ranks had been made */
+    double began;                       /* when all ranks had been made */
     double started, last_step, working; /* working: seconds spent in steps */
     double first_step_seconds;
     weft_comm_stats used; /* by the program and the exchange in this step */

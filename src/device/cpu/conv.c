@@ -84,9 +84,9 @@ static weft_status dx_make(weft_device *device, const weft_group *group,
     cpu_weighted any = free_layouts(&c.m);
     dnnl_convolution_desc_t desc;
     dnnl_primitive_desc_t hint;
-    DNNL_TRY(dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct,
-                                                              &any.x, &any.w, &any.y, c.stride,
-                                                              c.dilation, c.padding, c.padding_end));
+    DNNL_TRY(dnnl_dilated_convolution_backward_data_desc_init(
+        &desc, dnnl_convolution_direct, &any.x, &any.w, &any.y, c.stride, c.dilation, c.padding,
+        c.padding_end));
     WEFT_TRY(hint_of(device, &c, &hint));
     weft_status status = cpu_dx_make(device, group, &desc, hint, &c.m, out);
     dnnl_primitive_desc_destroy(hint);

@@ -136,8 +136,8 @@ static void dropout(const weft_ref *a)
     uint64_t key = weft_mix((uint64_t)weft_node_int(a->node, "seed", 0, 0),
                             (uint64_t)weft_node_int(a->node, "stream", 0, 0));
     uint64_t step = (uint64_t) * (const int32_t *)a->in[1];
-    uint64_t first = (uint64_t) * (const int32_t *)a->in[2] +
-                     (uint64_t)weft_node_int(a->node, "start", 0, 0);
+    uint64_t first =
+        (uint64_t) * (const int32_t *)a->in[2] + (uint64_t)weft_node_int(a->node, "start", 0, 0);
     int64_t samples = in_shape(a, 0)->dim[0], each = in_size(a, 0) / samples;
     uint32_t threshold = (uint32_t)(rate * 4294967296.0);
     real keep = (real)(1 / (1 - rate));
