@@ -508,8 +508,10 @@ static weft_status threads_open(weft_context *context, int ranks, weft_comm **ou
             made++;
     }
     if (status != WEFT_OK) {
-        for (int i = made; i < ranks; i++) hub_release(h);
+        /* One reference is left for each that was made, or for this release. */
+        atomic_fetch_sub(&h->references, ranks - WEFT_MAX(made, 1));
         for (int i = 0; i < made; i++) weft_comm_close(&out[i]);
+        if (made == 0) hub_release(h);
         return status;
     }
     *local = ranks;

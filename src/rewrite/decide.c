@@ -58,7 +58,7 @@ static double cost_of(const rewriter *r, const weft_node *node, const decision *
         int want = weft_label_dim(d, i, label), have = v->split.at[axis];
         if (!v->known || have == want || have == WHOLE) continue;
         sharding there = v->split;
-        there.at[axis] = (int8_t)want;
+        there.at[axis] = (int16_t)want;
         if (!weft_rewrite_form(r, node->in[i], place, there, node->phase))
             cost += (double)weft_shape_elements(shape_of(r, node, i));
     }
@@ -168,7 +168,7 @@ sharding weft_decision_split(const decision *d, const weft_node *node, int opera
         bool out = operand >= node->in_count;
         bool linear = out || node->op->linear & 1u << operand;
         int dim = weft_label_dim(d, operand, d->label[a]);
-        if (dim >= 0) s.at[a] = (int8_t)dim;
+        if (dim >= 0) s.at[a] = (int16_t)dim;
         if ((d->label[a] && dim < 0 && out) || (d->carried[a] && linear)) s.at[a] = PARTIAL;
         if (out && s.at[a] == PARTIAL && node->op->statistics & 1u << (operand - node->in_count))
             s.at[a] = OWN;

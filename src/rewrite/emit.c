@@ -128,7 +128,7 @@ static void place_moments(rewriter *r, const weft_node *node)
                 continue;
             s->split = r->values[node->in[p]].split;
             int dim = weft_zero_dim(r, node->in[p]);
-            if (dim >= 0) s->split.at[AXIS_DATA] = (int8_t)dim;
+            if (dim >= 0) s->split.at[AXIS_DATA] = (int16_t)dim;
             s->known = true;
         }
     }
@@ -145,7 +145,7 @@ static weft_status settle_leaves(rewriter *r, const weft_node *node, const decis
             s->split = weft_decision_split(d, node, i);
             int dim = r->from->values[v].kind == WEFT_VALUE_PARAM ? weft_zero_dim(r, v) : WHOLE;
             if (r->plan->options.zero == 3 && dim >= 0) {
-                s->split.at[AXIS_DATA] = (int8_t)dim;
+                s->split.at[AXIS_DATA] = (int16_t)dim;
                 s->weak = true;
             }
         }

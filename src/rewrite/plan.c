@@ -210,7 +210,7 @@ static weft_status shard_pair(weft_plan *plan, const weft_graph *graph, const ch
                              "shard: '%s' is split twice in a way that cannot be "
                              "combined",
                              name);
-    leaf->split.at[axis] = plan->size[axis] > 1 ? (int8_t)dim : WHOLE;
+    leaf->split.at[axis] = plan->size[axis] > 1 ? (int16_t)dim : WHOLE;
     leaf->fixed[axis] = true;
     return WEFT_OK;
 }

@@ -428,7 +428,7 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
     if (s->split.at[AXIS_DATA] == PARTIAL && dim >= 0) {
         weft_value local;
         sharding want = r->values[s->param].split;
-        want.at[AXIS_DATA] = (int8_t)dim;
+        want.at[AXIS_DATA] = (int16_t)dim;
         WEFT_TRY(weft_rewrite_reshard(r, v, s->place, want, &local));
         s->split = want;
         return WEFT_OK;

@@ -16,7 +16,7 @@ enum { AXIS_DATA, AXIS_DOMAIN, AXIS_TENSOR, SHARD_AXES, AXIS_PIPELINE = SHARD_AX
 /* How a value is spread over each axis: the dimension that is split, or one of these. */
 enum { WHOLE = -1, PARTIAL = -2, OWN = -3 /* a statistic of the rank's own workers */ };
 typedef struct sharding {
-    int8_t at[SHARD_AXES];
+    int16_t at[SHARD_AXES];
 } sharding;
 
 /* What is known of a leaf by name, from pins and from the first rewrite. */

@@ -13,6 +13,7 @@ typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED
 typedef struct weft_board {
     _Atomic int64_t step[WEFT_MAX_RANKS]; /* that the rank is in; 0: not begun */
     _Atomic int stage[WEFT_MAX_RANKS];    /* weft_stage */
+    _Atomic int pid[WEFT_MAX_RANKS];      /* of its process on this machine; 0: not begun */
 } weft_board;
 
 weft_status weft_board_make(const char *path, weft_board **out) WEFT_NODISCARD;

@@ -37,8 +37,12 @@ static weft_status gather_parts(weft_comm *ranks, const weft_store *store, int e
 static bool gives(const part *all, int rank)
 {
     if (all[rank].numbers[0] == 0) return false;
-    for (int r = 0; r < rank; r++)
-        if (memcmp(&all[r], &all[rank], sizeof(part)) == 0) return false;
+    for (int r = 0; r < rank; r++) {
+        bool same = true;
+        for (int i = 0; i < PART_NUMBERS; i++)
+            same = same && all[r].numbers[i] == all[rank].numbers[i];
+        if (same) return false;
+    }
     return true;
 }
 

@@ -8,12 +8,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "train/board.h"
 #include "train/train.h"
-
-extern char **environ;
 
 #define SUPERVISED "WEFT_SUPERVISED"
 enum { MOST_WORDS = 512, GRACE = 5 };
@@ -251,6 +250,17 @@ static void pass_on(int number)
     if (child > 0) kill((pid_t)child, number);
 }
 
+/* mpirun may be gone before its ranks are. None of them may still write when the job goes on. */
+static void end_ranks(const job *j)
+{
+    for (int r = 0; r < WEFT_MAX_RANKS; r++) {
+        pid_t rank = atomic_load(&j->board->pid[r]);
+        if (rank <= 0 || kill(rank, SIGKILL) != 0) continue;
+        for (int i = 0; i < 500 && kill(rank, 0) == 0; i++)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+}
+
 static weft_status run_once(job *j, bool again, int *code)
 {
     int ends[2], state = 0;
@@ -275,6 +285,7 @@ static weft_status run_once(job *j, bool again, int *code)
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {
     }
     child = 0;
+    if (j->mpi) end_ranks(j);
     *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     if (WIFSIGNALED(state) && j->dead < 0) {
         char host[128] = "";
@@ -329,6 +340,7 @@ static weft_status run_all(job *j, int *code)
         for (int r = 0; r < WEFT_MAX_RANKS; r++) {
             atomic_store(&j->board->step[r], 0);
             atomic_store(&j->board->stage[r], WEFT_STAGE_NONE);
+            atomic_store(&j->board->pid[r], 0);
         }
         WEFT_TRY(run_once(j, again, code));
         if (*code != 0) tell_death(j);

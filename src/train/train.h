@@ -108,7 +108,7 @@ weft_status weft_build_model(weft_graph *graph, const weft_train_options *option
 
 /* Copies this rank's part of an input from the whole's rows, floats or 32-bit integers. The graph
  * is the rank's own; input may be WEFT_NO_VALUE. */
-void weft_feed(const weft_graph *graph, const weft_program *program, weft_value input,
+void weft_feed(const weft_graph *graph, const weft_program *program, weft_value v,
                const void *rows);
 /* Element i of a fetched real value. */
 double weft_fetch(const weft_graph *graph, const weft_program *program, weft_value value,

@@ -68,7 +68,7 @@ struct weft_trainer {
 };
 
 /* Runs task on every rank of this process at once; returns the failure that came first. */
-weft_status weft_trainer_everywhere(weft_trainer *job,
+weft_status weft_trainer_everywhere(weft_trainer *t,
                                     weft_status (*task)(weft_rank *rank)) WEFT_NODISCARD;
 
 /* A trainer for as many ranks as the options say, none of which has been opened or built. */
