@@ -42,9 +42,7 @@ void weft_board_unmap(weft_board *board)
 void weft_board_open(weft_trainer *job)
 {
     const char *path = getenv(WEFT_BOARD_VARIABLE);
-    int rank = WEFT_MAX(weft_job_rank(), 0);
     job->board = path ? weft_board_map(path) : NULL;
-    if (job->board && rank < WEFT_MAX_RANKS) atomic_store(&job->board->pid[rank], (int)getpid());
 }
 
 void weft_board_close(weft_trainer *job)

@@ -3,6 +3,8 @@
 #ifndef WEFT_TRAIN_BOARD_H
 #define WEFT_TRAIN_BOARD_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 #include "weft/comm.h"
 
@@ -13,11 +15,20 @@ typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED
 typedef struct weft_board {
     _Atomic int64_t step[WEFT_MAX_RANKS]; /* that the rank is in; 0: not begun */
     _Atomic int stage[WEFT_MAX_RANKS];    /* weft_stage */
-    _Atomic int pid[WEFT_MAX_RANKS];      /* of its process on this machine; 0: not begun */
 } weft_board;
 
 weft_status weft_board_make(const char *path, weft_board **out) WEFT_NODISCARD;
 weft_board *weft_board_map(const char *path);
 void weft_board_unmap(weft_board *board);
+
+/* orphans.c: between begin and end, processes that children of this one leave behind become its own
+ * children; end ends them. */
+enum { MOST_CHILDREN = 4096 };
+typedef struct weft_orphans {
+    pid_t before[MOST_CHILDREN]; /* children that were there already */
+    int count;
+} weft_orphans;
+void weft_orphans_begin(weft_orphans *orphans);
+void weft_orphans_end(weft_orphans *orphans);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "train/board.h"
@@ -48,6 +47,7 @@ typedef struct job {
     weft_board *board;
     int dead;        /* rank that died first, or -1 */
     char where[512]; /* what is known of its death */
+    weft_orphans orphans;
 } job;
 
 static void say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
@@ -250,17 +250,6 @@ static void pass_on(int number)
     if (child > 0) kill((pid_t)child, number);
 }
 
-/* mpirun may be gone before its ranks are. None of them may still write when the job goes on. */
-static void end_ranks(const job *j)
-{
-    for (int r = 0; r < WEFT_MAX_RANKS; r++) {
-        pid_t rank = atomic_load(&j->board->pid[r]);
-        if (rank <= 0 || kill(rank, SIGKILL) != 0) continue;
-        for (int i = 0; i < 500 && kill(rank, 0) == 0; i++)
-            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-}
-
 static weft_status run_once(job *j, bool again, int *code)
 {
     int ends[2], state = 0;
@@ -269,6 +258,7 @@ static weft_status run_once(job *j, bool again, int *code)
     posix_spawn_file_actions_t actions;
     if (pipe2(ends, O_CLOEXEC) != 0) return weft_fail(WEFT_ERR_IO, "no pipe: %s", strerror(errno));
     all_words(j, again, &w);
+    weft_orphans_begin(&j->orphans);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
     int failed =
@@ -277,6 +267,7 @@ static weft_status run_once(job *j, bool again, int *code)
     close(ends[1]);
     if (failed) {
         close(ends[0]);
+        weft_orphans_end(&j->orphans);
         return weft_fail(WEFT_ERR_IO, "%s cannot be started: %s", w.word[0], strerror(failed));
     }
     child = pid;
@@ -285,7 +276,7 @@ static weft_status run_once(job *j, bool again, int *code)
     while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {
     }
     child = 0;
-    if (j->mpi) end_ranks(j);
+    weft_orphans_end(&j->orphans); /* none of them may still write when the job goes on */
     *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     if (WIFSIGNALED(state) && j->dead < 0) {
         char host[128] = "";
@@ -340,7 +331,6 @@ static weft_status run_all(job *j, int *code)
         for (int r = 0; r < WEFT_MAX_RANKS; r++) {
             atomic_store(&j->board->step[r], 0);
             atomic_store(&j->board->stage[r], WEFT_STAGE_NONE);
-            atomic_store(&j->board->pid[r], 0);
         }
         WEFT_TRY(run_once(j, again, code));
         if (*code != 0) tell_death(j);

@@ -1,0 +1,61 @@
+/* Processes that a launcher leaves behind. While it adopts orphans, this process becomes the parent
+ * of whatever its children leave, and can end it. */
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "train/board.h"
+
+/* Children of this process, of all its threads. */
+static int list_children(pid_t *out, int room)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    if (!tasks) return 0;
+    for (struct dirent *task; (task = readdir(tasks));) {
+        char path[300];
+        int pid;
+        (void)snprintf(path, sizeof(path), "/proc/self/task/%s/children", task->d_name);
+        FILE *file = task->d_name[0] == '.' ? NULL : fopen(path, "re");
+        if (!file) continue;
+        while (count < room && fscanf(file, "%d", &pid) == 1) out[count++] = pid;
+        fclose(file);
+    }
+    closedir(tasks);
+    return count;
+}
+
+void weft_orphans_begin(weft_orphans *o)
+{
+    o->count = list_children(o->before, MOST_CHILDREN);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+static bool known(const weft_orphans *o, pid_t pid)
+{
+    for (int i = 0; i < o->count; i++)
+        if (o->before[i] == pid) return true;
+    return false;
+}
+
+/* Ends every process that has come since, and what they leave in turn. */
+void weft_orphans_end(weft_orphans *o)
+{
+    for (int round = 0; round < 500; round++) {
+        pid_t now[MOST_CHILDREN];
+        int left = 0, count = list_children(now, MOST_CHILDREN);
+        for (int i = 0; i < count; i++) {
+            if (known(o, now[i])) continue;
+            kill(now[i], SIGKILL);
+            (void)waitpid(now[i], NULL, WNOHANG);
+            left++;
+        }
+        if (left == 0) break;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
