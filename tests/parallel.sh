@@ -151,11 +151,11 @@ if [ "$mpi" = ON ]; then
     timeout 60 "$weft" train $small -n 2 --engine mpi --hosts nowhere.invalid:2 >out 2>err
     [ $? != 0 ] && pass || flunk "a host that does not answer"
     # A rank is killed; the job goes on with fewer ranks, to the same bits.
-    long="--data glyphs:size=16,train=2000,test=50 --batch 40 --steps 120 -t 1 --virtual-workers 4 --checkpoint-every 5"
+    long="--data glyphs:size=16,train=2000,test=50 --batch 40 --steps 600 --epochs 12 -t 1 --virtual-workers 4 --checkpoint-every 5"
     "$weft" train -q $long --checkpoint calm >out 2>err && "$weft" export calm/latest -o calm.st -q || flunk "undisturbed"
     "$weft" train -q $long -n 4 --engine mpi --max-restarts 3 --checkpoint storm >out 2>err &
     job=$!
-    for _ in $(seq 200); do [ -e storm/step-10 ] && break; sleep 0.05; done
+    for _ in $(seq 200); do [ -e storm/latest ] && break; sleep 0.05; done
     launcher=$(pgrep -P $job -x mpirun)
     kill -KILL "$(pgrep -P "$launcher" | sed -n 2p)"
     wait $job && "$weft" export storm/latest -o storm.st -q || flunk "a killed rank"
