@@ -52,8 +52,11 @@ void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_sha
 {
     int64_t rows = 1, index[WEFT_MAX_RANK] = {0};
     int last = whole->shape.rank - 1;
-    size_t size = weft_dtype_size(whole->dtype), row = size;
-    if (last >= 0) row *= (size_t)shape->dim[last];
+    size_t size = weft_dtype_size(whole->dtype);
+    /* Dimensions at the end that are whole go along in one piece. */
+    for (; last > 0 && shape->dim[last] == whole->shape.dim[last]; last--)
+        size *= (size_t)shape->dim[last];
+    size_t row = last >= 0 ? size * (size_t)shape->dim[last] : size;
     for (int d = 0; d < last; d++) rows *= shape->dim[d];
     for (int64_t i = 0; i < rows; i++) {
         int64_t place = 0;
