@@ -93,6 +93,18 @@ static weft_status profile(weft_rank *r, double *costs)
                                                     .count = n});
 }
 
+/* No stage may wait for ever; found out before anything is launched. */
+static weft_status check_schedule(const weft_rank *r)
+{
+    enum { MOST_STAGES = 64 };
+    double pass[MOST_STAGES];
+    int stages = weft_plan_places(r->plan);
+    for (int s = 0; s < MOST_STAGES; s++) pass[s] = 1;
+    if (stages == 1) return WEFT_OK;
+    return weft_schedule_check(r->job->options.schedule, stages, (int)r->job->microbatches, pass,
+                               pass, NULL, NULL);
+}
+
 weft_status weft_rank_rewrite(weft_rank *r)
 {
     const weft_train_options *o = &r->job->options;
@@ -118,6 +130,7 @@ weft_status weft_rank_rewrite(weft_rank *r)
     WEFT_TRY(weft_schedule_make(o->schedule, weft_plan_places(r->plan),
                                 weft_plan_place(r->plan, r->rank % r->job->mesh),
                                 (int)r->job->microbatches, &r->schedule));
+    if (!o->place) WEFT_TRY(check_schedule(r));
     return weft_plan_rewrite(r->plan, r->graph, r->rank % r->job->mesh, &r->mine);
 }
 
