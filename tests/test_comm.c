@@ -286,11 +286,11 @@ typedef struct leaves_case {
 /* Adds leaves [first, last) up to its largest subtrees, as the tree does it. */
 static void subtree(int leaves, int first, int level, int64_t i, float *out)
 {
-    int middle = first + (1 << (level - 1));
     if (level == 0) {
         *out = leaf(first, i);
         return;
     }
+    int middle = first + (1 << (level - 1));
     float left, right;
     subtree(leaves, first, level - 1, i, &left);
     if (middle < leaves) {

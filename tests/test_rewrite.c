@@ -377,7 +377,25 @@ static void run_rank(weft_comm *world, void *user)
     po.fetch = &loss;
     po.fetch_count = loss != WEFT_NO_VALUE;
     po.comms = &comms;
-    rank_ok(weft_program_create_with(store, weft_rewritten_graph(mine), &po, &p));
+    weft_status made = weft_program_create_with(store, weft_rewritten_graph(mine), &po, &p);
+    double differs = made == WEFT_ERR_UNSUPPORTED;
+    rank_ok(weft_comm_run(world, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                  .dtype = WEFT_F64,
+                                                  .send = &differs,
+                                                  .receive = &differs,
+                                                  .count = 1}));
+    if (differs > 0) { /* as the trainer does: again, with sums in plain layout */
+        if (made == WEFT_OK) weft_program_destroy(&p);
+        weft_store_destroy(&store);
+        weft_rewritten_destroy(&mine);
+        weft_plan_destroy(&plan);
+        o.plain_sums = true;
+        rank_ok(weft_plan_create(n.graph, &o, &plan));
+        rank_ok(weft_plan_rewrite(plan, n.graph, weft_comm_rank(world), &mine));
+        rank_ok(weft_store_create(n.context, s->device, 5, &store));
+        made = weft_program_create_with(store, weft_rewritten_graph(mine), &po, &p);
+    }
+    rank_ok(made);
     if (getenv("WEFT_DUMP") && weft_comm_rank(world) == atoi(getenv("WEFT_DUMP"))) {
         char *text;
         rank_ok(weft_program_text(p, &text));

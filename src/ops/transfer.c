@@ -223,8 +223,8 @@ static double no_flops(const weft_graph *g, const weft_node *node)
                                   .transfer = true,                                                \
                                   .effect = (in_most) == 1 && #op[0] == 's'}
 
-TRANSFER(all_reduce, "sums of values over ranks", -1, "axes", "ranks", "index", "plain", "leaves",
-         "parts");
+TRANSFER(all_reduce, "sums of values over ranks", -1, "axes", "ranks", "index", "plain", "compare",
+         "leaves", "parts");
 TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, "axes", "ranks",
          "index", "dim", "leaves");
 TRANSFER(all_gather, "the parts of all ranks joined", 1, "axes", "ranks", "index", "dim", "whole");

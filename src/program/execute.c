@@ -44,6 +44,7 @@ weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
                         .slots = o->slots,
                         .dry = o->dry};
     weft_status status = WEFT_NEW(&p->fetch, o->fetch_count);
+    if (status == WEFT_OK) status = WEFT_NEW(&p->differs, 1);
     for (int i = 0; i < o->fetch_count && status == WEFT_OK; i++) {
         p->fetch[i] = o->fetch[i];
         if (p->fetch[i] < 0 || (size_t)p->fetch[i] >= graph->value_count)
@@ -51,6 +52,10 @@ weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
                                (int)p->fetch[i]);
     }
     if (status == WEFT_OK) status = build(p);
+    /* Told only now, so that all ranks come to the end of building alike. */
+    if (status == WEFT_OK && *p->differs)
+        status = weft_fail(WEFT_ERR_UNSUPPORTED,
+                           "ranks lay values in memory in different ways; plan with plain_sums");
     if (status != WEFT_OK) {
         weft_program_destroy(&p);
         return status;
@@ -80,6 +85,7 @@ void weft_program_destroy(weft_program **program)
     free(p->scratch);
     free(p->slot_memory);
     free(p->pending);
+    free(p->differs);
     free(p->trace);
     free(p);
     *program = NULL;

@@ -27,7 +27,8 @@ static weft_status add_version(weft_program *p, weft_value value, const weft_lay
                                int buffer_index)
 {
     WEFT_TRY(WEFT_GROW(&p->versions, &p->version_capacity, p->version_count));
-    p->versions[p->version_count++] = (version){value, layout, buffer_index};
+    p->versions[p->version_count++] =
+        (version){.value = value, .layout = layout, .buffer = buffer_index};
     return WEFT_OK;
 }
 
@@ -92,6 +93,8 @@ static weft_status add_reorder(weft_program *p, weft_value value, const weft_lay
     if (buffer_index < 0)
         WEFT_TRY(add_buffer(p, (buffer){.kind = BUFFER_ARENA, .bytes = to->bytes}, &code.out[0]));
     WEFT_TRY(add_version(p, value, to, code.out[0]));
+    p->versions[p->version_count - 1].reordered = true;
+    p->versions[p->version_count - 1].phase = phase;
     WEFT_TRY(weft_format(&code.name, "reorder %s", info->name));
     weft_status status = device->ops->reorder(device, &info->type, from, to, &code.kernel);
     if (status == WEFT_OK) status = add_instruction(p, code);
@@ -101,14 +104,16 @@ static weft_status add_reorder(weft_program *p, weft_value value, const weft_lay
 
 /* The buffer of value in the layout a kernel wants, with a reorder before it if need be. */
 static weft_status provide(weft_program *p, weft_value value, const weft_layout *want,
-                           weft_phase phase, int *out)
+                           weft_phase phase, bool passing, int *out)
 {
     if (!weft_program_version(p, value, NULL)) WEFT_TRY(place_leaf(p, value, want));
     version *have = weft_program_version(p, value, want);
+    /* What is only passed on is turned again in backward, so that one form is kept, not two. */
+    if (have && passing && have->reordered && have->phase < phase) have = NULL;
     if (!have) {
         WEFT_TRY(
             add_reorder(p, value, weft_program_version(p, value, NULL)->layout, want, phase, -1));
-        have = weft_program_version(p, value, want);
+        have = &p->versions[p->version_count - 1];
     }
     *out = have->buffer;
     return WEFT_OK;
@@ -197,7 +202,8 @@ static weft_status connect(weft_program *p, instruction *code)
 {
     const weft_group *group = &code->group;
     for (int i = 0; i < group->in_count; i++) {
-        WEFT_TRY(provide(p, group->in[i], code->kernel->in[i], code->phase, &code->in[i]));
+        WEFT_TRY(provide(p, group->in[i], code->kernel->in[i], code->phase, code->transfer,
+                         &code->in[i]));
         code->in_value[i] = group->in[i];
     }
     for (int o = 0; o < group->out_count; o++) {
@@ -258,7 +264,7 @@ static weft_status lower_view(weft_program *p, const weft_node *node)
     const weft_layout *plain;
     int from, index;
     WEFT_TRY(p->store->device->ops->plain(p->store->device, weft_in(p->graph, node, 0), &plain));
-    WEFT_TRY(provide(p, node->in[0], plain, node->phase, &from));
+    WEFT_TRY(provide(p, node->in[0], plain, node->phase, false, &from));
     buffer b = {
         .kind = p->buffers[from].kind, .bytes = plain->bytes, .entry = p->buffers[from].entry};
     WEFT_TRY(add_buffer(p, b, &index));
@@ -282,7 +288,7 @@ static weft_status lower_fetches(weft_program *p, weft_phase phase)
         if (made != phase) continue;
         WEFT_TRY(p->store->device->ops->plain(p->store->device,
                                               weft_value_type(p->graph, p->fetch[i]), &plain));
-        WEFT_TRY(provide(p, p->fetch[i], plain, phase, &index));
+        WEFT_TRY(provide(p, p->fetch[i], plain, phase, false, &index));
         p->buffers[index].keep = true;
     }
     return WEFT_OK;

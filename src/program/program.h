@@ -63,6 +63,8 @@ typedef struct version {
     weft_value value;
     const weft_layout *layout;
     int buffer;
+    bool reordered; /* made of another version, in `phase` */
+    weft_phase phase;
 } version;
 
 typedef struct instruction {
@@ -93,6 +95,7 @@ struct weft_program {
     int fetch_count;
     const weft_comms *comms; /* NULL: one rank */
     bool dry;
+    bool *differs;   /* ranks lay a sum's values differently; found while kernels are bound */
     int slots, slot; /* micro-batches under way; the present one */
     bool *pending;   /* [slots, code_count]: transfers begun and not ended */
     int pending_count;

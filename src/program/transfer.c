@@ -21,6 +21,7 @@ typedef struct transfer {
     const weft_node *node;
     weft_operation *operation;
     weft_dtype dtype;
+    bool *differs;                  /* of the program */
     char *send_room, *receive_room; /* where parts lie one after the other; NULL: not needed */
     copy *before, *after;
     int before_count, after_count;
@@ -108,6 +109,29 @@ static void by_address(void *const *in, int n, int *order)
     }
 }
 
+/* Ranks with different shapes must lay their values alike all the same, or their sums would be of
+ * different elements. */
+static weft_status compare_layouts(transfer *t, const int *order, int n, int parts)
+{
+    uint64_t mine = 0, all[WEFT_MAX_RANKS];
+    int64_t counts[WEFT_MAX_RANKS];
+    int ranks = weft_comm_size(t->comm);
+    for (int i = 0; i < n; i++) {
+        const weft_layout *layout = t->head.in[order[i] * parts];
+        mine = weft_mix(mine, weft_hash_text(layout->text));
+        mine = weft_mix(mine, (uint64_t)layout->bytes + (uint64_t)order[i] * 7919);
+    }
+    for (int r = 0; r < ranks; r++) counts[r] = (int64_t)sizeof(mine);
+    WEFT_TRY(weft_comm_run(t->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                     .dtype = WEFT_U8,
+                                                     .what = t->node->name,
+                                                     .send = &mine,
+                                                     .receive = all,
+                                                     .counts = counts}));
+    for (int r = 0; r < ranks; r++) *t->differs = *t->differs || all[r] != all[0];
+    return WEFT_OK;
+}
+
 /* Values that lie one behind the other in memory, as gradients do, go as one range. The subtrees of
  * virtual workers go one set of values after the other. */
 static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *out)
@@ -127,6 +151,7 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
                           .reproducible = attr(t, "leaves") > 0};
     if (n == 1) total = t->head.in[0]->bytes;
     what.count = (int64_t)(total / size);
+    if (attr(t, "compare") && !attr(t, "plain")) WEFT_TRY(compare_layouts(t, order, n, parts));
     what.send = in[order[0]];
     what.receive = out[order[0]];
     if (parts == 1 && (n == 1 || together)) return prepare(t, what);
@@ -385,6 +410,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     t->comm = comm;
     t->graph = group->graph;
     t->node = node;
+    t->differs = p->differs;
     t->dtype = group->graph->real;
     (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", ranks);
     bool as_it_lies =

@@ -32,8 +32,10 @@ static bool matches(const rewriter *r, const form *f, weft_value v, int place, w
 {
     const value_state *s = &r->values[v];
     if (f->value != v || (f->place != place && f->place != ANYWHERE)) return false;
-    /* What is only stored in parts is joined anew in each phase, so that it need not be kept. */
-    return !s->weak || sharding_same(f->split, s->split) || f->phase == phase;
+    /* What is stored in parts is joined anew in each phase, and rows of others are asked for anew,
+     * so that only the own part is kept from forward to backward. */
+    bool kept = !f->halo && (!s->weak || sharding_same(f->split, s->split));
+    return kept || f->phase == phase;
 }
 
 form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split,
@@ -131,10 +133,14 @@ static weft_value reduce_over(rewriter *r, weft_value v, const weft_value *x, in
 {
     int64_t ranks, index;
     mask_ranks(r, mask, &ranks, &index);
-    weft_attr attrs[] = {WEFT_ATTR_INT("axes", mask),     WEFT_ATTR_INT("ranks", ranks),
-                         WEFT_ATTR_INT("index", index),   WEFT_ATTR_INT("plain", uneven(r, mask)),
-                         WEFT_ATTR_INT("leaves", leaves), WEFT_ATTR_INT("parts", parts)};
-    return emit(r, "all_reduce", v, x, count, attrs, leaves ? 6 : 4);
+    weft_attr attrs[] = {WEFT_ATTR_INT("axes", mask),
+                         WEFT_ATTR_INT("ranks", ranks),
+                         WEFT_ATTR_INT("index", index),
+                         WEFT_ATTR_INT("plain", r->plan->options.plain_sums && uneven(r, mask)),
+                         WEFT_ATTR_INT("compare", uneven(r, mask)),
+                         WEFT_ATTR_INT("leaves", leaves),
+                         WEFT_ATTR_INT("parts", parts)};
+    return emit(r, "all_reduce", v, x, count, attrs, leaves ? 7 : 5);
 }
 
 /* Virtual workers add up in their own order, after the other axes. parts: subtrees of each value.

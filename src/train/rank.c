@@ -116,6 +116,7 @@ weft_status weft_rank_rewrite(weft_rank *r)
     p.shard = o->shard;
     p.place = o->place;
     p.virtual_workers = (int)o->virtual_workers;
+    p.plain_sums = r->plain_sums;
     WEFT_TRY(build_graph(r));
     double *costs = NULL;
     weft_status status = WEFT_OK;
@@ -210,13 +211,32 @@ static weft_status count_parameters(weft_rank *r)
     return WEFT_OK;
 }
 
+/* Where ranks of uneven parts lay their values differently, all notice, and sum them in plain
+ * layout. */
+static weft_status plan_again(weft_rank *r)
+{
+    r->plain_sums = true;
+    weft_program_destroy(&r->program);
+    weft_store_destroy(&r->store);
+    weft_schedule_free(&r->schedule);
+    weft_rewritten_destroy(&r->mine);
+    weft_plan_destroy(&r->plan);
+    weft_graph_destroy(&r->graph);
+    WEFT_TRY(weft_rank_rewrite(r));
+    return make_program(r);
+}
+
 weft_status weft_rank_build(weft_rank *r)
 {
     weft_trainer *t = r->job;
     WEFT_TRY(weft_rank_rewrite(r));
     WEFT_TRY(check_alike(r));
     WEFT_TRY(split_world(r));
-    WEFT_TRY(make_program(r));
+    weft_status status = make_program(r);
+    double differs = status == WEFT_ERR_UNSUPPORTED;
+    if (status != WEFT_OK && status != WEFT_ERR_UNSUPPORTED) return status;
+    WEFT_TRY(weft_sum_over(r->world, "whether ranks differ", &differs, 1));
+    if (differs > 0) WEFT_TRY(plan_again(r));
     WEFT_TRY(count_parameters(r));
     r->position = t->resumed.position;
     if (t->resumed.path) WEFT_TRY(weft_checkpoint_load(&t->resumed, r->store, r->graph));

@@ -29,6 +29,7 @@ typedef struct weft_rank {
     weft_schedule schedule;
     weft_exchange *exchange; /* NULL: one learner */
 
+    bool plain_sums; /* see weft_plan_options */
     weft_position position;
     int64_t saved_step, evaluated_step, first_step;
     double began;                       /* when all ranks had been made */
