@@ -71,6 +71,18 @@ static weft_status build_graph(weft_rank *r)
     return t->options.recompute ? recompute(r) : WEFT_OK;
 }
 
+/* Where nothing is run, the ranks follow each other, and rank 0 has measured for all. */
+static weft_status keep_profile(weft_trainer *t, double *costs, int n)
+{
+    if (t->profile) {
+        memcpy(costs, t->profile, (size_t)n * sizeof(*costs));
+        return WEFT_OK;
+    }
+    WEFT_TRY(WEFT_NEW(&t->profile, n));
+    memcpy(t->profile, costs, (size_t)n * sizeof(*costs));
+    return WEFT_OK;
+}
+
 /* Times of the whole graph's nodes, measured by rank 0 and told to all, so that all cut alike. */
 static weft_status profile(weft_rank *r, double *costs)
 {
@@ -85,7 +97,7 @@ static weft_status profile(weft_rank *r, double *costs)
         weft_store_destroy(&store);
         WEFT_TRY(status);
     }
-    if (!r->world) return WEFT_OK;
+    if (!r->world) return keep_profile(r->job, costs, n);
     return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_BROADCAST,
                                                     .dtype = WEFT_F64,
                                                     .what = "the profile",

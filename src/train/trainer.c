@@ -285,6 +285,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     for (int i = 0; t->ranks && i < t->local; i++) weft_rank_free(&t->ranks[i]);
     for (int i = 0; i < t->local; i++) weft_comm_close(&t->worlds[i]);
     free(t->ranks);
+    free(t->profile);
     if (t->model.mapped) weft_file_unmap(&t->model);
     weft_checkpoint_close(&t->resumed);
     weft_board_close(t);

@@ -53,8 +53,9 @@ struct weft_trainer {
     int local;
     int size, mesh, learners; /* ranks of the job; of a learner; size / mesh */
     int64_t samples, micro, microbatches, steps_per_epoch, total_steps, parameters;
-    int64_t slots;  /* samples of a batch with its padding */
-    int64_t worker; /* of them those of a virtual worker; 0: there are none */
+    int64_t slots;   /* samples of a batch with its padding */
+    double *profile; /* measured costs of the graph's nodes; only where nothing is run */
+    int64_t worker;  /* of them those of a virtual worker; 0: there are none */
     volatile sig_atomic_t stop;
 
     weft_metrics *metrics;
