@@ -31,6 +31,7 @@ refuses 2 "has only 20 to share out" -n 21
 refuses 2 "a pipeline of 40 stages" -n 40 --mesh pipeline=40
 refuses 2 "cannot be cut into 3 equal micro-batches" -n 2 --mesh pipeline=2 --microbatches 3
 refuses 2 "no operator's name matches 'nothing*'" -n 2 --place 'nothing*=cpu:1'
+refuses 2 "nothing runs on rank 2 of 3" -n 3 --place 'conv*=cpu:0,*=cpu:1'
 refuses 2 "there is no device cpu:2" -n 2 --place 'conv*=cpu:2'
 refuses 2 "a device is cpu:K or rank:K" -n 2 --place 'conv*=gpu:0'
 refuses 2 "place and mesh contradict each other" -n 2 --place 'conv*=cpu:0' --mesh data=2

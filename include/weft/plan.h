@@ -104,6 +104,11 @@ typedef struct weft_schedule {
  * after the other. ARGUMENT: no such schedule, or one that cannot be run to its end. */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_make(const char *kind, int stages, int stage,
                                                        int microbatches, weft_schedule *out);
+/* What a rank of a plan does in a step: its stage's schedule, or, where nodes were placed by name,
+ * the same on all ranks. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_schedule(const weft_plan *plan, int rank,
+                                                       const char *kind, int microbatches,
+                                                       weft_schedule *out);
 WEFT_API void weft_schedule_free(weft_schedule *schedule);
 /* Runs all stages of a schedule in thought. forward[s] and backward[s] are what a micro-batch takes
  * at stage s; messages take no time. *makespan and *bubble (the share of all stages' time in which

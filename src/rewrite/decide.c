@@ -47,7 +47,15 @@ static bool legal(const rewriter *r, const weft_node *node, const decision *d, i
     return true;
 }
 
-/* Elements that must move to bring input i into the form that the label asks for. */
+static bool is_weight(const rewriter *r, weft_value v)
+{
+    return r->from->values[v].kind == WEFT_VALUE_PARAM;
+}
+
+/* A weight stays where it lies, as the user may have said: what is computed from it moves. */
+enum { WEIGHT_MOVES = 1000000 };
+
+/* Elements that must move to bring the inputs into the form that the label asks for. */
 static double cost_of(const rewriter *r, const weft_node *node, const decision *d, int axis,
                       const char *label)
 {
@@ -60,7 +68,8 @@ static double cost_of(const rewriter *r, const weft_node *node, const decision *
         sharding there = v->split;
         there.at[axis] = (int16_t)want;
         if (!weft_rewrite_form(r, node->in[i], place, there, node->phase))
-            cost += (double)weft_shape_elements(shape_of(r, node, i));
+            cost += (double)weft_shape_elements(shape_of(r, node, i)) *
+                    (axis == AXIS_TENSOR && is_weight(r, node->in[i]) ? WEIGHT_MOVES : 1);
     }
     return cost;
 }
@@ -69,11 +78,10 @@ static double cost_of(const rewriter *r, const weft_node *node, const decision *
 static const char *column_of(const rewriter *r, const weft_node *node, const decision *d)
 {
     for (int i = 1; i < node->in_count; i++) {
-        const weft_value_info *info = &r->from->values[node->in[i]];
         const weft_operand_labels *o = &d->labels.operand[i];
         const char *column = NULL;
         bool summed = false;
-        if (info->kind != WEFT_VALUE_PARAM || r->values[node->in[i]].known || o->rank < 2) continue;
+        if (!is_weight(r, node->in[i]) || r->values[node->in[i]].known || o->rank < 2) continue;
         for (int k = 0; k < o->rank; k++) {
             const char *label = o->label[k].name;
             bool other = weft_label_dim(d, 0, label) >= 0, out = in_outputs(d, label);

@@ -159,6 +159,21 @@ static void known_places(rewriter *r, const bool *any)
     }
 }
 
+/* A rank with nothing to do would be a mistake of whoever placed the nodes. */
+static weft_status check_work(const rewriter *r)
+{
+    uint64_t busy = 0;
+    for (size_t n = 0; n < r->from->node_count; n++)
+        if (r->node_place[n] != ANYWHERE) busy |= (uint64_t)1 << r->node_place[n];
+    for (int p = 0; p < r->plan->places && r->plan->places > 1; p++)
+        if (!(busy & (uint64_t)1 << p))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "place: nothing runs on rank %d of %d; place something there or "
+                             "start fewer ranks",
+                             p, r->plan->places);
+    return WEFT_OK;
+}
+
 static weft_status place_all(rewriter *r, bool *any, int *stage, bool *used)
 {
     const weft_graph *g = r->from;
@@ -172,6 +187,7 @@ static weft_status place_all(rewriter *r, bool *any, int *stage, bool *used)
                              "place: no operator's name matches '%s'; weft inspect --graph shows "
                              "the names",
                              r->plan->rules[i].pattern);
+    WEFT_TRY(check_work(r));
     for (size_t n = 0; n < g->node_count; n++) {
         const weft_node *node = g->nodes[n];
         for (int i = 0; i < node->in_count; i++)

@@ -57,6 +57,16 @@ weft_status weft_schedule_make(const char *name, int stages, int stage, int micr
     return WEFT_OK;
 }
 
+/* Stages of a pipeline differ in how far they are ahead. Nodes that were placed by name are no
+ * chain of stages: a rank may come before and after another one. All do the same passes in the same
+ * order there, so that each waits only for what comes earlier in this order. */
+weft_status weft_plan_schedule(const weft_plan *plan, int rank, const char *name, int microbatches,
+                               weft_schedule *out)
+{
+    int stage = plan->rule_count > 0 ? 0 : weft_plan_place(plan, rank);
+    return weft_schedule_make(name, plan->places, stage, microbatches, out);
+}
+
 void weft_schedule_free(weft_schedule *s)
 {
     free(s->actions);

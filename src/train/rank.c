@@ -140,8 +140,7 @@ weft_status weft_rank_rewrite(weft_rank *r)
     if (status == WEFT_OK) status = weft_plan_create(r->graph, &p, &r->plan);
     free(costs);
     WEFT_TRY(status);
-    WEFT_TRY(weft_schedule_make(o->schedule, weft_plan_places(r->plan),
-                                weft_plan_place(r->plan, r->rank % r->job->mesh),
+    WEFT_TRY(weft_plan_schedule(r->plan, r->rank % r->job->mesh, o->schedule,
                                 (int)r->job->microbatches, &r->schedule));
     if (!o->place) WEFT_TRY(check_schedule(r));
     return weft_plan_rewrite(r->plan, r->graph, r->rank % r->job->mesh, &r->mine);
