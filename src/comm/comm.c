@@ -80,6 +80,11 @@ void weft_comm_set_timeout(weft_comm *comm, double seconds)
 {
     comm->member->timeout = seconds;
 }
+void weft_comm_set_note(weft_comm *comm, char *note)
+{
+    comm->member->note = note;
+}
+
 void weft_comm_set_check(weft_comm *comm, bool check)
 {
     comm->member->check = check;
@@ -177,6 +182,9 @@ weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, we
     o->comm = comm;
     o->t = *transfer;
     weft_status status = weft_strdup(transfer->what ? transfer->what : "a value", &o->what);
+    for (int i = 0; i < 2 && status == WEFT_OK; i++)
+        (void)snprintf(o->note[i], WEFT_NOTE_SIZE, "%s %s of %s", i ? "after" : "in",
+                       weft_transfer_name(transfer->kind), o->what);
     if (status == WEFT_OK) status = WEFT_NEW(&o->counts, 2 * n);
     if (status == WEFT_OK) {
         if (transfer->counts) memcpy(o->counts, transfer->counts, n * sizeof(int64_t));
@@ -235,6 +243,7 @@ weft_status weft_operation_start(weft_operation *o)
     if (weft_is_collective(o->t.kind)) o->sequence = c->sequence++;
     c->member->stats.operations++;
     c->member->stats.bytes += o->bytes;
+    if (c->member->note) memcpy(c->member->note, o->note[0], WEFT_NOTE_SIZE);
     WEFT_TRY(c->ops->start(o));
     o->started = true;
     weft_operation **at = &c->member->active;
@@ -257,6 +266,7 @@ static weft_status advance_all(weft_member *m)
         *at = o->next;
         o->ended = weft_seconds();
         m->stats.seconds += o->ended - o->began;
+        if (m->note && !m->active) memcpy(m->note, o->note[1], WEFT_NOTE_SIZE);
     }
     return WEFT_OK;
 }
@@ -303,6 +313,7 @@ weft_status weft_operation_wait(weft_operation *o)
 {
     weft_comm *c = o->comm;
     if (!o->started) return WEFT_OK;
+    if (c->member->note && !o->done) memcpy(c->member->note, o->note[0], WEFT_NOTE_SIZE);
     double began = weft_seconds();
     bool crowded = c->local_size > weft_cores();
     for (int64_t round = 0;; round++) {

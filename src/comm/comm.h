@@ -12,6 +12,7 @@ typedef struct weft_member {
     double timeout;
     bool check;
     weft_operation *active; /* list */
+    char *note;             /* see weft_comm_set_note, or NULL */
     weft_comm_stats stats;
 } weft_member;
 
@@ -46,8 +47,9 @@ struct weft_operation {
     weft_comm *comm;
     weft_transfer t;
     char *what;
-    int64_t *counts; /* [2 N]: counts, then receive_counts */
-    int64_t bytes;   /* that this rank sends */
+    char note[2][WEFT_NOTE_SIZE]; /* for the member: under way, done */
+    int64_t *counts;              /* [2 N]: counts, then receive_counts */
+    int64_t bytes;                /* that this rank sends */
     int64_t sequence;
     bool started, done;
     double began, ended;

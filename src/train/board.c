@@ -62,3 +62,9 @@ void weft_board_step(weft_trainer *job, int rank, int64_t step)
     if (job->board && rank < WEFT_MAX_RANKS)
         atomic_store_explicit(&job->board->step[rank], step, memory_order_relaxed);
 }
+
+void weft_board_note(weft_trainer *job, weft_comm *world)
+{
+    int rank = weft_comm_rank(world);
+    if (job->board && rank < WEFT_MAX_RANKS) weft_comm_set_note(world, job->board->note[rank]);
+}

@@ -13,8 +13,9 @@
 typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED } weft_stage;
 
 typedef struct weft_board {
-    _Atomic int64_t step[WEFT_MAX_RANKS]; /* that the rank is in; 0: not begun */
-    _Atomic int stage[WEFT_MAX_RANKS];    /* weft_stage */
+    _Atomic int64_t step[WEFT_MAX_RANKS];      /* that the rank is in; 0: not begun */
+    _Atomic int stage[WEFT_MAX_RANKS];         /* weft_stage */
+    char note[WEFT_MAX_RANKS][WEFT_NOTE_SIZE]; /* its transfer, see weft_comm_set_note */
 } weft_board;
 
 weft_status weft_board_make(const char *path, weft_board **out) WEFT_NODISCARD;

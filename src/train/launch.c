@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "train/board.h"
+#include "train/job.h"
 #include "train/train.h"
 
 #define SUPERVISED "WEFT_SUPERVISED"
@@ -33,32 +33,6 @@ bool weft_job_wanted(const weft_train_options *o)
 {
     if (weft_job_rank() >= 0 || getenv(SUPERVISED)) return false;
     return o->max_restarts > 0 || strcmp(o->engine, "mpi") == 0;
-}
-
-typedef struct job {
-    const weft_train_options *options;
-    const char *program;
-    char *const *arguments;
-    weft_job_fn tell;
-    void *user;
-    bool mpi, open_mpi;
-    int64_t ranks;
-    char *board_path;
-    weft_board *board;
-    int dead;        /* rank that died first, or -1 */
-    char where[512]; /* what is known of its death */
-    weft_orphans orphans;
-} job;
-
-static void say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
-static void say(const job *j, const char *format, ...)
-{
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    if (j->tell) j->tell(j->user, line);
 }
 
 /* --- which mpirun --- */
@@ -130,59 +104,6 @@ static void all_words(const job *j, bool again, words *w)
 
 /* --- watching --- */
 
-/* Open MPI's account of a death. What else it prints about it says the same at length. */
-static bool read_death(job *j, const char *line)
-{
-    int rank, pid, number;
-    char node[128];
-    const char *at = strstr(line, "process rank ");
-    if (!at || sscanf(at, "process rank %d with PID %d on node %127s exited on signal %d", &rank,
-                      &pid, node, &number) != 4)
-        return false;
-    if (j->dead < 0) {
-        j->dead = rank;
-        (void)snprintf(j->where, sizeof(j->where), "rank %d on %s died of signal %d (%s)", rank,
-                       node, number, strsignal(number));
-    }
-    return true;
-}
-
-static bool noise(const char *line)
-{
-    static const char *const known[] = {"----------",
-                                        "mpirun noticed",
-                                        "mpirun detected",
-                                        "Primary job  terminated",
-                                        "a non-zero exit code",
-                                        "mpirun has exited",
-                                        "without calling",
-                                        "thus causing",
-                                        "the job to be terminated",
-                                        "Read -1, expected",
-                                        "terminated by signals",
-                                        "exiting improperly",
-                                        "This may have caused",
-                                        "here).",
-                                        "  Process name:",
-                                        "  Exit code:",
-                                        "orterun",
-                                        "You can avoid this message",
-                                        "process whose",
-                                        "There are",
-                                        "likely",
-                                        "Open MPI",
-                                        "Per user-direction"};
-    for (size_t i = 0; i < WEFT_COUNT(known); i++)
-        if (strstr(line, known[i])) return true;
-    return line[0] == '\0';
-}
-
-static void pass_line(job *j, char *line)
-{
-    if (j->mpi && (read_death(j, line) || noise(line))) return;
-    say(j, "%s", line);
-}
-
 /* MPI starts and ends by calls that wait for everybody without a limit, so the limit is kept here:
  * all ranks must be built within the time of a collective, and end within that of the first one. */
 static bool stuck(job *j, double since, double *first_end)
@@ -201,7 +122,8 @@ static bool stuck(job *j, double since, double *first_end)
     for (int r = 0; r < (int)j->ranks && late < 0; r++)
         if (atomic_load(&j->board->stage[r]) < (starting ? WEFT_STAGE_BUILT : WEFT_STAGE_FINISHED))
             late = r;
-    say(j,
+    weft_job_say(
+        j,
         "weft: the job has not %s after %.0f s: rank %d has not come (of %lld ranks %d are there); "
         "a longer --timeout would wait for it",
         starting ? "started" : "ended", limit, late, (long long)j->ranks,
@@ -233,14 +155,15 @@ static void watch(job *j, int errors, pid_t pid)
         char *next = line;
         for (char *end; (end = strchr(next, '\n')); next = end + 1) {
             *end = '\0';
-            pass_line(j, next);
+            weft_job_line(j, next);
         }
         size = strlen(next);
         if (next == line && size == sizeof(line) - 1) size = 0; /* no line is that long */
         memmove(line, next, size);
     }
     line[size] = '\0';
-    if (size > 0) pass_line(j, line);
+    if (size > 0) weft_job_line(j, line);
+    if (j->in_block) weft_job_line(j, "--------------------"); /* it was cut off */
 }
 
 static volatile sig_atomic_t child; /* to pass signals on to */
@@ -248,6 +171,14 @@ static volatile sig_atomic_t child; /* to pass signals on to */
 static void pass_on(int number)
 {
     if (child > 0) kill((pid_t)child, number);
+}
+
+/* Whether a rank left without having come to the end. Ranks of other machines write elsewhere. */
+static bool unfinished(const job *j)
+{
+    for (int r = 0; r < (int)j->ranks; r++)
+        if (atomic_load(&j->board->stage[r]) != WEFT_STAGE_FINISHED) return true;
+    return false;
 }
 
 static weft_status run_once(job *j, bool again, int *code)
@@ -278,15 +209,8 @@ static weft_status run_once(job *j, bool again, int *code)
     child = 0;
     weft_orphans_end(&j->orphans); /* none of them may still write when the job goes on */
     *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
-    if (WIFSIGNALED(state) && j->dead < 0) {
-        char host[128] = "";
-        (void)gethostname(host, sizeof(host) - 1);
-        j->dead = 0;
-        (void)snprintf(j->where, sizeof(j->where),
-                       "the process of %lld ranks on %s died of signal "
-                       "%d (%s)",
-                       (long long)j->ranks, host, WTERMSIG(state), strsignal(WTERMSIG(state)));
-    }
+    if (*code == 0 && !j->options->hosts && unfinished(j)) *code = 1;
+    if (*code != 0) weft_job_ended(j, state);
     return WEFT_OK;
 }
 
@@ -314,29 +238,24 @@ static bool can_restart(const job *j, int code)
     return true; /* without a checkpoint it begins anew */
 }
 
-static void tell_death(const job *j)
-{
-    int64_t step = j->board ? atomic_load(&j->board->step[j->dead < 0 ? 0 : j->dead]) : 0;
-    if (j->dead >= 0 && step > 0)
-        say(j, "weft: %s in step %lld", j->where, (long long)step);
-    else if (j->dead >= 0)
-        say(j, "weft: %s before its first step", j->where);
-}
-
 static weft_status run_all(job *j, int *code)
 {
     bool again = j->options->resume;
     for (int64_t left = j->options->max_restarts;; left--) {
         j->dead = -1;
+        j->together = j->left = j->explained = j->in_block = false;
+        j->block[0] = '\0';
         for (int r = 0; r < WEFT_MAX_RANKS; r++) {
             atomic_store(&j->board->step[r], 0);
             atomic_store(&j->board->stage[r], WEFT_STAGE_NONE);
+            memset(j->board->note[r], 0, WEFT_NOTE_SIZE);
         }
         WEFT_TRY(run_once(j, again, code));
-        if (*code != 0) tell_death(j);
+        if (*code != 0) weft_job_tell_death(j);
         if (left <= 0 || !can_restart(j, *code)) return WEFT_OK;
         if (j->dead >= 0) j->ranks = ranks_left(j);
-        say(j,
+        weft_job_say(
+            j,
             "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
             "left)",
             (long long)j->ranks, j->ranks == 1 ? "" : "s", (long long)left - 1,

@@ -172,6 +172,7 @@ static weft_status open_ranks(weft_trainer *t)
     for (int i = 0; i < t->local; i++) {
         weft_comm_set_timeout(t->worlds[i], t->options.timeout);
         weft_comm_set_check(t->worlds[i], t->options.check_collectives);
+        weft_board_note(t, t->worlds[i]);
         t->ranks[i] = (weft_rank){.job = t,
                                   .world = t->worlds[i],
                                   .rank = weft_comm_rank(t->worlds[i]),

@@ -90,6 +90,8 @@ void weft_board_open(weft_trainer *job);
 void weft_board_close(weft_trainer *job);
 void weft_board_stage(weft_trainer *job, int rank, int stage);
 void weft_board_step(weft_trainer *job, int rank, int64_t step);
+/* Lets a rank note its transfers there. */
+void weft_board_note(weft_trainer *job, weft_comm *world);
 
 /* gather.c: the traces of all ranks as one file. Collective. */
 weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;

@@ -1,0 +1,37 @@
+/* A job as its supervisor sees it. */
+#ifndef WEFT_TRAIN_JOB_H
+#define WEFT_TRAIN_JOB_H
+
+#include "train/board.h"
+#include "weft/train.h"
+
+typedef struct job {
+    const weft_train_options *options;
+    const char *program;
+    char *const *arguments;
+    weft_job_fn tell;
+    void *user;
+    bool mpi, open_mpi;
+    int64_t ranks;
+    char *board_path;
+    weft_board *board;
+    int dead;        /* rank that died first, or -1 */
+    char where[512]; /* what is known of its death */
+    bool together;   /* all ranks of a process at once */
+    bool left;       /* it ended by itself, so it may have said why */
+    bool explained;  /* somebody has said what went wrong */
+    weft_orphans orphans;
+    bool in_block;    /* between two rules of dashes the launcher speaks */
+    char block[8192]; /* what it has said there */
+} job;
+
+/* death.c */
+void weft_job_say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
+/* A line that a rank or its launcher has said. */
+void weft_job_line(job *j, const char *line);
+/* What waitpid says of the process that was started. */
+void weft_job_ended(job *j, int state);
+/* Who died where, in which step and transfer. */
+void weft_job_tell_death(const job *j);
+
+#endif
