@@ -57,7 +57,7 @@ typedef struct rank_case {
     bool exact;
 } rank_case;
 
-static void compare_part(rank_case *c, weft_store *store, int i)
+static void compare_part(rank_case *c, weft_store *store, int i, weft_comm *data_axis)
 {
     const result *want = c->want;
     weft_type type = weft_store_type(store, i);
@@ -68,7 +68,7 @@ static void compare_part(rank_case *c, weft_store *store, int i)
     while (w < want->count && strcmp(want->names[w], weft_store_name(store, i)) != 0) w++;
     rank_check(w < want->count);
     void *have = malloc(weft_type_bytes(&type));
-    rank_ok(weft_store_read(store, i, have));
+    rank_ok(weft_store_gather(store, i, data_axis, have));
     weft_store_part(store, i, &whole, start);
     rank_check(weft_shape_equal(&whole, &want->shapes[w]));
     double most = 1e-3, off = 0;
@@ -133,7 +133,8 @@ static void run_rank(weft_comm *world, void *user)
     rank_ok(status);
     if (s->schedule) check_under_way(s, &p, weft_comm_rank(world));
     compare_losses(c, world, losses);
-    for (int i = 0; i < weft_store_count(p.store); i++) compare_part(c, p.store, i);
+    for (int i = 0; i < weft_store_count(p.store); i++)
+        compare_part(c, p.store, i, p.comms.axes[1]);
     rank_ok(weft_comm_barrier(world));
     net_unprepare(&p);
 }
@@ -298,7 +299,8 @@ static void same_bits(const model_case *m, mesh_case a, mesh_case b)
 }
 
 /* Puts the parts of parameters that ranks hold together, in the order of the graph. */
-static void collect(weft_comm *world, weft_store *store, const net *n, result *out)
+static void collect(weft_comm *world, weft_store *store, weft_comm *data_axis, const net *n,
+                    result *out)
 {
     for (weft_value v = 0; v < weft_graph_value_count(n->graph); v++) {
         weft_type type = weft_graph_value_type(n->graph, v);
@@ -312,7 +314,7 @@ static void collect(weft_comm *world, weft_store *store, const net *n, result *o
             weft_shape all;
             int64_t index[WEFT_MAX_RANK] = {0};
             float *mine = malloc(weft_type_bytes(&part));
-            rank_ok(weft_store_read(store, e, mine));
+            rank_ok(weft_store_gather(store, e, data_axis, mine));
             weft_store_part(store, e, &all, start);
             for (int64_t k = 0; k < weft_shape_elements(&part.shape); k++) {
                 int64_t place = 0;
@@ -350,7 +352,7 @@ static void rank_parameters(weft_comm *world, void *user)
     double losses[STEPS];
     rank_ok(net_prepare(&p, &t->setting, world));
     rank_ok(net_train(&t->setting, &p, losses));
-    collect(world, p.store, &p.n, &t->kept);
+    collect(world, p.store, p.comms.axes[1], &p.n, &t->kept);
     rank_ok(weft_comm_barrier(world));
     net_unprepare(&p);
 }

@@ -84,9 +84,9 @@ WEFT_API int weft_comm_local_size(const weft_comm *comm);
 
 /* Seconds after which a wait fails; 300 at first. Also of communicators split off later. */
 WEFT_API void weft_comm_set_timeout(weft_comm *comm, double seconds);
-/* From now on the rank notes in `note` what it does: "in all-reduce of fc1/dw" while it waits or has
- * transfers under way, "after ..." when it has none. For whoever must say what a dead rank was doing:
- * the memory is the caller's, may be shared with other processes, and must outlive the
+/* From now on the rank notes in `note` what it does: "in all-reduce of fc1/dw" while it waits or
+ * has transfers under way, "after ..." when it has none. For whoever must say what a dead rank was
+ * doing: the memory is the caller's, may be shared with other processes, and must outlive the
  * communicators of the rank. NULL: no more. */
 enum { WEFT_NOTE_SIZE = 96 };
 WEFT_API void weft_comm_set_note(weft_comm *comm, char *note);

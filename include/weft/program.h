@@ -32,6 +32,8 @@ WEFT_API void weft_store_destroy(weft_store **store);
 /* The tensors of a store, in the order in which backward finishes their gradients. */
 WEFT_API int weft_store_count(const weft_store *store);
 WEFT_API const char *weft_store_name(const weft_store *store, int i);
+/* What it holds of its tensor, as weft_store_read gives it. Where several ranks hold a range each
+ * of the same part, the part. */
 WEFT_API weft_type weft_store_type(const weft_store *store, int i);
 /* PARAM or STATE. */
 WEFT_API weft_value_kind weft_store_kind(const weft_store *store, int i);
@@ -51,6 +53,10 @@ WEFT_API int weft_store_find(const weft_store *store, const char *name);
 
 /* Copies tensor i out of or into the store; data is dense and row-major, weft_type_bytes long. */
 WEFT_API WEFT_NODISCARD weft_status weft_store_read(const weft_store *store, int i, void *data);
+/* Also of a tensor whose part is spread over the data axis. Collective over the ranks of that axis:
+ * weft_comms.axes[1]; NULL where there is one. weft_store_read of such a tensor is UNSUPPORTED. */
+WEFT_API WEFT_NODISCARD weft_status weft_store_gather(const weft_store *store, int i,
+                                                      weft_comm *comm, void *data);
 WEFT_API WEFT_NODISCARD weft_status weft_store_write(weft_store *store, int i, const void *data);
 
 /* Lowers a graph. fetch lists the values to be read after a run. Every other result may share

@@ -108,6 +108,12 @@ static inline bool weft_layout_same(const weft_layout *a, const weft_layout *b)
 weft_status weft_layout_plain(weft_device *device, const weft_type *type,
                               const weft_layout **out) WEFT_NODISCARD;
 
+/* The plain layout of a vector whose elements stand in the order of another layout, as its text
+ * says.
+ */
+weft_status weft_layout_flat(weft_device *device, const weft_layout *order,
+                             const weft_layout **out) WEFT_NODISCARD;
+
 /* For kernels that write all results of the group's only node: results that nobody reads go to
  * scratch memory. _size adds their bytes to the kernel's scratch; _bind fills to[] for all results
  * from the group's outputs and the end of that scratch. */

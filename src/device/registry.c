@@ -1,4 +1,6 @@
 /* The devices, by name. A new one is its folder and a line here. */
+#include <stdio.h>
+
 #include "device/device.h"
 #include "weft/device.h"
 
@@ -46,21 +48,33 @@ void weft_device_close(weft_device **device)
     *device = NULL;
 }
 
-weft_status weft_layout_plain(weft_device *device, const weft_type *type, const weft_layout **out)
+static weft_status find_plain(weft_device *device, size_t bytes, const char *text,
+                              const weft_layout **out)
 {
-    size_t bytes = weft_type_bytes(type);
     for (weft_layout *l = device->layouts; l; l = l->next)
-        if (l->plain && l->bytes == bytes) {
+        if (l->plain && l->bytes == bytes && strcmp(l->text, text) == 0) {
             *out = l;
             return WEFT_OK;
         }
     weft_layout *layout;
     WEFT_TRY(WEFT_NEW(&layout, 1));
-    *layout =
-        (weft_layout){.bytes = bytes, .plain = true, .text = "plain", .next = device->layouts};
+    *layout = (weft_layout){.bytes = bytes, .plain = true, .next = device->layouts};
+    (void)snprintf(layout->text, sizeof(layout->text), "%s", text);
     device->layouts = layout;
     *out = layout;
     return WEFT_OK;
+}
+
+weft_status weft_layout_plain(weft_device *device, const weft_type *type, const weft_layout **out)
+{
+    return find_plain(device, weft_type_bytes(type), "plain", out);
+}
+
+weft_status weft_layout_flat(weft_device *device, const weft_layout *order, const weft_layout **out)
+{
+    char text[sizeof(order->text)];
+    (void)snprintf(text, sizeof(text), "flat %.50s", order->text);
+    return find_plain(device, order->bytes, order->plain ? "plain" : text, out);
 }
 
 int weft_group_in(const weft_group *group, weft_value v)

@@ -233,6 +233,17 @@ void weft_graph_set_part(weft_graph *g, weft_value value, const weft_shape *whol
     for (int d = 0; d < whole->rank; d++) g->values[value].start[d] = start[d];
 }
 
+void weft_graph_set_flat(weft_graph *g, weft_value leaf, weft_value like, const weft_shape *part,
+                         int64_t begin)
+{
+    if (g->status != WEFT_OK) return;
+    weft_value_info *info = &g->values[leaf];
+    info->flat = true;
+    info->like = like;
+    info->flat_shape = *part;
+    info->flat_begin = begin;
+}
+
 void weft_graph_set_phase(weft_graph *g, weft_phase phase)
 {
     g->phase = phase;

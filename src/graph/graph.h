@@ -38,8 +38,9 @@ struct weft_op {
     /* Bit i of in_place[o]: output o may be written over input i, element by element. */
     unsigned in_place[WEFT_MAX_OUTPUTS];
 
-    /* The output is the input under another shape; no work. */
-    bool view;
+    /* The output is the input under another shape; no work. As it lies: in the layout of the value
+     * that attribute `like` names, rather than plain. */
+    bool view, as_it_lies;
 
     /* --- for rewrites: how a part of the node is computed --- */
 
@@ -90,6 +91,12 @@ typedef struct weft_value_info {
     bool transient;         /* state: not kept */
     weft_shape whole; /* the tensor this is a part of; the same as its own shape if it is none */
     int64_t start[WEFT_MAX_RANK]; /* where the part begins */
+    /* A leaf that is a range of a part: the part's elements from flat_begin on, in the order of
+     * op flat with this `like`. */
+    bool flat;
+    weft_value like;
+    weft_shape flat_shape;
+    int64_t flat_begin;
 } weft_value_info;
 
 struct weft_graph {
@@ -109,6 +116,11 @@ struct weft_graph {
 /* Says that value is the part of a tensor of shape `whole` that begins at `start`. */
 void weft_graph_set_part(weft_graph *graph, weft_value value, const weft_shape *whole,
                          const int64_t *start);
+
+/* Says that a leaf, a vector, is the range from `begin` on of a part of shape `part`, which
+ * weft_graph_set_part has placed. */
+void weft_graph_set_flat(weft_graph *graph, weft_value leaf, weft_value like,
+                         const weft_shape *part, int64_t begin);
 
 /* Used by the public constructor, which knows the registry. */
 weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op *const *ops,

@@ -10,7 +10,7 @@
     X(batch_norm) X(batch_norm_grad) X(batch_norm_infer) X(layer_norm) X(layer_norm_grad) \
     X(relu) X(relu_grad) X(gelu) X(gelu_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) \
     X(softmax) X(softmax_grad) X(dropout) \
-    X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose) \
+    X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose) X(flat) X(unflat) \
     X(reduce_sum) X(reduce_mean) X(broadcast) \
     X(embedding) X(embedding_grad) \
     X(softmax_xent) X(softmax_xent_grad) X(mse) X(mse_grad) \

@@ -226,7 +226,7 @@ static double no_flops(const weft_graph *g, const weft_node *node)
 TRANSFER(all_reduce, "sums of values over ranks", -1, "axes", "ranks", "index", "plain", "compare",
          "leaves", "parts");
 TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, "axes", "ranks",
-         "index", "dim", "leaves");
+         "index", "dim", "compare", "leaves");
 TRANSFER(all_gather, "the parts of all ranks joined", 1, "axes", "ranks", "index", "dim", "whole");
 TRANSFER(all_to_all, "another dimension split than before", 1, "axes", "ranks", "index", "dim",
          "from", "whole");

@@ -45,7 +45,7 @@ static weft_status place_leaf(weft_program *p, weft_value value, const weft_layo
         return add_version(p, value, plain, index);
     }
     int entry;
-    WEFT_TRY(weft_store_bind(p->store, info, &entry));
+    WEFT_TRY(weft_store_bind(p->store, p->graph, value, &entry));
     store_entry *e = &p->store->entries[entry];
     if (!e->layout) e->layout = layout;
     if (!e->layout) return weft_fail(WEFT_ERR_INTERNAL, "nothing chose a layout for '%s'", e->name);
@@ -138,11 +138,61 @@ static bool read_later(const weft_program *p, const instruction *code, weft_valu
     return false;
 }
 
+/* The layout whose order op flat of a node means. Padding has no place among the elements. */
+static weft_status order_of(weft_program *p, const weft_node *node, const weft_type *type,
+                            const weft_layout **out)
+{
+    weft_device *device = p->store->device;
+    weft_value like = (weft_value)weft_node_int(node, "like", 0, WEFT_NO_VALUE);
+    *out = NULL;
+    if (like != WEFT_NO_VALUE) WEFT_TRY(layout_of(p, like, out));
+    if (*out && !(*out)->opaque && (*out)->bytes == weft_type_bytes(type)) return WEFT_OK;
+    return device->ops->plain(device, type, out);
+}
+
+/* How a view reads and is read: plain on both sides, or in the order of another value. */
+static weft_status view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
+                                const weft_layout **out)
+{
+    weft_device *device = p->store->device;
+    const weft_type *x = weft_in(p->graph, node, 0), *y = weft_out(p->graph, node, 0);
+    if (!node->op->as_it_lies) {
+        WEFT_TRY(device->ops->plain(device, x, in));
+        return device->ops->plain(device, y, out);
+    }
+    bool forth = !weft_node_attr(node, "shape"); /* op flat */
+    WEFT_TRY(order_of(p, node, forth ? x : y, forth ? in : out));
+    return weft_layout_flat(device, forth ? *in : *out, forth ? out : in);
+}
+
+/* The leaf that all of a transfer's result becomes as it lies, or WEFT_NO_VALUE. */
+static weft_status becomes(weft_program *p, const instruction *code, int o, weft_value *out)
+{
+    const weft_graph *g = p->graph;
+    *out = WEFT_NO_VALUE;
+    for (size_t n = 0; code->transfer && n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        if (!node->op->as_it_lies || node->in[0] != code->group.out[o]) continue;
+        weft_value leaf = assigned_leaf(g, node->out);
+        const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
+        const weft_layout *in, *order;
+        WEFT_TRY(view_layouts(p, node, &in, &order));
+        if (kept && weft_layout_same(kept->layout, order) && !read_later(p, code, leaf))
+            *out = leaf;
+    }
+    return WEFT_OK;
+}
+
 /* The next value of a parameter or state is written where the present one lies. */
 static weft_status output_buffer(weft_program *p, const instruction *code, int o, int *out)
 {
-    weft_value value = code->group.out[o], leaf = assigned_leaf(p->graph, value);
+    weft_value value = code->group.out[o], leaf = assigned_leaf(p->graph, value), whole;
     const weft_layout *layout = code->kernel->out[o];
+    WEFT_TRY(becomes(p, code, o, &whole));
+    if (whole != WEFT_NO_VALUE) {
+        *out = weft_program_version(p, whole, NULL)->buffer;
+        return WEFT_OK;
+    }
     if (leaf == WEFT_NO_VALUE) {
         bool gradient = p->graph->values[value].gradient_of != WEFT_NO_VALUE;
         return add_buffer(
@@ -167,16 +217,13 @@ static weft_status output_buffer(weft_program *p, const instruction *code, int o
 }
 
 /* Transfers bring plain values; what they bring for the store goes on into its layout. */
-static weft_status store_back(weft_program *p, const weft_group *group, weft_phase phase)
+static weft_status store_back(weft_program *p, weft_value value, weft_phase phase)
 {
-    for (int o = 0; o < group->out_count; o++) {
-        weft_value leaf = assigned_leaf(p->graph, group->out[o]);
-        const version *now = weft_program_version(p, group->out[o], NULL);
-        const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
-        if (!kept || kept->buffer == now->buffer) continue;
-        WEFT_TRY(add_reorder(p, group->out[o], now->layout, kept->layout, phase, kept->buffer));
-    }
-    return WEFT_OK;
+    weft_value leaf = assigned_leaf(p->graph, value);
+    const version *now = weft_program_version(p, value, NULL);
+    const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
+    if (!kept || buffer_root(p, kept->buffer) == buffer_root(p, now->buffer)) return WEFT_OK;
+    return add_reorder(p, value, now->layout, kept->layout, phase, kept->buffer);
 }
 
 static weft_status name_of(const weft_group *group, char **out)
@@ -255,27 +302,43 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
         free(code.name);
         return status;
     }
-    return store_back(p, group, code.phase);
+    for (int o = 0; o < group->out_count; o++) WEFT_TRY(store_back(p, group->out[o], code.phase));
+    return WEFT_OK;
+}
+
+/* A part of a plain value that is one piece of its memory. */
+static bool is_piece(const weft_program *p, const weft_group *group)
+{
+    const weft_node *node = group->node[0];
+    if (group->count != 1 || strcmp(node->op->name, "slice") != 0) return false;
+    int64_t outer = 1;
+    for (int d = 0; d < weft_node_int(node, "axis", 0, 0); d++)
+        outer *= weft_in(p->graph, node, 0)->shape.dim[d];
+    return outer == 1;
 }
 
 /* A view shares its input's memory; only plain memory means the same under another shape. */
 static weft_status lower_view(weft_program *p, const weft_node *node)
 {
-    const weft_layout *plain;
+    const weft_layout *in, *out;
     int from, index;
-    WEFT_TRY(p->store->device->ops->plain(p->store->device, weft_in(p->graph, node, 0), &plain));
-    WEFT_TRY(provide(p, node->in[0], plain, node->phase, false, &from));
+    WEFT_TRY(view_layouts(p, node, &in, &out));
+    WEFT_TRY(provide(p, node->in[0], in, node->phase, false, &from));
     buffer b = {
-        .kind = p->buffers[from].kind, .bytes = plain->bytes, .entry = p->buffers[from].entry};
+        .kind = p->buffers[from].kind, .bytes = out->bytes, .entry = p->buffers[from].entry};
     WEFT_TRY(add_buffer(p, b, &index));
     p->buffers[index].alias = from;
-    const weft_layout *out;
-    WEFT_TRY(p->store->device->ops->plain(p->store->device, weft_out(p->graph, node, 0), &out));
+    if (!node->op->view) /* a piece */
+        p->buffers[index].within =
+            in->bytes /
+            (size_t)weft_in(p->graph, node, 0)->shape.dim[weft_node_int(node, "axis", 0, 0)] *
+            (size_t)weft_node_int(node, "start", 0, 0);
     int root = buffer_root(p, index);
     if (p->graph->values[node->out].gradient_of != WEFT_NO_VALUE &&
         p->buffers[root].kind == BUFFER_ARENA)
         p->buffers[root].kind = BUFFER_GRADIENT;
-    return add_version(p, node->out, out, index);
+    WEFT_TRY(add_version(p, node->out, out, index));
+    return store_back(p, node->out, node->phase);
 }
 
 /* Values to be read after a run get a plain version of their own in the phase that makes them. */
@@ -301,7 +364,8 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
         const weft_group *group = &groups->groups[i];
         /* A fetched value of the first phase must not wait until the second has begun. */
         for (; phase < group->node[0]->phase; phase++) WEFT_TRY(lower_fetches(p, phase));
-        WEFT_TRY(group->node[0]->op->view ? lower_view(p, group->node[0]) : lower_group(p, group));
+        bool view = group->node[0]->op->view || is_piece(p, group);
+        WEFT_TRY(view ? lower_view(p, group->node[0]) : lower_group(p, group));
     }
     for (; phase <= WEFT_PHASE_UPDATE; phase++) WEFT_TRY(lower_fetches(p, phase));
     return WEFT_OK;

@@ -208,7 +208,7 @@ static void find_addresses(weft_program *p)
         }
     }
     for (size_t b = 0; b < p->buffer_count; b++)
-        p->buffers[b].data = p->buffers[buffer_root(p, (int)b)].data;
+        p->buffers[b].data = p->buffers[buffer_root(p, (int)b)].data + buffer_within(p, (int)b);
 }
 
 char *weft_program_address(const weft_program *p, int b, int slot)
@@ -217,7 +217,7 @@ char *weft_program_address(const weft_program *p, int b, int slot)
     size_t step = root->kind == BUFFER_SLOT    ? p->slot_bytes
                   : root->kind == BUFFER_INPUT ? p->input_bytes
                                                : 0;
-    return root->data + step * (size_t)slot;
+    return root->data + buffer_within(p, b) + step * (size_t)slot;
 }
 
 static weft_status bind_kernel(weft_program *p, const instruction *code, weft_kernel *kernel,

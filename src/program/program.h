@@ -13,6 +13,11 @@ typedef struct store_entry {
     bool transient;
     weft_shape whole; /* the tensor of which this is the part that begins at `start` */
     int64_t start[WEFT_MAX_RANK];
+    bool
+        flat; /* a vector: elements from flat_begin on of the part `part`, in the order of `like` */
+    weft_type part;
+    char *like; /* another entry; NULL: plain order */
+    int64_t flat_begin;
     const weft_layout *layout; /* NULL until the first kernel that reads it has chosen */
     char *data;                /* NULL until it is placed in a slab */
 } store_entry;
@@ -30,7 +35,7 @@ struct weft_store {
 };
 
 /* Finds or adds the entry of a leaf. ARGUMENT: it exists with another type. */
-weft_status weft_store_bind(weft_store *store, const weft_value_info *leaf,
+weft_status weft_store_bind(weft_store *store, const weft_graph *graph, weft_value leaf,
                             int *out) WEFT_NODISCARD;
 /* Places entries that have a layout but no memory yet, in the order given, and initialises them. */
 weft_status weft_store_place(weft_store *store, const int *order, int count) WEFT_NODISCARD;
@@ -52,6 +57,7 @@ typedef struct buffer {
     size_t bytes, offset;
     int first, last; /* instructions that write it first and read it last */
     int alias;       /* the buffer whose memory it shares, or -1 */
+    size_t within;   /* where it begins in the memory of `alias` */
     int entry;       /* BUFFER_STORE */
     bool keep;       /* read after the run */
     bool hold;       /* read by others at any time */
@@ -141,6 +147,13 @@ static inline int buffer_root(const weft_program *p, int b)
 {
     while (p->buffers[b].alias >= 0) b = p->buffers[b].alias;
     return b;
+}
+/* Where buffer b begins in the memory of its root. */
+static inline size_t buffer_within(const weft_program *p, int b)
+{
+    size_t within = 0;
+    for (; p->buffers[b].alias >= 0; b = p->buffers[b].alias) within += p->buffers[b].within;
+    return within;
 }
 /* Memory of buffer b in the present slot. */
 char *weft_program_address(const weft_program *program, int b, int slot);

@@ -28,7 +28,10 @@ void weft_store_destroy(weft_store **store)
 {
     if (!store || !*store) return;
     weft_store *s = *store;
-    for (size_t i = 0; i < s->count; i++) free(s->entries[i].name);
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->entries[i].name);
+        free(s->entries[i].like);
+    }
     for (size_t i = 0; i < s->slab_count; i++) free(s->slabs[i]);
     free(s->entries);
     free(s->slabs);
@@ -48,7 +51,7 @@ const char *weft_store_name(const weft_store *s, int i)
 }
 weft_type weft_store_type(const weft_store *s, int i)
 {
-    return s->entries[i].type;
+    return s->entries[i].part;
 }
 weft_value_kind weft_store_kind(const weft_store *s, int i)
 {
@@ -100,8 +103,20 @@ int weft_store_find(const weft_store *s, const char *name)
     return -1;
 }
 
-weft_status weft_store_bind(weft_store *s, const weft_value_info *leaf, int *out)
+static weft_status copy_flat(store_entry *entry, const weft_graph *g, const weft_value_info *leaf)
 {
+    entry->part = entry->type;
+    entry->flat = leaf->flat;
+    if (!leaf->flat) return WEFT_OK;
+    entry->part.shape = leaf->flat_shape;
+    entry->flat_begin = leaf->flat_begin;
+    return leaf->like == WEFT_NO_VALUE ? WEFT_OK
+                                       : weft_strdup(g->values[leaf->like].name, &entry->like);
+}
+
+weft_status weft_store_bind(weft_store *s, const weft_graph *g, weft_value value, int *out)
+{
+    const weft_value_info *leaf = &g->values[value];
     int found = weft_store_find(s, leaf->name);
     if (found >= 0) {
         const weft_type *have = &s->entries[found].type;
@@ -122,7 +137,12 @@ weft_status weft_store_bind(weft_store *s, const weft_value_info *leaf, int *out
                          .transient = leaf->transient,
                          .whole = leaf->whole};
     memcpy(entry.start, leaf->start, sizeof(entry.start));
-    WEFT_TRY(weft_strdup(leaf->name, &entry.name));
+    WEFT_TRY(copy_flat(&entry, g, leaf));
+    weft_status status = weft_strdup(leaf->name, &entry.name);
+    if (status != WEFT_OK) {
+        free(entry.like);
+        return status;
+    }
     s->entries[s->count] = entry;
     *out = (int)s->count++;
     return WEFT_OK;
@@ -153,9 +173,9 @@ static int64_t place_in_part(const store_entry *entry, int64_t i)
     int64_t place = 0, step = 1;
     for (int d = entry->whole.rank; d-- > 0; i /= entry->whole.dim[d]) {
         int64_t at = i % entry->whole.dim[d] - entry->start[d];
-        if (at < 0 || at >= entry->type.shape.dim[d]) return -1;
+        if (at < 0 || at >= entry->part.shape.dim[d]) return -1;
         place += at * step;
-        step *= entry->type.shape.dim[d];
+        step *= entry->part.shape.dim[d];
     }
     return place;
 }
@@ -165,7 +185,7 @@ static int64_t place_in_part(const store_entry *entry, int64_t i)
 static void fill(const store_entry *entry, uint64_t seed, void *data)
 {
     int64_t count = weft_shape_elements(&entry->whole);
-    bool part = !weft_shape_equal(&entry->whole, &entry->type.shape);
+    bool part = !weft_shape_equal(&entry->whole, &entry->part.shape);
     weft_random random;
     weft_random_start(&random, weft_mix(seed, weft_hash_text(entry->name)), 0);
     for (int64_t at = 0; at < count; at++) {
@@ -184,10 +204,34 @@ static void fill(const store_entry *entry, uint64_t seed, void *data)
     }
 }
 
+/* The layout whose order the elements of a flat entry have. */
+static weft_status order_of(const weft_store *s, const store_entry *entry, const weft_layout **out)
+{
+    int like = entry->like ? weft_store_find(s, entry->like) : -1;
+    *out = like < 0 ? NULL : s->entries[like].layout;
+    if (*out && (*out)->bytes == weft_type_bytes(&entry->part)) return WEFT_OK;
+    return s->device->ops->plain(s->device, &entry->part, out);
+}
+
+static weft_status write_flat(weft_store *s, store_entry *entry, const void *data)
+{
+    const weft_layout *plain, *order;
+    char *room;
+    WEFT_TRY(order_of(s, entry, &order));
+    WEFT_TRY(s->device->ops->plain(s->device, &entry->part, &plain));
+    WEFT_TRY(weft_new_aligned(order->bytes, &room));
+    weft_status status = weft_store_copy(s->device, &entry->part, plain, order, data, room);
+    size_t size = weft_dtype_size(entry->type.dtype);
+    memcpy(entry->data, room + (size_t)entry->flat_begin * size, weft_type_bytes(&entry->type));
+    free(room);
+    return status;
+}
+
 weft_status weft_store_write(weft_store *s, int i, const void *data)
 {
     store_entry *entry = &s->entries[i];
     const weft_layout *plain;
+    if (entry->flat) return write_flat(s, entry, data);
     WEFT_TRY(s->device->ops->plain(s->device, &entry->type, &plain));
     return weft_store_copy(s->device, &entry->type, plain, entry->layout, data, entry->data);
 }
@@ -196,8 +240,37 @@ weft_status weft_store_read(const weft_store *s, int i, void *data)
 {
     const store_entry *entry = &s->entries[i];
     const weft_layout *plain;
+    if (entry->flat)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "'%s' is spread over ranks; weft_store_gather reads it", entry->name);
     WEFT_TRY(s->device->ops->plain(s->device, &entry->type, &plain));
     return weft_store_copy(s->device, &entry->type, entry->layout, plain, entry->data, data);
+}
+
+weft_status weft_store_gather(const weft_store *s, int i, weft_comm *comm, void *data)
+{
+    const store_entry *entry = &s->entries[i];
+    const weft_layout *plain, *order;
+    int64_t counts[WEFT_MAX_RANKS], all = weft_shape_elements(&entry->part.shape);
+    void *room;
+    if (!entry->flat) return weft_store_read(s, i, data);
+    if (!comm) return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is spread over ranks", entry->name);
+    int n = weft_comm_size(comm);
+    for (int r = 0; r < n; r++)
+        counts[r] = weft_part_start(all, r + 1, n) - weft_part_start(all, r, n);
+    WEFT_TRY(order_of(s, entry, &order));
+    WEFT_TRY(s->device->ops->plain(s->device, &entry->part, &plain));
+    WEFT_TRY(weft_new_aligned(order->bytes, &room));
+    weft_status status = weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                              .dtype = entry->type.dtype,
+                                                              .what = entry->name,
+                                                              .send = entry->data,
+                                                              .receive = room,
+                                                              .counts = counts});
+    if (status == WEFT_OK)
+        status = weft_store_copy(s->device, &entry->part, order, plain, room, data);
+    free(room);
+    return status;
 }
 
 /* One flat range for the entries of a kind. */
@@ -221,7 +294,7 @@ static weft_status place_kind(weft_store *s, const int *order, int count, weft_v
         slab += rounded(entry->layout->bytes);
         if (entry->init.kind == WEFT_INIT_CONSTANT && entry->init.scale == 0) continue;
         void *plain;
-        WEFT_TRY(weft_new_aligned(weft_type_bytes(&entry->type), &plain));
+        WEFT_TRY(weft_new_aligned(weft_type_bytes(&entry->part), &plain));
         fill(entry, s->seed, plain);
         weft_status status = weft_store_write(s, order[i], plain);
         free(plain);

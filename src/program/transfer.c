@@ -208,6 +208,7 @@ static weft_status bind_reduce_scatter(transfer *t, void *const *in, void *const
 {
     int64_t counts[WEFT_MAX_RANKS];
     char *room;
+    if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, (const int[]){0}, 1, 1));
     WEFT_TRY(part_copies(t, &weft_in(t->graph, t->node, 0)->shape, attr(t, "dim"), in[0], true,
                          counts, &room));
     return prepare(t, (weft_transfer){.kind = WEFT_REDUCE_SCATTER,
@@ -419,7 +420,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
         /* The parts of a value lie alike. */
         int parts = (int)weft_node_int(node, "parts", 0, 1), like = i - i % parts;
-        t->head.in[i] = as_it_lies && in[like] ? in[like] : NULL;
+        t->head.in[i] = in[like] && (as_it_lies || in[like]->plain) ? in[like] : NULL;
         if (!t->head.in[i])
             status =
                 device->ops->plain(device, weft_value_type(p->graph, group->in[i]), &t->head.in[i]);

@@ -157,12 +157,30 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
     return any;
 }
 
+/* Element by element, a range of the elements of one operand needs the same range of the others. */
+static const weft_shape *flat_shape(const rewriter *r, const weft_node *node)
+{
+    const weft_shape *shape = NULL;
+    if (node->op->labels != weft_labels_elementwise) return NULL;
+    for (int i = 0; i < node->in_count && !shape; i++) {
+        const value_state *v = &r->values[node->in[i]];
+        bool stored = v->weak && node->phase != WEFT_PHASE_UPDATE;
+        if (v->known && !stored && v->split.at[AXIS_DATA] == FLAT) shape = shape_of(r, node, i);
+    }
+    for (int i = 0; i < node->in_count && shape; i++) {
+        const weft_shape *other = shape_of(r, node, i);
+        if (other->rank > 0 && !weft_shape_equal(other, shape)) return NULL;
+    }
+    return shape;
+}
+
 weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out)
 {
     memset(out, 0, sizeof(*out));
     WEFT_TRY(weft_node_signature(r->from, node, &out->labels));
+    out->flat = flat_shape(r, node);
     for (int a = 0; a < SHARD_AXES; a++) {
-        if (r->plan->size[a] == 1) continue;
+        if (r->plan->size[a] == 1 || (a == AXIS_DATA && out->flat)) continue;
         choose(r, node, out, a);
         out->carried[a] = !out->label[a] && carries(r, node, a);
     }
@@ -181,5 +199,9 @@ sharding weft_decision_split(const decision *d, const weft_node *node, int opera
         if (out && s.at[a] == PARTIAL && node->op->statistics & 1u << (operand - node->in_count))
             s.at[a] = OWN;
     }
+    if (d->flat && d->labels.operand[operand].rank > 0)
+        s.at[AXIS_DATA] = FLAT;
+    else if (d->flat && operand >= node->in_count)
+        s.at[AXIS_DATA] = PARTIAL; /* a sum over the elements */
     return s;
 }

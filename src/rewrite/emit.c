@@ -72,6 +72,24 @@ static void split_input(rewriter *r, weft_value v)
     s->known = true;
 }
 
+/* Says of which part of its tensor a leaf is, or is a range. */
+static void place_leaf_part(rewriter *r, weft_value v, weft_value local, int64_t *start)
+{
+    const weft_shape *whole = &r->from->values[v].type.shape;
+    value_state *s = &r->values[v];
+    weft_shape part;
+    if (s->split.at[AXIS_DATA] != FLAT) {
+        weft_graph_set_part(r->to, local, whole, start);
+        return;
+    }
+    sharding around = s->split;
+    int64_t begin = start[0];
+    around.at[AXIS_DATA] = WHOLE;
+    weft_rewrite_part(r, whole, around, &part, start);
+    weft_graph_set_part(r->to, local, whole, start);
+    weft_graph_set_flat(r->to, local, weft_flat_like(r, s->param), &part, begin);
+}
+
 /* The leaf in the graph of this rank. */
 static weft_status emit_leaf(rewriter *r, weft_value v)
 {
@@ -89,7 +107,8 @@ static weft_status emit_leaf(rewriter *r, weft_value v)
     if (here(r, s->place)) {
         weft_rewrite_part(r, &info->type.shape, s->split, &part, start);
         local = weft_graph_leaf(r->to, info->kind, info->name, info->type.dtype, &part, info->init);
-        weft_graph_set_part(r->to, local, &info->type.shape, start);
+        WEFT_TRY(weft_graph_status(r->to));
+        place_leaf_part(r, v, local, start);
         if (info->transient) weft_graph_set_transient(r->to, local);
         WEFT_TRY(weft_graph_status(r->to));
     }
@@ -109,12 +128,11 @@ static void recall(rewriter *r, weft_value v)
         s->split.at[a] = plan->split.at[a];
         s->known = true;
     }
-    int dim = s->split.at[AXIS_DATA];
-    s->weak = s->known && r->from->values[v].kind == WEFT_VALUE_PARAM && dim >= 0 &&
-              r->plan->options.zero == 3;
+    s->weak =
+        s->known && r->from->values[v].kind == WEFT_VALUE_PARAM && s->split.at[AXIS_DATA] == FLAT;
 }
 
-/* Optimiser state lies like its parameter, and with ZeRO in parts of that. */
+/* Optimiser state lies like its parameter, and with ZeRO in ranges of that. */
 static void place_moments(rewriter *r, const weft_node *node)
 {
     const weft_graph *g = r->from;
@@ -123,12 +141,13 @@ static void place_moments(rewriter *r, const weft_node *node)
             continue;
         for (int i = 0; i < node->in_count; i++) {
             value_state *s = &r->values[node->in[i]];
-            if (g->values[node->in[i]].kind != WEFT_VALUE_STATE || s->known ||
+            if (g->values[node->in[i]].kind != WEFT_VALUE_STATE ||
                 !weft_shape_equal(&weft_in(g, node, i)->shape, &weft_in(g, node, p)->shape))
                 continue;
+            s->param = node->in[p];
+            if (s->known) continue;
             s->split = r->values[node->in[p]].split;
-            int dim = weft_zero_dim(r, node->in[p]);
-            if (dim >= 0) s->split.at[AXIS_DATA] = (int16_t)dim;
+            if (weft_zero_spreads(r, node->in[p])) s->split.at[AXIS_DATA] = FLAT;
             s->known = true;
         }
     }
@@ -143,9 +162,9 @@ static weft_status settle_leaves(rewriter *r, const weft_node *node, const decis
         if (!is_leaf(r, v) || weft_rewrite_form(r, v, s->place, s->split, r->phase)) continue;
         if (!s->known) {
             s->split = weft_decision_split(d, node, i);
-            int dim = r->from->values[v].kind == WEFT_VALUE_PARAM ? weft_zero_dim(r, v) : WHOLE;
-            if (r->plan->options.zero == 3 && dim >= 0) {
-                s->split.at[AXIS_DATA] = (int16_t)dim;
+            if (r->plan->options.zero == 3 && r->from->values[v].kind == WEFT_VALUE_PARAM &&
+                weft_zero_spreads(r, v)) {
+                s->split.at[AXIS_DATA] = FLAT;
                 s->weak = true;
             }
         }
@@ -264,7 +283,7 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
         if (!weft_shape_equal(&part, &r->to->values[local].type.shape))
             return weft_node_fail(node, "its part on rank %d has another shape than it should",
                                   r->rank);
-        weft_graph_set_part(r->to, local, whole, start);
+        if (s->split.at[AXIS_DATA] != FLAT) weft_graph_set_part(r->to, local, whole, start);
     }
     WEFT_TRY(weft_rewrite_add_form(
         r, (form){.value = v, .place = place, .split = s->split, .local = local}));
@@ -275,8 +294,9 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
             s->param = r->values[node->in[i]].param;
     if (r->plan->options.zero < 2) mark_gradient(r, v);
     bool gradient = s->param != WEFT_NO_VALUE && r->from->values[v].gradient_of != WEFT_NO_VALUE;
-    if (gradient && r->phase == WEFT_PHASE_BACKWARD &&
-        (s->update_only ? r->plan->options.zero != 1 : r->plan->options.zero >= 2))
+    /* Several virtual workers of a rank add up before their sum leaves it. */
+    bool each = r->plan->options.zero >= 2 && r->own_workers <= 1;
+    if (gradient && r->phase == WEFT_PHASE_BACKWARD && (s->update_only || each))
         WEFT_TRY(weft_rewrite_gradient(r, v));
     if (r->plan->options.zero >= 2) mark_gradient(r, v);
     return weft_rewrite_send(r, v);

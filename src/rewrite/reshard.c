@@ -24,6 +24,11 @@ void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding spli
         start[dim] = weft_part_start(whole->dim[dim], c, n);
         part->dim[dim] = weft_part_start(whole->dim[dim], c + 1, n) - start[dim];
     }
+    if (split.at[AXIS_DATA] != FLAT) return;
+    int64_t count = weft_shape_elements(part);
+    int n = r->plan->size[AXIS_DATA], c = r->coordinate[AXIS_DATA];
+    start[0] = weft_part_start(count, c, n);
+    *part = weft_shape_of(1, (int64_t[]){weft_part_start(count, c + 1, n) - start[0]});
 }
 
 /* --- forms --- */
@@ -101,6 +106,88 @@ static weft_value collective(rewriter *r, const char *op, weft_value v, weft_val
     return emit(r, op, v, &x, 1, attrs, count);
 }
 
+/* Whether the ranks of a mask may see different shapes, and so lay the same value differently. */
+static bool uneven(const rewriter *r, int mask)
+{
+    if (mask & (1 << AXIS_DOMAIN | 1 << AXIS_TENSOR)) return true;
+    for (size_t v = 0; v < r->from->value_count; v++) {
+        int dim = r->values[v].split.at[AXIS_DATA];
+        if (r->from->values[v].kind == WEFT_VALUE_INPUT && dim >= 0 &&
+            r->from->values[v].type.shape.dim[dim] % r->plan->size[AXIS_DATA])
+            return true;
+    }
+    return false;
+}
+
+/* --- ranges of elements --- */
+
+/* What a value belongs to: itself, the parameter whose gradient it is, or the one it becomes. */
+static weft_value owner_of(const rewriter *r, weft_value v)
+{
+    const weft_graph *g = r->from;
+    if (g->values[v].kind == WEFT_VALUE_PARAM) return v;
+    if (r->values[v].param != WEFT_NO_VALUE) return r->values[v].param;
+    for (size_t p = 0; p < g->value_count; p++)
+        if (g->values[p].assigned == v) return owner_of(r, (weft_value)p);
+    return WEFT_NO_VALUE;
+}
+
+weft_value weft_flat_like(const rewriter *r, weft_value param)
+{
+    if (param == WEFT_NO_VALUE || r->values[param].split.at[AXIS_DATA] == FLAT)
+        return WEFT_NO_VALUE;
+    if (r->plan->options.plain_sums && uneven(r, 1 << AXIS_DATA)) return WEFT_NO_VALUE;
+    return weft_graph_find(r->to, r->from->values[param].name);
+}
+
+static weft_value flatten(rewriter *r, weft_value v, weft_value x)
+{
+    weft_attr like = WEFT_ATTR_INT("like", weft_flat_like(r, owner_of(r, v)));
+    return emit(r, "flat", v, &x, 1, &like, 1);
+}
+
+/* All ranks' ranges joined, as a part split like this. */
+static weft_value join_ranges(rewriter *r, weft_value v, weft_value x, sharding split)
+{
+    weft_shape part;
+    int64_t start[WEFT_MAX_RANK];
+    split.at[AXIS_DATA] = WHOLE;
+    weft_rewrite_part(r, &r->from->values[v].type.shape, split, &part, start);
+    weft_attr gather[] = {WEFT_ATTR_INT("axes", 1 << AXIS_DATA),
+                          WEFT_ATTR_INT("ranks", r->plan->size[AXIS_DATA]),
+                          WEFT_ATTR_INT("index", r->coordinate[AXIS_DATA]), WEFT_ATTR_INT("dim", 0),
+                          WEFT_ATTR_INT("whole", weft_shape_elements(&part))};
+    x = emit(r, "all_gather", v, &x, 1, gather, 5);
+    weft_attr attrs[] = {WEFT_ATTR_INT("like", weft_flat_like(r, owner_of(r, v))),
+                         {.name = "shape", .count = part.rank}};
+    for (int d = 0; d < part.rank; d++) attrs[1].ints[d] = part.dim[d];
+    return emit(r, "unflat", v, &x, 1, attrs, 2);
+}
+
+/* This rank's range: of the sum over the data axis, or of what all of it hold. */
+static weft_value take_range(rewriter *r, weft_value v, weft_value x, sharding split, bool sum)
+{
+    weft_shape part;
+    int64_t start[WEFT_MAX_RANK];
+    int n = r->plan->size[AXIS_DATA], c = r->coordinate[AXIS_DATA];
+    split.at[AXIS_DATA] = WHOLE;
+    weft_rewrite_part(r, &r->from->values[v].type.shape, split, &part, start);
+    int64_t count = weft_shape_elements(&part);
+    x = flatten(r, v, x);
+    weft_attr cut[] = {WEFT_ATTR_INT("axis", 0),
+                       WEFT_ATTR_INT("start", weft_part_start(count, c, n)),
+                       WEFT_ATTR_INT("stop", weft_part_start(count, c + 1, n))};
+    if (!sum) return emit(r, "slice", v, &x, 1, cut, 3);
+    weft_attr attrs[] = {
+        WEFT_ATTR_INT("axes", 1 << AXIS_DATA),
+        WEFT_ATTR_INT("ranks", n),
+        WEFT_ATTR_INT("index", c),
+        WEFT_ATTR_INT("dim", 0),
+        WEFT_ATTR_INT("compare", uneven(r, 1 << AXIS_DATA) && !r->plan->options.plain_sums),
+        WEFT_ATTR_INT("leaves", r->workers)};
+    return emit(r, "reduce_scatter", v, &x, 1, attrs, r->workers > 0 ? 6 : 5);
+}
+
 /* Ranks of a mask, and which of them this one is; the communicator is split in rank order, which is
  * tensor first. */
 static void mask_ranks(const rewriter *r, int mask, int64_t *ranks, int64_t *index)
@@ -113,19 +200,6 @@ static void mask_ranks(const rewriter *r, int mask, int64_t *ranks, int64_t *ind
         *index += *ranks * r->coordinate[order[i]];
         *ranks *= r->plan->size[order[i]];
     }
-}
-
-/* Whether the ranks of a mask may see different shapes, and so lay the same value differently. */
-static bool uneven(const rewriter *r, int mask)
-{
-    if (mask & (1 << AXIS_DOMAIN | 1 << AXIS_TENSOR)) return true;
-    for (size_t v = 0; v < r->from->value_count; v++) {
-        int dim = r->values[v].split.at[AXIS_DATA];
-        if (r->from->values[v].kind == WEFT_VALUE_INPUT && dim >= 0 &&
-            r->from->values[v].type.shape.dim[dim] % r->plan->size[AXIS_DATA])
-            return true;
-    }
-    return false;
 }
 
 static weft_value reduce_over(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
@@ -248,13 +322,19 @@ static bool other_axis_splits(sharding s, int axis, int dim)
     return false;
 }
 
-/* From `have` to `want`, at this place. */
+/* From `have` to `want`, at this place. Ranges are of the part that the other axes leave, so they
+ * are joined first and taken last. */
 static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have, sharding want,
                           int parts)
 {
     int mask = 0;
+    if (have.at[AXIS_DATA] == FLAT) {
+        x = join_ranges(r, v, x, have);
+        have.at[AXIS_DATA] = WHOLE;
+    }
     for (int a = 0; a < SHARD_AXES; a++) {
         if (have.at[a] != PARTIAL || want.at[a] == PARTIAL) continue;
+        if (want.at[a] == FLAT && parts == 1) continue;
         if (want.at[a] < 0 || other_axis_splits(have, a, want.at[a]) || parts > 1) {
             mask |= 1 << a;
             continue;
@@ -278,6 +358,7 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
     }
     for (int a = 0; a < SHARD_AXES; a++)
         if (have.at[a] == WHOLE && want.at[a] >= 0) x = slice(r, v, x, a, want.at[a]);
+    if (want.at[AXIS_DATA] == FLAT) x = take_range(r, v, x, want, have.at[AXIS_DATA] == PARTIAL);
     return x;
 }
 
@@ -361,18 +442,19 @@ weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, 
 
 /* --- gradients --- */
 
-/* The first dimension that no other axis splits, preferably one that the ranks divide. */
-int weft_zero_dim(const rewriter *r, weft_value param)
+/* Not what has fewer elements than there are ranks. Ranks of other axes must come to the same. */
+bool weft_zero_spreads(const rewriter *r, weft_value param)
 {
-    const weft_shape *s = &r->from->values[param].type.shape;
-    int n = r->plan->size[AXIS_DATA], best = WHOLE;
-    if (r->plan->options.zero == 0) return WHOLE;
-    for (int d = 0; d < s->rank; d++) {
-        if (s->dim[d] < n || other_axis_splits(r->values[param].split, AXIS_DATA, d)) continue;
-        if (s->dim[d] % n == 0) return d;
-        if (best < 0) best = d;
+    const weft_value_info *info = &r->from->values[param];
+    int64_t count = weft_shape_elements(&info->type.shape);
+    for (int a = 0; a < SHARD_AXES; a++) {
+        int dim = r->values[param].split.at[a];
+        if (a == AXIS_DATA && dim >= 0) return false; /* the user has split it */
+        if (dim >= 0)
+            count =
+                count / info->type.shape.dim[dim] * (info->type.shape.dim[dim] / r->plan->size[a]);
     }
-    return best;
+    return r->plan->options.zero > 0 && count >= r->plan->size[AXIS_DATA];
 }
 
 static int partial_mask(sharding s)
@@ -429,12 +511,12 @@ weft_status weft_rewrite_flush(rewriter *r)
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
 {
     value_state *s = &r->values[v];
-    int mask = partial_mask(s->split), dim = weft_zero_dim(r, s->param);
+    int mask = partial_mask(s->split);
     if (!mask) return WEFT_OK;
-    if (s->split.at[AXIS_DATA] == PARTIAL && dim >= 0) {
+    if (s->split.at[AXIS_DATA] == PARTIAL && weft_zero_spreads(r, s->param)) {
         weft_value local;
         sharding want = r->values[s->param].split;
-        want.at[AXIS_DATA] = (int16_t)dim;
+        want.at[AXIS_DATA] = FLAT;
         WEFT_TRY(weft_rewrite_reshard(r, v, s->place, want, &local));
         s->split = want;
         return WEFT_OK;

@@ -14,7 +14,12 @@
 enum { AXIS_DATA, AXIS_DOMAIN, AXIS_TENSOR, SHARD_AXES, AXIS_PIPELINE = SHARD_AXES, AXES };
 
 /* How a value is spread over each axis: the dimension that is split, or one of these. */
-enum { WHOLE = -1, PARTIAL = -2, OWN = -3 /* a statistic of the rank's own workers */ };
+enum {
+    WHOLE = -1,
+    PARTIAL = -2,
+    OWN = -3, /* a statistic of the rank's own workers */
+    FLAT = -4 /* data axis: a range of the elements in the order in which they lie */
+};
 typedef struct sharding {
     int16_t at[SHARD_AXES];
 } sharding;
@@ -110,6 +115,7 @@ typedef struct decision {
     weft_signature labels;
     const char *label[SHARD_AXES]; /* into labels; NULL: none */
     bool carried[SHARD_AXES];      /* partial sums pass through */
+    const weft_shape *flat;        /* operands of this shape are FLAT; NULL: none */
 } decision;
 weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out) WEFT_NODISCARD;
 /* How operand i of the node must be split, or is. */
@@ -140,8 +146,11 @@ weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value
                                 const char *name, weft_value *local) WEFT_NODISCARD;
 /* The sum over the data axis of such subtrees. */
 weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts);
-/* The dimension along which a parameter and what belongs to it are split over the data axis. */
-int weft_zero_dim(const rewriter *r, weft_value param);
+/* Whether what belongs to a parameter is spread over the data axis. */
+bool weft_zero_spreads(const rewriter *r, weft_value param);
+/* The local value whose layout says in which order the elements of a parameter, or of what belongs
+ * to it, lie where they are FLAT; WEFT_NO_VALUE: plain. */
+weft_value weft_flat_like(const rewriter *r, weft_value param);
 
 /* --- shared --- */
 static inline bool sharding_same(sharding a, sharding b)
@@ -150,7 +159,7 @@ static inline bool sharding_same(sharding a, sharding b)
 }
 static const sharding all_whole = {{WHOLE, WHOLE, WHOLE}};
 
-/* This rank's part of a shape: sizes and where it begins. */
+/* This rank's part of a shape: sizes and where it begins. A FLAT part is a vector. */
 void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding split, weft_shape *part,
                        int64_t *start);
 

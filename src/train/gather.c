@@ -68,7 +68,7 @@ void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_sha
     }
 }
 
-static weft_status take(weft_comm *ranks, const weft_store *store, int entry, const char *name,
+static weft_status take(weft_comm *ranks, const void *mine, const char *name,
                         const weft_type *whole, const part *all, int rank, void *data)
 {
     int64_t start[WEFT_MAX_RANK];
@@ -80,53 +80,63 @@ static weft_status take(weft_comm *ranks, const weft_store *store, int entry, co
     }
     weft_type type = {whole->dtype, shape};
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &room));
-    weft_status status =
-        rank == weft_comm_rank(ranks)
-            ? weft_store_read(store, entry, room)
-            : weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_RECEIVE,
-                                                    .dtype = WEFT_U8,
-                                                    .what = name,
-                                                    .receive = room,
-                                                    .count = (int64_t)weft_type_bytes(&type),
-                                                    .peer = rank});
+    weft_status status = WEFT_OK;
+    if (rank == weft_comm_rank(ranks))
+        memcpy(room, mine, weft_type_bytes(&type));
+    else
+        status = weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_RECEIVE,
+                                                       .dtype = WEFT_U8,
+                                                       .what = name,
+                                                       .receive = room,
+                                                       .count = (int64_t)weft_type_bytes(&type),
+                                                       .peer = rank});
     if (status == WEFT_OK) weft_copy_part(whole, start, &shape, data, room, false);
     free(room);
     return status;
 }
 
-static weft_status give(weft_comm *ranks, const weft_store *store, int entry, const char *name)
+static weft_status give(weft_comm *ranks, const void *mine, int64_t bytes, const char *name)
 {
-    weft_type type = weft_store_type(store, entry);
-    void *room;
-    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &room));
-    weft_status status = weft_store_read(store, entry, room);
-    if (status == WEFT_OK)
-        status = weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_SEND,
-                                                       .dtype = WEFT_U8,
-                                                       .what = name,
-                                                       .send = room,
-                                                       .count = (int64_t)weft_type_bytes(&type)});
-    free(room);
-    return status;
+    return weft_comm_run(
+        ranks,
+        &(weft_transfer){
+            .kind = WEFT_SEND, .dtype = WEFT_U8, .what = name, .send = mine, .count = bytes});
 }
 
-weft_status weft_gather_tensor(weft_comm *ranks, const weft_store *store, const char *name,
+/* What this rank has of it, or NULL. Where the data axis holds a range each, all of it take part.
+ */
+static weft_status read_part(const weft_store *store, int entry, weft_comm *data_axis,
+                             weft_type *type, void **out)
+{
+    *out = NULL;
+    if (entry < 0) return WEFT_OK;
+    *type = weft_store_type(store, entry);
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(type), out));
+    return weft_store_gather(store, entry, data_axis, *out);
+}
+
+weft_status weft_gather_tensor(const weft_comms *comms, const weft_store *store, const char *name,
                                const weft_type *whole, void *data)
 {
+    weft_comm *ranks = comms->learner;
     part *all;
+    void *mine = NULL;
+    weft_type type = {0};
     int n = weft_comm_size(ranks), me = weft_comm_rank(ranks), entry = weft_store_find(store, name);
     int64_t covered = 0;
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status = gather_parts(ranks, store, entry, name, all);
+    if (status == WEFT_OK) status = read_part(store, entry, comms->axes[1], &type, &mine);
     for (int r = 0; r < n && status == WEFT_OK; r++) {
         int64_t count = 1;
         if (!gives(all, r)) continue;
         for (int d = 0; d < whole->shape.rank; d++)
             count *= (int64_t)all[r].numbers[1 + WEFT_MAX_RANK + d];
         covered += count;
-        if (me == 0) status = take(ranks, store, entry, name, whole, all, r, data);
-        if (me != 0 && r == me) status = give(ranks, store, entry, name);
+        if (me == 0) status = take(ranks, mine, name, whole, all, r, data);
+        if (me != 0 && r == me) status = give(ranks, mine, (int64_t)weft_type_bytes(&type), name);
     }
+    free(mine);
     free(all);
     if (status == WEFT_OK && covered != weft_shape_elements(&whole->shape))
         return weft_fail(WEFT_ERR_INTERNAL, "the ranks hold %lld of the %lld elements of '%s'",

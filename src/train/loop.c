@@ -63,7 +63,7 @@ static weft_status save(weft_rank *r)
     r->saved_step = r->position.step;
     if (r->learner_index != 0) return WEFT_OK;
     char *path = NULL;
-    WEFT_TRY(weft_checkpoint_save(r->store, r->graph, r->learner, &t->options,
+    WEFT_TRY(weft_checkpoint_save(r->store, r->graph, &r->comms, &t->options,
                                   weft_dataset_stats(t->data), &t->model, r->position, &path));
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = r->position.epoch, .path = path};
     weft_status status = tell(r, &e);

@@ -9,7 +9,7 @@
 typedef struct selection {
     const weft_graph *graph;
     const weft_store *store;
-    weft_comm *ranks;
+    const weft_comms *comms;
     weft_value *leaves;
     size_t count;
 } selection;
@@ -30,7 +30,7 @@ static weft_status selected_read(void *user, size_t i, void *data)
 {
     const selection *s = user;
     weft_type type = selected_type(user, i);
-    return weft_gather_tensor(s->ranks, s->store, selected_name(user, i), &type, data);
+    return weft_gather_tensor(s->comms, s->store, selected_name(user, i), &type, data);
 }
 
 static weft_status select_leaves(selection *s, weft_value_kind kind)
@@ -248,16 +248,17 @@ done:
     return status;
 }
 
-weft_status weft_checkpoint_save(const weft_store *store, const weft_graph *graph, weft_comm *ranks,
-                                 const weft_train_options *options, const weft_data_stats *stats,
-                                 const weft_bytes *model, weft_position position, char **path)
+weft_status weft_checkpoint_save(const weft_store *store, const weft_graph *graph,
+                                 const weft_comms *comms, const weft_train_options *options,
+                                 const weft_data_stats *stats, const weft_bytes *model,
+                                 weft_position position, char **path)
 {
-    selection s[2] = {{.graph = graph, .store = store, .ranks = ranks},
-                      {.graph = graph, .store = store, .ranks = ranks}};
+    selection s[2] = {{.graph = graph, .store = store, .comms = comms},
+                      {.graph = graph, .store = store, .comms = comms}};
     weft_status status = select_leaves(&s[0], WEFT_VALUE_PARAM);
     if (status == WEFT_OK) status = select_leaves(&s[1], WEFT_VALUE_STATE);
     if (status == WEFT_OK)
-        status = weft_comm_rank(ranks) == 0
+        status = weft_comm_rank(comms->learner) == 0
                      ? write_checkpoint(s, options, stats, model, position, path)
                      : contribute(s);
     free(s[0].leaves);

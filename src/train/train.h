@@ -45,10 +45,10 @@ weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *
 /* Collective over the ranks that hold the parts of the graph's leaves; rank 0 gathers and writes,
  * and *path is set there. Writes DIR/step-N and points DIR/latest at it; removes all but the newest
  * `keep` of this run. */
-weft_status weft_checkpoint_save(const weft_store *store, const weft_graph *graph, weft_comm *ranks,
-                                 const weft_train_options *options, const weft_data_stats *stats,
-                                 const weft_bytes *model, weft_position position,
-                                 char **path) WEFT_NODISCARD;
+weft_status weft_checkpoint_save(const weft_store *store, const weft_graph *graph,
+                                 const weft_comms *comms, const weft_train_options *options,
+                                 const weft_data_stats *stats, const weft_bytes *model,
+                                 weft_position position, char **path) WEFT_NODISCARD;
 
 /* Step folders of DIR, newest first: their steps. *count may be 0. */
 weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count) WEFT_NODISCARD;
@@ -88,9 +88,9 @@ weft_status weft_metrics_open(const char *path, bool append, weft_metrics **out)
 weft_status weft_metrics_event(weft_metrics *metrics, const weft_event *event) WEFT_NODISCARD;
 weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
 
-/* Collective over `ranks`: rank 0 gets the whole of a tensor of which each rank holds a part (or
- * none); data is NULL elsewhere. */
-weft_status weft_gather_tensor(weft_comm *ranks, const weft_store *store, const char *name,
+/* Collective over the learner: its rank 0 gets the whole of a tensor of which each rank holds a
+ * part (or none); data is NULL elsewhere. */
+weft_status weft_gather_tensor(const weft_comms *comms, const weft_store *store, const char *name,
                                const weft_type *whole, void *data) WEFT_NODISCARD;
 /* Copies the part of `shape` that begins at `start` into the whole, or out of it. */
 void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape,

@@ -7,8 +7,12 @@
 
 enum { GRAIN = 8192, CHUNK = 16384 };
 
+/* Elements that are copied and then updated while they are near; where the new parameter does not
+ * replace the old one. */
+enum { NEAR = 4096 };
+
 typedef struct adam_step {
-    const float *g;
+    const float *g, *from;
     float *w, *m, *v;
     float b1, b2, rate, root, epsilon, coupled, shrink;
 } adam_step;
@@ -30,7 +34,13 @@ WEFT_CLONES static void adam_span(const adam_step *s, int64_t begin, int64_t end
 
 static void adam_part(void *user, int64_t begin, int64_t end)
 {
-    adam_span(user, begin, end);
+    const adam_step *s = user;
+    int64_t step = s->from == s->w ? end - begin : NEAR;
+    for (int64_t i = begin; i < end; i += step) {
+        int64_t stop = WEFT_MIN(i + step, end);
+        if (s->from != s->w) memcpy(s->w + i, s->from + i, (size_t)(stop - i) * sizeof(float));
+        adam_span(s, i, stop);
+    }
 }
 
 static void adam_loop(const cpu_loop *k)
@@ -41,6 +51,7 @@ static void adam_loop(const cpu_loop *k)
     double decay = weft_node_real(node, "decay", 0);
     bool decoupled = weft_node_int(node, "kind", 0, 0) == 1;
     adam_step s = {.g = k->in[1],
+                   .from = k->in[0],
                    .w = k->out[0],
                    .m = k->out[1],
                    .v = k->out[2],
@@ -55,7 +66,7 @@ static void adam_loop(const cpu_loop *k)
 }
 
 typedef struct sgd_step {
-    const float *g;
+    const float *g, *from;
     float *w, *m;
     float lr, momentum, decay;
     bool nesterov;
@@ -81,13 +92,20 @@ WEFT_CLONES static void sgd_span(const sgd_step *s, int64_t begin, int64_t end)
 
 static void sgd_part(void *user, int64_t begin, int64_t end)
 {
-    sgd_span(user, begin, end);
+    const sgd_step *s = user;
+    int64_t step = s->from == s->w ? end - begin : NEAR;
+    for (int64_t i = begin; i < end; i += step) {
+        int64_t stop = WEFT_MIN(i + step, end);
+        if (s->from != s->w) memcpy(s->w + i, s->from + i, (size_t)(stop - i) * sizeof(float));
+        sgd_span(s, i, stop);
+    }
 }
 
 static void sgd_loop(const cpu_loop *k)
 {
     const weft_node *node = k->group.node[0];
     sgd_step s = {.g = k->in[1],
+                  .from = k->in[0],
                   .w = k->out[0],
                   .m = node->in_count == 4 ? k->out[1] : NULL,
                   .lr = *(const float *)k->in[node->in_count - 1],
@@ -153,12 +171,12 @@ static weft_status sgd_make(weft_device *device, const weft_group *group,
     return cpu_flat_make(device, group, sgd_loop, in, out);
 }
 
-/* The loops write where they read, so every result must be an assignment. */
+/* The loops write state where they read it, so that must be an assignment. */
 static bool assigned(const weft_group *group)
 {
     if (!cpu_single(group)) return false;
     const weft_node *node = group->node[0];
-    for (int o = 0; o < node->out_count; o++) {
+    for (int o = 1; o < node->out_count; o++) {
         bool found = false;
         for (int i = 0; i < node->in_count; i++)
             if (node->op->in_place[o] & 1u << i)

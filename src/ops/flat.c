@@ -1,0 +1,63 @@
+/* flat and unflat: a tensor as a vector of its elements in the order in which they lie, and back.
+ *
+ * Which order that is, the device decides: that of value `like` in its own layout, so that nothing
+ * moves. Element-wise operators do not care. With `like` -1, or where that layout has padding, the
+ * order is the plain one. Both directions must name the same value. Rewrites insert them; they are
+ * not differentiated. */
+#include "ops/ops.h"
+
+static weft_status flat_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    const weft_type *x = weft_in(g, node, 0);
+    int64_t like = weft_node_int(node, "like", 0, -1), count = weft_shape_elements(&x->shape);
+    if (like >= (int64_t)g->value_count ||
+        (like >= 0 && !weft_shape_equal(&weft_value_type(g, (weft_value)like)->shape, &x->shape)))
+        return weft_node_fail(node, "is not like value %lld", (long long)like);
+    out[0] = (weft_type){x->dtype, weft_shape_of(1, &count)};
+    return WEFT_OK;
+}
+
+static weft_status unflat_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    const weft_type *x = weft_in(g, node, 0);
+    const weft_attr *shape = weft_node_attr(node, "shape");
+    if (!shape || shape->count > WEFT_MAX_RANK)
+        return weft_node_fail(node, "needs attribute 'shape' with at most %d numbers",
+                              WEFT_MAX_RANK);
+    out[0] = (weft_type){x->dtype, weft_shape_of(shape->count, shape->ints)};
+    if (weft_shape_elements(&out[0].shape) != weft_shape_elements(&x->shape))
+        return weft_node_fail(node, "%lld elements cannot become %lld",
+                              (long long)weft_shape_elements(&x->shape),
+                              (long long)weft_shape_elements(&out[0].shape));
+    return WEFT_OK;
+}
+
+/* Placed after sharding: no label is shared. */
+static void whole_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    for (int side = 0; side < 2; side++) {
+        const weft_shape *s = side ? &weft_out(g, node, 0)->shape : &weft_in(g, node, 0)->shape;
+        weft_text_add(text, "%s", side ? " -> " : "");
+        for (int d = 0; d < s->rank; d++)
+            weft_text_add(text, "%s!%c%d", d ? " " : "", side ? 'e' : 'd', d);
+    }
+}
+
+const weft_op weft_op_flat = {.name = "flat",
+                              .summary = "the elements in the order in which they lie",
+                              .min_inputs = 1,
+                              .max_inputs = 1,
+                              .attrs = WEFT_ATTRS("like"),
+                              .shape = flat_shape,
+                              .labels = whole_labels,
+                              .view = true,
+                              .as_it_lies = true};
+const weft_op weft_op_unflat = {.name = "unflat",
+                                .summary = "a tensor of elements in the order in which they lie",
+                                .min_inputs = 1,
+                                .max_inputs = 1,
+                                .attrs = WEFT_ATTRS("like", "shape"),
+                                .shape = unflat_shape,
+                                .labels = whole_labels,
+                                .view = true,
+                                .as_it_lies = true};
