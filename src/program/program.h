@@ -35,7 +35,7 @@ struct weft_store {
 };
 
 /* Finds or adds the entry of a leaf. ARGUMENT: it exists with another type. */
-weft_status weft_store_bind(weft_store *store, const weft_graph *graph, weft_value leaf,
+weft_status weft_store_bind(weft_store *store, const weft_graph *graph, weft_value value,
                             int *out) WEFT_NODISCARD;
 /* Places entries that have a layout but no memory yet, in the order given, and initialises them. */
 weft_status weft_store_place(weft_store *store, const int *order, int count) WEFT_NODISCARD;

@@ -13,6 +13,8 @@ typedef struct job {
     void *user;
     bool mpi, open_mpi;
     int64_t ranks;
+    char mesh[128]; /* after a restart with fewer ranks; "": the user's */
+    bool alone;     /* its data axis has one rank left */
     char *board_path;
     weft_board *board;
     int dead;        /* rank that died first, or -1 */

@@ -12,6 +12,7 @@
 
 #include "train/job.h"
 #include "train/train.h"
+#include "weft/plan.h"
 
 #define SUPERVISED "WEFT_SUPERVISED"
 enum { MOST_WORDS = 512, GRACE = 5 };
@@ -98,6 +99,14 @@ static void all_words(const job *j, bool again, words *w)
     for (int i = 0; j->arguments[i]; i++) add(w, j->arguments[i]);
     add(w, "--ranks");
     add(w, w->numbers[1]);
+    if (j->mesh[0]) {
+        add(w, "--mesh");
+        add(w, j->mesh);
+    }
+    if (j->alone && j->options->zero > 0) { /* nothing to spread anything over */
+        add(w, "--zero");
+        add(w, "0");
+    }
     if (again) add(w, "--resume");
     w->word[w->count] = NULL;
 }
@@ -216,16 +225,43 @@ static weft_status run_once(job *j, bool again, int *code)
 
 /* --- after a death --- */
 
-/* The most ranks, without the lost one, that can go on: the axes other than data stay whole, and
- * with virtual workers the data axis must divide them. */
+/* The most ranks, without the lost one, that can go on. Learners are as many as are left. In a mesh
+ * the data axis shrinks: the other axes stay whole, and it must divide the virtual workers. Places
+ * are the user's. */
 static int64_t ranks_left(const job *j)
 {
     const weft_train_options *o = j->options;
-    int64_t others = 1, most = j->mpi ? j->ranks - 1 : j->ranks;
-    if (o->mesh || o->place || o->exchange) return j->ranks; /* its shape is the user's */
+    int64_t mesh = j->ranks, data = j->ranks, most = j->mpi ? j->ranks - 1 : j->ranks;
+    if (o->place || (o->mesh && (weft_mesh_ranks(o->mesh, &mesh) != WEFT_OK ||
+                                 weft_mesh_axis(o->mesh, "data", &data) != WEFT_OK)))
+        return j->ranks;
+    if (o->exchange) {
+        if (!o->mesh) mesh = 1;
+        return most / mesh > 1 ? most / mesh * mesh : j->ranks;
+    }
+    int64_t others = mesh / data;
     for (int64_t n = most / others; n >= 1; n--)
         if (o->virtual_workers == 0 || o->virtual_workers % n == 0) return n * others;
     return j->ranks;
+}
+
+/* The same mesh with its data axis as long as there are ranks. */
+static void shrink_mesh(job *j)
+{
+    static const char *const axes[] = {"domain", "tensor", "pipeline"};
+    const weft_train_options *o = j->options;
+    int64_t others = 1, size, all;
+    size_t used = 0;
+    if (o->exchange || o->place || (o->mesh && weft_mesh_ranks(o->mesh, &all) != WEFT_OK)) return;
+    for (size_t i = 0; i < WEFT_COUNT(axes) && o->mesh; i++) {
+        if (weft_mesh_axis(o->mesh, axes[i], &size) != WEFT_OK) return;
+        others *= size;
+        used += (size_t)snprintf(j->mesh + used, sizeof(j->mesh) - used, "%s=%lld,", axes[i],
+                                 (long long)size);
+    }
+    (void)snprintf(j->mesh + used, sizeof(j->mesh) - used, "data=%lld",
+                   (long long)(j->ranks / others));
+    j->alone = j->ranks == others;
 }
 
 static bool can_restart(const job *j, int code)
@@ -253,7 +289,10 @@ static weft_status run_all(job *j, int *code)
         WEFT_TRY(run_once(j, again, code));
         if (*code != 0) weft_job_tell_death(j);
         if (left <= 0 || !can_restart(j, *code)) return WEFT_OK;
-        if (j->dead >= 0) j->ranks = ranks_left(j);
+        if (j->dead >= 0) {
+            j->ranks = ranks_left(j);
+            shrink_mesh(j);
+        }
         weft_job_say(
             j,
             "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
