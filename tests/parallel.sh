@@ -117,31 +117,55 @@ assert {e["pid"] for e in events} == {0, 1, 2, 3}
 assert any(e["ph"] == "X" and e["cat"] == "wait" for e in events)
 PY
 # A pipeline's messages, the micro-batches that are under way, and its bubble, from the trace.
-"$weft" train -q -n 3 --mesh pipeline=3 --microbatches 5 --batch 20 --data glyphs:size=16,train=60,test=20 --steps 2 \
-    --trace t.json >out 2>err || flunk "a pipeline"
-python3 - <<'PY' >out 2>err && pass || flunk "the pipeline's trace"
-import json
+for schedule in 1f1b gpipe; do
+    "$weft" train -q -n 3 --mesh pipeline=3 --microbatches 5 --batch 20 --data glyphs:size=16,train=60,test=20 --steps 2 \
+        --schedule $schedule --trace t.json >out 2>err || flunk "a pipeline"
+    SCHEDULE=$schedule python3 - <<'PY' >out 2>err && pass || flunk "the pipeline's trace under $schedule"
+import json, os
+K, M, STEPS = 3, 5, 2
+ahead = [M if os.environ["SCHEDULE"] == "gpipe" else min(K - stage, M) for stage in range(K)]
 events = json.load(open("t.json"))["traceEvents"]
 starts = {e["id"] for e in events if e["ph"] == "s"}
 ends = {e["id"] for e in events if e["ph"] == "f"}
 assert starts and starts == ends, (len(starts), len(ends))
-for stage in range(3):
+orders = []
+for stage in range(K):
     mine = sorted((e for e in events if e["ph"] == "X" and e["pid"] == stage and e["cat"] != "wait"), key=lambda e: e["ts"])
-    slots = {e["args"]["slot"] for e in mine}
-    assert len(slots) == min(3 - stage, 5), (stage, slots)
-    # forward and backward passes in order: at most 3 - stage are under way
+    assert len({e["args"]["slot"] for e in mine if e["args"]["phase"] != "update"}) == ahead[stage]
     passes, last = [], None
     for e in mine:
         now = (e["args"]["phase"], e["args"]["slot"])
         if now != last and now[0] != "update":
             passes.append(now[0])
         last = now
+    assert len(passes) == STEPS * 2 * M, (stage, len(passes))
     under_way = most = 0
     for p in passes:
         under_way += 1 if p == "forward" else -1
         most = max(most, under_way)
-    assert most <= 3 - stage, (stage, most)
+    assert most == ahead[stage], (stage, most)
+    orders.append(passes[:2 * M])
+# The passes of each stage in this order, each taking as long: stages wait (K-1)/(M+K-1) of the time.
+ended, at, clock = {}, [0] * K, [0] * K
+while any(at[s] < 2 * M for s in range(K)):
+    for s in range(K):
+        if at[s] == 2 * M:
+            continue
+        p = orders[s][at[s]]
+        m = orders[s][:at[s]].count(p)
+        before = ("forward", s - 1, m) if p == "forward" else ("backward", s + 1, m)
+        if 0 <= before[1] < K and before not in ended:
+            continue
+        clock[s] = ended[p, s, m] = max(clock[s], ended.get(before, 0)) + 1
+        at[s] += 1
+bubble = 1 - 2 * M / max(clock)
+assert abs(bubble - (K - 1) / (M + K - 1)) < 1e-9, bubble
 PY
+done
+# Stages balanced by what the layers were measured to take.
+"$weft" train -q -n 2 --mesh pipeline=2 --microbatches 2 --profile $small >out 2>err && [ ! -s err ] && pass || flunk "a profile"
+"$weft" plan -n 2 --mesh pipeline=2 --microbatches 2 --profile $small >out 2>err && grep -q "stages wait" out && pass ||
+    flunk "a plan by a profile"
 
 if [ "$mpi" = ON ]; then
     refuses 2 "the sizes must multiply to" -n 3 --mesh data=2 --engine mpi

@@ -240,12 +240,102 @@ static void test_parameter_memory(void **state)
         }
 }
 
+/* A rank's program as it is planned; nothing of it is run. */
+static weft_program_info planned(const setting *s, int rank)
+{
+    net n = {0};
+    weft_plan *plan;
+    weft_rewritten *mine;
+    weft_store *store;
+    weft_program *program;
+    weft_program_options o;
+    weft_plan_options po = net_plan_options(s);
+    assert_ok(net_build(&n, s));
+    assert_ok(weft_plan_create(n.graph, &po, &plan));
+    assert_ok(weft_plan_rewrite(plan, n.graph, rank, &mine));
+    assert_ok(weft_store_create(n.context, s->device, 5, &store));
+    weft_program_options_init(&o);
+    o.dry = true;
+    assert_ok(weft_program_create_with(store, weft_rewritten_graph(mine), &o, &program));
+    weft_program_info info = weft_program_describe(program);
+    weft_program_destroy(&program);
+    weft_store_destroy(&store);
+    weft_rewritten_destroy(&mine);
+    weft_plan_destroy(&plan);
+    net_drop(&n);
+    return info;
+}
+
+static double activations(const setting *s, int rank)
+{
+    weft_program_info info = planned(s, rank);
+    return (double)(info.arena_bytes + info.slot_bytes);
+}
+
+/* Of n ranks each has 1/n of the rows. Beside them stand, for a moment, the largest gradient of a
+ * part with the rows of its neighbours and without (the second convolution's), and two rows of what
+ * each convolution reads. */
+static void test_domain_memory(void **state)
+{
+    (void)state;
+    enum { B = 4, SIDE = 224 };
+    const model_case m = {"vgg11",   .sample = {3, SIDE, SIDE}, .batch = B, .rank = 3, .f32 = true,
+                          .lr = 0.01};
+    static const int reads[][2] = {{3, 224},  {64, 112}, {128, 56}, {256, 56}, {256, 28},
+                                   {512, 28}, {512, 14}, {512, 14}}; /* channels, width */
+    const mesh_case one = {"data=1", 1, 0, NULL, NULL};
+    setting s = plain_setting(&m, &one);
+    s.device = "cpu";
+    double whole = activations(&s, 0);
+    for (int n = 2; n <= 4; n *= 2) {
+        char mesh[32];
+        (void)snprintf(mesh, sizeof(mesh), "domain=%d", n);
+        const mesh_case c = {mesh, n, 0, NULL, NULL};
+        s.mesh = &c;
+        double beside = 2 * 4.0 * B * 64 * (SIDE / 2 / n + 2) * SIDE / 2;
+        for (size_t i = 0; i < sizeof(reads) / sizeof(reads[0]); i++)
+            beside += 4.0 * B * 2 * reads[i][0] * reads[i][1];
+        for (int r = 0; r < n; r++) {
+            double part = activations(&s, r);
+            print_message("vgg11 of %d, domain=%d, rank %d: %.1f of %.1f MB, %.3f of it\n", SIDE, n,
+                          r, part / 1e6, whole / 1e6, part / whole);
+            assert_true(part >= whole / n);
+            assert_true(part <= whole / n + beside);
+        }
+    }
+}
+
+/* Recomputation keeps what crosses the borders of about sqrt(n) segments, and one segment at a time
+ * (Chen et al. 2016): of n equal layers about 2 sqrt(n) instead of n. */
+static void test_recompute_memory(void **state)
+{
+    (void)state;
+    enum { LAYERS = 16, B = 4, C = 8, SIDE = 32 };
+    char layers[4096] = "layers:\n";
+    for (int i = 0; i < LAYERS; i++)
+        strcat(layers, "  - {type: conv, filters: 8, kernel: 3, padding: 1}\n  - {type: tanh}\n");
+    strcat(layers, "  - {type: global_avgpool}\n  - {type: dense, units: classes}\n");
+    const model_case m = {"chain",     layers,    .sample = {C, SIDE, SIDE}, .batch = B, .rank = 3,
+                          .f32 = true, .lr = 0.01};
+    const mesh_case one = {"data=1", 1, 0, NULL, NULL};
+    setting s = plain_setting(&m, &one);
+    const double layer = 4.0 * B * C * SIDE * SIDE;
+    double full = activations(&s, 0) / layer;
+    s.recompute = true;
+    double again = activations(&s, 0) / layer;
+    print_message("%d layers: %.1f of them kept, %.1f with recomputation\n", LAYERS, full, again);
+    assert_true(full >= LAYERS);
+    /* the borders, a segment, and the two that backward works on */
+    assert_true(again <= 4 + 4 + 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_bytes),        cmocka_unit_test(test_integrated_bytes),
         cmocka_unit_test(test_halo_bytes),        cmocka_unit_test(test_pipeline_bytes),
         cmocka_unit_test(test_transformer_block), cmocka_unit_test(test_parameter_memory),
+        cmocka_unit_test(test_domain_memory),     cmocka_unit_test(test_recompute_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
