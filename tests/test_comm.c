@@ -90,6 +90,11 @@ static void reduce_scatter(weft_comm *c, weft_dtype dtype, int64_t base, bool re
     rank_ok(weft_comm_run(c, &t));
     for (int64_t i = 0; i < counts[me]; i++)
         rank_check(holds(receive, dtype, i, total(n, before + i)));
+    /* The same over this rank's part of what it gives. */
+    t.receive = (char *)send + (size_t)before * weft_dtype_size(dtype);
+    rank_ok(weft_comm_run(c, &t));
+    for (int64_t i = 0; i < counts[me]; i++)
+        rank_check(holds(t.receive, dtype, i, total(n, before + i)));
     free(send);
     free(receive);
 }
@@ -106,6 +111,17 @@ static void all_gather(weft_comm *c, weft_dtype dtype, int64_t base)
                        .receive = receive,
                        .counts = counts};
     rank_ok(weft_comm_run(c, &t));
+    for (int r = 0; r < n; r++)
+        for (int64_t i = 0; i < counts[r]; i++, at++)
+            rank_check(holds(receive, dtype, at, element(r, i)));
+    /* The same from where it lies in the result. */
+    size_t before = 0, size = weft_dtype_size(dtype);
+    for (int r = 0; r < me; r++) before += (size_t)counts[r] * size;
+    memset(receive, 0, (size_t)whole * size);
+    memcpy((char *)receive + before, send, (size_t)counts[me] * size);
+    t.send = (char *)receive + before;
+    rank_ok(weft_comm_run(c, &t));
+    at = 0;
     for (int r = 0; r < n; r++)
         for (int64_t i = 0; i < counts[r]; i++, at++)
             rank_check(holds(receive, dtype, at, element(r, i)));

@@ -48,9 +48,12 @@ typedef struct weft_transfer {
     weft_transfer_kind kind;
     weft_dtype dtype;
     const char *what; /* for messages: what is sent; copied; may be NULL */
-    const void *send; /* may equal `receive` in an all-reduce; otherwise they must not overlap */
-    void *receive;    /* not used by WEFT_SEND */
-    int64_t count;    /* SEND, RECEIVE, BROADCAST, ALL_REDUCE */
+    /* May equal `receive` in an all-reduce, be this rank's part of it in an all-gather, or have it
+     * as this rank's part in a reduce-scatter with one leaf a rank. Otherwise they must not
+     * overlap. */
+    const void *send;
+    void *receive;                 /* not used by WEFT_SEND */
+    int64_t count;                 /* SEND, RECEIVE, BROADCAST, ALL_REDUCE */
     const int64_t *counts;         /* [N] REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL; copied */
     const int64_t *receive_counts; /* [N] ALL_TO_ALL; copied */
     int peer, tag;                 /* tag from 0 to 30000 */

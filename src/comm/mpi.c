@@ -130,6 +130,13 @@ static weft_status mpi_prepare(weft_operation *o)
 
 static weft_status check_alike(const weft_operation *o);
 
+/* Whether what this rank gives to an all-gather is its part of the result already. */
+static bool lies_there(const weft_operation *o, const mpi_pending *p)
+{
+    size_t size = weft_dtype_size(o->t.dtype);
+    return o->t.send == (const char *)o->t.receive + (size_t)p->offsets[o->comm->rank] * size;
+}
+
 static weft_status mpi_start(weft_operation *o)
 {
     mpi_pending *p = o->state;
@@ -151,8 +158,8 @@ static weft_status mpi_start(weft_operation *o)
     case WEFT_ALL_REDUCE:
     case WEFT_REDUCE_SCATTER: return mpi_sum_start(o);
     case WEFT_ALL_GATHER:
-        MPI_TRY(MPI_Iallgatherv(t->send, p->counts[o->comm->rank], type, t->receive, p->counts,
-                                p->offsets, type, comm, &p->request));
+        MPI_TRY(MPI_Iallgatherv(lies_there(o, p) ? MPI_IN_PLACE : t->send, p->counts[o->comm->rank],
+                                type, t->receive, p->counts, p->offsets, type, comm, &p->request));
         break;
     case WEFT_ALL_TO_ALL:
         MPI_TRY(MPI_Ialltoallv(t->send, p->counts, p->offsets, type, t->receive, p->receive_counts,

@@ -183,6 +183,57 @@ static weft_status becomes(weft_program *p, const instruction *code, int o, weft
     return WEFT_OK;
 }
 
+/* The buffer of a piece of a parameter that may be updated where it lies, since all of the
+ * parameter gets its next value in this run and nobody reads the present one any more; else -1. */
+static int replaced_piece(const weft_program *p, const instruction *code, int o)
+{
+    for (int i = 0; i < code->group.in_count; i++) {
+        int b = code->in[i];
+        const buffer *root = &p->buffers[buffer_root(p, b)];
+        if (!(code->kernel->in_place[o] & 1u << i) || p->buffers[b].alias < 0 ||
+            root->kind != BUFFER_STORE)
+            continue;
+        weft_value leaf = weft_graph_find(p->graph, p->store->entries[root->entry].name);
+        if (leaf == WEFT_NO_VALUE || p->graph->values[leaf].assigned == WEFT_NO_VALUE) continue;
+        if (!read_later(p, code, leaf)) return b;
+    }
+    return -1;
+}
+
+/* Whether a reduce-scatter of a vector may leave its part where it is: nobody else reads the rest.
+ */
+static bool keeps_part(const weft_program *p, const instruction *code)
+{
+    const weft_node *node = code->group.node[0];
+    const weft_graph *g = p->graph;
+    if (strcmp(node->op->name, "reduce_scatter") != 0 || weft_in(g, node, 0)->shape.rank != 1)
+        return false;
+    int ranks = (int)weft_node_int(node, "ranks", 0, 1);
+    if (p->buffers[buffer_root(p, code->in[0])].kind != BUFFER_GRADIENT) return false;
+    if (weft_node_int(node, "leaves", 0, ranks) != ranks) return false;
+    for (weft_value v = node->in[0]; v != WEFT_NO_VALUE;) {
+        int readers = 0, from = g->values[v].node;
+        for (size_t n = 0; n < g->node_count; n++)
+            for (int i = 0; i < g->nodes[n]->in_count; i++) readers += g->nodes[n]->in[i] == v;
+        if (readers != 1 || from < 0) return false; /* a leaf is kept */
+        v = g->nodes[from]->op->view ? g->nodes[from]->in[0] : WEFT_NO_VALUE;
+    }
+    return true;
+}
+
+static weft_status part_of_input(weft_program *p, const instruction *code, int *out)
+{
+    const weft_node *node = code->group.node[0];
+    int n = (int)weft_node_int(node, "ranks", 0, 1), me = (int)weft_node_int(node, "index", 0, 0);
+    int64_t all = weft_in(p->graph, node, 0)->shape.dim[0];
+    const buffer *in = &p->buffers[code->in[0]];
+    buffer b = {.kind = in->kind, .bytes = code->kernel->out[0]->bytes, .entry = in->entry};
+    WEFT_TRY(add_buffer(p, b, out));
+    p->buffers[*out].alias = code->in[0];
+    p->buffers[*out].within = (size_t)weft_part_start(all, me, n) * weft_dtype_size(p->graph->real);
+    return WEFT_OK;
+}
+
 /* The next value of a parameter or state is written where the present one lies. */
 static weft_status output_buffer(weft_program *p, const instruction *code, int o, int *out)
 {
@@ -191,6 +242,12 @@ static weft_status output_buffer(weft_program *p, const instruction *code, int o
     WEFT_TRY(becomes(p, code, o, &whole));
     if (whole != WEFT_NO_VALUE) {
         *out = weft_program_version(p, whole, NULL)->buffer;
+        return WEFT_OK;
+    }
+    int piece = replaced_piece(p, code, o);
+    if (piece < 0 && keeps_part(p, code)) WEFT_TRY(part_of_input(p, code, &piece));
+    if (piece >= 0) {
+        *out = piece;
         return WEFT_OK;
     }
     if (leaf == WEFT_NO_VALUE) {

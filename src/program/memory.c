@@ -40,6 +40,28 @@ static void find_finish(weft_program *p, int i)
                     code->finish = (int)j;
 }
 
+/* Collectives of planned memory hold it until they end, so only a few may be under way: enough that
+ * one moves while the next is being computed. What lies in the range of gradients stays anyway. */
+static void bound_window(weft_program *p)
+{
+    enum { UNDER_WAY = 2 };
+    for (size_t i = 0; i < p->code_count; i++) {
+        instruction *code = &p->code[i];
+        if (!code->transfer || !weft_node_attr(code->group.node[0], "axes")) continue;
+        bool arena = false;
+        for (int j = 0; j < code->in_count; j++)
+            arena = arena || p->buffers[buffer_root(p, code->in[j])].kind == BUFFER_ARENA;
+        int later = 0;
+        for (size_t j = i + 1; j < p->code_count && arena && later < UNDER_WAY; j++) {
+            const instruction *next = &p->code[j];
+            if (!next->transfer || !weft_node_attr(next->group.node[0], "axes")) continue;
+            if (++later == UNDER_WAY && (code->finish < 0 || (int)j < code->finish) &&
+                next->phase == code->phase)
+                code->finish = (int)j;
+        }
+    }
+}
+
 /* Until then it reads its inputs. Those it may write over stay free for that, at first. A send ends
  * when the other side likes. */
 static void keep_inputs(weft_program *p, int i, bool sharing)
@@ -263,10 +285,10 @@ weft_status weft_program_plan(weft_program *p)
     for (size_t b = 0; b < p->buffer_count; b++) p->buffers[b].offset = SIZE_MAX;
     find_lifetimes(p);
     for (size_t i = 0; i < p->code_count; i++)
-        if (p->code[i].transfer) {
-            find_finish(p, (int)i);
-            keep_inputs(p, (int)i, true);
-        }
+        if (p->code[i].transfer) find_finish(p, (int)i);
+    bound_window(p);
+    for (size_t i = 0; i < p->code_count; i++)
+        if (p->code[i].transfer) keep_inputs(p, (int)i, true);
     for (size_t i = 0; i < p->code_count; i++) share_in_place(p, (int)i);
     for (size_t i = 0; i < p->code_count; i++)
         if (p->code[i].transfer) keep_inputs(p, (int)i, false);

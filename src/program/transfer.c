@@ -25,8 +25,10 @@ typedef struct transfer {
     char *send_room, *receive_room; /* where parts lie one after the other; NULL: not needed */
     copy *before, *after;
     int before_count, after_count;
-    void *zero; /* set to zero before `after` */
+    copy own;   /* what stays on this rank; made while the rest is under way */
+    void *zero; /* set to zero before `own` */
     size_t zero_bytes;
+    bool begun;
 } transfer;
 
 static int64_t attr(const transfer *t, const char *name)
@@ -256,6 +258,19 @@ static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin
     if (*end < *begin) *end = *begin;
 }
 
+/* Rows [begin, end) from one tensor to the other. */
+static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_t to, int64_t rows,
+                     void *in, void *out)
+{
+    size_t size = weft_dtype_size(t->dtype);
+    return (copy){.count = x.outer,
+                  .bytes = (size_t)(rows * x.inner) * size,
+                  .from = (char *)in + (size_t)(from * x.inner) * size,
+                  .to = (char *)out + (size_t)(to * y.inner) * size,
+                  .from_step = (size_t)(x.size * x.inner) * size,
+                  .to_step = (size_t)(y.size * y.inner) * size};
+}
+
 /* halo sends rows of its part to whom they touch; halo_add sends touched rows to whose they are. */
 static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
 {
@@ -280,6 +295,12 @@ static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
             int64_t b, e, rb, re;
             shared_rows(t, adds ? r : me, adds ? me : r, &b, &e);
             shared_rows(t, adds ? me : r, adds ? r : me, &rb, &re);
+            if (r == me) {
+                t->own = own_rows(t, x, y, b - x_first, b - y_first, e - b, in[0], out[0]);
+                t->own.add = adds;
+                e = b;
+                re = rb;
+            }
             counts[r] = x.outer * x.inner * (e - b);
             receive_counts[r] = y.outer * y.inner * (re - rb);
             if (pass == 1) {
@@ -354,14 +375,19 @@ static weft_status run(weft_kernel *kernel)
 {
     transfer *t = (transfer *)kernel;
     run_copies(t->before, t->before_count, t->dtype);
-    return weft_operation_start(t->operation);
+    WEFT_TRY(weft_operation_start(t->operation));
+    t->begun = true;
+    if (t->zero) memset(t->zero, 0, t->zero_bytes);
+    if (t->own.count > 0) run_copies(&t->own, 1, t->dtype);
+    return WEFT_OK;
 }
 
 static weft_status finish(weft_kernel *kernel)
 {
     transfer *t = (transfer *)kernel;
+    if (!t->begun) return WEFT_OK;
+    t->begun = false;
     WEFT_TRY(weft_operation_wait(t->operation));
-    if (t->zero) memset(t->zero, 0, t->zero_bytes);
     run_copies(t->after, t->after_count, t->dtype);
     return WEFT_OK;
 }
