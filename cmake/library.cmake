@@ -28,7 +28,7 @@ set_source_files_properties(src/data/glyphs.c PROPERTIES COMPILE_OPTIONS -ffp-co
 add_library(weft_objects OBJECT ${WEFT_SOURCES})
 weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
-set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON ZLIB::ZLIB
+set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON PkgConfig::HWLOC ZLIB::ZLIB
   OpenMP::OpenMP_C Threads::Threads m)
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)

@@ -18,6 +18,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(CYAML REQUIRED IMPORTED_TARGET libcyaml)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 # Without MPI everything is there but the engine of that name.
 find_package(MPI 3.1 QUIET COMPONENTS C)
 option(WEFT_MPI "Ranks as MPI processes" ${MPI_C_FOUND})

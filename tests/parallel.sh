@@ -167,6 +167,19 @@ done
 "$weft" plan -n 2 --mesh pipeline=2 --microbatches 2 --profile $small >out 2>err && grep -q "stages wait" out && pass ||
     flunk "a plan by a profile"
 
+# Ranks keep to cores of their own, unless they are told not to.
+core_sets() {
+    "$weft" train -q -n 2 -t 1 $small --steps 100000 --epochs 100000 "$@" >out 2>err &
+    job=$!
+    sleep 1
+    grep -h Cpus_allowed_list /proc/$job/task/*/status | sort -u | wc -l
+    kill -KILL $job
+    wait $job 2>/dev/null
+}
+if [ "$(nproc)" -gt 1 ]; then
+    [ "$(core_sets)" -gt 1 ] && [ "$(core_sets --no-bind)" = 1 ] && pass || flunk "cores of their own"
+fi
+
 if [ "$mpi" = ON ]; then
     refuses 2 "the sizes must multiply to" -n 3 --mesh data=2 --engine mpi
     timeout 60 "$weft" train $small -n 2 --engine mpi >out 2>err

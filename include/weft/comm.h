@@ -82,8 +82,9 @@ WEFT_API const char *weft_engine_summary(int i);
 
 WEFT_API int weft_comm_rank(const weft_comm *comm);
 WEFT_API int weft_comm_size(const weft_comm *comm);
-/* Ranks of this job on this machine, and the name of the machine. */
+/* Ranks of this job on this machine, and which of them this one is. */
 WEFT_API int weft_comm_local_size(const weft_comm *comm);
+WEFT_API int weft_comm_local_rank(const weft_comm *comm);
 
 /* Seconds after which a wait fails; 300 at first. Also of communicators split off later. */
 WEFT_API void weft_comm_set_timeout(weft_comm *comm, double seconds);

@@ -33,7 +33,7 @@ typedef struct weft_train_options {
     int64_t ranks, zero, virtual_workers;
     char *engine, *mesh, *schedule, *shard, *place, *exchange;
     double timeout;
-    bool check_collectives, recompute, profile;
+    bool check_collectives, recompute, profile, no_bind;
     char *hosts;
     int64_t max_restarts;
 } weft_train_options;

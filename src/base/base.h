@@ -154,4 +154,16 @@ void weft_parallel(int threads, int64_t count, int64_t grain,
 void weft_parallel_threads(int threads);
 int weft_cores(void);
 
+/* topology.c: the cores that this process may use, cut into `parts` sets of neighbours. There are
+ * none where the cores are fewer than the parts, or where the parts are processes to whom somebody
+ * has given cores already. */
+typedef struct weft_core_sets weft_core_sets;
+weft_status weft_core_sets_make(int parts, bool processes, weft_core_sets **out) WEFT_NODISCARD;
+void weft_core_sets_free(weft_core_sets **sets);
+int weft_core_sets_count(const weft_core_sets *sets);
+/* The calling thread, and what it starts from now on, keeps to one of the sets. Returns what to
+ * leave it with. */
+void *weft_core_sets_enter(const weft_core_sets *sets, int part);
+void weft_core_sets_leave(const weft_core_sets *sets, void *before);
+
 #endif

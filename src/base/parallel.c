@@ -1,6 +1,7 @@
 /* The one place that starts worker threads for loops: the OpenMP runtime that the matrix
  * kernels use too, so that both share one pool and never spin against each other. */
 #include <omp.h>
+#include <pthread.h>
 
 #include "base/base.h"
 
@@ -25,8 +26,18 @@ void weft_parallel_threads(int threads)
     if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
-/* Asked of the same runtime: where it binds threads, the mask of this one tells nothing. */
+/* Asked of the same runtime: where it binds threads, the mask of this one tells nothing. Asked
+ * once, since a thread may keep to some of the cores later. */
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+static int cores;
+
+static void ask(void)
+{
+    cores = omp_get_num_procs();
+}
+
 int weft_cores(void)
 {
-    return omp_get_num_procs();
+    (void)pthread_once(&asked, ask);
+    return cores;
 }

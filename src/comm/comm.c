@@ -72,6 +72,11 @@ int weft_comm_size(const weft_comm *comm)
 {
     return comm->size;
 }
+int weft_comm_local_rank(const weft_comm *comm)
+{
+    return comm->member->local_rank;
+}
+
 int weft_comm_local_size(const weft_comm *comm)
 {
     return comm->local_size;

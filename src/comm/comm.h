@@ -9,6 +9,7 @@
  * since a rank that waits for one of them may owe another one its part. */
 typedef struct weft_member {
     int references;
+    int local_rank; /* of the ranks on this machine */
     double timeout;
     bool check;
     weft_operation *active; /* list */

@@ -16,7 +16,7 @@ enum { TAG_GIVEN_UP = 1, TAG_WAITING = 2 };
 typedef struct world {
     bool started, given_up;
     MPI_Comm control;
-    int rank, size, local;
+    int rank, size, local, local_rank;
     char why[768];
 } world;
 
@@ -60,6 +60,7 @@ static weft_status start_process(void)
     MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &process.size));
     MPI_TRY(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
     MPI_TRY(MPI_Comm_size(node, &process.local));
+    MPI_TRY(MPI_Comm_rank(node, &process.local_rank));
     MPI_TRY(MPI_Comm_free(&node));
     process.started = true;
     return WEFT_OK;
@@ -364,6 +365,7 @@ static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, i
                          process.size, WEFT_MAX_RANKS);
     MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     WEFT_TRY(weft_member_new(&member));
+    member->local_rank = process.local_rank;
     weft_status status = make(context, member, comm, 1, out);
     if (status != WEFT_OK) weft_member_release(member);
     *local = 1;

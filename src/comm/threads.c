@@ -501,6 +501,7 @@ static weft_status threads_open(weft_context *context, int ranks, weft_comm **ou
         weft_member *member;
         status = weft_member_new(&member);
         if (status != WEFT_OK) break;
+        member->local_rank = made;
         status = threads_make(context, member, h, made, &out[made]);
         if (status != WEFT_OK)
             weft_member_release(member);

@@ -1,178 +1,6 @@
 /* The walk: every node of the graph, in order, becomes a node of this rank's graph. */
 #include "rewrite/rewrite.h"
 
-static bool here(const rewriter *r, int place)
-{
-    return place == ANYWHERE || place == r->place;
-}
-
-/* The window along the dimension of a split, windowed label. */
-typedef struct touched {
-    int axis, dim; /* dim < 0: no windowed label is split */
-    int64_t window[4], rows, begin, end;
-    bool aligned; /* every part is just what its windows touch */
-} touched;
-
-static weft_status find_touched(const rewriter *r, const weft_node *node, const decision *d,
-                                int operand, touched *out)
-{
-    const weft_operand_labels *labels = &d->labels.operand[operand];
-    *out = (touched){.dim = -1};
-    for (int a = 0; a < SHARD_AXES; a++) {
-        int dim = weft_label_dim(d, operand, d->label[a]);
-        if (dim < 0 || !labels->label[dim].windowed) continue;
-        weft_window w = node->op->window(r->from, node);
-        int side = dim - 2;
-        const weft_type *type = operand < node->in_count
-                                    ? weft_in(r->from, node, operand)
-                                    : weft_out(r->from, node, operand - node->in_count);
-        out->axis = a;
-        out->dim = dim;
-        out->rows = type->shape.dim[dim];
-        out->window[0] = (w.kernel[side] - 1) * w.dilation[side] + 1;
-        out->window[1] = w.stride[side];
-        out->window[2] = w.padding[side];
-        for (int i = 0; i < node->in_count + node->out_count; i++) {
-            int other = weft_label_dim(d, i, d->label[a]);
-            if (other < 0 || d->labels.operand[i].label[other].windowed) continue;
-            out->window[3] = (i < node->in_count ? weft_in(r->from, node, i)
-                                                 : weft_out(r->from, node, i - node->in_count))
-                                 ->shape.dim[other];
-        }
-        weft_window_rows(out->window, out->rows, r->coordinate[a], r->plan->size[a], &out->begin,
-                         &out->end);
-        out->aligned = weft_window_aligned(out->window, out->rows, r->plan->size[a]);
-    }
-    return WEFT_OK;
-}
-
-/* --- leaves --- */
-
-static bool is_leaf(const rewriter *r, weft_value v)
-{
-    return r->from->values[v].kind != WEFT_VALUE_RESULT;
-}
-
-/* The batch is split over the data axis, the height of images over the domain axis. */
-static void split_input(rewriter *r, weft_value v)
-{
-    const weft_value_info *info = &r->from->values[v];
-    value_state *s = &r->values[v];
-    if (info->type.shape.rank > 0 && r->plan->size[AXIS_DATA] > 1) s->split.at[AXIS_DATA] = 0;
-    if (info->type.shape.rank == 4 && info->type.dtype == r->from->real &&
-        r->plan->size[AXIS_DOMAIN] > 1)
-        s->split.at[AXIS_DOMAIN] = 2;
-    const leaf_plan *pin = weft_plan_leaf(r->plan, info->name);
-    for (int a = 0; pin && a < SHARD_AXES; a++)
-        if (pin->fixed[a]) {
-            for (int b = 0; b < SHARD_AXES; b++)
-                if (s->split.at[b] == pin->split.at[a]) s->split.at[b] = WHOLE;
-            s->split.at[a] = pin->split.at[a];
-        }
-    s->known = true;
-}
-
-/* Says of which part of its tensor a leaf is, or is a range. */
-static void place_leaf_part(rewriter *r, weft_value v, weft_value local, int64_t *start)
-{
-    const weft_shape *whole = &r->from->values[v].type.shape;
-    value_state *s = &r->values[v];
-    weft_shape part;
-    if (s->split.at[AXIS_DATA] != FLAT) {
-        weft_graph_set_part(r->to, local, whole, start);
-        return;
-    }
-    sharding around = s->split;
-    int64_t begin = start[0];
-    around.at[AXIS_DATA] = WHOLE;
-    weft_rewrite_part(r, whole, around, &part, start);
-    weft_graph_set_part(r->to, local, whole, start);
-    weft_graph_set_flat(r->to, local, weft_flat_like(r, s->param), &part, begin);
-}
-
-/* The leaf in the graph of this rank. */
-static weft_status emit_leaf(rewriter *r, weft_value v)
-{
-    const weft_value_info *info = &r->from->values[v];
-    value_state *s = &r->values[v];
-    weft_shape part;
-    int64_t start[WEFT_MAX_RANK];
-    weft_value local = WEFT_NO_VALUE;
-    leaf_plan *plan;
-    s->known = true;
-    WEFT_TRY(weft_plan_add_leaf(r->plan, info->name, &plan));
-    plan->split = s->split;
-    plan->place = s->place;
-    for (int a = 0; a < SHARD_AXES; a++) plan->fixed[a] = true;
-    if (here(r, s->place)) {
-        weft_rewrite_part(r, &info->type.shape, s->split, &part, start);
-        local = weft_graph_leaf(r->to, info->kind, info->name, info->type.dtype, &part, info->init);
-        WEFT_TRY(weft_graph_status(r->to));
-        place_leaf_part(r, v, local, start);
-        if (info->transient) weft_graph_set_transient(r->to, local);
-        WEFT_TRY(weft_graph_status(r->to));
-    }
-    WEFT_TRY(weft_rewrite_add_form(
-        r, (form){.value = v, .place = s->place, .split = s->split, .local = local}));
-    return weft_rewrite_send(r, v);
-}
-
-/* What a leaf was found to be before, or what the user wants. Only all axes together decide it. */
-static void recall(rewriter *r, weft_value v)
-{
-    const leaf_plan *plan = weft_plan_leaf(r->plan, r->from->values[v].name);
-    value_state *s = &r->values[v];
-    if (!plan) return;
-    for (int a = 0; a < SHARD_AXES; a++) {
-        if (!plan->fixed[a]) continue;
-        s->split.at[a] = plan->split.at[a];
-        s->known = true;
-    }
-    s->weak =
-        s->known && r->from->values[v].kind == WEFT_VALUE_PARAM && s->split.at[AXIS_DATA] == FLAT;
-}
-
-/* Optimiser state lies like its parameter, and with ZeRO in ranges of that. */
-static void place_moments(rewriter *r, const weft_node *node)
-{
-    const weft_graph *g = r->from;
-    for (int p = 0; p < node->in_count; p++) {
-        if (g->values[node->in[p]].kind != WEFT_VALUE_PARAM || !r->values[node->in[p]].known)
-            continue;
-        for (int i = 0; i < node->in_count; i++) {
-            value_state *s = &r->values[node->in[i]];
-            if (g->values[node->in[i]].kind != WEFT_VALUE_STATE ||
-                !weft_shape_equal(&weft_in(g, node, i)->shape, &weft_in(g, node, p)->shape))
-                continue;
-            s->param = node->in[p];
-            if (s->known) continue;
-            s->split = r->values[node->in[p]].split;
-            if (weft_zero_spreads(r, node->in[p])) s->split.at[AXIS_DATA] = FLAT;
-            s->known = true;
-        }
-    }
-}
-
-/* Leaves that nothing has decided yet lie as this node wants them. */
-static weft_status settle_leaves(rewriter *r, const weft_node *node, const decision *d)
-{
-    for (int i = 0; i < node->in_count; i++) {
-        weft_value v = node->in[i];
-        value_state *s = &r->values[v];
-        if (!is_leaf(r, v) || weft_rewrite_form(r, v, s->place, s->split, r->phase)) continue;
-        if (!s->known) {
-            s->split = weft_decision_split(d, node, i);
-            if (r->plan->options.zero == 3 && r->from->values[v].kind == WEFT_VALUE_PARAM &&
-                weft_zero_spreads(r, v)) {
-                s->split.at[AXIS_DATA] = FLAT;
-                s->weak = true;
-            }
-        }
-        WEFT_TRY(emit_leaf(r, v));
-    }
-    return WEFT_OK;
-}
-
 /* --- nodes --- */
 
 static weft_status gather_inputs(rewriter *r, const weft_node *node, const decision *d, int place,
@@ -180,10 +8,10 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
 {
     for (int i = 0; i < node->in_count; i++) {
         sharding want = weft_decision_split(d, node, i);
-        touched t;
+        touched_rows t;
         if (d->label[AXIS_DATA] && r->values[node->in[i]].split.at[AXIS_DATA] == OWN)
             want.at[AXIS_DATA] = OWN;
-        WEFT_TRY(find_touched(r, node, d, i, &t));
+        WEFT_TRY(weft_window_touched(r, node, d, i, &t));
         if (t.dim >= 0 && !t.aligned)
             WEFT_TRY(
                 weft_rewrite_halo(r, node->in[i], place, want, t.axis, t.dim, t.window, &in[i]));
@@ -193,55 +21,11 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
     return WEFT_OK;
 }
 
-/* The window of a part: padding only where the part is at the edge. */
-static weft_status set_padding(const rewriter *r, const weft_node *node, const touched *t,
-                               weft_node *part)
-{
-    weft_window w = node->op->window(r->from, node);
-    int side = t->dim - 2, n = r->plan->size[t->axis], c = r->coordinate[t->axis];
-    int64_t first = weft_part_start(t->window[3], c, n);
-    int64_t last = weft_part_start(t->window[3], c + 1, n) - 1;
-    w.padding[side] = WEFT_MAX((int64_t)0, t->window[2] - first * t->window[1]);
-    w.padding_end[side] =
-        WEFT_MAX((int64_t)0, last * t->window[1] - t->window[2] + t->window[0] - t->rows);
-    return weft_node_set(part, &(weft_attr){.name = "padding",
-                                            .count = 4,
-                                            .ints = {w.padding[0], w.padding[1], w.padding_end[0],
-                                                     w.padding_end[1]}});
-}
-
-/* Attributes that speak of shapes and places speak of the part's. */
-static weft_status localize(const rewriter *r, const weft_node *node, const decision *d,
-                            weft_node *part)
-{
-    weft_shape shape;
-    int64_t start[WEFT_MAX_RANK];
-    bool windowed = false;
-    for (int i = 0; i < node->in_count + node->out_count; i++) {
-        touched t;
-        WEFT_TRY(find_touched(r, node, d, i, &t));
-        if (t.dim < 0 || windowed) continue;
-        WEFT_TRY(set_padding(r, node, &t, part));
-        windowed = true;
-    }
-    weft_rewrite_part(r, &weft_out(r->from, node, 0)->shape,
-                      weft_decision_split(d, node, node->in_count), &shape, start);
-    touched out;
-    WEFT_TRY(find_touched(r, node, d, node->in_count, &out));
-    if (out.dim >= 0) shape.dim[out.dim] = out.end - out.begin;
-    if (node->op->dims) {
-        weft_attr dims = {.name = node->op->dims, .count = shape.rank - node->op->dims_from};
-        for (int i = 0; i < dims.count; i++) dims.ints[i] = shape.dim[i + node->op->dims_from];
-        WEFT_TRY(weft_node_set(part, &dims));
-    }
-    return node->op->localize ? node->op->localize(r->from, node, start, part) : WEFT_OK;
-}
-
 static weft_status emit_node(rewriter *r, const weft_node *node, const decision *d,
                              const weft_value *in, weft_value *first)
 {
     weft_node part = *node;
-    WEFT_TRY(localize(r, node, d, &part));
+    WEFT_TRY(weft_window_localize(r, node, d, &part));
     weft_graph_set_phase(r->to, node->phase);
     *first = weft_graph_node(r->to, node->op->name, node->name, in, node->in_count, part.attrs,
                              part.attr_count);
@@ -249,7 +33,7 @@ static weft_status emit_node(rewriter *r, const weft_node *node, const decision 
 }
 
 /* The gradient's local form stands for its parameter in the flat range of gradients. */
-static void mark_gradient(rewriter *r, weft_value v)
+void weft_rewrite_mark_gradient(rewriter *r, weft_value v)
 {
     weft_value leaf = r->from->values[v].gradient_of;
     value_state *s = &r->values[v];
@@ -270,11 +54,11 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
     const weft_shape *whole = &weft_out(r->from, node, o)->shape;
     weft_shape part;
     int64_t start[WEFT_MAX_RANK];
-    touched t;
+    touched_rows t;
     s->split = weft_decision_split(d, node, node->in_count + o);
     s->known = true;
     s->place = place;
-    WEFT_TRY(find_touched(r, node, d, node->in_count + o, &t));
+    WEFT_TRY(weft_window_touched(r, node, d, node->in_count + o, &t));
     if (local != WEFT_NO_VALUE) {
         if (t.dim >= 0 && !t.aligned)
             local = weft_rewrite_halo_add(r, v, local, t.axis, t.dim, t.window);
@@ -292,13 +76,16 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
         if (node->op->linear & 1u << i &&
             weft_shape_equal(whole, &weft_in(r->from, node, i)->shape))
             s->param = r->values[node->in[i]].param;
-    if (r->plan->options.zero < 2) mark_gradient(r, v);
+    if (r->plan->options.zero < 2) weft_rewrite_mark_gradient(r, v);
     bool gradient = s->param != WEFT_NO_VALUE && r->from->values[v].gradient_of != WEFT_NO_VALUE;
     /* Several virtual workers of a rank add up before their sum leaves it. */
     bool each = r->plan->options.zero >= 2 && r->own_workers <= 1;
     if (gradient && r->phase == WEFT_PHASE_BACKWARD && (s->update_only || each))
         WEFT_TRY(weft_rewrite_gradient(r, v));
-    if (r->plan->options.zero >= 2) mark_gradient(r, v);
+    /* What waits to be scattered is marked when it is. */
+    bool waits = s->param != WEFT_NO_VALUE && s->split.at[AXIS_DATA] == PARTIAL &&
+                 weft_zero_spreads(r, s->param);
+    if (r->plan->options.zero >= 2 && !waits) weft_rewrite_mark_gradient(r, v);
     return weft_rewrite_send(r, v);
 }
 
@@ -344,12 +131,12 @@ static weft_status visit(rewriter *r, size_t n)
         if (node->phase == WEFT_PHASE_UPDATE) WEFT_TRY(begin_update(r));
         r->phase = node->phase;
     }
-    if (node->phase == WEFT_PHASE_UPDATE) place_moments(r, node);
+    if (node->phase == WEFT_PHASE_UPDATE) weft_leaf_place_moments(r, node);
     if (r->workers > 0 && node->op->in_order) return visit_in_order(r, node, place);
     WEFT_TRY(weft_rewrite_decide(r, node, &d));
-    WEFT_TRY(settle_leaves(r, node, &d));
+    WEFT_TRY(weft_leaf_settle(r, node, &d));
     WEFT_TRY(gather_inputs(r, node, &d, place, in));
-    if (here(r, place)) WEFT_TRY(emit_node(r, node, &d, in, &first));
+    if (weft_rewrite_here(r, place)) WEFT_TRY(emit_node(r, node, &d, in, &first));
     for (int o = 0; o < node->out_count; o++)
         WEFT_TRY(finish_output(r, node, &d, o, place,
                                first == WEFT_NO_VALUE ? WEFT_NO_VALUE : first + o));
@@ -393,7 +180,7 @@ static weft_status assign_mean(rewriter *r, weft_value leaf, weft_value next)
         WEFT_TRY(weft_rewrite_reshard(r, next, place, r->values[next].split, &local));
     }
     r->phase = WEFT_PHASE_UPDATE;
-    if (!here(r, place)) return WEFT_OK;
+    if (!weft_rewrite_here(r, place)) return WEFT_OK;
     weft_attr factor = WEFT_ATTR_REAL("factor", 1.0 / r->workers);
     if (r->plan->size[AXIS_DATA] > 1) local = weft_rewrite_reduce_tree(r, next, local, parts);
     weft_graph_set_phase(r->to, WEFT_PHASE_UPDATE);
@@ -413,7 +200,7 @@ static weft_status assign(rewriter *r, weft_value leaf)
     r->phase =
         g->values[next].node < 0 ? WEFT_PHASE_FORWARD : g->nodes[g->values[next].node]->phase;
     WEFT_TRY(weft_rewrite_reshard(r, next, s->place, s->split, &local));
-    if (here(r, s->place))
+    if (weft_rewrite_here(r, s->place))
         weft_graph_assign(r->to, weft_graph_find(r->to, g->values[leaf].name), local);
     return weft_graph_status(r->to);
 }
@@ -430,7 +217,7 @@ static weft_status walk(rewriter *r)
     find_update_only(r);
     for (size_t v = 0; v < g->value_count; v++) {
         if (g->values[v].kind == WEFT_VALUE_INPUT) {
-            split_input(r, (weft_value)v);
+            weft_leaf_split_input(r, (weft_value)v);
             for (int a = 0; a < SHARD_AXES; a++) {
                 int dim = r->values[v].split.at[a];
                 if (dim >= 0 && g->values[v].type.shape.dim[dim] < r->plan->size[a])
@@ -440,9 +227,9 @@ static weft_status walk(rewriter *r)
                                      weft_axis_name(a), r->plan->size[a], g->values[v].name,
                                      (long long)g->values[v].type.shape.dim[dim], dim);
             }
-            WEFT_TRY(emit_leaf(r, (weft_value)v));
+            WEFT_TRY(weft_leaf_emit(r, (weft_value)v));
         } else if (g->values[v].kind != WEFT_VALUE_RESULT) {
-            recall(r, (weft_value)v);
+            weft_leaf_recall(r, (weft_value)v);
         }
     }
     for (size_t n = 0; n < g->node_count; n++) WEFT_TRY(visit(r, n));

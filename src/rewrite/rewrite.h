@@ -123,6 +123,53 @@ sharding weft_decision_split(const decision *d, const weft_node *node, int opera
 /* The dimension of operand i that has this label, or -1. */
 int weft_label_dim(const decision *d, int operand, const char *label);
 
+/* --- window.c --- */
+
+/* The window along the dimension of a split, windowed label. */
+typedef struct touched_rows {
+    int axis, dim; /* dim < 0: no windowed label is split */
+    int64_t window[4], rows, begin, end;
+    bool aligned; /* every part is just what its windows touch */
+} touched_rows;
+weft_status weft_window_touched(const rewriter *r, const weft_node *node, const decision *d,
+                                int operand, touched_rows *out) WEFT_NODISCARD;
+/* Attributes that speak of shapes and places speak of the part's. */
+weft_status weft_window_localize(const rewriter *r, const weft_node *node, const decision *d,
+                                 weft_node *part) WEFT_NODISCARD;
+
+/* --- leaf.c --- */
+
+/* The batch is split over the data axis, the height of images over the domain axis. */
+void weft_leaf_split_input(rewriter *r, weft_value v);
+/* The leaf in the graph of this rank. */
+weft_status weft_leaf_emit(rewriter *r, weft_value v) WEFT_NODISCARD;
+/* What a leaf was found to be before, or what the user wants. Only all axes together decide it. */
+void weft_leaf_recall(rewriter *r, weft_value v);
+/* Optimiser state lies like its parameter, and with ZeRO in ranges of that. */
+void weft_leaf_place_moments(rewriter *r, const weft_node *node);
+/* Leaves that nothing has decided yet lie as this node wants them. */
+weft_status weft_leaf_settle(rewriter *r, const weft_node *node, const decision *d) WEFT_NODISCARD;
+
+/* --- move.c: each adds nodes for value v, of which this rank has x --- */
+weft_value weft_move_emit(rewriter *r, const char *op, weft_value v, const weft_value *in,
+                          int count, const weft_attr *attrs, int attr_count);
+/* This rank's part of a dimension. */
+weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim);
+/* A collective over one axis and dimension `dim`; all_to_all gathers `from`. */
+weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
+                                int dim, int from);
+/* Sums of several values over the axes of a mask, as one message. Virtual workers add up in their
+ * own order, after the other axes: of each value there are `parts` subtrees then. */
+weft_value weft_move_sum(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
+                         int parts);
+/* All ranks' ranges joined, as a part split like this; and this rank's range, of the sum over the
+ * data axis or of what all of it hold. */
+weft_value weft_move_join(rewriter *r, weft_value v, weft_value x, sharding split);
+weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding split, bool sum);
+/* The local value whose layout says in which order the elements of a parameter, or of what belongs
+ * to it, lie where they are FLAT; WEFT_NO_VALUE: plain. */
+weft_value weft_flat_like(const rewriter *r, weft_value param);
+
 /* --- reshard.c --- */
 form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split,
                         weft_phase phase);
@@ -137,6 +184,8 @@ weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, 
                                  const int64_t window[4]);
 /* Sends a value that was just made to the other places that read it. */
 weft_status weft_rewrite_send(rewriter *r, weft_value v) WEFT_NODISCARD;
+
+/* --- gradient.c --- */
 /* All-reduces what has been gathered for it. */
 weft_status weft_rewrite_flush(rewriter *r) WEFT_NODISCARD;
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v) WEFT_NODISCARD;
@@ -148,9 +197,10 @@ weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value
 weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts);
 /* Whether what belongs to a parameter is spread over the data axis. */
 bool weft_zero_spreads(const rewriter *r, weft_value param);
-/* The local value whose layout says in which order the elements of a parameter, or of what belongs
- * to it, lie where they are FLAT; WEFT_NO_VALUE: plain. */
-weft_value weft_flat_like(const rewriter *r, weft_value param);
+
+/* --- emit.c --- */
+/* The gradient's local form stands for its parameter in the flat range of gradients. */
+void weft_rewrite_mark_gradient(rewriter *r, weft_value v);
 
 /* --- shared --- */
 static inline bool sharding_same(sharding a, sharding b)
@@ -158,6 +208,14 @@ static inline bool sharding_same(sharding a, sharding b)
     return memcmp(a.at, b.at, sizeof(a.at)) == 0;
 }
 static const sharding all_whole = {{WHOLE, WHOLE, WHOLE}};
+static inline bool weft_rewrite_here(const rewriter *r, int place)
+{
+    return place == ANYWHERE || place == r->place;
+}
+static inline int64_t whole_dim(const rewriter *r, weft_value v, int dim)
+{
+    return r->from->values[v].type.shape.dim[dim];
+}
 
 /* This rank's part of a shape: sizes and where it begins. A FLAT part is a vector. */
 void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding split, weft_shape *part,

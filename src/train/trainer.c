@@ -179,6 +179,9 @@ static weft_status open_ranks(weft_trainer *t)
                                   .saved_step = -1,
                                   .evaluated_step = -1};
     }
+    int here = weft_comm_local_size(t->worlds[0]);
+    if (!o->no_bind && here > 1)
+        WEFT_TRY(weft_core_sets_make(here, strcmp(o->engine, "mpi") == 0, &t->cores));
     int threads = (int)o->threads;
     if (threads == 0) threads = weft_cores() / weft_comm_local_size(t->worlds[0]);
     return weft_context_set_threads(t->context, WEFT_MAX(threads, 1));
@@ -190,7 +193,9 @@ static void *run_task(void *user)
 {
     weft_rank *r = user;
     weft_trainer *t = r->job;
+    void *before = t->cores ? weft_core_sets_enter(t->cores, weft_comm_local_rank(r->world)) : NULL;
     weft_status status = r->task(r);
+    weft_core_sets_leave(t->cores, before);
     if (status == WEFT_OK) return NULL;
     /* What a rank says about another one is of no use if that one has spoken itself. */
     pthread_mutex_lock(&t->lock);
@@ -290,6 +295,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     if (t->model.mapped) weft_file_unmap(&t->model);
     weft_checkpoint_close(&t->resumed);
     weft_board_close(t);
+    weft_core_sets_free(&t->cores);
     weft_dataset_close(&t->data);
     weft_options_free(weft_train_table(), &t->options);
     pthread_mutex_destroy(&t->lock);

@@ -62,6 +62,7 @@ struct weft_trainer {
     weft_event_fn fn;
     void *user;
 
+    weft_core_sets *cores;    /* of the ranks on this machine; NULL: they share all */
     struct weft_board *board; /* where a supervisor looks; NULL: there is none */
 
     pthread_mutex_t lock; /* of the first failure */

@@ -1,0 +1,122 @@
+/* Leaves: how inputs, parameters and state are split, and what of them this rank has. */
+#include "rewrite/rewrite.h"
+
+static bool is_leaf(const rewriter *r, weft_value v)
+{
+    return r->from->values[v].kind != WEFT_VALUE_RESULT;
+}
+
+void weft_leaf_split_input(rewriter *r, weft_value v)
+{
+    const weft_value_info *info = &r->from->values[v];
+    value_state *s = &r->values[v];
+    if (info->type.shape.rank > 0 && r->plan->size[AXIS_DATA] > 1) s->split.at[AXIS_DATA] = 0;
+    if (info->type.shape.rank == 4 && info->type.dtype == r->from->real &&
+        r->plan->size[AXIS_DOMAIN] > 1)
+        s->split.at[AXIS_DOMAIN] = 2;
+    const leaf_plan *pin = weft_plan_leaf(r->plan, info->name);
+    for (int a = 0; pin && a < SHARD_AXES; a++)
+        if (pin->fixed[a]) {
+            for (int b = 0; b < SHARD_AXES; b++)
+                if (s->split.at[b] == pin->split.at[a]) s->split.at[b] = WHOLE;
+            s->split.at[a] = pin->split.at[a];
+        }
+    s->known = true;
+}
+
+/* Says of which part of its tensor a leaf is, or is a range. */
+static void place_leaf_part(rewriter *r, weft_value v, weft_value local, int64_t *start)
+{
+    const weft_shape *whole = &r->from->values[v].type.shape;
+    value_state *s = &r->values[v];
+    weft_shape part;
+    if (s->split.at[AXIS_DATA] != FLAT) {
+        weft_graph_set_part(r->to, local, whole, start);
+        return;
+    }
+    sharding around = s->split;
+    int64_t begin = start[0];
+    around.at[AXIS_DATA] = WHOLE;
+    weft_rewrite_part(r, whole, around, &part, start);
+    weft_graph_set_part(r->to, local, whole, start);
+    weft_graph_set_flat(r->to, local, weft_flat_like(r, s->param), &part, begin);
+}
+
+weft_status weft_leaf_emit(rewriter *r, weft_value v)
+{
+    const weft_value_info *info = &r->from->values[v];
+    value_state *s = &r->values[v];
+    weft_shape part;
+    int64_t start[WEFT_MAX_RANK];
+    weft_value local = WEFT_NO_VALUE;
+    leaf_plan *plan;
+    s->known = true;
+    WEFT_TRY(weft_plan_add_leaf(r->plan, info->name, &plan));
+    plan->split = s->split;
+    plan->place = s->place;
+    for (int a = 0; a < SHARD_AXES; a++) plan->fixed[a] = true;
+    if (weft_rewrite_here(r, s->place)) {
+        weft_rewrite_part(r, &info->type.shape, s->split, &part, start);
+        local = weft_graph_leaf(r->to, info->kind, info->name, info->type.dtype, &part, info->init);
+        WEFT_TRY(weft_graph_status(r->to));
+        place_leaf_part(r, v, local, start);
+        if (info->transient) weft_graph_set_transient(r->to, local);
+        WEFT_TRY(weft_graph_status(r->to));
+    }
+    WEFT_TRY(weft_rewrite_add_form(
+        r, (form){.value = v, .place = s->place, .split = s->split, .local = local}));
+    return weft_rewrite_send(r, v);
+}
+
+void weft_leaf_recall(rewriter *r, weft_value v)
+{
+    const leaf_plan *plan = weft_plan_leaf(r->plan, r->from->values[v].name);
+    value_state *s = &r->values[v];
+    if (!plan) return;
+    for (int a = 0; a < SHARD_AXES; a++) {
+        if (!plan->fixed[a]) continue;
+        s->split.at[a] = plan->split.at[a];
+        s->known = true;
+    }
+    s->weak =
+        s->known && r->from->values[v].kind == WEFT_VALUE_PARAM && s->split.at[AXIS_DATA] == FLAT;
+}
+
+void weft_leaf_place_moments(rewriter *r, const weft_node *node)
+{
+    const weft_graph *g = r->from;
+    for (int p = 0; p < node->in_count; p++) {
+        if (g->values[node->in[p]].kind != WEFT_VALUE_PARAM || !r->values[node->in[p]].known)
+            continue;
+        for (int i = 0; i < node->in_count; i++) {
+            value_state *s = &r->values[node->in[i]];
+            if (g->values[node->in[i]].kind != WEFT_VALUE_STATE ||
+                !weft_shape_equal(&weft_in(g, node, i)->shape, &weft_in(g, node, p)->shape))
+                continue;
+            s->param = node->in[p];
+            if (s->known) continue;
+            s->split = r->values[node->in[p]].split;
+            if (weft_zero_spreads(r, node->in[p])) s->split.at[AXIS_DATA] = FLAT;
+            s->known = true;
+        }
+    }
+}
+
+weft_status weft_leaf_settle(rewriter *r, const weft_node *node, const decision *d)
+{
+    for (int i = 0; i < node->in_count; i++) {
+        weft_value v = node->in[i];
+        value_state *s = &r->values[v];
+        if (!is_leaf(r, v) || weft_rewrite_form(r, v, s->place, s->split, r->phase)) continue;
+        if (!s->known) {
+            s->split = weft_decision_split(d, node, i);
+            if (r->plan->options.zero == 3 && r->from->values[v].kind == WEFT_VALUE_PARAM &&
+                weft_zero_spreads(r, v)) {
+                s->split.at[AXIS_DATA] = FLAT;
+                s->weak = true;
+            }
+        }
+        WEFT_TRY(weft_leaf_emit(r, v));
+    }
+    return WEFT_OK;
+}

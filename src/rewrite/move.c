@@ -1,0 +1,188 @@
+/* The nodes that move values between the ranks of a mesh: collectives over axes, sums, parts, and
+ * ranges of the elements as they lie. */
+#include <stdio.h>
+
+#include "rewrite/rewrite.h"
+
+void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding split, weft_shape *part,
+                       int64_t *start)
+{
+    *part = *whole;
+    for (int d = 0; d < whole->rank; d++) start[d] = 0;
+    for (int a = 0; a < SHARD_AXES; a++) {
+        int dim = split.at[a], n = r->plan->size[a], c = r->coordinate[a];
+        if (dim < 0) continue;
+        start[dim] = weft_part_start(whole->dim[dim], c, n);
+        part->dim[dim] = weft_part_start(whole->dim[dim], c + 1, n) - start[dim];
+    }
+    if (split.at[AXIS_DATA] != FLAT) return;
+    int64_t count = weft_shape_elements(part);
+    int n = r->plan->size[AXIS_DATA], c = r->coordinate[AXIS_DATA];
+    start[0] = weft_part_start(count, c, n);
+    *part = weft_shape_of(1, (int64_t[]){weft_part_start(count, c + 1, n) - start[0]});
+}
+
+weft_value weft_move_emit(rewriter *r, const char *op, weft_value v, const weft_value *in,
+                          int count, const weft_attr *attrs, int attr_count)
+{
+    char name[256];
+    (void)snprintf(name, sizeof(name), "%.200s/%s", r->from->values[v].name, op);
+    weft_graph_set_phase(r->to, r->phase);
+    return weft_graph_node(r->to, op, name, in, count, attrs, attr_count);
+}
+
+weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim)
+{
+    int n = r->plan->size[axis], c = r->coordinate[axis];
+    int64_t size = whole_dim(r, v, dim);
+    weft_attr attrs[] = {WEFT_ATTR_INT("axis", dim),
+                         WEFT_ATTR_INT("start", weft_part_start(size, c, n)),
+                         WEFT_ATTR_INT("stop", weft_part_start(size, c + 1, n))};
+    return weft_move_emit(r, "slice", v, &x, 1, attrs, 3);
+}
+
+/* A collective over one axis. */
+weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
+                                int dim, int from)
+{
+    weft_attr attrs[6] = {WEFT_ATTR_INT("axes", 1 << axis),
+                          WEFT_ATTR_INT("ranks", r->plan->size[axis]),
+                          WEFT_ATTR_INT("index", r->coordinate[axis]), WEFT_ATTR_INT("dim", dim)};
+    int count = 4;
+    if (strcmp(op, "reduce_scatter") == 0 && r->workers > 0 && axis == AXIS_DATA)
+        attrs[count++] = (weft_attr)WEFT_ATTR_INT("leaves", r->workers);
+    if (strcmp(op, "all_gather") == 0)
+        attrs[count++] = (weft_attr)WEFT_ATTR_INT("whole", whole_dim(r, v, dim));
+    if (strcmp(op, "all_to_all") == 0) {
+        attrs[count++] = (weft_attr)WEFT_ATTR_INT("from", from);
+        attrs[count++] = (weft_attr)WEFT_ATTR_INT("whole", whole_dim(r, v, from));
+    }
+    return weft_move_emit(r, op, v, &x, 1, attrs, count);
+}
+
+/* Whether the ranks of a mask may see different shapes, and so lay the same value differently. */
+static bool uneven(const rewriter *r, int mask)
+{
+    if (mask & (1 << AXIS_DOMAIN | 1 << AXIS_TENSOR)) return true;
+    for (size_t v = 0; v < r->from->value_count; v++) {
+        int dim = r->values[v].split.at[AXIS_DATA];
+        if (r->from->values[v].kind == WEFT_VALUE_INPUT && dim >= 0 &&
+            r->from->values[v].type.shape.dim[dim] % r->plan->size[AXIS_DATA])
+            return true;
+    }
+    return false;
+}
+
+/* --- ranges of elements --- */
+
+/* What a value belongs to: itself, the parameter whose gradient it is, or the one it becomes. */
+static weft_value owner_of(const rewriter *r, weft_value v)
+{
+    const weft_graph *g = r->from;
+    if (g->values[v].kind == WEFT_VALUE_PARAM) return v;
+    if (r->values[v].param != WEFT_NO_VALUE) return r->values[v].param;
+    for (size_t p = 0; p < g->value_count; p++)
+        if (g->values[p].assigned == v) return owner_of(r, (weft_value)p);
+    return WEFT_NO_VALUE;
+}
+
+weft_value weft_flat_like(const rewriter *r, weft_value param)
+{
+    if (param == WEFT_NO_VALUE || r->values[param].split.at[AXIS_DATA] == FLAT)
+        return WEFT_NO_VALUE;
+    if (r->plan->options.plain_sums && uneven(r, 1 << AXIS_DATA)) return WEFT_NO_VALUE;
+    return weft_graph_find(r->to, r->from->values[param].name);
+}
+
+static weft_value flatten(rewriter *r, weft_value v, weft_value x)
+{
+    weft_attr like = WEFT_ATTR_INT("like", weft_flat_like(r, owner_of(r, v)));
+    return weft_move_emit(r, "flat", v, &x, 1, &like, 1);
+}
+
+/* All ranks' ranges joined, as a part split like this. */
+weft_value weft_move_join(rewriter *r, weft_value v, weft_value x, sharding split)
+{
+    weft_shape part;
+    int64_t start[WEFT_MAX_RANK];
+    split.at[AXIS_DATA] = WHOLE;
+    weft_rewrite_part(r, &r->from->values[v].type.shape, split, &part, start);
+    weft_attr gather[] = {WEFT_ATTR_INT("axes", 1 << AXIS_DATA),
+                          WEFT_ATTR_INT("ranks", r->plan->size[AXIS_DATA]),
+                          WEFT_ATTR_INT("index", r->coordinate[AXIS_DATA]), WEFT_ATTR_INT("dim", 0),
+                          WEFT_ATTR_INT("whole", weft_shape_elements(&part))};
+    x = weft_move_emit(r, "all_gather", v, &x, 1, gather, 5);
+    weft_attr attrs[] = {WEFT_ATTR_INT("like", weft_flat_like(r, owner_of(r, v))),
+                         {.name = "shape", .count = part.rank}};
+    for (int d = 0; d < part.rank; d++) attrs[1].ints[d] = part.dim[d];
+    return weft_move_emit(r, "unflat", v, &x, 1, attrs, 2);
+}
+
+/* This rank's range: of the sum over the data axis, or of what all of it hold. */
+weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding split, bool sum)
+{
+    weft_shape part;
+    int64_t start[WEFT_MAX_RANK];
+    int n = r->plan->size[AXIS_DATA], c = r->coordinate[AXIS_DATA];
+    split.at[AXIS_DATA] = WHOLE;
+    weft_rewrite_part(r, &r->from->values[v].type.shape, split, &part, start);
+    int64_t count = weft_shape_elements(&part);
+    x = flatten(r, v, x);
+    weft_attr cut[] = {WEFT_ATTR_INT("axis", 0),
+                       WEFT_ATTR_INT("start", weft_part_start(count, c, n)),
+                       WEFT_ATTR_INT("stop", weft_part_start(count, c + 1, n))};
+    if (!sum) return weft_move_emit(r, "slice", v, &x, 1, cut, 3);
+    weft_attr attrs[] = {
+        WEFT_ATTR_INT("axes", 1 << AXIS_DATA),
+        WEFT_ATTR_INT("ranks", n),
+        WEFT_ATTR_INT("index", c),
+        WEFT_ATTR_INT("dim", 0),
+        WEFT_ATTR_INT("compare", uneven(r, 1 << AXIS_DATA) && !r->plan->options.plain_sums),
+        WEFT_ATTR_INT("leaves", r->workers)};
+    return weft_move_emit(r, "reduce_scatter", v, &x, 1, attrs, r->workers > 0 ? 6 : 5);
+}
+
+/* Ranks of a mask, and which of them this one is; the communicator is split in rank order, which is
+ * tensor first. */
+static void mask_ranks(const rewriter *r, int mask, int64_t *ranks, int64_t *index)
+{
+    static const int order[SHARD_AXES] = {AXIS_TENSOR, AXIS_DOMAIN, AXIS_DATA};
+    *ranks = 1;
+    *index = 0;
+    for (int i = 0; i < SHARD_AXES; i++) {
+        if (!(mask & 1 << order[i])) continue;
+        *index += *ranks * r->coordinate[order[i]];
+        *ranks *= r->plan->size[order[i]];
+    }
+}
+
+static weft_value reduce_over(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
+                              int leaves, int parts)
+{
+    int64_t ranks, index;
+    mask_ranks(r, mask, &ranks, &index);
+    weft_attr attrs[] = {WEFT_ATTR_INT("axes", mask),
+                         WEFT_ATTR_INT("ranks", ranks),
+                         WEFT_ATTR_INT("index", index),
+                         WEFT_ATTR_INT("plain", r->plan->options.plain_sums && uneven(r, mask)),
+                         WEFT_ATTR_INT("compare", uneven(r, mask)),
+                         WEFT_ATTR_INT("leaves", leaves),
+                         WEFT_ATTR_INT("parts", parts)};
+    return weft_move_emit(r, "all_reduce", v, x, count, attrs, leaves ? 7 : 5);
+}
+
+/* Virtual workers add up in their own order, after the other axes. parts: subtrees of each value.
+ */
+weft_value weft_move_sum(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
+                         int parts)
+{
+    weft_value rest[WEFT_MAX_OUTPUTS];
+    int data = mask & 1 << AXIS_DATA, others = mask & ~(1 << AXIS_DATA);
+    if (!r->workers || !data) return reduce_over(r, v, x, count * parts, mask, 0, 1);
+    if (others) {
+        weft_value first = reduce_over(r, v, x, count * parts, others, 0, 1);
+        for (int i = 0; i < count * parts; i++) rest[i] = first + i;
+        x = rest;
+    }
+    return reduce_over(r, v, x, count * parts, data, r->workers, parts);
+}

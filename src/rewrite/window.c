@@ -1,0 +1,78 @@
+/* Windows over split rows, and what of a node's attributes its part has of its own. */
+#include "rewrite/rewrite.h"
+
+weft_status weft_window_touched(const rewriter *r, const weft_node *node, const decision *d,
+                                int operand, touched_rows *out)
+{
+    const weft_operand_labels *labels = &d->labels.operand[operand];
+    *out = (touched_rows){.dim = -1};
+    for (int a = 0; a < SHARD_AXES; a++) {
+        int dim = weft_label_dim(d, operand, d->label[a]);
+        if (dim < 0 || !labels->label[dim].windowed) continue;
+        weft_window w = node->op->window(r->from, node);
+        int side = dim - 2;
+        const weft_type *type = operand < node->in_count
+                                    ? weft_in(r->from, node, operand)
+                                    : weft_out(r->from, node, operand - node->in_count);
+        out->axis = a;
+        out->dim = dim;
+        out->rows = type->shape.dim[dim];
+        out->window[0] = (w.kernel[side] - 1) * w.dilation[side] + 1;
+        out->window[1] = w.stride[side];
+        out->window[2] = w.padding[side];
+        for (int i = 0; i < node->in_count + node->out_count; i++) {
+            int other = weft_label_dim(d, i, d->label[a]);
+            if (other < 0 || d->labels.operand[i].label[other].windowed) continue;
+            out->window[3] = (i < node->in_count ? weft_in(r->from, node, i)
+                                                 : weft_out(r->from, node, i - node->in_count))
+                                 ->shape.dim[other];
+        }
+        weft_window_rows(out->window, out->rows, r->coordinate[a], r->plan->size[a], &out->begin,
+                         &out->end);
+        out->aligned = weft_window_aligned(out->window, out->rows, r->plan->size[a]);
+    }
+    return WEFT_OK;
+}
+
+/* The window of a part: padding only where the part is at the edge. */
+static weft_status set_padding(const rewriter *r, const weft_node *node, const touched_rows *t,
+                               weft_node *part)
+{
+    weft_window w = node->op->window(r->from, node);
+    int side = t->dim - 2, n = r->plan->size[t->axis], c = r->coordinate[t->axis];
+    int64_t first = weft_part_start(t->window[3], c, n);
+    int64_t last = weft_part_start(t->window[3], c + 1, n) - 1;
+    w.padding[side] = WEFT_MAX((int64_t)0, t->window[2] - first * t->window[1]);
+    w.padding_end[side] =
+        WEFT_MAX((int64_t)0, last * t->window[1] - t->window[2] + t->window[0] - t->rows);
+    return weft_node_set(part, &(weft_attr){.name = "padding",
+                                            .count = 4,
+                                            .ints = {w.padding[0], w.padding[1], w.padding_end[0],
+                                                     w.padding_end[1]}});
+}
+
+weft_status weft_window_localize(const rewriter *r, const weft_node *node, const decision *d,
+                                 weft_node *part)
+{
+    weft_shape shape;
+    int64_t start[WEFT_MAX_RANK];
+    bool windowed = false;
+    for (int i = 0; i < node->in_count + node->out_count; i++) {
+        touched_rows t;
+        WEFT_TRY(weft_window_touched(r, node, d, i, &t));
+        if (t.dim < 0 || windowed) continue;
+        WEFT_TRY(set_padding(r, node, &t, part));
+        windowed = true;
+    }
+    weft_rewrite_part(r, &weft_out(r->from, node, 0)->shape,
+                      weft_decision_split(d, node, node->in_count), &shape, start);
+    touched_rows out;
+    WEFT_TRY(weft_window_touched(r, node, d, node->in_count, &out));
+    if (out.dim >= 0) shape.dim[out.dim] = out.end - out.begin;
+    if (node->op->dims) {
+        weft_attr dims = {.name = node->op->dims, .count = shape.rank - node->op->dims_from};
+        for (int i = 0; i < dims.count; i++) dims.ints[i] = shape.dim[i + node->op->dims_from];
+        WEFT_TRY(weft_node_set(part, &dims));
+    }
+    return node->op->localize ? node->op->localize(r->from, node, start, part) : WEFT_OK;
+}
