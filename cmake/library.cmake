@@ -36,7 +36,7 @@ if(WEFT_MPI)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     set_source_files_properties(src/comm/mpi_sum.c PROPERTIES COMPILE_OPTIONS -Wno-stringop-overflow)
   endif()
-  set_source_files_properties(src/comm/mpi.c src/comm/mpi_sum.c PROPERTIES COMPILE_DEFINITIONS WEFT_MPI)
+  set_source_files_properties(src/comm/mpi.c src/comm/mpi_sum.c src/comm/mpi_trouble.c PROPERTIES COMPILE_DEFINITIONS WEFT_MPI)
 endif()
 target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
 

@@ -365,6 +365,17 @@ static void reshape(fixture *f)
     weft_value x = node(f, "scale", IN(X(f, 2, 6)), ATTRS(WEFT_ATTR_REAL("factor", 2)));
     out(f, node(f, "reshape", IN(x), ATTRS({.name = "shape", .count = 3, .ints = {2, 2, 3}})));
 }
+/* A blocked value as a vector in its own order, and back. */
+static void flat(fixture *f)
+{
+    weft_value y = node(f, "conv2d", IN(X(f, 2, 16, 6, 5), X(f, 16, 16, 3, 3)),
+                        ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
+    weft_value v = node(f, "flat", IN(y), ATTRS(WEFT_ATTR_INT("like", y)));
+    v = node(f, "scale", IN(v), ATTRS(WEFT_ATTR_REAL("factor", 2)));
+    out(f, node(f, "unflat", IN(v),
+                ATTRS(WEFT_ATTR_INT("like", y),
+                      {.name = "shape", .count = 4, .ints = {2, 16, 6, 5}})));
+}
 static void transpose(fixture *f)
 {
     out(f, node(f, "transpose", IN(X(f, 2, 3, 4)),
@@ -520,6 +531,7 @@ const op_case op_cases[] = {
     CASE(slice),
     CASE(pad),
     CASE(reshape),
+    FORWARD(flat),
     CASE(transpose),
     CASE(reduce_sum),
     CASE(reduce_keep),

@@ -10,23 +10,7 @@
 
 #include "comm/mpi.h"
 
-enum { TAG_GIVEN_UP = 1, TAG_WAITING = 2 };
-
-/* What is there once for a process, as MPI is. */
-typedef struct world {
-    bool started, given_up;
-    MPI_Comm control;
-    int rank, size, local, local_rank;
-    char why[768];
-} world;
-
-static world process;
-
-typedef struct notice {
-    int id, rank;
-    int64_t sequence;
-    char text[128];
-} notice;
+mpi_world mpi_process;
 
 weft_status mpi_failed(const char *call, int code)
 {
@@ -41,28 +25,28 @@ static void finalize(void)
 {
     int done = 0;
     MPI_Finalized(&done);
-    if (!done && !process.given_up) MPI_Finalize();
+    if (!done && !mpi_process.given_up) MPI_Finalize();
 }
 
 static weft_status start_process(void)
 {
     int running = 0, level;
     MPI_Comm node;
-    if (process.started) return WEFT_OK;
+    if (mpi_process.started) return WEFT_OK;
     MPI_Initialized(&running);
     if (!running) {
         MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level));
         atexit(finalize);
     }
-    MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &process.control));
-    MPI_TRY(MPI_Comm_set_errhandler(process.control, MPI_ERRORS_RETURN));
-    MPI_TRY(MPI_Comm_rank(MPI_COMM_WORLD, &process.rank));
-    MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &process.size));
+    MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &mpi_process.control));
+    MPI_TRY(MPI_Comm_set_errhandler(mpi_process.control, MPI_ERRORS_RETURN));
+    MPI_TRY(MPI_Comm_rank(MPI_COMM_WORLD, &mpi_process.rank));
+    MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, &mpi_process.size));
     MPI_TRY(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    MPI_TRY(MPI_Comm_size(node, &process.local));
-    MPI_TRY(MPI_Comm_rank(node, &process.local_rank));
+    MPI_TRY(MPI_Comm_size(node, &mpi_process.local));
+    MPI_TRY(MPI_Comm_rank(node, &mpi_process.local_rank));
     MPI_TRY(MPI_Comm_free(&node));
-    process.started = true;
+    mpi_process.started = true;
     return WEFT_OK;
 }
 
@@ -129,8 +113,6 @@ static weft_status mpi_prepare(weft_operation *o)
     return status;
 }
 
-static weft_status check_alike(const weft_operation *o);
-
 /* Whether what this rank gives to an all-gather is its part of the result already. */
 static bool lies_there(const weft_operation *o, const mpi_pending *p)
 {
@@ -145,7 +127,7 @@ static weft_status mpi_start(weft_operation *o)
     MPI_Comm comm = ((mpi_comm *)o->comm)->comm;
     MPI_Datatype type = mpi_type(t->dtype);
     int count = (int)t->count;
-    if (o->comm->member->check && weft_is_collective(t->kind)) WEFT_TRY(check_alike(o));
+    if (o->comm->member->check && weft_is_collective(t->kind)) WEFT_TRY(mpi_check_alike(o));
     switch (t->kind) {
     case WEFT_SEND:
         MPI_TRY(MPI_Isend(t->send, count, type, t->peer, t->tag, comm, &p->request));
@@ -191,117 +173,10 @@ static weft_status mpi_advance(weft_operation *o)
     return WEFT_OK;
 }
 
-/* --- when something is wrong --- */
-
-static notice notice_of(const weft_operation *o)
-{
-    notice n = {((const mpi_comm *)o->comm)->id, process.rank, o->sequence, ""};
-    (void)snprintf(n.text, sizeof(n.text), "%s of %s (%lld %s)", weft_transfer_name(o->t.kind),
-                   o->what, (long long)o->t.count, weft_dtype_name(o->t.dtype));
-    return n;
-}
-
-/* In check mode everybody tells what it is about to do before it does it. */
-static weft_status check_alike(const weft_operation *o)
-{
-    notice mine = notice_of(o), *all;
-    int n = o->comm->size;
-    WEFT_TRY(WEFT_NEW(&all, n));
-    int64_t counts[WEFT_MAX_RANKS];
-    for (int r = 0; r < n; r++) counts[r] = (int64_t)sizeof(mine);
-    weft_comm *c = o->comm;
-    c->member->check = false;
-    c->sequence--;
-    weft_status status = weft_comm_run(c, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                           .dtype = WEFT_U8,
-                                                           .what = "the check of collectives",
-                                                           .send = &mine,
-                                                           .receive = all,
-                                                           .counts = counts});
-    c->member->check = true;
-    for (int r = 0; r < n && status == WEFT_OK; r++)
-        if (strcmp(all[r].text, mine.text) != 0)
-            status = weft_fail(
-                WEFT_ERR_PEER, "collective %lld does not match: rank %d is in %s, rank %d in %s",
-                (long long)o->sequence, process.rank, mine.text, all[r].rank, all[r].text);
-    free(all);
-    return status;
-}
-
-static void tell(weft_comm *comm, int tag, const void *data, int bytes)
-{
-    (void)comm;
-    for (int r = 0; r < process.size; r++) {
-        MPI_Request request;
-        if (r == process.rank) continue;
-        if (MPI_Isend(data, bytes, MPI_BYTE, r, tag, process.control, &request) == MPI_SUCCESS)
-            MPI_Request_free(&request); /* short: it goes out at once */
-    }
-}
-
-static const char *mpi_aborted(weft_comm *comm)
-{
-    (void)comm;
-    int there = 0;
-    MPI_Status status;
-    if (process.given_up) return process.why;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_GIVEN_UP, process.control, &there, &status) != MPI_SUCCESS ||
-        !there)
-        return NULL;
-    MPI_Recv(process.why, sizeof(process.why), MPI_BYTE, status.MPI_SOURCE, TAG_GIVEN_UP,
-             process.control, &status);
-    process.why[sizeof(process.why) - 1] = '\0';
-    process.given_up = true;
-    return process.why;
-}
-
-static void mpi_abort(weft_comm *comm)
-{
-    if (process.given_up) return;
-    process.given_up = true;
-    (void)snprintf(process.why, sizeof(process.why), "%s", weft_last_message());
-    tell(comm, TAG_GIVEN_UP, process.why, sizeof(process.why));
-}
-
-/* Everybody who is stuck tells so and listens for a second; who says nothing is missing. */
-static void mpi_describe(weft_operation *o, weft_text *text)
-{
-    static notice mine; /* outlives the messages */
-    char *state;
-    int n = process.size;
-    mine = notice_of(o);
-    if (WEFT_NEW(&state, (size_t)n * sizeof(notice)) != WEFT_OK) return;
-    notice *all = (notice *)(void *)state;
-    tell(o->comm, TAG_WAITING, &mine, sizeof(mine));
-    all[process.rank] = mine;
-    for (double end = weft_seconds() + 1; weft_seconds() < end;) {
-        int there = 0;
-        MPI_Status status;
-        MPI_Iprobe(MPI_ANY_SOURCE, TAG_WAITING, process.control, &there, &status);
-        if (!there) continue;
-        MPI_Recv(&all[status.MPI_SOURCE], sizeof(notice), MPI_BYTE, status.MPI_SOURCE, TAG_WAITING,
-                 process.control, &status);
-    }
-    weft_text_add(text, "; ranks that wait:");
-    for (int r = 0; r < n; r++)
-        if (all[r].text[0]) weft_text_add(text, " %d in %s,", r, all[r].text);
-    weft_text_add(text, " missing:");
-    int missing = 0;
-    for (int r = 0; r < n; r++)
-        if (!all[r].text[0]) {
-            weft_text_add(text, " %d", r);
-            missing++;
-        }
-    if (missing == 0) weft_text_add(text, " none");
-    free(state);
-}
-
-/* --- making and closing --- */
-
 static void mpi_close(weft_comm *comm)
 {
     mpi_comm *m = (mpi_comm *)comm;
-    if (!process.given_up) {
+    if (!mpi_process.given_up) {
         MPI_Comm_free(&m->sums);
         MPI_Comm_free(&m->comm);
     }
@@ -339,8 +214,8 @@ static weft_status make(weft_context *context, weft_member *member, MPI_Comm com
 {
     mpi_comm *m;
     WEFT_TRY(WEFT_NEW(&m, 1));
-    m->head =
-        (weft_comm){.ops = &ops, .context = context, .member = member, .local_size = process.local};
+    m->head = (weft_comm){
+        .ops = &ops, .context = context, .member = member, .local_size = mpi_process.local};
     m->comm = comm;
     m->id = id;
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -356,16 +231,16 @@ static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, i
     weft_member *member;
     MPI_Comm comm;
     WEFT_TRY(start_process());
-    if (ranks > 0 && ranks != process.size)
+    if (ranks > 0 && ranks != mpi_process.size)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%d ranks are asked for, but mpirun started %d processes", ranks,
-                         process.size);
-    if (process.size > WEFT_MAX_RANKS)
+                         mpi_process.size);
+    if (mpi_process.size > WEFT_MAX_RANKS)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "%d processes, at most %d are possible",
-                         process.size, WEFT_MAX_RANKS);
+                         mpi_process.size, WEFT_MAX_RANKS);
     MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     WEFT_TRY(weft_member_new(&member));
-    member->local_rank = process.local_rank;
+    member->local_rank = mpi_process.local_rank;
     weft_status status = make(context, member, comm, 1, out);
     if (status != WEFT_OK) weft_member_release(member);
     *local = 1;

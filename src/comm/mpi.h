@@ -6,6 +6,15 @@
 
 #include "comm/comm.h"
 
+/* What is there once for a process, as MPI is. */
+typedef struct mpi_world {
+    bool started, given_up;
+    MPI_Comm control;
+    int rank, size, local, local_rank;
+    char why[768];
+} mpi_world;
+extern mpi_world mpi_process;
+
 typedef struct mpi_comm {
     weft_comm head;
     MPI_Comm comm; /* for MPI's own operations */
@@ -39,6 +48,12 @@ weft_status mpi_failed(const char *call, int code) WEFT_NODISCARD;
         if (mpi_try_code != MPI_SUCCESS) return mpi_failed(#call, mpi_try_code);                   \
     } while (0)
 MPI_Datatype mpi_type(weft_dtype dtype);
+
+/* mpi_trouble.c: collectives that do not match, ranks that give up, ranks that are missing. */
+weft_status mpi_check_alike(const weft_operation *o) WEFT_NODISCARD;
+const char *mpi_aborted(weft_comm *comm);
+void mpi_abort(weft_comm *comm);
+void mpi_describe(weft_operation *o, weft_text *text);
 
 /* mpi_sum.c; o->state is an mpi_pending */
 weft_status mpi_sum_prepare(weft_operation *o) WEFT_NODISCARD;

@@ -131,6 +131,22 @@ weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NO
 /* lower.c: kernels, layouts, versions, instructions. */
 weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;
 
+/* The layout a value lies in, or NULL if nothing has chosen one yet. */
+weft_status weft_program_layout_of(weft_program *p, weft_value value,
+                                   const weft_layout **out) WEFT_NODISCARD;
+
+/* results.c */
+weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out) WEFT_NODISCARD;
+/* The leaf that value is assigned to, or WEFT_NO_VALUE. */
+weft_value weft_assigned_leaf(const weft_graph *g, weft_value value);
+/* How a view reads and is read: plain on both sides, or in the order of another value. */
+weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
+                              const weft_layout **out) WEFT_NODISCARD;
+/* The buffer of an instruction's result o. The next value of a parameter or state is written where
+ * the present one lies. */
+weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
+                               int *out) WEFT_NODISCARD;
+
 /* A kernel for the same nodes and layouts as the instruction's first one. */
 weft_status weft_program_kernel(const weft_program *program, const instruction *code,
                                 weft_kernel **out) WEFT_NODISCARD;

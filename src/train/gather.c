@@ -1,4 +1,4 @@
-/* What rank 0 gathers from the others: tensors of which each holds a part, and traces. */
+/* What rank 0 gathers from the others: tensors of which each holds a part, figures, and traces. */
 #include <stdio.h>
 
 #include "train/trainer.h"
@@ -142,6 +142,22 @@ weft_status weft_gather_tensor(const weft_comms *comms, const weft_store *store,
         return weft_fail(WEFT_ERR_INTERNAL, "the ranks hold %lld of the %lld elements of '%s'",
                          (long long)covered, (long long)weft_shape_elements(&whole->shape), name);
     return status;
+}
+
+/* Planned bytes of every rank, and the largest resident set of its process. */
+weft_status weft_gather_memory(weft_rank *r, double *planned)
+{
+    weft_program_info info = weft_program_describe(r->program);
+    int64_t counts[WEFT_MAX_RANKS];
+    double mine = (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes +
+                           info.arena_bytes + info.slot_bytes + info.scratch_bytes);
+    for (int i = 0; i < r->job->size; i++) counts[i] = 1;
+    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                    .dtype = WEFT_F64,
+                                                    .what = "the memory of all ranks",
+                                                    .send = &mine,
+                                                    .receive = planned,
+                                                    .counts = counts});
 }
 
 /* --- traces --- */

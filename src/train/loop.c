@@ -258,22 +258,6 @@ static weft_status run_steps(weft_rank *r, weft_loader *loader)
     return WEFT_OK;
 }
 
-/* Planned bytes of every rank, and the largest resident set of its process. */
-static weft_status gather_memory(weft_rank *r, double *planned)
-{
-    weft_program_info info = weft_program_describe(r->program);
-    int64_t counts[WEFT_MAX_RANKS];
-    double mine = (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes +
-                           info.arena_bytes + info.slot_bytes + info.scratch_bytes);
-    for (int i = 0; i < r->job->size; i++) counts[i] = 1;
-    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                    .dtype = WEFT_F64,
-                                                    .what = "the memory of all ranks",
-                                                    .send = &mine,
-                                                    .receive = planned,
-                                                    .counts = counts});
-}
-
 static weft_status finish(weft_rank *r)
 {
     weft_trainer *t = r->job;
@@ -282,7 +266,7 @@ static weft_status finish(weft_rank *r)
     if (r->exchange) WEFT_TRY(r->exchange->ops->step(r->exchange, r->position.step, true, &met));
     if (done && r->evaluated_step != r->position.step) WEFT_TRY(evaluate(r));
     WEFT_TRY(save(r));
-    WEFT_TRY(gather_memory(r, planned));
+    WEFT_TRY(weft_gather_memory(r, planned));
     int64_t steps = r->position.step - r->first_step;
     weft_event e = {
         .kind = WEFT_EVENT_SUMMARY,

@@ -94,6 +94,8 @@ void weft_board_step(weft_trainer *job, int rank, int64_t step);
 /* Lets a rank note its transfers there. */
 void weft_board_note(weft_trainer *job, weft_comm *world);
 
+/* gather.c: the memory that each rank's program takes, in bytes. Collective. */
+weft_status weft_gather_memory(weft_rank *rank, double *planned) WEFT_NODISCARD;
 /* gather.c: the traces of all ranks as one file. Collective. */
 weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;
 

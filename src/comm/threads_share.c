@@ -1,0 +1,208 @@
+/* How threads share what they have: collectives through the cells of a hub, messages through
+ * mailboxes. */
+#include <stdio.h>
+
+#include "comm/threads.h"
+
+/* Whether every rank has come so far in collective `sequence` (which may be negative). */
+static bool all_reached(const weft_operation *o, int64_t sequence, int stage)
+{
+    for (int r = 0; r < o->comm->size; r++)
+        if (atomic_load_explicit(&cell_of(o, r)->progress, memory_order_acquire) <
+            STAGES * sequence + stage)
+            return false;
+    return true;
+}
+
+static void reach(const weft_operation *o, int stage)
+{
+    pending *p = o->state;
+    p->stage = stage;
+    atomic_store_explicit(&cell_of(o, o->comm->rank)->progress, STAGES * o->sequence + stage,
+                          memory_order_release);
+}
+
+static size_t size_of(const weft_operation *o)
+{
+    return weft_dtype_size(o->t.dtype);
+}
+
+static bool small(const weft_operation *o)
+{
+    return o->t.kind == WEFT_ALL_REDUCE && o->t.leaves == 0 && o->t.count <= SMALL / 8;
+}
+
+static void post(weft_operation *o)
+{
+    cell *c = cell_of(o, o->comm->rank);
+    c->t = o->t;
+    c->counts = o->counts;
+    (void)snprintf(c->what, sizeof(c->what), "%s", o->what);
+    if (small(o) && o->t.count > 0) memcpy(c->small, o->t.send, (size_t)o->t.count * size_of(o));
+    reach(o, POSTED);
+}
+
+/* Everybody must mean the same. The descriptions are there anyway, so this costs nothing. */
+static weft_status check_alike(const weft_operation *o)
+{
+    for (int r = 0; r < o->comm->size; r++) {
+        const cell *c = cell_of(o, r);
+        if (c->t.kind == o->t.kind && c->t.dtype == o->t.dtype && c->t.count == o->t.count &&
+            c->t.leaves == o->t.leaves)
+            continue;
+        return weft_fail(
+            WEFT_ERR_PEER,
+            "collective %lld does not match: rank %d is in %s of %s (%lld %s), rank %d in %s of "
+            "%s (%lld %s)",
+            (long long)o->sequence, o->comm->rank, weft_transfer_name(o->t.kind), o->what,
+            (long long)o->t.count, weft_dtype_name(o->t.dtype), r, weft_transfer_name(c->t.kind),
+            c->what, (long long)c->t.count, weft_dtype_name(c->t.dtype));
+    }
+    return WEFT_OK;
+}
+
+static void copy_elements(const weft_operation *o, const void *from, int64_t from_at, int64_t to_at,
+                          int64_t count)
+{
+    size_t size = size_of(o);
+    char *to = (char *)o->t.receive + (size_t)to_at * size;
+    const char *source = (const char *)from + (size_t)from_at * size;
+    if (count > 0 && to != source) memcpy(to, source, (size_t)count * size);
+}
+
+static void sum_part(const weft_operation *o, int64_t begin, int64_t end, int64_t to)
+{
+    const void *source[WEFT_MAX_RANKS];
+    int n = o->comm->size;
+    for (int r = 0; r < n; r++)
+        source[r] = small(o) ? (const void *)cell_of(o, r)->small : cell_of(o, r)->t.send;
+    weft_tree tree = {o->t.dtype, n, o->t.leaves ? o->t.leaves : n, source, o->t.count};
+    weft_tree_sum(&tree, begin, end, (char *)o->t.receive + (size_t)to * size_of(o));
+}
+
+/* What a rank does as soon as everybody has posted. */
+static void work(weft_operation *o)
+{
+    int n = o->comm->size, me = o->comm->rank;
+    int64_t begin = weft_part_start(o->t.count, me, n),
+            end = weft_part_start(o->t.count, me + 1, n);
+    switch (o->t.kind) {
+    case WEFT_ALL_REDUCE:
+        if (small(o))
+            sum_part(o, 0, o->t.count, 0);
+        else
+            sum_part(o, begin, end, begin);
+        break;
+    case WEFT_REDUCE_SCATTER:
+        begin = weft_counts_before(o->counts, me);
+        sum_part(o, begin, begin + o->counts[me], 0);
+        break;
+    case WEFT_ALL_GATHER:
+        for (int i = 0; i < n; i++) {
+            int r = (me + i) % n; /* not all from the same rank at once */
+            copy_elements(o, cell_of(o, r)->t.send, 0, weft_counts_before(o->counts, r),
+                          o->counts[r]);
+        }
+        break;
+    case WEFT_ALL_TO_ALL:
+        for (int i = 0; i < n; i++) {
+            int r = (me + i) % n;
+            const cell *c = cell_of(o, r);
+            copy_elements(o, c->t.send, weft_counts_before(c->counts, me),
+                          weft_counts_before(o->counts + n, r), o->counts[n + r]);
+        }
+        break;
+    case WEFT_BROADCAST:
+        if (me != o->t.peer) copy_elements(o, cell_of(o, o->t.peer)->t.receive, 0, 0, o->t.count);
+        break;
+    default: break;
+    }
+}
+
+/* The second half of an all-reduce: the others' parts. */
+static void collect_parts(weft_operation *o)
+{
+    int n = o->comm->size, me = o->comm->rank;
+    for (int i = 1; i < n; i++) {
+        int r = (me + i) % n;
+        int64_t begin = weft_part_start(o->t.count, r, n);
+        copy_elements(o, cell_of(o, r)->t.receive, begin, begin,
+                      weft_part_start(o->t.count, r + 1, n) - begin);
+    }
+}
+
+/* Whether others may still read this rank's memory when it has all it needs. */
+static bool is_read(const weft_operation *o)
+{
+    if (o->t.kind == WEFT_BARRIER || small(o)) return false;
+    return o->t.kind != WEFT_BROADCAST || o->comm->rank == o->t.peer;
+}
+
+weft_status threads_advance_collective(weft_operation *o)
+{
+    pending *p = o->state;
+    if (p->stage == 0) {
+        if (!all_reached(o, o->sequence - RING, LEFT)) return WEFT_OK;
+        post(o);
+    }
+    if (p->stage == POSTED) {
+        if (!all_reached(o, o->sequence, POSTED)) return WEFT_OK;
+        WEFT_TRY(check_alike(o));
+        work(o);
+        reach(o, o->t.kind == WEFT_ALL_REDUCE && !small(o) ? WORKED : LEFT);
+    }
+    if (p->stage == WORKED) {
+        if (!all_reached(o, o->sequence, WORKED)) return WEFT_OK;
+        collect_parts(o);
+        reach(o, LEFT);
+    }
+    o->done = !is_read(o) || all_reached(o, o->sequence, LEFT);
+    return WEFT_OK;
+}
+
+/* --- messages --- */
+
+void threads_mail(weft_operation *o)
+{
+    pending *p = o->state;
+    mailbox *box = &hub_of(o)->boxes[o->t.peer];
+    p->message = (message){.operation = o, .source = o->comm->rank};
+    pthread_mutex_lock(&box->lock);
+    message **at = &box->sends;
+    while (*at) at = &(*at)->next;
+    *at = &p->message;
+    pthread_mutex_unlock(&box->lock);
+}
+
+static message *take(weft_operation *o)
+{
+    mailbox *box = &hub_of(o)->boxes[o->comm->rank];
+    message *found = NULL;
+    pthread_mutex_lock(&box->lock);
+    for (message **at = &box->sends; *at && !found; at = &(*at)->next)
+        if ((*at)->source == o->t.peer && (*at)->operation->t.tag == o->t.tag) {
+            found = *at;
+            *at = found->next;
+            break;
+        }
+    pthread_mutex_unlock(&box->lock);
+    return found;
+}
+
+weft_status threads_advance_receive(weft_operation *o)
+{
+    message *m = take(o);
+    if (!m) return WEFT_OK;
+    const weft_transfer *sent = &m->operation->t;
+    weft_status status = WEFT_OK;
+    if (sent->count != o->t.count || sent->dtype != o->t.dtype)
+        status = weft_fail(
+            WEFT_ERR_PEER, "rank %d sent %lld %s as %s, rank %d expects %lld %s of %s", o->t.peer,
+            (long long)sent->count, weft_dtype_name(sent->dtype), m->operation->what, o->comm->rank,
+            (long long)o->t.count, weft_dtype_name(o->t.dtype), o->what);
+    else if (o->t.count > 0)
+        memcpy(o->t.receive, sent->send, (size_t)o->t.count * size_of(o));
+    atomic_store_explicit(&m->taken, 1, memory_order_release);
+    o->done = true;
+    return status;
+}

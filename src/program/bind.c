@@ -1,0 +1,318 @@
+/* What a node of ops/transfer.c says, as an operation of a communicator with the copies before and
+ * after it that bring parts of tensors together. */
+#include "program/transfer.h"
+
+static int64_t attr(const transfer *t, const char *name)
+{
+    return weft_node_int(t->node, name, 0, 0);
+}
+
+/* A tensor as [outer, size, inner] around a dimension. */
+typedef struct around {
+    int64_t outer, size, inner;
+} around;
+
+static around around_dim(const weft_shape *s, int64_t dim)
+{
+    around a = {1, s->dim[dim], 1};
+    for (int i = 0; i < s->rank; i++) {
+        if (i < dim) a.outer *= s->dim[i];
+        if (i > dim) a.inner *= s->dim[i];
+    }
+    return a;
+}
+
+/* Positions [begin, end) of a dimension as a copy between the tensor and a dense block. */
+static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, char *tensor,
+                       char *block, bool out)
+{
+    size_t size = weft_dtype_size(t->dtype), row = (size_t)a.inner * size;
+    size_t whole = (size_t)a.size * row, part = (size_t)(end - begin) * row;
+    char *at = tensor + (size_t)begin * row;
+    copy c = {.count = a.outer, .bytes = part};
+    c.from = out ? at : block;
+    c.to = out ? block : at;
+    c.from_step = out ? whole : part;
+    c.to_step = out ? part : whole;
+    return c;
+}
+
+static weft_status prepare(transfer *t, weft_transfer what)
+{
+    what.dtype = t->dtype;
+    what.what = t->node->name;
+    return weft_comm_prepare(t->comm, &what, &t->operation);
+}
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Values in the order in which they lie in memory, which is the same on ranks with the same graph.
+ */
+static void by_address(void *const *in, int n, int *order)
+{
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        for (; at > 0 && (const char *)in[order[at - 1]] > (const char *)in[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+/* Ranks with different shapes must lay their values alike all the same, or their sums would be of
+ * different elements. */
+static weft_status compare_layouts(transfer *t, const int *order, int n, int parts)
+{
+    uint64_t mine = 0, all[WEFT_MAX_RANKS];
+    int64_t counts[WEFT_MAX_RANKS];
+    int ranks = weft_comm_size(t->comm);
+    for (int i = 0; i < n; i++) {
+        const weft_layout *layout = t->head.in[order[i] * parts];
+        mine = weft_mix(mine, weft_hash_text(layout->text));
+        mine = weft_mix(mine, (uint64_t)layout->bytes + (uint64_t)order[i] * 7919);
+    }
+    for (int r = 0; r < ranks; r++) counts[r] = (int64_t)sizeof(mine);
+    WEFT_TRY(weft_comm_run(t->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                     .dtype = WEFT_U8,
+                                                     .what = t->node->name,
+                                                     .send = &mine,
+                                                     .receive = all,
+                                                     .counts = counts}));
+    for (int r = 0; r < ranks; r++) *t->differs = *t->differs || all[r] != all[0];
+    return WEFT_OK;
+}
+
+/* Values that lie one behind the other in memory, as gradients do, go as one range. The subtrees of
+ * virtual workers go one set of values after the other. */
+static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *out)
+{
+    int parts = (int)weft_node_int(t->node, "parts", 0, 1), n = t->node->in_count / parts;
+    size_t total = 0, size = weft_dtype_size(t->dtype);
+    int order[WEFT_GROUP_VALUES] = {0};
+    bool together = parts == 1 && !attr(t, "plain");
+    by_address(in, n, order);
+    for (int i = 0; i < n; i++) {
+        int k = order[i];
+        together = together && (char *)in[k] == (char *)in[order[0]] + total && in[k] == out[k];
+        total += rounded(t->head.in[parts == 1 ? k : i * parts]->bytes);
+    }
+    weft_transfer what = {.kind = WEFT_ALL_REDUCE,
+                          .leaves = (int)attr(t, "leaves"),
+                          .reproducible = attr(t, "leaves") > 0};
+    if (n == 1) total = t->head.in[0]->bytes;
+    what.count = (int64_t)(total / size);
+    if (attr(t, "compare") && !attr(t, "plain")) WEFT_TRY(compare_layouts(t, order, n, parts));
+    what.send = in[order[0]];
+    what.receive = out[order[0]];
+    if (parts == 1 && (n == 1 || together)) return prepare(t, what);
+    WEFT_TRY(weft_new_aligned(total * (size_t)parts, &t->send_room));
+    WEFT_TRY(weft_new_aligned(total, &t->receive_room));
+    WEFT_TRY(WEFT_NEW(&t->before, n * parts));
+    WEFT_TRY(WEFT_NEW(&t->after, n));
+    for (int p = 0; p < parts; p++) {
+        size_t at = 0;
+        for (int i = 0; i < n; i++) {
+            size_t bytes = t->head.in[i * parts]->bytes;
+            t->before[t->before_count++] = (copy){.count = 1,
+                                                  .bytes = bytes,
+                                                  .from = in[i * parts + p],
+                                                  .to = t->send_room + (size_t)p * total + at};
+            if (p == 0)
+                t->after[t->after_count++] =
+                    (copy){.count = 1, .bytes = bytes, .from = t->receive_room + at, .to = out[i]};
+            at += n == 1 ? total : rounded(bytes);
+        }
+    }
+    what.send = t->send_room;
+    what.receive = t->receive_room;
+    return prepare(t, what);
+}
+
+/* Splits dimension `dim` of `tensor` over the ranks into blocks in rank order, or joins them. */
+static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim, void *tensor,
+                               bool out, int64_t *counts, char **room)
+{
+    int n = weft_comm_size(t->comm);
+    around a = around_dim(shape, dim);
+    size_t at = 0, size = weft_dtype_size(t->dtype);
+    copy *list;
+    for (int r = 0; r < n; r++)
+        counts[r] =
+            a.outer * a.inner * (weft_part_start(a.size, r + 1, n) - weft_part_start(a.size, r, n));
+    *room = tensor;
+    if (a.outer == 1) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned((size_t)weft_shape_elements(shape) * size, room));
+    WEFT_TRY(WEFT_NEW(&list, n));
+    for (int r = 0; r < n; r++) {
+        list[r] = slice_copy(t, a, weft_part_start(a.size, r, n), weft_part_start(a.size, r + 1, n),
+                             tensor, *room + at, out);
+        at += (size_t)counts[r] * size;
+    }
+    *(out ? &t->before : &t->after) = list;
+    *(out ? &t->before_count : &t->after_count) = n;
+    *(out ? &t->send_room : &t->receive_room) = *room;
+    return WEFT_OK;
+}
+
+static weft_status bind_reduce_scatter(transfer *t, void *const *in, void *const *out)
+{
+    int64_t counts[WEFT_MAX_RANKS];
+    char *room;
+    if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, (const int[]){0}, 1, 1));
+    WEFT_TRY(part_copies(t, &weft_in(t->graph, t->node, 0)->shape, attr(t, "dim"), in[0], true,
+                         counts, &room));
+    return prepare(t, (weft_transfer){.kind = WEFT_REDUCE_SCATTER,
+                                      .send = room,
+                                      .receive = out[0],
+                                      .counts = counts,
+                                      .leaves = (int)attr(t, "leaves"),
+                                      .reproducible = attr(t, "leaves") > 0});
+}
+
+static weft_status bind_all_gather(transfer *t, void *const *in, void *const *out)
+{
+    int64_t counts[WEFT_MAX_RANKS];
+    char *room;
+    WEFT_TRY(part_copies(t, &weft_out(t->graph, t->node, 0)->shape, attr(t, "dim"), out[0], false,
+                         counts, &room));
+    return prepare(
+        t,
+        (weft_transfer){.kind = WEFT_ALL_GATHER, .send = in[0], .receive = room, .counts = counts});
+}
+
+static weft_status bind_all_to_all(transfer *t, void *const *in, void *const *out)
+{
+    int64_t counts[WEFT_MAX_RANKS], receive_counts[WEFT_MAX_RANKS];
+    char *send, *receive;
+    WEFT_TRY(part_copies(t, &weft_in(t->graph, t->node, 0)->shape, attr(t, "dim"), in[0], true,
+                         counts, &send));
+    WEFT_TRY(part_copies(t, &weft_out(t->graph, t->node, 0)->shape, attr(t, "from"), out[0], false,
+                         receive_counts, &receive));
+    return prepare(t, (weft_transfer){.kind = WEFT_ALL_TO_ALL,
+                                      .send = send,
+                                      .receive = receive,
+                                      .counts = counts,
+                                      .receive_counts = receive_counts});
+}
+
+/* Rows that rank `owner` has as its part and rank `reader` has among its windows. */
+static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin, int64_t *end)
+{
+    int64_t rows = attr(t, "whole");
+    int n = (int)attr(t, "ranks");
+    weft_halo_rows(t->node, reader, begin, end);
+    *begin = WEFT_MAX(*begin, weft_part_start(rows, owner, n));
+    *end = WEFT_MIN(*end, weft_part_start(rows, owner + 1, n));
+    if (*end < *begin) *end = *begin;
+}
+
+/* Rows [begin, end) from one tensor to the other. */
+static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_t to, int64_t rows,
+                     void *in, void *out)
+{
+    size_t size = weft_dtype_size(t->dtype);
+    return (copy){.count = x.outer,
+                  .bytes = (size_t)(rows * x.inner) * size,
+                  .from = (char *)in + (size_t)(from * x.inner) * size,
+                  .to = (char *)out + (size_t)(to * y.inner) * size,
+                  .from_step = (size_t)(x.size * x.inner) * size,
+                  .to_step = (size_t)(y.size * y.inner) * size};
+}
+
+/* halo sends rows of its part to whom they touch; halo_add sends touched rows to whose they are. */
+static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
+{
+    int n = weft_comm_size(t->comm), me = (int)attr(t, "index");
+    int64_t counts[WEFT_MAX_RANKS], receive_counts[WEFT_MAX_RANKS], dim = attr(t, "dim");
+    bool adds = strcmp(t->node->op->name, "halo_add") == 0;
+    around x = around_dim(&weft_in(t->graph, t->node, 0)->shape, dim);
+    around y = around_dim(&weft_out(t->graph, t->node, 0)->shape, dim);
+    int64_t mine = weft_part_start(attr(t, "whole"), me, n), touched, unused;
+    weft_halo_rows(t->node, me, &touched, &unused);
+    int64_t x_first = adds ? touched : mine, y_first = adds ? mine : touched;
+    size_t size = weft_dtype_size(t->dtype), sent = 0, received = 0;
+    WEFT_TRY(WEFT_NEW(&t->before, n));
+    WEFT_TRY(WEFT_NEW(&t->after, n));
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == 1) {
+            WEFT_TRY(weft_new_aligned(sent, &t->send_room));
+            WEFT_TRY(weft_new_aligned(received, &t->receive_room));
+            sent = received = 0;
+        }
+        for (int r = 0; r < n; r++) {
+            int64_t b, e, rb, re;
+            shared_rows(t, adds ? r : me, adds ? me : r, &b, &e);
+            shared_rows(t, adds ? me : r, adds ? r : me, &rb, &re);
+            if (r == me) {
+                t->own = own_rows(t, x, y, b - x_first, b - y_first, e - b, in[0], out[0]);
+                t->own.add = adds;
+                e = b;
+                re = rb;
+            }
+            counts[r] = x.outer * x.inner * (e - b);
+            receive_counts[r] = y.outer * y.inner * (re - rb);
+            if (pass == 1) {
+                t->before[r] =
+                    slice_copy(t, x, b - x_first, e - x_first, in[0], t->send_room + sent, true);
+                t->after[r] = slice_copy(t, y, rb - y_first, re - y_first, out[0],
+                                         t->receive_room + received, false);
+                t->after[r].add = adds;
+            }
+            sent += (size_t)counts[r] * size;
+            received += (size_t)receive_counts[r] * size;
+        }
+    }
+    t->before_count = t->after_count = n;
+    t->zero = adds ? out[0] : NULL;
+    t->zero_bytes = (size_t)(y.outer * y.size * y.inner) * size;
+    return prepare(t, (weft_transfer){.kind = WEFT_ALL_TO_ALL,
+                                      .send = t->send_room,
+                                      .receive = t->receive_room,
+                                      .counts = counts,
+                                      .receive_counts = receive_counts});
+}
+
+static weft_status bind_send(transfer *t, void *const *in, void *const *out)
+{
+    (void)out;
+    return prepare(
+        t, (weft_transfer){.kind = WEFT_SEND,
+                           .send = in[0],
+                           .count = weft_shape_elements(&weft_in(t->graph, t->node, 0)->shape),
+                           .peer = (int)attr(t, "peer"),
+                           .tag = (int)attr(t, "tag")});
+}
+
+static weft_status bind_receive(transfer *t, void *const *in, void *const *out)
+{
+    (void)in;
+    return prepare(
+        t, (weft_transfer){.kind = WEFT_RECEIVE,
+                           .receive = out[0],
+                           .count = weft_shape_elements(&weft_out(t->graph, t->node, 0)->shape),
+                           .peer = (int)attr(t, "peer"),
+                           .tag = (int)attr(t, "tag")});
+}
+
+static const struct kind {
+    const char *op;
+    weft_status (*bind)(transfer *t, void *const *in, void *const *out);
+} kinds[] = {
+    {"all_reduce", bind_all_reduce},
+    {"reduce_scatter", bind_reduce_scatter},
+    {"all_gather", bind_all_gather},
+    {"all_to_all", bind_all_to_all},
+    {"halo", bind_halo},
+    {"halo_add", bind_halo},
+    {"send", bind_send},
+    {"receive", bind_receive},
+};
+
+weft_status weft_transfer_bind(transfer *t, void *const *in, void *const *out)
+{
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++)
+        if (strcmp(kinds[i].op, t->node->op->name) == 0) return kinds[i].bind(t, in, out);
+    return weft_node_fail(t->node, "cannot be transferred");
+}

@@ -1,0 +1,165 @@
+/* Where the results of instructions lie: in a buffer of their own, over what they replace, or as a
+ * part of something larger. */
+#include "program/program.h"
+
+weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out)
+{
+    WEFT_TRY(WEFT_GROW(&p->buffers, &p->buffer_capacity, p->buffer_count));
+    b.first = b.last = -1;
+    b.alias = -1;
+    p->buffers[p->buffer_count] = b;
+    *out = (int)p->buffer_count++;
+    return WEFT_OK;
+}
+
+weft_value weft_assigned_leaf(const weft_graph *g, weft_value value)
+{
+    for (size_t v = 0; v < g->value_count; v++)
+        if (g->values[v].assigned == value) return (weft_value)v;
+    return WEFT_NO_VALUE;
+}
+
+/* Whether a node behind this instruction reads the leaf. */
+static bool read_later(const weft_program *p, const instruction *code, weft_value leaf)
+{
+    const weft_graph *g = p->graph;
+    size_t here = (size_t)g->values[code->group.node[0]->out].node;
+    for (size_t n = here + 1; n < g->node_count; n++)
+        for (int i = 0; i < g->nodes[n]->in_count; i++)
+            if (g->nodes[n]->in[i] == leaf && g->nodes[n]->phase >= code->phase) return true;
+    return false;
+}
+
+/* The layout whose order op flat of a node means. Padding has no place among the elements. */
+static weft_status order_of(weft_program *p, const weft_node *node, const weft_type *type,
+                            const weft_layout **out)
+{
+    weft_device *device = p->store->device;
+    weft_value like = (weft_value)weft_node_int(node, "like", 0, WEFT_NO_VALUE);
+    *out = NULL;
+    if (like != WEFT_NO_VALUE) WEFT_TRY(weft_program_layout_of(p, like, out));
+    if (*out && !(*out)->opaque && (*out)->bytes == weft_type_bytes(type)) return WEFT_OK;
+    return device->ops->plain(device, type, out);
+}
+
+weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
+                              const weft_layout **out)
+{
+    weft_device *device = p->store->device;
+    const weft_type *x = weft_in(p->graph, node, 0), *y = weft_out(p->graph, node, 0);
+    if (!node->op->as_it_lies) {
+        WEFT_TRY(device->ops->plain(device, x, in));
+        return device->ops->plain(device, y, out);
+    }
+    bool forth = !weft_node_attr(node, "shape"); /* op flat */
+    WEFT_TRY(order_of(p, node, forth ? x : y, forth ? in : out));
+    return weft_layout_flat(device, forth ? *in : *out, forth ? out : in);
+}
+
+/* The leaf that all of a transfer's result becomes as it lies, or WEFT_NO_VALUE. */
+static weft_status becomes(weft_program *p, const instruction *code, int o, weft_value *out)
+{
+    const weft_graph *g = p->graph;
+    *out = WEFT_NO_VALUE;
+    for (size_t n = 0; code->transfer && n < g->node_count; n++) {
+        const weft_node *node = g->nodes[n];
+        if (!node->op->as_it_lies || node->in[0] != code->group.out[o]) continue;
+        weft_value leaf = weft_assigned_leaf(g, node->out);
+        const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
+        const weft_layout *in, *order;
+        WEFT_TRY(weft_view_layouts(p, node, &in, &order));
+        if (kept && weft_layout_same(kept->layout, order) && !read_later(p, code, leaf))
+            *out = leaf;
+    }
+    return WEFT_OK;
+}
+
+/* The buffer of a piece of a parameter that may be updated where it lies, since all of the
+ * parameter gets its next value in this run and nobody reads the present one any more; else -1. */
+static int replaced_piece(const weft_program *p, const instruction *code, int o)
+{
+    for (int i = 0; i < code->group.in_count; i++) {
+        int b = code->in[i];
+        const buffer *root = &p->buffers[buffer_root(p, b)];
+        if (!(code->kernel->in_place[o] & 1u << i) || p->buffers[b].alias < 0 ||
+            root->kind != BUFFER_STORE)
+            continue;
+        weft_value leaf = weft_graph_find(p->graph, p->store->entries[root->entry].name);
+        if (leaf == WEFT_NO_VALUE || p->graph->values[leaf].assigned == WEFT_NO_VALUE) continue;
+        if (!read_later(p, code, leaf)) return b;
+    }
+    return -1;
+}
+
+/* Whether a reduce-scatter of a vector may leave its part where it is: nobody else reads the rest.
+ */
+static bool keeps_part(const weft_program *p, const instruction *code)
+{
+    const weft_node *node = code->group.node[0];
+    const weft_graph *g = p->graph;
+    if (strcmp(node->op->name, "reduce_scatter") != 0 || weft_in(g, node, 0)->shape.rank != 1)
+        return false;
+    int ranks = (int)weft_node_int(node, "ranks", 0, 1);
+    if (p->buffers[buffer_root(p, code->in[0])].kind != BUFFER_GRADIENT) return false;
+    if (weft_node_int(node, "leaves", 0, ranks) != ranks) return false;
+    for (weft_value v = node->in[0]; v != WEFT_NO_VALUE;) {
+        int readers = 0, from = g->values[v].node;
+        for (size_t n = 0; n < g->node_count; n++)
+            for (int i = 0; i < g->nodes[n]->in_count; i++) readers += g->nodes[n]->in[i] == v;
+        if (readers != 1 || from < 0) return false; /* a leaf is kept */
+        v = g->nodes[from]->op->view ? g->nodes[from]->in[0] : WEFT_NO_VALUE;
+    }
+    return true;
+}
+
+static weft_status part_of_input(weft_program *p, const instruction *code, int *out)
+{
+    const weft_node *node = code->group.node[0];
+    int n = (int)weft_node_int(node, "ranks", 0, 1), me = (int)weft_node_int(node, "index", 0, 0);
+    int64_t all = weft_in(p->graph, node, 0)->shape.dim[0];
+    const buffer *in = &p->buffers[code->in[0]];
+    buffer b = {.kind = in->kind, .bytes = code->kernel->out[0]->bytes, .entry = in->entry};
+    WEFT_TRY(weft_program_add_buffer(p, b, out));
+    p->buffers[*out].alias = code->in[0];
+    p->buffers[*out].within = (size_t)weft_part_start(all, me, n) * weft_dtype_size(p->graph->real);
+    return WEFT_OK;
+}
+
+weft_status weft_result_buffer(weft_program *p, const instruction *code, int o, int *out)
+{
+    weft_value value = code->group.out[o], leaf = weft_assigned_leaf(p->graph, value), whole;
+    const weft_layout *layout = code->kernel->out[o];
+    WEFT_TRY(becomes(p, code, o, &whole));
+    if (whole != WEFT_NO_VALUE) {
+        *out = weft_program_version(p, whole, NULL)->buffer;
+        return WEFT_OK;
+    }
+    int piece = replaced_piece(p, code, o);
+    if (piece < 0 && keeps_part(p, code)) WEFT_TRY(part_of_input(p, code, &piece));
+    if (piece >= 0) {
+        *out = piece;
+        return WEFT_OK;
+    }
+    if (leaf == WEFT_NO_VALUE) {
+        bool gradient = p->graph->values[value].gradient_of != WEFT_NO_VALUE;
+        return weft_program_add_buffer(
+            p, (buffer){.kind = gradient ? BUFFER_GRADIENT : BUFFER_ARENA, .bytes = layout->bytes},
+            out);
+    }
+    const version *old = weft_program_version(p, leaf, NULL);
+    int from = weft_group_in(&code->group, leaf);
+    /* Where the old value is read by this instruction, it must allow that; otherwise no later
+     * instruction may read it, which find_order has seen to. */
+    bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : !read_later(p, code, leaf);
+    bool same = old && weft_layout_same(old->layout, layout);
+    if (over && old && !same) /* goes there in the store's layout, see store_back */
+        return weft_program_add_buffer(p, (buffer){.kind = BUFFER_ARENA, .bytes = layout->bytes},
+                                       out);
+    if (!over || !same || p->buffers[old->buffer].kind != BUFFER_STORE)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "'%s' is assigned the result of '%s', which cannot be written in its place",
+            p->graph->values[leaf].name, p->graph->values[value].name);
+    *out = old->buffer;
+    return WEFT_OK;
+}

@@ -1,0 +1,37 @@
+/* Inside of transfers: an operation of a communicator, and the copies around it. */
+#ifndef WEFT_PROGRAM_TRANSFER_H
+#define WEFT_PROGRAM_TRANSFER_H
+
+#include "ops/ops.h"
+#include "program/program.h"
+
+/* Rows of `bytes`, `count` of them, from one place to another; added where `add` is set. */
+typedef struct copy {
+    int64_t count;
+    size_t bytes, from_step, to_step;
+    const char *from;
+    char *to;
+    bool add;
+} copy;
+
+typedef struct transfer {
+    weft_kernel head;
+    weft_comm *comm;
+    const weft_graph *graph;
+    const weft_node *node;
+    weft_operation *operation;
+    weft_dtype dtype;
+    bool *differs;                  /* of the program */
+    char *send_room, *receive_room; /* where parts lie one after the other; NULL: not needed */
+    copy *before, *after;
+    int before_count, after_count;
+    copy own;   /* what stays on this rank; made while the rest is under way */
+    void *zero; /* set to zero before `own` */
+    size_t zero_bytes;
+    bool begun;
+} transfer;
+
+/* bind.c: prepares the operation and the copies of a transfer for its memory. */
+weft_status weft_transfer_bind(transfer *t, void *const *in, void *const *out) WEFT_NODISCARD;
+
+#endif
