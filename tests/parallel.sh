@@ -103,6 +103,23 @@ for pair in "-n 2|-n 3 --mesh tensor=3" "-n 4 --mesh data=2,tensor=2|-n 2 --mesh
     cmp -s straight turned && pass || flunk "losses differ after $pair: $(cat straight) and $(cat turned)"
 done
 
+# Learners go on from between two meetings as if nothing had been: each with its own state, the outer
+# optimiser with its own.
+learners() { # CHECKPOINT ARGUMENTS...
+    timeout 60 "$weft" train -q --data glyphs:size=16,train=200,test=20 --batch 20 -t 1 --exchange average:every=5,outer=nesterov \
+        --steps 12 --keep 10 --checkpoint "$@" >out 2>err || flunk "learners: $*"
+}
+for mesh in "-n 2" "-n 4 --mesh data=2 --zero 3"; do
+    rm -rf once again
+    # shellcheck disable=SC2086
+    learners once --checkpoint-every 7 $mesh && cp -r once again && rm -rf again/step-12 again/latest && ln -s step-7 again/latest
+    # shellcheck disable=SC2086
+    learners again --resume $mesh
+    for part in parameters state learners exchange; do
+        cmp -s once/step-12/$part.safetensors again/step-12/$part.safetensors && pass || flunk "$part of resumed learners, $mesh"
+    done
+done
+
 # What is promised is what happens: bytes of weft plan against those of the run.
 planned=$("$weft" plan -n 4 --mesh data=2,tensor=2 --device reference $small | sed -n 's/.*(\([0-9]*\) bytes).*/\1/p')
 "$weft" train -q -n 4 --mesh data=2,tensor=2 --device reference $small --metrics m.jsonl --trace t.json >out 2>err

@@ -18,8 +18,8 @@ typedef struct average {
     bool outer;
     double lr, momentum;
     keep state;
-    double *before, *velocity; /* of the outer optimiser; NULL until the first meeting */
-    int64_t met;               /* step of the last meeting */
+    void *before, *velocity; /* of the outer optimiser, like the parameters; else NULL */
+    int64_t met;             /* step of the last meeting */
 } average;
 
 static weft_status parse_state(const char *text, keep *out)
@@ -38,11 +38,27 @@ static weft_status parse_state(const char *text, keep *out)
                      text);
 }
 
+static void average_close(weft_exchange *exchange)
+{
+    average *a = (average *)exchange;
+    free(a->before);
+    free(a->velocity);
+    free(a);
+}
+
+static weft_status make_ranges(average *a)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    WEFT_TRY(weft_store_parameters(a->head.store, &dtype, &data, &bytes));
+    WEFT_TRY(weft_new_aligned(bytes, &a->before));
+    return weft_new_aligned(bytes, &a->velocity);
+}
+
 static weft_status average_open(const char *arguments, weft_comm *between, weft_store *store,
                                 weft_exchange **out)
 {
-    (void)between;
-    (void)store;
     average *a;
     double every = 1, lr = 0.7, momentum = 0.9;
     char *outer = NULL, *state = NULL;
@@ -62,10 +78,12 @@ static weft_status average_open(const char *arguments, weft_comm *between, weft_
         a->outer = outer && strcmp(outer, "nesterov") == 0;
         a->lr = lr;
         a->momentum = momentum;
+        a->head.store = store;
+        if (status == WEFT_OK && a->outer && between) status = make_ranges(a);
         if (status == WEFT_OK)
             *out = &a->head;
         else
-            free(a);
+            average_close(&a->head);
     }
     free(outer);
     free(state);
@@ -84,14 +102,6 @@ static weft_status oneshot_open(const char *arguments, weft_comm *between, weft_
     WEFT_TRY(WEFT_NEW(&a, 1));
     *out = &a->head;
     return WEFT_OK;
-}
-
-static void average_close(weft_exchange *exchange)
-{
-    average *a = (average *)exchange;
-    free(a->before);
-    free(a->velocity);
-    free(a);
 }
 
 /* The mean of a range over the learners, in place. */
@@ -126,17 +136,16 @@ static void put(weft_dtype dtype, void *data, int64_t i, double value)
         ((double *)data)[i] = value;
 }
 
-/* The first meeting only remembers where all are. */
 static weft_status outer_step(average *a, weft_dtype dtype, void *data, size_t bytes)
 {
     int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
     for (int64_t i = 0; i < count; i++) {
-        double m = get(dtype, data, i), d = a->before[i] - m;
-        a->velocity[i] = a->momentum * a->velocity[i] + d;
-        double w = m - (a->lr - 1) * d - a->lr * a->momentum * a->velocity[i];
+        double m = get(dtype, data, i), d = get(dtype, a->before, i) - m;
+        put(dtype, a->velocity, i, a->momentum * get(dtype, a->velocity, i) + d);
+        double w = m - (a->lr - 1) * d - a->lr * a->momentum * get(dtype, a->velocity, i);
         put(dtype, data, i, w);
-        a->before[i] = get(dtype, data, i);
     }
+    memcpy(a->before, data, bytes);
     return WEFT_OK;
 }
 
@@ -147,10 +156,7 @@ static weft_status remember(average *a)
     size_t bytes;
     weft_dtype dtype;
     WEFT_TRY(weft_store_parameters(a->head.store, &dtype, &data, &bytes));
-    int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
-    WEFT_TRY(WEFT_NEW(&a->before, count));
-    WEFT_TRY(WEFT_NEW(&a->velocity, count));
-    for (int64_t i = 0; i < count; i++) a->before[i] = get(dtype, data, i);
+    memcpy(a->before, data, bytes);
     return WEFT_OK;
 }
 
@@ -178,8 +184,6 @@ static weft_status average_step(weft_exchange *exchange, int64_t step, bool last
     size_t bytes;
     weft_dtype dtype;
     *met = last || (a->every > 0 && step % a->every == 0);
-    if (a->outer && !a->before)
-        return weft_fail(WEFT_ERR_INTERNAL, "the outer optimiser does not know where it began");
     if (!*met || a->met == step) return WEFT_OK;
     a->met = step;
     WEFT_TRY(weft_store_parameters(exchange->store, &dtype, &data, &bytes));
@@ -191,7 +195,17 @@ static weft_status average_step(weft_exchange *exchange, int64_t step, bool last
 static weft_status average_begin(weft_exchange *exchange)
 {
     average *a = (average *)exchange;
-    return a->outer ? remember(a) : WEFT_OK;
+    return a->outer && !exchange->restored ? remember(a) : WEFT_OK;
+}
+
+static void *average_range(weft_exchange *exchange, int i, const char **name)
+{
+    average *a = (average *)exchange;
+    static const char *const names[] = {"outer", "velocity"};
+    void *const ranges[] = {a->before, a->velocity};
+    if (i < 0 || i > 1 || !ranges[i]) return NULL;
+    *name = names[i];
+    return ranges[i];
 }
 
 const weft_exchange_ops weft_exchange_average = {
@@ -202,6 +216,7 @@ const weft_exchange_ops weft_exchange_average = {
     .close = average_close,
     .begin = average_begin,
     .step = average_step,
+    .range = average_range,
 };
 
 const weft_exchange_ops weft_exchange_oneshot = {

@@ -22,6 +22,10 @@ typedef struct weft_exchange_ops {
     /* After step number `step` (from 1) of this learner, the last one of the run if `last`. Tells
      * whether all learners have met in it. */
     weft_status (*step)(weft_exchange *exchange, int64_t step, bool last, bool *met);
+    /* What of it belongs into a checkpoint: range i has as many elements as the parameters
+     * (weft_store_parameters) and their type, and is the same in all learners. NULL past the end.
+     * May be NULL. */
+    void *(*range)(weft_exchange *exchange, int i, const char **name);
 } weft_exchange_ops;
 
 /* The head of every exchange. */
@@ -29,6 +33,7 @@ struct weft_exchange {
     const weft_exchange_ops *ops;
     weft_comm *between;
     weft_store *store;
+    bool restored; /* its ranges come from a checkpoint */
 };
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot;

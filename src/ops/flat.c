@@ -17,21 +17,6 @@ static weft_status flat_shape(const weft_graph *g, weft_node *node, weft_type *o
     return WEFT_OK;
 }
 
-static weft_status unflat_shape(const weft_graph *g, weft_node *node, weft_type *out)
-{
-    const weft_type *x = weft_in(g, node, 0);
-    const weft_attr *shape = weft_node_attr(node, "shape");
-    if (!shape || shape->count > WEFT_MAX_RANK)
-        return weft_node_fail(node, "needs attribute 'shape' with at most %d numbers",
-                              WEFT_MAX_RANK);
-    out[0] = (weft_type){x->dtype, weft_shape_of(shape->count, shape->ints)};
-    if (weft_shape_elements(&out[0].shape) != weft_shape_elements(&x->shape))
-        return weft_node_fail(node, "%lld elements cannot become %lld",
-                              (long long)weft_shape_elements(&x->shape),
-                              (long long)weft_shape_elements(&out[0].shape));
-    return WEFT_OK;
-}
-
 /* Placed after sharding: no label is shared. */
 static void whole_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
@@ -57,7 +42,7 @@ const weft_op weft_op_unflat = {.name = "unflat",
                                 .min_inputs = 1,
                                 .max_inputs = 1,
                                 .attrs = WEFT_ATTRS("like", "shape"),
-                                .shape = unflat_shape,
+                                .shape = weft_shape_reshape,
                                 .labels = whole_labels,
                                 .view = true,
                                 .as_it_lies = true};

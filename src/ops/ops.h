@@ -43,6 +43,9 @@ weft_value weft_emit_same(weft_graph *graph, const weft_node *node, const char *
 /* Appends labels d0 d1 ... of a rank; those at and after `whole` get the mark. */
 void weft_labels_dims(weft_text *text, int rank, int whole);
 /* Elementwise: every operand of full rank alike, scalars without labels. */
+/* The elements of the input under attribute `shape`. */
+weft_status weft_shape_reshape(const weft_graph *graph, weft_node *node, weft_type *out);
+
 void weft_labels_elementwise(const weft_graph *graph, const weft_node *node, weft_text *text);
 
 /* Rows of an input of `rows` that the windows of part `rank` of the outputs touch. window: reach,

@@ -1,7 +1,7 @@
 /* reshape (a view) and transpose. */
 #include "ops/ops.h"
 
-static weft_status reshape_shape(const weft_graph *g, weft_node *node, weft_type *out)
+weft_status weft_shape_reshape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     const weft_type *x = weft_in(g, node, 0);
     const weft_attr *shape = weft_node_attr(node, "shape");
@@ -101,7 +101,7 @@ const weft_op weft_op_reshape = {.name = "reshape",
                                  .min_inputs = 1,
                                  .max_inputs = 1,
                                  .attrs = WEFT_ATTRS("shape"),
-                                 .shape = reshape_shape,
+                                 .shape = weft_shape_reshape,
                                  .gradient = reshape_gradient,
                                  .labels = reshape_labels,
                                  .flops = no_flops,

@@ -55,16 +55,20 @@ static weft_status evaluate(weft_rank *r)
     return status;
 }
 
-/* Learner 0 writes; its rank 0 gathers the parts of the others. */
+/* The first rank gathers the parts of the others, and writes. */
 static weft_status save(weft_rank *r)
 {
     weft_trainer *t = r->job;
     if (!t->options.checkpoint || r->saved_step == r->position.step) return WEFT_OK;
     r->saved_step = r->position.step;
-    if (r->learner_index != 0) return WEFT_OK;
     char *path = NULL;
-    WEFT_TRY(weft_checkpoint_save(r->store, r->graph, &r->comms, &t->options,
-                                  weft_dataset_stats(t->data), &t->model, r->position, &path));
+    weft_checkpoint_source source = {.store = r->store,
+                                     .graph = r->graph,
+                                     .comms = &r->comms,
+                                     .between = t->learners > 1 ? r->between : NULL,
+                                     .exchange = r->exchange};
+    WEFT_TRY(weft_checkpoint_save(&source, &t->options, weft_dataset_stats(t->data), &t->model,
+                                  r->position, &path));
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = r->position.epoch, .path = path};
     weft_status status = tell(r, &e);
     free(path);

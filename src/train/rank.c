@@ -250,9 +250,12 @@ weft_status weft_rank_build(weft_rank *r)
     if (differs > 0) WEFT_TRY(plan_again(r));
     WEFT_TRY(count_parameters(r));
     r->position = t->resumed.position;
-    if (t->resumed.path) WEFT_TRY(weft_checkpoint_load(&t->resumed, r->store, r->graph));
+    if (t->resumed.path)
+        WEFT_TRY(weft_checkpoint_load_learner(&t->resumed, r->store, r->graph, r->learner_index));
     if (t->learners > 1)
         WEFT_TRY(weft_exchange_open(t->options.exchange, r->between, r->store, &r->exchange));
+    if (t->resumed.path && r->exchange)
+        WEFT_TRY(weft_checkpoint_load_exchange(&t->resumed, r->exchange));
     WEFT_TRY(weft_comm_barrier(r->world));
     r->began = weft_seconds();
     weft_board_stage(t, r->rank, WEFT_STAGE_BUILT);

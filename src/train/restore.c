@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 
 #include "formats/formats.h"
 #include "train/train.h"
@@ -168,7 +169,7 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
 
 static weft_status read_index(const char *file, const json_t *index, weft_checkpoint *c)
 {
-    static const char *const names[] = {"parameters.safetensors", "state.safetensors"};
+    const char *const *names = weft_checkpoint_files;
     if (json_integer_value(json_object_get(index, "format")) != 1)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "%s: its format is not 1; a newer weft wrote it",
                          file);
@@ -181,8 +182,9 @@ static weft_status read_index(const char *file, const json_t *index, weft_checkp
     WEFT_TRY(read_stats(file, json_object_get(index, "data"), &c->stats));
     const json_t *files = json_object_get(index, "files");
     WEFT_TRY(read_file(c->path, "model.yaml", files, false, &c->model));
-    for (int i = 0; i < 2; i++) {
-        WEFT_TRY(read_file(c->path, names[i], files, true, &c->files[i]));
+    for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++) {
+        WEFT_TRY(read_file(c->path, names[i], files, i <= WEFT_STATE_FILE, &c->files[i]));
+        if (!c->files[i].data) continue;
         WEFT_TRY(
             weft_safetensors_parse(names[i], c->files[i].data, c->files[i].size, &c->tensors[i]));
     }
@@ -220,7 +222,7 @@ done:
 
 void weft_checkpoint_close(weft_checkpoint *c)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++) {
         weft_safetensors_free(&c->tensors[i]);
         weft_file_unmap(&c->files[i]);
     }
@@ -235,15 +237,20 @@ void weft_checkpoint_close(weft_checkpoint *c)
     *c = (weft_checkpoint){0};
 }
 
-static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i)
+/* file: where it stands under "PREFIX/name"; PARAMETERS or STATE: under its own. */
+static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
+                            const char *prefix)
 {
     const char *name = weft_store_name(store, i);
+    char full[256];
     weft_type type = weft_store_type(store, i), whole = type;
     int64_t start[WEFT_MAX_RANK];
     weft_store_part(store, i, &whole.shape, start);
     if (weft_store_transient(store, i)) return WEFT_OK;
     bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
-    const weft_tensor *t = weft_safetensors_find(&c->tensors[!param], name);
+    if (prefix) (void)snprintf(full, sizeof(full), "%s/%s", prefix, name);
+    if (!prefix) file = param ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
+    const weft_tensor *t = weft_safetensors_find(&c->tensors[file], prefix ? full : name);
     weft_dtype dtype;
     char have[128], want[128];
     if (!t)
@@ -282,6 +289,59 @@ weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
                 "%s: holds parameter '%s', which this model has not; it is a checkpoint of "
                 "another model (%s)",
                 c->path, c->tensors[0].tensors[i].name, c->options.model);
-    for (int i = 0; i < weft_store_count(store); i++) WEFT_TRY(load_one(c, store, i));
+    for (int i = 0; i < weft_store_count(store); i++) WEFT_TRY(load_one(c, store, i, 0, NULL));
     return WEFT_OK;
+}
+
+/* Whether a file has tensors under this prefix. */
+static bool knows(const weft_checkpoint *c, int file, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    for (size_t i = 0; i < c->tensors[file].count; i++) {
+        const char *name = c->tensors[file].tensors[i].name;
+        if (strncmp(name, prefix, size) == 0 && name[size] == '/') return true;
+    }
+    return false;
+}
+
+weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *store,
+                                         const weft_graph *graph, int learner)
+{
+    char prefix[16];
+    (void)snprintf(prefix, sizeof(prefix), "%d", learner);
+    WEFT_TRY(weft_checkpoint_load(c, store, graph));
+    if (learner == 0 || !knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
+    for (int i = 0; i < weft_store_count(store); i++)
+        WEFT_TRY(load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
+    return WEFT_OK;
+}
+
+/* Each range by way of the place where the parameters lie. */
+static weft_status load_ranges(const weft_checkpoint *c, weft_exchange *e, void *data, size_t bytes)
+{
+    const char *name;
+    for (int r = 0; e->ops->range(e, r, &name); r++) {
+        if (!knows(c, WEFT_EXCHANGE_FILE, name)) return WEFT_OK; /* it was of another kind */
+        for (int i = 0; i < weft_store_count(e->store); i++)
+            if (weft_store_kind(e->store, i) == WEFT_VALUE_PARAM)
+                WEFT_TRY(load_one(c, e->store, i, WEFT_EXCHANGE_FILE, name));
+        memcpy(e->ops->range(e, r, &name), data, bytes);
+        e->restored = true;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_exchange *e)
+{
+    void *data, *aside;
+    size_t bytes;
+    weft_dtype dtype;
+    if (!e->ops->range || c->tensors[WEFT_EXCHANGE_FILE].count == 0) return WEFT_OK;
+    WEFT_TRY(weft_store_parameters(e->store, &dtype, &data, &bytes));
+    WEFT_TRY(weft_new_aligned(bytes, &aside));
+    memcpy(aside, data, bytes);
+    weft_status status = load_ranges(c, e, data, bytes);
+    memcpy(data, aside, bytes);
+    free(aside);
+    return status;
 }

@@ -1,51 +1,157 @@
 /* Writing checkpoints: everything goes to a hidden folder that is renamed when it is whole. */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "train/train.h"
 
-/* The graph's leaves of one kind, as a list to write. Parts come from all ranks that hold them. */
+const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
+    [WEFT_PARAMETERS_FILE] = "parameters.safetensors",
+    [WEFT_STATE_FILE] = "state.safetensors",
+    [WEFT_LEARNERS_FILE] = "learners.safetensors",
+    [WEFT_EXCHANGE_FILE] = "exchange.safetensors",
+};
+
+/* A tensor to write: a leaf of the graph as the first learner has it, or another one, or as it
+ * stands in a range of the exchange. */
+typedef struct item {
+    weft_value leaf;
+    int learner, range; /* range: -1 for none */
+} item;
+
+/* One file's tensors. Parts come from all ranks that hold them. */
 typedef struct selection {
-    const weft_graph *graph;
-    const weft_store *store;
-    const weft_comms *comms;
-    weft_value *leaves;
-    size_t count;
+    const weft_checkpoint_source *source;
+    item *items;
+    size_t count, capacity;
+    char name[256];
+    int entered; /* the range that lies where the parameters do; -1: none */
+    void *aside; /* the parameters meanwhile */
 } selection;
+
+static const char *leaf_name(const selection *s, size_t i)
+{
+    return weft_graph_value_name(s->source->graph, s->items[i].leaf);
+}
 
 static const char *selected_name(void *user, size_t i)
 {
-    const selection *s = user;
-    return weft_graph_value_name(s->graph, s->leaves[i]);
+    selection *s = user;
+    const item *it = &s->items[i];
+    const char *range = "";
+    if (it->learner == 0 && it->range < 0) return leaf_name(s, i);
+    if (it->range >= 0)
+        (void)s->source->exchange->ops->range(s->source->exchange, it->range, &range);
+    if (it->range >= 0)
+        (void)snprintf(s->name, sizeof(s->name), "%s/%s", range, leaf_name(s, i));
+    else
+        (void)snprintf(s->name, sizeof(s->name), "%d/%s", it->learner, leaf_name(s, i));
+    return s->name;
 }
 
 static weft_type selected_type(void *user, size_t i)
 {
     const selection *s = user;
-    return weft_graph_value_type(s->graph, s->leaves[i]);
+    return weft_graph_value_type(s->source->graph, s->items[i].leaf);
+}
+
+static int own_learner(const weft_checkpoint_source *source)
+{
+    return source->between ? weft_comm_rank(source->between) : 0;
+}
+
+/* Another learner's first rank gathers its tensor and hands it to the rank that writes. */
+static weft_status hand_over(const selection *s, int learner, const char *name,
+                             const weft_type *type, void *data)
+{
+    const weft_checkpoint_source *from = s->source;
+    bool first = weft_comm_rank(from->comms->learner) == 0;
+    weft_transfer t = {.dtype = WEFT_U8, .what = name, .count = (int64_t)weft_type_bytes(type)};
+    if (own_learner(from) == learner) {
+        void *mine = NULL;
+        if (first) WEFT_TRY(weft_new_aligned(weft_type_bytes(type), &mine));
+        weft_status status = weft_gather_tensor(from->comms, from->store, name, type, mine);
+        t.kind = WEFT_SEND;
+        t.send = mine;
+        if (status == WEFT_OK && first) status = weft_comm_run(from->between, &t);
+        free(mine);
+        return status;
+    }
+    t.kind = WEFT_RECEIVE;
+    t.peer = learner;
+    t.receive = data;
+    return own_learner(from) == 0 && first ? weft_comm_run(from->between, &t) : WEFT_OK;
+}
+
+/* A range of the exchange is gathered by putting it where the parameters lie for a while. */
+static weft_status enter(selection *s, int range)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    const char *name;
+    if (range == s->entered) return WEFT_OK;
+    WEFT_TRY(weft_store_parameters(s->source->store, &dtype, &data, &bytes));
+    if (s->entered < 0) {
+        WEFT_TRY(weft_new_aligned(bytes, &s->aside));
+        memcpy(s->aside, data, bytes);
+    }
+    weft_exchange *exchange = s->source->exchange;
+    memcpy(data, range < 0 ? s->aside : exchange->ops->range(exchange, range, &name), bytes);
+    s->entered = range;
+    if (range >= 0) return WEFT_OK;
+    free(s->aside);
+    s->aside = NULL;
+    return WEFT_OK;
 }
 
 static weft_status selected_read(void *user, size_t i, void *data)
 {
-    const selection *s = user;
+    selection *s = user;
+    const item *it = &s->items[i];
     weft_type type = selected_type(user, i);
-    return weft_gather_tensor(s->comms, s->store, selected_name(user, i), &type, data);
+    if (it->learner > 0) return hand_over(s, it->learner, leaf_name(s, i), &type, data);
+    if (own_learner(s->source) != 0) return WEFT_OK;
+    WEFT_TRY(enter(s, it->range));
+    return weft_gather_tensor(s->source->comms, s->source->store, leaf_name(s, i), &type, data);
 }
 
-static weft_status select_leaves(selection *s, weft_value_kind kind)
+static weft_status select_leaves(selection *s, weft_value_kind kind, int learner, int range)
 {
-    WEFT_TRY(WEFT_NEW(&s->leaves, weft_graph_value_count(s->graph)));
-    for (weft_value v = 0; v < weft_graph_value_count(s->graph); v++)
-        if (weft_graph_value_kind(s->graph, v) == kind && !weft_graph_is_transient(s->graph, v))
-            s->leaves[s->count++] = v;
+    const weft_graph *g = s->source->graph;
+    for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
+        if (weft_graph_value_kind(g, v) != kind || weft_graph_is_transient(g, v)) continue;
+        WEFT_TRY(WEFT_GROW(&s->items, &s->capacity, s->count));
+        s->items[s->count++] = (item){v, learner, range};
+    }
+    return WEFT_OK;
+}
+
+/* What goes into which file. */
+static weft_status select_all(selection s[WEFT_CHECKPOINT_FILES],
+                              const weft_checkpoint_source *from)
+{
+    const char *name;
+    int learners = from->between ? weft_comm_size(from->between) : 1;
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        s[f] = (selection){.source = from, .entered = -1};
+    WEFT_TRY(select_leaves(&s[WEFT_PARAMETERS_FILE], WEFT_VALUE_PARAM, 0, -1));
+    WEFT_TRY(select_leaves(&s[WEFT_STATE_FILE], WEFT_VALUE_STATE, 0, -1));
+    for (int k = 1; k < learners; k++) {
+        WEFT_TRY(select_leaves(&s[WEFT_LEARNERS_FILE], WEFT_VALUE_PARAM, k, -1));
+        WEFT_TRY(select_leaves(&s[WEFT_LEARNERS_FILE], WEFT_VALUE_STATE, k, -1));
+    }
+    if (!from->exchange || !from->exchange->ops->range) return WEFT_OK;
+    for (int r = 0; from->exchange->ops->range(from->exchange, r, &name); r++)
+        WEFT_TRY(select_leaves(&s[WEFT_EXCHANGE_FILE], WEFT_VALUE_PARAM, 0, r));
     return WEFT_OK;
 }
 
 /* Each tensor says which slice of the whole it covers, so that a part of it may be stored. */
-static json_t *slices(const selection *s, size_t i)
+static json_t *slices(selection *s, size_t i)
 {
-    weft_type type = weft_graph_value_type(s->graph, s->leaves[i]);
+    weft_type type = selected_type(s, i);
     json_t *list = json_array();
     for (int d = 0; d < type.shape.rank; d++)
         json_array_append_new(list,
@@ -137,9 +243,10 @@ static weft_status write_folder(const char *folder, selection *s, const weft_tra
                                 weft_position p)
 {
     json_t *files = json_object(), *tensors = json_object();
-    weft_status status = write_tensors(&s[0], folder, "parameters.safetensors", files, tensors);
-    if (status == WEFT_OK)
-        status = write_tensors(&s[1], folder, "state.safetensors", files, tensors);
+    weft_status status = WEFT_OK;
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES && status == WEFT_OK; f++)
+        if (f <= WEFT_STATE_FILE || s[f].count > 0)
+            status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files, tensors);
     if (status == WEFT_OK) status = write_model(folder, model, files);
     json_t *index =
         json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format", 1, "weft",
@@ -209,8 +316,8 @@ static weft_status put_in_place(const char *temporary, const char *final)
 /* What ranks other than the writing one do. */
 static weft_status contribute(selection *s)
 {
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; i < s[k].count; i++) WEFT_TRY(selected_read(&s[k], i, NULL));
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        for (size_t i = 0; i < s[f].count; i++) WEFT_TRY(selected_read(&s[f], i, NULL));
     return WEFT_OK;
 }
 
@@ -248,20 +355,17 @@ done:
     return status;
 }
 
-weft_status weft_checkpoint_save(const weft_store *store, const weft_graph *graph,
-                                 const weft_comms *comms, const weft_train_options *options,
-                                 const weft_data_stats *stats, const weft_bytes *model,
-                                 weft_position position, char **path)
+weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
+                                 const weft_train_options *options, const weft_data_stats *stats,
+                                 const weft_bytes *model, weft_position position, char **path)
 {
-    selection s[2] = {{.graph = graph, .store = store, .comms = comms},
-                      {.graph = graph, .store = store, .comms = comms}};
-    weft_status status = select_leaves(&s[0], WEFT_VALUE_PARAM);
-    if (status == WEFT_OK) status = select_leaves(&s[1], WEFT_VALUE_STATE);
+    selection s[WEFT_CHECKPOINT_FILES];
+    weft_status status = select_all(s, from);
+    bool writes = weft_comm_rank(from->comms->learner) == 0 && own_learner(from) == 0;
     if (status == WEFT_OK)
-        status = weft_comm_rank(comms->learner) == 0
-                     ? write_checkpoint(s, options, stats, model, position, path)
-                     : contribute(s);
-    free(s[0].leaves);
-    free(s[1].leaves);
-    return status;
+        status =
+            writes ? write_checkpoint(s, options, stats, model, position, path) : contribute(s);
+    weft_status back = enter(&s[WEFT_EXCHANGE_FILE], -1);
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) free(s[f].items);
+    return status == WEFT_OK ? back : status;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "exchange/exchange.h"
 #include "formats/safetensors.h"
 #include "weft/data.h"
 #include "weft/comm.h"
@@ -21,14 +22,26 @@ typedef struct weft_position {
     int64_t step, epoch, batch;
 } weft_position;
 
+enum {
+    WEFT_PARAMETERS_FILE,
+    WEFT_STATE_FILE,
+    WEFT_LEARNERS_FILE,
+    WEFT_EXCHANGE_FILE,
+    WEFT_CHECKPOINT_FILES
+};
+/* Their names in a checkpoint's folder. */
+extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
+
 typedef struct weft_checkpoint {
     char *path; /* the folder that was read, links resolved */
     weft_position position;
     weft_train_options options;
     weft_data_stats stats;
-    weft_bytes model;    /* text of the YAML model, or empty */
-    weft_bytes files[2]; /* parameters, state */
-    weft_safetensors tensors[2];
+    weft_bytes model; /* text of the YAML model, or empty */
+    /* Parameters and state of the first learner; where there are several, those of the others, and
+     * the exchange's ranges. */
+    weft_bytes files[WEFT_CHECKPOINT_FILES];
+    weft_safetensors tensors[WEFT_CHECKPOINT_FILES];
 } weft_checkpoint;
 
 /* Reads a checkpoint: a step folder, a link to one, or the folder that holds them. Every file is
@@ -41,14 +54,29 @@ void weft_checkpoint_close(weft_checkpoint *checkpoint);
  * With `state` also all that is no parameter; else only what the store's programs know. */
 weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *store,
                                  const weft_graph *graph) WEFT_NODISCARD;
+/* The same for one learner of several; one that the checkpoint does not know gets what the first
+ * one had. Then what the exchange had, if the checkpoint is of such a one. */
+weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft_store *store,
+                                         const weft_graph *graph, int learner) WEFT_NODISCARD;
+weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint,
+                                          weft_exchange *exchange) WEFT_NODISCARD;
 
-/* Collective over the ranks that hold the parts of the graph's leaves; rank 0 gathers and writes,
+/* Where the tensors of a checkpoint come from. */
+typedef struct weft_checkpoint_source {
+    weft_store *store;
+    const weft_graph *graph;
+    const weft_comms *comms; /* of a learner */
+    weft_comm *between;      /* of the same place in all learners; NULL: there is one learner */
+    weft_exchange *exchange; /* NULL: there is none */
+} weft_checkpoint_source;
+
+/* Collective over all ranks; the first rank gathers and writes,
  * and *path is set there. Writes DIR/step-N and points DIR/latest at it; removes all but the newest
  * `keep` of this run. */
-weft_status weft_checkpoint_save(const weft_store *store, const weft_graph *graph,
-                                 const weft_comms *comms, const weft_train_options *options,
-                                 const weft_data_stats *stats, const weft_bytes *model,
-                                 weft_position position, char **path) WEFT_NODISCARD;
+weft_status weft_checkpoint_save(const weft_checkpoint_source *source,
+                                 const weft_train_options *options, const weft_data_stats *stats,
+                                 const weft_bytes *model, weft_position position,
+                                 char **path) WEFT_NODISCARD;
 
 /* Step folders of DIR, newest first: their steps. *count may be 0. */
 weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count) WEFT_NODISCARD;

@@ -17,8 +17,9 @@ typedef struct adam_step {
     float b1, b2, rate, root, epsilon, coupled, shrink;
 } adam_step;
 
-WEFT_CLONES static void adam_span(const adam_step *s, int64_t begin, int64_t end)
+WEFT_CLONES static void adam_span(const void *step, int64_t begin, int64_t end)
 {
+    const adam_step *s = step;
     const float *restrict g = s->g;
     float *restrict w = s->w, *restrict m = s->m, *restrict v = s->v;
     float b1 = s->b1, b2 = s->b2, rate = s->rate, root = s->root, epsilon = s->epsilon;
@@ -32,15 +33,25 @@ WEFT_CLONES static void adam_span(const adam_step *s, int64_t begin, int64_t end
     }
 }
 
+/* Runs a span over [begin, end); where the parameter moves from `from` to `to`, bit by bit. */
+static void run_span(const float *from, float *to, int64_t begin, int64_t end,
+                     void (*span)(const void *step, int64_t begin, int64_t end), const void *step)
+{
+    if (from == to) {
+        span(step, begin, end);
+        return;
+    }
+    for (int64_t i = begin; i < end; i += NEAR) {
+        int64_t stop = WEFT_MIN(i + NEAR, end);
+        memcpy(to + i, from + i, (size_t)(stop - i) * sizeof(float));
+        span(step, i, stop);
+    }
+}
+
 static void adam_part(void *user, int64_t begin, int64_t end)
 {
     const adam_step *s = user;
-    int64_t step = s->from == s->w ? end - begin : NEAR;
-    for (int64_t i = begin; i < end; i += step) {
-        int64_t stop = WEFT_MIN(i + step, end);
-        if (s->from != s->w) memcpy(s->w + i, s->from + i, (size_t)(stop - i) * sizeof(float));
-        adam_span(s, i, stop);
-    }
+    run_span(s->from, s->w, begin, end, adam_span, s);
 }
 
 static void adam_loop(const cpu_loop *k)
@@ -72,8 +83,9 @@ typedef struct sgd_step {
     bool nesterov;
 } sgd_step;
 
-WEFT_CLONES static void sgd_span(const sgd_step *s, int64_t begin, int64_t end)
+WEFT_CLONES static void sgd_span(const void *state, int64_t begin, int64_t end)
 {
+    const sgd_step *s = state;
     const float *restrict g = s->g;
     float *restrict w = s->w, *restrict m = s->m;
     float lr = s->lr, momentum = s->momentum, decay = s->decay;
@@ -93,12 +105,7 @@ WEFT_CLONES static void sgd_span(const sgd_step *s, int64_t begin, int64_t end)
 static void sgd_part(void *user, int64_t begin, int64_t end)
 {
     const sgd_step *s = user;
-    int64_t step = s->from == s->w ? end - begin : NEAR;
-    for (int64_t i = begin; i < end; i += step) {
-        int64_t stop = WEFT_MIN(i + step, end);
-        if (s->from != s->w) memcpy(s->w + i, s->from + i, (size_t)(stop - i) * sizeof(float));
-        sgd_span(s, i, stop);
-    }
+    run_span(s->from, s->w, begin, end, sgd_span, s);
 }
 
 static void sgd_loop(const cpu_loop *k)
