@@ -73,7 +73,7 @@ typedef struct weft_checkpoint_source {
 /* Collective over all ranks; the first rank gathers and writes,
  * and *path is set there. Writes DIR/step-N and points DIR/latest at it; removes all but the newest
  * `keep` of this run. */
-weft_status weft_checkpoint_save(const weft_checkpoint_source *source,
+weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
                                  const weft_train_options *options, const weft_data_stats *stats,
                                  const weft_bytes *model, weft_position position,
                                  char **path) WEFT_NODISCARD;
