@@ -63,12 +63,17 @@ compare("lenet, batch 100: two ranks of one thread against one rank of two", [
     ("threads: data=2, 1 thread each", lenet + ["-n", "2", "-t", "1"]),
     ("threads: the same, 2 virtual workers", lenet + ["-n", "2", "-t", "1", "--virtual-workers", "2"]),
     ("threads: data=2, zero 1", lenet + ["-n", "2", "-t", "1", "--zero", "1"]),
+    ("threads: data=2, zero 3", lenet + ["-n", "2", "-t", "1", "--zero", "3"]),
     ("threads: tensor=2", lenet + ["-n", "2", "-t", "1", "--mesh", "tensor=2"]),
     ("threads: domain=2", lenet + ["-n", "2", "-t", "1", "--mesh", "domain=2"]),
     ("threads: average every 10 (two batches a step)", lenet + ["-n", "2", "-t", "1", "--exchange",
                                                                "average:every=10"]),
     ("mpi: data=2, 1 thread each", lenet + ["-n", "2", "-t", "1", "--engine", "mpi"]),
     ("PyTorch DistributedDataParallel, Gloo, 2 x 1", None),
+], 120)
+compare("lenet, batch 100: 8 virtual workers on two ranks against as many micro-batches", [
+    ("data=2, 4 micro-batches", lenet + ["-n", "2", "-t", "1", "--microbatches", "4"]),
+    ("data=2, 8 virtual workers", lenet + ["-n", "2", "-t", "1", "--virtual-workers", "8"]),
 ], 120)
 vgg = ["--model", "vgg11", "--data", "glyphs:size=32,train=400,test=10", "--batch", "64"]
 compare("vgg11 on 32x32, batch 64: a pipeline of two stages, 8 micro-batches", [
