@@ -213,6 +213,24 @@ EOF
     chmod +x each
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 60 mpirun -n 2 --oversubscribe --bind-to none ./each >out 2>err
     [ $? != 0 ] && [ "$(grep -c 'rank 1 has another program, model or data than rank 0' err)" = 1 ] && pass || flunk "other data"
+    # Processors of different kinds lay weights differently; sums are of the same elements all the same.
+    cat >each <<EOF
+#!/bin/sh
+[ "\$OMPI_COMM_WORLD_RANK" = 1 ] && [ -n "\$OTHER" ] && export DNNL_MAX_CPU_ISA=AVX2
+exec "$weft" train -q --engine mpi -t 1 --data glyphs:size=16,train=310,test=50 --batch 100 --steps 6 --metrics m\$OTHER.jsonl \$MORE
+EOF
+    for more in "" "--zero 2"; do
+        rm -f m.jsonl m1.jsonl
+        for other in "" 1; do
+            OTHER=$other MORE=$more OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+                timeout 60 mpirun -n 2 --oversubscribe --bind-to none ./each >out 2>err || flunk "processors of different kinds"
+        done
+        python3 - <<'PY' >out 2>err && pass || flunk "losses on processors of different kinds"
+import json
+losses = [[e["loss"] for e in map(json.loads, open(f)) if e["event"] == "step"] for f in ("m.jsonl", "m1.jsonl")]
+assert len(losses[0]) == 6 and all(abs(a - b) < 1e-3 for a, b in zip(*losses)), losses
+PY
+    done
     # A rank is killed; the job goes on with fewer ranks, to the same bits.
     long="--data glyphs:size=16,train=2000,test=50 --batch 40 --steps 600 --epochs 12 -t 1 --virtual-workers 4 --checkpoint-every 5"
     "$weft" train -q $long --checkpoint calm >out 2>err && "$weft" export calm/latest -o calm.st -q || flunk "undisturbed"

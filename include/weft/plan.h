@@ -40,9 +40,9 @@ typedef struct weft_plan_options {
      * in a fixed binary tree; the data axis must divide V. The graph is that of data-axis many
      * workers. */
     int virtual_workers;
-    /* Sums over ranks of different shapes (uneven batches, rows) in plain layout. Otherwise they go
-     * as they lie, and creating the program compares: UNSUPPORTED if the ranks lay a value
-     * differently. */
+    /* Sums over ranks in plain layout. Otherwise they go as they lie, and creating the program
+     * compares: UNSUPPORTED if the ranks lay a value differently, as those of uneven parts, or
+     * machines of different kinds, may do. */
     bool plain_sums;
     /* What each node of the graph costs, forward and gradient together, in any unit, to balance the
      * stages of a pipeline by; NULL: an estimate. */

@@ -61,8 +61,8 @@ static void by_address(void *const *in, int n, int *order)
     }
 }
 
-/* Ranks with different shapes must lay their values alike all the same, or their sums would be of
- * different elements. */
+/* Ranks with different shapes, or on machines of different kinds, must lay their values alike all
+ * the same, or their sums would be of different elements. */
 static weft_status compare_layouts(transfer *t, const int *order, int n, int parts)
 {
     uint64_t mine = 0, all[WEFT_MAX_RANKS];
@@ -103,7 +103,7 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
                           .reproducible = attr(t, "leaves") > 0};
     if (n == 1) total = t->head.in[0]->bytes;
     what.count = (int64_t)(total / size);
-    if (attr(t, "compare") && !attr(t, "plain")) WEFT_TRY(compare_layouts(t, order, n, parts));
+    if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, order, n, parts));
     what.send = in[order[0]];
     what.receive = out[order[0]];
     if (parts == 1 && (n == 1 || together)) return prepare(t, what);

@@ -60,19 +60,6 @@ weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_
     return weft_move_emit(r, op, v, &x, 1, attrs, count);
 }
 
-/* Whether the ranks of a mask may see different shapes, and so lay the same value differently. */
-static bool uneven(const rewriter *r, int mask)
-{
-    if (mask & (1 << AXIS_DOMAIN | 1 << AXIS_TENSOR)) return true;
-    for (size_t v = 0; v < r->from->value_count; v++) {
-        int dim = r->values[v].split.at[AXIS_DATA];
-        if (r->from->values[v].kind == WEFT_VALUE_INPUT && dim >= 0 &&
-            r->from->values[v].type.shape.dim[dim] % r->plan->size[AXIS_DATA])
-            return true;
-    }
-    return false;
-}
-
 /* --- ranges of elements --- */
 
 /* What a value belongs to: itself, the parameter whose gradient it is, or the one it becomes. */
@@ -90,7 +77,7 @@ weft_value weft_flat_like(const rewriter *r, weft_value param)
 {
     if (param == WEFT_NO_VALUE || r->values[param].split.at[AXIS_DATA] == FLAT)
         return WEFT_NO_VALUE;
-    if (r->plan->options.plain_sums && uneven(r, 1 << AXIS_DATA)) return WEFT_NO_VALUE;
+    if (r->plan->options.plain_sums) return WEFT_NO_VALUE;
     return weft_graph_find(r->to, r->from->values[param].name);
 }
 
@@ -132,13 +119,12 @@ weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding spl
                        WEFT_ATTR_INT("start", weft_part_start(count, c, n)),
                        WEFT_ATTR_INT("stop", weft_part_start(count, c + 1, n))};
     if (!sum) return weft_move_emit(r, "slice", v, &x, 1, cut, 3);
-    weft_attr attrs[] = {
-        WEFT_ATTR_INT("axes", 1 << AXIS_DATA),
-        WEFT_ATTR_INT("ranks", n),
-        WEFT_ATTR_INT("index", c),
-        WEFT_ATTR_INT("dim", 0),
-        WEFT_ATTR_INT("compare", uneven(r, 1 << AXIS_DATA) && !r->plan->options.plain_sums),
-        WEFT_ATTR_INT("leaves", r->workers)};
+    weft_attr attrs[] = {WEFT_ATTR_INT("axes", 1 << AXIS_DATA),
+                         WEFT_ATTR_INT("ranks", n),
+                         WEFT_ATTR_INT("index", c),
+                         WEFT_ATTR_INT("dim", 0),
+                         WEFT_ATTR_INT("compare", !r->plan->options.plain_sums),
+                         WEFT_ATTR_INT("leaves", r->workers)};
     return weft_move_emit(r, "reduce_scatter", v, &x, 1, attrs, r->workers > 0 ? 6 : 5);
 }
 
@@ -164,8 +150,8 @@ static weft_value reduce_over(rewriter *r, weft_value v, const weft_value *x, in
     weft_attr attrs[] = {WEFT_ATTR_INT("axes", mask),
                          WEFT_ATTR_INT("ranks", ranks),
                          WEFT_ATTR_INT("index", index),
-                         WEFT_ATTR_INT("plain", r->plan->options.plain_sums && uneven(r, mask)),
-                         WEFT_ATTR_INT("compare", uneven(r, mask)),
+                         WEFT_ATTR_INT("plain", r->plan->options.plain_sums),
+                         WEFT_ATTR_INT("compare", !r->plan->options.plain_sums),
                          WEFT_ATTR_INT("leaves", leaves),
                          WEFT_ATTR_INT("parts", parts)};
     return weft_move_emit(r, "all_reduce", v, x, count, attrs, leaves ? 7 : 5);
