@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <time.h>
 
 #include "cli.h"
 
@@ -87,6 +88,13 @@ static int supervise(const weft_train_options *options, int argc, char **argv)
     return status == WEFT_OK ? code : report_failure(status);
 }
 
+/* The launcher ends a job when the first of its ranks has gone: whoever has nothing to say lets the
+ * one go first that has. */
+static void let_others_speak(void)
+{
+    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+}
+
 /* Of several processes one tells what all know; a rank that was only told to end says nothing. */
 static int report_rank(weft_status status)
 {
@@ -94,7 +102,9 @@ static int report_rank(weft_status status)
         status == WEFT_ERR_PEER && strncmp(weft_last_message(), "the job was ended", 17) == 0;
     bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED || told;
     if (weft_job_rank() <= 0 || !common) return report_failure(status);
-    return status == WEFT_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status == WEFT_ERR_ARGUMENT ? 2 : 1;
+    if (status == WEFT_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
+    let_others_speak();
+    return status == WEFT_ERR_ARGUMENT ? 2 : 1;
 }
 
 static int run(int argc, char **argv)
@@ -106,8 +116,10 @@ static int run(int argc, char **argv)
         status = weft_options_set(weft_train_table(), &options, "engine", "mpi");
         if (options.ranks == 1) options.ranks = 0;
     }
-    if (status != WEFT_OK)
-        code = weft_job_rank() <= 0 ? usage_failure("train") : 2;
+    if (status != WEFT_OK && weft_job_rank() > 0)
+        let_others_speak();
+    else if (status != WEFT_OK)
+        code = usage_failure("train");
     else if (weft_job_wanted(&options))
         code = supervise(&options, argc, argv);
     else
