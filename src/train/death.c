@@ -68,6 +68,7 @@ static void end_block(job *j)
     bool death = false;
     char *save = NULL, all[sizeof(j->block)];
     memcpy(all, j->block, sizeof(all));
+    if (strstr(all, "unable to reliably start one or more daemons")) death = j->no_host = true;
     for (char *line = strtok_r(all, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
         death = read_death(j, line) || death;
     for (char *line = strtok_r(j->block, "\n", &save); line && !death;
@@ -94,7 +95,13 @@ void weft_job_line(job *j, const char *line)
 void weft_job_ended(job *j, int state)
 {
     char host[128] = "", how[128];
-    if (j->dead >= 0 || j->explained) return;
+    if (j->no_host)
+        weft_job_say(
+            j,
+            "weft: the job cannot be started on --hosts %s: every host must answer to 'ssh "
+            "HOST true' without a password, and have the same weft and MPI in the same place",
+            j->options->hosts ? j->options->hosts : "(none given)");
+    if (j->dead >= 0 || j->explained || j->no_host) return;
     (void)gethostname(host, sizeof(host) - 1);
     if (WIFSIGNALED(state))
         (void)snprintf(how, sizeof(how), "died of signal %d (%s)", WTERMSIG(state),

@@ -21,6 +21,7 @@ typedef struct job {
     char where[512]; /* what is known of its death */
     bool together;   /* all ranks of a process at once */
     bool left;       /* it ended by itself, so it may have said why */
+    bool no_host;    /* the launcher did not come through to a host */
     bool explained;  /* somebody has said what went wrong */
     weft_orphans orphans;
     bool in_block;    /* between two rules of dashes the launcher speaks */
