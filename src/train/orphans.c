@@ -1,6 +1,7 @@
 /* Processes that a launcher leaves behind. While it adopts orphans, this process becomes the parent
  * of whatever its children leave, and can end it. */
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -42,10 +43,22 @@ static bool known(const weft_orphans *o, pid_t pid)
     return false;
 }
 
+/* Lists of children may miss one while others end, so only the kernel's word counts, or, where
+ * there were children before, that several lists in a row name no new one. */
+static bool all_gone(const weft_orphans *o, int left, int *empty)
+{
+    siginfo_t info;
+    *empty = left == 0 ? *empty + 1 : 0;
+    if (o->count > 0) return *empty > 5;
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
+    }
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
+}
+
 /* Ends every process that has come since, and what they leave in turn. */
 void weft_orphans_end(weft_orphans *o)
 {
-    for (int round = 0; round < 500; round++) {
+    for (int round = 0, empty = 0; round < 500; round++) {
         pid_t now[MOST_CHILDREN];
         int left = 0, count = list_children(now, MOST_CHILDREN);
         for (int i = 0; i < count; i++) {
@@ -54,7 +67,7 @@ void weft_orphans_end(weft_orphans *o)
             (void)waitpid(now[i], NULL, WNOHANG);
             left++;
         }
-        if (left == 0) break;
+        if (all_gone(o, left, &empty)) break;
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
     (void)prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
