@@ -4,17 +4,7 @@ set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
 data=${WEFT_DATA:-$here/../../shared/data}/mnist15k
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failed=0 passed=0
-
-pass() { passed=$((passed + 1)); }
-flunk() {
-    echo "FAILED: $1"
-    sed 's/^/    /' out err 2>/dev/null | head -n 12
-    failed=$((failed + 1))
-}
+. "$here/check.sh"
 # accepts NAME COMMAND...: exit 0 and nothing on stderr.
 accepts() {
     local name=$1

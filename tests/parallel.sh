@@ -2,16 +2,7 @@
 # Parallel runs of the command, on threads and on MPI: tests/parallel.sh PATH/TO/weft MPI(ON|OFF)
 set -u
 weft=$1 mpi=${2:-OFF}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-failed=0 passed=0
-pass() { passed=$((passed + 1)); }
-flunk() {
-    echo "FAILED: $1"
-    sed 's/^/    /' err out 2>/dev/null | head -n 12
-    failed=$((failed + 1))
-}
+. "$(dirname "$0")/check.sh"
 # refuses CODE WORDS ARGUMENTS...: this exit code, and exactly one message, with these words.
 refuses() {
     local code=$1 words=$2
@@ -49,6 +40,8 @@ refuses 2 "there are none and nesterov" -n 2 --exchange average:outer=adam
 refuses 2 "state=keep, average or reset" -n 2 --exchange average:state=lose
 refuses 2 "takes all 2 ranks for one" -n 2 --exchange oneshot --mesh data=2
 refuses 2 "cannot be shared out to learners" -n 3 --exchange oneshot --mesh data=2
+refuses 2 "did you mean 'average'" --exchange avrage
+refuses 2 "several machines need --engine mpi" -n 2 --hosts a:1,b:1
 refuses 2 "must be one of" -n 2 --engine treads
 refuses 2 "must be one of" -n 2 --schedule fifo
 

@@ -160,7 +160,6 @@ int weft_cores(void);
 typedef struct weft_core_sets weft_core_sets;
 weft_status weft_core_sets_make(int parts, bool processes, weft_core_sets **out) WEFT_NODISCARD;
 void weft_core_sets_free(weft_core_sets **sets);
-int weft_core_sets_count(const weft_core_sets *sets);
 /* The calling thread, and what it starts from now on, keeps to one of the sets. Returns what to
  * leave it with. */
 void *weft_core_sets_enter(const weft_core_sets *sets, int part);

@@ -65,11 +65,6 @@ void weft_core_sets_free(weft_core_sets **sets)
     *sets = NULL;
 }
 
-int weft_core_sets_count(const weft_core_sets *s)
-{
-    return s ? s->count : 0;
-}
-
 void *weft_core_sets_enter(const weft_core_sets *s, int part)
 {
     if (!s || s->count == 0) return NULL;

@@ -56,6 +56,8 @@ static int print_lists(void)
     printf("\n");
     list("optimizers", weft_optimizer_name, NULL);
     list("devices", weft_device_name, weft_device_summary);
+    list("engines of ranks", weft_engine_name, weft_engine_summary);
+    list("exchanges between learners", weft_exchange_form, weft_exchange_help);
     list("operators", weft_operator_name, weft_operator_summary);
     return 0;
 }

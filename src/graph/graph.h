@@ -42,6 +42,10 @@ struct weft_op {
      * that attribute `like` names, rather than plain. */
     bool view, as_it_lies;
 
+    /* The output is the range of the input along attribute `axis` that begins at `start`: a view
+     * where that is one piece of memory. */
+    bool range;
+
     /* --- for rewrites: how a part of the node is computed --- */
 
     /* Bit i: the outputs are linear in these inputs taken together, so partial sums may pass. */
@@ -59,8 +63,10 @@ struct weft_op {
      */
     weft_status (*localize)(const weft_graph *graph, const weft_node *node, const int64_t *start,
                             weft_node *part);
-    /* Moves values between ranks; a communicator runs it, not a device. */
-    bool transfer;
+    /* Moves values between ranks; a communicator runs it, not a device. Any order: operands are
+     * taken and results left as they lie, if attribute `plain` does not forbid it. Keeps part: the
+     * output is this rank's part of the input along `dim`, and may be left in its place. */
+    bool transfer, any_order, keeps_part;
     /* Runs although nobody reads its result. */
     bool effect;
 };

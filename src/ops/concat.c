@@ -187,7 +187,8 @@ const weft_op weft_op_slice = {.name = "slice",
                                .shape = slice_shape,
                                .gradient = slice_gradient,
                                .labels = joined_labels,
-                               .flops = no_flops};
+                               .flops = no_flops,
+                               .range = true};
 const weft_op weft_op_pad = {.name = "pad",
                              .summary = "puts zeros before and after along an axis",
                              .min_inputs = 1,

@@ -211,7 +211,7 @@ static double no_flops(const weft_graph *g, const weft_node *node)
     return 0;
 }
 
-#define TRANSFER(op, text, in_most, ...)                                                           \
+#define TRANSFER(op, text, in_most, how, ...)                                                      \
     const weft_op weft_op_##op = {.name = #op,                                                     \
                                   .summary = text,                                                 \
                                   .min_inputs = (in_most) != 0,                                    \
@@ -221,18 +221,19 @@ static double no_flops(const weft_graph *g, const weft_node *node)
                                   .labels = whole_labels,                                          \
                                   .flops = no_flops,                                               \
                                   .transfer = true,                                                \
-                                  .effect = (in_most) == 1 && #op[0] == 's'}
+                                  how}
 
-TRANSFER(all_reduce, "sums of values over ranks", -1, "axes", "ranks", "index", "plain", "compare",
-         "leaves", "parts");
-TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, "axes", "ranks",
-         "index", "dim", "compare", "leaves");
-TRANSFER(all_gather, "the parts of all ranks joined", 1, "axes", "ranks", "index", "dim", "whole");
-TRANSFER(all_to_all, "another dimension split than before", 1, "axes", "ranks", "index", "dim",
-         "from", "whole");
-TRANSFER(halo, "a part of the rows with those of others that its windows touch", 1, "axes", "ranks",
-         "index", "dim", "whole", "window");
-TRANSFER(halo_add, "rows that several windows touch, added; the transpose of halo", 1, "axes",
-         "ranks", "index", "dim", "whole", "window");
-TRANSFER(send, "a value to another rank", 1, "peer", "tag");
-TRANSFER(receive, "a value from another rank", 0, "peer", "tag", "shape");
+TRANSFER(all_reduce, "sums of values over ranks", -1, .any_order = true, "axes", "ranks", "index",
+         "plain", "compare", "leaves", "parts");
+TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, .keeps_part = true,
+         "axes", "ranks", "index", "dim", "compare", "leaves");
+TRANSFER(all_gather, "the parts of all ranks joined", 1, .effect = false, "axes", "ranks", "index",
+         "dim", "whole");
+TRANSFER(all_to_all, "another dimension split than before", 1, .effect = false, "axes", "ranks",
+         "index", "dim", "from", "whole");
+TRANSFER(halo, "a part of the rows with those of others that its windows touch", 1, .effect = false,
+         "axes", "ranks", "index", "dim", "whole", "window");
+TRANSFER(halo_add, "rows that several windows touch, added; the transpose of halo", 1,
+         .effect = false, "axes", "ranks", "index", "dim", "whole", "window");
+TRANSFER(send, "a value to another rank", 1, .effect = true, "peer", "tag");
+TRANSFER(receive, "a value from another rank", 0, .effect = false, "peer", "tag", "shape");

@@ -205,7 +205,7 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
 static bool is_piece(const weft_program *p, const weft_group *group)
 {
     const weft_node *node = group->node[0];
-    if (group->count != 1 || strcmp(node->op->name, "slice") != 0) return false;
+    if (group->count != 1 || !node->op->range) return false;
     int64_t outer = 1;
     for (int d = 0; d < weft_node_int(node, "axis", 0, 0); d++)
         outer *= weft_in(p->graph, node, 0)->shape.dim[d];

@@ -91,14 +91,13 @@ static int replaced_piece(const weft_program *p, const instruction *code, int o)
     return -1;
 }
 
-/* Whether a reduce-scatter of a vector may leave its part where it is: nobody else reads the rest.
- */
+/* Whether a sum of vectors may leave its part where it is: in the range of gradients, and nobody
+ * else reads the rest. */
 static bool keeps_part(const weft_program *p, const instruction *code)
 {
     const weft_node *node = code->group.node[0];
     const weft_graph *g = p->graph;
-    if (strcmp(node->op->name, "reduce_scatter") != 0 || weft_in(g, node, 0)->shape.rank != 1)
-        return false;
+    if (!node->op->keeps_part || weft_in(g, node, 0)->shape.rank != 1) return false;
     int ranks = (int)weft_node_int(node, "ranks", 0, 1);
     if (p->buffers[buffer_root(p, code->in[0])].kind != BUFFER_GRADIENT) return false;
     if (weft_node_int(node, "leaves", 0, ranks) != ranks) return false;

@@ -97,8 +97,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     t->differs = p->differs;
     t->dtype = group->graph->real;
     (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", ranks);
-    bool as_it_lies =
-        strcmp(node->op->name, "all_reduce") == 0 && !weft_node_int(node, "plain", 0, 0);
+    bool as_it_lies = node->op->any_order && !weft_node_int(node, "plain", 0, 0);
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
         /* The parts of a value lie alike. */

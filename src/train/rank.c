@@ -222,17 +222,22 @@ static weft_status count_parameters(weft_rank *r)
     return WEFT_OK;
 }
 
-/* Where ranks of uneven parts lay their values differently, all notice, and sum them in plain
- * layout. */
-static weft_status plan_again(weft_rank *r)
+static void drop_plan(weft_rank *r)
 {
-    r->plain_sums = true;
     weft_program_destroy(&r->program);
     weft_store_destroy(&r->store);
     weft_schedule_free(&r->schedule);
     weft_rewritten_destroy(&r->mine);
     weft_plan_destroy(&r->plan);
     weft_graph_destroy(&r->graph);
+}
+
+/* Where ranks lay their values differently, all notice, and sum them in plain
+ * layout. */
+static weft_status plan_again(weft_rank *r)
+{
+    r->plain_sums = true;
+    drop_plan(r);
     WEFT_TRY(weft_rank_rewrite(r));
     return make_program(r);
 }
@@ -266,13 +271,8 @@ void weft_rank_free(weft_rank *r)
 {
     weft_exchange_close(&r->exchange);
     weft_evaluator_destroy(&r->evaluator);
-    weft_program_destroy(&r->program);
-    weft_store_destroy(&r->store);
-    weft_schedule_free(&r->schedule);
-    weft_rewritten_destroy(&r->mine);
+    drop_plan(r);
     weft_plan_close_comms(&r->comms);
-    weft_plan_destroy(&r->plan);
-    weft_graph_destroy(&r->graph);
     weft_comm_close(&r->learner);
     weft_comm_close(&r->between);
 }

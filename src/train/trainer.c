@@ -140,6 +140,13 @@ static weft_status count_learners(weft_trainer *t)
     const weft_train_options *o = &t->options;
     bool exchange = o->exchange && *o->exchange;
     int64_t mesh = exchange ? 1 : t->size;
+    if (exchange)
+        WEFT_TRY(weft_exchange_check(o->exchange)); /* also where one learner has no use for it */
+    if (o->hosts && *o->hosts && strcmp(o->engine, "mpi") != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "hosts '%s' and engine %s contradict each other; several machines need "
+                         "--engine mpi",
+                         o->hosts, o->engine);
     if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_ranks(o->mesh, &mesh));
     if (!exchange && mesh != t->size)
         return weft_fail(WEFT_ERR_ARGUMENT,
