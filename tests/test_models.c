@@ -151,6 +151,40 @@ static void test_yaml_models(void **state)
         assert_refused(build(bad[i].yaml, 9), bad[i].status, bad[i].words);
 }
 
+typedef struct said {
+    int lines;
+    char last[512];
+} said;
+
+static void on_log(void *user, weft_log_level level, const char *text)
+{
+    said *s = user;
+    if (level != WEFT_LOG_WARNING) return;
+    s->lines++;
+    (void)snprintf(s->last, sizeof(s->last), "%s", text);
+}
+
+/* What nobody reads is warned of, once, and what somebody reads is not. */
+static void test_layers_nobody_reads(void **state)
+{
+    (void)state;
+    said s = {0};
+    weft_context_set_log(context, on_log, &s);
+    const char *side = "layers:\n  - {type: dense, name: a, units: 7}\n  - {type: relu, name: b}\n"
+                       "  - {type: dense, name: side, units: 3}\n"
+                       "  - {type: dense, from: b, units: classes}\n";
+    assert_ok(build(side, 5));
+    assert_int_equal(s.lines, 1);
+    assert_non_null(strstr(s.last, "net.yaml:4: nobody reads layer 'side'"));
+    assert_ok(build(side, 5));
+    assert_int_equal(s.lines, 1);
+    assert_ok(build("layers:\n  - {type: dense, name: a, units: 7}\n  - {type: relu, name: b}\n"
+                    "  - {type: concat, from: 'a, b, a'}\n  - {type: dense, units: classes}\n",
+                    5));
+    assert_int_equal(s.lines, 1);
+    weft_context_set_log(context, NULL, NULL);
+}
+
 static void test_models_refuse(void **state)
 {
     (void)state;
@@ -177,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices_agree_on_models),
         cmocka_unit_test(test_yaml_models),
+        cmocka_unit_test(test_layers_nobody_reads),
         cmocka_unit_test(test_models_refuse),
     };
     return cmocka_run_group_tests_name("models", tests, setup, teardown);

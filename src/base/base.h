@@ -141,7 +141,8 @@ bool weft_file_exists(const char *path);
 double weft_seconds(void);         /* monotonic */
 double weft_process_seconds(void); /* since this process began, to a hundredth */
 size_t weft_peak_memory(void);     /* largest resident set of this process, bytes */
-void weft_log(const weft_context *context, weft_log_level level, const char *format, ...)
+/* A warning is given once in the life of a context. */
+void weft_log(weft_context *context, weft_log_level level, const char *format, ...)
     WEFT_PRINTF(3, 4);
 
 /* --- threads of one process --- */

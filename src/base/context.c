@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -9,6 +10,9 @@ struct weft_context {
     weft_log_fn log;
     void *log_user;
     int threads;
+    pthread_mutex_t lock; /* of the log */
+    uint64_t *warned;     /* hashes of the warnings that were given */
+    size_t warned_count, warned_capacity;
 };
 
 weft_status weft_context_create(weft_context **out)
@@ -16,13 +20,16 @@ weft_status weft_context_create(weft_context **out)
     weft_context *context;
     WEFT_TRY(WEFT_NEW(&context, 1));
     context->threads = weft_cores();
+    pthread_mutex_init(&context->lock, NULL);
     *out = context;
     return WEFT_OK;
 }
 
 void weft_context_destroy(weft_context **context)
 {
-    if (!context) return;
+    if (!context || !*context) return;
+    pthread_mutex_destroy(&(*context)->lock);
+    free((*context)->warned);
     free(*context);
     *context = NULL;
 }
@@ -47,7 +54,18 @@ int weft_context_threads(const weft_context *context)
     return context->threads;
 }
 
-void weft_log(const weft_context *context, weft_log_level level, const char *format, ...)
+/* Every rank of a process, and every program it makes, finds the same to warn of. */
+static bool is_news(weft_context *context, const char *line)
+{
+    uint64_t hash = weft_hash_text(line);
+    for (size_t i = 0; i < context->warned_count; i++)
+        if (context->warned[i] == hash) return false;
+    if (WEFT_GROW(&context->warned, &context->warned_capacity, context->warned_count) == WEFT_OK)
+        context->warned[context->warned_count++] = hash;
+    return true;
+}
+
+void weft_log(weft_context *context, weft_log_level level, const char *format, ...)
 {
     if (!context || !context->log) return;
     char line[1024];
@@ -55,7 +73,10 @@ void weft_log(const weft_context *context, weft_log_level level, const char *for
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    context->log(context->log_user, level, line);
+    pthread_mutex_lock(&context->lock);
+    if (level != WEFT_LOG_WARNING || is_news(context, line))
+        context->log(context->log_user, level, line);
+    pthread_mutex_unlock(&context->lock);
 }
 
 double weft_seconds(void)

@@ -23,6 +23,10 @@ extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
 
+/* A context that prints warnings, and with `quiet` none, as "weft: <text>" on stderr. Of the ranks
+ * of a job only the first one warns. */
+weft_status open_context(bool quiet, weft_context **out);
+
 /* Prints "weft: <message>" to stderr and returns the exit code of a status. */
 int report_failure(weft_status status);
 /* The same for a mistake on the command line, with a pointer to the help. */

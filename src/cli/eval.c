@@ -35,7 +35,7 @@ static weft_status evaluate(const weft_eval_options *options)
 {
     weft_context *context = NULL;
     weft_report report = {0};
-    weft_status status = weft_context_create(&context);
+    weft_status status = open_context(options->quiet, &context);
     if (status == WEFT_OK) status = weft_evaluate(context, options, &report);
     if (status == WEFT_OK && options->json) {
         print_json(&report, options->split);

@@ -106,7 +106,7 @@ static weft_status inspect_run(const weft_train_options *options, const inspect_
     weft_context *context = NULL;
     weft_trainer *t = NULL;
     char *text = NULL;
-    weft_status status = weft_context_create(&context);
+    weft_status status = open_context(options->quiet, &context);
     if (status == WEFT_OK) status = weft_trainer_create(context, options, &t);
     if (status == WEFT_OK && what->graph)
         status = print_text(weft_graph_text(weft_trainer_graph(t), &text), &text);

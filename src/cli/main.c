@@ -8,6 +8,22 @@ const command *const commands[] = {
     &command_inspect, &command_export, &command_help, NULL,
 };
 
+static void on_log(void *user, weft_log_level level, const char *text)
+{
+    (void)user;
+    if (level == WEFT_LOG_INFO) return;
+    fflush(stdout);
+    fprintf(stderr, "weft: %s\n", text);
+}
+
+weft_status open_context(bool quiet, weft_context **out)
+{
+    weft_status status = weft_context_create(out);
+    if (status == WEFT_OK && !quiet && weft_job_rank() <= 0)
+        weft_context_set_log(*out, on_log, NULL);
+    return status;
+}
+
 int report_failure(weft_status status)
 {
     if (status == WEFT_OK) return 0;

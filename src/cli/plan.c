@@ -32,7 +32,7 @@ static int run(int argc, char **argv)
         weft_options_free(weft_train_table(), &options);
         return usage_failure("plan");
     }
-    status = weft_context_create(&context);
+    status = open_context(options.quiet, &context);
     if (status == WEFT_OK) status = weft_train_plan_text(context, &options, dump, &text);
     if (status == WEFT_OK) printf("%s", text);
     weft_free(text);

@@ -70,7 +70,7 @@ static int predict(const weft_eval_options *options)
         o.file = fopen(temporary, "we");
         if (!o.file) return file_failure(options->output);
     }
-    weft_status status = weft_context_create(&context);
+    weft_status status = open_context(false, &context);
     if (status == WEFT_OK) status = weft_predict(context, options, on_prediction, &o);
     int code = report_failure(status);
     weft_context_destroy(&context);

@@ -47,7 +47,7 @@ static weft_status train(const weft_train_options *options)
 {
     weft_context *context = NULL;
     weft_trainer *trainer = NULL;
-    weft_status status = weft_context_create(&context);
+    weft_status status = open_context(options->quiet, &context);
     if (status == WEFT_OK) status = weft_trainer_create(context, options, &trainer);
     if (status == WEFT_OK) {
         progress *p = progress_new(options);

@@ -75,6 +75,7 @@ typedef struct reader {
     const char *file;
     weft_value *made; /* value of each layer */
     char **names;
+    bool *read; /* whether a later layer reads it */
     int count;
 } reader;
 
@@ -130,13 +131,20 @@ static weft_status at(const reader *r, const char *key, weft_status status)
     return weft_fail_within(status, "%s:%d", r->file, weft_yaml_line(r->yaml, r->count, key));
 }
 
+static weft_value take(const reader *r, int layer)
+{
+    if (layer < 0) return r->net->values.x;
+    r->read[layer] = true;
+    return r->made[layer];
+}
+
 /* The values named in `from`, or the last layer. */
 static weft_status inputs(const reader *r, const layer_keys *k, weft_value *in, int *count)
 {
     char near[512];
     *count = 0;
     if (!k->from) {
-        in[(*count)++] = r->count ? r->made[r->count - 1] : r->net->values.x;
+        in[(*count)++] = take(r, r->count - 1);
         return WEFT_OK;
     }
     char *save = NULL, *list;
@@ -144,9 +152,9 @@ static weft_status inputs(const reader *r, const layer_keys *k, weft_value *in, 
     weft_status status = WEFT_OK;
     for (char *name = strtok_r(list, ", ", &save); name && status == WEFT_OK;
          name = strtok_r(NULL, ", ", &save)) {
-        weft_value v = strcmp(name, "x") == 0 ? r->net->values.x : WEFT_NO_VALUE;
+        weft_value v = strcmp(name, "x") == 0 ? take(r, -1) : WEFT_NO_VALUE;
         for (int i = 0; i < r->count; i++)
-            if (strcmp(r->names[i], name) == 0) v = r->made[i];
+            if (strcmp(r->names[i], name) == 0) v = take(r, i);
         if (v == WEFT_NO_VALUE)
             status = weft_fail(WEFT_ERR_ARGUMENT, "no layer before this one is named '%s'%s", name,
                                weft_suggest(near, sizeof(near), name, made_candidate, r));
@@ -259,6 +267,17 @@ done:
     return status;
 }
 
+/* Legal, but nobody would write it on purpose: what the last layer does not depend on. */
+static void warn_of_unread(const reader *r)
+{
+    for (int i = 0; i < r->count - 1 && r->net->options->training; i++)
+        if (!r->read[i])
+            weft_log(r->net->graph->context, WEFT_LOG_WARNING,
+                     "%s:%d: nobody reads layer '%s', so it learns nothing; name it in the 'from' "
+                     "of a later layer, or leave it out",
+                     r->file, weft_yaml_line(r->yaml, i, NULL), r->names[i]);
+}
+
 weft_status weft_net_read(weft_net *net, const char *name, const void *data, size_t size,
                           weft_value *logits)
 {
@@ -272,10 +291,13 @@ weft_status weft_net_read(weft_net *net, const char *name, const void *data, siz
             weft_fail(WEFT_ERR_FORMAT, "%s: has no layers; give them under the key 'layers'", name);
     if (status == WEFT_OK) status = WEFT_NEW(&r.made, layers);
     if (status == WEFT_OK) status = WEFT_NEW(&r.names, layers);
+    if (status == WEFT_OK) status = WEFT_NEW(&r.read, layers);
     while (status == WEFT_OK && r.count < layers) status = read_layer(&r);
+    if (status == WEFT_OK) warn_of_unread(&r);
     if (status == WEFT_OK) *logits = r.made[layers - 1];
     for (int i = 0; i < r.count; i++) free(r.names[i]);
     free(r.names);
+    free(r.read);
     free(r.made);
     weft_yaml_free(&yaml);
     return status;

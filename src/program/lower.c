@@ -252,6 +252,21 @@ static weft_status lower_fetches(weft_program *p, weft_phase phase)
     return WEFT_OK;
 }
 
+/* What the model has but nobody reads is part of it: a checkpoint holds it too. */
+static weft_status place_unread(weft_program *p)
+{
+    for (size_t v = 0; v < p->graph->value_count; v++) {
+        const weft_value_info *info = &p->graph->values[v];
+        const weft_layout *plain;
+        bool kept =
+            info->kind == WEFT_VALUE_PARAM || (info->kind == WEFT_VALUE_STATE && !info->transient);
+        if (!kept || weft_program_version(p, (weft_value)v, NULL)) continue;
+        WEFT_TRY(p->store->device->ops->plain(p->store->device, &info->type, &plain));
+        WEFT_TRY(place_leaf(p, (weft_value)v, plain));
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_program_lower(weft_program *p, const grouping *groups)
 {
     weft_phase phase = WEFT_PHASE_FORWARD;
@@ -263,5 +278,5 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
         WEFT_TRY(view ? lower_view(p, group->node[0]) : lower_group(p, group));
     }
     for (; phase <= WEFT_PHASE_UPDATE; phase++) WEFT_TRY(lower_fetches(p, phase));
-    return WEFT_OK;
+    return place_unread(p);
 }
