@@ -88,6 +88,14 @@ void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
  * places that were in use. */
 void weft_tree_push(int leaves, int first, int v, int *place, int *merges, int *deepest);
 
+/* alike.c: whether what rank r is in (a transfer and its counts) is what `o` is. */
+bool weft_transfer_alike(const weft_operation *o, int r, const weft_transfer *t,
+                         const int64_t *counts);
+/* "all-gather of fc1/weight (30 f32 = 10 + 20)" */
+enum { WEFT_TRANSFER_TEXT = 192 };
+void weft_transfer_describe(const weft_transfer *t, const char *what, const int64_t *counts, int n,
+                            char *out);
+
 static inline bool weft_is_collective(weft_transfer_kind kind)
 {
     return kind != WEFT_SEND && kind != WEFT_RECEIVE;

@@ -3,8 +3,12 @@
  *
  * The ranks of a communicator share a hub. Collective number s uses row s of a ring, with a cell
  * for each rank that says how far it has come: posted, worked (its part of a sum is there), left
- * (it needs nothing of the others any more). All that ranks share is ordered by these counters. */
+ * (it needs nothing of the others any more). All that ranks share is ordered by these counters.
+ *
+ * An operation that ends lets go of the others by itself: it is done when nobody needs its memory.
+ * One that is given up ends the job and waits until nobody reads any more. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -16,6 +20,7 @@ static void hub_release(hub *h)
     if (h->root != h) hub_release(h->root);
     for (int i = 0; h->boxes && i < h->size; i++) pthread_mutex_destroy(&h->boxes[i].lock);
     pthread_mutex_destroy(&h->lock);
+    free(h->readers);
     free(h->boxes);
     free(h->cells);
     free(h->world);
@@ -28,14 +33,15 @@ static weft_status hub_new(int size, hub *root, hub **out)
     WEFT_TRY(WEFT_NEW(&h, 1));
     h->size = size;
     h->root = root ? root : h;
-    atomic_store(&h->references, size);
+    atomic_store(&h->references, 1); /* the maker's */
     pthread_mutex_init(&h->lock, NULL);
     if (root) atomic_fetch_add(&root->references, 1);
     weft_status status = weft_new_aligned((size_t)RING * (size_t)size * sizeof(cell), &h->cells);
     if (status == WEFT_OK) status = WEFT_NEW(&h->boxes, size);
     if (status == WEFT_OK) status = WEFT_NEW(&h->world, size);
+    if (status == WEFT_OK && !root)
+        status = weft_new_aligned((size_t)size * sizeof(reader), &h->readers);
     if (status != WEFT_OK) {
-        atomic_store(&h->references, 1);
         hub_release(h);
         return status;
     }
@@ -55,21 +61,54 @@ static weft_status threads_prepare(weft_operation *o)
     return WEFT_OK;
 }
 
-/* A send that nobody took must not be found any more. */
+bool threads_enter(const hub *h, int rank)
+{
+    reader *mine = &h->root->readers[h->world[rank]];
+    atomic_store(&mine->reading, 1);
+    if (!atomic_load(&h->root->aborted)) return true;
+    atomic_store(&mine->reading, 0);
+    return false;
+}
+
+void threads_leave(const hub *h, int rank)
+{
+    atomic_store_explicit(&h->root->readers[h->world[rank]].reading, 0, memory_order_release);
+}
+
+static void end_job(hub *root, const char *why)
+{
+    pthread_mutex_lock(&root->lock);
+    if (!atomic_load(&root->aborted)) {
+        (void)snprintf(root->why, sizeof(root->why), "%s", why);
+        atomic_store(&root->aborted, 1);
+    }
+    pthread_mutex_unlock(&root->lock);
+}
+
+/* After the end of the job: nobody reads what is not its own any more, when this returns. */
+static void wait_for_readers(const hub *root)
+{
+    for (int r = 0; r < root->size; r++)
+        while (atomic_load(&root->readers[r].reading)) sched_yield();
+}
+
+static void give_up(weft_operation *o)
+{
+    char why[768];
+    hub *root = hub_of(o)->root;
+    (void)snprintf(why, sizeof(why), "rank %d gave up %s of %.100s: %s",
+                   hub_of(o)->world[o->comm->rank], weft_transfer_name(o->t.kind), o->what,
+                   weft_last_message());
+    end_job(root, why);
+    wait_for_readers(root);
+}
+
 static void threads_destroy(weft_operation *o)
 {
-    pending *p = o->state;
-    if (o->t.kind == WEFT_SEND && p->message.operation) {
-        mailbox *box = &hub_of(o)->boxes[o->t.peer];
-        pthread_mutex_lock(&box->lock);
-        for (message **at = &box->sends; *at; at = &(*at)->next)
-            if (*at == &p->message) {
-                *at = p->message.next;
-                break;
-            }
-        pthread_mutex_unlock(&box->lock);
-    }
-    free(p);
+    const pending *p = o->state;
+    if (o->t.kind == WEFT_SEND) threads_withdraw(o);
+    if (weft_is_collective(o->t.kind) && p->stage >= POSTED && !o->done) give_up(o);
+    free(o->state);
 }
 
 static weft_status threads_advance(weft_operation *o)
@@ -84,7 +123,11 @@ static weft_status threads_advance(weft_operation *o)
 static weft_status threads_start(weft_operation *o)
 {
     pending *p = o->state;
+    const hub *root = hub_of(o)->root;
     p->stage = 0;
+    if (atomic_load(&root->aborted))
+        return weft_fail(WEFT_ERR_PEER, "the job was ended before %s of %s: %s",
+                         weft_transfer_name(o->t.kind), o->what, root->why);
     if (o->t.kind == WEFT_SEND) threads_mail(o);
     return threads_advance(o);
 }
@@ -117,13 +160,7 @@ static void threads_describe(weft_operation *o, weft_text *text)
 
 static void threads_abort(weft_comm *comm)
 {
-    hub *root = ((threads *)comm)->hub->root;
-    pthread_mutex_lock(&root->lock);
-    if (!atomic_load(&root->aborted)) {
-        (void)snprintf(root->why, sizeof(root->why), "%s", weft_last_message());
-        atomic_store(&root->aborted, 1);
-    }
-    pthread_mutex_unlock(&root->lock);
+    end_job(((threads *)comm)->hub->root, weft_last_message());
 }
 
 static const char *threads_aborted(weft_comm *comm)
@@ -186,29 +223,57 @@ static weft_status gather(weft_comm *comm, weft_dtype dtype, int64_t each, const
                                                 .counts = counts});
 }
 
-static weft_status threads_split(weft_comm *comm, int color, int key, weft_comm **out)
+/* The hub of this rank's color, made by the first of its ranks. */
+static weft_status make_hub(const weft_comm *comm, const int32_t *wish, int size, hub **out)
+{
+    const hub *parent = ((const threads *)comm)->hub;
+    WEFT_TRY(hub_new(size, parent->root, out));
+    for (int r = 0; r < comm->size; r++) {
+        int other_size, other_first;
+        if (wish[(size_t)2 * r] != wish[(size_t)2 * comm->rank]) continue;
+        (*out)->world[place_in_group(wish, comm->size, r, &other_size, &other_first)] =
+            parent->world[r];
+    }
+    return WEFT_OK;
+}
+
+/* Takes a reference to a hub that another rank has made and keeps until all have taken theirs, or
+ * until the job has ended and nobody looks at it any more. */
+static weft_status take_hub(weft_comm *comm, hub *made)
 {
     const hub *parent = ((threads *)comm)->hub;
-    int32_t mine[2] = {color, key}, *wish;
-    int size = 0, first = 0, n = comm->size;
-    hub *made = NULL, **hubs = NULL;
+    if (!threads_enter(parent, comm->rank))
+        return weft_fail(WEFT_ERR_PEER, "the job was ended in the split of a communicator: %s",
+                         parent->root->why);
+    if (made) atomic_fetch_add(&made->references, 1);
+    threads_leave(parent, comm->rank);
+    return WEFT_OK;
+}
+
+static weft_status threads_split(weft_comm *comm, int color, int key, weft_comm **out)
+{
+    hub *parent = ((threads *)comm)->hub, *made = NULL, **hubs = NULL, *mine = NULL;
+    int32_t wished[2] = {color, key}, *wish;
+    int size = 0, first = 0, n = comm->size, rank = 0;
     WEFT_TRY(WEFT_NEW(&wish, (size_t)2 * n));
     weft_status status = WEFT_NEW(&hubs, n);
-    if (status == WEFT_OK) status = gather(comm, WEFT_I32, 2, mine, wish);
-    int rank = status == WEFT_OK ? place_in_group(wish, n, comm->rank, &size, &first) : 0;
-    if (status == WEFT_OK && color >= 0 && first == comm->rank) {
-        status = hub_new(size, parent->root, &made);
-        for (int r = 0; status == WEFT_OK && r < n; r++) {
-            int other_size, other_first;
-            if (wish[(size_t)2 * r] != color) continue;
-            int at = place_in_group(wish, n, r, &other_size, &other_first);
-            made->world[at] = parent->world[r];
-        }
-    }
+    if (status == WEFT_OK) status = gather(comm, WEFT_I32, 2, wished, wish);
+    if (status == WEFT_OK) rank = place_in_group(wish, n, comm->rank, &size, &first);
+    if (status == WEFT_OK && color >= 0 && first == comm->rank)
+        status = make_hub(comm, wish, size, &made);
     if (status == WEFT_OK)
         status = gather(comm, WEFT_U8, (int64_t)sizeof(made), (const void *)&made, (void *)hubs);
+    if (status == WEFT_OK) status = take_hub(comm, color >= 0 ? hubs[first] : NULL);
+    if (status == WEFT_OK && color >= 0) mine = hubs[first];
+    if (status == WEFT_OK) status = weft_comm_barrier(comm);
     if (status == WEFT_OK && color >= 0)
-        status = threads_make(comm->context, comm->member, hubs[first], rank, out);
+        status = threads_make(comm->context, comm->member, mine, rank, out);
+    if (status != WEFT_OK) {
+        end_job(parent->root, weft_last_message());
+        wait_for_readers(parent->root);
+        hub_release(mine);
+    }
+    hub_release(made);
     free((void *)hubs);
     free(wish);
     return status;
@@ -240,16 +305,16 @@ static weft_status threads_open(weft_context *context, int ranks, weft_comm **ou
         if (status != WEFT_OK) break;
         member->local_rank = made;
         status = threads_make(context, member, h, made, &out[made]);
-        if (status != WEFT_OK)
+        if (status != WEFT_OK) {
             weft_member_release(member);
-        else
-            made++;
+            break;
+        }
+        atomic_fetch_add(&h->references, 1);
+        made++;
     }
+    hub_release(h);
     if (status != WEFT_OK) {
-        /* One reference is left for each that was made, or for this release. */
-        atomic_fetch_sub(&h->references, ranks - WEFT_MAX(made, 1));
         for (int i = 0; i < made; i++) weft_comm_close(&out[i]);
-        if (made == 0) hub_release(h);
         return status;
     }
     *local = ranks;

@@ -32,6 +32,11 @@ typedef struct mailbox {
     message *sends; /* oldest first */
 } mailbox;
 
+/* Whether a rank is reading others' memory now. */
+typedef struct reader {
+    alignas(64) _Atomic int reading;
+} reader;
+
 typedef struct hub {
     int size;
     struct hub *root;
@@ -39,6 +44,8 @@ typedef struct hub {
     int *world; /* ranks in the root's numbers */
     cell *cells;
     mailbox *boxes; /* of each receiver */
+    /* Of the root alone: */
+    reader *readers; /* by world rank */
     _Atomic int aborted;
     char why[768];
     pthread_mutex_t lock;
@@ -65,10 +72,18 @@ static inline cell *cell_of(const weft_operation *o, int rank)
     return &h->cells[(size_t)(o->sequence % RING) * (size_t)h->size + (size_t)rank];
 }
 
+/* threads.c: a rank reads the memory of others only between enter and leave, and not at all once
+ * the job has ended (false). So whoever ends the job and then finds nobody reading may free what
+ * its operations had. */
+bool threads_enter(const hub *h, int rank);
+void threads_leave(const hub *h, int rank);
+
 /* threads_share.c: o->state is a pending. */
 weft_status threads_advance_collective(weft_operation *o) WEFT_NODISCARD;
 /* A send is put where its receiver will look. */
 void threads_mail(weft_operation *o);
+/* A send that nobody has taken is not found any more; one that is being taken is waited for. */
+void threads_withdraw(weft_operation *o);
 weft_status threads_advance_receive(weft_operation *o) WEFT_NODISCARD;
 
 #endif

@@ -1,5 +1,6 @@
 /* How threads share what they have: collectives through the cells of a hub, messages through
  * mailboxes. */
+#include <sched.h>
 #include <stdio.h>
 
 #include "comm/threads.h"
@@ -45,18 +46,16 @@ static void post(weft_operation *o)
 /* Everybody must mean the same. The descriptions are there anyway, so this costs nothing. */
 static weft_status check_alike(const weft_operation *o)
 {
-    for (int r = 0; r < o->comm->size; r++) {
+    int n = o->comm->size;
+    for (int r = 0; r < n; r++) {
         const cell *c = cell_of(o, r);
-        if (c->t.kind == o->t.kind && c->t.dtype == o->t.dtype && c->t.count == o->t.count &&
-            c->t.leaves == o->t.leaves)
-            continue;
-        return weft_fail(
-            WEFT_ERR_PEER,
-            "collective %lld does not match: rank %d is in %s of %s (%lld %s), rank %d in %s of "
-            "%s (%lld %s)",
-            (long long)o->sequence, o->comm->rank, weft_transfer_name(o->t.kind), o->what,
-            (long long)o->t.count, weft_dtype_name(o->t.dtype), r, weft_transfer_name(c->t.kind),
-            c->what, (long long)c->t.count, weft_dtype_name(c->t.dtype));
+        char mine[WEFT_TRANSFER_TEXT], other[WEFT_TRANSFER_TEXT];
+        if (weft_transfer_alike(o, r, &c->t, c->counts)) continue;
+        weft_transfer_describe(&o->t, o->what, o->counts, n, mine);
+        weft_transfer_describe(&c->t, c->what, c->counts, n, other);
+        return weft_fail(WEFT_ERR_PEER,
+                         "collective %lld does not match: rank %d is in %s, rank %d in %s",
+                         (long long)o->sequence, o->comm->rank, mine, r, other);
     }
     return WEFT_OK;
 }
@@ -145,15 +144,21 @@ weft_status threads_advance_collective(weft_operation *o)
         if (!all_reached(o, o->sequence - RING, LEFT)) return WEFT_OK;
         post(o);
     }
+    const hub *h = hub_of(o);
     if (p->stage == POSTED) {
         if (!all_reached(o, o->sequence, POSTED)) return WEFT_OK;
-        WEFT_TRY(check_alike(o));
-        work(o);
+        if (!threads_enter(h, o->comm->rank)) return WEFT_OK;
+        weft_status status = check_alike(o);
+        if (status == WEFT_OK) work(o);
+        threads_leave(h, o->comm->rank);
+        WEFT_TRY(status);
         reach(o, o->t.kind == WEFT_ALL_REDUCE && !small(o) ? WORKED : LEFT);
     }
     if (p->stage == WORKED) {
         if (!all_reached(o, o->sequence, WORKED)) return WEFT_OK;
+        if (!threads_enter(h, o->comm->rank)) return WEFT_OK;
         collect_parts(o);
+        threads_leave(h, o->comm->rank);
         reach(o, LEFT);
     }
     o->done = !is_read(o) || all_reached(o, o->sequence, LEFT);
@@ -172,6 +177,24 @@ void threads_mail(weft_operation *o)
     while (*at) at = &(*at)->next;
     *at = &p->message;
     pthread_mutex_unlock(&box->lock);
+}
+
+void threads_withdraw(weft_operation *o)
+{
+    pending *p = o->state;
+    if (!p->message.operation) return; /* never sent */
+    mailbox *box = &hub_of(o)->boxes[o->t.peer];
+    bool found = false;
+    pthread_mutex_lock(&box->lock);
+    for (message **at = &box->sends; *at && !found; at = &(*at)->next)
+        if (*at == &p->message) {
+            *at = p->message.next;
+            found = true;
+            break;
+        }
+    pthread_mutex_unlock(&box->lock);
+    /* Not there: a receiver has it, and ends its copy whatever happens to the job. */
+    while (!found && !atomic_load_explicit(&p->message.taken, memory_order_acquire)) sched_yield();
 }
 
 static message *take(weft_operation *o)
@@ -202,6 +225,7 @@ weft_status threads_advance_receive(weft_operation *o)
             (long long)o->t.count, weft_dtype_name(o->t.dtype), o->what);
     else if (o->t.count > 0)
         memcpy(o->t.receive, sent->send, (size_t)o->t.count * size_of(o));
+    /* From here on message, operation and buffer are the sender's again. */
     atomic_store_explicit(&m->taken, 1, memory_order_release);
     o->done = true;
     return status;

@@ -1,0 +1,160 @@
+/* Ranks that give up at random: whatever the others are doing, what a rank frees after a failure is
+ * not touched any more, everybody ends, and what had ended before is right. Made for the address
+ * and thread sanitizers; as "test_abort mpi" under mpirun the processes end the job once. */
+#include <time.h>
+
+#include "ranks.h"
+
+enum { MOST = 12 };
+
+/* Numbers of one seed, the same on every rank. */
+typedef struct draw {
+    uint64_t state;
+} draw;
+
+static uint32_t next(draw *d, uint32_t below)
+{
+    d->state = d->state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(d->state >> 33) % below;
+}
+
+/* One operation of a round, with memory of exactly its size. */
+typedef struct work {
+    weft_transfer t;
+    weft_operation *operation;
+    float *send, *receive;
+    int64_t counts[8];
+} work;
+
+static void fill(work *w, const weft_comm *c, int kind, int64_t count, int tag)
+{
+    int n = weft_comm_size(c), me = weft_comm_rank(c);
+    int64_t in = count, out = count;
+    for (int r = 0; r < n; r++) w->counts[r] = count + r;
+    int64_t whole = (int64_t)n * count + n * (n - 1) / 2;
+    w->t = (weft_transfer){.kind = (weft_transfer_kind)kind,
+                           .count = count,
+                           .counts = w->counts,
+                           .receive_counts = w->counts,
+                           .tag = tag,
+                           .what = "a draw"};
+    switch (w->t.kind) {
+    case WEFT_SEND: w->t.peer = (me + 1) % n; break;
+    case WEFT_RECEIVE: w->t.peer = (me + n - 1) % n; break;
+    case WEFT_BROADCAST: w->t.peer = tag % n; break;
+    case WEFT_REDUCE_SCATTER:
+        in = whole;
+        out = w->counts[me];
+        break;
+    case WEFT_ALL_GATHER:
+        in = w->counts[me];
+        out = whole;
+        break;
+    case WEFT_ALL_TO_ALL:
+        for (int r = 0; r < n; r++) w->counts[r] = count;
+        in = out = n * count;
+        break;
+    default: break;
+    }
+    w->send = malloc((size_t)(in ? in : 1) * sizeof(float));
+    w->receive = malloc((size_t)(out ? out : 1) * sizeof(float));
+    for (int64_t i = 0; i < in; i++) w->send[i] = 1;
+    for (int64_t i = 0; i < out; i++) w->receive[i] = 1;
+    w->t.send = w->send;
+    w->t.receive = w->receive;
+}
+
+/* A sum of ones is the number of ranks, everything else stays one. */
+static bool right(const work *w, const weft_comm *c)
+{
+    bool sum = w->t.kind == WEFT_ALL_REDUCE || w->t.kind == WEFT_REDUCE_SCATTER;
+    float want = sum ? (float)weft_comm_size(c) : 1;
+    int64_t n = w->t.kind == WEFT_REDUCE_SCATTER ? w->counts[weft_comm_rank(c)] : w->t.count;
+    for (int64_t i = 0; i < n && w->t.kind != WEFT_BARRIER; i++)
+        if (w->receive[i] != want) return false;
+    return true;
+}
+
+/* Starts a few operations, waits for them, frees them. `fail` of them are begun before this rank
+ * gives up; -1: it does not. */
+static weft_status round_of(weft_comm *c, draw *d, int fail, bool *wrong)
+{
+    work all[MOST] = {0};
+    int n = 2 + (int)next(d, 5), made = 0, size = weft_comm_size(c);
+    weft_status status = WEFT_OK;
+    for (int k = 0; k < n; k++) {
+        int64_t count = next(d, 3) ? next(d, 4000) : next(d, 60);
+        int kind = (int)next(d, 8); /* a send or a receive are both, so that they match */
+        bool pair = kind == WEFT_SEND || kind == WEFT_RECEIVE;
+        if (pair && size == 1) continue;
+        fill(&all[made++], c, pair ? WEFT_SEND : kind, count, k);
+        if (!pair) continue;
+        fill(&all[made++], c, WEFT_RECEIVE, count, k);
+    }
+    for (int k = 0; k < made && status == WEFT_OK; k++) {
+        if (k == fail) break;
+        status = weft_comm_prepare(c, &all[k].t, &all[k].operation);
+        if (status == WEFT_OK) status = weft_operation_start(all[k].operation);
+    }
+    for (int k = 0; k < made && status == WEFT_OK && fail < 0; k++) {
+        status = weft_operation_wait(all[k].operation);
+        if (status == WEFT_OK && !right(&all[k], c)) *wrong = true;
+    }
+    if (fail >= 0) status = WEFT_ERR_INTERRUPTED;
+    /* One rank ends the job before it frees, another one after. */
+    if (status != WEFT_OK && fail % 2 == 0) weft_comm_abort(c);
+    for (int k = 0; k < made; k++) {
+        weft_operation_destroy(&all[k].operation);
+        memset(all[k].send, 0x7f, sizeof(float));
+        free(all[k].send);
+        free(all[k].receive);
+    }
+    if (status != WEFT_OK) weft_comm_abort(c);
+    return status;
+}
+
+typedef struct plan {
+    uint64_t seed;
+    int rounds;
+} plan;
+
+static void give_up_sometimes(weft_comm *c, void *user)
+{
+    const plan *p = user;
+    draw same = {p->seed}, own = {p->seed * 31 + (uint64_t)weft_comm_rank(c)};
+    int who = (int)next(&same, (uint32_t)weft_comm_size(c)), when = (int)next(&same, 12);
+    bool wrong = false;
+    weft_status status = WEFT_OK;
+    weft_comm *part = NULL;
+    for (int round = 0; round < p->rounds && status == WEFT_OK; round++) {
+        bool now = round == when && weft_comm_rank(c) == who;
+        for (uint32_t spin = next(&own, 3000); spin > 0; spin--) atomic_load(&rank_failures);
+        if (round % 4 == 3 && !now) {
+            weft_comm_close(&part);
+            status = weft_comm_split(c, weft_comm_rank(c) % 2, 0, &part);
+            if (status != WEFT_OK) weft_comm_abort(c);
+        }
+        if (status == WEFT_OK)
+            status = round_of(part && round % 2 && !now ? part : c, &same,
+                              now ? (int)next(&own, MOST) : -1, &wrong);
+    }
+    weft_comm_close(&part);
+    rank_check(!wrong);
+    rank_check(p->rounds <= when || status == WEFT_ERR_PEER || status == WEFT_ERR_INTERRUPTED);
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    int jobs = getenv("WEFT_ABORTS") ? atoi(getenv("WEFT_ABORTS")) : 300;
+    uint64_t seed = (uint64_t)time(NULL);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    for (int i = 0; i < jobs; i++)
+        on_ranks("threads", 2 + i % 4, give_up_sometimes, &(plan){seed + (uint64_t)i, 14});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
