@@ -113,7 +113,7 @@ refuses 1 "noise.npy: is not an NPY file" "$weft" train --data npy:noise.npy,noi
 refuses 1 "run/latest/nothing: holds no checkpoint" "$weft" eval --checkpoint run/latest/nothing
 refuses 2 "no checkpoint is given" "$weft" eval
 refuses 2 "have samples of shape [1, 20, 20], the checkpoint was trained on [1, 16, 16]" "$weft" eval --checkpoint run --data glyphs:size=20
-refuses 2 "another model" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
+refuses 2 "was made with --model lenet, this run has mlp" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
 refuses 1 "cannot" "$weft" train $small --model mlp --metrics /nowhere/m.jsonl
 refuses 1 "/proc/run: cannot make the folder" "$weft" train $small --model mlp --checkpoint /proc/run
 refuses 1 "cannot" "$weft" export run/latest -o /nowhere/w.safetensors

@@ -50,5 +50,48 @@ grep -q "^weft: side.yaml:4: nobody reads layer 'side'" err && [ "$(wc -l <err)"
 "$weft" train $small --model norm.yaml >out 2>err
 grep -q "^weft: norm.yaml:5: nobody reads layer 'norm'" err && [ "$(wc -l <err)" = 1 ] && pass || flunk "the warning of the last one"
 
+# A run goes on with what it was begun with: the same layers, whatever the file is called and however it is
+# written, and the same options where others would be another run.
+rm -rf run
+"$weft" train -q $small --model side.yaml --checkpoint run 2>err || flunk "a run to go on from"
+again() { "$weft" train $small --checkpoint run --resume --epochs 2 "$@"; }
+sed 's/units: 7/units: 8/' side.yaml >other.yaml
+refuses 2 "other.yaml:2: units is '8', " again --model other.yaml
+grep -q "/run/step-3/model.yaml has '7'" err && pass || flunk "what the checkpoint has"
+sed 's/name: side, units: 5/name: side, units: 5, bias: false/' side.yaml >other.yaml
+refuses 2 "other.yaml:4: bias is 'false', " again --model other.yaml
+sed 's/from: top, units/from: first, units/' side.yaml >other.yaml
+refuses 2 "other.yaml:5: from is 'first', " again --model other.yaml
+sed 's/name: top/name: crown/; s/from: top/from: crown/' side.yaml >other.yaml
+refuses 2 "other.yaml:3: name is 'crown', " again --model other.yaml
+sed '/relu/d; s/from: top, //' side.yaml >other.yaml
+refuses 2 "other.yaml:3: " again --model other.yaml
+sed '$d' side.yaml >other.yaml
+refuses 2 "other.yaml: has 3 layers, " again --model other.yaml
+refuses 1 "nowhere.yaml: cannot open" again --model nowhere.yaml
+grep -q "run/step-3/model.yaml is the one" err && pass || flunk "where the model is"
+refuses 2 "was made with --model side.yaml, this run has mlp" again --model mlp
+for option in "batch 10" "seed 2" "data glyphs:size=8,train=61,test=20" "dtype f64" "normalize none" "optimizer sgd"; do
+    # shellcheck disable=SC2086
+    refuses 2 "was made with --${option% *} " again --model side.yaml --$option
+done
+# The last word of "data" above; and options that are free.
+{ echo "# the same, written otherwise"; sed 's/- {type: dense, name: first, units: 7}/- name: first\n    units: 7\n    type: dense/' side.yaml; } >same.yaml
+cp -r run kept
+accepts "the same layers" again --model same.yaml -q --lr 0.1 -n 2
+rm -rf run && cp -r kept run
+accepts "the checkpoint's own text" again --model run/latest/model.yaml -q
+# The file may be edited while a run goes on: it was read at the start.
+rm -rf run
+cp side.yaml edited.yaml
+"$weft" train -q $small --model edited.yaml --checkpoint run --epochs 300 >out 2>err &
+sleep 0.3
+: >edited.yaml
+wait $! && cmp -s run/latest/model.yaml side.yaml && pass || flunk "a model that was edited meanwhile"
+rm -rf run
+"$weft" train -q $small --model mlp --checkpoint run 2>err || flunk "a built-in model to go on from"
+refuses 2 "was made with --model mlp, this run has side.yaml" again --model side.yaml
+refuses 2 "was made with --model mlp, this run has vgg11" again --model vgg11
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

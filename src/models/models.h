@@ -54,4 +54,11 @@ extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft
 weft_status weft_net_read(weft_net *net, const char *name, const void *data, size_t size,
                           weft_value *logits) WEFT_NODISCARD;
 
+/* Whether a model's name is the path of a YAML file. */
+bool weft_model_is_file(const char *model);
+/* Compares the layers of two texts, key by key, as they are understood. ARGUMENT: they differ; the
+ * message begins with the line of `name` in which they do so first. */
+weft_status weft_model_compare(const char *name, const weft_bytes *text, const char *other_name,
+                               const weft_bytes *other) WEFT_NODISCARD;
+
 #endif

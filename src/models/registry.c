@@ -82,7 +82,7 @@ static weft_status add_loss(weft_net *net, weft_value logits, weft_model_values 
     return weft_graph_status(net->graph);
 }
 
-static bool is_path(const char *model)
+bool weft_model_is_file(const char *model)
 {
     size_t size = strlen(model);
     return (size > 5 && strcmp(model + size - 5, ".yaml") == 0) ||
@@ -106,7 +106,7 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
                              weft_model_values *out)
 {
     char near[256];
-    if (is_path(options->model)) {
+    if (weft_model_is_file(options->model)) {
         weft_bytes bytes;
         WEFT_TRY(weft_file_map(options->model, &bytes));
         weft_status status =

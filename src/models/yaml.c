@@ -302,3 +302,52 @@ weft_status weft_net_read(weft_net *net, const char *name, const void *data, siz
     weft_yaml_free(&yaml);
     return status;
 }
+
+/* One layer's key as text; NULL: it is not given and has no default. */
+static weft_status value_of(const weft_yaml *yaml, int layer, const char *key, char **out)
+{
+    layer_keys k = {0};
+    weft_status status = weft_options_init(layer_table, &k);
+    if (status == WEFT_OK) status = weft_yaml_apply(yaml, layer, &k);
+    if (status == WEFT_OK) status = weft_options_get(layer_table, &k, key, out);
+    weft_options_free(layer_table, &k);
+    return status;
+}
+
+static weft_status compare_key(const weft_yaml *a, const weft_yaml *b, int layer, const char *key,
+                               const char *name, const char *other_name)
+{
+    char *now = NULL, *then = NULL;
+    weft_status status = value_of(a, layer, key, &now);
+    if (status == WEFT_OK) status = value_of(b, layer, key, &then);
+    if (status == WEFT_OK && strcmp(now ? now : "", then ? then : "") != 0) {
+        int line = weft_yaml_line(a, layer, key);
+        if (line == 1) line = weft_yaml_line(a, layer, NULL); /* it has been left out */
+        status = weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %s is '%s', %s has '%s'", name, line, key,
+                           now ? now : "", other_name, then ? then : "");
+    }
+    free(now);
+    free(then);
+    return status;
+}
+
+weft_status weft_model_compare(const char *name, const weft_bytes *text, const char *other_name,
+                               const weft_bytes *other)
+{
+    weft_yaml *a = NULL, *b = NULL;
+    weft_status status =
+        weft_yaml_parse(name, text->data, text->size, model_table, "layers", layer_table, &a);
+    if (status == WEFT_OK)
+        status = weft_yaml_parse(other_name, other->data, other->size, model_table, "layers",
+                                 layer_table, &b);
+    int layers = status == WEFT_OK ? weft_yaml_count(a) : 0;
+    for (int i = 0; i < layers && i < weft_yaml_count(b) && status == WEFT_OK; i++)
+        for (const weft_option *o = layer_table; o->name && status == WEFT_OK; o++)
+            status = compare_key(a, b, i, o->name, name, other_name);
+    if (status == WEFT_OK && layers != weft_yaml_count(b))
+        status = weft_fail(WEFT_ERR_ARGUMENT, "%s: has %d layers, %s has %d", name, layers,
+                           other_name, weft_yaml_count(b));
+    weft_yaml_free(&a);
+    weft_yaml_free(&b);
+    return status;
+}

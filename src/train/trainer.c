@@ -1,9 +1,7 @@
 /* Making a job: options that fit together, data, a checkpoint to go on from, and its ranks. */
 #include "train/trainer.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 /* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after
  * the other, as micro-batches. */
@@ -64,74 +62,6 @@ static weft_status open_data(weft_trainer *t)
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld steps are more than the counter holds",
                          (long long)t->total_steps);
     return WEFT_OK;
-}
-
-/* The text of a YAML model is kept, so that the checkpoint does not depend on the file. */
-static weft_status read_model(weft_trainer *t)
-{
-    const char *dot = strrchr(t->options.model, '.');
-    if (t->resumed.model.size > 0) {
-        t->model = (weft_bytes){.data = t->resumed.model.data, .size = t->resumed.model.size};
-        return WEFT_OK;
-    }
-    if (!dot || (strcmp(dot, ".yaml") != 0 && strcmp(dot, ".yml") != 0)) return WEFT_OK;
-    WEFT_TRY(weft_file_map(t->options.model, &t->model));
-    if (t->model.size == 0)
-        return weft_fail(WEFT_ERR_FORMAT, "%s: is empty; give layers under the key 'layers'",
-                         t->options.model);
-    return WEFT_OK;
-}
-
-/* What decides which samples form batch t cannot change between two parts of one run. */
-static weft_status check_resumed(const weft_trainer *t)
-{
-    static const char *const fixed[] = {"batch", "seed", "data", "dtype"};
-    for (size_t i = 0; i < WEFT_COUNT(fixed); i++) {
-        char *now = NULL, *then = NULL;
-        weft_status status = weft_options_get(weft_train_table(), &t->options, fixed[i], &now);
-        if (status == WEFT_OK)
-            status = weft_options_get(weft_train_table(), &t->resumed.options, fixed[i], &then);
-        if (status == WEFT_OK && strcmp(now, then) != 0)
-            status =
-                weft_fail(WEFT_ERR_ARGUMENT,
-                          "%s was made with --%s %s, this run has %s; a resumed run must have the "
-                          "same",
-                          t->resumed.path, fixed[i], then, now);
-        free(now);
-        free(then);
-        WEFT_TRY(status);
-    }
-    return WEFT_OK;
-}
-
-/* Never writes a new run into the folder of an old one. */
-static weft_status find_resumed(weft_trainer *t)
-{
-    int64_t *steps = NULL;
-    int count = 0;
-    if (t->options.resume && !t->options.checkpoint)
-        return weft_fail(WEFT_ERR_ARGUMENT, "resume needs --checkpoint DIR: where to go on from");
-    if (!t->options.checkpoint) return WEFT_OK;
-    WEFT_TRY(weft_checkpoint_list(t->options.checkpoint, &steps, &count));
-    free(steps);
-    if (count == 0) return WEFT_OK;
-    if (!t->options.resume)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "%s already holds %d checkpoint%s; add --resume to go on, or give another folder",
-            t->options.checkpoint, count, count == 1 ? "" : "s");
-    WEFT_TRY(weft_checkpoint_open(t->options.checkpoint, &t->resumed));
-    return check_resumed(t);
-}
-
-/* Finds out before hours of work that the folder cannot be written. */
-static weft_status check_folder(const weft_trainer *t)
-{
-    if (!t->options.checkpoint) return WEFT_OK;
-    WEFT_TRY(weft_dir_make(t->options.checkpoint));
-    if (access(t->options.checkpoint, W_OK) == 0) return WEFT_OK;
-    return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder",
-                     t->options.checkpoint, strerror(errno));
 }
 
 /* Ranks of one learner: what the mesh multiplies to, or all there are. */
@@ -238,12 +168,12 @@ static weft_status make(weft_trainer *t)
 {
     WEFT_TRY(open_ranks(t));
     WEFT_TRY(count_learners(t));
-    WEFT_TRY(find_resumed(t));
+    WEFT_TRY(weft_trainer_find_resumed(t));
     WEFT_TRY(open_data(t));
-    WEFT_TRY(read_model(t));
+    WEFT_TRY(weft_trainer_read_model(t));
     WEFT_TRY(weft_trainer_everywhere(t, weft_rank_build));
     if (t->ranks[0].rank != 0) return WEFT_OK;
-    WEFT_TRY(check_folder(t));
+    WEFT_TRY(weft_trainer_check_folder(t));
     if (t->options.metrics)
         WEFT_TRY(weft_metrics_open(t->options.metrics, t->resumed.path != NULL, &t->metrics));
     return WEFT_OK;
@@ -263,7 +193,7 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     if (status == WEFT_OK) t->local = t->mesh;
     if (status == WEFT_OK) status = weft_context_set_threads(context, (int)options->threads);
     if (status == WEFT_OK) status = open_data(t);
-    if (status == WEFT_OK) status = read_model(t);
+    if (status == WEFT_OK) status = weft_trainer_read_model(t);
     if (status != WEFT_OK) {
         weft_trainer_destroy(&t);
         return status;
@@ -299,7 +229,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     for (int i = 0; i < t->local; i++) weft_comm_close(&t->worlds[i]);
     free(t->ranks);
     free(t->profile);
-    if (t->model.mapped) weft_file_unmap(&t->model);
+    free((void *)(uintptr_t)t->model.data);
     weft_checkpoint_close(&t->resumed);
     weft_board_close(t);
     weft_core_sets_free(&t->cores);

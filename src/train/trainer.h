@@ -46,7 +46,7 @@ struct weft_trainer {
     weft_context *context;
     weft_train_options options;
     weft_dataset *data;
-    weft_bytes model; /* text of a YAML model */
+    weft_bytes model; /* text of a YAML model, allocated */
     weft_checkpoint resumed;
     weft_comm *worlds[WEFT_MAX_RANKS];
     weft_rank *ranks; /* of this process */
@@ -77,6 +77,14 @@ weft_status weft_trainer_everywhere(weft_trainer *t,
 /* A trainer for as many ranks as the options say, none of which has been opened or built. */
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
                                  weft_trainer **out) WEFT_NODISCARD;
+/* resume.c: the checkpoint that the options go on from, if there is one. Never writes a new run
+ * into the folder of an old one. ARGUMENT: the options cannot go on from it. */
+weft_status weft_trainer_find_resumed(weft_trainer *t) WEFT_NODISCARD;
+/* The text of a YAML model, which is kept, so that checkpoints do not depend on the file. ARGUMENT:
+ * the checkpoint is of another model; the message names the first difference. */
+weft_status weft_trainer_read_model(weft_trainer *t) WEFT_NODISCARD;
+/* Finds out before hours of work that the folder of checkpoints cannot be written. */
+weft_status weft_trainer_check_folder(const weft_trainer *t) WEFT_NODISCARD;
 /* rank.c: graph, plan and the rank's part of the graph. Local. */
 weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
 /* rank.c: graph, plan, communicators, store and program of one rank. Collective. */

@@ -1,0 +1,113 @@
+/* What a run that goes on must have in common with the one that wrote its checkpoint. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "models/models.h"
+#include "train/trainer.h"
+
+/* What decides which samples form batch t, how they are read and what is kept of them cannot change
+ * between two parts of one run. */
+static weft_status check_options(const weft_trainer *t)
+{
+    static const char *const fixed[] = {"batch", "seed", "data", "normalize", "dtype", "optimizer"};
+    for (size_t i = 0; i < WEFT_COUNT(fixed); i++) {
+        char *now = NULL, *then = NULL;
+        weft_status status = weft_options_get(weft_train_table(), &t->options, fixed[i], &now);
+        if (status == WEFT_OK)
+            status = weft_options_get(weft_train_table(), &t->resumed.options, fixed[i], &then);
+        if (status == WEFT_OK && strcmp(now, then) != 0)
+            status =
+                weft_fail(WEFT_ERR_ARGUMENT,
+                          "%s was made with --%s %s, this run has %s; a resumed run must have the "
+                          "same",
+                          t->resumed.path, fixed[i], then, now);
+        free(now);
+        free(then);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_layers(const weft_trainer *t)
+{
+    char *then;
+    WEFT_TRY(weft_format(&then, "%s/model.yaml", t->resumed.path));
+    weft_status status = weft_model_compare(t->options.model, &t->model, then, &t->resumed.model);
+    if (status == WEFT_ERR_ARGUMENT)
+        status =
+            weft_fail(status, "%s; a resumed run must have the same model, which --model %s gives",
+                      weft_last_message(), then);
+    free(then);
+    return status;
+}
+
+/* A file is compared by what is in it: it may have another name or place. */
+static weft_status check_model(const weft_trainer *t)
+{
+    bool file = t->model.size > 0, was_file = t->resumed.model.size > 0;
+    if (file && was_file) return check_layers(t);
+    if (!file && !was_file && strcmp(t->options.model, t->resumed.options.model) == 0)
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s was made with --model %s, this run has %s; a resumed run must have the "
+                     "same, or another folder",
+                     t->resumed.path, t->resumed.options.model, t->options.model);
+}
+
+/* Into memory of its own: the file may be edited while the run goes on. */
+static weft_status read_file(const char *path, weft_bytes *out)
+{
+    weft_bytes file;
+    unsigned char *copy;
+    WEFT_TRY(weft_file_map(path, &file));
+    weft_status status = WEFT_NEW(&copy, file.size);
+    if (status == WEFT_OK) {
+        if (file.size > 0) memcpy(copy, file.data, file.size);
+        *out = (weft_bytes){.data = copy, .size = file.size};
+    }
+    weft_file_unmap(&file);
+    return status;
+}
+
+weft_status weft_trainer_read_model(weft_trainer *t)
+{
+    if (weft_model_is_file(t->options.model)) {
+        weft_status status = read_file(t->options.model, &t->model);
+        if (status != WEFT_OK && t->resumed.model.size > 0)
+            return weft_fail(status, "%s; %s/model.yaml is the one that this run was begun with",
+                             weft_last_message(), t->resumed.path);
+        WEFT_TRY(status);
+        if (t->model.size == 0)
+            return weft_fail(WEFT_ERR_FORMAT, "%s: is empty; give layers under the key 'layers'",
+                             t->options.model);
+    }
+    return t->resumed.path ? check_model(t) : WEFT_OK;
+}
+
+weft_status weft_trainer_find_resumed(weft_trainer *t)
+{
+    int64_t *steps = NULL;
+    int count = 0;
+    if (t->options.resume && !t->options.checkpoint)
+        return weft_fail(WEFT_ERR_ARGUMENT, "resume needs --checkpoint DIR: where to go on from");
+    if (!t->options.checkpoint) return WEFT_OK;
+    WEFT_TRY(weft_checkpoint_list(t->options.checkpoint, &steps, &count));
+    free(steps);
+    if (count == 0) return WEFT_OK;
+    if (!t->options.resume)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s already holds %d checkpoint%s; add --resume to go on, or give another folder",
+            t->options.checkpoint, count, count == 1 ? "" : "s");
+    WEFT_TRY(weft_checkpoint_open(t->options.checkpoint, &t->resumed));
+    return check_options(t);
+}
+
+weft_status weft_trainer_check_folder(const weft_trainer *t)
+{
+    if (!t->options.checkpoint) return WEFT_OK;
+    WEFT_TRY(weft_dir_make(t->options.checkpoint));
+    if (access(t->options.checkpoint, W_OK) == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder",
+                     t->options.checkpoint, strerror(errno));
+}
