@@ -78,10 +78,11 @@ static void test_loader_covers_each_epoch(void **state)
     assert_ok(weft_loader_start(d, &o, &l));
     int seen[2][103] = {{0}}, batches = 0, moved = 0;
     for (const weft_batch *b; (b = weft_loader_next(l)); batches++) {
+        const float *weights = b->weights;
         float total = 0;
         for (int i = 0; i < b->size; i++) {
-            total += b->weights[i];
-            assert_true((b->weights[i] > 0) == (i < b->valid));
+            total += weights[i];
+            assert_true((weights[i] > 0) == (i < b->valid));
             if (i >= b->valid) continue;
             seen[b->epoch][(int)b->x[i]]++;
             moved += (int)b->x[i] != b->index * 10 + i;

@@ -59,7 +59,7 @@ weft_status weft_split_rows(int64_t total, double share, int64_t count[2],
 typedef struct weft_batch {
     float *x;        /* [size, shape...] */
     int32_t *labels; /* [size] */
-    float *weights;  /* [size] */
+    void *weights;   /* [size] of the type that was asked for */
     int64_t size, valid;
     int64_t total;        /* valid ones of all parts together */
     int64_t epoch, index; /* batch `index` of its epoch */
@@ -77,6 +77,7 @@ typedef struct weft_loader_options {
     int64_t epochs;       /* ends before this epoch */
     int64_t slots;        /* size of a batch with padding; 0: batch */
     int parts, part; /* several readers share out the data: each takes `batch` a step; 0: one */
+    weft_dtype real; /* of the weights; 0: f32 */
     int64_t micro, first, rows; /* of every `micro` samples only `rows` from `first`; 0: all */
 } weft_loader_options;
 

@@ -18,6 +18,14 @@ struct weft_loader {
     pthread_cond_t changed;
 };
 
+static void put_weight(const weft_loader *l, weft_batch *batch, int64_t i, double weight)
+{
+    if (l->options.real == WEFT_F64)
+        ((double *)batch->weights)[i] = weight;
+    else
+        ((float *)batch->weights)[i] = (float)weight;
+}
+
 static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_batch *batch)
 {
     uint64_t key = weft_mix(l->options.seed, (uint64_t)epoch);
@@ -38,12 +46,12 @@ static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_
         if (i >= batch->valid) {
             memset(x, 0, (size_t)l->sample * sizeof(*x));
             batch->labels[i] = 0;
-            batch->weights[i] = 0;
+            put_weight(l, batch, i, 0);
             continue;
         }
         int64_t which = l->options.shuffle ? weft_permute(key, l->count, start + i) : start + i;
         weft_dataset_read(l->dataset, l->options.split, which, x, &batch->labels[i]);
-        batch->weights[i] = 1.0f / (float)batch->valid;
+        put_weight(l, batch, i, 1.0 / (double)batch->valid);
     }
 }
 
@@ -106,7 +114,9 @@ weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_opt
     for (int i = 0; i < SLOTS && status == WEFT_OK; i++) {
         status = weft_new_aligned((size_t)(l->options.slots * l->sample) * 4, &l->slots[i].x);
         if (status == WEFT_OK) status = WEFT_NEW(&l->slots[i].labels, l->options.slots);
-        if (status == WEFT_OK) status = WEFT_NEW(&l->slots[i].weights, l->options.slots);
+        if (status == WEFT_OK)
+            status = weft_new_bytes(&l->slots[i].weights, (size_t)l->options.slots,
+                                    weft_dtype_size(options->real));
     }
     if (status == WEFT_OK) {
         pthread_mutex_init(&l->lock, NULL);

@@ -19,7 +19,8 @@ weft_status weft_build_model(weft_graph *graph, const weft_train_options *option
     return weft_model_build(graph, &o, out);
 }
 
-void weft_feed(const weft_graph *graph, const weft_program *program, weft_value v, const void *rows)
+void weft_feed(const weft_graph *graph, const weft_program *program, weft_value v, const void *rows,
+               weft_dtype dtype)
 {
     weft_shape whole;
     int64_t start[WEFT_MAX_RANK];
@@ -28,10 +29,10 @@ void weft_feed(const weft_graph *graph, const weft_program *program, weft_value 
     weft_type type = weft_graph_value_type(graph, v);
     if (!to) return;
     weft_graph_part(graph, v, &whole, start);
-    weft_type from = {type.dtype == WEFT_F64 ? WEFT_F32 : type.dtype, whole};
+    weft_type from = {dtype, whole};
     int64_t count = weft_shape_elements(&type.shape);
     weft_copy_part(&from, start, &type.shape, (void *)(uintptr_t)rows, to, true);
-    if (type.dtype == WEFT_F64) /* the loader makes floats; widened from the end */
+    if (type.dtype == WEFT_F64 && dtype == WEFT_F32) /* widened from the end */
         for (int64_t i = count; i-- > 0;) {
             float x;
             memcpy(&x, to + (size_t)i * sizeof(x), sizeof(x));
@@ -184,13 +185,14 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
     weft_loader *loader = NULL;
     int64_t first = 0;
     WEFT_TRY(weft_report_init(&r, e->classes));
-    weft_loader_options options = {.split = split, .batch = e->batch, .epochs = 1};
+    weft_loader_options options = {
+        .split = split, .batch = e->batch, .epochs = 1, .real = weft_graph_real(e->whole)};
     weft_status status = weft_loader_start(data, &options, &loader);
     for (const weft_batch *b; status == WEFT_OK && (b = weft_loader_next(loader));
          first += b->valid) {
-        weft_feed(e->graph, e->program, e->values.x, b->x);
-        weft_feed(e->graph, e->program, e->values.weights, b->weights);
-        weft_feed(e->graph, e->program, e->values.labels, b->labels);
+        weft_feed(e->graph, e->program, e->values.x, b->x, WEFT_F32);
+        weft_feed(e->graph, e->program, e->values.weights, b->weights, options.real);
+        weft_feed(e->graph, e->program, e->values.labels, b->labels, WEFT_I32);
         status = weft_program_run(e->program, WEFT_PHASE_MICRO);
         if (status == WEFT_OK) count_batch(e, b, first, weft_dataset_stats(data), &r, fn, user);
     }

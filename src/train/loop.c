@@ -107,9 +107,11 @@ static void feed_micro(weft_rank *r, const weft_batch *b, int m)
     const weft_value x = weft_rewritten_value(r->mine, r->values.x);
     const weft_value weights = weft_rewritten_value(r->mine, r->values.weights);
     const weft_value labels = weft_rewritten_value(r->mine, r->values.labels);
-    weft_feed(g, r->program, x, b->x + first * each);
-    weft_feed(g, r->program, weights, b->weights + first);
-    weft_feed(g, r->program, labels, b->labels + first);
+    weft_feed(g, r->program, x, b->x + first * each, WEFT_F32);
+    weft_feed(g, r->program, weights,
+              (const char *)b->weights + (size_t)first * weft_dtype_size(weft_graph_real(g)),
+              weft_graph_real(g));
+    weft_feed(g, r->program, labels, b->labels + first, WEFT_I32);
     feed_scalar(r, r->values.first_sample, (double)first);
     feed_scalar(r, r->optimizer.keep, m);
 }
@@ -324,6 +326,7 @@ weft_status weft_rank_run(weft_rank *r)
                                    .part = r->learner_index,
                                    .seed = (uint64_t)t->options.seed,
                                    .shuffle = true,
+                                   .real = weft_graph_real(r->graph),
                                    .epoch = r->position.epoch,
                                    .index = r->position.batch,
                                    .epochs = t->options.steps ? INT64_MAX : t->options.epochs};
