@@ -3,66 +3,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "support.h"
-
-static weft_context *context;
-
-static int setup(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
-
-typedef struct log {
-    double loss[512];
-    int steps, stop_after, evaluations;
-    double test_loss;
-    weft_trainer *trainer;
-} log_of_run;
-
-static void on_event(void *user, const weft_event *e)
-{
-    log_of_run *l = user;
-    if (e->kind == WEFT_EVENT_STEP) {
-        if (l->steps < 512) l->loss[l->steps] = e->loss;
-        l->steps++;
-        if (l->stop_after && l->steps == l->stop_after) weft_trainer_stop(l->trainer);
-    }
-    if (e->kind == WEFT_EVENT_EVAL) {
-        l->evaluations++;
-        l->test_loss = e->report->loss;
-    }
-}
-
-/* Options as "name=value" words. */
-static weft_status train(const char *words, const char *folder, int stop_after, log_of_run *l)
-{
-    weft_train_options o = {0};
-    const weft_option *table = weft_train_table();
-    char copy[1024], *save = NULL;
-    memset(l, 0, sizeof(*l));
-    l->stop_after = stop_after;
-    assert_ok(weft_options_init(table, &o));
-    (void)snprintf(copy, sizeof(copy), "%s", words);
-    if (folder) assert_ok(weft_options_set(table, &o, "checkpoint", folder));
-    for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-        char *equals = strchr(w, '=');
-        *equals = '\0';
-        assert_ok(weft_options_set(table, &o, w, equals + 1));
-    }
-    weft_status status = weft_trainer_create(context, &o, &l->trainer);
-    if (status == WEFT_OK) status = weft_trainer_run(l->trainer, on_event, l);
-    weft_trainer_destroy(&l->trainer);
-    weft_options_free(table, &o);
-    return status;
-}
+#include "runs.h"
 
 static char *weights_of(const char *folder, size_t *size)
 {

@@ -1,0 +1,57 @@
+#include "runs.h"
+
+weft_context *context;
+
+int setup(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK;
+}
+
+int teardown(void **state)
+{
+    (void)state;
+    weft_context_destroy(&context);
+    return 0;
+}
+
+static void log_event(void *user, const weft_event *e)
+{
+    log_of_run *l = user;
+    if (e->kind == WEFT_EVENT_STEP) {
+        if (l->steps < 512) {
+            l->loss[l->steps] = e->loss;
+            l->rate[l->steps] = e->lr;
+        }
+        l->steps++;
+        if (l->stop_after && l->steps == l->stop_after) weft_trainer_stop(l->trainer);
+    }
+    if (e->kind == WEFT_EVENT_EVAL) {
+        l->evaluations++;
+        l->test_loss = e->report->loss;
+        l->test_accuracy = e->report->accuracy;
+        l->test_f1 = e->report->f1_macro;
+    }
+}
+
+weft_status train(const char *words, const char *folder, int stop_after, log_of_run *l)
+{
+    weft_train_options o = {0};
+    const weft_option *table = weft_train_table();
+    char copy[8192], *save = NULL;
+    memset(l, 0, sizeof(*l));
+    l->stop_after = stop_after;
+    assert_ok(weft_options_init(table, &o));
+    assert_true(snprintf(copy, sizeof(copy), "%s", words) < (int)sizeof(copy));
+    if (folder) assert_ok(weft_options_set(table, &o, "checkpoint", folder));
+    for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(w, '=');
+        *equals = '\0';
+        assert_ok(weft_options_set(table, &o, w, equals + 1));
+    }
+    weft_status status = weft_trainer_create(context, &o, &l->trainer);
+    if (status == WEFT_OK) status = weft_trainer_run(l->trainer, log_event, l);
+    weft_trainer_destroy(&l->trainer);
+    weft_options_free(table, &o);
+    return status;
+}
