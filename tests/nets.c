@@ -150,6 +150,7 @@ weft_plan_options net_plan_options(const setting *s)
     o.zero = s->mesh->zero;
     o.place = s->mesh->place;
     o.shard = s->mesh->shard;
+    o.bucket_bytes = s->bucket_bytes;
     return o;
 }
 

@@ -40,6 +40,7 @@ typedef struct setting {
     const char *optimizer;
     double clip;
     bool recompute;
+    size_t bucket_bytes; /* 0: the plan's own */
 } setting;
 
 typedef struct net {

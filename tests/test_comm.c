@@ -341,7 +341,8 @@ static void sum_leaves(weft_comm *c, void *user)
                                               .send = send,
                                               .receive = receive,
                                               .count = COUNT,
-                                              .leaves = v}));
+                                              .leaves = v,
+                                              .parts = parts}));
     int top = 0;
     while (1 << top < v) top++;
     for (int64_t i = 0; i < COUNT; i++) {
@@ -469,6 +470,51 @@ static void refused(weft_comm *c, void *user)
 }
 TEST(refused)
 
+/* Leaves that the buffer does not hold, and buffers that are not there. */
+static void refused_buffers(weft_comm *c, void *user)
+{
+    (void)user;
+    enum { COUNT = 5, MOST_PARTS = 8 };
+    weft_operation *o;
+    double send[COUNT * MOST_PARTS] = {0}, receive[COUNT];
+    int me = weft_comm_rank(c), n = weft_comm_size(c);
+    int64_t counts[8] = {COUNT};
+    for (int v = n; v <= 40; v++) {
+        int right = weft_tree_parts(v, v * me / n, v * (me + 1) / n);
+        for (int parts = 0; parts <= MOST_PARTS; parts++) {
+            weft_transfer t = {.kind = parts % 2 ? WEFT_REDUCE_SCATTER : WEFT_ALL_REDUCE,
+                               .dtype = WEFT_F64,
+                               .send = send,
+                               .receive = receive,
+                               .count = COUNT,
+                               .counts = counts,
+                               .leaves = v,
+                               .parts = parts};
+            weft_status status = weft_comm_prepare(c, &t, &o);
+            if ((parts ? parts : 1) == right) {
+                rank_ok(status);
+                weft_operation_destroy(&o);
+                continue;
+            }
+            rank_check(status == WEFT_ERR_ARGUMENT);
+            rank_check(strstr(weft_last_message(), "leaves") != NULL);
+        }
+    }
+    const weft_transfer bad[] = {
+        {.kind = WEFT_ALL_REDUCE, .send = send, .receive = receive, .parts = 2, .count = 1},
+        {.kind = WEFT_ALL_REDUCE, .receive = receive, .count = 1},
+        {.kind = WEFT_ALL_REDUCE, .send = send, .count = 1},
+        {.kind = WEFT_SEND, .count = 1},
+        {.kind = WEFT_RECEIVE, .count = 1},
+        {.kind = WEFT_BROADCAST, .count = 1},
+        {.kind = WEFT_ALL_GATHER, .send = send, .counts = counts},
+        {.kind = WEFT_ALL_TO_ALL, .receive = receive, .counts = counts, .receive_counts = counts},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        rank_check(weft_comm_prepare(c, &bad[i], &o) == WEFT_ERR_ARGUMENT);
+}
+TEST(refused_buffers)
+
 static void test_engines(void **state)
 {
     (void)state;
@@ -493,7 +539,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_splitting), cmocka_unit_test(test_counted),
         cmocka_unit_test(test_large),     cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_missing),   cmocka_unit_test(test_mismatched),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_refused_buffers),
+        cmocka_unit_test(test_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

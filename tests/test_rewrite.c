@@ -274,16 +274,13 @@ typedef struct twin_case {
     result kept; /* of rank 0, gathered whole */
 } twin_case;
 
-static void same_bits(const model_case *m, mesh_case a, mesh_case b)
+static void same_bits(const setting *common, mesh_case a, mesh_case b, size_t bucket)
 {
-    twin_case twins[2] = {{.setting = {.model = m,
-                                       .mesh = &a,
-                                       .device = "reference",
-                                       .real = WEFT_F32,
-                                       .microbatches = 1,
-                                       .optimizer = "adam"}}};
-    twins[1] = twins[0];
+    const model_case *m = common->model;
+    twin_case twins[2] = {{.setting = *common}, {.setting = *common}};
+    twins[0].setting.mesh = &a;
     twins[1].setting.mesh = &b;
+    twins[1].setting.bucket_bytes = bucket;
     for (int t = 0; t < 2; t++)
         on_ranks("threads", twins[t].setting.mesh->ranks, rank_parameters, &twins[t]);
     assert_int_equal(twins[0].kept.count, twins[1].kept.count);
@@ -292,8 +289,10 @@ static void same_bits(const model_case *m, mesh_case a, mesh_case b)
         assert_string_equal(x->names[i], y->names[i]);
         size_t bytes = (size_t)weft_shape_elements(&x->shapes[i]) * sizeof(float);
         if (memcmp(x->data[i], y->data[i], bytes) != 0)
-            fail_msg("%s: %s differs between %s and %s, zero %d", m->model, x->names[i], a.mesh,
-                     b.mesh, b.zero);
+            fail_msg(
+                "%s on %s: %s differs between %s and %s, zero %d, clip %g, messages of %zu bytes",
+                m->model, common->device, x->names[i], a.mesh, b.mesh, b.zero, common->clip,
+                bucket);
     }
     for (int t = 0; t < 2; t++) result_free(&twins[t].kept);
 }
@@ -362,9 +361,73 @@ static void test_same_bits(void **state)
 {
     (void)state;
     for (size_t m = 0; m < 3; m++)
-        for (int zero = 1; zero <= 3; zero++)
-            same_bits(&models[m], (mesh_case){"data=4", 4, 0, NULL, NULL},
-                      (mesh_case){"data=4", 4, zero, NULL, NULL});
+        for (int how = 0; how < 2; how++)
+            for (int zero = 1; zero <= 3; zero++) {
+                setting s = {.model = &models[m],
+                             .device = how & 1 ? "cpu" : "reference",
+                             .real = WEFT_F32,
+                             .microbatches = 1,
+                             .optimizer = "adam",
+                             .clip = how & 2 ? 0.1 : 0};
+                same_bits(&s, (mesh_case){"data=4", 4, 0, NULL, NULL},
+                          (mesh_case){"data=4", 4, zero, NULL, NULL}, 0);
+            }
+}
+
+/* As many convolutions as the tensors of a message and more, then a layer without bias: messages of
+ * any size end between any two of them. */
+static weft_value many_layers(weft_graph *g, weft_value x)
+{
+    enum { LAYERS = 7, WIDTH_OF_ALL = 11 };
+    static const weft_attr padding = WEFT_ATTR_PAIR("padding", 1, 1);
+    weft_shape image = weft_graph_value_type(g, x).shape;
+    char name[32];
+    for (int i = 0; i < LAYERS; i++) {
+        weft_shape w = {4, {WIDTH_OF_ALL, i ? WIDTH_OF_ALL : image.dim[1], 3, 3}};
+        weft_shape b = {1, {WIDTH_OF_ALL}};
+        weft_init some = {WEFT_INIT_UNIFORM, 0.1};
+        (void)snprintf(name, sizeof(name), "conv%d/weight", i);
+        weft_value in[] = {
+            x, weft_graph_leaf(g, WEFT_VALUE_PARAM, name, weft_graph_real(g), &w, some)};
+        x = weft_graph_node(g, "conv2d", name, in, 2, &padding, 1);
+        (void)snprintf(name, sizeof(name), "conv%d/bias", i);
+        weft_value shift[] = {
+            x, weft_graph_leaf(g, WEFT_VALUE_PARAM, name, weft_graph_real(g), &b, some)};
+        x = weft_graph_node(g, "bias", name, shift, 2, NULL, 0);
+        x = weft_graph_node(g, "relu", name, &x, 1, NULL, 0);
+    }
+    weft_shape last = {2, {WIDTH_OF_ALL * image.dim[2] * image.dim[3], 5}};
+    weft_attr flat = WEFT_ATTR_PAIR("shape", image.dim[0], last.dim[0]);
+    x = weft_graph_node(g, "reshape", "flatten", &x, 1, &flat, 1);
+    weft_value in[] = {x, weft_graph_leaf(g, WEFT_VALUE_PARAM, "fc/weight", weft_graph_real(g),
+                                          &last, (weft_init){WEFT_INIT_UNIFORM, 0.05})};
+    return weft_graph_node(g, "dense", "fc", in, 2, NULL, 0);
+}
+
+/* Where a message ends changes nothing of what is computed. */
+static void test_messages_of_any_size(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 100, 1000, 4400, 9000, 30000};
+    const model_case many = {.model = "many",
+                             .build = many_layers,
+                             .sample = {3, 6, 6},
+                             .batch = 8,
+                             .rank = 3,
+                             .lr = 0.02};
+    const model_case *cases[] = {&models[0], &models[1], &many};
+    for (size_t m = 0; m < 3; m++)
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+            for (int zero = 0; zero <= 3; zero++) {
+                if (getenv("WEFT_FAST") && (zero == 1 || i % 2)) continue;
+                setting s = {.model = cases[m],
+                             .device = "cpu",
+                             .real = WEFT_F32,
+                             .microbatches = 1,
+                             .optimizer = "sgd"};
+                same_bits(&s, (mesh_case){"data=2", 2, 0, NULL, NULL},
+                          (mesh_case){"data=2", 2, zero, NULL, NULL}, sizes[i]);
+            }
 }
 
 /* Every operator that moves values is met by some mesh of some model. */
@@ -415,9 +478,13 @@ int main(int argc, char **argv)
         return cmocka_run_group_tests(on_processes, NULL, NULL);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models),    cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_schedules), cmocka_unit_test(test_recompute),
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_every_transfer_is_met),
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_messages_of_any_size),
+        cmocka_unit_test(test_every_transfer_is_met),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,7 @@ typedef struct weft_transfer {
      * after the other in `send`: weft_tree_parts of them, count elements each. 0: one leaf a rank.
      */
     int leaves;
+    int parts; /* how many subtrees lie in `send`: as many as `leaves` asks for; 0 means 1 */
 } weft_transfer;
 
 /* Opens the communicators of this process's ranks: `ranks` of them for threads, one otherwise; 0
@@ -103,7 +104,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *comm, int color, 
                                                     weft_comm **out);
 
 /* Prepares an operation; local. ARGUMENT: negative counts, no such peer, a sum of a type that has
- * none. The buffers must stay as long as the operation. */
+ * none, a buffer that is NULL though elements go through it, or other subtrees in `send` than the
+ * leaves ask for. The buffers must stay as long as the operation. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_prepare(weft_comm *comm,
                                                       const weft_transfer *transfer,
                                                       weft_operation **out);

@@ -44,6 +44,8 @@ typedef struct weft_plan_options {
      * compares: UNSUPPORTED if the ranks lay a value differently, as those of uneven parts, or
      * machines of different kinds, may do. */
     bool plain_sums;
+    /* Bytes of gradients of a rank that are summed in one message; 0: 1 MiB. Changes no bit. */
+    size_t bucket_bytes;
     /* What each node of the graph costs, forward and gradient together, in any unit, to balance the
      * stages of a pipeline by; NULL: an estimate. */
     const double *node_costs;

@@ -112,77 +112,13 @@ void weft_comm_abort(weft_comm *comm)
     comm->ops->abort(comm);
 }
 
-const char *weft_transfer_name(weft_transfer_kind kind)
-{
-    static const char *const names[] = {"send",           "receive",    "broadcast",  "all-reduce",
-                                        "reduce-scatter", "all-gather", "all-to-all", "barrier"};
-    return names[kind];
-}
-
-int64_t weft_counts_before(const int64_t *counts, int r)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < r; i++) sum += counts[i];
-    return sum;
-}
-
 /* --- operations --- */
-
-static weft_status check_transfer(const weft_comm *c, const weft_transfer *t)
-{
-    const char *name = weft_transfer_name(t->kind);
-    bool sums = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_REDUCE_SCATTER;
-    bool one = t->kind == WEFT_SEND || t->kind == WEFT_RECEIVE || t->kind == WEFT_BROADCAST;
-    bool many =
-        t->kind == WEFT_REDUCE_SCATTER || t->kind == WEFT_ALL_GATHER || t->kind == WEFT_ALL_TO_ALL;
-    if (t->count < 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s of %lld elements", name, (long long)t->count);
-    if (one && (t->peer < 0 || t->peer >= c->size))
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s with rank %d, the ranks are 0 to %d", name, t->peer,
-                         c->size - 1);
-    if (t->tag < 0 || t->tag > 30000)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s with tag %d, must be from 0 to 30000", name,
-                         t->tag);
-    if (sums && t->dtype != WEFT_F32 && t->dtype != WEFT_F64 && t->dtype != WEFT_I32)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s of %s: sums are of f32, f64 or i32", name,
-                         weft_dtype_name(t->dtype));
-    if (t->leaves != 0 && (!sums || t->leaves < c->size || t->leaves > 1 << 20))
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s over %d leaves with %d ranks", name, t->leaves,
-                         c->size);
-    if (many && (!t->counts || (t->kind == WEFT_ALL_TO_ALL && !t->receive_counts)))
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s needs a count for each rank", name);
-    for (int r = 0; many && r < c->size; r++)
-        if (t->counts[r] < 0 || (t->kind == WEFT_ALL_TO_ALL && t->receive_counts[r] < 0))
-            return weft_fail(WEFT_ERR_ARGUMENT, "%s: the count of rank %d is negative", name, r);
-    return WEFT_OK;
-}
-
-/* Elements that this rank sends, see weft_comm_stats. */
-static int64_t elements_sent(const weft_comm *c, const weft_operation *o)
-{
-    const weft_transfer *t = &o->t;
-    int64_t others = c->size - 1, part;
-    switch (t->kind) {
-    case WEFT_SEND: return t->count;
-    case WEFT_BROADCAST: return t->peer == c->rank ? t->count * others : 0;
-    case WEFT_ALL_REDUCE:
-        part = weft_part_start(t->count, c->rank + 1, c->size) -
-               weft_part_start(t->count, c->rank, c->size);
-        return t->count - part + part * others;
-    case WEFT_REDUCE_SCATTER: return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
-    case WEFT_ALL_GATHER: return o->counts[c->rank] * others;
-    case WEFT_ALL_TO_ALL: return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
-    case WEFT_RECEIVE:
-    case WEFT_BARRIER: break;
-    }
-    return 0;
-}
 
 weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, weft_operation **out)
 {
     weft_operation *o;
     size_t n = (size_t)comm->size;
-    WEFT_TRY(check_transfer(comm, transfer));
+    WEFT_TRY(weft_transfer_check(comm, transfer));
     WEFT_TRY(WEFT_NEW(&o, 1));
     o->comm = comm;
     o->t = *transfer;
@@ -195,7 +131,7 @@ weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, we
         if (transfer->counts) memcpy(o->counts, transfer->counts, n * sizeof(int64_t));
         if (transfer->receive_counts)
             memcpy(o->counts + n, transfer->receive_counts, n * sizeof(int64_t));
-        o->bytes = elements_sent(comm, o) * (int64_t)weft_dtype_size(transfer->dtype);
+        o->bytes = weft_transfer_sends(o) * (int64_t)weft_dtype_size(transfer->dtype);
         status = comm->ops->prepare(o);
     }
     if (status != WEFT_OK) {

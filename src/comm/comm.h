@@ -69,6 +69,12 @@ extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi;
 weft_status weft_member_new(weft_member **out) WEFT_NODISCARD;
 void weft_member_release(weft_member *member);
 
+/* transfer.c: whether it can be prepared; and the elements that this rank sends, as weft_comm_stats
+ * counts them. */
+weft_status weft_transfer_check(const weft_comm *comm,
+                                const weft_transfer *transfer) WEFT_NODISCARD;
+int64_t weft_transfer_sends(const weft_operation *operation);
+
 /* Elements of the whole and those before rank r, in an operation with counts. */
 int64_t weft_counts_before(const int64_t *counts, int r);
 

@@ -165,6 +165,10 @@ weft_window weft_node_window(const weft_node *node);
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
+/* Whether two nodes may ever be one kernel, b behind a: b reads a result of a, or both read the
+ * same result. What leaves hold is read by too many to say anything. */
+bool weft_nodes_adjoin(const weft_graph *graph, const weft_node *a, const weft_node *b);
+
 /* One node with one input and no attributes; a common case in gradients. */
 weft_value weft_graph_unary(weft_graph *graph, const char *op, const char *name, weft_value x);
 

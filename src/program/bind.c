@@ -99,6 +99,7 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
         total += rounded(t->head.in[parts == 1 ? k : i * parts]->bytes);
     }
     weft_transfer what = {.kind = WEFT_ALL_REDUCE,
+                          .parts = parts,
                           .leaves = (int)attr(t, "leaves"),
                           .reproducible = attr(t, "leaves") > 0};
     if (n == 1) total = t->head.in[0]->bytes;

@@ -1,8 +1,8 @@
 /* Which nodes run, in which order, and which of them together.
  *
- * Fusion is one rule: a group grows by a neighbour (a node that reads one of its results, or that
- * reads one of its inputs) as long as the device supports the larger group and nothing outside
- * needs a result before the last member could have run. */
+ * Fusion is one rule: a group grows by a neighbour (a node that reads one of its results, or
+ * another node's result that it reads too) as long as the device supports the larger group and
+ * nothing outside needs a result before the last member could have run. */
 #include "program/program.h"
 
 typedef struct grouper {
@@ -99,12 +99,11 @@ static bool complete(const grouper *g, weft_group *group)
     return last < first_use;
 }
 
+/* The order of the two does not matter: a group grows to both sides. */
 static bool neighbour(const weft_group *group, const weft_node *node)
 {
-    for (int i = 0; i < node->in_count; i++) {
-        if (weft_group_in(group, node->in[i]) >= 0) return true;
-        if (weft_group_out(group, node->in[i]) >= 0) return true;
-    }
+    for (int m = 0; m < group->count; m++)
+        if (weft_nodes_adjoin(group->graph, group->node[m], node)) return true;
     return false;
 }
 

@@ -92,12 +92,12 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
 /* Before the first update: everything that is still partial. */
 static weft_status begin_update(rewriter *r)
 {
-    WEFT_TRY(weft_rewrite_flush(r));
+    WEFT_TRY(weft_gradient_flush(r));
     r->phase = WEFT_PHASE_UPDATE;
     for (size_t v = 0; v < r->from->value_count; v++)
         if (r->values[v].known && r->values[v].param != WEFT_NO_VALUE && r->values[v].update_only)
             WEFT_TRY(weft_rewrite_gradient(r, (weft_value)v));
-    return weft_rewrite_flush(r);
+    return weft_gradient_flush(r);
 }
 
 /* The sum over micro-batches in the order of virtual workers. The addend keeps its form. */
@@ -112,7 +112,7 @@ static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
                        .param = r->values[node->in[1]].param,
                        .readers = s->readers,
                        .update_only = s->update_only};
-    int parts = weft_tree_parts(r->workers, r->first_worker, r->first_worker + r->own_workers);
+    int parts = r->subtrees;
     WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, index, r->from->values[node->in[0]].name,
                                  &local));
     return weft_rewrite_add_form(
@@ -145,11 +145,11 @@ static weft_status visit(rewriter *r, size_t n)
 
 /* --- the whole --- */
 
-static void find_update_only(rewriter *r)
+static weft_status find_update_only(rewriter *r)
 {
     const weft_graph *g = r->from;
     bool *other = NULL;
-    if (WEFT_NEW(&other, g->value_count) != WEFT_OK) return;
+    WEFT_TRY(WEFT_NEW(&other, g->value_count));
     for (size_t n = 0; n < g->node_count; n++)
         for (int i = 0; i < g->nodes[n]->in_count; i++) {
             if (g->nodes[n]->phase == WEFT_PHASE_UPDATE)
@@ -160,6 +160,7 @@ static void find_update_only(rewriter *r)
     for (size_t v = 0; v < g->value_count; v++)
         r->values[v].update_only = r->values[v].update_only && !other[v];
     free(other);
+    return WEFT_OK;
 }
 
 /* What every virtual worker made of a state in its own way becomes their mean, once a step. */
@@ -168,21 +169,20 @@ static weft_status assign_mean(rewriter *r, weft_value leaf, weft_value next)
     const weft_graph *g = r->from;
     const char *name = g->values[leaf].name;
     weft_value local = WEFT_NO_VALUE, index = weft_graph_find(g, "keep");
-    int parts = 1, place = r->values[leaf].place;
+    int place = r->values[leaf].place;
     r->phase = WEFT_PHASE_BACKWARD;
     if (r->own_workers > 1) {
         if (index == WEFT_NO_VALUE)
             return weft_fail(WEFT_ERR_ARGUMENT, "several virtual workers on a rank need the input "
                                                 "'keep' of weft_optimizer_build");
         WEFT_TRY(weft_rewrite_add_up(r, next, place, index, name, &local));
-        parts = weft_tree_parts(r->workers, r->first_worker, r->first_worker + r->own_workers);
     } else {
         WEFT_TRY(weft_rewrite_reshard(r, next, place, r->values[next].split, &local));
     }
     r->phase = WEFT_PHASE_UPDATE;
     if (!weft_rewrite_here(r, place)) return WEFT_OK;
     weft_attr factor = WEFT_ATTR_REAL("factor", 1.0 / r->workers);
-    if (r->plan->size[AXIS_DATA] > 1) local = weft_rewrite_reduce_tree(r, next, local, parts);
+    if (r->plan->size[AXIS_DATA] > 1) local = weft_rewrite_reduce_tree(r, next, local, r->subtrees);
     weft_graph_set_phase(r->to, WEFT_PHASE_UPDATE);
     local = weft_graph_node(r->to, "scale", name, &local, 1, &factor, 1);
     weft_graph_assign(r->to, weft_graph_find(r->to, name), local);
@@ -210,11 +210,11 @@ static weft_status walk(rewriter *r)
     const weft_graph *g = r->from;
     WEFT_TRY(WEFT_NEW(&r->values, g->value_count));
     WEFT_TRY(WEFT_NEW(&r->node_place, g->node_count));
-    WEFT_TRY(WEFT_NEW(&r->bucket, WEFT_MAX_OUTPUTS));
+    WEFT_TRY(weft_gradient_begin(r));
     for (size_t v = 0; v < g->value_count; v++)
         r->values[v] = (value_state){.split = all_whole, .param = WEFT_NO_VALUE};
     WEFT_TRY(weft_rewrite_place(r));
-    find_update_only(r);
+    WEFT_TRY(find_update_only(r));
     for (size_t v = 0; v < g->value_count; v++) {
         if (g->values[v].kind == WEFT_VALUE_INPUT) {
             weft_leaf_split_input(r, (weft_value)v);
@@ -232,8 +232,12 @@ static weft_status walk(rewriter *r)
             weft_leaf_recall(r, (weft_value)v);
         }
     }
-    for (size_t n = 0; n < g->node_count; n++) WEFT_TRY(visit(r, n));
-    WEFT_TRY(weft_rewrite_flush(r));
+    for (size_t n = 0; n < g->node_count; n++) {
+        WEFT_TRY(weft_gradient_before(r, n));
+        WEFT_TRY(visit(r, n));
+        WEFT_TRY(weft_gradient_after(r, n));
+    }
+    WEFT_TRY(weft_gradient_flush(r));
     for (size_t v = 0; v < g->value_count; v++)
         if (g->values[v].assigned != WEFT_NO_VALUE && r->values[v].known)
             WEFT_TRY(assign(r, (weft_value)v));
@@ -260,9 +264,6 @@ weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank
     weft_rewritten *result = NULL;
     WEFT_TRY(weft_graph_status(graph));
     for (int a = 0; a < AXES; a++) r.coordinate[a] = weft_plan_coordinate(plan, rank, a);
-    r.workers = plan->options.virtual_workers;
-    r.own_workers = r.workers / plan->size[AXIS_DATA];
-    r.first_worker = r.own_workers * r.coordinate[AXIS_DATA];
     weft_status status = WEFT_NEW(&result, 1);
     if (status == WEFT_OK) status = weft_graph_create(graph->context, graph->real, &result->graph);
     if (status == WEFT_OK) status = WEFT_NEW(&result->local, graph->value_count);
@@ -276,7 +277,7 @@ weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank
     free(r.values);
     free(r.node_place);
     free(r.forms);
-    free(r.bucket);
+    weft_gradient_end(&r);
     if (status != WEFT_OK) {
         weft_rewritten_destroy(&result);
         return status;

@@ -11,7 +11,7 @@ enum { BUCKET_BYTES = 1 << 20 };
 weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts)
 {
     weft_value in[WEFT_MAX_OUTPUTS];
-    for (int p = 0; p < parts; p++) in[p] = local + p;
+    for (int p = 0; p < WEFT_MAX(parts, 1); p++) in[p] = local + p;
     return weft_move_sum(r, v, in, 1, 1 << AXIS_DATA, parts);
 }
 
@@ -78,13 +78,6 @@ static sharding summed(sharding s)
     return s;
 }
 
-/* Subtrees of virtual workers that a gradient has. */
-static int bucket_parts(const rewriter *r, weft_value v)
-{
-    const form *f = weft_rewrite_form(r, v, r->place, r->values[v].split, r->phase);
-    return f ? WEFT_MAX(f->parts, 1) : 1;
-}
-
 /* Whether each rank of the data axis keeps its range of the sum. */
 static bool scatters(const rewriter *r, weft_value v)
 {
@@ -104,68 +97,147 @@ static weft_status scatter(rewriter *r, weft_value v)
     return WEFT_OK;
 }
 
-/* One message for all that waits. */
-static weft_status reduce(rewriter *r)
+/* One message for some of what waits. */
+static weft_status reduce(rewriter *r, const weft_value *values, int count)
 {
     weft_value in[WEFT_MAX_OUTPUTS] = {0};
-    int mask = partial_mask(r->values[r->bucket[0]].split), parts = 1;
-    for (int i = 0; i < r->bucket_count; i++) {
+    int mask = partial_mask(r->values[values[0]].split), parts = 0;
+    for (int i = 0; i < count; i++) {
         const form *f =
-            weft_rewrite_form(r, r->bucket[i], r->place, r->values[r->bucket[i]].split, r->phase);
-        parts = WEFT_MAX(f->parts, 1);
-        for (int p = 0; p < parts; p++) in[i * parts + p] = f->local + p;
+            weft_rewrite_form(r, values[i], r->place, r->values[values[i]].split, r->phase);
+        parts = f->parts;
+        int each = WEFT_MAX(parts, 1);
+        for (int p = 0; p < each; p++) in[i * each + p] = f->local + p;
     }
-    weft_value out = weft_move_sum(r, r->bucket[0], in, r->bucket_count, mask, parts);
+    weft_value out = weft_move_sum(r, values[0], in, count, mask, parts);
     WEFT_TRY(weft_graph_status(r->to));
-    for (int i = 0; i < r->bucket_count; i++) {
-        value_state *s = &r->values[r->bucket[i]];
+    for (int i = 0; i < count; i++) {
+        value_state *s = &r->values[values[i]];
         s->split = summed(s->split);
         WEFT_TRY(weft_rewrite_add_form(
-            r,
-            (form){.value = r->bucket[i], .place = r->place, .split = s->split, .local = out + i}));
+            r, (form){.value = values[i], .place = r->place, .split = s->split, .local = out + i}));
     }
     return WEFT_OK;
 }
 
-/* Sums what waits in the bucket. */
-weft_status weft_rewrite_flush(rewriter *r)
+/* Values that one message carries on every rank. */
+static size_t most_values(const rewriter *r)
 {
-    if (r->bucket_count == 0) return WEFT_OK;
-    if (scatters(r, r->bucket[0]))
-        for (int i = 0; i < r->bucket_count; i++) WEFT_TRY(scatter(r, r->bucket[i]));
-    else
-        WEFT_TRY(reduce(r));
-    r->bucket_count = 0;
-    r->bucket_bytes = 0;
+    return (size_t)(WEFT_MAX_OUTPUTS / WEFT_MAX(r->most_subtrees, 1));
+}
+
+static weft_status flush(rewriter *r, bucket *b)
+{
+    size_t most = most_values(r), count = b->count;
+    b->count = 0;
+    b->bytes = 0;
+    b->until = -1;
+    for (size_t i = 0; i < count; i++) r->values[b->values[i]].waits = false;
+    for (size_t i = 0; i < count && scatters(r, b->values[i]); i++)
+        WEFT_TRY(scatter(r, b->values[i]));
+    for (size_t i = 0; i < count && partial_mask(r->values[b->values[i]].split); i += most)
+        WEFT_TRY(reduce(r, &b->values[i], (int)WEFT_MIN(most, count - i)));
     return WEFT_OK;
 }
 
-/* A gradient over all ranks, in the form in which the update will want it. Sums wait for others, so
- * that one message carries them or, where ranks keep ranges, so that what makes two gradients of a
- * layer can be one kernel; they start as soon as the last of them is there. What is read before the
- * update does not wait. */
+weft_status weft_gradient_flush(rewriter *r)
+{
+    for (size_t i = 0; i < WEFT_COUNT(r->buckets); i++) WEFT_TRY(flush(r, &r->buckets[i]));
+    return WEFT_OK;
+}
+
+weft_status weft_gradient_before(rewriter *r, size_t n)
+{
+    const weft_node *node = r->from->nodes[n];
+    for (int i = 0; i < node->in_count; i++)
+        if (r->values[node->in[i]].waits) return weft_gradient_flush(r);
+    return WEFT_OK;
+}
+
+weft_status weft_gradient_after(rewriter *r, size_t n)
+{
+    int64_t limit = (int64_t)r->plan->options.bucket_bytes;
+    if (limit == 0) limit = BUCKET_BYTES;
+    for (size_t i = 0; i < WEFT_COUNT(r->buckets); i++) {
+        bucket *b = &r->buckets[i];
+        bool full = b->bytes >= limit || b->count >= most_values(r);
+        if (full && b->until <= (int)n) WEFT_TRY(flush(r, b));
+    }
+    return WEFT_OK;
+}
+
+static weft_status wait(rewriter *r, weft_value v, int kind)
+{
+    bucket *b = &r->buckets[kind];
+    value_state *s = &r->values[v];
+    weft_shape part;
+    int64_t start[WEFT_MAX_RANK];
+    WEFT_TRY(WEFT_GROW(&b->values, &b->capacity, b->count));
+    b->values[b->count++] = v;
+    s->waits = true;
+    weft_rewrite_part(r, &r->from->values[v].type.shape, s->split, &part, start);
+    b->bytes += weft_shape_elements(&part) * (int64_t)weft_dtype_size(r->from->real);
+    b->until = WEFT_MAX(b->until, r->last_mate[r->from->values[v].node]);
+    return WEFT_OK;
+}
+
+/* Sums wait for others, so that one message carries them, and until everything has run that might
+ * be one kernel with what made them: which nodes are one kernel, and with that the last bit of what
+ * it makes, must not depend on where a message ends. They start as soon as the last of them is
+ * there. */
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
 {
     value_state *s = &r->values[v];
     int mask = partial_mask(s->split);
-    if (!mask) return WEFT_OK;
+    if (!mask || s->waits) return WEFT_OK;
     bool spreads = scatters(r, v);
-    if (spreads && (s->place != r->place || !s->update_only)) return scatter(r, v);
-    if (s->place != r->place) {
-        s->split = summed(s->split);
-        return weft_rewrite_add_form(
-            r, (form){.value = v, .place = s->place, .split = s->split, .local = WEFT_NO_VALUE});
+    if (s->place == r->place) return wait(r, v, 2 * mask + spreads);
+    if (spreads) return scatter(r, v);
+    s->split = summed(s->split);
+    return weft_rewrite_add_form(
+        r, (form){.value = v, .place = s->place, .split = s->split, .local = WEFT_NO_VALUE});
+}
+
+/* --- what is known before --- */
+
+static weft_status find_mates(rewriter *r)
+{
+    const weft_graph *g = r->from;
+    WEFT_TRY(WEFT_NEW(&r->last_mate, g->node_count));
+    for (size_t n = 0; n < g->node_count; n++) {
+        r->last_mate[n] = (int)n;
+        if (g->nodes[n]->phase != WEFT_PHASE_BACKWARD) continue;
+        for (size_t m = n + 1; m < g->node_count; m++)
+            if (g->nodes[m]->phase == WEFT_PHASE_BACKWARD &&
+                weft_nodes_adjoin(g, g->nodes[n], g->nodes[m]))
+                r->last_mate[n] = (int)m;
     }
-    if (r->bucket_count > 0 && (partial_mask(r->values[r->bucket[0]].split) != mask ||
-                                scatters(r, r->bucket[0]) != spreads))
-        WEFT_TRY(weft_rewrite_flush(r));
-    r->bucket[r->bucket_count++] = v;
-    weft_shape part;
-    int64_t start[WEFT_MAX_RANK];
-    weft_rewrite_part(r, &r->from->values[v].type.shape, s->split, &part, start);
-    r->bucket_bytes += weft_shape_elements(&part) * (int64_t)weft_dtype_size(r->from->real);
-    if (r->bucket_bytes >= BUCKET_BYTES ||
-        (r->bucket_count + 1) * bucket_parts(r, v) > WEFT_MAX_OUTPUTS)
-        return weft_rewrite_flush(r);
     return WEFT_OK;
+}
+
+static void count_subtrees(rewriter *r)
+{
+    for (int rank = 0; rank < r->plan->size[AXIS_DATA] && r->own_workers > 1; rank++) {
+        int first = r->own_workers * rank;
+        int parts = weft_tree_parts(r->workers, first, first + r->own_workers);
+        r->most_subtrees = WEFT_MAX(r->most_subtrees, parts);
+        if (rank == r->coordinate[AXIS_DATA]) r->subtrees = parts;
+    }
+    if (r->most_subtrees == 1) r->subtrees = r->most_subtrees = 0;
+}
+
+weft_status weft_gradient_begin(rewriter *r)
+{
+    r->workers = r->plan->options.virtual_workers;
+    r->own_workers = r->workers / r->plan->size[AXIS_DATA];
+    r->first_worker = r->own_workers * r->coordinate[AXIS_DATA];
+    count_subtrees(r);
+    for (size_t i = 0; i < WEFT_COUNT(r->buckets); i++) r->buckets[i].until = -1;
+    return find_mates(r);
+}
+
+void weft_gradient_end(rewriter *r)
+{
+    for (size_t i = 0; i < WEFT_COUNT(r->buckets); i++) free(r->buckets[i].values);
+    free(r->last_mate);
 }

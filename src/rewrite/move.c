@@ -50,7 +50,7 @@ weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_
                           WEFT_ATTR_INT("index", r->coordinate[axis]), WEFT_ATTR_INT("dim", dim)};
     int count = 4;
     if (strcmp(op, "reduce_scatter") == 0 && r->workers > 0 && axis == AXIS_DATA)
-        attrs[count++] = (weft_attr)WEFT_ATTR_INT("leaves", r->workers);
+        attrs[count++] = (weft_attr)WEFT_ATTR_INT("leaves", r->plan->size[axis]);
     if (strcmp(op, "all_gather") == 0)
         attrs[count++] = (weft_attr)WEFT_ATTR_INT("whole", whole_dim(r, v, dim));
     if (strcmp(op, "all_to_all") == 0) {
@@ -124,7 +124,7 @@ weft_value weft_move_range(rewriter *r, weft_value v, weft_value x, sharding spl
                          WEFT_ATTR_INT("index", c),
                          WEFT_ATTR_INT("dim", 0),
                          WEFT_ATTR_INT("compare", !r->plan->options.plain_sums),
-                         WEFT_ATTR_INT("leaves", r->workers)};
+                         WEFT_ATTR_INT("leaves", n)};
     return weft_move_emit(r, "reduce_scatter", v, &x, 1, attrs, r->workers > 0 ? 6 : 5);
 }
 
@@ -157,18 +157,17 @@ static weft_value reduce_over(rewriter *r, weft_value v, const weft_value *x, in
     return weft_move_emit(r, "all_reduce", v, x, count, attrs, leaves ? 7 : 5);
 }
 
-/* Virtual workers add up in their own order, after the other axes. parts: subtrees of each value.
- */
 weft_value weft_move_sum(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
                          int parts)
 {
     weft_value rest[WEFT_MAX_OUTPUTS];
     int data = mask & 1 << AXIS_DATA, others = mask & ~(1 << AXIS_DATA);
-    if (!r->workers || !data) return reduce_over(r, v, x, count * parts, mask, 0, 1);
+    int each = WEFT_MAX(parts, 1), leaves = parts > 0 ? r->workers : r->plan->size[AXIS_DATA];
+    if (!r->workers || !data) return reduce_over(r, v, x, count * each, mask, 0, 1);
     if (others) {
-        weft_value first = reduce_over(r, v, x, count * parts, others, 0, 1);
-        for (int i = 0; i < count * parts; i++) rest[i] = first + i;
+        weft_value first = reduce_over(r, v, x, count * each, others, 0, 1);
+        for (int i = 0; i < count * each; i++) rest[i] = first + i;
         x = rest;
     }
-    return reduce_over(r, v, x, count * parts, data, r->workers, parts);
+    return reduce_over(r, v, x, count * each, data, leaves, each);
 }

@@ -94,8 +94,8 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
     }
     for (int a = 0; a < SHARD_AXES; a++) {
         if (have.at[a] != PARTIAL || want.at[a] == PARTIAL) continue;
-        if (want.at[a] == FLAT && parts == 1) continue;
-        if (want.at[a] < 0 || other_axis_splits(have, a, want.at[a]) || parts > 1) {
+        if (want.at[a] == FLAT && parts == 0) continue;
+        if (want.at[a] < 0 || other_axis_splits(have, a, want.at[a]) || parts > 0) {
             mask |= 1 << a;
             continue;
         }
@@ -104,7 +104,7 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
     }
     if (mask) {
         weft_value in[WEFT_MAX_OUTPUTS];
-        for (int p = 0; p < parts; p++) in[p] = x + p;
+        for (int p = 0; p < WEFT_MAX(parts, 1); p++) in[p] = x + p;
         x = weft_move_sum(r, v, in, 1, mask, parts);
     }
     for (int a = 0; a < SHARD_AXES; a++)
@@ -130,11 +130,11 @@ weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding 
     *local = f ? f->local : WEFT_NO_VALUE;
     if (f) return WEFT_OK;
     weft_value x;
-    int parts = 1;
+    int parts = 0;
     const form *own = weft_rewrite_form(r, v, place, r->values[v].split, r->phase);
     if (own) {
         x = own->local;
-        parts = WEFT_MAX(own->parts, 1);
+        parts = own->parts;
     } else {
         WEFT_TRY(receive(r, v, place, &x));
     }

@@ -61,7 +61,7 @@ typedef struct form {
     int64_t window[4];
     weft_phase phase; /* of a form that is made anew in each phase; else FORWARD */
     weft_value local; /* WEFT_NO_VALUE at other places */
-    int parts;        /* subtrees of virtual workers: so many values, one behind the other */
+    int parts; /* subtrees of virtual workers: so many values, one behind the other; 0: one */
 } form;
 
 typedef struct value_state {
@@ -73,7 +73,16 @@ typedef struct value_state {
     int tag;          /* of the messages that carry it to other places */
     uint64_t readers; /* places that read it (as far as they are below 64) */
     bool update_only; /* all readers are in the update */
+    bool waits;       /* in a bucket */
 } value_state;
+
+/* Gradients that wait for a common sum. */
+typedef struct bucket {
+    weft_value *values;
+    size_t count, capacity;
+    int64_t bytes;
+    int until; /* the last node that might be one kernel with what made one of them */
+} bucket;
 
 typedef struct rewriter {
     weft_plan *plan;
@@ -84,12 +93,15 @@ typedef struct rewriter {
     int *node_place;
     form *forms;
     size_t form_count, form_capacity;
-    int *bucket; /* gradients that wait for their common all-reduce */
-    int bucket_count;
-    int64_t bucket_bytes;
+    bucket buckets[2 << SHARD_AXES]; /* by what is summed over, and whether ranges are kept */
+    int *last_mate;   /* of each node: the last one that might be one kernel with it */
     weft_phase phase; /* of the node that is being emitted */
     int tags;
     int workers, own_workers, first_worker; /* virtual ones; 0: none */
+    /* The subtrees that make up the workers of this rank, and of the rank with most of them. Both 0
+     * where every rank has one, which is a value like any other: the tree over the workers goes on
+     * as that over the ranks. So all ranks know alike what goes as subtrees. */
+    int subtrees, most_subtrees;
 } rewriter;
 
 struct weft_rewritten {
@@ -158,8 +170,8 @@ weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, in
 /* A collective over one axis and dimension `dim`; all_to_all gathers `from`. */
 weft_value weft_move_collective(rewriter *r, const char *op, weft_value v, weft_value x, int axis,
                                 int dim, int from);
-/* Sums of several values over the axes of a mask, as one message. Virtual workers add up in their
- * own order, after the other axes: of each value there are `parts` subtrees then. */
+/* Sums of several values over the axes of a mask, as one message. parts > 0: each is that many
+ * subtrees of virtual workers, which add up in their own order, after the other axes. */
 weft_value weft_move_sum(rewriter *r, weft_value v, const weft_value *x, int count, int mask,
                          int parts);
 /* All ranks' ranges joined, as a part split like this; and this rank's range, of the sum over the
@@ -186,9 +198,16 @@ weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, 
 weft_status weft_rewrite_send(rewriter *r, weft_value v) WEFT_NODISCARD;
 
 /* --- gradient.c --- */
-/* All-reduces what has been gathered for it. */
-weft_status weft_rewrite_flush(rewriter *r) WEFT_NODISCARD;
+/* Fills workers and last_mate. */
+weft_status weft_gradient_begin(rewriter *r) WEFT_NODISCARD;
+void weft_gradient_end(rewriter *r);
+/* A gradient over all ranks, in the form in which the update will want it; it may wait. */
 weft_status weft_rewrite_gradient(rewriter *r, weft_value v) WEFT_NODISCARD;
+/* Sums what waits: before node n reads it; after node n, where that is enough for a message; all.
+ */
+weft_status weft_gradient_before(rewriter *r, size_t n) WEFT_NODISCARD;
+weft_status weft_gradient_after(rewriter *r, size_t n) WEFT_NODISCARD;
+weft_status weft_gradient_flush(rewriter *r) WEFT_NODISCARD;
 /* Adds a value of each micro-batch to the stack of virtual workers' subtrees, in states named after
  * `name`; *local is the first of weft_tree_parts values. */
 weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value index,

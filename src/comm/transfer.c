@@ -1,0 +1,120 @@
+/* What a transfer is: its name, whether it can be done, and what it sends. */
+#include "comm/comm.h"
+
+const char *weft_transfer_name(weft_transfer_kind kind)
+{
+    static const char *const names[] = {"send",           "receive",    "broadcast",  "all-reduce",
+                                        "reduce-scatter", "all-gather", "all-to-all", "barrier"};
+    return names[kind];
+}
+
+int64_t weft_counts_before(const int64_t *counts, int r)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < r; i++) sum += counts[i];
+    return sum;
+}
+
+/* `send` must hold the subtrees that the others will look for. */
+static weft_status check_leaves(const weft_comm *c, const weft_transfer *t)
+{
+    int have = t->parts ? t->parts : 1, want = 1;
+    if (t->leaves > 0)
+        want = weft_tree_parts(t->leaves, (int)weft_part_start(t->leaves, c->rank, c->size),
+                               (int)weft_part_start(t->leaves, c->rank + 1, c->size));
+    if (have == want) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "%s of %s over %d leaves: rank %d of %d brings %d subtrees of them, must bring "
+        "%d",
+        weft_transfer_name(t->kind), t->what ? t->what : "a value", t->leaves, c->rank, c->size,
+        have, want);
+}
+
+/* Elements that are read from `send` and written to `receive`. */
+static void extents(const weft_comm *c, const weft_transfer *t, int64_t *sent, int64_t *received)
+{
+    *sent = *received = 0;
+    switch (t->kind) {
+    case WEFT_SEND: *sent = t->count; break;
+    case WEFT_RECEIVE:
+    case WEFT_BROADCAST: *received = t->count; break;
+    case WEFT_ALL_REDUCE: *sent = *received = t->count; break;
+    case WEFT_REDUCE_SCATTER:
+        *sent = weft_counts_before(t->counts, c->size);
+        *received = t->counts[c->rank];
+        break;
+    case WEFT_ALL_GATHER:
+        *sent = t->counts[c->rank];
+        *received = weft_counts_before(t->counts, c->size);
+        break;
+    case WEFT_ALL_TO_ALL:
+        *sent = weft_counts_before(t->counts, c->size);
+        *received = weft_counts_before(t->receive_counts, c->size);
+        break;
+    case WEFT_BARRIER: break;
+    }
+}
+
+static weft_status check_buffers(const weft_comm *c, const weft_transfer *t)
+{
+    int64_t sent, received;
+    extents(c, t, &sent, &received);
+    if ((sent > 0 && !t->send) || (received > 0 && !t->receive))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s of %s: no memory for %lld elements to %s",
+                         weft_transfer_name(t->kind), t->what ? t->what : "a value",
+                         (long long)(sent > 0 && !t->send ? sent : received),
+                         sent > 0 && !t->send ? "send" : "receive");
+    return WEFT_OK;
+}
+
+weft_status weft_transfer_check(const weft_comm *c, const weft_transfer *t)
+{
+    const char *name = weft_transfer_name(t->kind);
+    bool sums = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_REDUCE_SCATTER;
+    bool one = t->kind == WEFT_SEND || t->kind == WEFT_RECEIVE || t->kind == WEFT_BROADCAST;
+    bool many =
+        t->kind == WEFT_REDUCE_SCATTER || t->kind == WEFT_ALL_GATHER || t->kind == WEFT_ALL_TO_ALL;
+    if (t->count < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s of %lld elements", name, (long long)t->count);
+    if (one && (t->peer < 0 || t->peer >= c->size))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s with rank %d, the ranks are 0 to %d", name, t->peer,
+                         c->size - 1);
+    if (t->tag < 0 || t->tag > 30000)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s with tag %d, must be from 0 to 30000", name,
+                         t->tag);
+    if (sums && t->dtype != WEFT_F32 && t->dtype != WEFT_F64 && t->dtype != WEFT_I32)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s of %s: sums are of f32, f64 or i32", name,
+                         weft_dtype_name(t->dtype));
+    if (t->leaves != 0 && (!sums || t->leaves < c->size || t->leaves > 1 << 20))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s over %d leaves with %d ranks", name, t->leaves,
+                         c->size);
+    if (many && (!t->counts || (t->kind == WEFT_ALL_TO_ALL && !t->receive_counts)))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s needs a count for each rank", name);
+    for (int r = 0; many && r < c->size; r++)
+        if (t->counts[r] < 0 || (t->kind == WEFT_ALL_TO_ALL && t->receive_counts[r] < 0))
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: the count of rank %d is negative", name, r);
+    WEFT_TRY(check_leaves(c, t));
+    return check_buffers(c, t);
+}
+
+int64_t weft_transfer_sends(const weft_operation *o)
+{
+    const weft_comm *c = o->comm;
+    const weft_transfer *t = &o->t;
+    int64_t others = c->size - 1, part;
+    switch (t->kind) {
+    case WEFT_SEND: return t->count;
+    case WEFT_BROADCAST: return t->peer == c->rank ? t->count * others : 0;
+    case WEFT_ALL_REDUCE:
+        part = weft_part_start(t->count, c->rank + 1, c->size) -
+               weft_part_start(t->count, c->rank, c->size);
+        return t->count - part + part * others;
+    case WEFT_REDUCE_SCATTER: return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
+    case WEFT_ALL_GATHER: return o->counts[c->rank] * others;
+    case WEFT_ALL_TO_ALL: return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
+    case WEFT_RECEIVE:
+    case WEFT_BARRIER: break;
+    }
+    return 0;
+}
