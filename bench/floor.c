@@ -1,12 +1,13 @@
 #include "floor.h"
 
-#include <dnnl.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "device/cpu/onednn.h"
 
 double seconds_now(void)
 {
@@ -27,12 +28,14 @@ double median(double *values, int count)
     return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 
-enum { MOST_ARGS = 8, MOST_REPEATS = 200 };
+enum { MOST_ARGS = 8, MOST_REPEATS = 200, MOST_DESCS = 8 };
 
 typedef struct floor_run {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     int repeats;
+    dnnl_memory_desc_t desc[MOST_DESCS]; /* of the node that is being timed */
+    int descs;
 } floor_run;
 
 typedef struct operand {
@@ -41,13 +44,22 @@ typedef struct operand {
     int index;
 } operand;
 
-static dnnl_memory_desc_t any(const weft_shape *s)
+/* NULL if oneDNN refuses it, and then it refuses the primitive too. */
+static const_dnnl_memory_desc_t tagged(floor_run *f, const weft_shape *s, dnnl_format_tag_t tag)
 {
     dnnl_memory_desc_t md;
     dnnl_dims_t dims;
     for (int i = 0; i < s->rank; i++) dims[i] = s->dim[i];
-    dnnl_memory_desc_init_by_tag(&md, s->rank, dims, dnnl_f32, dnnl_format_tag_any);
+    if (f->descs == MOST_DESCS ||
+        dnnl_memory_desc_create_with_tag(&md, s->rank, dims, dnnl_f32, tag) != dnnl_success)
+        return NULL;
+    f->desc[f->descs++] = md;
     return md;
+}
+
+static const_dnnl_memory_desc_t any(floor_run *f, const weft_shape *s)
+{
+    return tagged(f, s, dnnl_format_tag_any);
 }
 
 static void *filled(size_t bytes)
@@ -67,7 +79,7 @@ static double time_primitive(const floor_run *f, dnnl_primitive_desc_t pd, const
     double times[MOST_REPEATS];
     if (dnnl_primitive_create(&primitive, pd) != dnnl_success) return -1;
     for (int i = 0; i < count; i++) {
-        const dnnl_memory_desc_t *md =
+        const_dnnl_memory_desc_t md =
             dnnl_primitive_desc_query_md(pd, operands[i].what, operands[i].index);
         data[i] = filled(dnnl_memory_desc_get_size(md));
         /* A maxpool's workspace must be one that it wrote; zero is legal too. */
@@ -131,30 +143,25 @@ static const operand dw_operands[] = {
     {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, 1},
 };
 
-static double conv(const floor_run *f, const window *w, const weft_shape *xs, const weft_shape *ws,
+static double conv(floor_run *f, const window *w, const weft_shape *xs, const weft_shape *ws,
                    const weft_shape *ys, char which)
 {
-    dnnl_memory_desc_t x = any(xs), k = any(ws), y = any(ys), b;
-    dnnl_dims_t channels = {ys->dim[1]};
-    dnnl_memory_desc_init_by_tag(&b, 1, channels, dnnl_f32, dnnl_a);
-    dnnl_convolution_desc_t desc;
+    const weft_shape channels = {1, {ys->dim[1]}};
+    const_dnnl_memory_desc_t x = any(f, xs), k = any(f, ws), y = any(f, ys);
+    const_dnnl_memory_desc_t b = tagged(f, &channels, dnnl_a);
+    const dnnl_alg_kind_t direct = dnnl_convolution_direct;
     dnnl_primitive_desc_t hint, pd;
-    dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training,
-                                               dnnl_convolution_direct, &x, &k, &b, &y, w->stride,
-                                               w->dilation, w->padding, w->padding);
-    if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
-    if (which == 'f') {
-        return time_primitive(f, hint, forward_operands, 4);
-    }
-    if (which == 'd')
-        dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &x, &k, &y,
-                                                         w->stride, w->dilation, w->padding,
-                                                         w->padding);
-    else
-        dnnl_dilated_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &x, &k,
-                                                            &b, &y, w->stride, w->dilation,
-                                                            w->padding, w->padding);
-    dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
+    if (dnnl_convolution_forward_primitive_desc_create(
+            &hint, f->engine, dnnl_forward_training, direct, x, k, b, y, w->stride, w->dilation,
+            w->padding, w->padding, NULL) != dnnl_success)
+        return -1;
+    if (which == 'f') return time_primitive(f, hint, forward_operands, 4);
+    dnnl_status_t made = which == 'd' ? dnnl_convolution_backward_data_primitive_desc_create(
+                                            &pd, f->engine, direct, x, k, y, w->stride, w->dilation,
+                                            w->padding, w->padding, hint, NULL)
+                                      : dnnl_convolution_backward_weights_primitive_desc_create(
+                                            &pd, f->engine, direct, x, k, b, y, w->stride,
+                                            w->dilation, w->padding, w->padding, hint, NULL);
     dnnl_primitive_desc_destroy(hint);
     if (made != dnnl_success) return -1;
     return which == 'd' ? time_primitive(f, pd, dx_operands, 3)
@@ -162,50 +169,47 @@ static double conv(const floor_run *f, const window *w, const weft_shape *xs, co
 }
 
 /* Rows, inputs and outputs of an inner product. */
-static double dense(const floor_run *f, int64_t rows, int64_t k, int64_t n, char which)
+static double dense(floor_run *f, int64_t rows, int64_t k, int64_t n, char which)
 {
-    dnnl_memory_desc_t x = any(&(weft_shape){2, {rows, k}}), w = any(&(weft_shape){2, {n, k}});
-    dnnl_memory_desc_t y = any(&(weft_shape){2, {rows, n}}), b = any(&(weft_shape){1, {n}});
-    dnnl_inner_product_desc_t desc;
+    const_dnnl_memory_desc_t x = any(f, &(weft_shape){2, {rows, k}});
+    const_dnnl_memory_desc_t w = any(f, &(weft_shape){2, {n, k}});
+    const_dnnl_memory_desc_t y = any(f, &(weft_shape){2, {rows, n}});
+    const_dnnl_memory_desc_t b = any(f, &(weft_shape){1, {n}});
     dnnl_primitive_desc_t hint, pd;
-    dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_training, &x, &w, &b, &y);
-    if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
-    if (which == 'f') {
-        return time_primitive(f, hint, forward_operands, 4);
-    }
-    if (which == 'd')
-        dnnl_inner_product_backward_data_desc_init(&desc, &x, &w, &y);
-    else
-        dnnl_inner_product_backward_weights_desc_init(&desc, &x, &w, &b, &y);
-    dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
+    if (dnnl_inner_product_forward_primitive_desc_create(&hint, f->engine, dnnl_forward_training, x,
+                                                         w, b, y, NULL) != dnnl_success)
+        return -1;
+    if (which == 'f') return time_primitive(f, hint, forward_operands, 4);
+    dnnl_status_t made = which == 'd' ? dnnl_inner_product_backward_data_primitive_desc_create(
+                                            &pd, f->engine, x, w, y, hint, NULL)
+                                      : dnnl_inner_product_backward_weights_primitive_desc_create(
+                                            &pd, f->engine, x, w, b, y, hint, NULL);
     dnnl_primitive_desc_destroy(hint);
     if (made != dnnl_success) return -1;
     return which == 'd' ? time_primitive(f, pd, dx_operands, 3)
                         : time_primitive(f, pd, dw_operands, 4);
 }
 
-static double pool(const floor_run *f, const window *w, const weft_shape *xs, const weft_shape *ys,
+static double pool(floor_run *f, const window *w, const weft_shape *xs, const weft_shape *ys,
                    char which)
 {
-    dnnl_memory_desc_t x, y = any(ys);
-    dnnl_dims_t dims;
-    for (int i = 0; i < 4; i++) dims[i] = xs->dim[i];
-    dnnl_memory_desc_init_by_tag(&x, 4, dims, dnnl_f32, dnnl_aBcd16b);
-    dnnl_pooling_desc_t desc;
+    const_dnnl_memory_desc_t x = tagged(f, xs, dnnl_aBcd16b), y = any(f, ys);
+    const dnnl_dims_t gaps = {0};
     dnnl_primitive_desc_t hint, pd;
-    dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, dnnl_pooling_max, &x, &y,
-                                   w->stride, w->kernel, w->padding, w->padding);
-    if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
+    if (dnnl_pooling_forward_primitive_desc_create(
+            &hint, f->engine, dnnl_forward_training, dnnl_pooling_max, x, y, w->stride, w->kernel,
+            gaps, w->padding, w->padding, NULL) != dnnl_success)
+        return -1;
     if (which == 'f') {
         const operand o[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0},
                              {DNNL_ARG_DST, dnnl_query_dst_md, 0},
                              {DNNL_ARG_WORKSPACE, dnnl_query_workspace_md, 0}};
         return time_primitive(f, hint, o, 3);
     }
-    dnnl_memory_desc_t dy = *dnnl_primitive_desc_query_md(hint, dnnl_query_dst_md, 0);
-    dnnl_pooling_backward_desc_init(&desc, dnnl_pooling_max, &x, &dy, w->stride, w->kernel,
-                                    w->padding, w->padding);
-    dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
+    dnnl_status_t made = dnnl_pooling_backward_primitive_desc_create(
+        &pd, f->engine, dnnl_pooling_max, x,
+        dnnl_primitive_desc_query_md(hint, dnnl_query_dst_md, 0), w->stride, w->kernel, gaps,
+        w->padding, w->padding, hint, NULL);
     dnnl_primitive_desc_destroy(hint);
     if (made != dnnl_success) return -1;
     const operand o[] = {{DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
@@ -214,20 +218,16 @@ static double pool(const floor_run *f, const window *w, const weft_shape *xs, co
     return time_primitive(f, pd, o, 3);
 }
 
-static double relu_backward(const floor_run *f, const weft_shape *s)
+static double relu_backward(floor_run *f, const weft_shape *s)
 {
-    dnnl_memory_desc_t x;
-    dnnl_dims_t dims;
-    for (int i = 0; i < s->rank; i++) dims[i] = s->dim[i];
-    dnnl_memory_desc_init_by_tag(&x, s->rank, dims, dnnl_f32,
-                                 s->rank == 4 ? dnnl_aBcd16b : dnnl_ab);
-    dnnl_eltwise_desc_t desc;
+    const_dnnl_memory_desc_t x = tagged(f, s, s->rank == 4 ? dnnl_aBcd16b : dnnl_ab);
+    const dnnl_alg_kind_t relu = dnnl_eltwise_relu_use_dst_for_bwd;
     dnnl_primitive_desc_t hint, pd;
-    dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_training, dnnl_eltwise_relu_use_dst_for_bwd,
-                                   &x, 0, 0);
-    if (dnnl_primitive_desc_create(&hint, &desc, NULL, f->engine, NULL) != dnnl_success) return -1;
-    dnnl_eltwise_backward_desc_init(&desc, dnnl_eltwise_relu_use_dst_for_bwd, &x, &x, 0, 0);
-    dnnl_status_t made = dnnl_primitive_desc_create(&pd, &desc, NULL, f->engine, hint);
+    if (dnnl_eltwise_forward_primitive_desc_create(&hint, f->engine, dnnl_forward_training, relu, x,
+                                                   x, 0, 0, NULL) != dnnl_success)
+        return -1;
+    dnnl_status_t made = dnnl_eltwise_backward_primitive_desc_create(&pd, f->engine, relu, x, x, x,
+                                                                     0, 0, hint, NULL);
     dnnl_primitive_desc_destroy(hint);
     if (made != dnnl_success) return -1;
     const operand o[] = {{DNNL_ARG_DST, dnnl_query_dst_md, 0},
@@ -271,7 +271,7 @@ static double adam(const floor_run *f, int64_t count)
 }
 
 /* Floor of one node, or 0 where it is not among what a step cannot avoid. */
-static double floor_of_node(const floor_run *f, const weft_graph *g, int node)
+static double floor_of_node(floor_run *f, const weft_graph *g, int node)
 {
     const char *op = weft_graph_node_op(g, node);
     const weft_value *in;
@@ -305,6 +305,7 @@ double floor_of_graph(const weft_graph *graph, int threads, int repeats, int ver
         return -1;
     for (int n = 0; n < weft_graph_node_count(graph); n++) {
         double t = floor_of_node(&f, graph, n);
+        while (f.descs > 0) dnnl_memory_desc_destroy(f.desc[--f.descs]);
         if (t < 0) fprintf(stderr, "oneDNN refused %s\n", weft_graph_node_name(graph, n));
         if (t > 0 && verbose)
             printf("    %-14s %-28s %8.3f ms\n", weft_graph_node_op(graph, n),

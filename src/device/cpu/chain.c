@@ -97,29 +97,37 @@ bool cpu_with_bias_sum(const weft_group *group, int dy, int channel)
 }
 
 /* One number for each channel, the same for all samples and positions. */
-static cpu_md channel_vector(const cpu_chain *chain)
+static weft_status channel_vector(weft_device *device, const cpu_chain *chain, cpu_md *out)
 {
     int64_t dim[] = {1, chain->channels, 1, 1};
-    return cpu_md_plain(chain->rank, dim);
+    return cpu_md_plain(device, chain->rank, dim, out);
 }
 
-weft_status cpu_chain_post_ops(const cpu_chain *chain, const cpu_md *addend, dnnl_post_ops_t *out)
+static weft_status append(dnnl_post_ops_t ops, const cpu_chain *chain, cpu_md vector, cpu_md addend)
+{
+    if (chain->norm) {
+        DNNL_TRY(dnnl_post_ops_append_binary(ops, dnnl_binary_mul, vector));
+        DNNL_TRY(dnnl_post_ops_append_binary(ops, dnnl_binary_add, vector));
+    }
+    if (addend) DNNL_TRY(dnnl_post_ops_append_binary(ops, dnnl_binary_add, addend));
+    if (chain->activation != dnnl_alg_kind_undef)
+        DNNL_TRY(dnnl_post_ops_append_eltwise(ops, chain->activation, 0, 0));
+    return WEFT_OK;
+}
+
+weft_status cpu_chain_post_ops(weft_device *device, const cpu_chain *chain, cpu_md addend,
+                               dnnl_post_ops_t *out)
 {
     dnnl_post_ops_t ops = NULL;
-    cpu_md vector = channel_vector(chain);
+    cpu_md vector;
+    WEFT_TRY(channel_vector(device, chain, &vector));
     DNNL_TRY(dnnl_post_ops_create(&ops));
-    dnnl_status_t status = dnnl_success;
-    if (chain->norm) status = dnnl_post_ops_append_binary(ops, dnnl_binary_mul, &vector);
-    if (chain->norm && status == dnnl_success)
-        status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, &vector);
-    if (addend && status == dnnl_success)
-        status = dnnl_post_ops_append_binary(ops, dnnl_binary_add, addend);
-    if (status == dnnl_success && chain->activation != dnnl_alg_kind_undef)
-        status = dnnl_post_ops_append_eltwise(ops, 1.0f, chain->activation, 0, 0);
-    if (status != dnnl_success) dnnl_post_ops_destroy(ops);
-    DNNL_TRY(status);
-    *out = ops;
-    return WEFT_OK;
+    weft_status status = append(ops, chain, vector, addend);
+    if (status == WEFT_OK)
+        *out = ops;
+    else
+        dnnl_post_ops_destroy(ops);
+    return status;
 }
 
 int cpu_chain_addend_arg(const cpu_chain *chain)
@@ -130,8 +138,9 @@ int cpu_chain_addend_arg(const cpu_chain *chain)
 weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain, weft_kernel *kernel)
 {
     cpu_primitive *k = (cpu_primitive *)kernel;
-    cpu_md vector = channel_vector(chain);
+    cpu_md vector;
     if (!chain->norm) return WEFT_OK;
+    WEFT_TRY(channel_vector(&k->device->head, chain, &vector));
     k->fold.channels = chain->channels;
     k->fold.epsilon = weft_node_real(chain->norm, "epsilon", 1e-5);
     for (int i = 0; i < 4; i++) {
@@ -142,8 +151,8 @@ weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain, we
     }
     k->fold.offset = (kernel->scratch + 63) / 64 * 64;
     kernel->scratch = k->fold.offset + 2 * (size_t)chain->channels * sizeof(float);
-    WEFT_TRY(cpu_primitive_add(k, DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, &vector,
+    WEFT_TRY(cpu_primitive_add(k, DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, vector,
                                CPU_SCALE, 0));
-    return cpu_primitive_add(k, DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1, &vector,
+    return cpu_primitive_add(k, DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1, vector,
                              CPU_SHIFT, 0);
 }

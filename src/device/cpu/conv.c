@@ -4,13 +4,13 @@
 
 typedef struct conv {
     dnnl_dims_t stride, dilation, padding, padding_end;
-    cpu_weighted m; /* plain */
+    cpu_weighted m, any; /* plain; in whatever layouts the primitive likes */
 } conv;
 
 /* Weights of groups are [g, o / g, i / g, h, w] for oneDNN: the same memory as our [o, i / g, ..].
  */
-static conv conv_of(const weft_node *node, const weft_shape *x, const weft_shape *w,
-                    const weft_shape *y)
+static weft_status conv_of(weft_device *device, const weft_node *node, const weft_shape *x,
+                           const weft_shape *w, const weft_shape *y, conv *out)
 {
     conv c;
     weft_window window = weft_node_window(node);
@@ -22,17 +22,17 @@ static conv conv_of(const weft_node *node, const weft_shape *x, const weft_shape
         c.padding_end[i] = window.padding_end[i];
     }
     int64_t grouped[] = {groups, w->dim[0] / groups, w->dim[1], w->dim[2], w->dim[3]};
-    c.m.x = cpu_md_plain(4, x->dim);
-    c.m.y = cpu_md_plain(4, y->dim);
-    c.m.w = groups > 1 ? cpu_md_plain(5, grouped) : cpu_md_plain(4, w->dim);
-    c.m.bias = cpu_md_plain(1, &y->dim[1]);
-    return c;
-}
-
-/* The same in whatever layouts the primitive likes. */
-static cpu_weighted free_layouts(const cpu_weighted *m)
-{
-    return (cpu_weighted){cpu_md_any(&m->x), cpu_md_any(&m->w), m->bias, cpu_md_any(&m->y)};
+    WEFT_TRY(cpu_md_plain(device, 4, x->dim, &c.m.x));
+    WEFT_TRY(cpu_md_plain(device, 4, y->dim, &c.m.y));
+    WEFT_TRY(groups > 1 ? cpu_md_plain(device, 5, grouped, &c.m.w)
+                        : cpu_md_plain(device, 4, w->dim, &c.m.w));
+    WEFT_TRY(cpu_md_plain(device, 1, &y->dim[1], &c.m.bias));
+    c.any.bias = c.m.bias;
+    WEFT_TRY(cpu_md_any(device, c.m.x, &c.any.x));
+    WEFT_TRY(cpu_md_any(device, c.m.y, &c.any.y));
+    WEFT_TRY(cpu_md_any(device, c.m.w, &c.any.w));
+    *out = c;
+    return WEFT_OK;
 }
 
 static bool conv_supports(const weft_group *group)
@@ -41,13 +41,14 @@ static bool conv_supports(const weft_group *group)
     return cpu_chain_of(group, &chain);
 }
 
-static weft_status forward_op(const conv *c, bool biased, dnnl_convolution_desc_t *out)
+static weft_status forward(cpu_device *d, const void *what, bool biased,
+                           const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
 {
-    cpu_weighted any = free_layouts(&c->m);
-    DNNL_TRY(dnnl_dilated_convolution_forward_desc_init(
-        out, dnnl_forward_training, dnnl_convolution_direct, &any.x, &any.w,
-        biased ? &any.bias : NULL, &any.y, c->stride, c->dilation, c->padding, c->padding_end));
-    return WEFT_OK;
+    const conv *c = what;
+    return DNNL_CALL(dnnl_convolution_forward_primitive_desc_create(
+        out, d->engine, dnnl_forward_training, dnnl_convolution_direct, c->any.x, c->any.w,
+        biased ? c->any.bias : NULL, c->any.y, c->stride, c->dilation, c->padding, c->padding_end,
+        attr));
 }
 
 static weft_status conv_make(weft_device *device, const weft_group *group,
@@ -57,40 +58,32 @@ static weft_status conv_make(weft_device *device, const weft_group *group,
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     cpu_chain chain;
-    dnnl_convolution_desc_t desc;
+    conv c;
     (void)cpu_chain_of(group, &chain);
-    conv c = conv_of(node, &weft_in(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
-                     &weft_out(g, node, 0)->shape);
-    WEFT_TRY(forward_op(&c, chain.bias != WEFT_NO_VALUE, &desc));
-    return cpu_forward_make(device, group, &chain, &desc, &c.m, out);
+    WEFT_TRY(conv_of(device, node, &weft_in(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
+                     &weft_out(g, node, 0)->shape, &c));
+    return cpu_forward_make(device, group, &chain, forward, &c, &c.m, out);
 }
 
 /* Backward descriptors need the forward one as a hint. */
-static weft_status hint_of(weft_device *device, const conv *c, dnnl_primitive_desc_t *out)
-{
-    dnnl_convolution_desc_t desc;
-    WEFT_TRY(forward_op(c, false, &desc));
-    return cpu_desc_make((cpu_device *)device, &desc, NULL, NULL, out);
-}
-
 static weft_status dx_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
+    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
-    conv c = conv_of(node, &weft_out(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
-                     &weft_in(g, node, 0)->shape);
-    cpu_weighted any = free_layouts(&c.m);
-    dnnl_convolution_desc_t desc;
-    dnnl_primitive_desc_t hint;
-    DNNL_TRY(dnnl_dilated_convolution_backward_data_desc_init(
-        &desc, dnnl_convolution_direct, &any.x, &any.w, &any.y, c.stride, c.dilation, c.padding,
-        c.padding_end));
-    WEFT_TRY(hint_of(device, &c, &hint));
-    weft_status status = cpu_dx_make(device, group, &desc, hint, &c.m, out);
+    conv c;
+    dnnl_primitive_desc_t hint, pd;
+    WEFT_TRY(conv_of(device, node, &weft_out(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
+                     &weft_in(g, node, 0)->shape, &c));
+    WEFT_TRY(forward(d, &c, false, d->attr, &hint));
+    weft_status status = DNNL_CALL(dnnl_convolution_backward_data_primitive_desc_create(
+        &pd, d->engine, dnnl_convolution_direct, c.any.x, c.any.w, c.any.y, c.stride, c.dilation,
+        c.padding, c.padding_end, hint, d->attr));
     dnnl_primitive_desc_destroy(hint);
-    return status;
+    WEFT_TRY(status);
+    return cpu_dx_make(device, group, pd, &c.m, out);
 }
 
 static bool dw_supports(const weft_group *group)
@@ -102,20 +95,21 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
+    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
-    conv c = conv_of(node, &weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape,
-                     &weft_in(g, node, 1)->shape);
-    cpu_weighted any = free_layouts(&c.m);
-    dnnl_convolution_desc_t desc;
-    dnnl_primitive_desc_t hint;
-    DNNL_TRY(dnnl_dilated_convolution_backward_weights_desc_init(
-        &desc, dnnl_convolution_direct, &any.x, &any.w, group->count == 2 ? &any.bias : NULL,
-        &any.y, c.stride, c.dilation, c.padding, c.padding_end));
-    WEFT_TRY(hint_of(device, &c, &hint));
-    weft_status status = cpu_dw_make(device, group, &desc, hint, &c.m, out);
+    conv c;
+    dnnl_primitive_desc_t hint, pd;
+    WEFT_TRY(conv_of(device, node, &weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape,
+                     &weft_in(g, node, 1)->shape, &c));
+    WEFT_TRY(forward(d, &c, false, d->attr, &hint));
+    weft_status status = DNNL_CALL(dnnl_convolution_backward_weights_primitive_desc_create(
+        &pd, d->engine, dnnl_convolution_direct, c.any.x, c.any.w,
+        group->count == 2 ? c.any.bias : NULL, c.any.y, c.stride, c.dilation, c.padding,
+        c.padding_end, hint, d->attr));
     dnnl_primitive_desc_destroy(hint);
-    return status;
+    WEFT_TRY(status);
+    return cpu_dw_make(device, group, pd, &c.m, out);
 }
 
 const cpu_entry cpu_conv_entries[] = {

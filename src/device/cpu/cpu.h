@@ -3,47 +3,73 @@
 #ifndef WEFT_DEVICE_CPU_H
 #define WEFT_DEVICE_CPU_H
 
-#include <dnnl.h>
-
+#include "device/cpu/onednn.h"
 #include "device/device.h"
+
+/* A descriptor of memory. The device keeps all of them until it is closed, each once: two are the
+ * same exactly when their pointers are. */
+typedef const_dnnl_memory_desc_t cpu_md;
+
+typedef struct cpu_kept {
+    dnnl_memory_desc_t md;
+    struct cpu_kept *next;
+} cpu_kept;
 
 typedef struct cpu_device {
     weft_device head;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
+    dnnl_primitive_attr_t attr; /* scratchpad in our memory, nothing else */
+    cpu_kept *kept;
 } cpu_device;
 
 /* A layout that is not plain. `plain` describes the same value in its plain layout, in the same
  * logical dimensions as md: dense weights are [k, n] for us and (n, k) for oneDNN. */
 typedef struct cpu_layout {
     weft_layout head;
-    dnnl_memory_desc_t md, plain;
+    cpu_md md, plain;
 } cpu_layout;
 
 /* Turns a oneDNN failure into ours. */
-#define DNNL_TRY(expr)                                                                             \
-    do {                                                                                           \
-        dnnl_status_t dnnl_try_status = (expr);                                                    \
-        if (dnnl_try_status != dnnl_success) return cpu_fail(#expr, dnnl_try_status);              \
-    } while (0)
-weft_status cpu_fail(const char *call, dnnl_status_t code) WEFT_NODISCARD;
+weft_status cpu_status(const char *call, dnnl_status_t code) WEFT_NODISCARD;
+#define DNNL_CALL(expr) cpu_status(#expr, (expr))
+#define DNNL_TRY(expr) WEFT_TRY(DNNL_CALL(expr))
 
 /* --- descriptors --- */
 
-typedef dnnl_memory_desc_t cpu_md;
-
-/* Row-major f32 (or i32, u8) of these dimensions. */
-cpu_md cpu_md_plain(int rank, const int64_t *dim);
-cpu_md cpu_md_strided(int rank, const int64_t *dim, const int64_t *stride);
+/* Row-major f32 of these dimensions. */
+weft_status cpu_md_plain(weft_device *device, int rank, const int64_t *dim,
+                         cpu_md *out) WEFT_NODISCARD;
+weft_status cpu_md_strided(weft_device *device, int rank, const int64_t *dim, const int64_t *stride,
+                           cpu_md *out) WEFT_NODISCARD;
+weft_status cpu_md_of_type(weft_device *device, const weft_type *type, cpu_md *out) WEFT_NODISCARD;
+/* Images [b, c, h, w] in blocks of 16 channels. */
+weft_status cpu_md_blocked(weft_device *device, const int64_t *dim, cpu_md *out) WEFT_NODISCARD;
 /* The same dimensions in any layout. */
-cpu_md cpu_md_any(const cpu_md *md);
-cpu_md cpu_md_of_type(const weft_type *type);
+weft_status cpu_md_any(weft_device *device, cpu_md md, cpu_md *out) WEFT_NODISCARD;
+/* The device's own descriptor that is equal to this one of oneDNN's. */
+weft_status cpu_md_keep(weft_device *device, const_dnnl_memory_desc_t md,
+                        cpu_md *out) WEFT_NODISCARD;
+void cpu_md_drop_all(cpu_device *d);
 /* The descriptor of a value that lies in `layout` and is `plain` when plain; `plain` itself if the
  * layout is unknown or of other dimensions. */
-const cpu_md *cpu_md_of(const weft_layout *layout, const cpu_md *plain);
+cpu_md cpu_md_of(const weft_layout *layout, cpu_md plain);
 /* The layout for a descriptor. opaque: nobody but this device's kernels reads it. */
-weft_status cpu_layout_of(weft_device *device, const cpu_md *md, const cpu_md *plain, bool opaque,
+weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
                           const weft_layout **out) WEFT_NODISCARD;
+
+/* A descriptor taken apart. Axes with blocks have strides of whole blocks; the blocks lie within,
+ * the last innermost. Nothing but ndims and dims holds where it is not blocked. */
+typedef struct cpu_blocks {
+    int ndims;
+    const int64_t *dims, *strides;
+    bool blocked;
+    int count;
+    const int64_t *size, *axis; /* of each of the blocks */
+} cpu_blocks;
+cpu_blocks cpu_blocks_of(const_dnnl_memory_desc_t md);
+/* Whether channels, the second axis, and nothing else are in blocks of 16. */
+bool cpu_in_channel_blocks(cpu_md md);
 
 /* [b, c, rest] of a value whose channels may be blocked: element (b, c, i) of a plane of `inner`
  * positions is at b * batch + c / block * channel + i * step + c % block. */
@@ -146,7 +172,7 @@ typedef struct cpu_chain {
 bool cpu_chain_of(const weft_group *group, cpu_chain *out);
 /* The chain as post-operations; addend says how that operand lies and may be NULL only if there is
  * none. */
-weft_status cpu_chain_post_ops(const cpu_chain *chain, const cpu_md *addend,
+weft_status cpu_chain_post_ops(weft_device *device, const cpu_chain *chain, cpu_md addend,
                                dnnl_post_ops_t *out) WEFT_NODISCARD;
 /* Completes a kernel made with these post-operations. */
 weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain,
@@ -154,8 +180,9 @@ weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain,
 /* The argument of the addition. */
 int cpu_chain_addend_arg(const cpu_chain *chain);
 /* Adds an argument with memory of its own to a primitive kernel. */
-weft_status cpu_primitive_add(cpu_primitive *k, int arg, const cpu_md *md, cpu_place place,
+weft_status cpu_primitive_add(cpu_primitive *k, int arg, cpu_md md, cpu_place place,
                               int index) WEFT_NODISCARD;
+
 /* --- convolutions and inner products --- */
 
 /* Plain descriptors of the operands. */
@@ -163,21 +190,18 @@ typedef struct cpu_weighted {
     cpu_md x, w, bias, y;
 } cpu_weighted;
 
-/* A primitive descriptor with scratch memory of ours; ops and hint may be NULL. */
-weft_status cpu_desc_make(cpu_device *device, const_dnnl_op_desc_t desc, const_dnnl_post_ops_t ops,
-                          const_dnnl_primitive_desc_t hint,
-                          dnnl_primitive_desc_t *out) WEFT_NODISCARD;
-/* Kernels from operation descriptors. Main nodes are (x, w) -> y, (dy, w) -> dx and (x, dy) -> dw;
- * dw takes the bias gradient along if the group has it. */
+/* Makes the primitive descriptor of a forward pass with these attributes. */
+typedef weft_status (*cpu_forward_fn)(cpu_device *d, const void *what, bool biased,
+                                      const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out);
+/* Kernels of main nodes (x, w) -> y, (dy, w) -> dx and (x, dy) -> dw; dw takes the bias gradient
+ * along if the group has it. The latter two destroy the primitive descriptor in any case. */
 weft_status cpu_forward_make(weft_device *device, const weft_group *group, const cpu_chain *chain,
-                             const_dnnl_op_desc_t desc, const cpu_weighted *m,
+                             cpu_forward_fn forward, const void *what, const cpu_weighted *m,
                              weft_kernel **out) WEFT_NODISCARD;
-weft_status cpu_dx_make(weft_device *device, const weft_group *group, const_dnnl_op_desc_t desc,
-                        const_dnnl_primitive_desc_t hint, const cpu_weighted *m,
-                        weft_kernel **out) WEFT_NODISCARD;
-weft_status cpu_dw_make(weft_device *device, const weft_group *group, const_dnnl_op_desc_t desc,
-                        const_dnnl_primitive_desc_t hint, const cpu_weighted *m,
-                        weft_kernel **out) WEFT_NODISCARD;
+weft_status cpu_dx_make(weft_device *device, const weft_group *group, dnnl_primitive_desc_t pd,
+                        const cpu_weighted *m, weft_kernel **out) WEFT_NODISCARD;
+weft_status cpu_dw_make(weft_device *device, const weft_group *group, dnnl_primitive_desc_t pd,
+                        const cpu_weighted *m, weft_kernel **out) WEFT_NODISCARD;
 
 /* A group of the main node and the sum of operand `dy` over the axes other than `channel`. */
 bool cpu_with_bias_sum(const weft_group *group, int dy, int channel);

@@ -2,15 +2,21 @@
  * as oneDNN likes them. Our weight [k, n] is its (n, k). */
 #include "device/cpu/cpu.h"
 
-/* Rows of all leading dimensions times k, and k times n. */
-static cpu_weighted dense_of(int64_t rows, int64_t k, int64_t n)
+typedef struct dense {
+    cpu_weighted m; /* plain */
+    cpu_md w;       /* as the primitive likes it */
+} dense;
+
+/* Rows of all leading dimensions of x or dx, times k, and k times n. */
+static weft_status dense_of(weft_device *device, const weft_shape *x, const weft_shape *w,
+                            dense *out)
 {
-    return (cpu_weighted){
-        .x = cpu_md_plain(2, (int64_t[]){rows, k}),
-        .y = cpu_md_plain(2, (int64_t[]){rows, n}),
-        .w = cpu_md_strided(2, (int64_t[]){n, k}, (int64_t[]){1, n}),
-        .bias = cpu_md_plain(1, &n),
-    };
+    int64_t k = w->dim[0], n = w->dim[1], rows = weft_shape_elements(x) / k;
+    WEFT_TRY(cpu_md_plain(device, 2, (int64_t[]){rows, k}, &out->m.x));
+    WEFT_TRY(cpu_md_plain(device, 2, (int64_t[]){rows, n}, &out->m.y));
+    WEFT_TRY(cpu_md_strided(device, 2, (int64_t[]){n, k}, (int64_t[]){1, n}, &out->m.w));
+    WEFT_TRY(cpu_md_plain(device, 1, &n, &out->m.bias));
+    return cpu_md_any(device, out->m.w, &out->w);
 }
 
 static bool dense_supports(const weft_group *group)
@@ -19,12 +25,13 @@ static bool dense_supports(const weft_group *group)
     return cpu_chain_of(group, &chain);
 }
 
-static weft_status forward_op(const cpu_weighted *m, bool biased, dnnl_inner_product_desc_t *out)
+static weft_status forward(cpu_device *d, const void *what, bool biased,
+                           const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
 {
-    cpu_md w = cpu_md_any(&m->w);
-    DNNL_TRY(dnnl_inner_product_forward_desc_init(out, dnnl_forward_training, &m->x, &w,
-                                                  biased ? &m->bias : NULL, &m->y));
-    return WEFT_OK;
+    const dense *p = what;
+    return DNNL_CALL(dnnl_inner_product_forward_primitive_desc_create(
+        out, d->engine, dnnl_forward_training, p->m.x, p->w, biased ? p->m.bias : NULL, p->m.y,
+        attr));
 }
 
 static weft_status dense_make(weft_device *device, const weft_group *group,
@@ -33,40 +40,29 @@ static weft_status dense_make(weft_device *device, const weft_group *group,
     (void)in;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
-    const weft_shape *w = &weft_in(g, node, 1)->shape;
     cpu_chain chain;
-    dnnl_inner_product_desc_t desc;
+    dense p;
     (void)cpu_chain_of(group, &chain);
-    cpu_weighted m = dense_of(weft_shape_elements(&weft_in(g, node, 0)->shape) / w->dim[0],
-                              w->dim[0], w->dim[1]);
-    WEFT_TRY(forward_op(&m, chain.bias != WEFT_NO_VALUE, &desc));
-    return cpu_forward_make(device, group, &chain, &desc, &m, out);
-}
-
-static weft_status hint_of(weft_device *device, const cpu_weighted *m, dnnl_primitive_desc_t *out)
-{
-    dnnl_inner_product_desc_t desc;
-    WEFT_TRY(forward_op(m, false, &desc));
-    return cpu_desc_make((cpu_device *)device, &desc, NULL, NULL, out);
+    WEFT_TRY(dense_of(device, &weft_in(g, node, 0)->shape, &weft_in(g, node, 1)->shape, &p));
+    return cpu_forward_make(device, group, &chain, forward, &p, &p.m, out);
 }
 
 static weft_status dx_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
+    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
-    const weft_shape *w = &weft_in(g, node, 1)->shape;
-    cpu_weighted m = dense_of(weft_shape_elements(&weft_in(g, node, 0)->shape) / w->dim[1],
-                              w->dim[0], w->dim[1]);
-    cpu_md any = cpu_md_any(&m.w);
-    dnnl_inner_product_desc_t desc;
-    dnnl_primitive_desc_t hint;
-    DNNL_TRY(dnnl_inner_product_backward_data_desc_init(&desc, &m.x, &any, &m.y));
-    WEFT_TRY(hint_of(device, &m, &hint));
-    weft_status status = cpu_dx_make(device, group, &desc, hint, &m, out);
+    dense p;
+    dnnl_primitive_desc_t hint, pd;
+    WEFT_TRY(dense_of(device, &weft_out(g, node, 0)->shape, &weft_in(g, node, 1)->shape, &p));
+    WEFT_TRY(forward(d, &p, false, d->attr, &hint));
+    weft_status status = DNNL_CALL(dnnl_inner_product_backward_data_primitive_desc_create(
+        &pd, d->engine, p.m.x, p.w, p.m.y, hint, d->attr));
     dnnl_primitive_desc_destroy(hint);
-    return status;
+    WEFT_TRY(status);
+    return cpu_dx_make(device, group, pd, &p.m, out);
 }
 
 static bool dw_supports(const weft_group *group)
@@ -79,24 +75,22 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
+    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
-    const weft_shape *w = &weft_out(g, node, 0)->shape;
-    cpu_weighted m = dense_of(weft_shape_elements(&weft_in(g, node, 0)->shape) / w->dim[0],
-                              w->dim[0], w->dim[1]);
-    cpu_md any = cpu_md_any(&m.w);
-    dnnl_inner_product_desc_t desc;
-    dnnl_primitive_desc_t hint;
-    DNNL_TRY(dnnl_inner_product_backward_weights_desc_init(
-        &desc, &m.x, &any, group->count == 2 ? &m.bias : NULL, &m.y));
-    WEFT_TRY(hint_of(device, &m, &hint));
-    weft_status status = cpu_dw_make(device, group, &desc, hint, &m, out);
+    dense p;
+    dnnl_primitive_desc_t hint, pd;
+    WEFT_TRY(dense_of(device, &weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape, &p));
+    WEFT_TRY(forward(d, &p, false, d->attr, &hint));
+    weft_status status = DNNL_CALL(dnnl_inner_product_backward_weights_primitive_desc_create(
+        &pd, d->engine, p.m.x, p.w, group->count == 2 ? p.m.bias : NULL, p.m.y, hint, d->attr));
     dnnl_primitive_desc_destroy(hint);
-    return status;
+    WEFT_TRY(status);
+    return cpu_dw_make(device, group, pd, &p.m, out);
 }
 
 /* A batched operand as [batch, rows, columns], read across its memory where it is transposed. */
-static cpu_md matrix(const weft_shape *s, bool transposed)
+static weft_status matrix(weft_device *device, const weft_shape *s, bool transposed, cpu_md *out)
 {
     int64_t rows = s->dim[s->rank - 2], columns = s->dim[s->rank - 1];
     int64_t batch = weft_shape_elements(s) / (rows * columns);
@@ -107,7 +101,7 @@ static cpu_md matrix(const weft_shape *s, bool transposed)
         stride[1] = 1;
         stride[2] = columns;
     }
-    return cpu_md_strided(3, dim, stride);
+    return cpu_md_strided(device, 3, dim, stride, out);
 }
 
 static weft_status matmul_make(weft_device *device, const weft_group *group,
@@ -116,13 +110,14 @@ static weft_status matmul_make(weft_device *device, const weft_group *group,
     (void)in;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
-    cpu_md a = matrix(&weft_in(g, node, 0)->shape, weft_node_int(node, "ta", 0, 0) != 0);
-    cpu_md b = matrix(&weft_in(g, node, 1)->shape, weft_node_int(node, "tb", 0, 0) != 0);
-    cpu_md c = matrix(&weft_out(g, node, 0)->shape, false);
-    dnnl_matmul_desc_t desc;
+    cpu_device *d = (cpu_device *)device;
+    bool ta = weft_node_int(node, "ta", 0, 0) != 0, tb = weft_node_int(node, "tb", 0, 0) != 0;
+    cpu_md a, b, c;
     dnnl_primitive_desc_t pd;
-    DNNL_TRY(dnnl_matmul_desc_init(&desc, &a, &b, NULL, &c));
-    WEFT_TRY(cpu_desc_make((cpu_device *)device, &desc, NULL, NULL, &pd));
+    WEFT_TRY(matrix(device, &weft_in(g, node, 0)->shape, ta, &a));
+    WEFT_TRY(matrix(device, &weft_in(g, node, 1)->shape, tb, &b));
+    WEFT_TRY(matrix(device, &weft_out(g, node, 0)->shape, false, &c));
+    DNNL_TRY(dnnl_matmul_primitive_desc_create(&pd, d->engine, a, b, NULL, c, d->attr));
     cpu_arg args[] = {
         {DNNL_ARG_SRC, dnnl_query_src_md, 0, CPU_IN, weft_group_in(group, node->in[0]), a, false},
         {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0, CPU_IN, weft_group_in(group, node->in[1]), b,

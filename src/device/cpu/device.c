@@ -7,8 +7,9 @@ static const cpu_entry *const tables[] = {
 #undef TABLE
 };
 
-weft_status cpu_fail(const char *call, dnnl_status_t code)
+weft_status cpu_status(const char *call, dnnl_status_t code)
 {
+    if (code == dnnl_success) return WEFT_OK;
     static const char *const names[] = {"success",       "out of memory", "invalid arguments",
                                         "unimplemented", "iterator ends", "runtime error",
                                         "not required"};
@@ -22,6 +23,8 @@ weft_status cpu_fail(const char *call, dnnl_status_t code)
 static void device_close(weft_device *device)
 {
     cpu_device *d = (cpu_device *)device;
+    cpu_md_drop_all(d);
+    if (d->attr) dnnl_primitive_attr_destroy(d->attr);
     if (d->stream) dnnl_stream_destroy(d->stream);
     if (d->engine) dnnl_engine_destroy(d->engine);
     free(d);
@@ -31,7 +34,7 @@ static weft_status start(cpu_device *d)
 {
     DNNL_TRY(dnnl_engine_create(&d->engine, dnnl_cpu, 0));
     DNNL_TRY(dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
-    return WEFT_OK;
+    return cpu_attr_make(NULL, &d->attr);
 }
 
 static weft_status device_open(weft_context *context, weft_device **out)
@@ -80,16 +83,16 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
 {
     cpu_device *d = (cpu_device *)device;
     const cpu_layout *odd = (const cpu_layout *)(from->plain ? to : from);
-    cpu_md plain = from->plain && to->plain ? cpu_md_of_type(type) : odd->plain;
-    const cpu_md *source = from->plain ? &plain : &((const cpu_layout *)from)->md;
-    const cpu_md *target = to->plain ? &plain : &((const cpu_layout *)to)->md;
-    dnnl_primitive_attr_t attr;
+    cpu_md plain;
     dnnl_primitive_desc_t pd;
-    WEFT_TRY(cpu_attr_make(NULL, &attr));
-    dnnl_status_t made =
-        dnnl_reorder_primitive_desc_create(&pd, source, d->engine, target, d->engine, attr);
-    dnnl_primitive_attr_destroy(attr);
-    DNNL_TRY(made);
+    if (from->plain && to->plain)
+        WEFT_TRY(cpu_md_of_type(device, type, &plain));
+    else
+        plain = odd->plain;
+    cpu_md source = from->plain ? plain : ((const cpu_layout *)from)->md;
+    cpu_md target = to->plain ? plain : ((const cpu_layout *)to)->md;
+    DNNL_TRY(
+        dnnl_reorder_primitive_desc_create(&pd, source, d->engine, target, d->engine, d->attr));
     cpu_arg args[] = {
         {DNNL_ARG_FROM, dnnl_query_src_md, 0, CPU_IN, 0, plain, false},
         {DNNL_ARG_TO, dnnl_query_dst_md, 0, CPU_OUT, 0, plain, false},

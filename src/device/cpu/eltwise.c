@@ -162,21 +162,22 @@ static const struct {
     {"tanh_grad", dnnl_eltwise_tanh_use_dst_for_bwd, dnnl_eltwise_tanh_use_dst_for_bwd},
 };
 
-static weft_status function_desc(cpu_device *d, const char *op, const cpu_md *md, bool *backward,
+static weft_status function_desc(cpu_device *d, const char *op, cpu_md md, bool *backward,
                                  dnnl_primitive_desc_t *out)
 {
     size_t f = 0;
     while (strcmp(functions[f].op, op) != 0) f++;
     *backward = functions[f].backward != dnnl_alg_kind_undef;
-    dnnl_eltwise_desc_t forward, desc;
-    dnnl_primitive_desc_t hint;
-    DNNL_TRY(dnnl_eltwise_forward_desc_init(&forward, dnnl_forward_training, functions[f].forward,
-                                            md, 0, 0));
-    if (!*backward) return cpu_desc_make(d, &forward, NULL, NULL, out);
-    DNNL_TRY(dnnl_eltwise_backward_desc_init(&desc, functions[f].backward, md, md, 0, 0));
-    WEFT_TRY(cpu_desc_make(d, &forward, NULL, NULL, &hint));
-    weft_status status = cpu_desc_make(d, &desc, NULL, hint, out);
-    dnnl_primitive_desc_destroy(hint);
+    dnnl_primitive_desc_t forward;
+    DNNL_TRY(dnnl_eltwise_forward_primitive_desc_create(
+        &forward, d->engine, dnnl_forward_training, functions[f].forward, md, md, 0, 0, d->attr));
+    if (!*backward) {
+        *out = forward;
+        return WEFT_OK;
+    }
+    weft_status status = DNNL_CALL(dnnl_eltwise_backward_primitive_desc_create(
+        out, d->engine, functions[f].backward, md, md, md, 0, 0, forward, d->attr));
+    dnnl_primitive_desc_destroy(forward);
     return status;
 }
 
@@ -185,10 +186,13 @@ static weft_status function_make(weft_device *device, const weft_group *group,
 {
     const weft_node *node = group->node[0];
     const weft_layout *layout = in[weft_group_in(group, node->in[0])];
-    cpu_md plain = cpu_md_of_type(weft_in(group->graph, node, 0));
     bool own = layout && !layout->plain && !layout->opaque;
-    const cpu_md *md = own ? &((const cpu_layout *)layout)->md : &plain;
-    if (own) plain = ((const cpu_layout *)layout)->plain;
+    cpu_md plain;
+    if (own)
+        plain = ((const cpu_layout *)layout)->plain;
+    else
+        WEFT_TRY(cpu_md_of_type(device, weft_in(group->graph, node, 0), &plain));
+    cpu_md md = own ? ((const cpu_layout *)layout)->md : plain;
     bool backward, by_result = strcmp(node->op->name, "gelu_grad") != 0;
     dnnl_primitive_desc_t pd;
     WEFT_TRY(function_desc((cpu_device *)device, node->op->name, md, &backward, &pd));

@@ -59,16 +59,17 @@ weft_status cpu_attr_make(const_dnnl_post_ops_t ops, dnnl_primitive_attr_t *out)
 {
     dnnl_primitive_attr_t attr;
     DNNL_TRY(dnnl_primitive_attr_create(&attr));
-    dnnl_status_t status = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success && ops) status = dnnl_primitive_attr_set_post_ops(attr, ops);
-    if (status != dnnl_success) dnnl_primitive_attr_destroy(attr);
-    DNNL_TRY(status);
-    *out = attr;
-    return WEFT_OK;
+    weft_status status =
+        DNNL_CALL(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
+    if (status == WEFT_OK && ops) status = DNNL_CALL(dnnl_primitive_attr_set_post_ops(attr, ops));
+    if (status == WEFT_OK)
+        *out = attr;
+    else
+        dnnl_primitive_attr_destroy(attr);
+    return status;
 }
 
-weft_status cpu_primitive_add(cpu_primitive *k, int arg, const cpu_md *md, cpu_place place,
-                              int index)
+weft_status cpu_primitive_add(cpu_primitive *k, int arg, cpu_md md, cpu_place place, int index)
 {
     if (k->count == CPU_MAX_ARGS)
         return weft_fail(WEFT_ERR_INTERNAL, "a primitive has more than %d arguments", CPU_MAX_ARGS);
@@ -86,15 +87,18 @@ static weft_status fill(cpu_primitive *k, dnnl_primitive_desc_t pd, const cpu_ar
     weft_device *device = &k->device->head;
     for (int i = 0; i < count; i++) {
         const cpu_arg *a = &args[i];
-        const cpu_md *md = dnnl_primitive_desc_query_md(pd, a->what, a->index);
-        if (!md || md->ndims == 0)
+        const_dnnl_memory_desc_t its = dnnl_primitive_desc_query_md(pd, a->what, a->index);
+        cpu_md md;
+        if (!its || cpu_blocks_of(its).ndims == 0)
             return weft_fail(WEFT_ERR_INTERNAL, "a primitive lacks argument %d", a->arg);
+        WEFT_TRY(cpu_md_keep(device, its, &md));
         const weft_layout **layout =
             a->place == CPU_IN ? &k->head.in[a->operand] : &k->head.out[a->operand];
-        WEFT_TRY(cpu_layout_of(device, md, &a->plain, a->opaque, layout));
+        WEFT_TRY(cpu_layout_of(device, md, a->plain, a->opaque, layout));
         WEFT_TRY(cpu_primitive_add(k, a->arg, md, a->place, a->operand));
     }
-    const cpu_md *scratch = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    const_dnnl_memory_desc_t scratch =
+        dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     if (scratch && dnnl_memory_desc_get_size(scratch) > 0) {
         k->head.scratch = dnnl_memory_desc_get_size(scratch);
         WEFT_TRY(cpu_primitive_add(k, DNNL_ARG_SCRATCHPAD, scratch, CPU_SCRATCH, 0));

@@ -3,43 +3,123 @@
 
 #include "device/cpu/cpu.h"
 
-cpu_md cpu_md_strided(int rank, const int64_t *dim, const int64_t *stride)
+/* Takes `md` over: it becomes the device's own, or goes if the device has its like. */
+static weft_status take(weft_device *device, dnnl_memory_desc_t md, cpu_md *out)
 {
-    cpu_md md;
+    cpu_device *d = (cpu_device *)device;
+    cpu_kept *kept = d->kept;
+    while (kept && !dnnl_memory_desc_equal(kept->md, md)) kept = kept->next;
+    if (kept) {
+        (void)dnnl_memory_desc_destroy(md);
+        *out = kept->md;
+        return WEFT_OK;
+    }
+    weft_status status = WEFT_NEW(&kept, 1);
+    if (status != WEFT_OK) {
+        (void)dnnl_memory_desc_destroy(md);
+        return status;
+    }
+    *kept = (cpu_kept){.md = md, .next = d->kept};
+    d->kept = kept;
+    *out = md;
+    return WEFT_OK;
+}
+
+void cpu_md_drop_all(cpu_device *d)
+{
+    for (cpu_kept *kept = d->kept, *next; kept; kept = next) {
+        next = kept->next;
+        (void)dnnl_memory_desc_destroy(kept->md);
+        free(kept);
+    }
+    d->kept = NULL;
+}
+
+weft_status cpu_md_keep(weft_device *device, const_dnnl_memory_desc_t md, cpu_md *out)
+{
+    dnnl_memory_desc_t copy;
+    DNNL_TRY(dnnl_memory_desc_clone(&copy, md));
+    return take(device, copy, out);
+}
+
+weft_status cpu_md_strided(weft_device *device, int rank, const int64_t *dim, const int64_t *stride,
+                           cpu_md *out)
+{
+    dnnl_memory_desc_t md;
     dnnl_dims_t dims, strides;
     for (int i = 0; i < rank; i++) {
         dims[i] = dim[i];
         strides[i] = stride[i];
     }
-    memset(&md, 0, sizeof(md));
-    /* Fails only for shapes that the graph does not let through. */
-    (void)dnnl_memory_desc_init_by_strides(&md, rank, dims, dnnl_f32, strides);
-    return md;
+    DNNL_TRY(dnnl_memory_desc_create_with_strides(&md, rank, dims, dnnl_f32, strides));
+    return take(device, md, out);
 }
 
-cpu_md cpu_md_plain(int rank, const int64_t *dim)
+weft_status cpu_md_plain(weft_device *device, int rank, const int64_t *dim, cpu_md *out)
 {
     int64_t stride[DNNL_MAX_NDIMS], step = 1;
     for (int i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
-    return cpu_md_strided(rank, dim, stride);
+    return cpu_md_strided(device, rank, dim, stride, out);
 }
 
-cpu_md cpu_md_any(const cpu_md *md)
+static weft_status tagged(weft_device *device, int rank, const int64_t *dim, dnnl_format_tag_t tag,
+                          cpu_md *out)
 {
-    cpu_md any;
-    (void)dnnl_memory_desc_init_by_tag(&any, md->ndims, md->dims, md->data_type,
-                                       dnnl_format_tag_any);
-    return any;
+    dnnl_memory_desc_t md;
+    dnnl_dims_t dims;
+    for (int i = 0; i < rank; i++) dims[i] = dim[i];
+    DNNL_TRY(dnnl_memory_desc_create_with_tag(&md, rank, dims, dnnl_f32, tag));
+    return take(device, md, out);
 }
 
-cpu_md cpu_md_of_type(const weft_type *type)
+weft_status cpu_md_blocked(weft_device *device, const int64_t *dim, cpu_md *out)
+{
+    return tagged(device, 4, dim, dnnl_aBcd16b, out);
+}
+
+weft_status cpu_md_any(weft_device *device, cpu_md md, cpu_md *out)
+{
+    cpu_blocks b = cpu_blocks_of(md);
+    return tagged(device, b.ndims, b.dims, dnnl_format_tag_any, out);
+}
+
+weft_status cpu_md_of_type(weft_device *device, const weft_type *type, cpu_md *out)
 {
     int64_t one = 1;
-    return type->shape.rank == 0 ? cpu_md_plain(1, &one)
-                                 : cpu_md_plain(type->shape.rank, type->shape.dim);
+    return type->shape.rank == 0 ? cpu_md_plain(device, 1, &one, out)
+                                 : cpu_md_plain(device, type->shape.rank, type->shape.dim, out);
 }
 
-static bool same_dims(const cpu_md *a, const cpu_md *b)
+/* Every question is one that oneDNN can answer, so none fails. */
+cpu_blocks cpu_blocks_of(const_dnnl_memory_desc_t md)
+{
+    cpu_blocks b = {0};
+    const dnnl_dims_t *dims = NULL, *strides = NULL, *size = NULL, *axis = NULL;
+    dnnl_format_kind_t kind = dnnl_format_kind_undef;
+    (void)dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &b.ndims);
+    if (b.ndims == 0) return b;
+    (void)dnnl_memory_desc_query(md, dnnl_query_dims, &dims);
+    (void)dnnl_memory_desc_query(md, dnnl_query_format_kind, &kind);
+    b.dims = *dims;
+    b.blocked = kind == dnnl_blocked;
+    if (!b.blocked) return b;
+    (void)dnnl_memory_desc_query(md, dnnl_query_strides, &strides);
+    (void)dnnl_memory_desc_query(md, dnnl_query_inner_nblks_s32, &b.count);
+    (void)dnnl_memory_desc_query(md, dnnl_query_inner_blks, &size);
+    (void)dnnl_memory_desc_query(md, dnnl_query_inner_idxs, &axis);
+    b.strides = *strides;
+    b.size = *size;
+    b.axis = *axis;
+    return b;
+}
+
+bool cpu_in_channel_blocks(cpu_md md)
+{
+    cpu_blocks b = cpu_blocks_of(md);
+    return b.blocked && b.count == 1 && b.axis[0] == 1 && b.size[0] == 16;
+}
+
+static bool same_dims(const cpu_blocks *a, const cpu_blocks *b)
 {
     if (a->ndims != b->ndims) return false;
     for (int i = 0; i < a->ndims; i++)
@@ -47,60 +127,58 @@ static bool same_dims(const cpu_md *a, const cpu_md *b)
     return true;
 }
 
-const cpu_md *cpu_md_of(const weft_layout *layout, const cpu_md *plain)
+cpu_md cpu_md_of(const weft_layout *layout, cpu_md plain)
 {
     if (!layout || layout->plain) return plain;
     const cpu_layout *own = (const cpu_layout *)layout;
-    return same_dims(&own->md, plain) && dnnl_memory_desc_equal(&own->plain, plain) ? &own->md
-                                                                                    : plain;
+    cpu_blocks there = cpu_blocks_of(own->md), here = cpu_blocks_of(plain);
+    return same_dims(&there, &here) && own->plain == plain ? own->md : plain;
 }
 
 /* oneDNN's own notation: "aBcd16b" has dimension b cut into blocks of 16 that lie innermost. */
-static void describe(const cpu_md *md, char *text, size_t size)
+static void describe(cpu_md md, char *text, size_t size)
 {
-    const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
+    cpu_blocks b = cpu_blocks_of(md);
     size_t used = 0;
     bool done[DNNL_MAX_NDIMS] = {false};
-    if (md->format_kind != dnnl_blocked) {
+    if (!b.blocked) {
         (void)snprintf(text, size, "private");
         return;
     }
-    for (int n = 0; n < md->ndims && used < size; n++) {
+    for (int n = 0; n < b.ndims && used < size; n++) {
         int next = -1;
-        for (int i = 0; i < md->ndims; i++)
-            if (!done[i] && (next < 0 || b->strides[i] > b->strides[next])) next = i;
+        for (int i = 0; i < b.ndims; i++)
+            if (!done[i] && (next < 0 || b.strides[i] > b.strides[next])) next = i;
         bool blocked = false;
-        for (int i = 0; i < b->inner_nblks; i++) blocked = blocked || b->inner_idxs[i] == next;
+        for (int i = 0; i < b.count; i++) blocked = blocked || b.axis[i] == next;
         used += (size_t)snprintf(text + used, size - used, "%c", (blocked ? 'A' : 'a') + next);
         done[next] = true;
     }
-    for (int i = 0; i < b->inner_nblks && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%d%c", (int)b->inner_blks[i],
-                                 'a' + (int)b->inner_idxs[i]);
+    for (int i = 0; i < b.count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%d%c", (int)b.size[i],
+                                 'a' + (int)b.axis[i]);
 }
 
 /* Alike in memory: strides of dimensions of size one do not matter. */
-static bool is_plain(const cpu_md *md, const cpu_md *plain)
+static bool is_plain(cpu_md md, cpu_md plain)
 {
-    if (!same_dims(md, plain) || md->format_kind != dnnl_blocked ||
-        md->format_desc.blocking.inner_nblks != 0 || md->offset0 != 0)
-        return false;
-    for (int i = 0; i < md->ndims; i++)
-        if (md->dims[i] > 1 &&
-            md->format_desc.blocking.strides[i] != plain->format_desc.blocking.strides[i])
-            return false;
+    cpu_blocks m = cpu_blocks_of(md), p = cpu_blocks_of(plain);
+    dnnl_dim_t offset = 0;
+    (void)dnnl_memory_desc_query(md, dnnl_query_submemory_offset_s64, &offset);
+    if (!same_dims(&m, &p) || !m.blocked || m.count != 0 || offset != 0) return false;
+    for (int i = 0; i < m.ndims; i++)
+        if (m.dims[i] > 1 && m.strides[i] != p.strides[i]) return false;
     return true;
 }
 
-weft_status cpu_layout_of(weft_device *device, const cpu_md *md, const cpu_md *plain, bool opaque,
+weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
                           const weft_layout **out)
 {
     weft_type bytes = {WEFT_U8, {1, {(int64_t)dnnl_memory_desc_get_size(md)}}};
     if (!opaque && is_plain(md, plain)) return weft_layout_plain(device, &bytes, out);
     for (weft_layout *l = device->layouts; l; l = l->next) {
         const cpu_layout *own = (const cpu_layout *)l;
-        if (!l->plain && l->opaque == opaque && dnnl_memory_desc_equal(&own->md, md) &&
-            dnnl_memory_desc_equal(&own->plain, plain)) {
+        if (!l->plain && l->opaque == opaque && own->md == md && own->plain == plain) {
             *out = l;
             return WEFT_OK;
         }
@@ -109,8 +187,8 @@ weft_status cpu_layout_of(weft_device *device, const cpu_md *md, const cpu_md *p
     WEFT_TRY(WEFT_NEW(&layout, 1));
     layout->head.bytes = dnnl_memory_desc_get_size(md);
     layout->head.opaque = opaque;
-    layout->md = *md;
-    layout->plain = *plain;
+    layout->md = md;
+    layout->plain = plain;
     describe(md, layout->head.text, sizeof(layout->head.text));
     layout->head.next = device->layouts;
     device->layouts = &layout->head;
@@ -130,16 +208,15 @@ bool cpu_planes_of(const weft_type *type, const weft_layout *layout, cpu_planes 
         p->step = 1;
         return true;
     }
-    const cpu_md *md = &((const cpu_layout *)layout)->md;
-    const dnnl_blocking_desc_t *b = &md->format_desc.blocking;
-    if (md->format_kind != dnnl_blocked || md->ndims != s->rank || b->inner_nblks > 1 ||
-        (b->inner_nblks == 1 && b->inner_idxs[0] != 1) || layout->opaque)
+    cpu_blocks b = cpu_blocks_of(((const cpu_layout *)layout)->md);
+    if (!b.blocked || b.ndims != s->rank || b.count > 1 || (b.count == 1 && b.axis[0] != 1) ||
+        layout->opaque)
         return false;
-    p->block = b->inner_nblks ? b->inner_blks[0] : 1;
-    p->batch = b->strides[0];
-    p->channel = b->strides[1];
-    p->step = s->rank > 2 ? b->strides[s->rank - 1] : 1;
+    p->block = b.count ? b.size[0] : 1;
+    p->batch = b.strides[0];
+    p->channel = b.strides[1];
+    p->step = s->rank > 2 ? b.strides[s->rank - 1] : 1;
     for (int i = 2; i + 1 < s->rank; i++) /* positions must lie one step apart */
-        if (b->strides[i] != b->strides[i + 1] * s->dim[i + 1]) return false;
+        if (b.strides[i] != b.strides[i + 1] * s->dim[i + 1]) return false;
     return true;
 }

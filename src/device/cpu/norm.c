@@ -280,10 +280,11 @@ static weft_status spread_make(weft_device *device, const weft_group *group,
     (void)in;
     const weft_type *type = weft_out(group->graph, group->node[0], 0);
     const weft_layout *layout;
-    cpu_md plain = cpu_md_of_type(type), md = plain;
-    if (type->shape.dim[1] % WIDEST == 0)
-        DNNL_TRY(dnnl_memory_desc_init_by_tag(&md, 4, plain.dims, dnnl_f32, dnnl_aBcd16b));
-    WEFT_TRY(cpu_layout_of(device, &md, &plain, false, &layout));
+    cpu_md plain, md;
+    WEFT_TRY(cpu_md_of_type(device, type, &plain));
+    md = plain;
+    if (type->shape.dim[1] % WIDEST == 0) WEFT_TRY(cpu_md_blocked(device, type->shape.dim, &md));
+    WEFT_TRY(cpu_layout_of(device, md, plain, false, &layout));
     cpu_loop *k;
     WEFT_TRY(cpu_loop_make(device, group, spread_loop, &k));
     k->head.out[0] = layout;

@@ -2,15 +2,11 @@
 #include "device/cpu/cpu.h"
 
 /* The layout of x cut to other dimensions: the same blocks, or plain. */
-static cpu_md alike(const cpu_md *x, int rank, const int64_t *dim)
+static weft_status alike(weft_device *device, cpu_md x, const weft_type *type, cpu_md *out)
 {
-    cpu_md md = cpu_md_plain(rank, dim);
-    dnnl_dims_t dims = {0};
-    for (int i = 0; i < rank; i++) dims[i] = dim[i];
-    if (x->format_desc.blocking.inner_nblks == 1 && rank == 4 &&
-        x->format_desc.blocking.inner_idxs[0] == 1 && x->format_desc.blocking.inner_blks[0] == 16)
-        (void)dnnl_memory_desc_init_by_tag(&md, rank, dims, dnnl_f32, dnnl_aBcd16b);
-    return md;
+    if (type->shape.rank == 4 && cpu_in_channel_blocks(x))
+        return cpu_md_blocked(device, type->shape.dim, out);
+    return cpu_md_of_type(device, type, out);
 }
 
 static weft_status concat_make(weft_device *device, const weft_group *group,
@@ -19,25 +15,21 @@ static weft_status concat_make(weft_device *device, const weft_group *group,
     cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
-    int axis = (int)weft_node_int(node, "axis", 0, 0), rank = weft_in(g, node, 0)->shape.rank;
-    cpu_md source[CPU_MAX_ARGS];
+    int axis = (int)weft_node_int(node, "axis", 0, 0);
+    cpu_md source[CPU_MAX_ARGS], plain, target;
     cpu_arg args[CPU_MAX_ARGS];
     for (int i = 0; i < node->in_count; i++) {
-        cpu_md plain = cpu_md_of_type(weft_in(g, node, i));
+        WEFT_TRY(cpu_md_of_type(device, weft_in(g, node, i), &plain));
         int at = weft_group_in(group, node->in[i]);
-        source[i] = *cpu_md_of(in[at], &plain);
+        source[i] = cpu_md_of(in[at], plain);
         args[i] =
             (cpu_arg){DNNL_ARG_MULTIPLE_SRC + i, dnnl_query_src_md, i, CPU_IN, at, plain, false};
     }
-    cpu_md plain = cpu_md_of_type(weft_out(g, node, 0));
-    cpu_md target = alike(&source[0], rank, weft_out(g, node, 0)->shape.dim);
-    dnnl_primitive_attr_t attr;
+    WEFT_TRY(cpu_md_of_type(device, weft_out(g, node, 0), &plain));
+    WEFT_TRY(alike(device, source[0], weft_out(g, node, 0), &target));
     dnnl_primitive_desc_t pd;
-    WEFT_TRY(cpu_attr_make(NULL, &attr));
-    dnnl_status_t made = dnnl_concat_primitive_desc_create(&pd, &target, node->in_count, axis,
-                                                           source, attr, d->engine);
-    dnnl_primitive_attr_destroy(attr);
-    DNNL_TRY(made);
+    DNNL_TRY(dnnl_concat_primitive_desc_create(&pd, d->engine, target, node->in_count, axis, source,
+                                               d->attr));
     args[node->in_count] = (cpu_arg){DNNL_ARG_DST, dnnl_query_dst_md, 0, CPU_OUT, 0, plain, false};
     return cpu_primitive_make(device, pd, args, node->in_count + 1, out);
 }
@@ -60,32 +52,33 @@ static weft_status slice_make(weft_device *device, const weft_group *group,
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     const weft_type *type = weft_in(g, node, 0), *result = weft_out(g, node, 0);
-    cpu_md plain = cpu_md_of_type(type), part, whole = *cpu_md_of(in[0], &plain);
-    cpu_md target_plain = cpu_md_of_type(result);
-    cpu_md target = alike(&whole, type->shape.rank, result->shape.dim);
+    cpu_md plain, target_plain, target;
+    WEFT_TRY(cpu_md_of_type(device, type, &plain));
+    WEFT_TRY(cpu_md_of_type(device, result, &target_plain));
+    cpu_md whole = cpu_md_of(in[0], plain);
+    WEFT_TRY(alike(device, whole, result, &target));
+    dnnl_memory_desc_t part;
     dnnl_dims_t offset = {0}, dims;
     int axis = (int)weft_node_int(node, "axis", 0, 0);
     for (int i = 0; i < type->shape.rank; i++) dims[i] = result->shape.dim[i];
     offset[axis] = weft_node_int(node, "start", 0, 0);
-    if (dnnl_memory_desc_init_submemory(&part, &whole, dims, offset) != dnnl_success) {
+    if (dnnl_memory_desc_create_submemory(&part, whole, dims, offset) != dnnl_success) {
         whole = plain; /* the cut falls into a block: from plain memory, then */
         target = target_plain;
-        DNNL_TRY(dnnl_memory_desc_init_submemory(&part, &whole, dims, offset));
+        DNNL_TRY(dnnl_memory_desc_create_submemory(&part, whole, dims, offset));
     }
-    dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t pd;
-    WEFT_TRY(cpu_attr_make(NULL, &attr));
-    dnnl_status_t made =
-        dnnl_reorder_primitive_desc_create(&pd, &part, d->engine, &target, d->engine, attr);
-    dnnl_primitive_attr_destroy(attr);
-    DNNL_TRY(made);
+    weft_status status = DNNL_CALL(
+        dnnl_reorder_primitive_desc_create(&pd, part, d->engine, target, d->engine, d->attr));
+    (void)dnnl_memory_desc_destroy(part);
+    WEFT_TRY(status);
     cpu_arg args[] = {
         {DNNL_ARG_FROM, dnnl_query_src_md, 0, CPU_IN, 0, plain, false},
         {DNNL_ARG_TO, dnnl_query_dst_md, 0, CPU_OUT, 0, target_plain, false},
     };
     WEFT_TRY(cpu_primitive_make(device, pd, args, 2, out));
     /* The primitive reads a part, but the operand is the whole. */
-    return cpu_layout_of(device, &whole, &plain, false, &(*out)->in[0]);
+    return cpu_layout_of(device, whole, plain, false, &(*out)->in[0]);
 }
 
 const cpu_entry cpu_shape_entries[] = {
