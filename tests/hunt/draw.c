@@ -1,0 +1,190 @@
+/* Drawing of data, options and ways to run. Small sizes come more often than large ones, and
+ * everything that can be left out often is. */
+#include <stdio.h>
+#include <string.h>
+
+#include "hunt.h"
+
+uint64_t roll(dice *d)
+{
+    uint64_t z = d->state += 0x9E3779B97F4A7C15U;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBU;
+    return z ^ z >> 31;
+}
+
+int between(dice *d, int low, int high)
+{
+    return low + (int)(roll(d) % (uint64_t)(high - low + 1));
+}
+
+bool chance(dice *d, double p)
+{
+    return (double)(roll(d) >> 11) * 0x1p-53 < p;
+}
+
+static double one_of(dice *d, const double *list, int n)
+{
+    return list[between(d, 0, n - 1)];
+}
+#define ONE_OF(d, ...)                                                                             \
+    one_of(d, (const double[]){__VA_ARGS__},                                                       \
+           (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
+
+static void draw_samples(dice *d, samples *s)
+{
+    *s = (samples){.format = (format)between(d, 0, FORMATS - 1)};
+    bool table = s->format == CSV || (s->format == NPY && chance(d, 0.2));
+    s->shape.channels = between(d, 1, table ? 9 : 4);
+    s->shape.height = table ? 0 : between(d, chance(d, 0.2) ? 1 : 3, 9);
+    s->shape.width = table ? 0 : between(d, chance(d, 0.2) ? 1 : 3, 9);
+    s->bytes = chance(d, 0.2);
+    s->train = between(d, 1, 40);
+    s->test = between(d, 1, 14);
+    if (s->format != IDX && chance(d, 0.1)) s->test = 0;
+    s->classes = between(d, 2, 7);
+    if (chance(d, 0.3)) s->absent = (unsigned)roll(d) & ((1U << (s->classes - 1)) - 1);
+    s->seed = roll(d) >> 40;
+}
+
+static void draw_schedule(dice *d, double *o)
+{
+    o[LR_SCHEDULE] = chance(d, 0.5) ? 0 : between(d, 1, 2);
+    if (chance(d, 0.25)) o[WARMUP] = between(d, 1, 4);
+    if (o[LR_SCHEDULE] == 1) {
+        o[DECAY_EVERY] = between(d, 1, 4);
+        o[GAMMA] = ONE_OF(d, 0.1, 0.5, 0.9, 1);
+    }
+    if (o[LR_SCHEDULE] == 2 && chance(d, 0.5)) o[LR_FLOOR] = o[LR] / between(d, 2, 9);
+}
+
+/* Adam divides by the size of a gradient: where that is rounding alone, what it makes is noise.
+ * An epsilon well above rounding keeps that out. */
+static void draw_optimizer(dice *d, double *o)
+{
+    o[OPTIMIZER] = between(d, SGD, ADAMW);
+    o[LR] = o[OPTIMIZER] == SGD ? ONE_OF(d, 0.003, 0.05, 0.2) : ONE_OF(d, 0.0005, 0.003, 0.02);
+    o[EPSILON] = ONE_OF(d, 1e-3, 1e-2);
+    if (o[OPTIMIZER] == SGD && chance(d, 0.5)) {
+        o[MOMENTUM] = ONE_OF(d, 0.5, 0.9);
+        o[NESTEROV] = chance(d, 0.4);
+    }
+    if (o[OPTIMIZER] != SGD && chance(d, 0.3)) o[BETA1] = ONE_OF(d, 0, 0.5, 0.99);
+    if (o[OPTIMIZER] != SGD && chance(d, 0.3)) o[BETA2] = ONE_OF(d, 0.5, 0.9);
+    if (chance(d, 0.3)) o[WEIGHT_DECAY] = ONE_OF(d, 1e-4, 0.01, 0.1);
+    if (chance(d, 0.35)) o[CLIP_NORM] = ONE_OF(d, 0.001, 0.01, 0.3, 1, 100);
+    draw_schedule(d, o);
+}
+
+static int divisor(dice *d, int n, int most)
+{
+    int found[64], count = 0;
+    for (int i = 1; i <= n && i <= most && count < 64; i++)
+        if (n % i == 0) found[count++] = i;
+    return found[between(d, 0, count - 1)];
+}
+
+/* A mesh of at most `most` ranks. */
+static void draw_mesh(dice *d, int most, int *mesh)
+{
+    for (int i = 0; i < AXES; i++) mesh[i] = 1;
+    for (int tries = between(d, 1, 3); tries-- > 0;) {
+        int axis = between(d, 0, AXES - 1), all = 1;
+        for (int i = 0; i < AXES; i++) all *= i == axis ? 1 : mesh[i];
+        if (most / all > 1) mesh[axis] = between(d, 2, most / all);
+        if (chance(d, 0.4)) mesh[axis] = 2 * all <= most ? 2 : 1;
+    }
+}
+
+static void draw_way(dice *d, const hunt_case *c, int most, way *w)
+{
+    *w = (way){.recompute = chance(d, 0.25), .gpipe = chance(d, 0.4)};
+    draw_mesh(d, most, w->mesh);
+    int rows = (int)(c->options[BATCH] / c->options[MICROBATCHES]);
+    if (w->mesh[0] > rows && chance(d, 0.9)) w->mesh[0] = rows < 1 ? 1 : rows;
+    if (c->options[VIRTUAL_WORKERS] > 0) { /* only the data axis shares them out */
+        w->mesh[0] = divisor(d, (int)c->options[VIRTUAL_WORKERS], most);
+        for (int i = 1; i < AXES; i++)
+            if (chance(d, 0.8) || way_ranks(w) > most) w->mesh[i] = 1;
+    }
+    if (w->mesh[0] > 1 && chance(d, 0.5)) w->zero = between(d, 1, 3);
+}
+
+static void draw_exchange(dice *d, hunt_case *c)
+{
+    exchange *e = &c->exchange;
+    if (!chance(d, 0.12)) return;
+    *e = (exchange){.kind = chance(d, 0.8) ? AVERAGE : ONESHOT, .learners = between(d, 2, 4)};
+    if (e->kind == ONESHOT) return;
+    e->every = between(d, 1, 5);
+    e->state = between(d, 0, 2);
+    e->outer = chance(d, 0.3);
+    e->lr = ONE_OF(d, 1, 0.7);
+    e->momentum = ONE_OF(d, 0, 0.9);
+}
+
+static void draw_batch(dice *d, hunt_case *c)
+{
+    double *o = c->options;
+    int learners = learners_of(c), train = c->samples.train;
+    int batch = between(d, 1, train);
+    if (chance(d, 0.3)) batch = train;
+    if (chance(d, 0.3) && train >= 8) batch = 8;
+    o[BATCH] = batch;
+    o[STEPS] = between(d, 1, 6);
+    if (chance(d, 0.3)) o[MICROBATCHES] = divisor(d, batch, 8);
+    if (o[MICROBATCHES] <= 1 && learners == 1 && chance(d, 0.2))
+        o[VIRTUAL_WORKERS] = between(d, 1, batch < 12 ? batch : 12);
+}
+
+void draw_case(dice *d, hunt_case *c)
+{
+    static const double initial[OPTIONS] = {
+        [DECAY_EVERY] = 1000, [GAMMA] = 0.1,        [BETA1] = 0.9, [BETA2] = 0.999,
+        [MICROBATCHES] = 1,   [DEVICE] = REFERENCE, [DTYPE] = F64, [THREADS] = 1};
+    memset(c, 0, sizeof(*c));
+    memcpy(c->options, initial, sizeof(initial));
+    draw_samples(d, &c->samples);
+    draw_exchange(d, c);
+    draw_batch(d, c);
+    draw_optimizer(d, c->options);
+    c->options[SEED] = between(d, 0, 99);
+    c->options[CHECK_COLLECTIVES] = chance(d, 0.1);
+    draw_network(d, c);
+    smooth_over(c);
+    int most = 8 / learners_of(c);
+    draw_way(d, c, most, &c->way);
+    if (c->options[STEPS] > 1 && chance(d, 0.25)) {
+        c->stop = between(d, 1, (int)c->options[STEPS] - 1);
+        c->later = c->way;
+        if (chance(d, 0.5)) draw_way(d, c, most, &c->later);
+    }
+}
+
+int way_ranks(const way *w)
+{
+    int n = 1;
+    for (int i = 0; i < AXES; i++) n *= w->mesh[i];
+    return n;
+}
+
+int learners_of(const hunt_case *c)
+{
+    return c->exchange.kind == NO_MEETING ? 1 : c->exchange.learners;
+}
+
+int least_samples(const hunt_case *c)
+{
+    int batch = (int)c->options[BATCH], all = batch * learners_of(c), least = batch;
+    int parts = (int)c->options[MICROBATCHES];
+    if (c->options[VIRTUAL_WORKERS] > 0) parts = (int)c->options[VIRTUAL_WORKERS];
+    int size = (batch + parts - 1) / parts, rest = c->samples.train % all;
+    const int filled[] = {batch, rest / learners_of(c),
+                          (rest + learners_of(c) - 1) / learners_of(c)};
+    for (int f = 0; f < 3; f++)
+        for (int i = 0; i < parts; i++) {
+            int n = filled[f] - i * size < size ? filled[f] - i * size : size;
+            if (n > 0 && n < least) least = n;
+        }
+    return least;
+}

@@ -1,0 +1,160 @@
+/* The files of a case, written with nothing of the library: they are what its parsers are to
+ * read. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "hunt.h"
+
+static FILE *make(const char *path)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f) {
+        fprintf(stderr, "hunt: %s: %s\n", path, strerror(errno));
+        exit(3);
+    }
+    return f;
+}
+
+static void end(FILE *f)
+{
+    if (fclose(f) != 0) {
+        fprintf(stderr, "hunt: a file of data cannot be written: %s\n", strerror(errno));
+        exit(3);
+    }
+}
+
+static int sample_size(const sample_shape *s)
+{
+    return s->height ? s->channels * s->height * s->width : s->channels;
+}
+
+static float draw_number(dice *d, bool bytes)
+{
+    if (bytes) return (float)between(d, 0, 255);
+    return (float)between(d, -1000000, 1000000) * 1e-6F;
+}
+
+/* The largest label comes first, so that there are as many classes as the case says. */
+static int draw_label(dice *d, const samples *s, int i)
+{
+    int label = s->classes - 1;
+    if (i == 0) return label;
+    do label = between(d, 0, s->classes - 1);
+    while (s->absent >> label & 1U);
+    return label;
+}
+
+/* --- idx: four files, numbers big-endian --- */
+
+static void put_big(FILE *f, uint32_t x)
+{
+    const unsigned char b[] = {(unsigned char)(x >> 24), (unsigned char)(x >> 16),
+                               (unsigned char)(x >> 8), (unsigned char)x};
+    (void)!fwrite(b, 1, 4, f);
+}
+
+static void write_idx(const samples *s, dice *d, const char *part, int count)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "data/%s-images-idx3-ubyte", part);
+    FILE *f = make(path);
+    put_big(f, (s->bytes ? 0x0800U : 0x0D00U) | 4U);
+    const int dims[] = {count, s->shape.channels, s->shape.height, s->shape.width};
+    for (int i = 0; i < 4; i++) put_big(f, (uint32_t)dims[i]);
+    for (int i = 0; i < count * sample_size(&s->shape); i++) {
+        float x = draw_number(d, s->bytes);
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof(bits));
+        if (s->bytes)
+            fputc((int)x, f);
+        else
+            put_big(f, bits);
+    }
+    end(f);
+    (void)snprintf(path, sizeof(path), "data/%s-labels-idx1-ubyte", part);
+    f = make(path);
+    put_big(f, 0x0801U);
+    put_big(f, (uint32_t)count);
+    for (int i = 0; i < count; i++) fputc(draw_label(d, s, i), f);
+    end(f);
+}
+
+/* --- npy --- */
+
+static void npy_header(FILE *f, const char *descr, const char *shape)
+{
+    char text[128];
+    int size = snprintf(text, sizeof(text),
+                        "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
+    int padded = (10 + size + 1 + 63) / 64 * 64 - 10;
+    fprintf(f, "\x93NUMPY");
+    fputc(1, f);
+    fputc(0, f);
+    fputc(padded & 255, f);
+    fputc(padded >> 8, f);
+    fprintf(f, "%s%*s\n", text, padded - size - 1, "");
+}
+
+static void write_npy(const samples *s, dice *d)
+{
+    char shape[96];
+    int count = s->train + s->test;
+    if (s->shape.height)
+        (void)snprintf(shape, sizeof(shape), "%d, %d, %d, %d", count, s->shape.channels,
+                       s->shape.height, s->shape.width);
+    else
+        (void)snprintf(shape, sizeof(shape), "%d, %d", count, s->shape.channels);
+    FILE *f = make("x.npy");
+    npy_header(f, s->bytes ? "|u1" : "<f4", shape);
+    for (int i = 0; i < count * sample_size(&s->shape); i++) {
+        float x = draw_number(d, s->bytes);
+        if (s->bytes)
+            fputc((int)x, f);
+        else
+            (void)!fwrite(&x, sizeof(x), 1, f);
+    }
+    end(f);
+    (void)snprintf(shape, sizeof(shape), "%d,", count);
+    f = make("y.npy");
+    npy_header(f, "<i4", shape);
+    for (int i = 0; i < count; i++) {
+        int32_t label = draw_label(d, s, i);
+        (void)!fwrite(&label, sizeof(label), 1, f);
+    }
+    end(f);
+}
+
+/* --- csv --- */
+
+static void write_csv(const samples *s, dice *d)
+{
+    FILE *f = make("data.csv");
+    for (int j = 0; j < s->shape.channels; j++) fprintf(f, "c%d,", j);
+    fprintf(f, "label\n");
+    for (int i = 0; i < s->train + s->test; i++) {
+        for (int j = 0; j < s->shape.channels; j++)
+            fprintf(f, "%.9g,", (double)draw_number(d, s->bytes));
+        fprintf(f, "%d\n", draw_label(d, s, i));
+    }
+    end(f);
+}
+
+void write_case(const hunt_case *c)
+{
+    dice d = {c->samples.seed};
+    FILE *f = make("net.yaml");
+    print_model(f, c);
+    end(f);
+    switch (c->samples.format) {
+    case IDX:
+        (void)mkdir("data", 0777);
+        write_idx(&c->samples, &d, "train", c->samples.train);
+        write_idx(&c->samples, &d, "t10k", c->samples.test);
+        break;
+    case NPY: write_npy(&c->samples, &d); break;
+    default: write_csv(&c->samples, &d); break;
+    }
+}

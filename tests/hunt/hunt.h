@@ -1,0 +1,230 @@
+/*
+ * A hunter: draws a network, data, options and a way to run, trains, and holds what comes out
+ * against one rank on the float64 reference.
+ *
+ * A case is plain data. The model file, the files of data and the words of the command line are
+ * written from it, so what is printed for a failure is what was run. Each case runs in a child
+ * process with limits; the parent never calls the library.
+ */
+#ifndef WEFT_TESTS_HUNT_H
+#define WEFT_TESTS_HUNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "weft/weft.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1, SECONDS_A_CASE = 300 };
+#else
+enum { SANITIZED = 0, SECONDS_A_CASE = 60 };
+#endif
+enum { MOST_LAYERS = 16, MOST_JOINED = 3, MOST_STEPS = 12, AXES = 4, TEXT = 256 };
+
+/* --- a case --- */
+
+typedef enum kind {
+    CONV,
+    DENSE,
+    MAXPOOL,
+    AVGPOOL,
+    GLOBAL_AVGPOOL,
+    BATCH_NORM,
+    LAYER_NORM,
+    DROPOUT,
+    FLATTEN,
+    RELU,
+    GELU,
+    SIGMOID,
+    TANH,
+    CONCAT,
+    ADD,
+    KINDS
+} kind;
+
+/* Which layer a layer reads is said by ids, so that others can be dropped; INPUT is x. */
+enum { INPUT = -1 };
+typedef struct layer {
+    kind kind;
+    int id;
+    int inputs, from[MOST_JOINED];
+    int filters, kernel, stride, padding, dilation, groups, axis; /* filters also: units */
+    bool bias, he, classes; /* classes: as many units as the data have classes */
+    double rate;
+} layer;
+
+/* [channels, height, width], or [channels] where the height is 0. */
+typedef struct sample_shape {
+    int channels, height, width;
+} sample_shape;
+
+typedef enum format { IDX, NPY, CSV, FORMATS } format;
+typedef struct samples {
+    format format;
+    bool bytes; /* whole numbers of a byte, otherwise real ones */
+    sample_shape shape;
+    int train, test, classes;
+    unsigned absent; /* bit c: no sample has label c */
+    uint64_t seed;
+} samples;
+
+/* How a graph is spread; sizes of data, domain, tensor, pipeline. */
+typedef struct way {
+    int mesh[AXES];
+    int zero;
+    bool recompute, gpipe;
+    char place[TEXT], shard[TEXT];
+} way;
+
+typedef enum meeting { NO_MEETING, AVERAGE, ONESHOT } meeting;
+typedef struct exchange {
+    meeting kind;
+    int learners, every, state; /* state: index of keep, average, reset */
+    bool outer;
+    double lr, momentum;
+} exchange;
+
+/* Options of the command that are a number, a choice or a flag; see option_rows. */
+typedef enum option_id {
+    OPTIMIZER,
+    LR,
+    LR_SCHEDULE,
+    WARMUP,
+    DECAY_EVERY,
+    GAMMA,
+    LR_FLOOR,
+    MOMENTUM,
+    NESTEROV,
+    WEIGHT_DECAY,
+    BETA1,
+    BETA2,
+    EPSILON,
+    CLIP_NORM,
+    BATCH,
+    MICROBATCHES,
+    VIRTUAL_WORKERS,
+    STEPS,
+    SEED,
+    THREADS,
+    DEVICE,
+    DTYPE,
+    NORMALIZE,
+    CHECK_COLLECTIVES,
+    OPTIONS
+} option_id;
+enum { SGD, ADAM, ADAMW };
+enum { CPU, REFERENCE };
+enum { F32, F64 };
+
+typedef struct hunt_case {
+    int layer_count;
+    layer layers[MOST_LAYERS];
+    samples samples;
+    double options[OPTIONS]; /* of choices the index */
+    exchange exchange;
+    way way;
+    int stop; /* > 0: the run is stopped after this step and goes on as `later` */
+    way later;
+} hunt_case;
+
+/* --- drawing: draw.c, network.c --- */
+
+typedef struct dice {
+    uint64_t state;
+} dice;
+uint64_t roll(dice *d);
+int between(dice *d, int low, int high); /* both may come */
+bool chance(dice *d, double p);
+
+void draw_case(dice *d, hunt_case *c);
+void draw_network(dice *d, hunt_case *c);
+
+int way_ranks(const way *w);
+int learners_of(const hunt_case *c);
+/* The least samples that a (micro-)batch or worker of the case has, if it has any. */
+int least_samples(const hunt_case *c);
+
+/* What layer i makes; false: it cannot read what it is to read. */
+bool layer_shape(const hunt_case *c, int i, sample_shape *out);
+const char *kind_name(kind k);
+void layer_name(const layer *l, char *out, size_t room);
+/* Where rounding decides between two slopes (a norm of one number, then relu), takes smooth
+ * operators: no two orders of adding agree there. */
+void smooth_over(hunt_case *c);
+
+/* --- writing it down: text.c, files.c --- */
+
+typedef struct words {
+    int count;
+    char *word[96];
+    char room[8192];
+    size_t used;
+} words;
+/* The words behind `weft train`. folder: of checkpoints; NULL: none. */
+void case_words(const hunt_case *c, const way *w, const char *folder, words *out);
+void print_words(FILE *to, const char *before, const words *w);
+void print_model(FILE *to, const hunt_case *c);
+/* net.yaml and the data, into the present folder. */
+void write_case(const hunt_case *c);
+
+/* --- a run: run.c, tensors.c --- */
+
+typedef struct tensor {
+    char name[TEXT], dtype[8];
+    int64_t count;
+    unsigned char *data;
+} tensor;
+typedef struct tensors {
+    int count, capacity;
+    tensor *list;
+} tensors;
+
+typedef struct result {
+    weft_status status;
+    char message[2048];
+    int steps;
+    double losses[MOST_STEPS];
+    double test_loss, accuracy;
+    tensors tensors;
+    char command[4096];
+} result;
+/* Trains in this process, from the words of the command. Stops after step `stop` if that is > 0. */
+void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bool resume,
+              result *out);
+void result_free(result *r);
+
+/* Reads every safetensors file of a checkpoint. false: there is none or it is damaged. */
+bool tensors_read(const char *folder, tensors *out);
+void tensors_free(tensors *t);
+const tensor *tensors_find(const tensors *t, const char *name);
+double tensor_at(const tensor *t, int64_t i);
+
+/* --- judging: judge.c, refusals.c --- */
+
+typedef enum fault { CLEAN, REFUSED, VALUES, BITS, SENTENCE, CRASH, HANG, SANITIZER, FAULTS } fault;
+extern const char *const fault_names[FAULTS];
+
+typedef struct verdict {
+    fault fault;
+    char stage[TEXT]; /* which run or comparison it was */
+    char text[2048];
+    char command[4096];
+    int runs;
+} verdict;
+/* Runs a case in the present folder and says what was wrong. stage is kept up to date, so that a
+ * parent knows where a child died. */
+void judge(const hunt_case *c, verdict *out);
+/* A pattern of the sentences that may be said, or NULL. */
+const char *listed_refusal(const char *message);
+
+/* --- main.c, shrink.c --- */
+
+/* In a child, with limits. keep: the folder stays. */
+verdict try_case(const hunt_case *c, const char *folder);
+bool same_fault(const verdict *a, const verdict *b);
+/* Makes a failing case as small as it gets. seconds: at most. */
+void shrink(hunt_case *c, verdict *v, const char *folder, double seconds);
+
+#endif

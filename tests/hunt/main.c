@@ -1,0 +1,222 @@
+/* The hunter itself: hunt [--seed N] [--case K] [--seconds S | --cases N] [--failures N] [-v]. */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hunt.h"
+
+enum { MEMORY_OF_A_CASE = 4 }; /* gigabytes */
+
+typedef struct hunt {
+    uint64_t seed;
+    int64_t only, cases;
+    double seconds;
+    int failures;
+    bool verbose;
+    char folder[TEXT];
+} hunt;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* --- folders --- */
+
+static void empty_folder(const char *path)
+{
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char name[4096];
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        (void)snprintf(name, sizeof(name), "%s/%s", path, e->d_name);
+        if (unlink(name) == 0) continue;
+        empty_folder(name);
+        (void)rmdir(name);
+    }
+    if (dir) closedir(dir);
+}
+
+/* --- a case in a child --- */
+
+static void become_child(const hunt_case *c, const char *folder, verdict *v)
+{
+    struct rlimit memory = {(rlim_t)MEMORY_OF_A_CASE << 30, (rlim_t)MEMORY_OF_A_CASE << 30};
+    struct rlimit core = {0, 0};
+    if (!SANITIZED) (void)setrlimit(RLIMIT_AS, &memory);
+    (void)setrlimit(RLIMIT_CORE, &core);
+    if (chdir(folder) != 0 || !freopen("log", "w", stderr)) _exit(3);
+    write_case(c);
+    judge(c, v);
+    exit(0); /* so that a sanitizer may look for leaks */
+}
+
+static bool wait_for(pid_t child, int *how)
+{
+    sigset_t set;
+    struct timespec limit = {.tv_sec = SECONDS_A_CASE};
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    for (;;) {
+        if (waitpid(child, how, WNOHANG) == child) return true;
+        if (sigtimedwait(&set, NULL, &limit) < 0 && errno == EAGAIN) break;
+    }
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, how, 0);
+    return false;
+}
+
+/* The last lines of what the child said, for a sanitizer's report. */
+static void add_log(verdict *v, const char *folder)
+{
+    char path[4096];
+    (void)snprintf(path, sizeof(path), "%s/log", folder);
+    FILE *f = fopen(path, "r");
+    size_t used = strlen(v->text);
+    if (!f) return;
+    size_t n = fread(v->text + used, 1, sizeof(v->text) - used - 1, f);
+    v->text[used + n] = '\0';
+    (void)fclose(f);
+}
+
+verdict try_case(const hunt_case *c, const char *folder)
+{
+    int how = 0;
+    verdict *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    verdict v = {0};
+    if (shared == MAP_FAILED) exit(3);
+    empty_folder(folder);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0) exit(3);
+    if (child == 0) become_child(c, folder, shared);
+    bool ended = wait_for(child, &how);
+    v = *shared;
+    (void)munmap(shared, sizeof(*shared));
+    if (!ended) {
+        v.fault = HANG;
+        (void)snprintf(v.text, sizeof(v.text), "not at its end after %d s", SECONDS_A_CASE);
+    } else if (WIFSIGNALED(how)) {
+        v.fault = CRASH;
+        (void)snprintf(v.text, sizeof(v.text), "signal %d (%s)\n", WTERMSIG(how),
+                       strsignal(WTERMSIG(how)));
+        add_log(&v, folder);
+    } else if (WEXITSTATUS(how) != 0) {
+        v.fault = SANITIZER;
+        (void)snprintf(v.text, sizeof(v.text), "exit code %d\n", WEXITSTATUS(how));
+        add_log(&v, folder);
+    }
+    return v;
+}
+
+/* --- reports --- */
+
+static void report(const hunt *h, int64_t number, const hunt_case *c, const verdict *v)
+{
+    printf("\n%s, in case %lld (--seed %llu --case %lld): %s\n%s\n", fault_names[v->fault],
+           (long long)number, (unsigned long long)h->seed, (long long)number, v->stage, v->text);
+    printf("net.yaml, for samples of %d", c->samples.shape.channels);
+    if (c->samples.shape.height) printf("x%dx%d", c->samples.shape.height, c->samples.shape.width);
+    printf(", %d to train on:\n", c->samples.train);
+    print_model(stdout, c);
+    printf("%s\n", v->command);
+    fflush(stdout);
+}
+
+/* --- main --- */
+
+static uint64_t number_of(const char *text)
+{
+    char *end;
+    uint64_t n = strtoull(text, &end, 10);
+    if (*end || !*text) {
+        fprintf(stderr, "hunt: '%s' is no whole number\n", text);
+        exit(2);
+    }
+    return n;
+}
+
+static void read_words(hunt *h, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(word, "-v") == 0) {
+            h->verbose = true;
+            continue;
+        }
+        if (strcmp(word, "--seed") == 0)
+            h->seed = number_of(next);
+        else if (strcmp(word, "--case") == 0)
+            h->only = (int64_t)number_of(next);
+        else if (strcmp(word, "--cases") == 0)
+            h->cases = (int64_t)number_of(next);
+        else if (strcmp(word, "--seconds") == 0)
+            h->seconds = (double)number_of(next);
+        else if (strcmp(word, "--failures") == 0)
+            h->failures = (int)number_of(next);
+        else {
+            fprintf(stderr,
+                    "hunt: no option is named '%s'; there are --seed N, --case K, --cases N, "
+                    "--seconds S, --failures N and -v\n",
+                    word);
+            exit(2);
+        }
+        i++;
+    }
+}
+
+static void make_folder(hunt *h)
+{
+    const char *root = getenv("TMPDIR");
+    if (!root) root = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    (void)snprintf(h->folder, sizeof(h->folder), "%s/weft-hunt-XXXXXX", root);
+    if (mkdtemp(h->folder)) return;
+    fprintf(stderr, "hunt: %s: %s\n", h->folder, strerror(errno));
+    exit(3);
+}
+
+int main(int argc, char **argv)
+{
+    hunt h = {
+        .seed = (uint64_t)time(NULL), .only = -1, .cases = INT64_MAX, .seconds = 60, .failures = 3};
+    int64_t counts[FAULTS] = {0}, runs = 0, number = 0;
+    int failures = 0;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    read_words(&h, argc, argv);
+    make_folder(&h);
+    printf("hunt: seed %llu\n", (unsigned long long)h.seed);
+    fflush(stdout);
+    if (h.only >= 0) number = h.only;
+    for (double began = now();
+         number < h.cases && now() - began < h.seconds && failures < h.failures; number++) {
+        dice d = {h.seed * 1000003U + (uint64_t)number};
+        hunt_case c;
+        draw_case(&d, &c);
+        verdict v = try_case(&c, h.folder);
+        counts[v.fault]++;
+        runs += v.runs;
+        if (h.verbose || v.fault > REFUSED) report(&h, number, &c, &v);
+        failures += v.fault > REFUSED;
+        if (h.only >= 0) break;
+    }
+    empty_folder(h.folder);
+    (void)rmdir(h.folder);
+    printf("hunt: seed %llu, %lld runs:", (unsigned long long)h.seed, (long long)runs);
+    for (int i = 0; i < FAULTS; i++)
+        if (counts[i]) printf(" %lld %s;", (long long)counts[i], fault_names[i]);
+    printf("\n");
+    return failures > 0;
+}

@@ -1,0 +1,238 @@
+/* Drawing of networks, and what their layers make. */
+#include <stdio.h>
+#include <string.h>
+
+#include "hunt.h"
+
+static const char *const kind_names[KINDS] = {
+    [CONV] = "conv",
+    [DENSE] = "dense",
+    [MAXPOOL] = "maxpool",
+    [AVGPOOL] = "avgpool",
+    [GLOBAL_AVGPOOL] = "global_avgpool",
+    [BATCH_NORM] = "batch_norm",
+    [LAYER_NORM] = "layer_norm",
+    [DROPOUT] = "dropout",
+    [FLATTEN] = "flatten",
+    [RELU] = "relu",
+    [GELU] = "gelu",
+    [SIGMOID] = "sigmoid",
+    [TANH] = "tanh",
+    [CONCAT] = "concat",
+    [ADD] = "add",
+};
+
+const char *kind_name(kind k)
+{
+    return kind_names[k];
+}
+
+void layer_name(const layer *l, char *out, size_t room)
+{
+    (void)snprintf(out, room, "%s%d", kind_names[l->kind], l->id);
+}
+
+/* --- shapes --- */
+
+static bool id_shape(const hunt_case *c, int id, sample_shape *out)
+{
+    if (id == INPUT) {
+        *out = c->samples.shape;
+        return true;
+    }
+    for (int i = 0; i < c->layer_count; i++)
+        if (c->layers[i].id == id) return layer_shape(c, i, out);
+    return false;
+}
+
+static int flat_size(const sample_shape *s)
+{
+    return s->height ? s->channels * s->height * s->width : s->channels;
+}
+
+static bool windowed(const layer *l, int *side)
+{
+    int dilation = l->kind == CONV ? l->dilation : 1;
+    int reach = (l->kernel - 1) * dilation + 1, padded = *side + 2 * l->padding;
+    *side = padded >= reach ? (padded - reach) / l->stride + 1 : 0;
+    return *side > 0 && l->padding < reach;
+}
+
+static bool same_shape(const sample_shape *a, const sample_shape *b)
+{
+    return a->channels == b->channels && a->height == b->height && a->width == b->width;
+}
+
+static bool joined_shape(const hunt_case *c, const layer *l, sample_shape *out)
+{
+    for (int i = 1; i < l->inputs; i++) {
+        sample_shape other, like;
+        if (!id_shape(c, l->from[i], &other)) return false;
+        like = other;
+        int *const sizes[] = {NULL, &like.channels, &like.height, &like.width};
+        const int mine[] = {0, out->channels, out->height, out->width};
+        if (l->kind == CONCAT) *sizes[l->axis] = mine[l->axis];
+        if (!same_shape(&like, out) || (l->axis > 1 && !out->height)) return false;
+        if (l->kind != CONCAT) continue;
+        if (l->axis == 1) out->channels += other.channels;
+        if (l->axis == 2) out->height += other.height;
+        if (l->axis == 3) out->width += other.width;
+    }
+    return true;
+}
+
+bool layer_shape(const hunt_case *c, int i, sample_shape *out)
+{
+    const layer *l = &c->layers[i];
+    if (!id_shape(c, l->from[0], out)) return false;
+    bool image = out->height > 0;
+    switch (l->kind) {
+    case CONV:
+        if (!image || out->channels % l->groups || l->filters % l->groups) return false;
+        out->channels = l->filters;
+        return windowed(l, &out->height) && windowed(l, &out->width);
+    case MAXPOOL:
+    case AVGPOOL: return image && windowed(l, &out->height) && windowed(l, &out->width);
+    case DENSE:
+        *out = (sample_shape){.channels = l->classes ? c->samples.classes : l->filters};
+        return true;
+    case GLOBAL_AVGPOOL: out->height = out->width = 0; return image;
+    case FLATTEN: *out = (sample_shape){.channels = flat_size(out)}; return true;
+    case CONCAT:
+    case ADD: return joined_shape(c, l, out);
+    default: return true;
+    }
+}
+
+/* --- drawing --- */
+
+static const kind activations[] = {RELU, GELU, SIGMOID, TANH};
+
+static kind draw_kind(dice *d, bool image)
+{
+    static const struct {
+        kind kind;
+        int share, flat;
+    } shares[] = {{CONV, 30, 0},   {MAXPOOL, 8, 0}, {AVGPOOL, 8, 0},      {GLOBAL_AVGPOOL, 2, 0},
+                  {DENSE, 4, 40},  {FLATTEN, 1, 1}, {BATCH_NORM, 10, 10}, {LAYER_NORM, 4, 6},
+                  {DROPOUT, 5, 8}, {ADD, 10, 10},   {CONCAT, 8, 8},       {RELU, 20, 20}};
+    int all = 0, n = (int)(sizeof(shares) / sizeof(shares[0]));
+    for (int i = 0; i < n; i++) all += image ? shares[i].share : shares[i].flat;
+    int at = between(d, 0, all - 1), i = 0;
+    while ((at -= image ? shares[i].share : shares[i].flat) >= 0) i++;
+    return shares[i].kind == RELU ? activations[between(d, 0, 3)] : shares[i].kind;
+}
+
+static void draw_window(dice *d, layer *l)
+{
+    l->kernel = between(d, 1, 4);
+    l->stride = chance(d, 0.6) ? 1 : between(d, 1, 3);
+    l->dilation = l->kind == CONV && chance(d, 0.2) ? between(d, 2, 3) : 1;
+    l->padding = chance(d, 0.5) ? 0 : between(d, 0, 3);
+    if (l->kind == CONV && chance(d, 0.3)) { /* keeps the size, so that it can be added */
+        l->kernel = 3;
+        l->padding = l->dilation;
+        l->stride = 1;
+    }
+}
+
+/* Other layers of the same shape (or the same but for one axis) to read as well. */
+static void draw_joined(dice *d, hunt_case *c, layer *l)
+{
+    sample_shape shape;
+    int want = l->kind == ADD ? 2 : between(d, 2, MOST_JOINED);
+    l->axis = l->kind == CONCAT ? (chance(d, 0.7) ? 1 : between(d, 1, 3)) : 0;
+    for (int tries = 0; tries < 12 && l->inputs < want; tries++) {
+        int i = between(d, -1, c->layer_count - 2);
+        l->from[l->inputs++] = i < 0 ? INPUT : c->layers[i].id;
+        if (!layer_shape(c, c->layer_count - 1, &shape)) l->inputs--;
+    }
+    if (chance(d, 0.5)) { /* the order of what is read */
+        int first = l->from[0];
+        l->from[0] = l->from[l->inputs - 1];
+        l->from[l->inputs - 1] = first;
+    }
+}
+
+static void draw_layer(dice *d, hunt_case *c, layer *l)
+{
+    int groups = 1;
+    sample_shape in = c->samples.shape;
+    (void)id_shape(c, l->from[0], &in);
+    l->kind = draw_kind(d, in.height > 0);
+    if (chance(d, 0.3)) groups = between(d, 1, 4);
+    while (in.channels % groups) groups--;
+    draw_window(d, l);
+    l->groups = groups;
+    l->filters = l->kind == CONV ? groups * between(d, 1, 12 / groups) : between(d, 1, 13);
+    l->bias = chance(d, 0.75);
+    l->he = chance(d, 0.25);
+    l->rate = chance(d, 0.5) ? 0.5 : 0.2;
+    if (l->kind == ADD || l->kind == CONCAT) draw_joined(d, c, l);
+}
+
+/* Whether the layer reads enough, and what it makes is not too large for a quick run. */
+static bool fits(const hunt_case *c)
+{
+    sample_shape shape;
+    const layer *l = &c->layers[c->layer_count - 1];
+    if (l->kind == ADD && l->inputs != 2) return false;
+    if (l->kind == CONCAT && l->inputs < 2) return false;
+    return layer_shape(c, c->layer_count - 1, &shape) && flat_size(&shape) <= 900;
+}
+
+static bool is_read(const hunt_case *c, int i)
+{
+    for (int j = i + 1; j < c->layer_count; j++)
+        for (int k = 0; k < c->layers[j].inputs; k++)
+            if (c->layers[j].from[k] == c->layers[i].id) return true;
+    return i == c->layer_count - 1;
+}
+
+/* Takes out what nobody reads. */
+static void prune(hunt_case *c)
+{
+    for (int i = c->layer_count; i-- > 0;) {
+        if (is_read(c, i)) continue;
+        c->layer_count--;
+        memmove(&c->layers[i], &c->layers[i + 1], (size_t)(c->layer_count - i) * sizeof(layer));
+    }
+}
+
+void draw_network(dice *d, hunt_case *c)
+{
+    int wanted = between(d, 0, chance(d, 0.3) ? MOST_LAYERS - 1 : 6), last = INPUT;
+    for (int tries = 0; tries < 60 && c->layer_count < wanted; tries++) {
+        layer *l = &c->layers[c->layer_count++];
+        *l = (layer){.id = c->layer_count, .inputs = 1, .from = {last}};
+        if (chance(d, 0.12)) /* a branch */
+            l->from[0] = between(d, 0, c->layer_count - 1)
+                             ? c->layers[between(d, 0, c->layer_count - 1)].id
+                             : INPUT;
+        if (l->from[0] == l->id) l->from[0] = INPUT;
+        draw_layer(d, c, l);
+        if (!fits(c))
+            c->layer_count--;
+        else if (!chance(d, 0.03)) /* otherwise maybe nobody reads it */
+            last = l->id;
+    }
+    layer *end = &c->layers[c->layer_count++];
+    *end = (layer){.kind = DENSE, .id = c->layer_count, .inputs = 1, .from = {last}};
+    end->classes = true;
+    end->bias = chance(d, 0.7);
+    if (chance(d, 0.85)) prune(c);
+}
+
+void smooth_over(hunt_case *c)
+{
+    bool rounding = false;
+    for (int i = 0; i < c->layer_count; i++) {
+        sample_shape s;
+        if (c->layers[i].kind != BATCH_NORM || !layer_shape(c, i, &s)) continue;
+        if (least_samples(c) * (s.height ? s.height * s.width : 1) == 1) rounding = true;
+    }
+    for (int i = 0; i < c->layer_count && rounding; i++) {
+        if (c->layers[i].kind == RELU) c->layers[i].kind = GELU;
+        if (c->layers[i].kind == MAXPOOL) c->layers[i].kind = AVGPOOL;
+    }
+}

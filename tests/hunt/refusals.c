@@ -1,0 +1,25 @@
+/* Every sentence that a drawn case may be refused with, and no other. '*' stands for anything. A
+ * sentence stands here when it says to a user what is wrong with what he asked for; one about the
+ * inside of the library ("node 'x/slice': must be f32") never does. */
+#include <fnmatch.h>
+
+#include "hunt.h"
+
+static const char *const listed[] = {
+    /* batches and data */
+    "batch is *, the training part has only * samples; give --batch * or less",
+    "data '*': the training part is empty",
+    "batch * cannot be cut into * equal micro-batches*",
+    "* virtual workers share a batch of *; give * or fewer",
+    "*the data have 1 class, a classifier needs at least 2",
+    /* meshes */
+    "*has only * to share out*",
+    "a pipeline of * stages*",
+};
+
+const char *listed_refusal(const char *message)
+{
+    for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
+        if (fnmatch(listed[i], message, 0) == 0) return listed[i];
+    return NULL;
+}

@@ -1,0 +1,75 @@
+/* One training run in this process, by the words of the command line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hunt.h"
+
+typedef struct watch {
+    result *result;
+    weft_trainer *trainer;
+    int stop;
+} watch;
+
+static void on_event(void *user, const weft_event *e)
+{
+    watch *w = user;
+    if (e->kind == WEFT_EVENT_STEP && e->step <= MOST_STEPS) {
+        w->result->losses[e->step - 1] = e->loss;
+        w->result->steps = (int)e->step;
+        if (w->stop && e->step == w->stop) weft_trainer_stop(w->trainer);
+    }
+    if (e->kind == WEFT_EVENT_EVAL) {
+        w->result->test_loss = e->report->loss;
+        w->result->accuracy = e->report->accuracy;
+    }
+}
+
+static weft_status options_of(words *w, weft_train_options *options)
+{
+    int count = 0;
+    const char *word;
+    weft_status status = weft_options_init(weft_train_table(), options);
+    if (status != WEFT_OK) return status;
+    return weft_options_parse(weft_train_table(), options, w->count, w->word, 1, &word, &count);
+}
+
+static weft_status train(const weft_train_options *options, watch *w)
+{
+    weft_context *context = NULL;
+    weft_status status = weft_context_create(&context);
+    if (status == WEFT_OK) status = weft_trainer_create(context, options, &w->trainer);
+    if (status == WEFT_OK) status = weft_trainer_run(w->trainer, on_event, w);
+    weft_trainer_destroy(&w->trainer);
+    weft_context_destroy(&context);
+    return status;
+}
+
+void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bool resume,
+              result *out)
+{
+    static words line;
+    weft_train_options options = {0};
+    watch eye = {.result = out, .stop = stop};
+    char latest[TEXT];
+    memset(out, 0, sizeof(*out));
+    case_words(c, w, folder, &line);
+    out->status = options_of(&line, &options);
+    options.resume = resume;
+    options.timeout =
+        SANITIZED ? 60 : 6; /* a rank that waits for ever is named before the case's own limit */
+    if (out->status == WEFT_OK) out->status = train(&options, &eye);
+    (void)snprintf(out->message, sizeof(out->message), "%s",
+                   out->status == WEFT_OK ? "" : weft_last_message());
+    weft_options_free(weft_train_table(), &options);
+    if (stop && out->status == WEFT_ERR_INTERRUPTED) out->status = WEFT_OK;
+    if (out->status != WEFT_OK) return;
+    (void)snprintf(latest, sizeof(latest), "%s/latest", folder);
+    if (tensors_read(latest, &out->tensors)) return;
+    out->status = WEFT_ERR_FORMAT;
+    (void)snprintf(out->message, sizeof(out->message), "%s: there is no whole checkpoint", latest);
+}
+
+void result_free(result *r)
+{
+    tensors_free(&r->tensors);
+}

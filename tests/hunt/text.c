@@ -1,0 +1,228 @@
+/* A case as the command line and the files that a user would write. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hunt.h"
+
+/* --- the model --- */
+
+static void print_from(FILE *to, const hunt_case *c, int i)
+{
+    const layer *l = &c->layers[i];
+    int before = i ? c->layers[i - 1].id : INPUT;
+    if (l->inputs == 1 && l->from[0] == before) return;
+    fprintf(to, ", from: \"");
+    for (int k = 0; k < l->inputs; k++) {
+        char name[64] = "x";
+        for (int j = 0; j < i; j++)
+            if (c->layers[j].id == l->from[k]) layer_name(&c->layers[j], name, sizeof(name));
+        fprintf(to, "%s%s", k ? ", " : "", name);
+    }
+    fprintf(to, "\"");
+}
+
+static void print_window(FILE *to, const layer *l)
+{
+    fprintf(to, ", kernel: %d", l->kernel);
+    if (l->stride != (l->kind == CONV ? 1 : l->kernel)) fprintf(to, ", stride: %d", l->stride);
+    if (l->padding) fprintf(to, ", padding: %d", l->padding);
+    if (l->kind == CONV && l->dilation != 1) fprintf(to, ", dilation: %d", l->dilation);
+    if (l->kind == CONV && l->groups != 1) fprintf(to, ", groups: %d", l->groups);
+}
+
+static void print_layer(FILE *to, const hunt_case *c, int i)
+{
+    const layer *l = &c->layers[i];
+    char name[64];
+    layer_name(l, name, sizeof(name));
+    fprintf(to, "  - {type: %s, name: %s", kind_name(l->kind), name);
+    print_from(to, c, i);
+    if (l->kind == CONV) fprintf(to, ", filters: %d", l->filters);
+    if (l->kind == DENSE && l->classes) fprintf(to, ", units: classes");
+    if (l->kind == DENSE && !l->classes) fprintf(to, ", units: %d", l->filters);
+    if (l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL) print_window(to, l);
+    if ((l->kind == CONV || l->kind == DENSE) && !l->bias) fprintf(to, ", bias: false");
+    if ((l->kind == CONV || l->kind == DENSE) && l->he) fprintf(to, ", init: he");
+    if (l->kind == DROPOUT) fprintf(to, ", rate: %g", l->rate);
+    if (l->kind == CONCAT && l->axis != 1) fprintf(to, ", axis: %d", l->axis);
+    fprintf(to, "}\n");
+}
+
+void print_model(FILE *to, const hunt_case *c)
+{
+    fprintf(to, "layers:\n");
+    for (int i = 0; i < c->layer_count; i++) print_layer(to, c, i);
+}
+
+/* --- the command --- */
+
+static void add(words *w, const char *form, ...) __attribute__((format(printf, 2, 3)));
+static void add(words *w, const char *form, ...)
+{
+    va_list arguments;
+    va_start(arguments, form);
+    char *at = w->room + w->used;
+    int size = vsnprintf(at, sizeof(w->room) - w->used, form, arguments);
+    va_end(arguments);
+    if (size < 0 || w->used + (size_t)size + 1 > sizeof(w->room) ||
+        w->count == (int)(sizeof(w->word) / sizeof(w->word[0])))
+        abort();
+    w->word[w->count++] = at;
+    w->used += (size_t)size + 1;
+}
+
+static const char *const option_names[OPTIONS] = {
+    [OPTIMIZER] = "optimizer",
+    [LR] = "lr",
+    [LR_SCHEDULE] = "lr-schedule",
+    [WARMUP] = "warmup",
+    [DECAY_EVERY] = "decay-every",
+    [GAMMA] = "gamma",
+    [LR_FLOOR] = "lr-floor",
+    [MOMENTUM] = "momentum",
+    [NESTEROV] = "nesterov",
+    [WEIGHT_DECAY] = "weight-decay",
+    [BETA1] = "beta1",
+    [BETA2] = "beta2",
+    [EPSILON] = "epsilon",
+    [CLIP_NORM] = "clip-norm",
+    [BATCH] = "batch",
+    [MICROBATCHES] = "microbatches",
+    [VIRTUAL_WORKERS] = "virtual-workers",
+    [STEPS] = "steps",
+    [SEED] = "seed",
+    [THREADS] = "threads",
+    [DEVICE] = "device",
+    [DTYPE] = "dtype",
+    [NORMALIZE] = "normalize",
+    [CHECK_COLLECTIVES] = "check-collectives",
+};
+
+static const weft_option *row_of(const char *name)
+{
+    const weft_option *o = weft_train_table();
+    while (o->name && strcmp(o->name, name) != 0) o++;
+    if (!o->name) abort(); /* the hunter names an option that is gone */
+    return o;
+}
+
+/* The text of a value: of choices "a,b,c" the one at that place. */
+static void value_text(const weft_option *o, double value, char *out, size_t room)
+{
+    const char *choice = o->choices;
+    if (!choice) {
+        (void)snprintf(out, room, "%.17g", value);
+        if (strtod(out, NULL) == value) (void)snprintf(out, room, "%g", value);
+        if (strtod(out, NULL) != value) (void)snprintf(out, room, "%.17g", value);
+        return;
+    }
+    for (int i = (int)value; i > 0; i--) choice = strchr(choice, ',') + 1;
+    (void)snprintf(out, room, "%.*s", (int)strcspn(choice, ","), choice);
+}
+
+static void add_options(const hunt_case *c, words *w)
+{
+    for (int i = 0; i < OPTIONS; i++) {
+        const weft_option *o = row_of(option_names[i]);
+        char text[64];
+        if (o->kind == WEFT_OPT_FLAG) {
+            if (c->options[i] != 0) add(w, "--%s", o->name);
+            continue;
+        }
+        value_text(o, c->options[i], text, sizeof(text));
+        if (o->initial && strcmp(text, o->initial) == 0) continue;
+        add(w, "--%s", o->name);
+        add(w, "%s", text);
+    }
+}
+
+static void add_data(const samples *s, words *w)
+{
+    add(w, "--data");
+    /* What a share of rows picks is the data set's affair; write_case gives all that it needs. */
+    double share = (double)s->test / (double)(s->train + s->test);
+    if (s->format == IDX) add(w, "idx:data");
+    if (s->format == NPY) add(w, "npy:x.npy,y.npy,test=%.9g", share);
+    if (s->format == CSV) add(w, "csv:data.csv,label=label,test=%.9g", share);
+}
+
+static void add_mesh(const hunt_case *c, const way *p, words *w)
+{
+    static const char *const axes[AXES] = {"data", "domain", "tensor", "pipeline"};
+    char mesh[128] = "";
+    size_t used = 0;
+    int ranks = way_ranks(p) * learners_of(c);
+    for (int i = 0; i < AXES; i++)
+        if (p->mesh[i] > 1)
+            used += (size_t)snprintf(mesh + used, sizeof(mesh) - used, "%s%s=%d", used ? "," : "",
+                                     axes[i], p->mesh[i]);
+    if (ranks > 1) {
+        add(w, "-n");
+        add(w, "%d", ranks);
+    }
+    if (p->place[0]) {
+        add(w, "--place");
+        add(w, "%s", p->place);
+    } else if (used) {
+        add(w, "--mesh");
+        add(w, "%s", mesh);
+    }
+}
+
+static void add_way(const hunt_case *c, const way *p, words *w)
+{
+    add_mesh(c, p, w);
+    if (p->shard[0]) {
+        add(w, "--shard");
+        add(w, "%s", p->shard);
+    }
+    if (p->zero) {
+        add(w, "--zero");
+        add(w, "%d", p->zero);
+    }
+    if (p->recompute) add(w, "--recompute");
+    if (p->gpipe) {
+        add(w, "--schedule");
+        add(w, "gpipe");
+    }
+}
+
+static void add_exchange(const exchange *e, words *w)
+{
+    static const char *const states[] = {"keep", "average", "reset"};
+    if (e->kind == NO_MEETING) return;
+    add(w, "--exchange");
+    if (e->kind == ONESHOT)
+        add(w, "oneshot");
+    else if (e->outer)
+        add(w, "average:every=%d,outer=nesterov,lr=%g,momentum=%g,state=%s", e->every, e->lr,
+            e->momentum, states[e->state]);
+    else
+        add(w, "average:every=%d,state=%s", e->every, states[e->state]);
+}
+
+void case_words(const hunt_case *c, const way *p, const char *folder, words *out)
+{
+    out->count = 0;
+    out->used = 0;
+    add(out, "--model");
+    add(out, "net.yaml");
+    add_data(&c->samples, out);
+    add_options(c, out);
+    add_way(c, p, out);
+    add_exchange(&c->exchange, out);
+    if (!folder) return;
+    add(out, "--checkpoint");
+    add(out, "%s", folder);
+}
+
+void print_words(FILE *to, const char *before, const words *w)
+{
+    fprintf(to, "%s", before);
+    for (int i = 0; i < w->count; i++) {
+        bool quote = strpbrk(w->word[i], "*?[ ;") != NULL;
+        fprintf(to, quote ? " '%s'" : " %s", w->word[i]);
+    }
+    fprintf(to, "\n");
+}
