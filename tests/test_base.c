@@ -118,12 +118,56 @@ static void test_parallel_covers_once(void **state)
     }
 }
 
+static void assert_holds(const char *path, const char *text)
+{
+    weft_bytes bytes;
+    assert_ok(weft_file_map(path, &bytes));
+    assert_int_equal(bytes.size, strlen(text));
+    assert_memory_equal(bytes.data, text, strlen(text));
+    weft_file_unmap(&bytes);
+}
+
+/* What is given up leaves the old file as it was; what goes as it goes stays. */
+static void test_outputs(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), path[4200];
+    weft_output *o = NULL;
+    write_file(folder, "f", "old", 3, path, sizeof(path));
+    assert_ok(weft_output_open(path, WEFT_OUTPUT_REPLACE, &o));
+    assert_ok(weft_output_write(o, "new", 3));
+    assert_ok(weft_output_flush(o));
+    assert_holds(path, "old");
+    assert_ok(weft_output_close(&o, false));
+    assert_null(o);
+    assert_holds(path, "old");
+    assert_ok(weft_output_open(path, WEFT_OUTPUT_APPEND, &o));
+    assert_ok(weft_output_print(o, "+%d", 7));
+    assert_ok(weft_output_flush(o));
+    assert_holds(path, "old+7");
+    assert_ok(weft_output_close(&o, true));
+    assert_ok(weft_output_open(path, WEFT_OUTPUT_STREAM, &o));
+    assert_ok(weft_output_close(&o, true));
+    assert_ok(weft_output_open("/dev/full", WEFT_OUTPUT_STREAM, &o));
+    assert_ok(weft_output_write(o, "x", 1)); /* into the buffer */
+    assert_refused(weft_output_flush(o), WEFT_ERR_IO, "/dev/full: cannot write");
+    assert_refused(weft_output_write(o, "x", 1), WEFT_ERR_IO, "/dev/full: cannot write");
+    assert_refused(weft_output_close(&o, true), WEFT_ERR_IO, "/dev/full: cannot write");
+    assert_null(o);
+    (void)snprintf(path, sizeof(path), "%s/loop", folder);
+    assert_int_equal(symlink("loop", path), 0);
+    assert_refused(weft_output_open(path, WEFT_OUTPUT_REPLACE, &o), WEFT_ERR_IO, "loop: cannot");
+    assert_null(o);
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_philox),    cmocka_unit_test(test_permutation_is_one),
         cmocka_unit_test(test_nearest),   cmocka_unit_test(test_options),
         cmocka_unit_test(test_run_files), cmocka_unit_test(test_parallel_covers_once),
+        cmocka_unit_test(test_outputs),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

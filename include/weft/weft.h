@@ -10,6 +10,7 @@
 #include "weft/model.h"
 #include "weft/optim.h"
 #include "weft/options.h"
+#include "weft/output.h"
 #include "weft/plan.h"
 #include "weft/program.h"
 #include "weft/status.h"

@@ -124,11 +124,12 @@ typedef struct weft_bytes {
     bool mapped;
 } weft_bytes;
 
+/* "PATH: cannot WHAT: <errno>", with what would help. */
+weft_status weft_fail_io(const char *what, const char *path) WEFT_NODISCARD;
 /* Maps a file read-only. IO: the message names the path and the reason. */
 weft_status weft_file_map(const char *path, weft_bytes *out) WEFT_NODISCARD;
 void weft_file_unmap(weft_bytes *bytes);
-/* Writes through a temporary name, syncs and renames: the path holds all of it or what it held
- * before. */
+/* As an output (weft/output.h): the path holds all of it or what it held before. */
 weft_status weft_file_replace(const char *path, const void *data, size_t size) WEFT_NODISCARD;
 weft_status weft_file_write(const char *path, const void *data, size_t size) WEFT_NODISCARD;
 weft_status weft_dir_make(const char *path) WEFT_NODISCARD; /* with parents; existing is fine */

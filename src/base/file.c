@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "weft/output.h"
 
-static weft_status io_error(const char *what, const char *path)
+weft_status weft_fail_io(const char *what, const char *path)
 {
     const char *remedy = "";
     if (errno == ENOSPC) remedy = "; free some space or choose another folder";
@@ -20,7 +21,7 @@ static weft_status io_error(const char *what, const char *path)
 weft_status weft_file_map(const char *path, weft_bytes *out)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return io_error("open", path);
+    if (file < 0) return weft_fail_io("open", path);
     struct stat info;
     if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
         close(file);
@@ -31,7 +32,7 @@ weft_status weft_file_map(const char *path, weft_bytes *out)
         void *data = mmap(NULL, out->size, PROT_READ, MAP_PRIVATE, file, 0);
         if (data == MAP_FAILED) {
             close(file);
-            return io_error("map", path);
+            return weft_fail_io("map", path);
         }
         out->data = data;
         out->mapped = true;
@@ -53,7 +54,7 @@ static weft_status write_all(int file, const char *path, const void *data, size_
     while (size > 0) {
         ssize_t done = write(file, next, WEFT_MIN(size, (size_t)1 << 30));
         if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return io_error("write", path);
+        if (done <= 0) return weft_fail_io("write", path);
         next += done;
         size -= (size_t)done;
     }
@@ -63,28 +64,21 @@ static weft_status write_all(int file, const char *path, const void *data, size_
 weft_status weft_file_write(const char *path, const void *data, size_t size)
 {
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) return io_error("create", path);
+    if (file < 0) return weft_fail_io("create", path);
     weft_status status = write_all(file, path, data, size);
-    if (status == WEFT_OK && fsync(file) != 0) status = io_error("sync", path);
-    if (close(file) != 0 && status == WEFT_OK) status = io_error("close", path);
+    if (status == WEFT_OK && fsync(file) != 0) status = weft_fail_io("sync", path);
+    if (close(file) != 0 && status == WEFT_OK) status = weft_fail_io("close", path);
     if (status != WEFT_OK) unlink(path);
     return status;
 }
 
 weft_status weft_file_replace(const char *path, const void *data, size_t size)
 {
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* /dev/stdout, a pipe */
-        return weft_file_write(path, data, size);
-    char *temporary;
-    WEFT_TRY(weft_format(&temporary, "%s.tmp%ld", path, (long)getpid()));
-    weft_status status = weft_file_write(temporary, data, size);
-    if (status == WEFT_OK && rename(temporary, path) != 0) {
-        status = io_error("replace", path);
-        unlink(temporary);
-    }
-    free(temporary);
-    return status;
+    weft_output *output;
+    WEFT_TRY(weft_output_open(path, WEFT_OUTPUT_REPLACE, &output));
+    weft_status status = weft_output_write(output, data, size),
+                end = weft_output_close(&output, true);
+    return status == WEFT_OK ? end : status;
 }
 
 weft_status weft_dir_make(const char *path)
@@ -98,7 +92,7 @@ weft_status weft_dir_make(const char *path)
         *c = '\0';
         struct stat info;
         if (mkdir(copy, 0777) != 0 && (errno != EEXIST || stat(copy, &info) != 0))
-            status = io_error("make the folder", copy);
+            status = weft_fail_io("make the folder", copy);
         else if (stat(copy, &info) == 0 && !S_ISDIR(info.st_mode))
             status = weft_fail(WEFT_ERR_IO, "%s: is a file, a folder is needed here", copy);
         *c = old;
@@ -111,8 +105,8 @@ weft_status weft_dir_make(const char *path)
 weft_status weft_dir_sync(const char *path)
 {
     int file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file < 0) return io_error("open", path);
-    weft_status status = fsync(file) != 0 && errno != EINVAL ? io_error("sync", path) : WEFT_OK;
+    if (file < 0) return weft_fail_io("open", path);
+    weft_status status = fsync(file) != 0 && errno != EINVAL ? weft_fail_io("sync", path) : WEFT_OK;
     close(file);
     return status;
 }
@@ -120,13 +114,13 @@ weft_status weft_dir_sync(const char *path)
 weft_status weft_dir_remove(const char *path)
 {
     DIR *dir = opendir(path);
-    if (!dir) return errno == ENOENT ? WEFT_OK : io_error("open", path);
+    if (!dir) return errno == ENOENT ? WEFT_OK : weft_fail_io("open", path);
     struct dirent *entry;
     while ((entry = readdir(dir)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             (void)unlinkat(dirfd(dir), entry->d_name, 0);
     closedir(dir);
-    return rmdir(path) != 0 ? io_error("remove", path) : WEFT_OK;
+    return rmdir(path) != 0 ? weft_fail_io("remove", path) : WEFT_OK;
 }
 
 bool weft_file_exists(const char *path)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli.h"
+#include "weft/output.h"
 
 typedef struct export_options {
     char *output;
@@ -17,7 +18,7 @@ static const weft_option export_table[] = {
      .offset = offsetof(export_options, output),
      .group = "Output",
      .initial = "weights.safetensors",
-     .help = "file to write"},
+     .help = "file to write; - is standard output"},
     {.name = "quiet",
      .letter = 'q',
      .kind = WEFT_OPT_FLAG,
@@ -46,7 +47,8 @@ static int run(int argc, char **argv)
         code = 2;
     } else {
         code = report_failure(weft_checkpoint_export(words[0], options.output));
-        if (code == 0 && !options.quiet) printf("wrote %s\n", options.output);
+        if (code == 0 && !options.quiet && !weft_output_is_standard(options.output))
+            printf("wrote %s\n", options.output);
     }
     weft_options_free(export_table, &options);
     return code;

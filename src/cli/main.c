@@ -1,5 +1,8 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -48,7 +51,23 @@ static const command *nearest(const char *name)
     return NULL;
 }
 
-int main(int argc, char **argv)
+/* A file that is opened must never get the number of a stream that is closed. Writing to what is
+ * put in its place fails. */
+static void fill_streams(void)
+{
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) return;
+}
+
+/* What was printed must have come through. */
+static int end(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    fprintf(stderr, "weft: standard output: cannot write: %s\n", strerror(errno));
+    return code ? code : 1;
+}
+
+static int run_command(int argc, char **argv)
 {
     if (argc < 2) return command_help.run(0, NULL);
     const char *name = argv[1];
@@ -68,4 +87,10 @@ int main(int argc, char **argv)
     fprintf(stderr, "weft: no command is named '%s'%s%s%s\nTry 'weft help'.\n", name,
             near ? "; did you mean '" : "", near ? near->name : "", near ? "'?" : "");
     return 2;
+}
+
+int main(int argc, char **argv)
+{
+    fill_streams();
+    return end(run_command(argc, argv));
 }

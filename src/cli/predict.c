@@ -1,88 +1,78 @@
 /* weft predict */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
+#include "weft/output.h"
 
-typedef struct output {
-    FILE *file;
+typedef struct sink {
+    weft_output *to;
     bool json, started;
-} output;
+    weft_status status; /* of the first call that failed */
+} sink;
 
-/* Quotes a name for CSV if it needs it. */
-static void csv_name(FILE *f, const char *name)
+static void put(sink *s, weft_status status)
 {
-    if (!strpbrk(name, ",\"\n")) {
-        fputs(name, f);
-        return;
-    }
-    putc('"', f);
-    for (; *name; name++) {
-        if (*name == '"') putc('"', f);
-        putc(*name, f);
-    }
-    putc('"', f);
+    if (s->status == WEFT_OK) s->status = status;
 }
 
-static void csv_class(FILE *f, int32_t class_index, char *const *names)
+/* Quotes a name for CSV if it needs it. */
+static void csv_name(sink *s, const char *name)
+{
+    if (!strpbrk(name, ",\"\n")) {
+        put(s, weft_output_print(s->to, "%s", name));
+        return;
+    }
+    put(s, weft_output_write(s->to, "\"", 1));
+    for (; *name; name++) {
+        if (*name == '"') put(s, weft_output_write(s->to, "\"", 1));
+        put(s, weft_output_write(s->to, name, 1));
+    }
+    put(s, weft_output_write(s->to, "\"", 1));
+}
+
+static void csv_class(sink *s, int32_t class_index, char *const *names)
 {
     if (names)
-        csv_name(f, names[class_index]);
+        csv_name(s, names[class_index]);
     else
-        fprintf(f, "%d", class_index);
+        put(s, weft_output_print(s->to, "%d", class_index));
 }
 
 static void on_prediction(void *user, int64_t sample, int32_t label, int32_t predicted,
                           const float *p, int classes, char *const *names)
 {
-    output *o = user;
-    (void)classes;
-    if (o->json) {
-        fprintf(o->file, "{\"sample\":%lld,\"label\":%d,\"predicted\":%d,\"probabilities\":[",
-                (long long)sample, label, predicted);
-        for (int c = 0; c < classes; c++) fprintf(o->file, "%s%.6g", c ? "," : "", (double)p[c]);
-        fprintf(o->file, "]}\n");
+    sink *s = user;
+    if (s->json) {
+        put(s, weft_output_print(
+                   s->to, "{\"sample\":%lld,\"label\":%d,\"predicted\":%d,\"probabilities\":[",
+                   (long long)sample, label, predicted));
+        for (int c = 0; c < classes; c++)
+            put(s, weft_output_print(s->to, "%s%.6g", c ? "," : "", (double)p[c]));
+        put(s, weft_output_print(s->to, "]}\n"));
         return;
     }
-    if (!o->started) fprintf(o->file, "sample,label,predicted,probability\n");
-    o->started = true;
-    fprintf(o->file, "%lld,", (long long)sample);
-    csv_class(o->file, label, names);
-    putc(',', o->file);
-    csv_class(o->file, predicted, names);
-    fprintf(o->file, ",%.6f\n", (double)p[predicted]);
-}
-
-static int file_failure(const char *path)
-{
-    fprintf(stderr, "weft: %s: cannot write: %s\n", path, strerror(errno));
-    return 1;
+    if (!s->started) put(s, weft_output_print(s->to, "sample,label,predicted,probability\n"));
+    s->started = true;
+    put(s, weft_output_print(s->to, "%lld,", (long long)sample));
+    csv_class(s, label, names);
+    put(s, weft_output_write(s->to, ",", 1));
+    csv_class(s, predicted, names);
+    put(s, weft_output_print(s->to, ",%.6f\n", (double)p[predicted]));
 }
 
 static int predict(const weft_eval_options *options)
 {
     weft_context *context = NULL;
-    output o = {.file = stdout, .json = options->json};
-    char temporary[4096];
-    if (options->output) {
-        (void)snprintf(temporary, sizeof(temporary), "%s.tmp", options->output);
-        o.file = fopen(temporary, "we");
-        if (!o.file) return file_failure(options->output);
-    }
-    weft_status status = open_context(false, &context);
-    if (status == WEFT_OK) status = weft_predict(context, options, on_prediction, &o);
+    sink s = {.json = options->json};
+    const char *path = options->output ? options->output : "-";
+    weft_status status = weft_output_open(path, WEFT_OUTPUT_REPLACE, &s.to);
+    if (status == WEFT_OK) status = open_context(false, &context);
+    if (status == WEFT_OK) status = weft_predict(context, options, on_prediction, &s);
     int code = report_failure(status);
+    weft_status end = weft_output_close(&s.to, code == 0);
+    if (code == 0) code = report_failure(end); /* which repeats what could not be written */
     weft_context_destroy(&context);
-    bool bad = fflush(o.file) != 0 || ferror(o.file);
-    if (options->output) {
-        bad = fclose(o.file) != 0 || bad;
-        if (code == 0 && (bad || rename(temporary, options->output) != 0))
-            code = file_failure(options->output);
-        if (code != 0) (void)remove(temporary);
-    } else if (bad && code == 0) {
-        code = file_failure("standard output");
-    }
     return code;
 }
 

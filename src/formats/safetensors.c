@@ -1,10 +1,10 @@
 #include "formats/safetensors.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <unistd.h>
 #include <zlib.h>
+
+#include "weft/output.h"
 
 static const struct {
     const char *name;
@@ -189,17 +189,14 @@ const weft_tensor *weft_safetensors_find(const weft_safetensors *file, const cha
 
 /* A file being written, with its checksum. */
 typedef struct writer {
-    FILE *file;
-    const char *path;
+    weft_output *to;
     uLong crc;
     size_t bytes;
 } writer;
 
 static weft_status put(writer *w, const void *data, size_t size)
 {
-    if (size > 0 && fwrite(data, 1, size, w->file) != size)
-        return weft_fail(WEFT_ERR_IO, "%s: cannot write: %s%s", w->path, strerror(errno),
-                         errno == ENOSPC ? "; free some space or choose another folder" : "");
+    WEFT_TRY(weft_output_write(w->to, data, size));
     const unsigned char *p = data;
     for (size_t at = 0; at < size;) {
         uInt piece = (uInt)WEFT_MIN(size - at, (size_t)1 << 30);
@@ -257,22 +254,13 @@ static weft_status put_tensors(writer *w, const weft_tensor_list *list)
 weft_status weft_safetensors_write(const char *path, const weft_tensor_list *list, uint32_t *crc,
                                    size_t *bytes)
 {
-    writer w = {.file = fopen(path, "wbe"), .path = path, .crc = crc32(0, NULL, 0)};
-    if (!w.file)
-        return weft_fail(WEFT_ERR_IO,
-                         "%s: cannot create: %s; choose a folder that you may write to", path,
-                         strerror(errno));
+    writer w = {.crc = crc32(0, NULL, 0)};
+    WEFT_TRY(weft_output_open(path, WEFT_OUTPUT_REPLACE, &w.to));
     weft_status status = put_header(&w, list);
     if (status == WEFT_OK) status = put_tensors(&w, list);
-    if (status == WEFT_OK &&
-        (fflush(w.file) != 0 || (fsync(fileno(w.file)) != 0 && errno != EINVAL)))
-        status = weft_fail(WEFT_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-    if (fclose(w.file) != 0 && status == WEFT_OK)
-        status = weft_fail(WEFT_ERR_IO, "%s: cannot close: %s", path, strerror(errno));
-    if (status != WEFT_OK) {
-        unlink(path);
-        return status;
-    }
+    weft_status end = weft_output_close(&w.to, status == WEFT_OK);
+    WEFT_TRY(status);
+    WEFT_TRY(end);
     if (crc) *crc = (uint32_t)w.crc;
     if (bytes) *bytes = w.bytes;
     return WEFT_OK;

@@ -69,7 +69,6 @@ weft_status weft_checkpoint_export(const char *path, const char *file)
     weft_checkpoint c;
     WEFT_TRY(weft_checkpoint_open(path, &c));
     export_list e = {NULL, 0};
-    char *temporary = NULL;
     weft_status status = WEFT_NEW(&e.tensors, c.tensors[0].count + c.tensors[1].count);
     for (int part = 0; part < 2 && status == WEFT_OK; part++)
         for (size_t i = 0; i < c.tensors[part].count; i++) {
@@ -77,13 +76,7 @@ weft_status weft_checkpoint_export(const char *path, const char *file)
             if (part == 0 || !belongs_to_parameter(&c, t->name)) e.tensors[e.count++] = t;
         }
     weft_tensor_list list = {e.count, export_name, export_type, export_read, &e};
-    if (status == WEFT_OK) status = weft_format(&temporary, "%s.tmp", file);
-    if (status == WEFT_OK) status = weft_safetensors_write(temporary, &list, NULL, NULL);
-    if (status == WEFT_OK && rename(temporary, file) != 0) {
-        status = weft_fail(WEFT_ERR_IO, "%s: cannot be written", file);
-        (void)remove(temporary);
-    }
-    free(temporary);
+    if (status == WEFT_OK) status = weft_safetensors_write(file, &list, NULL, NULL);
     free(e.tensors);
     weft_checkpoint_close(&c);
     return status;

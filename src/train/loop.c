@@ -331,6 +331,7 @@ weft_status weft_rank_run(weft_rank *r)
                                    .index = r->position.batch,
                                    .epochs = t->options.steps ? INT64_MAX : t->options.epochs};
     wanted_rows(r, &options);
+    if (r->rank == 0) WEFT_TRY(weft_trainer_open_outputs(t));
     weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
     WEFT_TRY(tell(r, &e));
     if (r->exchange) WEFT_TRY(r->exchange->ops->begin(r->exchange));

@@ -1,8 +1,8 @@
 /* Figures of an evaluation, and the metrics file. */
-#include <errno.h>
 #include <math.h>
 
 #include "train/train.h"
+#include "weft/output.h"
 
 weft_status weft_report_init(weft_report *report, int classes)
 {
@@ -37,26 +37,16 @@ void weft_report_finish(weft_report *r)
 }
 
 struct weft_metrics {
-    FILE *file;
-    char *path;
+    weft_output *to;
 };
-
-static weft_status write_error(const weft_metrics *m)
-{
-    return weft_fail(WEFT_ERR_IO, "%s: cannot write metrics: %s", m->path, strerror(errno));
-}
 
 weft_status weft_metrics_open(const char *path, bool append, weft_metrics **out)
 {
     weft_metrics *m;
     WEFT_TRY(WEFT_NEW(&m, 1));
-    weft_status status = weft_strdup(path, &m->path);
-    if (status == WEFT_OK) {
-        m->file = fopen(path, append ? "ae" : "we");
-        if (!m->file) status = write_error(m);
-    }
+    weft_status status =
+        weft_output_open(path, append ? WEFT_OUTPUT_APPEND : WEFT_OUTPUT_STREAM, &m->to);
     if (status != WEFT_OK) {
-        free(m->path);
         free(m);
         return status;
     }
@@ -65,21 +55,20 @@ weft_status weft_metrics_open(const char *path, bool append, weft_metrics **out)
 }
 
 /* JSON knows no not-a-number. */
-static void real(FILE *f, const char *key, double value)
+static void real(weft_text *text, const char *key, double value)
 {
     if (isfinite(value))
-        fprintf(f, ",\"%s\":%.9g", key, value);
+        weft_text_add(text, ",\"%s\":%.9g", key, value);
     else
-        fprintf(f, ",\"%s\":null", key);
+        weft_text_add(text, ",\"%s\":null", key);
 }
 
-weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
+static void add_event(weft_text *f, const weft_event *e)
 {
-    FILE *f = m->file;
     switch (e->kind) {
     case WEFT_EVENT_STEP:
-        fprintf(f, "{\"event\":\"step\",\"step\":%lld,\"epoch\":%lld", (long long)e->step,
-                (long long)e->epoch);
+        weft_text_add(f, "{\"event\":\"step\",\"step\":%lld,\"epoch\":%lld", (long long)e->step,
+                      (long long)e->epoch);
         real(f, "loss", e->loss);
         real(f, "lr", e->lr);
         real(f, "samples_per_second", e->samples_per_second);
@@ -89,37 +78,45 @@ weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
         real(f, "bubble_fraction", e->bubble_fraction);
         break;
     case WEFT_EVENT_EVAL:
-        fprintf(f, "{\"event\":\"eval\",\"step\":%lld,\"epoch\":%lld,\"split\":\"test\"",
-                (long long)e->step, (long long)e->epoch);
+        weft_text_add(f, "{\"event\":\"eval\",\"step\":%lld,\"epoch\":%lld,\"split\":\"test\"",
+                      (long long)e->step, (long long)e->epoch);
         real(f, "loss", e->report->loss);
         real(f, "accuracy", e->report->accuracy);
         real(f, "f1_macro", e->report->f1_macro);
         break;
     case WEFT_EVENT_SUMMARY:
-        fprintf(f, "{\"event\":\"summary\",\"steps\":%lld", (long long)e->step);
+        weft_text_add(f, "{\"event\":\"summary\",\"steps\":%lld", (long long)e->step);
         real(f, "seconds", e->seconds);
         real(f, "samples_per_second", e->samples_per_second);
         real(f, "first_step_seconds", e->first_step_seconds);
-        fprintf(f, ",\"peak_rss_bytes\":%zu,\"ranks\":%d,\"learners\":%d,\"rank_bytes\":[",
-                e->peak_memory, e->ranks, e->learners);
-        for (int i = 0; i < e->ranks; i++) fprintf(f, "%s%.0f", i ? "," : "", e->rank_memory[i]);
-        fputs("]", f);
+        weft_text_add(f, ",\"peak_rss_bytes\":%zu,\"ranks\":%d,\"learners\":%d,\"rank_bytes\":[",
+                      e->peak_memory, e->ranks, e->learners);
+        for (int i = 0; i < e->ranks; i++)
+            weft_text_add(f, "%s%.0f", i ? "," : "", e->rank_memory[i]);
+        weft_text_add(f, "]");
         break;
-    default: return WEFT_OK;
+    default: return;
     }
-    fputs("}\n", f);
+    weft_text_add(f, "}\n");
+}
+
+weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
+{
+    weft_text text = {0};
+    char *line;
+    add_event(&text, e);
+    WEFT_TRY(weft_text_take(&text, &line));
+    weft_status status = weft_output_write(m->to, line, strlen(line));
+    free(line);
     /* Evaluations are rare and wanted at once by whoever follows the file. */
-    if (e->kind != WEFT_EVENT_STEP) fflush(f);
-    return ferror(f) ? write_error(m) : WEFT_OK;
+    return status == WEFT_OK && e->kind != WEFT_EVENT_STEP ? weft_output_flush(m->to) : status;
 }
 
 weft_status weft_metrics_close(weft_metrics **metrics)
 {
     if (!*metrics) return WEFT_OK;
-    weft_metrics *m = *metrics;
+    weft_status status = weft_output_close(&(*metrics)->to, true);
+    free(*metrics);
     *metrics = NULL;
-    weft_status status = fclose(m->file) == 0 ? WEFT_OK : write_error(m);
-    free(m->path);
-    free(m);
     return status;
 }

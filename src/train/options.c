@@ -351,7 +351,7 @@ static const weft_option train_table[] = {
      .argument = "FILE",
      TEXT,
      RUN(metrics),
-     .help = "write one JSON object a line for each step and evaluation"},
+     .help = "write one JSON object a line for each step and evaluation; - is standard output"},
     {.name = "trace",
      .argument = "FILE",
      TEXT,
@@ -443,7 +443,7 @@ static const weft_option predict_table[] = {
               .argument = "FILE",
               TEXT,
               EVAL(output),
-              .help = "write predictions to FILE"},
+              .help = "write predictions to FILE; - is standard output"},
     {.name = NULL},
 };
 

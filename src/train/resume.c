@@ -103,11 +103,19 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     return check_options(t);
 }
 
-weft_status weft_trainer_check_folder(const weft_trainer *t)
+/* Finds out before hours of work that the folder of checkpoints cannot be written. */
+static weft_status check_folder(const char *folder)
 {
-    if (!t->options.checkpoint) return WEFT_OK;
-    WEFT_TRY(weft_dir_make(t->options.checkpoint));
-    if (access(t->options.checkpoint, W_OK) == 0) return WEFT_OK;
-    return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder",
-                     t->options.checkpoint, strerror(errno));
+    WEFT_TRY(weft_dir_make(folder));
+    if (access(folder, W_OK) == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder", folder,
+                     strerror(errno));
+}
+
+weft_status weft_trainer_open_outputs(weft_trainer *t)
+{
+    const weft_train_options *o = &t->options;
+    if (o->checkpoint) WEFT_TRY(check_folder(o->checkpoint));
+    return o->metrics ? weft_metrics_open(o->metrics, t->resumed.path != NULL, &t->metrics)
+                      : WEFT_OK;
 }

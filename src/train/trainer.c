@@ -171,12 +171,7 @@ static weft_status make(weft_trainer *t)
     WEFT_TRY(weft_trainer_find_resumed(t));
     WEFT_TRY(open_data(t));
     WEFT_TRY(weft_trainer_read_model(t));
-    WEFT_TRY(weft_trainer_everywhere(t, weft_rank_build));
-    if (t->ranks[0].rank != 0) return WEFT_OK;
-    WEFT_TRY(weft_trainer_check_folder(t));
-    if (t->options.metrics)
-        WEFT_TRY(weft_metrics_open(t->options.metrics, t->resumed.path != NULL, &t->metrics));
-    return WEFT_OK;
+    return weft_trainer_everywhere(t, weft_rank_build);
 }
 
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,

@@ -83,8 +83,8 @@ weft_status weft_trainer_find_resumed(weft_trainer *t) WEFT_NODISCARD;
 /* The text of a YAML model, which is kept, so that checkpoints do not depend on the file. ARGUMENT:
  * the checkpoint is of another model; the message names the first difference. */
 weft_status weft_trainer_read_model(weft_trainer *t) WEFT_NODISCARD;
-/* Finds out before hours of work that the folder of checkpoints cannot be written. */
-weft_status weft_trainer_check_folder(const weft_trainer *t) WEFT_NODISCARD;
+/* Where the run will write: nothing is made or emptied before it begins. Once, by rank 0. */
+weft_status weft_trainer_open_outputs(weft_trainer *t) WEFT_NODISCARD;
 /* rank.c: graph, plan and the rank's part of the graph. Local. */
 weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
 /* rank.c: graph, plan, communicators, store and program of one rank. Collective. */

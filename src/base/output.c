@@ -1,0 +1,185 @@
+#include "weft/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+enum { MOST_LINKS = 40 };
+
+struct weft_output {
+    FILE *file;
+    char *name;      /* for messages */
+    char *target;    /* a regular file that will be replaced; NULL: written as it goes */
+    char *temporary; /* where its new contents are */
+    bool regular;
+    weft_status status; /* the first failure */
+    char message[512];
+};
+
+static weft_status fail(weft_output *o, const char *what)
+{
+    if (o->status == WEFT_OK) {
+        o->status = weft_fail_io(what, o->name);
+        (void)snprintf(o->message, sizeof(o->message), "%s", weft_last_message());
+    }
+    return weft_fail(o->status, "%s", o->message);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool weft_output_is_standard(const char *path)
+{
+    struct stat there, here;
+    if (strcmp(path, "-") == 0) return true;
+    return stat(path, &there) == 0 && fstat(STDOUT_FILENO, &here) == 0 && same_file(&there, &here);
+}
+
+/* Where a chain of links ends, whether something is there or not. */
+static weft_status follow(const char *path, char **out)
+{
+    char to[PATH_MAX];
+    WEFT_TRY(weft_strdup(path, out));
+    for (int i = 0; i < MOST_LINKS; i++) {
+        ssize_t size = readlink(*out, to, sizeof(to) - 1);
+        if (size < 0) return WEFT_OK;
+        to[size] = '\0';
+        const char *slash = to[0] == '/' ? NULL : strrchr(*out, '/');
+        char *next;
+        weft_status status = weft_format(&next, "%.*s%s", slash ? (int)(slash - *out) + 1 : 0,
+                                         slash ? *out : "", to);
+        free(*out);
+        *out = NULL;
+        WEFT_TRY(status);
+        *out = next;
+    }
+    errno = ELOOP;
+    return weft_fail_io("open", path);
+}
+
+/* A new file beside the one it will replace, with that one's permissions. */
+static weft_status open_beside(weft_output *o, const char *path, const struct stat *old, int *file)
+{
+    WEFT_TRY(follow(path, &o->target));
+    WEFT_TRY(weft_format(&o->temporary, "%s.tmp%ld", o->target, (long)getpid()));
+    *file = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (*file < 0) return fail(o, "create");
+    if (old) (void)fchmod(*file, old->st_mode & 07777);
+    return WEFT_OK;
+}
+
+static weft_status open_file(weft_output *o, const char *path, weft_output_mode mode)
+{
+    struct stat info;
+    int file;
+    bool there = stat(path, &info) == 0;
+    if (weft_output_is_standard(path) &&
+        (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY) { /* it had been closed */
+        errno = EBADF;
+        file = -1;
+    } else if (weft_output_is_standard(path)) {
+        file = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    } else if (mode == WEFT_OUTPUT_REPLACE && (!there || S_ISREG(info.st_mode))) {
+        WEFT_TRY(open_beside(o, path, there ? &info : NULL, &file));
+    } else {
+        int how = mode == WEFT_OUTPUT_APPEND ? O_APPEND : O_TRUNC;
+        file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+    }
+    if (file < 0) return fail(o, "open");
+    o->regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+    o->file = fdopen(file, "w");
+    /* Whoever follows it wants whole lines, and in the order of what else goes there. */
+    if (o->file && mode != WEFT_OUTPUT_REPLACE && (!o->regular || weft_output_is_standard(path)))
+        (void)setvbuf(o->file, NULL, _IOLBF, 0);
+    if (o->file) return WEFT_OK;
+    close(file);
+    return fail(o, "open");
+}
+
+static void output_free(weft_output *o)
+{
+    free(o->name);
+    free(o->target);
+    free(o->temporary);
+    free(o);
+}
+
+weft_status weft_output_open(const char *path, weft_output_mode mode, weft_output **out)
+{
+    weft_output *o;
+    bool standard = weft_output_is_standard(path);
+    WEFT_TRY(WEFT_NEW(&o, 1));
+    weft_status status =
+        weft_strdup(standard && strcmp(path, "-") == 0 ? "standard output" : path, &o->name);
+    if (status == WEFT_OK) status = open_file(o, path, mode);
+    if (status != WEFT_OK) {
+        output_free(o);
+        return status;
+    }
+    *out = o;
+    return WEFT_OK;
+}
+
+weft_status weft_output_write(weft_output *o, const void *data, size_t size)
+{
+    if (o->status == WEFT_OK && (size == 0 || fwrite(data, 1, size, o->file) == size))
+        return WEFT_OK;
+    return fail(o, "write");
+}
+
+weft_status weft_output_print(weft_output *o, const char *format, ...)
+{
+    va_list arguments;
+    if (o->status != WEFT_OK) return fail(o, "write");
+    va_start(arguments, format);
+    int size = vfprintf(o->file, format, arguments);
+    va_end(arguments);
+    return size >= 0 ? WEFT_OK : fail(o, "write");
+}
+
+weft_status weft_output_flush(weft_output *o)
+{
+    return o->status == WEFT_OK && fflush(o->file) == 0 ? WEFT_OK : fail(o, "write");
+}
+
+/* The name must be on the disk as well as what it names. */
+static weft_status sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder;
+    if (!slash) return weft_dir_sync(".");
+    WEFT_TRY(weft_format(&folder, "%.*s", (int)(slash - path) + 1, path));
+    weft_status status = weft_dir_sync(folder);
+    free(folder);
+    return status;
+}
+
+static weft_status put_in_place(weft_output *o)
+{
+    if (rename(o->temporary, o->target) != 0) return fail(o, "replace");
+    free(o->temporary);
+    o->temporary = NULL;
+    return sync_folder(o->target);
+}
+
+weft_status weft_output_close(weft_output **output, bool keep)
+{
+    if (!output || !*output) return WEFT_OK;
+    weft_output *o = *output;
+    *output = NULL;
+    weft_status status = weft_output_flush(o);
+    if (status == WEFT_OK && o->regular && fsync(fileno(o->file)) != 0 && errno != EINVAL)
+        status = fail(o, "sync");
+    if (fclose(o->file) != 0 && status == WEFT_OK) status = fail(o, "close");
+    if (status == WEFT_OK && keep && o->target) status = put_in_place(o);
+    if (o->temporary) (void)unlink(o->temporary);
+    output_free(o);
+    return status;
+}

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Where output goes, whatever the path is, and what a terminal shows: tests/output.sh PATH/TO/weft MPI(ON|OFF)
+set -u
+weft=$1 mpi=${2:-OFF}
+. "$(dirname "$0")/check.sh"
+small="--model mlp --data glyphs:size=8,train=60,test=20 --batch 20"
+# shellcheck disable=SC2086
+"$weft" train -q $small --checkpoint run 2>err || flunk "a checkpoint to begin with"
+
+# Each command that writes a file, with where to as $1; what it writes must begin with the given words.
+write_trace() { "$weft" train -q $small --trace "$1"; }
+write_metrics() { "$weft" train -q $small --metrics "$1"; }
+write_predictions() { "$weft" predict run --output "$1"; }
+write_weights() { "$weft" export run -q -o "$1"; }
+begins() { # WRITER: a pattern of the first 40 bytes
+    case $1 in
+    trace) echo '^{"traceEvents":\[' ;;
+    metrics) echo '^{"event":"step","step":1' ;;
+    predictions) echo '^sample,label,predicted' ;;
+    weights) echo '{"__metadata__"' ;;
+    esac
+}
+good() { head -c 40 "$2" | tr '\0' ' ' | grep -aq -- "$(begins "$1")"; }
+for writer in trace metrics predictions weights; do
+    write=write_$writer
+    # A new file, and one that is there already: nothing but it is left, and its permissions are kept.
+    rm -rf place && mkdir place
+    accepts "$writer: a new file" $write place/new
+    good $writer place/new && pass || flunk "$writer: what is in the new file"
+    echo old >place/new && chmod 640 place/new
+    accepts "$writer: a file that is there" $write place/new
+    good $writer place/new && [ "$(stat -c %a place/new)" = 640 ] && [ "$(ls -A place)" = new ] && pass ||
+        flunk "$writer: the file that was there: $(ls -lA place)"
+    # A link stays a link; so does one that points nowhere yet, and one through two folders.
+    mkdir place/far && ln -s far/target place/link && ln -s link place/chain
+    for name in link chain; do
+        accepts "$writer: a $name" $write place/$name
+        [ -h place/$name ] && [ ! -h place/far/target ] && good $writer place/far/target && pass || flunk "$writer: a $name was replaced"
+    done
+    # Something that is no regular file is written to: a pipe, a device.
+    mkfifo place/pipe
+    timeout 20 cat place/pipe >from_pipe &
+    reader=$!
+    accepts "$writer: a pipe" timeout 20 $SHELL -c "$(declare -f $write); weft='$weft' small='$small'; $write place/pipe"
+    wait $reader
+    [ -p place/pipe ] && good $writer from_pipe && pass || flunk "$writer: a pipe"
+    # "-" is standard output, and nothing else is written there.
+    $write - >from_dash 2>err && [ ! -e ./- ] && good $writer from_dash && pass || flunk "$writer: to standard output"
+    # The same by its other name, /dev/stdout (here a link of our own, so that a fault does no harm).
+    ln -sf /proc/self/fd/1 stdout
+    $write stdout >from_stdout 2>err && [ -h stdout ] && good $writer from_stdout && pass || flunk "$writer: to /dev/stdout, a file"
+    $write stdout 2>err | cat >from_stdout && [ -h stdout ] && good $writer from_stdout && pass || flunk "$writer: to /dev/stdout, a pipe"
+    # What cannot be written is said, with the path, and what was there is still there.
+    for path in place /nowhere/f; do
+        $write $path >out 2>err
+        [ $? = 1 ] && [ "$(grep -c "^weft: $path: cannot" err)" = 1 ] && pass || flunk "$writer: to $path"
+    done
+    $write - >/dev/full 2>err
+    [ $? = 1 ] && grep -q "^weft: standard output: cannot write: No space left" err && pass || flunk "$writer: to a full standard output"
+done
+# Devices survive: made here, so that a fault does no harm to the machine.
+if [ "$(id -u)" = 0 ] && mknod null c 1 3 2>/dev/null && { echo >null; } 2>/dev/null; then
+    for writer in trace metrics predictions weights; do
+        accepts "$writer: a device" write_$writer null
+        [ -c null ] && pass || flunk "$writer: the device has gone"
+        rm -f null full && mknod null c 1 3 && mknod full c 1 7
+        write_$writer full >out 2>err
+        [ $? = 1 ] && [ -c full ] && grep -q "^weft: full: cannot write: No space left" err && pass || flunk "$writer: to a full device"
+    done
+else
+    echo "SKIPPED: no device can be made here"
+fi
+# Looking at a run writes nothing.
+echo kept >m.jsonl
+# shellcheck disable=SC2086
+accepts "inspect leaves metrics alone" "$weft" inspect $small --metrics m.jsonl --checkpoint untouched
+[ "$(cat m.jsonl)" = kept ] && [ ! -e untouched ] && pass || flunk "inspect wrote"
+
+# Every command says when standard output takes no more, and is closed.
+while read -r command; do
+    # shellcheck disable=SC2086
+    "$weft" $command >/dev/full 2>err
+    [ $? = 1 ] && [ "$(grep -c '^weft: standard output: cannot write' err)" = 1 ] && pass || flunk "$command with a full standard output: $(cat err)"
+    # shellcheck disable=SC2086
+    "$weft" $command >&- 2>err
+    [ $? = 1 ] && [ "$(grep -c '^weft: standard output: cannot .*Bad file descriptor' err)" = 1 ] && pass || flunk "$command without a standard output: $(cat err)"
+done <<COMMANDS
+--version
+--help
+help train
+help --man train
+inspect --list
+inspect run
+inspect $small
+inspect --program $small
+plan $small
+eval run
+eval run --json
+predict run
+export run -o w.st
+train $small
+COMMANDS
+[ "$(ls -A | grep -c tmp)" = 0 ] && pass || flunk "something half written is left"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
