@@ -41,6 +41,7 @@ done <<'RANKS'
 -n 2 --zero 1
 -n 2 --mesh tensor=2
 -n 2 --mesh pipeline=2 --microbatches 2
+-n 6 --mesh pipeline=6
 -n 2 --virtual-workers 4
 -n 2 --exchange average:every=2,outer=nesterov
 RANKS

@@ -67,7 +67,8 @@ struct weft_op {
      * taken and results left as they lie, if attribute `plain` does not forbid it. Keeps part: the
      * output is this rank's part of the input along `dim`, and may be left in its place. */
     bool transfer, any_order, keeps_part;
-    /* Runs although nobody reads its result. */
+    /* Runs although nobody reads its result: one end of a message, which the other end waits for.
+     */
     bool effect;
 };
 

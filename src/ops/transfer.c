@@ -236,4 +236,4 @@ TRANSFER(halo, "a part of the rows with those of others that its windows touch",
 TRANSFER(halo_add, "rows that several windows touch, added; the transpose of halo", 1,
          .effect = false, "axes", "ranks", "index", "dim", "whole", "window");
 TRANSFER(send, "a value to another rank", 1, .effect = true, "peer", "tag");
-TRANSFER(receive, "a value from another rank", 0, .effect = false, "peer", "tag", "shape");
+TRANSFER(receive, "a value from another rank", 0, .effect = true, "peer", "tag", "shape");

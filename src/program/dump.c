@@ -64,9 +64,9 @@ static bool message_of(const weft_program *p, size_t event, int rank, char *name
     const instruction *code = &p->code[e->instruction];
     if (!code->transfer) return false;
     const weft_node *node = code->group.node[0];
-    *begins = node->op->effect;
-    bool arrives = strcmp(node->op->name, "receive") == 0;
-    if ((!*begins && !arrives) || (*begins ? e->wait : !e->wait)) return false;
+    if (!node->op->effect) return false;
+    *begins = node->in_count > 0;
+    if (*begins == e->wait) return false;
     int count = 0, peer = (int)weft_node_int(node, "peer", 0, 0);
     for (size_t i = 0; i < event; i++)
         count += p->trace[i].instruction == e->instruction && p->trace[i].wait == e->wait;

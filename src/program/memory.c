@@ -93,6 +93,17 @@ static void find_slots(weft_program *p)
     }
 }
 
+/* What a transfer brings is written until it ends, also where nobody reads it. */
+static void keep_outputs(weft_program *p, int i)
+{
+    const instruction *code = &p->code[i];
+    for (int o = 0; o < code->out_count; o++) {
+        buffer *out = &p->buffers[buffer_root(p, code->out[o])];
+        out->last = WEFT_MAX(out->last, code->finish < 0 ? (int)p->code_count : code->finish);
+        out->hold = out->hold || code->finish < 0;
+    }
+}
+
 /* Lets the outputs of instruction i lie over inputs that nobody reads afterwards. */
 static void share_in_place(weft_program *p, int i)
 {
@@ -288,7 +299,10 @@ weft_status weft_program_plan(weft_program *p)
         if (p->code[i].transfer) find_finish(p, (int)i);
     bound_window(p);
     for (size_t i = 0; i < p->code_count; i++)
-        if (p->code[i].transfer) keep_inputs(p, (int)i, true);
+        if (p->code[i].transfer) {
+            keep_inputs(p, (int)i, true);
+            keep_outputs(p, (int)i);
+        }
     for (size_t i = 0; i < p->code_count; i++) share_in_place(p, (int)i);
     for (size_t i = 0; i < p->code_count; i++)
         if (p->code[i].transfer) keep_inputs(p, (int)i, false);
