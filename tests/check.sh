@@ -28,3 +28,43 @@ refuses() {
 }
 # holds FILE PATTERN
 holds() { if grep -qE -- "$2" "$1"; then pass; else flunk "$1 lacks '$2'"; cat "$1" | head -5; fi; }
+
+# below PID: the processes that come from this one. Processes are found by where they come from, never by
+# their name: others on the machine may run the same programs.
+below() {
+    local pid
+    # shellcheck disable=SC2013
+    for pid in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+        echo "$pid"
+        below "$pid"
+    done
+}
+# ranks PID: of these the ranks of a job, in their order; the one process of all ranks where they are threads.
+ranks() {
+    local pid rank
+    for pid in $(below "$1"); do
+        rank=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" |
+            sed -n 's/^\(OMPI_COMM_WORLD_RANK\|PMI_RANK\)=//p; s/^WEFT_SUPERVISED=.*/all/p' | sort | head -n 1)
+        [ -n "$rank" ] && [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$weft")" ] && echo "$rank $pid"
+    done 2>/dev/null | sort -n | cut -d ' ' -f 2
+}
+# gone SECONDS PIDS...: waits until none of them is left.
+gone() {
+    local until=$((SECONDS + $1)) pid left
+    shift
+    while [ $SECONDS -le $until ]; do
+        left=
+        for pid in "$@"; do
+            [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null && left=$pid
+        done
+        [ -z "$left" ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+# appears SECONDS FILE: waits for a file.
+appears() {
+    local until=$((SECONDS + $1))
+    while [ ! -e "$2" ] && [ $SECONDS -le $until ]; do sleep 0.05; done
+    [ -e "$2" ]
+}

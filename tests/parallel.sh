@@ -230,22 +230,23 @@ PY
     "$weft" train -q $long --checkpoint calm >out 2>err && "$weft" export calm/latest -o calm.st -q || flunk "undisturbed"
     "$weft" train -q $long -n 4 --engine mpi --max-restarts 3 --checkpoint storm >out 2>err &
     job=$!
-    for _ in $(seq 200); do [ -e storm/latest ] && break; sleep 0.05; done
-    launcher=$(pgrep -P $job -x mpirun)
-    kill -KILL "$(pgrep -P "$launcher" | sed -n 2p)"
+    appears 10 storm/latest
+    kill -KILL "$(ranks $job | sed -n 2p)"
     wait $job && "$weft" export storm/latest -o storm.st -q || flunk "a killed rank"
     grep -q "rank [0-9] on .* died of signal 9 .* in step [0-9]*, \(in\|after\) [a-z-]* of" err && pass || flunk "who died"
     grep -q "starting again from the newest checkpoint with 2 ranks" err && pass || flunk "fewer ranks"
     same calm storm
     # A rank that stands still is named.
-    timeout 60 "$weft" train -q $long -n 3 --virtual-workers 3 --engine mpi --timeout 2 --steps 100000 --epochs 1000 >out 2>err &
+    "$weft" train -q $long -n 3 --virtual-workers 3 --engine mpi --timeout 2 --checkpoint still --steps 100000 --epochs 1000 >out 2>err &
     job=$!
-    sleep 2
-    launcher=$(pgrep -f "mpirun -n 3 .*--steps 100000" | head -n 1)
-    kill -STOP "$(pgrep -P "$launcher" | sed -n 3p)"
+    appears 10 still/latest
+    all=$(below $job)
+    kill -STOP "$(ranks $job | sed -n 3p)"
+    gone 20 $job || kill -KILL $job
     wait $job
     [ $? != 0 ] && grep -q "missing: 2" err && pass || flunk "a rank that stands still"
-    pgrep -f -- "--steps 100000 --epochs 1000" >/dev/null && flunk "processes are left" || pass
+    # shellcheck disable=SC2086
+    gone 2 $all && pass || flunk "processes are left"
 fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

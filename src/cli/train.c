@@ -8,23 +8,36 @@
 
 #include "cli.h"
 
-/* The one trainer of this process, for the signal handler. */
-static weft_trainer *running;
+/* The one trainer of this process, for the signal handler, and the signal that ended it. */
+static weft_trainer *_Atomic running;
+static volatile sig_atomic_t stopped_by;
 
 static void on_signal(int number)
 {
-    if (running) weft_trainer_stop(running);
+    weft_trainer *trainer = running;
+    stopped_by = number;
+    if (trainer) weft_trainer_stop(trainer);
     signal(number, SIG_DFL); /* a second one ends at once */
 }
 
+/* One that is ignored stays so: nohup. A shell's background job ignores SIGINT, but may be sent one
+ * by hand. */
 static void catch_signals(void)
 {
-    struct sigaction action;
+    struct sigaction action, before;
     memset(&action, 0, sizeof(action));
     action.sa_handler = on_signal;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+}
+
+/* The exit code of a run that a signal has ended, as shells count. */
+static int interrupted_code(void)
+{
+    return stopped_by ? 128 + stopped_by : EXIT_INTERRUPTED;
 }
 
 weft_status read_train_options(weft_train_options *o, int argc, char **argv)
@@ -101,8 +114,11 @@ static int report_rank(weft_status status)
     bool told =
         status == WEFT_ERR_PEER && strncmp(weft_last_message(), "the job was ended", 17) == 0;
     bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED || told;
-    if (weft_job_rank() <= 0 || !common) return report_failure(status);
-    if (status == WEFT_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
+    if (weft_job_rank() <= 0 || !common) {
+        int code = report_failure(status);
+        return status == WEFT_ERR_INTERRUPTED ? interrupted_code() : code;
+    }
+    if (status == WEFT_ERR_INTERRUPTED) return interrupted_code();
     let_others_speak();
     return status == WEFT_ERR_ARGUMENT ? 2 : 1;
 }
@@ -135,7 +151,7 @@ const command command_train = {
     .text = "Without options: the network lenet learns the built-in drawn digits.\n"
             "A run file is YAML with the long names of the options as keys; options given on the\n"
             "command line count more. Ctrl-C ends after the present step, writes a checkpoint and\n"
-            "exits with 130.",
+            "exits with 130; so do SIGTERM (143) and SIGHUP (129). A second one ends at once.",
     .examples =
         "  weft train\n"
         "  weft train --data idx:mnist --epochs 5 --checkpoint runs/a --metrics a.jsonl\n"

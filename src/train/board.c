@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,20 +17,33 @@ static weft_board *map(int file)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-weft_status weft_board_make(const char *path, weft_board **out)
+weft_status weft_board_make(char *where, size_t size, weft_board **out, int *file)
 {
-    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    char name[64];
+    (void)snprintf(name, sizeof(name), "weft-%lld", (long long)(weft_seconds() * 1e6));
     *out = NULL;
-    if (file >= 0 && ftruncate(file, sizeof(weft_board)) == 0) *out = map(file);
-    if (!*out) return weft_fail(WEFT_ERR_IO, "%s: cannot be made: %s", path, strerror(errno));
-    close(file);
+    *file = memfd_create(name, MFD_CLOEXEC);
+    if (*file >= 0 && ftruncate(*file, sizeof(weft_board)) == 0) *out = map(*file);
+    if (!*out) {
+        if (*file >= 0) close(*file);
+        return weft_fail(WEFT_ERR_IO, "no memory can be shared with the ranks: %s",
+                         strerror(errno));
+    }
+    (void)snprintf(where, size, "/proc/%d/fd/%d:%s", (int)getpid(), *file, name);
     return WEFT_OK;
 }
 
-weft_board *weft_board_map(const char *path)
+/* On another machine the path may lead to somebody else's file, so what it is called decides. */
+weft_board *weft_board_map(const char *where)
 {
+    char path[128], want[128], have[128] = "";
+    const char *name = strchr(where, ':');
+    if (!name) return NULL;
+    (void)snprintf(path, sizeof(path), "%.*s", (int)(name - where), where);
+    (void)snprintf(want, sizeof(want), "/memfd:%s (deleted)", name + 1);
+    if (readlink(path, have, sizeof(have) - 1) < 0 || strcmp(have, want) != 0) return NULL;
     int file = open(path, O_RDWR | O_CLOEXEC);
-    if (file < 0) return NULL; /* on another machine */
+    if (file < 0) return NULL;
     weft_board *board = map(file);
     close(file);
     return board;
@@ -41,14 +56,26 @@ void weft_board_unmap(weft_board *board)
 
 void weft_board_open(weft_trainer *job)
 {
-    const char *path = getenv(WEFT_BOARD_VARIABLE);
-    job->board = path ? weft_board_map(path) : NULL;
+    const char *where = getenv(WEFT_BOARD_VARIABLE);
+    job->board = where ? weft_board_map(where) : NULL;
+    job->deaf = !getenv(WEFT_SUPERVISED_VARIABLE);
 }
 
 void weft_board_close(weft_trainer *job)
 {
     weft_board_unmap(job->board);
     job->board = NULL;
+}
+
+void weft_board_listen(weft_trainer *job)
+{
+    struct pollfd control = {.fd = STDIN_FILENO, .events = POLLIN};
+    char word;
+    if (job->deaf || poll(&control, 1, 0) <= 0) return;
+    if (read(STDIN_FILENO, &word, 1) == 1)
+        weft_trainer_stop(job);
+    else
+        job->deaf = true; /* a launcher that has closed it */
 }
 
 void weft_board_stage(weft_trainer *job, int rank, int stage)

@@ -1,5 +1,8 @@
-/* The board: a file in shared memory that a supervisor makes and the ranks on its machine write to,
- * so that after a death it is known what the dead one was doing. */
+/* What a supervisor and its ranks tell each other. The board is a page of shared memory that the
+ * supervisor makes and the ranks on its machine write to, so that after a death it is known what
+ * the dead one was doing; it has no name in any folder, so nothing is left of it. The other way, a
+ * byte on the standard input of rank 0, which launchers hand on between machines, asks the job to
+ * stop. */
 #ifndef WEFT_TRAIN_BOARD_H
 #define WEFT_TRAIN_BOARD_H
 
@@ -9,6 +12,7 @@
 #include "weft/comm.h"
 
 #define WEFT_BOARD_VARIABLE "WEFT_BOARD"
+#define WEFT_SUPERVISED_VARIABLE "WEFT_SUPERVISED"
 
 typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED } weft_stage;
 
@@ -18,8 +22,9 @@ typedef struct weft_board {
     char note[WEFT_MAX_RANKS][WEFT_NOTE_SIZE]; /* its transfer, see weft_comm_set_note */
 } weft_board;
 
-weft_status weft_board_make(const char *path, weft_board **out) WEFT_NODISCARD;
-weft_board *weft_board_map(const char *path);
+/* `where` is what ranks find it by, as long as *file is open. */
+weft_status weft_board_make(char *where, size_t size, weft_board **out, int *file) WEFT_NODISCARD;
+weft_board *weft_board_map(const char *where); /* NULL: it is of another machine */
 void weft_board_unmap(weft_board *board);
 
 /* orphans.c: between begin and end, processes that children of this one leave behind become its own

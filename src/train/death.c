@@ -10,7 +10,7 @@
 
 void weft_job_say(const job *j, const char *format, ...)
 {
-    char line[1024];
+    char line[8192]; /* as long as what is said in a block */
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);
@@ -31,7 +31,7 @@ static bool read_death(job *j, const char *line)
         if (first)
             (void)snprintf(j->where, sizeof(j->where), "rank %d on %s died of signal %d (%s)", rank,
                            node, number, strsignal(number));
-    } else if ((strstr(line, "has exited due to process rank") &&
+    } else if ((at && strstr(line, "has exited due to process rank") &&
                 sscanf(at, "process rank %d with PID %d on", &rank, &pid) == 2) ||
                sscanf(line, "  Process name: [[%d,%d],%d]", &pid, &number, &rank) == 3) {
         if (first) (void)snprintf(j->where, sizeof(j->where), "rank %d left the job", rank);

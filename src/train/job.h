@@ -15,7 +15,6 @@ typedef struct job {
     int64_t ranks;
     char mesh[128]; /* after a restart with fewer ranks; "": the user's */
     bool alone;     /* its data axis has one rank left */
-    char *board_path;
     weft_board *board;
     int dead;        /* rank that died first, or -1 */
     char where[512]; /* what is known of its death */
@@ -36,5 +35,13 @@ void weft_job_line(job *j, const char *line);
 void weft_job_ended(job *j, int state);
 /* Who died where, in which step and transfer. */
 void weft_job_tell_death(const job *j);
+
+/* restart.c: whether a job that ended with this code was stopped, by the signal `asked` (0: none)
+ * of this process or by one that its ranks got, rather than died. */
+bool weft_job_stopped(const job *j, int code, int asked);
+/* Whether it can go on: there is a folder for checkpoints. If it is empty the job begins anew. */
+bool weft_job_can_restart(const job *j, int code);
+/* Leaves out what was lost. */
+void weft_job_shrink(job *j);
 
 #endif

@@ -1,21 +1,18 @@
 /* The supervisor of a job: starts its processes, tells who died where and in which step, and starts
  * it again on what is left. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "train/child.h"
 #include "train/job.h"
 #include "train/train.h"
-#include "weft/plan.h"
 
-#define SUPERVISED "WEFT_SUPERVISED"
-enum { MOST_WORDS = 512, GRACE = 5 };
+enum { GRACE = 5 };
 
 /* In the order in which launchers are recognised. */
 static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
@@ -32,7 +29,7 @@ int weft_job_rank(void)
 
 bool weft_job_wanted(const weft_train_options *o)
 {
-    if (weft_job_rank() >= 0 || getenv(SUPERVISED)) return false;
+    if (weft_job_rank() >= 0 || getenv(WEFT_SUPERVISED_VARIABLE)) return false;
     return o->max_restarts > 0 || strcmp(o->engine, "mpi") == 0;
 }
 
@@ -56,15 +53,17 @@ static weft_status find_mpirun(job *j)
     return WEFT_OK;
 }
 
+/* A command line. Words beside the user's own are few. */
+enum { OWN_WORDS = 32 };
 typedef struct words {
-    const char *word[MOST_WORDS];
+    const char **word;
     int count;
-    char numbers[4][32];
+    char numbers[2][32];
 } words;
 
 static void add(words *w, const char *word)
 {
-    if (w->count < MOST_WORDS - 1) w->word[w->count++] = word;
+    w->word[w->count++] = word;
 }
 
 /* Open MPI counts slots and binds ranks to cores: neither fits ranks with threads of their own. */
@@ -84,15 +83,18 @@ static void mpirun_words(const job *j, words *w)
         add(w, "-x");
         add(w, WEFT_BOARD_VARIABLE);
         add(w, "-x");
-        add(w, SUPERVISED);
+        add(w, WEFT_SUPERVISED_VARIABLE);
     }
     if (!j->options->hosts) return;
     add(w, j->open_mpi ? "--host" : "-hosts");
     add(w, j->options->hosts);
 }
 
-static void all_words(const job *j, bool again, words *w)
+static weft_status all_words(const job *j, bool again, words *w)
 {
+    int given = 0;
+    while (j->arguments[given]) given++;
+    WEFT_TRY(WEFT_NEW(&w->word, given + OWN_WORDS));
     (void)snprintf(w->numbers[1], sizeof(w->numbers[1]), "%lld", (long long)j->ranks);
     if (j->mpi) mpirun_words(j, w);
     add(w, j->program);
@@ -108,7 +110,7 @@ static void all_words(const job *j, bool again, words *w)
         add(w, "0");
     }
     if (again) add(w, "--resume");
-    w->word[w->count] = NULL;
+    return WEFT_OK;
 }
 
 /* --- watching --- */
@@ -140,46 +142,69 @@ static bool stuck(job *j, double since, double *first_end)
     return true;
 }
 
-/* Passes on what the ranks say on stderr until the job closes it. */
-static void watch(job *j, int errors, pid_t pid)
+static volatile sig_atomic_t asked; /* the signal that asked for the end */
+static volatile sig_atomic_t times; /* how often it did */
+
+static void on_signal(int number)
 {
-    char line[4096];
+    if (!asked) asked = number;
+    times = times + 1;
+}
+
+/* The first signal lets the ranks save and stop, the next ends them: mpirun does that to its own.
+ */
+static void pass_on(const job *j, const weft_child *c, int *done)
+{
+    int now = times;
+    if (now > 0 && *done == 0) weft_child_ask(c);
+    if (now > 1 && *done < 2) kill(c->pid, j->mpi ? SIGTERM : SIGKILL);
+    *done = now;
+}
+
+/* Hands on the whole lines of a buffer, and what fills it without being a whole one; keeps the
+ * rest. */
+static size_t hand_on(job *j, char *text, size_t size, size_t room)
+{
+    char *next = text;
+    text[size] = '\0';
+    for (char *end; (end = strchr(next, '\n')); next = end + 1) {
+        *end = '\0';
+        weft_job_line(j, next);
+    }
+    size -= (size_t)(next - text);
+    if (size == room) {
+        weft_job_line(j, next);
+        size = 0;
+    }
+    memmove(text, next, size);
+    return size;
+}
+
+/* Passes on what the ranks say on stderr until the job closes it. */
+static void watch(job *j, const weft_child *c)
+{
+    char text[4096];
     size_t size = 0;
     double since = weft_seconds(), first_end = 0;
     bool killed = false;
-    for (;;) {
-        struct pollfd waiting = {.fd = errors, .events = POLLIN};
+    for (int passed = 0;;) {
+        struct pollfd waiting = {.fd = c->errors, .events = POLLIN};
         int ready = poll(&waiting, 1, 200);
+        pass_on(j, c, &passed);
         if (!killed && j->mpi && j->ranks > 1 && !j->options->hosts &&
             stuck(j, since, &first_end)) {
             killed = true;
-            kill(pid, SIGTERM); /* mpirun then ends its ranks, stopped ones too */
+            kill(c->pid, SIGTERM); /* mpirun then ends its ranks, stopped ones too */
         }
         if (ready < 0 && errno != EINTR) break;
         if (ready <= 0) continue;
-        ssize_t got = read(errors, line + size, sizeof(line) - 1 - size);
+        ssize_t got = read(c->errors, text + size, sizeof(text) - 1 - size);
         if (got <= 0) break;
-        size += (size_t)got;
-        line[size] = '\0';
-        char *next = line;
-        for (char *end; (end = strchr(next, '\n')); next = end + 1) {
-            *end = '\0';
-            weft_job_line(j, next);
-        }
-        size = strlen(next);
-        if (next == line && size == sizeof(line) - 1) size = 0; /* no line is that long */
-        memmove(line, next, size);
+        size = hand_on(j, text, size + (size_t)got, sizeof(text) - 1);
     }
-    line[size] = '\0';
-    if (size > 0) weft_job_line(j, line);
+    text[size] = '\0';
+    if (size > 0) weft_job_line(j, text);
     if (j->in_block) weft_job_line(j, "--------------------"); /* it was cut off */
-}
-
-static volatile sig_atomic_t child; /* to pass signals on to */
-
-static void pass_on(int number)
-{
-    if (child > 0) kill((pid_t)child, number);
 }
 
 /* Whether a rank left without having come to the end. Ranks of other machines write elsewhere. */
@@ -190,88 +215,26 @@ static bool unfinished(const job *j)
     return false;
 }
 
+/* If this process dies, so do the ranks: at once where they are its child, and mpirun ends its own,
+ * on all machines. */
 static weft_status run_once(job *j, bool again, int *code)
 {
-    int ends[2], state = 0;
     words w = {.count = 0};
-    pid_t pid;
-    posix_spawn_file_actions_t actions;
-    if (pipe2(ends, O_CLOEXEC) != 0) return weft_fail(WEFT_ERR_IO, "no pipe: %s", strerror(errno));
-    all_words(j, again, &w);
+    weft_child c;
+    WEFT_TRY(all_words(j, again, &w));
     weft_orphans_begin(&j->orphans);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    int failed =
-        posix_spawnp(&pid, w.word[0], &actions, NULL, (char *const *)(uintptr_t)w.word, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    if (failed) {
-        close(ends[0]);
-        weft_orphans_end(&j->orphans);
-        return weft_fail(WEFT_ERR_IO, "%s cannot be started: %s", w.word[0], strerror(failed));
+    weft_status status =
+        weft_child_start((char *const *)(uintptr_t)w.word, j->mpi ? SIGTERM : SIGKILL, &c);
+    free(w.word);
+    if (status == WEFT_OK) {
+        watch(j, &c);
+        int state = weft_child_end(&c);
+        *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+        if (*code == 0 && !j->options->hosts && unfinished(j)) *code = 1;
+        if (*code != 0 && !weft_job_stopped(j, *code, asked)) weft_job_ended(j, state);
     }
-    child = pid;
-    watch(j, ends[0], pid);
-    close(ends[0]);
-    while (waitpid(pid, &state, 0) < 0 && errno == EINTR) {
-    }
-    child = 0;
     weft_orphans_end(&j->orphans); /* none of them may still write when the job goes on */
-    *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
-    if (*code == 0 && !j->options->hosts && unfinished(j)) *code = 1;
-    if (*code != 0) weft_job_ended(j, state);
-    return WEFT_OK;
-}
-
-/* --- after a death --- */
-
-/* The most ranks, without the lost one, that can go on. Learners are as many as are left. In a mesh
- * the data axis shrinks: the other axes stay whole, and it must divide the virtual workers. Places
- * are the user's. */
-static int64_t ranks_left(const job *j)
-{
-    const weft_train_options *o = j->options;
-    int64_t mesh = j->ranks, data = j->ranks, most = j->mpi ? j->ranks - 1 : j->ranks;
-    if (o->place || (o->mesh && (weft_mesh_ranks(o->mesh, &mesh) != WEFT_OK ||
-                                 weft_mesh_axis(o->mesh, "data", &data) != WEFT_OK)))
-        return j->ranks;
-    if (o->exchange) {
-        if (!o->mesh) mesh = 1;
-        return most / mesh > 1 ? most / mesh * mesh : j->ranks;
-    }
-    int64_t others = mesh / data;
-    for (int64_t n = most / others; n >= 1; n--)
-        if (o->virtual_workers == 0 || o->virtual_workers % n == 0) return n * others;
-    return j->ranks;
-}
-
-/* The same mesh with its data axis as long as there are ranks. */
-static void shrink_mesh(job *j)
-{
-    static const char *const axes[] = {"domain", "tensor", "pipeline"};
-    const weft_train_options *o = j->options;
-    int64_t others = 1, size, all;
-    size_t used = 0;
-    if (o->exchange || o->place || (o->mesh && weft_mesh_ranks(o->mesh, &all) != WEFT_OK)) return;
-    for (size_t i = 0; i < WEFT_COUNT(axes) && o->mesh; i++) {
-        if (weft_mesh_axis(o->mesh, axes[i], &size) != WEFT_OK) return;
-        others *= size;
-        used += (size_t)snprintf(j->mesh + used, sizeof(j->mesh) - used, "%s=%lld,", axes[i],
-                                 (long long)size);
-    }
-    (void)snprintf(j->mesh + used, sizeof(j->mesh) - used, "data=%lld",
-                   (long long)(j->ranks / others));
-    j->alone = j->ranks == others;
-}
-
-static bool can_restart(const job *j, int code)
-{
-    int64_t *steps = NULL;
-    int count = 0;
-    if (code == 0 || code == 2 || code == 130 || !j->options->checkpoint) return false;
-    if (weft_checkpoint_list(j->options->checkpoint, &steps, &count) != WEFT_OK) return false;
-    free(steps);
-    return true; /* without a checkpoint it begins anew */
+    return status;
 }
 
 static weft_status run_all(job *j, int *code)
@@ -287,12 +250,13 @@ static weft_status run_all(job *j, int *code)
             memset(j->board->note[r], 0, WEFT_NOTE_SIZE);
         }
         WEFT_TRY(run_once(j, again, code));
-        if (*code != 0) weft_job_tell_death(j);
-        if (left <= 0 || !can_restart(j, *code)) return WEFT_OK;
-        if (j->dead >= 0) {
-            j->ranks = ranks_left(j);
-            shrink_mesh(j);
+        if (weft_job_stopped(j, *code, asked)) {
+            if (times > 1 || (asked && *code > 2)) *code = 128 + asked;
+            return WEFT_OK;
         }
+        if (*code != 0) weft_job_tell_death(j);
+        if (left <= 0 || asked || !weft_job_can_restart(j, *code)) return WEFT_OK;
+        weft_job_shrink(j);
         weft_job_say(
             j,
             "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
@@ -300,6 +264,21 @@ static weft_status run_all(job *j, int *code)
             (long long)j->ranks, j->ranks == 1 ? "" : "s", (long long)left - 1,
             left == 2 ? "" : "s");
         again = true;
+    }
+}
+
+/* Signals that ask for the end come here while a job runs; one that is ignored (nohup) stays so. */
+static const int asking[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ASKING = WEFT_COUNT(asking) };
+
+static void catch_signals(struct sigaction before[ASKING])
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    asked = times = 0;
+    for (int i = 0; i < ASKING; i++) {
+        sigaction(asking[i], NULL, &before[i]);
+        if (asking[i] != SIGHUP || before[i].sa_handler != SIG_IGN)
+            sigaction(asking[i], &action, NULL);
     }
 }
 
@@ -313,29 +292,23 @@ weft_status weft_job_run(const weft_train_options *options, const char *program,
              .user = user,
              .mpi = strcmp(options->engine, "mpi") == 0,
              .ranks = WEFT_MAX(options->ranks, (int64_t)1)};
-    const char *folder = getenv("TMPDIR");
+    struct sigaction before[ASKING];
+    char where[128];
+    int file;
     if (j.mpi) WEFT_TRY(find_mpirun(&j));
-    WEFT_TRY(weft_format(&j.board_path, "%s/weft-%d-%lld", folder ? folder : "/tmp", (int)getpid(),
-                         (long long)(weft_seconds() * 1e6)));
-    weft_status status = weft_board_make(j.board_path, &j.board);
-    if (status == WEFT_OK) {
-        struct sigaction pass = {.sa_handler = pass_on}, old[2];
-        setenv(WEFT_BOARD_VARIABLE, j.board_path, 1);
-        setenv(SUPERVISED, "1", 1);
-        if (j.mpi) { /* containers run as root */
-            setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-            setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-        }
-        sigaction(SIGINT, &pass, &old[0]);
-        sigaction(SIGTERM, &pass, &old[1]);
-        status = run_all(&j, code);
-        sigaction(SIGINT, &old[0], NULL);
-        sigaction(SIGTERM, &old[1], NULL);
-        unsetenv(SUPERVISED);
-        unsetenv(WEFT_BOARD_VARIABLE);
-        weft_board_unmap(j.board);
-        unlink(j.board_path);
+    WEFT_TRY(weft_board_make(where, sizeof(where), &j.board, &file));
+    setenv(WEFT_BOARD_VARIABLE, where, 1);
+    setenv(WEFT_SUPERVISED_VARIABLE, "1", 1);
+    if (j.mpi) { /* containers run as root */
+        setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+        setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     }
-    free(j.board_path);
+    catch_signals(before);
+    weft_status status = run_all(&j, code);
+    for (int i = 0; i < ASKING; i++) sigaction(asking[i], &before[i], NULL);
+    unsetenv(WEFT_SUPERVISED_VARIABLE);
+    unsetenv(WEFT_BOARD_VARIABLE);
+    weft_board_unmap(j.board);
+    close(file);
     return status;
 }

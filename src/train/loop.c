@@ -190,7 +190,8 @@ static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
     const weft_schedule *s = &r->schedule;
     weft_comm_stats before = weft_comm_get_stats(r->world);
     double began = weft_seconds();
-    *out = (vote){.stop = r->job->stop != 0};
+    if (r->rank == 0) weft_board_listen(r->job);
+    *out = (vote){.stop = atomic_load_explicit(&r->job->stop, memory_order_relaxed)};
     weft_board_step(r->job, r->rank, r->position.step + 1);
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
@@ -242,7 +243,7 @@ static weft_status after_step(weft_rank *r, const weft_batch *b, const vote *v, 
     r->working += now - r->last_step;
     r->last_step = now;
     WEFT_TRY(tell(r, &e));
-    if (t->size == 1) *stop = t->stop != 0; /* nobody to agree with */
+    if (t->size == 1) *stop = atomic_load(&t->stop) != 0; /* nobody to agree with */
     int64_t every = t->options.checkpoint_every;
     bool due = every && r->position.step % every == 0;
     if (b->last) WEFT_TRY(evaluate(r));

@@ -88,6 +88,9 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
 {
     int64_t *steps = NULL;
     int count = 0;
+    if (t->options.max_restarts > 0 && !t->options.checkpoint)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "max-restarts needs --checkpoint DIR: where a job that died goes on from");
     if (t->options.resume && !t->options.checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "resume needs --checkpoint DIR: where to go on from");
     if (!t->options.checkpoint) return WEFT_OK;

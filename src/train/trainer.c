@@ -237,7 +237,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
 
 void weft_trainer_stop(weft_trainer *t)
 {
-    t->stop = 1;
+    atomic_store_explicit(&t->stop, 1, memory_order_relaxed);
 }
 const weft_graph *weft_trainer_graph(const weft_trainer *t)
 {

@@ -3,7 +3,7 @@
 #define WEFT_TRAIN_TRAINER_H
 
 #include <pthread.h>
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "data/data.h"
 #include "exchange/exchange.h"
@@ -56,7 +56,8 @@ struct weft_trainer {
     int64_t slots;   /* samples of a batch with its padding */
     double *profile; /* measured costs of the graph's nodes; only where nothing is run */
     int64_t worker;  /* of them those of a virtual worker; 0: there are none */
-    volatile sig_atomic_t stop;
+    atomic_int stop; /* lock-free: a signal handler sets it, ranks in other threads read it */
+    bool deaf;       /* no supervisor speaks on standard input */
 
     weft_metrics *metrics;
     weft_event_fn fn;
@@ -94,11 +95,13 @@ void weft_rank_free(weft_rank *rank);
 /* loop.c */
 weft_status weft_rank_run(weft_rank *rank) WEFT_NODISCARD;
 
-/* board.c: a page of shared memory in which each rank says how far it has come. */
+/* board.c: what a supervisor and its ranks tell each other; see there. */
 void weft_board_open(weft_trainer *job);
 void weft_board_close(weft_trainer *job);
 void weft_board_stage(weft_trainer *job, int rank, int stage);
 void weft_board_step(weft_trainer *job, int rank, int64_t step);
+/* Whether the supervisor asks for the end; for the first rank, once a step. */
+void weft_board_listen(weft_trainer *job);
 /* Lets a rank note its transfers there. */
 void weft_board_note(weft_trainer *job, weft_comm *world);
 

@@ -1,0 +1,85 @@
+#include "train/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* In the new process, where only what is safe in a signal handler may be called. */
+static void become(char *const *words, int last, pid_t parent, const int errors[2],
+                   const weft_child *c, int trouble)
+{
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, last);
+    if (getppid() == parent && dup2(c->control[0], STDIN_FILENO) >= 0 &&
+        dup2(errors[1], STDERR_FILENO) >= 0)
+        (void)execvp(words[0], words);
+    int why = errno;
+    (void)!write(trouble, &why, sizeof(why));
+    _exit(127);
+}
+
+static void close_both(int ends[2])
+{
+    for (int i = 0; i < 2; i++) {
+        if (ends[i] >= 0) close(ends[i]);
+        ends[i] = -1;
+    }
+}
+
+/* A pipe whose ends are no standard streams: those are replaced in the child. */
+static bool make_pipe(int ends[2])
+{
+    int low[2];
+    if (pipe2(low, O_CLOEXEC) != 0) return false;
+    for (int i = 0; i < 2; i++) ends[i] = fcntl(low[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close_both(low);
+    return ends[0] >= 0 && ends[1] >= 0;
+}
+
+weft_status weft_child_start(char *const *words, int last, weft_child *out)
+{
+    int errors[2] = {-1, -1}, trouble[2] = {-1, -1}, why = 0;
+    *out = (weft_child){.pid = -1, .errors = -1, .control = {-1, -1}};
+    pid_t parent = getpid();
+    if (make_pipe(errors) && make_pipe(trouble) && make_pipe(out->control)) out->pid = fork();
+    if (out->pid == 0) become(words, last, parent, errors, out, trouble[1]);
+    if (out->pid < 0) {
+        why = errno;
+    } else {
+        (void)setpgid(out->pid, out->pid); /* whoever comes first */
+        close(trouble[1]);
+        trouble[1] = -1;
+        while (read(trouble[0], &why, sizeof(why)) < 0 && errno == EINTR) {
+        }
+    }
+    out->errors = errors[0];
+    errors[0] = -1;
+    close_both(errors);
+    close_both(trouble);
+    if (!why) return WEFT_OK;
+    (void)weft_child_end(out);
+    return weft_fail(WEFT_ERR_IO, "%s cannot be started: %s", words[0], strerror(why));
+}
+
+/* This process keeps the end to read from open as well, so writing never meets a broken pipe. */
+void weft_child_ask(const weft_child *c)
+{
+    while (write(c->control[1], "s", 1) < 0 && errno == EINTR) {
+    }
+}
+
+int weft_child_end(weft_child *c)
+{
+    int state = 0;
+    while (c->pid > 0 && waitpid(c->pid, &state, 0) < 0 && errno == EINTR) {
+    }
+    if (c->errors >= 0) close(c->errors);
+    c->errors = -1;
+    close_both(c->control);
+    c->pid = -1;
+    return state;
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Jobs that are stopped, killed, or meet each other: tests/jobs.sh PATH/TO/weft MPI(ON|OFF)
+set -u
+weft=$1 mpi=${2:-OFF}
+. "$(dirname "$0")/check.sh"
+engines=threads
+[ "$mpi" = ON ] && engines="threads mpi"
+endless="--data glyphs:size=16,train=400,test=50 --batch 40 --steps 100000 --epochs 100000 -t 1"
+
+# begin FOLDER ARGUMENTS...: a job in a process group of its own, as a shell starts it; leaves $job.
+begin() {
+    local folder=$1
+    shift
+    rm -rf "$folder"
+    # shellcheck disable=SC2086
+    setsid "$weft" train -q $endless --checkpoint "$folder" --checkpoint-every 5 "$@" >out 2>err &
+    job=$!
+    appears 30 "$folder/latest" || flunk "no checkpoint: $*"
+}
+
+# end SECONDS: waits for the job, but no longer; leaves its exit code in $got.
+end() {
+    gone "$1" $job || kill -KILL $job
+    wait $job
+    got=$?
+}
+
+# --- a signal asks for the end: the job saves, stops, and does not begin again ---
+# stops SIGNAL CODE TARGET(one|all) ARGUMENTS...: to the command alone, or to all of its group, as a terminal does.
+stops() {
+    local signal=$1 code=$2 target=$3 step all
+    shift 3
+    begin stopped "$@"
+    all=$(below $job)
+    [ "$target" = all ] && kill -"$signal" -- -$job || kill -"$signal" $job
+    end 60
+    step=$(sed -n 's/.*stopped after step \([0-9]*\).*/\1/p' err)
+    if [ $got = "$code" ] && [ "$(grep -c '^weft:' err)" = 1 ] && [ "$(readlink stopped/latest)" = "step-$step" ]; then pass
+    else flunk "SIG$signal to $target ended with $got, wanted $code: $*"; fi
+    # shellcheck disable=SC2086
+    gone 2 $all && pass || flunk "processes are left after SIG$signal: $*"
+}
+stops INT 130 one
+stops TERM 143 one -n 3
+stops HUP 129 one -n 3
+stops INT 130 all -n 3
+stops INT 130 one -n 2 --exchange average:every=3
+for engine in $engines; do
+    for signal in INT:130 TERM:143 HUP:129; do
+        stops ${signal%:*} ${signal#*:} one -n 2 --engine $engine --max-restarts 2
+    done
+    stops INT 130 all -n 3 --engine $engine --max-restarts 2
+done
+# A rank that was asked itself tells the others; no more is that a death.
+for engine in $engines; do
+    begin stopped -n 2 --engine $engine --max-restarts 2
+    kill -TERM "$(ranks $job | tail -n 1)"
+    end 60
+    { [ $got = 143 ] || [ $got = 130 ]; } && grep -q "stopped after step" err && ! grep -q "starting again" err && pass ||
+        flunk "a rank that was asked to stop: $got, $engine"
+    # A second signal ends it at once, without a word about deaths.
+    begin stopped -n 2 --engine $engine --max-restarts 2
+    all=$(below $job)
+    # shellcheck disable=SC2046
+    kill -STOP $(ranks $job)
+    kill -INT $job
+    sleep 0.5
+    kill -INT $job
+    # shellcheck disable=SC2086
+    gone 10 $job $all && pass || flunk "a second signal, $engine"
+    end 1
+    [ $got = 130 ] && ! grep -q "died\|left\|starting" err && pass || flunk "a second signal: $got, $engine"
+    # When the supervisor is killed its ranks end, and so do what it started them with.
+    for with in "" launcher; do
+        begin orphaned -n 2 --engine $engine --max-restarts 2
+        all=$(below $job)
+        others=
+        [ -n "$with" ] && for pid in $all; do [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$weft")" ] || others="$others $pid"; done
+        # shellcheck disable=SC2086
+        kill -KILL $job $others
+        wait $job 2>/dev/null
+        # shellcheck disable=SC2086
+        gone 5 $all && pass || flunk "ranks outlive their supervisor ${with:+and launcher }by 5 s, $engine"
+        "$weft" inspect orphaned >out 2>err && pass || flunk "the checkpoint of a killed supervisor, $engine"
+    done
+done
+timeout 20 "$weft" train -q $endless --max-restarts 2 >out 2>err
+[ $? = 2 ] && [ "$(grep -c "^weft: max-restarts needs --checkpoint" err)" = 1 ] && pass || flunk "restarts without checkpoints"
+# Words are passed on however many they are, and how long.
+words=$(for k in $(seq 600); do echo "--seed $k"; done)
+# shellcheck disable=SC2086
+timeout 60 "$weft" train -q $endless $words --steps 3 --max-restarts 1 --checkpoint words >out 2>err && "$weft" inspect words | grep -q "seed  *600" && pass ||
+    flunk "a long command line"
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
