@@ -99,7 +99,7 @@ static void measure(const rank *r, int64_t count, double out[KINDS])
 static void *run(void *user)
 {
     const rank *r = user;
-    for (int64_t bytes = 1024; bytes <= 64 << 20; bytes *= 4) {
+    for (int64_t bytes = 1024; bytes <= 64 << 20; bytes *= 2) {
         double t[KINDS];
         measure(r, bytes / 4, t);
         if (weft_comm_rank(r->comm) != 0) continue;

@@ -32,11 +32,12 @@ set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::J
   OpenMP::OpenMP_C Threads::Threads m)
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
-  # MPICH's constant for "no statuses" looks to gcc like an array that is too small.
+  file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)
+  set_source_files_properties(${WEFT_MPI_SOURCES} PROPERTIES COMPILE_DEFINITIONS WEFT_MPI)
+  # MPICH's constant for "no status" looks to gcc like an array that is too small.
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    set_source_files_properties(src/comm/mpi_sum.c PROPERTIES COMPILE_OPTIONS -Wno-stringop-overflow)
+    set_source_files_properties(src/comm/mpi_rounds.c PROPERTIES COMPILE_OPTIONS -Wno-stringop-overflow)
   endif()
-  set_source_files_properties(src/comm/mpi.c src/comm/mpi_sum.c src/comm/mpi_trouble.c PROPERTIES COMPILE_DEFINITIONS WEFT_MPI)
 endif()
 target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
 

@@ -1,7 +1,6 @@
 /* The contract of communicators, over every engine: with no argument self and threads with 1 to 8
  * ranks, as "test_comm mpi" under mpirun the engine mpi. */
-#include <math.h>
-
+#include "comm/comm.h"
 #include "ranks.h"
 
 static const char *engine_only;
@@ -288,71 +287,6 @@ static void splitting(weft_comm *c, void *user)
     weft_comm_close(&part);
 }
 
-/* V leaves of numbers whose sum depends on the order: every number of ranks gets the same bits. */
-static float leaf(int v, int64_t i)
-{
-    return (float)sin((double)(v * 131 + i * 17 + 1)) * (v % 3 ? 1e-3f : 1e4f);
-}
-
-typedef struct leaves_case {
-    int leaves;
-    float *want; /* from one rank */
-} leaves_case;
-
-/* Adds leaves [first, last) up to its largest subtrees, as the tree does it. */
-static void subtree(int leaves, int first, int level, int64_t i, float *out)
-{
-    if (level == 0) {
-        *out = leaf(first, i);
-        return;
-    }
-    int middle = first + (1 << (level - 1));
-    float left, right;
-    subtree(leaves, first, level - 1, i, &left);
-    if (middle < leaves) {
-        subtree(leaves, middle, level - 1, i, &right);
-        left += right;
-    }
-    *out = left;
-}
-
-static void sum_leaves(weft_comm *c, void *user)
-{
-    enum { COUNT = 333 };
-    const leaves_case *l = user;
-    int me = weft_comm_rank(c), n = weft_comm_size(c), v = l->leaves;
-    int first = v * me / n, last = v * (me + 1) / n, at = first;
-    int parts = weft_tree_parts(v, first, last);
-    float *send = calloc((size_t)parts * COUNT, sizeof(float)), receive[COUNT];
-    for (int p = 0; p < parts; p++) {
-        int level = 0, end = at + 1;
-        while (end < last && at % (2 << level) == 0) { /* while one level more fits */
-            int next = at + (2 << level) < v ? at + (2 << level) : v;
-            if (next > last) break;
-            level++;
-            end = next;
-        }
-        for (int64_t i = 0; i < COUNT; i++) subtree(v, at, level, i, &send[p * COUNT + i]);
-        at = end;
-    }
-    rank_check(at == last);
-    rank_ok(weft_comm_run(c, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                              .dtype = WEFT_F32,
-                                              .send = send,
-                                              .receive = receive,
-                                              .count = COUNT,
-                                              .leaves = v,
-                                              .parts = parts}));
-    int top = 0;
-    while (1 << top < v) top++;
-    for (int64_t i = 0; i < COUNT; i++) {
-        float want;
-        subtree(v, 0, top, i, &want);
-        rank_check(memcmp(&want, &receive[i], sizeof(want)) == 0);
-    }
-    free(send);
-}
-
 static void counted(weft_comm *c, void *user)
 {
     (void)user;
@@ -391,6 +325,33 @@ TEST(overlapping)
 TEST(splitting)
 TEST(counted)
 
+/* Everything in pieces of a few bytes, which stand for those of 2^30 that MPI can count: also
+ * lengths that are a whole number of pieces. */
+static void pieces(weft_comm *c, void *user)
+{
+    (void)user;
+    static const int64_t counts[] = {0, 1, 7, 8, 9, 64, 333};
+    for (size_t d = 0; d < 4; d++)
+        for (size_t s = 0; s < sizeof(counts) / sizeof(counts[0]); s++) {
+            all_gather(c, dtypes[d], counts[s]);
+            all_to_all(c, dtypes[d], counts[s]);
+            broadcast(c, dtypes[d], counts[s]);
+            ring(c, dtypes[d], counts[s]);
+            if (dtypes[d] != WEFT_U8) all_reduce(c, dtypes[d], 20 * counts[s], false, s % 2);
+            if (dtypes[d] != WEFT_U8) reduce_scatter(c, dtypes[d], 20 * counts[s], false);
+        }
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    for (int64_t bytes = 32; bytes <= 256; bytes *= 8) {
+        weft_mpi_set_piece(bytes);
+        everywhere(pieces, NULL);
+    }
+    weft_mpi_set_piece(1 << 30);
+}
+
 static void test_large(void **state)
 {
     (void)state;
@@ -398,62 +359,6 @@ static void test_large(void **state)
         on_ranks(engine_only, 0, large, NULL);
     else
         on_ranks("threads", 3, large, NULL);
-}
-
-static void test_leaves(void **state)
-{
-    (void)state;
-    for (int v = 1; v <= 24; v++)
-        for (int n = 1; n <= 8; n++)
-            if (v % n == 0 && !engine_only)
-                on_ranks("threads", n, sum_leaves, &(leaves_case){.leaves = v});
-    if (engine_only)
-        for (int v = 8; v <= 24; v += 8)
-            on_ranks(engine_only, 0, sum_leaves, &(leaves_case){v, NULL});
-}
-
-/* One rank stays away: the others say who, and nobody hangs. */
-static void missing(weft_comm *c, void *user)
-{
-    (void)user;
-    weft_comm_set_timeout(c, 0.3);
-    float x[300] = {0};
-    weft_transfer t = {
-        .kind = WEFT_ALL_REDUCE, .what = "fc1/weight", .send = x, .receive = x, .count = 300};
-    if (weft_comm_rank(c) == 2) return;
-    rank_check(weft_comm_run(c, &t) == WEFT_ERR_PEER);
-    rank_check(strstr(weft_last_message(), "all-reduce of fc1/weight") != NULL);
-    rank_check(strstr(weft_last_message(), "missing: 2") != NULL);
-}
-
-static void mismatched(weft_comm *c, void *user)
-{
-    (void)user;
-    weft_comm_set_check(c, true);
-    weft_comm_set_timeout(c, 2);
-    float x[300] = {0};
-    weft_transfer t = {.kind = WEFT_ALL_REDUCE,
-                       .what = weft_comm_rank(c) == 1 ? "fc2/bias" : "fc1/weight",
-                       .send = x,
-                       .receive = x,
-                       .count = weft_comm_rank(c) == 1 ? 299 : 300};
-    weft_status status = weft_comm_run(c, &t);
-    if (status != WEFT_OK) weft_comm_abort(c);
-    rank_check(status == WEFT_ERR_PEER);
-    rank_check(strstr(weft_last_message(), "does not match") != NULL ||
-               strstr(weft_last_message(), "the job was ended") != NULL);
-}
-
-static void test_missing(void **state)
-{
-    (void)state;
-    if (!engine_only) on_ranks("threads", 4, missing, NULL);
-}
-
-static void test_mismatched(void **state)
-{
-    (void)state;
-    if (!engine_only) on_ranks("threads", 3, mismatched, NULL);
 }
 
 static void refused(weft_comm *c, void *user)
@@ -537,8 +442,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contract),  cmocka_unit_test(test_overlapping),
         cmocka_unit_test(test_splitting), cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_large),     cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_missing),   cmocka_unit_test(test_mismatched),
+        cmocka_unit_test(test_large),     cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_refused_buffers),
         cmocka_unit_test(test_engines),
     };

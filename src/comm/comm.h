@@ -66,6 +66,10 @@ typedef struct weft_engine {
 
 extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi;
 
+/* For tests: the largest message of the engine mpi, otherwise 2^30 bytes. MPI counts in int, so
+ * what is longer goes in several. */
+void weft_mpi_set_piece(int64_t bytes);
+
 weft_status weft_member_new(weft_member **out) WEFT_NODISCARD;
 void weft_member_release(weft_member *member);
 
@@ -81,13 +85,25 @@ int64_t weft_counts_before(const int64_t *counts, int r);
 /* Elements i = begin .. end of the sum over the fixed tree. source[r] has weft_tree_parts
  * subtrees of `stride` elements each; out[0] is element `begin`. out may be source[r] + begin for
  * one r with a single part. */
+typedef struct weft_subtree {
+    int first, last; /* leaves [first, last) */
+    void *data;
+} weft_subtree;
 typedef struct weft_tree {
     weft_dtype dtype;
     int ranks, leaves;
     const void *const *source;
     int64_t stride;
+    const weft_subtree *list; /* instead of ranks and sources: subtrees in order */
+    int listed;
 } weft_tree;
 void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out);
+/* Adds up `count` elements of neighbouring subtrees, in order, to larger ones, which may lie where
+ * some of them lie. */
+void weft_tree_join(weft_dtype dtype, int leaves, const weft_subtree *in, int in_count,
+                    const weft_subtree *out, int out_count, int64_t count);
+/* The end of the largest subtree that begins at `first` and ends at or before `last`. */
+int weft_tree_next(int leaves, int first, int last);
 
 /* Leaf v is added to subtrees that are kept on a stack, beginning with leaf `first`: the place it
  * goes to, and how often the topmost two are then added up. *deepest (may be NULL) is the most

@@ -1,8 +1,9 @@
-/* Ranks as MPI processes (MPI-3.1). Operations are MPI's own non-blocking ones, except sums
- * (mpi_sum.c).
+/* Ranks as MPI processes (MPI-3.1). Of MPI we use messages between two ranks, and make every
+ * operation of them (mpi_rounds.c).
  *
- * Nothing here blocks inside of MPI, so that a rank that waits can notice that another one gave up
- * (a notice on a communicator of its own) or that it has waited too long. */
+ * No operation blocks inside of MPI, so that a rank that waits can notice that another one gave up
+ * (a notice on a communicator of its own) or that it has waited too long. Communicators are made by
+ * MPI, which blocks, but only when all their ranks have come. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -10,7 +11,12 @@
 
 #include "comm/mpi.h"
 
-mpi_world mpi_process;
+mpi_world mpi_process = {.piece = 1 << 30};
+
+void weft_mpi_set_piece(int64_t bytes)
+{
+    mpi_process.piece = bytes;
+}
 
 weft_status mpi_failed(const char *call, int code)
 {
@@ -50,134 +56,68 @@ static weft_status start_process(void)
     return WEFT_OK;
 }
 
-MPI_Datatype mpi_type(weft_dtype dtype)
+static void forget(weft_operation *o)
 {
-    switch (dtype) {
-    case WEFT_F32: return MPI_FLOAT;
-    case WEFT_F64: return MPI_DOUBLE;
-    case WEFT_I32: return MPI_INT32_T;
-    default: return MPI_BYTE;
-    }
+    mpi_pending *p = o->state;
+    if (p->kept[0] != o->t.receive) free(p->kept[0]);
+    free(p->kept[1]);
+    free(p->room);
+    free(p->rounds);
+    free(p->messages);
+    free(p->merges);
+    free(p->sources);
+    free(p->ranges);
+    free(p);
 }
 
-static weft_status fill_counts(const weft_operation *o, mpi_pending *p)
-{
-    int n = o->comm->size;
-    int64_t sent = 0, received = 0;
-    for (int r = 0; r < n; r++) {
-        int64_t count = o->counts[r];
-        int64_t from = o->t.kind == WEFT_ALL_TO_ALL ? o->counts[n + r] : o->counts[r];
-        if (sent + count > INT32_MAX || received + from > INT32_MAX)
-            return weft_fail(WEFT_ERR_UNSUPPORTED,
-                             "%s of %s: MPI-3.1 counts end at 2147483647 elements",
-                             weft_transfer_name(o->t.kind), o->what);
-        p->counts[r] = (int)count;
-        p->offsets[r] = (int)sent;
-        p->receive_counts[r] = (int)from;
-        p->receive_offsets[r] = (int)received;
-        sent += count;
-        received += from;
-    }
-    return WEFT_OK;
-}
-
+/* An operation that is given up ends the job. What is under way is taken back, or has a moment to
+ * end; after that this process calls MPI no more, so nothing arrives in memory that is free. */
 static void mpi_destroy(weft_operation *o)
 {
     mpi_pending *p = o->state;
-    if (p->summed) mpi_sum_destroy(o);
-    free(p->counts);
-    free(p);
+    if (p->begun && !o->done) {
+        for (double end = weft_seconds() + 0.2;
+             !mpi_process.given_up && !mpi_stop_rounds(o) && weft_seconds() < end;) {
+        }
+        mpi_abort(o->comm);
+    }
+    forget(o);
 }
 
 static weft_status mpi_prepare(weft_operation *o)
 {
     mpi_pending *p;
-    int n = o->comm->size;
-    if (o->t.count > INT32_MAX)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "%s of %s: MPI-3.1 counts end at 2147483647 elements",
-                         weft_transfer_name(o->t.kind), o->what);
+    bool sum = o->t.kind == WEFT_ALL_REDUCE || o->t.kind == WEFT_REDUCE_SCATTER;
     WEFT_TRY(WEFT_NEW(&p, 1));
     o->state = p;
-    p->request = MPI_REQUEST_NULL;
-    p->summed = o->t.kind == WEFT_ALL_REDUCE || o->t.kind == WEFT_REDUCE_SCATTER;
-    weft_status status = WEFT_NEW(&p->counts, (size_t)4 * n);
-    if (status == WEFT_OK) {
-        p->offsets = p->counts + n;
-        p->receive_counts = p->offsets + n;
-        p->receive_offsets = p->receive_counts + n;
-        status = fill_counts(o, p);
-    }
-    if (status == WEFT_OK && p->summed) status = mpi_sum_prepare(o);
-    if (status != WEFT_OK) mpi_destroy(o);
+    weft_status status = sum ? mpi_plan_sum(o) : mpi_plan_move(o);
+    if (status == WEFT_OK) status = mpi_end_rounds(o);
+    if (status != WEFT_OK) forget(o);
     return status;
-}
-
-/* Whether what this rank gives to an all-gather is its part of the result already. */
-static bool lies_there(const weft_operation *o, const mpi_pending *p)
-{
-    size_t size = weft_dtype_size(o->t.dtype);
-    return o->t.send == (const char *)o->t.receive + (size_t)p->offsets[o->comm->rank] * size;
 }
 
 static weft_status mpi_start(weft_operation *o)
 {
     mpi_pending *p = o->state;
-    const weft_transfer *t = &o->t;
-    MPI_Comm comm = ((mpi_comm *)o->comm)->comm;
-    MPI_Datatype type = mpi_type(t->dtype);
-    int count = (int)t->count;
-    if (o->comm->member->check && weft_is_collective(t->kind)) WEFT_TRY(mpi_check_alike(o));
-    switch (t->kind) {
-    case WEFT_SEND:
-        MPI_TRY(MPI_Isend(t->send, count, type, t->peer, t->tag, comm, &p->request));
-        break;
-    case WEFT_RECEIVE:
-        MPI_TRY(MPI_Irecv(t->receive, count, type, t->peer, t->tag, comm, &p->request));
-        break;
-    case WEFT_BROADCAST:
-        MPI_TRY(MPI_Ibcast(t->receive, count, type, t->peer, comm, &p->request));
-        break;
-    case WEFT_ALL_REDUCE:
-    case WEFT_REDUCE_SCATTER: return mpi_sum_start(o);
-    case WEFT_ALL_GATHER:
-        MPI_TRY(MPI_Iallgatherv(lies_there(o, p) ? MPI_IN_PLACE : t->send, p->counts[o->comm->rank],
-                                type, t->receive, p->counts, p->offsets, type, comm, &p->request));
-        break;
-    case WEFT_ALL_TO_ALL:
-        MPI_TRY(MPI_Ialltoallv(t->send, p->counts, p->offsets, type, t->receive, p->receive_counts,
-                               p->receive_offsets, type, comm, &p->request));
-        break;
-    case WEFT_BARRIER: MPI_TRY(MPI_Ibarrier(comm, &p->request)); break;
-    }
-    return WEFT_OK;
+    p->begun = false;
+    if (mpi_process.given_up)
+        return weft_fail(WEFT_ERR_PEER, "the job was ended before %s of %s: %s",
+                         weft_transfer_name(o->t.kind), o->what, mpi_process.why);
+    if (o->comm->member->check && weft_is_collective(o->t.kind)) WEFT_TRY(mpi_check_alike(o));
+    p->begun = true;
+    return mpi_start_rounds(o);
 }
 
 static weft_status mpi_advance(weft_operation *o)
 {
-    mpi_pending *p = o->state;
-    int done = 0;
-    MPI_Status status;
-    if (p->summed) return mpi_sum_advance(o);
-    MPI_TRY(MPI_Test(&p->request, &done, &status));
-    if (!done) return WEFT_OK;
-    if (o->t.kind == WEFT_RECEIVE) {
-        int count = 0;
-        MPI_TRY(MPI_Get_count(&status, mpi_type(o->t.dtype), &count));
-        if (count != o->t.count)
-            return weft_fail(WEFT_ERR_PEER, "rank %d sent %d %s, rank %d expects %lld of %s",
-                             o->t.peer, count, weft_dtype_name(o->t.dtype), o->comm->rank,
-                             (long long)o->t.count, o->what);
-    }
-    o->done = true;
-    return WEFT_OK;
+    return mpi_process.given_up ? WEFT_OK : mpi_advance_rounds(o);
 }
 
 static void mpi_close(weft_comm *comm)
 {
     mpi_comm *m = (mpi_comm *)comm;
     if (!mpi_process.given_up) {
-        MPI_Comm_free(&m->sums);
+        MPI_Comm_free(&m->collectives);
         MPI_Comm_free(&m->comm);
     }
     free(m);
@@ -189,6 +129,7 @@ static weft_status make(weft_context *context, weft_member *member, MPI_Comm com
 static weft_status mpi_split(weft_comm *comm, int color, int key, weft_comm **out)
 {
     MPI_Comm part;
+    WEFT_TRY(weft_comm_barrier(comm));
     MPI_TRY(
         MPI_Comm_split(((mpi_comm *)comm)->comm, color < 0 ? MPI_UNDEFINED : color, key, &part));
     if (part == MPI_COMM_NULL) return WEFT_OK;
@@ -209,19 +150,38 @@ static const weft_comm_ops ops = {
     .aborted = mpi_aborted,
 };
 
+static weft_status fill(mpi_comm *m)
+{
+    MPI_TRY(MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN));
+    MPI_TRY(MPI_Comm_rank(m->comm, &m->head.rank));
+    MPI_TRY(MPI_Comm_size(m->comm, &m->head.size));
+    MPI_TRY(MPI_Comm_dup(m->comm, &m->collectives));
+    MPI_TRY(MPI_Comm_set_errhandler(m->collectives, MPI_ERRORS_RETURN));
+    return WEFT_OK;
+}
+
+/* Takes `comm`, which is freed if it fails. */
 static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, int id,
                         weft_comm **out)
 {
     mpi_comm *m;
-    WEFT_TRY(WEFT_NEW(&m, 1));
+    weft_status status = WEFT_NEW(&m, 1);
+    if (status != WEFT_OK) {
+        MPI_Comm_free(&comm);
+        return status;
+    }
     m->head = (weft_comm){
         .ops = &ops, .context = context, .member = member, .local_size = mpi_process.local};
     m->comm = comm;
+    m->collectives = MPI_COMM_NULL;
     m->id = id;
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    MPI_Comm_dup(comm, &m->sums);
-    MPI_Comm_rank(comm, &m->head.rank);
-    MPI_Comm_size(comm, &m->head.size);
+    status = fill(m);
+    if (status != WEFT_OK) {
+        if (m->collectives != MPI_COMM_NULL) MPI_Comm_free(&m->collectives);
+        MPI_Comm_free(&m->comm);
+        free(m);
+        return status;
+    }
     *out = &m->head;
     return WEFT_OK;
 }
@@ -238,16 +198,22 @@ static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, i
     if (mpi_process.size > WEFT_MAX_RANKS)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "%d processes, at most %d are possible",
                          mpi_process.size, WEFT_MAX_RANKS);
-    MPI_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     WEFT_TRY(weft_member_new(&member));
     member->local_rank = mpi_process.local_rank;
-    weft_status status = make(context, member, comm, 1, out);
+    int code = MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    weft_status status = code == MPI_SUCCESS ? make(context, member, comm, 1, out)
+                                             : mpi_failed("MPI_Comm_dup", code);
     if (status != WEFT_OK) weft_member_release(member);
     *local = 1;
     return status;
 }
 
 #else
+
+void weft_mpi_set_piece(int64_t bytes)
+{
+    (void)bytes;
+}
 
 static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, int *local)
 {

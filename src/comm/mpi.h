@@ -11,34 +11,90 @@ typedef struct mpi_world {
     bool started, given_up;
     MPI_Comm control;
     int rank, size, local, local_rank;
+    int64_t piece; /* bytes of the largest message, since MPI counts in int */
     char why[768];
 } mpi_world;
 extern mpi_world mpi_process;
 
 typedef struct mpi_comm {
     weft_comm head;
-    MPI_Comm comm; /* for MPI's own operations */
-    MPI_Comm sums; /* for the messages of our sums */
-    int id;        /* the same on all ranks of a communicator */
+    MPI_Comm comm;        /* for sends and receives */
+    MPI_Comm collectives; /* for the messages of collectives */
+    int id;               /* the same on all ranks of a communicator */
 } mpi_comm;
 
-/* A sum in a fixed order. Each rank adds up a slice of the elements, in chunks: it receives the
- * others' parts of a chunk, adds them in the tree, and sends the result to all. Small sums are
- * added by everybody. */
-typedef struct mpi_sum {
-    int chunks;
-    bool small;            /* every rank's slice is the whole */
-    int added;             /* chunks done so far */
-    char *parts;           /* [N] of what others sent of this rank's slice */
-    char *packed;          /* this rank's subtrees, where there are several */
-    MPI_Request *requests; /* [4][chunks][N]: parts in and out, results in and out */
-} mpi_sum;
+/* Elements [start, start + size) of a vector. */
+typedef struct mpi_range {
+    int64_t start, size;
+} mpi_range;
 
+/* A vector as it lies: element i of part k at base + (k stride + i - origin) elements. */
+typedef struct mpi_vector {
+    char *base;
+    int64_t stride, origin;
+    int parts;
+} mpi_vector;
+
+/* The elements of some ranges, of all parts, on their way to or from one rank. They go in chunks,
+ * of which at most WINDOW are under way. */
+enum { WINDOW = 4 };
+typedef struct mpi_message {
+    int peer;
+    bool out;
+    bool merged;  /* in: what arrives is added up with what others have, and not kept */
+    bool bounded; /* the last chunk is short, so that the receiver notices another length */
+    mpi_vector at;
+    size_t first_range;
+    int ranges;
+    int64_t elements; /* of all ranges */
+    int64_t each;     /* of a chunk */
+    int64_t chunks, posted, arrived, freed;
+    bool roomed;    /* chunks lie in the room: what is received to be merged, or was packed */
+    size_t room_at; /* WINDOW chunks */
+    MPI_Request requests[WINDOW];
+} mpi_message;
+
+/* Leaves [first, last) of the tree: here (message < 0), or in what a message brings. */
+typedef struct mpi_source {
+    int64_t message;
+    mpi_vector at;
+    int first, last;
+} mpi_source;
+
+/* What sources have of some ranges is added up, and written where it belongs. */
+typedef struct mpi_merge {
+    size_t first_source;
+    int sources;
+    mpi_vector to;
+    size_t first_range;
+    int ranges;
+    int64_t elements, each, chunks, done;
+    bool after_sends; /* it overwrites what this round sends */
+} mpi_merge;
+
+/* Messages that need nothing of each other. A round begins when the one before has ended. */
+typedef struct mpi_round {
+    size_t first_message, first_merge;
+    int messages, merges;
+} mpi_round;
+
+/* An operation as rounds, made once. */
 typedef struct mpi_pending {
-    MPI_Request request;
-    int *counts, *offsets, *receive_counts, *receive_offsets; /* [N] each */
-    bool summed;
-    mpi_sum sum;
+    mpi_round *rounds;
+    mpi_message *messages;
+    mpi_merge *merges;
+    mpi_source *sources;
+    mpi_range *ranges;
+    size_t round_count, message_count, merge_count, source_count, range_count;
+    size_t round_room, message_room, merge_room, source_room, range_room;
+    size_t round; /* that is under way */
+    bool begun;
+    char *room; /* shared by the rounds, of which one is under way */
+    size_t room_bytes;
+    char *kept[2]; /* partial sums: of this rank, and of the one it stands in for */
+    const void *copy_from;
+    void *copy_to; /* what stays on this rank */
+    int64_t copy_bytes;
 } mpi_pending;
 
 weft_status mpi_failed(const char *call, int code) WEFT_NODISCARD;
@@ -47,18 +103,53 @@ weft_status mpi_failed(const char *call, int code) WEFT_NODISCARD;
         int mpi_try_code = (call);                                                                 \
         if (mpi_try_code != MPI_SUCCESS) return mpi_failed(#call, mpi_try_code);                   \
     } while (0)
-MPI_Datatype mpi_type(weft_dtype dtype);
+
+/* mpi_rounds.c: making rounds, and doing them. A range of no elements needs no message. */
+weft_status mpi_add_round(mpi_pending *p) WEFT_NODISCARD;
+weft_status mpi_add_range(mpi_pending *p, int64_t start, int64_t size) WEFT_NODISCARD;
+/* Takes the ranges from `first_range` on. */
+weft_status mpi_add_message(weft_operation *o, mpi_message like) WEFT_NODISCARD;
+weft_status mpi_add_merge(weft_operation *o, mpi_merge like, const mpi_source *sources,
+                          int count) WEFT_NODISCARD;
+weft_status mpi_end_rounds(weft_operation *o) WEFT_NODISCARD;
+weft_status mpi_start_rounds(weft_operation *o) WEFT_NODISCARD;
+weft_status mpi_advance_rounds(weft_operation *o) WEFT_NODISCARD;
+/* Whether nothing is left to come or go; what can be taken back is. */
+bool mpi_stop_rounds(weft_operation *o);
+
+/* mpi_merge.c: chunk c of a merge is added up; a chunk of a message is packed into the room. */
+void mpi_merge_chunk(const weft_operation *o, const mpi_merge *g, int64_t c);
+void mpi_pack(const weft_operation *o, const mpi_message *m, int64_t c);
+static inline int64_t mpi_chunk_size(int64_t elements, int64_t each, int64_t c)
+{
+    return WEFT_MIN(each, elements - c * each);
+}
+static inline char *mpi_room(const weft_operation *o, const mpi_message *m, int64_t c)
+{
+    const mpi_pending *p = o->state;
+    return p->room + m->room_at +
+           (size_t)((c % WINDOW) * m->each * m->at.parts) * weft_dtype_size(o->t.dtype);
+}
+
+/* mpi_slots.c: the ranks as corners of a cube. N ranks stand for P = 2^levels slots; a slot without
+ * a rank of its own is stood in for by a rank of the lower half. */
+typedef struct mpi_slots {
+    int levels, slots, ranks, me;
+    int mine[2], count; /* the slots of this rank */
+} mpi_slots;
+mpi_slots mpi_slots_of(const weft_operation *o);
+int mpi_slot_owner(const mpi_slots *s, int slot);
+/* Ranks [*begin, *end) of the block of 2^level slots around a slot; whether there is one. */
+bool mpi_slot_block(const mpi_slots *s, int slot, int level, int *begin, int *end);
+
+/* How operations become rounds. */
+weft_status mpi_plan_sum(weft_operation *o) WEFT_NODISCARD;  /* mpi_sum.c */
+weft_status mpi_plan_move(weft_operation *o) WEFT_NODISCARD; /* mpi_move.c: everything else */
 
 /* mpi_trouble.c: collectives that do not match, ranks that give up, ranks that are missing. */
 weft_status mpi_check_alike(const weft_operation *o) WEFT_NODISCARD;
 const char *mpi_aborted(weft_comm *comm);
 void mpi_abort(weft_comm *comm);
 void mpi_describe(weft_operation *o, weft_text *text);
-
-/* mpi_sum.c; o->state is an mpi_pending */
-weft_status mpi_sum_prepare(weft_operation *o) WEFT_NODISCARD;
-weft_status mpi_sum_start(weft_operation *o) WEFT_NODISCARD;
-weft_status mpi_sum_advance(weft_operation *o) WEFT_NODISCARD;
-void mpi_sum_destroy(weft_operation *o);
 
 #endif

@@ -1,190 +1,349 @@
-/* Sums over MPI processes, of messages: MPI promises no order of additions, and its non-blocking
- * sums are slower than these. */
+/* Sums over MPI processes, of our own messages: MPI promises no order of additions. Whichever way
+ * is taken, what is added up is the fixed tree, so all of them give the same bits.
+ *
+ * Doubling, for few bytes: in round l a slot and the one that differs from it in bit l exchange all
+ * they have, which is the sum over the blocks of 2^l ranks around them. levels rounds.
+ *
+ * Halving, for many: the same, but each keeps one half of the elements and sends the other, so that
+ * in the end each slot has the whole sum of its part. An all-reduce then goes back through the same
+ * rounds, where each brings the other what it has. 2 levels rounds, and twice the whole in bytes.
+ *
+ * Direct, where parts are large, the ranks few, and halving would send more bytes than it must (N
+ * is no power of two) or copy them (the parts of a reduce-scatter do not lie together): each rank
+ * gets everybody's elements of its part and adds them up, and sends the result to all. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
 #include "comm/mpi.h"
 
-enum { SMALL = 1024, CHUNK = 1 << 18, MOST_CHUNKS = 64 }; /* bytes; bytes; per slice */
-enum { PARTS_IN, PARTS_OUT, RESULTS_IN, RESULTS_OUT, KINDS };
+enum { DOUBLING = 2 << 10 };                   /* bytes of the whole, at most */
+enum { DIRECT = 64 << 10, DIRECT_RANKS = 16 }; /* bytes of a part, at least; at most */
+enum { CHUNK = 256 << 10 };                    /* bytes that are added up at a time */
 
-static int leaves_of(const weft_operation *o)
+/* A sum while its rounds are made. */
+typedef struct sum {
+    weft_operation *o;
+    mpi_slots slots;
+    bool halving;
+    int64_t whole;         /* elements */
+    int64_t *start, *size; /* [P] the part of each slot */
+    int *order;            /* [P] slots as their parts lie */
+    mpi_vector have[2];    /* what this rank's slots have of their blocks */
+    mpi_vector result;
+} sum;
+
+static int leaves_before(const weft_operation *o, int rank)
 {
-    return o->t.leaves ? o->t.leaves : o->comm->size;
+    int n = o->comm->size;
+    return (int)weft_part_start(o->t.leaves ? o->t.leaves : n, rank, n);
 }
 
-/* Subtrees of virtual workers that a rank brings, one behind the other. */
-static int subtrees(const weft_operation *o, int rank)
+static int parts_of(const weft_operation *o, int begin, int end)
 {
-    int v = leaves_of(o), n = o->comm->size;
-    return weft_tree_parts(v, (int)weft_part_start(v, rank, n),
-                           (int)weft_part_start(v, rank + 1, n));
+    return weft_tree_parts(o->t.leaves ? o->t.leaves : o->comm->size, leaves_before(o, begin),
+                           leaves_before(o, end));
 }
 
-static int64_t whole(const weft_operation *o)
+/* Where the parts of slots lie. Those of a reduce-scatter are given. Those of an all-reduce are
+ * laid so that what a slot keeps in a round lies together: by the bits of the slot in reverse. */
+static void lay_parts(sum *s)
 {
-    return o->t.kind == WEFT_REDUCE_SCATTER ? weft_counts_before(o->counts, o->comm->size)
-                                            : o->t.count;
-}
-
-static int64_t slice_start(const weft_operation *o, int r)
-{
-    const mpi_pending *p = o->state;
-    if (o->t.kind == WEFT_REDUCE_SCATTER) return weft_counts_before(o->counts, r);
-    if (p->sum.small) return 0;
-    return weft_part_start(o->t.count, r, o->comm->size);
-}
-
-static int64_t slice_size(const weft_operation *o, int r)
-{
-    const mpi_pending *p = o->state;
-    if (o->t.kind == WEFT_REDUCE_SCATTER) return o->counts[r];
-    return p->sum.small ? o->t.count : slice_start(o, r + 1) - slice_start(o, r);
-}
-
-static MPI_Request *request(const weft_operation *o, int kind, int chunk, int rank)
-{
-    const mpi_pending *p = o->state;
-    size_t n = (size_t)o->comm->size;
-    return &p->sum.requests[((size_t)kind * (size_t)p->sum.chunks + (size_t)chunk) * n +
-                            (size_t)rank];
-}
-
-/* Part c of a slice. */
-static int64_t chunk_start(const weft_operation *o, int r, int c)
-{
-    const mpi_pending *p = o->state;
-    return weft_part_start(slice_size(o, r), c, p->sum.chunks);
-}
-
-static int64_t chunk_size(const weft_operation *o, int r, int c)
-{
-    return chunk_start(o, r, c + 1) - chunk_start(o, r, c);
-}
-
-/* Where the subtrees of rank q for a chunk of this rank's slice are received. */
-static char *received(const weft_operation *o, int q, int c)
-{
-    const mpi_pending *p = o->state;
-    int64_t at = 0, mine = slice_size(o, o->comm->rank);
-    for (int r = 0; r < q; r++) at += subtrees(o, r) * mine;
-    at += subtrees(o, q) * chunk_start(o, o->comm->rank, c);
-    return p->sum.parts + (size_t)at * weft_dtype_size(o->t.dtype);
-}
-
-/* This rank's subtrees for a chunk of rank r's slice: as they lie, or packed behind each other. */
-static const char *sent(const weft_operation *o, int r, int c)
-{
-    const mpi_pending *p = o->state;
-    size_t size = weft_dtype_size(o->t.dtype);
-    int n = subtrees(o, o->comm->rank);
-    int64_t at = slice_start(o, r) + chunk_start(o, r, c), count = chunk_size(o, r, c);
-    const char *from = (const char *)o->t.send + (size_t)at * size;
-    if (n == 1) return from;
-    char *to = p->sum.packed + (size_t)(n * at) * size;
-    for (int k = 0; k < n; k++)
-        memcpy(to + (size_t)(k * count) * size, from + (size_t)(k * whole(o)) * size,
-               (size_t)count * size);
-    return to;
-}
-
-/* Where the result of a chunk of rank r's slice belongs. */
-static char *result(const weft_operation *o, int r, int c)
-{
-    int64_t at = chunk_start(o, r, c);
-    if (o->t.kind == WEFT_ALL_REDUCE) at += slice_start(o, r);
-    return (char *)o->t.receive + (size_t)at * weft_dtype_size(o->t.dtype);
-}
-
-weft_status mpi_sum_prepare(weft_operation *o)
-{
-    mpi_pending *p = o->state;
-    mpi_sum *s = &p->sum;
-    size_t n = (size_t)o->comm->size, size = weft_dtype_size(o->t.dtype);
-    int64_t slice = 0, all = 0;
-    s->small = o->t.kind == WEFT_ALL_REDUCE && o->t.count * (int64_t)size <= SMALL;
-    for (int r = 0; r < o->comm->size; r++) {
-        slice = WEFT_MAX(slice, slice_size(o, r));
-        all += subtrees(o, r);
+    int p = s->slots.slots;
+    bool given = s->o->t.kind == WEFT_REDUCE_SCATTER;
+    int64_t at = 0;
+    for (int i = 0; i < p; i++) {
+        int slot = 0;
+        for (int bit = 0; bit < s->slots.levels; bit++)
+            slot |= (i >> bit & 1) << (s->slots.levels - 1 - bit);
+        if (given) slot = i;
+        s->order[i] = slot;
+        s->start[slot] = at;
+        if (given)
+            s->size[slot] = slot < s->slots.ranks ? s->o->counts[slot] : 0;
+        else
+            s->size[slot] = weft_part_start(s->whole, i + 1, p) - weft_part_start(s->whole, i, p);
+        at += s->size[slot];
     }
-    s->chunks = (int)WEFT_MIN(slice * (int64_t)size / CHUNK + 1, (int64_t)MOST_CHUNKS);
-    WEFT_TRY(WEFT_NEW(&s->requests, KINDS * (size_t)s->chunks * n));
-    for (size_t i = 0; i < KINDS * (size_t)s->chunks * n; i++) s->requests[i] = MPI_REQUEST_NULL;
-    int own = subtrees(o, o->comm->rank);
-    if (own > 1) WEFT_TRY(weft_new_aligned((size_t)(own * whole(o)) * size, &s->packed));
-    return weft_new_aligned((size_t)(all * slice_size(o, o->comm->rank)) * size, &s->parts);
 }
 
-void mpi_sum_destroy(weft_operation *o)
+/* The parts of all slots that agree with this one in the lowest `level` bits; those that lie
+ * together as one range. *first is where the ranges begin. */
+static weft_status add_ranges(const sum *s, int slot, int level, size_t *first)
 {
-    mpi_pending *p = o->state;
-    free(p->sum.parts);
-    free(p->sum.packed);
-    free(p->sum.requests);
+    mpi_pending *p = s->o->state;
+    int64_t begin = 0, end = 0;
+    *first = p->range_count;
+    if (!s->halving) return mpi_add_range(p, 0, s->whole);
+    for (int i = 0; i < s->slots.slots; i++) {
+        int q = s->order[i];
+        if ((q ^ slot) & ((1 << level) - 1) || s->size[q] == 0) continue;
+        if (s->start[q] != end) {
+            WEFT_TRY(mpi_add_range(p, begin, end - begin));
+            begin = s->start[q];
+        }
+        end = s->start[q] + s->size[q];
+    }
+    return mpi_add_range(p, begin, end - begin);
 }
 
-/* Messages of one operation between two ranks are matched in order, those of several by tag. */
-static int tag_of(const weft_operation *o, bool results)
+static bool none(const sum *s, size_t first_range)
 {
-    return 2 * (int)(o->sequence % 8000) + results;
+    const mpi_pending *p = s->o->state;
+    return p->range_count == first_range;
 }
 
-/* A result may arrive in memory from which its part was sent: whoever sends a result has had the
- * part. */
-weft_status mpi_sum_start(weft_operation *o)
+/* Elements of a chunk of which `sources` are added up. */
+static int64_t chunk_of(const sum *s, int sources)
 {
-    mpi_pending *p = o->state;
-    mpi_sum *s = &p->sum;
-    MPI_Comm comm = ((mpi_comm *)o->comm)->sums;
-    MPI_Datatype type = mpi_type(o->t.dtype);
-    int n = o->comm->size, me = o->comm->rank;
-    s->added = 0;
-    for (int c = 0; c < s->chunks; c++)
-        for (int i = 1; i < n; i++) {
-            int q = (me + i) % n;
-            int64_t in = chunk_size(o, me, c), out = chunk_size(o, q, c);
-            MPI_TRY(MPI_Irecv(received(o, q, c), (int)(subtrees(o, q) * in), type, q,
-                              tag_of(o, false), comm, request(o, PARTS_IN, c, q)));
-            MPI_TRY(MPI_Isend(sent(o, q, c), (int)(subtrees(o, me) * out), type, q,
-                              tag_of(o, false), comm, request(o, PARTS_OUT, c, q)));
-            if (o->t.kind == WEFT_ALL_REDUCE && !s->small)
-                MPI_TRY(MPI_Irecv(result(o, q, c), (int)out, type, q, tag_of(o, true), comm,
-                                  request(o, RESULTS_IN, c, q)));
+    return CHUNK / (int64_t)weft_dtype_size(s->o->t.dtype) / sources;
+}
+
+/* What the partner has of what this slot keeps is added to what the slot has. */
+static weft_status add_up(sum *s, int which, int level, int64_t message, const mpi_vector *theirs,
+                          size_t ranges, bool last)
+{
+    const weft_operation *o = s->o;
+    const mpi_pending *p = o->state;
+    int slot = s->slots.mine[which], partner = slot ^ 1 << level, begin, end, count = 0;
+    mpi_source own = {.message = -1, .at = s->have[which]}, other = {.message = message}, all[2];
+    if (theirs) other.at = *theirs;
+    bool have = mpi_slot_block(&s->slots, slot, level, &begin, &end);
+    own.first = leaves_before(o, begin);
+    own.last = leaves_before(o, WEFT_MAX(begin, end));
+    (void)mpi_slot_block(&s->slots, partner, level, &begin, &end);
+    other.first = leaves_before(o, begin);
+    other.last = leaves_before(o, end);
+    if (partner < slot) all[count++] = other;
+    if (have) all[count++] = own;
+    if (partner > slot) all[count++] = other;
+    (void)mpi_slot_block(&s->slots, slot, level + 1, &begin, &end);
+    mpi_vector to = last ? s->result : (mpi_vector){.base = p->kept[which], .stride = s->whole};
+    to.parts = parts_of(o, begin, end);
+    return mpi_add_merge(
+        s->o,
+        (mpi_merge){
+            .to = to, .first_range = ranges, .each = chunk_of(s, 1), .after_sends = !s->halving},
+        all, count);
+}
+
+/* One slot of this rank in one round: sends what the partner keeps, and adds up what it keeps. */
+static weft_status meet(sum *s, int which, int level)
+{
+    mpi_pending *p = s->o->state;
+    const mpi_slots *c = &s->slots;
+    int slot = c->mine[which], partner = slot ^ 1 << level, begin, end;
+    int owner = mpi_slot_owner(c, partner);
+    bool last = level == c->levels - 1;
+    const mpi_vector *beside = NULL; /* the partner's, where this rank stands in for it */
+    size_t ranges;
+    int64_t message = -1;
+    if (owner == c->me) beside = &s->have[!which];
+    if (beside && !s->halving && which == 1) return WEFT_OK; /* one result is enough */
+    if (!beside && mpi_slot_block(c, slot, level, &begin, &end)) {
+        WEFT_TRY(add_ranges(s, partner, level + 1, &ranges));
+        if (!none(s, ranges))
+            WEFT_TRY(mpi_add_message(s->o, (mpi_message){.peer = owner,
+                                                         .out = true,
+                                                         .at = s->have[which],
+                                                         .first_range = ranges,
+                                                         .each = chunk_of(s, 1)}));
+    }
+    if (!mpi_slot_block(c, partner, level, &begin, &end)) return WEFT_OK;
+    WEFT_TRY(add_ranges(s, slot, level + 1, &ranges));
+    if (none(s, ranges)) return WEFT_OK;
+    if (!beside) {
+        message = (int64_t)p->message_count;
+        WEFT_TRY(mpi_add_message(s->o, (mpi_message){.peer = owner,
+                                                     .merged = true,
+                                                     .at.parts = parts_of(s->o, begin, end),
+                                                     .first_range = ranges,
+                                                     .each = chunk_of(s, 1)}));
+    }
+    return add_up(s, which, level, message, beside, ranges, last);
+}
+
+/* What a slot has after a round in which it met its partner. */
+static void keep(sum *s, int which, int level)
+{
+    const mpi_pending *p = s->o->state;
+    int slot = s->slots.mine[which], begin, end;
+    if (!mpi_slot_block(&s->slots, slot ^ 1 << level, level, &begin, &end)) return;
+    (void)mpi_slot_block(&s->slots, slot, level + 1, &begin, &end);
+    s->have[which] = (mpi_vector){
+        .base = p->kept[which], .stride = s->whole, .parts = parts_of(s->o, begin, end)};
+}
+
+/* The way back of an all-reduce. A slot that somebody stands in for has had all it needs: that rank
+ * has the same elements from its own slot. */
+static weft_status bring_back(sum *s, int level)
+{
+    const mpi_slots *c = &s->slots;
+    size_t ranges;
+    for (int which = 0; which < c->count; which++) {
+        int partner = c->mine[which] ^ 1 << level;
+        if (partner >= c->ranks || partner == c->me) continue;
+        WEFT_TRY(add_ranges(s, c->mine[which], level + 1, &ranges));
+        if (!none(s, ranges))
+            WEFT_TRY(mpi_add_message(
+                s->o, (mpi_message){
+                          .peer = partner, .out = true, .at = s->result, .first_range = ranges}));
+    }
+    int partner = c->me ^ 1 << level, owner = mpi_slot_owner(c, partner);
+    if (owner == c->me) return WEFT_OK;
+    WEFT_TRY(add_ranges(s, partner, level + 1, &ranges));
+    if (none(s, ranges)) return WEFT_OK;
+    return mpi_add_message(s->o,
+                           (mpi_message){.peer = owner, .at = s->result, .first_range = ranges});
+}
+
+static weft_status by_levels(sum *s)
+{
+    mpi_pending *p = s->o->state;
+    for (int level = 0; level < s->slots.levels; level++) {
+        WEFT_TRY(mpi_add_round(p));
+        for (int which = 0; which < s->slots.count; which++) WEFT_TRY(meet(s, which, level));
+        for (int which = 0; which < s->slots.count; which++) keep(s, which, level);
+    }
+    if (s->o->t.kind != WEFT_ALL_REDUCE || !s->halving) return WEFT_OK;
+    for (int level = s->slots.levels; level-- > 0;) {
+        WEFT_TRY(mpi_add_round(p));
+        WEFT_TRY(bring_back(s, level));
+    }
+    return WEFT_OK;
+}
+
+/* --- direct --- */
+
+static int64_t part_start(const sum *s, int r)
+{
+    if (s->o->t.kind == WEFT_REDUCE_SCATTER) return weft_counts_before(s->o->counts, r);
+    return weft_part_start(s->whole, r, s->slots.ranks);
+}
+
+static weft_status exchange_parts(sum *s)
+{
+    mpi_pending *p = s->o->state;
+    int n = s->slots.ranks, me = s->slots.me;
+    mpi_source sources[DIRECT_RANKS];
+    int64_t each = chunk_of(s, n), mine = part_start(s, me + 1) - part_start(s, me);
+    WEFT_TRY(mpi_add_round(p));
+    size_t ranges = p->range_count;
+    for (int r = 0; r < n; r++)
+        sources[r] = (mpi_source){.message = -1,
+                                  .at = s->have[0],
+                                  .first = leaves_before(s->o, r),
+                                  .last = leaves_before(s->o, r + 1)};
+    for (int i = 1; i < n && mine > 0; i++) {
+        int q = (me + i) % n;
+        ranges = p->range_count;
+        WEFT_TRY(mpi_add_range(p, part_start(s, me), mine));
+        sources[q].message = (int64_t)p->message_count;
+        WEFT_TRY(mpi_add_message(s->o, (mpi_message){.peer = q,
+                                                     .merged = true,
+                                                     .at.parts = parts_of(s->o, q, q + 1),
+                                                     .first_range = ranges,
+                                                     .each = each}));
+    }
+    if (mine > 0)
+        WEFT_TRY(mpi_add_merge(
+            s->o, (mpi_merge){.to = s->result, .first_range = ranges, .each = each}, sources, n));
+    for (int i = 1; i < n; i++) {
+        int q = (me + i) % n;
+        ranges = p->range_count;
+        WEFT_TRY(mpi_add_range(p, part_start(s, q), part_start(s, q + 1) - part_start(s, q)));
+        if (!none(s, ranges))
+            WEFT_TRY(mpi_add_message(s->o, (mpi_message){.peer = q,
+                                                         .out = true,
+                                                         .at = s->have[0],
+                                                         .first_range = ranges,
+                                                         .each = each}));
+    }
+    return WEFT_OK;
+}
+
+static weft_status exchange_results(sum *s)
+{
+    mpi_pending *p = s->o->state;
+    int n = s->slots.ranks, me = s->slots.me;
+    WEFT_TRY(mpi_add_round(p));
+    for (int i = 1; i < n; i++)
+        for (int out = 0; out < 2; out++) {
+            int q = (me + i) % n, whose = out ? me : q;
+            size_t ranges = p->range_count;
+            WEFT_TRY(mpi_add_range(p, part_start(s, whose),
+                                   part_start(s, whose + 1) - part_start(s, whose)));
+            if (!none(s, ranges))
+                WEFT_TRY(mpi_add_message(
+                    s->o,
+                    (mpi_message){.peer = q, .out = out, .at = s->result, .first_range = ranges}));
         }
     return WEFT_OK;
 }
 
-static weft_status add_chunk(weft_operation *o, int c)
+/* --- which way --- */
+
+/* Memory for sums over some of the ranks: the result's own, where it has room for all of them. */
+static weft_status make_room(sum *s)
 {
-    const void *source[WEFT_MAX_RANKS];
-    mpi_pending *p = o->state;
-    int n = o->comm->size, me = o->comm->rank;
-    int64_t count = chunk_size(o, me, c);
-    for (int r = 0; r < n; r++) source[r] = r == me ? sent(o, me, c) : received(o, r, c);
-    weft_tree tree = {o->t.dtype, n, leaves_of(o), source, count};
-    weft_tree_sum(&tree, 0, count, result(o, me, c));
-    if (o->t.kind != WEFT_ALL_REDUCE || p->sum.small) return WEFT_OK;
-    for (int i = 1; i < n; i++) {
-        int q = (me + i) % n;
-        MPI_TRY(MPI_Isend(result(o, me, c), (int)count, mpi_type(o->t.dtype), q, tag_of(o, true),
-                          ((mpi_comm *)o->comm)->sums, request(o, RESULTS_OUT, c, q)));
-    }
+    mpi_pending *p = s->o->state;
+    int most = 1, begin, end;
+    size_t bytes = (size_t)s->whole * weft_dtype_size(s->o->t.dtype);
+    for (int which = 0; which < s->slots.count; which++)
+        for (int level = 1; level < s->slots.levels; level++)
+            if (mpi_slot_block(&s->slots, s->slots.mine[which], level, &begin, &end))
+                most = WEFT_MAX(most, parts_of(s->o, begin, end));
+    if (s->o->t.kind == WEFT_ALL_REDUCE && most == 1)
+        p->kept[0] = s->o->t.receive;
+    else if (s->slots.levels > 1)
+        WEFT_TRY(weft_new_aligned((size_t)most * bytes, &p->kept[0]));
+    if (s->slots.count > 1) WEFT_TRY(weft_new_aligned((size_t)most * bytes, &p->kept[1]));
     return WEFT_OK;
 }
 
-weft_status mpi_sum_advance(weft_operation *o)
+static weft_status choose(sum *s)
 {
-    mpi_pending *p = o->state;
-    mpi_sum *s = &p->sum;
-    int there = 1, n = o->comm->size;
-    for (; s->added < s->chunks && there; s->added += there != 0) {
-        MPI_TRY(MPI_Testall(n, request(o, PARTS_IN, s->added, 0), &there, MPI_STATUSES_IGNORE));
-        if (there) WEFT_TRY(add_chunk(o, s->added));
+    const weft_transfer *t = &s->o->t;
+    int n = s->slots.ranks;
+    int64_t bytes = s->whole * (int64_t)weft_dtype_size(t->dtype);
+    bool gives = t->kind == WEFT_REDUCE_SCATTER, even = n == s->slots.slots;
+    s->halving = gives || bytes > DOUBLING;
+    if (n <= DIRECT_RANKS && n > 2 && bytes / n >= DIRECT && (gives || !even)) {
+        WEFT_TRY(exchange_parts(s));
+        return gives ? WEFT_OK : exchange_results(s);
     }
-    if (s->added < s->chunks) return WEFT_OK;
-    MPI_TRY(MPI_Testall(KINDS * s->chunks * n, s->requests, &there, MPI_STATUSES_IGNORE));
-    o->done = there != 0;
-    return WEFT_OK;
+    lay_parts(s);
+    WEFT_TRY(make_room(s));
+    return by_levels(s);
+}
+
+weft_status mpi_plan_sum(weft_operation *o)
+{
+    const weft_transfer *t = &o->t;
+    mpi_pending *p = o->state;
+    sum s = {.o = o, .slots = mpi_slots_of(o)};
+    size_t slots = (size_t)s.slots.slots;
+    int me = o->comm->rank;
+    s.whole =
+        t->kind == WEFT_REDUCE_SCATTER ? weft_counts_before(o->counts, o->comm->size) : t->count;
+    if (o->comm->size == 1) { /* its leaves are one subtree */
+        p->copy_from = t->send;
+        p->copy_to = t->receive;
+        p->copy_bytes = s.whole * (int64_t)weft_dtype_size(t->dtype);
+        return WEFT_OK;
+    }
+    /* Only read: the result and what is kept are others, or elements that are not sent any more. */
+    memcpy(&s.have[0].base, &t->send, sizeof(t->send));
+    s.have[0].stride = s.whole;
+    s.have[0].parts = parts_of(o, me, me + 1);
+    s.result = (mpi_vector){.base = t->receive, .stride = s.whole, .parts = 1};
+    if (t->kind == WEFT_REDUCE_SCATTER) s.result.origin = weft_counts_before(o->counts, me);
+    weft_status status = WEFT_NEW(&s.start, 2 * slots);
+    s.size = s.start + slots;
+    if (status == WEFT_OK) status = WEFT_NEW(&s.order, slots);
+    if (status == WEFT_OK) status = choose(&s);
+    free(s.start);
+    free(s.order);
+    return status;
 }
 
 #else

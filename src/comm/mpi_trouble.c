@@ -23,42 +23,82 @@ static notice notice_of(const weft_operation *o)
     return n;
 }
 
-/* In check mode everybody tells what it is about to do before it does it. */
-weft_status mpi_check_alike(const weft_operation *o)
+/* What a rank is about to do, with its count for each rank behind it. */
+typedef struct intent {
+    weft_transfer t;
+    int rank;
+    char what[64];
+    int64_t counts[];
+} intent;
+
+static size_t intent_size(const weft_comm *c)
 {
-    notice mine = notice_of(o), *all;
-    int n = o->comm->size;
-    WEFT_TRY(WEFT_NEW(&all, n));
+    return sizeof(intent) + (size_t)c->size * sizeof(int64_t);
+}
+
+/* One more collective, that is not counted and not checked. */
+static weft_status gather_intents(weft_comm *c, const void *mine, void *all)
+{
     int64_t counts[WEFT_MAX_RANKS];
-    for (int r = 0; r < n; r++) counts[r] = (int64_t)sizeof(mine);
-    weft_comm *c = o->comm;
+    for (int r = 0; r < c->size; r++) counts[r] = (int64_t)intent_size(c);
     c->member->check = false;
     c->sequence--;
     weft_status status = weft_comm_run(c, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                            .dtype = WEFT_U8,
                                                            .what = "the check of collectives",
-                                                           .send = &mine,
+                                                           .send = mine,
                                                            .receive = all,
                                                            .counts = counts});
     c->member->check = true;
-    for (int r = 0; r < n && status == WEFT_OK; r++)
-        if (strcmp(all[r].text, mine.text) != 0)
-            status = weft_fail(
-                WEFT_ERR_PEER, "collective %lld does not match: rank %d is in %s, rank %d in %s",
-                (long long)o->sequence, mpi_process.rank, mine.text, all[r].rank, all[r].text);
+    return status;
+}
+
+static weft_status compare(const weft_operation *o, const intent *other, int r)
+{
+    char mine[WEFT_TRANSFER_TEXT], theirs[WEFT_TRANSFER_TEXT];
+    if (weft_transfer_alike(o, r, &other->t, other->counts)) return WEFT_OK;
+    weft_transfer_describe(&o->t, o->what, o->counts, o->comm->size, mine);
+    weft_transfer_describe(&other->t, other->what, other->counts, o->comm->size, theirs);
+    return weft_fail(WEFT_ERR_PEER,
+                     "collective %lld does not match: rank %d is in %s, rank %d in %s",
+                     (long long)o->sequence, mpi_process.rank, mine, other->rank, theirs);
+}
+
+/* In check mode everybody tells what it is about to do before it does it. */
+weft_status mpi_check_alike(const weft_operation *o)
+{
+    weft_comm *c = o->comm;
+    size_t size = intent_size(c);
+    char *all, *room;
+    WEFT_TRY(weft_new_aligned(size * (size_t)(c->size + 1), &all));
+    room = all + size * (size_t)c->size;
+    intent *mine = (intent *)(void *)room;
+    mine->t = o->t;
+    mine->rank = mpi_process.rank;
+    (void)snprintf(mine->what, sizeof(mine->what), "%s", o->what);
+    memcpy(mine->counts, o->counts, (size_t)c->size * sizeof(int64_t));
+    weft_status status = gather_intents(c, room, all);
+    for (int r = 0; r < c->size && status == WEFT_OK; r++)
+        status = compare(o, (const intent *)(const void *)(all + size * (size_t)r), r);
     free(all);
     return status;
 }
 
-static void tell(weft_comm *comm, int tag, const void *data, int bytes)
+/* Short messages, which go out at once where the ranks have spoken before; the others get a moment
+ * for that. */
+static void tell(int tag, const void *data, int bytes)
 {
-    (void)comm;
+    MPI_Request all[WEFT_MAX_RANKS];
+    int done = 0;
     for (int r = 0; r < mpi_process.size; r++) {
-        MPI_Request request;
-        if (r == mpi_process.rank) continue;
-        if (MPI_Isend(data, bytes, MPI_BYTE, r, tag, mpi_process.control, &request) == MPI_SUCCESS)
-            MPI_Request_free(&request); /* short: it goes out at once */
+        all[r] = MPI_REQUEST_NULL;
+        if (r != mpi_process.rank)
+            (void)MPI_Isend(data, bytes, MPI_BYTE, r, tag, mpi_process.control, &all[r]);
     }
+    for (double end = weft_seconds() + 0.2; !done && weft_seconds() < end;)
+        if (MPI_Testall(mpi_process.size, all, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
+    for (int r = 0; r < mpi_process.size; r++)
+        if (all[r] != MPI_REQUEST_NULL) MPI_Request_free(&all[r]);
 }
 
 const char *mpi_aborted(weft_comm *comm)
@@ -80,22 +120,23 @@ const char *mpi_aborted(weft_comm *comm)
 
 void mpi_abort(weft_comm *comm)
 {
+    (void)comm;
     if (mpi_process.given_up) return;
     mpi_process.given_up = true;
     (void)snprintf(mpi_process.why, sizeof(mpi_process.why), "%s", weft_last_message());
-    tell(comm, TAG_GIVEN_UP, mpi_process.why, sizeof(mpi_process.why));
+    tell(TAG_GIVEN_UP, mpi_process.why, sizeof(mpi_process.why));
 }
 
 /* Everybody who is stuck tells so and listens for a second; who says nothing is missing. */
 void mpi_describe(weft_operation *o, weft_text *text)
 {
-    static notice mine; /* outlives the messages */
+    static notice mine; /* outlives the messages that have not gone yet */
     char *state;
     int n = mpi_process.size;
     mine = notice_of(o);
     if (WEFT_NEW(&state, (size_t)n * sizeof(notice)) != WEFT_OK) return;
     notice *all = (notice *)(void *)state;
-    tell(o->comm, TAG_WAITING, &mine, sizeof(mine));
+    tell(TAG_WAITING, &mine, sizeof(mine));
     all[mpi_process.rank] = mine;
     for (double end = weft_seconds() + 1; weft_seconds() < end;) {
         int there = 0;

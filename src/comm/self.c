@@ -62,15 +62,21 @@ static weft_status self_advance(weft_operation *o)
         from = sent(o);
         if (!from) return WEFT_OK;
         if (from->t.count != o->t.count || from->t.dtype != o->t.dtype)
-            return weft_fail(WEFT_ERR_ARGUMENT, "%s: %lld elements were sent, %lld are expected",
-                             o->what, (long long)from->t.count, (long long)o->t.count);
+            return weft_fail(WEFT_ERR_PEER,
+                             "rank 0 sent %lld %s as %s, rank 0 expects %lld %s of %s",
+                             (long long)from->t.count, weft_dtype_name(from->t.dtype), from->what,
+                             (long long)o->t.count, weft_dtype_name(o->t.dtype), o->what);
         if (o->t.count)
             memcpy(o->t.receive, from->t.send, (size_t)o->t.count * weft_dtype_size(o->t.dtype));
         from->done = true;
         break;
     case WEFT_BROADCAST: break; /* it lies there */
     case WEFT_ALL_REDUCE: {
-        weft_tree tree = {o->t.dtype, 1, o->t.leaves ? o->t.leaves : 1, &o->t.send, o->t.count};
+        weft_tree tree = {.dtype = o->t.dtype,
+                          .ranks = 1,
+                          .leaves = o->t.leaves ? o->t.leaves : 1,
+                          .source = &o->t.send,
+                          .stride = o->t.count};
         if (o->t.leaves > 1)
             weft_tree_sum(&tree, 0, o->t.count, o->t.receive);
         else

@@ -75,7 +75,11 @@ static void sum_part(const weft_operation *o, int64_t begin, int64_t end, int64_
     int n = o->comm->size;
     for (int r = 0; r < n; r++)
         source[r] = small(o) ? (const void *)cell_of(o, r)->small : cell_of(o, r)->t.send;
-    weft_tree tree = {o->t.dtype, n, o->t.leaves ? o->t.leaves : n, source, o->t.count};
+    weft_tree tree = {.dtype = o->t.dtype,
+                      .ranks = n,
+                      .leaves = o->t.leaves ? o->t.leaves : n,
+                      .source = source,
+                      .stride = o->t.count};
     weft_tree_sum(&tree, begin, end, (char *)o->t.receive + (size_t)to * size_of(o));
 }
 

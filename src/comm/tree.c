@@ -10,8 +10,7 @@ static int subtree_end(int leaves, int first, int level)
     return (int)WEFT_MIN(end, (int64_t)leaves);
 }
 
-/* The largest subtree that begins at `first` and ends at or before `last`. */
-static int largest(int leaves, int first, int last)
+int weft_tree_next(int leaves, int first, int last)
 {
     int level = 0;
     while (level + 1 < LEVELS && first % (1 << (level + 1)) == 0 &&
@@ -24,20 +23,36 @@ static int largest(int leaves, int first, int last)
 int weft_tree_parts(int leaves, int first, int last)
 {
     int parts = 0;
-    for (; first < last; parts++) first = largest(leaves, first, last);
+    for (; first < last; parts++) first = weft_tree_next(leaves, first, last);
     return parts;
+}
+
+/* The same of subtrees in a list. */
+static const void *listed(const weft_tree *t, int first, int end, int64_t at)
+{
+    int low = 0, high = t->listed;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (t->list[middle].first < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == t->listed || t->list[low].first != first || t->list[low].last != end) return NULL;
+    return (const char *)t->list[low].data + (size_t)at * weft_dtype_size(t->dtype);
 }
 
 /* Element `at` of the subtree [first, end), if some rank holds it whole; else NULL. */
 static const void *held(const weft_tree *t, int first, int end, int64_t at)
 {
+    if (t->list) return listed(t, first, end, at);
     int64_t rank = ((int64_t)first * t->ranks + t->ranks - 1) / t->leaves;
     while (rank > 0 && weft_part_start(t->leaves, (int)rank, t->ranks) > first) rank--;
     while (weft_part_start(t->leaves, (int)rank + 1, t->ranks) <= first) rank++;
     int begin = (int)weft_part_start(t->leaves, (int)rank, t->ranks);
     int last = (int)weft_part_start(t->leaves, (int)rank + 1, t->ranks);
     for (int part = 0; begin < last; part++) {
-        int next = largest(t->leaves, begin, last);
+        int next = weft_tree_next(t->leaves, begin, last);
         if (begin == first && next == end)
             return (const char *)t->source[rank] +
                    (size_t)(part * t->stride + at) * weft_dtype_size(t->dtype);
@@ -92,6 +107,30 @@ void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
         const void *whole = sum(tree, 0, level, at, n, room);
         char *to = (char *)out + (size_t)(at - begin) * size;
         if (whole != to) memmove(to, whole, (size_t)n * size);
+    }
+}
+
+void weft_tree_join(weft_dtype dtype, int leaves, const weft_subtree *in, int in_count,
+                    const weft_subtree *out, int out_count, int64_t count)
+{
+    enum { OUTS = 2 * LEVELS };
+    double room[(LEVELS + 1) * BLOCK], sums[OUTS][BLOCK];
+    weft_tree tree = {.dtype = dtype, .leaves = leaves, .list = in, .listed = in_count};
+    size_t size = weft_dtype_size(dtype);
+    if (in_count == 2 && out_count == 1) { /* the common case, at the speed of memory */
+        add(dtype, in[0].data, in[1].data, out[0].data, count);
+        return;
+    }
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        size_t n = (size_t)WEFT_MIN((int64_t)BLOCK, count - at);
+        for (int k = 0; k < out_count; k++) {
+            int level = 0;
+            while (subtree_end(leaves, out[k].first, level) < out[k].last) level++;
+            memcpy(sums[k], sum(&tree, out[k].first, level, at, (int64_t)n, room), n * size);
+        }
+        /* Only now, since a result may lie where something was that later ones needed. */
+        for (int k = 0; k < out_count; k++)
+            memcpy((char *)out[k].data + (size_t)at * size, sums[k], n * size);
     }
 }
 

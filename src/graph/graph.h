@@ -50,8 +50,7 @@ struct weft_op {
 
     /* Bit i: the outputs are linear in these inputs taken together, so partial sums may pass. */
     unsigned linear;
-    /* Bit i: input i is a sum over the batch. A virtual worker, which is a batch of its own, takes
-     * its own addend. */
+    /* Bit o: output o is a statistic of the part of the batch that was seen, not a sum over it. */
     unsigned statistics;
     /* What adds in the fixed order of virtual workers, where this adds in the order of time. */
     const char *in_order;
@@ -96,8 +95,7 @@ typedef struct weft_value_info {
     weft_value gradient;    /* leaf: found by autodiff, or WEFT_NO_VALUE */
     weft_value gradient_of; /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
     bool want_gradient;     /* input: asked for */
-    weft_role role;         /* leaf */
-    weft_value role_of;     /* leaf: the parameter it belongs to, or WEFT_NO_VALUE */
+    bool transient;         /* state: not kept */
     weft_shape whole; /* the tensor this is a part of; the same as its own shape if it is none */
     int64_t start[WEFT_MAX_RANK]; /* where the part begins */
     /* A leaf that is a range of a part: the part's elements from flat_begin on, in the order of

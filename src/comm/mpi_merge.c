@@ -1,0 +1,117 @@
+/* Elements of some ranges, as they lie in vectors and as they lie in chunks of messages: packed
+ * together to be sent, and added up when they have come. In a chunk the parts lie one behind the
+ * other. */
+#include "comm/comm.h"
+
+#ifdef WEFT_MPI
+#include "comm/mpi.h"
+
+/* Where a chunk's elements are, as far as they lie together. */
+typedef struct walk {
+    const mpi_range *range, *end;
+    int64_t skip;  /* elements of ranges before the chunk that are still to be passed over */
+    int64_t left;  /* of the chunk */
+    int64_t start; /* in the vector */
+    int64_t count;
+} walk;
+
+static walk begin(const mpi_range *ranges, int count, int64_t elements, int64_t each, int64_t c)
+{
+    return (walk){.range = ranges,
+                  .end = ranges + count,
+                  .skip = c * each,
+                  .left = mpi_chunk_size(elements, each, c)};
+}
+
+static bool next(walk *w)
+{
+    for (; w->left > 0 && w->range < w->end; w->range++) {
+        if (w->skip >= w->range->size) {
+            w->skip -= w->range->size;
+            continue;
+        }
+        w->start = w->range->start + w->skip;
+        w->count = WEFT_MIN(w->range->size - w->skip, w->left);
+        w->left -= w->count;
+        w->skip += w->count; /* passes this range over next time, if that was all of it */
+        return true;
+    }
+    return false;
+}
+
+static char *element(const weft_operation *o, const mpi_vector *v, int part, int64_t i)
+{
+    return v->base + (part * v->stride + i - v->origin) * (int64_t)weft_dtype_size(o->t.dtype);
+}
+
+void mpi_pack(const weft_operation *o, const mpi_message *m, int64_t c)
+{
+    const mpi_pending *p = o->state;
+    size_t size = weft_dtype_size(o->t.dtype);
+    char *to = mpi_room(o, m, c);
+    for (int part = 0; part < m->at.parts; part++) {
+        walk w = begin(&p->ranges[m->first_range], m->ranges, m->elements, m->each, c);
+        while (next(&w)) {
+            memcpy(to, element(o, &m->at, part, w.start), (size_t)w.count * size);
+            to += (size_t)w.count * size;
+        }
+    }
+}
+
+/* The subtrees of leaves [first, last) one after the other; their data come later. */
+static int subtrees(int leaves, int first, int last, weft_subtree *out)
+{
+    int count = 0;
+    while (first < last) {
+        int end = weft_tree_next(leaves, first, last);
+        if (out) out[count] = (weft_subtree){.first = first, .last = end};
+        count++;
+        first = end;
+    }
+    return count;
+}
+
+/* The subtrees that sources bring for elements from `start` on, the `passed`-th of chunk c. */
+static int gather(const weft_operation *o, const mpi_merge *g, int leaves, int64_t c,
+                  int64_t passed, int64_t start, weft_subtree *out)
+{
+    const mpi_pending *p = o->state;
+    int64_t size = (int64_t)weft_dtype_size(o->t.dtype);
+    int count = 0;
+    for (int i = 0; i < g->sources; i++) {
+        const mpi_source *s = &p->sources[g->first_source + (size_t)i];
+        int parts = subtrees(leaves, s->first, s->last, out + count);
+        for (int k = 0; k < parts; k++) {
+            if (s->message < 0) {
+                out[count + k].data = element(o, &s->at, k, start);
+                continue;
+            }
+            const mpi_message *m = &p->messages[s->message];
+            int64_t n = mpi_chunk_size(m->elements, m->each, c);
+            out[count + k].data = mpi_room(o, m, c) + (k * n + passed) * size;
+        }
+        count += parts;
+    }
+    return count;
+}
+
+void mpi_merge_chunk(const weft_operation *o, const mpi_merge *g, int64_t c)
+{
+    enum { SUBTREES = 1024 };
+    const mpi_pending *p = o->state;
+    weft_subtree in[SUBTREES], out[SUBTREES];
+    int leaves = o->t.leaves ? o->t.leaves : o->comm->size;
+    const mpi_source *first = &p->sources[g->first_source], *last = first + g->sources - 1;
+    int64_t passed = 0;
+    walk w = begin(&p->ranges[g->first_range], g->ranges, g->elements, g->each, c);
+    for (; next(&w); passed += w.count) {
+        int count = gather(o, g, leaves, c, passed, w.start, in);
+        int results = subtrees(leaves, first->first, last->last, out);
+        for (int k = 0; k < results; k++) out[k].data = element(o, &g->to, k, w.start);
+        weft_tree_join(o->t.dtype, leaves, in, count, out, results, w.count);
+    }
+}
+
+#else
+typedef int weft_no_mpi_merge; /* a file must not be empty */
+#endif

@@ -1,0 +1,144 @@
+/* Everything over MPI that adds nothing up, as rounds: levels of them for gathering, broadcasts and
+ * barriers, one for the rest. MPI's own would do for most; but a rank that gives up must be able to
+ * take back what it began, and counts may be larger than MPI's. */
+#include "comm/comm.h"
+
+#ifdef WEFT_MPI
+#include "comm/mpi.h"
+
+static size_t size_of(const weft_operation *o)
+{
+    return weft_dtype_size(o->t.dtype);
+}
+
+static mpi_vector as_vector(const void *data)
+{
+    mpi_vector v = {.parts = 1};
+    memcpy(&v.base, &data, sizeof(data)); /* what is only sent is not written to */
+    return v;
+}
+
+/* A message of elements that lie together; none if there are none. */
+static weft_status move(weft_operation *o, int peer, bool out, const void *data, int64_t start,
+                        int64_t count)
+{
+    mpi_pending *p = o->state;
+    size_t first = p->range_count;
+    if (count == 0) return WEFT_OK;
+    WEFT_TRY(mpi_add_range(p, start, count));
+    return mpi_add_message(
+        o, (mpi_message){.peer = peer, .out = out, .at = as_vector(data), .first_range = first});
+}
+
+/* What stays on this rank. */
+static void copy(weft_operation *o, int64_t from, int64_t to, int64_t count)
+{
+    mpi_pending *p = o->state;
+    p->copy_from = (const char *)o->t.send + (size_t)from * size_of(o);
+    p->copy_to = (char *)o->t.receive + (size_t)to * size_of(o);
+    p->copy_bytes = count * (int64_t)size_of(o);
+}
+
+/* What the ranks of a block have, which lies together. */
+static weft_status move_block(weft_operation *o, const mpi_slots *s, int peer, bool out, int slot,
+                              int level)
+{
+    int begin, end;
+    if (!mpi_slot_block(s, slot, level, &begin, &end)) return WEFT_OK;
+    int64_t start = weft_counts_before(o->counts, begin);
+    return move(o, peer, out, o->t.receive, start, weft_counts_before(o->counts, end) - start);
+}
+
+/* In round l slots exchange what their blocks of 2^l have. */
+static weft_status all_gather(weft_operation *o)
+{
+    mpi_slots s = mpi_slots_of(o);
+    copy(o, 0, weft_counts_before(o->counts, s.me), o->counts[s.me]);
+    for (int level = 0; level < s.levels; level++) {
+        WEFT_TRY(mpi_add_round(o->state));
+        for (int which = 0; which < s.count; which++) {
+            int slot = s.mine[which], partner = slot ^ 1 << level;
+            int owner = mpi_slot_owner(&s, partner);
+            if (owner == s.me) continue;
+            WEFT_TRY(move_block(o, &s, owner, true, slot, level));
+            WEFT_TRY(move_block(o, &s, owner, false, partner, level));
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status all_to_all(weft_operation *o)
+{
+    int n = o->comm->size, me = o->comm->rank;
+    const int64_t *out = o->counts, *in = o->counts + n;
+    copy(o, weft_counts_before(out, me), weft_counts_before(in, me), WEFT_MIN(out[me], in[me]));
+    WEFT_TRY(mpi_add_round(o->state));
+    for (int i = 1; i < n; i++) {
+        int to = (me + i) % n, from = (me + n - i) % n;
+        WEFT_TRY(move(o, from, false, o->t.receive, weft_counts_before(in, from), in[from]));
+        WEFT_TRY(move(o, to, true, o->t.send, weft_counts_before(out, to), out[to]));
+    }
+    return WEFT_OK;
+}
+
+/* Counted from the root, rank v has it from the one without v's lowest bit, and gives it to those
+ * with one bit more below that. */
+static weft_status broadcast(weft_operation *o)
+{
+    int n = o->comm->size, root = o->t.peer, v = (o->comm->rank - root + n) % n, bit = 1;
+    while (bit < n && !(v & bit)) bit *= 2;
+    WEFT_TRY(mpi_add_round(o->state));
+    if (v != 0) {
+        WEFT_TRY(move(o, (v - bit + root) % n, false, o->t.receive, 0, o->t.count));
+        WEFT_TRY(mpi_add_round(o->state));
+    }
+    while ((bit /= 2) > 0)
+        if (v + bit < n) WEFT_TRY(move(o, (v + bit + root) % n, true, o->t.receive, 0, o->t.count));
+    return WEFT_OK;
+}
+
+/* In round l everybody hears from the rank 2^l before it, which has heard from those before. */
+static weft_status barrier(weft_operation *o)
+{
+    mpi_pending *p = o->state;
+    int n = o->comm->size, me = o->comm->rank;
+    for (int far = 1; far < n; far *= 2) {
+        mpi_message in = {.peer = (me - far + n) % n, .at.parts = 1, .first_range = p->range_count};
+        mpi_message out = {
+            .peer = (me + far) % n, .out = true, .at.parts = 1, .first_range = p->range_count};
+        WEFT_TRY(mpi_add_round(p));
+        WEFT_TRY(mpi_add_message(o, in));
+        WEFT_TRY(mpi_add_message(o, out));
+    }
+    return WEFT_OK;
+}
+
+/* There is a message even if it has no elements: the other one may expect some. */
+static weft_status one(weft_operation *o)
+{
+    mpi_pending *p = o->state;
+    bool out = o->t.kind == WEFT_SEND;
+    WEFT_TRY(mpi_add_round(p));
+    WEFT_TRY(mpi_add_range(p, 0, o->t.count));
+    return mpi_add_message(o, (mpi_message){.peer = o->t.peer,
+                                            .out = out,
+                                            .bounded = true,
+                                            .at = as_vector(out ? o->t.send : o->t.receive)});
+}
+
+weft_status mpi_plan_move(weft_operation *o)
+{
+    switch (o->t.kind) {
+    case WEFT_SEND:
+    case WEFT_RECEIVE: return one(o);
+    case WEFT_BROADCAST: return broadcast(o);
+    case WEFT_ALL_GATHER: return all_gather(o);
+    case WEFT_ALL_TO_ALL: return all_to_all(o);
+    case WEFT_BARRIER: return barrier(o);
+    default: return weft_fail(WEFT_ERR_INTERNAL, "%s is no move", weft_transfer_name(o->t.kind));
+    }
+}
+
+#else
+typedef int weft_no_mpi_moves; /* a file must not be empty */
+#endif

@@ -1,0 +1,144 @@
+/* Sums in the fixed tree over V leaves, whose numbers are such that another order gives other bits:
+ * every engine, number of ranks, way to add them up and way to spread leaves over ranks must give
+ * the bits of the tree. As "test_sums mpi" under mpirun for the engine mpi. */
+#include "ranks.h"
+
+static const char *engine_only;
+
+static float leaf(int v, int64_t i)
+{
+    static const float scale[] = {1e4f, 1e-3f, 1.0f};
+    uint32_t x = (uint32_t)(v * 7919 + (int)(i % 65537) * 104729 + 1);
+    x ^= x >> 15;
+    x *= 0x2c1b3c6du;
+    x ^= x >> 12;
+    x *= 0x297a2d39u;
+    x ^= x >> 15;
+    return ((float)x / 4e9f - 0.5f) * scale[v % 3];
+}
+
+/* Leaves [first, first + 2^level) as far as they are below `leaves`, as the tree adds them. */
+static float subtree(int leaves, int first, int level, int64_t i)
+{
+    if (level == 0) return leaf(first, i);
+    int middle = first + (1 << (level - 1));
+    float left = subtree(leaves, first, level - 1, i);
+    return middle < leaves ? left + subtree(leaves, middle, level - 1, i) : left;
+}
+
+typedef struct sum_case {
+    int leaves; /* 0: one a rank */
+    int64_t count;
+    bool scatter, inplace;
+} sum_case;
+
+/* What this rank brings: its leaves, added up to the largest subtrees it holds alone. */
+static float *brought(int leaves, int first, int last, int64_t count, int *parts)
+{
+    *parts = weft_tree_parts(leaves, first, last);
+    float *send = malloc((size_t)*parts * (size_t)count * sizeof(float) + 4);
+    int at = first;
+    for (int p = 0; p < *parts; p++) {
+        int level = 0, end = at + 1;
+        while (end < last && at % (2 << level) == 0) { /* while one level more fits */
+            int next = at + (2 << level) < leaves ? at + (2 << level) : leaves;
+            if (next > last) break;
+            level++;
+            end = next;
+        }
+        for (int64_t i = 0; i < count; i++) send[p * count + i] = subtree(leaves, at, level, i);
+        at = end;
+    }
+    return at == last ? send : NULL;
+}
+
+/* Uneven parts, with one of nothing. */
+static void share(int64_t count, int n, int64_t *counts)
+{
+    int64_t left = count;
+    for (int r = 0; r < n; r++) {
+        counts[r] = r == n - 1 ? left : r == 1 ? 0 : count / n + (r % 3 == 0 ? 1 : -1);
+        if (counts[r] < 0 || counts[r] > left) counts[r] = 0;
+        left -= counts[r];
+    }
+}
+
+static void sums(weft_comm *c, void *user)
+{
+    const sum_case *k = user;
+    int me = weft_comm_rank(c), n = weft_comm_size(c), v = k->leaves ? k->leaves : n, parts;
+    int top = 0;
+    int64_t counts[8], from = 0, to = k->count;
+    share(k->count, n, counts);
+    float *send = brought(v, v * me / n, v * (me + 1) / n, k->count, &parts);
+    rank_check(send != NULL);
+    if (k->scatter) {
+        for (int r = 0; r < me; r++) from += counts[r];
+        to = from + counts[me];
+    }
+    bool inplace = k->inplace && parts == 1 && (!k->scatter || k->leaves == 0);
+    float *receive = inplace ? send + from : malloc((size_t)(to - from) * sizeof(float) + 4);
+    weft_transfer t = {.kind = k->scatter ? WEFT_REDUCE_SCATTER : WEFT_ALL_REDUCE,
+                       .send = send,
+                       .receive = receive,
+                       .count = k->count,
+                       .counts = counts,
+                       .leaves = k->leaves,
+                       .parts = parts};
+    rank_ok(weft_comm_run(c, &t));
+    while (1 << top < v) top++;
+    for (int64_t i = from; i < to; i++) {
+        float want = subtree(v, 0, top, i);
+        rank_check(memcmp(&want, &receive[i - from], sizeof(want)) == 0);
+    }
+    if (!inplace) free(receive);
+    free(send);
+}
+
+static void over_leaves(int n, const char *engine)
+{
+    /* Few bytes, many, and parts of more than 64 KiB for each of some ranks. */
+    static const int64_t few[] = {1, 5, 333, 512, 513, 3000}, many[] = {70000, 150000};
+    for (int which = 0; which < 4; which++) {
+        bool scatter = which & 1, inplace = which & 2;
+        for (int leaves = 0; leaves <= 3 * n; leaves = leaves ? leaves + 1 : n)
+            for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++)
+                on_ranks(engine, engine_only ? 0 : n, sums,
+                         &(sum_case){leaves, few[i], scatter, inplace});
+        for (int k = 0; k < 3; k++)
+            for (size_t i = 0; i < 2; i++)
+                on_ranks(engine, engine_only ? 0 : n, sums,
+                         &(sum_case){k ? (k + 1) * n - k % 2 : 0, many[i], scatter, inplace});
+    }
+}
+
+static int ranks_of_job(void)
+{
+    weft_context *context;
+    weft_comm *comms[WEFT_MAX_RANKS];
+    int local;
+    assert_ok(weft_context_create(&context));
+    assert_ok(weft_comm_open(context, engine_only, 0, comms, &local));
+    int n = weft_comm_size(comms[0]);
+    weft_comm_close(&comms[0]);
+    weft_context_destroy(&context);
+    return n;
+}
+
+static void test_sums(void **state)
+{
+    (void)state;
+    if (engine_only) {
+        over_leaves(ranks_of_job(), engine_only);
+        return;
+    }
+    over_leaves(1, "self");
+    for (int n = 1; n <= 8; n += n > 3 && getenv("WEFT_FAST") ? 3 : 1) over_leaves(n, "threads");
+}
+
+int main(int argc, char **argv)
+{
+    engine_only = argc > 1 ? argv[1] : NULL;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
