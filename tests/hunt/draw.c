@@ -31,6 +31,11 @@ static double one_of(dice *d, const double *list, int n)
     one_of(d, (const double[]){__VA_ARGS__},                                                       \
            (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 
+const double neutral_options[OPTIONS] = {
+    [LR] = 0.05,      [DECAY_EVERY] = 1000, [GAMMA] = 0.1,      [BETA1] = 0.9, [BETA2] = 0.999,
+    [EPSILON] = 1e-3, [BATCH] = 1,          [MICROBATCHES] = 1, [STEPS] = 1,   [SEED] = 1,
+    [THREADS] = 1,    [DEVICE] = REFERENCE, [DTYPE] = F64};
+
 static void draw_samples(dice *d, samples *s)
 {
     *s = (samples){.format = (format)between(d, 0, FORMATS - 1)};
@@ -96,9 +101,34 @@ static void draw_mesh(dice *d, int most, int *mesh)
     }
 }
 
+/* Layers on ranks by name, each rank having at least one where there are enough. */
+static void draw_places(dice *d, const hunt_case *c, int most, way *w)
+{
+    for (int i = 0; i < AXES; i++) w->mesh[i] = 1;
+    w->places = between(d, 2, most < 4 ? most : 4);
+    for (int i = 0; i < c->layer_count; i++)
+        if (i < w->places || chance(d, 0.7))
+            w->place[c->layers[i].id] = 1 + (i < w->places ? i : between(d, 0, w->places - 1));
+}
+
+static void draw_pins(dice *d, const hunt_case *c, way *w)
+{
+    static const bool has_leaf[KINDS] = {
+        [CONV] = true, [DENSE] = true, [BATCH_NORM] = true, [LAYER_NORM] = true};
+    for (int k = 0; k < MOST_PINS; k++) {
+        const layer *l = &c->layers[between(d, 0, c->layer_count - 1)];
+        int axis = between(d, 0, 9) < 8 ? 2 : between(d, 0, 1);
+        if (!has_leaf[l->kind] || w->mesh[axis] == 1) continue;
+        bool weight = l->kind == CONV || l->kind == DENSE;
+        w->pins[k] = (pin){l->id, weight ? between(d, 0, PIN_DIMS - 1) : 0, axis};
+    }
+}
+
 static void draw_way(dice *d, const hunt_case *c, int most, way *w)
 {
-    *w = (way){.recompute = chance(d, 0.25), .gpipe = chance(d, 0.4)};
+    memset(w, 0, sizeof(*w)); /* ways are compared as memory */
+    w->recompute = chance(d, 0.25);
+    w->gpipe = chance(d, 0.4);
     draw_mesh(d, most, w->mesh);
     int rows = (int)(c->options[BATCH] / c->options[MICROBATCHES]);
     if (w->mesh[0] > rows && chance(d, 0.9)) w->mesh[0] = rows < 1 ? 1 : rows;
@@ -106,8 +136,11 @@ static void draw_way(dice *d, const hunt_case *c, int most, way *w)
         w->mesh[0] = divisor(d, (int)c->options[VIRTUAL_WORKERS], most);
         for (int i = 1; i < AXES; i++)
             if (chance(d, 0.8) || way_ranks(w) > most) w->mesh[i] = 1;
+    } else if (learners_of(c) == 1 && chance(d, 0.12)) { /* a mesh, or places, of a learner */
+        draw_places(d, c, most, w);
     }
     if (w->mesh[0] > 1 && chance(d, 0.5)) w->zero = between(d, 1, 3);
+    if (chance(d, 0.2)) draw_pins(d, c, w);
 }
 
 static void draw_exchange(dice *d, hunt_case *c)
@@ -139,20 +172,24 @@ static void draw_batch(dice *d, hunt_case *c)
 
 void draw_case(dice *d, hunt_case *c)
 {
-    static const double initial[OPTIONS] = {
-        [DECAY_EVERY] = 1000, [GAMMA] = 0.1,        [BETA1] = 0.9, [BETA2] = 0.999,
-        [MICROBATCHES] = 1,   [DEVICE] = REFERENCE, [DTYPE] = F64, [THREADS] = 1};
     memset(c, 0, sizeof(*c));
-    memcpy(c->options, initial, sizeof(initial));
+    memcpy(c->options, neutral_options, sizeof(neutral_options));
     draw_samples(d, &c->samples);
     draw_exchange(d, c);
     draw_batch(d, c);
     draw_optimizer(d, c->options);
     c->options[SEED] = between(d, 0, 99);
     c->options[CHECK_COLLECTIVES] = chance(d, 0.1);
+    if (chance(d, 0.3)) { /* what users run: kernels that are fused and laid out as they like */
+        c->options[DEVICE] = CPU;
+        c->options[DTYPE] = F32;
+        c->options[THREADS] = between(d, 1, 2);
+    }
     draw_network(d, c);
     smooth_over(c);
     int most = 8 / learners_of(c);
+    c->twice = chance(d, 0.1);
+    c->plan = chance(d, 0.2);
     draw_way(d, c, most, &c->way);
     if (c->options[STEPS] > 1 && chance(d, 0.25)) {
         c->stop = between(d, 1, (int)c->options[STEPS] - 1);
@@ -165,7 +202,7 @@ int way_ranks(const way *w)
 {
     int n = 1;
     for (int i = 0; i < AXES; i++) n *= w->mesh[i];
-    return n;
+    return w->places ? w->places : n;
 }
 
 int learners_of(const hunt_case *c)

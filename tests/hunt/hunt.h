@@ -70,12 +70,20 @@ typedef struct samples {
     uint64_t seed;
 } samples;
 
-/* How a graph is spread; sizes of data, domain, tensor, pipeline. */
+/* A leaf of a layer that is split by hand along a dimension: 0, 1, out, in. */
+enum { MOST_PINS = 2, PIN_DIMS = 4 };
+typedef struct pin {
+    int id, dim, axis; /* id 0: none */
+} pin;
+
+/* How a graph is spread; sizes of data, domain, tensor, pipeline. Or layers are placed by name on
+ * `places` ranks: place[id] is one more than the rank; 0: wherever its input is. */
 typedef struct way {
     int mesh[AXES];
     int zero;
     bool recompute, gpipe;
-    char place[TEXT], shard[TEXT];
+    int places, place[MOST_LAYERS + 1];
+    pin pins[MOST_PINS];
 } way;
 
 typedef enum meeting { NO_MEETING, AVERAGE, ONESHOT } meeting;
@@ -127,6 +135,7 @@ typedef struct hunt_case {
     way way;
     int stop; /* > 0: the run is stopped after this step and goes on as `later` */
     way later;
+    bool twice, plan; /* the way is run twice; weft plan describes it first */
 } hunt_case;
 
 /* --- drawing: draw.c, network.c --- */
@@ -138,6 +147,8 @@ uint64_t roll(dice *d);
 int between(dice *d, int low, int high); /* both may come */
 bool chance(dice *d, double p);
 
+/* What an option is when nothing is asked for; shrinking goes there. */
+extern const double neutral_options[OPTIONS];
 void draw_case(dice *d, hunt_case *c);
 void draw_network(dice *d, hunt_case *c);
 
@@ -152,6 +163,7 @@ const char *kind_name(kind k);
 void layer_name(const layer *l, char *out, size_t room);
 /* Where rounding decides between two slopes (a norm of one number, then relu), takes smooth
  * operators: no two orders of adding agree there. */
+bool rounding_decides(const hunt_case *c);
 void smooth_over(hunt_case *c);
 
 /* --- writing it down: text.c, files.c --- */
@@ -194,6 +206,8 @@ typedef struct result {
 void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bool resume,
               result *out);
 void result_free(result *r);
+/* weft plan: that way as text, without running it. */
+weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t room);
 
 /* Reads every safetensors file of a checkpoint. false: there is none or it is damaged. */
 bool tensors_read(const char *folder, tensors *out);

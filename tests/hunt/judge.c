@@ -17,7 +17,10 @@ const char *const fault_names[FAULTS] = {
     [SANITIZER] = "a report of the sanitizer",
 };
 
-#define LIMIT 1e-9
+/* How closely two runs agree: to the last bit, to rounding, or, in single precision, where a run
+ * soon goes its own way, only in the loss of the first step. */
+typedef enum closeness { EXACT, CLOSE, ROUGH } closeness;
+static const double limits[] = {[EXACT] = 0, [CLOSE] = 1e-9, [ROUGH] = 1e-3};
 
 typedef struct trial {
     const hunt_case *c;
@@ -105,7 +108,12 @@ static bool train_in_two(trial *t, const char *stage, const hunt_case *c, result
 
 /* --- comparisons --- */
 
-static bool same_tensor(trial *t, const tensor *a, const tensor *b, bool exact)
+static bool is_f64(const hunt_case *c)
+{
+    return c->options[DTYPE] == F64;
+}
+
+static bool same_tensor(trial *t, const tensor *a, const tensor *b, closeness how)
 {
     double most = 1e-3, off = 0;
     int64_t where = 0;
@@ -126,53 +134,54 @@ static bool same_tensor(trial *t, const tensor *a, const tensor *b, bool exact)
             where = i;
         }
     }
-    if (off <= (exact ? 0 : LIMIT)) return true;
-    found(t, exact ? BITS : VALUES, "'%s'[%lld] is %.17g, should be %.17g", a->name,
+    if (off <= limits[how]) return true;
+    found(t, how == EXACT ? BITS : VALUES, "'%s'[%lld] is %.17g, should be %.17g", a->name,
           (long long)where, tensor_at(b, where), tensor_at(a, where));
     return false;
 }
 
-static void compare_numbers(trial *t, const char *what, double a, double b, bool exact)
+static void compare_numbers(trial *t, const char *what, double a, double b, closeness how)
 {
-    if (exact ? a == b : fabs(a - b) <= LIMIT * fmax(1, fabs(a))) return;
-    found(t, exact ? BITS : VALUES, "%s is %.17g, should be %.17g", what, b, a);
+    if (fabs(a - b) <= limits[how] * fmax(1, fabs(a))) return;
+    found(t, how == EXACT ? BITS : VALUES, "%s is %.17g, should be %.17g", what, b, a);
 }
 
-/* Losses are sums over ranks of what each has: their bits depend on the number of ranks, and are
- * compared only between runs on the same mesh. */
-static void compare(trial *t, const char *stage, const result *a, const result *b, bool exact,
+static void compare_tensors(trial *t, const tensors *a, const tensors *b, closeness how)
+{
+    for (int i = 0; i < a->count; i++)
+        if (!same_tensor(t, &a->list[i], tensors_find(b, a->list[i].name), how)) return;
+    if (a->count != b->count)
+        found(t, VALUES, "the checkpoint has %d tensors, should have %d", b->count, a->count);
+}
+
+/* Losses are sums over ranks of what each has: their bits depend on the number of ranks, and count
+ * only where that is the same. */
+static void compare(trial *t, const char *stage, const result *a, const result *b, closeness how,
                     bool losses_too)
 {
     char what[64];
     if (t->v->fault != CLEAN) return;
     set_text(t->v->stage, sizeof(t->v->stage), stage);
     set_text(t->v->command, sizeof(t->v->command), b->command);
-    for (int i = 0; i < a->tensors.count; i++) {
-        const tensor *like = &a->tensors.list[i];
-        if (!same_tensor(t, like, tensors_find(&b->tensors, like->name), exact)) return;
+    if (how == ROUGH) {
+        compare_numbers(t, "the loss of step 1", a->losses[0], b->losses[0], how);
+        return;
     }
-    if (a->tensors.count != b->tensors.count)
-        found(t, VALUES, "the checkpoint has %d tensors, should have %d", b->tensors.count,
-              a->tensors.count);
+    compare_tensors(t, &a->tensors, &b->tensors, how);
+    if (how == EXACT && !losses_too) how = is_f64(t->c) ? CLOSE : ROUGH;
     for (int i = 0; i < a->steps; i++) {
         (void)snprintf(what, sizeof(what), "the loss of step %d", i + 1);
-        compare_numbers(t, what, a->losses[i], b->losses[i], exact && losses_too);
+        compare_numbers(t, what, a->losses[i], b->losses[i], how);
     }
-    compare_numbers(t, "the loss of the test part", a->test_loss, b->test_loss,
-                    exact && losses_too);
-    compare_numbers(t, "the accuracy of the test part", a->accuracy, b->accuracy, false);
+    compare_numbers(t, "the loss of the test part", a->test_loss, b->test_loss, how);
+    compare_numbers(t, "the accuracy of the test part", a->accuracy, b->accuracy, CLOSE);
 }
 
 /* --- what the documents promise --- */
 
 static bool only_data(const way *w)
 {
-    return w->mesh[0] == way_ranks(w) && !w->place[0] && !w->shard[0];
-}
-
-static bool is_f64(const hunt_case *c)
-{
-    return c->options[DTYPE] == F64;
+    return w->mesh[0] == way_ranks(w) && !w->places && !w->pins[0].id && !w->pins[1].id;
 }
 
 static bool same_way(const way *a, const way *b)
@@ -185,11 +194,11 @@ static way plain_way(void)
     return (way){.mesh = {1, 1, 1, 1}};
 }
 
-/* The same bits as one rank, with virtual workers; otherwise the values. */
-static void against_one(trial *t, const result *r, const way *w, const char *stage)
+/* How closely a run on another mesh comes to one rank: with virtual workers to the last bit. */
+static closeness across(const hunt_case *c, const way *w)
 {
-    bool bits = t->c->options[VIRTUAL_WORKERS] > 0 && only_data(w);
-    if (bits || is_f64(t->c)) compare(t, stage, &t->base, r, bits, false);
+    if (c->options[VIRTUAL_WORKERS] > 0 && only_data(w)) return EXACT;
+    return is_f64(c) ? CLOSE : ROUGH;
 }
 
 /* With one thing left out of the way, the bits are those of this run. */
@@ -198,19 +207,30 @@ static void without(trial *t, const result *r, const way *other, const char *sta
     result plain;
     if (same_way(other, &t->c->way)) return;
     if (!train(t, stage, t->c, other, &plain)) return;
-    compare(t, stage, &plain, r, true, false);
+    compare(t, stage, &plain, r, EXACT, false);
     result_free(&plain);
+}
+
+/* Stages 2 and 3 add each micro-batch over the ranks before micro-batches are added. */
+static bool zero_keeps_bits(const hunt_case *c)
+{
+    return only_data(&c->way) && (c->way.zero < 2 || c->options[MICROBATCHES] == 1);
 }
 
 static void check_promises(trial *t, const result *r)
 {
     const hunt_case *c = t->c;
     way other = c->way;
+    result again;
     other.zero = 0;
-    without(t, r, &other, "ZeRO against plain data parallelism");
+    if (zero_keeps_bits(c)) without(t, r, &other, "ZeRO against plain data parallelism");
     other = c->way;
     other.recompute = false;
-    without(t, r, &other, "with against without recomputation");
+    if (c->options[DEVICE] == REFERENCE)
+        without(t, r, &other, "with against without recomputation");
+    if (!c->twice || !train(t, "the same again", c, &c->way, &again)) return;
+    compare(t, "a second run against the first", r, &again, EXACT, true);
+    result_free(&again);
 }
 
 static void check_resumed(trial *t, const result *r)
@@ -218,25 +238,57 @@ static void check_resumed(trial *t, const result *r)
     result again;
     const hunt_case *c = t->c;
     bool alike = same_way(&c->way, &c->later);
-    bool bits =
-        alike || (c->options[VIRTUAL_WORKERS] > 0 && only_data(&c->way) && only_data(&c->later));
+    closeness how = alike ? EXACT : across(c, &c->way);
+    if (!alike && across(c, &c->later) > how) how = across(c, &c->later);
     if (!c->stop || !train_in_two(t, "a run in two parts", c, &again)) return;
-    if (bits || is_f64(c)) compare(t, "in two parts against in one", r, &again, bits, alike);
+    compare(t, "in two parts against in one", r, &again, how, alike);
     result_free(&again);
+}
+
+/* A plan describes what can be run, and refuses what cannot. */
+static void check_plan(trial *t, const result *r)
+{
+    char text[2048];
+    note(t, "weft plan", t->c, &t->c->way, NULL, "(weft plan with these options)\n", "");
+    if (r->status == WEFT_OK && plan_case(t->c, &t->c->way, text, sizeof(text)) != WEFT_OK)
+        found(t, SENTENCE, "%s", text);
+}
+
+/* One rank of a single-precision run is held against double precision. */
+static void check_precision(trial *t)
+{
+    way one = plain_way();
+    hunt_case c = *t->c;
+    result r;
+    if (is_f64(t->c) || rounding_decides(t->c)) return;
+    c.options[DEVICE] = REFERENCE;
+    c.options[DTYPE] = F64;
+    if (!train(t, "one rank in double precision", &c, &one, &r)) return;
+    compare(t, "one rank in single against double precision", &r, &t->base, ROUGH, false);
+    result_free(&r);
+}
+
+static void check_way(trial *t)
+{
+    const hunt_case *c = t->c;
+    closeness how = across(c, &c->way);
+    result r;
+    if (!train(t, "the way to run", c, &c->way, &r)) return;
+    if (how != ROUGH || !rounding_decides(c))
+        compare(t, "the way to run against one rank", &t->base, &r, how, false);
+    check_promises(t, &r);
+    check_resumed(t, &r);
+    if (c->plan && t->v->fault == CLEAN) check_plan(t, &r);
+    result_free(&r);
 }
 
 void judge(const hunt_case *c, verdict *out)
 {
     trial t = {.c = c, .v = out};
     way one = plain_way();
-    result r;
     out->fault = CLEAN;
     if (!train(&t, "one rank", c, &one, &t.base)) return;
-    if (train(&t, "the way to run", c, &c->way, &r)) {
-        against_one(&t, &r, &c->way, "the way to run against one rank");
-        check_promises(&t, &r);
-        check_resumed(&t, &r);
-        result_free(&r);
-    }
+    check_precision(&t);
+    if (out->fault == CLEAN) check_way(&t);
     result_free(&t.base);
 }

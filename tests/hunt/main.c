@@ -19,6 +19,7 @@ typedef struct hunt {
     int64_t only, cases;
     double seconds;
     int failures;
+    double shrinking; /* seconds for each failure */
     bool verbose;
     char folder[TEXT];
 } hunt;
@@ -162,6 +163,8 @@ static void read_words(hunt *h, int argc, char **argv)
             h->cases = (int64_t)number_of(next);
         else if (strcmp(word, "--seconds") == 0)
             h->seconds = (double)number_of(next);
+        else if (strcmp(word, "--shrink") == 0)
+            h->shrinking = (double)number_of(next);
         else if (strcmp(word, "--failures") == 0)
             h->failures = (int)number_of(next);
         else {
@@ -187,8 +190,12 @@ static void make_folder(hunt *h)
 
 int main(int argc, char **argv)
 {
-    hunt h = {
-        .seed = (uint64_t)time(NULL), .only = -1, .cases = INT64_MAX, .seconds = 60, .failures = 3};
+    hunt h = {.seed = (uint64_t)time(NULL),
+              .only = -1,
+              .cases = INT64_MAX,
+              .seconds = 60,
+              .failures = 3,
+              .shrinking = 30};
     int64_t counts[FAULTS] = {0}, runs = 0, number = 0;
     int failures = 0;
     sigset_t set;
@@ -206,6 +213,7 @@ int main(int argc, char **argv)
         hunt_case c;
         draw_case(&d, &c);
         verdict v = try_case(&c, h.folder);
+        if (v.fault > REFUSED) shrink(&c, &v, h.folder, h.shrinking);
         counts[v.fault]++;
         runs += v.runs;
         if (h.verbose || v.fault > REFUSED) report(&h, number, &c, &v);

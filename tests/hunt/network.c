@@ -223,14 +223,19 @@ void draw_network(dice *d, hunt_case *c)
     if (chance(d, 0.85)) prune(c);
 }
 
-void smooth_over(hunt_case *c)
+bool rounding_decides(const hunt_case *c)
 {
-    bool rounding = false;
     for (int i = 0; i < c->layer_count; i++) {
         sample_shape s;
         if (c->layers[i].kind != BATCH_NORM || !layer_shape(c, i, &s)) continue;
-        if (least_samples(c) * (s.height ? s.height * s.width : 1) == 1) rounding = true;
+        if (least_samples(c) * (s.height ? s.height * s.width : 1) == 1) return true;
     }
+    return false;
+}
+
+void smooth_over(hunt_case *c)
+{
+    bool rounding = rounding_decides(c);
     for (int i = 0; i < c->layer_count && rounding; i++) {
         if (c->layers[i].kind == RELU) c->layers[i].kind = GELU;
         if (c->layers[i].kind == MAXPOOL) c->layers[i].kind = AVGPOOL;

@@ -14,7 +14,11 @@ static const char *const listed[] = {
     "*the data have 1 class, a classifier needs at least 2",
     /* meshes */
     "*has only * to share out*",
-    "a pipeline of * stages*",
+    "a pipeline of * stages: this model has * operators to share out",
+    /* places and pins */
+    "place: nothing runs on rank * of *; place something there or start fewer ranks",
+    "shard: dimension * of '*' has * elements, too few for *=*",
+    "shard: '*' is split twice in a way that cannot be combined",
 };
 
 const char *listed_refusal(const char *message)

@@ -69,6 +69,23 @@ void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bo
     (void)snprintf(out->message, sizeof(out->message), "%s: there is no whole checkpoint", latest);
 }
 
+weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t room)
+{
+    static words line;
+    weft_train_options options = {0};
+    weft_context *context = NULL;
+    char *text = NULL;
+    case_words(c, w, NULL, &line);
+    weft_status status = options_of(&line, &options);
+    if (status == WEFT_OK) status = weft_context_create(&context);
+    if (status == WEFT_OK) status = weft_train_plan_text(context, &options, -1, &text);
+    (void)snprintf(message, room, "%s", status == WEFT_OK ? text : weft_last_message());
+    weft_free(text);
+    weft_context_destroy(&context);
+    weft_options_free(weft_train_table(), &options);
+    return status;
+}
+
 void result_free(result *r)
 {
     tensors_free(&r->tensors);

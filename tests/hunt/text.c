@@ -72,6 +72,7 @@ static void add(words *w, const char *form, ...)
     w->used += (size_t)size + 1;
 }
 
+static const char *const axes[AXES] = {"data", "domain", "tensor", "pipeline"};
 static const char *const option_names[OPTIONS] = {
     [OPTIMIZER] = "optimizer",
     [LR] = "lr",
@@ -149,7 +150,6 @@ static void add_data(const samples *s, words *w)
 
 static void add_mesh(const hunt_case *c, const way *p, words *w)
 {
-    static const char *const axes[AXES] = {"data", "domain", "tensor", "pipeline"};
     char mesh[128] = "";
     size_t used = 0;
     int ranks = way_ranks(p) * learners_of(c);
@@ -161,22 +161,54 @@ static void add_mesh(const hunt_case *c, const way *p, words *w)
         add(w, "-n");
         add(w, "%d", ranks);
     }
-    if (p->place[0]) {
-        add(w, "--place");
-        add(w, "%s", p->place);
-    } else if (used) {
+    if (used && !p->places) {
         add(w, "--mesh");
         add(w, "%s", mesh);
     }
 }
 
+/* The last layers first: the pattern of dense1 also matches dense12. */
+static void add_places(const hunt_case *c, const way *p, words *w)
+{
+    char list[512] = "", name[64];
+    size_t used = 0;
+    for (int i = c->layer_count; p->places && i-- > 0;) {
+        int at = p->place[c->layers[i].id];
+        layer_name(&c->layers[i], name, sizeof(name));
+        if (at)
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s*=%s:%d",
+                                     used ? "," : "", name, i % 2 ? "cpu" : "rank", at - 1);
+    }
+    if (!used) return;
+    add(w, "--place");
+    add(w, "%s", list);
+}
+
+static void add_pins(const hunt_case *c, const way *p, words *w)
+{
+    static const char *const dims[PIN_DIMS] = {"0", "1", "out", "in"};
+    char list[256] = "", name[64];
+    size_t used = 0;
+    for (int k = 0; k < MOST_PINS; k++)
+        for (int i = 0; i < c->layer_count; i++) {
+            const layer *l = &c->layers[i];
+            if (!p->pins[k].id || l->id != p->pins[k].id) continue;
+            layer_name(l, name, sizeof(name));
+            used +=
+                (size_t)snprintf(list + used, sizeof(list) - used, "%s%s/%s:%s=%s", used ? "," : "",
+                                 name, l->kind == CONV || l->kind == DENSE ? "weight" : "gamma",
+                                 dims[p->pins[k].dim], axes[p->pins[k].axis]);
+        }
+    if (!used) return;
+    add(w, "--shard");
+    add(w, "%s", list);
+}
+
 static void add_way(const hunt_case *c, const way *p, words *w)
 {
     add_mesh(c, p, w);
-    if (p->shard[0]) {
-        add(w, "--shard");
-        add(w, "%s", p->shard);
-    }
+    add_places(c, p, w);
+    add_pins(c, p, w);
     if (p->zero) {
         add(w, "--zero");
         add(w, "%d", p->zero);

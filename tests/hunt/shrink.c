@@ -1,0 +1,241 @@
+/* Making a failing case small: one thing after the other is left out or made less, and stays so as
+ * long as the same kind of failure comes. */
+#include <ctype.h>
+#include <string.h>
+#include <time.h>
+
+#include "hunt.h"
+
+/* Something of a case that can be made less. */
+typedef struct knob {
+    int *whole;
+    double *real;
+    double least;
+} knob;
+
+enum { MOST_KNOBS = 96 + 12 * MOST_LAYERS };
+typedef struct knobs {
+    int count;
+    knob list[MOST_KNOBS];
+} knobs;
+
+static void add_whole(knobs *k, int *at, int least)
+{
+    if (*at > least) k->list[k->count++] = (knob){.whole = at, .least = least};
+}
+
+static void add_way(knobs *k, way *w)
+{
+    for (int i = 0; i < AXES; i++) add_whole(k, &w->mesh[i], 1);
+    add_whole(k, &w->zero, 0);
+    if (w->places) add_whole(k, &w->places, 2);
+    for (int i = 1; w->places && i <= MOST_LAYERS; i++) add_whole(k, &w->place[i], 0);
+    for (int i = 0; i < MOST_PINS; i++) add_whole(k, &w->pins[i].id, 0);
+}
+
+static void add_options(knobs *k, hunt_case *c)
+{
+    for (int i = 0; i < OPTIONS; i++)
+        if (c->options[i] != neutral_options[i])
+            k->list[k->count++] = (knob){.real = &c->options[i], .least = neutral_options[i]};
+}
+
+static void add_samples(knobs *k, samples *s)
+{
+    add_whole(k, &s->train, 1);
+    add_whole(k, &s->test, 0);
+    add_whole(k, &s->classes, 2);
+    add_whole(k, &s->shape.channels, 1);
+    if (s->shape.height) add_whole(k, &s->shape.height, 1);
+    if (s->shape.height) add_whole(k, &s->shape.width, 1);
+}
+
+static void add_layer(knobs *k, layer *l)
+{
+    bool window = l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL;
+    if (l->kind == CONV || (l->kind == DENSE && !l->classes)) add_whole(k, &l->filters, 1);
+    if (l->kind == CONV) add_whole(k, &l->groups, 1);
+    if (l->kind == CONV) add_whole(k, &l->dilation, 1);
+    if (window) add_whole(k, &l->kernel, 1);
+    if (window) add_whole(k, &l->stride, 1);
+    if (window) add_whole(k, &l->padding, 0);
+    if (l->kind == CONCAT) add_whole(k, &l->axis, 1);
+    if (l->kind == CONCAT) add_whole(k, &l->inputs, 2);
+}
+
+static void find_knobs(hunt_case *c, knobs *k)
+{
+    k->count = 0;
+    add_way(k, &c->way);
+    add_whole(k, &c->stop, 0);
+    if (c->stop) add_way(k, &c->later);
+    if (c->exchange.kind != NO_MEETING) {
+        add_whole(k, &c->exchange.learners, 2);
+        add_whole(k, &c->exchange.every, 1);
+        add_whole(k, &c->exchange.state, 0);
+    }
+    add_options(k, c);
+    add_samples(k, &c->samples);
+    for (int i = 0; i < c->layer_count; i++) add_layer(k, &c->layers[i]);
+}
+
+/* Three ways to turn a knob: all the way, half of it, by one. false: that is no change. */
+static bool turn(knob *k, int how)
+{
+    double now = k->whole ? *k->whole : *k->real, to = k->least;
+    if (how == 1) to = (double)(int64_t)((now + k->least) / 2);
+    if (how == 2) to = now - 1;
+    if (to == now || (how > 0 && (to < k->least || now != (double)(int64_t)now))) return false;
+    if (k->whole)
+        *k->whole = (int)to;
+    else
+        *k->real = to;
+    return true;
+}
+
+/* --- changes that are no number --- */
+
+static void drop_layer(hunt_case *c, int i)
+{
+    int id = c->layers[i].id, instead = c->layers[i].from[0];
+    for (int j = i + 1; j < c->layer_count; j++)
+        for (int k = 0; k < c->layers[j].inputs; k++)
+            if (c->layers[j].from[k] == id) c->layers[j].from[k] = instead;
+    c->layer_count--;
+    memmove(&c->layers[i], &c->layers[i + 1], (size_t)(c->layer_count - i) * sizeof(layer));
+}
+
+static bool simpler(hunt_case *c, int how)
+{
+    hunt_case before = *c;
+    switch (how) {
+    case 0: c->later = c->way; break;
+    case 1: c->exchange = (exchange){0}; break;
+    case 2: c->exchange.outer = false; break;
+    case 3: c->way.recompute = c->later.recompute = false; break;
+    case 4: c->way.gpipe = c->later.gpipe = false; break;
+    case 5: c->way.places = 0; break;
+    case 6: c->later.places = 0; break;
+    case 7: c->samples.absent = 0; break;
+    case 8: c->samples.bytes = false; break;
+    case 9: c->samples.format = c->samples.shape.height ? NPY : CSV; break;
+    case 10: c->twice = false; break;
+    case 11: c->plan = false; break;
+    case 12:
+        c->samples.shape = (sample_shape){.channels = 3};
+        c->samples.format = CSV;
+        break;
+    default: return false;
+    }
+    return memcmp(&before, c, sizeof(before)) != 0;
+}
+
+static bool plainer(layer *l, int how)
+{
+    layer before = *l;
+    bool weights = l->kind == CONV || l->kind == DENSE;
+    if (how == 0 && weights) l->bias = false;
+    if (how == 1 && weights) l->he = false;
+    if (how == 2 && (l->kind == ADD || l->kind == CONCAT)) l->from[1] = l->from[0];
+    return memcmp(&before, l, sizeof(before)) != 0;
+}
+
+/* --- the search --- */
+
+typedef struct search {
+    hunt_case *best;
+    verdict *v;
+    const char *folder;
+    double until;
+    int tries;
+} search;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The first words of a sentence, without its numbers and names. */
+static void gist(const char *text, char *out, size_t room)
+{
+    size_t used = 0;
+    for (; *text && *text != '\n' && used + 1 < room && used < 40; text++) {
+        if (*text == '\'')
+            for (text++; *text && *text != '\'';) text++;
+        else if (!isdigit((unsigned char)*text))
+            out[used++] = *text;
+        if (!*text) break;
+    }
+    out[used] = '\0';
+}
+
+bool same_fault(const verdict *a, const verdict *b)
+{
+    char x[64], y[64];
+    if (a->fault != b->fault) return false;
+    if (a->fault == VALUES || a->fault == BITS) return strcmp(a->stage, b->stage) == 0;
+    gist(a->text, x, sizeof(x));
+    gist(b->text, y, sizeof(y));
+    return strcmp(x, y) == 0;
+}
+
+static bool keeps_failing(search *s, const hunt_case *c)
+{
+    if (now() > s->until) return false;
+    verdict v = try_case(c, s->folder);
+    s->tries++;
+    if (!same_fault(&v, s->v)) return false;
+    *s->best = *c;
+    *s->v = v;
+    return true;
+}
+
+static bool drop_layers(search *s)
+{
+    bool any = false;
+    for (int i = s->best->layer_count - 1; i-- > 0;) {
+        hunt_case c = *s->best;
+        drop_layer(&c, i);
+        any = keeps_failing(s, &c) || any;
+    }
+    return any;
+}
+
+static bool simplify(search *s)
+{
+    bool any = false;
+    for (int how = 0; how < 16; how++) {
+        hunt_case c = *s->best;
+        if (simpler(&c, how)) any = keeps_failing(s, &c) || any;
+    }
+    for (int i = 0; i < s->best->layer_count; i++)
+        for (int how = 0; how < 3; how++) {
+            hunt_case c = *s->best;
+            if (plainer(&c.layers[i], how)) any = keeps_failing(s, &c) || any;
+        }
+    return any;
+}
+
+static bool turn_knobs(search *s)
+{
+    bool any = false;
+    knobs all;
+    hunt_case c = *s->best;
+    find_knobs(&c, &all);
+    for (int i = 0; i < all.count; i++)
+        for (int how = 0; how < 3; how++) {
+            c = *s->best;
+            find_knobs(&c, &all);
+            if (i >= all.count || !turn(&all.list[i], how)) continue;
+            any = keeps_failing(s, &c) || any;
+        }
+    return any;
+}
+
+void shrink(hunt_case *c, verdict *v, const char *folder, double seconds)
+{
+    search s = {.best = c, .v = v, .folder = folder, .until = now() + seconds};
+    while (now() < s.until && (drop_layers(&s) | simplify(&s) | turn_knobs(&s))) continue;
+}
