@@ -94,5 +94,17 @@ rm -rf run
 refuses 2 "was made with --model mlp, this run has side.yaml" again --model side.yaml
 refuses 2 "was made with --model mlp, this run has vgg11" again --model vgg11
 
+# A run that is at its end stays as it is: learners have met already, and do not meet again.
+rm -rf run
+outer="--model side.yaml -n 2 --exchange average:every=2,outer=nesterov,state=reset"
+# shellcheck disable=SC2086
+"$weft" train -q $small $outer --checkpoint run --steps 4 2>err || flunk "a run with an outer optimiser"
+cp -r run kept4
+# shellcheck disable=SC2086
+accepts "nothing left to do" "$weft" train -q $small $outer --checkpoint run --steps 4 --resume
+for file in parameters state learners exchange; do
+    cmp run/latest/$file.safetensors kept4/latest/$file.safetensors >out 2>err && pass || flunk "$file of a run at its end"
+done
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

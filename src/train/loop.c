@@ -268,9 +268,8 @@ static weft_status run_steps(weft_rank *r, weft_loader *loader)
 static weft_status finish(weft_rank *r)
 {
     weft_trainer *t = r->job;
-    bool done = r->position.step >= t->total_steps, met;
+    bool done = r->position.step >= t->total_steps;
     double planned[WEFT_MAX_RANKS];
-    if (r->exchange) WEFT_TRY(r->exchange->ops->step(r->exchange, r->position.step, true, &met));
     if (done && r->evaluated_step != r->position.step) WEFT_TRY(evaluate(r));
     WEFT_TRY(save(r));
     WEFT_TRY(weft_gather_memory(r, planned));
