@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "train/job.h"
+#include "train/words.h"
 
 void weft_job_say(const job *j, const char *format, ...)
 {
@@ -18,77 +19,56 @@ void weft_job_say(const job *j, const char *format, ...)
     if (j->tell) j->tell(j->user, line);
 }
 
-/* Open MPI's accounts of a death: by a signal, by leaving without MPI_Finalize, by an exit code.
- * What else it prints about it says the same at length. */
-static bool read_death(job *j, const char *line)
-{
-    int rank, pid, number;
-    char node[128];
-    const char *at = strstr(line, "process rank ");
-    bool first = j->dead < 0;
-    if (at && sscanf(at, "process rank %d with PID %d on node %127s exited on signal %d", &rank,
-                     &pid, node, &number) == 4) {
-        if (first)
-            (void)snprintf(j->where, sizeof(j->where), "rank %d on %s died of signal %d (%s)", rank,
-                           node, number, strsignal(number));
-    } else if ((at && strstr(line, "has exited due to process rank") &&
-                sscanf(at, "process rank %d with PID %d on", &rank, &pid) == 2) ||
-               sscanf(line, "  Process name: [[%d,%d],%d]", &pid, &number, &rank) == 3) {
-        if (first) (void)snprintf(j->where, sizeof(j->where), "rank %d left the job", rank);
-        j->left = j->left || first;
-    } else {
-        return false;
-    }
-    if (first) j->dead = rank;
-    return true;
-}
-
-/* Said at every end, whatever its reason. */
-static bool noise(const char *line)
-{
-    static const char *const known[] = {"Primary job  terminated", "a non-zero exit code",
-                                        "Per user-direction", "Read -1, expected",
-                                        "mpirun: Forwarding signal"};
-    for (size_t i = 0; i < WEFT_COUNT(known); i++)
-        if (strstr(line, known[i])) return true;
-    return line[0] == '\0';
-}
-
 static void pass(job *j, const char *line)
 {
-    if (noise(line)) return;
+    if (weft_words_read(line).kind == WEFT_WORDS_NOISE) return;
     j->explained = true;
     weft_job_say(j, "%s", line);
 }
 
-/* At the end of what the launcher says between two rules: an account of a death is told in our own
- * words, anything else as it is. */
+/* Takes in what the launcher knows of an end; the first death counts. False: it is not about that.
+ */
+static bool take(job *j, const char *text)
+{
+    weft_words w = weft_words_read(text);
+    if (w.kind == WEFT_WORDS_OTHER) return false;
+    if (w.kind == WEFT_WORDS_LOST_HOST) {
+        j->no_host = true;
+        if (!j->lost_host[0]) memcpy(j->lost_host, w.host, sizeof(j->lost_host));
+    }
+    if ((w.kind != WEFT_WORDS_DIED && w.kind != WEFT_WORDS_LEFT) || j->dead >= 0) return true;
+    if (w.kind == WEFT_WORDS_DIED)
+        (void)snprintf(j->where, sizeof(j->where), "rank %d on %s died of signal %d (%s)", w.rank,
+                       w.host, w.signal, strsignal(w.signal));
+    else
+        (void)snprintf(j->where, sizeof(j->where), "rank %d left the job", w.rank);
+    j->left = w.kind == WEFT_WORDS_LEFT;
+    j->dead = w.rank;
+    return true;
+}
+
+/* At the end of what the launcher says between two rules: what it knows of an end is told in our
+ * own words, anything else as it is. */
 static void end_block(job *j)
 {
-    bool death = false;
-    char *save = NULL, all[sizeof(j->block)];
-    memcpy(all, j->block, sizeof(all));
-    if (strstr(all, "unable to reliably start one or more daemons")) death = j->no_host = true;
-    for (char *line = strtok_r(all, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-        death = read_death(j, line) || death;
-    for (char *line = strtok_r(j->block, "\n", &save); line && !death;
-         line = strtok_r(NULL, "\n", &save))
-        pass(j, line);
+    char *save = NULL;
+    if (!take(j, j->block))
+        for (char *line = strtok_r(j->block, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+            pass(j, line);
     j->block[0] = '\0';
 }
 
 void weft_job_line(job *j, const char *line)
 {
-    bool rule = strncmp(line, "--------------------", 20) == 0,
-         own = strncmp(line, "weft: ", 6) == 0;
-    if (!j->mpi || own || (!rule && !j->in_block)) {
-        pass(j, line);
-    } else if (rule) {
+    bool rule = weft_words_rule(line), own = strncmp(line, "weft: ", 6) == 0;
+    if (j->mpi && rule) {
         if (j->in_block) end_block(j);
         j->in_block = !j->in_block;
-    } else {
+    } else if (j->mpi && j->in_block && !own) {
         size_t size = strlen(j->block);
         (void)snprintf(j->block + size, sizeof(j->block) - size, "%s\n", line);
+    } else if (!j->mpi || strncmp(line, "[mpiexec@", 9) != 0 || !take(j, line)) {
+        pass(j, line); /* only MPICH's daemons speak outside of rules */
     }
 }
 

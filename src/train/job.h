@@ -16,12 +16,13 @@ typedef struct job {
     char mesh[128]; /* after a restart with fewer ranks; "": the user's */
     bool alone;     /* its data axis has one rank left */
     weft_board *board;
-    int dead;        /* rank that died first, or -1 */
-    char where[512]; /* what is known of its death */
-    bool together;   /* all ranks of a process at once */
-    bool left;       /* it ended by itself, so it may have said why */
-    bool no_host;    /* the launcher did not come through to a host */
-    bool explained;  /* somebody has said what went wrong */
+    int dead;            /* rank that died first, or -1 */
+    char where[512];     /* what is known of its death */
+    bool together;       /* all ranks of a process at once */
+    bool left;           /* it ended by itself, so it may have said why */
+    bool no_host;        /* the launcher did not come through to a host */
+    char lost_host[128]; /* its name, where the launcher gives it */
+    bool explained;      /* somebody has said what went wrong */
     weft_orphans orphans;
     bool in_block;    /* between two rules of dashes the launcher speaks */
     char block[8192]; /* what it has said there */

@@ -243,7 +243,7 @@ static weft_status run_all(job *j, int *code)
     for (int64_t left = j->options->max_restarts;; left--) {
         j->dead = -1;
         j->no_host = j->together = j->left = j->explained = j->in_block = false;
-        j->block[0] = '\0';
+        j->block[0] = j->lost_host[0] = '\0';
         for (int r = 0; r < WEFT_MAX_RANKS; r++) {
             atomic_store(&j->board->step[r], 0);
             atomic_store(&j->board->stage[r], WEFT_STAGE_NONE);

@@ -1,0 +1,113 @@
+#include "train/words.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST = 8192 };
+
+bool weft_words_rule(const char *line)
+{
+    while (*line == ' ') line++;
+    return strncmp(line, "--------------------", 20) == 0;
+}
+
+/* Every run of blanks and newlines as one blank, so that it does not matter where lines end. */
+static void unwrap(const char *text, char *out)
+{
+    size_t size = 0;
+    for (; *text && size < LONGEST - 1; text++) {
+        bool blank = isspace((unsigned char)*text) != 0;
+        if (blank && (size == 0 || out[size - 1] == ' ')) continue;
+        out[size++] = blank ? ' ' : *text;
+    }
+    while (size > 0 && out[size - 1] == ' ') size--;
+    out[size] = '\0';
+}
+
+/* Said at every end, or about what is no trouble by itself: in a job of one machine Open MPI 5
+ * finds no network between its ranks and says so for each pair. */
+static bool noise(const char *text)
+{
+    static const char *const known[] = {
+        "Primary job terminated",
+        "a non-zero exit code",
+        "Per user-direction",
+        "Read -1, expected",
+        ": Forwarding signal",
+        "Abort is in progress",
+        "hit ctrl-c again to forcibly",
+        "Unable to find reachable pairing between",
+        "plm:ssh: Warning: setpgid",
+        /* MPICH's daemons, after one of them has said what is wrong. */
+        "unable to send signal downstream",
+        "callback returned error status",
+        "error waiting for event",
+        "process manager error waiting",
+    };
+    if (!*text) return true;
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (strstr(text, known[i])) return true;
+    return false;
+}
+
+/* "process rank 1 with PID 36 on node alpha exited on signal 9 (Killed).", and without a signal
+ * "... has exited due to process rank 1 with PID 87 on node alpha exiting improperly." */
+static bool read_end(const char *text, weft_words *w)
+{
+    int pid, used = 0;
+    const char *at = strstr(text, "process rank ");
+    if (!at || sscanf(at, "process rank %d with PID %d on node %127s%n", &w->rank, &pid, w->host,
+                      &used) != 3)
+        return false;
+    if (sscanf(at + used, " exited on signal %d", &w->signal) == 1)
+        w->kind = WEFT_WORDS_DIED;
+    else if (strstr(text, "calling \"abort\"")) /* it has said why, and MPI_Abort has a block too */
+        w->kind = WEFT_WORDS_NOISE;
+    else
+        w->kind = WEFT_WORDS_LEFT;
+    return true;
+}
+
+/* "Process name: [[27833,1],1] " or "[prterun-alpha-66@1,1] ": the rank is behind the last comma.
+ */
+static bool read_name(const char *text, weft_words *w)
+{
+    char name[160];
+    const char *at = strstr(text, "Process name: [");
+    if (!at || sscanf(at, "Process name: %159s", name) != 1) return false;
+    const char *comma = strrchr(name, ',');
+    if (!comma || sscanf(comma, ",%d]", &w->rank) != 1) return false;
+    w->kind = WEFT_WORDS_LEFT;
+    return true;
+}
+
+static bool read_host(const char *text, weft_words *w)
+{
+    static const char *const known[] = {
+        "has lost communication with a remote daemon",
+        "unable to reliably start one or more daemons",
+        "daemon has unexpectedly failed",
+        "Launch proxy failed",           /* MPICH 4.2 */
+        "unable to write data to proxy", /* MPICH 4.0 */
+        "write error (Bad file descriptor)",
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        if (!strstr(text, known[i])) continue;
+        const char *at = strstr(text, "Remote daemon: ");
+        if (at) (void)sscanf(at, "Remote daemon: %*s on node %127s", w->host);
+        w->kind = WEFT_WORDS_LOST_HOST;
+        return true;
+    }
+    return false;
+}
+
+weft_words weft_words_read(const char *text)
+{
+    char flat[LONGEST];
+    weft_words w = {.kind = WEFT_WORDS_OTHER, .rank = -1};
+    unwrap(text, flat);
+    if (read_end(flat, &w) || read_name(flat, &w) || read_host(flat, &w)) return w;
+    if (noise(flat)) w.kind = WEFT_WORDS_NOISE;
+    return w;
+}

@@ -1,0 +1,29 @@
+/* What launchers say about the end of a job. Open MPI speaks in blocks between two rules of dashes,
+ * whose lines are wrapped as it likes; MPICH in lines. Their words as they were recorded are in
+ * tests/words/. */
+#ifndef WEFT_TRAIN_WORDS_H
+#define WEFT_TRAIN_WORDS_H
+
+#include <stdbool.h>
+
+typedef enum weft_words_kind {
+    WEFT_WORDS_OTHER,     /* none of these: somebody should read it */
+    WEFT_WORDS_NOISE,     /* said at every end, whatever its reason */
+    WEFT_WORDS_DIED,      /* rank died of a signal, on host */
+    WEFT_WORDS_LEFT,      /* rank ended by itself, with a code or without MPI_Finalize */
+    WEFT_WORDS_LOST_HOST, /* the launcher's daemon on host is gone, or never came; "": not said
+                             which */
+} weft_words_kind;
+
+typedef struct weft_words {
+    weft_words_kind kind;
+    int rank, signal;
+    char host[128];
+} weft_words;
+
+/* Whether a line is a rule of dashes: a block begins or ends. */
+bool weft_words_rule(const char *line);
+/* Reads one line, or all lines of a block, with newlines between them or without. */
+weft_words weft_words_read(const char *text);
+
+#endif

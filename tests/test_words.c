@@ -1,0 +1,174 @@
+/* What launchers say of an end, as it was recorded from four of them (tests/words/record), and what
+ * the supervisor makes of it. */
+#include <dirent.h>
+#include <stdio.h>
+
+#include "support.h"
+#include "train/job.h"
+
+typedef struct told {
+    char text[16384];
+    int lines;
+} told;
+
+static void tell(void *user, const char *line)
+{
+    told *t = user;
+    size_t used = strlen(t->text);
+    (void)snprintf(t->text + used, sizeof(t->text) - used, "%s\n", line);
+    t->lines++;
+}
+
+/* Feeds a recording to a supervisor, line by line. */
+static void hear(const char *launcher, const char *file, job *j, told *t)
+{
+    static const weft_train_options options;
+    char path[512], line[4096];
+    memset(t, 0, sizeof(*t));
+    *j = (job){.options = &options, .mpi = true, .ranks = 3, .dead = -1, .tell = tell, .user = t};
+    (void)snprintf(path, sizeof(path), "%s/words/%s/%s", WEFT_TESTS_DIR, launcher, file);
+    FILE *f = fopen(path, "r");
+    if (!f) fail_msg("%s is missing: record it with tests/words/record", path);
+    while (fgets(line, sizeof(line), f)) {
+        line[strcspn(line, "\n")] = '\0';
+        weft_job_line(j, line);
+    }
+    (void)fclose(f);
+    if (j->in_block) weft_job_line(j, "--------------------");
+}
+
+static const char *const open_mpis[] = {"openmpi-4.1", "openmpi-5.0"};
+static const char *const mpichs[] = {"mpich-4.0", "mpich-4.2"};
+
+static void deaths_name_their_rank(void **state)
+{
+    static const struct {
+        const char *file, *where;
+        bool left;
+    } cases[] = {
+        {"killed", "rank 1 on alpha died of signal 9 (Killed)", false},
+        {"crashed", "rank 1 on alpha died of signal 11 (Segmentation fault)", false},
+        {"left", "rank 1 left the job", true},
+        {"left-0", "rank 1 left the job", true},
+    };
+    (void)state;
+    for (size_t m = 0; m < WEFT_COUNT(open_mpis); m++)
+        for (size_t c = 0; c < WEFT_COUNT(cases); c++) {
+            job j;
+            told t;
+            hear(open_mpis[m], cases[c].file, &j, &t);
+            if (j.dead != 1 || strcmp(j.where, cases[c].where) != 0 || j.left != cases[c].left)
+                fail_msg("%s, %s: rank %d, '%s'", open_mpis[m], cases[c].file, j.dead, j.where);
+            assert_false(j.no_host);
+            /* A crash leaves a backtrace, which is passed on; of the others all has been said. */
+            if (strcmp(cases[c].file, "crashed") != 0 && t.lines)
+                fail_msg("%s, %s: passed on: %s", open_mpis[m], cases[c].file, t.text);
+            assert_null(strstr(t.text, "reachable pairing"));
+        }
+}
+
+static void lost_hosts_are_named(void **state)
+{
+    static const struct {
+        const char *launcher, *file, *host;
+    } cases[] = {
+        {"openmpi-4.1", "lost-host", "beta"}, {"openmpi-5.0", "lost-host", "beta"},
+        {"openmpi-4.1", "no-host", ""},       {"openmpi-5.0", "no-host", "nowhere"},
+        {"mpich-4.0", "no-host", ""},         {"mpich-4.2", "no-host", ""},
+    };
+    (void)state;
+    for (size_t c = 0; c < WEFT_COUNT(cases); c++) {
+        job j;
+        told t;
+        hear(cases[c].launcher, cases[c].file, &j, &t);
+        if (!j.no_host || strcmp(j.lost_host, cases[c].host) != 0)
+            fail_msg("%s, %s: host '%s' and not '%s'", cases[c].launcher, cases[c].file,
+                     j.lost_host, cases[c].host);
+        assert_int_equal(j.dead, -1);
+        assert_null(strstr(t.text, "daemon")); /* ssh's own words are passed on */
+    }
+}
+
+/* What is no death is passed on as it was said, and nobody is taken for dead. */
+static void the_rest_is_passed_on(void **state)
+{
+    static const struct {
+        const char *launcher, *file, *words;
+    } cases[] = {
+        {"openmpi-4.1", "aborted", "MPI_ABORT was invoked on rank 1"},
+        {"openmpi-5.0", "aborted", "MPI_ABORT was invoked on rank 1"},
+        {"mpich-4.0", "aborted", "application called MPI_Abort(MPI_COMM_WORLD, 3)"},
+        {"mpich-4.2", "aborted", "application called MPI_Abort(MPI_COMM_WORLD, 3)"},
+        {"openmpi-4.1", "no-program", "/tmp/no-such-program"},
+        {"openmpi-5.0", "no-program", "/tmp/no-such-program"},
+        {"mpich-4.0", "no-program", "/tmp/no-such-program"},
+        {"mpich-4.2", "no-program", "/tmp/no-such-program"},
+    };
+    (void)state;
+    for (size_t c = 0; c < WEFT_COUNT(cases); c++) {
+        job j;
+        told t;
+        hear(cases[c].launcher, cases[c].file, &j, &t);
+        if (j.dead != -1 || j.no_host || !j.explained || !strstr(t.text, cases[c].words))
+            fail_msg("%s, %s: '%s'", cases[c].launcher, cases[c].file, t.text);
+        assert_null(strstr(t.text, "prterun has exited"));
+    }
+}
+
+static void an_end_that_was_asked_for_is_silent(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < WEFT_COUNT(open_mpis); m++) {
+        job j;
+        told t;
+        hear(open_mpis[m], "stopped", &j, &t);
+        if (t.lines || j.dead != -1 || j.no_host) fail_msg("%s: %s", open_mpis[m], t.text);
+    }
+}
+
+/* A folder or a case that nobody looks at would be a test that cannot fail. */
+static void every_recording_is_heard(void **state)
+{
+    (void)state;
+    int folders = 0;
+    DIR *all = opendir(WEFT_TESTS_DIR "/words");
+    assert_non_null(all);
+    for (struct dirent *e; (e = readdir(all));) {
+        bool known = false;
+        if (e->d_name[0] == '.' || !strchr(e->d_name, '-')) continue;
+        folders++;
+        for (size_t m = 0; m < WEFT_COUNT(open_mpis); m++)
+            known = known || strcmp(e->d_name, open_mpis[m]) == 0;
+        for (size_t m = 0; m < WEFT_COUNT(mpichs); m++)
+            known = known || strcmp(e->d_name, mpichs[m]) == 0;
+        if (!known) fail_msg("tests/words/%s is read by no test", e->d_name);
+    }
+    (void)closedir(all);
+    assert_int_equal(folders, 4);
+}
+
+/* Ranks may say anything; only the launcher is believed. */
+static void ranks_are_no_launchers(void **state)
+{
+    (void)state;
+    told t = {.lines = 0};
+    static const weft_train_options options;
+    job j = {.options = &options, .mpi = true, .ranks = 3, .dead = -1, .tell = tell, .user = &t};
+    weft_job_line(&j, "weft: process rank 2 with PID 1 on node alpha exited on signal 9");
+    weft_job_line(&j, "process rank 2 with PID 1 on node alpha exited on signal 9");
+    assert_int_equal(j.dead, -1);
+    assert_int_equal(t.lines, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deaths_name_their_rank),
+        cmocka_unit_test(lost_hosts_are_named),
+        cmocka_unit_test(the_rest_is_passed_on),
+        cmocka_unit_test(an_end_that_was_asked_for_is_silent),
+        cmocka_unit_test(every_recording_is_heard),
+        cmocka_unit_test(ranks_are_no_launchers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
