@@ -20,8 +20,18 @@ refuses 2 "given twice" -n 4 --mesh data=2,data=2
 refuses 2 "has only 16 to share out" -n 17 --mesh domain=17
 refuses 2 "has only 20 to share out" -n 21
 refuses 2 "a pipeline of 40 stages" -n 40 --mesh pipeline=40
+refuses 2 "batch 20 cannot be cut into 3 equal micro-batches; the nearest that can are 18 and 21" -n 2 --mesh pipeline=2 --microbatches 3
+refuses 2 "the nearest that can is 58" --batch 59 --microbatches 29
+refuses 2 "the nearest that can is 40" --microbatches 40
+refuses 2 "the nearest that can is none" --microbatches 61
+refuses 2 "profile measures the layers to balance the stages of a pipeline" -n 2 --profile
+refuses 2 "profile measures the layers to balance the stages of a pipeline" -n 2 --profile --place 'conv*=cpu:0,*=cpu:1'
+refuses 2 "ranks is 0" -n 0
+refuses 2 "ranks is 0" -n 0 --engine mpi
+refuses 2 "ranks is 0" -n 0 --max-restarts 1
 refuses 2 "cannot be cut into 3 equal micro-batches" -n 2 --mesh pipeline=2 --microbatches 3
 refuses 2 "no operator's name matches 'nothing*'" -n 2 --place 'nothing*=cpu:1'
+refuses 2 "never decides: 'conv*' comes before it and takes every operator that it matches; put it first" -n 2 --place 'conv*=cpu:0,conv1*=cpu:1,*=cpu:1'
 refuses 2 "nothing runs on rank 2 of 3" -n 3 --place 'conv*=cpu:0,*=cpu:1'
 refuses 2 "there is no device cpu:2" -n 2 --place 'conv*=cpu:2'
 refuses 2 "a device is cpu:K or rank:K" -n 2 --place 'conv*=gpu:0'

@@ -14,7 +14,12 @@ extern "C" {
 
 typedef struct weft_context weft_context;
 
-typedef enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARNING, WEFT_LOG_INFO } weft_log_level;
+typedef enum weft_log_level {
+    WEFT_LOG_ERROR,
+    WEFT_LOG_WARNING,
+    WEFT_LOG_NOTE,
+    WEFT_LOG_INFO
+} weft_log_level;
 
 /* Receives one line of text without a line feed; text is valid during the call only. Called by one
  * thread at a time, of those that a trainer starts; must not call the library. */
@@ -27,8 +32,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_context_create(weft_context **out);
 WEFT_API void weft_context_destroy(weft_context **context);
 
 /* Sends log lines to fn (NULL: nowhere). WARNING: what can be run but is hardly meant, such as a
- * layer of a model that nobody reads; each line once. INFO: for each program, which operators its
- * device leaves to the reference device, and how data were understood. */
+ * layer of a model that nobody reads. NOTE: what was decided because nobody said it, such as the
+ * layout of images. Both say each line once. INFO: for each program, which operators its device
+ * leaves to the reference device. */
 WEFT_API void weft_context_set_log(weft_context *context, weft_log_fn fn, void *user);
 
 /* Threads of each device made afterwards; 0 means all cores of this process. At most 1024. */

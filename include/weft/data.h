@@ -5,7 +5,7 @@
  *   glyphs[:size=28,train=20000,test=5000,seed=1]       drawn digits, built in
  *   idx:DIR                                             MNIST's file names, plain or gzip
  *   csv:FILE[,label=NAME|INDEX,test=0.2]                plain or gzip, header or not
- *   npy:IMAGES,LABELS[,test=0.2]                        NumPy arrays
+ *   npy:IMAGES,LABELS[,layout=hwc|chw,test=0.2]         NumPy arrays
  *
  * Parts are decoded on first use; plain IDX and NPY files are mapped, so they may be larger than
  * memory. Reading is thread-safe once a part is open.

@@ -142,7 +142,7 @@ bool weft_file_exists(const char *path);
 double weft_seconds(void);         /* monotonic */
 double weft_process_seconds(void); /* since this process began, to a hundredth */
 size_t weft_peak_memory(void);     /* largest resident set of this process, bytes */
-/* A warning is given once in the life of a context. */
+/* A warning or note is given once in the life of a context. */
 void weft_log(weft_context *context, weft_log_level level, const char *format, ...)
     WEFT_PRINTF(3, 4);
 

@@ -11,7 +11,7 @@ struct weft_context {
     void *log_user;
     int threads;
     pthread_mutex_t lock; /* of the log */
-    uint64_t *warned;     /* hashes of the warnings that were given */
+    uint64_t *warned;     /* hashes of the warnings and notes that were given */
     size_t warned_count, warned_capacity;
 };
 
@@ -74,7 +74,7 @@ void weft_log(weft_context *context, weft_log_level level, const char *format, .
     (void)vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     pthread_mutex_lock(&context->lock);
-    if (level != WEFT_LOG_WARNING || is_news(context, line))
+    if ((level != WEFT_LOG_WARNING && level != WEFT_LOG_NOTE) || is_news(context, line))
         context->log(context->log_user, level, line);
     pthread_mutex_unlock(&context->lock);
 }

@@ -23,7 +23,7 @@ extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/* A context that prints warnings, and with `quiet` none, as "weft: <text>" on stderr. Of the ranks
+/* A context that prints warnings and notes, and with `quiet` none, as "weft: <text>" on stderr. Of the ranks
  * of a job only the first one warns. */
 weft_status open_context(bool quiet, weft_context **out);
 

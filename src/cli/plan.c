@@ -53,7 +53,7 @@ const command command_plan = {
         "for a pipeline how long its stages would wait. --dump adds the graph and the program\n"
         "of rank 0, --dump=K those of rank K.",
     .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
-                "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 8\n"
+                "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
                 "  weft plan -n 8 --zero 3 --dump=1\n",
     .table = weft_train_table,
     .run = run,

@@ -136,7 +136,7 @@ static int run(int argc, char **argv)
         let_others_speak();
     else if (status != WEFT_OK)
         code = usage_failure("train");
-    else if (weft_job_wanted(&options))
+    else if (options.ranks > 0 && weft_job_wanted(&options))
         code = supervise(&options, argc, argv);
     else
         code = report_rank(train(&options));

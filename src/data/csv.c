@@ -8,6 +8,7 @@ typedef struct csv_source {
     weft_source head;
     weft_csv csv;
     int64_t *rows; /* training rows, then test rows */
+    char label_name[160];
 } csv_source;
 
 static void csv_close(weft_source *source)
@@ -45,6 +46,13 @@ static weft_status load(csv_source *s, const char *path, const char *label, doub
     s->head.shape = weft_shape_of(1, (int64_t[]){s->csv.columns - 1});
     s->head.classes = s->csv.classes;
     s->head.class_names = s->csv.class_names;
+    s->head.all = s->csv.rows;
+    s->head.label_name = s->label_name;
+    if (s->csv.header)
+        (void)snprintf(s->label_name, sizeof(s->label_name), "column %d (%.100s)", s->csv.label + 1,
+                       s->csv.header[s->csv.label]);
+    else
+        (void)snprintf(s->label_name, sizeof(s->label_name), "column %d", s->csv.label + 1);
     return weft_split_rows(s->csv.rows, test, s->head.count, &s->rows);
 }
 

@@ -28,8 +28,10 @@ struct weft_source {
     bool prepared[2];
     bool bytes;   /* numbers are 0 .. 255 */
     bool tabular; /* columns of different meaning: statistics for each */
+    int64_t all;  /* rows that the class names were found in */
     int classes;  /* of the training part, or all that the source knows of */
     char **class_names;
+    const char *label_name; /* where the class names were found */
 };
 
 extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy;

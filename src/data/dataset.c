@@ -159,9 +159,28 @@ static weft_status measure(weft_dataset *d)
     return WEFT_OK;
 }
 
+/* Labels that are numbers are classes only if there are few of them: more than ten with fractions,
+ * or hardly more rows than numbers, are what somebody has measured. */
+static weft_status check_classes(const weft_source *s)
+{
+    bool whole = true;
+    for (int i = 0; s->class_names && i < s->classes; i++) {
+        double value;
+        if (!weft_parse_real(s->class_names[i], &value)) return WEFT_OK;
+        whole = whole && value == floor(value);
+    }
+    bool many = s->classes > 10 && (!whole || (int64_t)s->classes * 5 > s->all);
+    if (!s->class_names || !many) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "the label, %s holds %d different numbers in %lld rows: that looks measured, "
+                     "and only classes can be learned; give the column of classes with label=NAME",
+                     s->label_name, s->classes, (long long)s->all);
+}
+
 static weft_status learn_stats(weft_dataset *d)
 {
     const weft_source *s = d->source;
+    WEFT_TRY(check_classes(s));
     const char *how = d->normalize;
     if (strcmp(how, "auto") == 0) how = s->bytes ? "unit" : s->tabular ? "standard" : "none";
     bool standard = strcmp(how, "standard") == 0, unit = strcmp(how, "unit") == 0;

@@ -1,4 +1,4 @@
-/* npy:IMAGES,LABELS[,test=0.2]: two NumPy arrays, mapped. */
+/* npy:IMAGES,LABELS[,layout=hwc|chw,test=0.2]: two NumPy arrays, mapped. */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,7 +9,8 @@ typedef struct npy_source {
     weft_source head;
     weft_bytes files[2];
     weft_npy images, labels;
-    int64_t *rows; /* training rows, then test rows */
+    int64_t *rows;      /* training rows, then test rows */
+    bool channels_last; /* in the file; in memory they always come first */
 } npy_source;
 
 static void npy_close(weft_source *source)
@@ -34,7 +35,52 @@ static void npy_read(const weft_source *source, weft_split split, int64_t i, flo
     int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
     int64_t size = weft_shape_elements(&s->head.shape);
     *label = (int32_t)weft_npy_get(&s->labels, row);
-    for (int64_t j = 0; x && j < size; j++) x[j] = (float)weft_npy_get(&s->images, row * size + j);
+    if (!x) return;
+    int64_t channels = s->channels_last ? s->head.shape.dim[0] : 1, pixels = size / channels;
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t j = 0; j < pixels; j++)
+            x[c * pixels + j] = (float)weft_npy_get(&s->images, row * size + j * channels + c);
+}
+
+/* As many channels as images usually have, where each side has more. */
+static bool is_channels(int64_t dim, int64_t side, int64_t other_side)
+{
+    return (dim == 1 || dim == 3 || dim == 4) && side >= 8 && other_side >= 8;
+}
+
+/* Where the channels of images [n, a, b, c] are: as said, or else where there is no doubt. */
+static weft_status find_layout(npy_source *s, const char *name, const char *said,
+                               weft_context *context)
+{
+    const weft_shape *shape = &s->images.shape;
+    bool hwc = said && strcmp(said, "hwc") == 0, chw = said && strcmp(said, "chw") == 0;
+    if (said && !hwc && !chw)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'npy': layout is '%s', must be hwc or chw (height, width, channels)",
+                         said);
+    if (shape->rank != 4)
+        return !said ? WEFT_OK
+                     : weft_fail(WEFT_ERR_ARGUMENT,
+                                 "data 'npy': layout is '%s', but the samples of %s have no "
+                                 "channels; leave it out",
+                                 said, name);
+    const int64_t *d = shape->dim;
+    if (!said) {
+        hwc = is_channels(d[3], d[1], d[2]);
+        chw = is_channels(d[1], d[2], d[3]);
+        if (hwc == chw)
+            return weft_fail(
+                WEFT_ERR_ARGUMENT,
+                "%s: it cannot be told where the channels of samples [%lld, %lld, %lld] are; give "
+                "layout=hwc or layout=chw (height, width, channels)",
+                name, (long long)d[1], (long long)d[2], (long long)d[3]);
+        weft_log(context, WEFT_LOG_NOTE,
+                 "%s: samples [%lld, %lld, %lld] are taken for %s (layout=%s)", name,
+                 (long long)d[1], (long long)d[2], (long long)d[3],
+                 hwc ? "height, width, channels" : "channels, height, width", hwc ? "hwc" : "chw");
+    }
+    s->channels_last = hwc;
+    return WEFT_OK;
 }
 
 static weft_status check(npy_source *s, const char *images, const char *labels)
@@ -64,7 +110,8 @@ static weft_status check(npy_source *s, const char *images, const char *labels)
     return WEFT_OK;
 }
 
-static weft_status load(npy_source *s, const char *images, const char *labels, double test)
+static weft_status load(npy_source *s, const char *images, const char *labels, double test,
+                        const char *layout, weft_context *context)
 {
     const char *paths[] = {images, labels};
     weft_npy *arrays[] = {&s->images, &s->labels};
@@ -73,9 +120,12 @@ static weft_status load(npy_source *s, const char *images, const char *labels, d
         WEFT_TRY(weft_npy_parse(paths[i], s->files[i].data, s->files[i].size, arrays[i]));
     }
     WEFT_TRY(check(s, images, labels));
+    WEFT_TRY(find_layout(s, images, layout, context));
     weft_shape *shape = &s->head.shape;
-    if (s->images.shape.rank == 3) shape->dim[shape->rank++] = 1;
-    for (int i = 1; i < s->images.shape.rank; i++)
+    int rank = s->images.shape.rank;
+    if (rank == 3) shape->dim[shape->rank++] = 1;
+    if (s->channels_last) shape->dim[shape->rank++] = s->images.shape.dim[rank - 1];
+    for (int i = 1; i < rank - s->channels_last; i++)
         shape->dim[shape->rank++] = s->images.shape.dim[i];
     s->head.bytes = s->images.kind == 'u' && s->images.size == 1;
     s->head.tabular = shape->rank == 1;
@@ -84,11 +134,12 @@ static weft_status load(npy_source *s, const char *images, const char *labels, d
 
 static weft_status npy_open(const char *arguments, weft_context *context, weft_source **out)
 {
-    (void)context;
     double test = 0.2;
-    weft_spec_key keys[] = {{.name = "test", .number = &test, .low = 0, .high = 1}, {.name = NULL}};
+    char *copy, *labels, *rest, *layout = NULL;
+    weft_spec_key keys[] = {{.name = "layout", .text = &layout},
+                            {.name = "test", .number = &test, .low = 0, .high = 1},
+                            {.name = NULL}};
     npy_source *s;
-    char *copy, *labels, *rest;
     WEFT_TRY(weft_strdup(arguments, &copy));
     weft_status status = WEFT_NEW(&s, 1);
     if (status != WEFT_OK) {
@@ -104,8 +155,9 @@ static weft_status npy_open(const char *arguments, weft_context *context, weft_s
         status =
             weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': give two files, as in npy:IMAGES,LABELS");
     if (status == WEFT_OK && rest) status = weft_spec_parse("data 'npy'", rest, keys);
-    if (status == WEFT_OK) status = load(s, copy, labels, test);
+    if (status == WEFT_OK) status = load(s, copy, labels, test, layout, context);
     free(copy);
+    free(layout);
     if (status != WEFT_OK) {
         npy_close(&s->head);
         return status;
@@ -116,9 +168,9 @@ static weft_status npy_open(const char *arguments, weft_context *context, weft_s
 
 const weft_source_ops weft_source_npy = {
     .kind = "npy",
-    .form = "npy:IMAGES,LABELS[,test=0.2]",
+    .form = "npy:IMAGES,LABELS[,layout=hwc|chw,test=0.2]",
     .help = "two NumPy arrays: samples [n, ...] of any real or whole type, labels [n] of whole "
-            "numbers; mapped",
+            "numbers; mapped. layout says where the channels of images are",
     .open = npy_open,
     .close = npy_close,
     .prepare = npy_prepare,

@@ -274,6 +274,7 @@ weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank
         status = walk(&r);
     }
     if (status == WEFT_OK) fill_result(&r, result);
+    if (status == WEFT_OK) plan->rewritten = true;
     free(r.values);
     free(r.node_place);
     free(r.forms);

@@ -5,8 +5,46 @@
 
 #include "rewrite/rewrite.h"
 
-/* Values that every place has by itself. */
-static weft_status find_anywhere(const rewriter *r, bool *any)
+static bool matches(const place_rule *rule, const weft_node *node)
+{
+    return node->phase == WEFT_PHASE_FORWARD && fnmatch(rule->pattern, node->name, 0) == 0;
+}
+
+/* The rule that decides for a node: the first that matches, or -1. */
+static int find_rule(const weft_plan *plan, const weft_node *node)
+{
+    for (size_t i = 0; i < plan->rule_count; i++)
+        if (matches(&plan->rules[i], node)) return (int)i;
+    return -1;
+}
+
+weft_status weft_place_check(const weft_plan *plan, const weft_graph *g)
+{
+    const place_rule *rules = plan->rules;
+    for (size_t i = 0; i < plan->rule_count; i++) {
+        int taken = -1;
+        bool used = false;
+        for (size_t n = 0; n < g->node_count && !used; n++) {
+            if (!matches(&rules[i], g->nodes[n])) continue;
+            taken = find_rule(plan, g->nodes[n]);
+            used = taken == (int)i;
+        }
+        if (used) continue;
+        if (taken >= 0)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "place: '%s' never decides: '%s' comes before it and takes every "
+                             "operator that it matches; put it first",
+                             rules[i].pattern, rules[taken].pattern);
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "place: no operator's name matches '%s'; weft inspect --graph shows the "
+                         "names",
+                         rules[i].pattern);
+    }
+    return WEFT_OK;
+}
+
+/* Values that every place has by itself: what needs nothing else and was not placed by name. */
+static weft_status find_anywhere(const rewriter *r, const int *rule, bool *any)
 {
     const weft_graph *g = r->from;
     for (size_t v = 0; v < g->value_count; v++)
@@ -16,7 +54,7 @@ static weft_status find_anywhere(const rewriter *r, bool *any)
         changed = false;
         for (size_t n = 0; n < g->node_count; n++) {
             const weft_node *node = g->nodes[n];
-            bool all = true;
+            bool all = rule[n] < 0;
             for (int i = 0; i < node->in_count; i++) all = all && any[node->in[i]];
             for (int o = 0; o < node->out_count; o++) any[node->out + o] = all;
         }
@@ -107,17 +145,7 @@ static int place_of_inputs(const rewriter *r, const weft_node *node)
     return 0;
 }
 
-static int by_rule(const rewriter *r, const weft_node *node, bool *used)
-{
-    for (size_t i = 0; i < r->plan->rule_count; i++)
-        if (fnmatch(r->plan->rules[i].pattern, node->name, 0) == 0) {
-            used[i] = true;
-            return r->plan->rules[i].place;
-        }
-    return ANYWHERE;
-}
-
-static void place_node(rewriter *r, size_t n, const bool *any, const int *stage, bool *used)
+static void place_node(rewriter *r, size_t n, const bool *any, const int *stage, const int *rule)
 {
     const weft_graph *g = r->from;
     const weft_node *node = g->nodes[n];
@@ -127,7 +155,8 @@ static void place_node(rewriter *r, size_t n, const bool *any, const int *stage,
         return;
     }
     if (node->phase == WEFT_PHASE_FORWARD) {
-        place = r->plan->rule_count ? by_rule(r, node, used) : stage[n];
+        if (rule[n] >= 0) place = r->plan->rules[rule[n]].place;
+        if (r->plan->rule_count == 0) place = stage[n];
         if (place == ANYWHERE) place = place_of_inputs(r, node);
     } else if (node->origin >= 0) {
         place = r->node_place[node->origin];
@@ -174,20 +203,15 @@ static weft_status check_work(const rewriter *r)
     return WEFT_OK;
 }
 
-static weft_status place_all(rewriter *r, bool *any, int *stage, bool *used)
+static weft_status place_all(rewriter *r, bool *any, int *stage, int *rule)
 {
     const weft_graph *g = r->from;
-    WEFT_TRY(find_anywhere(r, any));
+    for (size_t n = 0; n < g->node_count; n++) rule[n] = find_rule(r->plan, g->nodes[n]);
+    WEFT_TRY(find_anywhere(r, rule, any));
     if (r->plan->places > 1 && r->plan->rule_count == 0) WEFT_TRY(balance(r, any, stage));
     known_places(r, any);
-    for (size_t n = 0; n < g->node_count; n++) place_node(r, n, any, stage, used);
-    for (size_t i = 0; i < r->plan->rule_count; i++)
-        if (!used[i])
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "place: no operator's name matches '%s'; weft inspect --graph shows "
-                             "the names",
-                             r->plan->rules[i].pattern);
-    WEFT_TRY(check_work(r));
+    for (size_t n = 0; n < g->node_count; n++) place_node(r, n, any, stage, rule);
+    if (!r->plan->rewritten) WEFT_TRY(check_work(r)); /* evaluation may leave a rank idle */
     for (size_t n = 0; n < g->node_count; n++) {
         const weft_node *node = g->nodes[n];
         for (int i = 0; i < node->in_count; i++)
@@ -199,14 +223,14 @@ static weft_status place_all(rewriter *r, bool *any, int *stage, bool *used)
 
 weft_status weft_rewrite_place(rewriter *r)
 {
-    bool *any = NULL, *used = NULL;
-    int *stage = NULL;
+    bool *any = NULL;
+    int *stage = NULL, *rule = NULL;
     weft_status status = WEFT_NEW(&any, r->from->value_count);
     if (status == WEFT_OK) status = WEFT_NEW(&stage, r->from->node_count);
-    if (status == WEFT_OK) status = WEFT_NEW(&used, r->plan->rule_count + 1);
-    if (status == WEFT_OK) status = place_all(r, any, stage, used);
+    if (status == WEFT_OK) status = WEFT_NEW(&rule, r->from->node_count);
+    if (status == WEFT_OK) status = place_all(r, any, stage, rule);
     free(any);
     free(stage);
-    free(used);
+    free(rule);
     return status;
 }

@@ -283,7 +283,8 @@ static weft_status fill(weft_plan *p, const weft_graph *graph)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d pipeline stages, at most 63 are possible",
                          p->places);
     WEFT_TRY(each_pair(p, graph, "shard", o->shard, shard_pair));
-    return each_pair(p, graph, "place", o->place, place_pair);
+    WEFT_TRY(each_pair(p, graph, "place", o->place, place_pair));
+    return weft_place_check(p, graph);
 }
 
 weft_status weft_plan_create(const weft_graph *graph, const weft_plan_options *o, weft_plan **out)

@@ -47,6 +47,7 @@ struct weft_plan {
     size_t rule_count, rule_capacity;
     double *costs; /* measured, of the nodes of the graph the plan was made for; or NULL */
     int cost_count;
+    bool rewritten; /* its graph has been; what follows are others of the same model */
 };
 
 enum { ANYWHERE = -1 };
@@ -119,6 +120,8 @@ int weft_plan_rank_at(const weft_plan *plan, int rank, int place);
 /* --- place.c --- */
 /* Fills node_place and the places of leaves. */
 weft_status weft_rewrite_place(rewriter *r) WEFT_NODISCARD;
+/* Every pattern must decide for some operator: else it is misspelt, or stands too late. */
+weft_status weft_place_check(const weft_plan *plan, const weft_graph *graph) WEFT_NODISCARD;
 
 /* --- decide.c --- */
 

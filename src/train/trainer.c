@@ -32,6 +32,21 @@ static weft_status share_out_workers(weft_trainer *t)
     return WEFT_OK;
 }
 
+static weft_status uneven_batch(const weft_trainer *t)
+{
+    const weft_train_options *o = &t->options;
+    int64_t below = o->batch / o->microbatches * o->microbatches, above = below + o->microbatches;
+    char near[64] = "is none";
+    if (below > 0 && above <= t->samples)
+        (void)snprintf(near, sizeof(near), "are %lld and %lld", (long long)below, (long long)above);
+    else if (below > 0 || above <= t->samples)
+        (void)snprintf(near, sizeof(near), "is %lld", (long long)(below > 0 ? below : above));
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "batch %lld cannot be cut into %lld equal micro-batches; the nearest that can "
+                     "%s",
+                     (long long)o->batch, (long long)o->microbatches, near);
+}
+
 static weft_status open_data(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -48,10 +63,7 @@ static weft_status open_data(weft_trainer *t)
             "batch is %lld, the training part has only %lld samples; give --batch %lld or "
             "less",
             (long long)o->batch, (long long)t->samples, (long long)t->samples);
-    if (o->batch % o->microbatches)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "batch %lld cannot be cut into %lld equal micro-batches",
-                         (long long)o->batch, (long long)o->microbatches);
+    if (o->batch % o->microbatches) return uneven_batch(t);
     t->microbatches = o->microbatches;
     t->slots = o->batch;
     t->micro = t->slots / t->microbatches;
@@ -69,7 +81,7 @@ static weft_status count_learners(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     bool exchange = o->exchange && *o->exchange;
-    int64_t mesh = exchange ? 1 : t->size;
+    int64_t mesh = exchange ? 1 : t->size, stages = 1;
     if (exchange)
         WEFT_TRY(weft_exchange_check(o->exchange)); /* also where one learner has no use for it */
     if (o->hosts && *o->hosts && strcmp(o->engine, "mpi") != 0)
@@ -78,6 +90,11 @@ static weft_status count_learners(weft_trainer *t)
                          "--engine mpi",
                          o->hosts, o->engine);
     if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_ranks(o->mesh, &mesh));
+    if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_axis(o->mesh, "pipeline", &stages));
+    if (o->profile && stages == 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "profile measures the layers to balance the stages of a pipeline, and "
+                         "there is none; give --mesh pipeline=N, or leave --profile out");
     if (!exchange && mesh != t->size)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "mesh '%s' has %lld ranks, but -n gives %d; the sizes must multiply to "
@@ -164,8 +181,18 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ra
     return t->status == WEFT_OK ? WEFT_OK : weft_fail(t->status, "%s", t->message);
 }
 
+/* Before MPI is begun, which makes a process look like one of a job. */
+static weft_status check_ranks(const weft_train_options *o)
+{
+    if (o->ranks > 0 || weft_job_rank() >= 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "ranks is 0, which means as many as mpirun or srun has started, and neither "
+                     "has; give -n 1 or more");
+}
+
 static weft_status make(weft_trainer *t)
 {
+    WEFT_TRY(check_ranks(&t->options));
     WEFT_TRY(open_ranks(t));
     WEFT_TRY(count_learners(t));
     WEFT_TRY(weft_trainer_find_resumed(t));
@@ -183,6 +210,7 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     pthread_mutex_init(&t->lock, NULL);
     weft_status status = weft_train_options_copy(options, &t->options);
     t->size = (int)WEFT_MAX(options->ranks, (int64_t)1);
+    if (status == WEFT_OK) status = check_ranks(options);
     if (status == WEFT_OK) status = count_learners(t);
     if (status == WEFT_OK) status = WEFT_NEW(&t->ranks, t->mesh);
     if (status == WEFT_OK) t->local = t->mesh;

@@ -1,0 +1,176 @@
+/* How files of samples and labels are understood. */
+#include "base/base.h"
+#include "support.h"
+
+static weft_context *context;
+
+static int setup(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    weft_context_destroy(&context);
+    return 0;
+}
+
+/* Images as numpy.save writes them: element j of the file is j % 251. */
+static void put_npy(const char *folder, const char *name, const char *shape, int count,
+                    const char *type, char *path, size_t room)
+{
+    unsigned char file[8192] = "\x93NUMPY\x01";
+    int size = snprintf((char *)file + 10, 200,
+                        "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", type, shape);
+    file[8] = (unsigned char)size;
+    for (int i = 0; i < count; i++)
+        file[10 + size + i] = (unsigned char)(shape[1] == ',' && !shape[2] ? i % 2 : i % 251);
+    write_file(folder, name, file, (size_t)(10 + size + count), path, room);
+}
+
+typedef struct said {
+    int lines;
+    char last[512];
+} said;
+
+static void on_log(void *user, weft_log_level level, const char *text)
+{
+    said *s = user;
+    if (level == WEFT_LOG_INFO) return;
+    s->lines++;
+    (void)snprintf(s->last, sizeof(s->last), "%s", text);
+}
+
+/* Channels come first in memory, wherever they are in the file. */
+static void test_layouts_of_images(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *shape, *how;
+        int h, w, c;
+        bool last; /* channels come last in the file */
+        const char *said;
+    } cases[] = {
+        {"4, 9, 11, 3", "", 9, 11, 3, true, "layout=hwc"},
+        {"4, 3, 9, 11", "", 9, 11, 3, false, "layout=chw"},
+        {"4, 9, 11, 1", "", 9, 11, 1, true, "layout=hwc"},
+        {"4, 1, 9, 11", "", 9, 11, 1, false, "layout=chw"},
+        {"4, 9, 11, 4", "", 9, 11, 4, true, "layout=hwc"},
+        {"4, 9, 11, 3", ",layout=hwc", 9, 11, 3, true, NULL},
+        {"4, 9, 11, 3", ",layout=chw,test=0", 11, 3, 9, false, NULL},
+        {"4, 3, 9, 11", ",layout=hwc", 3, 9, 11, true, NULL},
+        {"4, 5, 6, 7", ",layout=hwc", 5, 6, 7, true, NULL},
+        {"4, 5, 6, 7", ",layout=chw", 6, 7, 5, false, NULL},
+        {"4, 9, 11", "", 9, 11, 1, false, NULL},
+    };
+    char *folder = temporary_folder(), images[4200], labels[4200], spec[8500];
+    said s = {0};
+    weft_context_set_log(context, on_log, &s);
+    put_npy(folder, "y.npy", "4,", 4, "|u1", labels, sizeof(labels));
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        weft_dataset *d;
+        float x[1000];
+        int h = cases[k].h, w = cases[k].w, c = cases[k].c, size = h * w * c;
+        char name[16];
+        (void)snprintf(name, sizeof(name), "x%zu.npy", k);
+        put_npy(folder, name, cases[k].shape, 4 * size, "|u1", images, sizeof(images));
+        (void)snprintf(spec, sizeof(spec), "npy:%s,%s%s", images, labels,
+                       *cases[k].how ? cases[k].how : ",test=0");
+        s = (said){0};
+        assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+        assert_int_equal(s.lines, cases[k].said != NULL);
+        if (cases[k].said && !strstr(s.last, cases[k].said)) fail_msg("said '%s'", s.last);
+        weft_shape shape = weft_dataset_shape(d);
+        assert_true(shape.rank == 3 && shape.dim[0] == c && shape.dim[1] == h && shape.dim[2] == w);
+        for (int64_t i = 0; i < weft_dataset_count(d, WEFT_TRAIN); i++) {
+            int32_t label;
+            bool found = false;
+            weft_dataset_read(d, WEFT_TRAIN, i, x, &label);
+            for (int n = 0; n < 4 && !found; n++) { /* one of the file's samples, label and all */
+                found = label == n % 2;
+                for (int z = 0; z < c && found; z++)
+                    for (int p = 0; p < h * w && found; p++) {
+                        int at = cases[k].last ? p * c + z : z * h * w + p;
+                        found = x[z * h * w + p] == (float)((n * size + at) % 251);
+                    }
+            }
+            assert_true(found);
+        }
+        weft_dataset_close(&d);
+    }
+    weft_context_set_log(context, NULL, NULL);
+    static const struct {
+        const char *shape, *how, *words;
+    } bad[] = {
+        {"4, 5, 6, 7", "", "give layout=hwc or layout=chw"},
+        {"4, 3, 9, 3", "", "give layout=hwc or layout=chw"},
+        {"4, 16, 8, 2", "", "give layout=hwc or layout=chw"},
+        {"4, 9, 11, 3", ",layout=whc", "layout is 'whc', must be hwc or chw"},
+        {"4, 9, 11", ",layout=hwc", "have no channels"},
+    };
+    for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+        weft_dataset *d;
+        int n = 1, a = 1, b = 1, c = 1;
+        (void)sscanf(bad[k].shape, "%d, %d, %d, %d", &n, &a, &b, &c);
+        put_npy(folder, "bad.npy", bad[k].shape, n * a * b * c, "|u1", images, sizeof(images));
+        (void)snprintf(spec, sizeof(spec), "npy:%s,%s%s", images, labels, bad[k].how);
+        assert_refused(weft_dataset_open(context, spec, "none", NULL, &d), WEFT_ERR_ARGUMENT,
+                       bad[k].words);
+    }
+    remove_folder(folder);
+}
+
+/* What was measured is no class. value(i) makes the label of row i. */
+static weft_status open_labels(const char *folder, int rows, const char *format, int distinct,
+                               double step)
+{
+    weft_text text = {0};
+    char path[4200], spec[4300];
+    weft_dataset *d = NULL;
+    weft_text_add(&text, "w,h,price\n");
+    for (int i = 0; i < rows; i++) {
+        char label[32];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        (void)snprintf(label, sizeof(label), format, step * (i % distinct));
+#pragma GCC diagnostic pop
+        weft_text_add(&text, "%d,%d,%s\n", i, i * i % 7, label);
+    }
+    write_file(folder, "t.csv", text.data, text.size, path, sizeof(path));
+    free(text.data);
+    (void)snprintf(spec, sizeof(spec), "csv:%s", path);
+    weft_status status = weft_dataset_open(context, spec, "none", NULL, &d);
+    if (status == WEFT_OK) status = weft_dataset_prepare(d, WEFT_TRAIN);
+    weft_dataset_close(&d);
+    return status;
+}
+
+static void test_measured_labels(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder();
+    assert_refused(open_labels(folder, 30, "%.2f", 30, 0.37), WEFT_ERR_ARGUMENT,
+                   "column 3 (price) holds 30 different numbers in 30 rows");
+    assert_refused(open_labels(folder, 1000, "%.1f", 40, 0.1), WEFT_ERR_ARGUMENT,
+                   "40 different numbers in 1000 rows");
+    assert_refused(open_labels(folder, 200, "%.0f", 150, 1250), WEFT_ERR_ARGUMENT,
+                   "150 different numbers");
+    assert_ok(open_labels(folder, 1000, "%.0f", 100, 1));
+    assert_ok(open_labels(folder, 1000, "%.1f", 40, 1)); /* 0.0, 1.0, 2.0, ... are whole */
+    assert_ok(open_labels(folder, 100, "%.1f", 9, 0.5));
+    assert_ok(open_labels(folder, 12, "%.0f", 6, 1));
+    assert_ok(open_labels(folder, 30, "city %.2f", 30, 0.37)); /* names */
+    remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layouts_of_images),
+        cmocka_unit_test(test_measured_labels),
+    };
+    return cmocka_run_group_tests_name("sources", tests, setup, teardown);
+}
