@@ -449,7 +449,10 @@ static void accumulate_tree(fixture *f)
 }
 static void clip(fixture *f)
 {
-    weft_value total = node(f, "sum_squares", IN(X(f, 9, 5)), NONE);
+    weft_value total = node(
+        f, "add_exact",
+        IN(node(f, "sum_squares", IN(X(f, 9, 5)), NONE), node(f, "sum_squares", IN(X(f, 3)), NONE)),
+        NONE);
     out(f, node(f, "clip_factor", IN(total), ATTRS(WEFT_ATTR_REAL("max_norm", 0.5))));
 }
 static void constant(fixture *f)

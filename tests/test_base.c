@@ -1,4 +1,6 @@
-/* Random numbers, permutations, option tables. */
+/* Random numbers, permutations, option tables, exact sums. */
+#include <math.h>
+
 #include "base/base.h"
 #include "support.h"
 
@@ -161,13 +163,80 @@ static void test_outputs(void **state)
     remove_folder(folder);
 }
 
+/* The root of the squares of all numbers, added up in pieces of `each`, from the back if asked. */
+static double root_of(weft_dtype dtype, const void *x, int64_t count, int64_t each, bool back)
+{
+    double digits[WEFT_EXACT_DIGITS] = {0}, piece[WEFT_EXACT_DIGITS];
+    weft_exact *sums;
+    assert_ok(WEFT_NEW(&sums, 2));
+    for (int64_t p = 0; p * each < count; p++) {
+        int64_t begin = p * each, end = WEFT_MIN(begin + each, count);
+        if (back) {
+            begin = WEFT_MAX((int64_t)0, count - (p + 1) * each);
+            end = count - p * each;
+        }
+        weft_exact_clear(&sums[0]);
+        weft_exact_clear(&sums[1]);
+        weft_exact_squares(&sums[0], dtype, x, begin, begin + (end - begin) / 3);
+        weft_exact_squares(&sums[1], dtype, x, begin + (end - begin) / 3, end);
+        weft_exact_digits(sums, 2, piece);
+        if (p % 2) /* as a sum over ranks adds them, in f32 */
+            for (int d = 0; d < WEFT_EXACT_DIGITS; d++)
+                digits[d] = (double)((float)digits[d] + (float)piece[d]);
+        else
+            weft_exact_add(digits, piece, digits);
+    }
+    free(sums);
+    return weft_exact_root(digits);
+}
+
+/* No order and no cut changes a bit, for numbers of any size; and what has a root has that root. */
+static void test_exact_sums(void **state)
+{
+    (void)state;
+    enum { COUNT = 1001 };
+    static double x[COUNT];
+    static float y[COUNT];
+    weft_random random;
+    weft_random_start(&random, 7, 0);
+    for (int spread = 0; spread <= 500; spread += 100) {
+        for (int i = 0; i < COUNT; i++) {
+            int power = (int)weft_random_between(&random, -spread, spread);
+            x[i] = ldexp(weft_random_between(&random, -1, 1), power);
+            y[i] = (float)ldexp(x[i], -power + power / 4);
+        }
+        double want = root_of(WEFT_F64, x, COUNT, COUNT, false);
+        double small = root_of(WEFT_F32, y, COUNT, COUNT, false), about = 0;
+        for (int i = 0; i < COUNT; i++) about += (double)y[i] * (double)y[i];
+        assert_true(fabs(small / sqrt(about) - 1) < 1e-13);
+        static const int64_t cuts[] = {1, 2, 7, 64, 333, 1000};
+        for (size_t c = 0; c < WEFT_COUNT(cuts); c++)
+            for (int back = 0; back < 2; back++) {
+                assert_true(root_of(WEFT_F64, x, COUNT, cuts[c], back) == want);
+                assert_true(root_of(WEFT_F32, y, COUNT, cuts[c], back) == small);
+            }
+    }
+    for (int power = -535; power <= 508; power += 3) {
+        double pair[] = {ldexp(3, power), 0, -ldexp(4, power)};
+        assert_true(root_of(WEFT_F64, pair, 3, 3, false) == ldexp(5, power));
+    }
+    /* One large number and many that a rounded sum would lose. */
+    float odd[COUNT] = {4096};
+    for (int i = 1; i < COUNT; i++) odd[i] = 1.0f / 4096;
+    double exact = sqrt(4096.0 * 4096.0 + (COUNT - 1) / (4096.0 * 4096.0));
+    assert_true(root_of(WEFT_F32, odd, COUNT, 10, false) == exact);
+    assert_true(root_of(WEFT_F64, (double[]){0, 0}, 2, 1, false) == 0);
+    assert_true(root_of(WEFT_F64, (double[]){1, INFINITY, 2}, 3, 1, false) == INFINITY);
+    assert_true(root_of(WEFT_F64, (double[]){NAN, 1, NAN}, 3, 1, true) == INFINITY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_philox),    cmocka_unit_test(test_permutation_is_one),
         cmocka_unit_test(test_nearest),   cmocka_unit_test(test_options),
         cmocka_unit_test(test_run_files), cmocka_unit_test(test_parallel_covers_once),
-        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_outputs),   cmocka_unit_test(test_exact_sums),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

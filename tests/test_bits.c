@@ -173,12 +173,34 @@ static void test_any_number_of_layers(void **state)
     remove_folder(root);
 }
 
+/* The norm of all gradients is one number, however they are cut and ordered. */
+static void test_clipped_alike(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"mlp", "lenet"};
+    char words[300];
+    for (int m = 0; m < 2; m++) {
+        (void)snprintf(words, sizeof(words),
+                       "model=%s data=glyphs:size=16,train=60,test=5 batch=30 clip-norm=0.1",
+                       models[m]);
+        same_files(words, 4, WAYS("ranks=3", "ranks=3 zero=1", "ranks=3 zero=2", "ranks=3 zero=3"));
+        (void)snprintf(words, sizeof(words),
+                       "model=%s data=glyphs:size=16,train=60,test=5 batch=30 clip-norm=0.1 "
+                       "virtual-workers=12",
+                       models[m]);
+        same_files(
+            words, 4,
+            WAYS("ranks=1", "ranks=4", "ranks=4 zero=1", "ranks=3 zero=2", "ranks=2 zero=3"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uneven_subtrees),
         cmocka_unit_test(test_clipped_step),
         cmocka_unit_test(test_any_number_of_layers),
+        cmocka_unit_test(test_clipped_alike),
     };
     return cmocka_run_group_tests_name("bits", tests, setup, teardown);
 }

@@ -361,7 +361,7 @@ static void test_same_bits(void **state)
 {
     (void)state;
     for (size_t m = 0; m < 3; m++)
-        for (int how = 0; how < 2; how++)
+        for (int how = 0; how < 4; how++)
             for (int zero = 1; zero <= 3; zero++) {
                 setting s = {.model = &models[m],
                              .device = how & 1 ? "cpu" : "reference",

@@ -116,6 +116,25 @@ double weft_random_between(weft_random *random, double low, double high);
  * walking, so a permutation needs no memory. */
 int64_t weft_permute(uint64_t key, int64_t count, int64_t i);
 
+/* --- exact sums --- */
+
+/* A sum of squares, each rounded to a double and none of their sums: the same in every order. About
+ * 64 kB; at most 2^32 squares. */
+typedef struct weft_exact {
+    uint64_t low[2][2048], high[2][2048];
+} weft_exact;
+/* The sum is that of digit[d] 2^(14 d - 1074), with digits below 2^14, which an f32 holds. Digits
+ * of up to 1024 sums may be added one by one in any type; they stand for the sum then, without
+ * being below 2^14. digit[0] is infinite where a square is no finite number. */
+enum { WEFT_EXACT_DIGITS = 156 };
+void weft_exact_clear(weft_exact *sum);
+void weft_exact_squares(weft_exact *sum, weft_dtype dtype, const void *data, int64_t begin,
+                        int64_t end);
+/* The digits of several sums together, of the sum of two, and the root of what digits stand for. */
+void weft_exact_digits(const weft_exact *sums, int count, double *digits);
+void weft_exact_add(const double *a, const double *b, double *out);
+double weft_exact_root(const double *digits);
+
 /* --- files --- */
 
 typedef struct weft_bytes {

@@ -48,6 +48,10 @@ struct weft_op {
 
     /* --- for rewrites: how a part of the node is computed --- */
 
+    /* Every element of the inputs counts by itself, so a range of them is computed alone; results
+     * with whole dimensions, or none, are sums over them. */
+    bool by_element;
+
     /* Bit i: the outputs are linear in these inputs taken together, so partial sums may pass. */
     unsigned linear;
     /* Bit o: output o is a statistic of the part of the batch that was seen, not a sum over it. */

@@ -68,17 +68,51 @@ static weft_status accumulate_tree_shape(const weft_graph *g, weft_node *node, w
     return weft_expect_scalar(g, node, node->in_count - 1, "the index", g->real);
 }
 
+/* The digits of a sum that is not rounded, see base/exact.c. */
+static weft_type exact_type(const weft_graph *g)
+{
+    return (weft_type){g->real, weft_shape_of(1, (int64_t[]){WEFT_EXACT_DIGITS})};
+}
+
+static void sum_squares_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    weft_labels_dims(text, weft_in(g, node, 0)->shape.rank, WEFT_MAX_RANK);
+    weft_text_add(text, " -> !s");
+}
+
+static void add_exact_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    (void)g;
+    (void)node;
+    weft_text_add(text, "!s, !s -> !s");
+}
+
+static void clip_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    (void)g;
+    (void)node;
+    weft_text_add(text, "!s -> ");
+}
+
 static weft_status sum_squares_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 0));
-    out[0] = weft_type_like(weft_in(g, node, 0), 0);
+    out[0] = exact_type(g);
     return WEFT_OK;
+}
+
+static weft_status add_exact_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    out[0] = exact_type(g);
+    WEFT_TRY(weft_expect_like(g, node, 0, "a sum", &out[0]));
+    return weft_expect_like(g, node, 1, "a sum", &out[0]);
 }
 
 static weft_status clip_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(weft_expect_scalar(g, node, 0, "the squared norm", g->real));
-    out[0] = *weft_in(g, node, 0);
+    weft_type sum = exact_type(g);
+    WEFT_TRY(weft_expect_like(g, node, 0, "the squared norm", &sum));
+    out[0] = (weft_type){g->real, {0, {0}}};
     return WEFT_OK;
 }
 
@@ -153,12 +187,20 @@ const weft_op weft_op_accumulate_tree = {
     .in_place = {1u << 0, 1u << 1, 1u << 2, 1u << 3, 1u << 4, 1u << 5, 1u << 6, 1u << 7, 1u << 8,
                  1u << 9, 1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15}};
 const weft_op weft_op_sum_squares = {.name = "sum_squares",
-                                     .summary = "sum of the squares of all elements",
+                                     .summary = "sum of the squares of all elements, not rounded",
                                      .min_inputs = 1,
                                      .max_inputs = 1,
                                      .shape = sum_squares_shape,
-                                     .labels = weft_labels_elementwise,
+                                     .labels = sum_squares_labels,
+                                     .by_element = true,
                                      .flops = sum_flops};
+const weft_op weft_op_add_exact = {.name = "add_exact",
+                                   .summary = "sum of two sums that are not rounded",
+                                   .min_inputs = 2,
+                                   .max_inputs = 2,
+                                   .shape = add_exact_shape,
+                                   .labels = add_exact_labels,
+                                   .linear = 3};
 const weft_op weft_op_clip_factor = {
     .name = "clip_factor",
     .summary = "min(1, max_norm / sqrt(x)): what clips a gradient of squared norm x",
@@ -166,4 +208,4 @@ const weft_op weft_op_clip_factor = {
     .max_inputs = 1,
     .attrs = WEFT_ATTRS("max_norm"),
     .shape = clip_shape,
-    .labels = weft_labels_elementwise};
+    .labels = clip_labels};

@@ -182,8 +182,8 @@ static weft_value clip_factor(builder *b, const weft_value *gradients, int count
     for (int i = 0; i < count; i++) {
         weft_value square = weft_graph_unary(b->graph, "sum_squares", "clip/square", gradients[i]);
         total = i == 0 ? square
-                       : weft_graph_node(b->graph, "add", "clip/sum", (weft_value[]){total, square},
-                                         2, NULL, 0);
+                       : weft_graph_node(b->graph, "add_exact", "clip/sum",
+                                         (weft_value[]){total, square}, 2, NULL, 0);
     }
     weft_attr norm = WEFT_ATTR_REAL("max_norm", b->options->clip_norm);
     return weft_graph_node(b->graph, "clip_factor", "clip/factor", &total, 1, &norm, 1);

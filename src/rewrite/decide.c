@@ -161,7 +161,7 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
 static const weft_shape *flat_shape(const rewriter *r, const weft_node *node)
 {
     const weft_shape *shape = NULL;
-    if (node->op->labels != weft_labels_elementwise) return NULL;
+    if (node->op->labels != weft_labels_elementwise && !node->op->by_element) return NULL;
     for (int i = 0; i < node->in_count && !shape; i++) {
         const value_state *v = &r->values[node->in[i]];
         bool stored = v->weak && node->phase != WEFT_PHASE_UPDATE;
@@ -199,7 +199,8 @@ sharding weft_decision_split(const decision *d, const weft_node *node, int opera
         if (out && s.at[a] == PARTIAL && node->op->statistics & 1u << (operand - node->in_count))
             s.at[a] = OWN;
     }
-    if (d->flat && d->labels.operand[operand].rank > 0)
+    const weft_operand_labels *labels = &d->labels.operand[operand];
+    if (d->flat && labels->rank > 0 && !labels->label[0].whole)
         s.at[AXIS_DATA] = FLAT;
     else if (d->flat && operand >= node->in_count)
         s.at[AXIS_DATA] = PARTIAL; /* a sum over the elements */

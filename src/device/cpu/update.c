@@ -122,47 +122,49 @@ static void sgd_loop(const cpu_loop *k)
     weft_parallel(k->threads, k->size, GRAIN, sgd_part, &s);
 }
 
-/* Sums of fixed chunks, added in order: the same bits for any number of threads. */
+/* Sums that are not rounded are the same in any pieces. */
+enum { MOST_PIECES = 16 };
+
 typedef struct square_sum {
     const float *x;
-    double *chunk;
+    weft_exact *piece;
     int64_t size;
+    int pieces;
 } square_sum;
-
-WEFT_CLONES static double square_chunk(const float *x, int64_t count)
-{
-    double lane[8] = {0}, sum = 0;
-    int64_t i = 0;
-    for (; i + 8 <= count; i += 8)
-        for (int j = 0; j < 8; j++) lane[j] += (double)x[i + j] * (double)x[i + j];
-    for (; i < count; i++) sum += (double)x[i] * (double)x[i];
-    for (int j = 0; j < 8; j++) sum += lane[j];
-    return sum;
-}
 
 static void square_part(void *user, int64_t begin, int64_t end)
 {
     const square_sum *s = user;
-    for (int64_t c = begin; c < end; c++)
-        s->chunk[c] = square_chunk(s->x + c * CHUNK, WEFT_MIN((int64_t)CHUNK, s->size - c * CHUNK));
+    for (int64_t p = begin; p < end; p++) {
+        weft_exact_clear(&s->piece[p]);
+        weft_exact_squares(&s->piece[p], WEFT_F32, s->x,
+                           weft_part_start(s->size, (int)p, s->pieces),
+                           weft_part_start(s->size, (int)p + 1, s->pieces));
+    }
+}
+
+static int square_pieces(int threads, int64_t size)
+{
+    int64_t most = WEFT_MIN(size / CHUNK + 1, (int64_t)MOST_PIECES);
+    return (int)WEFT_MIN((int64_t)threads, most);
 }
 
 static void squares_loop(const cpu_loop *k)
 {
-    square_sum s = {k->in[0], k->scratch, k->size};
-    int64_t chunks = (k->size + CHUNK - 1) / CHUNK;
-    double sum = 0;
-    weft_parallel(k->threads, chunks, 1, square_part, &s);
-    for (int64_t c = 0; c < chunks; c++) sum += s.chunk[c];
-    *(float *)k->out[0] = (float)sum;
+    double digits[WEFT_EXACT_DIGITS];
+    float *out = k->out[0];
+    square_sum s = {k->in[0], k->scratch, k->size, square_pieces(k->threads, k->size)};
+    weft_parallel(k->threads, s.pieces, 1, square_part, &s);
+    weft_exact_digits(s.piece, s.pieces, digits);
+    for (int d = 0; d < WEFT_EXACT_DIGITS; d++) out[d] = (float)digits[d];
 }
 
 static weft_status squares_make(weft_device *device, const weft_group *group,
                                 const weft_layout *const *in, weft_kernel **out)
 {
     WEFT_TRY(cpu_flat_make(device, group, squares_loop, in, out));
-    int64_t size = ((const cpu_loop *)*out)->size;
-    (*out)->scratch += (size_t)((size + CHUNK - 1) / CHUNK) * sizeof(double);
+    const cpu_loop *k = (const cpu_loop *)*out;
+    (*out)->scratch += (size_t)square_pieces(device->threads, k->size) * sizeof(weft_exact);
     return WEFT_OK;
 }
 

@@ -101,17 +101,40 @@ static void accumulate_tree(const weft_ref *a)
     }
 }
 
+static void get_digits(const real *from, double *to)
+{
+    for (int d = 0; d < WEFT_EXACT_DIGITS; d++) to[d] = (double)from[d];
+}
+
+static void put_digits(const double *from, real *to)
+{
+    for (int d = 0; d < WEFT_EXACT_DIGITS; d++) to[d] = (real)from[d];
+}
+
 static void sum_squares(const weft_ref *a)
 {
-    const real *x = a->in[0];
-    double sum = 0;
-    for (int64_t i = 0; i < in_size(a, 0); i++) sum += (double)x[i] * (double)x[i];
-    *(real *)a->out[0] = (real)sum;
+    weft_exact sum;
+    double digits[WEFT_EXACT_DIGITS];
+    weft_exact_clear(&sum);
+    weft_exact_squares(&sum, a->graph->real, a->in[0], 0, in_size(a, 0));
+    weft_exact_digits(&sum, 1, digits);
+    put_digits(digits, a->out[0]);
+}
+
+static void add_exact(const weft_ref *a)
+{
+    double x[WEFT_EXACT_DIGITS], y[WEFT_EXACT_DIGITS];
+    get_digits(a->in[0], x);
+    get_digits(a->in[1], y);
+    weft_exact_add(x, y, x);
+    put_digits(x, a->out[0]);
 }
 
 static void clip_factor(const weft_ref *a)
 {
-    double norm = sqrt((double)*(const real *)a->in[0]);
+    double digits[WEFT_EXACT_DIGITS];
+    get_digits(a->in[0], digits);
+    double norm = weft_exact_root(digits);
     double limit = weft_node_real(a->node, "max_norm", 1);
     *(real *)a->out[0] = (real)(norm > limit ? limit / norm : 1);
 }
@@ -124,6 +147,7 @@ const weft_ref_entry WEFT_REF_TABLE(update)[] = {
     {"accumulate", accumulate},
     {"accumulate_tree", accumulate_tree},
     {"sum_squares", sum_squares},
+    {"add_exact", add_exact},
     {"clip_factor", clip_factor},
     {NULL, NULL},
 };
