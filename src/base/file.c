@@ -81,6 +81,19 @@ weft_status weft_file_replace(const char *path, const void *data, size_t size)
     return status == WEFT_OK ? end : status;
 }
 
+/* A new folder is there after a power cut if the one above it was synced. One that may not be read
+ * cannot be. */
+static weft_status sync_above(char *path)
+{
+    char *slash = strrchr(path, '/');
+    weft_status status = WEFT_OK;
+    if (slash && slash > path) *slash = '\0';
+    const char *above = !slash ? "." : slash == path ? "/" : path;
+    if (access(above, R_OK) == 0) status = weft_dir_sync(above);
+    if (slash && slash > path) *slash = '/';
+    return status;
+}
+
 weft_status weft_dir_make(const char *path)
 {
     char *copy;
@@ -91,10 +104,13 @@ weft_status weft_dir_make(const char *path)
         char old = *c;
         *c = '\0';
         struct stat info;
-        if (mkdir(copy, 0777) != 0 && (errno != EEXIST || stat(copy, &info) != 0))
+        bool made = mkdir(copy, 0777) == 0;
+        if (!made && (errno != EEXIST || stat(copy, &info) != 0))
             status = weft_fail_io("make the folder", copy);
         else if (stat(copy, &info) == 0 && !S_ISDIR(info.st_mode))
             status = weft_fail(WEFT_ERR_IO, "%s: is a file, a folder is needed here", copy);
+        else if (made)
+            status = sync_above(copy);
         *c = old;
         if (old == '\0') break;
     }

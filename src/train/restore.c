@@ -1,37 +1,10 @@
 /* Reading checkpoints. Nothing in them is trusted: sizes, checksums and shapes are compared. */
-#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 
 #include "formats/formats.h"
 #include "train/train.h"
-
-static int newest_first(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x > y ? -1 : x < y;
-}
-
-weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count)
-{
-    size_t capacity = 0;
-    *steps = NULL;
-    *count = 0;
-    DIR *dir = opendir(directory);
-    if (!dir) return WEFT_OK;
-    weft_status status = WEFT_OK;
-    for (struct dirent *entry; status == WEFT_OK && (entry = readdir(dir));) {
-        int64_t step;
-        if (strncmp(entry->d_name, "step-", 5) != 0 || !weft_parse_int(entry->d_name + 5, &step))
-            continue;
-        status = WEFT_GROW(steps, &capacity, *count);
-        if (status == WEFT_OK) (*steps)[(*count)++] = step;
-    }
-    closedir(dir);
-    if (*count > 0) qsort(*steps, (size_t)*count, sizeof(**steps), newest_first);
-    return status;
-}
 
 /* The step folder behind a path, links resolved. */
 static weft_status find_folder(const char *path, char **out)
@@ -170,9 +143,13 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
 static weft_status read_index(const char *file, const json_t *index, weft_checkpoint *c)
 {
     const char *const *names = weft_checkpoint_files;
-    if (json_integer_value(json_object_get(index, "format")) != 1)
-        return weft_fail(WEFT_ERR_UNSUPPORTED, "%s: its format is not 1; a newer weft wrote it",
-                         file);
+    json_int_t format = json_integer_value(json_object_get(index, "format"));
+    if (format < 1 || format > WEFT_CHECKPOINT_FORMAT)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "%s: its format is not 1 to %d; a newer weft wrote it", file,
+                         WEFT_CHECKPOINT_FORMAT);
+    if (format > 1 && !json_object_get(index, "crc32"))
+        return damaged(file, "its own checksum is missing");
     c->position.step = json_integer_value(json_object_get(index, "step"));
     c->position.epoch = json_integer_value(json_object_get(index, "epoch"));
     c->position.batch = json_integer_value(json_object_get(index, "batch"));
@@ -191,6 +168,21 @@ static weft_status read_index(const char *file, const json_t *index, weft_checkp
     return WEFT_OK;
 }
 
+/* The last line of an index is the checksum of what stands before it; format 1 had none. */
+static weft_status check_index(const char *file, const weft_bytes *bytes)
+{
+    const char *text = (const char *)bytes->data, key[] = WEFT_INDEX_CRC;
+    size_t tail = sizeof(key) - 1 + 8 + 3; /* eight digits, a quote, a newline and the brace */
+    char want[16];
+    if (bytes->size < tail || memcmp(text + bytes->size - tail, key, sizeof(key) - 1) != 0)
+        return WEFT_OK;
+    size_t size = bytes->size - tail;
+    (void)snprintf(want, sizeof(want), "%08x\"\n}", weft_crc32(bytes->data, size));
+    if (memcmp(text + size + sizeof(key) - 1, want, 11) != 0)
+        return damaged(file, "its own checksum does not fit");
+    return WEFT_OK;
+}
+
 weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out)
 {
     weft_checkpoint c = {0};
@@ -202,6 +194,8 @@ weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out)
     WEFT_TRY(find_folder(path, &c.path));
     WEFT_TRY_GOTO(weft_format(&file, "%s/index.json", c.path), done);
     WEFT_TRY_GOTO(weft_file_map(file, &bytes), done);
+    if (bytes.size == 0) WEFT_TRY_GOTO(damaged(file, "it is empty"), done);
+    WEFT_TRY_GOTO(check_index(file, &bytes), done);
     index = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
     if (index)
         status = read_index(file, index, &c);

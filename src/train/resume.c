@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "models/models.h"
+#include "train/folder.h"
 #include "train/trainer.h"
 
 /* What decides which samples form batch t, how they are read and what is kept of them cannot change
@@ -84,32 +85,58 @@ weft_status weft_trainer_read_model(weft_trainer *t)
     return t->resumed.path ? check_model(t) : WEFT_OK;
 }
 
+/* The rank that writes sees to it that no other run does. */
+static weft_status take_folder(weft_trainer *t)
+{
+    const char *folder = t->options.checkpoint;
+    if (t->ranks[0].rank != 0) return WEFT_OK;
+    return weft_folder_lock(folder, 2 * t->options.timeout, &t->folder_lock);
+}
+
+/* Never writes a new run into the folder of an old one. */
+static weft_status count_checkpoints(const weft_trainer *t, int *count)
+{
+    int64_t *steps;
+    WEFT_TRY(weft_checkpoint_list(t->options.checkpoint, &steps, count));
+    free(steps);
+    if (*count == 0 || t->options.resume) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "%s already holds %d checkpoint%s; add --resume to go on, or give another folder",
+        t->options.checkpoint, *count, *count == 1 ? "" : "s");
+}
+
 weft_status weft_trainer_find_resumed(weft_trainer *t)
 {
-    int64_t *steps = NULL;
-    int count = 0;
+    int count;
     if (t->options.max_restarts > 0 && !t->options.checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "max-restarts needs --checkpoint DIR: where a job that died goes on from");
     if (t->options.resume && !t->options.checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "resume needs --checkpoint DIR: where to go on from");
-    if (!t->options.checkpoint) return WEFT_OK;
-    WEFT_TRY(weft_checkpoint_list(t->options.checkpoint, &steps, &count));
-    free(steps);
+    if (!t->options.checkpoint || !weft_file_exists(t->options.checkpoint)) return WEFT_OK;
+    WEFT_TRY(take_folder(t));
+    WEFT_TRY(count_checkpoints(t, &count));
     if (count == 0) return WEFT_OK;
-    if (!t->options.resume)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "%s already holds %d checkpoint%s; add --resume to go on, or give another folder",
-            t->options.checkpoint, count, count == 1 ? "" : "s");
     WEFT_TRY(weft_checkpoint_open(t->options.checkpoint, &t->resumed));
     return check_options(t);
 }
 
 /* Finds out before hours of work that the folder of checkpoints cannot be written. */
-static weft_status check_folder(const char *folder)
+static weft_status check_folder(weft_trainer *t)
 {
+    const char *folder = t->options.checkpoint;
+    int count = 0;
     WEFT_TRY(weft_dir_make(folder));
+    if (t->folder_lock < 0) { /* there was no folder to lock */
+        WEFT_TRY(take_folder(t));
+        WEFT_TRY(count_checkpoints(t, &count));
+    }
+    if (count > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: another run has written checkpoints there since this one began; "
+                         "begin again",
+                         folder);
     if (access(folder, W_OK) == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder", folder,
                      strerror(errno));
@@ -118,7 +145,7 @@ static weft_status check_folder(const char *folder)
 weft_status weft_trainer_open_outputs(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    if (o->checkpoint) WEFT_TRY(check_folder(o->checkpoint));
+    if (o->checkpoint) WEFT_TRY(check_folder(t));
     return o->metrics ? weft_metrics_open(o->metrics, t->resumed.path != NULL, &t->metrics)
                       : WEFT_OK;
 }

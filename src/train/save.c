@@ -1,9 +1,8 @@
 /* Writing checkpoints: everything goes to a hidden folder that is renamed when it is whole. */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <unistd.h>
 
+#include "train/folder.h"
 #include "train/train.h"
 
 const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
@@ -225,15 +224,19 @@ static weft_status write_model(const char *folder, const weft_bytes *model, json
     return status;
 }
 
+/* The last line is the checksum of all before it. */
 static weft_status write_index(const char *folder, json_t *index)
 {
-    char *path, *text = json_dumps(index, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    char *path = NULL, *whole = NULL;
+    char *text = json_dumps(index, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     if (!text) return weft_fail_memory(1);
-    weft_status status = weft_format(&path, "%s/index.json", folder);
-    if (status == WEFT_OK) {
-        status = weft_file_write(path, text, strlen(text));
-        free(path);
-    }
+    size_t size = strlen(text) - 2; /* without the newline and the brace at its end */
+    weft_status status = weft_format(&whole, "%.*s" WEFT_INDEX_CRC "%08x\"\n}", (int)size, text,
+                                     weft_crc32((const unsigned char *)text, size));
+    if (status == WEFT_OK) status = weft_format(&path, "%s/index.json", folder);
+    if (status == WEFT_OK) status = weft_file_write(path, whole, strlen(whole));
+    free(path);
+    free(whole);
     free(text);
     return status;
 }
@@ -249,68 +252,14 @@ static weft_status write_folder(const char *folder, selection *s, const weft_tra
             status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files, tensors);
     if (status == WEFT_OK) status = write_model(folder, model, files);
     json_t *index =
-        json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format", 1, "weft",
-                  weft_version(), "step", (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch",
-                  (json_int_t)p.batch, "options", options_json(options), "data", stats_json(stats),
-                  "files", files, "tensors", tensors);
+        json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format", WEFT_CHECKPOINT_FORMAT,
+                  "weft", weft_version(), "step", (json_int_t)p.step, "epoch", (json_int_t)p.epoch,
+                  "batch", (json_int_t)p.batch, "options", options_json(options), "data",
+                  stats_json(stats), "files", files, "tensors", tensors);
     if (status == WEFT_OK && !index) status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);
     return status == WEFT_OK ? weft_dir_sync(folder) : status;
-}
-
-/* A link cannot be replaced in place, but a new one can be renamed over it. */
-static weft_status point_latest(const char *directory, const char *step_name)
-{
-    char *link_path, *temporary;
-    WEFT_TRY(weft_format(&link_path, "%s/latest", directory));
-    weft_status status = weft_format(&temporary, "%s/.latest.tmp", directory);
-    if (status == WEFT_OK) {
-        unlink(temporary);
-        if (symlink(step_name, temporary) != 0 || rename(temporary, link_path) != 0)
-            status = weft_fail(WEFT_ERR_IO, "%s: cannot be pointed at %s: %s", link_path, step_name,
-                               strerror(errno));
-        free(temporary);
-    }
-    free(link_path);
-    return status;
-}
-
-static weft_status prune(const char *directory, int64_t keep)
-{
-    int64_t *steps;
-    int count;
-    WEFT_TRY(weft_checkpoint_list(directory, &steps, &count));
-    weft_status status = WEFT_OK;
-    for (int i = 0; i < count && status == WEFT_OK; i++) {
-        char *path;
-        if (i < keep) continue;
-        status = weft_format(&path, "%s/step-%lld", directory, (long long)steps[i]);
-        if (status != WEFT_OK) break;
-        status = weft_dir_remove(path);
-        free(path);
-    }
-    free(steps);
-    return status;
-}
-
-/* Puts the finished folder in place. One that is already there (after a resume) is moved aside
- * first, and goes only when the new one has its name. */
-static weft_status put_in_place(const char *temporary, const char *final)
-{
-    char *old;
-    WEFT_TRY(weft_format(&old, "%s.old", final));
-    weft_status status = WEFT_OK;
-    bool replaced = rename(final, old) == 0;
-    if (rename(temporary, final) != 0) {
-        status = weft_fail(WEFT_ERR_IO, "%s: cannot be renamed to %s: %s", temporary, final,
-                           strerror(errno));
-        if (replaced) (void)rename(old, final);
-    } else if (replaced) {
-        status = weft_dir_remove(old);
-    }
-    free(old);
-    return status;
 }
 
 /* What ranks other than the writing one do. */
@@ -325,14 +274,15 @@ static weft_status write_checkpoint(selection *s, const weft_train_options *opti
                                     const weft_data_stats *stats, const weft_bytes *model,
                                     weft_position position, char **path)
 {
-    char name[40], *temporary = NULL, *final = NULL;
+    char name[40], hidden[48], *temporary = NULL, *final = NULL;
     const char *directory = options->checkpoint;
     weft_status status = WEFT_OK;
     (void)snprintf(name, sizeof(name), "step-%lld", (long long)position.step);
+    (void)snprintf(hidden, sizeof(hidden), ".%s.tmp", name);
     WEFT_TRY_GOTO(weft_dir_make(directory), done);
-    WEFT_TRY_GOTO(weft_format(&temporary, "%s/.%s.tmp", directory, name), done);
+    WEFT_TRY_GOTO(weft_folder_tidy(directory), done);
+    WEFT_TRY_GOTO(weft_format(&temporary, "%s/%s", directory, hidden), done);
     WEFT_TRY_GOTO(weft_format(&final, "%s/%s", directory, name), done);
-    WEFT_TRY_GOTO(weft_dir_remove(temporary), done);
     WEFT_TRY_GOTO(weft_dir_make(temporary), done);
     status = write_folder(temporary, s, options, stats, model, position);
     if (status != WEFT_OK) {
@@ -341,10 +291,9 @@ static weft_status write_checkpoint(selection *s, const weft_train_options *opti
         if (weft_dir_remove(temporary) != WEFT_OK) status = weft_fail(status, "%s", message);
         goto done;
     }
-    WEFT_TRY_GOTO(put_in_place(temporary, final), done);
-    WEFT_TRY_GOTO(weft_dir_sync(directory), done);
-    WEFT_TRY_GOTO(point_latest(directory, name), done);
-    WEFT_TRY_GOTO(prune(directory, options->keep), done);
+    WEFT_TRY_GOTO(weft_folder_enter(directory, hidden, name), done);
+    WEFT_TRY_GOTO(weft_folder_point(directory, name), done);
+    WEFT_TRY_GOTO(weft_folder_prune(directory, position.step, options->keep), done);
     if (path) {
         *path = final;
         final = NULL;

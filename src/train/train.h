@@ -32,6 +32,11 @@ enum {
 /* Their names in a checkpoint's folder. */
 extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
 
+/* 1: without WEFT_INDEX_CRC. */
+#define WEFT_CHECKPOINT_FORMAT 2
+/* What the index ends with, before eight digits. */
+#define WEFT_INDEX_CRC ",\n \"crc32\": \""
+
 typedef struct weft_checkpoint {
     char *path; /* the folder that was read, links resolved */
     weft_position position;
@@ -78,7 +83,7 @@ weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
                                  const weft_bytes *model, weft_position position,
                                  char **path) WEFT_NODISCARD;
 
-/* Step folders of DIR, newest first: their steps. *count may be 0. */
+/* Whole checkpoints of DIR, newest first: their steps. *count may be 0. */
 weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count) WEFT_NODISCARD;
 
 /* --- evaluation --- */

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "train/folder.h"
+
 /* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after
  * the other, as micro-batches. */
 static weft_status share_out_workers(weft_trainer *t)
@@ -207,6 +209,7 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     weft_trainer *t;
     WEFT_TRY(WEFT_NEW(&t, 1));
     t->context = context;
+    t->folder_lock = -1;
     pthread_mutex_init(&t->lock, NULL);
     weft_status status = weft_train_options_copy(options, &t->options);
     t->size = (int)WEFT_MAX(options->ranks, (int64_t)1);
@@ -231,6 +234,7 @@ weft_status weft_trainer_create(weft_context *context, const weft_train_options 
     weft_trainer *t;
     WEFT_TRY(WEFT_NEW(&t, 1));
     t->context = context;
+    t->folder_lock = -1;
     pthread_mutex_init(&t->lock, NULL);
     weft_status status = weft_train_options_copy(options, &t->options);
     if (status == WEFT_OK) status = make(t);
@@ -254,6 +258,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     free(t->profile);
     free((void *)(uintptr_t)t->model.data);
     weft_checkpoint_close(&t->resumed);
+    weft_folder_unlock(&t->folder_lock);
     weft_board_close(t);
     weft_core_sets_free(&t->cores);
     weft_dataset_close(&t->data);

@@ -63,6 +63,8 @@ struct weft_trainer {
     weft_event_fn fn;
     void *user;
 
+    int folder_lock; /* see weft_folder_lock; -1 where this process does not write checkpoints */
+
     weft_core_sets *cores;    /* of the ranks on this machine; NULL: they share all */
     struct weft_board *board; /* where a supervisor looks; NULL: there is none */
 

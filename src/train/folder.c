@@ -1,0 +1,252 @@
+/* The folder that holds a run's checkpoints: who may write there, what stands in it, what goes. A
+ * name without a dot in front is a whole checkpoint at any moment, also after a crash. */
+#include "train/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "train/board.h"
+#include "train/train.h"
+
+/* --- one writer --- */
+
+/* What the holder notes in the file: its process, its machine, and the job it belongs to. */
+typedef struct holder {
+    int pid;
+    char host[128], job[160];
+} holder;
+
+static holder this_process(void)
+{
+    holder h = {.pid = (int)getpid(), .host = "unknown", .job = "-"};
+    const char *board = getenv(WEFT_BOARD_VARIABLE);
+    (void)gethostname(h.host, sizeof(h.host) - 1);
+    if (board && *board) (void)snprintf(h.job, sizeof(h.job), "%s", board);
+    return h;
+}
+
+static holder read_holder(int file)
+{
+    holder h = {0};
+    char text[400] = "";
+    if (pread(file, text, sizeof(text) - 1, 0) < 0 ||
+        sscanf(text, "%d %127s %159s", &h.pid, h.host, h.job) != 3)
+        h = (holder){.host = "unknown", .job = ""};
+    return h;
+}
+
+static weft_status note_holder(int file, const char *path)
+{
+    holder h = this_process();
+    char text[400];
+    int size = snprintf(text, sizeof(text), "%d %s %s\n", h.pid, h.host, h.job);
+    if (ftruncate(file, 0) != 0 || pwrite(file, text, (size_t)size, 0) != size)
+        return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return WEFT_OK;
+}
+
+/* A rank of the same job that a broken line has cut off may hold it for a while yet. */
+static weft_status wait_for(int file, const char *directory, double patience)
+{
+    holder mine = this_process();
+    double end = weft_seconds() + patience;
+    while (flock(file, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EINTR) continue;
+        if (errno != EWOULDBLOCK) return WEFT_OK; /* a file system without locks */
+        holder other = read_holder(file);
+        if (strcmp(mine.job, "-") != 0 && strcmp(mine.job, other.job) == 0 &&
+            weft_seconds() < end) {
+            nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+            continue;
+        }
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: another run (process %d on %s) writes its checkpoints there; wait "
+                         "for its end, or give another folder",
+                         directory, other.pid, other.host);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_folder_lock(const char *directory, double patience, int *lock)
+{
+    char *path;
+    if (*lock >= 0) return WEFT_OK;
+    WEFT_TRY(weft_format(&path, "%s/.lock", directory));
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    weft_status status = WEFT_OK;
+    if (file < 0)
+        status = weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder",
+                           directory, strerror(errno));
+    if (status == WEFT_OK) status = wait_for(file, directory, patience);
+    if (status == WEFT_OK) status = note_holder(file, path);
+    if (status == WEFT_OK)
+        *lock = file;
+    else if (file >= 0)
+        close(file);
+    free(path);
+    return status;
+}
+
+void weft_folder_unlock(int *lock)
+{
+    if (*lock >= 0) close(*lock);
+    *lock = -1;
+}
+
+/* --- what stands in it --- */
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x > y ? -1 : x < y;
+}
+
+static bool is_step(const char *name, int64_t *step)
+{
+    return strncmp(name, "step-", 5) == 0 && weft_parse_int(name + 5, step) && *step >= 0;
+}
+
+/* Its index is what is written last. */
+static bool is_whole(const char *directory, const char *name)
+{
+    char *index;
+    if (weft_format(&index, "%s/%s/index.json", directory, name) != WEFT_OK) return true;
+    bool whole = weft_file_exists(index);
+    free(index);
+    return whole;
+}
+
+weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count)
+{
+    size_t capacity = 0;
+    *steps = NULL;
+    *count = 0;
+    DIR *dir = opendir(directory);
+    if (!dir) return WEFT_OK;
+    weft_status status = WEFT_OK;
+    for (struct dirent *entry; status == WEFT_OK && (entry = readdir(dir));) {
+        int64_t step;
+        if (!is_step(entry->d_name, &step) || !is_whole(directory, entry->d_name)) continue;
+        status = WEFT_GROW(steps, &capacity, *count);
+        if (status == WEFT_OK) (*steps)[(*count)++] = step;
+    }
+    closedir(dir);
+    if (*count > 0) qsort(*steps, (size_t)*count, sizeof(**steps), newest_first);
+    return status;
+}
+
+/* --- what goes --- */
+
+static weft_status rename_in(const char *directory, const char *from, const char *to)
+{
+    char *old = NULL, *new = NULL;
+    weft_status status = weft_format(&old, "%s/%s", directory, from);
+    if (status == WEFT_OK) status = weft_format(&new, "%s/%s", directory, to);
+    if (status == WEFT_OK && rename(old, new) != 0)
+        status =
+            weft_fail(WEFT_ERR_IO, "%s: cannot be renamed to %s: %s", old, new, strerror(errno));
+    free(old);
+    free(new);
+    return status;
+}
+
+static weft_status remove_in(const char *directory, const char *name)
+{
+    char *path;
+    WEFT_TRY(weft_format(&path, "%s/%s", directory, name));
+    weft_status status = weft_dir_remove(path);
+    free(path);
+    return status;
+}
+
+/* Something that a crash has left: a checkpoint half written, half removed, or moved aside for one
+ * that did not come any more. */
+static weft_status tidy(const char *directory, const char *name)
+{
+    char own[64];
+    int64_t step;
+    size_t size = strlen(name), end = sizeof(WEFT_ASIDE) - 1;
+    bool hidden = strncmp(name, ".step-", 6) == 0;
+    if (hidden && size > end && size - end < sizeof(own) &&
+        strcmp(name + size - end, WEFT_ASIDE) == 0) {
+        (void)snprintf(own, sizeof(own), "%.*s", (int)(size - end - 1), name + 1);
+        if (is_whole(directory, name) && !is_whole(directory, own))
+            return rename_in(directory, name, own);
+    }
+    if (hidden || (is_step(name, &step) && !is_whole(directory, name)))
+        return remove_in(directory, name);
+    return WEFT_OK;
+}
+
+weft_status weft_folder_tidy(const char *directory)
+{
+    DIR *dir = opendir(directory);
+    if (!dir) return WEFT_OK;
+    weft_status status = WEFT_OK;
+    for (struct dirent *entry; status == WEFT_OK && (entry = readdir(dir));)
+        status = tidy(directory, entry->d_name);
+    closedir(dir);
+    return status;
+}
+
+weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t keep)
+{
+    int64_t *steps;
+    int count, kept = 0;
+    WEFT_TRY(weft_checkpoint_list(directory, &steps, &count));
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < count && status == WEFT_OK; i++) {
+        char name[40], gone[48];
+        if (steps[i] > newest || kept++ < keep) continue;
+        (void)snprintf(name, sizeof(name), "step-%lld", (long long)steps[i]);
+        (void)snprintf(gone, sizeof(gone), ".%s.gone", name);
+        status = rename_in(directory, name, gone);
+        if (status == WEFT_OK) status = weft_dir_sync(directory);
+        if (status == WEFT_OK) status = remove_in(directory, gone);
+    }
+    free(steps);
+    return status;
+}
+
+/* --- what comes --- */
+
+weft_status weft_folder_enter(const char *directory, const char *temporary, const char *name)
+{
+    char *from = NULL, *to = NULL;
+    char aside[64];
+    weft_status status = weft_format(&from, "%s/%s", directory, temporary);
+    if (status == WEFT_OK) status = weft_format(&to, "%s/%s", directory, name);
+    (void)snprintf(aside, sizeof(aside), ".%s%s", name, WEFT_ASIDE);
+    /* In the place of one that is there already, after a resume: both change at once, where the
+     * file system can do that. */
+    bool there = status == WEFT_OK && weft_file_exists(to);
+    bool swapped = there && renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0;
+    if (status == WEFT_OK && there && !swapped) status = rename_in(directory, name, aside);
+    if (status == WEFT_OK && !swapped) status = rename_in(directory, temporary, name);
+    if (status == WEFT_OK) status = weft_dir_sync(directory);
+    if (status == WEFT_OK && there) status = remove_in(directory, swapped ? temporary : aside);
+    free(from);
+    free(to);
+    return status;
+}
+
+/* A link cannot be replaced in place, but a new one can be renamed over it. */
+weft_status weft_folder_point(const char *directory, const char *name)
+{
+    char *temporary;
+    WEFT_TRY(weft_format(&temporary, "%s/.latest.tmp", directory));
+    weft_status status = WEFT_OK;
+    unlink(temporary);
+    if (symlink(name, temporary) != 0)
+        status = weft_fail(WEFT_ERR_IO, "%s: cannot be pointed at %s: %s", temporary, name,
+                           strerror(errno));
+    free(temporary);
+    if (status == WEFT_OK) status = rename_in(directory, ".latest.tmp", "latest");
+    return status == WEFT_OK ? weft_dir_sync(directory) : status;
+}

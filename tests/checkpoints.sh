@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Folders of checkpoints: who writes there, what crashes and power cuts leave: tests/checkpoints.sh PATH/TO/weft MPI(ON|OFF)
+set -u
+weft=$1 mpi=${2:-OFF}
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/check.sh"
+small="-q --data glyphs:size=16,train=60,test=20 --batch 20 -t 1 --checkpoint-every 1"
+endless="-q --data glyphs:size=16,train=400,test=50 --batch 40 --steps 100000 --epochs 100000 -t 1 --checkpoint-every 5"
+
+# --- one run at a time ---
+engines=threads
+[ "$mpi" = ON ] && engines="threads mpi"
+for engine in $engines; do
+    for more in "" "--max-restarts 1"; do
+        rm -rf one
+        # shellcheck disable=SC2086
+        "$weft" train $endless -n 2 --engine $engine $more --checkpoint one >first 2>first.err &
+        job=$!
+        appears 20 one/latest
+        for again in "" "--resume" "--resume -n 2 --engine $engine $more"; do
+            # shellcheck disable=SC2086
+            timeout 20 "$weft" train $endless --checkpoint one $again >out 2>err
+            [ $? = 2 ] && [ "$(grep -c "^weft: one: another run (process [0-9]* on .*) writes its checkpoints there" err)" = 1 ] &&
+                [ "$(wc -l <err)" -le 2 ] && pass || flunk "a second run, $engine $more, $again"
+        done
+        kill -0 $job 2>/dev/null && pass || flunk "the first run ended"
+        all="$job $(below $job)"
+        kill -KILL $job
+        wait $job 2>/dev/null
+        # shellcheck disable=SC2086
+        gone 5 $all
+        step=$(readlink one/latest | cut -d - -f 2)
+        # shellcheck disable=SC2086
+        timeout 20 "$weft" train $endless --checkpoint one --resume --steps $((step + 3)) >out 2>err && pass ||
+            flunk "after a killed run, $engine $more"
+    done
+done
+# Reading is free to all.
+"$weft" train $endless --checkpoint one --resume >first 2>first.err &
+job=$!
+sleep 0.5
+"$weft" eval one/latest -q >out 2>err && pass || flunk "reading while a run writes"
+kill -TERM $job
+wait $job
+
+# --- what a kill leaves ---
+cc -O -shared -fPIC -o power.so "$here/power.c" -ldl || flunk "power.c"
+hidden() { find "$1" -mindepth 1 -maxdepth 1 -name '.*' ! -name .lock; }
+for n in 1 2 3 4 5 6 7 8; do
+    rm -rf killed
+    # shellcheck disable=SC2086
+    POWER_KILL=$n POWER_DIR=$PWD/killed LD_PRELOAD=$PWD/power.so "$weft" train $small --keep 1 --steps 6 --epochs 9 --checkpoint "$PWD/killed" >out 2>err
+    [ $? = 137 ] && "$weft" inspect killed >out 2>err && pass || flunk "killed at removal $n"
+    # shellcheck disable=SC2086
+    "$weft" train $small --keep 1 --steps 9 --epochs 9 --checkpoint killed --resume >out 2>err && [ -z "$(hidden killed)" ] &&
+        [ "$(echo killed/step-*)" = killed/step-9 ] && pass || flunk "what removal $n left: $(ls -A killed)"
+done 2>/dev/null
+# A folder that an older version left half removed counts for nothing, and goes.
+cp -r killed gutted
+rm gutted/step-9/index.json
+timeout 20 "$weft" inspect gutted >out 2>err
+[ $? = 1 ] && grep -q "holds no checkpoint" err && pass || flunk "a gutted one"
+# shellcheck disable=SC2086
+"$weft" train $small --steps 2 --checkpoint gutted >out 2>err && "$weft" inspect gutted >out 2>err && [ ! -e gutted/step-9 ] || flunk "after a gutted one"
+# One that was being replaced has its name again.
+rm -rf moved && cp -r killed moved && mv moved/step-9 moved/.step-9.old && mkdir moved/.step-9.tmp && touch moved/.step-9.tmp/x
+mkdir moved/step-3 && cp moved/.step-9.old/* moved/step-3
+# shellcheck disable=SC2086
+"$weft" train $small --steps 10 --epochs 9 --keep 9 --checkpoint moved --resume >out 2>err && [ -f moved/step-9/index.json ] && [ -z "$(hidden moved)" ] &&
+    pass || flunk "a checkpoint that had been moved aside: $(ls -A moved)"
+# A run that goes on from an older checkpoint keeps what it writes.
+# shellcheck disable=SC2086
+"$weft" train $small --steps 6 --epochs 9 --keep 9 --checkpoint older >out 2>err && ln -sfn step-2 older/latest &&
+    "$weft" train $small --steps 3 --epochs 9 --keep 2 --checkpoint older --resume >out 2>err && "$weft" inspect older/latest | grep -q "^step 3," &&
+    [ ! -e older/step-1 ] && [ -e older/step-6 ] && pass || flunk "going on from an older one: $(ls older)"
+
+# --- a damaged index ---
+cat >flip.py <<'PY'
+import subprocess, sys
+weft, path = sys.argv[1], "killed/step-9/index.json"
+whole, unnoticed = open(path, "rb").read(), []
+for at in range(0, len(whole), 5):
+    for bit in (1, 64):
+        open(path, "wb").write(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1:])
+        ran = subprocess.run([weft, "inspect", "killed/step-9"], capture_output=True, text=True)
+        if ran.returncode != 1 or len(ran.stderr.strip().splitlines()) != 1:
+            unnoticed.append((at, bit, ran.returncode, ran.stderr))
+for size in range(0, len(whole), 97):
+    open(path, "wb").write(whole[:size])
+    if subprocess.run([weft, "inspect", "killed/step-9"], capture_output=True).returncode != 1:
+        unnoticed.append(size)
+# As format 1 had it, without a checksum of its own.
+end = whole.rindex(b",\n \"crc32\"")
+open(path, "wb").write((whole[:end] + b"\n}").replace(b'"format": 2', b'"format": 1'))
+if subprocess.run([weft, "inspect", "killed/step-9"], capture_output=True).returncode != 0:
+    unnoticed.append("format 1")
+open(path, "wb").write(whole)
+print(unnoticed)
+sys.exit(len(unnoticed) > 0)
+PY
+python3 flip.py "$weft" >out 2>err && pass || flunk "a damaged index"
+
+# --- the power is cut ---
+for old in "" 1; do
+    rm -rf cut before log*
+    # shellcheck disable=SC2086
+    POWER_OLD=$old POWER_DIR=$PWD/cut POWER_LOG=$PWD/log LD_PRELOAD=$PWD/power.so "$weft" train $small --keep 2 --steps 5 --epochs 9 --checkpoint "$PWD/cut" >out 2>err ||
+        flunk "a run that is watched"
+    python3 "$here/power.py" "$weft" "$PWD/cut" log >out 2>err && pass || flunk "a power cut"
+    cp -r cut before
+    rm -f log*
+    ln -sfn step-4 cut/latest
+    rm -rf before
+    cp -r cut before
+    # shellcheck disable=SC2086
+    POWER_OLD=$old POWER_DIR=$PWD/cut POWER_LOG=$PWD/log LD_PRELOAD=$PWD/power.so "$weft" train $small --keep 2 --steps 6 --epochs 9 --checkpoint "$PWD/cut" --resume >out 2>err ||
+        flunk "a run that is watched"
+    python3 "$here/power.py" "$weft" "$PWD/cut" log before >out 2>err && pass || flunk "a power cut while a checkpoint is replaced"
+done
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
