@@ -92,6 +92,15 @@ weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count, size_t 
     return WEFT_OK;
 }
 
+weft_status weft_memory_room(size_t bytes)
+{
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return weft_fail_memory(bytes);
+    munmap(room, bytes);
+    return WEFT_OK;
+}
+
 weft_status weft_new_aligned(size_t bytes, void *out)
 {
     /* Large ranges lie on large pages where the system has them: the step walks through more
@@ -102,6 +111,10 @@ weft_status weft_new_aligned(size_t bytes, void *out)
     size_t rounded = (WEFT_MAX(bytes, (size_t)1) + 63) / 64 * 64;
     if (rounded < bytes || posix_memalign(&memory, alignment, rounded) != 0)
         return weft_fail_memory(bytes);
+    if (alignment == large && weft_memory_room(WEFT_RESERVE) != WEFT_OK) {
+        free(memory);
+        return weft_fail_memory(bytes);
+    }
     if (alignment == large) (void)madvise(memory, rounded / large * large, MADV_HUGEPAGE);
     memset(memory, 0, rounded);
     memcpy(out, &memory, sizeof(memory));

@@ -32,6 +32,9 @@ int report_failure(weft_status status);
 /* The same for a mistake on the command line, with a pointer to the help. */
 int usage_failure(const char *command_name);
 
+/* Faults that the system would end the process for become sentences and failed writes. */
+void catch_faults(void);
+
 /* Progress of a training run: a bar on a terminal, lines elsewhere. */
 typedef struct progress progress;
 progress *progress_new(const weft_train_options *options);

@@ -69,6 +69,7 @@ static int end(int code)
 
 static int run_command(int argc, char **argv)
 {
+    catch_faults();
     if (argc < 2) return command_help.run(0, NULL);
     const char *name = argv[1];
     if (strcmp(name, "--version") == 0) {

@@ -145,8 +145,10 @@ static weft_status self_open(weft_context *context, int ranks, weft_comm **out, 
                          ranks);
     WEFT_TRY(weft_member_new(&member));
     weft_status status = self_make(context, member, out);
-    if (status != WEFT_OK) weft_member_release(member);
-    *local = 1;
+    if (status == WEFT_OK)
+        *local = 1;
+    else
+        weft_member_release(member);
     return status;
 }
 

@@ -136,7 +136,7 @@ static weft_status describe_rank(weft_rank *r, figures *f, weft_text *lists, boo
 static weft_status add_schedule(weft_text *text, const weft_trainer *t, const weft_plan *plan,
                                 const figures *all)
 {
-    double forward[64], backward[64], bubble = 0, balanced;
+    double forward[WEFT_MAX_RANKS], backward[WEFT_MAX_RANKS], bubble = 0, balanced;
     int stages = weft_plan_places(plan), each = t->mesh / stages;
     if (stages == 1) return WEFT_OK;
     for (int s = 0; s < stages; s++) {
@@ -176,8 +176,8 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         if (status == WEFT_OK) add_rank(text, t->ranks[r].plan, r, &all[r]);
     }
     double bytes = 0;
-    for (int r = 0; r < t->mesh; r++) bytes += all[r].bytes;
     if (status == WEFT_OK) {
+        for (int r = 0; r < t->mesh; r++) bytes += all[r].bytes;
         char size[32];
         bytes_text(bytes, size, sizeof(size));
         weft_text_add(text, "\nOn the wire in a step: %s (%.0f bytes)\n", size, bytes);

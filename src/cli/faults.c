@@ -1,0 +1,88 @@
+/* What the system would end a command for without a word: a mapped file that somebody cuts off
+ * while it is read (SIGBUS), and a file that grows past the limit (SIGXFSZ), which is a failed
+ * write then. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* Handlers may do little: no stdio, no memory. */
+static void say(const char *text)
+{
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
+static uintptr_t hexadecimal(const char **text)
+{
+    uintptr_t value = 0;
+    for (;; (*text)++) {
+        char c = **text;
+        if (c >= '0' && c <= '9')
+            value = value * 16 + (uintptr_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            value = value * 16 + (uintptr_t)(c - 'a') + 10;
+        else
+            return value;
+    }
+}
+
+/* Whether a line of /proc/self/maps ("begin-end rwxp offset device inode path") has the address. */
+static const char *path_in(const char *line, uintptr_t address)
+{
+    uintptr_t begin = hexadecimal(&line);
+    if (*line++ != '-') return NULL;
+    uintptr_t end = hexadecimal(&line);
+    return address >= begin && address < end ? strchr(line, '/') : NULL;
+}
+
+/* Writes the path of the file that is mapped at an address. */
+static void say_file(uintptr_t address)
+{
+    char buffer[8192];
+    size_t size = 0;
+    int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    for (ssize_t got; (got = read(maps, buffer + size, sizeof(buffer) - 1 - size)) > 0;) {
+        size += (size_t)got;
+        buffer[size] = '\0';
+        char *line = buffer;
+        for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            const char *path = path_in(line, address);
+            if (path) {
+                say(path);
+                close(maps);
+                return;
+            }
+        }
+        size = strlen(line);
+        memmove(buffer, line, size);
+    }
+    if (maps >= 0) close(maps);
+    say("a mapped file");
+}
+
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)context;
+    say("\nweft: ");
+    say_file((uintptr_t)info->si_addr);
+    say(": was cut off while it was read, or its disk has failed; files must not change during a "
+        "run\n");
+    _exit(1);
+}
+
+void catch_faults(void)
+{
+    struct sigaction bus;
+    memset(&bus, 0, sizeof(bus));
+    bus.sa_sigaction = on_bus_error;
+    bus.sa_flags = SA_SIGINFO;
+    sigemptyset(&bus.sa_mask);
+    sigaction(SIGBUS, &bus, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+}
