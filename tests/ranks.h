@@ -10,12 +10,14 @@
 #include "support.h"
 
 static _Atomic int rank_failures;
+static _Thread_local bool rank_failed; /* this one: it then ends the job, so that no other waits */
 
 #define rank_check(condition)                                                                      \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
             atomic_fetch_add(&rank_failures, 1);                                                   \
+            rank_failed = true;                                                                    \
             return;                                                                                \
         }                                                                                          \
     } while (0)
@@ -24,6 +26,7 @@ static _Atomic int rank_failures;
         if ((call) != WEFT_OK) {                                                                   \
             fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, weft_last_message());    \
             atomic_fetch_add(&rank_failures, 1);                                                   \
+            rank_failed = true;                                                                    \
             return;                                                                                \
         }                                                                                          \
     } while (0)
@@ -38,13 +41,15 @@ typedef struct rank_call {
 static void *rank_thread(void *user)
 {
     rank_call *call = user;
+    rank_failed = false;
     call->fn(call->comm, call->user);
+    if (rank_failed) weft_comm_abort(call->comm);
     return NULL;
 }
 
-/* 0 ranks: as many as the engine has. */
-static inline void on_ranks(const char *engine, int ranks, void (*fn)(weft_comm *, void *),
-                            void *user)
+/* How many checks failed. 0 ranks: as many as the engine has. */
+static inline int failures_on_ranks(const char *engine, int ranks, void (*fn)(weft_comm *, void *),
+                                    void *user)
 {
     weft_context *context;
     weft_comm *comms[WEFT_MAX_RANKS];
@@ -63,7 +68,14 @@ static inline void on_ranks(const char *engine, int ranks, void (*fn)(weft_comm 
     for (int i = 1; i < local; i++) pthread_join(calls[i].thread, NULL);
     for (int i = 0; i < local; i++) weft_comm_close(&comms[i]);
     weft_context_destroy(&context);
-    if (atomic_load(&rank_failures)) fail_msg("%d checks failed", atomic_load(&rank_failures));
+    return atomic_load(&rank_failures);
+}
+
+static inline void on_ranks(const char *engine, int ranks, void (*fn)(weft_comm *, void *),
+                            void *user)
+{
+    int failures = failures_on_ranks(engine, ranks, fn, user);
+    if (failures) fail_msg("%d checks failed", failures);
 }
 
 #endif

@@ -153,8 +153,25 @@ static void test_random(void **state)
         on_ranks("threads", 2 + i % 4, give_up_sometimes, &(plan){seed + (uint64_t)i, 14});
 }
 
+static void fail_one(weft_comm *comm, void *user)
+{
+    (void)user;
+    rank_check(weft_comm_rank(comm) != 1); /* prints a line */
+    rank_ok(weft_comm_barrier(comm));
+}
+
+/* What the checks of ranks rest on: when one fails, the others do not wait for it. */
+static void test_peers_of_a_failed_rank_end(void **state)
+{
+    (void)state;
+    double began = (double)time(NULL);
+    assert_int_equal(failures_on_ranks("threads", 4, fail_one, NULL), 4);
+    assert_true((double)time(NULL) - began < 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_of_a_failed_rank_end),
+                                       cmocka_unit_test(test_random)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
