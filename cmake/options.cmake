@@ -9,6 +9,7 @@ endif()
 option(WEFT_TESTS "Build the tests" ON)
 option(WEFT_BENCH "Build the benchmarks" ON)
 option(WEFT_FUZZ "Build the fuzz targets (clang)" OFF)
+option(WEFT_WERROR "Warnings are errors" ON)
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizers, such as address or undefined")
 
 find_package(OpenMP REQUIRED COMPONENTS C)
@@ -30,8 +31,8 @@ add_library(weft_flags INTERFACE)
 target_compile_definitions(weft_flags INTERFACE _GNU_SOURCE)
 target_compile_options(weft_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Wcast-qual -Wpointer-arith
-  -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wformat=2 -Werror
-  $<$<CONFIG:Release>:-O3>)
+  -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wformat=2
+  $<$<BOOL:${WEFT_WERROR}>:-Werror> $<$<CONFIG:Release>:-O3>)
 if(WEFT_SANITIZE)
   target_compile_definitions(weft_flags INTERFACE WEFT_SANITIZED)
   target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer

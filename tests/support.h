@@ -42,10 +42,11 @@ static inline const char *shared_data(const char *name)
 
 static inline char *temporary_folder(void)
 {
-    char pattern[] = "/tmp/weft-test-XXXXXX";
-    char *path = mkdtemp(pattern);
-    assert_non_null(path);
-    return strdup(path);
+    char pattern[1024];
+    const char *root = getenv("TMPDIR");
+    (void)snprintf(pattern, sizeof(pattern), "%s/weft-test-XXXXXX", root ? root : "/tmp");
+    assert_non_null(mkdtemp(pattern));
+    return strdup(pattern);
 }
 
 static inline void remove_folder(char *path)
