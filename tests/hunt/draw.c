@@ -146,10 +146,10 @@ static void draw_way(dice *d, const hunt_case *c, int most, way *w)
 static void draw_exchange(dice *d, hunt_case *c)
 {
     exchange *e = &c->exchange;
-    if (!chance(d, 0.12)) return;
+    if (!chance(d, 0.15)) return;
     *e = (exchange){.kind = chance(d, 0.8) ? AVERAGE : ONESHOT, .learners = between(d, 2, 4)};
     if (e->kind == ONESHOT) return;
-    e->every = between(d, 1, 5);
+    e->every = chance(d, 0.3) ? 1 : between(d, 1, 5);
     e->state = between(d, 0, 2);
     e->outer = chance(d, 0.3);
     e->lr = ONE_OF(d, 1, 0.7);

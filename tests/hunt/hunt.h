@@ -120,6 +120,7 @@ typedef enum option_id {
     DTYPE,
     NORMALIZE,
     CHECK_COLLECTIVES,
+    CHECKPOINT_EVERY,
     OPTIONS
 } option_id;
 enum { SGD, ADAM, ADAMW };

@@ -1,10 +1,8 @@
 /* What must hold of a case: which runs are compared with which, and how closely. */
-#include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hunt.h"
+#include "judge.h"
 
 const char *const fault_names[FAULTS] = {
     [CLEAN] = "clean",
@@ -17,35 +15,7 @@ const char *const fault_names[FAULTS] = {
     [SANITIZER] = "a report of the sanitizer",
 };
 
-/* How closely two runs agree: to the last bit, to rounding, or, in single precision, where a run
- * soon goes its own way, only in the loss of the first step. */
-typedef enum closeness { EXACT, CLOSE, ROUGH } closeness;
-static const double limits[] = {[EXACT] = 0, [CLOSE] = 1e-9, [ROUGH] = 1e-3};
-
-typedef struct trial {
-    const hunt_case *c;
-    verdict *v;
-    result base; /* of one rank */
-    int folders;
-} trial;
-
-static void set_text(char *to, size_t room, const char *text)
-{
-    (void)snprintf(to, room, "%s", text);
-}
-
-static void found(trial *t, fault f, const char *form, ...) __attribute__((format(printf, 3, 4)));
-static void found(trial *t, fault f, const char *form, ...)
-{
-    char text[2048];
-    va_list arguments;
-    if (t->v->fault != CLEAN) return;
-    va_start(arguments, form);
-    (void)vsnprintf(text, sizeof(text), form, arguments);
-    va_end(arguments);
-    set_text(t->v->text, sizeof(t->v->text), text);
-    t->v->fault = f;
-}
+/* --- runs --- */
 
 /* Notes the command before it is run, in case the process does not survive it. */
 static void note(trial *t, const char *stage, const hunt_case *c, const way *w, const char *folder,
@@ -62,10 +32,7 @@ static void note(trial *t, const char *stage, const hunt_case *c, const way *w, 
     set_text(t->v->stage, sizeof(t->v->stage), stage);
 }
 
-/* --- runs --- */
-
-/* A run that ends as it should, or a verdict. */
-static bool train(trial *t, const char *stage, const hunt_case *c, const way *w, result *out)
+bool train(trial *t, const char *stage, const hunt_case *c, const way *w, result *out)
 {
     char folder[32];
     if (t->v->fault != CLEAN) return false;
@@ -106,77 +73,6 @@ static bool train_in_two(trial *t, const char *stage, const hunt_case *c, result
     return false;
 }
 
-/* --- comparisons --- */
-
-static bool is_f64(const hunt_case *c)
-{
-    return c->options[DTYPE] == F64;
-}
-
-static bool same_tensor(trial *t, const tensor *a, const tensor *b, closeness how)
-{
-    double most = 1e-3, off = 0;
-    int64_t where = 0;
-    if (!b) {
-        found(t, VALUES, "'%s' is missing", a->name);
-        return false;
-    }
-    if (a->count != b->count || strcmp(a->dtype, b->dtype) != 0) {
-        found(t, VALUES, "'%s' has %lld numbers of %s, not %lld of %s", a->name,
-              (long long)b->count, b->dtype, (long long)a->count, a->dtype);
-        return false;
-    }
-    for (int64_t i = 0; i < a->count; i++) most = fmax(most, fabs(tensor_at(a, i)));
-    for (int64_t i = 0; i < a->count; i++) {
-        double d = fabs(tensor_at(a, i) - tensor_at(b, i)) / most;
-        if (d > off || isnan(d)) {
-            off = isnan(d) ? INFINITY : d;
-            where = i;
-        }
-    }
-    if (off <= limits[how]) return true;
-    found(t, how == EXACT ? BITS : VALUES, "'%s'[%lld] is %.17g, should be %.17g", a->name,
-          (long long)where, tensor_at(b, where), tensor_at(a, where));
-    return false;
-}
-
-static void compare_numbers(trial *t, const char *what, double a, double b, closeness how)
-{
-    if (fabs(a - b) <= limits[how] * fmax(1, fabs(a))) return;
-    found(t, how == EXACT ? BITS : VALUES, "%s is %.17g, should be %.17g", what, b, a);
-}
-
-static void compare_tensors(trial *t, const tensors *a, const tensors *b, closeness how)
-{
-    for (int i = 0; i < a->count; i++)
-        if (!same_tensor(t, &a->list[i], tensors_find(b, a->list[i].name), how)) return;
-    if (a->count != b->count)
-        found(t, VALUES, "the checkpoint has %d tensors, should have %d", b->count, a->count);
-}
-
-/* Losses are sums over ranks of what each has: their bits depend on the number of ranks, and count
- * only where that is the same. */
-static void compare(trial *t, const char *stage, const result *a, const result *b, closeness how,
-                    bool losses_too)
-{
-    char what[64];
-    if (t->v->fault != CLEAN) return;
-    set_text(t->v->stage, sizeof(t->v->stage), stage);
-    set_text(t->v->command, sizeof(t->v->command), b->command);
-    if (how == ROUGH) {
-        compare_numbers(t, "the loss of step 1", a->losses[0], b->losses[0], how);
-        return;
-    }
-    compare_tensors(t, &a->tensors, &b->tensors, how);
-    if (how == EXACT && !losses_too) how = is_f64(t->c) ? CLOSE : ROUGH;
-    for (int i = 0; i < a->steps; i++) {
-        (void)snprintf(what, sizeof(what), "the loss of step %d", i + 1);
-        compare_numbers(t, what, a->losses[i], b->losses[i], how);
-    }
-    compare_numbers(t, "the loss of the test part", a->test_loss, b->test_loss, how);
-    compare_numbers(t, "the accuracy of the test part", a->accuracy, b->accuracy, CLOSE);
-}
-
 /* --- what the documents promise --- */
 
 static bool only_data(const way *w)
@@ -189,7 +85,7 @@ static bool same_way(const way *a, const way *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-static way plain_way(void)
+way plain_way(void)
 {
     return (way){.mesh = {1, 1, 1, 1}};
 }
@@ -290,5 +186,6 @@ void judge(const hunt_case *c, verdict *out)
     if (!train(&t, "one rank", c, &one, &t.base)) return;
     check_precision(&t);
     if (out->fault == CLEAN) check_way(&t);
+    if (c->exchange.kind != NO_MEETING) check_learners(&t);
     result_free(&t.base);
 }

@@ -98,6 +98,7 @@ static const char *const option_names[OPTIONS] = {
     [DTYPE] = "dtype",
     [NORMALIZE] = "normalize",
     [CHECK_COLLECTIVES] = "check-collectives",
+    [CHECKPOINT_EVERY] = "checkpoint-every",
 };
 
 static const weft_option *row_of(const char *name)

@@ -1,0 +1,92 @@
+/* Comparing two runs, number by number. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "judge.h"
+
+static const double limits[] = {[EXACT] = 0, [CLOSE] = 1e-9, [ROUGH] = 1e-3};
+
+void set_text(char *to, size_t room, const char *text)
+{
+    (void)snprintf(to, room, "%s", text);
+}
+
+void found(trial *t, fault f, const char *form, ...)
+{
+    char text[2048];
+    va_list arguments;
+    if (t->v->fault != CLEAN) return;
+    va_start(arguments, form);
+    (void)vsnprintf(text, sizeof(text), form, arguments);
+    va_end(arguments);
+    set_text(t->v->text, sizeof(t->v->text), text);
+    t->v->fault = f;
+}
+
+bool is_f64(const hunt_case *c)
+{
+    return c->options[DTYPE] == F64;
+}
+
+bool same_tensor(trial *t, const tensor *a, const tensor *b, closeness how)
+{
+    double most = 1e-3, off = 0;
+    int64_t where = 0;
+    if (!b) {
+        found(t, VALUES, "'%s' is missing", a->name);
+        return false;
+    }
+    if (a->count != b->count || strcmp(a->dtype, b->dtype) != 0) {
+        found(t, VALUES, "'%s' has %lld numbers of %s, not %lld of %s", a->name,
+              (long long)b->count, b->dtype, (long long)a->count, a->dtype);
+        return false;
+    }
+    for (int64_t i = 0; i < a->count; i++) most = fmax(most, fabs(tensor_at(a, i)));
+    for (int64_t i = 0; i < a->count; i++) {
+        double d = fabs(tensor_at(a, i) - tensor_at(b, i)) / most;
+        if (d > off || isnan(d)) {
+            off = isnan(d) ? INFINITY : d;
+            where = i;
+        }
+    }
+    if (off <= limits[how]) return true;
+    found(t, how == EXACT ? BITS : VALUES, "'%s'[%lld] is %.17g, should be %.17g", a->name,
+          (long long)where, tensor_at(b, where), tensor_at(a, where));
+    return false;
+}
+
+static void compare_numbers(trial *t, const char *what, double a, double b, closeness how)
+{
+    if (fabs(a - b) <= limits[how] * fmax(1, fabs(a))) return;
+    found(t, how == EXACT ? BITS : VALUES, "%s is %.17g, should be %.17g", what, b, a);
+}
+
+static void compare_tensors(trial *t, const tensors *a, const tensors *b, closeness how)
+{
+    for (int i = 0; i < a->count; i++)
+        if (!same_tensor(t, &a->list[i], tensors_find(b, a->list[i].name), how)) return;
+    if (a->count != b->count)
+        found(t, VALUES, "the checkpoint has %d tensors, should have %d", b->count, a->count);
+}
+
+void compare(trial *t, const char *stage, const result *a, const result *b, closeness how,
+             bool losses_too)
+{
+    char what[64];
+    if (t->v->fault != CLEAN) return;
+    set_text(t->v->stage, sizeof(t->v->stage), stage);
+    set_text(t->v->command, sizeof(t->v->command), b->command);
+    if (how == ROUGH) {
+        compare_numbers(t, "the loss of step 1", a->losses[0], b->losses[0], how);
+        return;
+    }
+    compare_tensors(t, &a->tensors, &b->tensors, how);
+    if (how == EXACT && !losses_too) how = is_f64(t->c) ? CLOSE : ROUGH;
+    for (int i = 0; i < a->steps; i++) {
+        (void)snprintf(what, sizeof(what), "the loss of step %d", i + 1);
+        compare_numbers(t, what, a->losses[i], b->losses[i], how);
+    }
+    compare_numbers(t, "the loss of the test part", a->test_loss, b->test_loss, how);
+    compare_numbers(t, "the accuracy of the test part", a->accuracy, b->accuracy, CLOSE);
+}
