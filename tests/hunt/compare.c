@@ -5,7 +5,7 @@
 
 #include "judge.h"
 
-static const double limits[] = {[EXACT] = 0, [CLOSE] = 1e-9, [ROUGH] = 1e-3};
+static const double limits[] = {[EXACT] = 0, [CLOSE] = 1e-9, [PRINTED] = 1e-8, [ROUGH] = 1e-3};
 
 void set_text(char *to, size_t room, const char *text)
 {
@@ -56,13 +56,13 @@ bool same_tensor(trial *t, const tensor *a, const tensor *b, closeness how)
     return false;
 }
 
-static void compare_numbers(trial *t, const char *what, double a, double b, closeness how)
+void compare_numbers(trial *t, const char *what, double a, double b, closeness how)
 {
     if (fabs(a - b) <= limits[how] * fmax(1, fabs(a))) return;
     found(t, how == EXACT ? BITS : VALUES, "%s is %.17g, should be %.17g", what, b, a);
 }
 
-static void compare_tensors(trial *t, const tensors *a, const tensors *b, closeness how)
+void compare_tensors(trial *t, const tensors *a, const tensors *b, closeness how)
 {
     for (int i = 0; i < a->count; i++)
         if (!same_tensor(t, &a->list[i], tensors_find(b, a->list[i].name), how)) return;

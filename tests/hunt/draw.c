@@ -190,6 +190,8 @@ void draw_case(dice *d, hunt_case *c)
     int most = 8 / learners_of(c);
     c->twice = chance(d, 0.1);
     c->plan = chance(d, 0.2);
+    c->evaluate = c->samples.test > 0 && chance(d, 0.2);
+    c->processes = chance(d, 0.02);
     draw_way(d, c, most, &c->way);
     if (c->options[STEPS] > 1 && chance(d, 0.25)) {
         c->stop = between(d, 1, (int)c->options[STEPS] - 1);

@@ -136,7 +136,8 @@ typedef struct hunt_case {
     way way;
     int stop; /* > 0: the run is stopped after this step and goes on as `later` */
     way later;
-    bool twice, plan; /* the way is run twice; weft plan describes it first */
+    /* The way is run twice; weft plan describes it; its checkpoint is evaluated; as processes. */
+    bool twice, plan, evaluate, processes;
 } hunt_case;
 
 /* --- drawing: draw.c, network.c --- */
@@ -209,6 +210,12 @@ void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bo
 void result_free(result *r);
 /* weft plan: that way as text, without running it. */
 weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t room);
+
+/* Measures the test part with a checkpoint: test_loss and accuracy. */
+void evaluate_case(const hunt_case *c, const char *folder, result *out);
+/* command.c: the same through the command, as processes of MPI. Losses have nine digits there. */
+extern const char *hunt_command; /* NULL: this build has no MPI */
+void run_command(const hunt_case *c, const way *w, const char *folder, result *out);
 
 /* Reads every safetensors file of a checkpoint. false: there is none or it is damaged. */
 bool tensors_read(const char *folder, tensors *out);

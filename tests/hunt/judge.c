@@ -150,6 +150,46 @@ static void check_plan(trial *t, const result *r)
         found(t, SENTENCE, "%s", text);
 }
 
+/* A checkpoint gives the figures that were told when it was written. */
+static void check_evaluation(trial *t, const result *r)
+{
+    result e;
+    closeness how = is_f64(t->c) ? CLOSE : ROUGH;
+    evaluate_case(t->c, t->of_way, &e);
+    set_text(t->v->stage, sizeof(t->v->stage), "weft eval of the checkpoint");
+    set_text(t->v->command, sizeof(t->v->command), r->command);
+    if (e.status != WEFT_OK) {
+        found(t, listed_refusal(e.message) ? REFUSED : SENTENCE, "%s", e.message);
+        return;
+    }
+    compare_numbers(t, "the loss of the test part", r->test_loss, e.test_loss, how);
+    if (how == CLOSE)
+        compare_numbers(t, "the accuracy of the test part", r->accuracy, e.accuracy, how);
+}
+
+/* The same ranks as processes. */
+static void check_processes(trial *t, const result *r)
+{
+    const hunt_case *c = t->c;
+    result p;
+    char folder[32], what[64];
+    bool bits = c->options[VIRTUAL_WORKERS] > 0;
+    (void)snprintf(folder, sizeof(folder), "out%d", t->folders++);
+    note(t, "ranks as processes", c, &c->way, folder, "", "(with --engine mpi)\n");
+    t->v->runs++;
+    run_command(c, &c->way, folder, &p);
+    if (p.status != WEFT_OK) {
+        found(t, listed_refusal(p.message) ? REFUSED : SENTENCE, "%s", p.message);
+        return;
+    }
+    if (bits || is_f64(c)) compare_tensors(t, &r->tensors, &p.tensors, bits ? EXACT : CLOSE);
+    for (int i = 0; i < (is_f64(c) ? r->steps : 1); i++) {
+        (void)snprintf(what, sizeof(what), "the loss of step %d", i + 1);
+        compare_numbers(t, what, r->losses[i], p.losses[i], is_f64(c) ? PRINTED : ROUGH);
+    }
+    result_free(&p);
+}
+
 /* One rank of a single-precision run is held against double precision. */
 static void check_precision(trial *t)
 {
@@ -170,11 +210,15 @@ static void check_way(trial *t)
     closeness how = across(c, &c->way);
     result r;
     if (!train(t, "the way to run", c, &c->way, &r)) return;
+    (void)snprintf(t->of_way, sizeof(t->of_way), "out%d", t->folders - 1);
     if (how != ROUGH || !rounding_decides(c))
         compare(t, "the way to run against one rank", &t->base, &r, how, false);
+    if (c->evaluate && t->v->fault == CLEAN) check_evaluation(t, &r);
     check_promises(t, &r);
     check_resumed(t, &r);
     if (c->plan && t->v->fault == CLEAN) check_plan(t, &r);
+    if (c->processes && hunt_command && t->v->fault == CLEAN && way_ranks(&c->way) > 1)
+        check_processes(t, &r);
     result_free(&r);
 }
 

@@ -4,9 +4,9 @@
 
 #include "hunt.h"
 
-/* How closely two runs agree: to the last bit, to rounding, or, in single precision, where a run
- * soon goes its own way, only in the loss of the first step. */
-typedef enum closeness { EXACT, CLOSE, ROUGH } closeness;
+/* How closely two runs agree: to the last bit, to rounding, to what metrics print, or, in single
+ * precision, where a run soon goes its own way, only in the loss of the first step. */
+typedef enum closeness { EXACT, CLOSE, PRINTED, ROUGH } closeness;
 
 /* A case on trial. The first fault that is found counts; after it nothing is run. */
 typedef struct trial {
@@ -14,6 +14,7 @@ typedef struct trial {
     verdict *v;
     result base; /* of one rank */
     int folders;
+    char of_way[32]; /* the folder of the run on the way of the case */
 } trial;
 
 void found(trial *t, fault f, const char *form, ...) __attribute__((format(printf, 3, 4)));
@@ -27,6 +28,9 @@ bool same_tensor(trial *t, const tensor *a, const tensor *b, closeness how);
  * only where that is the same. */
 void compare(trial *t, const char *stage, const result *a, const result *b, closeness how,
              bool losses_too);
+
+void compare_numbers(trial *t, const char *what, double a, double b, closeness how);
+void compare_tensors(trial *t, const tensors *a, const tensors *b, closeness how);
 
 /* judge.c: a run that ends as it should, or a verdict. */
 bool train(trial *t, const char *stage, const hunt_case *c, const way *w, result *out);

@@ -1,4 +1,4 @@
-/* The hunter itself: hunt [--seed N] [--case K] [--seconds S | --cases N] [--failures N] [-v]. */
+/* The hunter itself: draws cases from a seed, each in a child process, and reports. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,13 +16,11 @@
 enum { MEMORY_OF_A_CASE = 4 }; /* gigabytes */
 
 typedef struct hunt {
-    uint64_t seed;
-    int64_t only, cases;
-    double seconds;
-    int failures;
-    double shrinking; /* seconds for each failure */
+    int64_t seed, only, cases, failures;
+    int64_t seconds, shrinking; /* of all; for each failure */
     bool verbose;
-    char folder[TEXT];
+    const char *keep;  /* where failures are kept; NULL: nowhere */
+    char folder[TEXT]; /* of the case that runs */
 } hunt;
 
 static double now(void)
@@ -124,8 +123,8 @@ verdict try_case(const hunt_case *c, const char *folder)
 
 static void report(const hunt *h, int64_t number, const hunt_case *c, const verdict *v)
 {
-    printf("\n%s, in case %lld (--seed %llu --case %lld): %s\n%s\n", fault_names[v->fault],
-           (long long)number, (unsigned long long)h->seed, (long long)number, v->stage, v->text);
+    printf("\n%s, in case %lld (--seed %lld --case %lld): %s\n%s\n", fault_names[v->fault],
+           (long long)number, (long long)h->seed, (long long)number, v->stage, v->text);
     printf("net.yaml, for samples of %d", c->samples.shape.channels);
     if (c->samples.shape.height) printf("x%dx%d", c->samples.shape.height, c->samples.shape.width);
     printf(", %d to train on:\n", c->samples.train);
@@ -134,47 +133,66 @@ static void report(const hunt *h, int64_t number, const hunt_case *c, const verd
     fflush(stdout);
 }
 
+/* The files and the words of a failure, so that it can be run by hand. */
+static void keep(const hunt *h, int64_t number, const hunt_case *c, const verdict *v)
+{
+    char folder[TEXT];
+    (void)snprintf(folder, sizeof(folder), "%s/%lld-%lld", h->keep, (long long)h->seed,
+                   (long long)number);
+    (void)mkdir(h->keep, 0777);
+    (void)mkdir(folder, 0777);
+    pid_t child = fork();
+    if (child == 0) {
+        if (chdir(folder) != 0) _exit(3);
+        write_case(c);
+        FILE *f = fopen("command", "w");
+        if (f) fprintf(f, "%s: %s\n%s\n%s", fault_names[v->fault], v->stage, v->text, v->command);
+        _exit(!f || fclose(f) != 0 ? 3 : 0);
+    }
+    int how = 0;
+    while (child > 0 && waitpid(child, &how, 0) < 0 && errno == EINTR) continue;
+    if (child > 0 && how == 0) printf("its files are in %s\n", folder);
+    fflush(stdout);
+}
+
 /* --- main --- */
 
-static uint64_t number_of(const char *text)
+static int64_t number_of(const char *word, const char *text)
 {
     char *end;
-    uint64_t n = strtoull(text, &end, 10);
-    if (*end || !*text) {
-        fprintf(stderr, "hunt: '%s' is no whole number\n", text);
-        exit(2);
-    }
-    return n;
+    long long n = strtoll(text, &end, 10);
+    if (!*end && *text && n >= 0) return n;
+    fprintf(stderr, "hunt: %s '%s' is no whole number\n", word, text);
+    exit(2);
 }
 
 static void read_words(hunt *h, int argc, char **argv)
 {
+    const struct {
+        const char *name;
+        int64_t *number;
+        const char **text;
+    } options[] = {{"--seed", &h->seed, NULL},         {"--case", &h->only, NULL},
+                   {"--cases", &h->cases, NULL},       {"--seconds", &h->seconds, NULL},
+                   {"--failures", &h->failures, NULL}, {"--shrink", &h->shrinking, NULL},
+                   {"--keep", NULL, &h->keep},         {"--weft", NULL, &hunt_command}};
+    int count = (int)(sizeof(options) / sizeof(options[0]));
     for (int i = 1; i < argc; i++) {
-        const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
-        if (strcmp(word, "-v") == 0) {
+        int o = 0;
+        while (o < count && strcmp(options[o].name, argv[i]) != 0) o++;
+        if (strcmp(argv[i], "-v") == 0) {
             h->verbose = true;
-            continue;
-        }
-        if (strcmp(word, "--seed") == 0)
-            h->seed = number_of(next);
-        else if (strcmp(word, "--case") == 0)
-            h->only = (int64_t)number_of(next);
-        else if (strcmp(word, "--cases") == 0)
-            h->cases = (int64_t)number_of(next);
-        else if (strcmp(word, "--seconds") == 0)
-            h->seconds = (double)number_of(next);
-        else if (strcmp(word, "--shrink") == 0)
-            h->shrinking = (double)number_of(next);
-        else if (strcmp(word, "--failures") == 0)
-            h->failures = (int)number_of(next);
-        else {
-            fprintf(stderr,
-                    "hunt: no option is named '%s'; there are --seed N, --case K, --cases N, "
-                    "--seconds S, --failures N and -v\n",
-                    word);
+        } else if (o == count || i + 1 == argc) {
+            fprintf(stderr, "hunt: '%s'? The options are", argv[i]);
+            for (o = 0; o < count; o++) fprintf(stderr, " %s X", options[o].name);
+            fprintf(stderr, " -v\n");
             exit(2);
+        } else if (options[o].number) {
+            *options[o].number = number_of(argv[i], argv[i + 1]);
+            i++;
+        } else {
+            *options[o].text = argv[++i];
         }
-        i++;
     }
 }
 
@@ -188,41 +206,49 @@ static void make_folder(hunt *h)
     exit(3);
 }
 
+/* Runs one case; true if it failed. */
+static bool hunt_one(const hunt *h, int64_t number, int64_t *counts, int64_t *runs)
+{
+    dice d = {(uint64_t)h->seed * 1000003U + (uint64_t)number};
+    hunt_case c;
+    draw_case(&d, &c);
+    verdict v = try_case(&c, h->folder);
+    counts[v.fault]++;
+    *runs += v.runs;
+    if (v.fault > REFUSED && h->shrinking > 0) shrink(&c, &v, h->folder, (double)h->shrinking);
+    if (h->verbose || v.fault > REFUSED) report(h, number, &c, &v);
+    if (v.fault > REFUSED && h->keep) keep(h, number, &c, &v);
+    return v.fault > REFUSED;
+}
+
 int main(int argc, char **argv)
 {
-    hunt h = {.seed = (uint64_t)time(NULL),
+    hunt h = {.seed = (int64_t)time(NULL),
               .only = -1,
               .cases = INT64_MAX,
               .seconds = 60,
               .failures = 3,
               .shrinking = 30};
-    int64_t counts[FAULTS] = {0}, runs = 0, number = 0;
-    int failures = 0;
+    int64_t counts[FAULTS] = {0}, runs = 0, failures = 0, number = 0;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     read_words(&h, argc, argv);
     make_folder(&h);
-    printf("hunt: seed %llu\n", (unsigned long long)h.seed);
+    printf("hunt: seed %lld\n", (long long)h.seed);
     fflush(stdout);
-    if (h.only >= 0) number = h.only;
-    for (double began = now();
-         number < h.cases && now() - began < h.seconds && failures < h.failures; number++) {
-        dice d = {h.seed * 1000003U + (uint64_t)number};
-        hunt_case c;
-        draw_case(&d, &c);
-        verdict v = try_case(&c, h.folder);
-        if (v.fault > REFUSED) shrink(&c, &v, h.folder, h.shrinking);
-        counts[v.fault]++;
-        runs += v.runs;
-        if (h.verbose || v.fault > REFUSED) report(&h, number, &c, &v);
-        failures += v.fault > REFUSED;
-        if (h.only >= 0) break;
+    if (h.only >= 0) {
+        number = h.only;
+        h.cases = number + 1;
+    }
+    for (double began = now(); number < h.cases && now() - began < (double)h.seconds; number++) {
+        failures += hunt_one(&h, number, counts, &runs);
+        if (failures == h.failures) break;
     }
     empty_folder(h.folder);
     (void)rmdir(h.folder);
-    printf("hunt: seed %llu, %lld runs:", (unsigned long long)h.seed, (long long)runs);
+    printf("hunt: seed %lld, %lld runs:", (long long)h.seed, (long long)runs);
     for (int i = 0; i < FAULTS; i++)
         if (counts[i]) printf(" %lld %s;", (long long)counts[i], fault_names[i]);
     printf("\n");

@@ -86,6 +86,31 @@ weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t ro
     return status;
 }
 
+void evaluate_case(const hunt_case *c, const char *folder, result *out)
+{
+    char latest[TEXT];
+    weft_eval_options options = {0};
+    weft_context *context = NULL;
+    weft_report report = {0};
+    (void)snprintf(latest, sizeof(latest), "%s/latest", folder);
+    memset(out, 0, sizeof(*out));
+    out->status = weft_options_init(weft_eval_table(), &options);
+    if (out->status == WEFT_OK)
+        out->status = weft_options_set(weft_eval_table(), &options, "checkpoint", latest);
+    if (out->status == WEFT_OK && c->options[DEVICE] == REFERENCE)
+        out->status = weft_options_set(weft_eval_table(), &options, "device", "reference");
+    options.batch = 1 + (int64_t)(c->samples.seed % 7);
+    if (out->status == WEFT_OK) out->status = weft_context_create(&context);
+    if (out->status == WEFT_OK) out->status = weft_evaluate(context, &options, &report);
+    (void)snprintf(out->message, sizeof(out->message), "%s",
+                   out->status == WEFT_OK ? "" : weft_last_message());
+    out->test_loss = report.loss;
+    out->accuracy = report.accuracy;
+    weft_report_free(&report);
+    weft_context_destroy(&context);
+    weft_options_free(weft_eval_table(), &options);
+}
+
 void result_free(result *r)
 {
     tensors_free(&r->tensors);

@@ -121,7 +121,9 @@ static bool simpler(hunt_case *c, int how)
     case 9: c->samples.format = c->samples.shape.height ? NPY : CSV; break;
     case 10: c->twice = false; break;
     case 11: c->plan = false; break;
-    case 12:
+    case 12: c->evaluate = false; break;
+    case 13: c->processes = false; break;
+    case 14:
         c->samples.shape = (sample_shape){.channels = 3};
         c->samples.format = CSV;
         break;
