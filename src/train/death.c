@@ -58,8 +58,9 @@ static void end_block(job *j)
     j->block[0] = '\0';
 }
 
-void weft_job_line(job *j, const char *line)
+static void end_line(job *j)
 {
+    const char *line = j->line;
     bool rule = weft_words_rule(line), own = strncmp(line, "weft: ", 6) == 0;
     if (j->mpi && rule) {
         if (j->in_block) end_block(j);
@@ -70,6 +71,26 @@ void weft_job_line(job *j, const char *line)
     } else if (!j->mpi || strncmp(line, "[mpiexec@", 9) != 0 || !take(j, line)) {
         pass(j, line); /* only MPICH's daemons speak outside of rules */
     }
+    j->line_size = 0;
+}
+
+/* Open MPI 5 ends some of its blocks with a byte of zero. A line that is too long is taken in
+ * pieces. */
+void weft_job_hear(job *j, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        bool end = text[i] == '\n';
+        if (!end) j->line[j->line_size++] = text[i] ? text[i] : ' ';
+        j->line[j->line_size] = '\0';
+        if (end || j->line_size == sizeof(j->line) - 1) end_line(j);
+    }
+}
+
+void weft_job_heard_all(job *j)
+{
+    if (j->line_size > 0) end_line(j);
+    if (j->in_block) end_block(j); /* it was cut off */
+    j->in_block = false;
 }
 
 void weft_job_ended(job *j, int state)

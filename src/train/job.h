@@ -24,14 +24,17 @@ typedef struct job {
     char lost_host[128]; /* its name, where the launcher gives it */
     bool explained;      /* somebody has said what went wrong */
     weft_orphans orphans;
+    char line[4096]; /* what has come of a line */
+    size_t line_size;
     bool in_block;    /* between two rules of dashes the launcher speaks */
     char block[8192]; /* what it has said there */
 } job;
 
 /* death.c */
 void weft_job_say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
-/* A line that a rank or its launcher has said. */
-void weft_job_line(job *j, const char *line);
+/* What ranks and their launcher say, in pieces as they come, and that there is no more. */
+void weft_job_hear(job *j, const char *text, size_t size);
+void weft_job_heard_all(job *j);
 /* What waitpid says of the process that was started. */
 void weft_job_ended(job *j, int state);
 /* Who died where, in which step and transfer. */

@@ -161,30 +161,10 @@ static void pass_on(const job *j, const weft_child *c, int *done)
     *done = now;
 }
 
-/* Hands on the whole lines of a buffer, and what fills it without being a whole one; keeps the
- * rest. */
-static size_t hand_on(job *j, char *text, size_t size, size_t room)
-{
-    char *next = text;
-    text[size] = '\0';
-    for (char *end; (end = strchr(next, '\n')); next = end + 1) {
-        *end = '\0';
-        weft_job_line(j, next);
-    }
-    size -= (size_t)(next - text);
-    if (size == room) {
-        weft_job_line(j, next);
-        size = 0;
-    }
-    memmove(text, next, size);
-    return size;
-}
-
 /* Passes on what the ranks say on stderr until the job closes it. */
 static void watch(job *j, const weft_child *c)
 {
     char text[4096];
-    size_t size = 0;
     double since = weft_seconds(), first_end = 0;
     bool killed = false;
     for (int passed = 0;;) {
@@ -198,13 +178,11 @@ static void watch(job *j, const weft_child *c)
         }
         if (ready < 0 && errno != EINTR) break;
         if (ready <= 0) continue;
-        ssize_t got = read(c->errors, text + size, sizeof(text) - 1 - size);
+        ssize_t got = read(c->errors, text, sizeof(text));
         if (got <= 0) break;
-        size = hand_on(j, text, size + (size_t)got, sizeof(text) - 1);
+        weft_job_hear(j, text, (size_t)got);
     }
-    text[size] = '\0';
-    if (size > 0) weft_job_line(j, text);
-    if (j->in_block) weft_job_line(j, "--------------------"); /* it was cut off */
+    weft_job_heard_all(j);
 }
 
 /* Whether a rank left without having come to the end. Ranks of other machines write elsewhere. */
