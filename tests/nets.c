@@ -224,7 +224,7 @@ void result_of_one(const setting *s, result *out)
     assert_ok(weft_program_create(p.store, p.n.graph, &p.n.values.loss, 1, &p.program));
     assert_ok(net_train(s, &p, out->losses));
     for (int i = 0; i < weft_store_count(p.store); i++) {
-        if (weft_store_transient(p.store, i)) continue;
+        if (weft_store_role(p.store, i) == WEFT_ROLE_SUM) continue;
         weft_type type = weft_store_type(p.store, i);
         out->names[out->count] = strdup(weft_store_name(p.store, i));
         out->shapes[out->count] = type.shape;

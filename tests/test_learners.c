@@ -197,8 +197,73 @@ static void test_steps_of_learners(void **state)
     remove_folder(folder);
 }
 
+/* What a tensor of width WIDTH is in a learner, from a checkpoint. */
+static void tensor_of(const char *folder, int step, int learner, bool state, const char *tensor,
+                      double *out, int count)
+{
+    char name[100];
+    const char *file = state ? "state" : "parameters";
+    (void)snprintf(name, sizeof(name), "%d/%s", learner, tensor);
+    if (!read_tensor(folder, step, learner ? "learners" : file, learner ? name : tensor, out,
+                     count))
+        fail_msg("no tensor %s in learner %d", tensor, learner);
+}
+
+/* When learners meet, their optimisers' state does as it was told, and running statistics become
+ * their mean like the weights. What each brings to the meeting is what it has without one. */
+static void test_state_of_learners(void **state)
+{
+    (void)state;
+    enum { WIDTH = 4, MET = 3, LEARNERS = 2 };
+    static const char *const model =
+        "layers:\n  - {type: dense, units: 4}\n  - {type: batch_norm}\n  - {type: relu}\n"
+        "  - {type: dense, units: classes}\n";
+    static const char *const states[] = {"keep", "average", "reset"};
+    static const struct {
+        const char *name;
+        bool statistic, state;
+    } tensors[] = {{"batch_norm2/mean", true, true},
+                   {"batch_norm2/variance", true, true},
+                   {"batch_norm2/gamma/m", false, true},
+                   {"batch_norm2/beta/v", false, true},
+                   {"batch_norm2/gamma", true, false}};
+    char *root = temporary_folder(), path[4200], words[5000], folder[2][4200];
+    log_of_run l;
+    write_file(root, "net.yaml", model, strlen(model), path, sizeof(path));
+    for (int k = KEEP; k <= RESET; k++) {
+        for (int met = 0; met < 2; met++) {
+            (void)snprintf(folder[met], sizeof(folder[met]), "%s/%d-%d", root, k, met);
+            (void)snprintf(words, sizeof(words),
+                           "model=%s data=glyphs:size=8,train=80,test=5 batch=8 steps=4 "
+                           "checkpoint-every=1 keep=9 ranks=2 dtype=f64 device=reference "
+                           "threads=1 exchange=average:every=%d,state=%s",
+                           path, met ? MET : 1000, states[k]);
+            assert_ok(train(words, folder[met], 0, &l));
+        }
+        for (size_t t = 0; t < sizeof(tensors) / sizeof(tensors[0]); t++) {
+            double apart[LEARNERS][WIDTH], now[WIDTH];
+            for (int r = 0; r < LEARNERS; r++)
+                tensor_of(folder[0], MET, r, tensors[t].state, tensors[t].name, apart[r], WIDTH);
+            assert_memory_not_equal(apart[0], apart[1], sizeof(apart[0]));
+            for (int r = 0; r < LEARNERS; r++) {
+                tensor_of(folder[1], MET, r, tensors[t].state, tensors[t].name, now, WIDTH);
+                for (int c = 0; c < WIDTH; c++) {
+                    double want = (apart[0][c] + apart[1][c]) / LEARNERS;
+                    if (!tensors[t].statistic && k == KEEP) want = apart[r][c];
+                    if (!tensors[t].statistic && k == RESET) want = 0;
+                    if (fabs(now[c] - want) > 1e-13)
+                        fail_msg("state=%s: %s of learner %d is %.17g, must be %.17g", states[k],
+                                 tensors[t].name, r, now[c], want);
+                }
+            }
+        }
+    }
+    remove_folder(root);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps_of_learners)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps_of_learners),
+                                       cmocka_unit_test(test_state_of_learners)};
     return cmocka_run_group_tests_name("learners", tests, setup, teardown);
 }

@@ -31,6 +31,18 @@ typedef enum weft_value_kind {
     WEFT_VALUE_RESULT /* made by a node */
 } weft_value_kind;
 
+/* What a leaf is to training. Whatever resets, averages, spreads or saves leaves goes by it. */
+typedef enum weft_role {
+    WEFT_ROLE_DATA,      /* an input */
+    WEFT_ROLE_PARAMETER, /* learned */
+    WEFT_ROLE_OPTIMIZER, /* what an optimiser keeps of one parameter: moments */
+    WEFT_ROLE_STATISTIC, /* of the data seen so far: running means. A state that is nothing else */
+    WEFT_ROLE_COUNTER,   /* of steps, the same for all who train together */
+    WEFT_ROLE_SUM        /* what is being added up within a step, which writes it anew: not kept */
+} weft_role;
+/* "data", "parameter", ...; NULL past the end. */
+WEFT_API const char *weft_role_name(int role);
+
 /* How a parameter or state starts. */
 typedef enum weft_init_kind {
     WEFT_INIT_CONSTANT, /* every element is `scale` */
@@ -100,9 +112,12 @@ WEFT_API weft_value weft_graph_node(weft_graph *graph, const char *op, const cha
  * a node that reads `state` and may write in its place; nothing may read `state` afterwards. */
 WEFT_API void weft_graph_assign(weft_graph *graph, weft_value state, weft_value next);
 
-/* Says that a state need not be kept: the first run of every step writes it anew. */
-WEFT_API void weft_graph_set_transient(weft_graph *graph, weft_value state);
-WEFT_API bool weft_graph_is_transient(const weft_graph *graph, weft_value state);
+/* Says what a state is: OPTIMIZER, STATISTIC (at first), COUNTER or SUM; OPTIMIZER state and the
+ * SUM of a gradient are of a parameter, others of WEFT_NO_VALUE. */
+WEFT_API void weft_graph_set_role(weft_graph *graph, weft_value state, weft_role role,
+                                  weft_value parameter);
+/* The role of a leaf, and its parameter, or WEFT_NO_VALUE; parameter may be NULL. */
+WEFT_API weft_role weft_graph_role(const weft_graph *graph, weft_value leaf, weft_value *parameter);
 
 /* Nodes added from now on run in this phase. */
 WEFT_API void weft_graph_set_phase(weft_graph *graph, weft_phase phase);

@@ -46,8 +46,8 @@ WEFT_API void weft_store_memory(const weft_store *store, int i, void **data, siz
 WEFT_API WEFT_NODISCARD weft_status weft_store_parameters(const weft_store *store,
                                                           weft_dtype *dtype, void **data,
                                                           size_t *bytes);
-/* Whether it need not be kept. */
-WEFT_API bool weft_store_transient(const weft_store *store, int i);
+/* What it is to training. */
+WEFT_API weft_role weft_store_role(const weft_store *store, int i);
 /* Tensor by name, or -1. */
 WEFT_API int weft_store_find(const weft_store *store, const char *name);
 

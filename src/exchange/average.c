@@ -160,18 +160,22 @@ static weft_status remember(average *a)
     return WEFT_OK;
 }
 
+/* Statistics belong to the weights that are averaged, so they are too, whatever becomes of the
+ * optimiser's state. Counters are alike in all learners, and sums begin anew. */
 static weft_status meet_state(average *a)
 {
-    for (int i = 0; i < weft_store_count(a->head.store); i++) {
-        weft_type type = weft_store_type(a->head.store, i);
+    weft_store *store = a->head.store;
+    for (int i = 0; i < weft_store_count(store); i++) {
+        weft_role role = weft_store_role(store, i);
+        weft_dtype dtype = weft_store_type(store, i).dtype;
+        bool own = role == WEFT_ROLE_OPTIMIZER;
         void *data;
         size_t bytes;
-        if (weft_store_kind(a->head.store, i) != WEFT_VALUE_STATE || type.dtype == WEFT_I32)
-            continue;
-        weft_store_memory(a->head.store, i, &data, &bytes);
-        if (a->state == KEEP_MEAN)
-            WEFT_TRY(mean(a, weft_store_name(a->head.store, i), type.dtype, data, bytes));
-        else
+        if (dtype != WEFT_F32 && dtype != WEFT_F64) continue;
+        weft_store_memory(store, i, &data, &bytes);
+        if (role == WEFT_ROLE_STATISTIC || (own && a->state == KEEP_MEAN))
+            WEFT_TRY(mean(a, weft_store_name(store, i), dtype, data, bytes));
+        else if (own && a->state == KEEP_NOTHING)
             memset(data, 0, bytes);
     }
     return WEFT_OK;
@@ -189,7 +193,7 @@ static weft_status average_step(weft_exchange *exchange, int64_t step, bool last
     WEFT_TRY(weft_store_parameters(exchange->store, &dtype, &data, &bytes));
     WEFT_TRY(mean(a, "parameters of the learners", dtype, data, bytes));
     if (a->outer) WEFT_TRY(outer_step(a, dtype, data, bytes));
-    return a->state == KEEP_OWN ? WEFT_OK : meet_state(a);
+    return meet_state(a);
 }
 
 static weft_status average_begin(weft_exchange *exchange)

@@ -28,6 +28,9 @@ weft_status weft_graph_text(const weft_graph *g, char **out)
         if (info->kind == WEFT_VALUE_RESULT) continue;
         weft_text_add(&text, "%%%zu = %s '%s' ", v, kinds[info->kind], info->name);
         add_type(&text, &info->type);
+        if (info->kind == WEFT_VALUE_STATE)
+            weft_text_add(&text, "  # %s", weft_role_name((int)info->role));
+        if (info->role_of != WEFT_NO_VALUE) weft_text_add(&text, " of %%%d", (int)info->role_of);
         weft_text_add(&text, "\n");
     }
     for (size_t n = 0; n < g->node_count; n++) {

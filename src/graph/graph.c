@@ -86,6 +86,7 @@ static weft_status value_add(weft_graph *g, const char *name, const weft_type *t
                             .assigned = WEFT_NO_VALUE,
                             .gradient = WEFT_NO_VALUE,
                             .gradient_of = WEFT_NO_VALUE,
+                            .role_of = WEFT_NO_VALUE,
                             .whole = type->shape};
     WEFT_TRY(weft_strdup(name, &info.name));
     g->values[g->value_count++] = info;
@@ -106,7 +107,11 @@ weft_value weft_graph_leaf(weft_graph *g, weft_value_kind kind, const char *name
     weft_type type = {dtype, *shape};
     weft_status status = value_add(g, name, &type, kind, -1);
     if (status != WEFT_OK) return weft_graph_stick(g, status);
-    g->values[g->value_count - 1].init = init;
+    weft_value_info *leaf = &g->values[g->value_count - 1];
+    leaf->init = init;
+    leaf->role = kind == WEFT_VALUE_INPUT   ? WEFT_ROLE_DATA
+                 : kind == WEFT_VALUE_PARAM ? WEFT_ROLE_PARAMETER
+                                            : WEFT_ROLE_STATISTIC;
     return (weft_value)g->value_count - 1;
 }
 
@@ -215,14 +220,38 @@ void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
         info->assigned = next;
 }
 
-void weft_graph_set_transient(weft_graph *g, weft_value state)
+static const char *const role_names[] = {"data",      "parameter", "optimizer",
+                                         "statistic", "counter",   "sum"};
+
+const char *weft_role_name(int role)
 {
-    if (g->status == WEFT_OK) g->values[state].transient = true;
+    return role >= 0 && role < (int)WEFT_COUNT(role_names) ? role_names[role] : NULL;
 }
 
-bool weft_graph_is_transient(const weft_graph *g, weft_value state)
+void weft_graph_set_role(weft_graph *g, weft_value state, weft_role role, weft_value parameter)
 {
-    return g->values[state].transient;
+    if (g->status != WEFT_OK) return;
+    weft_value_info *info = &g->values[state];
+    bool known =
+        parameter == WEFT_NO_VALUE || (parameter >= 0 && (size_t)parameter < g->value_count &&
+                                       g->values[parameter].kind == WEFT_VALUE_PARAM);
+    if (info->kind != WEFT_VALUE_STATE || role < WEFT_ROLE_OPTIMIZER || role > WEFT_ROLE_SUM ||
+        !known || (role == WEFT_ROLE_OPTIMIZER && parameter == WEFT_NO_VALUE)) {
+        (void)weft_graph_stick(
+            g, weft_fail(WEFT_ERR_ARGUMENT,
+                         "'%s': a state is of an optimizer and one parameter, a statistic, a "
+                         "counter or a sum",
+                         info->name));
+        return;
+    }
+    info->role = role;
+    info->role_of = parameter;
+}
+
+weft_role weft_graph_role(const weft_graph *g, weft_value leaf, weft_value *parameter)
+{
+    if (parameter) *parameter = g->values[leaf].role_of;
+    return g->values[leaf].role;
 }
 
 void weft_graph_set_part(weft_graph *g, weft_value value, const weft_shape *whole,

@@ -99,7 +99,8 @@ typedef struct weft_value_info {
     weft_value gradient;    /* leaf: found by autodiff, or WEFT_NO_VALUE */
     weft_value gradient_of; /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
     bool want_gradient;     /* input: asked for */
-    bool transient;         /* state: not kept */
+    weft_role role;         /* leaf */
+    weft_value role_of;     /* leaf: the parameter it belongs to, or WEFT_NO_VALUE */
     weft_shape whole; /* the tensor this is a part of; the same as its own shape if it is none */
     int64_t start[WEFT_MAX_RANK]; /* where the part begins */
     /* A leaf that is a range of a part: the part's elements from flat_begin on, in the order of

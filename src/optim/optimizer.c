@@ -24,12 +24,20 @@ static const char *named(const builder *b, weft_value w, const char *suffix, cha
     return buffer;
 }
 
-static weft_value moment(const builder *b, weft_value w, const char *suffix)
+static weft_value state_of(const builder *b, weft_value w, const char *suffix, weft_role role)
 {
     char name[256];
     weft_type type = *weft_value_type(b->graph, w);
-    return weft_graph_leaf(b->graph, WEFT_VALUE_STATE, named(b, w, suffix, name, sizeof(name)),
-                           type.dtype, &type.shape, (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_value state =
+        weft_graph_leaf(b->graph, WEFT_VALUE_STATE, named(b, w, suffix, name, sizeof(name)),
+                        type.dtype, &type.shape, (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_graph_set_role(b->graph, state, role, w);
+    return state;
+}
+
+static weft_value moment(const builder *b, weft_value w, const char *suffix)
+{
+    return state_of(b, w, suffix, WEFT_ROLE_OPTIMIZER);
 }
 
 static void sgd_update(const builder *b, weft_value w, weft_value gradient)
@@ -148,8 +156,10 @@ weft_value weft_graph_step(weft_graph *g)
     weft_value step = weft_graph_find(g, "step");
     if (step != WEFT_NO_VALUE) return step;
     weft_shape scalar = {0};
-    return weft_graph_leaf(g, WEFT_VALUE_STATE, "step", WEFT_I32, &scalar,
+    step = weft_graph_leaf(g, WEFT_VALUE_STATE, "step", WEFT_I32, &scalar,
                            (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_graph_set_role(g, step, WEFT_ROLE_COUNTER, WEFT_NO_VALUE);
+    return step;
 }
 
 static weft_value add_schedule(builder *b)
@@ -166,8 +176,8 @@ static weft_value add_schedule(builder *b)
 static weft_value accumulate(builder *b, weft_value w, weft_value gradient, weft_value keep)
 {
     char name[256];
-    weft_value sum = moment(b, w, "gradient_sum"), in[] = {sum, gradient, keep};
-    weft_graph_set_transient(b->graph, sum);
+    weft_value sum = state_of(b, w, "gradient_sum", WEFT_ROLE_SUM);
+    weft_value in[] = {sum, gradient, keep};
     weft_graph_set_phase(b->graph, WEFT_PHASE_BACKWARD);
     weft_value next = weft_graph_node(
         b->graph, "accumulate", named(b, w, "accumulate", name, sizeof(name)), in, 3, NULL, 0);

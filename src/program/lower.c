@@ -258,8 +258,8 @@ static weft_status place_unread(weft_program *p)
     for (size_t v = 0; v < p->graph->value_count; v++) {
         const weft_value_info *info = &p->graph->values[v];
         const weft_layout *plain;
-        bool kept =
-            info->kind == WEFT_VALUE_PARAM || (info->kind == WEFT_VALUE_STATE && !info->transient);
+        bool kept = info->kind == WEFT_VALUE_PARAM ||
+                    (info->kind == WEFT_VALUE_STATE && info->role != WEFT_ROLE_SUM);
         if (!kept || weft_program_version(p, (weft_value)v, NULL)) continue;
         WEFT_TRY(p->store->device->ops->plain(p->store->device, &info->type, &plain));
         WEFT_TRY(place_leaf(p, (weft_value)v, plain));

@@ -10,7 +10,7 @@ typedef struct store_entry {
     weft_type type;
     weft_value_kind kind;
     weft_init init;
-    bool transient;
+    weft_role role;
     weft_shape whole; /* the tensor of which this is the part that begins at `start` */
     int64_t start[WEFT_MAX_RANK];
     bool

@@ -91,9 +91,9 @@ weft_status weft_store_parameters(const weft_store *s, weft_dtype *dtype, void *
     return WEFT_OK;
 }
 
-bool weft_store_transient(const weft_store *s, int i)
+weft_role weft_store_role(const weft_store *s, int i)
 {
-    return s->entries[i].transient;
+    return s->entries[i].role;
 }
 
 int weft_store_find(const weft_store *s, const char *name)
@@ -134,7 +134,7 @@ weft_status weft_store_bind(weft_store *s, const weft_graph *g, weft_value value
     store_entry entry = {.type = leaf->type,
                          .kind = leaf->kind,
                          .init = leaf->init,
-                         .transient = leaf->transient,
+                         .role = leaf->role,
                          .whole = leaf->whole};
     memcpy(entry.start, leaf->start, sizeof(entry.start));
     WEFT_TRY(copy_flat(&entry, g, leaf));

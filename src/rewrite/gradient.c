@@ -34,7 +34,7 @@ weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value
         (void)snprintf(full, sizeof(full), "%.200s/workers%d", name, p);
         in[p] = weft_graph_leaf(r->to, WEFT_VALUE_STATE, full, type.dtype, &type.shape,
                                 (weft_init){WEFT_INIT_CONSTANT, 0});
-        weft_graph_set_transient(r->to, in[p]);
+        weft_graph_set_role(r->to, in[p], WEFT_ROLE_SUM, WEFT_NO_VALUE);
     }
     in[depth] = addend;
     in[depth + 1] = count;

@@ -60,7 +60,10 @@ weft_status weft_leaf_emit(rewriter *r, weft_value v)
         local = weft_graph_leaf(r->to, info->kind, info->name, info->type.dtype, &part, info->init);
         WEFT_TRY(weft_graph_status(r->to));
         place_leaf_part(r, v, local, start);
-        if (info->transient) weft_graph_set_transient(r->to, local);
+        r->to->values[local].role = info->role;
+        if (info->role_of != WEFT_NO_VALUE)
+            r->to->values[local].role_of =
+                weft_graph_find(r->to, r->from->values[info->role_of].name);
         WEFT_TRY(weft_graph_status(r->to));
     }
     WEFT_TRY(weft_rewrite_add_form(
@@ -85,20 +88,18 @@ void weft_leaf_recall(rewriter *r, weft_value v)
 void weft_leaf_place_moments(rewriter *r, const weft_node *node)
 {
     const weft_graph *g = r->from;
-    for (int p = 0; p < node->in_count; p++) {
-        if (g->values[node->in[p]].kind != WEFT_VALUE_PARAM || !r->values[node->in[p]].known)
+    for (int i = 0; i < node->in_count; i++) {
+        weft_value param;
+        value_state *s = &r->values[node->in[i]];
+        bool moment = weft_graph_role(g, node->in[i], &param) == WEFT_ROLE_OPTIMIZER;
+        if (!moment || !r->values[param].known ||
+            !weft_shape_equal(&weft_in(g, node, i)->shape, &weft_value_type(g, param)->shape))
             continue;
-        for (int i = 0; i < node->in_count; i++) {
-            value_state *s = &r->values[node->in[i]];
-            if (g->values[node->in[i]].kind != WEFT_VALUE_STATE ||
-                !weft_shape_equal(&weft_in(g, node, i)->shape, &weft_in(g, node, p)->shape))
-                continue;
-            s->param = node->in[p];
-            if (s->known) continue;
-            s->split = r->values[node->in[p]].split;
-            if (weft_zero_spreads(r, node->in[p])) s->split.at[AXIS_DATA] = FLAT;
-            s->known = true;
-        }
+        s->param = param;
+        if (s->known) continue;
+        s->split = r->values[param].split;
+        if (weft_zero_spreads(r, param)) s->split.at[AXIS_DATA] = FLAT;
+        s->known = true;
     }
 }
 

@@ -125,7 +125,11 @@ static weft_status copy_leaves(copier *c)
         if (info->kind == WEFT_VALUE_RESULT) continue;
         c->map[v] = weft_graph_leaf(c->to, info->kind, info->name, info->type.dtype,
                                     &info->type.shape, info->init);
-        if (info->transient) weft_graph_set_transient(c->to, c->map[v]);
+    }
+    for (size_t v = 0; v < g->value_count; v++) {
+        const weft_value_info *info = &g->values[v];
+        weft_value of = info->role_of == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[info->role_of];
+        if (info->kind == WEFT_VALUE_STATE) weft_graph_set_role(c->to, c->map[v], info->role, of);
     }
     return weft_graph_status(c->to);
 }

@@ -28,15 +28,22 @@ weft_status weft_checkpoint_text(const char *path, char **out)
     return weft_text_take(&text, out);
 }
 
-/* Optimiser state is named after the parameter it belongs to; running statistics are not. */
-static bool belongs_to_parameter(const weft_checkpoint *c, const char *state)
+/* The model without anything that only training needs: its leaves are what is exported. */
+static weft_status build_plain(weft_context *context, const weft_checkpoint *c, weft_graph **out)
 {
-    for (size_t i = 0; i < c->tensors[0].count; i++) {
-        size_t size = strlen(c->tensors[0].tensors[i].name);
-        if (strncmp(state, c->tensors[0].tensors[i].name, size) == 0 && state[size] == '/')
-            return true;
+    weft_model_values values;
+    weft_graph *graph;
+    weft_dtype real = WEFT_F32;
+    (void)weft_dtype_parse(c->options.dtype, &real);
+    WEFT_TRY(weft_graph_create(context, real, &graph));
+    weft_status status = weft_build_model(graph, &c->options, &c->model, &c->stats.shape,
+                                          c->stats.classes, 1, false, &values);
+    if (status != WEFT_OK) {
+        weft_graph_destroy(&graph);
+        return weft_fail_within(status, "%s", c->path);
     }
-    return strcmp(state, "step") == 0;
+    *out = graph;
+    return WEFT_OK;
 }
 
 typedef struct export_list {
@@ -67,17 +74,27 @@ static weft_status export_read(void *user, size_t i, void *data)
 weft_status weft_checkpoint_export(const char *path, const char *file)
 {
     weft_checkpoint c;
-    WEFT_TRY(weft_checkpoint_open(path, &c));
+    weft_context *context;
+    weft_graph *model = NULL;
+    WEFT_TRY(weft_context_create(&context));
+    weft_status status = weft_checkpoint_open(path, &c);
+    if (status != WEFT_OK) {
+        weft_context_destroy(&context);
+        return status;
+    }
     export_list e = {NULL, 0};
-    weft_status status = WEFT_NEW(&e.tensors, c.tensors[0].count + c.tensors[1].count);
+    status = build_plain(context, &c, &model);
+    if (status == WEFT_OK) status = WEFT_NEW(&e.tensors, c.tensors[0].count + c.tensors[1].count);
     for (int part = 0; part < 2 && status == WEFT_OK; part++)
         for (size_t i = 0; i < c.tensors[part].count; i++) {
             const weft_tensor *t = &c.tensors[part].tensors[i];
-            if (part == 0 || !belongs_to_parameter(&c, t->name)) e.tensors[e.count++] = t;
+            if (weft_graph_find(model, t->name) != WEFT_NO_VALUE) e.tensors[e.count++] = t;
         }
     weft_tensor_list list = {e.count, export_name, export_type, export_read, &e};
     if (status == WEFT_OK) status = weft_safetensors_write(file, &list, NULL, NULL);
     free(e.tensors);
+    weft_graph_destroy(&model);
     weft_checkpoint_close(&c);
+    weft_context_destroy(&context);
     return status;
 }

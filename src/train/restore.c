@@ -240,7 +240,7 @@ static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, 
     weft_type type = weft_store_type(store, i), whole = type;
     int64_t start[WEFT_MAX_RANK];
     weft_store_part(store, i, &whole.shape, start);
-    if (weft_store_transient(store, i)) return WEFT_OK;
+    if (weft_store_role(store, i) == WEFT_ROLE_SUM) return WEFT_OK;
     bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
     if (prefix) (void)snprintf(full, sizeof(full), "%s/%s", prefix, name);
     if (!prefix) file = param ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;

@@ -120,7 +120,8 @@ static weft_status select_leaves(selection *s, weft_value_kind kind, int learner
 {
     const weft_graph *g = s->source->graph;
     for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
-        if (weft_graph_value_kind(g, v) != kind || weft_graph_is_transient(g, v)) continue;
+        if (weft_graph_value_kind(g, v) != kind || weft_graph_role(g, v, NULL) == WEFT_ROLE_SUM)
+            continue;
         WEFT_TRY(WEFT_GROW(&s->items, &s->capacity, s->count));
         s->items[s->count++] = (item){v, learner, range};
     }
@@ -147,19 +148,7 @@ static weft_status select_all(selection s[WEFT_CHECKPOINT_FILES],
     return WEFT_OK;
 }
 
-/* Each tensor says which slice of the whole it covers, so that a part of it may be stored. */
-static json_t *slices(selection *s, size_t i)
-{
-    weft_type type = selected_type(s, i);
-    json_t *list = json_array();
-    for (int d = 0; d < type.shape.rank; d++)
-        json_array_append_new(list,
-                              json_pack("[I, I]", (json_int_t)0, (json_int_t)type.shape.dim[d]));
-    return list;
-}
-
-static weft_status write_tensors(selection *s, const char *folder, const char *file, json_t *files,
-                                 json_t *tensors)
+static weft_status write_tensors(selection *s, const char *folder, const char *file, json_t *files)
 {
     char *path, crc_text[16];
     uint32_t crc = 0;
@@ -171,9 +160,6 @@ static weft_status write_tensors(selection *s, const char *folder, const char *f
     if (status == WEFT_OK)
         json_object_set_new(files, file,
                             json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "crc32", crc_text));
-    for (size_t i = 0; i < s->count && status == WEFT_OK; i++)
-        json_object_set_new(tensors, selected_name(s, i),
-                            json_pack("{s:s, s:o}", "file", file, "slice", slices(s, i)));
     free(path);
     return status;
 }
@@ -245,17 +231,17 @@ static weft_status write_folder(const char *folder, selection *s, const weft_tra
                                 const weft_data_stats *stats, const weft_bytes *model,
                                 weft_position p)
 {
-    json_t *files = json_object(), *tensors = json_object();
+    json_t *files = json_object();
     weft_status status = WEFT_OK;
     for (int f = 0; f < WEFT_CHECKPOINT_FILES && status == WEFT_OK; f++)
         if (f <= WEFT_STATE_FILE || s[f].count > 0)
-            status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files, tensors);
+            status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files);
     if (status == WEFT_OK) status = write_model(folder, model, files);
     json_t *index =
-        json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format", WEFT_CHECKPOINT_FORMAT,
+        json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "format", WEFT_CHECKPOINT_FORMAT,
                   "weft", weft_version(), "step", (json_int_t)p.step, "epoch", (json_int_t)p.epoch,
                   "batch", (json_int_t)p.batch, "options", options_json(options), "data",
-                  stats_json(stats), "files", files, "tensors", tensors);
+                  stats_json(stats), "files", files);
     if (status == WEFT_OK && !index) status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);
