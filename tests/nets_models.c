@@ -30,10 +30,37 @@ static const char norms[] = "layers:\n"
                             "  - {type: dropout, rate: 0.5}\n"
                             "  - {type: dense, units: classes}\n";
 
+/* Batch norms whose batch stays split: before a pool, whose index cannot move, of rows, and on the
+ * input itself, with a few channels that do not divide. A bias right before one would have a
+ * gradient of rounding errors. */
+static const char pooled[] = "layers:\n"
+                             "  - {type: conv, filters: 16, kernel: 3, padding: 1, bias: false}\n"
+                             "  - {type: batch_norm}\n"
+                             "  - {type: relu}\n"
+                             "  - {type: maxpool}\n"
+                             "  - {type: dense, units: classes}\n";
+static const char rows[] = "layers:\n"
+                           "  - {type: dense, name: a, units: 6}\n"
+                           "  - {type: dense, name: b, from: a, units: 6}\n"
+                           "  - {type: add, from: 'b, a'}\n"
+                           "  - {type: tanh}\n"
+                           "  - {type: batch_norm}\n"
+                           "  - {type: dense, units: classes}\n";
+static const char channels[] =
+    "layers:\n"
+    "  - {type: batch_norm, name: norm2}\n"
+    "  - {type: avgpool, name: pool, kernel: 4, stride: 3, padding: 2}\n"
+    "  - {type: conv, name: conv1, from: norm2, filters: 3, kernel: 4, stride: 3, padding: 2}\n"
+    "  - {type: add, from: 'pool, conv1'}\n"
+    "  - {type: dense, units: classes}\n";
+
 const model_case models[MODELS] = {
     {"mlp", .sample = {7}, .batch = 12, .rank = 1, .lr = 0.05},
     {"convolutions", convolutions, .sample = {2, 25, 21}, .batch = 9, .rank = 3, .lr = 0.05},
     {"norms", norms, .sample = {3, 11, 9}, .batch = 8, .rank = 3, .lr = 0.05},
+    {"pooled", pooled, .sample = {2, 11, 8}, .batch = 9, .rank = 3, .lr = 0.05},
+    {"rows", rows, .sample = {5}, .batch = 8, .rank = 1, .lr = 0.05},
+    {"channels", channels, .sample = {3, 10, 9}, .batch = 8, .rank = 3, .lr = 0.05},
     {"lenet", .sample = {1, 16, 16}, .batch = 8, .rank = 3, .lr = 0.02},
     {"transformer", .build = transformer, .sample = {SEQUENCE, WIDTH}, .batch = 8, .rank = 2,
      .lr = 0.02},

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Parallel runs of the command, on threads and on MPI: tests/parallel.sh PATH/TO/weft MPI(ON|OFF)
 set -u
-weft=$1 mpi=${2:-OFF}
+weft=$1 mpi=${2:-OFF} source=$(cd "$(dirname "$0")/.." && pwd)
 . "$(dirname "$0")/check.sh"
 # refuses CODE WORDS ARGUMENTS...: this exit code, and exactly one message, with these words.
 refuses() {
@@ -88,6 +88,22 @@ done
 weights one --virtual-workers 8
 weights many --virtual-workers 8 -n 8
 same one many
+
+# The network that the README shows, on every axis: the same losses as one rank.
+sed -n 's/^    //; /^# net.yaml/,/classes}/p' "$source/README.md" >net.yaml
+alike() { # FILE ARGUMENTS...
+    # shellcheck disable=SC2086
+    timeout 60 "$weft" train -q --model net.yaml --dtype f64 --device reference \
+        --data glyphs:size=16,train=100,test=20 --batch 20 --steps 8 -t 1 --metrics a.jsonl ${*:2} >out 2>err ||
+        flunk "README's network ${*:2}"
+    sed -n 's/.*"loss":\([0-9.]\{9\}\).*"accuracy":\([0-9.]*\).*/\1 \2/p' a.jsonl | tail -n 1 >"$1"
+}
+alike straight
+for mesh in "-n 2" "-n 3 --zero 1" "-n 2 --zero 3" "-n 2 --mesh domain=2" "-n 2 --mesh tensor=2" \
+    "-n 4 --mesh data=2,domain=2" "-n 4 --mesh data=2,tensor=2 --zero 2" "-n 3 --mesh pipeline=3"; do
+    alike turned "$mesh"
+    [ -s straight ] && cmp -s straight turned && pass || flunk "losses differ with $mesh: $(cat straight) and $(cat turned)"
+done
 
 # A checkpoint of any mesh goes on with any other. Each reads the same samples, so the losses agree.
 go_on() { # FROM TO: half with one, half with the other

@@ -129,6 +129,49 @@ static void test_halo_bytes(void **state)
     }
 }
 
+/* Batch norm adds up c numbers for the mean, c for the variance about it, and c each for the
+ * gradients of gamma and beta, which then are the parameters' gradients as well: 4 c a layer and
+ * pass. Three more numbers a pass, for all layers, count the samples over the data axis. Nothing
+ * else moves, so what comes behind stays split, and it is the same over the domain axis and both.
+ * With sharded optimiser state ranks gather their parts of gamma and beta once a step. */
+static void expect_norm_bytes(const mesh_case *mesh, int norms, int passes)
+{
+    enum { C = 16, H = 8, W = 6, POOLED = C * H / 2 * W / 2 };
+    char text[512] = "layers:\n  - {type: conv, filters: 16, kernel: 1, bias: false}\n";
+    for (int k = 0; k < norms; k++)
+        (void)strcat(text, "  - {type: batch_norm}\n  - {type: relu}\n");
+    (void)strcat(text, "  - {type: maxpool}\n  - {type: dense, units: classes, bias: false}\n");
+    const model_case m = {"batch_norm",   text,      .sample = {C, H, W},
+                          .batch = BATCH, .rank = 3, .lr = 0.01};
+    const char *data = strstr(mesh->mesh, "data="), *domain = strstr(mesh->mesh, "domain=");
+    double n = mesh->ranks, d = data ? atoi(data + 5) : 1, r = domain ? atoi(domain + 7) : 1;
+    /* The dense layer needs all rows of the pool. Its gradient is summed over the data axis by
+     * ranks that hold it alike; from stage 2 on each pass scatters it. */
+    double sums = mesh->zero >= 2 ? passes + 1 : 2;
+    double head = r * sums * (d - 1) * POOLED * 5 + (r - 1) * BATCH * POOLED;
+    head += sums * (n - 1) * C * C; /* the convolution's */
+    double counts = norms ? r * 2 * (d - 1) * 3 : 0;
+    double norm = passes * (2 * (n - 1) * 4 * C * norms + counts);
+    if (mesh->zero) norm += (n - 1) * 2 * C * norms;
+    bytes_case b = {plain_setting(&m, mesh), 4 * (head + norm)};
+    b.setting.microbatches = passes;
+    on_ranks("threads", mesh->ranks, count_bytes, &b);
+}
+
+static void test_batch_norm_bytes(void **state)
+{
+    (void)state;
+    static const mesh_case meshes[] = {
+        {"data=2", 2, 0, NULL, NULL},   {"data=4", 4, 0, NULL, NULL},
+        {"data=8", 8, 0, NULL, NULL},   {"data=2", 2, 1, NULL, NULL},
+        {"data=4", 4, 2, NULL, NULL},   {"domain=2", 2, 0, NULL, NULL},
+        {"domain=4", 4, 0, NULL, NULL}, {"data=2,domain=2", 4, 0, NULL, NULL}};
+    for (size_t i = 0; i < sizeof(meshes) / sizeof(meshes[0]); i++)
+        for (int norms = 0; norms <= 3; norms++)
+            for (int passes = 1; passes <= (meshes[i].ranks == 8 ? 1 : 2); passes++)
+                expect_norm_bytes(&meshes[i], norms, passes);
+}
+
 /* A pipeline sends each border's activation and its gradient once. */
 static void test_pipeline_bytes(void **state)
 {
@@ -332,10 +375,11 @@ static void test_recompute_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_data_bytes),        cmocka_unit_test(test_integrated_bytes),
-        cmocka_unit_test(test_halo_bytes),        cmocka_unit_test(test_pipeline_bytes),
-        cmocka_unit_test(test_transformer_block), cmocka_unit_test(test_parameter_memory),
-        cmocka_unit_test(test_domain_memory),     cmocka_unit_test(test_recompute_memory),
+        cmocka_unit_test(test_data_bytes),       cmocka_unit_test(test_integrated_bytes),
+        cmocka_unit_test(test_halo_bytes),       cmocka_unit_test(test_batch_norm_bytes),
+        cmocka_unit_test(test_pipeline_bytes),   cmocka_unit_test(test_transformer_block),
+        cmocka_unit_test(test_parameter_memory), cmocka_unit_test(test_domain_memory),
+        cmocka_unit_test(test_recompute_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

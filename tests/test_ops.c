@@ -183,6 +183,88 @@ static void test_devices(void **state)
         for (int c = 0; c < op_case_count; c++) compare(&op_cases[c], weft_device_name(d));
 }
 
+/* --- precision --- */
+
+enum { CHANNELS = 32, MOST_BATCH = 2 };
+
+/* A value that all samples of a channel lie close to, and how far they lie apart. */
+static float sample_at(int64_t b, int64_t c)
+{
+    return 1.1f + 0.37f * (float)c + (float)b * 1e-5f * (float)(1 + c % 7);
+}
+
+static weft_value leaf(weft_graph *g, const char *name, int64_t n)
+{
+    weft_shape shape = weft_shape_of(1, &n);
+    return weft_graph_leaf(g, WEFT_VALUE_INPUT, name, WEFT_F32, &shape,
+                           (weft_init){WEFT_INIT_CONSTANT, 0});
+}
+
+static void fill(const weft_program *p, weft_value v, int64_t n, float value)
+{
+    float *to = weft_program_input(p, v);
+    assert_non_null(to);
+    for (int64_t i = 0; i < n; i++) to[i] = value;
+}
+
+/* (x - mean) times 1 / sqrt(variance + epsilon), with gamma 1 and beta 0, as one would write it
+ * down: in float32 it is to be right to the last digits. */
+static void check_few_samples(const char *device, int64_t batch)
+{
+    weft_context *context;
+    weft_graph *g;
+    weft_store *store;
+    weft_program *p;
+    assert_ok(weft_context_create(&context));
+    assert_ok(weft_graph_create(context, WEFT_F32, &g));
+    weft_shape shape = weft_shape_of(2, (int64_t[]){batch, CHANNELS});
+    weft_value x = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", WEFT_F32, &shape,
+                                   (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_value gamma = leaf(g, "gamma", CHANNELS), beta = leaf(g, "beta", CHANNELS);
+    weft_value weights = leaf(g, "weights", batch);
+    weft_value counts = weft_graph_node(g, "batch_count", "counts", &weights, 1, NULL, 0);
+    weft_value mean =
+        weft_graph_node(g, "batch_mean", "mean", (weft_value[]){x, weights, counts}, 3, NULL, 0);
+    weft_value variance = weft_graph_node(g, "batch_variance", "variance",
+                                          (weft_value[]){x, weights, counts, mean}, 4, NULL, 0);
+    weft_value y = weft_graph_node(g, "batch_norm", "y",
+                                   (weft_value[]){x, gamma, beta, weights, counts, mean, variance},
+                                   7, NULL, 0);
+    assert_ok(weft_store_create(context, device, 1, &store));
+    assert_ok(weft_program_create(store, g, &y, 1, &p));
+    fill(p, gamma, CHANNELS, 1);
+    fill(p, beta, CHANNELS, 0);
+    fill(p, weights, batch, 1 / (float)batch);
+    float *to = weft_program_input(p, x);
+    for (int64_t i = 0; i < batch * CHANNELS; i++) to[i] = sample_at(i / CHANNELS, i % CHANNELS);
+    assert_ok(weft_program_run(p, WEFT_PHASE_MICRO));
+    const float *have = weft_program_output(p, y);
+    for (int64_t c = 0; c < CHANNELS; c++) {
+        double m = 0, v = 0;
+        for (int64_t b = 0; b < batch; b++) m += (double)sample_at(b, c) / (double)batch;
+        for (int64_t b = 0; b < batch; b++)
+            v += pow((double)sample_at(b, c) - m, 2) / (double)batch;
+        for (int64_t b = 0; b < batch; b++) {
+            double want = ((double)sample_at(b, c) - m) / sqrt(v + 1e-5);
+            if (fabs((double)have[b * CHANNELS + c] - want) > 4e-7 * fabs(want))
+                fail_msg("%s, %d samples: %.9g, should be %.9g", device, (int)batch,
+                         (double)have[b * CHANNELS + c], want);
+        }
+    }
+    weft_program_destroy(&p);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+    weft_context_destroy(&context);
+}
+
+static void test_few_samples(void **state)
+{
+    (void)state;
+    for (int d = 0; weft_device_name(d); d++)
+        for (int64_t batch = 1; batch <= MOST_BATCH; batch++)
+            check_few_samples(weft_device_name(d), batch);
+}
+
 static void test_labels(void **state)
 {
     (void)state;
@@ -231,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_few_samples),
         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_every_operator_has_a_case),
     };

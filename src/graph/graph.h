@@ -54,7 +54,8 @@ struct weft_op {
 
     /* Bit i: the outputs are linear in these inputs taken together, so partial sums may pass. */
     unsigned linear;
-    /* Bit o: output o is a statistic of the part of the batch that was seen, not a sum over it. */
+    /* Bit i: input i is a sum over the batch. A virtual worker, which is a batch of its own, takes
+     * its own addend. */
     unsigned statistics;
     /* What adds in the fixed order of virtual workers, where this adds in the order of time. */
     const char *in_order;

@@ -119,24 +119,43 @@ weft_value weft_layer_global_avgpool(weft_net *net, weft_value x, const weft_lay
     return emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
 }
 
+/* By the statistics of the batch; *running gets the next running mean, with the variance behind. */
+static weft_value by_batch(weft_net *net, const char *name, weft_value x, const weft_value *leaves,
+                           weft_value *running)
+{
+    weft_value weights = net->values.weights, mean, variance;
+    weft_value gamma = leaves[0], beta = leaves[1];
+    weft_shape in = shape_of(net, x);
+    int64_t positions = in.rank > 1 ? weft_shape_elements(&in) / (in.dim[0] * in.dim[1]) : 1;
+    weft_attr attr = WEFT_ATTR_INT("positions", positions);
+    if (net->counts == WEFT_NO_VALUE)
+        net->counts = emit(net, "batch", "count", "batch_count", &weights, 1, NULL, 0);
+    mean = emit(net, name, "batch_mean", "batch_mean", (weft_value[]){x, weights, net->counts}, 3,
+                NULL, 0);
+    variance = emit(net, name, "batch_variance", "batch_variance",
+                    (weft_value[]){x, weights, net->counts, mean}, 4, NULL, 0);
+    *running = emit(net, name, "running", "batch_running",
+                    (weft_value[]){mean, variance, net->counts, leaves[2], leaves[3]}, 5, &attr, 1);
+    return emit(net, name, "", "batch_norm",
+                (weft_value[]){x, gamma, beta, weights, net->counts, mean, variance}, 7, NULL, 0);
+}
+
 weft_value weft_layer_batch_norm(weft_net *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = shape_of(net, x);
     weft_shape channels = weft_shape_of(1, (int64_t[]){in.rank > 1 ? in.dim[1] : 1});
     const weft_init one = {WEFT_INIT_CONSTANT, 1}, zero = {WEFT_INIT_CONSTANT, 0};
-    weft_value gamma = leaf(net, layer->name, "gamma", WEFT_VALUE_PARAM, channels, one);
-    weft_value beta = leaf(net, layer->name, "beta", WEFT_VALUE_PARAM, channels, zero);
-    weft_value mean = leaf(net, layer->name, "mean", WEFT_VALUE_STATE, channels, zero);
-    weft_value variance = leaf(net, layer->name, "variance", WEFT_VALUE_STATE, channels, one);
+    weft_value leaves[] = {leaf(net, layer->name, "gamma", WEFT_VALUE_PARAM, channels, one),
+                           leaf(net, layer->name, "beta", WEFT_VALUE_PARAM, channels, zero),
+                           leaf(net, layer->name, "mean", WEFT_VALUE_STATE, channels, zero),
+                           leaf(net, layer->name, "variance", WEFT_VALUE_STATE, channels, one)};
     if (!net->options->training)
         return emit(net, layer->name, "", "batch_norm_infer",
-                    (weft_value[]){x, gamma, beta, mean, variance}, 5, NULL, 0);
-    weft_value y =
-        emit(net, layer->name, "", "batch_norm",
-             (weft_value[]){x, gamma, beta, net->values.weights, mean, variance}, 6, NULL, 0);
+                    (weft_value[]){x, leaves[0], leaves[1], leaves[2], leaves[3]}, 5, NULL, 0);
+    weft_value running, y = by_batch(net, layer->name, x, leaves, &running);
     if (y == WEFT_NO_VALUE) return y;
-    weft_graph_assign(net->graph, mean, y + 3);
-    weft_graph_assign(net->graph, variance, y + 4);
+    weft_graph_assign(net->graph, leaves[2], running);
+    weft_graph_assign(net->graph, leaves[3], running + 1);
     return y;
 }
 

@@ -11,6 +11,7 @@ typedef struct weft_net {
     const weft_model_options *options;
     weft_model_values values;
     int layers; /* built so far; each dropout has its own stream */
+    weft_value counts; /* of the batch, for all batch norms; WEFT_NO_VALUE: none yet */
 } weft_net;
 
 /* One layer; which fields matter depends on its type. Zeros mean the defaults. */

@@ -94,7 +94,7 @@ weft_status weft_model_build_text(weft_graph *graph, const weft_model_options *o
                                   weft_model_values *out)
 {
     WEFT_TRY(check_options(options));
-    weft_net net = {.graph = graph, .options = options};
+    weft_net net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
     weft_value logits = WEFT_NO_VALUE;
     add_inputs(&net);
     WEFT_TRY(weft_net_read(&net, name, data, size, &logits));
@@ -115,7 +115,7 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
         return status;
     }
     WEFT_TRY(check_options(options));
-    weft_net net = {.graph = graph, .options = options};
+    weft_net net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
     for (size_t i = 0; i < WEFT_COUNT(models); i++) {
         if (strcmp(models[i]->name, options->model) != 0) continue;
         add_inputs(&net);

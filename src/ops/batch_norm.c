@@ -1,129 +1,273 @@
 /* batch_norm: normalises each channel of [b, c, ...] over the batch and all positions.
  *
+ *   counts = batch_count(weights)
+ *   mean = batch_mean(x, weights, counts), variance = batch_variance(x, weights, counts, mean)
+ *   y = batch_norm(x, gamma, beta, weights, counts, mean, variance)
+ *
+ * Statistics are sums over the batch and the positions, so where these are split ranks add up c
+ * numbers for the mean, then c for the variance about it, and everything else stays in parts; the
+ * gradient adds up c numbers for gamma and c for beta. Two sums, one after the other, rather than
+ * sums of x and of its square in one message: those lose the variance where it is small beside the
+ * mean.
+ *
  * Samples count with their weight, so that padding (weight zero) changes neither the statistics
  * nor the gradient. Running statistics follow Ioffe and Szegedy (2015); the running variance is
  * the unbiased one, as other frameworks keep it. */
 #include "ops/ops.h"
 
-static weft_status check_channels(const weft_graph *g, const weft_node *node, int first, int last)
+enum { COUNTS = 3 };
+
+/* --- shapes --- */
+
+/* Operands from first to last are vectors of c numbers. */
+static weft_status check_channels(const weft_graph *g, const weft_node *node, int64_t c, int first,
+                                  int last)
+{
+    for (int i = first; i <= last; i++)
+        WEFT_TRY(weft_expect(g, node, i, "a channel vector", g->real, 1, &c));
+    return WEFT_OK;
+}
+
+static weft_status check_counts(const weft_graph *g, const weft_node *node, int i)
+{
+    return weft_expect(g, node, i, "the counts of the batch", g->real, 1, (int64_t[]){COUNTS});
+}
+
+/* Sample weights and counts at `first`. A part of the positions has to know of how many it is. */
+static weft_status check_batch(const weft_graph *g, weft_node *node, int first)
 {
     const weft_shape *x = &weft_in(g, node, 0)->shape;
-    for (int i = first; i <= last; i++)
-        WEFT_TRY(weft_expect(g, node, i, "a channel vector", g->real, 1, &x->dim[1]));
+    int64_t positions = weft_shape_elements(x) / (x->dim[0] * x->dim[1]);
+    WEFT_TRY(weft_expect(g, node, first, "the sample weights", g->real, 1, &x->dim[0]));
+    WEFT_TRY(check_counts(g, node, first + 1));
+    if (weft_node_attr(node, "positions")) return WEFT_OK;
+    return weft_node_set(node, &(weft_attr)WEFT_ATTR_INT("positions", positions));
+}
+
+static weft_type channels_of(const weft_graph *g, const weft_node *node)
+{
+    return (weft_type){g->real, weft_shape_of(1, &weft_in(g, node, 0)->shape.dim[1])};
+}
+
+static weft_status count_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(
+        weft_expect(g, node, 0, "the sample weights", g->real, 1, weft_in(g, node, 0)->shape.dim));
+    out[0] = (weft_type){g->real, weft_shape_of(1, (int64_t[]){COUNTS})};
     return WEFT_OK;
 }
 
-/* (x, gamma, beta, weights, running mean, running variance)
- *   -> (y, mean, rstd, running mean, running variance) */
-static weft_status train_shape(const weft_graph *g, weft_node *node, weft_type *out)
+static weft_status statistic_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 2));
-    const weft_type *x = weft_in(g, node, 0);
-    WEFT_TRY(check_channels(g, node, 1, 2));
-    WEFT_TRY(weft_expect(g, node, 3, "the sample weights", g->real, 1, &x->shape.dim[0]));
-    WEFT_TRY(check_channels(g, node, 4, 5));
-    out[0] = *x;
-    for (int i = 1; i < 5; i++) out[i] = (weft_type){g->real, weft_shape_of(1, &x->shape.dim[1])};
-    node->out_count = 5;
+    WEFT_TRY(check_batch(g, node, 1));
+    out[0] = channels_of(g, node);
+    return check_channels(g, node, out[0].shape.dim[0], 3, node->in_count - 1);
+}
+
+static weft_status norm_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 2));
+    out[0] = *weft_in(g, node, 0);
+    WEFT_TRY(check_channels(g, node, out[0].shape.dim[1], 1, 2));
+    WEFT_TRY(check_batch(g, node, 3));
+    return check_channels(g, node, out[0].shape.dim[1], 5, 6);
+}
+
+/* (mean, variance, counts, running mean, running variance) -> (running mean, running variance) */
+static weft_status running_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "the mean", 1));
+    int64_t c = weft_in(g, node, 0)->shape.dim[0];
+    WEFT_TRY(check_channels(g, node, c, 0, 1));
+    WEFT_TRY(check_counts(g, node, 2));
+    WEFT_TRY(check_channels(g, node, c, 3, 4));
+    if (weft_node_int(node, "positions", 0, 0) < 1)
+        return weft_node_fail(node, "needs attribute 'positions', how many a channel has");
+    out[0] = out[1] = (weft_type){g->real, weft_shape_of(1, &c)};
+    node->out_count = 2;
     return WEFT_OK;
 }
 
-/* (dy, x, gamma, weights, mean, rstd) -> (dx, dgamma, dbeta) */
-static weft_status grad_shape(const weft_graph *g, weft_node *node, weft_type *out)
+/* (dy, x, mean, variance) -> (dgamma, dbeta) */
+static weft_status sums_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    const weft_type *dy = weft_in(g, node, 0);
     WEFT_TRY(weft_expect_real(g, node, 0, "dy", 2));
-    WEFT_TRY(weft_expect_like(g, node, 1, "the tensor", dy));
-    WEFT_TRY(check_channels(g, node, 2, 2));
-    WEFT_TRY(weft_expect(g, node, 3, "the sample weights", g->real, 1, &dy->shape.dim[0]));
-    WEFT_TRY(check_channels(g, node, 4, 5));
-    out[0] = *dy;
-    for (int i = 1; i < 3; i++) out[i] = (weft_type){g->real, weft_shape_of(1, &dy->shape.dim[1])};
-    node->out_count = 3;
-    return WEFT_OK;
+    WEFT_TRY(weft_expect_like(g, node, 1, "the tensor", weft_in(g, node, 0)));
+    out[0] = out[1] = channels_of(g, node);
+    node->out_count = 2;
+    return check_channels(g, node, out[0].shape.dim[0], 2, 3);
+}
+
+/* (dy, x, gamma, weights, counts, mean, variance, dgamma, dbeta) -> dx */
+static weft_status dx_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, "dy", 2));
+    out[0] = *weft_in(g, node, 0);
+    WEFT_TRY(weft_expect_like(g, node, 1, "the tensor", &out[0]));
+    WEFT_TRY(check_channels(g, node, out[0].shape.dim[1], 2, 2));
+    WEFT_TRY(check_batch(g, node, 3));
+    return check_channels(g, node, out[0].shape.dim[1], 5, 8);
 }
 
 /* (x, gamma, beta, mean, variance) -> y */
 static weft_status infer_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 2));
-    WEFT_TRY(check_channels(g, node, 1, 4));
     out[0] = *weft_in(g, node, 0);
-    return WEFT_OK;
+    return check_channels(g, node, out[0].shape.dim[1], 1, 4);
 }
 
-static void train_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
-                           const bool *want, weft_value *dx)
+/* dx takes the way through mean and variance along, so these have no gradient of their own. */
+static void norm_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                          const bool *want, weft_value *dx)
 {
-    (void)want;
-    weft_value in[] = {dy[0], node->in[0], node->in[1], node->in[3], node->out + 1, node->out + 2};
-    weft_value first = weft_emit(g, node, "dx", "batch_norm_grad", in, 6, NULL, 0);
-    if (first == WEFT_NO_VALUE) return;
-    for (int i = 0; i < 3; i++) dx[i] = first + i;
+    const weft_value *in = node->in;
+    weft_value sums = weft_emit_same(g, node, "sums", "batch_norm_sums",
+                                     (weft_value[]){dy[0], in[0], in[5], in[6]}, 4);
+    if (sums == WEFT_NO_VALUE) return;
+    if (want[0])
+        dx[0] = weft_emit_same(
+            g, node, "dx", "batch_norm_dx",
+            (weft_value[]){dy[0], in[0], in[1], in[3], in[4], in[5], in[6], sums, sums + 1}, 9);
+    dx[1] = sums;
+    dx[2] = sums + 1;
 }
 
-/* "b !c d2 d3": the batch and the positions are summed over, but not linearly, so a split of
- * them is not legal; channels are independent of each other. */
-static void tensor_labels(weft_text *text, int rank)
-{
-    weft_text_add(text, "!b c");
-    for (int i = 2; i < rank; i++) weft_text_add(text, " !d%d", i);
-}
+/* --- labels: channels are independent of each other --- */
 
-static void train_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+static void add_tensor(weft_text *text, int rank)
 {
-    int rank = weft_in(g, node, 0)->shape.rank;
-    tensor_labels(text, rank);
-    weft_text_add(text, ", c, c, !b, c, c -> ");
-    tensor_labels(text, rank);
-    weft_text_add(text, ", c, c, c, c");
-}
-
-static void grad_labels(const weft_graph *g, const weft_node *node, weft_text *text)
-{
-    int rank = weft_in(g, node, 0)->shape.rank;
-    tensor_labels(text, rank);
-    weft_text_add(text, ", ");
-    tensor_labels(text, rank);
-    weft_text_add(text, ", c, !b, c, c -> ");
-    tensor_labels(text, rank);
-    weft_text_add(text, ", c, c");
-}
-
-static void infer_labels(const weft_graph *g, const weft_node *node, weft_text *text)
-{
-    int rank = weft_in(g, node, 0)->shape.rank;
     weft_text_add(text, "b c");
     for (int i = 2; i < rank; i++) weft_text_add(text, " d%d", i);
-    weft_text_add(text, ", c, c, c, c -> b c");
-    for (int i = 2; i < rank; i++) weft_text_add(text, " d%d", i);
+}
+
+/* `tensors` operands like the first, the rest as given. */
+static void labels(const weft_graph *g, const weft_node *node, weft_text *text, int tensors,
+                   const char *rest, bool tensor_out)
+{
+    int rank = weft_in(g, node, 0)->shape.rank;
+    for (int i = 0; i < tensors; i++) {
+        weft_text_add(text, "%s", i ? ", " : "");
+        add_tensor(text, rank);
+    }
+    weft_text_add(text, "%s", rest);
+    if (tensor_out) add_tensor(text, rank);
+}
+
+static void count_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    labels(g, node, text, 0, "b -> !n", false);
+}
+static void mean_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    labels(g, node, text, 1, ", b, !n -> c", false);
+}
+static void variance_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    labels(g, node, text, 1, ", b, !n, c -> c", false);
+}
+static void norm_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    labels(g, node, text, 1, ", c, c, b, !n, c, c -> ", true);
+}
+static void running_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    labels(g, node, text, 0, "c, c, !n, c, c -> c, c", false);
+}
+static void sums_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    labels(g, node, text, 2, ", c, c -> c, c", false);
+}
+static void dx_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    labels(g, node, text, 2, ", c, b, !n, c, c, c, c -> ", true);
+}
+static void infer_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    labels(g, node, text, 1, ", c, c, c, c -> ", true);
 }
 
 static double norm_flops(const weft_graph *g, const weft_node *node)
 {
-    return 8.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
+    return 4.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
 }
 
+static double sum_flops(const weft_graph *g, const weft_node *node)
+{
+    return 2.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
+}
+
+/* Bit i of .statistics: input i is of the whole batch. */
+const weft_op weft_op_batch_count = {
+    .name = "batch_count",
+    .summary = "of a batch: the sum of its weights, samples that count, samples",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .shape = count_shape,
+    .labels = count_labels};
+const weft_op weft_op_batch_mean = {.name = "batch_mean",
+                                    .summary =
+                                        "weighted mean of each channel, from (x, weights, counts)",
+                                    .min_inputs = 3,
+                                    .max_inputs = 3,
+                                    .attrs = WEFT_ATTRS("positions"),
+                                    .shape = statistic_shape,
+                                    .labels = mean_labels,
+                                    .flops = sum_flops,
+                                    .statistics = 1u << 2};
+const weft_op weft_op_batch_variance = {
+    .name = "batch_variance",
+    .summary = "weighted variance of each channel, from (x, weights, counts, mean)",
+    .min_inputs = 4,
+    .max_inputs = 4,
+    .attrs = WEFT_ATTRS("positions"),
+    .shape = statistic_shape,
+    .labels = variance_labels,
+    .flops = sum_flops,
+    .statistics = 3u << 2};
 const weft_op weft_op_batch_norm = {
     .name = "batch_norm",
-    .summary = "normalises channels by weighted batch statistics and updates running ones",
-    .min_inputs = 6,
-    .max_inputs = 6,
-    .attrs = WEFT_ATTRS("epsilon", "momentum"),
-    .shape = train_shape,
-    .gradient = train_gradient,
-    .labels = train_labels,
+    .summary = "normalises channels by the mean and variance of the batch; differentiated with "
+               "these as functions of it",
+    .min_inputs = 7,
+    .max_inputs = 7,
+    .attrs = WEFT_ATTRS("epsilon", "positions"),
+    .shape = norm_shape,
+    .gradient = norm_gradient,
+    .labels = norm_labels,
     .flops = norm_flops,
-    .in_place = {0, 0, 0, 1u << 4, 1u << 5},
-    .statistics = 0x1e};
-const weft_op weft_op_batch_norm_grad = {
-    .name = "batch_norm_grad",
-    .summary = "gradient of batch_norm, from (dy, x, gamma, weights, mean, rstd)",
-    .min_inputs = 6,
-    .max_inputs = 6,
-    .shape = grad_shape,
-    .labels = grad_labels,
-    .flops = norm_flops};
+    .statistics = 7u << 4};
+const weft_op weft_op_batch_running = {
+    .name = "batch_running",
+    .summary = "running mean and variance, from the batch's, its counts and the old ones",
+    .min_inputs = 5,
+    .max_inputs = 5,
+    .attrs = WEFT_ATTRS("momentum", "positions"),
+    .shape = running_shape,
+    .labels = running_labels,
+    .in_place = {1u << 3, 1u << 4},
+    .statistics = 7u};
+const weft_op weft_op_batch_norm_sums = {
+    .name = "batch_norm_sums",
+    .summary = "gradients of gamma and beta, from (dy, x, mean, variance)",
+    .min_inputs = 4,
+    .max_inputs = 4,
+    .attrs = WEFT_ATTRS("epsilon", "positions"),
+    .shape = sums_shape,
+    .labels = sums_labels,
+    .flops = norm_flops,
+    .statistics = 3u << 2};
+const weft_op weft_op_batch_norm_dx = {
+    .name = "batch_norm_dx",
+    .summary = "gradient of x, from (dy, x, gamma, weights, counts, mean, variance, dgamma, dbeta)",
+    .min_inputs = 9,
+    .max_inputs = 9,
+    .attrs = WEFT_ATTRS("epsilon", "positions"),
+    .shape = dx_shape,
+    .labels = dx_labels,
+    .flops = norm_flops,
+    .statistics = 31u << 4};
 const weft_op weft_op_batch_norm_infer = {
     .name = "batch_norm_infer",
     .summary = "normalises channels by given means and variances; not differentiable",

@@ -7,7 +7,8 @@
     X(dense) X(dense_dx) X(dense_dw) X(matmul) \
     X(conv2d) X(conv2d_dx) X(conv2d_dw) \
     X(maxpool) X(maxpool_grad) X(avgpool) X(avgpool_grad) X(global_avgpool) X(global_avgpool_grad) \
-    X(batch_norm) X(batch_norm_grad) X(batch_norm_infer) X(layer_norm) X(layer_norm_grad) \
+    X(batch_count) X(batch_mean) X(batch_variance) X(batch_norm) X(batch_running) \
+    X(batch_norm_sums) X(batch_norm_dx) X(batch_norm_infer) X(layer_norm) X(layer_norm_grad) \
     X(relu) X(relu_grad) X(gelu) X(gelu_grad) X(sigmoid) X(sigmoid_grad) X(tanh) X(tanh_grad) \
     X(softmax) X(softmax_grad) X(dropout) \
     X(concat) X(split) X(slice) X(pad) X(reshape) X(transpose) X(flat) X(unflat) \

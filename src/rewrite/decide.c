@@ -39,9 +39,7 @@ static bool legal(const rewriter *r, const weft_node *node, const decision *d, i
         if (dim < 0) continue;
         const weft_label *l = &d->labels.operand[i].label[dim];
         int64_t size = shape_of(r, node, i)->dim[dim];
-        /* A virtual worker is a batch of its own. */
-        bool whole = l->whole && !(axis == AXIS_DATA && r->workers > 0);
-        if (whole || size < n || (l->scaled && size % n)) return false;
+        if (l->whole || size < n || (l->scaled && size % n)) return false;
         if (l->windowed && !node->op->window) return false;
     }
     return true;
@@ -174,11 +172,22 @@ static const weft_shape *flat_shape(const rewriter *r, const weft_node *node)
     return shape;
 }
 
+/* Whether a node reads what virtual workers must not add up: each is a batch of its own. */
+static bool reads_own(const rewriter *r, const weft_node *node)
+{
+    if (r->workers == 0 || r->plan->size[AXIS_DATA] == 1) return false;
+    for (int i = 0; i < node->in_count; i++)
+        if (node->op->statistics & 1u << i && r->values[node->in[i]].split.at[AXIS_DATA] != WHOLE)
+            return true;
+    return false;
+}
+
 weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out)
 {
     memset(out, 0, sizeof(*out));
     WEFT_TRY(weft_node_signature(r->from, node, &out->labels));
     out->flat = flat_shape(r, node);
+    out->own = reads_own(r, node);
     for (int a = 0; a < SHARD_AXES; a++) {
         if (r->plan->size[a] == 1 || (a == AXIS_DATA && out->flat)) continue;
         choose(r, node, out, a);
@@ -196,10 +205,9 @@ sharding weft_decision_split(const decision *d, const weft_node *node, int opera
         int dim = weft_label_dim(d, operand, d->label[a]);
         if (dim >= 0) s.at[a] = (int16_t)dim;
         if ((d->label[a] && dim < 0 && out) || (d->carried[a] && linear)) s.at[a] = PARTIAL;
-        if (out && s.at[a] == PARTIAL && node->op->statistics & 1u << (operand - node->in_count))
-            s.at[a] = OWN;
     }
     const weft_operand_labels *labels = &d->labels.operand[operand];
+    if (operand >= node->in_count && d->own && s.at[AXIS_DATA] == WHOLE) s.at[AXIS_DATA] = OWN;
     if (d->flat && labels->rank > 0 && !labels->label[0].whole)
         s.at[AXIS_DATA] = FLAT;
     else if (d->flat && operand >= node->in_count)

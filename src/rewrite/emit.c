@@ -3,20 +3,31 @@
 
 /* --- nodes --- */
 
+/* How input i must be split. The addend of the rank's own worker is what was made here, whatever
+ * has become of the sum. */
+static sharding wanted(const rewriter *r, const weft_node *node, const decision *d, int i)
+{
+    sharding want = weft_decision_split(d, node, i);
+    int have = r->values[node->in[i]].split.at[AXIS_DATA];
+    if (d->own && node->op->statistics & 1u << i && have != WHOLE)
+        want.at[AXIS_DATA] = have == OWN ? OWN : PARTIAL;
+    return want;
+}
+
 static weft_status gather_inputs(rewriter *r, const weft_node *node, const decision *d, int place,
                                  weft_value *in)
 {
+    sharding want[WEFT_MAX_LABELS];
+    for (int i = 0; i < node->in_count; i++) want[i] = wanted(r, node, d, i);
+    WEFT_TRY(weft_rewrite_sum_inputs(r, node, place, want));
     for (int i = 0; i < node->in_count; i++) {
-        sharding want = weft_decision_split(d, node, i);
         touched_rows t;
-        if (d->label[AXIS_DATA] && r->values[node->in[i]].split.at[AXIS_DATA] == OWN)
-            want.at[AXIS_DATA] = OWN;
         WEFT_TRY(weft_window_touched(r, node, d, i, &t));
         if (t.dim >= 0 && !t.aligned)
             WEFT_TRY(
-                weft_rewrite_halo(r, node->in[i], place, want, t.axis, t.dim, t.window, &in[i]));
+                weft_rewrite_halo(r, node->in[i], place, want[i], t.axis, t.dim, t.window, &in[i]));
         else
-            WEFT_TRY(weft_rewrite_reshard(r, node->in[i], place, want, &in[i]));
+            WEFT_TRY(weft_rewrite_reshard(r, node->in[i], place, want[i], &in[i]));
     }
     return WEFT_OK;
 }
@@ -79,7 +90,7 @@ static weft_status finish_output(rewriter *r, const weft_node *node, const decis
     if (r->plan->options.zero < 2) weft_rewrite_mark_gradient(r, v);
     bool gradient = s->param != WEFT_NO_VALUE && r->from->values[v].gradient_of != WEFT_NO_VALUE;
     /* Several virtual workers of a rank add up before their sum leaves it. */
-    bool each = r->plan->options.zero >= 2 && r->own_workers <= 1;
+    bool each = r->plan->options.zero >= 2 && r->own_workers <= 1 && !s->early;
     if (gradient && r->phase == WEFT_PHASE_BACKWARD && (s->update_only || each))
         WEFT_TRY(weft_rewrite_gradient(r, v));
     /* What waits to be scattered is marked when it is. */
@@ -95,7 +106,7 @@ static weft_status begin_update(rewriter *r)
     WEFT_TRY(weft_gradient_flush(r));
     r->phase = WEFT_PHASE_UPDATE;
     for (size_t v = 0; v < r->from->value_count; v++)
-        if (r->values[v].known && r->values[v].param != WEFT_NO_VALUE && r->values[v].update_only)
+        if (r->values[v].known && r->values[v].param != WEFT_NO_VALUE && r->values[v].in_update)
             WEFT_TRY(weft_rewrite_gradient(r, (weft_value)v));
     return weft_gradient_flush(r);
 }
@@ -111,6 +122,8 @@ static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
                        .place = place,
                        .param = r->values[node->in[1]].param,
                        .readers = s->readers,
+                       .in_update = s->in_update,
+                       .early = s->early,
                        .update_only = s->update_only};
     int parts = r->subtrees;
     WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, index, r->from->values[node->in[0]].name,
@@ -145,20 +158,21 @@ static weft_status visit(rewriter *r, size_t n)
 
 /* --- the whole --- */
 
-static weft_status find_update_only(rewriter *r)
+static weft_status find_update_readers(rewriter *r)
 {
     const weft_graph *g = r->from;
     bool *other = NULL;
     WEFT_TRY(WEFT_NEW(&other, g->value_count));
     for (size_t n = 0; n < g->node_count; n++)
         for (int i = 0; i < g->nodes[n]->in_count; i++) {
-            if (g->nodes[n]->phase == WEFT_PHASE_UPDATE)
-                r->values[g->nodes[n]->in[i]].update_only = true;
-            else
-                other[g->nodes[n]->in[i]] = true;
+            value_state *s = &r->values[g->nodes[n]->in[i]];
+            bool update = g->nodes[n]->phase == WEFT_PHASE_UPDATE;
+            s->in_update = s->in_update || update;
+            s->early = s->early || (!update && !(g->nodes[n]->op->linear & 1u << i));
+            other[g->nodes[n]->in[i]] = other[g->nodes[n]->in[i]] || !update;
         }
     for (size_t v = 0; v < g->value_count; v++)
-        r->values[v].update_only = r->values[v].update_only && !other[v];
+        r->values[v].update_only = r->values[v].in_update && !other[v];
     free(other);
     return WEFT_OK;
 }
@@ -214,7 +228,7 @@ static weft_status walk(rewriter *r)
     for (size_t v = 0; v < g->value_count; v++)
         r->values[v] = (value_state){.split = all_whole, .param = WEFT_NO_VALUE};
     WEFT_TRY(weft_rewrite_place(r));
-    WEFT_TRY(find_update_only(r));
+    WEFT_TRY(find_update_readers(r));
     for (size_t v = 0; v < g->value_count; v++) {
         if (g->values[v].kind == WEFT_VALUE_INPUT) {
             weft_leaf_split_input(r, (weft_value)v);

@@ -83,8 +83,37 @@ static void add_costs(const rewriter *r, double *cost)
     }
 }
 
+/* Whether a stage may begin with a node, as far as it is shared out at all. Not between the
+ * statistics of a batch and what reads them: that would send the tensor twice. */
+static bool begins(const bool *any, const weft_node *node)
+{
+    for (int i = 0; i < node->in_count; i++)
+        if (node->op->statistics & 1u << i && !any[node->in[i]]) return false;
+    return true;
+}
+
+static bool is_shared(const bool *any, const weft_node *node)
+{
+    return node->phase == WEFT_PHASE_FORWARD && !any[node->out];
+}
+
+/* What cannot begin a stage costs nothing of its own, but with the node before it. */
+static void join_costs(const rewriter *r, const bool *any, double *cost)
+{
+    size_t first = 0;
+    for (size_t n = 0; n < r->from->node_count; n++) {
+        if (!is_shared(any, r->from->nodes[n])) continue;
+        if (begins(any, r->from->nodes[n])) {
+            first = n;
+        } else {
+            cost[first] += cost[n];
+            cost[n] = 0;
+        }
+    }
+}
+
 /* Cuts forward nodes into `places` runs so that the largest is as small as possible. A cut may
- * stand before any node; nodes without cost stay with the one before. */
+ * stand before any node that may begin a stage; nodes without cost stay with the one before. */
 static weft_status balance(const rewriter *r, const bool *any, int *place)
 {
     const weft_graph *g = r->from;
@@ -92,9 +121,10 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
     int nodes = 0;
     WEFT_TRY(WEFT_NEW(&cost, g->node_count));
     add_costs(r, cost);
+    join_costs(r, any, cost);
     for (size_t n = 0; n < g->node_count; n++) {
-        if (g->nodes[n]->phase != WEFT_PHASE_FORWARD || any[g->nodes[n]->out]) continue;
-        nodes++;
+        if (!is_shared(any, g->nodes[n])) continue;
+        nodes += begins(any, g->nodes[n]);
         low = WEFT_MAX(low, cost[n]);
         high += cost[n];
     }
@@ -108,7 +138,7 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
         double middle = (low + high) / 2, sum = 0;
         int used = 1;
         for (size_t n = 0; n < g->node_count; n++) {
-            if (g->nodes[n]->phase != WEFT_PHASE_FORWARD || any[g->nodes[n]->out]) continue;
+            if (!is_shared(any, g->nodes[n])) continue;
             if (sum + cost[n] > middle) {
                 used++;
                 sum = 0;
@@ -121,7 +151,9 @@ static weft_status balance(const rewriter *r, const bool *any, int *place)
     int at = 0, left = nodes;
     bool fresh = true;
     for (size_t n = 0; n < g->node_count; n++) {
-        if (g->nodes[n]->phase != WEFT_PHASE_FORWARD || any[g->nodes[n]->out]) continue;
+        if (!is_shared(any, g->nodes[n])) continue;
+        place[n] = at;
+        if (!begins(any, g->nodes[n])) continue;
         bool full = sum + cost[n] > high * (1 + 1e-9), last = at == r->plan->places - 1;
         bool must = left <= r->plan->places - 1 - at; /* one node for each stage to come */
         if (!last && !fresh && (full || must)) {

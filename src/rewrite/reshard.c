@@ -123,6 +123,62 @@ static weft_value convert(rewriter *r, weft_value v, weft_value x, sharding have
     return x;
 }
 
+/* Whoever reads a sum later reads it where it was taken, rather than take it again. What other
+ * places read has been sent to them as it was. */
+static void keep_sum(rewriter *r, weft_value v, int place, sharding sum)
+{
+    value_state *s = &r->values[v];
+    uint64_t others = s->place == ANYWHERE ? 0 : s->readers & ~((uint64_t)1 << s->place);
+    if (s->place == place && !others) s->split = sum;
+}
+
+/* Axes over which a value must be summed to become `want`, where nothing else is missing; else 0.
+ */
+static int sum_mask(const rewriter *r, weft_value v, sharding want)
+{
+    sharding have = r->values[v].split;
+    int mask = 0;
+    for (int a = 0; a < SHARD_AXES; a++) {
+        if (have.at[a] == want.at[a]) continue;
+        if (have.at[a] != PARTIAL || want.at[a] != WHOLE) return 0;
+        mask |= 1 << a;
+    }
+    return mask;
+}
+
+weft_status weft_rewrite_sum_inputs(rewriter *r, const weft_node *node, int place,
+                                    const sharding *want)
+{
+    for (int i = 0; i < node->in_count; i++) {
+        weft_value in[WEFT_MAX_OUTPUTS], out = WEFT_NO_VALUE;
+        int mask = sum_mask(r, node->in[i], want[i]), of[WEFT_MAX_OUTPUTS], count = 0;
+        for (int j = i; j < node->in_count && mask && count < WEFT_MAX_OUTPUTS; j++) {
+            weft_value v = node->in[j];
+            const form *own = weft_rewrite_form(r, v, place, r->values[v].split, r->phase);
+            bool twice = false;
+            for (int k = 0; k < count; k++) twice = twice || node->in[of[k]] == v;
+            if (twice || !own || own->parts > 0 || sum_mask(r, v, want[j]) != mask ||
+                weft_rewrite_form(r, v, place, want[j], r->phase))
+                continue;
+            in[count] = own->local;
+            of[count++] = j;
+        }
+        if (count < 2) continue;
+        if (weft_rewrite_here(r, place)) out = weft_move_sum(r, node->in[i], in, count, mask, 0);
+        WEFT_TRY(weft_graph_status(r->to));
+        for (int k = 0; k < count; k++) {
+            weft_value v = node->in[of[k]];
+            WEFT_TRY(weft_rewrite_add_form(
+                r, (form){.value = v,
+                          .place = place,
+                          .split = want[of[k]],
+                          .local = out == WEFT_NO_VALUE ? WEFT_NO_VALUE : out + k}));
+            keep_sum(r, v, place, want[of[k]]);
+        }
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding want,
                                  weft_value *local)
 {
@@ -146,8 +202,10 @@ weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding 
     if (sharding_same(have, want)) return WEFT_OK;
     if (weft_rewrite_here(r, place)) *local = convert(r, v, x, have, want, parts);
     WEFT_TRY(weft_graph_status(r->to));
-    return weft_rewrite_add_form(
-        r, (form){.value = v, .place = place, .split = want, .local = *local});
+    WEFT_TRY(weft_rewrite_add_form(
+        r, (form){.value = v, .place = place, .split = want, .local = *local}));
+    if (sum_mask(r, v, want)) keep_sum(r, v, place, want);
+    return WEFT_OK;
 }
 
 /* --- rows of neighbours --- */

@@ -17,7 +17,7 @@ enum { AXIS_DATA, AXIS_DOMAIN, AXIS_TENSOR, SHARD_AXES, AXIS_PIPELINE = SHARD_AX
 enum {
     WHOLE = -1,
     PARTIAL = -2,
-    OWN = -3, /* a statistic of the rank's own workers */
+    OWN = -3, /* data axis: what the rank's own workers make of their statistics */
     FLAT = -4 /* data axis: a range of the elements in the order in which they lie */
 };
 typedef struct sharding {
@@ -67,14 +67,15 @@ typedef struct form {
 
 typedef struct value_state {
     sharding split;
-    bool known;       /* leaf: its splitting is decided; result: made */
-    bool weak;        /* leaf: split for storage only */
-    int place;        /* where it is made */
-    weft_value param; /* the parameter whose gradient it is, possibly summed or scaled */
-    int tag;          /* of the messages that carry it to other places */
-    uint64_t readers; /* places that read it (as far as they are below 64) */
-    bool update_only; /* all readers are in the update */
-    bool waits;       /* in a bucket */
+    bool known;                  /* leaf: its splitting is decided; result: made */
+    bool weak;                   /* leaf: split for storage only */
+    int place;                   /* where it is made */
+    weft_value param;            /* the parameter whose gradient it is, possibly summed or scaled */
+    int tag;                     /* of the messages that carry it to other places */
+    uint64_t readers;            /* places that read it (as far as they are below 64) */
+    bool in_update, update_only; /* some readers, or all, are in the update */
+    bool early;                  /* some reader before it needs all of it, not addends */
+    bool waits;                  /* in a bucket */
 } value_state;
 
 /* Gradients that wait for a common sum. */
@@ -131,6 +132,7 @@ typedef struct decision {
     const char *label[SHARD_AXES]; /* into labels; NULL: none */
     bool carried[SHARD_AXES];      /* partial sums pass through */
     const weft_shape *flat;        /* operands of this shape are FLAT; NULL: none */
+    bool own;                      /* reads statistics of the rank's own workers */
 } decision;
 weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out) WEFT_NODISCARD;
 /* How operand i of the node must be split, or is. */
@@ -193,6 +195,9 @@ weft_status weft_rewrite_add_form(rewriter *r, form f) WEFT_NODISCARD;
  * WEFT_NO_VALUE at other places. */
 weft_status weft_rewrite_reshard(rewriter *r, weft_value v, int place, sharding want,
                                  weft_value *local) WEFT_NODISCARD;
+/* Inputs of a node that only have to be summed over the same axes, as one message. */
+weft_status weft_rewrite_sum_inputs(rewriter *r, const weft_node *node, int place,
+                                    const sharding *want) WEFT_NODISCARD;
 weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding split, int axis,
                               int dim, const int64_t window[4], weft_value *local) WEFT_NODISCARD;
 weft_value weft_rewrite_halo_add(rewriter *r, weft_value v, weft_value touched, int axis, int dim,

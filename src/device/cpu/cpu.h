@@ -156,7 +156,7 @@ typedef struct cpu_entry {
                         weft_kernel **out);
 } cpu_entry;
 
-#define CPU_FILES(X) X(conv) X(dense) X(pool) X(eltwise) X(shape) X(update) X(norm)
+#define CPU_FILES(X) X(conv) X(dense) X(pool) X(eltwise) X(shape) X(update) X(norm) X(batch_norm)
 #define CPU_DECLARE(file) extern const cpu_entry cpu_##file##_entries[];
 CPU_FILES(CPU_DECLARE)
 

@@ -13,100 +13,158 @@ static channels channels_of(const weft_shape *x)
     return (channels){x->dim[0], x->dim[1], weft_shape_elements(x) / (x->dim[0] * x->dim[1])};
 }
 
-/* A sample's share in the statistics of one position: weights that add up to 1. A batch of
- * padding alone counts its samples alike, so that nothing divides by zero. */
-static double share(const real *weights, const channels *c, int64_t b, double total)
+static void batch_count(const weft_ref *a)
 {
-    double part = total > 0 ? (double)weights[b] / total : 1.0 / (double)c->batch;
-    return part / (double)c->inner;
-}
-
-static double total_weight(const real *weights, const channels *c, int64_t *samples)
-{
-    double total = 0;
-    *samples = 0;
-    for (int64_t b = 0; b < c->batch; b++) {
-        total += (double)weights[b];
-        *samples += weights[b] > 0;
+    const real *weights = a->in[0];
+    double sum = 0, samples = 0;
+    for (int64_t b = 0; b < in_size(a, 0); b++) {
+        sum += (double)weights[b];
+        samples += weights[b] > 0;
     }
-    return total;
+    real *counts = a->out[0];
+    counts[0] = (real)sum;
+    counts[1] = (real)samples;
+    counts[2] = (real)in_size(a, 0);
 }
 
-static void batch_norm(const weft_ref *a)
+/* A sample's share in the statistics of one position: shares of the batch add up to 1. A batch of
+ * padding alone counts its samples alike, so that nothing divides by zero. */
+static double share(const weft_ref *a, const real *weights, const real *counts, int64_t b)
 {
-    const real *x = a->in[0], *gamma = a->in[1], *beta = a->in[2], *weights = a->in[3];
-    const real *old_mean = a->in[4], *old_variance = a->in[5];
-    real *y = a->out[0], *mean_out = a->out[1], *rstd_out = a->out[2];
-    real *new_mean = a->out[3], *new_variance = a->out[4];
+    double part = counts[0] > 0 ? (double)weights[b] / (double)counts[0] : 1.0 / (double)counts[2];
+    return part / (double)weft_node_int(a->node, "positions", 0, 1);
+}
+
+static double rstd_of(const weft_ref *a, real variance)
+{
+    return 1 / sqrt((double)variance + weft_node_real(a->node, "epsilon", 1e-5));
+}
+
+/* The mean, or the variance about it. */
+static void statistic(const weft_ref *a, const real *mean)
+{
+    const real *x = a->in[0];
+    real *out = a->out[0];
     channels c = channels_of(in_shape(a, 0));
-    double epsilon = weft_node_real(a->node, "epsilon", 1e-5);
-    double momentum = weft_node_real(a->node, "momentum", 0.1);
-    int64_t samples;
-    double total = total_weight(weights, &c, &samples);
     for (int64_t k = 0; k < c.count; k++) {
-        double mean = 0, variance = 0;
-        for (int64_t b = 0; b < c.batch; b++)
-            for (int64_t i = 0; i < c.inner; i++)
-                mean += share(weights, &c, b, total) * (double)x[(b * c.count + k) * c.inner + i];
-        for (int64_t b = 0; b < c.batch; b++)
+        double sum = 0;
+        for (int64_t b = 0; b < c.batch; b++) {
+            double part = share(a, a->in[1], a->in[2], b);
             for (int64_t i = 0; i < c.inner; i++) {
-                double d = (double)x[(b * c.count + k) * c.inner + i] - mean;
-                variance += share(weights, &c, b, total) * d * d;
+                double value = (double)x[(b * c.count + k) * c.inner + i];
+                double off = mean ? value - (double)mean[k] : 0;
+                sum += part * (mean ? off * off : value);
             }
-        double rstd = 1 / sqrt(variance + epsilon);
-        for (int64_t b = 0; b < c.batch; b++)
-            for (int64_t i = 0; i < c.inner; i++) {
-                int64_t at = (b * c.count + k) * c.inner + i;
-                y[at] = (real)(((double)x[at] - mean) * rstd * (double)gamma[k] + (double)beta[k]);
-            }
-        mean_out[k] = (real)mean;
-        rstd_out[k] = (real)rstd;
-        double n = (double)(samples * c.inner), step = samples > 0 ? momentum : 0;
-        double unbiased = n > 1 ? variance * n / (n - 1) : variance;
-        new_mean[k] = (real)((1 - step) * (double)old_mean[k] + step * mean);
+        }
+        out[k] = (real)sum;
+    }
+}
+
+static void batch_mean(const weft_ref *a)
+{
+    statistic(a, NULL);
+}
+
+static void batch_variance(const weft_ref *a)
+{
+    statistic(a, a->in[3]);
+}
+
+static void batch_running(const weft_ref *a)
+{
+    const real *mean = a->in[0], *variance = a->in[1], *counts = a->in[2];
+    const real *old_mean = a->in[3], *old_variance = a->in[4];
+    real *new_mean = a->out[0], *new_variance = a->out[1];
+    double n = (double)counts[1] * (double)weft_node_int(a->node, "positions", 0, 1);
+    double step = counts[1] > 0 ? weft_node_real(a->node, "momentum", 0.1) : 0;
+    for (int64_t k = 0; k < in_size(a, 0); k++) {
+        double unbiased = n > 1 ? (double)variance[k] * n / (n - 1) : (double)variance[k];
+        new_mean[k] = (real)((1 - step) * (double)old_mean[k] + step * (double)mean[k]);
         new_variance[k] = (real)((1 - step) * (double)old_variance[k] + step * unbiased);
     }
 }
 
-static void batch_norm_grad(const weft_ref *a)
+/* What the mean of a channel lost when it was rounded, where all of the batch is here: with few
+ * samples close to each other that is a large part of their distance. */
+static double lost(const weft_ref *a, int64_t k)
 {
-    const real *dy = a->in[0], *x = a->in[1], *gamma = a->in[2], *weights = a->in[3];
-    const real *mean = a->in[4], *rstd = a->in[5];
-    real *dx = a->out[0], *dgamma = a->out[1], *dbeta = a->out[2];
+    const real *x = a->in[0], *counts = a->in[4], *mean = a->in[5];
     channels c = channels_of(in_shape(a, 0));
-    int64_t samples;
-    double total = total_weight(weights, &c, &samples);
+    double sum = 0;
+    if ((double)counts[2] != (double)c.batch ||
+        weft_node_int(a->node, "positions", 0, 1) != c.inner)
+        return 0;
+    for (int64_t b = 0; b < c.batch; b++) {
+        double part = share(a, a->in[3], counts, b);
+        for (int64_t i = 0; i < c.inner; i++)
+            sum += part * ((double)x[(b * c.count + k) * c.inner + i] - (double)mean[k]);
+    }
+    return sum;
+}
+
+/* low: of the mean of each channel; NULL: nothing. */
+static void normalize(const weft_ref *a, const real *mean, const real *variance,
+                      double (*low)(const weft_ref *, int64_t))
+{
+    const real *x = a->in[0], *gamma = a->in[1], *beta = a->in[2];
+    real *y = a->out[0];
+    channels c = channels_of(in_shape(a, 0));
     for (int64_t k = 0; k < c.count; k++) {
-        double sum = 0, sum_hat = 0, m = (double)mean[k], r = (double)rstd[k];
+        double r = rstd_of(a, variance[k]), off = low ? low(a, k) : 0;
+        for (int64_t b = 0; b < c.batch; b++)
+            for (int64_t i = 0; i < c.inner; i++) {
+                int64_t at = (b * c.count + k) * c.inner + i;
+                double hat = ((double)x[at] - (double)mean[k] - off) * r;
+                y[at] = (real)(hat * (double)gamma[k] + (double)beta[k]);
+            }
+    }
+}
+
+static void batch_norm(const weft_ref *a)
+{
+    normalize(a, a->in[5], a->in[6], lost);
+}
+
+static void batch_norm_infer(const weft_ref *a)
+{
+    normalize(a, a->in[3], a->in[4], NULL);
+}
+
+static void batch_norm_sums(const weft_ref *a)
+{
+    const real *dy = a->in[0], *x = a->in[1], *mean = a->in[2], *variance = a->in[3];
+    real *dgamma = a->out[0], *dbeta = a->out[1];
+    channels c = channels_of(in_shape(a, 0));
+    for (int64_t k = 0; k < c.count; k++) {
+        double sum = 0, sum_hat = 0, r = rstd_of(a, variance[k]);
         for (int64_t b = 0; b < c.batch; b++)
             for (int64_t i = 0; i < c.inner; i++) {
                 int64_t at = (b * c.count + k) * c.inner + i;
                 sum += (double)dy[at];
-                sum_hat += (double)dy[at] * ((double)x[at] - m) * r;
-            }
-        for (int64_t b = 0; b < c.batch; b++)
-            for (int64_t i = 0; i < c.inner; i++) {
-                int64_t at = (b * c.count + k) * c.inner + i;
-                double hat = ((double)x[at] - m) * r, part = share(weights, &c, b, total);
-                dx[at] =
-                    (real)((double)gamma[k] * r * ((double)dy[at] - part * (sum + hat * sum_hat)));
+                sum_hat += (double)dy[at] * ((double)x[at] - (double)mean[k]) * r;
             }
         dgamma[k] = (real)sum_hat;
         dbeta[k] = (real)sum;
     }
 }
 
-static void batch_norm_infer(const weft_ref *a)
+static void batch_norm_dx(const weft_ref *a)
 {
-    const real *x = a->in[0], *gamma = a->in[1], *beta = a->in[2], *mean = a->in[3];
-    const real *variance = a->in[4];
-    real *y = a->out[0];
+    const real *dy = a->in[0], *x = a->in[1], *gamma = a->in[2], *mean = a->in[5];
+    const real *variance = a->in[6], *dgamma = a->in[7], *dbeta = a->in[8];
+    real *dx = a->out[0];
     channels c = channels_of(in_shape(a, 0));
-    double epsilon = weft_node_real(a->node, "epsilon", 1e-5);
-    for (int64_t i = 0; i < in_size(a, 0); i++) {
-        int64_t k = i / c.inner % c.count;
-        double rstd = 1 / sqrt((double)variance[k] + epsilon);
-        y[i] = (real)(((double)x[i] - (double)mean[k]) * rstd * (double)gamma[k] + (double)beta[k]);
+    for (int64_t k = 0; k < c.count; k++) {
+        double r = rstd_of(a, variance[k]);
+        for (int64_t b = 0; b < c.batch; b++) {
+            double part = share(a, a->in[3], a->in[4], b);
+            for (int64_t i = 0; i < c.inner; i++) {
+                int64_t at = (b * c.count + k) * c.inner + i;
+                double hat = ((double)x[at] - (double)mean[k]) * r;
+                double around = part * ((double)dbeta[k] + hat * (double)dgamma[k]);
+                dx[at] = (real)((double)gamma[k] * r * ((double)dy[at] - around));
+            }
+        }
     }
 }
 
@@ -187,8 +245,13 @@ static void softmax_grad(const weft_ref *a)
 }
 
 const weft_ref_entry WEFT_REF_TABLE(norm)[] = {
+    {"batch_count", batch_count},
+    {"batch_mean", batch_mean},
+    {"batch_variance", batch_variance},
     {"batch_norm", batch_norm},
-    {"batch_norm_grad", batch_norm_grad},
+    {"batch_running", batch_running},
+    {"batch_norm_sums", batch_norm_sums},
+    {"batch_norm_dx", batch_norm_dx},
     {"batch_norm_infer", batch_norm_infer},
     {"layer_norm", layer_norm},
     {"layer_norm_grad", layer_norm_grad},

@@ -1,0 +1,347 @@
+/* batch_norm by the statistics of the batch, and its gradient. Any of the operators that follow
+ * each other is a kernel, alone or together: where no rank is asked in between, mean, variance,
+ * running statistics and result come from one walk over the channels, and both halves of the
+ * gradient from another. */
+#include <math.h>
+
+#include "device/cpu/planes.h"
+
+typedef enum role {
+    X,
+    DY,
+    GAMMA,
+    BETA,
+    WEIGHTS,
+    COUNTS,
+    MEAN,
+    VARIANCE,
+    OLD_MEAN,
+    OLD_VARIANCE,
+    NEW_MEAN,
+    NEW_VARIANCE,
+    Y,
+    DGAMMA,
+    DBETA,
+    DX,
+    ROLES
+} role;
+
+static const struct member {
+    const char *op;
+    role in[9], out[2];
+} members[] = {
+    {"batch_mean", {X, WEIGHTS, COUNTS}, {MEAN}},
+    {"batch_variance", {X, WEIGHTS, COUNTS, MEAN}, {VARIANCE}},
+    {"batch_running", {MEAN, VARIANCE, COUNTS, OLD_MEAN, OLD_VARIANCE}, {NEW_MEAN, NEW_VARIANCE}},
+    {"batch_norm", {X, GAMMA, BETA, WEIGHTS, COUNTS, MEAN, VARIANCE}, {Y}},
+    {"batch_norm_sums", {DY, X, MEAN, VARIANCE}, {DGAMMA, DBETA}},
+    {"batch_norm_dx", {DY, X, GAMMA, WEIGHTS, COUNTS, MEAN, VARIANCE, DGAMMA, DBETA}, {DX}},
+};
+
+typedef struct batch_kernel {
+    weft_kernel head;
+    cpu_planes p;
+    weft_value value[ROLES];
+    bool made[ROLES]; /* here, rather than read */
+    int in[ROLES], out[ROLES];
+    float *data[ROLES]; /* NULL: nobody asks for it */
+    double epsilon, momentum, positions;
+    int threads;
+} batch_kernel;
+
+/* Which value plays which role; false if some role has two. */
+static bool cast(const weft_group *group, batch_kernel *k)
+{
+    for (int r = 0; r < ROLES; r++) k->value[r] = WEFT_NO_VALUE;
+    for (int n = 0; n < group->count; n++) {
+        const weft_node *node = group->node[n];
+        const struct member *m = NULL;
+        for (size_t i = 0; i < WEFT_COUNT(members); i++)
+            if (strcmp(members[i].op, node->op->name) == 0) m = &members[i];
+        for (int i = 0; m && i < node->in_count + node->out_count; i++) {
+            bool out = i >= node->in_count;
+            role r = out ? m->out[i - node->in_count] : m->in[i];
+            weft_value v = out ? node->out + i - node->in_count : node->in[i];
+            if ((out && k->made[r]) || (k->value[r] != WEFT_NO_VALUE && k->value[r] != v))
+                return false;
+            k->value[r] = v;
+            k->made[r] = k->made[r] || out;
+        }
+        if (!m) return false;
+    }
+    return true;
+}
+
+static bool supports(const weft_group *group)
+{
+    batch_kernel k = {.threads = 0};
+    return cast(group, &k);
+}
+
+/* --- one block of channels --- */
+
+typedef struct block_job {
+    int64_t block, first, lanes;
+    double mean[WIDEST]; /* before it is rounded, where it is made here */
+} block_job;
+
+static double share(const batch_kernel *k, int64_t b)
+{
+    const float *counts = k->data[COUNTS];
+    double part =
+        counts[0] > 0 ? (double)k->data[WEIGHTS][b] / (double)counts[0] : 1.0 / (double)counts[2];
+    return part / k->positions;
+}
+
+static const float *plane(const batch_kernel *k, const block_job *j, role r, int64_t b)
+{
+    return k->data[r] + b * k->p.batch + j->block * k->p.channel;
+}
+
+WEFT_CLONES static void square_plane(const float *x, const cpu_planes *p, int64_t lanes,
+                                     const float *mean, double *sum)
+{
+    for (int64_t l = 0; l < lanes; l++) sum[l] = 0;
+    for (int64_t i = 0; i < p->inner; i++)
+        for (int64_t l = 0; l < lanes; l++) {
+            double d = (double)x[i * p->step + l] - (double)mean[l];
+            sum[l] += d * d;
+        }
+}
+
+static void find_mean(const batch_kernel *k, block_job *j)
+{
+    double part[WIDEST];
+    for (int64_t l = 0; l < j->lanes; l++) j->mean[l] = 0;
+    for (int64_t b = 0; b < k->p.batch_count; b++) {
+        cpu_sum_plane(plane(k, j, X, b), &k->p, j->lanes, part);
+        for (int64_t l = 0; l < j->lanes; l++) j->mean[l] += share(k, b) * part[l];
+    }
+    for (int64_t l = 0; l < j->lanes; l++) k->data[MEAN][j->first + l] = (float)j->mean[l];
+}
+
+static void find_variance(const batch_kernel *k, const block_job *j)
+{
+    double part[WIDEST], sum[WIDEST] = {0};
+    for (int64_t b = 0; b < k->p.batch_count; b++) {
+        square_plane(plane(k, j, X, b), &k->p, j->lanes, k->data[MEAN] + j->first, part);
+        for (int64_t l = 0; l < j->lanes; l++) sum[l] += share(k, b) * part[l];
+    }
+    for (int64_t l = 0; l < j->lanes; l++) k->data[VARIANCE][j->first + l] = (float)sum[l];
+}
+
+static void run_on(const batch_kernel *k, const block_job *j)
+{
+    double n = (double)k->data[COUNTS][1] * k->positions;
+    double step = k->data[COUNTS][1] > 0 ? k->momentum : 0;
+    for (int64_t c = j->first; c < j->first + j->lanes; c++) {
+        double mean = (double)k->data[MEAN][c], variance = (double)k->data[VARIANCE][c];
+        if (n > 1) variance *= n / (n - 1);
+        k->data[NEW_MEAN][c] = (float)((1 - step) * (double)k->data[OLD_MEAN][c] + step * mean);
+        k->data[NEW_VARIANCE][c] =
+            (float)((1 - step) * (double)k->data[OLD_VARIANCE][c] + step * variance);
+    }
+}
+
+static double rstd_of(const batch_kernel *k, int64_t c)
+{
+    return 1 / sqrt((double)k->data[VARIANCE][c] + k->epsilon);
+}
+
+static void normalize(const batch_kernel *k, const block_job *j)
+{
+    cpu_affine a = {0};
+    for (int64_t l = 0; l < j->lanes; l++) {
+        int64_t c = j->first + l;
+        a.mean[l] = k->data[MEAN][c];
+        if (k->made[MEAN]) a.low[l] = (float)(j->mean[l] - (double)a.mean[l]);
+        a.scale[l] = (float)(rstd_of(k, c) * (double)k->data[GAMMA][c]);
+        a.shift[l] = k->data[BETA][c];
+    }
+    for (int64_t b = 0; b < k->p.batch_count; b++) {
+        const float *x = plane(k, j, X, b);
+        cpu_affine_plane(x, k->data[Y] + (x - k->data[X]), &k->p, j->lanes, &a);
+    }
+}
+
+/* Sums of dy and of dy times (x - mean) over one plane. */
+WEFT_CLONES static void grad_sums(const float *dy, const float *x, const cpu_planes *p,
+                                  int64_t lanes, const float *mean, double *sum, double *sum_x)
+{
+    for (int64_t i = 0; i < p->inner; i++)
+        for (int64_t l = 0; l < lanes; l++) {
+            double g = (double)dy[i * p->step + l];
+            sum[l] += g;
+            sum_x[l] += g * ((double)x[i * p->step + l] - (double)mean[l]);
+        }
+}
+
+static void find_sums(const batch_kernel *k, const block_job *j)
+{
+    double sum[WIDEST] = {0}, sum_x[WIDEST] = {0};
+    for (int64_t b = 0; b < k->p.batch_count; b++)
+        grad_sums(plane(k, j, DY, b), plane(k, j, X, b), &k->p, j->lanes, k->data[MEAN] + j->first,
+                  sum, sum_x);
+    for (int64_t l = 0; l < j->lanes; l++) {
+        k->data[DGAMMA][j->first + l] = (float)(sum_x[l] * rstd_of(k, j->first + l));
+        k->data[DBETA][j->first + l] = (float)sum[l];
+    }
+}
+
+/* dx = scale * (dy - base - (x - mean) * slope) on one plane. */
+WEFT_CLONES static void grad_plane(const float *dy, const float *x, float *dx, const cpu_planes *p,
+                                   int64_t lanes, const float *mean, const float *scale,
+                                   const float *base, const float *slope)
+{
+    for (int64_t i = 0; i < p->inner; i++)
+        for (int64_t l = 0; l < lanes; l++) {
+            int64_t at = i * p->step + l;
+            dx[at] = scale[l] * (dy[at] - base[l] - (x[at] - mean[l]) * slope[l]);
+        }
+}
+
+static void find_dx(const batch_kernel *k, const block_job *j)
+{
+    float scale[WIDEST], base[WIDEST], slope[WIDEST];
+    double rstd[WIDEST];
+    for (int64_t l = 0; l < j->lanes; l++) {
+        rstd[l] = rstd_of(k, j->first + l);
+        scale[l] = k->data[GAMMA][j->first + l] * (float)rstd[l];
+    }
+    for (int64_t b = 0; b < k->p.batch_count; b++) {
+        double part = share(k, b);
+        for (int64_t l = 0; l < j->lanes; l++) {
+            base[l] = (float)(part * (double)k->data[DBETA][j->first + l]);
+            slope[l] = (float)(part * rstd[l] * (double)k->data[DGAMMA][j->first + l]);
+        }
+        const float *x = plane(k, j, X, b);
+        grad_plane(plane(k, j, DY, b), x, k->data[DX] + (x - k->data[X]), &k->p, j->lanes,
+                   k->data[MEAN] + j->first, scale, base, slope);
+    }
+}
+
+static void run_blocks(void *user, int64_t begin, int64_t end)
+{
+    const batch_kernel *k = user;
+    for (int64_t block = begin; block < end; block++) {
+        block_job j = {block, block * k->p.block, lanes_of(&k->p, block), {0}};
+        if (k->made[MEAN]) find_mean(k, &j);
+        if (k->made[VARIANCE]) find_variance(k, &j);
+        if (k->made[NEW_MEAN]) run_on(k, &j);
+        if (k->made[Y]) normalize(k, &j);
+        if (k->made[DGAMMA]) find_sums(k, &j);
+        if (k->made[DX]) find_dx(k, &j);
+    }
+}
+
+/* --- the kernel --- */
+
+static weft_status bind(weft_kernel *kernel, void *const *in, void *const *out, void *scratch)
+{
+    batch_kernel *k = (batch_kernel *)kernel;
+    float *next = scratch;
+    for (int r = 0; r < ROLES; r++) {
+        k->data[r] = k->in[r] >= 0 ? in[k->in[r]] : k->out[r] >= 0 ? out[k->out[r]] : NULL;
+        if (k->data[r] || !k->made[r]) continue;
+        k->data[r] = next; /* a vector that nobody else reads */
+        next += k->p.channel_count;
+    }
+    return WEFT_OK;
+}
+
+static weft_status run(weft_kernel *kernel)
+{
+    batch_kernel *k = (batch_kernel *)kernel;
+    weft_parallel(k->threads, blocks_of(&k->p), 1, run_blocks, k);
+    return WEFT_OK;
+}
+
+static void destroy(weft_kernel *kernel)
+{
+    free(kernel);
+}
+
+static const weft_kernel_ops kernel_ops = {.bind = bind, .run = run, .destroy = destroy};
+
+static void allow_in_place(batch_kernel *k, role out, role in)
+{
+    if (k->out[out] >= 0 && k->in[in] >= 0) k->head.in_place[k->out[out]] = 1u << k->in[in];
+}
+
+static weft_status complete(weft_device *device, const weft_group *group,
+                            const weft_layout *const *in, batch_kernel *k)
+{
+    const weft_graph *g = group->graph;
+    role first = k->value[DY] != WEFT_NO_VALUE ? DY : k->value[X] != WEFT_NO_VALUE ? X : MEAN;
+    const weft_layout *layout;
+    if (first != MEAN) {
+        WEFT_TRY(cpu_planes_choose(device, group, k->value[first], in, &k->p, &layout));
+    } else { /* running statistics alone */
+        const weft_type *mean = weft_value_type(g, k->value[MEAN]);
+        WEFT_TRY(weft_layout_plain(device, mean, &layout));
+        k->p = (cpu_planes){.block = 1, .channel_count = mean->shape.dim[0]};
+    }
+    WEFT_TRY(cpu_planes_lay(device, group, k->value[first], layout, &k->head));
+    for (int r = 0; r < ROLES; r++) {
+        k->in[r] = k->value[r] == WEFT_NO_VALUE ? -1 : weft_group_in(group, k->value[r]);
+        k->out[r] = k->value[r] == WEFT_NO_VALUE ? -1 : weft_group_out(group, k->value[r]);
+        if (k->made[r] && k->out[r] < 0)
+            k->head.scratch += (size_t)k->p.channel_count * sizeof(float);
+    }
+    allow_in_place(k, NEW_MEAN, OLD_MEAN);
+    allow_in_place(k, NEW_VARIANCE, OLD_VARIANCE);
+    allow_in_place(k, DX, DY);
+    for (int n = 0; n < group->count; n++) {
+        const weft_node *node = group->node[n];
+        k->epsilon = weft_node_real(node, "epsilon", n ? k->epsilon : 1e-5);
+        k->momentum = weft_node_real(node, "momentum", n ? k->momentum : 0.1);
+        k->positions = (double)weft_node_int(node, "positions", 0, n ? (int64_t)k->positions : 1);
+    }
+    return WEFT_OK;
+}
+
+static weft_status make(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                        weft_kernel **out)
+{
+    batch_kernel *k;
+    WEFT_TRY(WEFT_NEW(&k, 1));
+    k->head.ops = &kernel_ops;
+    k->threads = device->threads;
+    memcpy(k->head.text, "loop", sizeof("loop"));
+    weft_status status = cast(group, k) ? complete(device, group, in, k)
+                                        : weft_fail(WEFT_ERR_INTERNAL, "a group is no batch norm");
+    if (status != WEFT_OK) {
+        free(k);
+        return status;
+    }
+    *out = &k->head;
+    return WEFT_OK;
+}
+
+static void count_loop(const cpu_loop *k)
+{
+    const float *weights = k->in[0];
+    float *counts = k->out[0];
+    double sum = 0, samples = 0;
+    int64_t n = weft_in(k->group.graph, k->group.node[0], 0)->shape.dim[0];
+    for (int64_t b = 0; b < n; b++) {
+        sum += (double)weights[b];
+        samples += weights[b] > 0;
+    }
+    counts[0] = (float)sum;
+    counts[1] = (float)samples;
+    counts[2] = (float)n;
+}
+
+static weft_status count_make(weft_device *device, const weft_group *group,
+                              const weft_layout *const *in, weft_kernel **out)
+{
+    return cpu_flat_make(device, group, count_loop, in, out);
+}
+
+const cpu_entry cpu_batch_norm_entries[] = {
+    {"batch_count", cpu_single, count_make}, {"batch_mean", supports, make},
+    {"batch_variance", supports, make},      {"batch_running", supports, make},
+    {"batch_norm", supports, make},          {"batch_norm_sums", supports, make},
+    {"batch_norm_dx", supports, make},       {NULL, NULL, NULL},
+};
