@@ -26,9 +26,12 @@ typedef struct mesh_case {
 } mesh_case;
 
 /* The models of the equivalence suite; a transformer's sequence has SEQUENCE tokens of WIDTH. */
-enum { MODELS = 10, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
+enum { MODELS = 13, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
 extern const model_case models[MODELS];
 weft_value transformer(weft_graph *graph, weft_value x);
+weft_value mixed_rows(weft_graph *graph, weft_value x);
+weft_value mixed_pool(weft_graph *graph, weft_value x);
+weft_value mixed_units(weft_graph *graph, weft_value x);
 
 typedef struct setting {
     const model_case *model;

@@ -46,13 +46,13 @@ static const char rows[] = "layers:\n"
                            "  - {type: tanh}\n"
                            "  - {type: batch_norm}\n"
                            "  - {type: dense, units: classes}\n";
-static const char channels[] =
-    "layers:\n"
-    "  - {type: batch_norm, name: norm2}\n"
-    "  - {type: avgpool, name: pool, kernel: 4, stride: 3, padding: 2}\n"
-    "  - {type: conv, name: conv1, from: norm2, filters: 3, kernel: 4, stride: 3, padding: 2}\n"
-    "  - {type: add, from: 'pool, conv1'}\n"
-    "  - {type: dense, units: classes}\n";
+static const char channels[] = "layers:\n"
+                               "  - {type: batch_norm, name: norm2}\n"
+                               "  - {type: avgpool, name: pool, kernel: 4, stride: 3}\n"
+                               "  - {type: conv, filters: 3, kernel: 4, stride: 3, padding: 2, "
+                               "name: conv1}\n"
+                               "  - {type: add, from: 'pool, conv1'}\n"
+                               "  - {type: dense, units: classes}\n";
 
 const model_case models[MODELS] = {
     {"mlp", .sample = {7}, .batch = 12, .rank = 1, .lr = 0.05},
@@ -60,7 +60,10 @@ const model_case models[MODELS] = {
     {"norms", norms, .sample = {3, 11, 9}, .batch = 8, .rank = 3, .lr = 0.05},
     {"pooled", pooled, .sample = {2, 11, 8}, .batch = 9, .rank = 3, .lr = 0.05},
     {"rows", rows, .sample = {5}, .batch = 8, .rank = 1, .lr = 0.05},
-    {"channels", channels, .sample = {3, 10, 9}, .batch = 8, .rank = 3, .lr = 0.05},
+    {"channels", channels, .sample = {3, 6, 4}, .batch = 8, .rank = 3, .lr = 0.05},
+    {"mixed_rows", .build = mixed_rows, .sample = {5}, .batch = 8, .rank = 1, .lr = 0.05},
+    {"mixed_pool", .build = mixed_pool, .sample = {2, 10, 9}, .batch = 8, .rank = 3, .lr = 0.05},
+    {"mixed_units", .build = mixed_units, .sample = {3, 6, 4}, .batch = 8, .rank = 3, .lr = 0.05},
     {"lenet", .sample = {1, 16, 16}, .batch = 8, .rank = 3, .lr = 0.02},
     {"transformer", .build = transformer, .sample = {SEQUENCE, WIDTH}, .batch = 8, .rank = 2,
      .lr = 0.02},

@@ -10,7 +10,7 @@ typedef struct weft_net {
     weft_graph *graph;
     const weft_model_options *options;
     weft_model_values values;
-    int layers; /* built so far; each dropout has its own stream */
+    int layers;        /* built so far; each dropout has its own stream */
     weft_value counts; /* of the batch, for all batch norms; WEFT_NO_VALUE: none yet */
 } weft_net;
 

@@ -115,17 +115,42 @@ static const char *gradient_label(const rewriter *r, const weft_node *node, cons
     return NULL;
 }
 
+/* The input that cannot be brought into another form: a result that is no real number, such as the
+ * index of a pool, which only its device can read. -1: none. */
+static int fixed_input(const rewriter *r, const weft_node *node)
+{
+    for (int i = 0; i < node->in_count; i++) {
+        const weft_value_info *info = &r->from->values[node->in[i]];
+        if (info->kind == WEFT_VALUE_RESULT && info->type.dtype != r->from->real &&
+            info->type.shape.rank > 0)
+            return i;
+    }
+    return -1;
+}
+
+/* The label of operand i that is split over the axis; NULL: none. */
+static const char *label_of(const rewriter *r, const weft_node *node, const decision *d, int i,
+                            int axis)
+{
+    int dim = r->values[node->in[i]].split.at[axis];
+    return dim < 0 ? NULL : d->labels.operand[i].label[dim].name;
+}
+
 static void choose(const rewriter *r, const weft_node *node, decision *d, int axis)
 {
+    int fixed = fixed_input(r, node);
+    if (fixed >= 0) {
+        d->label[axis] = label_of(r, node, d, fixed, axis);
+        return;
+    }
     const char *best = gradient_label(r, node, d, axis);
     if (best && !legal(r, node, d, axis, best)) best = NULL;
     double best_cost = best ? cost_of(r, node, d, axis, best) : 0;
     for (int i = 0; i < node->in_count; i++) {
         const value_state *v = &r->values[node->in[i]];
-        int dim = v->split.at[axis];
         bool stored = v->weak && axis == AXIS_DATA && node->phase != WEFT_PHASE_UPDATE;
-        if (!v->known || dim < 0 || stored) continue;
-        const char *label = d->labels.operand[i].label[dim].name;
+        const char *label = label_of(r, node, d, i, axis);
+        if (!v->known || !label || stored) continue;
         if (!legal(r, node, d, axis, label) || !wanted(r, node, d, axis, label)) continue;
         double cost = cost_of(r, node, d, axis, label);
         if (best && cost >= best_cost) continue;
@@ -155,21 +180,22 @@ static bool carries(const rewriter *r, const weft_node *node, int axis)
     return any;
 }
 
-/* Element by element, a range of the elements of one operand needs the same range of the others. */
-static const weft_shape *flat_shape(const rewriter *r, const weft_node *node)
+/* Element by element, a range of the elements of one operand needs the same range of the others:
+ * the operand whose ranges decide, or -1. */
+static int flat_operand(const rewriter *r, const weft_node *node)
 {
-    const weft_shape *shape = NULL;
-    if (node->op->labels != weft_labels_elementwise && !node->op->by_element) return NULL;
-    for (int i = 0; i < node->in_count && !shape; i++) {
+    int flat = -1;
+    if (node->op->labels != weft_labels_elementwise && !node->op->by_element) return -1;
+    for (int i = 0; i < node->in_count && flat < 0; i++) {
         const value_state *v = &r->values[node->in[i]];
         bool stored = v->weak && node->phase != WEFT_PHASE_UPDATE;
-        if (v->known && !stored && v->split.at[AXIS_DATA] == FLAT) shape = shape_of(r, node, i);
+        if (v->known && !stored && v->split.at[AXIS_DATA] == FLAT) flat = i;
     }
-    for (int i = 0; i < node->in_count && shape; i++) {
+    for (int i = 0; i < node->in_count && flat >= 0; i++) {
         const weft_shape *other = shape_of(r, node, i);
-        if (other->rank > 0 && !weft_shape_equal(other, shape)) return NULL;
+        if (other->rank > 0 && !weft_shape_equal(other, shape_of(r, node, flat))) return -1;
     }
-    return shape;
+    return flat;
 }
 
 /* Whether a node reads what virtual workers must not add up: each is a batch of its own. */
@@ -186,11 +212,16 @@ weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *ou
 {
     memset(out, 0, sizeof(*out));
     WEFT_TRY(weft_node_signature(r->from, node, &out->labels));
-    out->flat = flat_shape(r, node);
+    int flat = flat_operand(r, node);
+    out->flat = flat < 0 ? NULL : shape_of(r, node, flat);
     out->own = reads_own(r, node);
     for (int a = 0; a < SHARD_AXES; a++) {
         if (r->plan->size[a] == 1 || (a == AXIS_DATA && out->flat)) continue;
-        choose(r, node, out, a);
+        /* Ranges are of the part that the other axes leave, so these split as they do there. */
+        if (flat >= 0)
+            out->label[a] = label_of(r, node, out, flat, a);
+        else
+            choose(r, node, out, a);
         out->carried[a] = !out->label[a] && carries(r, node, a);
     }
     return WEFT_OK;
