@@ -1,6 +1,7 @@
 /* What launchers say of an end, as it was recorded from four of them (tests/words/record), and what
  * the supervisor makes of it. */
 #include <dirent.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "support.h"
@@ -125,6 +126,33 @@ static void an_end_that_was_asked_for_is_silent(void **state)
     }
 }
 
+/* The step and the transfer are those of the rank that died; where all died together, of each. */
+static void a_death_has_its_own_note(void **state)
+{
+    (void)state;
+    static weft_board board;
+    told t = {.lines = 0};
+    job j = {.board = &board, .ranks = 3, .dead = 1, .tell = tell, .user = &t, .where = "it died"};
+    static const char *const notes[] = {"in send of a", "after receive of b", "in barrier of c"};
+    for (int r = 0; r < 3; r++) {
+        (void)snprintf(board.note[r], sizeof(board.note[r]), "%s", notes[r]);
+        atomic_store(&board.step[r], 10 + r);
+    }
+    weft_job_tell_death(&j);
+    assert_string_equal(t.text, "weft: it died in step 11, after receive of b\n");
+    t = (told){.lines = 0};
+    j.dead = 0;
+    j.together = true;
+    weft_job_tell_death(&j);
+    for (int r = 0; r < 3; r++) assert_non_null(strstr(t.text, notes[r]));
+    t = (told){.lines = 0};
+    j.together = false;
+    j.dead = 2;
+    atomic_store(&board.step[2], 0);
+    weft_job_tell_death(&j);
+    assert_string_equal(t.text, "weft: it died before its first step, in barrier of c\n");
+}
+
 /* A folder or a case that nobody looks at would be a test that cannot fail. */
 static void every_recording_is_heard(void **state)
 {
@@ -186,6 +214,7 @@ int main(void)
         cmocka_unit_test(lost_hosts_are_named),
         cmocka_unit_test(the_rest_is_passed_on),
         cmocka_unit_test(an_end_that_was_asked_for_is_silent),
+        cmocka_unit_test(a_death_has_its_own_note),
         cmocka_unit_test(every_recording_is_heard),
         cmocka_unit_test(ranks_are_no_launchers),
         cmocka_unit_test(a_zero_ends_nothing),
