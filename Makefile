@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test test-clang test-asan test-ubsan test-tsan test-valgrind bench soak lint fuzz install-test man clean
+.PHONY: all deps demo test test-clang test-asan test-ubsan test-tsan test-valgrind bench soak hunt lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -43,6 +43,11 @@ lint: deps
 soak: $(BUILD)/weft
 	@scripts/deps test
 	@scripts/soak $(or $(SOAK_KILLS),200)
+
+# Random networks, data and ways to run; MINUTES and SEED choose. Failures are kept in build/hunt.
+hunt: $(BUILD)/weft
+	@scripts/deps test
+	@scripts/run-hunt $(or $(MINUTES),5) $(SEED)
 
 # A minute for each parser; FUZZ_SECONDS sets another time.
 fuzz: deps

@@ -10,7 +10,11 @@
 
 #include "hunt.h"
 
-const char *hunt_command;
+#ifdef WEFT_COMMAND
+const char *const hunt_command = WEFT_COMMAND;
+#else
+const char *const hunt_command = NULL;
+#endif
 
 static void start(const words *w, const char *folder)
 {

@@ -44,6 +44,7 @@ static void draw_samples(dice *d, samples *s)
     s->shape.height = table ? 0 : between(d, chance(d, 0.2) ? 1 : 3, 9);
     s->shape.width = table ? 0 : between(d, chance(d, 0.2) ? 1 : 3, 9);
     s->bytes = chance(d, 0.2);
+    s->last = s->format == NPY && !table && chance(d, 0.3);
     s->train = between(d, 1, 40);
     s->test = between(d, 1, 14);
     if (s->format != IDX && chance(d, 0.1)) s->test = 0;
@@ -179,8 +180,12 @@ void draw_case(dice *d, hunt_case *c)
     draw_batch(d, c);
     draw_optimizer(d, c->options);
     c->options[SEED] = between(d, 0, 99);
+    if (chance(d, 0.2)) c->options[NORMALIZE] = between(d, 1, 3);
+    c->options[NO_BIND] = chance(d, 0.1);
     c->options[CHECK_COLLECTIVES] = chance(d, 0.1);
-    if (chance(d, 0.3)) { /* what users run: kernels that are fused and laid out as they like */
+    /* What users run: kernels that are fused and laid out as they like. Their threads are not made
+     * for the sanitizer of threads. */
+    if (chance(d, 0.3) && !THREADS_WATCHED) {
         c->options[DEVICE] = CPU;
         c->options[DTYPE] = F32;
         c->options[THREADS] = between(d, 1, 2);

@@ -102,9 +102,13 @@ static void write_npy(const samples *s, dice *d)
 {
     char shape[96];
     int count = s->train + s->test;
-    if (s->shape.height)
-        (void)snprintf(shape, sizeof(shape), "%d, %d, %d, %d", count, s->shape.channels,
-                       s->shape.height, s->shape.width);
+    const sample_shape *one = &s->shape;
+    if (one->height && s->last)
+        (void)snprintf(shape, sizeof(shape), "%d, %d, %d, %d", count, one->height, one->width,
+                       one->channels);
+    else if (one->height)
+        (void)snprintf(shape, sizeof(shape), "%d, %d, %d, %d", count, one->channels, one->height,
+                       one->width);
     else
         (void)snprintf(shape, sizeof(shape), "%d, %d", count, s->shape.channels);
     FILE *f = make("x.npy");

@@ -16,6 +16,11 @@
 
 #include "weft/weft.h"
 
+#if defined(__SANITIZE_THREAD__)
+enum { THREADS_WATCHED = 1 };
+#else
+enum { THREADS_WATCHED = 0 };
+#endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = 1, SECONDS_A_CASE = 300 };
 #else
@@ -64,6 +69,7 @@ typedef enum format { IDX, NPY, CSV, FORMATS } format;
 typedef struct samples {
     format format;
     bool bytes; /* whole numbers of a byte, otherwise real ones */
+    bool last;  /* npy: channels are the last dimension */
     sample_shape shape;
     int train, test, classes;
     unsigned absent; /* bit c: no sample has label c */
@@ -120,6 +126,7 @@ typedef enum option_id {
     DTYPE,
     NORMALIZE,
     CHECK_COLLECTIVES,
+    NO_BIND,
     CHECKPOINT_EVERY,
     OPTIONS
 } option_id;
@@ -214,7 +221,7 @@ weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t ro
 /* Measures the test part with a checkpoint: test_loss and accuracy. */
 void evaluate_case(const hunt_case *c, const char *folder, result *out);
 /* command.c: the same through the command, as processes of MPI. Losses have nine digits there. */
-extern const char *hunt_command; /* NULL: this build has no MPI */
+extern const char *const hunt_command; /* NULL: this build has no MPI */
 void run_command(const hunt_case *c, const way *w, const char *folder, result *out);
 
 /* Reads every safetensors file of a checkpoint. false: there is none or it is damaged. */

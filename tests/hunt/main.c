@@ -175,7 +175,7 @@ static void read_words(hunt *h, int argc, char **argv)
     } options[] = {{"--seed", &h->seed, NULL},         {"--case", &h->only, NULL},
                    {"--cases", &h->cases, NULL},       {"--seconds", &h->seconds, NULL},
                    {"--failures", &h->failures, NULL}, {"--shrink", &h->shrinking, NULL},
-                   {"--keep", NULL, &h->keep},         {"--weft", NULL, &hunt_command}};
+                   {"--keep", NULL, &h->keep}};
     int count = (int)(sizeof(options) / sizeof(options[0]));
     for (int i = 1; i < argc; i++) {
         int o = 0;
@@ -226,7 +226,7 @@ int main(int argc, char **argv)
     hunt h = {.seed = (int64_t)time(NULL),
               .only = -1,
               .cases = INT64_MAX,
-              .seconds = 60,
+              .seconds = getenv("WEFT_FAST") ? 15 : 60,
               .failures = 3,
               .shrinking = 30};
     int64_t counts[FAULTS] = {0}, runs = 0, failures = 0, number = 0;

@@ -117,7 +117,7 @@ static bool simpler(hunt_case *c, int how)
     case 5: c->way.places = 0; break;
     case 6: c->later.places = 0; break;
     case 7: c->samples.absent = 0; break;
-    case 8: c->samples.bytes = false; break;
+    case 8: c->samples.bytes = c->samples.last = false; break;
     case 9: c->samples.format = c->samples.shape.height ? NPY : CSV; break;
     case 10: c->twice = false; break;
     case 11: c->plan = false; break;
@@ -239,5 +239,9 @@ static bool turn_knobs(search *s)
 void shrink(hunt_case *c, verdict *v, const char *folder, double seconds)
 {
     search s = {.best = c, .v = v, .folder = folder, .until = now() + seconds};
-    while (now() < s.until && (drop_layers(&s) | simplify(&s) | turn_knobs(&s))) continue;
+    for (bool any = true; any && now() < s.until;) {
+        any = drop_layers(&s);
+        any = simplify(&s) || any;
+        any = turn_knobs(&s) || any;
+    }
 }

@@ -98,6 +98,7 @@ static const char *const option_names[OPTIONS] = {
     [DTYPE] = "dtype",
     [NORMALIZE] = "normalize",
     [CHECK_COLLECTIVES] = "check-collectives",
+    [NO_BIND] = "no-bind",
     [CHECKPOINT_EVERY] = "checkpoint-every",
 };
 
@@ -145,7 +146,8 @@ static void add_data(const samples *s, words *w)
     /* What a share of rows picks is the data set's affair; write_case gives all that it needs. */
     double share = (double)s->test / (double)(s->train + s->test);
     if (s->format == IDX) add(w, "idx:data");
-    if (s->format == NPY) add(w, "npy:x.npy,y.npy,test=%.9g", share);
+    const char *layout = !s->shape.height ? "" : s->last ? ",layout=hwc" : ",layout=chw";
+    if (s->format == NPY) add(w, "npy:x.npy,y.npy,test=%.9g%s", share, layout);
     if (s->format == CSV) add(w, "csv:data.csv,label=label,test=%.9g", share);
 }
 
