@@ -1,7 +1,8 @@
-/* All-reduce of 1 KiB to 64 MiB between ranks: weft_comm [RANKS] on threads; under mpirun,
- * "weft_comm mpi" measures the engine mpi against MPI_Allreduce itself, in turns, and against
- * MPI_Iallreduce with MPI_Test: a rank that must notice when another one gives up cannot stay
- * inside of MPI until it is done. */
+/* All-reduce of 1 KiB to 64 MiB (or from FIRST to LAST bytes) between ranks: weft_comm [RANKS
+ * [FIRST LAST]] on threads; under mpirun, "weft_comm mpi [FIRST LAST]" measures the engine mpi
+ * against MPI_Allreduce itself, in turns, and against MPI_Iallreduce with MPI_Test: a rank that
+ * must notice when another one gives up cannot stay inside of MPI until it is done. A ratio is the
+ * median over rounds of the ratio in each: what else the machine does disturbs neighbours alike. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static int ascending(const void *a, const void *b)
 typedef struct rank {
     weft_comm *comm;
     bool mpi;
+    int64_t first, last; /* bytes */
     pthread_t thread;
 } rank;
 
@@ -55,11 +57,20 @@ static void by_mpi(float *data, int64_t count, bool blocking)
 
 enum { OURS, REPRODUCIBLE, BLOCKING, TESTED, KINDS };
 
-/* Median seconds of one all-reduce, and of the same by MPI itself (0 where there is none). */
-static void measure(const rank *r, int64_t count, double out[KINDS])
+enum { ROUNDS = 60 };
+
+static double median_of(const double *times, const double *against)
 {
-    enum { ROUNDS = 41 };
-    double times[KINDS][ROUNDS];
+    double all[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) all[i] = against ? times[i] / against[i] : times[i];
+    qsort(all, ROUNDS, sizeof(double), ascending);
+    return all[ROUNDS / 2];
+}
+
+/* Seconds of one all-reduce, and of the same by MPI itself (next to nothing where there is none).
+ */
+static void measure(const rank *r, int64_t count, double times[KINDS][ROUNDS])
+{
     float *data = aligned_alloc(64, (size_t)(count * 4 + 63) / 64 * 64);
     weft_operation *o[2];
     for (int64_t i = 0; i < count; i++) data[i] = 1;
@@ -73,7 +84,8 @@ static void measure(const rank *r, int64_t count, double out[KINDS])
                                 &o[k]));
     int inner = count < 4096 ? 50 : 1;
     for (int i = 0; i < ROUNDS; i++)
-        for (int k = 0; k < KINDS; k++) {
+        for (int turn = 0; turn < KINDS; turn++) {
+            int k = (i + turn) % KINDS;         /* each comes after each other one */
             memset(data, 0, (size_t)count * 4); /* as a gradient that was just written */
             check(weft_comm_barrier(r->comm));
             double start = now();
@@ -88,10 +100,6 @@ static void measure(const rank *r, int64_t count, double out[KINDS])
             }
             times[k][i] = (now() - start) / inner;
         }
-    for (int k = 0; k < KINDS; k++) {
-        qsort(times[k], ROUNDS, sizeof(double), ascending);
-        out[k] = times[k][ROUNDS / 2];
-    }
     for (int k = 0; k < 2; k++) weft_operation_destroy(&o[k]);
     free(data);
 }
@@ -99,15 +107,16 @@ static void measure(const rank *r, int64_t count, double out[KINDS])
 static void *run(void *user)
 {
     const rank *r = user;
-    for (int64_t bytes = 1024; bytes <= 64 << 20; bytes *= 2) {
-        double t[KINDS];
+    for (int64_t bytes = r->first; bytes <= r->last; bytes *= 2) {
+        double t[KINDS][ROUNDS];
         measure(r, bytes / 4, t);
         if (weft_comm_rank(r->comm) != 0) continue;
-        printf("%9lld bytes  %10.1f us  reproducible %10.1f us", (long long)bytes, t[OURS] * 1e6,
-               t[REPRODUCIBLE] * 1e6);
+        printf("%9lld bytes  %10.1f us  reproducible %10.1f us", (long long)bytes,
+               median_of(t[OURS], NULL) * 1e6, median_of(t[REPRODUCIBLE], NULL) * 1e6);
         if (r->mpi)
             printf("  MPI itself %10.1f us  ratio %.2f  tested %10.1f us  ratio %.2f",
-                   t[BLOCKING] * 1e6, t[OURS] / t[BLOCKING], t[TESTED] * 1e6, t[OURS] / t[TESTED]);
+                   median_of(t[BLOCKING], NULL) * 1e6, median_of(t[OURS], t[BLOCKING]),
+                   median_of(t[TESTED], NULL) * 1e6, median_of(t[OURS], t[TESTED]));
         printf("\n");
         fflush(stdout);
     }
@@ -118,13 +127,14 @@ int main(int argc, char **argv)
 {
     bool mpi = argc > 1 && strcmp(argv[1], "mpi") == 0;
     int ranks = argc > 1 && !mpi ? atoi(argv[1]) : 2, local;
+    int64_t first = argc > 3 ? atoll(argv[2]) : 1024, last = argc > 3 ? atoll(argv[3]) : 64 << 20;
     weft_context *context;
     static weft_comm *comms[WEFT_MAX_RANKS];
     static rank all[WEFT_MAX_RANKS];
     check(weft_context_create(&context));
     check(weft_comm_open(context, mpi ? "mpi" : "threads", mpi ? 0 : ranks, comms, &local));
     for (int i = 0; i < local; i++) {
-        all[i] = (rank){.comm = comms[i], .mpi = mpi};
+        all[i] = (rank){.comm = comms[i], .mpi = mpi, .first = first, .last = last};
         if (i > 0) pthread_create(&all[i].thread, NULL, run, &all[i]);
     }
     run(&all[0]);

@@ -129,8 +129,10 @@ WEFT_API void weft_comm_abort(weft_comm *comm);
  * reduce-scatter and all-gather, twice that for all-reduce. */
 typedef struct weft_comm_stats {
     int64_t operations, bytes;
-    double seconds; /* between start and end of an operation, added up */
-    double waited;  /* of these, spent in weft_operation_wait */
+    /* Between start and end of an operation, added up; what ends within about a microsecond may
+     * count as nothing. */
+    double seconds;
+    double waited; /* of these, spent in weft_operation_wait */
 } weft_comm_stats;
 WEFT_API weft_comm_stats weft_comm_get_stats(const weft_comm *comm);
 

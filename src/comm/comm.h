@@ -102,6 +102,8 @@ void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
  * some of them lie. */
 void weft_tree_join(weft_dtype dtype, int leaves, const weft_subtree *in, int in_count,
                     const weft_subtree *out, int out_count, int64_t count);
+/* out[i] = a[i] + b[i]; out may be one of them. */
+void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t count);
 /* The end of the largest subtree that begins at `first` and ends at or before `last`. */
 int weft_tree_next(int leaves, int first, int last);
 

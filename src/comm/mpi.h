@@ -46,6 +46,7 @@ typedef struct mpi_message {
     mpi_vector at;
     size_t first_range;
     int ranges;
+    int64_t at_most;  /* bytes of a chunk; 0: as many as MPI can count */
     int64_t elements; /* of all ranges */
     int64_t each;     /* of a chunk */
     int64_t chunks, posted, arrived, freed;
@@ -68,8 +69,9 @@ typedef struct mpi_merge {
     mpi_vector to;
     size_t first_range;
     int ranges;
-    int64_t elements, each, chunks, done;
-    bool after_sends; /* it overwrites what this round sends */
+    int64_t at_most, elements, each, chunks, done; /* as in its messages */
+    bool after_sends;                              /* it overwrites what this round sends */
+    bool simple; /* one range of two sources, each of one subtree, to one */
 } mpi_merge;
 
 /* Messages that need nothing of each other. A round begins when the one before has ended. */

@@ -95,6 +95,13 @@ static int gather(const weft_operation *o, const mpi_merge *g, int leaves, int64
     return count;
 }
 
+/* Element `start` of what a source brings, which is one subtree. */
+static void *only(const weft_operation *o, const mpi_source *s, int64_t c, int64_t start)
+{
+    const mpi_pending *p = o->state;
+    return s->message < 0 ? element(o, &s->at, 0, start) : mpi_room(o, &p->messages[s->message], c);
+}
+
 void mpi_merge_chunk(const weft_operation *o, const mpi_merge *g, int64_t c)
 {
     enum { SUBTREES = 1024 };
@@ -103,6 +110,12 @@ void mpi_merge_chunk(const weft_operation *o, const mpi_merge *g, int64_t c)
     int leaves = o->t.leaves ? o->t.leaves : o->comm->size;
     const mpi_source *first = &p->sources[g->first_source], *last = first + g->sources - 1;
     int64_t passed = 0;
+    if (g->simple) {
+        int64_t start = p->ranges[g->first_range].start + c * g->each;
+        weft_tree_add(o->t.dtype, only(o, first, c, start), only(o, last, c, start),
+                      element(o, &g->to, 0, start), mpi_chunk_size(g->elements, g->each, c));
+        return;
+    }
     walk w = begin(&p->ranges[g->first_range], g->ranges, g->elements, g->each, c);
     for (; next(&w); passed += w.count) {
         int count = gather(o, g, leaves, c, passed, w.start, in);

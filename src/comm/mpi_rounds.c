@@ -29,12 +29,24 @@ static int64_t elements_of(const mpi_pending *p, size_t first, int *count)
     return sum;
 }
 
+/* Most of what implements MPI sends less than 4 KiB at once, and more only when the receiver has
+ * answered. A few short messages take less time than that answer. */
+enum { AT_ONCE = 3584 };
+
+static int64_t chunk_elements(const weft_operation *o, int64_t elements, int64_t at_most)
+{
+    int64_t size = (int64_t)weft_dtype_size(o->t.dtype), piece = mpi_process.piece;
+    if (at_most > 0) piece = WEFT_MIN(piece, at_most);
+    if (weft_is_collective(o->t.kind) && elements * size <= WINDOW * AT_ONCE)
+        piece = WEFT_MIN(piece, (int64_t)AT_ONCE);
+    return WEFT_MAX(piece / size, (int64_t)1);
+}
+
 weft_status mpi_add_message(weft_operation *o, mpi_message like)
 {
     mpi_pending *p = o->state;
-    int64_t size = (int64_t)weft_dtype_size(o->t.dtype);
     like.elements = elements_of(p, like.first_range, &like.ranges);
-    if (like.each == 0) like.each = WEFT_MAX(mpi_process.piece / size, (int64_t)1);
+    like.each = chunk_elements(o, like.elements, like.at_most);
     like.chunks = like.bounded ? like.elements / like.each + 1
                                : WEFT_MAX((like.elements + like.each - 1) / like.each, (int64_t)1);
     /* A room of a window must not be made for messages that go from where they lie. */
@@ -51,7 +63,13 @@ weft_status mpi_add_merge(weft_operation *o, mpi_merge like, const mpi_source *s
 {
     mpi_pending *p = o->state;
     like.elements = elements_of(p, like.first_range, &like.ranges);
+    like.each = chunk_elements(o, like.elements, like.at_most);
     like.chunks = WEFT_MAX((like.elements + like.each - 1) / like.each, (int64_t)1);
+    like.simple = like.ranges == 1 && count == 2 && like.to.parts == 1;
+    for (int i = 0; i < count; i++) {
+        mpi_message *from = sources[i].message < 0 ? NULL : &p->messages[sources[i].message];
+        like.simple = like.simple && (from ? from->at.parts : sources[i].at.parts) == 1;
+    }
     like.first_source = p->source_count;
     like.sources = count;
     for (int i = 0; i < count; i++) {

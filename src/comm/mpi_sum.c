@@ -18,7 +18,7 @@
 
 enum { DOUBLING = 2 << 10 };                   /* bytes of the whole, at most */
 enum { DIRECT = 64 << 10, DIRECT_RANKS = 16 }; /* bytes of a part, at least; at most */
-enum { CHUNK = 256 << 10 };                    /* bytes that are added up at a time */
+enum { CHUNK = 512 << 10 };                    /* bytes that are added up at a time */
 
 /* A sum while its rounds are made. */
 typedef struct sum {
@@ -92,12 +92,6 @@ static bool none(const sum *s, size_t first_range)
     return p->range_count == first_range;
 }
 
-/* Elements of a chunk of which `sources` are added up. */
-static int64_t chunk_of(const sum *s, int sources)
-{
-    return CHUNK / (int64_t)weft_dtype_size(s->o->t.dtype) / sources;
-}
-
 /* What the partner has of what this slot keeps is added to what the slot has. */
 static weft_status add_up(sum *s, int which, int level, int64_t message, const mpi_vector *theirs,
                           size_t ranges, bool last)
@@ -121,8 +115,7 @@ static weft_status add_up(sum *s, int which, int level, int64_t message, const m
     to.parts = parts_of(o, begin, end);
     return mpi_add_merge(
         s->o,
-        (mpi_merge){
-            .to = to, .first_range = ranges, .each = chunk_of(s, 1), .after_sends = !s->halving},
+        (mpi_merge){.to = to, .first_range = ranges, .at_most = CHUNK, .after_sends = !s->halving},
         all, count);
 }
 
@@ -146,7 +139,7 @@ static weft_status meet(sum *s, int which, int level)
                                                          .out = true,
                                                          .at = s->have[which],
                                                          .first_range = ranges,
-                                                         .each = chunk_of(s, 1)}));
+                                                         .at_most = CHUNK}));
     }
     if (!mpi_slot_block(c, partner, level, &begin, &end)) return WEFT_OK;
     WEFT_TRY(add_ranges(s, slot, level + 1, &ranges));
@@ -157,7 +150,7 @@ static weft_status meet(sum *s, int which, int level)
                                                      .merged = true,
                                                      .at.parts = parts_of(s->o, begin, end),
                                                      .first_range = ranges,
-                                                     .each = chunk_of(s, 1)}));
+                                                     .at_most = CHUNK}));
     }
     return add_up(s, which, level, message, beside, ranges, last);
 }
@@ -225,7 +218,7 @@ static weft_status exchange_parts(sum *s)
     mpi_pending *p = s->o->state;
     int n = s->slots.ranks, me = s->slots.me;
     mpi_source sources[DIRECT_RANKS];
-    int64_t each = chunk_of(s, n), mine = part_start(s, me + 1) - part_start(s, me);
+    int64_t chunk = CHUNK / n, mine = part_start(s, me + 1) - part_start(s, me);
     WEFT_TRY(mpi_add_round(p));
     size_t ranges = p->range_count;
     for (int r = 0; r < n; r++)
@@ -242,11 +235,12 @@ static weft_status exchange_parts(sum *s)
                                                      .merged = true,
                                                      .at.parts = parts_of(s->o, q, q + 1),
                                                      .first_range = ranges,
-                                                     .each = each}));
+                                                     .at_most = chunk}));
     }
     if (mine > 0)
         WEFT_TRY(mpi_add_merge(
-            s->o, (mpi_merge){.to = s->result, .first_range = ranges, .each = each}, sources, n));
+            s->o, (mpi_merge){.to = s->result, .first_range = ranges, .at_most = chunk}, sources,
+            n));
     for (int i = 1; i < n; i++) {
         int q = (me + i) % n;
         ranges = p->range_count;
@@ -256,7 +250,7 @@ static weft_status exchange_parts(sum *s)
                                                          .out = true,
                                                          .at = s->have[0],
                                                          .first_range = ranges,
-                                                         .each = each}));
+                                                         .at_most = chunk}));
     }
     return WEFT_OK;
 }

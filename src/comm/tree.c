@@ -68,7 +68,7 @@ static const void *held(const weft_tree *t, int first, int end, int64_t at)
         for (int64_t i = 0; i < n; i++) z[i] = x[i] + y[i];                                        \
     } while (0)
 
-static void add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t n)
+void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t n)
 {
     if (dtype == WEFT_F32) ADD(float);
     if (dtype == WEFT_F64) ADD(double);
@@ -87,7 +87,7 @@ static const void *sum(const weft_tree *t, int first, int level, int64_t at, int
     const void *left = sum(t, first, level - 1, at, n, room + BLOCK);
     if (left == room + BLOCK) left = memcpy(room, left, (size_t)n * weft_dtype_size(t->dtype));
     const void *right = sum(t, middle, level - 1, at, n, room + BLOCK);
-    add(t->dtype, left, right, room, n);
+    weft_tree_add(t->dtype, left, right, room, n);
     return room;
 }
 
@@ -98,8 +98,8 @@ void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
     size_t size = weft_dtype_size(tree->dtype);
     while ((1 << level) < tree->leaves) level++;
     if (tree->ranks == 2 && tree->leaves == 2) { /* the common case, at the speed of memory */
-        add(tree->dtype, (const char *)tree->source[0] + (size_t)begin * size,
-            (const char *)tree->source[1] + (size_t)begin * size, out, end - begin);
+        weft_tree_add(tree->dtype, (const char *)tree->source[0] + (size_t)begin * size,
+                      (const char *)tree->source[1] + (size_t)begin * size, out, end - begin);
         return;
     }
     for (int64_t at = begin; at < end; at += BLOCK) {
@@ -118,7 +118,7 @@ void weft_tree_join(weft_dtype dtype, int leaves, const weft_subtree *in, int in
     weft_tree tree = {.dtype = dtype, .leaves = leaves, .list = in, .listed = in_count};
     size_t size = weft_dtype_size(dtype);
     if (in_count == 2 && out_count == 1) { /* the common case, at the speed of memory */
-        add(dtype, in[0].data, in[1].data, out[0].data, count);
+        weft_tree_add(dtype, in[0].data, in[1].data, out[0].data, count);
         return;
     }
     for (int64_t at = 0; at < count; at += BLOCK) {
