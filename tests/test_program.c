@@ -251,10 +251,10 @@ static void test_diagnose_names_the_instruction(void **state)
     net n;
     char *where;
     make(&n, "lenet", "cpu", true, 2);
-    assert_ok(weft_program_diagnose(n.program, &where));
+    assert_ok(weft_program_diagnose(n.program, &where, NULL));
     assert_null(where);
     ((float *)weft_program_input(n.program, n.values.x))[5] = NAN;
-    assert_ok(weft_program_diagnose(n.program, &where));
+    assert_ok(weft_program_diagnose(n.program, &where, NULL));
     assert_non_null(strstr(where, "input 'x'"));
     weft_free(where);
     ((float *)weft_program_input(n.program, n.values.x))[5] = 3e38f;
@@ -263,10 +263,42 @@ static void test_diagnose_names_the_instruction(void **state)
     float big[32 * 25];
     for (int i = 0; i < 32 * 25; i++) big[i] = 100;
     assert_ok(weft_store_write(n.store, at, big));
-    assert_ok(weft_program_diagnose(n.program, &where));
+    assert_ok(weft_program_diagnose(n.program, &where, NULL));
     assert_non_null(where);
     assert_non_null(strstr(where, "conv1"));
     weft_free(where);
+    drop(&n);
+}
+
+/* The slot that is asked for is the one that is looked at. */
+static void test_diagnose_looks_at_its_slot(void **state)
+{
+    (void)state;
+    net n;
+    weft_program *program;
+    weft_program_options o;
+    char *where;
+    make(&n, "lenet", "cpu", true, 2);
+    weft_program_options_init(&o);
+    o.fetch = &n.values.loss;
+    o.fetch_count = 1;
+    o.slots = 3;
+    assert_ok(weft_program_create_with(n.store, n.graph, &o, &program));
+    for (int bad = 0; bad < o.slots; bad++) {
+        weft_program_set_slot(program, bad);
+        float *x = weft_program_input(program, n.values.x);
+        x[5] = bad == 1 ? NAN : 3e38f;
+        x[6] = -x[5];
+        for (int s = 0; s < o.slots; s++) {
+            weft_program_set_slot(program, s);
+            assert_ok(weft_program_diagnose(program, &where, NULL));
+            if (bad == 1 && s == bad) assert_non_null(strstr(where, "input 'x'"));
+            if (s != bad) assert_null(where);
+            weft_free(where);
+        }
+        x[5] = x[6] = 0;
+    }
+    weft_program_destroy(&program);
     drop(&n);
 }
 
@@ -354,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_layouts_are_kept),
         cmocka_unit_test(test_programs_share_a_store),
         cmocka_unit_test(test_diagnose_names_the_instruction),
+        cmocka_unit_test(test_diagnose_looks_at_its_slot),
         cmocka_unit_test(test_fallbacks_are_told),
         cmocka_unit_test(test_assignment_needs_the_place),
         cmocka_unit_test(test_trace),

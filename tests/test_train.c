@@ -191,13 +191,58 @@ static void test_only_the_newest_are_kept(void **state)
 static void test_loss_that_is_no_number(void **state)
 {
     (void)state;
-    log_of_run l;
-    assert_refused(
-        train("model=mlp data=glyphs:size=12,train=200,test=10 batch=10 optimizer=sgd lr=100000",
-              NULL, 0, &l),
-        WEFT_ERR_NUMERIC, "step ");
-    assert_true(strstr(weft_last_message(), "instruction") ||
-                strstr(weft_last_message(), "parameter"));
+    static const char *const ways[] = {"threads=2",
+                                       "microbatches=5",
+                                       "ranks=2",
+                                       "ranks=2 zero=3",
+                                       "ranks=2 virtual-workers=10",
+                                       "ranks=2 mesh=tensor=2",
+                                       "ranks=2 mesh=pipeline=2 microbatches=5",
+                                       "ranks=3 mesh=pipeline=3 microbatches=5 schedule=gpipe"};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        log_of_run l;
+        char words[300];
+        (void)snprintf(words, sizeof(words),
+                       "model=mlp data=glyphs:size=12,train=200,test=10 batch=10 optimizer=sgd "
+                       "lr=100000 timeout=10 %s",
+                       ways[i]);
+        assert_refused(train(words, NULL, 0, &l), WEFT_ERR_NUMERIC, "step ");
+        const char *said = weft_last_message();
+        if ((!strstr(said, "the first to make") && !strstr(said, "earlier step made it so")) ||
+            strstr(said, "gradient_sum"))
+            fail_msg("%s: %s", ways[i], said);
+    }
+}
+
+/* A number that is too large for the first layer: that layer is named, on the rank that runs it,
+ * however the others are run and whichever micro-batch it comes in. */
+static void test_who_made_it(void **state)
+{
+    (void)state;
+    static const char *const model = "layers:\n  - {type: dense, units: 8}\n  - {type: relu}\n"
+                                     "  - {type: dense, units: 6}\n  - {type: relu}\n"
+                                     "  - {type: dense, units: classes}\n";
+    enum { SAMPLES = 20 };
+    char *root = temporary_folder(), yaml[4200], csv[4200], text[SAMPLES * 40] = "", words[9000];
+    write_file(root, "net.yaml", model, strlen(model), yaml, sizeof(yaml));
+    for (int i = 0; i < SAMPLES; i++)
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%d.5,%s,%d\n", i % 7,
+                       i % 4 == 1 ? "3e38" : "0.25", i % 3);
+    write_file(root, "data.csv", text, strlen(text), csv, sizeof(csv));
+    static const char *const ways[] = {"threads=1", "microbatches=4", "ranks=2",
+                                       "ranks=3 mesh=pipeline=3 microbatches=4",
+                                       "ranks=3 mesh=pipeline=3 microbatches=4 schedule=gpipe"};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        log_of_run l;
+        (void)snprintf(words, sizeof(words),
+                       "model=%s data=csv:%s,test=0.2 normalize=none batch=16 "
+                       "epochs=4 optimizer=sgd lr=1 seed=4 timeout=10 %s",
+                       yaml, csv, ways[i]);
+        assert_refused(train(words, NULL, 0, &l), WEFT_ERR_NUMERIC, "the first to make");
+        if (!strstr(weft_last_message(), "dense1"))
+            fail_msg("%s: %s", ways[i], weft_last_message());
+    }
+    remove_folder(root);
 }
 
 static void test_learns_on_every_device_and_precision(void **state)
@@ -226,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint_of_another_model),
         cmocka_unit_test(test_only_the_newest_are_kept),
         cmocka_unit_test(test_loss_that_is_no_number),
+        cmocka_unit_test(test_who_made_it),
         cmocka_unit_test(test_learns_on_every_device_and_precision),
     };
     return cmocka_run_group_tests_name("train", tests, setup, teardown);

@@ -99,10 +99,12 @@ WEFT_API const void *weft_program_output(const weft_program *program, weft_value
 /* Runs the instructions of one phase, in order. A plain training step is MICRO, then UPDATE. */
 WEFT_API WEFT_NODISCARD weft_status weft_program_run(weft_program *program, weft_phase phase);
 
-/* Runs the MICRO phase again and looks at everything it makes. *where is NULL if all is finite,
- * else a sentence that names the first parameter, input or instruction that is not; the caller
- * frees it with weft_free. */
-WEFT_API WEFT_NODISCARD weft_status weft_program_diagnose(weft_program *program, char **where);
+/* Runs the MICRO phase again, in the present slot, and looks at everything it makes. *where is NULL
+ * if all is finite, else a sentence that names the first parameter, input or instruction that is
+ * not; the caller frees it with weft_free. *made (may be NULL) says whether it arose here, rather
+ * than was brought from another rank. Collective over the ranks of the program's transfers. */
+WEFT_API WEFT_NODISCARD weft_status weft_program_diagnose(weft_program *program, char **where,
+                                                          bool *made);
 
 /* Runs forward and backward `passes` times and gives each node of the graph its median seconds, a
  * gradient node's being added to its forward node. costs has one number for each node. */

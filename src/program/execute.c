@@ -1,5 +1,4 @@
-#include <math.h>
-
+/* Running programs: instructions in order, transfers that are under way meanwhile. */
 #include "program/program.h"
 
 static weft_status build(weft_program *p)
@@ -181,10 +180,15 @@ static weft_status poll_one(weft_program *p)
     return WEFT_OK;
 }
 
-static weft_status run_instruction(weft_program *p, int i)
+weft_status weft_program_end_before(weft_program *p, int i)
+{
+    return p->pending_count > 0 ? finish_some(p, -1, i) : WEFT_OK;
+}
+
+weft_status weft_program_run_one(weft_program *p, int i)
 {
     const instruction *code = &p->code[i];
-    if (p->pending_count > 0) WEFT_TRY(finish_some(p, -1, i));
+    WEFT_TRY(weft_program_end_before(p, i));
     weft_kernel *kernel = kernel_of(code, p->slot);
     double start = p->trace_capacity ? weft_seconds() : 0;
     WEFT_TRY(kernel->ops->run(kernel));
@@ -207,63 +211,8 @@ weft_status weft_program_run(weft_program *p, weft_phase phase)
     if (p->pending_count > 0) WEFT_TRY(finish_some(p, (int)phase, -1));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(p));
     for (size_t i = 0; i < p->code_count; i++)
-        if (p->code[i].phase == phase) WEFT_TRY(run_instruction(p, (int)i));
+        if (p->code[i].phase == phase) WEFT_TRY(weft_program_run_one(p, (int)i));
     return phase == WEFT_PHASE_UPDATE ? weft_program_drain(p) : WEFT_OK;
-}
-
-/* Looks at raw memory: the padding of blocked layouts is zero, so layouts do not matter. */
-static bool all_finite(const void *data, size_t bytes, weft_dtype dtype)
-{
-    if (dtype == WEFT_F32) {
-        const float *x = data;
-        for (size_t i = 0; i < bytes / sizeof(*x); i++)
-            if (!isfinite(x[i])) return false;
-    } else if (dtype == WEFT_F64) {
-        const double *x = data;
-        for (size_t i = 0; i < bytes / sizeof(*x); i++)
-            if (!isfinite(x[i])) return false;
-    }
-    return true;
-}
-
-static weft_status diagnose_leaves(const weft_program *p, char **where)
-{
-    for (size_t i = 0; i < p->version_count; i++) {
-        const version *v = &p->versions[i];
-        const weft_value_info *info = &p->graph->values[v->value];
-        if (info->kind == WEFT_VALUE_RESULT || p->buffers[v->buffer].kind == BUFFER_ARENA) continue;
-        if (all_finite(p->buffers[v->buffer].data, v->layout->bytes, info->type.dtype)) continue;
-        const char *what = info->kind == WEFT_VALUE_INPUT ? "input" : "parameter or state";
-        const char *since = info->kind == WEFT_VALUE_INPUT
-                                ? "the data holds a number that is not finite"
-                                : "the update of an earlier step made it so";
-        return weft_format(where, "%s '%s' was not finite before the first instruction (%s)", what,
-                           info->name, since);
-    }
-    return WEFT_OK;
-}
-
-weft_status weft_program_diagnose(weft_program *p, char **where)
-{
-    *where = NULL;
-    WEFT_TRY(diagnose_leaves(p, where));
-    for (size_t i = 0; i < p->code_count && !*where; i++) {
-        instruction *code = &p->code[i];
-        if (code->phase == WEFT_PHASE_UPDATE) continue;
-        WEFT_TRY(run_instruction(p, (int)i));
-        for (int o = 0; o < code->out_count && !*where; o++) {
-            weft_value value = code->out_value[o];
-            const weft_layout *layout = code->kernel->out[o];
-            if (layout->opaque || all_finite(p->buffers[code->out[o]].data, layout->bytes,
-                                             p->graph->values[value].type.dtype))
-                continue;
-            WEFT_TRY(weft_format(where,
-                                 "instruction %zu, '%s', was the first to make a number that "
-                                 "is not finite (in '%s')",
-                                 i, code->name, p->graph->values[value].name));
-        }
-    }
-    return WEFT_OK;
 }
 
 weft_program_info weft_program_describe(const weft_program *p)

@@ -171,7 +171,12 @@ static inline size_t buffer_within(const weft_program *p, int b)
     for (; p->buffers[b].alias >= 0; b = p->buffers[b].alias) within += p->buffers[b].within;
     return within;
 }
-/* Memory of buffer b in the present slot. */
+/* execute.c: one instruction in the present slot, and before it what it waits for, which is nothing
+ * if that has ended. */
+weft_status weft_program_end_before(weft_program *program, int i) WEFT_NODISCARD;
+weft_status weft_program_run_one(weft_program *program, int i) WEFT_NODISCARD;
+
+/* Memory of buffer b in a slot. */
 char *weft_program_address(const weft_program *program, int b, int slot);
 version *weft_program_version(const weft_program *program, weft_value value,
                               const weft_layout *layout);

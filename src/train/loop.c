@@ -99,7 +99,7 @@ static int64_t first_row(const weft_rank *r, int m)
     return (d * t->microbatches + m - d) * t->worker;
 }
 
-static void feed_micro(weft_rank *r, const weft_batch *b, int m)
+void weft_rank_feed(weft_rank *r, const weft_batch *b, int m)
 {
     const weft_graph *g = weft_rewritten_graph(r->mine);
     weft_shape sample = weft_dataset_shape(r->job->data);
@@ -121,40 +121,6 @@ static double loss_share(weft_rank *r)
     weft_value local = weft_rewritten_value(r->mine, r->values.loss);
     if (!weft_rewritten_counts(r->mine, r->values.loss)) return 0;
     return weft_fetch(weft_rewritten_graph(r->mine), r->program, local, 0);
-}
-
-/* Which instruction of which rank made the first number that is not finite. */
-static weft_status explain_loss(weft_rank *r, double loss)
-{
-    enum { SIZE = 400 };
-    char *where = NULL, mine[SIZE] = "", *all;
-    int64_t counts[WEFT_MAX_RANKS];
-    int n = weft_comm_size(r->learner), first = -1;
-    WEFT_TRY(weft_program_diagnose(r->program, &where));
-    if (where) (void)snprintf(mine, sizeof(mine), "%s", where);
-    weft_free(where);
-    for (int i = 0; i < n; i++) counts[i] = SIZE;
-    WEFT_TRY(WEFT_NEW(&all, (size_t)n * SIZE));
-    weft_status status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                    .dtype = WEFT_U8,
-                                                                    .what = "what went wrong",
-                                                                    .send = mine,
-                                                                    .receive = all,
-                                                                    .counts = counts});
-    for (int i = n; i-- > 0;)
-        if (all[(size_t)i * SIZE]) first = i;
-    char rank[32] = "";
-    if (n > 1 && first >= 0) (void)snprintf(rank, sizeof(rank), "on rank %d, ", first);
-    if (status == WEFT_OK)
-        status = weft_fail(WEFT_ERR_NUMERIC,
-                           "step %lld: the loss is %g; %s%s. Nothing was updated in this "
-                           "step. A smaller --lr, --clip-norm or "
-                           "--warmup may help",
-                           (long long)r->position.step + 1, loss, rank,
-                           first >= 0 ? all + (size_t)first * SIZE
-                                      : "running the step again gave finite numbers");
-    free(all);
-    return status;
 }
 
 /* What the ranks of a learner agree on between their passes and the update. */
@@ -196,7 +162,7 @@ static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
         weft_program_set_slot(r->program, a->micro % s->slots);
-        if (a->phase == WEFT_PHASE_FORWARD) feed_micro(r, b, a->micro);
+        if (a->phase == WEFT_PHASE_FORWARD) weft_rank_feed(r, b, a->micro);
         WEFT_TRY(weft_program_run(r->program, a->phase));
         if (a->phase == WEFT_PHASE_BACKWARD) out->loss += loss_share(r);
     }
@@ -205,10 +171,7 @@ static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
     r->passes = weft_seconds() - began;
     r->bubble = r->used.waited;
     WEFT_TRY(weft_sum_over(r->learner, "the loss", &out->loss, sizeof(*out) / sizeof(double)));
-    if (!isfinite(out->loss)) {
-        WEFT_TRY(weft_program_drain(r->program));
-        return explain_loss(r, out->loss);
-    }
+    if (!isfinite(out->loss)) return weft_rank_explain(r, b, out->loss);
     before = weft_comm_get_stats(r->world);
     WEFT_TRY(weft_program_run(r->program, WEFT_PHASE_UPDATE));
     add_stats(&r->used, &before, r);

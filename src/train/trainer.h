@@ -96,6 +96,11 @@ void weft_rank_free(weft_rank *rank);
 
 /* loop.c */
 weft_status weft_rank_run(weft_rank *rank) WEFT_NODISCARD;
+/* Gives the program's present slot the inputs of micro-batch m. */
+void weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m);
+/* explain.c: NUMERIC, with the rank and instruction that made the loss of this batch what it is.
+ * Collective over the learner. */
+weft_status weft_rank_explain(weft_rank *rank, const weft_batch *batch, double loss) WEFT_NODISCARD;
 
 /* board.c: what a supervisor and its ranks tell each other; see there. */
 void weft_board_open(weft_trainer *job);

@@ -1,0 +1,67 @@
+/* A loss that is no number: where it comes from. */
+#include <stdio.h>
+
+#include "train/trainer.h"
+
+/* What a rank says of a loss that is no number. */
+typedef struct finding {
+    int32_t micro, brought; /* micro-batch; -1: all was finite */
+    char where[400];
+} finding;
+
+/* All micro-batches once more: the one that the program saw last need not be the one. */
+static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
+{
+    out->micro = -1;
+    for (int m = 0; m < (int)r->job->microbatches; m++) {
+        char *where;
+        bool made;
+        weft_program_set_slot(r->program, m % r->schedule.slots);
+        weft_rank_feed(r, b, m);
+        WEFT_TRY(weft_program_diagnose(r->program, &where, &made));
+        if (where && out->micro < 0) {
+            out->micro = m;
+            out->brought = !made;
+            (void)snprintf(out->where, sizeof(out->where), "%s", where);
+        }
+        weft_free(where);
+    }
+    return WEFT_OK;
+}
+
+/* Which instruction of which rank made the first number that is not finite: in the first
+ * micro-batch that has one, where it arose rather than where it was brought to. */
+weft_status weft_rank_explain(weft_rank *r, const weft_batch *b, double loss)
+{
+    finding mine = {0}, *all;
+    int64_t counts[WEFT_MAX_RANKS];
+    int n = weft_comm_size(r->learner), first = -1;
+    WEFT_TRY(find_where(r, b, &mine));
+    for (int i = 0; i < n; i++) counts[i] = (int64_t)sizeof(mine);
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                    .dtype = WEFT_U8,
+                                                                    .what = "what went wrong",
+                                                                    .send = &mine,
+                                                                    .receive = all,
+                                                                    .counts = counts});
+    for (int i = 0; i < n; i++) {
+        const finding *f = &all[i], *best = first < 0 ? NULL : &all[first];
+        if (f->micro < 0) continue;
+        if (!best || f->micro < best->micro ||
+            (f->micro == best->micro && f->brought < best->brought))
+            first = i;
+    }
+    char rank[32] = "";
+    if (n > 1 && first >= 0) (void)snprintf(rank, sizeof(rank), "on rank %d, ", first);
+    if (status == WEFT_OK)
+        status =
+            weft_fail(WEFT_ERR_NUMERIC,
+                      "step %lld: the loss is %g; %s%s. Nothing was updated in this "
+                      "step. A smaller --lr, --clip-norm or "
+                      "--warmup may help",
+                      (long long)r->position.step + 1, loss, rank,
+                      first >= 0 ? all[first].where : "running the step again gave finite numbers");
+    free(all);
+    return status;
+}
