@@ -1,7 +1,8 @@
 /* flat and unflat: a tensor as a vector of its elements in the order in which they lie, and back.
  *
- * Which order that is, the device decides: that of value `like` in its own layout, so that nothing
- * moves. Element-wise operators do not care. With `like` -1, or where that layout has padding, the
+ * Which order that is, the device decides: that of leaf `like` in its own layout, or, if that is a
+ * range itself, in the layout in which its first reader wants all of it, so that nothing moves.
+ * Element-wise operators do not care. With `like` -1, or where that layout has padding, the
  * order is the plain one. Both directions must name the same value. Rewrites insert them; they are
  * not differentiated. */
 #include "ops/ops.h"
@@ -10,8 +11,12 @@ static weft_status flat_shape(const weft_graph *g, weft_node *node, weft_type *o
 {
     const weft_type *x = weft_in(g, node, 0);
     int64_t like = weft_node_int(node, "like", 0, -1), count = weft_shape_elements(&x->shape);
-    if (like >= (int64_t)g->value_count ||
-        (like >= 0 && !weft_shape_equal(&weft_value_type(g, (weft_value)like)->shape, &x->shape)))
+    const weft_value_info *leaf =
+        like >= 0 && like < (int64_t)g->value_count ? &g->values[like] : NULL;
+    const weft_shape *shape = leaf && leaf->flat ? &leaf->flat_shape
+                              : leaf             ? &leaf->type.shape
+                                                 : NULL;
+    if (like >= 0 && (!shape || !weft_shape_equal(shape, &x->shape)))
         return weft_node_fail(node, "is not like value %lld", (long long)like);
     out[0] = (weft_type){x->dtype, weft_shape_of(1, &count)};
     return WEFT_OK;

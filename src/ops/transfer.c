@@ -228,7 +228,7 @@ TRANSFER(all_reduce, "sums of values over ranks", -1, .any_order = true, "axes",
 TRANSFER(reduce_scatter, "sum over ranks, of which each keeps its part", 1, .keeps_part = true,
          "axes", "ranks", "index", "dim", "compare", "leaves");
 TRANSFER(all_gather, "the parts of all ranks joined", 1, .effect = false, "axes", "ranks", "index",
-         "dim", "whole");
+         "dim", "whole", "like");
 TRANSFER(all_to_all, "another dimension split than before", 1, .effect = false, "axes", "ranks",
          "index", "dim", "from", "whole");
 TRANSFER(halo, "a part of the rows with those of others that its windows touch", 1, .effect = false,

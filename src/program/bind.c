@@ -61,18 +61,12 @@ static void by_address(void *const *in, int n, int *order)
     }
 }
 
-/* Ranks with different shapes, or on machines of different kinds, must lay their values alike all
- * the same, or their sums would be of different elements. */
-static weft_status compare_layouts(transfer *t, const int *order, int n, int parts)
+/* Whether all ranks have the same number here. */
+static weft_status compare(transfer *t, uint64_t mine)
 {
-    uint64_t mine = 0, all[WEFT_MAX_RANKS];
+    uint64_t all[WEFT_MAX_RANKS];
     int64_t counts[WEFT_MAX_RANKS];
     int ranks = weft_comm_size(t->comm);
-    for (int i = 0; i < n; i++) {
-        const weft_layout *layout = t->head.in[order[i] * parts];
-        mine = weft_mix(mine, weft_hash_text(layout->text));
-        mine = weft_mix(mine, (uint64_t)layout->bytes + (uint64_t)order[i] * 7919);
-    }
     for (int r = 0; r < ranks; r++) counts[r] = (int64_t)sizeof(mine);
     WEFT_TRY(weft_comm_run(t->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                      .dtype = WEFT_U8,
@@ -82,6 +76,31 @@ static weft_status compare_layouts(transfer *t, const int *order, int n, int par
                                                      .counts = counts}));
     for (int r = 0; r < ranks; r++) *t->differs = *t->differs || all[r] != all[0];
     return WEFT_OK;
+}
+
+/* Ranks with different shapes, or on machines of different kinds, must lay their values alike all
+ * the same, or their sums would be of different elements. */
+static weft_status compare_layouts(transfer *t, const int *order, int n, int parts)
+{
+    uint64_t mine = 0;
+    for (int i = 0; i < n; i++) {
+        const weft_layout *layout = t->head.in[order[i] * parts];
+        mine = weft_mix(mine, weft_hash_text(layout->text));
+        mine = weft_mix(mine, (uint64_t)layout->bytes + (uint64_t)order[i] * 7919);
+    }
+    return compare(t, mine);
+}
+
+/* So must ranges that are joined. */
+static weft_status compare_order(transfer *t)
+{
+    weft_value like = (weft_value)weft_node_int(t->node, "like", 0, WEFT_NO_VALUE);
+    const weft_layout *order;
+    if (like == WEFT_NO_VALUE) return WEFT_OK;
+    int entry = weft_store_find(t->store, t->graph->values[like].name);
+    if (entry < 0) return WEFT_OK;
+    WEFT_TRY(weft_store_order(t->store, entry, &order));
+    return compare(t, weft_hash_text(order->text));
 }
 
 /* Values that lie one behind the other in memory, as gradients do, go as one range. The subtrees of
@@ -176,6 +195,7 @@ static weft_status bind_all_gather(transfer *t, void *const *in, void *const *ou
 {
     int64_t counts[WEFT_MAX_RANKS];
     char *room;
+    WEFT_TRY(compare_order(t));
     WEFT_TRY(part_copies(t, &weft_out(t->graph, t->node, 0)->shape, attr(t, "dim"), out[0], false,
                          counts, &room));
     return prepare(

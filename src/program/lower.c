@@ -212,11 +212,39 @@ static bool is_piece(const weft_program *p, const weft_group *group)
     return outer == 1;
 }
 
+/* The first kernel that reads all of a parameter of which ranks keep ranges chooses in which order
+ * these lie, unless they are in use already. */
+static weft_status choose_order(weft_program *p, const grouping *groups, const weft_node *view)
+{
+    weft_value like = (weft_value)weft_node_int(view, "like", 0, WEFT_NO_VALUE);
+    weft_device *device = p->store->device;
+    const weft_group *reader = NULL;
+    weft_kernel *kernel;
+    int entry;
+    if (!view->op->as_it_lies || like == WEFT_NO_VALUE || !p->graph->values[like].flat)
+        return WEFT_OK;
+    WEFT_TRY(weft_store_bind(p->store, p->graph, like, &entry));
+    if (p->store->entries[entry].order || p->store->entries[entry].data) return WEFT_OK;
+    for (int i = 0; i < groups->count && !reader; i++)
+        if (weft_group_in(&groups->groups[i], view->out) >= 0) reader = &groups->groups[i];
+    if (!reader || reader->node[0]->op->view || !device->ops->supports(device, reader))
+        return WEFT_OK;
+    const weft_layout *layouts[WEFT_GROUP_VALUES] = {NULL};
+    for (int i = 0; i < reader->in_count; i++)
+        WEFT_TRY(weft_program_layout_of(p, reader->in[i], &layouts[i]));
+    WEFT_TRY(device->ops->kernel(device, reader, layouts, &kernel));
+    const weft_layout *want = kernel->in[weft_group_in(reader, view->out)];
+    kernel->ops->destroy(kernel);
+    if (!want->opaque) p->store->entries[entry].order = want;
+    return WEFT_OK;
+}
+
 /* A view shares its input's memory; only plain memory means the same under another shape. */
-static weft_status lower_view(weft_program *p, const weft_node *node)
+static weft_status lower_view(weft_program *p, const grouping *groups, const weft_node *node)
 {
     const weft_layout *in, *out;
     int from, index;
+    WEFT_TRY(choose_order(p, groups, node));
     WEFT_TRY(weft_view_layouts(p, node, &in, &out));
     WEFT_TRY(provide(p, node->in[0], in, node->phase, false, &from));
     buffer b = {
@@ -275,7 +303,7 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
         /* A fetched value of the first phase must not wait until the second has begun. */
         for (; phase < group->node[0]->phase; phase++) WEFT_TRY(lower_fetches(p, phase));
         bool view = group->node[0]->op->view || is_piece(p, group);
-        WEFT_TRY(view ? lower_view(p, group->node[0]) : lower_group(p, group));
+        WEFT_TRY(view ? lower_view(p, groups, group->node[0]) : lower_group(p, group));
     }
     for (; phase <= WEFT_PHASE_UPDATE; phase++) WEFT_TRY(lower_fetches(p, phase));
     return place_unread(p);

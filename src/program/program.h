@@ -16,7 +16,10 @@ typedef struct store_entry {
     bool
         flat; /* a vector: elements from flat_begin on of the part `part`, in the order of `like` */
     weft_type part;
-    char *like; /* another entry; NULL: plain order */
+    char *like; /* another entry; NULL: this one */
+    /* Of a flat entry that is like itself: whose order; NULL, plain until the first kernel that
+     * reads the joined part has chosen. */
+    const weft_layout *order;
     int64_t flat_begin;
     const weft_layout *layout; /* NULL until the first kernel that reads it has chosen */
     char *data;                /* NULL until it is placed in a slab */
@@ -39,6 +42,10 @@ weft_status weft_store_bind(weft_store *store, const weft_graph *graph, weft_val
                             int *out) WEFT_NODISCARD;
 /* Places entries that have a layout but no memory yet, in the order given, and initialises them. */
 weft_status weft_store_place(weft_store *store, const int *order, int count) WEFT_NODISCARD;
+
+/* The layout of its part in whose order the elements of a flat entry lie. */
+weft_status weft_store_order(const weft_store *store, int entry,
+                             const weft_layout **out) WEFT_NODISCARD;
 
 /* Copies data between a layout and plain memory through a reorder of the store's device. */
 weft_status weft_store_copy(weft_device *device, const weft_type *type, const weft_layout *from,

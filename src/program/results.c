@@ -37,7 +37,12 @@ static weft_status order_of(weft_program *p, const weft_node *node, const weft_t
     weft_device *device = p->store->device;
     weft_value like = (weft_value)weft_node_int(node, "like", 0, WEFT_NO_VALUE);
     *out = NULL;
-    if (like != WEFT_NO_VALUE) WEFT_TRY(weft_program_layout_of(p, like, out));
+    if (like != WEFT_NO_VALUE && p->graph->values[like].flat) {
+        int entry = weft_store_find(p->store, p->graph->values[like].name);
+        *out = entry < 0 ? NULL : p->store->entries[entry].order;
+    } else if (like != WEFT_NO_VALUE) {
+        WEFT_TRY(weft_program_layout_of(p, like, out));
+    }
     if (*out && !(*out)->opaque && (*out)->bytes == weft_type_bytes(type)) return WEFT_OK;
     return device->ops->plain(device, type, out);
 }

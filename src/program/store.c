@@ -204,20 +204,22 @@ static void fill(const store_entry *entry, uint64_t seed, void *data)
     }
 }
 
-/* The layout whose order the elements of a flat entry have. */
-static weft_status order_of(const weft_store *s, const store_entry *entry, const weft_layout **out)
+weft_status weft_store_order(const weft_store *s, int i, const weft_layout **out)
 {
-    int like = entry->like ? weft_store_find(s, entry->like) : -1;
-    *out = like < 0 ? NULL : s->entries[like].layout;
+    const store_entry *entry = &s->entries[i];
+    int like = entry->like ? weft_store_find(s, entry->like) : i;
+    *out = NULL;
+    if (like >= 0) *out = s->entries[like].flat ? s->entries[like].order : s->entries[like].layout;
     if (*out && (*out)->bytes == weft_type_bytes(&entry->part)) return WEFT_OK;
     return s->device->ops->plain(s->device, &entry->part, out);
 }
 
-static weft_status write_flat(weft_store *s, store_entry *entry, const void *data)
+static weft_status write_flat(weft_store *s, int i, const void *data)
 {
+    store_entry *entry = &s->entries[i];
     const weft_layout *plain, *order;
     char *room;
-    WEFT_TRY(order_of(s, entry, &order));
+    WEFT_TRY(weft_store_order(s, i, &order));
     WEFT_TRY(s->device->ops->plain(s->device, &entry->part, &plain));
     WEFT_TRY(weft_new_aligned(order->bytes, &room));
     weft_status status = weft_store_copy(s->device, &entry->part, plain, order, data, room);
@@ -231,7 +233,7 @@ weft_status weft_store_write(weft_store *s, int i, const void *data)
 {
     store_entry *entry = &s->entries[i];
     const weft_layout *plain;
-    if (entry->flat) return write_flat(s, entry, data);
+    if (entry->flat) return write_flat(s, i, data);
     WEFT_TRY(s->device->ops->plain(s->device, &entry->type, &plain));
     return weft_store_copy(s->device, &entry->type, plain, entry->layout, data, entry->data);
 }
@@ -258,7 +260,7 @@ weft_status weft_store_gather(const weft_store *s, int i, weft_comm *comm, void 
     int n = weft_comm_size(comm);
     for (int r = 0; r < n; r++)
         counts[r] = weft_part_start(all, r + 1, n) - weft_part_start(all, r, n);
-    WEFT_TRY(order_of(s, entry, &order));
+    WEFT_TRY(weft_store_order(s, i, &order));
     WEFT_TRY(s->device->ops->plain(s->device, &entry->part, &plain));
     WEFT_TRY(weft_new_aligned(order->bytes, &room));
     weft_status status = weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,

@@ -92,6 +92,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     WEFT_TRY(WEFT_NEW(&t, 1));
     t->head.ops = &ops;
     t->comm = comm;
+    t->store = p->store;
     t->graph = group->graph;
     t->node = node;
     t->differs = p->differs;

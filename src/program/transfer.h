@@ -17,6 +17,7 @@ typedef struct copy {
 typedef struct transfer {
     weft_kernel head;
     weft_comm *comm;
+    const weft_store *store;
     const weft_graph *graph;
     const weft_node *node;
     weft_operation *operation;

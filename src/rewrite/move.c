@@ -75,9 +75,7 @@ static weft_value owner_of(const rewriter *r, weft_value v)
 
 weft_value weft_flat_like(const rewriter *r, weft_value param)
 {
-    if (param == WEFT_NO_VALUE || r->values[param].split.at[AXIS_DATA] == FLAT)
-        return WEFT_NO_VALUE;
-    if (r->plan->options.plain_sums) return WEFT_NO_VALUE;
+    if (param == WEFT_NO_VALUE || r->plan->options.plain_sums) return WEFT_NO_VALUE;
     return weft_graph_find(r->to, r->from->values[param].name);
 }
 
@@ -94,13 +92,15 @@ weft_value weft_move_join(rewriter *r, weft_value v, weft_value x, sharding spli
     int64_t start[WEFT_MAX_RANK];
     split.at[AXIS_DATA] = WHOLE;
     weft_rewrite_part(r, &r->from->values[v].type.shape, split, &part, start);
+    int64_t order = weft_flat_like(r, owner_of(r, v));
     weft_attr gather[] = {WEFT_ATTR_INT("axes", 1 << AXIS_DATA),
                           WEFT_ATTR_INT("ranks", r->plan->size[AXIS_DATA]),
-                          WEFT_ATTR_INT("index", r->coordinate[AXIS_DATA]), WEFT_ATTR_INT("dim", 0),
-                          WEFT_ATTR_INT("whole", weft_shape_elements(&part))};
-    x = weft_move_emit(r, "all_gather", v, &x, 1, gather, 5);
-    weft_attr attrs[] = {WEFT_ATTR_INT("like", weft_flat_like(r, owner_of(r, v))),
-                         {.name = "shape", .count = part.rank}};
+                          WEFT_ATTR_INT("index", r->coordinate[AXIS_DATA]),
+                          WEFT_ATTR_INT("dim", 0),
+                          WEFT_ATTR_INT("whole", weft_shape_elements(&part)),
+                          WEFT_ATTR_INT("like", order)};
+    x = weft_move_emit(r, "all_gather", v, &x, 1, gather, 6);
+    weft_attr attrs[] = {WEFT_ATTR_INT("like", order), {.name = "shape", .count = part.rank}};
     for (int d = 0; d < part.rank; d++) attrs[1].ints[d] = part.dim[d];
     return weft_move_emit(r, "unflat", v, &x, 1, attrs, 2);
 }
