@@ -88,9 +88,10 @@ static void test_operator_without_gradient(void **state)
 {
     (void)state;
     weft_value x = leaf(WEFT_VALUE_PARAM, "x", DIMS(2));
-    weft_value y = weft_graph_node(graph, "sum_squares", "s", &x, 1, NULL, 0);
-    assert_refused(weft_graph_differentiate(graph, y), WEFT_ERR_UNSUPPORTED,
-                   "sum_squares has no gradient");
+    weft_value s = weft_graph_node(graph, "sum_squares", "s", &x, 1, NULL, 0);
+    weft_attr norm = WEFT_ATTR_REAL("max_norm", 1);
+    weft_value y = weft_graph_node(graph, "clip_factor", "f", &s, 1, &norm, 1);
+    assert_refused(weft_graph_differentiate(graph, y), WEFT_ERR_UNSUPPORTED, "has no gradient");
 }
 
 static void test_prints(void **state)

@@ -27,15 +27,6 @@ static bool in_outputs(const decision *d, const char *label)
     return false;
 }
 
-/* What a device notes for itself, such as the index of a pooling, only that device can read: it is
- * not real, and stays in the parts in which it was made. */
-static bool stays(const rewriter *r, weft_value v)
-{
-    const weft_value_info *info = &r->from->values[v];
-    return info->kind == WEFT_VALUE_RESULT && info->type.dtype != r->from->real &&
-           info->type.shape.rank > 0;
-}
-
 /* Whether this label may be split over the axis at all. */
 static bool legal(const rewriter *r, const weft_node *node, const decision *d, int axis,
                   const char *label)
@@ -46,9 +37,6 @@ static bool legal(const rewriter *r, const weft_node *node, const decision *d, i
     for (int i = 0; i < node->in_count + node->out_count; i++) {
         int dim = weft_label_dim(d, i, label);
         if (dim < 0) continue;
-        if (i < node->in_count && stays(r, node->in[i]) && r->values[node->in[i]].known &&
-            r->values[node->in[i]].split.at[axis] != dim)
-            return false;
         const weft_label *l = &d->labels.operand[i].label[dim];
         int64_t size = shape_of(r, node, i)->dim[dim];
         if (l->whole || size < n || (l->scaled && size % n)) return false;
