@@ -100,6 +100,21 @@ predict run
 export run -o w.st
 train $small
 COMMANDS
+# So does a supervisor, whose ranks print through it; it is no reason to start them again.
+for job in "--max-restarts 1 --checkpoint supervised" "-n 2 --engine mpi"; do
+    [ "$mpi" = ON ] || [ "${job#*mpi}" = "$job" ] || continue
+    # shellcheck disable=SC2086
+    timeout 60 "$weft" train $small $job >/dev/full 2>err
+    [ $? = 1 ] && [ "$(cat err)" = "weft: standard output: cannot write: No space left on device" ] && pass || flunk "$job with a full standard output: $(cat err)"
+    rm -rf supervised
+    # shellcheck disable=SC2086
+    timeout 60 "$weft" train $small $job -q >/dev/full 2>err && [ ! -s err ] && pass || flunk "$job has nothing to print"
+    rm -rf supervised
+    # shellcheck disable=SC2086
+    accepts "$job" timeout 60 "$weft" train $small $job
+    [ "$(grep -c 'test loss' out)" = 1 ] && pass || flunk "what $job prints"
+    rm -rf supervised
+done
 [ "$(ls -A | grep -c tmp)" = 0 ] && pass || flunk "something half written is left"
 
 echo "$passed passed, $failed failed"

@@ -30,6 +30,7 @@ typedef struct weft_train_options {
     char *checkpoint, *metrics, *trace;
     int64_t checkpoint_every, keep;
     bool resume, quiet;
+    char *progress;
     int64_t ranks, zero, virtual_workers;
     char *engine, *mesh, *schedule, *shard, *place, *exchange;
     double timeout;

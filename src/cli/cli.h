@@ -23,8 +23,8 @@ extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/* A context that prints warnings and notes, and with `quiet` none, as "weft: <text>" on stderr. Of the ranks
- * of a job only the first one warns. */
+/* A context that prints warnings and notes, and with `quiet` none, as "weft: <text>" on stderr. Of
+ * the ranks of a job only the first one warns. */
 weft_status open_context(bool quiet, weft_context **out);
 
 /* Prints "weft: <message>" to stderr and returns the exit code of a status. */
@@ -35,11 +35,21 @@ int usage_failure(const char *command_name);
 /* Faults that the system would end the process for become sentences and failed writes. */
 void catch_faults(void);
 
-/* Progress of a training run: a bar on a terminal, lines elsewhere. */
+/* Progress of a training run: a bar on a terminal, lines elsewhere. What the options leave open is
+ * decided by the process whose standard output is the user's; it tells the ranks that it starts, to
+ * whom a launcher may show a terminal that there is not. */
 typedef struct progress progress;
+const char *progress_kind(const weft_train_options *options); /* "bar" or "lines" */
+int progress_columns(void);                                   /* of the terminal */
 progress *progress_new(const weft_train_options *options);
 void progress_event(void *user, const weft_event *event);
 void progress_end(progress *p);
+
+/* Puts a pipe in the place of standard output, from which all is passed on. NULL: there is none,
+ * and nothing is changed. Ending tells if something did not arrive, and returns the exit code. */
+typedef struct relay relay;
+relay *relay_begin(void);
+int relay_end(relay *r, int code);
 
 /* Options of weft train: defaults, then the run file, then the command line. */
 weft_status read_train_options(weft_train_options *o, int argc, char **argv);

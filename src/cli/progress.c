@@ -1,6 +1,8 @@
 /* Progress of training: a bar that is redrawn on a terminal, plain lines elsewhere. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,13 +21,28 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+const char *progress_kind(const weft_train_options *options)
+{
+    if (strcmp(options->progress, "auto") != 0) return options->progress;
+    return weft_job_rank() < 0 && isatty(STDOUT_FILENO) ? "bar" : "lines";
+}
+
+int progress_columns(void)
+{
+    struct winsize size = {0};
+    const char *said = getenv("COLUMNS");
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    int columns = said ? atoi(said) : 0;
+    return columns > 0 ? columns : 80;
+}
+
 progress *progress_new(const weft_train_options *options)
 {
     progress *p = calloc(1, sizeof(*p));
     if (!p) return NULL;
     p->options = options;
     p->quiet = options->quiet;
-    p->terminal = isatty(STDOUT_FILENO) != 0;
+    p->terminal = strcmp(progress_kind(options), "bar") == 0;
     return p;
 }
 
@@ -53,20 +70,54 @@ static void time_text(char *out, size_t size, double seconds)
         (void)snprintf(out, size, "%lds", s);
 }
 
-static void draw_bar(progress *p, const weft_event *e)
+/* The texts beside the bar, from left to right. */
+enum { EPOCH, SHARE, LOSS, RATE, LEFT, PIECES };
+
+static void pieces_text(const progress *p, const weft_event *e, double share, char piece[][48])
 {
-    enum { WIDTH = 24 };
-    static const char *const eighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     char left[32];
-    double share = e->total_steps ? (double)e->step / (double)e->total_steps : 0;
-    int part = (int)(share * WIDTH * 8);
     double steps_left = (double)(e->total_steps - e->step);
     time_text(left, sizeof(left),
               p->rate > 0 ? steps_left * (double)p->options->batch / p->rate : 0);
-    printf("\r\033[Kepoch %lld/%lld ▕", (long long)e->epoch + 1, (long long)e->epochs);
-    for (int i = 0; i < WIDTH; i++)
+    (void)snprintf(piece[EPOCH], 48, "epoch %lld/%lld ", (long long)e->epoch + 1,
+                   (long long)e->epochs);
+    (void)snprintf(piece[SHARE], 48, " %3.0f%%", share * 100);
+    (void)snprintf(piece[LOSS], 48, "  loss %.4f", p->loss);
+    (void)snprintf(piece[RATE], 48, "  %.0f samples/s", p->rate);
+    (void)snprintf(piece[LEFT], 48, "  %s left", left);
+}
+
+/* Leaves out what does not fit beside a bar that can be read, the least important first. Returns
+ * the width of the bar; negative: there is no room for one. The last column stays free, since some
+ * terminals go on to the next line when it is filled. */
+static int fit(char piece[][48], int columns)
+{
+    enum { FRAME = 2, LEAST = 8, MOST = 24 };
+    static const int first_to_go[] = {RATE, EPOCH, LOSS, LEFT};
+    for (size_t gone = 0;; gone++) {
+        int room = columns - 1 - FRAME;
+        for (int i = 0; i < PIECES; i++) room -= (int)strlen(piece[i]);
+        if (room >= LEAST) return room < MOST ? room : MOST;
+        if (gone == sizeof(first_to_go) / sizeof(first_to_go[0])) break;
+        piece[first_to_go[gone]][0] = '\0';
+    }
+    if ((int)strlen(piece[SHARE]) >= columns) piece[SHARE][0] = '\0';
+    return -1;
+}
+
+static void draw_bar(progress *p, const weft_event *e)
+{
+    static const char *const eighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    char piece[PIECES][48];
+    double share = e->total_steps ? (double)e->step / (double)e->total_steps : 0;
+    pieces_text(p, e, share, piece);
+    int width = fit(piece, progress_columns()), part = (int)(share * width * 8);
+    printf("\r\033[K%s", piece[EPOCH]);
+    if (width > 0) printf("▕");
+    for (int i = 0; i < width; i++)
         fputs(part >= 8 * (i + 1) ? "█" : part > 8 * i ? eighths[part - 8 * i] : " ", stdout);
-    printf("▏ %3.0f%%  loss %.4f  %.0f samples/s  %s left", share * 100, p->loss, p->rate, left);
+    if (width > 0) printf("▏");
+    printf("%s%s%s%s", piece[SHARE], piece[LOSS], piece[RATE], piece[LEFT]);
     fflush(stdout);
     p->drawn = true;
 }

@@ -85,8 +85,8 @@ static void on_line(void *user, const char *line)
 /* Starts this same command as the ranks of a job. */
 static int supervise(const weft_train_options *options, int argc, char **argv)
 {
-    char program[4096], train[] = "train";
-    char **arguments = calloc((size_t)argc + 2, sizeof(*arguments));
+    char program[4096], train[] = "train", shown[32], columns[16];
+    char **arguments = calloc((size_t)argc + 3, sizeof(*arguments));
     int code = 1;
     ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
     if (!arguments || size < 0) {
@@ -95,10 +95,16 @@ static int supervise(const weft_train_options *options, int argc, char **argv)
     }
     program[size] = '\0';
     arguments[0] = train;
-    for (int i = 0; i < argc; i++) arguments[i + 1] = argv[i];
+    (void)snprintf(shown, sizeof(shown), "--progress=%s", progress_kind(options));
+    (void)snprintf(columns, sizeof(columns), "%d", progress_columns());
+    setenv("COLUMNS", columns, 1);
+    arguments[1] = shown;
+    for (int i = 0; i < argc; i++) arguments[i + 2] = argv[i];
+    relay *through = relay_begin();
     weft_status status = weft_job_run(options, program, arguments, on_line, NULL, &code);
     free(arguments);
-    return status == WEFT_OK ? code : report_failure(status);
+    if (status != WEFT_OK) code = report_failure(status);
+    return relay_end(through, code);
 }
 
 /* The launcher ends a job when the first of its ranks has gone: whoever has nothing to say lets the

@@ -363,6 +363,13 @@ static const weft_option train_table[] = {
      FLAG,
      RUN(quiet),
      .help = "print errors only"},
+    {.name = "progress",
+     .argument = "HOW",
+     .initial = "auto",
+     TEXT,
+     RUN(progress),
+     .choices = "auto,bar,lines",
+     .help = "a bar on a terminal, or lines; auto: a bar if standard output is a terminal"},
     {.name = NULL},
 };
 
