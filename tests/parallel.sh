@@ -55,6 +55,15 @@ refuses 2 "several machines need --engine mpi" -n 2 --hosts a:1,b:1
 refuses 2 "must be one of" -n 2 --engine treads
 refuses 2 "must be one of" -n 2 --schedule fifo
 
+# A stage without parameters of its own has nothing to average.
+cat >last.yaml <<'YAML'
+layers:
+  - {type: dense, units: classes, bias: false}
+YAML
+# shellcheck disable=SC2086
+accepts "a stage without parameters" "$weft" train -q $small --model last.yaml -n 4 --mesh pipeline=2 \
+    --exchange average:every=2,outer=nesterov --checkpoint last
+
 # weights NAME ARGUMENTS...: trains and exports to NAME.st.
 weights() {
     local name=$1

@@ -41,7 +41,8 @@ WEFT_API weft_value_kind weft_store_kind(const weft_store *store, int i);
  */
 WEFT_API void weft_store_part(const weft_store *store, int i, weft_shape *whole, int64_t *start);
 /* Where tensor i lies, in the device's layout; and all parameters as one flat range of a real type,
- * the same on every rank that holds the same parts. UNSUPPORTED: several programs brought them. */
+ * the same on every rank that holds the same parts; of 0 bytes where a rank has none, as a stage of
+ * a pipeline may. UNSUPPORTED: several programs brought them. */
 WEFT_API void weft_store_memory(const weft_store *store, int i, void **data, size_t *bytes);
 WEFT_API WEFT_NODISCARD weft_status weft_store_parameters(const weft_store *store,
                                                           weft_dtype *dtype, void **data,

@@ -75,6 +75,7 @@ weft_status weft_store_parameters(const weft_store *s, weft_dtype *dtype, void *
 {
     char *first = NULL, *end = NULL;
     size_t sum = 0;
+    *dtype = WEFT_F32; /* a stage of a pipeline may have none */
     for (size_t i = 0; i < s->count; i++) {
         const store_entry *e = &s->entries[i];
         if (e->kind != WEFT_VALUE_PARAM || !e->data) continue;
@@ -84,9 +85,9 @@ weft_status weft_store_parameters(const weft_store *s, weft_dtype *dtype, void *
         sum += rounded(e->layout->bytes);
         *dtype = e->type.dtype;
     }
-    if (sum == 0 || (size_t)(end - first) != sum)
+    if (first && (size_t)(end - first) != sum)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "the parameters of this store are no flat range");
-    *data = first;
+    *data = first ? (void *)first : (void *)(uintptr_t)s; /* not NULL, for memcpy of nothing */
     *bytes = sum;
     return WEFT_OK;
 }

@@ -24,7 +24,8 @@ static void start(const words *w, const char *folder)
     int n = 0;
     (void)snprintf(file, sizeof(file), "%s.jsonl", folder);
     char *const more[] = {engine, mpi, quiet, metrics, file, timeout, seconds, NULL};
-    char *name = strdup(hunt_command);
+    char *name = hunt_command ? strdup(hunt_command) : NULL;
+    if (!name) _exit(3);
     all[n++] = name;
     all[n++] = train;
     for (int i = 0; i < w->count; i++) all[n++] = w->word[i];

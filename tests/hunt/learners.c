@@ -50,11 +50,9 @@ static double after_meeting(const meeting_of *m, int k, const char *name, int64_
 {
     const exchange *e = m->e;
     double mean = mean_of(m, name, i), own = tensor_at(of_learner(m->apart, k, name), i);
-    if (is_moment(name) || is_statistic(name)) {
-        if (e->kind == ONESHOT || e->state == 0) return own;
-        if (e->state == 1) return mean;
-        return is_moment(name) ? 0 : own;
-    }
+    if (is_statistic(name)) return mean;
+    if (is_moment(name))
+        return e->kind == ONESHOT || e->state == 0 ? own : e->state == 1 ? mean : 0;
     if (e->kind == ONESHOT || !e->outer) return mean;
     double w = tensor_at(tensors_find(m->start, name), i), d = w - mean;
     return w - e->lr * (d + e->momentum * d);
