@@ -232,7 +232,7 @@ if [ "$mpi" = ON ]; then
     PATH=/nowhere "$weft" train $small -n 2 --engine mpi >out 2>err
     [ $? = 1 ] && grep -q "apt-get install openmpi-bin" err && pass || flunk "no mpirun"
     timeout 60 "$weft" train $small -n 2 --engine mpi --hosts nowhere.invalid:2 >out 2>err
-    [ $? != 0 ] && [ "$(grep -c '^weft: the job cannot be started on --hosts nowhere.invalid:2' err)" = 1 ] && pass ||
+    [ $? != 0 ] && [ "$(grep -c '^weft: the job cannot be started on nowhere.invalid of --hosts nowhere.invalid:2' err)" = 1 ] && pass ||
         flunk "a host that does not answer"
     # Ranks that do not have the same data find out before they begin.
     cat >each <<EOF

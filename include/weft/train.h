@@ -54,6 +54,15 @@ WEFT_API int weft_job_rank(void);
  * to be restarted when it dies. */
 WEFT_API bool weft_job_wanted(const weft_train_options *options);
 
+/* Whether this process is a rank of a job that weft_job_run started, or all of its ranks. */
+WEFT_API bool weft_job_supervised(void);
+
+/* What a process that trains writes to standard error when it fails, as one line without its end:
+ * `what` is weft_status_name() of the failure. In a supervised job also, with an empty message,
+ * "built" by every process that has created its trainer, and "finished" by rank 0 at
+ * WEFT_EVENT_SUMMARY: so the supervisor knows how far the job is, and where its ranks run. */
+WEFT_API void weft_job_words(const char *what, const char *message, char *out, size_t size);
+
 /* Receives what the supervisor has to say, a line at a time. */
 typedef void (*weft_job_fn)(void *user, const char *line);
 

@@ -56,6 +56,21 @@ weft_status read_train_options(weft_train_options *o, int argc, char **argv)
     return status;
 }
 
+static void say(const char *what, const char *message)
+{
+    char line[2400];
+    weft_job_words(what, message, line, sizeof(line));
+    fflush(stdout);
+    fprintf(stderr, "%s\n", line);
+}
+
+/* A supervisor hears that the job is done; the rest is for people. */
+static void on_event(void *user, const weft_event *event)
+{
+    if (weft_job_supervised() && event->kind == WEFT_EVENT_SUMMARY) say("finished", "");
+    if (user) progress_event(user, event);
+}
+
 static weft_status train(const weft_train_options *options)
 {
     weft_context *context = NULL;
@@ -66,7 +81,8 @@ static weft_status train(const weft_train_options *options)
         progress *p = progress_new(options);
         running = trainer;
         catch_signals();
-        status = weft_trainer_run(trainer, p ? progress_event : NULL, p);
+        if (weft_job_supervised()) say("built", "");
+        status = weft_trainer_run(trainer, on_event, p);
         progress_end(p);
         running = NULL;
     }
@@ -120,9 +136,10 @@ static int report_rank(weft_status status)
     bool told =
         status == WEFT_ERR_PEER && strncmp(weft_last_message(), "the job was ended", 17) == 0;
     bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED || told;
+    if (status == WEFT_OK) return 0;
     if (weft_job_rank() <= 0 || !common) {
-        int code = report_failure(status);
-        return status == WEFT_ERR_INTERRUPTED ? interrupted_code() : code;
+        say(weft_status_name(status), weft_last_message());
+        if (status != WEFT_ERR_INTERRUPTED) return status == WEFT_ERR_ARGUMENT ? 2 : 1;
     }
     if (status == WEFT_ERR_INTERRUPTED) return interrupted_code();
     let_others_speak();

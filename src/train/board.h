@@ -36,5 +36,7 @@ typedef struct weft_orphans {
 } weft_orphans;
 void weft_orphans_begin(weft_orphans *orphans);
 void weft_orphans_end(weft_orphans *orphans);
+/* Children of all threads of a process; how many. */
+int weft_list_children(pid_t parent, pid_t *out, int room);
 
 #endif

@@ -72,6 +72,13 @@ void weft_child_ask(const weft_child *c)
     }
 }
 
+bool weft_child_ended(const weft_child *c)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == c->pid;
+}
+
 int weft_child_end(weft_child *c)
 {
     int state = 0;

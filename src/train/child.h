@@ -18,6 +18,8 @@ typedef struct weft_child {
 weft_status weft_child_start(char *const *words, int last, weft_child *out) WEFT_NODISCARD;
 /* Asks the ranks to save and to stop. */
 void weft_child_ask(const weft_child *child);
+/* Whether it has ended. */
+bool weft_child_ended(const weft_child *child);
 /* Waits for its end; what waitpid says of it. Closes the pipes. */
 int weft_child_end(weft_child *child);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "train/job.h"
+#include "train/said.h"
 #include "train/words.h"
 
 void weft_job_say(const job *j, const char *format, ...)
@@ -34,6 +35,7 @@ static bool take(job *j, const char *text)
     if (w.kind == WEFT_WORDS_OTHER) return false;
     if (w.kind == WEFT_WORDS_LOST_HOST) {
         j->no_host = true;
+        if (j->ending == 0) j->ending = weft_seconds();
         if (!j->lost_host[0]) memcpy(j->lost_host, w.host, sizeof(j->lost_host));
     }
     if ((w.kind != WEFT_WORDS_DIED && w.kind != WEFT_WORDS_LEFT) || j->dead >= 0) return true;
@@ -58,10 +60,66 @@ static void end_block(job *j)
     j->block[0] = '\0';
 }
 
+/* Launchers fill one host after the other, where the rank has not said better. */
+static int host_of(const job *j, int rank)
+{
+    return j->on[rank] >= 0 ? j->on[rank] : weft_hosts_of_rank(&j->hosts, rank);
+}
+
+/* Where ranks that were waited for in vain are, as far as hosts were given. */
+static void where_missing(const job *j, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < j->hosts.count; i++) {
+        bool some = false;
+        for (int r = 0; r < (int)j->ranks && !some; r++) some = j->missing[r] && host_of(j, r) == i;
+        if (some && used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : " (on ",
+                                     j->hosts.host[i].name);
+    }
+    if (used > 0 && used < size) (void)snprintf(out + used, size - used, ")");
+}
+
+/* A rank's own words. Those of ranks that waited for another one are much the same, so the first
+ * speaks for all. */
+static void hear(job *j, const weft_said *said)
+{
+    bool waited = strcmp(said->what, weft_status_name(WEFT_ERR_PEER)) == 0;
+    bool common = strcmp(said->what, weft_status_name(WEFT_ERR_ARGUMENT)) == 0;
+    bool first = j->ending == 0;
+    char where[512] = "";
+    if (strcmp(said->what, WEFT_SAID_BUILT) == 0) {
+        j->built = j->begun = true;
+        j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
+    } else if (strcmp(said->what, WEFT_SAID_FINISHED) == 0) {
+        if (j->finished == 0) j->finished = weft_seconds();
+    } else if (strcmp(said->what, weft_status_name(WEFT_ERR_INTERRUPTED)) == 0) {
+        (void)snprintf(j->stopped, sizeof(j->stopped), "weft: %s", said->message);
+    } else {
+        if (first) j->ending = weft_seconds();
+        if (waited && !first) return;
+        if (waited) weft_said_missing(said->message, j->missing);
+        if (waited)
+            where_missing(j, where, sizeof(where));
+        else if (j->hosts.count > 0 && !common)
+            (void)snprintf(where, sizeof(where), " (rank %d on %s)", said->rank, said->host);
+        j->explained = true;
+        weft_job_say(j, "weft: %s%s", said->message, where);
+    }
+}
+
 static void end_line(job *j)
 {
     const char *line = j->line;
+    weft_said said;
+    j->line_size = 0;
+    if (weft_said_read(line, &said)) {
+        hear(j, &said);
+        return;
+    }
     bool rule = weft_words_rule(line), own = strncmp(line, "weft: ", 6) == 0;
+    if (j->cut_short && !own) return; /* a launcher that is made to end complains */
     if (j->mpi && rule) {
         if (j->in_block) end_block(j);
         j->in_block = !j->in_block;
@@ -71,7 +129,6 @@ static void end_line(job *j)
     } else if (!j->mpi || strncmp(line, "[mpiexec@", 9) != 0 || !take(j, line)) {
         pass(j, line); /* only MPICH's daemons speak outside of rules */
     }
-    j->line_size = 0;
 }
 
 /* Open MPI 5 ends some of its blocks with a byte of zero. A line that is too long is taken in
@@ -93,15 +150,51 @@ void weft_job_heard_all(job *j)
     j->in_block = false;
 }
 
+/* The host that is lost: by the launcher's words, by the agent that has ended, or because others
+ * waited in vain for all of its ranks. */
+static int find_lost(const job *j)
+{
+    int lost = -1;
+    if (j->lost_host[0]) return weft_hosts_find(&j->hosts, j->lost_host);
+    if (j->no_host) return weft_hosts_gone(&j->hosts);
+    for (int i = 0; i < j->hosts.count && lost < 0 && j->hosts.count > 1; i++) {
+        bool all = true, any = false;
+        for (int r = 0; r < (int)j->ranks; r++)
+            if (host_of(j, r) == i) {
+                any = true;
+                all = all && j->missing[r];
+            }
+        if (all && any) lost = i;
+    }
+    return lost;
+}
+
+static void tell_lost(const job *j)
+{
+    const char *name = j->lost >= 0 ? j->hosts.host[j->lost].name : "HOST";
+    int64_t step = 0;
+    if (!j->built) {
+        weft_job_say(j,
+                     "weft: the job cannot be started on %s%s--hosts %s: every host must answer to "
+                     "'ssh %s true' without a password, and have the same weft and MPI in the same "
+                     "place",
+                     j->lost >= 0 ? name : "", j->lost >= 0 ? " of " : "",
+                     j->options->hosts ? j->options->hosts : "(none given)", name);
+        return;
+    }
+    for (int r = 0; r < (int)j->ranks; r++) step = WEFT_MAX(step, atomic_load(&j->board->step[r]));
+    char when[40] = "";
+    if (step > 0) (void)snprintf(when, sizeof(when), " in step %lld", (long long)step);
+    if (j->lost >= 0)
+        weft_job_say(j, "weft: host %s is lost%s", name, when);
+    else
+        weft_job_say(j, "weft: one of --hosts %s is lost%s", j->options->hosts, when);
+}
+
 void weft_job_ended(job *j, int state)
 {
     char host[128] = "", how[128];
-    if (j->no_host)
-        weft_job_say(
-            j,
-            "weft: the job cannot be started on --hosts %s: every host must answer to 'ssh "
-            "HOST true' without a password, and have the same weft and MPI in the same place",
-            j->options->hosts ? j->options->hosts : "(none given)");
+    j->lost = find_lost(j);
     if (j->dead >= 0 || j->explained || j->no_host) return;
     (void)gethostname(host, sizeof(host) - 1);
     if (WIFSIGNALED(state))
@@ -119,6 +212,10 @@ void weft_job_tell_death(const job *j)
 {
     enum { MOST = 8 };
     char line[MOST * (WEFT_NOTE_SIZE + 16)] = "";
+    if (j->no_host || j->lost >= 0) {
+        tell_lost(j);
+        return;
+    }
     if (j->dead < 0 || (j->left && j->explained)) return;
     int first = j->together ? 0 : j->dead;
     int end = j->together ? (int)WEFT_MIN(j->ranks, (int64_t)MOST) : first + 1;

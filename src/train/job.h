@@ -2,7 +2,10 @@
 #ifndef WEFT_TRAIN_JOB_H
 #define WEFT_TRAIN_JOB_H
 
+#include <signal.h>
+
 #include "train/board.h"
+#include "train/hosts.h"
 #include "weft/train.h"
 
 typedef struct job {
@@ -16,19 +19,52 @@ typedef struct job {
     char mesh[128]; /* after a restart with fewer ranks; "": the user's */
     bool alone;     /* its data axis has one rank left */
     weft_board *board;
-    int dead;            /* rank that died first, or -1 */
-    char where[512];     /* what is known of its death */
-    bool together;       /* all ranks of a process at once */
-    bool left;           /* it ended by itself, so it may have said why */
-    bool no_host;        /* the launcher did not come through to a host */
-    char lost_host[128]; /* its name, where the launcher gives it */
-    bool explained;      /* somebody has said what went wrong */
+    weft_hosts hosts; /* that are left; none: this machine */
+    bool begun;       /* all ranks have been built once */
+    /* Of the present start: */
+    bool built;              /* all ranks are */
+    double ending, finished; /* when one has failed; when the first had come to the end; 0: not */
+    bool cut_short;          /* this process had the launcher end it */
+    int on[WEFT_MAX_RANKS];  /* host of a rank, -1: it has not said */
+    bool missing[WEFT_MAX_RANKS]; /* others waited for it in vain */
+    char stopped[512];            /* what a rank says that was asked to stop */
+    int lost;                     /* host, or -1 */
+    int dead;                     /* rank that died first, or -1 */
+    char where[512];              /* what is known of its death */
+    bool together;                /* all ranks of a process at once */
+    bool left;                    /* it ended by itself, so it may have said why */
+    bool no_host;                 /* the launcher did not come through to a host */
+    char lost_host[128];          /* its name, where the launcher gives it */
+    bool explained;               /* somebody has said what went wrong */
     weft_orphans orphans;
     char line[4096]; /* what has come of a line */
     size_t line_size;
     bool in_block;    /* between two rules of dashes the launcher speaks */
     char block[8192]; /* what it has said there */
 } job;
+
+/* A command line. */
+typedef struct weft_command {
+    const char **word; /* NULL at the end */
+    int count;
+    char numbers[2][32];
+    char *hosts;
+} weft_command;
+
+/* start.c */
+weft_status weft_job_find_mpirun(job *j) WEFT_NODISCARD;
+weft_status weft_job_command(const job *j, bool again, weft_command *out) WEFT_NODISCARD;
+void weft_command_free(weft_command *command);
+
+/* watch.c: signals that ask for the end come here while a job runs. */
+enum { WEFT_ASKING = 3 };
+void weft_job_catch(struct sigaction before[WEFT_ASKING]);
+void weft_job_release(const struct sigaction before[WEFT_ASKING]);
+/* The first signal that came since, 0: none; and how many. */
+int weft_job_asked(int *times);
+/* Passes on what the ranks say on stderr until the job closes it. */
+struct weft_child;
+void weft_job_watch(job *j, const struct weft_child *child);
 
 /* death.c */
 void weft_job_say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
@@ -37,7 +73,7 @@ void weft_job_hear(job *j, const char *text, size_t size);
 void weft_job_heard_all(job *j);
 /* What waitpid says of the process that was started. */
 void weft_job_ended(job *j, int state);
-/* Who died where, in which step and transfer. */
+/* Who died where, in which step and transfer, or which host is lost. */
 void weft_job_tell_death(const job *j);
 
 /* restart.c: whether a job that ended with this code was stopped, by the signal `asked` (0: none)

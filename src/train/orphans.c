@@ -11,16 +11,17 @@
 
 #include "train/board.h"
 
-/* Children of this process, of all its threads. */
-static int list_children(pid_t *out, int room)
+int weft_list_children(pid_t parent, pid_t *out, int room)
 {
     int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
+    char of[64];
+    (void)snprintf(of, sizeof(of), "/proc/%d/task", (int)parent);
+    DIR *tasks = opendir(of);
     if (!tasks) return 0;
     for (struct dirent *task; (task = readdir(tasks));) {
-        char path[300];
+        char path[340];
         int pid;
-        (void)snprintf(path, sizeof(path), "/proc/self/task/%s/children", task->d_name);
+        (void)snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)parent, task->d_name);
         FILE *file = task->d_name[0] == '.' ? NULL : fopen(path, "re");
         if (!file) continue;
         while (count < room && fscanf(file, "%d", &pid) == 1) out[count++] = pid;
@@ -32,7 +33,7 @@ static int list_children(pid_t *out, int room)
 
 void weft_orphans_begin(weft_orphans *o)
 {
-    o->count = list_children(o->before, MOST_CHILDREN);
+    o->count = weft_list_children(getpid(), o->before, MOST_CHILDREN);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
@@ -60,7 +61,7 @@ void weft_orphans_end(weft_orphans *o)
 {
     for (int round = 0, empty = 0; round < 500; round++) {
         pid_t now[MOST_CHILDREN];
-        int left = 0, count = list_children(now, MOST_CHILDREN);
+        int left = 0, count = weft_list_children(getpid(), now, MOST_CHILDREN);
         for (int i = 0; i < count; i++) {
             if (known(o, now[i])) continue;
             kill(now[i], SIGKILL);

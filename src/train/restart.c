@@ -6,13 +6,13 @@
 #include "train/train.h"
 #include "weft/plan.h"
 
-/* The most ranks, without the lost one, that can go on. Learners are as many as are left. In a mesh
- * the data axis shrinks: the other axes stay whole, and it must divide the virtual workers. Places
- * are the user's. */
-static int64_t ranks_left(const job *j)
+/* The most ranks, of those that are left, that can go on. Learners are as many as are left. In a
+ * mesh the data axis shrinks: the other axes stay whole, and it must divide the virtual workers.
+ * Places are the user's. */
+static int64_t ranks_left(const job *j, int64_t most)
 {
     const weft_train_options *o = j->options;
-    int64_t mesh = j->ranks, data = j->ranks, most = j->mpi ? j->ranks - 1 : j->ranks;
+    int64_t mesh = j->ranks, data = j->ranks;
     if (o->place || (o->mesh && (weft_mesh_ranks(o->mesh, &mesh) != WEFT_OK ||
                                  weft_mesh_axis(o->mesh, "data", &data) != WEFT_OK)))
         return j->ranks;
@@ -47,19 +47,30 @@ static void shrink_mesh(job *j)
 
 void weft_job_shrink(job *j)
 {
-    if (j->dead < 0) return;
-    j->ranks = ranks_left(j);
+    int64_t most = j->ranks;
+    if (j->lost >= 0) {
+        weft_hosts_remove(&j->hosts, j->lost);
+        most = 0;
+        for (int i = 0; i < j->hosts.count; i++) most += j->hosts.host[i].slots;
+        most = WEFT_MIN(most, j->ranks);
+    } else if (j->dead >= 0 && j->mpi) {
+        most--;
+    }
+    if (j->lost < 0 && j->dead < 0) return;
+    j->ranks = ranks_left(j, most);
     shrink_mesh(j);
 }
 
+/* A host that was never reached is a mistake, one that is lost is not. */
 bool weft_job_can_restart(const job *j, int code)
 {
-    return code != 0 && code != 2 && j->options->checkpoint;
+    bool nowhere = (j->no_host && !j->begun) || (j->lost >= 0 && j->hosts.count == 1);
+    return code != 0 && code != 2 && j->options->checkpoint && !nowhere;
 }
 
 bool weft_job_stopped(const job *j, int code, int asked)
 {
-    bool killed = j->dead >= 0 && !j->left;
+    bool killed = (j->dead >= 0 && !j->left) || j->no_host || j->cut_short || j->ending > 0;
     return code != 0 && (asked || (!killed && (code == 128 + SIGHUP || code == 128 + SIGINT ||
                                                code == 128 + SIGTERM)));
 }

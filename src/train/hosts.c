@@ -1,0 +1,153 @@
+#include "train/hosts.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "train/board.h"
+
+static weft_status add_host(weft_hosts *h, size_t *capacity, const char *text, size_t size)
+{
+    const char *colon = memchr(text, ':', size);
+    size_t name = colon ? (size_t)(colon - text) : size;
+    int64_t slots = 1;
+    char number[24] = "";
+    WEFT_TRY(WEFT_GROW(&h->host, capacity, h->count));
+    if (colon) {
+        (void)snprintf(number, sizeof(number), "%.*s", (int)(size - name - 1), colon + 1);
+        if (!weft_parse_int(number, &slots) || slots < 1 || slots > WEFT_MAX_RANKS)
+            return weft_fail(WEFT_ERR_ARGUMENT, "hosts: '%.*s' is no NAME:RANKS with 1 to %d ranks",
+                             (int)size, text, WEFT_MAX_RANKS);
+    }
+    if (name == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "hosts: '%.*s' has no name; give NAME:RANKS,...",
+                         (int)size, text);
+    h->host[h->count] = (weft_host){.slots = (int)slots};
+    WEFT_TRY(weft_format(&h->host[h->count].name, "%.*s", (int)name, text));
+    h->count++;
+    return WEFT_OK;
+}
+
+weft_status weft_hosts_parse(const char *text, weft_hosts *out)
+{
+    size_t capacity = 0;
+    *out = (weft_hosts){0};
+    while (text && *text) {
+        size_t size = strcspn(text, ",");
+        weft_status status = add_host(out, &capacity, text, size);
+        if (status != WEFT_OK) {
+            weft_hosts_free(out);
+            return status;
+        }
+        text += size + (text[size] == ',');
+    }
+    return WEFT_OK;
+}
+
+void weft_hosts_free(weft_hosts *h)
+{
+    while (h->count > 0) weft_hosts_remove(h, h->count - 1);
+    free(h->host);
+    *h = (weft_hosts){0};
+}
+
+weft_status weft_hosts_text(const weft_hosts *h, char **out)
+{
+    weft_text text = {0};
+    for (int i = 0; i < h->count; i++)
+        weft_text_add(&text, "%s%s:%d", i ? "," : "", h->host[i].name, h->host[i].slots);
+    return weft_text_take(&text, out);
+}
+
+/* Some say alpha, some alpha.example.org. */
+static bool same_name(const char *a, const char *b)
+{
+    size_t short_a = strcspn(a, "."), short_b = strcspn(b, ".");
+    if (strcmp(a, b) == 0) return true;
+    bool number = isdigit((unsigned char)a[0]) != 0;
+    return !number && (!a[short_a] || !b[short_b]) && short_a == short_b &&
+           strncmp(a, b, short_a) == 0;
+}
+
+int weft_hosts_find(const weft_hosts *h, const char *name)
+{
+    for (int i = 0; i < h->count; i++)
+        if (same_name(h->host[i].name, name)) return i;
+    return -1;
+}
+
+int weft_hosts_of_rank(const weft_hosts *h, int rank)
+{
+    for (int i = 0; i < h->count; i++) {
+        if (rank < h->host[i].slots) return i;
+        rank -= h->host[i].slots;
+    }
+    return -1;
+}
+
+/* The host that is a word of a process's command line, or -1. */
+static int served_by(const weft_hosts *h, pid_t pid, const char *program)
+{
+    char path[64], words[8192];
+    (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC), found = -1;
+    if (file < 0) return -1;
+    ssize_t size = read(file, words, sizeof(words) - 1);
+    close(file);
+    if (size <= 0) return -1;
+    words[size] = '\0';
+    if (strcmp(words, program) == 0) return -1;
+    for (const char *word = words; word < words + size && found < 0; word += strlen(word) + 1) {
+        const char *user = strchr(word, '@');
+        for (int i = 0; i < h->count && found < 0; i++)
+            if (strcmp(user ? user + 1 : word, h->host[i].name) == 0) found = i;
+    }
+    return found;
+}
+
+void weft_hosts_look(weft_hosts *h, pid_t launcher, const char *program)
+{
+    enum { MOST = 1024 };
+    pid_t now[MOST];
+    int count = weft_list_children(launcher, now, MOST);
+    for (int k = 0; k < count; k++) {
+        int i = -1;
+        for (int known = 0; known < h->count && i < 0; known++)
+            if (h->host[known].agent == now[k]) i = known;
+        if (i < 0) i = served_by(h, now[k], program);
+        if (i >= 0 && !h->host[i].gone) h->host[i].agent = now[k];
+    }
+    for (int i = 0; i < h->count; i++) {
+        bool there = false;
+        for (int k = 0; k < count && !there; k++) there = now[k] == h->host[i].agent;
+        if (h->host[i].agent > 0 && !there) h->host[i].gone = true;
+    }
+}
+
+void weft_hosts_forget(weft_hosts *h)
+{
+    for (int i = 0; i < h->count; i++) {
+        h->host[i].agent = 0;
+        h->host[i].gone = false;
+    }
+}
+
+int weft_hosts_gone(const weft_hosts *h)
+{
+    int gone = -1;
+    for (int i = 0; i < h->count; i++) {
+        if (!h->host[i].gone) continue;
+        if (gone >= 0) return -1;
+        gone = i;
+    }
+    return gone;
+}
+
+void weft_hosts_remove(weft_hosts *h, int i)
+{
+    free(h->host[i].name);
+    for (int k = i; k + 1 < h->count; k++) h->host[k] = h->host[k + 1];
+    h->count--;
+}

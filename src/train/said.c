@@ -1,0 +1,54 @@
+/* What ranks of a supervised job say on standard error, which launchers bring from every machine:
+ * "weft: [rank 2 on beta: peer] ..." instead of "weft: ...". So the supervisor hears from ranks
+ * that share no memory with it, and says once what several of them say. */
+#include "train/said.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "train/board.h"
+#include "weft/train.h"
+
+bool weft_job_supervised(void)
+{
+    return getenv(WEFT_SUPERVISED_VARIABLE) != NULL;
+}
+
+void weft_job_words(const char *what, const char *message, char *out, size_t size)
+{
+    char host[128] = "unknown";
+    int rank = weft_job_rank();
+    if (!weft_job_supervised()) {
+        (void)snprintf(out, size, "weft: %s", message);
+        return;
+    }
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(out, size, "weft: [rank %d on %s: %s] %s", rank < 0 ? 0 : rank, host, what,
+                   message);
+}
+
+bool weft_said_read(const char *line, weft_said *out)
+{
+    int used = 0;
+    if (sscanf(line, "weft: [rank %d on %127[^:]: %15[a-z]]%n", &out->rank, out->host, out->what,
+               &used) != 3 ||
+        used == 0 || out->rank < 0 || out->rank >= WEFT_MAX_RANKS)
+        return false;
+    out->message = line + used + (line[used] == ' ');
+    return true;
+}
+
+void weft_said_missing(const char *message, bool missing[WEFT_MAX_RANKS])
+{
+    static const char key[] = " missing:";
+    const char *at = strstr(message, key);
+    if (!at) return;
+    at += sizeof(key) - 1;
+    for (char *end; *at == ' '; at = end) {
+        long rank = strtol(at, &end, 10);
+        if (end == at) return;
+        if (rank >= 0 && rank < WEFT_MAX_RANKS) missing[rank] = true;
+    }
+}

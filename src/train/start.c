@@ -1,0 +1,88 @@
+/* How a job is started: which mpirun there is, and its command line. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "train/job.h"
+#include "train/train.h"
+
+weft_status weft_job_find_mpirun(job *j)
+{
+    char text[512] = "";
+    FILE *pipe = popen("mpirun --version 2>/dev/null", "re");
+    if (pipe) {
+        size_t size = fread(text, 1, sizeof(text) - 1, pipe);
+        text[size] = '\0';
+        (void)pclose(pipe);
+    }
+    if (!text[0])
+        return weft_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "engine mpi needs mpirun, which was not found; install it (apt-get install "
+            "openmpi-bin) or use --engine threads");
+    j->open_mpi = strstr(text, "Open MPI") != NULL || strstr(text, "OpenRTE") != NULL;
+    return WEFT_OK;
+}
+
+/* Words beside the user's own are few. */
+enum { OWN_WORDS = 32 };
+
+static void add(weft_command *w, const char *word)
+{
+    w->word[w->count++] = word;
+}
+
+/* Open MPI counts slots and binds ranks to cores: neither fits ranks with threads of their own. */
+static void mpirun_words(const job *j, weft_command *w)
+{
+    (void)snprintf(w->numbers[0], sizeof(w->numbers[0]), "%lld", (long long)j->ranks);
+    add(w, "mpirun");
+    add(w, "-n");
+    add(w, w->numbers[0]);
+    if (j->open_mpi) {
+        add(w, "--oversubscribe");
+        add(w, "--bind-to");
+        add(w, "none");
+        add(w, "--mca");
+        add(w, "plm_rsh_args");
+        add(w, "-o ConnectTimeout=10 -o BatchMode=yes");
+        add(w, "-x");
+        add(w, WEFT_BOARD_VARIABLE);
+        add(w, "-x");
+        add(w, WEFT_SUPERVISED_VARIABLE);
+    }
+    if (!w->hosts) return;
+    add(w, j->open_mpi ? "--host" : "-hosts");
+    add(w, w->hosts);
+}
+
+weft_status weft_job_command(const job *j, bool again, weft_command *w)
+{
+    int given = 0;
+    while (j->arguments[given]) given++;
+    *w = (weft_command){0};
+    if (j->hosts.count > 0) WEFT_TRY(weft_hosts_text(&j->hosts, &w->hosts));
+    WEFT_TRY(WEFT_NEW(&w->word, given + OWN_WORDS));
+    (void)snprintf(w->numbers[1], sizeof(w->numbers[1]), "%lld", (long long)j->ranks);
+    if (j->mpi) mpirun_words(j, w);
+    add(w, j->program);
+    for (int i = 0; j->arguments[i]; i++) add(w, j->arguments[i]);
+    add(w, "--ranks");
+    add(w, w->numbers[1]);
+    if (j->mesh[0]) {
+        add(w, "--mesh");
+        add(w, j->mesh);
+    }
+    if (j->alone && j->options->zero > 0) { /* nothing to spread anything over */
+        add(w, "--zero");
+        add(w, "0");
+    }
+    if (again) add(w, "--resume");
+    return WEFT_OK;
+}
+
+void weft_command_free(weft_command *w)
+{
+    free(w->word);
+    weft_free(w->hosts);
+    *w = (weft_command){0};
+}

@@ -1,0 +1,142 @@
+/* What a supervisor does while its job runs: it hands on what is said and asked, and ends what does
+ * not end by itself. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "train/child.h"
+#include "train/job.h"
+
+enum { GRACE = 5 };
+
+/* On this machine ranks note on the board how far they are.
+ *
+ * MPI starts and ends by calls that wait for everybody without a limit, so the limit is kept here:
+ * all ranks must be built within the time of a collective, and end within that of the first one. */
+static bool stuck(job *j, double since, double *first_end)
+{
+    int built = 0, finished = 0, late = -1;
+    for (int r = 0; r < (int)j->ranks; r++) {
+        int stage = atomic_load(&j->board->stage[r]);
+        built += stage >= WEFT_STAGE_BUILT;
+        finished += stage == WEFT_STAGE_FINISHED;
+    }
+    double now = weft_seconds(), limit = j->options->timeout + GRACE;
+    if (finished > 0 && *first_end == 0) *first_end = now;
+    bool starting = built < j->ranks && now - since > limit;
+    bool ending = finished > 0 && finished < j->ranks && now - *first_end > limit;
+    if (!starting && !ending) return false;
+    for (int r = 0; r < (int)j->ranks && late < 0; r++)
+        if (atomic_load(&j->board->stage[r]) < (starting ? WEFT_STAGE_BUILT : WEFT_STAGE_FINISHED))
+            late = r;
+    weft_job_say(
+        j,
+        "weft: the job has not %s after %.0f s: rank %d has not come (of %lld ranks %d are there); "
+        "a longer --timeout would wait for it",
+        starting ? "started" : "ended", limit, late, (long long)j->ranks,
+        starting ? built : finished);
+    return true;
+}
+
+/* Of ranks on other machines it is known what rank 0 says. */
+static bool stuck_afar(job *j, double since)
+{
+    double now = weft_seconds(), limit = j->options->timeout + GRACE;
+    bool starting = !j->built && now - since > limit;
+    bool ending = j->finished > 0 && now - j->finished > limit;
+    if (starting || ending)
+        weft_job_say(
+            j,
+            "weft: the job has not %s after %.0f s on --hosts %s; a longer --timeout would "
+            "wait for it",
+            starting ? "started" : "ended", limit, j->options->hosts);
+    return starting || ending;
+}
+
+/* Ends a job that does not end by itself: once a rank has failed all others do so soon, but a
+ * launcher waits for ever for a host that it cannot reach. */
+static void end_what_hangs(job *j, const weft_child *c, double since, double *cut)
+{
+    double now = weft_seconds();
+    if (!j->mpi || j->ranks < 2) return;
+    bool hangs = j->ending > 0 && now - j->ending > GRACE;
+    if (*cut == 0 && !hangs)
+        hangs = j->hosts.count > 0 ? stuck_afar(j, since) : stuck(j, since, &j->finished);
+    if (*cut == 0 && hangs) {
+        *cut = now;
+        j->cut_short = true;
+        kill(c->pid, SIGTERM); /* mpirun then ends its ranks, stopped ones too */
+    } else if (*cut > 0 && now - *cut > GRACE) {
+        *cut = now;
+        kill(c->pid, SIGKILL);
+    }
+}
+
+static volatile sig_atomic_t asked; /* the signal that asked for the end */
+static volatile sig_atomic_t times; /* how often it did */
+
+static void on_signal(int number)
+{
+    if (!asked) asked = number;
+    times = times + 1;
+}
+
+/* Signals that ask for the end; one that is ignored (nohup) stays so. */
+static const int asking[WEFT_ASKING] = {SIGINT, SIGTERM, SIGHUP};
+
+void weft_job_catch(struct sigaction before[WEFT_ASKING])
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    asked = times = 0;
+    for (int i = 0; i < WEFT_ASKING; i++) {
+        sigaction(asking[i], NULL, &before[i]);
+        if (asking[i] != SIGHUP || before[i].sa_handler != SIG_IGN)
+            sigaction(asking[i], &action, NULL);
+    }
+}
+
+void weft_job_release(const struct sigaction before[WEFT_ASKING])
+{
+    for (int i = 0; i < WEFT_ASKING; i++) sigaction(asking[i], &before[i], NULL);
+}
+
+int weft_job_asked(int *how_often)
+{
+    *how_often = times;
+    return asked;
+}
+
+/* The first signal lets the ranks save and stop, the next ends them: mpirun does that to its own.
+ */
+static void pass_on(const job *j, const weft_child *c, int *done)
+{
+    int now = times;
+    if (now > 0 && *done == 0) weft_child_ask(c);
+    if (now > 1 && *done < 2) kill(c->pid, j->mpi ? SIGTERM : SIGKILL);
+    *done = now;
+}
+
+/* Passes on what the ranks say on stderr until the job closes it. */
+void weft_job_watch(job *j, const weft_child *c)
+{
+    char text[4096];
+    double since = weft_seconds(), cut = 0;
+    for (int passed = 0;;) {
+        struct pollfd waiting = {.fd = c->errors, .events = POLLIN};
+        int ready = poll(&waiting, 1, 200);
+        bool broken = ready < 0 && errno != EINTR;
+        pass_on(j, c, &passed);
+        end_what_hangs(j, c, since, &cut);
+        if (j->hosts.count > 0 && !j->no_host) weft_hosts_look(&j->hosts, c->pid, j->program);
+        if (broken) break;
+        if (ready == 0 && weft_child_ended(c)) break; /* what it left may hold the pipe */
+        if (ready <= 0) continue;
+        ssize_t got = read(c->errors, text, sizeof(text));
+        if (got <= 0) break;
+        weft_job_hear(j, text, (size_t)got);
+    }
+    weft_job_heard_all(j);
+}
