@@ -24,6 +24,7 @@ static void pass(job *j, const char *line)
 {
     if (weft_words_read(line).kind == WEFT_WORDS_NOISE) return;
     j->explained = true;
+    if (!j->built) weft_hosts_mention(&j->hosts, line);
     weft_job_say(j, "%s", line);
 }
 

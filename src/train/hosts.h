@@ -31,6 +31,8 @@ int weft_hosts_of_rank(const weft_hosts *hosts, int rank);
 /* Looks at the launcher's children, which say by their command line what host they are for; those
  * that run `program` are ranks. */
 void weft_hosts_look(weft_hosts *hosts, pid_t launcher, const char *program);
+/* What an agent says when it does not come through names its host, and it may end unseen. */
+void weft_hosts_mention(weft_hosts *hosts, const char *line);
 void weft_hosts_forget(weft_hosts *hosts); /* before another launcher is started */
 /* The only one whose agent has ended, or -1. */
 int weft_hosts_gone(const weft_hosts *hosts);
