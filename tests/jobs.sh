@@ -70,6 +70,15 @@ for engine in $engines; do
     gone 10 $job $all && pass || flunk "a second signal, $engine"
     end 1
     [ $got = 130 ] && ! grep -q "died\|left\|starting" err && pass || flunk "a second signal: $got, $engine"
+    # Peers of a rank that is killed end at once, and so does the job.
+    begin dead -n 3 --engine $engine
+    all="$job $(below $job)"
+    victim=$(ranks $job | tail -n 1)
+    kill -KILL "${victim:-$job}"
+    # shellcheck disable=SC2086
+    gone 2 $all && pass || flunk "peers of a killed rank, $engine"
+    end 1
+    [ $got != 0 ] && pass || flunk "a killed rank ends with 0, $engine"
     # When the supervisor is killed its ranks end, and so do what it started them with.
     for with in "" launcher; do
         begin orphaned -n 2 --engine $engine --max-restarts 2

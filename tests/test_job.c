@@ -1,0 +1,179 @@
+/* What a supervisor makes of what it hears: whose step and transfer it tells, what it says once,
+ * which host it takes for lost, and what it starts again. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "support.h"
+#include "train/job.h"
+#include "train/said.h"
+
+enum { FAILED = 1 << 8 }; /* as waitpid says */
+
+static char told[16384];
+static weft_board board;
+
+static void tell(void *user, const char *line)
+{
+    (void)user;
+    size_t used = strlen(told);
+    (void)snprintf(told + used, sizeof(told) - used, "%s\n", line);
+}
+
+static char folder[] = "c";
+static weft_train_options options = {.checkpoint = folder};
+
+static job begin(int64_t ranks, const char *hosts)
+{
+    job j = {.options = &options, .mpi = true, .ranks = ranks, .dead = -1, .lost = -1};
+    j.tell = tell;
+    j.board = &board;
+    memset(&board, 0, sizeof(board));
+    told[0] = '\0';
+    for (int r = 0; r < (int)ranks; r++) {
+        j.on[r] = -1;
+        atomic_store(&board.step[r], 100 + r);
+        (void)snprintf(board.note[r], WEFT_NOTE_SIZE, "in all-reduce of value %d", r);
+    }
+    assert_int_equal(weft_hosts_parse(hosts, &j.hosts), WEFT_OK);
+    return j;
+}
+
+static void hear(job *j, const char *text)
+{
+    weft_job_hear(j, text, strlen(text));
+}
+
+#define RULE "--------------------------------------------------------------------------\n"
+#define DEATH                                                                                      \
+    RULE "mpirun noticed that process rank %d with PID 36 on node alpha exited on signal 9 ("      \
+         "Killed).\n" RULE
+
+static void the_dead_rank_is_told_about(void **state)
+{
+    (void)state;
+    for (int r = 0; r < 4; r++) {
+        char words[400], want[200];
+        job j = begin(4, NULL);
+        (void)snprintf(words, sizeof(words), DEATH, r);
+        (void)snprintf(
+            want, sizeof(want),
+            "weft: rank %d on alpha died of signal 9 (Killed) in step %d, in all-reduce of "
+            "value %d\n",
+            r, 100 + r, r);
+        hear(&j, words);
+        weft_job_heard_all(&j);
+        weft_job_ended(&j, FAILED);
+        weft_job_tell_death(&j);
+        assert_string_equal(told, want);
+    }
+}
+
+static void waiting_ranks_are_heard_once(void **state)
+{
+    (void)state;
+    job j = begin(4, "alpha:2,beta:2");
+    hear(&j, "weft: [rank 0 on alpha: built] \nweft: [rank 1 on alpha.example.org: built] \n"
+             "weft: [rank 2 on beta: built] \nweft: [rank 3 on beta: built] \n");
+    assert_string_equal(told, "");
+    hear(
+        &j,
+        "weft: [rank 1 on alpha: peer] rank 1 waited 3 s in x; ranks that wait: 0, missing: 2 3\n");
+    hear(
+        &j,
+        "weft: [rank 0 on alpha: peer] rank 0 waited 3 s in y; ranks that wait: 1, missing: 2 3\n");
+    weft_job_heard_all(&j);
+    assert_string_equal(
+        told, "weft: rank 1 waited 3 s in x; ranks that wait: 0, missing: 2 3 (on beta)\n");
+    weft_job_ended(&j, FAILED);
+    assert_int_equal(j.lost, 1);
+    weft_job_tell_death(&j);
+    assert_non_null(strstr(told, "weft: host beta is lost in step 103\n"));
+    assert_true(weft_job_can_restart(&j, 1));
+    weft_job_shrink(&j);
+    assert_int_equal(j.ranks, 2);
+    assert_int_equal(j.hosts.count, 1);
+    weft_hosts_free(&j.hosts);
+}
+
+/* Launchers may fill hosts in another order than they are given in. */
+static void ranks_say_where_they_are(void **state)
+{
+    (void)state;
+    job j = begin(3, "beta:1,alpha:2");
+    hear(&j, "weft: [rank 0 on alpha: built] \nweft: [rank 1 on alpha: built] \nweft: [rank 2 on "
+             "beta: built] \n");
+    hear(&j, "weft: [rank 0 on alpha: peer] rank 0 waited 3 s in x; missing: 2\n");
+    weft_job_ended(&j, FAILED);
+    assert_int_equal(j.lost, 0);
+    weft_hosts_free(&j.hosts);
+    /* One of two ranks of a host that stands still is no lost host. */
+    j = begin(4, "alpha:2,beta:2");
+    hear(&j, "weft: [rank 0 on alpha: built] \nweft: [rank 0 on alpha: peer] rank 0 waited 3 s in "
+             "x; missing: 3\n");
+    weft_job_ended(&j, FAILED);
+    assert_int_equal(j.lost, -1);
+    weft_hosts_free(&j.hosts);
+}
+
+static void own_failures_name_their_rank(void **state)
+{
+    (void)state;
+    job j = begin(4, "alpha:2,beta:2");
+    hear(&j, "weft: [rank 3 on beta: io] the disk is full\nweft: [rank 0 on alpha: peer] waited\n");
+    assert_string_equal(told, "weft: the disk is full (rank 3 on beta)\n");
+    assert_false(weft_job_stopped(&j, 143, 0)); /* others were ended for it */
+    weft_hosts_free(&j.hosts);
+}
+
+static void a_stop_is_no_death(void **state)
+{
+    (void)state;
+    static const int codes[] = {129, 130, 143};
+    for (size_t i = 0; i < WEFT_COUNT(codes); i++) {
+        job j = begin(2, NULL);
+        hear(&j, "weft: [rank 0 on alpha: interrupted] stopped after step 7\n");
+        assert_true(weft_job_stopped(&j, codes[i], 0));
+        assert_true(weft_job_stopped(&j, 137, SIGINT));
+        assert_false(weft_job_stopped(&j, 137, 0));
+        assert_false(weft_job_stopped(&j, 1, 0));
+        assert_false(weft_job_stopped(&j, 0, SIGINT)); /* it had come to its end */
+        assert_string_equal(told, "");
+        assert_string_equal(j.stopped, "weft: stopped after step 7");
+    }
+}
+
+static void hosts_are_read(void **state)
+{
+    (void)state;
+    weft_hosts h;
+    char *text;
+    assert_int_equal(weft_hosts_parse("a:2,user-b,10.0.0.7:3", &h), WEFT_OK);
+    assert_int_equal(h.count, 3);
+    assert_int_equal(weft_hosts_of_rank(&h, 1), 0);
+    assert_int_equal(weft_hosts_of_rank(&h, 2), 1);
+    assert_int_equal(weft_hosts_of_rank(&h, 5), 2);
+    assert_int_equal(weft_hosts_of_rank(&h, 6), -1);
+    assert_int_equal(weft_hosts_find(&h, "a.example.org"), 0);
+    assert_int_equal(weft_hosts_find(&h, "10.0.0.8"), -1);
+    weft_hosts_remove(&h, 1);
+    assert_int_equal(weft_hosts_text(&h, &text), WEFT_OK);
+    assert_string_equal(text, "a:2,10.0.0.7:3");
+    weft_free(text);
+    weft_hosts_free(&h);
+    assert_refused(weft_hosts_parse("a:0", &h), WEFT_ERR_ARGUMENT, "'a:0' is no NAME:RANKS");
+    assert_refused(weft_hosts_parse("a:2,:3", &h), WEFT_ERR_ARGUMENT, "has no name");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_dead_rank_is_told_about),
+        cmocka_unit_test(waiting_ranks_are_heard_once),
+        cmocka_unit_test(ranks_say_where_they_are),
+        cmocka_unit_test(own_failures_name_their_rank),
+        cmocka_unit_test(a_stop_is_no_death),
+        cmocka_unit_test(hosts_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
