@@ -213,7 +213,7 @@ void weft_job_tell_death(const job *j)
 {
     enum { MOST = 8 };
     char line[MOST * (WEFT_NOTE_SIZE + 16)] = "";
-    if (j->no_host || j->lost >= 0) {
+    if (j->no_host || (j->lost >= 0 && j->lost < j->hosts.count)) {
         tell_lost(j);
         return;
     }
