@@ -70,6 +70,21 @@ for engine in $engines; do
     gone 10 $job $all && pass || flunk "a second signal, $engine"
     end 1
     [ $got = 130 ] && ! grep -q "died\|left\|starting" err && pass || flunk "a second signal: $got, $engine"
+    # Ctrl-Z stops all of it, and it goes on when it is told to.
+    begin paused -n 2 --engine $engine --max-restarts 2
+    mine=$(ranks $job)
+    kill -TSTP $job
+    for pid in $job $mine; do
+        for _ in $(seq 100); do grep -q '^State:.*T' "/proc/$pid/status" && break; sleep 0.05; done
+        grep -q '^State:.*T' "/proc/$pid/status" && pass || flunk "a pause does not reach process $pid, $engine"
+    done
+    before=$(readlink paused/latest)
+    kill -CONT $job
+    for _ in $(seq 200); do [ "$(readlink paused/latest)" != "$before" ] && break; sleep 0.05; done
+    [ "$(readlink paused/latest)" != "$before" ] && pass || flunk "does not go on after a pause, $engine"
+    kill -TERM $job
+    end 20
+    [ $got = 143 ] && pass || flunk "a job that had paused ends with $got, $engine"
     # Peers of a rank that is killed end at once, and so does the job.
     begin dead -n 3 --engine $engine
     all="$job $(below $job)"

@@ -56,8 +56,8 @@ weft_status weft_job_find_mpirun(job *j) WEFT_NODISCARD;
 weft_status weft_job_command(const job *j, bool again, weft_command *out) WEFT_NODISCARD;
 void weft_command_free(weft_command *command);
 
-/* watch.c: signals that ask for the end come here while a job runs. */
-enum { WEFT_ASKING = 3 };
+/* watch.c: signals that ask for the end, or for a pause, come here while a job runs. */
+enum { WEFT_ASKING = 4 };
 void weft_job_catch(struct sigaction before[WEFT_ASKING]);
 void weft_job_release(const struct sigaction before[WEFT_ASKING]);
 /* The first signal that came since, 0: none; and how many. */

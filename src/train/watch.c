@@ -84,17 +84,25 @@ static void on_signal(int number)
     times = times + 1;
 }
 
-/* Signals that ask for the end; one that is ignored (nohup) stays so. */
-static const int asking[WEFT_ASKING] = {SIGINT, SIGTERM, SIGHUP};
+static volatile sig_atomic_t paused; /* Ctrl-Z */
+
+static void on_pause(int number)
+{
+    paused = number;
+}
+
+/* Signals that ask for the end, and the one that asks for a pause. What is ignored (SIGHUP under
+ * nohup, SIGTSTP where there is no job control) stays so. */
+static const int asking[WEFT_ASKING] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP};
 
 void weft_job_catch(struct sigaction before[WEFT_ASKING])
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    asked = times = 0;
+    asked = times = paused = 0;
     for (int i = 0; i < WEFT_ASKING; i++) {
+        bool end = asking[i] == SIGINT || asking[i] == SIGTERM;
+        struct sigaction action = {.sa_handler = asking[i] == SIGTSTP ? on_pause : on_signal};
         sigaction(asking[i], NULL, &before[i]);
-        if (asking[i] != SIGHUP || before[i].sa_handler != SIG_IGN)
-            sigaction(asking[i], &action, NULL);
+        if (end || before[i].sa_handler != SIG_IGN) sigaction(asking[i], &action, NULL);
     }
 }
 
@@ -109,13 +117,23 @@ int weft_job_asked(int *how_often)
     return asked;
 }
 
-/* The first signal lets the ranks save and stop, the next ends them: mpirun does that to its own.
- */
+/* The ranks stop, then this process, and when it goes on so do they. */
+static void pause_all(const weft_child *c)
+{
+    paused = 0;
+    kill(c->pid, SIGTSTP); /* which mpirun hands on */
+    (void)raise(SIGSTOP);
+    kill(c->pid, SIGCONT);
+}
+
+/* The first signal lets the ranks save and stop, the next ends them, which mpirun does to its own,
+ * and one more does not ask. */
 static void pass_on(const job *j, const weft_child *c, int *done)
 {
     int now = times;
+    if (paused) pause_all(c);
     if (now > 0 && *done == 0) weft_child_ask(c);
-    if (now > 1 && *done < 2) kill(c->pid, j->mpi ? SIGTERM : SIGKILL);
+    if (now > 1 && now > *done) kill(c->pid, j->mpi && now == 2 ? SIGTERM : SIGKILL);
     *done = now;
 }
 
