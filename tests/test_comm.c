@@ -352,6 +352,42 @@ static void test_pieces(void **state)
     weft_mpi_set_piece(1 << 30);
 }
 
+/* More than MPI counts, in earnest; takes 5 GB. */
+static void huge(weft_comm *c, void *user)
+{
+    (void)user;
+    const int64_t count = ((int64_t)1 << 31) + 13;
+    uint8_t *data = malloc((size_t)count);
+    int me = weft_comm_rank(c), last = weft_comm_size(c) - 1;
+    rank_check(data != NULL);
+    weft_transfer t = {.kind = me == 0 ? WEFT_SEND : WEFT_RECEIVE,
+                       .dtype = WEFT_U8,
+                       .send = data,
+                       .receive = data,
+                       .count = count,
+                       .peer = me == 0 ? last : 0};
+    for (int round = 0; round < 2; round++) { /* a message, then a broadcast back */
+        int from = round ? last : 0;
+        for (int64_t i = 0; i < count; i++)
+            data[i] = me == from ? (uint8_t)((uint64_t)i * 2654435761u >> 13) : 0;
+        if (round || (me != 0 && me != last)) t.kind = WEFT_BROADCAST;
+        if (round) t.peer = last;
+        if (round || me == 0 || me == last) rank_ok(weft_comm_run(c, &t));
+        for (int64_t i = 0; i < count && (round || me == last); i++)
+            rank_check(data[i] == (uint8_t)((uint64_t)i * 2654435761u >> 13));
+    }
+    free(data);
+}
+
+static void test_huge(void **state)
+{
+    (void)state;
+    if (engine_only && getenv("WEFT_HUGE"))
+        on_ranks(engine_only, 0, huge, NULL);
+    else if (engine_only)
+        print_message("SKIPPED: 2 GiB in one message, over MPI with WEFT_HUGE=1 only\n");
+}
+
 static void test_large(void **state)
 {
     (void)state;
@@ -440,10 +476,15 @@ int main(int argc, char **argv)
 {
     engine_only = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contract),  cmocka_unit_test(test_overlapping),
-        cmocka_unit_test(test_splitting), cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_large),     cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_refused_buffers),
+        cmocka_unit_test(test_contract),
+        cmocka_unit_test(test_overlapping),
+        cmocka_unit_test(test_splitting),
+        cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused_buffers),
         cmocka_unit_test(test_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,15 +29,16 @@ static int64_t elements_of(const mpi_pending *p, size_t first, int *count)
     return sum;
 }
 
-/* Most of what implements MPI sends less than 4 KiB at once, and more only when the receiver has
- * answered. A few short messages take less time than that answer. */
+/* Through the memory of one machine most of what implements MPI sends less than 4 KiB at once, and
+ * more only when the receiver has answered. A few short messages take less time than that answer.
+ */
 enum { AT_ONCE = 3584 };
 
 static int64_t chunk_elements(const weft_operation *o, int64_t elements, int64_t at_most)
 {
     int64_t size = (int64_t)weft_dtype_size(o->t.dtype), piece = mpi_process.piece;
     if (at_most > 0) piece = WEFT_MIN(piece, at_most);
-    if (weft_is_collective(o->t.kind) && elements * size <= WINDOW * AT_ONCE)
+    if (mpi_one_machine() && weft_is_collective(o->t.kind) && elements * size <= WINDOW * AT_ONCE)
         piece = WEFT_MIN(piece, (int64_t)AT_ONCE);
     return WEFT_MAX(piece / size, (int64_t)1);
 }

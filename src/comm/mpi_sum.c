@@ -1,8 +1,9 @@
 /* Sums over MPI processes, of our own messages: MPI promises no order of additions. Whichever way
  * is taken, what is added up is the fixed tree, so all of them give the same bits.
  *
- * Doubling, for few bytes: in round l a slot and the one that differs from it in bit l exchange all
- * they have, which is the sum over the blocks of 2^l ranks around them. levels rounds.
+ * Doubling, for few bytes (NEAR on one machine, FAR across several): in round l a slot and the one
+ * that differs from it in bit l exchange all they have, which is the sum over the blocks of 2^l
+ * ranks around them. levels rounds.
  *
  * Halving, for many: the same, but each keeps one half of the elements and sends the other, so that
  * in the end each slot has the whole sum of its part. An all-reduce then goes back through the same
@@ -16,7 +17,7 @@
 #ifdef WEFT_MPI
 #include "comm/mpi.h"
 
-enum { DOUBLING = 2 << 10 };                   /* bytes of the whole, at most */
+enum { NEAR = 2 << 10, FAR = 16 << 10 };       /* bytes that are doubled, at most */
 enum { DIRECT = 64 << 10, DIRECT_RANKS = 16 }; /* bytes of a part, at least; at most */
 enum { CHUNK = 512 << 10 };                    /* bytes that are added up at a time */
 
@@ -300,7 +301,7 @@ static weft_status choose(sum *s)
     int n = s->slots.ranks;
     int64_t bytes = s->whole * (int64_t)weft_dtype_size(t->dtype);
     bool gives = t->kind == WEFT_REDUCE_SCATTER, even = n == s->slots.slots;
-    s->halving = gives || bytes > DOUBLING;
+    s->halving = gives || bytes > (mpi_one_machine() ? NEAR : FAR);
     if (n <= DIRECT_RANKS && n > 2 && bytes / n >= DIRECT && (gives || !even)) {
         WEFT_TRY(exchange_parts(s));
         return gives ? WEFT_OK : exchange_results(s);
