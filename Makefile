@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test test-clang test-asan test-ubsan test-tsan test-valgrind bench soak hunt lint fuzz install-test man clean
+.PHONY: all deps demo test test-clang test-asan test-ubsan test-tsan test-valgrind bench soak hunt mutate lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -48,6 +48,11 @@ soak: $(BUILD)/weft
 hunt: $(BUILD)/weft
 	@scripts/deps test
 	@scripts/run-hunt $(or $(MINUTES),5) $(SEED)
+
+# One-line faults in a copy of the tree; FAULTS and SEED set how many and which.
+mutate: deps
+	@scripts/deps test
+	@scripts/mutate $(or $(FAULTS),200) $(SEED)
 
 # A minute for each parser; FUZZ_SECONDS sets another time.
 fuzz: deps
