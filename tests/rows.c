@@ -47,7 +47,7 @@ bool read_tensor(const char *folder, int step, const char *file, const char *ten
     static char data[MOST];
     char path[4200], key[300];
     uint64_t header;
-    unsigned long begin;
+    unsigned long begin = 0;
     (void)snprintf(path, sizeof(path), "%s/step-%d/%s.safetensors", folder, step, file);
     FILE *f = fopen(path, "rb");
     if (!f) return false;
