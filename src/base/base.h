@@ -55,9 +55,10 @@ weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count,
 weft_status weft_strdup(const char *text, char **out) WEFT_NODISCARD;
 weft_status weft_format(char **out, const char *format, ...) WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
-/* What other libraries may ask for at once. Some do not survive it when that is refused: the one that
- * generates kernels writes them through a null pointer, the one that starts threads ends the process.
- * So large arrays leave this much, and whoever is about to call such a library asks for it first. */
+/* What other libraries may ask for at once. Some do not survive it when that is refused: the one
+ * that generates kernels writes them through a null pointer, the one that starts threads ends the
+ * process. So large arrays leave this much, and whoever is about to call such a library asks for it
+ * first. */
 enum { WEFT_RESERVE = 32 << 20 };
 /* MEMORY: the system would not give so much more. */
 weft_status weft_memory_room(size_t bytes) WEFT_NODISCARD;
