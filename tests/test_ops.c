@@ -292,6 +292,52 @@ static void test_labels(void **state)
     }
 }
 
+/* Node n of a case with one input more or fewer: whether that is refused for their number. */
+static bool refuses_inputs(const op_case *c, int n, int change)
+{
+    fixture f;
+    const weft_value *in;
+    weft_value more[MOST_INPUTS + 1];
+    start(&f, c, WEFT_F32);
+    int count = weft_graph_node_inputs(f.graph, n, &in);
+    for (int i = 0; i <= count && i <= MOST_INPUTS; i++) more[i] = in[i < count ? i : count - 1];
+    (void)weft_graph_node(f.graph, weft_graph_node_op(f.graph, n), "again", more, count + change,
+                          NULL, 0);
+    bool refused = weft_graph_status(f.graph) == WEFT_ERR_ARGUMENT &&
+                   strstr(weft_last_message(), "inputs") != NULL;
+    end(&f);
+    return refused;
+}
+
+/* No operator takes more inputs than it reads or fewer than it needs, but those that join many and
+ * those whose last one is optional. */
+static void test_number_of_inputs(void **state)
+{
+    (void)state;
+    static const char *const any[] = {"concat", "sgd", "accumulate_tree"};
+    for (int c = 0; c < op_case_count; c++) {
+        fixture f;
+        start(&f, &op_cases[c], WEFT_F32);
+        int nodes = weft_graph_node_count(f.graph);
+        end(&f);
+        for (int n = 0; n < nodes; n++) {
+            const weft_value *in;
+            start(&f, &op_cases[c], WEFT_F32);
+            char name[64];
+            (void)snprintf(name, sizeof(name), "%s", weft_graph_node_op(f.graph, n));
+            int count = weft_graph_node_inputs(f.graph, n, &in);
+            end(&f);
+            bool free_number = false;
+            for (size_t i = 0; i < sizeof(any) / sizeof(any[0]); i++)
+                free_number = free_number || strcmp(any[i], name) == 0;
+            if (count == 0 || count >= MOST_INPUTS || free_number) continue;
+            for (int change = -1; change <= 1; change += 2)
+                if (!refuses_inputs(&op_cases[c], n, change))
+                    fail_msg("%s takes %d inputs as well as %d", name, count + change, count);
+        }
+    }
+}
+
 static void test_every_operator_has_a_case(void **state)
 {
     (void)state;
@@ -311,11 +357,9 @@ static void test_every_operator_has_a_case(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_few_samples),
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_every_operator_has_a_case),
+        cmocka_unit_test(test_gradients),        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_few_samples),      cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_number_of_inputs), cmocka_unit_test(test_every_operator_has_a_case),
     };
     return cmocka_run_group_tests_name("ops", tests, NULL, NULL);
 }
