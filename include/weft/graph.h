@@ -160,8 +160,9 @@ WEFT_API weft_cost weft_graph_node_cost(const weft_graph *graph, int node);
 WEFT_API WEFT_NODISCARD weft_status weft_graph_node_labels(const weft_graph *graph, int node,
                                                            char **out);
 
-/* Checks a signature against operand shapes: inputs then outputs, `count` in all.
- * FORMAT: not a signature, with the column. ARGUMENT: it does not fit the shapes. */
+/* Checks a signature against operand shapes: first those of the inputs, then those
+ * of the outputs. FORMAT: not a signature, with the column. ARGUMENT: it does not fit the shapes.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_labels_check(const char *signature,
                                                       const weft_shape *shapes, int inputs,
                                                       int outputs);

@@ -125,7 +125,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_schedule_check(const char *kind, int st
 typedef struct weft_rewritten weft_rewritten;
 
 /* Rewrites the graph (the plan's, or another one of the same model: leaves that both have are split
- * alike). `fetch` lists values that will be read. */
+ * alike). Any value may be looked up in the result, or be fetched where the rank has it. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph,
                                                       int rank, weft_rewritten **out);
 WEFT_API void weft_rewritten_destroy(weft_rewritten **rewritten);

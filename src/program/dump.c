@@ -21,12 +21,13 @@ weft_status weft_program_text(const weft_program *p, char **out)
     const weft_program_info *info = &p->info;
     weft_text_add(&text,
                   "# device %s, %d instructions (%d reorders, %d on the reference device)\n"
-                  "# bytes: parameters %zu, state %zu, gradients %zu, arena %zu, scratch %zu\n"
+                  "# bytes: parameters %zu, state %zu, gradients %zu, arena %zu, scratch %zu, "
+                  "transfers %zu\n"
                   "# %.1f MFLOP a run\n"
                   "# operands: value:layout@place+offset(bytes)\n",
                   p->store->device->ops->name, info->instructions, info->reorders, info->fallbacks,
                   info->parameter_bytes, info->state_bytes, info->gradient_bytes, info->arena_bytes,
-                  info->scratch_bytes, info->flops / 1e6);
+                  info->scratch_bytes, info->transfer_bytes, info->flops / 1e6);
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         weft_text_add(&text, "%3zu %s %-40s [%s]\n", i, phases[code->phase], code->name,
@@ -56,9 +57,10 @@ weft_status weft_program_trace(weft_program *p, size_t events)
     return WEFT_OK;
 }
 
-/* Whether the event is one end of a message, and which: its name is the same at the other end. */
-static bool message_of(const weft_program *p, size_t event, int rank, char *name, size_t size,
-                       bool *begins)
+/* Whether the event is one end of a message, and which: its name is the same at the other end.
+ * seen[2 i + wait]: such events of instruction i so far. */
+static bool message_of(const weft_program *p, size_t event, int *seen, int rank, char *name,
+                       size_t size, bool *begins)
 {
     const trace_event *e = &p->trace[event];
     const instruction *code = &p->code[e->instruction];
@@ -67,15 +69,14 @@ static bool message_of(const weft_program *p, size_t event, int rank, char *name
     if (!node->op->effect) return false;
     *begins = node->in_count > 0;
     if (*begins == e->wait) return false;
-    int count = 0, peer = (int)weft_node_int(node, "peer", 0, 0);
-    for (size_t i = 0; i < event; i++)
-        count += p->trace[i].instruction == e->instruction && p->trace[i].wait == e->wait;
+    int count = seen[2 * e->instruction + e->wait]++, peer = (int)weft_node_int(node, "peer", 0, 0);
     (void)snprintf(name, size, "%d-%d-%lld-%d", *begins ? rank : peer, *begins ? peer : rank,
                    (long long)weft_node_int(node, "tag", 0, 0), count);
     return true;
 }
 
-static void add_event(const weft_program *p, size_t i, int rank, double origin, weft_text *text)
+static void add_event(const weft_program *p, size_t i, int *seen, int rank, double origin,
+                      weft_text *text)
 {
     const trace_event *event = &p->trace[i];
     const instruction *code = &p->code[event->instruction];
@@ -97,7 +98,7 @@ static void add_event(const weft_program *p, size_t i, int rank, double origin, 
                   event->slot, code->flops, code->bytes);
     weft_text_add_json(text, code->kernel->text);
     weft_text_add(text, "}}");
-    if (message_of(p, i, rank, message, sizeof(message), &begins))
+    if (message_of(p, i, seen, rank, message, sizeof(message), &begins))
         weft_text_add(text,
                       ",\n{\"ph\":\"%s\",\"name\":\"message\",\"cat\":\"message\",\"id\":\"%s\","
                       "\"ts\":%.3f,\"pid\":%d,\"tid\":1%s}",
@@ -118,8 +119,14 @@ weft_status weft_program_trace_events(const weft_program *p, int rank, double or
                       ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,"
                       "\"args\":{\"name\":\"%s\"}}",
                       rank, queue, queue ? "transfers" : "queue 0");
-    for (size_t i = 0; i < p->trace_count; i++) add_event(p, i, rank, origin, &text);
-    return weft_text_take(&text, out);
+    int *seen = NULL;
+    weft_status status = WEFT_NEW(&seen, 2 * p->code_count + 1);
+    for (size_t i = 0; i < p->trace_count && status == WEFT_OK; i++)
+        add_event(p, i, seen, rank, origin, &text);
+    free(seen);
+    if (status == WEFT_OK) return weft_text_take(&text, out);
+    free(text.data);
+    return status;
 }
 
 weft_status weft_program_trace_write(const weft_program *p, const char *path)

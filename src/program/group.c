@@ -141,7 +141,14 @@ static weft_status collect(grouper *g, grouping *out)
             int n = g->order[i];
             if (g->taken[n]) continue;
             weft_group group = {.graph = g->graph, .node = {g->graph->nodes[n]}, .count = 1};
-            (void)complete(g, &group);
+            if (!complete(g, &group)) {
+                free(groups);
+                free(last);
+                return weft_node_fail(group.node[0],
+                                      "has more than %d inputs or results that are read; a kernel "
+                                      "has no more",
+                                      WEFT_GROUP_VALUES);
+            }
             if (pass == 0 && !group.node[0]->op->view) grow(g, &group);
             if (pass == 0 && group.count == 1) continue;
             int at = count++, end = 0;

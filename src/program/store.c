@@ -276,11 +276,23 @@ weft_status weft_store_gather(const weft_store *s, int i, weft_comm *comm, void 
     return status;
 }
 
-/* One flat range for the entries of a kind. */
+static weft_status start_entry(weft_store *s, int i)
+{
+    store_entry *entry = &s->entries[i];
+    void *plain;
+    if (entry->init.kind == WEFT_INIT_CONSTANT && entry->init.scale == 0) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&entry->part), &plain));
+    fill(entry, s->seed, plain);
+    weft_status status = weft_store_write(s, i, plain);
+    free(plain);
+    return status;
+}
+
+/* One flat range for the entries of a kind. After a failure they have no place, as before. */
 static weft_status place_kind(weft_store *s, const int *order, int count, weft_value_kind kind,
                               size_t *total)
 {
-    size_t bytes = 0;
+    size_t bytes = 0, at = 0;
     for (int i = 0; i < count; i++)
         if (s->entries[order[i]].kind == kind && !s->entries[order[i]].data)
             bytes += rounded(s->entries[order[i]].layout->bytes);
@@ -288,21 +300,24 @@ static weft_status place_kind(weft_store *s, const int *order, int count, weft_v
     WEFT_TRY(WEFT_GROW(&s->slabs, &s->slab_capacity, s->slab_count));
     char *slab;
     WEFT_TRY(weft_new_aligned(bytes, &slab));
-    s->slabs[s->slab_count++] = slab;
-    *total += bytes;
-    for (int i = 0; i < count; i++) {
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < count && status == WEFT_OK; i++) {
         store_entry *entry = &s->entries[order[i]];
         if (entry->kind != kind || entry->data) continue;
-        entry->data = slab;
-        slab += rounded(entry->layout->bytes);
-        if (entry->init.kind == WEFT_INIT_CONSTANT && entry->init.scale == 0) continue;
-        void *plain;
-        WEFT_TRY(weft_new_aligned(weft_type_bytes(&entry->part), &plain));
-        fill(entry, s->seed, plain);
-        weft_status status = weft_store_write(s, order[i], plain);
-        free(plain);
-        WEFT_TRY(status);
+        entry->data = slab + at;
+        at += rounded(entry->layout->bytes);
+        status = start_entry(s, order[i]);
     }
+    if (status != WEFT_OK) {
+        for (int i = 0; i < count; i++) {
+            char *data = s->entries[order[i]].data;
+            if (data && data >= slab && data < slab + bytes) s->entries[order[i]].data = NULL;
+        }
+        free(slab);
+        return status;
+    }
+    s->slabs[s->slab_count++] = slab;
+    *total += bytes;
     return WEFT_OK;
 }
 

@@ -56,7 +56,7 @@ void weft_checkpoint_close(weft_checkpoint *checkpoint);
 
 /* Copies tensors, or the parts of them that the store has. The graph (NULL: the store itself) says
  * which parameters the model has. ARGUMENT: the first tensor that is missing or has another shape.
- * With `state` also all that is no parameter; else only what the store's programs know. */
+ * State that is a sum within a step is left alone. */
 weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *store,
                                  const weft_graph *graph) WEFT_NODISCARD;
 /* The same for one learner of several; one that the checkpoint does not know gets what the first
