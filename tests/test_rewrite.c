@@ -434,6 +434,62 @@ static void test_messages_of_any_size(void **state)
             }
 }
 
+static bool same_bytes(const weft_program_info *a, const weft_program_info *b)
+{
+    return a->arena_bytes == b->arena_bytes && a->gradient_bytes == b->gradient_bytes &&
+           a->slot_bytes == b->slot_bytes && a->scratch_bytes == b->scratch_bytes &&
+           a->parameter_bytes == b->parameter_bytes && a->state_bytes == b->state_bytes &&
+           a->transfer_bytes == b->transfer_bytes;
+}
+
+static _Atomic size_t most_staged;
+
+static void rank_memory(weft_comm *world, void *user)
+{
+    const setting *s = user;
+    prepared p;
+    weft_program *dry;
+    weft_store *store;
+    weft_program_options o;
+    rank_ok(net_prepare(&p, s, world));
+    weft_program_options_init(&o);
+    o.dry = true;
+    weft_value loss = weft_rewritten_value(p.mine, p.n.values.loss);
+    o.fetch = &loss;
+    o.fetch_count = loss != WEFT_NO_VALUE;
+    if (s->schedule) o.slots = p.schedule.slots;
+    rank_ok(weft_store_create(p.n.context, s->device, 5, &store));
+    rank_ok(weft_program_create_with(store, weft_rewritten_graph(p.mine), &o, &dry));
+    weft_program_info plan = weft_program_describe(dry), run = weft_program_describe(p.program);
+    rank_check(same_bytes(&plan, &run));
+    if (run.transfer_bytes > atomic_load(&most_staged))
+        atomic_store(&most_staged, run.transfer_bytes);
+    weft_program_destroy(&dry);
+    weft_store_destroy(&store);
+    rank_ok(weft_comm_barrier(world));
+    net_unprepare(&p);
+}
+
+/* What a plan says is needed is what a run has, also where parts are packed to be sent, for every
+ * micro-batch under way. */
+static void test_planned_memory(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < 3; m++)
+        for (size_t i = 0; i < sizeof(meshes) / sizeof(meshes[0]); i++) {
+            setting s = {.model = &models[m],
+                         .mesh = &meshes[i],
+                         .device = i % 2 ? "cpu" : "reference",
+                         .real = WEFT_F32,
+                         .microbatches = models[m].batch % 2 ? 3 : 2,
+                         .optimizer = "sgd",
+                         .schedule = "gpipe"};
+            if (!fits(&s, &meshes[i]) || meshes[i].ranks > 4) continue;
+            on_ranks("threads", meshes[i].ranks, rank_memory, &s);
+        }
+    assert_true(atomic_load(&most_staged) > 0);
+}
+
 /* Every operator that moves values is met by some mesh of some model. */
 static void test_every_transfer_is_met(void **state)
 {
@@ -496,6 +552,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_messages_of_any_size),
+        cmocka_unit_test(test_planned_memory),
         cmocka_unit_test(test_every_transfer_is_met),
         cmocka_unit_test(test_meshes_were_checked),
     };

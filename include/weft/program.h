@@ -117,6 +117,8 @@ typedef struct weft_program_info {
     int instructions, reorders, fallbacks;
     size_t slot_bytes; /* kept from forward to backward, of all micro-batches under way */
     size_t arena_bytes, gradient_bytes, parameter_bytes, state_bytes, scratch_bytes;
+    size_t transfer_bytes; /* where parts of tensors are brought together to be sent, or received;
+                            * what an engine needs beyond that is not known before it runs */
     double flops;
 } weft_program_info;
 WEFT_API weft_program_info weft_program_describe(const weft_program *program);

@@ -39,6 +39,7 @@ static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, 
 
 static weft_status prepare(transfer *t, weft_transfer what)
 {
+    if (t->dry) return WEFT_OK;
     what.dtype = t->dtype;
     what.what = t->node->name;
     return weft_comm_prepare(t->comm, &what, &t->operation);
@@ -47,6 +48,13 @@ static weft_status prepare(transfer *t, weft_transfer what)
 static size_t rounded(size_t bytes)
 {
     return (bytes + 63) / 64 * 64;
+}
+
+/* Memory where parts lie one behind the other; there is none in a dry program. */
+static weft_status make_room(transfer *t, size_t bytes, char **out)
+{
+    t->room_bytes += rounded(bytes);
+    return t->dry ? WEFT_OK : weft_new_aligned(bytes, out);
 }
 
 /* Values in the order in which they lie in memory, which is the same on ranks with the same graph.
@@ -66,7 +74,8 @@ static weft_status compare(transfer *t, uint64_t mine)
 {
     uint64_t all[WEFT_MAX_RANKS];
     int64_t counts[WEFT_MAX_RANKS];
-    int ranks = weft_comm_size(t->comm);
+    int ranks = t->ranks;
+    if (t->dry) return WEFT_OK;
     for (int r = 0; r < ranks; r++) counts[r] = (int64_t)sizeof(mine);
     WEFT_TRY(weft_comm_run(t->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                      .dtype = WEFT_U8,
@@ -127,8 +136,9 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
     what.send = in[order[0]];
     what.receive = out[order[0]];
     if (parts == 1 && (n == 1 || together)) return prepare(t, what);
-    WEFT_TRY(weft_new_aligned(total * (size_t)parts, &t->send_room));
-    WEFT_TRY(weft_new_aligned(total, &t->receive_room));
+    WEFT_TRY(make_room(t, total * (size_t)parts, &t->send_room));
+    WEFT_TRY(make_room(t, total, &t->receive_room));
+    if (t->dry) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&t->before, n * parts));
     WEFT_TRY(WEFT_NEW(&t->after, n));
     for (int p = 0; p < parts; p++) {
@@ -154,7 +164,7 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
 static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim, void *tensor,
                                bool out, int64_t *counts, char **room)
 {
-    int n = weft_comm_size(t->comm);
+    int n = t->ranks;
     around a = around_dim(shape, dim);
     size_t at = 0, size = weft_dtype_size(t->dtype);
     copy *list;
@@ -163,7 +173,10 @@ static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim
             a.outer * a.inner * (weft_part_start(a.size, r + 1, n) - weft_part_start(a.size, r, n));
     *room = tensor;
     if (a.outer == 1) return WEFT_OK;
-    WEFT_TRY(weft_new_aligned((size_t)weft_shape_elements(shape) * size, room));
+    WEFT_TRY(make_room(t, (size_t)weft_shape_elements(shape) * size,
+                       out ? &t->send_room : &t->receive_room));
+    if (t->dry) return WEFT_OK;
+    *room = out ? t->send_room : t->receive_room;
     WEFT_TRY(WEFT_NEW(&list, n));
     for (int r = 0; r < n; r++) {
         list[r] = slice_copy(t, a, weft_part_start(a.size, r, n), weft_part_start(a.size, r + 1, n),
@@ -172,7 +185,6 @@ static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim
     }
     *(out ? &t->before : &t->after) = list;
     *(out ? &t->before_count : &t->after_count) = n;
-    *(out ? &t->send_room : &t->receive_room) = *room;
     return WEFT_OK;
 }
 
@@ -245,7 +257,7 @@ static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_
 /* halo sends rows of its part to whom they touch; halo_add sends touched rows to whose they are. */
 static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
 {
-    int n = weft_comm_size(t->comm), me = (int)attr(t, "index");
+    int n = t->ranks, me = (int)attr(t, "index");
     int64_t counts[WEFT_MAX_RANKS], receive_counts[WEFT_MAX_RANKS], dim = attr(t, "dim");
     bool adds = strcmp(t->node->op->name, "halo_add") == 0;
     around x = around_dim(&weft_in(t->graph, t->node, 0)->shape, dim);
@@ -258,8 +270,9 @@ static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
     WEFT_TRY(WEFT_NEW(&t->after, n));
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1) {
-            WEFT_TRY(weft_new_aligned(sent, &t->send_room));
-            WEFT_TRY(weft_new_aligned(received, &t->receive_room));
+            WEFT_TRY(make_room(t, sent, &t->send_room));
+            WEFT_TRY(make_room(t, received, &t->receive_room));
+            if (t->dry) return WEFT_OK;
             sent = received = 0;
         }
         for (int r = 0; r < n; r++) {

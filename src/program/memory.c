@@ -267,20 +267,51 @@ static weft_status bind_kernels(weft_program *p)
     for (size_t i = 0; i < p->code_count; i++) {
         instruction *code = &p->code[i];
         WEFT_TRY(bind_kernel(p, code, code->kernel, 0));
+        if (code->transfer) p->info.transfer_bytes += weft_transfer_room(code->kernel);
         if (p->slots == 1 || code->phase == WEFT_PHASE_UPDATE) continue;
         WEFT_TRY(WEFT_NEW((weft_kernel ***)&code->slots, p->slots));
         code->slots[0] = code->kernel;
         for (int s = 1; s < p->slots; s++) {
             WEFT_TRY(weft_program_kernel(p, code, &code->slots[s]));
             WEFT_TRY(bind_kernel(p, code, code->slots[s], s));
+            if (code->transfer) p->info.transfer_bytes += weft_transfer_room(code->slots[s]);
         }
     }
+    return WEFT_OK;
+}
+
+/* Where everything would lie, from bases that are far apart and that nobody reads, so that
+ * transfers find what lies together as they will. */
+static void pretend_addresses(weft_program *p)
+{
+    for (size_t b = 0; b < p->buffer_count; b++) {
+        buffer *x = &p->buffers[b];
+        uintptr_t base = ((uintptr_t)x->kind + 1) << 44;
+        if (x->kind == BUFFER_STORE) base += (uintptr_t)x->entry << 32;
+        if (x->alias < 0) x->data = (char *)(base + (x->offset == SIZE_MAX ? 0 : x->offset));
+    }
+    for (size_t b = 0; b < p->buffer_count; b++)
+        p->buffers[b].data = p->buffers[buffer_root(p, (int)b)].data + buffer_within(p, (int)b);
+}
+
+static weft_status bind_transfers(weft_program *p)
+{
+    pretend_addresses(p);
+    for (size_t i = 0; i < p->code_count; i++) {
+        const instruction *code = &p->code[i];
+        size_t times = code->phase == WEFT_PHASE_UPDATE ? 1 : (size_t)p->slots;
+        if (!code->transfer) continue;
+        WEFT_TRY(bind_kernel(p, code, code->kernel, 0));
+        p->info.transfer_bytes += times * weft_transfer_room(code->kernel);
+    }
+    for (size_t b = 0; b < p->buffer_count; b++) p->buffers[b].data = NULL;
     return WEFT_OK;
 }
 
 /* What the store's tensors would take. */
 static weft_status plan_only(weft_program *p)
 {
+    WEFT_TRY(bind_transfers(p));
     for (size_t e = 0; e < p->store->count; e++) {
         const store_entry *entry = &p->store->entries[e];
         size_t bytes = entry->layout ? (entry->layout->bytes + 63) / 64 * 64 : 0;

@@ -162,6 +162,9 @@ weft_status weft_program_kernel(const weft_program *program, const instruction *
 weft_status weft_transfer_kernel(const weft_program *program, const weft_group *group,
                                  const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
 
+/* Memory that a bound transfer has for bringing parts together. */
+size_t weft_transfer_room(const weft_kernel *kernel);
+
 /* memory.c: lifetimes, sharing, offsets, allocation, binding. */
 weft_status weft_program_plan(weft_program *program) WEFT_NODISCARD;
 

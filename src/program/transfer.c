@@ -55,6 +55,11 @@ static weft_status poll(weft_kernel *kernel)
     return weft_operation_test(((transfer *)kernel)->operation, &done);
 }
 
+size_t weft_transfer_room(const weft_kernel *kernel)
+{
+    return ((const transfer *)kernel)->room_bytes;
+}
+
 static void destroy(weft_kernel *kernel)
 {
     transfer *t = (transfer *)kernel;
@@ -96,6 +101,8 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     t->graph = group->graph;
     t->node = node;
     t->differs = p->differs;
+    t->dry = p->dry;
+    t->ranks = ranks;
     t->dtype = group->graph->real;
     (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", ranks);
     bool as_it_lies = node->op->any_order && !weft_node_int(node, "plain", 0, 0);

@@ -29,10 +29,13 @@ typedef struct transfer {
     copy own;   /* what stays on this rank; made while the rest is under way */
     void *zero; /* set to zero before `own` */
     size_t zero_bytes;
-    bool begun;
+    bool begun, dry;
+    int ranks;
+    size_t room_bytes; /* of send_room and receive_room */
 } transfer;
 
-/* bind.c: prepares the operation and the copies of a transfer for its memory. */
+/* bind.c: prepares the operation and the copies of a transfer for its memory. Of a dry program,
+ * only room_bytes, for addresses that nobody reads. */
 weft_status weft_transfer_bind(transfer *t, void *const *in, void *const *out) WEFT_NODISCARD;
 
 #endif

@@ -39,20 +39,23 @@ static void bytes_text(double bytes, char *out, size_t size)
 
 static void add_rank(weft_text *text, const weft_plan *plan, int rank, const figures *f)
 {
-    char place[64] = "", size[6][32];
+    char place[64] = "", size[7][32];
     int at = 0;
     for (int a = 0; weft_axis_name(a); a++)
         if (weft_plan_axis(plan, a) > 1)
             at += snprintf(place + at, sizeof(place) - (size_t)at, "%s%s %d", at ? ", " : "",
                            weft_axis_name(a), weft_plan_coordinate(plan, rank, a));
-    const double sizes[] = {
-        (double)f->info.parameter_bytes, (double)f->info.state_bytes,
-        (double)f->info.gradient_bytes,  (double)(f->info.arena_bytes + f->info.slot_bytes),
-        (double)f->info.scratch_bytes,   f->bytes};
-    for (int i = 0; i < 6; i++) bytes_text(sizes[i], size[i], sizeof(size[i]));
-    weft_text_add(text, "%4d  %-34s %9s %9s %9s %11s %9s  %9.2f %9s %9d\n", rank,
-                  *place ? place : "all", size[0], size[1], size[2], size[3], size[4],
-                  (f->flops[0] + f->flops[1] + f->flops[2]) / 1e9, size[5], f->transfers);
+    const double sizes[] = {(double)f->info.parameter_bytes,
+                            (double)f->info.state_bytes,
+                            (double)f->info.gradient_bytes,
+                            (double)(f->info.arena_bytes + f->info.slot_bytes),
+                            (double)f->info.scratch_bytes,
+                            (double)f->info.transfer_bytes,
+                            f->bytes};
+    for (int i = 0; i < 7; i++) bytes_text(sizes[i], size[i], sizeof(size[i]));
+    weft_text_add(text, "%4d  %-34s %9s %9s %9s %11s %9s %9s  %9.2f %9s %9d\n", rank,
+                  *place ? place : "all", size[0], size[1], size[2], size[3], size[4], size[5],
+                  (f->flops[0] + f->flops[1] + f->flops[2]) / 1e9, size[6], f->transfers);
 }
 
 static const char *axes_text(const weft_node *node, char *out, size_t size)
@@ -164,9 +167,9 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
     weft_text_add(text, "%s on %s: batch %lld, %d ranks%s, %lld micro-batches\n\n",
                   t->options.model, t->options.data, (long long)t->options.batch, t->size,
                   t->learners > 1 ? " in several learners" : "", (long long)t->microbatches);
-    weft_text_add(text, "%4s  %-34s %9s %9s %9s %11s %9s  %9s %9s %9s\n", "rank", "place",
-                  "weights", "state", "gradients", "activations", "scratch", "GFLOP", "sends",
-                  "transfers");
+    weft_text_add(text, "%4s  %-34s %9s %9s %9s %11s %9s %9s  %9s %9s %9s\n", "rank", "place",
+                  "weights", "state", "gradients", "activations", "scratch", "staging", "GFLOP",
+                  "sends", "transfers");
     for (int r = 0; r < t->mesh && status == WEFT_OK; r++) {
         int each = t->mesh;
         if (t->ranks[0].plan) each = t->mesh / weft_plan_places(t->ranks[0].plan);

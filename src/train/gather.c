@@ -149,8 +149,9 @@ weft_status weft_gather_memory(weft_rank *r, double *planned)
 {
     weft_program_info info = weft_program_describe(r->program);
     int64_t counts[WEFT_MAX_RANKS];
-    double mine = (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes +
-                           info.arena_bytes + info.slot_bytes + info.scratch_bytes);
+    double mine =
+        (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes + info.arena_bytes +
+                 info.slot_bytes + info.scratch_bytes + info.transfer_bytes);
     for (int i = 0; i < r->job->size; i++) counts[i] = 1;
     return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                     .dtype = WEFT_F64,
