@@ -55,6 +55,11 @@ refuses 2 "several machines need --engine mpi" -n 2 --hosts a:1,b:1
 refuses 2 "must be one of" -n 2 --engine treads
 refuses 2 "must be one of" -n 2 --schedule fifo
 
+# What goes into a weight has a name also where channels are in groups.
+printf 'layers:\n  - {type: conv, name: first, filters: 4, kernel: 3}\n  - {type: conv, name: apart, filters: 4, kernel: 3, groups: 2}\n  - {type: dense, units: classes}\n' >groups.yaml
+# shellcheck disable=SC2086
+accepts "in of a grouped convolution" "$weft" train -q $small --model groups.yaml -n 2 --mesh tensor=2 --shard apart/weight:in=tensor
+
 # A stage without parameters of its own has nothing to average.
 cat >last.yaml <<'YAML'
 layers:

@@ -161,8 +161,9 @@ static int find_dim(const weft_graph *g, weft_value leaf, const char *name)
             if (g->nodes[n]->in[i] != leaf) continue;
             if (weft_node_signature(g, g->nodes[n], &s) != WEFT_OK) return -1;
             for (int d = 0; d < rank; d++) {
-                const char *label = s.operand[i].label[d].name;
-                bool in = strcmp(label, "k") == 0 || strcmp(label, "c") == 0;
+                const char *label = s.operand[i].label[d].name; /* cg: channels of a group */
+                bool in =
+                    strcmp(label, "k") == 0 || strcmp(label, "c") == 0 || strcmp(label, "cg") == 0;
                 bool out = strcmp(label, "n") == 0 || strcmp(label, "o") == 0;
                 if (strcmp(label, name) == 0 || (in && strcmp(name, "in") == 0) ||
                     (out && strcmp(name, "out") == 0))

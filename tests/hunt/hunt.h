@@ -24,7 +24,7 @@ enum { THREADS_WATCHED = 0 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = 1, SECONDS_A_CASE = 300 };
 #else
-enum { SANITIZED = 0, SECONDS_A_CASE = 60 };
+enum { SANITIZED = 0, SECONDS_A_CASE = 120 };
 #endif
 enum { MOST_LAYERS = 16, MOST_JOINED = 3, MOST_STEPS = 12, AXES = 4, TEXT = 256 };
 
@@ -169,6 +169,8 @@ int least_samples(const hunt_case *c);
 /* What layer i makes; false: it cannot read what it is to read. */
 bool layer_shape(const hunt_case *c, int i, sample_shape *out);
 const char *kind_name(kind k);
+/* A layer type of models that is never drawn, or NULL. */
+const char *undrawn_layer(void);
 void layer_name(const layer *l, char *out, size_t room);
 /* Where rounding decides between two slopes (a norm of one number, then relu), takes smooth
  * operators: no two orders of adding agree there. */

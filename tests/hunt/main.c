@@ -235,6 +235,10 @@ int main(int argc, char **argv)
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     read_words(&h, argc, argv);
+    if (undrawn_layer()) {
+        fprintf(stderr, "hunt: layers of type '%s' are never drawn\n", undrawn_layer());
+        return 1;
+    }
     make_folder(&h);
     printf("hunt: seed %lld\n", (long long)h.seed);
     fflush(stdout);

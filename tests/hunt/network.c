@@ -27,6 +27,16 @@ const char *kind_name(kind k)
     return kind_names[k];
 }
 
+const char *undrawn_layer(void)
+{
+    for (int i = 0; weft_layer_name(i); i++) {
+        int k = 0;
+        while (k < KINDS && strcmp(kind_names[k], weft_layer_name(i)) != 0) k++;
+        if (k == KINDS) return weft_layer_name(i);
+    }
+    return NULL;
+}
+
 void layer_name(const layer *l, char *out, size_t room)
 {
     (void)snprintf(out, room, "%s%d", kind_names[l->kind], l->id);
