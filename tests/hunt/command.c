@@ -13,7 +13,7 @@
 #ifdef WEFT_COMMAND
 const char *const hunt_command = WEFT_COMMAND;
 #else
-const char *const hunt_command = NULL;
+const char *const hunt_command = "";
 #endif
 
 static void start(const words *w, const char *folder)
@@ -24,7 +24,7 @@ static void start(const words *w, const char *folder)
     int n = 0;
     (void)snprintf(file, sizeof(file), "%s.jsonl", folder);
     char *const more[] = {engine, mpi, quiet, metrics, file, timeout, seconds, NULL};
-    char *name = hunt_command ? strdup(hunt_command) : NULL;
+    char *name = strdup(hunt_command);
     if (!name) _exit(3);
     all[n++] = name;
     all[n++] = train;

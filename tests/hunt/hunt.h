@@ -21,7 +21,7 @@ enum { THREADS_WATCHED = 1 };
 #else
 enum { THREADS_WATCHED = 0 };
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef WEFT_SANITIZED
 enum { SANITIZED = 1, SECONDS_A_CASE = 300 };
 #else
 enum { SANITIZED = 0, SECONDS_A_CASE = 120 };
@@ -223,7 +223,7 @@ weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t ro
 /* Measures the test part with a checkpoint: test_loss and accuracy. */
 void evaluate_case(const hunt_case *c, const char *folder, result *out);
 /* command.c: the same through the command, as processes of MPI. Losses have nine digits there. */
-extern const char *const hunt_command; /* NULL: this build has no MPI */
+extern const char *const hunt_command; /* "": this build has no MPI */
 void run_command(const hunt_case *c, const way *w, const char *folder, result *out);
 
 /* Reads every safetensors file of a checkpoint. false: there is none or it is damaged. */

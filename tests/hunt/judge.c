@@ -217,7 +217,7 @@ static void check_way(trial *t)
     check_promises(t, &r);
     check_resumed(t, &r);
     if (c->plan && t->v->fault == CLEAN) check_plan(t, &r);
-    if (c->processes && hunt_command && t->v->fault == CLEAN && way_ranks(&c->way) > 1)
+    if (c->processes && *hunt_command && t->v->fault == CLEAN && way_ranks(&c->way) > 1)
         check_processes(t, &r);
     result_free(&r);
 }
