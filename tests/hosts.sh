@@ -82,6 +82,19 @@ for hosts in alpha:2,beta:2 beta:1,alpha:2 beta:1,gamma:1; do
     finish "$what"
     mend_line beta
 done
+# A line that is cut before the job has begun: it ends, and so do the ranks behind the cut.
+what="a line cut at the start"
+rm -rf c
+# shellcheck disable=SC2086
+host_command alpha "$weft" train -q $endless --engine mpi -n 4 --hosts alpha:2,beta:2 --timeout 1 >out 2>err &
+job=$!
+for _ in $(seq 200); do lost=$(ranks_on beta) && [ -n "$lost" ] && break; sleep 0.02; done
+cut_line beta
+# shellcheck disable=SC2086
+gone 25 $job $lost && pass || { flunk "$what: processes are left"; kill -KILL $job; }
+wait $job
+[ $? != 0 ] && ! grep -q "died of signal 9" err && pass || flunk "$what"
+mend_line beta
 # Without restarts it ends.
 what="a cut line without restarts"
 begin alpha -n 4 --hosts alpha:2,beta:2

@@ -4,8 +4,8 @@
 LOG is what power.c noted of a run on DIR, START how the folder was before. After each call the power is cut:
 files keep what was synced last, nothing else; of the names that were made, moved or removed since their
 folder was synced, none, all, the first few or any may have come through. Of each state the command must load a
-checkpoint at least as new as the newest that DIR/latest pointed at for good, or, as long as there was none, say
-in one sentence that there is none."""
+checkpoint at least as new as the newest that the run had done with, or, as long as there was none, say in one
+sentence that there is none. What looks like a checkpoint, and DIR/latest, must be a whole one."""
 import os
 import random
 import shutil
@@ -107,14 +107,24 @@ for i, call in enumerate(calls):
         synced[i] = i
 
 
+def saved():
+    """(call, step): from when on a checkpoint is promised: the run has gone on to the next one, or ended."""
+    step, out = None, []
+    if start:
+        out = [(-1, int(os.readlink(os.path.join(start, "latest")).split("-")[1]))]
+    for i, call in enumerate(calls):
+        if call[0] == "add" and call[2] == ".latest.tmp":
+            step = int(call[3][1].split("-")[1])
+        elif call[0] == "add" and call[2].startswith(".step-") and step is not None:
+            out.append((i, step))
+    return out + [(len(calls) - 1, step)]
+
+
+promises = saved()
+
+
 def promised(cut):
-    """The step of the last link that was there for good."""
-    tree = {number: dict(names) for number, names in before.items()}
-    for i in range(cut + 1):
-        if synced[i] is not None and synced[i] <= cut:
-            apply(tree, calls[i])
-    link = tree.get(tree[above].get(""), {}).get("latest")
-    return int(link[1].split("-")[1]) if link else None
+    return max([step for at, step in promises if at <= cut], default=None)
 
 
 def write(tree, number, path, cut):
@@ -141,7 +151,7 @@ seen, failed, loaded = set(), 0, 0
 for cut in range(len(calls)):
     loose = [i for i in range(cut + 1) if len(calls[i]) > 2 and not (synced[i] is not None and synced[i] <= cut)]
     choices = [set(), set(loose)] + [set(loose[:k]) for k in range(1, len(loose))]
-    choices += [{i for i in loose if random.random() < 0.5} for _ in range(3)]
+    choices += [{i for i in loose if random.random() < 0.5} for _ in range(12)]
     for chosen in choices:
         tree = {number: dict(names) for number, names in before.items()}
         for i in range(cut + 1):
@@ -160,6 +170,11 @@ for cut in range(len(calls)):
         good = step is not None and step >= (want or 0)
         if want is None and ran.returncode == 1 and len(said) == 1 and "holds no checkpoint" in said[0]:
             good = True
+        for name in os.listdir("state"):
+            if name == "latest" or name.startswith("step-") and os.path.exists(f"state/{name}/index.json"):
+                one = subprocess.run([weft, "inspect", f"state/{name}"], capture_output=True, text=True, timeout=60)
+                good = good and one.returncode == 0
+                said += one.stderr.strip().splitlines()
         loaded += step is not None
         if not good:
             failed += 1

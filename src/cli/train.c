@@ -76,7 +76,13 @@ static weft_status train(const weft_train_options *options)
     weft_context *context = NULL;
     weft_trainer *trainer = NULL;
     weft_status status = open_context(options->quiet, &context);
+    /* MPI begins by waiting for all ranks without a limit, which the supervisor keeps; but it may
+     * not reach this machine. */
+    enum { GRACE = 10 };
+    bool limited = weft_job_supervised() && weft_job_rank() >= 0;
+    if (limited) alarm((unsigned)options->timeout + GRACE);
     if (status == WEFT_OK) status = weft_trainer_create(context, options, &trainer);
+    if (limited) alarm(0);
     if (status == WEFT_OK) {
         progress *p = progress_new(options);
         running = trainer;

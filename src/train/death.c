@@ -196,7 +196,7 @@ void weft_job_ended(job *j, int state)
 {
     char host[128] = "", how[128];
     j->lost = find_lost(j);
-    if (j->dead >= 0 || j->explained || j->no_host) return;
+    if (j->dead >= 0 || j->explained || j->no_host || j->cut_short) return;
     (void)gethostname(host, sizeof(host) - 1);
     if (WIFSIGNALED(state))
         (void)snprintf(how, sizeof(how), "died of signal %d (%s)", WTERMSIG(state),
