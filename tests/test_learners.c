@@ -261,9 +261,50 @@ static void test_state_of_learners(void **state)
     remove_folder(root);
 }
 
+/* Running statistics after one step over all training rows, of which each has its feature once:
+ * mean 1/25, and variance 1/25 whether of the whole batch or as the mean over five workers of five.
+ */
+static void test_statistics(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"device=reference",
+                                       "device=cpu",
+                                       "device=reference ranks=5",
+                                       "device=reference virtual-workers=5",
+                                       "device=reference virtual-workers=5 ranks=5",
+                                       "device=cpu virtual-workers=5 ranks=5 zero=2"};
+    static const char net[] = "layers:\n  - {type: batch_norm, name: norm}\n"
+                              "  - {type: dense, name: fc, units: classes, bias: false}\n";
+    char *folder = temporary_folder(), data[4400], model[4200];
+    write_rows(folder, NULL, 0, 0.2, data, sizeof(data));
+    write_file(folder, "norm.yaml", net, sizeof(net) - 1, model, sizeof(model));
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        char words[9000], path[4200];
+        double mean[ROWS], variance[ROWS];
+        int read = 0;
+        log_of_run l;
+        (void)snprintf(path, sizeof(path), "%s/norm-%zu", folder, w);
+        (void)snprintf(words, sizeof(words), "%s model=%s dtype=f64 threads=1 batch=%d steps=1 %s",
+                       strchr(data, ' ') + 1, model, TRAIN_ROWS, ways[w]);
+        assert_ok(train(words, path, 0, &l));
+        assert_true(read_tensor(path, 1, "state", "norm/mean", mean, ROWS));
+        assert_true(read_tensor(path, 1, "state", "norm/variance", variance, ROWS));
+        for (int i = 0; i < ROWS; i++) {
+            double share = mean[i] > 0 ? 0.1 / TRAIN_ROWS : 0;
+            read += mean[i] > 0;
+            if (fabs(mean[i] - share) > 1e-12 || fabs(variance[i] - 0.9 - share) > 1e-12)
+                fail_msg("%s: feature %d has mean %.15g and variance %.15g", ways[w], i, mean[i],
+                         variance[i]);
+        }
+        assert_int_equal(read, TRAIN_ROWS);
+    }
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_steps_of_learners),
-                                       cmocka_unit_test(test_state_of_learners)};
+                                       cmocka_unit_test(test_state_of_learners),
+                                       cmocka_unit_test(test_statistics)};
     return cmocka_run_group_tests_name("learners", tests, setup, teardown);
 }
