@@ -33,7 +33,7 @@ static double one_of(dice *d, const double *list, int n)
 
 const double neutral_options[OPTIONS] = {
     [LR] = 0.05,      [DECAY_EVERY] = 1000, [GAMMA] = 0.1,      [BETA1] = 0.9, [BETA2] = 0.999,
-    [EPSILON] = 1e-3, [BATCH] = 1,          [MICROBATCHES] = 1, [STEPS] = 1,   [SEED] = 1,
+    [EPSILON] = 1e-2, [BATCH] = 1,          [MICROBATCHES] = 1, [STEPS] = 1,   [SEED] = 1,
     [THREADS] = 1,    [DEVICE] = REFERENCE, [DTYPE] = F64};
 
 static void draw_samples(dice *d, samples *s)
@@ -70,7 +70,7 @@ static void draw_optimizer(dice *d, double *o)
 {
     o[OPTIMIZER] = between(d, SGD, ADAMW);
     o[LR] = o[OPTIMIZER] == SGD ? ONE_OF(d, 0.003, 0.05, 0.2) : ONE_OF(d, 0.0005, 0.003, 0.02);
-    o[EPSILON] = ONE_OF(d, 1e-3, 1e-2);
+    o[EPSILON] = ONE_OF(d, 1e-2, 1e-1);
     if (o[OPTIMIZER] == SGD && chance(d, 0.5)) {
         o[MOMENTUM] = ONE_OF(d, 0.5, 0.9);
         o[NESTEROV] = chance(d, 0.4);
