@@ -27,6 +27,9 @@ if(WEFT_MPI)
     string(APPEND WEFT_MPI_LINK " -L${directory} -l${name}")
   endforeach()
 endif()
+# Found from where the file lies, since cmake --install --prefix decides that after it was written.
+file(RELATIVE_PATH WEFT_PC_UP "${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" WEFT_PC_UP "${WEFT_PC_UP}")
 configure_file(cmake/weft.pc.in weft.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

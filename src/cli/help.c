@@ -100,10 +100,28 @@ static int man_page(const command *c)
     return 0;
 }
 
+/* The page of the command itself names the pages of its commands. */
+static int man_overview(void)
+{
+    printf(
+        ".TH WEFT 1 \"\" \"weft %s\" \"Weft manual\"\n.SH NAME\nweft \\- parallel and distributed "
+        "deep learning in C\n.SH SYNOPSIS\n\\fBweft\\fR \\fICOMMAND\\fR [options]\n"
+        ".SH COMMANDS\n",
+        weft_version());
+    for (int i = 0; commands[i]; i++) {
+        printf(".TP\n.BR weft\\-%s (1)\n", commands[i]->name);
+        roff(commands[i]->summary);
+        printf("\n");
+    }
+    printf(".SH EXAMPLES\nA first run, about ten seconds:\n.nf\n  weft train\n.fi\n");
+    return 0;
+}
+
 static int run(int argc, char **argv)
 {
     bool man = argc > 0 && strcmp(argv[0], "--man") == 0;
     const char *name = argc > man ? argv[man] : NULL;
+    if (!name && man) return man_overview();
     if (!name) {
         overview();
         return 0;
@@ -120,7 +138,7 @@ const command command_help = {
     .usage = "[--man] [COMMAND]",
     .summary = "explain a command",
     .text =
-        "Without a command: the list of commands. With --man: the command's manual page in the\n"
-        "form that man(1) reads.",
+        "Without a command: the list of commands. With --man: the manual page, of the command or\n"
+        "of weft itself, in the form that man(1) reads.",
     .run = run,
 };
