@@ -45,6 +45,10 @@ target_compile_options(weft_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Wcast-qual -Wpointer-arith
   -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wformat=2
   $<$<BOOL:${WEFT_WERROR}>:-Werror> $<$<CONFIG:Release>:-O3>)
+# enum { WIDTH = 16 } is how C11 names a whole number, and numbers are multiplied with fractions.
+if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(weft_flags INTERFACE -Wno-enum-float-conversion)
+endif()
 if(WEFT_SANITIZE)
   target_compile_definitions(weft_flags INTERFACE WEFT_SANITIZED)
   target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer

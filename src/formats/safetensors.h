@@ -38,8 +38,8 @@ typedef struct weft_tensor_list {
     void *user;
 } weft_tensor_list;
 
-/* Writes a file, which is replaced as a whole (weft/output.h); *crc is the CRC-32 of all its bytes and
- * *bytes their number (both may be NULL). */
+/* Writes a file, which is replaced as a whole (weft/output.h); *crc is the CRC-32 of all its bytes
+ * and *bytes their number (both may be NULL). */
 weft_status weft_safetensors_write(const char *path, const weft_tensor_list *list, uint32_t *crc,
                                    size_t *bytes) WEFT_NODISCARD;
 
