@@ -34,9 +34,9 @@ if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
   file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)
   set_source_files_properties(${WEFT_MPI_SOURCES} PROPERTIES COMPILE_DEFINITIONS WEFT_MPI)
-  # MPICH's constant for "no status" looks to gcc like an array that is too small.
+  # MPICH's constants for "no status" look to gcc like arrays that are too small.
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    set_source_files_properties(src/comm/mpi_rounds.c PROPERTIES COMPILE_OPTIONS -Wno-stringop-overflow)
+    set_source_files_properties(${WEFT_MPI_SOURCES} PROPERTIES COMPILE_OPTIONS -Wno-stringop-overflow)
   endif()
 endif()
 target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
