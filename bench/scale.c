@@ -37,8 +37,7 @@ static void compare(weft_comm *comm, int64_t count)
     for (int64_t i = 0; i < count; i++) data[i] = 1;
     check(weft_comm_prepare(
         comm,
-        &(weft_transfer){
-            .kind = WEFT_ALL_REDUCE, .send = data, .receive = data, .count = count},
+        &(weft_transfer){.kind = WEFT_ALL_REDUCE, .send = data, .receive = data, .count = count},
         &operation));
     double began = start();
     check(weft_operation_start(operation));
