@@ -9,7 +9,8 @@ typedef struct norm_job {
     double epsilon;
 } norm_job;
 
-WEFT_CLONES void cpu_sum_plane(const float *x, const cpu_planes *p, int64_t lanes, double *sum)
+/* Functions with clones are static: gcc lets the library show the others, hidden or not. */
+static WEFT_CLONES void sum_plane(const float *x, const cpu_planes *p, int64_t lanes, double *sum)
 {
     if (p->block == 1) {
         double s = 0;
@@ -22,13 +23,24 @@ WEFT_CLONES void cpu_sum_plane(const float *x, const cpu_planes *p, int64_t lane
         for (int64_t l = 0; l < lanes; l++) sum[l] += (double)x[i * p->step + l];
 }
 
-WEFT_CLONES void cpu_affine_plane(const float *x, float *y, const cpu_planes *p, int64_t lanes,
-                                  const cpu_affine *a)
+void cpu_sum_plane(const float *x, const cpu_planes *p, int64_t lanes, double *sum)
+{
+    sum_plane(x, p, lanes, sum);
+}
+
+static WEFT_CLONES void affine_plane(const float *x, float *y, const cpu_planes *p, int64_t lanes,
+                                     const cpu_affine *a)
 {
     for (int64_t i = 0; i < p->inner; i++)
         for (int64_t l = 0; l < lanes; l++)
             y[i * p->step + l] =
                 (x[i * p->step + l] - a->mean[l] - a->low[l]) * a->scale[l] + a->shift[l];
+}
+
+void cpu_affine_plane(const float *x, float *y, const cpu_planes *p, int64_t lanes,
+                      const cpu_affine *a)
+{
+    affine_plane(x, y, p, lanes, a);
 }
 
 static void infer_part(void *user, int64_t begin, int64_t end)
