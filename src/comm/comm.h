@@ -94,7 +94,7 @@ typedef struct weft_tree {
     int ranks, leaves;
     const void *const *source;
     int64_t stride;
-    const weft_subtree *list; /* instead of ranks and sources: subtrees in order */
+    const weft_subtree *list; /* subtrees in order, instead of ranks (0 then) and sources */
     int listed;
 } weft_tree;
 void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out);
@@ -102,8 +102,8 @@ void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
  * some of them lie. */
 void weft_tree_join(weft_dtype dtype, int leaves, const weft_subtree *in, int in_count,
                     const weft_subtree *out, int out_count, int64_t count);
-/* out[i] = a[i] + b[i]; out may be one of them. */
-void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t count);
+/* out[i] = a[i] + b[i] for n elements; out may be one of them. */
+void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t n);
 /* The end of the largest subtree that begins at `first` and ends at or before `last`. */
 int weft_tree_next(int leaves, int first, int last);
 

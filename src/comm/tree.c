@@ -45,7 +45,7 @@ static const void *listed(const weft_tree *t, int first, int end, int64_t at)
 /* Element `at` of the subtree [first, end), if some rank holds it whole; else NULL. */
 static const void *held(const weft_tree *t, int first, int end, int64_t at)
 {
-    if (t->list) return listed(t, first, end, at);
+    if (t->ranks == 0) return listed(t, first, end, at);
     int64_t rank = ((int64_t)first * t->ranks + t->ranks - 1) / t->leaves;
     while (rank > 0 && weft_part_start(t->leaves, (int)rank, t->ranks) > first) rank--;
     while (weft_part_start(t->leaves, (int)rank + 1, t->ranks) <= first) rank++;

@@ -44,8 +44,7 @@ weft_status weft_store_bind(weft_store *store, const weft_graph *graph, weft_val
 weft_status weft_store_place(weft_store *store, const int *order, int count) WEFT_NODISCARD;
 
 /* The layout of its part in whose order the elements of a flat entry lie. */
-weft_status weft_store_order(const weft_store *store, int entry,
-                             const weft_layout **out) WEFT_NODISCARD;
+weft_status weft_store_order(const weft_store *s, int i, const weft_layout **out) WEFT_NODISCARD;
 
 /* Copies data between a layout and plain memory through a reorder of the store's device. */
 weft_status weft_store_copy(weft_device *device, const weft_type *type, const weft_layout *from,

@@ -53,15 +53,15 @@ typedef struct weft_command {
 
 /* start.c */
 weft_status weft_job_find_mpirun(job *j) WEFT_NODISCARD;
-weft_status weft_job_command(const job *j, bool again, weft_command *out) WEFT_NODISCARD;
-void weft_command_free(weft_command *command);
+weft_status weft_job_command(const job *j, bool again, weft_command *w) WEFT_NODISCARD;
+void weft_command_free(weft_command *w);
 
 /* watch.c: signals that ask for the end, or for a pause, come here while a job runs. */
 enum { WEFT_ASKING = 4 };
 void weft_job_catch(struct sigaction before[WEFT_ASKING]);
 void weft_job_release(const struct sigaction before[WEFT_ASKING]);
 /* The first signal that came since, 0: none; and how many. */
-int weft_job_asked(int *times);
+int weft_job_asked(int *how_often);
 /* Passes on what the ranks say on stderr until the job closes it. */
 struct weft_child;
 void weft_job_watch(job *j, const struct weft_child *child);
