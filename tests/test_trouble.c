@@ -183,7 +183,9 @@ static void left_behind(weft_comm *c)
             &(weft_transfer){
                 .kind = WEFT_ALL_REDUCE, .what = "fc2", .send = x, .receive = x, .count = 300},
             &o));
-        rank_ok(weft_operation_start(o));
+        /* A barrier that has come already is no part of a sum, and that may be noticed first. */
+        weft_status status = weft_operation_start(o);
+        rank_check(status == WEFT_OK || status == WEFT_ERR_PEER);
         weft_operation_destroy(&o);
         return;
     }
