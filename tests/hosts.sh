@@ -19,7 +19,7 @@ if ! hosts_up alpha beta gamma 2>err; then
     cat err
     skip "network namespaces cannot be made here"
 fi
-endless="--data glyphs:size=16,train=400,test=50 --batch 40 --steps 100000 --epochs 100000 -t 1 --timeout 3 --checkpoint c --checkpoint-every 5"
+endless="--data glyphs:size=16,train=400,test=50 --batch 40 --steps 100000 --epochs 100000 -t 1 --timeout 6 --checkpoint c --checkpoint-every 5"
 
 # begin HOST ARGUMENTS...: a job whose supervisor runs on HOST; leaves $job, the supervisor.
 begin() {
@@ -74,11 +74,11 @@ for hosts in alpha:2,beta:2 beta:1,alpha:2 beta:1,gamma:1; do
     lost=$(ranks_on beta)
     cut_line beta
     goes_on "starting again"
-    said 1 "waited 3 s in"
+    said 1 "waited 6 s in"
     said 1 "weft: host beta is lost in step"
     said 0 "beta:"
     # shellcheck disable=SC2086
-    gone 10 $lost && pass || flunk "ranks on a host that is cut off: $what"
+    gone 20 $lost && pass || flunk "ranks on a host that is cut off: $what"
     finish "$what"
     mend_line beta
 done
@@ -91,7 +91,7 @@ job=$!
 for _ in $(seq 200); do lost=$(ranks_on beta) && [ -n "$lost" ] && break; sleep 0.02; done
 cut_line beta
 # shellcheck disable=SC2086
-gone 25 $job $lost && pass || { flunk "$what: processes are left"; kill -KILL $job; }
+gone 40 $job $lost && pass || { flunk "$what: processes are left"; kill -KILL $job; }
 wait $job
 [ $? != 0 ] && ! grep -q "died of signal 9" err && pass || flunk "$what"
 mend_line beta
@@ -99,7 +99,7 @@ mend_line beta
 what="a cut line without restarts"
 begin alpha -n 4 --hosts alpha:2,beta:2
 cut_line beta
-gone 25 $job && pass || { flunk "$what: has not ended"; kill -KILL $job; }
+gone 40 $job && pass || { flunk "$what: has not ended"; kill -KILL $job; }
 wait $job
 [ $? != 0 ] && pass || flunk "$what: ended with 0"
 said 1 "missing: 2 3 (on beta)"
