@@ -57,13 +57,27 @@ for n in 1 2 3 4 5 6 7 8; do
     "$weft" train $small --keep 1 --steps 9 --epochs 9 --checkpoint killed --resume >out 2>err && [ -z "$(hidden killed)" ] &&
         [ "$(echo killed/step-*)" = killed/step-9 ] && pass || flunk "what removal $n left: $(ls -A killed)"
 done 2>/dev/null
-# A folder that an older version left half removed counts for nothing, and goes.
-cp -r killed gutted
-rm gutted/step-9/index.json
-timeout 20 "$weft" inspect gutted >out 2>err
-[ $? = 1 ] && grep -q "holds no checkpoint" err && pass || flunk "a gutted one"
+# A folder that an older version left half removed counts for nothing, and goes; what is not ours stays.
+rm -rf gutted && cp -r killed gutted && cp -r killed/step-9 gutted/step-3 && cp -r killed/step-9 gutted/step-06 && mkdir gutted/step-5
+rm gutted/step-3/index.json
+echo notes >gutted/step-5/notes
+touch gutted/step-7
 # shellcheck disable=SC2086
-"$weft" train $small --steps 2 --checkpoint gutted >out 2>err && "$weft" inspect gutted >out 2>err && [ ! -e gutted/step-9 ] || flunk "after a gutted one"
+"$weft" train $small --keep 1 --steps 10 --epochs 9 --checkpoint gutted --resume >out 2>err && [ ! -e gutted/step-3 ] && [ ! -e gutted/step-9 ] &&
+    [ -f gutted/step-5/notes ] && [ -f gutted/step-7 ] && [ -f gutted/step-06/index.json ] && [ -f gutted/step-10/index.json ] &&
+    pass || flunk "a gutted one: $(ls gutted)"
+# The newest one is not passed over when its index is lost, nor overwritten.
+rm -rf lost && cp -r killed lost && cp -r killed/step-9 lost/step-4 && rm lost/step-9/index.json
+for command in "eval -q --checkpoint lost" "inspect lost" "train $small --steps 12 --epochs 9 --checkpoint lost --resume"; do
+    # shellcheck disable=SC2086
+    timeout 20 "$weft" $command >out 2>err
+    [ $? = 1 ] && grep -q "step-9/index.json: damaged checkpoint: it is missing; the one before is .*/step-4 " err && [ -f lost/step-9/parameters.safetensors ] &&
+        pass || flunk "a lost index: $command"
+done
+rm -rf lost/step-4
+# shellcheck disable=SC2086
+timeout 20 "$weft" train $small --steps 2 --checkpoint lost >out 2>err
+[ $? = 1 ] && grep -q "step-9/index.json: damaged checkpoint" err && [ ! -e lost/step-2 ] && pass || flunk "a lost index and a new run"
 # One that was being replaced has its name again.
 rm -rf moved && cp -r killed moved && mv moved/step-9 moved/.step-9.old && mkdir moved/.step-9.tmp && touch moved/.step-9.tmp/x
 mkdir moved/step-3 && cp moved/.step-9.old/* moved/step-3

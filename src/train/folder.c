@@ -107,9 +107,13 @@ static int newest_first(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
+/* Just as it is written: a copy named step-06 is somebody else's. */
 static bool is_step(const char *name, int64_t *step)
 {
-    return strncmp(name, "step-", 5) == 0 && weft_parse_int(name + 5, step) && *step >= 0;
+    char own[40];
+    if (strncmp(name, "step-", 5) != 0 || !weft_parse_int(name + 5, step)) return false;
+    (void)snprintf(own, sizeof(own), "step-%lld", (long long)*step);
+    return *step >= 0 && strcmp(name, own) == 0;
 }
 
 /* Its index is what is written last. */
@@ -165,6 +169,28 @@ static weft_status remove_in(const char *directory, const char *name)
     return status;
 }
 
+/* A folder of which nothing is there but files of a checkpoint, and to which `latest` does not
+ * lead: one that was being pruned. What else has no index was damaged, or is not ours. */
+static bool is_remainder(const char *directory, const char *name)
+{
+    char target[64] = "", *path = NULL, *link = NULL;
+    bool ours = weft_format(&path, "%s/%s", directory, name) == WEFT_OK &&
+                weft_format(&link, "%s/latest", directory) == WEFT_OK;
+    if (ours && readlink(link, target, sizeof(target) - 1) > 0) ours = strcmp(target, name) != 0;
+    DIR *dir = ours ? opendir(path) : NULL;
+    ours = dir != NULL;
+    for (struct dirent *entry; ours && (entry = readdir(dir));) {
+        bool known = entry->d_name[0] == '.' || strcmp(entry->d_name, "model.yaml") == 0;
+        for (int f = 0; f < WEFT_CHECKPOINT_FILES && !known; f++)
+            known = strcmp(entry->d_name, weft_checkpoint_files[f]) == 0;
+        ours = known;
+    }
+    if (dir) closedir(dir);
+    free(path);
+    free(link);
+    return ours;
+}
+
 /* Something that a crash has left: a checkpoint half written, half removed, or moved aside for one
  * that did not come any more. */
 static weft_status tidy(const char *directory, const char *name)
@@ -179,7 +205,8 @@ static weft_status tidy(const char *directory, const char *name)
         if (is_whole(directory, name) && !is_whole(directory, own))
             return rename_in(directory, name, own);
     }
-    if (hidden || (is_step(name, &step) && !is_whole(directory, name)))
+    if (hidden ||
+        (is_step(name, &step) && !is_whole(directory, name) && is_remainder(directory, name)))
         return remove_in(directory, name);
     return WEFT_OK;
 }

@@ -6,37 +6,6 @@
 #include "formats/formats.h"
 #include "train/train.h"
 
-/* The step folder behind a path, links resolved. */
-static weft_status find_folder(const char *path, char **out)
-{
-    char *candidates[3] = {NULL, NULL, NULL};
-    int64_t *steps = NULL;
-    int count = 0;
-    weft_status status = WEFT_OK;
-    *out = NULL;
-    WEFT_TRY_GOTO(weft_strdup(path, &candidates[0]), done);
-    WEFT_TRY_GOTO(weft_format(&candidates[1], "%s/latest", path), done);
-    WEFT_TRY_GOTO(weft_checkpoint_list(path, &steps, &count), done);
-    if (count > 0)
-        WEFT_TRY_GOTO(weft_format(&candidates[2], "%s/step-%lld", path, (long long)steps[0]), done);
-    for (int i = 0; i < 3 && candidates[i] && !*out; i++) {
-        char *index;
-        WEFT_TRY_GOTO(weft_format(&index, "%s/index.json", candidates[i]), done);
-        if (weft_file_exists(index)) *out = realpath(candidates[i], NULL);
-        free(index);
-    }
-    if (!*out)
-        status = weft_fail(
-            WEFT_ERR_IO,
-            "%s: holds no checkpoint (no index.json, no latest, no step-N); give a folder "
-            "that weft train --checkpoint wrote",
-            path);
-done:
-    for (int i = 0; i < 3; i++) free(candidates[i]);
-    free(steps);
-    return status;
-}
-
 static weft_status damaged(const char *file, const char *what)
 {
     return weft_fail(WEFT_ERR_FORMAT, "%s: damaged checkpoint: %s", file, what);
@@ -66,6 +35,44 @@ static weft_status offer_previous(const char *folder, weft_status status)
         free(steps);
     }
     free(directory);
+    return status;
+}
+
+/* The step folder behind a path, links resolved. */
+static weft_status find_folder(const char *path, char **out)
+{
+    char *candidates[3] = {NULL, NULL, NULL};
+    int64_t *steps = NULL;
+    int count = 0;
+    weft_status status = WEFT_OK;
+    *out = NULL;
+    WEFT_TRY_GOTO(weft_strdup(path, &candidates[0]), done);
+    WEFT_TRY_GOTO(weft_format(&candidates[1], "%s/latest", path), done);
+    WEFT_TRY_GOTO(weft_checkpoint_list(path, &steps, &count), done);
+    if (count > 0)
+        WEFT_TRY_GOTO(weft_format(&candidates[2], "%s/step-%lld", path, (long long)steps[0]), done);
+    for (int i = 0; i < 3 && candidates[i] && !*out; i++) {
+        char *index = NULL, *folder = realpath(candidates[i], NULL);
+        if (!folder) continue;
+        status = weft_format(&index, "%s/index.json", folder);
+        if (status == WEFT_OK && weft_file_exists(index))
+            *out = folder;
+        else if (status == WEFT_OK &&
+                 i == 1) /* what is newest must not be passed over in silence */
+            status = offer_previous(folder, damaged(index, "it is missing"));
+        if (!*out) free(folder);
+        free(index);
+        WEFT_TRY_GOTO(status, done);
+    }
+    if (!*out)
+        status = weft_fail(
+            WEFT_ERR_IO,
+            "%s: holds no checkpoint (no index.json, no latest, no step-N); give a folder "
+            "that weft train --checkpoint wrote",
+            path);
+done:
+    for (int i = 0; i < 3; i++) free(candidates[i]);
+    free(steps);
     return status;
 }
 

@@ -117,7 +117,13 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     if (!t->options.checkpoint || !weft_file_exists(t->options.checkpoint)) return WEFT_OK;
     WEFT_TRY(take_folder(t));
     WEFT_TRY(count_checkpoints(t, &count));
-    if (count == 0) return WEFT_OK;
+    if (count == 0) {
+        char *latest; /* a damaged one is told of, and not overwritten */
+        WEFT_TRY(weft_format(&latest, "%s/latest", t->options.checkpoint));
+        bool none = !weft_file_exists(latest);
+        free(latest);
+        if (none) return WEFT_OK;
+    }
     WEFT_TRY(weft_checkpoint_open(t->options.checkpoint, &t->resumed));
     return check_options(t);
 }
