@@ -8,7 +8,7 @@ static const char *engine_only;
 static float leaf(int v, int64_t i)
 {
     static const float scale[] = {1e4f, 1e-3f, 1.0f};
-    uint32_t x = (uint32_t)(v * 7919 + (int)(i % 65537) * 104729 + 1);
+    uint32_t x = (uint32_t)v * 7919u + (uint32_t)(i % 65537) * 104729u + 1u;
     x ^= x >> 15;
     x *= 0x2c1b3c6du;
     x ^= x >> 12;
