@@ -252,7 +252,7 @@ static const weft_option train_table[] = {
      .low = 0,
      .high = 65536,
      .help =
-         "compute the batch as V workers whatever the ranks: 1, 2 .. V ranks give the same bits"},
+         "compute the batch as V workers: a data axis of 1, 2 .. V ranks gives the same bits"},
     {.name = "schedule",
      .argument = "NAME",
      .initial = "1f1b",
