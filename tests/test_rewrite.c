@@ -160,6 +160,9 @@ static bool fits(const setting *s, const mesh_case *mesh)
 #ifdef WEFT_SANITIZED /* each mechanism once for the large models */
     if (s->model->f32 && (mesh->ranks != 2 || strcmp(s->model->model, "vgg11") == 0)) return false;
 #endif
+#ifdef __SANITIZE_THREAD__ /* slower still; the command runs four ranks under it as well */
+    if (getenv("WEFT_FAST") && slow) return false;
+#endif
     return image || (mesh->mesh && !strstr(mesh->mesh, "domain"));
 }
 
