@@ -251,8 +251,7 @@ static const weft_option train_table[] = {
      RUN(virtual_workers),
      .low = 0,
      .high = 65536,
-     .help =
-         "compute the batch as V workers: a data axis of 1, 2 .. V ranks gives the same bits"},
+     .help = "compute the batch as V workers: a data axis of 1, 2 .. V ranks gives the same bits"},
     {.name = "schedule",
      .argument = "NAME",
      .initial = "1f1b",
