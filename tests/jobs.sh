@@ -108,6 +108,24 @@ for engine in $engines; do
         "$weft" inspect orphaned >out 2>err && pass || flunk "the checkpoint of a killed supervisor, $engine"
     done
 done
+# What a job was begun with it goes on with, whatever has become of the user's files since.
+for engine in $engines; do
+    printf 'layers:\n  - {type: dense, units: classes}\n' >net.yaml
+    printf 'model: net.yaml\nlr: 0.002\n' >run.yaml
+    begin kept run.yaml -n 2 --engine $engine --max-restarts 2
+    printf 'layers:\n  - {type: dense, units: 5}\n  - {type: dense, units: classes}\n' >net.yaml
+    [ $engine = mpi ] && rm net.yaml
+    rm run.yaml
+    kill -KILL "$(ranks $job | tail -n 1)"
+    for _ in $(seq 200); do grep -q "starting again" err && break; sleep 0.05; done
+    before=$(readlink kept/latest)
+    for _ in $(seq 200); do [ "$(readlink kept/latest)" != "$before" ] && break; sleep 0.05; done
+    [ "$(readlink kept/latest)" != "$before" ] && "$weft" inspect kept | grep -q "lr  *0.002" && pass ||
+        flunk "does not go on when the user's files have changed, $engine"
+    kill -TERM $job
+    end 20
+    [ $got = 143 ] && pass || flunk "a job whose files have changed ends with $got, $engine"
+done
 timeout 20 "$weft" train -q $endless --max-restarts 2 >out 2>err
 [ $? = 2 ] && [ "$(grep -c "^weft: max-restarts needs --checkpoint" err)" = 1 ] && pass || flunk "restarts without checkpoints"
 # Words are passed on however many they are, and how long.

@@ -79,6 +79,42 @@ static void test_options(void **state)
     weft_options_free(table, &o);
 }
 
+/* Numbers of options are shown as somebody would write them, and read back as the same. */
+static void test_shortest_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given, *shown;
+    } cases[] = {{"0.1", "0.1"},    {"0.30000000000000004", "0.30000000000000004"},
+                 {"1e-8", "1e-08"}, {"0.999999999", "0.999999999"},
+                 {"1000", "1000"},  {"0.0010", "0.001"},
+                 {"1e-30", "1e-30"}};
+    const weft_option *table = weft_train_table();
+    weft_train_options o = {0};
+    assert_ok(weft_options_init(table, &o));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *shown;
+        assert_ok(weft_options_set(table, &o, "weight-decay", cases[i].given));
+        assert_ok(weft_options_get(table, &o, "weight-decay", &shown));
+        assert_string_equal(shown, cases[i].shown);
+        weft_free(shown);
+    }
+    weft_options_free(table, &o);
+    weft_random random;
+    weft_random_start(&random, 7, 1);
+    for (int i = 0; i < 2000; i++) {
+        char text[32];
+        uint64_t bits = (uint64_t)weft_random_u32(&random) << 32 | weft_random_u32(&random);
+        double value, back = 0;
+        memcpy(&value, &bits, sizeof(value));
+        if (!isfinite(value)) continue;
+        assert_true(weft_parse_real(weft_real_text(value, text, sizeof(text)), &back));
+        assert_true(back == value);
+    }
+    assert_refused(weft_options_set(table, &o, "epochs", "0"), WEFT_ERR_ARGUMENT,
+                   "from 1 to 1000000000");
+}
+
 static weft_status load(weft_train_options *o, const char *text)
 {
     return weft_options_load_text(weft_train_table(), o, "run.yaml", text, strlen(text));
@@ -233,10 +269,15 @@ static void test_exact_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),    cmocka_unit_test(test_permutation_is_one),
-        cmocka_unit_test(test_nearest),   cmocka_unit_test(test_options),
-        cmocka_unit_test(test_run_files), cmocka_unit_test(test_parallel_covers_once),
-        cmocka_unit_test(test_outputs),   cmocka_unit_test(test_exact_sums),
+        cmocka_unit_test(test_philox),
+        cmocka_unit_test(test_permutation_is_one),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_shortest_numbers),
+        cmocka_unit_test(test_run_files),
+        cmocka_unit_test(test_parallel_covers_once),
+        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_exact_sums),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

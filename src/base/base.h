@@ -92,6 +92,10 @@ const char *weft_suggest(char *buffer, size_t size, const char *name,
 /* "[8, 3, 28, 28]" into buffer; returns buffer. */
 const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size);
 
+/* The shortest decimal that reads back as the same number (whole ones in full), into buffer (32
+ * bytes hold any); returns buffer. */
+const char *weft_real_text(double value, char *buffer, size_t size);
+
 /* Whole-string conversions; false if text is not exactly one number of the kind. */
 bool weft_parse_int(const char *text, int64_t *out);
 bool weft_parse_real(const char *text, double *out);

@@ -26,13 +26,13 @@ static void *field(const weft_option *o, void *target)
 
 static weft_status out_of_range(const weft_option *o, const char *text, const char *what)
 {
-    char bounds[96] = "";
-    if (o->low != 0 || o->high != 0) {
-        if (isinf(o->high))
-            (void)snprintf(bounds, sizeof(bounds), ", at least %.12g", o->low);
-        else
-            (void)snprintf(bounds, sizeof(bounds), " from %.12g to %.12g", o->low, o->high);
-    }
+    char bounds[96] = "", low[32], high[32];
+    (void)weft_real_text(o->low, low, sizeof(low));
+    (void)weft_real_text(o->high, high, sizeof(high));
+    if (isinf(o->high))
+        (void)snprintf(bounds, sizeof(bounds), ", at least %s", low);
+    else if (o->low != 0 || o->high != 0)
+        (void)snprintf(bounds, sizeof(bounds), " from %s to %s", low, high);
     return weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be %s%s", o->name, text, what,
                      bounds);
 }
@@ -182,12 +182,14 @@ weft_status weft_options_get(const weft_option *table, const void *target, const
     const weft_option *o = find(table, name);
     if (!o) return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '%s'", name);
     const void *at = (const char *)target + o->offset;
+    char number[32];
     *out = NULL;
     switch (o->kind) {
     case WEFT_OPT_STRING:
         return *(char *const *)at ? weft_strdup(*(char *const *)at, out) : WEFT_OK;
     case WEFT_OPT_INT: return weft_format(out, "%lld", (long long)*(const int64_t *)at);
-    case WEFT_OPT_REAL: return weft_format(out, "%.17g", *(const double *)at);
+    case WEFT_OPT_REAL:
+        return weft_strdup(weft_real_text(*(const double *)at, number, sizeof(number)), out);
     case WEFT_OPT_FLAG: return weft_format(out, "%s", *(const bool *)at ? "true" : "false");
     }
     return WEFT_ERR_INTERNAL;

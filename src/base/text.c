@@ -122,6 +122,20 @@ const char *weft_suggest(char *buffer, size_t size, const char *name,
     return buffer;
 }
 
+const char *weft_real_text(double value, char *buffer, size_t size)
+{
+    double back;
+    if (fabs(value) < 1e15 && value == floor(value)) { /* not 1e+09 */
+        (void)snprintf(buffer, size, "%.0f", value);
+        return buffer;
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        (void)snprintf(buffer, size, "%.*g", digits, value);
+        if (weft_parse_real(buffer, &back) && back == value) break;
+    }
+    return buffer;
+}
+
 bool weft_parse_int(const char *text, int64_t *out)
 {
     char *end = NULL;

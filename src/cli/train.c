@@ -1,4 +1,5 @@
 /* weft train */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,27 +105,60 @@ static void on_line(void *user, const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
-/* Starts this same command as the ranks of a job. */
-static int supervise(const weft_train_options *options, int argc, char **argv)
+static void free_words(char **words)
 {
-    char program[4096], train[] = "train", shown[32], columns[16];
-    char **arguments = calloc((size_t)argc + 3, sizeof(*arguments));
+    for (int i = 0; words && words[i]; i++) weft_free(words[i]);
+    free(words);
+}
+
+static bool add_word(char ***next, const char *name, const char *value)
+{
+    char *word;
+    if (asprintf(&word, "--%s=%s", name, value) < 0) return false;
+    *(*next)++ = word;
+    return true;
+}
+
+/* The command line of the ranks: the options as they have been understood, since the job may begin
+ * again when the run file is another one, or gone. */
+static char **rank_words(const weft_train_options *options)
+{
+    const weft_option *table = weft_train_table();
+    size_t count = 0;
+    while (table[count].name) count++;
+    char **words = calloc(count + 2, sizeof(*words)), **next = words;
+    bool whole = words && (*next++ = strdup("train"));
+    for (const weft_option *o = table; whole && o->name; o++) {
+        char *value = NULL;
+        bool shown = strcmp(o->name, "progress") == 0; /* as this process has decided */
+        whole = weft_options_get(table, options, o->name, &value) == WEFT_OK;
+        if (whole && value)
+            whole = add_word(&next, o->name, shown ? progress_kind(options) : value);
+        weft_free(value);
+    }
+    if (whole) return words;
+    free_words(words);
+    return NULL;
+}
+
+/* Starts this same command as the ranks of a job. */
+static int supervise(const weft_train_options *options)
+{
+    char program[4096], columns[16];
+    char **words = rank_words(options);
     int code = 1;
     ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    if (!arguments || size < 0) {
-        free(arguments);
+    if (!words || size < 0) {
+        fprintf(stderr, "weft: the ranks cannot be started: %s\n", strerror(errno));
+        free_words(words);
         return 1;
     }
     program[size] = '\0';
-    arguments[0] = train;
-    (void)snprintf(shown, sizeof(shown), "--progress=%s", progress_kind(options));
     (void)snprintf(columns, sizeof(columns), "%d", progress_columns());
     setenv("COLUMNS", columns, 1);
-    arguments[1] = shown;
-    for (int i = 0; i < argc; i++) arguments[i + 2] = argv[i];
     relay *through = relay_begin();
-    weft_status status = weft_job_run(options, program, arguments, on_line, NULL, &code);
-    free(arguments);
+    weft_status status = weft_job_run(options, program, words, on_line, NULL, &code);
+    free_words(words);
     if (status != WEFT_OK) code = report_failure(status);
     return relay_end(through, code);
 }
@@ -166,7 +200,7 @@ static int run(int argc, char **argv)
     else if (status != WEFT_OK)
         code = usage_failure("train");
     else if (options.ranks > 0 && weft_job_wanted(&options))
-        code = supervise(&options, argc, argv);
+        code = supervise(&options);
     else
         code = report_rank(train(&options));
     weft_options_free(weft_train_table(), &options);

@@ -12,8 +12,10 @@ static void add_attrs(weft_text *text, const weft_node *node)
 {
     for (int i = 0; i < node->attr_count; i++) {
         const weft_attr *attr = &node->attrs[i];
+        char real[32];
         weft_text_add(text, " %s=", attr->name);
-        if (attr->count == 0) weft_text_add(text, "%g", attr->real);
+        if (attr->count == 0)
+            weft_text_add(text, "%s", weft_real_text(attr->real, real, sizeof(real)));
         for (int j = 0; j < attr->count; j++)
             weft_text_add(text, "%s%lld", j ? "," : "", (long long)attr->ints[j]);
     }

@@ -18,6 +18,7 @@ typedef struct job {
     int64_t ranks;
     char mesh[128]; /* after a restart with fewer ranks; "": the user's */
     bool alone;     /* its data axis has one rank left */
+    char *model; /* after a restart: the YAML file that the checkpoint has kept; NULL: the user's */
     weft_board *board;
     weft_hosts hosts; /* that are left; none: this machine */
     bool begun;       /* all ranks have been built once */
@@ -54,6 +55,8 @@ typedef struct weft_command {
 /* start.c */
 weft_status weft_job_find_mpirun(job *j) WEFT_NODISCARD;
 weft_status weft_job_command(const job *j, bool again, weft_command *w) WEFT_NODISCARD;
+/* Before a restart: the user's YAML file may be another one by now. */
+weft_status weft_job_keep_model(job *j) WEFT_NODISCARD;
 void weft_command_free(weft_command *w);
 
 /* watch.c: signals that ask for the end, or for a pause, come here while a job runs. */

@@ -94,6 +94,7 @@ static weft_status run_all(job *j, int *code)
         if (*code != 0) weft_job_tell_death(j);
         if (left <= 0 || asked || !weft_job_can_restart(j, *code)) return WEFT_OK;
         weft_job_shrink(j);
+        WEFT_TRY(weft_job_keep_model(j));
         weft_job_say(
             j,
             "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
@@ -137,6 +138,7 @@ weft_status weft_job_run(const weft_train_options *options, const char *program,
     unsetenv(WEFT_BOARD_VARIABLE);
     weft_board_unmap(j.board);
     weft_hosts_free(&j.hosts);
+    free(j.model);
     close(file);
     return status;
 }

@@ -28,8 +28,11 @@ static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_optio
     out->gamma = o->gamma;
     out->floor = o->lr_floor;
     out->accumulate = t->microbatches;
+    char low[32], high[32];
     if (out->floor > out->lr)
-        return weft_fail(WEFT_ERR_ARGUMENT, "lr-floor %g is above lr %g", out->floor, out->lr);
+        return weft_fail(WEFT_ERR_ARGUMENT, "lr-floor %s is above lr %s",
+                         weft_real_text(out->floor, low, sizeof(low)),
+                         weft_real_text(out->lr, high, sizeof(high)));
     return WEFT_OK;
 }
 

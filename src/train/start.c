@@ -55,6 +55,17 @@ static void mpirun_words(const job *j, weft_command *w)
     add(w, w->hosts);
 }
 
+weft_status weft_job_keep_model(job *j)
+{
+    char *kept;
+    WEFT_TRY(weft_format(&kept, "%s/latest/model.yaml", j->options->checkpoint));
+    if (weft_file_exists(kept) && !j->model)
+        j->model = kept;
+    else
+        free(kept);
+    return WEFT_OK;
+}
+
 weft_status weft_job_command(const job *j, bool again, weft_command *w)
 {
     int given = 0;
@@ -68,6 +79,10 @@ weft_status weft_job_command(const job *j, bool again, weft_command *w)
     for (int i = 0; j->arguments[i]; i++) add(w, j->arguments[i]);
     add(w, "--ranks");
     add(w, w->numbers[1]);
+    if (j->model) {
+        add(w, "--model");
+        add(w, j->model);
+    }
     if (j->mesh[0]) {
         add(w, "--mesh");
         add(w, j->mesh);
