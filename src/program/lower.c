@@ -139,12 +139,35 @@ static void account(const weft_program *p, instruction *code)
     for (int i = 0; i < code->out_count; i++) code->bytes += p->buffers[code->out[i]].bytes;
 }
 
+static bool is_read(const weft_graph *g, weft_value value)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        for (int k = 0; k < g->nodes[i]->in_count; k++)
+            if (g->nodes[i]->in[k] == value) return true;
+    return false;
+}
+
+/* A transfer that nobody waits for ends when the other side likes, and an input may be filled anew
+ * as soon as a run has returned: such a transfer sends a copy. */
+static weft_status detach(weft_program *p, const weft_group *group, int i, weft_phase phase,
+                          int *in)
+{
+    for (int o = 0; o < group->out_count; o++)
+        if (is_read(p->graph, group->out[o])) return WEFT_OK;
+    if (p->buffers[buffer_root(p, *in)].kind != BUFFER_INPUT) return WEFT_OK;
+    const weft_layout *layout = weft_program_version(p, group->in[i], NULL)->layout;
+    WEFT_TRY(add_reorder(p, group->in[i], layout, layout, phase, -1));
+    *in = p->versions[p->version_count - 1].buffer;
+    return WEFT_OK;
+}
+
 static weft_status connect(weft_program *p, instruction *code)
 {
     const weft_group *group = &code->group;
     for (int i = 0; i < group->in_count; i++) {
         WEFT_TRY(provide(p, group->in[i], code->kernel->in[i], code->phase, code->transfer,
                          &code->in[i]));
+        if (code->transfer) WEFT_TRY(detach(p, group, i, code->phase, &code->in[i]));
         code->in_value[i] = group->in[i];
     }
     for (int o = 0; o < group->out_count; o++) {
