@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test test-clang test-asan test-ubsan test-tsan test-valgrind bench soak hunt mutate lint fuzz install-test man clean
+.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench soak hunt failures mutate lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -48,6 +48,11 @@ soak: $(BUILD)/weft
 hunt: $(BUILD)/weft
 	@scripts/deps test
 	@scripts/run-hunt $(or $(MINUTES),5) $(SEED)
+
+# Lets each call fail that the command makes, one at a time: about ten minutes.
+failures: deps
+	@scripts/deps test
+	@WEFT_STRIDE=1 scripts/run-tests release -V -R '^failures$$'
 
 # One-line faults in a copy of the tree; FAULTS and SEED set how many and which.
 mutate: deps
