@@ -569,3 +569,42 @@ const op_case op_cases[] = {
     CASE(constant),
 };
 const int op_case_count = sizeof(op_cases) / sizeof(op_cases[0]);
+
+/* loss = sum of every output times fixed numbers, so that no gradient is the same twice. */
+static void add_loss(fixture *f)
+{
+    for (int i = 0, outputs = f->output_count; i < outputs; i++) {
+        weft_type type = weft_graph_value_type(f->graph, f->outputs[i]);
+        weft_value weight = fixture_input(f, type.shape.rank, type.shape.dim, false, 1, 0);
+        weft_value y = weft_graph_node(f->graph, "mul", "weighted",
+                                       (weft_value[]){f->outputs[i], weight}, 2, NULL, 0);
+        weft_attr axes = {.name = "axes", .count = type.shape.rank};
+        for (int d = 0; d < type.shape.rank; d++) axes.ints[d] = d;
+        if (type.shape.rank > 0)
+            y = weft_graph_node(f->graph, "reduce_sum", "sum", &y, 1, &axes, 1);
+        f->loss = i == 0 ? y
+                         : weft_graph_node(f->graph, "add", "total", (weft_value[]){f->loss, y}, 2,
+                                           NULL, 0);
+    }
+}
+
+void fixture_start(fixture *f, const op_case *c, weft_dtype real)
+{
+    memset(f, 0, sizeof(*f));
+    assert_ok(weft_context_create(&f->context));
+    assert_ok(weft_graph_create(f->context, real, &f->graph));
+    c->build(f);
+    add_loss(f);
+    assert_ok(weft_graph_status(f->graph));
+    if (!c->no_gradient) assert_ok(weft_graph_differentiate(f->graph, f->loss));
+}
+
+void fixture_end(fixture *f)
+{
+    for (int i = 0; i < f->input_count; i++) {
+        free(f->data[i]);
+        free(f->ints[i]);
+    }
+    weft_graph_destroy(&f->graph);
+    weft_context_destroy(&f->context);
+}

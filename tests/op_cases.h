@@ -31,6 +31,10 @@ typedef struct op_case {
 weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, double scale,
                          double shift);
 
+/* The graph of a case with a loss that weighs every output, and its gradients. */
+void fixture_start(fixture *f, const op_case *c, weft_dtype real);
+void fixture_end(fixture *f);
+
 extern const op_case op_cases[];
 extern const int op_case_count;
 

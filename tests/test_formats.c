@@ -28,6 +28,18 @@ static void test_idx(void **state)
     const unsigned char i16[] = {0, 0, 11, 1, 0, 0, 0, 1, 0xFF, 0xFE};
     assert_ok(weft_idx_parse("f", i16, sizeof(i16), &idx));
     assert_true(weft_idx_get(&idx, 0) == -2);
+    /* Sizes have four bytes, the largest first. */
+    static const int64_t long_ones[] = {1, 255, 256, 513, 65536 + 3, 16777216 + 1};
+    for (size_t i = 0; i < sizeof(long_ones) / sizeof(long_ones[0]); i++) {
+        int64_t n = long_ones[i];
+        unsigned char *file = calloc(8 + (size_t)n, 1);
+        file[2] = 8;
+        file[3] = 1;
+        for (int k = 0; k < 4; k++) file[4 + k] = (unsigned char)(n >> (24 - 8 * k) & 255);
+        assert_ok(weft_idx_parse("f", file, 8 + (size_t)n, &idx));
+        assert_true(idx.shape.dim[0] == n);
+        free(file);
+    }
 }
 
 static size_t npy_file(char *out, const char *dict, const void *data, size_t size)
@@ -70,6 +82,22 @@ static void test_npy(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         size = npy_file(file, bad[i], data, sizeof(data));
         assert_refused(weft_npy_parse("n", file, size, &npy), WEFT_ERR_FORMAT, "n: ");
+    }
+    /* A header that ends anywhere: the sentence names what is missing there. */
+    static const struct {
+        const char *dict, *words;
+    } ends[] = {
+        {"{'descr'", "':' is missing after a key"},
+        {"{'fortran_order': True", "fortran_order is True"},
+        {"{'fortran_order': Tru", "fortran_order must be True or False"},
+        {"{'fortran_order': Fals", "fortran_order must be True or False"},
+        {"{'fortran_order': False", "',' or '}' is missing"},
+        {"{'fortran_order': False}", "descr, fortran_order or shape is missing"},
+    };
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        size = npy_file(file, ends[i].dict, NULL, 0) - 1; /* without its newline */
+        file[8]--;
+        assert_refused(weft_npy_parse("n", file, size, &npy), WEFT_ERR_FORMAT, ends[i].words);
     }
 }
 

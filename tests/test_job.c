@@ -143,6 +143,74 @@ static void a_stop_is_no_death(void **state)
     }
 }
 
+/* What goes on after a death: ranks that are left over wait, and only the data axis gets shorter.
+ */
+static void what_is_left_is_started_again(void **state)
+{
+    (void)state;
+    static const struct {
+        int ranks, workers, deaths, left;
+        const char *mesh, *exchange, *place, *then; /* then: the mesh, "" where it is the user's */
+        bool alone;
+    } cases[] = {
+        {4, 0, 1, 3, NULL, NULL, NULL, "data=3", false},
+        {2, 0, 1, 1, NULL, NULL, NULL, "data=1", true},
+        {4, 8, 1, 2, NULL, NULL, NULL, "data=2", false}, /* 3 does not divide 8 workers */
+        {6, 6, 1, 3, NULL, NULL, NULL, "data=3", false},
+        {6, 6, 2, 2, NULL, NULL, NULL, "data=2", false},
+        {6, 0, 1, 4, "data=3,tensor=2", NULL, NULL, "domain=1,tensor=2,pipeline=1,data=2", false},
+        {6, 0, 3, 2, "data=3,tensor=2", NULL, NULL, "domain=1,tensor=2,pipeline=1,data=1", true},
+        {8, 0, 1, 4, "pipeline=2,data=2,domain=2", NULL, NULL,
+         "domain=2,tensor=1,pipeline=2,data=1", true},
+        {3, 0, 1, 3, "tensor=3", NULL, NULL, "domain=1,tensor=3,pipeline=1,data=1",
+         true}, /* not without all of it */
+        {4, 0, 1, 4, NULL, NULL, "*=cpu:0", "", false},
+        {4, 0, 1, 3, NULL, "average:every=2", NULL, "", false},
+        {4, 0, 2, 2, NULL, "average:every=2", NULL, "", false},
+        {2, 0, 1, 2, NULL, "average:every=2", NULL, "", false}, /* one learner is none */
+        {6, 0, 1, 4, "tensor=2", "average:every=2", NULL, "", false},
+        {6, 0, 2, 4, "tensor=2", "average:every=2", NULL, "", false},
+        {4, 0, 1, 4, "tensor=2", "average:every=2", NULL, "", false},
+    };
+    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
+        char mesh[64], exchange[64], place[64];
+        weft_train_options o = {.checkpoint = folder, .virtual_workers = cases[i].workers};
+        (void)snprintf(mesh, sizeof(mesh), "%s", cases[i].mesh ? cases[i].mesh : "");
+        (void)snprintf(exchange, sizeof(exchange), "%s",
+                       cases[i].exchange ? cases[i].exchange : "");
+        (void)snprintf(place, sizeof(place), "%s", cases[i].place ? cases[i].place : "");
+        if (cases[i].mesh) o.mesh = mesh;
+        if (cases[i].exchange) o.exchange = exchange;
+        if (cases[i].place) o.place = place;
+        job j = begin(cases[i].ranks, NULL);
+        j.options = &o;
+        for (int death = 0; death < cases[i].deaths; death++) {
+            j.dead = 1;
+            weft_job_shrink(&j);
+        }
+        if (j.ranks != cases[i].left || strcmp(j.mesh, cases[i].then) != 0 ||
+            j.alone != cases[i].alone)
+            fail_msg("case %zu: %lld ranks, mesh '%s', alone %d", i, (long long)j.ranks, j.mesh,
+                     j.alone);
+    }
+    /* Nobody is dead, and ranks that are threads all go on. */
+    job j = begin(4, NULL);
+    weft_job_shrink(&j);
+    assert_int_equal(j.ranks, 4);
+    assert_string_equal(j.mesh, "");
+    j.mpi = false;
+    j.dead = 1;
+    weft_job_shrink(&j);
+    assert_int_equal(j.ranks, 4);
+    /* Hosts take their ranks with them. */
+    j = begin(5, "alpha:2,beta:3");
+    j.lost = 1;
+    weft_job_shrink(&j);
+    assert_int_equal(j.ranks, 2);
+    assert_string_equal(j.mesh, "data=2");
+    weft_hosts_free(&j.hosts);
+}
+
 static void hosts_are_read(void **state)
 {
     (void)state;
@@ -173,6 +241,7 @@ int main(void)
         cmocka_unit_test(ranks_say_where_they_are),
         cmocka_unit_test(own_failures_name_their_rank),
         cmocka_unit_test(a_stop_is_no_death),
+        cmocka_unit_test(what_is_left_is_started_again),
         cmocka_unit_test(hosts_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,45 +7,6 @@
 
 /* --- the harness --- */
 
-/* loss = sum of every output times fixed numbers, so that no gradient is the same twice. */
-static void add_loss(fixture *f)
-{
-    for (int i = 0, outputs = f->output_count; i < outputs; i++) {
-        weft_type type = weft_graph_value_type(f->graph, f->outputs[i]);
-        weft_value weight = fixture_input(f, type.shape.rank, type.shape.dim, false, 1, 0);
-        weft_value y = weft_graph_node(f->graph, "mul", "weighted",
-                                       (weft_value[]){f->outputs[i], weight}, 2, NULL, 0);
-        weft_attr axes = {.name = "axes", .count = type.shape.rank};
-        for (int d = 0; d < type.shape.rank; d++) axes.ints[d] = d;
-        if (type.shape.rank > 0)
-            y = weft_graph_node(f->graph, "reduce_sum", "sum", &y, 1, &axes, 1);
-        f->loss = i == 0 ? y
-                         : weft_graph_node(f->graph, "add", "total", (weft_value[]){f->loss, y}, 2,
-                                           NULL, 0);
-    }
-}
-
-static void start(fixture *f, const op_case *c, weft_dtype real)
-{
-    memset(f, 0, sizeof(*f));
-    assert_ok(weft_context_create(&f->context));
-    assert_ok(weft_graph_create(f->context, real, &f->graph));
-    c->build(f);
-    add_loss(f);
-    assert_ok(weft_graph_status(f->graph));
-    if (!c->no_gradient) assert_ok(weft_graph_differentiate(f->graph, f->loss));
-}
-
-static void end(fixture *f)
-{
-    for (int i = 0; i < f->input_count; i++) {
-        free(f->data[i]);
-        free(f->ints[i]);
-    }
-    weft_graph_destroy(&f->graph);
-    weft_context_destroy(&f->context);
-}
-
 static void feed(const fixture *f, const weft_program *p)
 {
     for (int i = 0; i < f->input_count; i++) {
@@ -113,7 +74,7 @@ static void test_gradients(void **state)
         weft_value fetch[MOST_INPUTS + 1];
         int count = 0;
         if (op_cases[c].no_gradient) continue;
-        start(&f, &op_cases[c], WEFT_F64);
+        fixture_start(&f, &op_cases[c], WEFT_F64);
         fetch[count++] = f.loss;
         for (int i = 0; i < f.input_count; i++)
             if (weft_graph_gradient(f.graph, f.inputs[i]) != WEFT_NO_VALUE)
@@ -123,7 +84,7 @@ static void test_gradients(void **state)
         check_differences(&f, p, op_cases[c].name);
         weft_program_destroy(&p);
         weft_store_destroy(&store);
-        end(&f);
+        fixture_end(&f);
     }
 }
 
@@ -135,7 +96,7 @@ static double *run_on(const op_case *c, const char *device, int64_t *sizes, int 
     weft_program *p;
     weft_value fetch[MOST_INPUTS + MOST_OUTPUTS];
     int64_t total = 0, at = 0;
-    start(&f, c, WEFT_F32);
+    fixture_start(&f, c, WEFT_F32);
     *count = 0;
     for (int i = 0; i < f.output_count; i++) fetch[(*count)++] = f.outputs[i];
     for (int i = 0; i < f.input_count; i++)
@@ -154,7 +115,7 @@ static double *run_on(const op_case *c, const char *device, int64_t *sizes, int 
         for (int64_t j = 0; j < sizes[i]; j++) all[at++] = get(&f, p, fetch[i], j);
     weft_program_destroy(&p);
     weft_store_destroy(&store);
-    end(&f);
+    fixture_end(&f);
     return all;
 }
 
@@ -270,7 +231,7 @@ static void test_labels(void **state)
     (void)state;
     for (int c = 0; c < op_case_count; c++) {
         fixture f;
-        start(&f, &op_cases[c], WEFT_F32);
+        fixture_start(&f, &op_cases[c], WEFT_F32);
         for (int n = 0; n < weft_graph_node_count(f.graph); n++) {
             weft_shape shapes[64];
             const weft_value *in;
@@ -288,7 +249,7 @@ static void test_labels(void **state)
                          weft_last_message());
             weft_free(labels);
         }
-        end(&f);
+        fixture_end(&f);
     }
 }
 
@@ -298,14 +259,14 @@ static bool refuses_inputs(const op_case *c, int n, int change)
     fixture f;
     const weft_value *in;
     weft_value more[MOST_INPUTS + 1];
-    start(&f, c, WEFT_F32);
+    fixture_start(&f, c, WEFT_F32);
     int count = weft_graph_node_inputs(f.graph, n, &in);
     for (int i = 0; i <= count && i <= MOST_INPUTS; i++) more[i] = in[i < count ? i : count - 1];
     (void)weft_graph_node(f.graph, weft_graph_node_op(f.graph, n), "again", more, count + change,
                           NULL, 0);
     bool refused = weft_graph_status(f.graph) == WEFT_ERR_ARGUMENT &&
                    strstr(weft_last_message(), "inputs") != NULL;
-    end(&f);
+    fixture_end(&f);
     return refused;
 }
 
@@ -317,16 +278,16 @@ static void test_number_of_inputs(void **state)
     static const char *const any[] = {"concat", "sgd", "accumulate_tree"};
     for (int c = 0; c < op_case_count; c++) {
         fixture f;
-        start(&f, &op_cases[c], WEFT_F32);
+        fixture_start(&f, &op_cases[c], WEFT_F32);
         int nodes = weft_graph_node_count(f.graph);
-        end(&f);
+        fixture_end(&f);
         for (int n = 0; n < nodes; n++) {
             const weft_value *in;
-            start(&f, &op_cases[c], WEFT_F32);
+            fixture_start(&f, &op_cases[c], WEFT_F32);
             char name[64];
             (void)snprintf(name, sizeof(name), "%s", weft_graph_node_op(f.graph, n));
             int count = weft_graph_node_inputs(f.graph, n, &in);
-            end(&f);
+            fixture_end(&f);
             bool free_number = false;
             for (size_t i = 0; i < sizeof(any) / sizeof(any[0]); i++)
                 free_number = free_number || strcmp(any[i], name) == 0;
@@ -345,10 +306,10 @@ static void test_every_operator_has_a_case(void **state)
         bool found = weft_operator_is_transfer(o); /* these need ranks: see test_rewrite.c */
         for (int c = 0; c < op_case_count && !found; c++) {
             fixture f;
-            start(&f, &op_cases[c], WEFT_F32);
+            fixture_start(&f, &op_cases[c], WEFT_F32);
             for (int n = 0; n < weft_graph_node_count(f.graph); n++)
                 found = found || strcmp(weft_graph_node_op(f.graph, n), weft_operator_name(o)) == 0;
-            end(&f);
+            fixture_end(&f);
         }
         if (!found) fail_msg("operator %s stands in no case", weft_operator_name(o));
     }

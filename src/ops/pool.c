@@ -1,11 +1,18 @@
 /* maxpool, avgpool, global_avgpool over [b, c, h, w], and their gradients. */
 #include "ops/ops.h"
 
+static weft_status expect_rank(const weft_graph *g, const weft_node *node, const char *what,
+                               int rank)
+{
+    WEFT_TRY(weft_expect_real(g, node, 0, what, rank));
+    if (weft_in(g, node, 0)->shape.rank == rank) return WEFT_OK;
+    return weft_node_fail(node, "%s must have %d dimensions", what, rank);
+}
+
 static weft_status pool_window(const weft_graph *g, weft_node *node, int64_t *size)
 {
-    WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 4));
+    WEFT_TRY(expect_rank(g, node, "the tensor", 4));
     const weft_shape *x = &weft_in(g, node, 0)->shape;
-    if (x->rank != 4) return weft_node_fail(node, "the tensor must have 4 dimensions");
     if (!weft_node_attr(node, "kernel")) return weft_node_fail(node, "needs attribute 'kernel'");
     weft_window w = weft_node_window(node);
     if (!weft_node_attr(node, "stride")) { /* windows side by side */
@@ -84,7 +91,7 @@ static void global_gradient(weft_graph *g, const weft_node *node, const weft_val
 
 static weft_status grad_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(weft_expect_real(g, node, 0, "dy", 4));
+    WEFT_TRY(expect_rank(g, node, "dy", 4));
     int64_t in[2] = {weft_node_int(node, "size", 0, 0), weft_node_int(node, "size", 1, 0)}, size[2];
     weft_window w = weft_node_window(node);
     WEFT_TRY(weft_window_check(node, &w, in, size));
@@ -101,16 +108,14 @@ static weft_status grad_shape(const weft_graph *g, weft_node *node, weft_type *o
 
 static weft_status global_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 4));
-    if (weft_in(g, node, 0)->shape.rank != 4)
-        return weft_node_fail(node, "the tensor must have 4 dimensions");
+    WEFT_TRY(expect_rank(g, node, "the tensor", 4));
     out[0] = weft_type_like(weft_in(g, node, 0), 2);
     return WEFT_OK;
 }
 
 static weft_status global_grad_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(weft_expect_real(g, node, 0, "dy", 2));
+    WEFT_TRY(expect_rank(g, node, "dy", 2));
     out[0] = weft_type_like(weft_in(g, node, 0), 4);
     out[0].shape.dim[2] = weft_node_int(node, "size", 0, 0);
     out[0].shape.dim[3] = weft_node_int(node, "size", 1, 0);

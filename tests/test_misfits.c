@@ -1,0 +1,148 @@
+/* Operands and attributes that do not fit an operator: every node of every case of op_cases.c is
+ * made again with one thing wrong. An operator refuses it, or it can read it as well, and then all
+ * shapes obey its own signature. */
+#include "graph/graph.h"
+#include "op_cases.h"
+
+enum { FEW = 6 }; /* operands of which every subset is tried */
+
+/* What is wrong: the type of some operands, its dimensions, the length of an axis, or an
+ * attribute that is left out. */
+typedef struct misfit {
+    unsigned operands; /* bit i: operand i */
+    bool type;
+    int more, longer, without; /* dimensions; axis and attribute, counted from 1; 0: none */
+} misfit;
+
+static weft_value misfitting(fixture *f, int i, weft_value v, const misfit *m)
+{
+    char name[32];
+    weft_type type = weft_graph_value_type(f->graph, v);
+    weft_shape *shape = &type.shape;
+    if (m->type) type.dtype = type.dtype == WEFT_I32 ? weft_graph_real(f->graph) : WEFT_I32;
+    if (m->more > 0) shape->dim[shape->rank++] = 1;
+    if (m->more < 0) shape->rank--;
+    if (m->longer > 0) shape->dim[m->longer - 1]++;
+    (void)snprintf(name, sizeof(name), "misfit%d", i);
+    return weft_graph_leaf(f->graph, WEFT_VALUE_INPUT, name, type.dtype, shape,
+                           (weft_init){WEFT_INIT_CONSTANT, 0});
+}
+
+/* Those that copy numbers without looking at them take any type. */
+static bool takes_any_type(const char *op)
+{
+    static const char *const any[] = {"slice", "flat", "unflat", "reshape", "transpose"};
+    for (size_t i = 0; i < sizeof(any) / sizeof(any[0]); i++)
+        if (strcmp(any[i], op) == 0) return true;
+    return false;
+}
+
+/* Nodes `was` and `n` are of one operator; n has the misfit, and is taken. */
+static void obeys_its_signature(const weft_graph *g, int was, int n, const misfit *m,
+                                const char *what)
+{
+    weft_shape shapes[2 * MOST_INPUTS];
+    const weft_node *node = g->nodes[n], *before = g->nodes[was];
+    bool alike = true;
+    char *labels;
+    assert_true(node->in_count + node->out_count <= 2 * MOST_INPUTS);
+    for (int i = 0; i < node->in_count; i++)
+        shapes[i] = weft_graph_value_type(g, node->in[i]).shape;
+    for (int i = 0; i < node->out_count; i++) {
+        weft_shape *out = &shapes[node->in_count + i];
+        *out = weft_graph_value_type(g, node->out + i).shape;
+        weft_shape then = weft_graph_value_type(g, before->out + i).shape;
+        alike = alike && out->rank == then.rank &&
+                memcmp(out->dim, then.dim, (size_t)then.rank * sizeof(then.dim[0])) == 0;
+    }
+    assert_ok(weft_graph_node_labels(g, n, &labels));
+    if (weft_labels_check(labels, shapes, node->in_count, node->out_count) != WEFT_OK)
+        fail_msg("%s is taken and does not fit: %s", what, weft_last_message());
+    /* Windows over a result: its size is an attribute, and only one size of the operand belongs to
+     * it. */
+    if (m->longer && alike && strchr(strstr(labels, "->"), '~'))
+        fail_msg("%s is taken for a result of the same size: %s", what, labels);
+    weft_free(labels);
+}
+
+static void check(const op_case *c, int n, const misfit *m)
+{
+    fixture f;
+    weft_value in[MOST_INPUTS];
+    weft_attr attrs[WEFT_MAX_ATTRS];
+    char what[200];
+    int attr_count = 0;
+    fixture_start(&f, c, WEFT_F32);
+    const weft_node *node = f.graph->nodes[n];
+    const char *op = node->op->name;
+    (void)snprintf(what, sizeof(what),
+                   "%s: %s, operands 0x%x, type %d, dimensions %d, axis %d, without '%s'", c->name,
+                   op, m->operands, m->type, m->more, m->longer,
+                   m->without ? node->attrs[m->without - 1].name : "");
+    for (int i = 0; i < node->in_count; i++)
+        in[i] = m->operands >> i & 1 ? misfitting(&f, i, node->in[i], m) : node->in[i];
+    for (int a = 0; a < node->attr_count; a++)
+        if (a != m->without - 1) attrs[attr_count++] = node->attrs[a];
+    assert_ok(weft_graph_status(f.graph));
+    int made = weft_graph_node_count(f.graph);
+    (void)weft_graph_node(f.graph, op, "again", in, node->in_count, attrs, attr_count);
+    weft_status status = weft_graph_status(f.graph);
+    if (status == WEFT_OK) {
+        if (m->type && !takes_any_type(op)) fail_msg("%s: is taken", what);
+        obeys_its_signature(f.graph, n, made, m, what);
+    } else if (status != WEFT_ERR_ARGUMENT || !strstr(weft_last_message(), "again")) {
+        fail_msg("%s: %s", what, weft_last_message());
+    }
+    fixture_end(&f);
+}
+
+static void each_node(void (*look)(const op_case *c, const weft_graph *g, int n))
+{
+    for (int c = 0; c < op_case_count; c++) {
+        fixture f;
+        fixture_start(&f, &op_cases[c], WEFT_F32);
+        for (int n = 0; n < weft_graph_node_count(f.graph); n++)
+            if (f.graph->nodes[n]->in_count < MOST_INPUTS) look(&op_cases[c], f.graph, n);
+        fixture_end(&f);
+    }
+}
+
+static void misfit_operands(const op_case *c, const weft_graph *g, int n)
+{
+    int count = g->nodes[n]->in_count;
+    for (int i = 0; i < count; i++) {
+        int rank = weft_graph_value_type(g, g->nodes[n]->in[i]).shape.rank;
+        if (rank < WEFT_MAX_RANK) check(c, n, &(misfit){.operands = 1u << i, .more = 1});
+        if (rank > 0) check(c, n, &(misfit){.operands = 1u << i, .more = -1});
+        for (int d = 1; d <= rank; d++) check(c, n, &(misfit){.operands = 1u << i, .longer = d});
+    }
+    for (unsigned some = 1; some < 1u << count; some++)
+        if (count <= FEW || (some & (some - 1)) == 0)
+            check(c, n, &(misfit){.operands = some, .type = true});
+}
+
+static void misfit_attributes(const op_case *c, const weft_graph *g, int n)
+{
+    for (int a = 1; a <= g->nodes[n]->attr_count; a++) check(c, n, &(misfit){.without = a});
+}
+
+static void operands_fit_or_are_refused(void **state)
+{
+    (void)state;
+    each_node(misfit_operands);
+}
+
+static void attributes_are_there_or_missed(void **state)
+{
+    (void)state;
+    each_node(misfit_attributes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operands_fit_or_are_refused),
+        cmocka_unit_test(attributes_are_there_or_missed),
+    };
+    return cmocka_run_group_tests_name("misfits", tests, NULL, NULL);
+}
