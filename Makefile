@@ -56,7 +56,7 @@ failures: deps
 
 # One-line faults in a copy of the tree; FAULTS and SEED set how many and which.
 mutate: deps
-	@scripts/deps test
+	@scripts/deps faults
 	@scripts/mutate $(or $(FAULTS),200) $(SEED)
 
 # A minute for each parser; FUZZ_SECONDS sets another time.
