@@ -1,6 +1,7 @@
 /* Sums in the fixed tree over V leaves, whose numbers are such that another order gives other bits:
  * every engine, number of ranks, way to add them up and way to spread leaves over ranks must give
  * the bits of the tree. As "test_sums mpi" under mpirun for the engine mpi. */
+#include "comm/comm.h"
 #include "ranks.h"
 
 static const char *engine_only;
@@ -136,9 +137,26 @@ static void test_sums(void **state)
     for (int n = 1; n <= 8; n += n > 3 && getenv("WEFT_FAST") ? 3 : 1) over_leaves(n, "threads");
 }
 
+/* More messages than are under way at a time, and of some ranks two kinds in one round to the same
+ * other one: with 5 ranks, where rank 1 stands in for a sixth and rank 3 for an eighth. */
+static void test_many_messages(void **state)
+{
+    (void)state;
+    if (!engine_only) return;
+    for (int64_t bytes = 256; bytes <= 1024; bytes *= 4)
+        for (int scatter = 0; scatter < 2; scatter++)
+            for (int64_t count = 3000; count <= 75000; count *= 25) {
+                weft_mpi_set_piece(bytes);
+                on_ranks(engine_only, 0, sums, &(sum_case){0, count, scatter, false});
+                on_ranks(engine_only, 0, sums, &(sum_case){11, count, scatter, false});
+            }
+    weft_mpi_set_piece(1 << 30);
+}
+
 int main(int argc, char **argv)
 {
     engine_only = argc > 1 ? argv[1] : NULL;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums),
+                                       cmocka_unit_test(test_many_messages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

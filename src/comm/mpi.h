@@ -48,6 +48,7 @@ enum { WINDOW = 4 };
 typedef struct mpi_message {
     int peer;
     bool out;
+    bool second;  /* of the sender's second slot (mpi_slots.c) */
     bool merged;  /* in: what arrives is added up with what others have, and not kept */
     bool bounded; /* the last chunk is short, so that the receiver notices another length */
     mpi_vector at;

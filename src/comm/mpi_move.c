@@ -18,16 +18,16 @@ static mpi_vector as_vector(const void *data)
     return v;
 }
 
-/* A message of elements that lie together; none if there are none. */
-static weft_status move(weft_operation *o, int peer, bool out, const void *data, int64_t start,
+/* A message of elements that lie together, to or from a peer; none if there are none. */
+static weft_status move(weft_operation *o, mpi_message like, const void *data, int64_t start,
                         int64_t count)
 {
     mpi_pending *p = o->state;
-    size_t first = p->range_count;
     if (count == 0) return WEFT_OK;
+    like.at = as_vector(data);
+    like.first_range = p->range_count;
     WEFT_TRY(mpi_add_range(p, start, count));
-    return mpi_add_message(
-        o, (mpi_message){.peer = peer, .out = out, .at = as_vector(data), .first_range = first});
+    return mpi_add_message(o, like);
 }
 
 /* What stays on this rank. */
@@ -40,13 +40,14 @@ static void copy(weft_operation *o, int64_t from, int64_t to, int64_t count)
 }
 
 /* What the ranks of a block have, which lies together. */
-static weft_status move_block(weft_operation *o, const mpi_slots *s, int peer, bool out, int slot,
+static weft_status move_block(weft_operation *o, const mpi_slots *s, mpi_message like, int slot,
                               int level)
 {
     int begin, end;
     if (!mpi_slot_block(s, slot, level, &begin, &end)) return WEFT_OK;
     int64_t start = weft_counts_before(o->counts, begin);
-    return move(o, peer, out, o->t.receive, start, weft_counts_before(o->counts, end) - start);
+    like.second = slot >= s->ranks;
+    return move(o, like, o->t.receive, start, weft_counts_before(o->counts, end) - start);
 }
 
 /* In round l slots exchange what their blocks of 2^l have. */
@@ -60,8 +61,8 @@ static weft_status all_gather(weft_operation *o)
             int slot = s.mine[which], partner = slot ^ 1 << level;
             int owner = mpi_slot_owner(&s, partner);
             if (owner == s.me) continue;
-            WEFT_TRY(move_block(o, &s, owner, true, slot, level));
-            WEFT_TRY(move_block(o, &s, owner, false, partner, level));
+            WEFT_TRY(move_block(o, &s, (mpi_message){.peer = owner, .out = true}, slot, level));
+            WEFT_TRY(move_block(o, &s, (mpi_message){.peer = owner}, partner, level));
         }
     }
     return WEFT_OK;
@@ -75,8 +76,10 @@ static weft_status all_to_all(weft_operation *o)
     WEFT_TRY(mpi_add_round(o->state));
     for (int i = 1; i < n; i++) {
         int to = (me + i) % n, from = (me + n - i) % n;
-        WEFT_TRY(move(o, from, false, o->t.receive, weft_counts_before(in, from), in[from]));
-        WEFT_TRY(move(o, to, true, o->t.send, weft_counts_before(out, to), out[to]));
+        WEFT_TRY(move(o, (mpi_message){.peer = from}, o->t.receive, weft_counts_before(in, from),
+                      in[from]));
+        WEFT_TRY(move(o, (mpi_message){.peer = to, .out = true}, o->t.send,
+                      weft_counts_before(out, to), out[to]));
     }
     return WEFT_OK;
 }
@@ -89,11 +92,13 @@ static weft_status broadcast(weft_operation *o)
     while (bit < n && !(v & bit)) bit *= 2;
     WEFT_TRY(mpi_add_round(o->state));
     if (v != 0) {
-        WEFT_TRY(move(o, (v - bit + root) % n, false, o->t.receive, 0, o->t.count));
+        WEFT_TRY(move(o, (mpi_message){.peer = (v - bit + root) % n}, o->t.receive, 0, o->t.count));
         WEFT_TRY(mpi_add_round(o->state));
     }
     while ((bit /= 2) > 0)
-        if (v + bit < n) WEFT_TRY(move(o, (v + bit + root) % n, true, o->t.receive, 0, o->t.count));
+        if (v + bit < n)
+            WEFT_TRY(move(o, (mpi_message){.peer = (v + bit + root) % n, .out = true}, o->t.receive,
+                          0, o->t.count));
     return WEFT_OK;
 }
 

@@ -105,10 +105,12 @@ weft_status mpi_end_rounds(weft_operation *o)
 
 /* --- doing them --- */
 
-/* Messages of one operation between two ranks are matched in order, those of several by tag. */
-static int tag_of(const weft_operation *o)
+/* The chunks of one message are matched in order. Two messages of a round from one rank to another
+ * come from its two slots, and neither waits for the other; those and operations are told apart by
+ * tag. */
+static int tag_of(const weft_operation *o, const mpi_message *m)
 {
-    return weft_is_collective(o->t.kind) ? (int)(o->sequence % 32000) : o->t.tag;
+    return weft_is_collective(o->t.kind) ? (int)(o->sequence % 16000) * 2 + m->second : o->t.tag;
 }
 
 static weft_status post(const weft_operation *o, mpi_message *m)
@@ -127,9 +129,9 @@ static weft_status post(const weft_operation *o, mpi_message *m)
         at += (p->ranges[m->first_range].start - m->at.origin + chunk * m->each) * size;
     if (m->out && m->roomed) mpi_pack(o, m, chunk);
     if (m->out)
-        MPI_TRY(MPI_Isend(at, bytes, MPI_BYTE, m->peer, tag_of(o), comm, request));
+        MPI_TRY(MPI_Isend(at, bytes, MPI_BYTE, m->peer, tag_of(o, m), comm, request));
     else
-        MPI_TRY(MPI_Irecv(at, bytes, MPI_BYTE, m->peer, tag_of(o), comm, request));
+        MPI_TRY(MPI_Irecv(at, bytes, MPI_BYTE, m->peer, tag_of(o, m), comm, request));
     m->posted++;
     return WEFT_OK;
 }

@@ -138,6 +138,7 @@ static weft_status meet(sum *s, int which, int level)
         if (!none(s, ranges))
             WEFT_TRY(mpi_add_message(s->o, (mpi_message){.peer = owner,
                                                          .out = true,
+                                                         .second = which == 1,
                                                          .at = s->have[which],
                                                          .first_range = ranges,
                                                          .at_most = CHUNK}));
@@ -148,6 +149,7 @@ static weft_status meet(sum *s, int which, int level)
     if (!beside) {
         message = (int64_t)p->message_count;
         WEFT_TRY(mpi_add_message(s->o, (mpi_message){.peer = owner,
+                                                     .second = partner >= c->ranks,
                                                      .merged = true,
                                                      .at.parts = parts_of(s->o, begin, end),
                                                      .first_range = ranges,
@@ -178,16 +180,20 @@ static weft_status bring_back(sum *s, int level)
         if (partner >= c->ranks || partner == c->me) continue;
         WEFT_TRY(add_ranges(s, c->mine[which], level + 1, &ranges));
         if (!none(s, ranges))
-            WEFT_TRY(mpi_add_message(
-                s->o, (mpi_message){
-                          .peer = partner, .out = true, .at = s->result, .first_range = ranges}));
+            WEFT_TRY(mpi_add_message(s->o, (mpi_message){.peer = partner,
+                                                         .out = true,
+                                                         .second = which == 1,
+                                                         .at = s->result,
+                                                         .first_range = ranges}));
     }
     int partner = c->me ^ 1 << level, owner = mpi_slot_owner(c, partner);
     if (owner == c->me) return WEFT_OK;
     WEFT_TRY(add_ranges(s, partner, level + 1, &ranges));
     if (none(s, ranges)) return WEFT_OK;
-    return mpi_add_message(s->o,
-                           (mpi_message){.peer = owner, .at = s->result, .first_range = ranges});
+    return mpi_add_message(s->o, (mpi_message){.peer = owner,
+                                               .second = partner >= c->ranks,
+                                               .at = s->result,
+                                               .first_range = ranges});
 }
 
 static weft_status by_levels(sum *s)
