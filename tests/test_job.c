@@ -126,6 +126,24 @@ static void own_failures_name_their_rank(void **state)
     weft_hosts_free(&j.hosts);
 }
 
+/* A rank that died may live when it is started again; what it says of itself would come again. */
+static void only_deaths_begin_again(void **state)
+{
+    (void)state;
+    char words[200];
+    for (int s = WEFT_ERR_ARGUMENT; s <= WEFT_ERR_INTERNAL; s++) {
+        job j = begin(3, NULL);
+        if (s == WEFT_ERR_INTERRUPTED) continue;
+        (void)snprintf(words, sizeof(words), "weft: [rank 2 on alpha: %s] x\n",
+                       weft_status_name((weft_status)s));
+        hear(&j, words);
+        hear(&j, words); /* from another one */
+        assert_string_equal(told, "weft: x\n");
+        assert_int_equal(j.own, s == WEFT_ERR_PEER ? 0 : s == WEFT_ERR_ARGUMENT ? 2 : 1);
+        assert_int_equal(weft_job_can_restart(&j, 1), s == WEFT_ERR_PEER);
+    }
+}
+
 static void a_stop_is_no_death(void **state)
 {
     (void)state;
@@ -240,6 +258,7 @@ int main(void)
         cmocka_unit_test(waiting_ranks_are_heard_once),
         cmocka_unit_test(ranks_say_where_they_are),
         cmocka_unit_test(own_failures_name_their_rank),
+        cmocka_unit_test(only_deaths_begin_again),
         cmocka_unit_test(a_stop_is_no_death),
         cmocka_unit_test(what_is_left_is_started_again),
         cmocka_unit_test(hosts_are_read),

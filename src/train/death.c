@@ -82,14 +82,33 @@ static void where_missing(const job *j, char *out, size_t size)
     if (used > 0 && used < size) (void)snprintf(out + used, size - used, ")");
 }
 
-/* A rank's own words. Those of ranks that waited for another one are much the same, so the first
- * speaks for all. */
-static void hear(job *j, const weft_said *said)
+/* Ranks that waited for another one say much the same, so the first speaks for all. Whatever else a
+ * rank says (a full disk, damaged data, no memory, a loss that is no number) is its own, and it
+ * would say it again; several may have met the same. */
+static void hear_failure(job *j, const weft_said *said)
 {
     bool waited = strcmp(said->what, weft_status_name(WEFT_ERR_PEER)) == 0;
     bool common = strcmp(said->what, weft_status_name(WEFT_ERR_ARGUMENT)) == 0;
     bool first = j->ending == 0;
+    uint64_t words = weft_hash_text(said->message);
     char where[512] = "";
+    if (first) j->ending = weft_seconds();
+    if (waited ? !first : j->own && j->own_words == words) return;
+    if (waited) {
+        weft_said_missing(said->message, j->missing);
+        where_missing(j, where, sizeof(where));
+    } else {
+        if (!j->own) j->own = common ? 2 : 1;
+        j->own_words = words;
+        if (j->hosts.count > 0 && !common)
+            (void)snprintf(where, sizeof(where), " (rank %d on %s)", said->rank, said->host);
+    }
+    j->explained = true;
+    weft_job_say(j, "weft: %s%s", said->message, where);
+}
+
+static void hear(job *j, const weft_said *said)
+{
     if (strcmp(said->what, WEFT_SAID_BUILT) == 0) {
         j->built = j->begun = true;
         j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
@@ -98,15 +117,7 @@ static void hear(job *j, const weft_said *said)
     } else if (strcmp(said->what, weft_status_name(WEFT_ERR_INTERRUPTED)) == 0) {
         (void)snprintf(j->stopped, sizeof(j->stopped), "weft: %s", said->message);
     } else {
-        if (first) j->ending = weft_seconds();
-        if (waited && !first) return;
-        if (waited) weft_said_missing(said->message, j->missing);
-        if (waited)
-            where_missing(j, where, sizeof(where));
-        else if (j->hosts.count > 0 && !common)
-            (void)snprintf(where, sizeof(where), " (rank %d on %s)", said->rank, said->host);
-        j->explained = true;
-        weft_job_say(j, "weft: %s%s", said->message, where);
+        hear_failure(j, said);
     }
 }
 

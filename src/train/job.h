@@ -37,6 +37,8 @@ typedef struct job {
     bool no_host;                 /* the launcher did not come through to a host */
     char lost_host[128];          /* its name, where the launcher gives it */
     bool explained;               /* somebody has said what went wrong */
+    int own; /* exit code of a rank that failed by itself, not for another one; 0: none has */
+    uint64_t own_words; /* hash of what it said: others may say the same */
     weft_orphans orphans;
     char line[4096]; /* what has come of a line */
     size_t line_size;

@@ -55,6 +55,7 @@ static weft_status run_once(job *j, bool again, int *code)
         int state = weft_child_end(&c);
         *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
         if (*code == 0 && unfinished(j)) *code = 1;
+        if (*code != 0 && j->own) *code = j->own; /* a launcher may make another one of it */
         asked = weft_job_asked(&times);
         if (*code != 0 && !weft_job_stopped(j, *code, asked)) weft_job_ended(j, state);
     }
@@ -68,6 +69,8 @@ static void begin_anew(job *j)
     j->no_host = j->together = j->left = j->explained = j->in_block = false;
     j->built = j->cut_short = false;
     j->ending = j->finished = 0;
+    j->own = 0;
+    j->own_words = 0;
     j->block[0] = j->lost_host[0] = j->stopped[0] = '\0';
     memset(j->missing, 0, sizeof(j->missing));
     weft_hosts_forget(&j->hosts);
@@ -92,6 +95,7 @@ static weft_status run_all(job *j, int *code)
             return WEFT_OK;
         }
         if (*code != 0) weft_job_tell_death(j);
+        if (left > 0 && j->own == 1) weft_job_say(j, "weft: no restart: it would end the same way");
         if (left <= 0 || asked || !weft_job_can_restart(j, *code)) return WEFT_OK;
         weft_job_shrink(j);
         WEFT_TRY(weft_job_keep_model(j));

@@ -61,11 +61,12 @@ void weft_job_shrink(job *j)
     shrink_mesh(j);
 }
 
-/* A host that was never reached is a mistake, one that is lost is not. */
+/* A host that was never reached is a mistake, one that is lost is not; nor is a rank that has died,
+ * but what a rank fails in by itself it would fail in again. */
 bool weft_job_can_restart(const job *j, int code)
 {
     bool nowhere = (j->no_host && !j->begun) || (j->lost >= 0 && j->hosts.count == 1);
-    return code != 0 && code != 2 && j->options->checkpoint && !nowhere;
+    return code != 0 && code != 2 && !j->own && j->options->checkpoint && !nowhere;
 }
 
 bool weft_job_stopped(const job *j, int code, int asked)
