@@ -66,6 +66,42 @@ touch gutted/step-7
 "$weft" train $small --keep 1 --steps 10 --epochs 9 --checkpoint gutted --resume >out 2>err && [ ! -e gutted/step-3 ] && [ ! -e gutted/step-9 ] &&
     [ -f gutted/step-5/notes ] && [ -f gutted/step-7 ] && [ -f gutted/step-06/index.json ] && [ -f gutted/step-10/index.json ] &&
     pass || flunk "a gutted one: $(ls gutted)"
+# What is not ours stands in the way of a name that this run may need: said before it begins, and left alone.
+mkdir linked
+touch linked/notes
+for way in file folder mixed link hidden newest; do
+    rm -rf foreign && cp -r killed foreign # at step 9; 10 to 12 are to come
+    case $way in
+    file) name=step-11 && echo mine >foreign/$name ;;
+    folder) name=step-12 && mkdir foreign/$name && echo mine >foreign/$name/notes ;;
+    mixed) name=step-10 && cp -r killed/step-9 foreign/$name && echo mine >foreign/$name/notes ;;
+    link) name=step-11 && ln -s ../linked foreign/$name ;;
+    hidden) name=.step-10.tmp && echo mine >foreign/$name ;;
+    newest) name=.latest.tmp && mkdir foreign/$name && echo mine >foreign/$name/notes ;;
+    esac
+    cp -a foreign copy
+    # shellcheck disable=SC2086
+    "$weft" train $small --keep 1 --steps 12 --epochs 9 --checkpoint foreign --resume >out 2>err
+    [ $? = 2 ] && [ "$(grep -c "^weft: foreign/$name .*move it away" err)" = 1 ] && [ "$(wc -l <err)" = 1 ] &&
+        diff -r --no-dereference -x .lock foreign copy >out && [ -e linked/notes ] && pass || flunk "a foreign $way: $(ls -A foreign)"
+    rm -rf copy
+done
+# Out of the way it is left alone: behind the end of the run, or older; nor does pruning follow links or take notes.
+rm -rf foreign && cp -r killed foreign && cp -r killed/step-9 foreign/step-8 && echo mine >foreign/step-8/notes && echo mine >foreign/step-13 &&
+    rm -rf linked && cp -r killed/step-9 linked && ln -s ../linked foreign/step-7 && mkdir foreign/.step-notes && touch foreign/.step-notes/x
+# shellcheck disable=SC2086
+"$weft" train $small --keep 1 --steps 12 --epochs 9 --checkpoint foreign --resume >out 2>err && [ -f foreign/step-8/notes ] && [ -f foreign/step-13 ] &&
+    [ -f linked/index.json ] && [ -L foreign/step-7 ] && [ -f foreign/.step-notes/x ] && [ ! -e foreign/step-9 ] && [ -f foreign/step-12/index.json ] &&
+    pass || flunk "what is not ours: $(ls -A foreign)"
+# What comes during the run costs this checkpoint, but nobody's files.
+# shellcheck disable=SC2086
+"$weft" train $endless --checkpoint-every 20 --checkpoint meanwhile >out 2>err &
+job=$!
+appears 20 meanwhile/.lock && for k in $(seq 2 200); do echo mine >meanwhile/step-$((k * 20)); done
+gone 20 $job || kill -KILL $job
+wait $job
+[ $? = 1 ] && grep -q "^weft: meanwhile/step-[0-9]* is no checkpoint of weft.*move it away" err && ! grep -Lx mine meanwhile/step-4* | grep -q . && pass ||
+    flunk "a foreign file during the run"
 # The newest one is not passed over when its index is lost, nor overwritten.
 rm -rf lost && cp -r killed lost && cp -r killed/step-9 lost/step-4 && rm lost/step-9/index.json
 for command in "eval -q --checkpoint lost" "inspect lost" "train $small --steps 12 --epochs 9 --checkpoint lost --resume"; do

@@ -165,12 +165,19 @@ weft_status weft_file_replace(const char *path, const void *data, size_t size) W
 weft_status weft_file_write(const char *path, const void *data, size_t size) WEFT_NODISCARD;
 weft_status weft_dir_make(const char *path) WEFT_NODISCARD; /* with parents; existing is fine */
 weft_status weft_dir_sync(const char *path) WEFT_NODISCARD;
-weft_status weft_dir_remove(const char *path) WEFT_NODISCARD; /* a directory of plain files */
+weft_status
+weft_dir_remove(const char *path) WEFT_NODISCARD; /* a directory of plain files, no link */
 bool weft_file_exists(const char *path);
 
 /* --- clock and log --- */
 
-double weft_seconds(void);         /* monotonic */
+double weft_seconds(void); /* monotonic */
+/* Seconds that somebody has waited. Begins with zeros; of the time between two looks at most `most`
+ * counts, so that a process which is stopped for a while (Ctrl-Z) has not waited meanwhile. */
+typedef struct weft_patience {
+    double looked, waited;
+} weft_patience;
+double weft_patience_look(weft_patience *patience, double most);
 double weft_process_seconds(void); /* since this process began, to a hundredth */
 size_t weft_peak_memory(void);     /* largest resident set of this process, bytes */
 /* A warning or note is given once in the life of a context. */

@@ -129,8 +129,13 @@ weft_status weft_dir_sync(const char *path)
 
 weft_status weft_dir_remove(const char *path)
 {
-    DIR *dir = opendir(path);
-    if (!dir) return errno == ENOENT ? WEFT_OK : weft_fail_io("open", path);
+    int file = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) return errno == ENOENT ? WEFT_OK : weft_fail_io("open", path);
+    DIR *dir = fdopendir(file);
+    if (!dir) {
+        close(file);
+        return weft_fail_io("open", path);
+    }
     struct dirent *entry;
     while ((entry = readdir(dir)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)

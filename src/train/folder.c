@@ -8,11 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "train/board.h"
 #include "train/train.h"
+
+#define WEFT_GONE ".gone"
+#define LINK_BEFORE ".latest.tmp" /* a link that is to be the newest one */
 
 /* --- one writer --- */
 
@@ -126,6 +130,82 @@ static bool is_whole(const char *directory, const char *name)
     return whole;
 }
 
+/* A checkpoint half written, half removed, or moved aside; *step is what it was to be. */
+static bool is_hidden(const char *name, int64_t *step)
+{
+    static const char *const ends[] = {".tmp", WEFT_GONE, WEFT_ASIDE};
+    char own[64];
+    for (size_t i = 0; i < WEFT_COUNT(ends); i++) {
+        size_t size = strlen(name), end = strlen(ends[i]);
+        if (name[0] != '.' || size <= end || size - end > sizeof(own) ||
+            strcmp(name + size - end, ends[i]) != 0)
+            continue;
+        (void)snprintf(own, sizeof(own), "%.*s", (int)(size - end - 1), name + 1);
+        if (is_step(own, step)) return true;
+    }
+    return false;
+}
+
+static bool is_folder(const char *directory, const char *name)
+{
+    struct stat info = {0};
+    char *path;
+    if (weft_format(&path, "%s/%s", directory, name) != WEFT_OK) return false;
+    bool folder = lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    free(path);
+    return folder;
+}
+
+/* Whether it is a folder with nothing in it but files of a checkpoint, whole or not; if there is
+ * something else, what (NULL: nobody asks). */
+static bool is_ours(const char *directory, const char *name, char *other, size_t size)
+{
+    char *path = NULL;
+    bool ours =
+        is_folder(directory, name) && weft_format(&path, "%s/%s", directory, name) == WEFT_OK;
+    DIR *dir = ours ? opendir(path) : NULL;
+    ours = dir != NULL;
+    for (struct dirent *entry; ours && (entry = readdir(dir));) {
+        const char *in = entry->d_name;
+        bool known = in[0] == '.' || !strcmp(in, "model.yaml") || !strcmp(in, "index.json");
+        for (int f = 0; f < WEFT_CHECKPOINT_FILES && !known; f++)
+            known = strcmp(in, weft_checkpoint_files[f]) == 0;
+        if (!known && other) (void)snprintf(other, size, " ('%s' is in it)", in);
+        ours = known;
+    }
+    if (dir) closedir(dir);
+    free(path);
+    return ours;
+}
+
+static weft_status foreign(weft_status status, const char *directory, const char *name)
+{
+    char other[300] = "";
+    if (is_ours(directory, name, other, sizeof(other))) return WEFT_OK;
+    return weft_fail(
+        status,
+        "%s/%s is no checkpoint of weft%s, and this run would write its own under that "
+        "name; move it away, or give another folder",
+        directory, name, other);
+}
+
+weft_status weft_folder_check(const char *directory, int64_t after, int64_t last)
+{
+    DIR *dir = opendir(directory);
+    if (!dir) return WEFT_OK;
+    weft_status status = WEFT_OK;
+    for (struct dirent *entry; status == WEFT_OK && (entry = readdir(dir));) {
+        int64_t step;
+        const char *name = entry->d_name;
+        bool reached = is_step(name, &step) && step > after && step <= last;
+        bool hidden = is_hidden(name, &step) && !is_folder(directory, name);
+        bool link = strcmp(name, LINK_BEFORE) == 0 && is_folder(directory, name);
+        if (reached || hidden || link) status = foreign(WEFT_ERR_ARGUMENT, directory, name);
+    }
+    closedir(dir);
+    return status;
+}
+
 weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count)
 {
     size_t capacity = 0;
@@ -169,46 +249,24 @@ static weft_status remove_in(const char *directory, const char *name)
     return status;
 }
 
-/* A folder of which nothing is there but files of a checkpoint, and to which `latest` does not
- * lead: one that was being pruned. What else has no index was damaged, or is not ours. */
-static bool is_remainder(const char *directory, const char *name)
-{
-    char target[64] = "", *path = NULL, *link = NULL;
-    bool ours = weft_format(&path, "%s/%s", directory, name) == WEFT_OK &&
-                weft_format(&link, "%s/latest", directory) == WEFT_OK;
-    if (ours && readlink(link, target, sizeof(target) - 1) > 0) ours = strcmp(target, name) != 0;
-    DIR *dir = ours ? opendir(path) : NULL;
-    ours = dir != NULL;
-    for (struct dirent *entry; ours && (entry = readdir(dir));) {
-        bool known = entry->d_name[0] == '.' || strcmp(entry->d_name, "model.yaml") == 0;
-        for (int f = 0; f < WEFT_CHECKPOINT_FILES && !known; f++)
-            known = strcmp(entry->d_name, weft_checkpoint_files[f]) == 0;
-        ours = known;
-    }
-    if (dir) closedir(dir);
-    free(path);
-    free(link);
-    return ours;
-}
-
-/* Something that a crash has left: a checkpoint half written, half removed, or moved aside for one
- * that did not come any more. */
+/* Something that crashes have left. A folder without an index that `latest` leads to was damaged.
+ */
 static weft_status tidy(const char *directory, const char *name)
 {
-    char own[64];
+    char own[40], target[64] = "", *link;
     int64_t step;
-    size_t size = strlen(name), end = sizeof(WEFT_ASIDE) - 1;
-    bool hidden = strncmp(name, ".step-", 6) == 0;
-    if (hidden && size > end && size - end < sizeof(own) &&
-        strcmp(name + size - end, WEFT_ASIDE) == 0) {
-        (void)snprintf(own, sizeof(own), "%.*s", (int)(size - end - 1), name + 1);
-        if (is_whole(directory, name) && !is_whole(directory, own))
-            return rename_in(directory, name, own);
-    }
-    if (hidden ||
-        (is_step(name, &step) && !is_whole(directory, name) && is_remainder(directory, name)))
-        return remove_in(directory, name);
-    return WEFT_OK;
+    bool hidden = is_hidden(name, &step);
+    if (!hidden && (!is_step(name, &step) || is_whole(directory, name))) return WEFT_OK;
+    (void)snprintf(own, sizeof(own), "step-%lld", (long long)step);
+    if (hidden && strcmp(name + strlen(name) - strlen(WEFT_ASIDE), WEFT_ASIDE) == 0 &&
+        is_whole(directory, name) && !is_whole(directory, own))
+        return rename_in(directory, name, own);
+    if (hidden) return is_folder(directory, name) ? remove_in(directory, name) : WEFT_OK;
+    WEFT_TRY(weft_format(&link, "%s/latest", directory));
+    if (readlink(link, target, sizeof(target) - 1) < 0) target[0] = '\0';
+    free(link);
+    bool damaged = strcmp(target, name) == 0;
+    return !damaged && is_ours(directory, name, NULL, 0) ? remove_in(directory, name) : WEFT_OK;
 }
 
 weft_status weft_folder_tidy(const char *directory)
@@ -232,7 +290,8 @@ weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t kee
         char name[40], gone[48];
         if (steps[i] > newest || kept++ < keep) continue;
         (void)snprintf(name, sizeof(name), "step-%lld", (long long)steps[i]);
-        (void)snprintf(gone, sizeof(gone), ".%s.gone", name);
+        (void)snprintf(gone, sizeof(gone), ".%s" WEFT_GONE, name);
+        if (!is_ours(directory, name, NULL, 0)) continue; /* somebody has put notes there */
         status = rename_in(directory, name, gone);
         if (status == WEFT_OK) status = weft_dir_sync(directory);
         if (status == WEFT_OK) status = remove_in(directory, gone);
@@ -252,7 +311,10 @@ weft_status weft_folder_enter(const char *directory, const char *temporary, cons
     (void)snprintf(aside, sizeof(aside), ".%s%s", name, WEFT_ASIDE);
     /* In the place of one that is there already, after a resume: both change at once, where the
      * file system can do that. */
-    bool there = status == WEFT_OK && weft_file_exists(to);
+    struct stat info;
+    bool there = status == WEFT_OK && lstat(to, &info) == 0;
+    if (there) status = foreign(WEFT_ERR_IO, directory, name);
+    there = there && status == WEFT_OK;
     bool swapped = there && renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0;
     if (status == WEFT_OK && there && !swapped) status = rename_in(directory, name, aside);
     if (status == WEFT_OK && !swapped) status = rename_in(directory, temporary, name);
@@ -267,13 +329,13 @@ weft_status weft_folder_enter(const char *directory, const char *temporary, cons
 weft_status weft_folder_point(const char *directory, const char *name)
 {
     char *temporary;
-    WEFT_TRY(weft_format(&temporary, "%s/.latest.tmp", directory));
+    WEFT_TRY(weft_format(&temporary, "%s/" LINK_BEFORE, directory));
     weft_status status = WEFT_OK;
     unlink(temporary);
     if (symlink(name, temporary) != 0)
         status = weft_fail(WEFT_ERR_IO, "%s: cannot be pointed at %s: %s", temporary, name,
                            strerror(errno));
     free(temporary);
-    if (status == WEFT_OK) status = rename_in(directory, ".latest.tmp", "latest");
+    if (status == WEFT_OK) status = rename_in(directory, LINK_BEFORE, "latest");
     return status == WEFT_OK ? weft_dir_sync(directory) : status;
 }

@@ -14,9 +14,14 @@
 weft_status weft_folder_lock(const char *directory, double patience, int *lock) WEFT_NODISCARD;
 void weft_folder_unlock(int *lock);
 
+/* ARGUMENT: something that is no checkpoint has a name that a run from step `after` to `last` may
+ * need; it is never overwritten. */
+weft_status weft_folder_check(const char *directory, int64_t after, int64_t last) WEFT_NODISCARD;
+
 /* Removes what crashes have left. Only for who holds the lock, as all that follows. */
 weft_status weft_folder_tidy(const char *directory) WEFT_NODISCARD;
-/* Gives a written and synced folder its name, in place of one that may have it. */
+/* Gives a written and synced folder its name, in place of a checkpoint that may have it. IO:
+ * something else has it. */
 weft_status weft_folder_enter(const char *directory, const char *temporary,
                               const char *name) WEFT_NODISCARD;
 /* Points DIR/latest at a checkpoint. */

@@ -143,6 +143,7 @@ static weft_status check_folder(weft_trainer *t)
                          "%s: another run has written checkpoints there since this one began; "
                          "begin again",
                          folder);
+    WEFT_TRY(weft_folder_check(folder, t->resumed.position.step, t->total_steps));
     if (access(folder, W_OK) == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder", folder,
                      strerror(errno));
