@@ -144,6 +144,58 @@ static void only_deaths_begin_again(void **state)
     }
 }
 
+/* How many ranks go on after a death, counted by hand: as many learners as are whole; of a mesh the
+ * data axis, where it divides the virtual workers; never fewer than two learners, which an exchange
+ * needs. */
+static void the_dead_are_left_out(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mesh, *exchange, *place;
+        int64_t ranks, workers, left;
+        const char *left_mesh;
+    } cases[] = {
+        {NULL, NULL, NULL, 4, 0, 3, "data=3"},
+        {NULL, NULL, NULL, 2, 0, 1, "data=1"},
+        {NULL, NULL, NULL, 1, 0, 1, ""},
+        {NULL, NULL, NULL, 4, 4, 2, "data=2"},
+        {NULL, NULL, NULL, 8, 12, 6, "data=6"},
+        {NULL, NULL, "a*=rank:0,*=rank:1", 2, 0, 2, ""},
+        {"tensor=3", NULL, NULL, 3, 0, 3, ""},
+        {"data=4,tensor=2", NULL, NULL, 8, 0, 6, "domain=1,tensor=2,pipeline=1,data=3"},
+        {"data=2,pipeline=3", NULL, NULL, 6, 0, 3, "domain=1,tensor=1,pipeline=3,data=1"},
+        {NULL, "average:every=2", NULL, 5, 0, 4, ""},
+        {NULL, "average:every=2", NULL, 3, 0, 2, ""},
+        {NULL, "average:every=2", NULL, 2, 0, 2, ""},
+        {"data=2", "average:every=2", NULL, 8, 0, 6, ""},
+        {"data=2", "average:every=2", NULL, 6, 0, 4, ""},
+        {"data=2", "average:every=2", NULL, 4, 0, 4, ""},
+        {"tensor=3", "average:every=2", NULL, 12, 0, 9, ""},
+        {"data=2,tensor=2", "average:every=2", NULL, 12, 0, 8, ""},
+    };
+    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
+        weft_train_options o = {.checkpoint = folder, .virtual_workers = cases[i].workers};
+        char text[3][64] = {"", "", ""};
+        const char *const words[] = {cases[i].mesh, cases[i].exchange, cases[i].place};
+        char **const to[] = {&o.mesh, &o.exchange, &o.place};
+        for (int k = 0; k < 3; k++)
+            if (words[k]) {
+                (void)snprintf(text[k], sizeof(text[k]), "%s", words[k]);
+                *to[k] = text[k];
+            }
+        job j = begin(cases[i].ranks, NULL);
+        j.options = &o;
+        weft_job_shrink(&j); /* nobody has died */
+        assert_int_equal(j.ranks, cases[i].ranks);
+        j.dead = 0;
+        weft_job_shrink(&j);
+        bool same = j.ranks == cases[i].ranks; /* then the mesh may be said or not */
+        if (j.ranks != cases[i].left || (!same && strcmp(j.mesh, cases[i].left_mesh) != 0))
+            fail_msg("case %zu: %lld ranks and mesh '%s', wanted %lld and '%s'", i,
+                     (long long)j.ranks, j.mesh, (long long)cases[i].left, cases[i].left_mesh);
+    }
+}
+
 static void a_stop_is_no_death(void **state)
 {
     (void)state;
@@ -259,6 +311,7 @@ int main(void)
         cmocka_unit_test(ranks_say_where_they_are),
         cmocka_unit_test(own_failures_name_their_rank),
         cmocka_unit_test(only_deaths_begin_again),
+        cmocka_unit_test(the_dead_are_left_out),
         cmocka_unit_test(a_stop_is_no_death),
         cmocka_unit_test(what_is_left_is_started_again),
         cmocka_unit_test(hosts_are_read),
