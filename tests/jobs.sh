@@ -85,6 +85,36 @@ for engine in $engines; do
     kill -TERM $job
     end 20
     [ $got = 143 ] && pass || flunk "a job that had paused ends with $got, $engine"
+    # However long a pause is, nobody has waited meanwhile.
+    begin paused -n 2 --engine $engine --max-restarts 2 --timeout 1
+    kill -TSTP $job
+    sleep 8
+    before=$(readlink paused/latest)
+    kill -CONT $job
+    for _ in $(seq 200); do [ "$(readlink paused/latest)" != "$before" ] && break; sleep 0.05; done
+    sleep 2
+    kill -TERM $job
+    end 20
+    [ $got = 143 ] && [ "$(readlink paused/latest)" != "$before" ] && [ "$(grep -c ^weft: err)" = 1 ] && pass ||
+        flunk "a pause that is longer than --timeout: $got, $engine"
+    # Where all ranks stand still nobody is left to complain but the supervisor.
+    for n in 1 2; do
+        begin still -n $n --engine $engine --max-restarts 1 --timeout 1
+        mine=$(ranks $job)
+        # shellcheck disable=SC2086
+        kill -STOP $mine
+        # shellcheck disable=SC2086
+        gone 20 $mine && pass || flunk "$n ranks that stand still, $engine"
+        before=$(readlink still/latest)
+        for _ in $(seq 400); do [ "$(readlink still/latest)" != "$before" ] && break; sleep 0.05; done
+        grep -q "^weft: the job stands still in step [0-9]*: for 6 s no rank has computed, read or written" err &&
+            grep -q "starting again from the newest checkpoint with $n rank" err && [ "$(readlink still/latest)" != "$before" ] && pass ||
+            flunk "a job that stood still does not go on, $engine"
+        # shellcheck disable=SC2046
+        kill -STOP $(ranks $job)
+        end 20
+        [ $got = 1 ] && [ "$(grep -c "stands still" err)" = 2 ] && pass || flunk "a job that stands still for good: $got, $engine"
+    done
     # Peers of a rank that is killed end at once, and so does the job.
     begin dead -n 3 --engine $engine
     all="$job $(below $job)"

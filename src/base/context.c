@@ -86,6 +86,14 @@ double weft_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+double weft_patience_look(weft_patience *p, double most)
+{
+    double now = weft_seconds();
+    if (p->looked > 0) p->waited += WEFT_MIN(now - p->looked, most);
+    p->looked = now;
+    return p->waited;
+}
+
 double weft_process_seconds(void)
 {
     /* Field 22 of /proc/self/stat is the start in clock ticks since boot; the second field is a

@@ -72,6 +72,24 @@ static void on_event(void *user, const weft_event *event)
     if (user) progress_event(user, event);
 }
 
+/* How many seconds a rank may take to come, without those in which it is stopped. */
+static volatile sig_atomic_t coming;
+
+static void on_continue(int number)
+{
+    (void)number;
+    alarm((unsigned)coming);
+}
+
+static void limit_coming(int seconds)
+{
+    struct sigaction action = {.sa_handler = seconds ? on_continue : SIG_DFL,
+                               .sa_flags = SA_RESTART};
+    coming = seconds;
+    sigaction(SIGCONT, &action, NULL);
+    alarm((unsigned)seconds);
+}
+
 static weft_status train(const weft_train_options *options)
 {
     weft_context *context = NULL;
@@ -81,9 +99,9 @@ static weft_status train(const weft_train_options *options)
      * not reach this machine. */
     enum { GRACE = 10 };
     bool limited = weft_job_supervised() && weft_job_rank() >= 0;
-    if (limited) alarm((unsigned)options->timeout + GRACE);
+    if (limited) limit_coming((int)options->timeout + GRACE);
     if (status == WEFT_OK) status = weft_trainer_create(context, options, &trainer);
-    if (limited) alarm(0);
+    if (limited) limit_coming(0);
     if (status == WEFT_OK) {
         progress *p = progress_new(options);
         running = trainer;

@@ -19,6 +19,7 @@ typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED
 typedef struct weft_board {
     _Atomic int64_t step[WEFT_MAX_RANKS];      /* that the rank is in; 0: not begun */
     _Atomic int stage[WEFT_MAX_RANKS];         /* weft_stage */
+    _Atomic int pid[WEFT_MAX_RANKS];           /* its process; 0: it has not come yet */
     char note[WEFT_MAX_RANKS][WEFT_NOTE_SIZE]; /* its transfer, see weft_comm_set_note */
 } weft_board;
 
@@ -28,14 +29,20 @@ weft_board *weft_board_map(const char *where); /* NULL: it is of another machine
 void weft_board_unmap(weft_board *board);
 
 /* orphans.c: between begin and end, processes that children of this one leave behind become its own
- * children; end ends them. */
+ * children; end ends those that belong to the job. */
 enum { MOST_CHILDREN = 4096 };
 typedef struct weft_orphans {
-    pid_t before[MOST_CHILDREN]; /* children that were there already */
+    const char
+        *mark;   /* NAME=VALUE in the environment of every process of the job, kept by caller */
+    pid_t group; /* of the job's first process; -1: it was not started */
+    int adopted; /* whether this process adopts orphans anyway */
+    pid_t known[MOST_CHILDREN]; /* of the job */
     int count;
 } weft_orphans;
-void weft_orphans_begin(weft_orphans *orphans);
+void weft_orphans_begin(weft_orphans *orphans, const char *mark);
 void weft_orphans_end(weft_orphans *orphans);
+/* A number that changes whenever a process computes, reads or writes; 0: it has ended. */
+uint64_t weft_work_of(pid_t pid);
 /* Children of all threads of a process; how many. */
 int weft_list_children(pid_t parent, pid_t *out, int room);
 

@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 /* In the new process, where only what is safe in a signal handler may be called. */
-static void become(char *const *words, int last, pid_t parent, const int errors[2],
-                   const weft_child *c, int trouble)
+static void become(char *const *words, char *const *environment, int last, pid_t parent,
+                   const int errors[2], const weft_child *c, int trouble)
 {
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, last);
     if (getppid() == parent && dup2(c->control[0], STDIN_FILENO) >= 0 &&
         dup2(errors[1], STDERR_FILENO) >= 0)
-        (void)execvp(words[0], words);
+        (void)execvpe(words[0], words, environment);
     int why = errno;
     (void)!write(trouble, &why, sizeof(why));
     _exit(127);
@@ -40,13 +40,38 @@ static bool make_pipe(int ends[2])
     return ends[0] >= 0 && ends[1] >= 0;
 }
 
-weft_status weft_child_start(char *const *words, int last, weft_child *out)
+static bool same_name(const char *a, const char *b)
+{
+    size_t size = strcspn(a, "=") + 1;
+    return strncmp(a, b, size) == 0;
+}
+
+static weft_status join_environment(const char *const *added, const char ***out)
+{
+    int own = 0, more = 0, count;
+    while (environ[own]) own++;
+    while (added[more]) more++;
+    WEFT_TRY(WEFT_NEW(out, own + more + 1));
+    for (count = 0; count < more; count++) (*out)[count] = added[count];
+    for (int i = 0; i < own; i++) {
+        bool replaced = false;
+        for (int k = 0; k < more && !replaced; k++) replaced = same_name(added[k], environ[i]);
+        if (!replaced) (*out)[count++] = environ[i];
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_child_start(char *const *words, const char *const *environment, int last,
+                             weft_child *out)
 {
     int errors[2] = {-1, -1}, trouble[2] = {-1, -1}, why = 0;
     *out = (weft_child){.pid = -1, .errors = -1, .control = {-1, -1}};
+    const char **all;
     pid_t parent = getpid();
+    WEFT_TRY(join_environment(environment, &all));
     if (make_pipe(errors) && make_pipe(trouble) && make_pipe(out->control)) out->pid = fork();
-    if (out->pid == 0) become(words, last, parent, errors, out, trouble[1]);
+    if (out->pid == 0)
+        become(words, (char *const *)(uintptr_t)all, last, parent, errors, out, trouble[1]);
     if (out->pid < 0) {
         why = errno;
     } else {
@@ -56,6 +81,7 @@ weft_status weft_child_start(char *const *words, int last, weft_child *out)
         while (read(trouble[0], &why, sizeof(why)) < 0 && errno == EINTR) {
         }
     }
+    free(all);
     out->errors = errors[0];
     errors[0] = -1;
     close_both(errors);

@@ -14,8 +14,10 @@ typedef struct weft_child {
 
 /* Starts a program, found as a shell finds it, in a process group of its own: what a terminal sends
  * comes to the supervisor alone, which passes on what it means. If this process dies, the program
- * gets the signal `last`. IO: it cannot be started. */
-weft_status weft_child_start(char *const *words, int last, weft_child *out) WEFT_NODISCARD;
+ * gets the signal `last`. `environment` is added to that of this process: NAME=VALUE, NULL at the
+ * end. IO: it cannot be started. */
+weft_status weft_child_start(char *const *words, const char *const *environment, int last,
+                             weft_child *out) WEFT_NODISCARD;
 /* Asks the ranks to save and to stop. */
 void weft_child_ask(const weft_child *child);
 /* Whether it has ended. */

@@ -36,7 +36,7 @@ static bool take(job *j, const char *text)
     if (w.kind == WEFT_WORDS_OTHER) return false;
     if (w.kind == WEFT_WORDS_LOST_HOST) {
         j->no_host = true;
-        if (j->ending == 0) j->ending = weft_seconds();
+        if (j->ending == 0) j->ending = weft_job_seconds(j);
         if (!j->lost_host[0]) memcpy(j->lost_host, w.host, sizeof(j->lost_host));
     }
     if ((w.kind != WEFT_WORDS_DIED && w.kind != WEFT_WORDS_LEFT) || j->dead >= 0) return true;
@@ -92,7 +92,7 @@ static void hear_failure(job *j, const weft_said *said)
     bool first = j->ending == 0;
     uint64_t words = weft_hash_text(said->message);
     char where[512] = "";
-    if (first) j->ending = weft_seconds();
+    if (first) j->ending = weft_job_seconds(j);
     if (waited ? !first : j->own && j->own_words == words) return;
     if (waited) {
         weft_said_missing(said->message, j->missing);
@@ -113,7 +113,7 @@ static void hear(job *j, const weft_said *said)
         j->built = j->begun = true;
         j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
     } else if (strcmp(said->what, WEFT_SAID_FINISHED) == 0) {
-        if (j->finished == 0) j->finished = weft_seconds();
+        if (j->finished == 0) j->finished = weft_job_seconds(j);
     } else if (strcmp(said->what, weft_status_name(WEFT_ERR_INTERRUPTED)) == 0) {
         (void)snprintf(j->stopped, sizeof(j->stopped), "weft: %s", said->message);
     } else {

@@ -20,13 +20,16 @@ typedef struct job {
     bool alone;     /* its data axis has one rank left */
     char *model; /* after a restart: the YAML file that the checkpoint has kept; NULL: the user's */
     weft_board *board;
-    weft_hosts hosts; /* that are left; none: this machine */
-    bool begun;       /* all ranks have been built once */
+    weft_hosts hosts;    /* that are left; none: this machine */
+    bool begun;          /* all ranks have been built once */
+    weft_patience clock; /* see weft_job_seconds */
     /* Of the present start: */
     bool built;              /* all ranks are */
     double ending, finished; /* when one has failed; when the first had come to the end; 0: not */
-    bool cut_short;          /* this process had the launcher end it */
-    int on[WEFT_MAX_RANKS];  /* host of a rank, -1: it has not said */
+    uint64_t work;           /* that ranks had done by the last look, and when it was less */
+    double worked, looked;
+    bool cut_short;               /* this process had the launcher end it */
+    int on[WEFT_MAX_RANKS];       /* host of a rank, -1: it has not said */
     bool missing[WEFT_MAX_RANKS]; /* others waited for it in vain */
     char stopped[512];            /* what a rank says that was asked to stop */
     int lost;                     /* host, or -1 */
@@ -38,7 +41,9 @@ typedef struct job {
     char lost_host[128];          /* its name, where the launcher gives it */
     bool explained;               /* somebody has said what went wrong */
     int own; /* exit code of a rank that failed by itself, not for another one; 0: none has */
-    uint64_t own_words; /* hash of what it said: others may say the same */
+    uint64_t own_words;         /* hash of what it said: others may say the same */
+    const char *environment[5]; /* what the job's processes have besides this one's; the first is
+                                   its mark, see orphans.c */
     weft_orphans orphans;
     char line[4096]; /* what has come of a line */
     size_t line_size;
@@ -61,7 +66,10 @@ weft_status weft_job_command(const job *j, bool again, weft_command *w) WEFT_NOD
 weft_status weft_job_keep_model(job *j) WEFT_NODISCARD;
 void weft_command_free(weft_command *w);
 
-/* watch.c: signals that ask for the end, or for a pause, come here while a job runs. */
+/* watch.c: a clock that begins above 0 and does not go on while this process is stopped; looked at
+ * all the time while a job runs. */
+double weft_job_seconds(job *j);
+/* Signals that ask for the end, or for a pause, come here while a job runs. */
 enum { WEFT_ASKING = 4 };
 void weft_job_catch(struct sigaction before[WEFT_ASKING]);
 void weft_job_release(const struct sigaction before[WEFT_ASKING]);

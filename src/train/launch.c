@@ -46,15 +46,18 @@ static weft_status run_once(job *j, bool again, int *code)
     weft_child c;
     int times, asked;
     weft_status status = weft_job_command(j, again, &w);
-    weft_orphans_begin(&j->orphans);
+    weft_orphans_begin(&j->orphans, j->environment[0]);
     if (status == WEFT_OK)
-        status = weft_child_start((char *const *)(uintptr_t)w.word, j->mpi ? SIGTERM : SIGKILL, &c);
+        status = weft_child_start((char *const *)(uintptr_t)w.word, j->environment,
+                                  j->mpi ? SIGTERM : SIGKILL, &c);
     weft_command_free(&w);
     if (status == WEFT_OK) {
+        j->orphans.group = c.pid;
         weft_job_watch(j, &c);
         int state = weft_child_end(&c);
         *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
         if (*code == 0 && unfinished(j)) *code = 1;
+        if (*code > 2 && j->cut_short) *code = 1; /* not of the signal that ended it */
         if (*code != 0 && j->own) *code = j->own; /* a launcher may make another one of it */
         asked = weft_job_asked(&times);
         if (*code != 0 && !weft_job_stopped(j, *code, asked)) weft_job_ended(j, state);
@@ -68,7 +71,7 @@ static void begin_anew(job *j)
     j->dead = j->lost = -1;
     j->no_host = j->together = j->left = j->explained = j->in_block = false;
     j->built = j->cut_short = false;
-    j->ending = j->finished = 0;
+    j->ending = j->finished = j->worked = j->looked = 0;
     j->own = 0;
     j->own_words = 0;
     j->block[0] = j->lost_host[0] = j->stopped[0] = '\0';
@@ -78,6 +81,7 @@ static void begin_anew(job *j)
         j->on[r] = -1;
         atomic_store(&j->board->step[r], 0);
         atomic_store(&j->board->stage[r], WEFT_STAGE_NONE);
+        atomic_store(&j->board->pid[r], 0);
         memset(j->board->note[r], 0, WEFT_NOTE_SIZE);
     }
 }
@@ -120,8 +124,13 @@ weft_status weft_job_run(const weft_train_options *options, const char *program,
              .mpi = strcmp(options->engine, "mpi") == 0,
              .ranks = WEFT_MAX(options->ranks, (int64_t)1)};
     struct sigaction before[WEFT_ASKING];
-    char where[128];
+    char where[128], board[160];
     int file;
+    /* Containers run as root. This process may have other children, who are not to have these. */
+    j.environment[0] = board;
+    j.environment[1] = WEFT_SUPERVISED_VARIABLE "=1";
+    if (j.mpi) j.environment[2] = "OMPI_ALLOW_RUN_AS_ROOT=1";
+    if (j.mpi) j.environment[3] = "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
     if (j.mpi) WEFT_TRY(weft_job_find_mpirun(&j));
     if (j.mpi) WEFT_TRY(weft_hosts_parse(options->hosts, &j.hosts));
     weft_status status = weft_board_make(where, sizeof(where), &j.board, &file);
@@ -129,17 +138,10 @@ weft_status weft_job_run(const weft_train_options *options, const char *program,
         weft_hosts_free(&j.hosts);
         return status;
     }
-    setenv(WEFT_BOARD_VARIABLE, where, 1);
-    setenv(WEFT_SUPERVISED_VARIABLE, "1", 1);
-    if (j.mpi) { /* containers run as root */
-        setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-        setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    }
+    (void)snprintf(board, sizeof(board), WEFT_BOARD_VARIABLE "=%s", where);
     weft_job_catch(before);
     status = run_all(&j, code);
     weft_job_release(before);
-    unsetenv(WEFT_SUPERVISED_VARIABLE);
-    unsetenv(WEFT_BOARD_VARIABLE);
     weft_board_unmap(j.board);
     weft_hosts_free(&j.hosts);
     free(j.model);

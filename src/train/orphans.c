@@ -1,5 +1,7 @@
 /* Processes that a launcher leaves behind. While it adopts orphans, this process becomes the parent
- * of whatever its children leave, and can end it. */
+ * of whatever its children leave, and can end it. It may have children of its own: what descends
+ * from a job is told by the group of its first process, and by a word in its environment that no
+ * other has. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -31,45 +33,64 @@ int weft_list_children(pid_t parent, pid_t *out, int room)
     return count;
 }
 
-void weft_orphans_begin(weft_orphans *o)
+void weft_orphans_begin(weft_orphans *o, const char *mark)
 {
-    o->count = weft_list_children(getpid(), o->before, MOST_CHILDREN);
+    *o = (weft_orphans){.mark = mark, .group = -1};
+    (void)prctl(PR_GET_CHILD_SUBREAPER, &o->adopted, 0, 0, 0);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-static bool known(const weft_orphans *o, pid_t pid)
+/* Whether a process was started with this word in its environment. */
+static bool has_mark(pid_t pid, const char *mark)
+{
+    char path[64], *word = NULL;
+    size_t room = 0;
+    bool found = false;
+    (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file && !found && getdelim(&word, &room, '\0', file) > 0) found = !strcmp(word, mark);
+    free(word);
+    if (file) fclose(file);
+    return found;
+}
+
+/* One that has ended has no environment any more, so who was one of the job stays one. */
+static bool is_of_job(weft_orphans *o, pid_t pid)
 {
     for (int i = 0; i < o->count; i++)
-        if (o->before[i] == pid) return true;
-    return false;
+        if (o->known[i] == pid) return true;
+    bool grouped = o->group > 0 && getpgid(pid) == o->group;
+    if (!grouped && !has_mark(pid, o->mark)) return false;
+    if (o->count < MOST_CHILDREN) o->known[o->count++] = pid;
+    return true;
 }
 
-/* Lists of children may miss one while others end, so only the kernel's word counts, or, where
- * there were children before, that several lists in a row name no new one. */
-static bool all_gone(const weft_orphans *o, int left, int *empty)
+/* Takes what an ended one has left; then its number may be another's. */
+static void forget(weft_orphans *o, pid_t pid)
 {
-    siginfo_t info;
-    *empty = left == 0 ? *empty + 1 : 0;
-    if (o->count > 0) return *empty > 5;
-    while (waitpid(-1, NULL, WNOHANG) > 0) {
-    }
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
+    for (int i = 0; i < o->count; i++)
+        if (o->known[i] == pid) o->known[i--] = o->known[--o->count];
 }
 
-/* Ends every process that has come since, and what they leave in turn. */
+/* Ends every process of the job that this one has adopted, and what they leave in turn. Lists of
+ * children may miss one while others end, so only the kernel's word counts, or, where there are
+ * other children, that several lists in a row name none. */
 void weft_orphans_end(weft_orphans *o)
 {
-    for (int round = 0, empty = 0; round < 500; round++) {
+    enum { SURE = 6, ROUNDS = 500 };
+    for (int round = 0, empty = 0; round < ROUNDS && empty < SURE; round++) {
         pid_t now[MOST_CHILDREN];
-        int left = 0, count = weft_list_children(getpid(), now, MOST_CHILDREN);
+        siginfo_t info;
+        int count = weft_list_children(getpid(), now, MOST_CHILDREN);
+        empty++;
         for (int i = 0; i < count; i++) {
-            if (known(o, now[i])) continue;
+            if (!is_of_job(o, now[i])) continue;
             kill(now[i], SIGKILL);
-            (void)waitpid(now[i], NULL, WNOHANG);
-            left++;
+            if (waitpid(now[i], NULL, WNOHANG) == now[i]) forget(o, now[i]);
+            empty = 0;
         }
-        if (all_gone(o, left, &empty)) break;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD) break;
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, o->adopted, 0, 0, 0);
 }

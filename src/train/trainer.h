@@ -109,7 +109,7 @@ void weft_board_stage(weft_trainer *job, int rank, int stage);
 void weft_board_step(weft_trainer *job, int rank, int64_t step);
 /* Whether the supervisor asks for the end; for the first rank, once a step. */
 void weft_board_listen(weft_trainer *job);
-/* Lets a rank note its transfers there. */
+/* Says there which process a rank is, and lets it note its transfers. */
 void weft_board_note(weft_trainer *job, weft_comm *world);
 
 /* gather.c: the memory that each rank's program takes, in bytes. Collective. */

@@ -12,19 +12,25 @@
 
 enum { GRACE = 5 };
 
+double weft_job_seconds(job *j)
+{
+    return 1 + weft_patience_look(&j->clock, 1);
+}
+
 /* On this machine ranks note on the board how far they are.
  *
  * MPI starts and ends by calls that wait for everybody without a limit, so the limit is kept here:
- * all ranks must be built within the time of a collective, and end within that of the first one. */
+ * all ranks must be built within the time of a collective, and end within that of the first one.
+ * One that is alone waits for nobody once it has come, however long its data take. */
 static bool stuck(job *j, double since, double *first_end)
 {
     int built = 0, finished = 0, late = -1;
     for (int r = 0; r < (int)j->ranks; r++) {
         int stage = atomic_load(&j->board->stage[r]);
-        built += stage >= WEFT_STAGE_BUILT;
+        built += stage >= WEFT_STAGE_BUILT || (j->ranks == 1 && atomic_load(&j->board->pid[r]) > 0);
         finished += stage == WEFT_STAGE_FINISHED;
     }
-    double now = weft_seconds(), limit = j->options->timeout + GRACE;
+    double now = weft_job_seconds(j), limit = j->options->timeout + GRACE;
     if (finished > 0 && *first_end == 0) *first_end = now;
     bool starting = built < j->ranks && now - since > limit;
     bool ending = finished > 0 && finished < j->ranks && now - *first_end > limit;
@@ -44,7 +50,7 @@ static bool stuck(job *j, double since, double *first_end)
 /* Of ranks on other machines it is known what rank 0 says. */
 static bool stuck_afar(job *j, double since)
 {
-    double now = weft_seconds(), limit = j->options->timeout + GRACE;
+    double now = weft_job_seconds(j), limit = j->options->timeout + GRACE;
     bool starting = !j->built && now - since > limit;
     bool ending = j->finished > 0 && now - j->finished > limit;
     if (starting || ending)
@@ -56,19 +62,52 @@ static bool stuck_afar(job *j, double since)
     return starting || ending;
 }
 
+/* Ranks that wait for another one keep a limit themselves, but not where all of them stand still.
+ * How long a step, a file or a checkpoint takes is no matter: whoever computes, reads or writes
+ * does not stand still. */
+static bool stands_still(job *j, const weft_child *c)
+{
+    uint64_t done = 0;
+    double now = weft_job_seconds(j), limit = j->options->timeout + GRACE;
+    int64_t step = 0;
+    if (now - j->looked < 1) return false;
+    j->looked = now;
+    for (int r = 0; r < (int)j->ranks; r++) {
+        int pid = j->mpi ? atomic_load(&j->board->pid[r]) : (int)c->pid;
+        if (pid == 0) return false; /* it has not come, or is on another machine */
+        if (j->mpi || r == 0) done += weft_work_of(pid);
+        step = WEFT_MAX(step, atomic_load(&j->board->step[r]));
+    }
+    if (done != j->work || j->worked == 0) j->worked = now;
+    j->work = done;
+    if (now - j->worked <= limit) return false;
+    char when[40] = "before its first step";
+    if (step > 0) (void)snprintf(when, sizeof(when), "in step %lld", (long long)step);
+    weft_job_say(j,
+                 "weft: the job stands still %s: for %.0f s no rank has computed, read or written "
+                 "anything; a longer --timeout would wait for it",
+                 when, limit);
+    return true;
+}
+
+static bool hangs(job *j, const weft_child *c, double since)
+{
+    if (j->ending > 0 && weft_job_seconds(j) - j->ending > GRACE) return true;
+    if (j->mpi && (j->hosts.count > 0 ? stuck_afar(j, since) : stuck(j, since, &j->finished)))
+        return true;
+    return stands_still(j, c);
+}
+
 /* Ends a job that does not end by itself: once a rank has failed all others do so soon, but a
- * launcher waits for ever for a host that it cannot reach. */
+ * launcher waits for ever for a host that it cannot reach, and a process that is stopped for
+ * everything. */
 static void end_what_hangs(job *j, const weft_child *c, double since, double *cut)
 {
-    double now = weft_seconds();
-    if (!j->mpi || j->ranks < 2) return;
-    bool hangs = j->ending > 0 && now - j->ending > GRACE;
-    if (*cut == 0 && !hangs)
-        hangs = j->hosts.count > 0 ? stuck_afar(j, since) : stuck(j, since, &j->finished);
-    if (*cut == 0 && hangs) {
+    double now = weft_job_seconds(j);
+    if (*cut == 0 && hangs(j, c, since)) {
         *cut = now;
         j->cut_short = true;
-        kill(c->pid, SIGTERM); /* mpirun then ends its ranks, stopped ones too */
+        kill(c->pid, j->mpi ? SIGTERM : SIGKILL); /* mpirun then ends its ranks, stopped ones too */
     } else if (*cut > 0 && now - *cut > GRACE) {
         *cut = now;
         kill(c->pid, SIGKILL);
@@ -141,7 +180,7 @@ static void pass_on(const job *j, const weft_child *c, int *done)
 void weft_job_watch(job *j, const weft_child *c)
 {
     char text[4096];
-    double since = weft_seconds(), cut = 0;
+    double since = weft_job_seconds(j), cut = 0;
     for (int passed = 0;;) {
         struct pollfd waiting = {.fd = c->errors, .events = POLLIN};
         int ready = poll(&waiting, 1, 200);
