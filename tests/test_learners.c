@@ -28,11 +28,12 @@ typedef struct world {
  * they met last against their mean distance from there. */
 static void meet(const scene *s, world *w, int i)
 {
-    numbers mean = {0}, moment = {0};
+    numbers mean = {0}, moment = {0}, second = {0};
     for (int k = 0; k < s->learners; k++)
         for (int c = 0; c < CLASSES; c++) {
             mean[c] += w->rows[k][i].w[c] / s->learners;
             moment[c] += w->rows[k][i].m[c] / s->learners;
+            second[c] += w->rows[k][i].v[c] / s->learners;
         }
     for (int c = 0; c < CLASSES && s->outer; c++) {
         double gradient = w->before[i][c] - mean[c];
@@ -42,27 +43,39 @@ static void meet(const scene *s, world *w, int i)
         w->before[i][c] = mean[c];
     }
     for (int k = 0; k < s->learners; k++) {
-        memcpy(w->rows[k][i].w, mean, sizeof(mean));
-        if (s->state == AVERAGE) memcpy(w->rows[k][i].m, moment, sizeof(moment));
-        if (s->state == RESET) memset(w->rows[k][i].m, 0, sizeof(moment));
+        row *r = &w->rows[k][i];
+        memcpy(r->w, mean, sizeof(mean));
+        if (s->state == AVERAGE) memcpy(r->m, moment, sizeof(moment));
+        if (s->state == AVERAGE) memcpy(r->v, second, sizeof(second));
+        if (s->state == RESET) memset(r->m, 0, sizeof(moment));
+        if (s->state == RESET) memset(r->v, 0, sizeof(second));
     }
 }
 
-/* Row i after a step in which `reader` (-1: nobody) had its sample. */
+/* Row i after a step in which `reader` (-1: nobody) had its sample. An optimiser whose state began
+ * anew counts its steps anew too: it is as if it had just been made. */
 static void advance(const scene *s, world *w, int i, int reader, const int *valid, bool met,
                     int step)
 {
+    if (s->state == RESET && s->every) step = (step - 1) % s->every + 1;
     for (int k = 0; k < s->learners; k++)
         update_row(&s->how, &w->rows[k][i], label_of(i), k == reader ? 1.0 / valid[k] : 0, 1,
                    s->rate, step);
     if (met) meet(s, w, i);
 }
 
+/* What is read of the state of the optimiser, or NULL. */
+static const char *moment_of(const scene *s)
+{
+    if (s->how.name[0] == 'a') return "m";
+    return s->how.momentum > 0 ? "momentum" : NULL;
+}
+
 static bool fits(const scene *s, const world *w, row now[MOST_LEARNERS][ROWS], int i)
 {
     for (int k = 0; k < s->learners; k++)
         if (distance(w->rows[k][i].w, now[k][i].w) > s->tolerance ||
-            (s->how.momentum > 0 && distance(w->rows[k][i].m, now[k][i].m) > s->tolerance))
+            (moment_of(s) && distance(w->rows[k][i].m, now[k][i].m) > s->tolerance))
             return false;
     return true;
 }
@@ -98,7 +111,6 @@ static void check_steps(const scene *s, const char *folder, const row start[ROWS
     static world w;
     static row now[MOST_LEARNERS][ROWS];
     int each = s->batch * s->learners, steps = (TRAIN_ROWS + each - 1) / each, order[2][ROWS];
-    const char *moment = s->how.momentum > 0 ? "momentum" : NULL;
     memset(&w, 0, sizeof(w));
     for (int i = 0; i < ROWS; i++) memcpy(w.before[i], start[i].w, sizeof(numbers));
     for (int k = 0; k < s->learners; k++) memcpy(w.rows[k], start, sizeof(w.rows[k]));
@@ -110,7 +122,7 @@ static void check_steps(const scene *s, const char *folder, const row start[ROWS
         double loss = 0;
         for (int k = 0; k < s->learners; k++) {
             valid[k] = share_of(s, left, k);
-            read_rows(folder, step, k, moment, now[k]);
+            read_rows(folder, step, k, moment_of(s), now[k]);
         }
         world before = w;
         explain(s, &w, now, valid, met && s->learners > 1, step, reader);
@@ -134,6 +146,11 @@ static void check_steps(const scene *s, const char *folder, const row start[ROWS
     if (s->epochs > 1 && steps > 1) assert_memory_not_equal(order[0], order[1], sizeof(order[0]));
 }
 
+#define ADAM(kind, share)                                                                          \
+    {                                                                                              \
+        kind, .decay = share, .beta1 = .9, .beta2 = .99, .epsilon = 1e-3                           \
+    }
+
 static const scene scenes[] = {
     {"", 1, 4, 3, 1, {.name = "sgd"}, 1, KEEP, false, 0, 0, 1e-12},
     {"microbatches=2", 1, 4, 2, 1, {.name = "sgd"}, 1, KEEP, false, 0, 0, 1e-12},
@@ -147,6 +164,10 @@ static const scene scenes[] = {
     {"ranks=3", 3, 2, 3, 2, {"sgd", .momentum = .5}, .5, RESET, true, 1.5, .5, 1e-12},
     {"ranks=4 mesh=data=2", 2, 4, 3, 2, {"sgd", .momentum = .5}, 1, AVERAGE, true, .7, .9, 1e-12},
     {"ranks=4 mesh=tensor=2", 2, 4, 2, 2, {.name = "sgd"}, 1, KEEP, false, 0, 0, 1e-12},
+    {"ranks=2", 2, 5, 3, 2, ADAM("adam", 0), .02, KEEP, false, 0, 0, 1e-12},
+    {"ranks=2", 2, 5, 3, 2, ADAM("adam", .1), .02, AVERAGE, false, 0, 0, 1e-12},
+    {"ranks=2", 2, 5, 3, 3, ADAM("adam", 0), .02, RESET, false, 0, 0, 1e-12},
+    {"ranks=4 mesh=data=2 zero=1", 2, 5, 3, 2, ADAM("adamw", .1), .02, RESET, true, .7, .9, 1e-12},
     {"ranks=3 dtype=f32 device=cpu",
      3,
      3,
@@ -186,10 +207,13 @@ static void test_steps_of_learners(void **state)
             (void)snprintf(exchange + strlen(exchange), sizeof(exchange) - strlen(exchange),
                            ",outer=nesterov,lr=%g,momentum=%g", s->outer_rate, s->outer_momentum);
         (void)snprintf(words, sizeof(words),
-                       "%s %s batch=%d epochs=%d optimizer=sgd momentum=%g lr=%g "
+                       "%s %s batch=%d epochs=%d optimizer=%s momentum=%g weight-decay=%g "
+                       "beta1=%g beta2=%g epsilon=%g lr=%g "
                        "checkpoint-every=1 keep=1000 threads=1 %s %s",
                        data, strstr(s->words, "f32") ? "" : "dtype=f64 device=reference", s->batch,
-                       s->epochs, s->how.momentum, s->rate, s->words, exchange);
+                       s->epochs, s->how.name, s->how.momentum, s->how.decay, s->how.beta1,
+                       s->how.beta2, s->how.epsilon > 0 ? s->how.epsilon : 1, s->rate, s->words,
+                       exchange);
         (void)snprintf(path, sizeof(path), "%s/scene-%zu", folder, n);
         assert_ok(train(words, path, 0, &l));
         check_steps(s, path, start, test, &l);

@@ -35,7 +35,7 @@ typedef enum weft_value_kind {
 typedef enum weft_role {
     WEFT_ROLE_DATA,      /* an input */
     WEFT_ROLE_PARAMETER, /* learned */
-    WEFT_ROLE_OPTIMIZER, /* what an optimiser keeps of one parameter: moments */
+    WEFT_ROLE_OPTIMIZER, /* what an optimiser keeps: moments of a parameter, their age */
     WEFT_ROLE_STATISTIC, /* of the data seen so far: running means. A state that is nothing else */
     WEFT_ROLE_COUNTER,   /* of steps, the same for all who train together */
     WEFT_ROLE_SUM        /* what is being added up within a step, which writes it anew: not kept */
@@ -112,8 +112,8 @@ WEFT_API weft_value weft_graph_node(weft_graph *graph, const char *op, const cha
  * a node that reads `state` and may write in its place; nothing may read `state` afterwards. */
 WEFT_API void weft_graph_assign(weft_graph *graph, weft_value state, weft_value next);
 
-/* Says what a state is: OPTIMIZER, STATISTIC (at first), COUNTER or SUM; OPTIMIZER state and the
- * SUM of a gradient are of a parameter, others of WEFT_NO_VALUE. */
+/* Says what a state is: OPTIMIZER, STATISTIC (at first), COUNTER or SUM. Moments and the SUM of a
+ * gradient are of a parameter, what is of all or of none is of WEFT_NO_VALUE. */
 WEFT_API void weft_graph_set_role(weft_graph *graph, weft_value state, weft_role role,
                                   weft_value parameter);
 /* The role of a leaf, and its parameter, or WEFT_NO_VALUE; parameter may be NULL. */

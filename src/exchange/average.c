@@ -161,7 +161,7 @@ static weft_status remember(average *a)
 }
 
 /* Statistics belong to the weights that are averaged, so they are too, whatever becomes of the
- * optimiser's state. Counters are alike in all learners, and sums begin anew. */
+ * optimiser's state. Counts are alike in all learners, and sums begin anew. */
 static weft_status meet_state(average *a)
 {
     weft_store *store = a->head.store;
@@ -171,9 +171,9 @@ static weft_status meet_state(average *a)
         bool own = role == WEFT_ROLE_OPTIMIZER;
         void *data;
         size_t bytes;
-        if (dtype != WEFT_F32 && dtype != WEFT_F64) continue;
+        bool numbers = dtype == WEFT_F32 || dtype == WEFT_F64;
         weft_store_memory(store, i, &data, &bytes);
-        if (role == WEFT_ROLE_STATISTIC || (own && a->state == KEEP_MEAN))
+        if (numbers && (role == WEFT_ROLE_STATISTIC || (own && a->state == KEEP_MEAN)))
             WEFT_TRY(mean(a, weft_store_name(store, i), dtype, data, bytes));
         else if (own && a->state == KEEP_NOTHING)
             memset(data, 0, bytes);

@@ -236,11 +236,11 @@ void weft_graph_set_role(weft_graph *g, weft_value state, weft_role role, weft_v
         parameter == WEFT_NO_VALUE || (parameter >= 0 && (size_t)parameter < g->value_count &&
                                        g->values[parameter].kind == WEFT_VALUE_PARAM);
     if (info->kind != WEFT_VALUE_STATE || role < WEFT_ROLE_OPTIMIZER || role > WEFT_ROLE_SUM ||
-        !known || (role == WEFT_ROLE_OPTIMIZER && parameter == WEFT_NO_VALUE)) {
+        !known) {
         (void)weft_graph_stick(
             g, weft_fail(WEFT_ERR_ARGUMENT,
-                         "'%s': a state is of an optimizer and one parameter, a statistic, a "
-                         "counter or a sum",
+                         "'%s': a state is an optimizer's, a statistic, a counter or a sum, and of "
+                         "a parameter or of none",
                          info->name));
         return;
     }

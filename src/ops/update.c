@@ -15,14 +15,14 @@ static weft_status sgd_shape(const weft_graph *g, weft_node *node, weft_type *ou
     return WEFT_OK;
 }
 
-/* (w, g, m, v, lr, step) -> (w, m, v) */
+/* (w, g, m, v, lr, steps that m and v have seen) -> (w, m, v) */
 static weft_status adam_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the parameter", 0));
     const weft_type *w = weft_in(g, node, 0);
     for (int i = 1; i < 4; i++) WEFT_TRY(weft_expect_like(g, node, i, "gradient or moment", w));
     WEFT_TRY(weft_expect_scalar(g, node, 4, "the learning rate", g->real));
-    WEFT_TRY(weft_expect_scalar(g, node, 5, "the step", WEFT_I32));
+    WEFT_TRY(weft_expect_scalar(g, node, 5, "the age of the moments", WEFT_I32));
     node->out_count = 3;
     for (int i = 0; i < 3; i++) out[i] = *w;
     return WEFT_OK;

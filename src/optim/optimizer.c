@@ -5,6 +5,8 @@
 
 #include "graph/graph.h"
 
+static const char AGE[] = "moments/age";
+
 typedef struct builder {
     weft_graph *graph;
     const weft_optimizer_options *options;
@@ -40,6 +42,16 @@ static weft_value moment(const builder *b, weft_value w, const char *suffix)
     return state_of(b, w, suffix, WEFT_ROLE_OPTIMIZER);
 }
 
+/* A count of steps, from 0. */
+static weft_value count_of(weft_graph *g, const char *name, weft_role role)
+{
+    weft_shape scalar = {0};
+    weft_value count = weft_graph_leaf(g, WEFT_VALUE_STATE, name, WEFT_I32, &scalar,
+                                       (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_graph_set_role(g, count, role, WEFT_NO_VALUE);
+    return count;
+}
+
 static void sgd_update(const builder *b, weft_value w, weft_value gradient)
 {
     char name[256];
@@ -61,12 +73,20 @@ static void sgd_update(const builder *b, weft_value w, weft_value gradient)
     weft_graph_assign(b->graph, m, next + 1);
 }
 
+/* Steps that the moments have seen: what their bias is corrected by. Where they begin anew, as
+ * learners may have it when they meet, so does this, while the run's own step goes on. */
+static weft_value age_of_moments(const builder *b)
+{
+    weft_value age = weft_graph_find(b->graph, AGE);
+    return age != WEFT_NO_VALUE ? age : count_of(b->graph, AGE, WEFT_ROLE_OPTIMIZER);
+}
+
 static void adam_kind(const builder *b, weft_value w, weft_value gradient, int kind)
 {
     char name[256];
     const weft_optimizer_options *o = b->options;
     weft_value m = moment(b, w, "m"), v = moment(b, w, "v");
-    weft_value in[] = {w, gradient, m, v, b->lr, b->step};
+    weft_value in[] = {w, gradient, m, v, b->lr, age_of_moments(b)};
     weft_attr attrs[] = {WEFT_ATTR_INT("kind", kind), WEFT_ATTR_REAL("beta1", o->beta1),
                          WEFT_ATTR_REAL("beta2", o->beta2), WEFT_ATTR_REAL("epsilon", o->epsilon),
                          WEFT_ATTR_REAL("decay", o->weight_decay)};
@@ -154,12 +174,7 @@ static weft_status check_options(const weft_optimizer_options *o)
 weft_value weft_graph_step(weft_graph *g)
 {
     weft_value step = weft_graph_find(g, "step");
-    if (step != WEFT_NO_VALUE) return step;
-    weft_shape scalar = {0};
-    step = weft_graph_leaf(g, WEFT_VALUE_STATE, "step", WEFT_I32, &scalar,
-                           (weft_init){WEFT_INIT_CONSTANT, 0});
-    weft_graph_set_role(g, step, WEFT_ROLE_COUNTER, WEFT_NO_VALUE);
-    return step;
+    return step != WEFT_NO_VALUE ? step : count_of(g, "step", WEFT_ROLE_COUNTER);
 }
 
 static weft_value add_schedule(builder *b)
@@ -242,6 +257,9 @@ weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *op
     b.lr = add_schedule(&b);
     update_all(&b, how, params, gradients, count, keep);
     weft_graph_assign(g, b.step, weft_graph_unary(g, "counter", "step/next", b.step));
+    weft_value age = weft_graph_find(g, AGE); /* of those that have moments */
+    if (age != WEFT_NO_VALUE)
+        weft_graph_assign(g, age, weft_graph_unary(g, "counter", "moments/age/next", age));
     weft_graph_set_phase(g, WEFT_PHASE_FORWARD);
     free(params);
     *out = (weft_optimizer_values){.step = b.step, .learning_rate = b.lr, .keep = keep};

@@ -92,7 +92,7 @@ void weft_leaf_place_moments(rewriter *r, const weft_node *node)
         weft_value param;
         value_state *s = &r->values[node->in[i]];
         bool moment = weft_graph_role(g, node->in[i], &param) == WEFT_ROLE_OPTIMIZER;
-        if (!moment || !r->values[param].known ||
+        if (!moment || param == WEFT_NO_VALUE || !r->values[param].known ||
             !weft_shape_equal(&weft_in(g, node, i)->shape, &weft_value_type(g, param)->shape))
             continue;
         s->param = param;

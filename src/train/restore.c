@@ -254,6 +254,11 @@ static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, 
     const weft_tensor *t = weft_safetensors_find(&c->tensors[file], prefix ? full : name);
     weft_dtype dtype;
     char have[128], want[128];
+    /* Moments used to be as old as the run, and had no count of their own. */
+    if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32) {
+        (void)snprintf(full, sizeof(full), "%s%sstep", prefix ? prefix : "", prefix ? "/" : "");
+        t = weft_safetensors_find(&c->tensors[file], full);
+    }
     if (!t)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
