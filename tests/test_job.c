@@ -213,6 +213,33 @@ static void a_stop_is_no_death(void **state)
     }
 }
 
+/* What a launcher dies of takes no rank away; and what it says of ranks that the job does not have
+ * is about something else. */
+static void a_launcher_is_no_rank(void **state)
+{
+    (void)state;
+    job j = begin(3, NULL);
+    weft_job_ended(&j, 9); /* SIGKILL, as waitpid says */
+    weft_job_tell_death(&j);
+    assert_non_null(strstr(told, "weft: mpirun (3 ranks) on "));
+    assert_non_null(strstr(told, " died of signal 9 (Killed) in step 100; rank 0 in all-reduce"));
+    assert_true(weft_job_can_restart(&j, 137));
+    weft_job_shrink(&j);
+    assert_int_equal(j.ranks, 3);
+    char words[400];
+    j = begin(3, NULL);
+    (void)snprintf(words, sizeof(words), DEATH, 1 << 30);
+    hear(&j, words);
+    weft_job_heard_all(&j);
+    assert_int_equal(j.dead, -1);
+    /* A process of several ranks. */
+    j = begin(3, NULL);
+    j.mpi = false;
+    weft_job_ended(&j, 9);
+    weft_job_tell_death(&j);
+    assert_non_null(strstr(told, "weft: the process of 3 ranks on "));
+}
+
 /* What goes on after a death: ranks that are left over wait, and only the data axis gets shorter.
  */
 static void what_is_left_is_started_again(void **state)
@@ -313,6 +340,7 @@ int main(void)
         cmocka_unit_test(only_deaths_begin_again),
         cmocka_unit_test(the_dead_are_left_out),
         cmocka_unit_test(a_stop_is_no_death),
+        cmocka_unit_test(a_launcher_is_no_rank),
         cmocka_unit_test(what_is_left_is_started_again),
         cmocka_unit_test(hosts_are_read),
     };

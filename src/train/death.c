@@ -40,6 +40,7 @@ static bool take(job *j, const char *text)
         if (!j->lost_host[0]) memcpy(j->lost_host, w.host, sizeof(j->lost_host));
     }
     if ((w.kind != WEFT_WORDS_DIED && w.kind != WEFT_WORDS_LEFT) || j->dead >= 0) return true;
+    if (w.rank < 0 || w.rank >= (int)j->ranks) return false; /* none of this job's */
     if (w.kind == WEFT_WORDS_DIED)
         (void)snprintf(j->where, sizeof(j->where), "rank %d on %s died of signal %d (%s)", w.rank,
                        w.host, w.signal, strsignal(w.signal));
@@ -216,7 +217,8 @@ void weft_job_ended(job *j, int state)
         (void)snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(state));
     j->dead = 0;
     j->together = j->ranks > 1;
-    (void)snprintf(j->where, sizeof(j->where), "the process of %lld ranks on %s %s",
+    (void)snprintf(j->where, sizeof(j->where),
+                   j->mpi ? "mpirun (%lld ranks) on %s %s" : "the process of %lld ranks on %s %s",
                    (long long)j->ranks, host, how);
 }
 

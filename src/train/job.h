@@ -35,7 +35,7 @@ typedef struct job {
     int lost;                     /* host, or -1 */
     int dead;                     /* rank that died first, or -1 */
     char where[512];              /* what is known of its death */
-    bool together;                /* all ranks of a process at once */
+    bool together;                /* all ranks at once, with a process that is none of them */
     bool left;                    /* it ended by itself, so it may have said why */
     bool no_host;                 /* the launcher did not come through to a host */
     char lost_host[128];          /* its name, where the launcher gives it */

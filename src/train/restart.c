@@ -45,6 +45,8 @@ static void shrink_mesh(job *j)
     j->alone = j->ranks == others;
 }
 
+/* A process that is no rank of its own, the launcher or that of ranks that are threads, takes none
+ * of the machine with it. */
 void weft_job_shrink(job *j)
 {
     int64_t most = j->ranks;
@@ -53,10 +55,11 @@ void weft_job_shrink(job *j)
         most = 0;
         for (int i = 0; i < j->hosts.count; i++) most += j->hosts.host[i].slots;
         most = WEFT_MIN(most, j->ranks);
-    } else if (j->dead >= 0 && j->mpi) {
+    } else if (j->dead >= 0 && j->mpi && !j->together) {
         most--;
+    } else {
+        return;
     }
-    if (j->lost < 0 && j->dead < 0) return;
     j->ranks = ranks_left(j, most);
     shrink_mesh(j);
 }
