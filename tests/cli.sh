@@ -112,6 +112,13 @@ head -c 100 /dev/urandom >noise.npy
 refuses 1 "noise.npy: is not an NPY file" "$weft" train --data npy:noise.npy,noise.npy
 refuses 1 "run/latest/nothing: holds no checkpoint" "$weft" eval --checkpoint run/latest/nothing
 refuses 2 "no checkpoint is given" "$weft" eval
+# Words that would count for nothing.
+refuses 2 "unexpected argument 'run'" "$weft" eval run --checkpoint run
+refuses 2 "unexpected argument 'run'" "$weft" predict --checkpoint run run
+refuses 2 "the checkpoint run is shown as it is" "$weft" inspect run --program
+refuses 2 "the checkpoint run is shown as it is" "$weft" inspect --batch 3 run
+for rank in x -1 1.5 ""; do refuses 2 "'dump' is '$rank', must be a whole number" "$weft" plan --dump=$rank; done
+refuses 2 "there is no rank 1" "$weft" plan $small --dump=1
 refuses 2 "have samples of shape [1, 20, 20], the checkpoint was trained on [1, 16, 16]" "$weft" eval --checkpoint run --data glyphs:size=20
 refuses 2 "was made with --model lenet, this run has mlp" "$weft" train --model mlp $small --epochs 3 --checkpoint run --resume
 refuses 1 "cannot" "$weft" train $small --model mlp --metrics /nowhere/m.jsonl

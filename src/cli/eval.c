@@ -56,9 +56,11 @@ weft_status read_eval_options(const weft_option *table, int argc, char **argv,
     int count = 0;
     weft_status status = weft_options_init(table, out);
     if (status == WEFT_OK) status = weft_options_parse(table, out, argc, argv, 1, words, &count);
-    if (status == WEFT_OK && count && !out->checkpoint)
-        status = weft_options_set(table, out, "checkpoint", words[0]);
-    return status;
+    if (status != WEFT_OK || count == 0) return status;
+    if (out->checkpoint) /* a word beside it is one too many */
+        return weft_options_parse(table, out, 1, (char *[]){(char *)(uintptr_t)words[0]}, 0, words,
+                                  &count);
+    return weft_options_set(table, out, "checkpoint", words[0]);
 }
 
 static int run(int argc, char **argv)

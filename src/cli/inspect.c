@@ -154,12 +154,20 @@ static int run(int argc, char **argv)
     weft_status status = weft_options_init(weft_train_table(), &options);
     if (status == WEFT_OK)
         status = weft_options_parse(weft_train_table(), &options, argc, argv, 1, words, &count);
-    if (status != WEFT_OK)
+    bool alone = argc == 1 && !what.graph && !what.dot && !what.program;
+    if (status != WEFT_OK) {
         code = usage_failure("inspect");
-    else if (count)
+    } else if (count && !alone) {
+        fprintf(stderr,
+                "weft: the checkpoint %s is shown as it is; options are for a run that has none, "
+                "so leave one of the two out\nTry 'weft help inspect'.\n",
+                words[0]);
+        code = 2;
+    } else if (count) {
         code = report_failure(inspect_checkpoint(words[0]));
-    else
+    } else {
         code = report_failure(inspect_run(&options, &what));
+    }
     weft_options_free(weft_train_table(), &options);
     return code;
 }

@@ -1,39 +1,55 @@
 /* weft plan */
+#include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-/* Takes "--dump" and "--dump=K" out of the arguments; -1 if it is not there. */
-static int take_dump(int *argc, char **argv)
+typedef struct plan_options {
+    int64_t rank; /* whose graph and program are printed; -1: nobody's */
+} plan_options;
+
+static const weft_option dump_table[] = {
+    {.name = "dump",
+     .kind = WEFT_OPT_INT,
+     .offset = offsetof(plan_options, rank),
+     .low = 0,
+     .high = INT_MAX},
+    {.name = NULL},
+};
+
+/* Takes "--dump" and "--dump=K" out of the arguments. */
+static weft_status take_dump(int *argc, char **argv, plan_options *out)
 {
-    int rank = -1, kept = 0;
+    weft_status status = WEFT_OK;
+    int kept = 0;
     for (int i = 0; i < *argc; i++) {
-        if (strcmp(argv[i], "--dump") == 0)
-            rank = 0;
-        else if (strncmp(argv[i], "--dump=", 7) == 0)
-            rank = atoi(argv[i] + 7);
-        else
+        const char *rank = strncmp(argv[i], "--dump=", 7) == 0 ? argv[i] + 7 : NULL;
+        if (strcmp(argv[i], "--dump") == 0) rank = "0";
+        if (!rank)
             argv[kept++] = argv[i];
+        else if (status == WEFT_OK)
+            status = weft_options_set(dump_table, out, "dump", rank);
     }
     *argc = kept;
-    return rank;
+    return status;
 }
 
 static int run(int argc, char **argv)
 {
     weft_train_options options = {0};
+    plan_options plan = {.rank = -1};
     weft_context *context = NULL;
     char *text = NULL;
-    int dump = take_dump(&argc, argv);
-    weft_status status = read_train_options(&options, argc, argv);
+    weft_status status = take_dump(&argc, argv, &plan);
+    if (status == WEFT_OK) status = read_train_options(&options, argc, argv);
     if (status != WEFT_OK) {
         weft_options_free(weft_train_table(), &options);
         return usage_failure("plan");
     }
     status = open_context(options.quiet, &context);
-    if (status == WEFT_OK) status = weft_train_plan_text(context, &options, dump, &text);
+    if (status == WEFT_OK) status = weft_train_plan_text(context, &options, (int)plan.rank, &text);
     if (status == WEFT_OK) printf("%s", text);
     weft_free(text);
     int code = report_failure(status);
