@@ -28,6 +28,7 @@ static void catch_signals(void)
     struct sigaction action, before;
     memset(&action, 0, sizeof(action));
     action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART; /* what is being written goes on */
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

@@ -139,7 +139,8 @@ void weft_job_catch(struct sigaction before[WEFT_ASKING])
     asked = times = paused = 0;
     for (int i = 0; i < WEFT_ASKING; i++) {
         bool end = asking[i] == SIGINT || asking[i] == SIGTERM;
-        struct sigaction action = {.sa_handler = asking[i] == SIGTSTP ? on_pause : on_signal};
+        struct sigaction action = {.sa_handler = asking[i] == SIGTSTP ? on_pause : on_signal,
+                                   .sa_flags = SA_RESTART}; /* poll returns even so */
         sigaction(asking[i], NULL, &before[i]);
         if (end || before[i].sa_handler != SIG_IGN) sigaction(asking[i], &action, NULL);
     }
