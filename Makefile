@@ -39,7 +39,7 @@ lint: deps
 	@scripts/deps lint
 	@scripts/lint
 
-# Kills ranks of running jobs at random; SOAK_KILLS sets how many.
+# Breaks running jobs at random: ranks, supervisors, lines between hosts; SOAK_KILLS sets how often.
 soak: $(BUILD)/weft
 	@scripts/deps test
 	@scripts/soak $(or $(SOAK_KILLS),200)

@@ -61,7 +61,7 @@ goes_on() { # PATTERN: the job begins again and writes
 # A signal reaches ranks on all hosts, also where the supervisor has none and rank 0 is elsewhere.
 for hosts in alpha:2,beta:2 beta:2,alpha:2 beta:1,gamma:1; do
     what="SIGTERM, $hosts"
-    n=$(echo $hosts | tr , '\n' | cut -d : -f 2 | paste -sd+ | bc)
+    n=$(($(echo $hosts | tr , '\n' | cut -d : -f 2 | paste -sd+)))
     begin alpha -n "$n" --hosts $hosts --max-restarts 2
     finish "$what"
     said 0 "starting again"
@@ -69,7 +69,7 @@ done
 # A line is cut: the ranks name who is missing and where, once, and the job goes on without that host.
 for hosts in alpha:2,beta:2 beta:1,alpha:2 beta:1,gamma:1; do
     what="a cut line, $hosts"
-    n=$(echo $hosts | tr , '\n' | cut -d : -f 2 | paste -sd+ | bc)
+    n=$(($(echo $hosts | tr , '\n' | cut -d : -f 2 | paste -sd+)))
     begin alpha -n "$n" --hosts $hosts --max-restarts 2
     lost=$(ranks_on beta)
     cut_line beta
@@ -110,7 +110,9 @@ for whom in orted session; do
     what="a killed $whom"
     begin alpha -n 4 --hosts alpha:2,beta:2 --max-restarts 1
     if [ $whom = orted ]; then
-        for pid in $(on_host beta); do [ "$(basename "$(readlink "/proc/$pid/exe")")" = orted ] && kill -KILL "$pid"; done
+        for pid in $(on_host beta); do # Open MPI 5 calls it prted
+            case $(readlink "/proc/$pid/exe") in */orted | */prted) kill -KILL "$pid" ;; esac
+        done
     else
         for pid in $(below $job); do grep -qz '^beta$' "/proc/$pid/cmdline" 2>/dev/null && kill -KILL "$pid"; done
     fi

@@ -41,7 +41,7 @@ for writer in trace metrics predictions weights; do
     mkfifo place/pipe
     timeout 20 cat place/pipe >from_pipe &
     reader=$!
-    accepts "$writer: a pipe" timeout 20 $SHELL -c "$(declare -f $write); weft='$weft' small='$small'; $write place/pipe"
+    accepts "$writer: a pipe" timeout 20 bash -c "$(declare -f $write); weft='$weft' small='$small'; $write place/pipe"
     wait $reader
     [ -p place/pipe ] && good $writer from_pipe && pass || flunk "$writer: a pipe"
     # "-" is standard output, and nothing else is written there.
