@@ -94,9 +94,8 @@ static int man_page(const command *c)
         roff(c->examples);
         printf(".fi\n");
     }
-    printf(".SH EXIT STATUS\n0 on success, 1 on failure, 2 for a mistake in the arguments, 130 "
-           "after an "
-           "interrupt.\n");
+    printf(".SH EXIT STATUS\n0 on success, 1 on failure, 2 for a mistake in the arguments; 128 and "
+           "the number of the signal after one that asks for the end: 130 after Ctrl\\-C.\n");
     return 0;
 }
 
