@@ -173,8 +173,10 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ra
         if (pthread_create(&t->ranks[started].thread, NULL, run_task, &t->ranks[started]) != 0)
             break;
     if (started < t->local) {
+        pthread_mutex_lock(&t->lock); /* those that were started may fail meanwhile */
         t->status = weft_fail(WEFT_ERR_IO, "the threads of %d ranks cannot be started", t->local);
         (void)snprintf(t->message, sizeof(t->message), "%s", weft_last_message());
+        pthread_mutex_unlock(&t->lock);
         weft_comm_abort(t->ranks[0].world);
     } else {
         (void)run_task(&t->ranks[0]);
