@@ -232,8 +232,11 @@ const command command_train = {
     .summary = "train a model and report its accuracy",
     .text = "Without options: the network lenet learns the built-in drawn digits.\n"
             "A run file is YAML with the long names of the options as keys; options given on the\n"
-            "command line count more. Ctrl-C ends after the present step, writes a checkpoint and\n"
-            "exits with 130; so do SIGTERM (143) and SIGHUP (129). A second one ends at once.",
+            "command line count more. Ctrl-C ends after the present step (learners: when they "
+            "meet, or\n"
+            "at the end of the epoch), writes a checkpoint and exits with 130; so do SIGTERM (143) "
+            "and\n"
+            "SIGHUP (129). A second one ends at once.",
     .examples =
         "  weft train\n"
         "  weft train --data idx:mnist --epochs 5 --checkpoint runs/a --metrics a.jsonl\n"

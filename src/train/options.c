@@ -426,7 +426,7 @@ static const weft_option train_table[] = {
          FLAG,                                                                                     \
          EVAL(json),                                                                               \
          .group = "Output",                                                                        \
-         .help = "print one JSON object"},
+         .help = "print JSON"},
 
 static const weft_option eval_table[] = {
     EVAL_ROWS{.name = "confusion",
