@@ -1,5 +1,5 @@
 /* The engine of one rank: every collective is a copy. A message to itself waits in its operation
- * until the receive comes. */
+ * until the receive comes, which then notes in its `state` that it has been taken. */
 #include "comm/comm.h"
 
 typedef struct self {
@@ -34,7 +34,7 @@ static void self_destroy(weft_operation *o)
 
 static weft_status self_start(weft_operation *o)
 {
-    (void)o;
+    o->state = NULL;
     return WEFT_OK;
 }
 
@@ -48,7 +48,7 @@ static void copy(const weft_operation *o, int64_t count)
 static weft_operation *sent(const weft_operation *o)
 {
     for (weft_operation *s = o->comm->member->active; s; s = s->next)
-        if (s->comm == o->comm && s->t.kind == WEFT_SEND && s->t.tag == o->t.tag && !s->done)
+        if (s->comm == o->comm && s->t.kind == WEFT_SEND && s->t.tag == o->t.tag && !s->state)
             return s;
     return NULL;
 }
@@ -57,7 +57,7 @@ static weft_status self_advance(weft_operation *o)
 {
     weft_operation *from;
     switch (o->t.kind) {
-    case WEFT_SEND: return WEFT_OK;
+    case WEFT_SEND: o->done = o->state != NULL; return WEFT_OK;
     case WEFT_RECEIVE:
         from = sent(o);
         if (!from) return WEFT_OK;
@@ -68,7 +68,7 @@ static weft_status self_advance(weft_operation *o)
                              (long long)o->t.count, weft_dtype_name(o->t.dtype), o->what);
         if (o->t.count)
             memcpy(o->t.receive, from->t.send, (size_t)o->t.count * weft_dtype_size(o->t.dtype));
-        from->done = true;
+        from->state = o;
         break;
     case WEFT_BROADCAST: break; /* it lies there */
     case WEFT_ALL_REDUCE: {
