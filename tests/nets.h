@@ -33,6 +33,9 @@ weft_value mixed_rows(weft_graph *graph, weft_value x);
 weft_value mixed_pool(weft_graph *graph, weft_value x);
 weft_value mixed_units(weft_graph *graph, weft_value x);
 
+enum { MESHES = 37 };
+extern const mesh_case suite_meshes[MESHES];
+
 typedef struct setting {
     const model_case *model;
     const mesh_case *mesh;
@@ -52,6 +55,10 @@ typedef struct net {
     weft_model_values values;
     weft_optimizer_values optimizer;
 } net;
+
+/* Whether a mesh makes sense for a model; refusals have tests of their own. processes: of MPI,
+ * which meet the meshes of as many ranks; 0: threads. */
+bool net_fits(const setting *s, const mesh_case *mesh, int processes);
 
 weft_status net_build(net *n, const setting *s);
 void net_drop(net *n);
