@@ -99,8 +99,10 @@ static weft_status open_file(weft_output *o, const char *path, weft_output_mode 
     if (o->file && mode != WEFT_OUTPUT_REPLACE && (!o->regular || weft_output_is_standard(path)))
         (void)setvbuf(o->file, NULL, _IOLBF, 0);
     if (o->file) return WEFT_OK;
+    weft_status status = fail(o, "open");
     close(file);
-    return fail(o, "open");
+    if (o->temporary) (void)unlink(o->temporary);
+    return status;
 }
 
 static void output_free(weft_output *o)

@@ -88,10 +88,11 @@ static weft_status compare(transfer *t, uint64_t mine)
 }
 
 /* Ranks with different shapes, or on machines of different kinds, must lay their values alike all
- * the same, or their sums would be of different elements. */
-static weft_status compare_layouts(transfer *t, const int *order, int n, int parts)
+ * the same, or their sums would be of different elements. together: they go as they lie, in the
+ * order of their addresses rather than that of the node. */
+static weft_status compare_layouts(transfer *t, const int *order, int n, int parts, bool together)
 {
-    uint64_t mine = 0;
+    uint64_t mine = together;
     for (int i = 0; i < n; i++) {
         const weft_layout *layout = t->head.in[order[i] * parts];
         mine = weft_mix(mine, weft_hash_text(layout->text));
@@ -132,10 +133,11 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
                           .reproducible = attr(t, "leaves") > 0};
     if (n == 1) total = t->head.in[0]->bytes;
     what.count = (int64_t)(total / size);
-    if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, order, n, parts));
+    together = together || (n == 1 && parts == 1);
+    if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, order, n, parts, together));
     what.send = in[order[0]];
     what.receive = out[order[0]];
-    if (parts == 1 && (n == 1 || together)) return prepare(t, what);
+    if (together) return prepare(t, what);
     WEFT_TRY(make_room(t, total * (size_t)parts, &t->send_room));
     WEFT_TRY(make_room(t, total, &t->receive_room));
     if (t->dry) return WEFT_OK;
@@ -192,7 +194,7 @@ static weft_status bind_reduce_scatter(transfer *t, void *const *in, void *const
 {
     int64_t counts[WEFT_MAX_RANKS];
     char *room;
-    if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, (const int[]){0}, 1, 1));
+    if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, (const int[]){0}, 1, 1, true));
     WEFT_TRY(part_copies(t, &weft_in(t->graph, t->node, 0)->shape, attr(t, "dim"), in[0], true,
                          counts, &room));
     return prepare(t, (weft_transfer){.kind = WEFT_REDUCE_SCATTER,

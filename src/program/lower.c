@@ -89,7 +89,10 @@ static weft_status add_reorder(weft_program *p, weft_value value, const weft_lay
     WEFT_TRY(weft_format(&code.name, "reorder %s", info->name));
     weft_status status = device->ops->reorder(device, &info->type, from, to, &code.kernel);
     if (status == WEFT_OK) status = add_instruction(p, code);
-    if (status != WEFT_OK) free(code.name);
+    if (status != WEFT_OK) {
+        if (code.kernel) code.kernel->ops->destroy(code.kernel);
+        free(code.name);
+    }
     return status;
 }
 

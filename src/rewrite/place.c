@@ -44,7 +44,7 @@ weft_status weft_place_check(const weft_plan *plan, const weft_graph *g)
 }
 
 /* Values that every place has by itself: what needs nothing else and was not placed by name. */
-static weft_status find_anywhere(const rewriter *r, const int *rule, bool *any)
+static void find_anywhere(const rewriter *r, const int *rule, bool *any)
 {
     const weft_graph *g = r->from;
     for (size_t v = 0; v < g->value_count; v++)
@@ -64,7 +64,6 @@ static weft_status find_anywhere(const rewriter *r, const int *rule, bool *any)
                 changed = true;
             }
     }
-    return WEFT_OK;
 }
 
 /* A node costs what its forward and gradient nodes do. */
@@ -239,7 +238,7 @@ static weft_status place_all(rewriter *r, bool *any, int *stage, int *rule)
 {
     const weft_graph *g = r->from;
     for (size_t n = 0; n < g->node_count; n++) rule[n] = find_rule(r->plan, g->nodes[n]);
-    WEFT_TRY(find_anywhere(r, rule, any));
+    find_anywhere(r, rule, any);
     if (r->plan->places > 1 && r->plan->rule_count == 0) WEFT_TRY(balance(r, any, stage));
     known_places(r, any);
     for (size_t n = 0; n < g->node_count; n++) place_node(r, n, any, stage, rule);
