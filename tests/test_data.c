@@ -1,4 +1,6 @@
 /* Data sets and the loader. */
+#include <math.h>
+
 #include "data/data.h"
 #include "formats/safetensors.h"
 #include "support.h"
@@ -114,6 +116,48 @@ static void test_loader_covers_each_epoch(void **state)
     remove_folder(folder);
 }
 
+/* A column of times in milliseconds, close to each other, as a table of text and as an array: what
+ * float32 cannot tell apart at 1.7e12 is told apart about its mean. */
+static void check_far_column(const char *folder)
+{
+    static const double off[] = {-3, -1, 1, 3};
+    unsigned char array[128 + 32], labels[128 + 4] = {0};
+    char text[200] = "", path[4200], other[4200], spec[9000];
+    static const char head[] = "\x93NUMPY\x01\x00\x76\x00";
+    memcpy(array, head, 10);
+    memcpy(labels, head, 10);
+    (void)snprintf((char *)array + 10, 119, "%-117s\n",
+                   "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 1), }");
+    (void)snprintf((char *)labels + 10, 119, "%-117s\n",
+                   "{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }");
+    for (int i = 0; i < 4; i++) {
+        double x = 1.7e12 + off[i];
+        memcpy(array + 128 + 8 * i, &x, sizeof(x));
+        labels[128 + i] = (unsigned char)(i % 2);
+        (void)snprintf(text + strlen(text), 40, "%.17g,%d\n", x, i % 2);
+    }
+    for (int kind = 0; kind < 2; kind++) {
+        weft_dataset *d;
+        write_file(folder, "far.csv", text, strlen(text), path, sizeof(path));
+        (void)snprintf(spec, sizeof(spec), "csv:%s,test=0", path);
+        if (kind == 1) {
+            write_file(folder, "far.npy", (char *)array, sizeof(array), path, sizeof(path));
+            write_file(folder, "y.npy", (char *)labels, sizeof(labels), other, sizeof(other));
+            (void)snprintf(spec, sizeof(spec), "npy:%s,%s,test=0", path, other);
+        }
+        assert_ok(weft_dataset_open(context, spec, "auto", NULL, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+        for (int i = 0; i < 4; i++) {
+            float x;
+            int32_t label;
+            weft_dataset_read(d, WEFT_TRAIN, i, &x, &label);
+            assert_int_equal(label, i % 2);
+            assert_true(fabs((double)x - off[i] / sqrt(5)) < 1e-3);
+        }
+        weft_dataset_close(&d);
+    }
+}
+
 /* Columns of the training part have mean 0 and deviation 1, a constant column is 0, and the
  * statistics of one data set serve another. */
 static void test_csv_is_standardised(void **state)
@@ -137,6 +181,7 @@ static void test_csv_is_standardised(void **state)
         assert_true(x[1] == 0);
     }
     assert_true(sum < 1e-5 && sum > -1e-5 && square > 3.999 && square < 4.001);
+    check_far_column(folder);
     const char *more = "w,x,y\n10,7,dog\n";
     write_file(folder, "b.csv", more, strlen(more), path, sizeof(path));
     (void)snprintf(spec, sizeof(spec), "csv:%s,test=1", path);

@@ -160,6 +160,30 @@ static void test_csv(void **state)
     assert_refused(csv("1\n2\n", NULL, &c), WEFT_ERR_FORMAT, "at least one feature");
 }
 
+/* What other programs write: a mark before the text, columns whose names are numbers, and classes
+ * as whole numbers here and with a fraction there. */
+static void test_csv_of_others(void **state)
+{
+    (void)state;
+    weft_csv c;
+    assert_ok(csv("\xEF\xBB\xBF"
+                  "1,2,7\n3,4,8\n",
+                  NULL, &c));
+    assert_true(!c.has_header && c.rows == 2 && c.values[0] == 1);
+    weft_csv_free(&c);
+    assert_ok(csv("\xEF\xBB\xBFkind,a\n1,2\n", "kind", &c));
+    assert_true(c.has_header && c.rows == 1 && c.label == 0);
+    weft_csv_free(&c);
+    assert_ok(csv("0,1,kind\n5,6,2\n5,7,3\n", "kind", &c));
+    assert_true(c.has_header && c.rows == 2 && c.classes == 2 && c.label == 2);
+    weft_csv_free(&c);
+    assert_ok(csv("1,2\n1,2.0\n1,x\n1,10\n1,1e1\n", NULL, &c));
+    assert_true(c.classes == 3 && c.labels[0] == 0 && c.labels[1] == 0);
+    assert_true(c.labels[2] == 2 && c.labels[3] == 1 && c.labels[4] == 1);
+    weft_csv_free(&c);
+    assert_refused(csv("\xEF\xBB\xBF", NULL, &c), WEFT_ERR_FORMAT, "empty");
+}
+
 typedef struct two {
     weft_type type[2];
     const float *data[2];
@@ -250,9 +274,13 @@ static void test_safetensors_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idx),         cmocka_unit_test(test_npy),
-        cmocka_unit_test(test_gzip),        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_safetensors_refuses),
+        cmocka_unit_test(test_idx),
+        cmocka_unit_test(test_npy),
+        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_csv_of_others),
+        cmocka_unit_test(test_safetensors),
+        cmocka_unit_test(test_safetensors_refuses),
     };
     return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
 }

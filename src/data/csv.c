@@ -36,6 +36,13 @@ static void csv_read(const weft_source *source, weft_split split, int64_t i, flo
     for (int64_t j = 0; x && j < features; j++) x[j] = (float)s->csv.values[row * features + j];
 }
 
+static double csv_number(const weft_source *source, weft_split split, int64_t i, int64_t j)
+{
+    const csv_source *s = (const csv_source *)source;
+    int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
+    return s->csv.values[row * (s->csv.columns - 1) + j];
+}
+
 static weft_status load(csv_source *s, const char *path, const char *label, double test)
 {
     weft_bytes bytes;
@@ -93,4 +100,5 @@ const weft_source_ops weft_source_csv = {
     .close = csv_close,
     .prepare = csv_prepare,
     .read = csv_read,
+    .number = csv_number,
 };

@@ -18,6 +18,9 @@ typedef struct weft_source_ops {
     weft_status (*prepare)(weft_source *source, weft_split split);
     /* Raw numbers and label of sample i; x may be NULL. */
     void (*read)(const weft_source *source, weft_split split, int64_t i, float *x, int32_t *label);
+    /* Of tables: number j of sample i as it stands in the file. Numbers far from zero that float32
+     * cannot tell apart differ once the mean of their column is taken off. */
+    double (*number)(const weft_source *source, weft_split split, int64_t i, int64_t j);
 } weft_source_ops;
 
 /* The head of every source. */

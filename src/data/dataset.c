@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "data/data.h"
+#include "formats/formats.h"
 
 const weft_source_ops *const weft_sources[] = {
     &weft_source_glyphs, &weft_source_idx, &weft_source_csv, &weft_source_npy, NULL,
@@ -22,9 +23,10 @@ struct weft_dataset {
     weft_source *source;
     char *normalize;
     weft_data_stats stats;
-    bool given;       /* the statistics came from outside */
-    int32_t *relabel; /* from the source's classes to the given ones */
-    float *shift, *factor;
+    bool given;          /* the statistics came from outside */
+    int32_t *relabel;    /* from the source's classes to the given ones */
+    bool measured;       /* what follows is known */
+    float shift, factor; /* of what is no table */
 };
 
 static void stats_free(weft_data_stats *stats)
@@ -111,8 +113,6 @@ void weft_dataset_close(weft_dataset **dataset)
     stats_free(&d->stats);
     free(d->normalize);
     free(d->relabel);
-    free(d->shift);
-    free(d->factor);
     free(d);
     *dataset = NULL;
 }
@@ -140,14 +140,15 @@ static weft_status measure(weft_dataset *d)
     WEFT_TRY(WEFT_NEW(&x, size));
     for (int64_t i = 0; i < s->count[WEFT_TRAIN]; i++) {
         int32_t label;
-        s->ops->read(s, WEFT_TRAIN, i, x, &label);
+        s->ops->read(s, WEFT_TRAIN, i, s->tabular ? NULL : x, &label);
         if (features > 1) n++;
         for (int64_t j = 0; j < size; j++) {
             int f = features > 1 ? (int)j : 0;
             if (features == 1) n++;
-            double delta = (double)x[j] - d->stats.mean[f];
+            double value = s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j];
+            double delta = value - d->stats.mean[f];
             d->stats.mean[f] += delta / (double)n;
-            d->stats.deviation[f] += delta * ((double)x[j] - d->stats.mean[f]);
+            d->stats.deviation[f] += delta * (value - d->stats.mean[f]);
         }
     }
     free(x);
@@ -211,23 +212,11 @@ static weft_status find_relabel(weft_dataset *d)
     for (int i = 0; i < s->classes; i++) {
         d->relabel[i] = -1;
         for (int j = 0; j < d->stats.classes; j++)
-            if (strcmp(s->class_names[i], d->stats.class_names[j]) == 0) d->relabel[i] = j;
+            if (weft_csv_same_class(s->class_names[i], d->stats.class_names[j])) d->relabel[i] = j;
         if (d->relabel[i] < 0)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "label '%s' is not among the %d classes the model was trained on",
                              s->class_names[i], d->stats.classes);
-    }
-    return WEFT_OK;
-}
-
-static weft_status find_factors(weft_dataset *d)
-{
-    if (d->factor) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&d->shift, d->stats.features));
-    WEFT_TRY(WEFT_NEW(&d->factor, d->stats.features));
-    for (int i = 0; i < d->stats.features; i++) {
-        d->shift[i] = (float)d->stats.mean[i];
-        d->factor[i] = (float)(1 / d->stats.deviation[i]);
     }
     return WEFT_OK;
 }
@@ -255,9 +244,11 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     if (s->prepared[split]) return WEFT_OK;
     if (split == WEFT_TEST && !d->given) WEFT_TRY(weft_dataset_prepare(d, WEFT_TRAIN));
     WEFT_TRY(s->ops->prepare(s, split));
-    if (!d->given && !d->factor) WEFT_TRY(learn_stats(d));
+    if (!d->given && !d->measured) WEFT_TRY(learn_stats(d));
     WEFT_TRY(find_relabel(d));
-    WEFT_TRY(find_factors(d));
+    d->shift = (float)d->stats.mean[0];
+    d->factor = (float)(1 / d->stats.deviation[0]);
+    d->measured = true;
     WEFT_TRY(check_labels(d, split));
     s->prepared[split] = true;
     return WEFT_OK;
@@ -267,12 +258,16 @@ void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, float
 {
     const weft_source *s = d->source;
     int64_t size = weft_shape_elements(&s->shape);
-    s->ops->read(s, split, i, x, label);
+    s->ops->read(s, split, i, s->tabular ? NULL : x, label);
     if (d->relabel) *label = d->relabel[*label];
-    if (d->stats.features == 1) {
-        float shift = d->shift[0], factor = d->factor[0];
-        for (int64_t j = 0; j < size; j++) x[j] = (x[j] - shift) * factor;
-    } else {
-        for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift[j]) * d->factor[j];
+    if (s->tabular) {
+        const weft_data_stats *stats = &d->stats;
+        for (int64_t j = 0; j < size; j++) {
+            int f = stats->features > 1 ? (int)j : 0;
+            double value = s->ops->number(s, split, i, j);
+            x[j] = (float)((value - stats->mean[f]) / stats->deviation[f]);
+        }
+        return;
     }
+    for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift) * d->factor;
 }

@@ -42,6 +42,13 @@ static void npy_read(const weft_source *source, weft_split split, int64_t i, flo
             x[c * pixels + j] = (float)weft_npy_get(&s->images, row * size + j * channels + c);
 }
 
+static double npy_number(const weft_source *source, weft_split split, int64_t i, int64_t j)
+{
+    const npy_source *s = (const npy_source *)source;
+    int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
+    return weft_npy_get(&s->images, row * weft_shape_elements(&s->head.shape) + j);
+}
+
 /* As many channels as images usually have, where each side has more. */
 static bool is_channels(int64_t dim, int64_t side, int64_t other_side)
 {
@@ -175,4 +182,5 @@ const weft_source_ops weft_source_npy = {
     .close = npy_close,
     .prepare = npy_prepare,
     .read = npy_read,
+    .number = npy_number,
 };

@@ -77,11 +77,13 @@ static const char *column_candidate(const void *user, int i)
     return (size_t)i < r->count ? r->fields[i] : NULL;
 }
 
-static weft_status find_label(reader *r, const char *label, int *out)
+/* *named: the first row holds the name, so it is a header. */
+static weft_status find_label(reader *r, const char *label, int *out, bool *named)
 {
     char near[512];
     int64_t index;
     *out = (int)r->count - 1;
+    *named = false;
     if (!label) return WEFT_OK;
     if (weft_parse_int(label, &index)) {
         if (index < 0 || index >= (int64_t)r->count)
@@ -94,6 +96,7 @@ static weft_status find_label(reader *r, const char *label, int *out)
     for (size_t i = 0; i < r->count; i++)
         if (strcmp(trimmed(r->fields[i]), label) == 0) {
             *out = (int)i;
+            *named = true;
             return WEFT_OK;
         }
     return weft_fail(WEFT_ERR_ARGUMENT, "%s: no column is named '%s'%s", r->name, label,
@@ -106,11 +109,23 @@ typedef struct table {
     size_t value_capacity, label_capacity, class_capacity;
 } table;
 
+bool weft_csv_same_class(const char *a, const char *b)
+{
+    double x, y;
+    if (strcmp(a, b) == 0) return true;
+    return weft_parse_real(a, &x) && weft_parse_real(b, &y) && x == y;
+}
+
 static weft_status intern(table *t, const char *text, int32_t *out)
 {
     weft_csv *csv = t->csv;
     for (int i = 0; i < csv->classes; i++)
         if (strcmp(csv->class_names[i], text) == 0) {
+            *out = i;
+            return WEFT_OK;
+        }
+    for (int i = 0; i < csv->classes; i++)
+        if (weft_csv_same_class(csv->class_names[i], text)) {
             *out = i;
             return WEFT_OK;
         }
@@ -202,8 +217,8 @@ static weft_status parse(reader *r, const char *label, weft_csv *csv)
                          "%s: needs rows of at least one feature and a label, separated by commas",
                          r->name);
     csv->columns = (int)r->count;
-    WEFT_TRY(find_label(r, label, &csv->label));
-    bool header = false;
+    bool header;
+    WEFT_TRY(find_label(r, label, &csv->label, &header));
     for (size_t i = 0; i < r->count; i++) {
         double ignored;
         header = header || ((int)i != csv->label && !number(r->fields[i], &ignored));
@@ -221,6 +236,11 @@ static weft_status parse(reader *r, const char *label, weft_csv *csv)
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            weft_csv *out)
 {
+    static const char mark[] = "\xEF\xBB\xBF"; /* some editors put it before UTF-8 */
+    if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0) {
+        data = (const char *)data + sizeof(mark) - 1;
+        size -= sizeof(mark) - 1;
+    }
     const char *zero = size ? memchr(data, 0, size) : NULL;
     if (size == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: is empty", name);
     if (zero)

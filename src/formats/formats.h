@@ -54,10 +54,13 @@ typedef struct weft_csv {
     char **class_names; /* sorted; numbers in their order */
 } weft_csv;
 
-/* label: a column's name or number (from 0), NULL for the last column. A first row in which some
- * feature is no number is the header. FORMAT: line and column of what is wrong. */
+/* label: a column's name or number (from 0), NULL for the last column. A first row that holds that
+ * name, or in which some feature is no number, is the header. A byte order mark is passed over.
+ * FORMAT: line and column of what is wrong. */
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            weft_csv *out) WEFT_NODISCARD;
 void weft_csv_free(weft_csv *csv);
+/* Whether two labels mean the same class: the same text, or the same number. */
+bool weft_csv_same_class(const char *a, const char *b);
 
 #endif
