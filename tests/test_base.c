@@ -1,5 +1,7 @@
 /* Random numbers, permutations, option tables, exact sums. */
 #include <math.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "support.h"
@@ -191,6 +193,19 @@ static void test_outputs(void **state)
     assert_refused(weft_output_flush(o), WEFT_ERR_IO, "/dev/full: cannot write");
     assert_refused(weft_output_write(o, "x", 1), WEFT_ERR_IO, "/dev/full: cannot write");
     assert_refused(weft_output_close(&o, true), WEFT_ERR_IO, "/dev/full: cannot write");
+    /* A failure between two lines that come through: stdio tells of it by its flag alone. */
+    int ends[2];
+    char pipe_path[32];
+    assert_int_equal(pipe(ends), 0);
+    (void)snprintf(pipe_path, sizeof(pipe_path), "/proc/self/fd/%d", ends[1]);
+    (void)signal(SIGPIPE, SIG_IGN);
+    assert_ok(weft_output_open(pipe_path, WEFT_OUTPUT_STREAM, &o));
+    assert_ok(weft_output_write(o, "one\n", 4));
+    close(ends[0]);
+    (void)!weft_output_write(o, "two\n", 4);
+    assert_refused(weft_output_close(&o, true), WEFT_ERR_IO, "cannot write");
+    close(ends[1]);
+    (void)signal(SIGPIPE, SIG_DFL);
     assert_null(o);
     (void)snprintf(path, sizeof(path), "%s/loop", folder);
     assert_int_equal(symlink("loop", path), 0);

@@ -129,11 +129,16 @@ weft_status weft_output_open(const char *path, weft_output_mode mode, weft_outpu
     return WEFT_OK;
 }
 
+/* What a line-buffered stream could not write it forgets, and but for its flag all looks well. */
+static weft_status written(weft_output *o, bool taken)
+{
+    return taken && !ferror(o->file) ? WEFT_OK : fail(o, "write");
+}
+
 weft_status weft_output_write(weft_output *o, const void *data, size_t size)
 {
-    if (o->status == WEFT_OK && (size == 0 || fwrite(data, 1, size, o->file) == size))
-        return WEFT_OK;
-    return fail(o, "write");
+    if (o->status != WEFT_OK) return fail(o, "write");
+    return written(o, size == 0 || fwrite(data, 1, size, o->file) == size);
 }
 
 weft_status weft_output_print(weft_output *o, const char *format, ...)
@@ -143,12 +148,13 @@ weft_status weft_output_print(weft_output *o, const char *format, ...)
     va_start(arguments, format);
     int size = vfprintf(o->file, format, arguments);
     va_end(arguments);
-    return size >= 0 ? WEFT_OK : fail(o, "write");
+    return written(o, size >= 0);
 }
 
 weft_status weft_output_flush(weft_output *o)
 {
-    return o->status == WEFT_OK && fflush(o->file) == 0 ? WEFT_OK : fail(o, "write");
+    if (o->status != WEFT_OK) return fail(o, "write");
+    return written(o, fflush(o->file) == 0);
 }
 
 /* The name must be on the disk as well as what it names. */
