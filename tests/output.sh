@@ -58,6 +58,14 @@ for writer in trace metrics predictions weights; do
     $write - >/dev/full 2>err
     [ $? = 1 ] && grep -q "^weft: standard output: cannot write: No space left" err && pass || flunk "$writer: to a full standard output"
 done
+# What is new has the permissions that the user wants new files to have.
+# shellcheck disable=SC2086
+(umask 027 && "$weft" train -q $small --checkpoint mine/run --metrics mine.m --trace mine.t && "$weft" predict mine/run --output mine.p &&
+    "$weft" export mine/run -q -o mine.w) 2>err || flunk "files of one's own: $(cat err)"
+for path in $(find mine mine.? ! -type l); do
+    wanted=640 && [ ! -d "$path" ] || wanted=750
+    [ "$(stat -c %a "$path")" = $wanted ] && pass || flunk "$path has permissions $(stat -c %a "$path"), not $wanted"
+done
 # Devices survive: made here, so that a fault does no harm to the machine.
 if [ "$(id -u)" = 0 ] && mknod null c 1 3 2>/dev/null && { echo >null; } 2>/dev/null; then
     for writer in trace metrics predictions weights; do

@@ -106,6 +106,42 @@ def predictions():
     check("steps in the metrics", [k["step"] for k in kinds if k["event"] == "step"] == list(range(1, 7)), kinds)
 
 
+def traces():
+    """What an instruction computes and moves, on the reference device, where nothing is padded and all rows of the
+    table are trained on."""
+    batch = 4
+    run("train", "-q", "--device", "reference", "--model", "net.yaml", "--data", "csv:rows.csv,test=0.3", "--batch",
+        str(batch), "--steps", "2", "--optimizer", "sgd", "--trace", "t.json")
+    x, w, y = batch * ROWS, ROWS * CLASSES, batch * CLASSES
+    wanted = {
+        "dense fc": (2 * batch * ROWS * CLASSES, 4 * (x + w + y)),
+        "dense_dw fc/dw": (2 * batch * ROWS * CLASSES, 4 * (x + y + w)),
+        "softmax_xent loss": (None, 4 * (y + batch + batch + 1 + y)),  # logits, labels, weights; loss, probabilities
+        "sgd fc/weight/update": (None, 4 * (w + w + 1 + w)),
+        "counter step/next": (None, 4 * 2),
+    }
+    with open("t.json") as f:
+        events = [e for e in json.load(f)["traceEvents"] if e["ph"] == "X"]
+    for name, (flops, moved) in wanted.items():
+        told = [(e["args"]["flops"], e["args"]["bytes"]) for e in events if e["name"] == name]
+        check(f"work and bytes of {name}", len(told) == 2 and all(b == moved and flops in (None, a) for a, b in told), told)
+
+
+def manuals():
+    """A page of the manual has every option that the help has, with its letter, its argument and its text."""
+    for command in re.findall(r"^  ([a-z]+)  +[a-z]", run("help"), re.M):
+        text, page = run("help", command), run("help", "--man", command)
+        entries = re.findall(r"^  (?:-(\w), )?--([\w-]+)(?: (\S+))?(?: {2,}| *\n {6,})(\S.*(?:\n {6,}\S.*)*)", text, re.M)
+        page = re.sub(r"\\f[BIR]", "", page).replace("\\-", "-").replace("\\\\", "\\")
+        for letter, name, argument, said in entries:
+            head = (f"-{letter}, " if letter else "") + f"--{name}" + (f" {argument}" if argument else "")
+            found = re.search(rf"^\.TP\n{re.escape(head)}\n(.*)", page, re.M)
+            check(f"the manual of {command}: {head}", found and
+                  re.sub(r"\s", "", found.group(1)) == re.sub(r"\s", "", said), (found and found.group(1), said))
+        check(f"options of {command} in the manual", len(entries) == len(re.findall(r"^\.TP\n-", page, re.M)),
+              (len(entries), page[-300:]))
+
+
 def plans():
     layers = 6
     with open("deep.yaml", "w") as f:
@@ -151,6 +187,8 @@ work = tempfile.mkdtemp()
 try:
     os.chdir(work)
     predictions()
+    traces()
+    manuals()
     plans()
     pins()
 finally:

@@ -59,7 +59,7 @@ def run(words, limit=None, **more):
         environment.setdefault("WEFT_DATA", data)
     os.makedirs(FILES, exist_ok=True)
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                               env=environment, preexec_fn=lambda: os.nice(10))
+                               env=environment, preexec_fn=lambda: os.nice(int(os.environ.get("MUTATE_NICE", "10"))))
     try:
         output, _ = process.communicate(timeout=limit)
         code = process.returncode
