@@ -608,3 +608,13 @@ void fixture_end(fixture *f)
     weft_graph_destroy(&f->graph);
     weft_context_destroy(&f->context);
 }
+
+int fixture_fetch(const fixture *f, weft_value *fetch)
+{
+    int count = 0;
+    for (int i = 0; i < f->output_count; i++) fetch[count++] = f->outputs[i];
+    for (int i = 0; i < f->input_count; i++)
+        if (weft_graph_gradient(f->graph, f->inputs[i]) != WEFT_NO_VALUE)
+            fetch[count++] = weft_graph_gradient(f->graph, f->inputs[i]);
+    return count;
+}

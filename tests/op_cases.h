@@ -34,6 +34,9 @@ weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, 
 /* The graph of a case with a loss that weighs every output, and its gradients. */
 void fixture_start(fixture *f, const op_case *c, weft_dtype real);
 void fixture_end(fixture *f);
+/* All outputs and gradients of a case; returns how many. There is room for MOST_INPUTS +
+ * MOST_OUTPUTS. */
+int fixture_fetch(const fixture *f, weft_value *fetch);
 
 extern const op_case op_cases[];
 extern const int op_case_count;

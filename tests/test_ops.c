@@ -88,18 +88,7 @@ static void test_gradients(void **state)
     }
 }
 
-/* All outputs and gradients of a case; returns how many. */
-static int fetched(const fixture *f, weft_value *fetch)
-{
-    int count = 0;
-    for (int i = 0; i < f->output_count; i++) fetch[count++] = f->outputs[i];
-    for (int i = 0; i < f->input_count; i++)
-        if (weft_graph_gradient(f->graph, f->inputs[i]) != WEFT_NO_VALUE)
-            fetch[count++] = weft_graph_gradient(f->graph, f->inputs[i]);
-    return count;
-}
-
-/* Their values on a device, one after the other. */
+/* All outputs and gradients of a case on a device, one after the other. */
 static double *run_on(const op_case *c, const char *device, int64_t *sizes, int *count)
 {
     fixture f;
@@ -108,7 +97,7 @@ static double *run_on(const op_case *c, const char *device, int64_t *sizes, int 
     weft_value fetch[MOST_INPUTS + MOST_OUTPUTS];
     int64_t total = 0, at = 0;
     fixture_start(&f, c, WEFT_F32);
-    *count = fetched(&f, fetch);
+    *count = fixture_fetch(&f, fetch);
     assert_ok(weft_store_create(f.context, device, 1, &store));
     assert_ok(weft_program_create(store, f.graph, fetch, *count, &p));
     feed(&f, p);
@@ -149,84 +138,6 @@ static void test_devices(void **state)
     (void)state;
     for (int d = 0; weft_device_name(d); d++)
         for (int c = 0; c < op_case_count; c++) compare(&op_cases[c], weft_device_name(d));
-}
-
-/* --- who runs what --- */
-
-static bool fell_back[256]; /* by position in the registry: in the case at hand */
-
-static int registered(const char *op)
-{
-    for (int o = 0; weft_operator_name(o); o++)
-        if (strcmp(weft_operator_name(o), op) == 0) return o;
-    return -1;
-}
-
-static void on_log(void *user, weft_log_level level, const char *text)
-{
-    (void)user;
-    (void)level;
-    char op[64];
-    if (strstr(text, "runs on the reference device") && sscanf(text, "%*s (%63[^)])", op) == 1)
-        fell_back[registered(op)] = true;
-}
-
-/* What the cpu device leaves to the reference device in every case: work that is done once a step,
- * or on a few numbers a sample. All else is its own, though not in every case. */
-static void test_what_falls_back(void **state)
-{
-    (void)state;
-    static const char *const left[] = {
-        "constant",
-        "layer_norm",
-        "layer_norm_grad",
-        "softmax",
-        "softmax_grad",
-        "dropout",
-        "split",
-        "pad",
-        "transpose",
-        "reduce_mean",
-        "broadcast",
-        "embedding",
-        "embedding_grad",
-        "softmax_xent",
-        "softmax_xent_grad",
-        "mse",
-        "mse_grad",
-        "schedule",
-        "counter",
-        "add_exact",
-        "clip_factor",
-        "adam" /* its state must be assigned, which it is in no case */};
-    bool runs[256] = {false}, there[256] = {false};
-    for (int c = 0; c < op_case_count; c++) {
-        fixture f;
-        weft_store *store;
-        weft_program *p;
-        weft_value fetch[MOST_INPUTS + MOST_OUTPUTS];
-        fixture_start(&f, &op_cases[c], WEFT_F32);
-        memset(fell_back, 0, sizeof(fell_back));
-        weft_context_set_log(f.context, on_log, NULL);
-        assert_ok(weft_store_create(f.context, "cpu", 1, &store));
-        assert_ok(weft_program_create(store, f.graph, fetch, fetched(&f, fetch), &p));
-        for (int n = 0; n < weft_graph_node_count(f.graph); n++) {
-            int o = registered(weft_graph_node_op(f.graph, n));
-            there[o] = true;
-            runs[o] = runs[o] || !fell_back[o];
-        }
-        weft_program_destroy(&p);
-        weft_store_destroy(&store);
-        fixture_end(&f);
-    }
-    for (int o = 0; weft_operator_name(o); o++) {
-        bool may = false;
-        for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
-            may = may || strcmp(left[i], weft_operator_name(o)) == 0;
-        if (there[o] && runs[o] == may)
-            fail_msg("%s %s the reference device", weft_operator_name(o),
-                     may ? "no longer needs" : "always runs on");
-    }
 }
 
 /* --- precision --- */
@@ -403,13 +314,9 @@ static void test_every_operator_has_a_case(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_few_samples),
-        cmocka_unit_test(test_what_falls_back),
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_number_of_inputs),
-        cmocka_unit_test(test_every_operator_has_a_case),
+        cmocka_unit_test(test_gradients),        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_few_samples),      cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_number_of_inputs), cmocka_unit_test(test_every_operator_has_a_case),
     };
     return cmocka_run_group_tests_name("ops", tests, NULL, NULL);
 }
