@@ -231,6 +231,21 @@ static void test_idx_folders(void **state)
     assert_int_equal(weft_dataset_shape(d).dim[1], 2);
     assert_refused(weft_dataset_prepare(d, WEFT_TEST), WEFT_ERR_FORMAT, "label 7 is out of range");
     weft_dataset_close(&d);
+    weft_dataset *bare;
+    char labels[4200];
+    (void)snprintf(labels, sizeof(labels), "%s/t10k-labels-idx1-ubyte", folder);
+    assert_int_equal(remove(labels), 0);
+    double zero = 0, one = 1;
+    const weft_data_stats stats = {
+        weft_shape_of(3, (int64_t[]){1, 2, 3}), 1, &zero, &one, 2, NULL, NULL, NULL, 0};
+    assert_refused(weft_dataset_open(context, spec, NULL, &stats, &bare), WEFT_ERR_IO,
+                   "t10k-labels-idx1-ubyte");
+    assert_ok(weft_dataset_open_unlabelled(context, spec, &stats, &bare));
+    assert_ok(weft_dataset_prepare(bare, WEFT_TEST));
+    assert_false(weft_dataset_labelled(bare));
+    assert_int_equal(weft_dataset_count(bare, WEFT_TEST), 2);
+    weft_dataset_close(&bare);
+    put_idx(folder, "t10k-labels-idx1-ubyte", 1, 2, 7);
     put_idx(folder, "train-labels-idx1-ubyte", 1, 3, 0);
     assert_ok(weft_dataset_open(context, spec, NULL, NULL, &d));
     assert_refused(weft_dataset_prepare(d, WEFT_TRAIN), WEFT_ERR_FORMAT, "4 images and 3 labels");

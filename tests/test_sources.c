@@ -166,11 +166,99 @@ static void test_measured_labels(void **state)
     remove_folder(folder);
 }
 
+/* An array of float64, or of its labels. */
+static void put_doubles(const char *folder, const char *name, int rows, int columns, int distinct,
+                        double step, char *path, size_t room)
+{
+    unsigned char file[32768] = "\x93NUMPY\x01";
+    char shape[32];
+    (void)snprintf(shape, sizeof(shape), columns ? "%d, %d" : "%d,", rows, columns);
+    int size = snprintf((char *)file + 10, 200,
+                        "{'descr': '<f8', 'fortran_order': False, 'shape': (%s), }\n", shape);
+    int count = rows * (columns ? columns : 1);
+    file[8] = (unsigned char)size;
+    for (int i = 0; i < count; i++) {
+        double value = step * (i % distinct);
+        memcpy(file + 10 + size + i * 8, &value, sizeof(value));
+    }
+    write_file(folder, name, file, (size_t)(10 + size + count * 8), path, room);
+}
+
+static weft_status open_arrays(const char *folder, int rows, int distinct, double step)
+{
+    char images[4200], labels[4200], spec[8500];
+    weft_dataset *d = NULL;
+    put_doubles(folder, "x.npy", rows, 2, 7, 1, images, sizeof(images));
+    put_doubles(folder, "y.npy", rows, 0, distinct, step, labels, sizeof(labels));
+    (void)snprintf(spec, sizeof(spec), "npy:%s,%s", images, labels);
+    weft_status status = weft_dataset_open(context, spec, "none", NULL, &d);
+    if (status == WEFT_OK) status = weft_dataset_prepare(d, WEFT_TRAIN);
+    weft_dataset_close(&d);
+    return status;
+}
+
+/* The same rule for labels in an array; whole numbers are classes in whatever type they are. */
+static void test_measured_arrays(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder();
+    assert_refused(open_arrays(folder, 30, 30, 0.37), WEFT_ERR_ARGUMENT,
+                   "y.npy holds 30 different numbers in 30 rows");
+    assert_refused(open_arrays(folder, 1000, 40, 0.1), WEFT_ERR_ARGUMENT, "looks measured");
+    assert_refused(open_arrays(folder, 200, 150, 125), WEFT_ERR_ARGUMENT, "looks measured");
+    assert_refused(open_arrays(folder, 200, 7, 0.5), WEFT_ERR_FORMAT, "label 1 is 0.5, must be a");
+    assert_refused(open_arrays(folder, 200, 7, -1), WEFT_ERR_FORMAT, "label 1 is -1, must be a");
+    assert_ok(open_arrays(folder, 1000, 100, 1));
+    assert_ok(open_arrays(folder, 50, 9, 1));
+    remove_folder(folder);
+}
+
+/* What is to be predicted needs no labels, of whatever kind it is. */
+static void test_data_without_labels(void **state)
+{
+    (void)state;
+    char *folder = temporary_folder(), x[4200], y[4200], spec[8500];
+    weft_dataset *d, *bare;
+    put_doubles(folder, "x.npy", 10, 3, 7, 1, x, sizeof(x));
+    put_doubles(folder, "y.npy", 10, 0, 2, 1, y, sizeof(y));
+    (void)snprintf(spec, sizeof(spec), "npy:%s,%s,test=0.3", x, y);
+    assert_ok(weft_dataset_open(context, spec, "auto", NULL, &d));
+    assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+    const weft_data_stats *stats = weft_dataset_stats(d);
+    static const struct {
+        const char *more;
+        int count;
+    } cases[] = {{"", 10}, {",test=0.3", 3}, {",test=1", 10}};
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        (void)snprintf(spec, sizeof(spec), "npy:%s%s", x, cases[k].more);
+        assert_refused(weft_dataset_open(context, spec, "auto", stats, &bare),
+                       k ? WEFT_ERR_IO : WEFT_ERR_ARGUMENT, k ? "test=" : "give two files");
+        assert_ok(weft_dataset_open_unlabelled(context, spec, stats, &bare));
+        assert_ok(weft_dataset_prepare(bare, WEFT_TEST));
+        assert_false(weft_dataset_labelled(bare));
+        assert_int_equal(weft_dataset_count(bare, WEFT_TEST), cases[k].count);
+        float row[3];
+        int32_t label = 5;
+        weft_dataset_read(bare, WEFT_TEST, 0, row, &label);
+        assert_int_equal(label, -1);
+        weft_dataset_close(&bare);
+    }
+    (void)snprintf(spec, sizeof(spec), "npy:%s,%s,test=1", x, y); /* which may be there */
+    assert_ok(weft_dataset_open_unlabelled(context, spec, stats, &bare));
+    assert_ok(weft_dataset_prepare(bare, WEFT_TEST));
+    assert_true(weft_dataset_labelled(bare));
+    weft_dataset_close(&bare);
+    weft_dataset_close(&d);
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layouts_of_images),
         cmocka_unit_test(test_measured_labels),
+        cmocka_unit_test(test_measured_arrays),
+        cmocka_unit_test(test_data_without_labels),
     };
     return cmocka_run_group_tests_name("sources", tests, setup, teardown);
 }

@@ -4,6 +4,7 @@
 Predictions, figures and the confusion matrix follow from the exported weights of one dense layer over a table
 in which sample i has feature i alone; what a plan dumps must be the rank that was asked for.
 """
+import itertools
 import json
 import math
 import os
@@ -183,6 +184,131 @@ def pins():
               (told, want))
 
 
+FEATURES = ["w", "h", "2"]  # a number may be a name
+PLACE = 1  # of the label in training
+
+
+def table_rows():
+    return [(((i * 5) % 7) / 2, ((i * 3) % 11) - 4.5, 100 + i % 5, NAMES[(i * i + i // 3) % 3]) for i in range(18)]
+
+
+def write_table(order, header=True, name="t.csv"):
+    """order: of the columns, 0 to 2 are features, 3 is the label, others are no number of training's."""
+    def cells(row):
+        return ",".join(str(row[k]) if k < 4 else "7" for k in order)
+    with open(name, "w") as f:
+        if header:
+            print(cells([*FEATURES, "kind"]).replace("7", "id"), file=f)
+        for row in table_rows():
+            print(cells(row), file=f)
+
+
+def usual(label=PLACE):
+    order = [0, 1, 2]
+    order.insert(label, 3)
+    return order
+
+
+def says(words, *command):
+    done = subprocess.run([weft, *command], capture_output=True, text=True, timeout=120)
+    check(f"{words}: weft {' '.join(command)}", done.returncode in (1, 2) and words in done.stderr and
+          done.stderr.count("weft:") == 1, done.stderr + done.stdout)
+
+
+def predicted(data, labelled, p):
+    lines = run("predict", "--checkpoint", "tables", "--data", data).splitlines()[1:]
+    told = [csv_fields(line) for line in lines]
+    want = [[row[3] if labelled else "", NAMES[p[i].index(max(p[i]))]] for i, row in enumerate(table_rows())]
+    check(f"predictions of {data}", [t[1:3] for t in told] == want and
+          all(abs(float(t[3]) - max(q)) < 2e-6 for t, q in zip(told, p)), told)
+
+
+def tables():
+    """Columns mean what their names mean, whatever their order."""
+    with open("net.yaml", "w") as f:
+        print("layers:\n  - {type: dense, name: fc, units: classes, bias: false}", file=f)
+    train = ["train", "-q", "--model", "net.yaml", "--data", "csv:t.csv,label=kind,test=0", "--batch", "6", "--lr", "0.3"]
+    write_table(usual())
+    run(*train, "--epochs", "7", "--checkpoint", "tables")
+    run("export", "tables", "-o", "w", "-q")
+    w = dict(tensors("w"))["fc/weight"]
+    rows = table_rows()
+    mean = [sum(r[k] for r in rows) / len(rows) for k in range(3)]
+    deviation = [math.sqrt(sum((r[k] - mean[k]) ** 2 for r in rows) / len(rows)) for k in range(3)]
+    p = [softmax([sum((r[k] - mean[k]) / deviation[k] * w[3 * k + c] for k in range(3)) for c in range(3)]) for r in rows]
+    check("predictions differ", len({q.index(max(q)) for q in p}) == 3, p)
+    loss = sum(-math.log(q[NAMES.index(r[3])]) for q, r in zip(p, rows)) / len(rows)
+    for order in itertools.permutations(range(4)):
+        write_table(order)
+        for label in ("", ",label=kind", f",label={order.index(3)}"):
+            predicted(f"csv:t.csv{label},test=1", True, p)
+        told = json.loads(run("eval", "--checkpoint", "tables", "--json", "--data", "csv:t.csv,test=1"))
+        check("the loss of another order", abs(told["loss"] - loss) < 1e-5, (order, told))
+    for order in itertools.permutations(range(3)):
+        write_table(order)
+        for label in ("", ",label=kind", ",label=0", ",test=1"):
+            predicted(f"csv:t.csv{label}", False, p)
+    first = json.loads(run("predict", "--checkpoint", "tables", "--data", "csv:t.csv", "--json").splitlines()[0])
+    check("no label as JSON", first["label"] is None and first["predicted"] == p[0].index(max(p[0])), first)
+    says("t.csv: has no column 'kind'", "eval", "--checkpoint", "tables", "--data", "csv:t.csv")
+    for command in ("eval", "predict"):
+        asks = [command, "--checkpoint", "tables", "--data"]
+        write_table([0, 2, 3])
+        says("t.csv: has no column 'h', which the model was trained with", *asks, "csv:t.csv,test=1")
+        write_table([2, 3, 4, 1, 0])
+        says("t.csv: the model was not trained with a column 'id'", *asks, "csv:t.csv,test=1")
+        write_table([2, 3, 4, 0])
+        says("t.csv: has no column 'h', which the model was trained with, but one named 'id'", *asks, "csv:t.csv,test=1")
+        write_table([0, 1, 2, 3, 1])
+        says("t.csv: columns 2 and 5 are both named 'h'", *asks, "csv:t.csv,test=1")
+        write_table(usual())
+        says("no column is named 'sort'", *asks, "csv:t.csv,label=sort,test=1")
+        write_table(usual(), header=False)
+        predicted("csv:t.csv,test=1", True, p)
+        predicted("csv:t.csv,label=kind,test=1", True, p)
+        write_table(usual(3), header=False)
+        predicted("csv:t.csv,label=3,test=1", True, p)
+        write_table([0, 3], header=False)
+        says("t.csv: has 2 columns, training had 3 features and the label", *asks, "csv:t.csv,test=1")
+        write_table([0, 3, 1, 2, 4], header=False)
+        says("t.csv: has 5 columns, training had 3 features and the label", *asks, "csv:t.csv,test=1")
+    write_table([0, 1, 2], header=False)
+    predicted("csv:t.csv", False, p)
+    says("t.csv: has 3 columns, training had 3 features and the label", "eval", "--checkpoint", "tables", "--data", "csv:t.csv")
+    with open("t.csv") as f:
+        text = f.read()
+    with open("t.csv", "w", encoding="utf-8-sig") as f:  # with the mark of byte order that some programs write
+        f.write(text)
+    predicted("csv:t.csv", False, p)
+    # A run that goes on reads the columns by their names, too.
+    for order in (usual(), [2, 0, 3, 1]):
+        write_table(usual())
+        shutil.rmtree("half", ignore_errors=True)
+        run(*train, "--epochs", "3", "--checkpoint", "half")
+        write_table(order)
+        run(*train, "--epochs", "7", "--checkpoint", "half", "--resume")
+        run("export", "half", "-o", "v", "-q")
+        check(f"a run that goes on with columns {order}", dict(tensors("v"))["fc/weight"] == w, order)
+    write_table([0, 1, 3])
+    says("has no column '2'", *train, "--epochs", "9", "--checkpoint", "half", "--resume")
+    # Checkpoints from before columns were kept: order counts.
+    path = os.path.join("tables", "latest", "index.json")
+    with open(path) as f:
+        index = json.load(f)
+    check("names of columns in the index", index["data"]["column_names"] == FEATURES and
+          index["data"]["label_name"] == "kind" and index["data"]["label_column"] == PLACE + 1, index["data"])
+    for key in ("column_names", "label_name", "label_column"):
+        del index["data"][key]
+    del index["crc32"]
+    index["format"] = 1
+    with open(path, "w") as f:
+        json.dump(index, f)
+    write_table(usual(3))
+    predicted("csv:t.csv,test=1", True, p)
+    write_table([0, 1, 2])
+    predicted("csv:t.csv", False, p)
+
+
 work = tempfile.mkdtemp()
 try:
     os.chdir(work)
@@ -191,6 +317,7 @@ try:
     manuals()
     plans()
     pins()
+    tables()
 finally:
     os.chdir("/")
     shutil.rmtree(work, ignore_errors=True)

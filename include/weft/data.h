@@ -32,16 +32,30 @@ typedef struct weft_data_stats {
     double *mean, *deviation;
     int classes;
     char **class_names; /* NULL: the labels are numbers */
+    /* Tables with a header: names of the features, in the order of the shape, and of the label.
+     * NULL: there are none. */
+    char **column_names;
+    char *label_name;
+    int label_column; /* of a table, from 1; 0: it is none, or not known */
 } weft_data_stats;
 
 /* Opens a data set. normalize is "auto", "none", "unit" (bytes / 255) or "standard" (training
  * mean and deviation). stats may be NULL; otherwise it is used (and copied) in place of what the
- * data say, and normalize is not looked at.
- * ARGUMENT: no such kind or key; FORMAT, IO: the message names the file and the place. */
+ * data say, and normalize is not looked at. Columns of a table are then found by their names.
+ * ARGUMENT: no such kind or key, columns that do not fit; FORMAT, IO: the message names the file
+ * and the place. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_open(weft_context *context, const char *spec,
                                                       const char *normalize,
                                                       const weft_data_stats *stats,
                                                       weft_dataset **out);
+/* The same for data that are only to be predicted: they need no labels. A table may lack the column
+ * of the label, a NumPy specification the second file, an IDX folder the files of labels. Where
+ * there are none all samples are in the test part of a table or of arrays unless test= says
+ * otherwise. */
+WEFT_API WEFT_NODISCARD weft_status weft_dataset_open_unlabelled(weft_context *context,
+                                                                 const char *spec,
+                                                                 const weft_data_stats *stats,
+                                                                 weft_dataset **out);
 WEFT_API void weft_dataset_close(weft_dataset **dataset);
 
 /* Shape of one sample: [channels, height, width] or [features]. */
@@ -57,7 +71,11 @@ WEFT_API int64_t weft_dataset_count(const weft_dataset *dataset, weft_split spli
  * test part, if stats were given) is prepared. */
 WEFT_API const weft_data_stats *weft_dataset_stats(const weft_dataset *dataset);
 
-/* Writes sample i, normalised, to x (elements of the shape) and its label. */
+/* Whether the data have labels. */
+WEFT_API bool weft_dataset_labelled(const weft_dataset *dataset);
+
+/* Writes sample i, normalised, to x (elements of the shape) and its label, -1 where there is none.
+ */
 WEFT_API void weft_dataset_read(const weft_dataset *dataset, weft_split split, int64_t i, float *x,
                                 int32_t *label);
 

@@ -157,7 +157,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_evaluate(weft_context *context,
                                                   const weft_eval_options *options,
                                                   weft_report *out);
 
-/* One prediction; probabilities has `classes` numbers, class_names may be NULL. */
+/* One prediction; label is -1 where the data have none, which they need not have; probabilities has
+ * `classes` numbers, class_names may be NULL. */
 typedef void (*weft_predict_fn)(void *user, int64_t sample, int32_t label, int32_t predicted,
                                 const float *probabilities, int classes, char *const *class_names);
 WEFT_API WEFT_NODISCARD weft_status weft_predict(weft_context *context,

@@ -44,9 +44,10 @@ static void on_prediction(void *user, int64_t sample, int32_t label, int32_t pre
 {
     sink *s = user;
     if (s->json) {
-        put(s, weft_output_print(
-                   s->to, "{\"sample\":%lld,\"label\":%d,\"predicted\":%d,\"probabilities\":[",
-                   (long long)sample, label, predicted));
+        put(s, weft_output_print(s->to, "{\"sample\":%lld,\"label\":", (long long)sample));
+        put(s,
+            label < 0 ? weft_output_print(s->to, "null") : weft_output_print(s->to, "%d", label));
+        put(s, weft_output_print(s->to, ",\"predicted\":%d,\"probabilities\":[", predicted));
         for (int c = 0; c < classes; c++)
             put(s, weft_output_print(s->to, "%s%.6g", c ? "," : "", (double)p[c]));
         put(s, weft_output_print(s->to, "]}\n"));
@@ -55,7 +56,7 @@ static void on_prediction(void *user, int64_t sample, int32_t label, int32_t pre
     if (!s->started) put(s, weft_output_print(s->to, "sample,label,predicted,probability\n"));
     s->started = true;
     put(s, weft_output_print(s->to, "%lld,", (long long)sample));
-    csv_class(s, label, names);
+    if (label >= 0) csv_class(s, label, names);
     put(s, weft_output_write(s->to, ",", 1));
     csv_class(s, predicted, names);
     put(s, weft_output_print(s->to, ",%.6f\n", (double)p[predicted]));
@@ -91,9 +92,14 @@ const command command_predict = {
     .summary = "print what a checkpoint says about each sample",
     .text =
         "Prints CSV with the columns sample, label, predicted and probability, or with --json one\n"
-        "object a line with the probabilities of all classes.",
+        "object a line with the probabilities of all classes. Data may lack labels (csv: the "
+        "column,\n"
+        "npy: the second file, idx: the files of labels); a label is empty then, or null. All "
+        "rows\n"
+        "of a table without labels are taken.",
     .examples = "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
-                "  weft predict --checkpoint runs/iris/latest --data csv:new.csv,test=1\n",
+                "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
+                "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv,test=1\n",
     .table = weft_predict_table,
     .run = run,
 };

@@ -8,13 +8,15 @@ typedef struct csv_source {
     weft_source head;
     weft_csv csv;
     int64_t *rows; /* training rows, then test rows */
-    char label_name[160];
+    char **names;  /* of the features; NULL: there is no header */
+    char found_in[160];
 } csv_source;
 
 static void csv_close(weft_source *source)
 {
     csv_source *s = (csv_source *)source;
     weft_csv_free(&s->csv);
+    free(s->names);
     free(s->rows);
     free(s);
 }
@@ -31,8 +33,8 @@ static void csv_read(const weft_source *source, weft_split split, int64_t i, flo
 {
     const csv_source *s = (const csv_source *)source;
     int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
-    int64_t features = s->csv.columns - 1;
-    *label = s->csv.labels[row];
+    int64_t features = s->csv.features;
+    if (s->csv.labels) *label = s->csv.labels[row];
     for (int64_t j = 0; x && j < features; j++) x[j] = (float)s->csv.values[row * features + j];
 }
 
@@ -40,35 +42,59 @@ static double csv_number(const weft_source *source, weft_split split, int64_t i,
 {
     const csv_source *s = (const csv_source *)source;
     int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
-    return s->csv.values[row * (s->csv.columns - 1) + j];
+    return s->csv.values[row * s->csv.features + j];
 }
 
-static weft_status load(csv_source *s, const char *path, const char *label, double test)
+/* The names of the features, which stay the table's, and where the label is. */
+static weft_status name_columns(csv_source *s)
 {
+    const weft_csv *csv = &s->csv;
+    s->head.label_column = csv->label + 1;
+    if (csv->label >= 0 && csv->header)
+        (void)snprintf(s->found_in, sizeof(s->found_in), "column %d (%.100s)", csv->label + 1,
+                       csv->header[csv->label]);
+    else
+        (void)snprintf(s->found_in, sizeof(s->found_in), "column %d", csv->label + 1);
+    s->head.found_in = s->found_in;
+    if (!csv->header) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&s->names, csv->features));
+    for (int j = 0; j < csv->features; j++) s->names[j] = csv->header[csv->order[j]];
+    s->head.column_names = s->names;
+    if (csv->label >= 0) s->head.label_name = csv->header[csv->label];
+    return WEFT_OK;
+}
+
+/* test < 0: what is usual, which is everything where there is nothing to train with. */
+static weft_status load(csv_source *s, const char *path, const char *label,
+                        const weft_source_wish *wish, double test)
+{
+    weft_csv_known known = {.place = -1, .unlabelled = wish->unlabelled};
     weft_bytes bytes;
+    if (wish->stats) {
+        known.features = (int)weft_shape_elements(&wish->stats->shape);
+        known.names = wish->stats->column_names;
+        known.label = wish->stats->label_name;
+        known.place = wish->stats->label_column - 1;
+    }
     WEFT_TRY(weft_gzip_open(path, &bytes));
-    weft_status status = weft_csv_parse(path, bytes.data, bytes.size, label, &s->csv);
+    weft_status status = weft_csv_parse(path, bytes.data, bytes.size, label, &known, &s->csv);
     weft_gzip_close(&bytes);
     WEFT_TRY(status);
-    s->head.shape = weft_shape_of(1, (int64_t[]){s->csv.columns - 1});
+    s->head.shape = weft_shape_of(1, (int64_t[]){s->csv.features});
+    s->head.unlabelled = s->csv.label < 0;
     s->head.classes = s->csv.classes;
     s->head.class_names = s->csv.class_names;
     s->head.all = s->csv.rows;
-    s->head.label_name = s->label_name;
-    if (s->csv.header)
-        (void)snprintf(s->label_name, sizeof(s->label_name), "column %d (%.100s)", s->csv.label + 1,
-                       s->csv.header[s->csv.label]);
-    else
-        (void)snprintf(s->label_name, sizeof(s->label_name), "column %d", s->csv.label + 1);
+    WEFT_TRY(name_columns(s));
+    if (test < 0) test = s->head.unlabelled ? 1 : WEFT_USUAL_TEST;
     return weft_split_rows(s->csv.rows, test, s->head.count, &s->rows);
 }
 
-static weft_status csv_open(const char *arguments, weft_context *context, weft_source **out)
+static weft_status csv_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
 {
-    (void)context;
     const char *comma = strchr(arguments, ',');
     char path[4096], *label = NULL;
-    double test = 0.2;
+    double test = -1;
     size_t size = comma ? (size_t)(comma - arguments) : strlen(arguments);
     if (size == 0 || size >= sizeof(path))
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'csv': give the file, as in csv:FILE,label=NAME");
@@ -81,7 +107,7 @@ static weft_status csv_open(const char *arguments, weft_context *context, weft_s
     s->head.ops = &weft_source_csv;
     s->head.tabular = true;
     weft_status status = comma ? weft_spec_parse("data 'csv'", comma + 1, keys) : WEFT_OK;
-    if (status == WEFT_OK) status = load(s, path, label, test);
+    if (status == WEFT_OK) status = load(s, path, label, wish, test);
     free(label);
     if (status != WEFT_OK) {
         csv_close(&s->head);

@@ -8,20 +8,31 @@
 
 typedef struct weft_source weft_source;
 
+/* What is asked of a source besides its specification. */
+typedef struct weft_source_wish {
+    weft_context *context;
+    const weft_data_stats *stats; /* what training saw; NULL: this is training */
+    bool unlabelled;              /* labels may be missing */
+} weft_source_wish;
+
 typedef struct weft_source_ops {
     const char *kind;
     const char *form; /* how a specification looks */
     const char *help;
-    weft_status (*open)(const char *arguments, weft_context *context, weft_source **out);
+    weft_status (*open)(const char *arguments, const weft_source_wish *wish, weft_source **out);
     void (*close)(weft_source *source);
     /* Decodes a part; sets count[split], and classes and names for the training part. */
     weft_status (*prepare)(weft_source *source, weft_split split);
-    /* Raw numbers and label of sample i; x may be NULL. */
+    /* Raw numbers and label of sample i; x may be NULL. label is not looked at where there is
+     * none. */
     void (*read)(const weft_source *source, weft_split split, int64_t i, float *x, int32_t *label);
     /* Of tables: number j of sample i as it stands in the file. Numbers far from zero that float32
      * cannot tell apart differ once the mean of their column is taken off. */
     double (*number)(const weft_source *source, weft_split split, int64_t i, int64_t j);
 } weft_source_ops;
+
+/* Frees what is in it. */
+void weft_data_stats_free(weft_data_stats *stats);
 
 /* The head of every source. */
 struct weft_source {
@@ -34,7 +45,12 @@ struct weft_source {
     int64_t all;  /* rows that the class names were found in */
     int classes;  /* of the training part, or all that the source knows of */
     char **class_names;
-    const char *label_name; /* where the class names were found */
+    const char *found_in; /* where the class names were found */
+    bool unlabelled;      /* there are no labels */
+    /* Of tables, as in weft_data_stats; the source's own. */
+    char **column_names;
+    const char *label_name;
+    int label_column;
 };
 
 extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy;
@@ -50,6 +66,14 @@ typedef struct weft_spec_key {
 /* keys ends with a NULL name. ARGUMENT: unknown key (with the nearest), bad number. */
 weft_status weft_spec_parse(const char *kind, const char *text,
                             const weft_spec_key *keys) WEFT_NODISCARD;
+
+/* Labels that are numbers are classes only if there are few of them: more than ten with fractions,
+ * or hardly more rows than numbers, are what somebody has measured. ARGUMENT then. */
+weft_status weft_check_measured(const char *where, int64_t distinct, bool whole,
+                                int64_t rows) WEFT_NODISCARD;
+
+/* The share of the test part that is usual. */
+#define WEFT_USUAL_TEST 0.2
 
 /* Samples whose place in a fixed permutation is below `share` are the test part. *rows has all
  * row numbers: count[WEFT_TRAIN] of the training part, then those of the test part. */

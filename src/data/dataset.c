@@ -19,7 +19,6 @@ const char *weft_dataset_help(int i)
 }
 
 struct weft_dataset {
-    weft_context *context;
     weft_source *source;
     char *normalize;
     weft_data_stats stats;
@@ -29,10 +28,26 @@ struct weft_dataset {
     float shift, factor; /* of what is no table */
 };
 
-static void stats_free(weft_data_stats *stats)
+static void names_free(char ***names, int64_t count)
 {
-    for (int i = 0; stats->class_names && i < stats->classes; i++) free(stats->class_names[i]);
-    free(stats->class_names);
+    for (int64_t i = 0; *names && i < count; i++) free((*names)[i]);
+    free(*names);
+    *names = NULL;
+}
+
+static weft_status names_copy(char *const *from, int64_t count, char ***to)
+{
+    if (!from) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(to, count));
+    for (int64_t i = 0; i < count; i++) WEFT_TRY(weft_strdup(from[i], &(*to)[i]));
+    return WEFT_OK;
+}
+
+void weft_data_stats_free(weft_data_stats *stats)
+{
+    names_free(&stats->class_names, stats->classes);
+    names_free(&stats->column_names, weft_shape_elements(&stats->shape));
+    free(stats->label_name);
     free(stats->mean);
     free(stats->deviation);
     *stats = (weft_data_stats){0};
@@ -49,11 +64,10 @@ static weft_status stats_copy(const weft_data_stats *from, weft_data_stats *to)
         to->mean[i] = from->mean[i];
         to->deviation[i] = from->deviation[i];
     }
-    if (!from->class_names) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&to->class_names, from->classes));
-    for (int i = 0; i < from->classes; i++)
-        WEFT_TRY(weft_strdup(from->class_names[i], &to->class_names[i]));
-    return WEFT_OK;
+    to->label_column = from->label_column;
+    WEFT_TRY(names_copy(from->class_names, from->classes, &to->class_names));
+    WEFT_TRY(names_copy(from->column_names, weft_shape_elements(&from->shape), &to->column_names));
+    return from->label_name ? weft_strdup(from->label_name, &to->label_name) : WEFT_OK;
 }
 
 static const char *kind_candidate(const void *user, int i)
@@ -62,7 +76,7 @@ static const char *kind_candidate(const void *user, int i)
     return weft_sources[i] ? weft_sources[i]->kind : NULL;
 }
 
-static weft_status open_source(weft_context *context, const char *spec, weft_source **out)
+static weft_status open_source(const char *spec, const weft_source_wish *wish, weft_source **out)
 {
     char kind[32], near[256];
     const char *colon = strchr(spec, ':');
@@ -70,7 +84,7 @@ static weft_status open_source(weft_context *context, const char *spec, weft_sou
     (void)snprintf(kind, sizeof(kind), "%.*s", (int)WEFT_MIN(size, sizeof(kind) - 1), spec);
     for (int i = 0; weft_sources[i]; i++)
         if (strcmp(weft_sources[i]->kind, kind) == 0)
-            return weft_sources[i]->open(colon ? colon + 1 : "", context, out);
+            return weft_sources[i]->open(colon ? colon + 1 : "", wish, out);
     return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': no kind is named '%s'%s", spec, kind,
                      weft_suggest(near, sizeof(near), kind, kind_candidate, NULL));
 }
@@ -84,14 +98,14 @@ static weft_status check_shape(const char *spec, const weft_shape *have, const w
                      weft_shape_text(have, a, sizeof(a)), weft_shape_text(want, b, sizeof(b)));
 }
 
-weft_status weft_dataset_open(weft_context *context, const char *spec, const char *normalize,
-                              const weft_data_stats *stats, weft_dataset **out)
+static weft_status open_dataset(const char *spec, const char *normalize,
+                                const weft_source_wish *wish, weft_dataset **out)
 {
+    const weft_data_stats *stats = wish->stats;
     weft_dataset *d;
     WEFT_TRY(WEFT_NEW(&d, 1));
-    d->context = context;
     weft_status status = weft_strdup(normalize ? normalize : "auto", &d->normalize);
-    if (status == WEFT_OK) status = open_source(context, spec, &d->source);
+    if (status == WEFT_OK) status = open_source(spec, wish, &d->source);
     if (status == WEFT_OK && stats) {
         d->given = true;
         status = stats_copy(stats, &d->stats);
@@ -105,12 +119,26 @@ weft_status weft_dataset_open(weft_context *context, const char *spec, const cha
     return WEFT_OK;
 }
 
+weft_status weft_dataset_open(weft_context *context, const char *spec, const char *normalize,
+                              const weft_data_stats *stats, weft_dataset **out)
+{
+    return open_dataset(spec, normalize, &(weft_source_wish){.context = context, .stats = stats},
+                        out);
+}
+
+weft_status weft_dataset_open_unlabelled(weft_context *context, const char *spec,
+                                         const weft_data_stats *stats, weft_dataset **out)
+{
+    const weft_source_wish wish = {.context = context, .stats = stats, .unlabelled = true};
+    return open_dataset(spec, NULL, &wish, out);
+}
+
 void weft_dataset_close(weft_dataset **dataset)
 {
     if (!dataset || !*dataset) return;
     weft_dataset *d = *dataset;
     if (d->source) d->source->ops->close(d->source);
-    stats_free(&d->stats);
+    weft_data_stats_free(&d->stats);
     free(d->normalize);
     free(d->relabel);
     free(d);
@@ -128,6 +156,11 @@ int64_t weft_dataset_count(const weft_dataset *d, weft_split split)
 const weft_data_stats *weft_dataset_stats(const weft_dataset *d)
 {
     return &d->stats;
+}
+
+bool weft_dataset_labelled(const weft_dataset *d)
+{
+    return !d->source->unlabelled;
 }
 
 /* Mean and deviation over the training part, by Welford's update. */
@@ -160,8 +193,6 @@ static weft_status measure(weft_dataset *d)
     return WEFT_OK;
 }
 
-/* Labels that are numbers are classes only if there are few of them: more than ten with fractions,
- * or hardly more rows than numbers, are what somebody has measured. */
 static weft_status check_classes(const weft_source *s)
 {
     bool whole = true;
@@ -170,12 +201,7 @@ static weft_status check_classes(const weft_source *s)
         if (!weft_parse_real(s->class_names[i], &value)) return WEFT_OK;
         whole = whole && value == floor(value);
     }
-    bool many = s->classes > 10 && (!whole || (int64_t)s->classes * 5 > s->all);
-    if (!s->class_names || !many) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "the label, %s holds %d different numbers in %lld rows: that looks measured, "
-                     "and only classes can be learned; give the column of classes with label=NAME",
-                     s->label_name, s->classes, (long long)s->all);
+    return s->class_names ? weft_check_measured(s->found_in, s->classes, whole, s->all) : WEFT_OK;
 }
 
 static weft_status learn_stats(weft_dataset *d)
@@ -196,11 +222,10 @@ static weft_status learn_stats(weft_dataset *d)
     if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
     if (standard) WEFT_TRY(measure(d));
     stats->classes = s->classes;
-    if (!s->class_names) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&stats->class_names, s->classes));
-    for (int i = 0; i < s->classes; i++)
-        WEFT_TRY(weft_strdup(s->class_names[i], &stats->class_names[i]));
-    return WEFT_OK;
+    stats->label_column = s->label_column;
+    WEFT_TRY(names_copy(s->class_names, s->classes, &stats->class_names));
+    WEFT_TRY(names_copy(s->column_names, weft_shape_elements(&s->shape), &stats->column_names));
+    return s->label_name ? weft_strdup(s->label_name, &stats->label_name) : WEFT_OK;
 }
 
 /* Labels by name mean the checkpoint's numbers, whatever else this file holds. */
@@ -224,7 +249,7 @@ static weft_status find_relabel(weft_dataset *d)
 static weft_status check_labels(const weft_dataset *d, weft_split split)
 {
     const weft_source *s = d->source;
-    for (int64_t i = 0; i < s->count[split]; i++) {
+    for (int64_t i = 0; i < s->count[split] && !s->unlabelled; i++) {
         int32_t label;
         s->ops->read(s, split, i, NULL, &label);
         if (d->relabel) label = d->relabel[label];
@@ -259,7 +284,8 @@ void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, float
     const weft_source *s = d->source;
     int64_t size = weft_shape_elements(&s->shape);
     s->ops->read(s, split, i, s->tabular ? NULL : x, label);
-    if (d->relabel) *label = d->relabel[*label];
+    if (s->unlabelled) *label = -1;
+    if (d->relabel && *label >= 0) *label = d->relabel[*label];
     if (s->tabular) {
         const weft_data_stats *stats = &d->stats;
         for (int64_t j = 0; j < size; j++) {

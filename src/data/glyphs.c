@@ -264,7 +264,8 @@ static void glyphs_close(weft_source *source)
     free(s);
 }
 
-static weft_status glyphs_open(const char *arguments, weft_context *context, weft_source **out)
+static weft_status glyphs_open(const char *arguments, const weft_source_wish *wish,
+                               weft_source **out)
 {
     double size = 28, train = 20000, test = 5000, seed = 1;
     weft_spec_key keys[] = {{.name = "size", .number = &size, .low = 8, .high = 1024},
@@ -276,7 +277,7 @@ static weft_status glyphs_open(const char *arguments, weft_context *context, wef
     glyphs_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->head = (weft_source){.ops = &weft_source_glyphs, .bytes = true, .classes = 10};
-    s->context = context;
+    s->context = wish->context;
     s->size = (int64_t)size;
     s->wanted[WEFT_TRAIN] = (int64_t)train;
     s->wanted[WEFT_TEST] = (int64_t)test;

@@ -7,6 +7,7 @@
 typedef struct idx_source {
     weft_source head;
     char *directory;
+    bool may_lack_labels;
     weft_bytes files[2][2]; /* [split][images, labels] */
     weft_idx images[2], labels[2];
 } idx_source;
@@ -70,23 +71,26 @@ static weft_shape sample_shape(const weft_idx *images)
     return shape;
 }
 
-static weft_status idx_prepare(weft_source *source, weft_split split)
+static bool has_file(const idx_source *s, int split, int labels)
 {
-    idx_source *s = (idx_source *)source;
-    if (!s->images[split].data) WEFT_TRY(open_file(s, split, 0));
-    WEFT_TRY(open_file(s, split, 1));
+    char *path = NULL;
+    bool found = find_file(s, split, labels, &path) == WEFT_OK;
+    free(path);
+    return found;
+}
+
+static weft_status read_labels(idx_source *s, weft_split split)
+{
     const weft_idx *images = &s->images[split], *labels = &s->labels[split];
-    weft_shape shape = sample_shape(images);
-    char a[64], b[64];
+    if (s->may_lack_labels && !has_file(s, split, 1)) {
+        s->head.unlabelled = true;
+        return WEFT_OK;
+    }
+    WEFT_TRY(open_file(s, split, 1));
     if (images->shape.dim[0] != labels->shape.dim[0])
         return weft_fail(WEFT_ERR_FORMAT, "%s: the %s part has %lld images and %lld labels",
                          s->directory, split == WEFT_TRAIN ? "training" : "test",
                          (long long)images->shape.dim[0], (long long)labels->shape.dim[0]);
-    if (!weft_shape_equal(&shape, &s->head.shape))
-        return weft_fail(WEFT_ERR_FORMAT, "%s: test images are %s, training images %s",
-                         s->directory, weft_shape_text(&shape, a, sizeof(a)),
-                         weft_shape_text(&s->head.shape, b, sizeof(b)));
-    s->head.count[split] = images->shape.dim[0];
     for (int64_t i = 0; split == WEFT_TRAIN && i < labels->shape.dim[0]; i++) {
         double label = weft_idx_get(labels, i);
         if (label < 0 || label > 65535)
@@ -97,12 +101,28 @@ static weft_status idx_prepare(weft_source *source, weft_split split)
     return WEFT_OK;
 }
 
+static weft_status idx_prepare(weft_source *source, weft_split split)
+{
+    idx_source *s = (idx_source *)source;
+    if (!s->images[split].data) WEFT_TRY(open_file(s, split, 0));
+    WEFT_TRY(read_labels(s, split));
+    const weft_idx *images = &s->images[split];
+    weft_shape shape = sample_shape(images);
+    char a[64], b[64];
+    if (!weft_shape_equal(&shape, &s->head.shape))
+        return weft_fail(WEFT_ERR_FORMAT, "%s: test images are %s, training images %s",
+                         s->directory, weft_shape_text(&shape, a, sizeof(a)),
+                         weft_shape_text(&s->head.shape, b, sizeof(b)));
+    s->head.count[split] = images->shape.dim[0];
+    return WEFT_OK;
+}
+
 static void idx_read(const weft_source *source, weft_split split, int64_t i, float *x,
                      int32_t *label)
 {
     const idx_source *s = (const idx_source *)source;
     const weft_idx *images = &s->images[split];
-    *label = (int32_t)weft_idx_get(&s->labels[split], i);
+    if (s->labels[split].data) *label = (int32_t)weft_idx_get(&s->labels[split], i);
     if (!x) return;
     int64_t size = weft_shape_elements(&s->head.shape);
     if (images->type == 0x08) {
@@ -113,18 +133,19 @@ static void idx_read(const weft_source *source, weft_split split, int64_t i, flo
     }
 }
 
-static weft_status idx_open(const char *arguments, weft_context *context, weft_source **out)
+static weft_status idx_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
 {
-    (void)context;
     if (!*arguments)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'idx': give the folder, as in idx:DIR");
     idx_source *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->head.ops = &weft_source_idx;
+    s->may_lack_labels = wish->unlabelled;
     weft_status status = weft_strdup(arguments, &s->directory);
     /* All four files are looked for now, so that a missing one is not found after an epoch. */
     for (int i = 0; i < 4 && status == WEFT_OK; i++) {
         char *path = NULL;
+        if (i % 2 && wish->unlabelled) continue;
         status = find_file(s, i / 2, i % 2, &path);
         free(path);
     }

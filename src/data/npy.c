@@ -34,7 +34,7 @@ static void npy_read(const weft_source *source, weft_split split, int64_t i, flo
     const npy_source *s = (const npy_source *)source;
     int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
     int64_t size = weft_shape_elements(&s->head.shape);
-    *label = (int32_t)weft_npy_get(&s->labels, row);
+    if (s->labels.data) *label = (int32_t)weft_npy_get(&s->labels, row);
     if (!x) return;
     int64_t channels = s->channels_last ? s->head.shape.dim[0] : 1, pixels = size / channels;
     for (int64_t c = 0; c < channels; c++)
@@ -90,24 +90,57 @@ static weft_status find_layout(npy_source *s, const char *name, const char *said
     return WEFT_OK;
 }
 
-static weft_status check(npy_source *s, const char *images, const char *labels)
+static int compare_numbers(const void *a, const void *b)
 {
-    if (s->images.shape.rank < 2)
-        return weft_fail(WEFT_ERR_FORMAT, "%s: needs at least 2 dimensions, samples first", images);
-    if (s->labels.shape.rank != 1 || s->labels.kind == 'f')
+    double x, y;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return (x > y) - (x < y);
+}
+
+/* Whether the labels are classes, or something that has been measured. */
+static weft_status check_classes(const weft_npy *labels, const char *name)
+{
+    int64_t rows = labels->shape.dim[0], distinct = 0;
+    bool whole = true;
+    double *all;
+    WEFT_TRY(WEFT_NEW(&all, rows));
+    for (int64_t i = 0; i < rows; i++) {
+        all[i] = weft_npy_get(labels, i);
+        whole = whole && all[i] == floor(all[i]);
+    }
+    qsort(all, (size_t)rows, sizeof(*all), compare_numbers);
+    for (int64_t i = 0; i < rows; i++) distinct += i == 0 || all[i] != all[i - 1];
+    free(all);
+    return weft_check_measured(name, distinct, whole, rows);
+}
+
+static weft_status check_labels(npy_source *s, const char *images, const char *labels)
+{
+    int64_t rows = s->images.shape.dim[0];
+    if (s->labels.shape.rank != 1)
         return weft_fail(WEFT_ERR_FORMAT, "%s: labels must be whole numbers in one dimension",
                          labels);
-    int64_t rows = s->images.shape.dim[0];
     if (s->labels.shape.dim[0] != rows)
         return weft_fail(WEFT_ERR_FORMAT, "%s has %lld samples, %s has %lld labels", images,
                          (long long)rows, labels, (long long)s->labels.shape.dim[0]);
+    WEFT_TRY(check_classes(&s->labels, labels));
     for (int64_t i = 0; i < rows; i++) {
         double label = weft_npy_get(&s->labels, i);
-        if (label < 0 || label > 65535)
-            return weft_fail(WEFT_ERR_FORMAT, "%s: label %lld is %g, must be 0 to 65535", labels,
+        if (!(label >= 0 && label <= 65535) || label != floor(label))
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s: label %lld is %g, must be a whole number from 0 to 65535", labels,
                              (long long)i, label);
         s->head.classes = WEFT_MAX(s->head.classes, (int)label + 1);
     }
+    return WEFT_OK;
+}
+
+static weft_status check_images(const npy_source *s, const char *images)
+{
+    if (s->images.shape.rank < 2)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: needs at least 2 dimensions, samples first", images);
+    int64_t rows = s->images.shape.dim[0];
     int64_t size = weft_shape_elements(&s->images.shape);
     for (int64_t i = 0; s->images.kind == 'f' && i < size; i++)
         if (!isfinite(weft_npy_get(&s->images, i)))
@@ -117,16 +150,20 @@ static weft_status check(npy_source *s, const char *images, const char *labels)
     return WEFT_OK;
 }
 
+/* labels: NULL where there are none. */
 static weft_status load(npy_source *s, const char *images, const char *labels, double test,
                         const char *layout, weft_context *context)
 {
     const char *paths[] = {images, labels};
     weft_npy *arrays[] = {&s->images, &s->labels};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && paths[i]; i++) {
         WEFT_TRY(weft_gzip_open(paths[i], &s->files[i]));
         WEFT_TRY(weft_npy_parse(paths[i], s->files[i].data, s->files[i].size, arrays[i]));
     }
-    WEFT_TRY(check(s, images, labels));
+    WEFT_TRY(check_images(s, images));
+    if (labels) WEFT_TRY(check_labels(s, images, labels));
+    s->head.unlabelled = !labels;
+    if (test < 0) test = labels ? WEFT_USUAL_TEST : 1;
     WEFT_TRY(find_layout(s, images, layout, context));
     weft_shape *shape = &s->head.shape;
     int rank = s->images.shape.rank;
@@ -139,9 +176,19 @@ static weft_status load(npy_source *s, const char *images, const char *labels, d
     return weft_split_rows(s->images.shape.dim[0], test, s->head.count, &s->rows);
 }
 
-static weft_status npy_open(const char *arguments, weft_context *context, weft_source **out)
+/* Whether this is "key=value" and no file. */
+static bool is_key(const char *text, const weft_spec_key *keys)
 {
-    double test = 0.2;
+    for (; keys->name; keys++) {
+        size_t size = strlen(keys->name);
+        if (strncmp(text, keys->name, size) == 0 && text[size] == '=') return true;
+    }
+    return false;
+}
+
+static weft_status npy_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
+{
+    double test = -1;
     char *copy, *labels, *rest, *layout = NULL;
     weft_spec_key keys[] = {{.name = "layout", .text = &layout},
                             {.name = "test", .number = &test, .low = 0, .high = 1},
@@ -156,13 +203,15 @@ static weft_status npy_open(const char *arguments, weft_context *context, weft_s
     s->head.ops = &weft_source_npy;
     labels = strchr(copy, ',');
     if (labels) *labels++ = '\0';
-    rest = labels ? strchr(labels, ',') : NULL;
-    if (rest) *rest++ = '\0';
-    if (!labels || !*copy || !*labels)
+    bool bare = wish->unlabelled && (!labels || is_key(labels, keys));
+    rest = bare ? labels : labels ? strchr(labels, ',') : NULL;
+    if (rest && !bare) *rest++ = '\0';
+    if (bare) labels = NULL;
+    if (!*copy || (!bare && (!labels || !*labels)))
         status =
             weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': give two files, as in npy:IMAGES,LABELS");
     if (status == WEFT_OK && rest) status = weft_spec_parse("data 'npy'", rest, keys);
-    if (status == WEFT_OK) status = load(s, copy, labels, test, layout, context);
+    if (status == WEFT_OK) status = load(s, copy, labels, test, layout, wish->context);
     free(copy);
     free(layout);
     if (status != WEFT_OK) {

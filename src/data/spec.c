@@ -45,6 +45,17 @@ weft_status weft_spec_parse(const char *kind, const char *text, const weft_spec_
     return status;
 }
 
+weft_status weft_check_measured(const char *where, int64_t distinct, bool whole, int64_t rows)
+{
+    if (distinct <= 10 || (whole && distinct * 5 <= rows)) return WEFT_OK;
+    return weft_fail(
+        WEFT_ERR_ARGUMENT,
+        "the label, %s holds %lld different numbers in %lld rows: that looks measured, "
+        "and only classes can be learned; give classes (of a table the column with "
+        "label=NAME)",
+        where, (long long)distinct, (long long)rows);
+}
+
 weft_status weft_split_rows(int64_t total, double share, int64_t count[2], int64_t **rows)
 {
     WEFT_TRY(WEFT_NEW(rows, total));

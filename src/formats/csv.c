@@ -71,38 +71,6 @@ static bool number(char *text, double *out)
     return weft_parse_real(trimmed(text), out);
 }
 
-static const char *column_candidate(const void *user, int i)
-{
-    const reader *r = user;
-    return (size_t)i < r->count ? r->fields[i] : NULL;
-}
-
-/* *named: the first row holds the name, so it is a header. */
-static weft_status find_label(reader *r, const char *label, int *out, bool *named)
-{
-    char near[512];
-    int64_t index;
-    *out = (int)r->count - 1;
-    *named = false;
-    if (!label) return WEFT_OK;
-    if (weft_parse_int(label, &index)) {
-        if (index < 0 || index >= (int64_t)r->count)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "%s: label column %lld does not exist, columns are 0 to %zu", r->name,
-                             (long long)index, r->count - 1);
-        *out = (int)index;
-        return WEFT_OK;
-    }
-    for (size_t i = 0; i < r->count; i++)
-        if (strcmp(trimmed(r->fields[i]), label) == 0) {
-            *out = (int)i;
-            *named = true;
-            return WEFT_OK;
-        }
-    return weft_fail(WEFT_ERR_ARGUMENT, "%s: no column is named '%s'%s", r->name, label,
-                     weft_suggest(near, sizeof(near), label, column_candidate, r));
-}
-
 /* Growing columns of labels as text, interned in the order of appearance. */
 typedef struct table {
     weft_csv *csv;
@@ -138,31 +106,36 @@ static weft_status intern(table *t, const char *text, int32_t *out)
     return WEFT_OK;
 }
 
-static weft_status add_row(reader *r, table *t)
+static weft_status add_label(reader *r, table *t)
 {
     weft_csv *csv = t->csv;
-    size_t features = (size_t)csv->columns - 1;
-    if (r->count != (size_t)csv->columns)
-        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: has %zu columns, the rows before have %d",
-                         r->name, (long long)r->line, r->count, csv->columns);
-    for (size_t i = 0, at = (size_t)csv->rows * features; i < r->count; i++) {
-        if ((int)i == csv->label) continue;
-        WEFT_TRY(WEFT_GROW(&csv->values, &t->value_capacity, at));
-        double *value = &csv->values[at++];
-        bool known = number(r->fields[i], value);
-        if (known && isfinite(*value)) continue;
-        return weft_fail(
-            WEFT_ERR_FORMAT,
-            "%s:%lld: column %zu%s%s%s holds '%.40s', a finite number must stand there", r->name,
-            (long long)r->line, i + 1, csv->header ? " (" : "", csv->header ? csv->header[i] : "",
-            csv->header ? ")" : "", r->fields[i]);
-    }
     char *label = trimmed(r->fields[csv->label]);
     if (!*label)
         return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: column %d: the label is empty", r->name,
                          (long long)r->line, csv->label + 1);
     WEFT_TRY(WEFT_GROW(&csv->labels, &t->label_capacity, csv->rows));
-    WEFT_TRY(intern(t, label, &csv->labels[csv->rows]));
+    return intern(t, label, &csv->labels[csv->rows]);
+}
+
+static weft_status add_row(reader *r, table *t)
+{
+    weft_csv *csv = t->csv;
+    if (r->count != (size_t)csv->columns)
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: has %zu columns, the rows before have %d",
+                         r->name, (long long)r->line, r->count, csv->columns);
+    for (int j = 0; j < csv->features; j++) {
+        size_t at = (size_t)csv->rows * (size_t)csv->features + (size_t)j;
+        int i = csv->order[j];
+        WEFT_TRY(WEFT_GROW(&csv->values, &t->value_capacity, at));
+        double *value = &csv->values[at];
+        bool known = number(r->fields[i], value);
+        if (known && isfinite(*value)) continue;
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%lld: column %d%s%s%s holds '%.40s', a finite number must stand there",
+                         r->name, (long long)r->line, i + 1, csv->header ? " (" : "",
+                         csv->header ? csv->header[i] : "", csv->header ? ")" : "", r->fields[i]);
+    }
+    if (csv->label >= 0) WEFT_TRY(add_label(r, t));
     csv->rows++;
     return WEFT_OK;
 }
@@ -203,38 +176,27 @@ static weft_status sort_classes(weft_csv *csv)
 static weft_status take_header(reader *r, weft_csv *csv)
 {
     WEFT_TRY(WEFT_NEW(&csv->header, r->count));
-    for (size_t i = 0; i < r->count; i++)
-        WEFT_TRY(weft_strdup(trimmed(r->fields[i]), &csv->header[i]));
-    csv->has_header = true;
+    for (size_t i = 0; i < r->count; i++) WEFT_TRY(weft_strdup(r->fields[i], &csv->header[i]));
     return row(r);
 }
 
-static weft_status parse(reader *r, const char *label, weft_csv *csv)
+static weft_status parse(reader *r, const char *label, const weft_csv_known *known, weft_csv *csv)
 {
     WEFT_TRY(row(r));
-    if (r->count < 2)
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s: needs rows of at least one feature and a label, separated by commas",
-                         r->name);
-    csv->columns = (int)r->count;
-    bool header;
-    WEFT_TRY(find_label(r, label, &csv->label, &header));
-    for (size_t i = 0; i < r->count; i++) {
-        double ignored;
-        header = header || ((int)i != csv->label && !number(r->fields[i], &ignored));
-    }
-    if (header) WEFT_TRY(take_header(r, csv));
+    for (size_t i = 0; i < r->count; i++) r->fields[i] = trimmed(r->fields[i]);
+    WEFT_TRY(weft_csv_columns(r->name, r->fields, (int)r->count, label, known, csv));
+    if (csv->has_header) WEFT_TRY(take_header(r, csv));
     table t = {.csv = csv};
     for (; r->count > 0;) {
         WEFT_TRY(add_row(r, &t));
         WEFT_TRY(row(r));
     }
     if (csv->rows == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: has a header but no rows", r->name);
-    return sort_classes(csv);
+    return csv->label >= 0 ? sort_classes(csv) : WEFT_OK;
 }
 
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
-                           weft_csv *out)
+                           const weft_csv_known *known, weft_csv *out)
 {
     static const char mark[] = "\xEF\xBB\xBF"; /* some editors put it before UTF-8 */
     if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0) {
@@ -251,7 +213,7 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
     memcpy(copy, data, size);
     reader r = {.name = name, .next = copy, .end = copy + size, .line = 1, .next_line = 1};
     weft_csv csv = {0};
-    weft_status status = parse(&r, label, &csv);
+    weft_status status = parse(&r, label, known, &csv);
     free(r.fields);
     free(copy);
     if (status == WEFT_OK)
@@ -266,6 +228,7 @@ void weft_csv_free(weft_csv *csv)
     for (int i = 0; csv->header && i < csv->columns; i++) free(csv->header[i]);
     for (int i = 0; i < csv->classes; i++) free(csv->class_names[i]);
     free(csv->header);
+    free(csv->order);
     free(csv->class_names);
     free(csv->values);
     free(csv->labels);

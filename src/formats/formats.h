@@ -46,19 +46,37 @@ typedef struct weft_csv {
     int columns;
     int64_t rows; /* without the header */
     bool has_header;
-    char **header;  /* column names, or NULL */
-    int label;      /* label column */
-    double *values; /* [rows, columns - 1], the label left out */
-    int32_t *labels;
+    char **header; /* column names, or NULL */
+    int label;     /* label column; -1: there is none */
+    int features;
+    int *order;      /* [features]: the column of each */
+    double *values;  /* [rows, features] */
+    int32_t *labels; /* NULL: there are none */
     int classes;
     char **class_names; /* sorted; numbers in their order */
 } weft_csv;
 
-/* label: a column's name or number (from 0), NULL for the last column. A first row that holds that
- * name, or in which some feature is no number, is the header. A byte order mark is passed over.
- * FORMAT: line and column of what is wrong. */
+/* What is known of the columns of an earlier table, which this one must have again: by their names
+ * where both have some, in whatever order; else by their places. */
+typedef struct weft_csv_known {
+    int features;       /* 0: nothing is known */
+    char *const *names; /* [features], or NULL */
+    const char *label;  /* its name; NULL where `names` is */
+    int place;          /* column of the label; -1: not known */
+    bool unlabelled;    /* the label may be missing */
+} weft_csv_known;
+
+/* columns.c: what the fields of a first row mean. Sets columns, has_header, label, features and
+ * order. ARGUMENT: which column is missing, or is there unexpectedly. */
+weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
+                             const weft_csv_known *known, weft_csv *csv) WEFT_NODISCARD;
+
+/* label: a column's name or number (from 0), NULL for the one of `known` (which may be NULL), else
+ * the last. A first row in which some feature is no number, or which names the label or all
+ * features that are known, is the header. FORMAT: line and column of what is wrong; ARGUMENT:
+ * columns. A byte order mark is passed over. */
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
-                           weft_csv *out) WEFT_NODISCARD;
+                           const weft_csv_known *known, weft_csv *out) WEFT_NODISCARD;
 void weft_csv_free(weft_csv *csv);
 /* Whether two labels mean the same class: the same text, or the same number. */
 bool weft_csv_same_class(const char *a, const char *b);

@@ -147,8 +147,9 @@ static void count_batch(weft_evaluator *e, const weft_batch *batch, int64_t firs
                                           row * e->classes + c);
             if (e->row[c] > e->row[best]) best = c;
         }
-        r->confusion[(size_t)batch->labels[s] * (size_t)e->classes + (size_t)best]++;
-        if (fn) fn(user, first + s, batch->labels[s], best, e->row, e->classes, stats->class_names);
+        int32_t label = batch->labels[s];
+        if (label >= 0) r->confusion[(size_t)label * (size_t)e->classes + (size_t)best]++;
+        if (fn) fn(user, first + s, label, best, e->row, e->classes, stats->class_names);
         r->samples++;
     }
 }
@@ -184,19 +185,23 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
     weft_report r;
     weft_loader *loader = NULL;
     int64_t first = 0;
+    int32_t *none = NULL; /* the program has a loss, which nobody asks for then */
     WEFT_TRY(weft_report_init(&r, e->classes));
     weft_loader_options options = {
         .split = split, .batch = e->batch, .epochs = 1, .real = weft_graph_real(e->whole)};
-    weft_status status = weft_loader_start(data, &options, &loader);
+    weft_status status = WEFT_OK;
+    if (!weft_dataset_labelled(data)) status = WEFT_NEW(&none, e->batch);
+    if (status == WEFT_OK) status = weft_loader_start(data, &options, &loader);
     for (const weft_batch *b; status == WEFT_OK && (b = weft_loader_next(loader));
          first += b->valid) {
         weft_feed(e->graph, e->program, e->values.x, b->x, WEFT_F32);
         weft_feed(e->graph, e->program, e->values.weights, b->weights, options.real);
-        weft_feed(e->graph, e->program, e->values.labels, b->labels, WEFT_I32);
+        weft_feed(e->graph, e->program, e->values.labels, none ? none : b->labels, WEFT_I32);
         status = weft_program_run(e->program, WEFT_PHASE_MICRO);
         if (status == WEFT_OK) count_batch(e, b, first, weft_dataset_stats(data), &r, fn, user);
     }
     weft_loader_stop(&loader);
+    free(none);
     if (status == WEFT_OK) status = weft_program_drain(e->program);
     if (status == WEFT_OK) status = add_ranks(e, &r);
     if (status != WEFT_OK) {
@@ -226,7 +231,9 @@ static void session_close(session *s)
     weft_checkpoint_close(&s->checkpoint);
 }
 
-static weft_status session_open(weft_context *context, const weft_eval_options *o, session *s)
+/* unlabelled: labels may be missing. */
+static weft_status session_open(weft_context *context, const weft_eval_options *o, bool unlabelled,
+                                session *s)
 {
     if (!o->checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
@@ -234,8 +241,10 @@ static weft_status session_open(weft_context *context, const weft_eval_options *
     WEFT_TRY(weft_checkpoint_open(o->checkpoint, &s->checkpoint));
     const weft_train_options *t = &s->checkpoint.options;
     s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
-    WEFT_TRY(weft_dataset_open(context, o->data ? o->data : t->data, t->normalize,
-                               &s->checkpoint.stats, &s->data));
+    const char *data = o->data ? o->data : t->data;
+    WEFT_TRY(unlabelled
+                 ? weft_dataset_open_unlabelled(context, data, &s->checkpoint.stats, &s->data)
+                 : weft_dataset_open(context, data, NULL, &s->checkpoint.stats, &s->data));
     WEFT_TRY(weft_dataset_prepare(s->data, s->split));
     if (weft_dataset_count(s->data, s->split) == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "the %s part of the data is empty; give --split %s",
@@ -253,7 +262,7 @@ weft_status weft_predict(weft_context *context, const weft_eval_options *options
 {
     session s = {0};
     weft_report report = {0};
-    weft_status status = session_open(context, options, &s);
+    weft_status status = session_open(context, options, true, &s);
     if (status == WEFT_OK)
         status = weft_evaluator_run(s.evaluator, s.data, s.split, &report, fn, user);
     weft_report_free(&report);
@@ -264,7 +273,7 @@ weft_status weft_predict(weft_context *context, const weft_eval_options *options
 weft_status weft_evaluate(weft_context *context, const weft_eval_options *options, weft_report *out)
 {
     session s = {0};
-    weft_status status = session_open(context, options, &s);
+    weft_status status = session_open(context, options, false, &s);
     if (status == WEFT_OK)
         status = weft_evaluator_run(s.evaluator, s.data, s.split, out, NULL, NULL);
     session_close(&s);

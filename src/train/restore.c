@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "data/data.h"
 #include "formats/formats.h"
 #include "train/train.h"
 
@@ -111,11 +112,24 @@ static weft_status read_options(const char *file, const json_t *object, weft_tra
     return WEFT_OK;
 }
 
+static weft_status read_names(const json_t *names, char ***out)
+{
+    if (!names) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(out, json_array_size(names)));
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        WEFT_TRY(weft_strdup(name ? name : "", &(*out)[i]));
+    }
+    return WEFT_OK;
+}
+
 static weft_status read_stats(const char *file, const json_t *object, weft_data_stats *out)
 {
     const json_t *mean = json_object_get(object, "mean"),
                  *deviation = json_object_get(object, "deviation");
     const json_t *names = json_object_get(object, "class_names");
+    const json_t *columns = json_object_get(object, "column_names"); /* not in older ones */
+    const char *label = json_string_value(json_object_get(object, "label_name"));
     const json_t *shape = json_object_get(object, "shape");
     json_int_t classes = json_integer_value(json_object_get(object, "classes"));
     size_t features = json_array_size(mean);
@@ -130,6 +144,8 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
     int64_t numbers = weft_shape_elements(&out->shape);
     if (features != 1 && (int64_t)features != numbers)
         return damaged(file, "its data statistics do not fit the shape of a sample");
+    if (columns && (!label || json_array_size(columns) != (size_t)numbers))
+        return damaged(file, "its names of columns do not fit the shape of a sample");
     out->features = (int)features;
     out->classes = (int)classes;
     WEFT_TRY(WEFT_NEW(&out->mean, features));
@@ -138,13 +154,10 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
         out->mean[i] = json_number_value(json_array_get(mean, i));
         out->deviation[i] = json_number_value(json_array_get(deviation, i));
     }
-    if (!names) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&out->class_names, classes));
-    for (size_t i = 0; i < (size_t)classes; i++) {
-        const char *name = json_string_value(json_array_get(names, i));
-        WEFT_TRY(weft_strdup(name ? name : "", &out->class_names[i]));
-    }
-    return WEFT_OK;
+    WEFT_TRY(read_names(names, &out->class_names));
+    WEFT_TRY(read_names(columns, &out->column_names));
+    out->label_column = (int)json_integer_value(json_object_get(object, "label_column"));
+    return label ? weft_strdup(label, &out->label_name) : WEFT_OK;
 }
 
 static weft_status read_index(const char *file, const json_t *index, weft_checkpoint *c)
@@ -228,11 +241,7 @@ void weft_checkpoint_close(weft_checkpoint *c)
         weft_file_unmap(&c->files[i]);
     }
     weft_file_unmap(&c->model);
-    for (int i = 0; c->stats.class_names && i < c->stats.classes; i++)
-        free(c->stats.class_names[i]);
-    free(c->stats.class_names);
-    free(c->stats.mean);
-    free(c->stats.deviation);
+    weft_data_stats_free(&c->stats);
     weft_options_free(weft_train_table(), &c->options);
     free(c->path);
     *c = (weft_checkpoint){0};

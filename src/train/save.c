@@ -176,6 +176,15 @@ static json_t *options_json(const weft_train_options *options)
     return object;
 }
 
+/* NULL for NULL, which is then not set. */
+static json_t *names_json(char *const *names, int64_t count)
+{
+    json_t *array = names ? json_array() : NULL;
+    for (int64_t i = 0; array && i < count; i++)
+        json_array_append_new(array, json_string(names[i]));
+    return array;
+}
+
 static json_t *stats_json(const weft_data_stats *stats)
 {
     json_t *mean = json_array(), *deviation = json_array(), *shape = json_array();
@@ -187,11 +196,12 @@ static json_t *stats_json(const weft_data_stats *stats)
     }
     json_t *object = json_pack("{s:i, s:o, s:o, s:o}", "classes", stats->classes, "shape", shape,
                                "mean", mean, "deviation", deviation);
-    if (!stats->class_names) return object;
-    json_t *names = json_array();
-    for (int i = 0; i < stats->classes; i++)
-        json_array_append_new(names, json_string(stats->class_names[i]));
-    json_object_set_new(object, "class_names", names);
+    json_object_set_new(object, "class_names", names_json(stats->class_names, stats->classes));
+    json_object_set_new(object, "column_names",
+                        names_json(stats->column_names, weft_shape_elements(&stats->shape)));
+    if (stats->label_name)
+        json_object_set_new(object, "label_name", json_string(stats->label_name));
+    json_object_set_new(object, "label_column", json_integer(stats->label_column));
     return object;
 }
 

@@ -2,13 +2,19 @@
 
 #include "formats/formats.h"
 
-/* The first byte chooses how the label is named. */
+/* The first byte chooses how the label is named, and what is known of the columns. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const labels[] = {NULL, "0", "y", "17"};
+    static char a[] = "a", b[] = "b", *const names[] = {a, b};
+    static const weft_csv_known known[] = {{.place = -1},
+                                           {.features = 2, .place = 1},
+                                           {2, names, "y", 0, false},
+                                           {2, names, "y", 2, true}};
     weft_csv csv;
     if (size == 0) return 0;
-    if (weft_csv_parse("fuzz", data + 1, size - 1, labels[data[0] % 4], &csv) == WEFT_OK)
+    if (weft_csv_parse("fuzz", data + 1, size - 1, labels[data[0] % 4], &known[data[0] / 4 % 4],
+                       &csv) == WEFT_OK)
         weft_csv_free(&csv);
     return 0;
 }

@@ -1,0 +1,176 @@
+/* Which column of a table is what: the label, and the features in the order of training. */
+#include <stdio.h>
+
+#include "formats/formats.h"
+
+/* A first row, what is asked of it, and what has been found out. */
+typedef struct table {
+    const char *file;
+    char *const *fields;
+    int count;
+    const weft_csv_known *known;
+    bool bare;      /* as many columns as features, and the label may be missing */
+    bool said;      /* label= names a column that is there */
+    const char *no; /* or one that is not */
+    int label;      /* -1: there is none */
+} table;
+
+static int find(char *const *names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return i;
+    return -1;
+}
+
+static const char *candidate(const void *user, int i)
+{
+    const table *t = user;
+    return i < t->count ? t->fields[i] : NULL;
+}
+
+static weft_status no_column(const table *t)
+{
+    char near[1024];
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s: no column is named '%s'%s", t->file, t->no,
+                     weft_suggest(near, sizeof(near), t->no, candidate, t));
+}
+
+/* What label= says: a name, or a number from 0. Where nothing does, the place of training, or the
+ * last column. */
+static weft_status find_label(table *t, const char *label)
+{
+    int64_t index;
+    bool place = t->known->features > 0 && t->known->place >= 0 && t->known->place < t->count;
+    t->label = t->bare ? -1 : place ? t->known->place : t->count - 1;
+    if (!label || (t->bare && weft_parse_int(label, &index))) return WEFT_OK;
+    if (!weft_parse_int(label, &index)) {
+        int at = find(t->fields, t->count, label);
+        t->said = at >= 0;
+        if (t->said) t->label = at;
+        if (!t->said) t->no = label;
+        return WEFT_OK;
+    }
+    if (index < 0 || index >= t->count)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: label column %lld does not exist, columns are 0 to %d", t->file,
+                         (long long)index, t->count - 1);
+    t->said = true;
+    t->label = (int)index;
+    return WEFT_OK;
+}
+
+/* Columns have names if one of the features is no number, if the label is asked for by its name, or
+ * if all names of training are there. */
+static bool is_header(const table *t, const char *label)
+{
+    int64_t index;
+    bool all = t->known->names != NULL;
+    if (t->said && !weft_parse_int(label, &index)) return true;
+    for (int i = 0; all && i < t->known->features; i++)
+        all = find(t->fields, t->count, t->known->names[i]) >= 0;
+    for (int i = 0; i < t->count && !all; i++) {
+        double ignored;
+        all = i != t->label && !weft_parse_real(t->fields[i], &ignored);
+    }
+    return all;
+}
+
+static weft_status check_unique(const table *t)
+{
+    for (int i = 1; i < t->count; i++) {
+        int first = find(t->fields, i, t->fields[i]);
+        if (first >= 0)
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s: columns %d and %d are both named '%s'; each needs a name of its "
+                             "own",
+                             t->file, first + 1, i + 1, t->fields[i]);
+    }
+    return WEFT_OK;
+}
+
+/* Without names columns count as they stand. */
+static weft_status by_place(table *t, bool header, int *order)
+{
+    const weft_csv_known *k = t->known;
+    bool usual = k->label && t->no && strcmp(t->no, k->label) == 0;
+    if (t->no && !t->bare && (header || !usual)) return no_column(t);
+    if (k->features > 0 && t->count != k->features + (t->label >= 0))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: has %d column%s, training had %d features and the label%s", t->file,
+                         t->count, t->count == 1 ? "" : "s", k->features,
+                         k->unlabelled ? ", which may be missing" : "");
+    for (int i = 0, j = 0; i < t->count; i++)
+        if (i != t->label) order[j++] = i;
+    return WEFT_OK;
+}
+
+/* The column of the label has the name that it had in training, unless label= says another. */
+static weft_status label_by_name(table *t)
+{
+    const weft_csv_known *k = t->known;
+    if (t->no && !(k->unlabelled && strcmp(t->no, k->label) == 0)) return no_column(t);
+    if (!t->said) t->label = find(t->fields, t->count, k->label);
+    bool feature = t->label >= 0 && find(k->names, k->features, t->fields[t->label]) >= 0;
+    if (feature && k->unlabelled) t->label = -1;
+    if (feature && !k->unlabelled)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: column '%s' is asked for as the label, training took it for a "
+                         "feature; the label was '%s'",
+                         t->file, t->fields[t->label], k->label);
+    if (t->label >= 0 || k->unlabelled) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: has no column '%s', which was the label in training; if it has another "
+                     "name now, give label=NAME",
+                     t->file, k->label);
+}
+
+/* The features of training, wherever they are now: all of them, and no others. */
+static weft_status by_name(table *t, int *order)
+{
+    const weft_csv_known *k = t->known;
+    const char *missing = NULL, *unexpected = NULL;
+    WEFT_TRY(label_by_name(t));
+    for (int j = 0; j < k->features; j++) {
+        order[j] = find(t->fields, t->count, k->names[j]);
+        if (order[j] < 0 && !missing) missing = k->names[j];
+    }
+    for (int i = 0; i < t->count && !unexpected; i++)
+        if (i != t->label && find(k->names, k->features, t->fields[i]) < 0)
+            unexpected = t->fields[i];
+    if (missing && unexpected)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: has no column '%s', which the model was trained with, but one named "
+                         "'%s', which it was not",
+                         t->file, missing, unexpected);
+    if (missing)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: has no column '%s', which the model was trained with", t->file,
+                         missing);
+    if (unexpected)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: the model was not trained with a column '%s'; leave it out", t->file,
+                         unexpected);
+    return WEFT_OK;
+}
+
+weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
+                             const weft_csv_known *known, weft_csv *csv)
+{
+    static const weft_csv_known nothing = {.place = -1};
+    table t = {.file = file, .fields = fields, .count = count, .known = known ? known : &nothing};
+    t.bare = t.known->unlabelled && count == t.known->features;
+    if (count < (t.bare ? 1 : 2))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: needs rows of at least one feature and a label, separated by commas",
+                         file);
+    WEFT_TRY(find_label(&t, label));
+    csv->has_header = is_header(&t, label);
+    if (csv->has_header) WEFT_TRY(check_unique(&t));
+    WEFT_TRY(WEFT_NEW(&csv->order, WEFT_MAX(count, t.known->features)));
+    WEFT_TRY(csv->has_header && t.known->names ? by_name(&t, csv->order)
+                                               : by_place(&t, csv->has_header, csv->order));
+    csv->columns = count;
+    csv->label = t.label;
+    csv->features = count - (t.label >= 0);
+    return WEFT_OK;
+}
