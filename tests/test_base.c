@@ -117,6 +117,40 @@ static void test_shortest_numbers(void **state)
                    "from 1 to 1000000000");
 }
 
+/* Nothing that comes from outside steers a terminal. */
+static void test_printable(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {{"plain", "plain"},
+                 {"", ""},
+                 {"M\xc3\xbcller \xe2\x82\xac \xf0\x9f\x8c\xb2", NULL},
+                 {"a\x1b[31mb", "a\\x1b[31mb"},
+                 {"a\nb\tc\x7f", "a\\x0ab\\x09c\\x7f"},
+                 {"\xfc", "\\xfc"},
+                 {"a\xc3", "a\\xc3"},
+                 {"\xc2\x9b"
+                  "1m",
+                  "\\xc2\\x9b1m"},           /* a control character of its own */
+                 {"\xc0\xaf", "\\xc0\\xaf"}, /* too long */
+                 {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
+                 {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
+                 {"a\xe2\x80\xae"
+                  "b",
+                  "a\\xe2\\x80\\xae"
+                  "b"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char shown[64], cut[4];
+        const char *want = cases[i].shown ? cases[i].shown : cases[i].text;
+        assert_string_equal(weft_printable(cases[i].text, shown, sizeof(shown)), want);
+        assert_int_equal(weft_is_printable(cases[i].text), strcmp(want, cases[i].text) == 0);
+        assert_true(strlen(weft_printable(cases[i].text, cut, sizeof(cut))) < sizeof(cut));
+        assert_int_equal(weft_fail(WEFT_ERR_IO, "%s", cases[i].text), WEFT_ERR_IO);
+        assert_string_equal(weft_last_message(), want);
+    }
+}
+
 static weft_status load(weft_train_options *o, const char *text)
 {
     return weft_options_load_text(weft_train_table(), o, "run.yaml", text, strlen(text));
@@ -284,15 +318,11 @@ static void test_exact_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),
-        cmocka_unit_test(test_permutation_is_one),
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_shortest_numbers),
-        cmocka_unit_test(test_run_files),
-        cmocka_unit_test(test_parallel_covers_once),
-        cmocka_unit_test(test_outputs),
-        cmocka_unit_test(test_exact_sums),
+        cmocka_unit_test(test_philox),           cmocka_unit_test(test_permutation_is_one),
+        cmocka_unit_test(test_nearest),          cmocka_unit_test(test_options),
+        cmocka_unit_test(test_shortest_numbers), cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_run_files),        cmocka_unit_test(test_parallel_covers_once),
+        cmocka_unit_test(test_outputs),          cmocka_unit_test(test_exact_sums),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

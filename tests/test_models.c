@@ -139,6 +139,35 @@ static void test_yaml_models(void **state)
          WEFT_ERR_ARGUMENT},
         {"layers:\n  - {type: dense, units: 4}\n  - {type: conv, filters: 4}\n",
          "net.yaml:3: layer 'conv2' (conv) needs images", WEFT_ERR_ARGUMENT},
+        {"layers:\n  - type: relu\n    kernel: 3\n",
+         "net.yaml:3: a relu layer has no key 'kernel'; its keys are type, name, from",
+         WEFT_ERR_ARGUMENT},
+        {"layers:\n  - type: maxpool\n    kernel: 3\n    bias: true\n",
+         "net.yaml:4: a maxpool layer has no key 'bias'; its keys are type, name, from, kernel, "
+         "stride, padding",
+         WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: relu}\ncolour: red\n", "net.yaml:3: no key is named 'colour'",
+         WEFT_ERR_FORMAT},
+        {"layers:\n  - {type: relu}\n---\nlayers:\n  - {type: relu}\n",
+         "net.yaml:3: a second document begins", WEFT_ERR_FORMAT},
+        {"layers:\n  - {type: relu}\n...\n---\n[\n", "net.yaml:4: a second document begins",
+         WEFT_ERR_FORMAT},
+        {"layers:\n  - {type: relu}\nname: a\nlayers:\n  - {type: tanh}\n",
+         "net.yaml:4: the key 'layers' is given twice", WEFT_ERR_FORMAT},
+        {"layers:\n  - {type: relu}\n  - type: conv\n    filters: 3\n    filters: 4\n",
+         "net.yaml:5: the key 'filters' is given twice", WEFT_ERR_FORMAT},
+        {"layers:\n  - {type: relu, name: ''}\n", "net.yaml:2: a layer is named ''",
+         WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: relu, name: x}\n", "net.yaml:2: a layer is named 'x'",
+         WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: relu, name: 'a b'}\n", "net.yaml:2: a layer is named 'a b'",
+         WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: relu, name: 'a*'}\n", "a layer is named 'a*'", WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: relu, name: \"a\\e[31mb\"}\n",
+         "option 'name' is 'a\\x1b[31mb', must be UTF-8", WEFT_ERR_ARGUMENT},
+        {"layers:\n  - {type: relu, name: "
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n",
+         "a name has 1 to 64 bytes", WEFT_ERR_ARGUMENT},
         {"layers: 3\n", "net.yaml:1: 'layers' must be a sequence", WEFT_ERR_FORMAT},
         {"name: x\n", "has no layers", WEFT_ERR_FORMAT},
         {"", "has no layers", WEFT_ERR_FORMAT},
@@ -149,6 +178,57 @@ static void test_yaml_models(void **state)
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_refused(build(bad[i].yaml, 9), bad[i].status, bad[i].words);
+}
+
+/* Every layer takes the keys that it names, and refuses those of all others. */
+static void test_keys_of_layers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value;
+    } values[] = {{"filters", "4"}, {"kernel", "1"},   {"stride", "1"},   {"padding", "0"},
+                  {"groups", "1"},  {"dilation", "1"}, {"bias", "false"}, {"init", "he"},
+                  {"units", "7"},   {"rate", "0.3"},   {"axis", "1"}};
+    const int count = sizeof(values) / sizeof(values[0]);
+    bool met[sizeof(values) / sizeof(values[0])] = {false};
+    for (int i = 0; weft_layer_name(i); i++) {
+        char own[200], *save = NULL;
+        int owned = 0;
+        (void)snprintf(own, sizeof(own), "%s", weft_layer_keys(i));
+        for (char *key = strtok_r(own, ", ", &save); key; key = strtok_r(NULL, ", ", &save)) {
+            int k = 0;
+            while (k < count && strcmp(values[k].key, key) != 0) k++;
+            if (k == count) fail_msg("no value for key '%s'", key);
+            met[k] = true;
+            owned++;
+        }
+        int taken = 0;
+        for (int k = 0; k < count; k++) {
+            char yaml[300], words[100], padded[220], wanted[64];
+            const char *name = weft_layer_name(i);
+            (void)snprintf(padded, sizeof(padded), " %s,", weft_layer_keys(i));
+            (void)snprintf(wanted, sizeof(wanted), " %s,", values[k].key);
+            bool has = strstr(padded, wanted) != NULL;
+            (void)snprintf(words, sizeof(words), "net.yaml:3: a %s layer has no key '%s'", name,
+                           values[k].key);
+            (void)snprintf(yaml, sizeof(yaml),
+                           "layers:\n  - {type: %s, from: '%s'%s%s%s\n     %s: %s}\n"
+                           "  - {type: dense, units: classes}\n",
+                           name, strcmp(name, "add") == 0 ? "x, x" : "x",
+                           strcmp(name, "conv") == 0 && k > 0 ? ", filters: 2" : "",
+                           strcmp(name, "dense") == 0 && strcmp(values[k].key, "units") != 0
+                               ? ", units: 3"
+                               : "",
+                           ",", values[k].key, values[k].value);
+            if (has)
+                assert_ok(build(yaml, 9));
+            else
+                assert_refused(build(yaml, 9), WEFT_ERR_ARGUMENT, words);
+            taken += has;
+        }
+        assert_int_equal(taken, owned);
+    }
+    for (int k = 0; k < count; k++) assert_true(met[k]);
 }
 
 typedef struct said {
@@ -209,9 +289,8 @@ static void test_models_refuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices_agree_on_models),
-        cmocka_unit_test(test_yaml_models),
-        cmocka_unit_test(test_layers_nobody_reads),
+        cmocka_unit_test(test_devices_agree_on_models), cmocka_unit_test(test_yaml_models),
+        cmocka_unit_test(test_keys_of_layers),          cmocka_unit_test(test_layers_nobody_reads),
         cmocka_unit_test(test_models_refuse),
     };
     return cmocka_run_group_tests_name("models", tests, setup, teardown);

@@ -54,6 +54,8 @@ WEFT_API const char *weft_model_summary(int i);
 /* The layers a YAML model may have: type and one sentence; NULL past the end. */
 WEFT_API const char *weft_layer_name(int i);
 WEFT_API const char *weft_layer_summary(int i);
+/* Its keys beside type, name and from, as in "kernel, stride"; NULL past the end. */
+WEFT_API const char *weft_layer_keys(int i);
 
 #ifdef __cplusplus
 }

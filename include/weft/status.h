@@ -7,6 +7,8 @@
 #ifndef WEFT_STATUS_H
 #define WEFT_STATUS_H
 
+#include <stddef.h>
+
 #if defined(WEFT_SHARED)
 #define WEFT_API __attribute__((visibility("default")))
 #else
@@ -38,6 +40,11 @@ WEFT_API const char *weft_last_message(void);
 
 /* The short name of a status, such as "format"; never NULL. */
 WEFT_API const char *weft_status_name(weft_status status);
+
+/* What may be shown of a text that came from outside, into buffer (cut off where it is full):
+ * control characters, and bytes that are not UTF-8, become \xNN. Messages of the library are so
+ * already. Returns buffer. */
+WEFT_API const char *weft_printable(const char *text, char *buffer, size_t size);
 
 /* Frees text that the library handed out. NULL is allowed. */
 WEFT_API void weft_free(void *memory);

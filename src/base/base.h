@@ -79,6 +79,10 @@ void weft_text_add(weft_text *text, const char *format, ...) WEFT_PRINTF(2, 3);
 void weft_text_add_bytes(weft_text *text, const char *data, size_t size);
 /* As a JSON string with quotes and escapes. */
 void weft_text_add_json(weft_text *text, const char *string);
+/* As weft_printable. */
+void weft_text_add_printable(weft_text *text, const char *string);
+/* Whether weft_printable would leave it as it is. */
+bool weft_is_printable(const char *text);
 weft_status weft_text_take(weft_text *text, char **out) WEFT_NODISCARD;
 
 /* The candidate nearest to name by edit distance, or NULL if none is near. next(user, i) gives

@@ -68,11 +68,12 @@ static bool is_news(weft_context *context, const char *line)
 void weft_log(weft_context *context, weft_log_level level, const char *format, ...)
 {
     if (!context || !context->log) return;
-    char line[1024];
+    char text[1024], line[1024];
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(line, sizeof(line), format, arguments);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    (void)weft_printable(text, line, sizeof(line));
     pthread_mutex_lock(&context->lock);
     if ((level != WEFT_LOG_WARNING && level != WEFT_LOG_NOTE) || is_news(context, line))
         context->log(context->log_user, level, line);

@@ -63,6 +63,10 @@ static weft_status store_text(const weft_option *o, void *target, const char *te
     switch (o->kind) {
     case WEFT_OPT_STRING: {
         char *copy;
+        if (!weft_is_printable(text))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "option '%s' is '%s', must be UTF-8 without control characters",
+                             o->name, text);
         WEFT_TRY(check_choice(o, text));
         WEFT_TRY(weft_strdup(text, &copy));
         free(*(char **)field(o, target));

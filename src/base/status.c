@@ -41,7 +41,7 @@ weft_status weft_fail(weft_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    memcpy(last_message, text, sizeof(text));
+    (void)weft_printable(text, last_message, sizeof(last_message));
     return status;
 }
 
@@ -64,7 +64,7 @@ weft_status weft_fail_within(weft_status status, const char *format, ...)
         size_t room = sizeof(text) - (size_t)used;
         (void)snprintf(text + used, room, ": %.*s", (int)(room > 3 ? room - 3 : 0), last_message);
     }
-    memcpy(last_message, text, sizeof(text));
+    (void)weft_printable(text, last_message, sizeof(last_message));
     return status;
 }
 

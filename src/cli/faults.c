@@ -31,12 +31,21 @@ static uintptr_t hexadecimal(const char **text)
 }
 
 /* Whether a line of /proc/self/maps ("begin-end rwxp offset device inode path") has the address. */
-static const char *path_in(const char *line, uintptr_t address)
+static char *path_in(char *line, uintptr_t address)
 {
-    uintptr_t begin = hexadecimal(&line);
-    if (*line++ != '-') return NULL;
-    uintptr_t end = hexadecimal(&line);
+    const char *next = line;
+    uintptr_t begin = hexadecimal(&next);
+    if (*next++ != '-') return NULL;
+    uintptr_t end = hexadecimal(&next);
     return address >= begin && address < end ? strchr(line, '/') : NULL;
+}
+
+/* A path as it may be shown: bytes that steer a terminal become question marks. */
+static void say_path(char *path)
+{
+    for (char *c = path; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7F || (unsigned char)*c >= 0x80) *c = '?';
+    say(path);
 }
 
 /* Writes the path of the file that is mapped at an address. */
@@ -51,9 +60,9 @@ static void say_file(uintptr_t address)
         char *line = buffer;
         for (char *end; (end = strchr(line, '\n')); line = end + 1) {
             *end = '\0';
-            const char *path = path_in(line, address);
+            char *path = path_in(line, address);
             if (path) {
-                say(path);
+                say_path(path);
                 close(maps);
                 return;
             }

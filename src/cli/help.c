@@ -128,7 +128,9 @@ static int run(int argc, char **argv)
     for (int i = 0; commands[i]; i++)
         if (strcmp(commands[i]->name, name) == 0)
             return man ? man_page(commands[i]) : explain(commands[i]);
-    fprintf(stderr, "weft: no command is named '%s'\nTry 'weft help'.\n", name);
+    char shown[256];
+    fprintf(stderr, "weft: no command is named '%s'\nTry 'weft help'.\n",
+            weft_printable(name, shown, sizeof(shown)));
     return 2;
 }
 

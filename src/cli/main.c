@@ -85,8 +85,10 @@ static int run_command(int argc, char **argv)
         return commands[i]->run(argc - 2, argv + 2);
     }
     const command *near = nearest(name);
-    fprintf(stderr, "weft: no command is named '%s'%s%s%s\nTry 'weft help'.\n", name,
-            near ? "; did you mean '" : "", near ? near->name : "", near ? "'?" : "");
+    char shown[256];
+    fprintf(stderr, "weft: no command is named '%s'%s%s%s\nTry 'weft help'.\n",
+            weft_printable(name, shown, sizeof(shown)), near ? "; did you mean '" : "",
+            near ? near->name : "", near ? "'?" : "");
     return 2;
 }
 

@@ -119,9 +119,10 @@ static weft_status train(const weft_train_options *options)
 
 static void on_line(void *user, const char *line)
 {
+    char shown[4096]; /* a launcher may have said it */
     (void)user;
     fflush(stdout);
-    fprintf(stderr, "%s\n", line);
+    fprintf(stderr, "%s\n", weft_printable(line, shown, sizeof(shown)));
 }
 
 static void free_words(char **words)

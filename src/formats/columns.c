@@ -75,10 +75,15 @@ static bool is_header(const table *t, const char *label)
     return all;
 }
 
-static weft_status check_unique(const table *t)
+static weft_status check_names(const table *t)
 {
-    for (int i = 1; i < t->count; i++) {
+    for (int i = 0; i < t->count; i++) {
         int first = find(t->fields, i, t->fields[i]);
+        if (!weft_is_printable(t->fields[i]))
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s:1: the name of column %d, '%.60s', must be UTF-8 without control "
+                             "characters",
+                             t->file, i + 1, t->fields[i]);
         if (first >= 0)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s: columns %d and %d are both named '%s'; each needs a name of its "
@@ -165,7 +170,7 @@ weft_status weft_csv_columns(const char *file, char *const *fields, int count, c
                          file);
     WEFT_TRY(find_label(&t, label));
     csv->has_header = is_header(&t, label);
-    if (csv->has_header) WEFT_TRY(check_unique(&t));
+    if (csv->has_header) WEFT_TRY(check_names(&t));
     WEFT_TRY(WEFT_NEW(&csv->order, WEFT_MAX(count, t.known->features)));
     WEFT_TRY(csv->has_header && t.known->names ? by_name(&t, csv->order)
                                                : by_place(&t, csv->has_header, csv->order));

@@ -113,6 +113,11 @@ static weft_status add_label(reader *r, table *t)
     if (!*label)
         return weft_fail(WEFT_ERR_FORMAT, "%s:%lld: column %d: the label is empty", r->name,
                          (long long)r->line, csv->label + 1);
+    if (!weft_is_printable(label))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%lld: column %d: the label '%.60s' must be UTF-8 without control "
+                         "characters",
+                         r->name, (long long)r->line, csv->label + 1, label);
     WEFT_TRY(WEFT_GROW(&csv->labels, &t->label_capacity, csv->rows));
     return intern(t, label, &csv->labels[csv->rows]);
 }

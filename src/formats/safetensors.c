@@ -94,6 +94,7 @@ static weft_status parse_entry(const char *file, const char *key, const json_t *
         return bad(file, key, "its data_offsets do not fit its shape and dtype");
     out->data = buffer + begin;
     out->bytes = wanted;
+    if (!weft_is_printable(key)) return bad(file, key, "a name must be without control characters");
     return weft_strdup(key, &out->name);
 }
 

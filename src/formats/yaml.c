@@ -125,8 +125,8 @@ static bool visit(walk *w, const weft_yaml *y, const yaml_event_t *event, int it
     }
 }
 
-/* Line of the event, or 0. An error of YAML itself is reported through *problem. */
-static int find_line(const weft_yaml *y, int item, const char *key, char *problem, size_t room)
+/* Line of the event, or 0. */
+static int find_line(const weft_yaml *y, int item, const char *key)
 {
     yaml_parser_t parser;
     walk w = {.item = -1};
@@ -135,16 +135,9 @@ static int find_line(const weft_yaml *y, int item, const char *key, char *proble
     yaml_parser_set_input_string(&parser, y->text, y->size);
     for (bool done = false; !done && line == 0;) {
         yaml_event_t event;
-        if (!yaml_parser_parse(&parser, &event)) {
-            if (problem)
-                (void)snprintf(problem, room, "%s",
-                               parser.problem ? parser.problem : "cannot be read");
-            line = (int)parser.problem_mark.line + 1;
-            break;
-        }
+        if (!yaml_parser_parse(&parser, &event)) break;
         done = event.type == YAML_STREAM_END_EVENT || event.type == YAML_DOCUMENT_END_EVENT;
-        if ((item >= 0 || key) && visit(&w, y, &event, item, key))
-            line = (int)event.start_mark.line + 1;
+        if (visit(&w, y, &event, item, key)) line = (int)event.start_mark.line + 1;
         yaml_event_delete(&event);
     }
     yaml_parser_delete(&parser);
@@ -153,7 +146,7 @@ static int find_line(const weft_yaml *y, int item, const char *key, char *proble
 
 int weft_yaml_line(const weft_yaml *y, int item, const char *key)
 {
-    int line = find_line(y, item, key, NULL, 0);
+    int line = find_line(y, item, key);
     return line > 0 ? line : 1;
 }
 
@@ -166,10 +159,8 @@ static const char *key_candidate(const void *user, int i)
 /* "mapping field 'x'" and "sequence entry 'n'" in the library's backtrace say where it was. */
 static weft_status explain(const weft_yaml *y)
 {
-    char problem[256] = "", word[128] = "", near[1024];
-    int line = find_line(y, -1, NULL, problem, sizeof(problem)), item = -1;
-    if (problem[0])
-        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: is not YAML: %s", y->name, line, problem);
+    char word[128] = "", near[1024];
+    int item = -1;
     const char *at = strstr(y->log, "sequence entry '");
     if (at && sscanf(at, "sequence entry '%d'", &item) == 1) item--;
     at = strstr(y->log, "Unexpected key: ");
@@ -202,6 +193,7 @@ weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
                      .item_table = item_table,
                      .list_key = list_key};
     weft_status status = weft_strdup(name, &y->name);
+    if (status == WEFT_OK) status = weft_yaml_check(name, y->text, size);
     if (status == WEFT_OK) {
         make_schema(y);
         cyaml_config_t c = config(y);
@@ -244,14 +236,26 @@ int weft_yaml_count(const weft_yaml *y)
     return y->loaded && y->list_key ? (int)head(y)->count : 0;
 }
 
+static char *const *values_of(const weft_yaml *y, int item)
+{
+    if (item < 0) return y->loaded;
+    return (char *const *)(void *)(head(y)->items + (size_t)item * y->item.data_size);
+}
+
+bool weft_yaml_gives(const weft_yaml *y, int item, const char *key)
+{
+    const weft_option *table = item < 0 ? y->table : y->item_table;
+    for (int i = 0; y->loaded && table[i].name; i++)
+        if (strcmp(table[i].name, key) == 0) return values_of(y, item)[i] != NULL;
+    return false;
+}
+
 weft_status weft_yaml_apply(const weft_yaml *y, int item, void *target)
 {
     if (!y->loaded) return WEFT_OK;
     const weft_option *table = item < 0 ? y->table : y->item_table;
     int count = item < 0 ? y->options : y->item_options;
-    char *const *values = y->loaded;
-    if (item >= 0)
-        values = (char *const *)(void *)(head(y)->items + (size_t)item * y->item.data_size);
+    char *const *values = values_of(y, item);
     for (int i = 0; i < count; i++) {
         if (!values[i]) continue;
         weft_status status = weft_options_set(table, target, table[i].name, values[i]);

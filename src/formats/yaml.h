@@ -8,6 +8,10 @@
 
 typedef struct weft_yaml weft_yaml;
 
+/* yaml_check.c: what the schema library passes over in silence. FORMAT: text that is not YAML, a
+ * second document, a key that is given twice. */
+weft_status weft_yaml_check(const char *name, const void *data, size_t size) WEFT_NODISCARD;
+
 /* Parses. list_key may be NULL; then item_table is not looked at. FORMAT: file, line and what is
  * wrong, with the nearest known key. */
 weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
@@ -17,6 +21,9 @@ void weft_yaml_free(weft_yaml **yaml);
 
 /* Items of the list. */
 int weft_yaml_count(const weft_yaml *yaml);
+
+/* Whether the mapping gives a key of its table. */
+bool weft_yaml_gives(const weft_yaml *yaml, int item, const char *key);
 
 /* Sets in target every option that the mapping gives (item < 0: the outer one). A value that an
  * option refuses is reported with its line. */

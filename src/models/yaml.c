@@ -13,59 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "models/models.h"
-
-typedef struct model_keys {
-    char *name, *description;
-} model_keys;
-
-static const weft_option model_table[] = {
-    {.name = "name",
-     .argument = "NAME",
-     .help = "name of the model",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(model_keys, name)},
-    {.name = "description",
-     .argument = "TEXT",
-     .help = "a sentence about it",
-     .kind = WEFT_OPT_STRING,
-     .offset = offsetof(model_keys, description)},
-    {.name = NULL},
-};
-
-typedef struct layer_keys {
-    char *type, *name, *from, *units, *init;
-    int64_t filters, kernel, stride, padding, dilation, groups, axis;
-    double rate;
-    bool bias;
-} layer_keys;
-
-#define KEY(key, text)                                                                             \
-    .name = #key, .argument = "VALUE", .help = text, .offset = offsetof(layer_keys, key)
-#define WHOLE(key, text, least, start)                                                             \
-    {                                                                                              \
-        KEY(key, text), .kind = WEFT_OPT_INT, .low = least, .high = 65536, .initial = start        \
-    }
-
-static const weft_option layer_table[] = {
-    {KEY(type, "kind of layer"), .kind = WEFT_OPT_STRING},
-    {KEY(name, "name of the layer, unique"), .kind = WEFT_OPT_STRING},
-    {KEY(from, "layers to read, separated by commas"), .kind = WEFT_OPT_STRING},
-    {KEY(units, "dense: outputs, or 'classes'"), .kind = WEFT_OPT_STRING},
-    {KEY(init, "how weights start"), .kind = WEFT_OPT_STRING, .choices = "uniform,he",
-     .initial = "uniform"},
-    WHOLE(filters, "conv: output channels", 1, NULL),
-    WHOLE(kernel, "conv, pools: side of the window", 1, NULL),
-    WHOLE(stride, "conv, pools: step of the window", 1, NULL),
-    {KEY(padding, "conv, pools: zeros around"), .kind = WEFT_OPT_INT, .low = 0, .high = 65536},
-    WHOLE(dilation, "conv: distance of kernel elements", 1, NULL),
-    WHOLE(groups, "conv: groups of channels", 1, NULL),
-    WHOLE(axis, "concat: axis, 1 unless said", 1, NULL),
-    {KEY(rate, "dropout: share that falls"), .kind = WEFT_OPT_REAL, .low = 0, .high = 0.999999,
-     .initial = "0.5"},
-    {KEY(bias, "conv, dense: add a bias"), .kind = WEFT_OPT_FLAG, .initial = "true"},
-    {.name = NULL},
-};
+#include "models/yaml_keys.h"
 
 enum { MOST_INPUTS = 16 };
 
@@ -84,24 +32,28 @@ typedef struct layer_type {
     weft_value (*plain)(weft_net *net, weft_value x, const weft_layer *layer); /* or an operator */
     enum { ONE, ACTIVATION, JOIN, SUM } form;
     const char *needs; /* a key that must be given */
+    const char *keys;  /* beside type, name and from */
 } layer_type;
 
 static const layer_type types[] = {
-    {"conv", "convolution with a bias", weft_layer_conv, ONE, "filters"},
-    {"dense", "matrix product with a bias; flattens its input", weft_layer_dense, ONE, "units"},
-    {"maxpool", "largest element of a window", weft_layer_maxpool, ONE, NULL},
-    {"avgpool", "mean of a window", weft_layer_avgpool, ONE, NULL},
-    {"global_avgpool", "mean over height and width", weft_layer_global_avgpool, ONE, NULL},
-    {"batch_norm", "normalises channels over the batch", weft_layer_batch_norm, ONE, NULL},
-    {"layer_norm", "normalises the last dimension", weft_layer_layer_norm, ONE, NULL},
-    {"dropout", "zeroes elements at random while training", weft_layer_dropout, ONE, NULL},
-    {"flatten", "one dimension a sample", weft_layer_flatten, ONE, NULL},
-    {"relu", "max(x, 0)", NULL, ACTIVATION, NULL},
-    {"gelu", "x times the normal distribution function", NULL, ACTIVATION, NULL},
-    {"sigmoid", "1 / (1 + exp(-x))", NULL, ACTIVATION, NULL},
-    {"tanh", "hyperbolic tangent", NULL, ACTIVATION, NULL},
-    {"concat", "joins layers along an axis", NULL, JOIN, NULL},
-    {"add", "sum of two layers", NULL, SUM, NULL},
+    {"conv", "convolution with a bias", weft_layer_conv, ONE, "filters",
+     "filters, kernel, stride, padding, dilation, groups, bias, init"},
+    {"dense", "matrix product with a bias; flattens its input", weft_layer_dense, ONE, "units",
+     "units, bias, init"},
+    {"maxpool", "largest element of a window", weft_layer_maxpool, ONE, NULL,
+     "kernel, stride, padding"},
+    {"avgpool", "mean of a window", weft_layer_avgpool, ONE, NULL, "kernel, stride, padding"},
+    {"global_avgpool", "mean over height and width", weft_layer_global_avgpool, ONE, NULL, ""},
+    {"batch_norm", "normalises channels over the batch", weft_layer_batch_norm, ONE, NULL, ""},
+    {"layer_norm", "normalises the last dimension", weft_layer_layer_norm, ONE, NULL, ""},
+    {"dropout", "zeroes elements at random while training", weft_layer_dropout, ONE, NULL, "rate"},
+    {"flatten", "one dimension a sample", weft_layer_flatten, ONE, NULL, ""},
+    {"relu", "max(x, 0)", NULL, ACTIVATION, NULL, ""},
+    {"gelu", "x times the normal distribution function", NULL, ACTIVATION, NULL, ""},
+    {"sigmoid", "1 / (1 + exp(-x))", NULL, ACTIVATION, NULL, ""},
+    {"tanh", "hyperbolic tangent", NULL, ACTIVATION, NULL, ""},
+    {"concat", "joins layers along an axis", NULL, JOIN, NULL, "axis"},
+    {"add", "sum of two layers", NULL, SUM, NULL, ""},
 };
 
 const char *weft_layer_name(int i)
@@ -112,6 +64,11 @@ const char *weft_layer_name(int i)
 const char *weft_layer_summary(int i)
 {
     return i >= 0 && i < (int)WEFT_COUNT(types) ? types[i].summary : NULL;
+}
+
+const char *weft_layer_keys(int i)
+{
+    return i >= 0 && i < (int)WEFT_COUNT(types) ? types[i].keys : NULL;
 }
 
 static const char *type_candidate(const void *user, int i)
@@ -129,6 +86,42 @@ static const char *made_candidate(const void *user, int i)
 static weft_status at(const reader *r, const char *key, weft_status status)
 {
     return weft_fail_within(status, "%s:%d", r->file, weft_yaml_line(r->yaml, r->count, key));
+}
+
+static bool has_key(const layer_type *type, const char *key)
+{
+    size_t size = strlen(key);
+    if (strcmp(key, "type") == 0 || strcmp(key, "name") == 0 || strcmp(key, "from") == 0)
+        return true;
+    for (const char *at = type->keys; (at = strstr(at, key)); at += size)
+        if ((at == type->keys || at[-1] == ' ') && (at[size] == ',' || !at[size])) return true;
+    return false;
+}
+
+/* What a layer does not look at must not stand there. */
+static weft_status check_keys(const reader *r, const layer_type *type)
+{
+    for (const weft_option *o = weft_yaml_layers; o->name; o++)
+        if (weft_yaml_gives(r->yaml, r->count, o->name) && !has_key(type, o->name))
+            return at(r, o->name,
+                      weft_fail(WEFT_ERR_ARGUMENT,
+                                "a %s layer has no key '%s'; its keys are type, name, from%s%s",
+                                type->name, o->name, *type->keys ? ", " : "", type->keys));
+    return WEFT_OK;
+}
+
+/* Names stand in lists, patterns and names of parameters, and on terminals. */
+static weft_status check_name(const reader *r, const char *name)
+{
+    enum { LONGEST = 64 };
+    bool fine = *name && strlen(name) <= LONGEST;
+    if (fine && strcmp(name, "x") != 0 && !strpbrk(name, " ,:;=*?[]{}'\"\\")) return WEFT_OK;
+    return at(r, "name",
+              weft_fail(WEFT_ERR_ARGUMENT,
+                        "a layer is named '%s'; a name has 1 to %d bytes, without spaces and "
+                        "characters of lists and patterns (, : ; = * ? and brackets), and 'x' is "
+                        "the input",
+                        name, LONGEST));
 }
 
 static weft_value take(const reader *r, int layer)
@@ -246,9 +239,11 @@ static weft_status read_layer(reader *r)
     const layer_type *type = NULL;
     char *name = NULL;
     weft_status status = WEFT_OK;
-    WEFT_TRY_GOTO(weft_options_init(layer_table, &k), done);
+    WEFT_TRY_GOTO(weft_options_init(weft_yaml_layers, &k), done);
     WEFT_TRY_GOTO(weft_yaml_apply(r->yaml, r->count, &k), done);
     WEFT_TRY_GOTO(check_layer(r, &k, &type), done);
+    WEFT_TRY_GOTO(check_keys(r, type), done);
+    if (k.name) WEFT_TRY_GOTO(check_name(r, k.name), done);
     if (k.name)
         WEFT_TRY_GOTO(weft_strdup(k.name, &name), done);
     else
@@ -263,7 +258,7 @@ static weft_status read_layer(reader *r)
     name = NULL;
 done:
     free(name);
-    weft_options_free(layer_table, &k);
+    weft_options_free(weft_yaml_layers, &k);
     return status;
 }
 
@@ -282,7 +277,7 @@ weft_status weft_net_read(weft_net *net, const char *name, const void *data, siz
                           weft_value *logits)
 {
     weft_yaml *yaml;
-    WEFT_TRY(weft_yaml_parse(name, data, size, model_table, "layers", layer_table, &yaml));
+    WEFT_TRY(weft_yaml_parse(name, data, size, weft_yaml_model, "layers", weft_yaml_layers, &yaml));
     reader r = {.net = net, .yaml = yaml, .file = name};
     int layers = weft_yaml_count(yaml);
     weft_status status = WEFT_OK;
@@ -300,54 +295,5 @@ weft_status weft_net_read(weft_net *net, const char *name, const void *data, siz
     free(r.read);
     free(r.made);
     weft_yaml_free(&yaml);
-    return status;
-}
-
-/* One layer's key as text; NULL: it is not given and has no default. */
-static weft_status value_of(const weft_yaml *yaml, int layer, const char *key, char **out)
-{
-    layer_keys k = {0};
-    weft_status status = weft_options_init(layer_table, &k);
-    if (status == WEFT_OK) status = weft_yaml_apply(yaml, layer, &k);
-    if (status == WEFT_OK) status = weft_options_get(layer_table, &k, key, out);
-    weft_options_free(layer_table, &k);
-    return status;
-}
-
-static weft_status compare_key(const weft_yaml *a, const weft_yaml *b, int layer, const char *key,
-                               const char *name, const char *other_name)
-{
-    char *now = NULL, *then = NULL;
-    weft_status status = value_of(a, layer, key, &now);
-    if (status == WEFT_OK) status = value_of(b, layer, key, &then);
-    if (status == WEFT_OK && strcmp(now ? now : "", then ? then : "") != 0) {
-        int line = weft_yaml_line(a, layer, key);
-        if (line == 1) line = weft_yaml_line(a, layer, NULL); /* it has been left out */
-        status = weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %s is '%s', %s has '%s'", name, line, key,
-                           now ? now : "", other_name, then ? then : "");
-    }
-    free(now);
-    free(then);
-    return status;
-}
-
-weft_status weft_model_compare(const char *name, const weft_bytes *text, const char *other_name,
-                               const weft_bytes *other)
-{
-    weft_yaml *a = NULL, *b = NULL;
-    weft_status status =
-        weft_yaml_parse(name, text->data, text->size, model_table, "layers", layer_table, &a);
-    if (status == WEFT_OK)
-        status = weft_yaml_parse(other_name, other->data, other->size, model_table, "layers",
-                                 layer_table, &b);
-    int layers = status == WEFT_OK ? weft_yaml_count(a) : 0;
-    for (int i = 0; i < layers && i < weft_yaml_count(b) && status == WEFT_OK; i++)
-        for (const weft_option *o = layer_table; o->name && status == WEFT_OK; o++)
-            status = compare_key(a, b, i, o->name, name, other_name);
-    if (status == WEFT_OK && layers != weft_yaml_count(b))
-        status = weft_fail(WEFT_ERR_ARGUMENT, "%s: has %d layers, %s has %d", name, layers,
-                           other_name, weft_yaml_count(b));
-    weft_yaml_free(&a);
-    weft_yaml_free(&b);
     return status;
 }

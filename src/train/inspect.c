@@ -6,8 +6,10 @@ weft_status weft_checkpoint_text(const char *path, char **out)
     weft_checkpoint c;
     WEFT_TRY(weft_checkpoint_open(path, &c));
     weft_text text = {0};
-    weft_text_add(&text, "checkpoint %s\nstep %lld, epoch %lld, next batch %lld\n\noptions:\n",
-                  c.path, (long long)c.position.step, (long long)c.position.epoch,
+    weft_text_add(&text, "checkpoint ");
+    weft_text_add_printable(&text, c.path);
+    weft_text_add(&text, "\nstep %lld, epoch %lld, next batch %lld\n\noptions:\n",
+                  (long long)c.position.step, (long long)c.position.epoch,
                   (long long)c.position.batch);
     for (const weft_option *o = weft_train_table(); o->name; o++) {
         char *value = NULL;

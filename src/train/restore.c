@@ -112,13 +112,15 @@ static weft_status read_options(const char *file, const json_t *object, weft_tra
     return WEFT_OK;
 }
 
-static weft_status read_names(const json_t *names, char ***out)
+static weft_status read_names(const char *file, const json_t *names, char ***out)
 {
     if (!names) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(out, json_array_size(names)));
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
-        WEFT_TRY(weft_strdup(name ? name : "", &(*out)[i]));
+        if (!name || !weft_is_printable(name))
+            return damaged(file, "a name of a class or column is none");
+        WEFT_TRY(weft_strdup(name, &(*out)[i]));
     }
     return WEFT_OK;
 }
@@ -154,8 +156,8 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
         out->mean[i] = json_number_value(json_array_get(mean, i));
         out->deviation[i] = json_number_value(json_array_get(deviation, i));
     }
-    WEFT_TRY(read_names(names, &out->class_names));
-    WEFT_TRY(read_names(columns, &out->column_names));
+    WEFT_TRY(read_names(file, names, &out->class_names));
+    WEFT_TRY(read_names(file, columns, &out->column_names));
     out->label_column = (int)json_integer_value(json_object_get(object, "label_column"));
     return label ? weft_strdup(label, &out->label_name) : WEFT_OK;
 }

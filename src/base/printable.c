@@ -1,0 +1,65 @@
+/* Text that came from outside never steers a terminal. */
+#include <stdio.h>
+
+#include "base/base.h"
+
+/* Code points that move text about, or end a line, without being control characters. */
+static bool is_steering(uint32_t c)
+{
+    return (c >= 0x80 && c < 0xA0) || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/* Bytes of the character that begins here, 0: it may not be shown, or is none. */
+static size_t character(const unsigned char *c)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t size = c[0] < 0x80 ? 1 : c[0] >= 0xF0 ? 4 : c[0] >= 0xE0 ? 3 : 2;
+    if (size == 1) return c[0] >= 0x20 && c[0] != 0x7F;
+    if (c[0] < 0xC2 || c[0] > 0xF4) return 0;
+    uint32_t point = c[0] & (0x7Fu >> size);
+    for (size_t i = 1; i < size; i++) {
+        if ((c[i] & 0xC0) != 0x80) return 0; /* also where the text ends */
+        point = point << 6 | (c[i] & 0x3Fu);
+    }
+    bool legal = point >= least[size] && point <= 0x10FFFF && (point < 0xD800 || point > 0xDFFF);
+    return legal && !is_steering(point) ? size : 0;
+}
+
+bool weft_is_printable(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    for (size_t size; *c; c += size) {
+        size = character(c);
+        if (size == 0) return false;
+    }
+    return true;
+}
+
+const char *weft_printable(const char *text, char *buffer, size_t size)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    size_t used = 0;
+    while (*c) {
+        size_t bytes = character(c), wanted = bytes ? bytes : 4;
+        if (used + wanted >= size) break;
+        if (bytes)
+            memcpy(buffer + used, c, bytes);
+        else
+            (void)snprintf(buffer + used, size - used, "\\x%02x", *c);
+        used += wanted;
+        c += bytes ? bytes : 1;
+    }
+    if (size > 0) buffer[used] = '\0';
+    return buffer;
+}
+
+void weft_text_add_printable(weft_text *text, const char *string)
+{
+    const unsigned char *c = (const unsigned char *)string;
+    for (size_t size; *c; c += size) {
+        size = character(c);
+        if (size == 0) weft_text_add(text, "\\x%02x", *c);
+        if (size > 0) weft_text_add_bytes(text, (const char *)c, size);
+        if (size == 0) size = 1;
+    }
+}

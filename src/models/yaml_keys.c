@@ -1,0 +1,92 @@
+/* The keys of YAML models, and two models compared key by key. */
+#include "models/yaml_keys.h"
+
+const weft_option weft_yaml_model[] = {
+    {.name = "name",
+     .argument = "NAME",
+     .help = "name of the model",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(model_keys, name)},
+    {.name = "description",
+     .argument = "TEXT",
+     .help = "a sentence about it",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(model_keys, description)},
+    {.name = NULL},
+};
+
+#define KEY(key, text)                                                                             \
+    .name = #key, .argument = "VALUE", .help = text, .offset = offsetof(layer_keys, key)
+#define WHOLE(key, text, least, start)                                                             \
+    {                                                                                              \
+        KEY(key, text), .kind = WEFT_OPT_INT, .low = least, .high = 65536, .initial = start        \
+    }
+
+const weft_option weft_yaml_layers[] = {
+    {KEY(type, "kind of layer"), .kind = WEFT_OPT_STRING},
+    {KEY(name, "name of the layer, unique"), .kind = WEFT_OPT_STRING},
+    {KEY(from, "layers to read, separated by commas"), .kind = WEFT_OPT_STRING},
+    {KEY(units, "dense: outputs, or 'classes'"), .kind = WEFT_OPT_STRING},
+    {KEY(init, "how weights start"), .kind = WEFT_OPT_STRING, .choices = "uniform,he",
+     .initial = "uniform"},
+    WHOLE(filters, "conv: output channels", 1, NULL),
+    WHOLE(kernel, "conv, pools: side of the window", 1, NULL),
+    WHOLE(stride, "conv, pools: step of the window", 1, NULL),
+    {KEY(padding, "conv, pools: zeros around"), .kind = WEFT_OPT_INT, .low = 0, .high = 65536},
+    WHOLE(dilation, "conv: distance of kernel elements", 1, NULL),
+    WHOLE(groups, "conv: groups of channels", 1, NULL),
+    WHOLE(axis, "concat: axis, 1 unless said", 1, NULL),
+    {KEY(rate, "dropout: share that falls"), .kind = WEFT_OPT_REAL, .low = 0, .high = 0.999999,
+     .initial = "0.5"},
+    {KEY(bias, "conv, dense: add a bias"), .kind = WEFT_OPT_FLAG, .initial = "true"},
+    {.name = NULL},
+};
+
+/* One layer's key as text; NULL: it is not given and has no default. */
+static weft_status value_of(const weft_yaml *yaml, int layer, const char *key, char **out)
+{
+    layer_keys k = {0};
+    weft_status status = weft_options_init(weft_yaml_layers, &k);
+    if (status == WEFT_OK) status = weft_yaml_apply(yaml, layer, &k);
+    if (status == WEFT_OK) status = weft_options_get(weft_yaml_layers, &k, key, out);
+    weft_options_free(weft_yaml_layers, &k);
+    return status;
+}
+
+static weft_status compare_key(const weft_yaml *a, const weft_yaml *b, int layer, const char *key,
+                               const char *name, const char *other_name)
+{
+    char *now = NULL, *then = NULL;
+    weft_status status = value_of(a, layer, key, &now);
+    if (status == WEFT_OK) status = value_of(b, layer, key, &then);
+    if (status == WEFT_OK && strcmp(now ? now : "", then ? then : "") != 0) {
+        int line = weft_yaml_line(a, layer, key);
+        if (line == 1) line = weft_yaml_line(a, layer, NULL); /* it has been left out */
+        status = weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %s is '%s', %s has '%s'", name, line, key,
+                           now ? now : "", other_name, then ? then : "");
+    }
+    free(now);
+    free(then);
+    return status;
+}
+
+weft_status weft_model_compare(const char *name, const weft_bytes *text, const char *other_name,
+                               const weft_bytes *other)
+{
+    weft_yaml *a = NULL, *b = NULL;
+    weft_status status = weft_yaml_parse(name, text->data, text->size, weft_yaml_model, "layers",
+                                         weft_yaml_layers, &a);
+    if (status == WEFT_OK)
+        status = weft_yaml_parse(other_name, other->data, other->size, weft_yaml_model, "layers",
+                                 weft_yaml_layers, &b);
+    int layers = status == WEFT_OK ? weft_yaml_count(a) : 0;
+    for (int i = 0; i < layers && i < weft_yaml_count(b) && status == WEFT_OK; i++)
+        for (const weft_option *o = weft_yaml_layers; o->name && status == WEFT_OK; o++)
+            status = compare_key(a, b, i, o->name, name, other_name);
+    if (status == WEFT_OK && layers != weft_yaml_count(b))
+        status = weft_fail(WEFT_ERR_ARGUMENT, "%s: has %d layers, %s has %d", name, layers,
+                           other_name, weft_yaml_count(b));
+    weft_yaml_free(&a);
+    weft_yaml_free(&b);
+    return status;
+}
