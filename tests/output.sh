@@ -78,6 +78,16 @@ if [ "$(id -u)" = 0 ] && mknod null c 1 3 2>/dev/null && { echo >null; } 2>/dev/
 else
     echo "SKIPPED: no device can be made here"
 fi
+# Metrics are whole lines at any moment, so that a run which goes on after a kill leaves no line in pieces.
+for _ in 1 2 3; do
+    rm -f killed.jsonl
+    "$weft" train -q --model mlp --data glyphs:size=8,train=8000,test=20 --batch 4 --epochs 100000 -t 1 --metrics killed.jsonl 2>err &
+    job=$!
+    for _ in $(seq 600); do [ "$(stat -c %s killed.jsonl 2>/dev/null || echo 0)" -gt 20000 ] && break; sleep 0.05; done
+    kill -KILL $job
+    wait $job 2>/dev/null
+    [ -s killed.jsonl ] && [ -z "$(tail -c 1 killed.jsonl)" ] && pass || flunk "metrics of a run that was killed: $(tail -n 1 killed.jsonl)"
+done
 # Looking at a run writes nothing.
 echo kept >m.jsonl
 # shellcheck disable=SC2086

@@ -24,7 +24,7 @@ typedef struct weft_output weft_output;
 
 typedef enum weft_output_mode {
     WEFT_OUTPUT_REPLACE, /* a regular file has all of it, synced, or what it had before */
-    WEFT_OUTPUT_STREAM,  /* it begins empty, and what has been flushed stays */
+    WEFT_OUTPUT_STREAM,  /* it begins empty, and each whole line goes there at once */
     WEFT_OUTPUT_APPEND   /* the same, behind what is there */
 } weft_output_mode;
 

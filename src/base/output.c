@@ -95,9 +95,9 @@ static weft_status open_file(weft_output *o, const char *path, weft_output_mode 
     if (file < 0) return fail(o, "open");
     o->regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode);
     o->file = fdopen(file, "w");
-    /* Whoever follows it wants whole lines, and in the order of what else goes there. */
-    if (o->file && mode != WEFT_OUTPUT_REPLACE && (!o->regular || weft_output_is_standard(path)))
-        (void)setvbuf(o->file, NULL, _IOLBF, 0);
+    /* Whoever follows it wants whole lines, in the order of what else goes there, and none in
+     * pieces if this process is killed. */
+    if (o->file && mode != WEFT_OUTPUT_REPLACE) (void)setvbuf(o->file, NULL, _IOLBF, 0);
     if (o->file) return WEFT_OK;
     weft_status status = fail(o, "open");
     close(file);

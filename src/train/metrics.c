@@ -108,8 +108,7 @@ weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
     WEFT_TRY(weft_text_take(&text, &line));
     weft_status status = weft_output_write(m->to, line, strlen(line));
     free(line);
-    /* Evaluations are rare and wanted at once by whoever follows the file. */
-    return status == WEFT_OK && e->kind != WEFT_EVENT_STEP ? weft_output_flush(m->to) : status;
+    return status;
 }
 
 weft_status weft_metrics_close(weft_metrics **metrics)
