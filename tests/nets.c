@@ -3,6 +3,16 @@
 
 #include "nets.h"
 
+setting net_setting(const model_case *m, const mesh_case *mesh)
+{
+    return (setting){.model = m,
+                     .mesh = mesh,
+                     .device = "reference",
+                     .real = WEFT_F32,
+                     .microbatches = 1,
+                     .optimizer = "sgd"};
+}
+
 /* --- inputs --- */
 
 static double number(int64_t i)

@@ -49,6 +49,14 @@ typedef struct setting {
     size_t bucket_bytes; /* 0: the plan's own */
 } setting;
 
+/* Three dense layers of 16 x 32, 32 x 16 and 16 x 5, or x 8, for which formulas are exact:
+ * gradients fill whole cache lines. */
+enum { W1 = 16 * 32, W2 = 32 * 16, BATCH = 8 };
+extern const model_case dense_case, dense8_case;
+
+/* One micro-batch of sgd in single precision on the reference device. */
+setting net_setting(const model_case *m, const mesh_case *mesh);
+
 typedef struct net {
     weft_context *context;
     weft_graph *graph;

@@ -212,6 +212,17 @@ static weft_status recompute(net *n)
     return status;
 }
 
+static const char dense_net[] = "layers:\n"
+                                "  - {type: dense, units: 32, bias: false}\n"
+                                "  - {type: relu}\n"
+                                "  - {type: dense, units: 16, bias: false}\n"
+                                "  - {type: relu}\n"
+                                "  - {type: dense, units: classes, bias: false}\n";
+const model_case dense_case = {"dense",        dense_net, .sample = {16},
+                               .batch = BATCH, .rank = 1, .lr = 0.05};
+const model_case dense8_case = {"dense",   dense_net,  .sample = {16}, .batch = BATCH,
+                                .rank = 1, .lr = 0.05, .classes = 8};
+
 weft_status net_build(net *n, const setting *s)
 {
     weft_optimizer_options opt;

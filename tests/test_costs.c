@@ -1,4 +1,4 @@
-/* What strategies cost, against their formulas: bytes on the wire, messages, memory. */
+/* What strategies cost, against their formulas: bytes on the wire, messages. */
 #include "nets.h"
 
 /* --- bytes of all ranks in a step --- */
@@ -29,34 +29,11 @@ static void count_bytes(weft_comm *world, void *user)
     net_unprepare(&p);
 }
 
-static setting plain_setting(const model_case *m, const mesh_case *mesh)
-{
-    return (setting){.model = m,
-                     .mesh = mesh,
-                     .device = "reference",
-                     .real = WEFT_F32,
-                     .microbatches = 1,
-                     .optimizer = "sgd"};
-}
-
 static void expect_bytes(const model_case *m, const mesh_case *mesh, double want)
 {
-    bytes_case b = {plain_setting(m, mesh), want};
+    bytes_case b = {net_setting(m, mesh), want};
     on_ranks("threads", mesh->ranks, count_bytes, &b);
 }
-
-/* Sizes for which every formula is exact: gradients fill whole cache lines. */
-static const char dense_net[] = "layers:\n"
-                                "  - {type: dense, units: 32, bias: false}\n"
-                                "  - {type: relu}\n"
-                                "  - {type: dense, units: 16, bias: false}\n"
-                                "  - {type: relu}\n"
-                                "  - {type: dense, units: classes, bias: false}\n";
-enum { W1 = 16 * 32, W2 = 32 * 16, BATCH = 8 };
-static const model_case dense = {"dense",        dense_net, .sample = {16},
-                                 .batch = BATCH, .rank = 1, .lr = 0.05};
-static const model_case dense8 = {"dense",   dense_net,  .sample = {16}, .batch = BATCH,
-                                  .rank = 1, .lr = 0.05, .classes = 8};
 
 /* Data parallelism moves 2 (N - 1) W in all. Sharded optimiser state moves as much, as a
  * reduce-scatter and an all-gather; with sharded parameters one gather more, 3 (N - 1) W, but
@@ -69,8 +46,9 @@ static void test_data_bytes(void **state)
         char mesh[32];
         (void)snprintf(mesh, sizeof(mesh), "data=%d", n);
         for (int zero = 0; zero <= 2; zero++)
-            expect_bytes(&dense, &(mesh_case){mesh, n, zero, NULL, NULL}, 2 * (n - 1) * w);
-        expect_bytes(&dense, &(mesh_case){mesh, n, 3, NULL, NULL}, (n - 1) * (3 * w - 4.0 * W1));
+            expect_bytes(&dense_case, &(mesh_case){mesh, n, zero, NULL, NULL}, 2 * (n - 1) * w);
+        expect_bytes(&dense_case, &(mesh_case){mesh, n, 3, NULL, NULL},
+                     (n - 1) * (3 * w - 4.0 * W1));
     }
 }
 
@@ -96,9 +74,10 @@ static void test_integrated_bytes(void **state)
             double b = (double)BATCH / c, weights = r * 2 * (c - 1) * w / r;
             (void)snprintf(mesh, sizeof(mesh), "data=%d,tensor=%d", c, r);
             double tensor = c * b * (r - 1) * (2 * 16 + 8 + 2 * 16);
-            expect_bytes(&dense8, &(mesh_case){mesh, r * c, 0, NULL, NULL}, 4 * (tensor + weights));
+            expect_bytes(&dense8_case, &(mesh_case){mesh, r * c, 0, NULL, NULL},
+                         4 * (tensor + weights));
             tensor = c * b * (r - 1) * (32 + 16 + 8 + 32 + 16);
-            expect_bytes(&dense8, &(mesh_case){mesh, r * c, 0, NULL, all_columns},
+            expect_bytes(&dense8_case, &(mesh_case){mesh, r * c, 0, NULL, all_columns},
                          4 * (tensor + weights));
         }
 }
@@ -153,7 +132,7 @@ static void expect_norm_bytes(const mesh_case *mesh, int norms, int passes)
     double counts = norms ? r * 2 * (d - 1) * 3 : 0;
     double norm = passes * (2 * (n - 1) * 4 * C * norms + counts);
     if (mesh->zero) norm += (n - 1) * 2 * C * norms;
-    bytes_case b = {plain_setting(&m, mesh), 4 * (head + norm)};
+    bytes_case b = {net_setting(&m, mesh), 4 * (head + norm)};
     b.setting.microbatches = passes;
     on_ranks("threads", mesh->ranks, count_bytes, &b);
 }
@@ -176,7 +155,8 @@ static void test_batch_norm_bytes(void **state)
 static void test_pipeline_bytes(void **state)
 {
     (void)state;
-    expect_bytes(&dense, &(mesh_case){NULL, 2, 0, "dense1*=rank:0,relu2*=rank:0,*=rank:1", NULL},
+    expect_bytes(&dense_case,
+                 &(mesh_case){NULL, 2, 0, "dense1*=rank:0,relu2*=rank:0,*=rank:1", NULL},
                  4 * 2 * BATCH * 32);
 }
 
@@ -229,186 +209,17 @@ static void test_transformer_block(void **state)
         char mesh[32];
         (void)snprintf(mesh, sizeof(mesh), "tensor=%d", n);
         const mesh_case c = {mesh, n, 0, NULL, NULL};
-        setting s = plain_setting(&block, &c);
+        setting s = net_setting(&block, &c);
         on_ranks("threads", n, count_sums, &s);
     }
-}
-
-/* --- memory --- */
-
-typedef struct memory_case {
-    setting setting;
-    weft_program_info info[WEFT_MAX_RANKS];
-} memory_case;
-
-static void describe_rank(weft_comm *world, void *user)
-{
-    memory_case *c = user;
-    prepared p;
-    rank_ok(net_prepare(&p, &c->setting, world));
-    c->info[weft_comm_rank(world)] = weft_program_describe(p.program);
-    rank_ok(weft_comm_barrier(world));
-    net_unprepare(&p);
-}
-
-static void measure(memory_case *c)
-{
-    on_ranks("threads", c->setting.mesh->ranks, describe_rank, c);
-}
-
-/* Adam in single precision has 16 bytes for each parameter: itself, its gradient and two moments.
- * Of n ranks, stage 1 splits the moments, stage 2 the gradient as well, stage 3 the parameter too;
- * the tensor axis splits all of it (Rajbhandari et al. 2020). */
-static void test_parameter_memory(void **state)
-{
-    (void)state;
-    const size_t w = W1 + W2 + 16 * 8;
-    for (int n = 2; n <= 8; n *= 2)
-        for (int zero = 0; zero <= 4; zero++) {
-            char mesh[32];
-            bool tensor = zero == 4;
-            size_t part = w / (size_t)n;
-            (void)snprintf(mesh, sizeof(mesh), "%s=%d", tensor ? "tensor" : "data", n);
-            const mesh_case c = {mesh, n, tensor ? 0 : zero, NULL, NULL};
-            memory_case m = {.setting = plain_setting(&dense8, &c)};
-            m.setting.optimizer = "adam";
-            measure(&m);
-            for (int r = 0; r < n; r++) {
-                assert_int_equal(m.info[r].parameter_bytes, 4 * (zero >= 3 ? part : w));
-                assert_int_equal(m.info[r].gradient_bytes, 4 * (zero >= 2 ? part : w));
-                /* the counts of steps, the run's and the moments', are states, too */
-                assert_in_range(m.info[r].state_bytes, 8 * (zero >= 1 ? part : w),
-                                8 * (zero >= 1 ? part : w) + 2 * 64);
-            }
-        }
-}
-
-/* A rank's program as it is planned; nothing of it is run. */
-static weft_program_info planned(const setting *s, int rank)
-{
-    net n = {0};
-    weft_plan *plan;
-    weft_rewritten *mine;
-    weft_store *store;
-    weft_program *program;
-    weft_program_options o;
-    weft_plan_options po = net_plan_options(s);
-    assert_ok(net_build(&n, s));
-    assert_ok(weft_plan_create(n.graph, &po, &plan));
-    assert_ok(weft_plan_rewrite(plan, n.graph, rank, &mine));
-    assert_ok(weft_store_create(n.context, s->device, 5, &store));
-    weft_program_options_init(&o);
-    o.dry = true;
-    assert_ok(weft_program_create_with(store, weft_rewritten_graph(mine), &o, &program));
-    weft_program_info info = weft_program_describe(program);
-    weft_program_destroy(&program);
-    weft_store_destroy(&store);
-    weft_rewritten_destroy(&mine);
-    weft_plan_destroy(&plan);
-    net_drop(&n);
-    return info;
-}
-
-static double activations(const setting *s, int rank)
-{
-    weft_program_info info = planned(s, rank);
-    return (double)(info.arena_bytes + info.slot_bytes);
-}
-
-/* Ranges lie in the order in which the first kernel that reads a weight wants it, so gathering it
- * leaves nothing to turn, and neither does cutting its gradient: as many reorders as without. (A
- * layout with padding has no such order; here the channels fill their blocks.) */
-static void test_reorders_of_ranges(void **state)
-{
-    (void)state;
-    static const char layers[] = "layers:\n"
-                                 "  - {type: conv, filters: 32, kernel: 3, padding: 1}\n"
-                                 "  - {type: batch_norm}\n"
-                                 "  - {type: relu}\n"
-                                 "  - {type: conv, filters: 32, kernel: 3, padding: 1}\n"
-                                 "  - {type: relu}\n"
-                                 "  - {type: dense, units: 64}\n"
-                                 "  - {type: relu}\n"
-                                 "  - {type: dense, units: classes}\n";
-    const model_case m = {"blocks",  layers,      .sample = {16, 8, 8}, .batch = 8,
-                          .rank = 3, .f32 = true, .lr = 0.01,           .classes = 64};
-    int without = 0;
-    for (int zero = 0; zero <= 3; zero++) {
-        const mesh_case c = {"data=2", 2, zero, NULL, NULL};
-        setting s = plain_setting(&m, &c);
-        s.device = "cpu";
-        weft_program_info info = planned(&s, 0);
-        print_message("zero %d: %d reorders\n", zero, info.reorders);
-        if (zero == 0) without = info.reorders;
-        assert_int_equal(info.reorders, without);
-    }
-}
-
-/* Of n ranks each has 1/n of the rows. Beside them stand, for a moment, the largest gradient of a
- * part with the rows of its neighbours and without (the second convolution's), and two rows of what
- * each convolution reads. */
-static void test_domain_memory(void **state)
-{
-    (void)state;
-    enum { B = 4, SIDE = 224 };
-    const model_case m = {"vgg11",   .sample = {3, SIDE, SIDE}, .batch = B, .rank = 3, .f32 = true,
-                          .lr = 0.01};
-    static const int reads[][2] = {{3, 224},  {64, 112}, {128, 56}, {256, 56}, {256, 28},
-                                   {512, 28}, {512, 14}, {512, 14}}; /* channels, width */
-    const mesh_case one = {"data=1", 1, 0, NULL, NULL};
-    setting s = plain_setting(&m, &one);
-    s.device = "cpu";
-    double whole = activations(&s, 0);
-    for (int n = 2; n <= 4; n *= 2) {
-        char mesh[32];
-        (void)snprintf(mesh, sizeof(mesh), "domain=%d", n);
-        const mesh_case c = {mesh, n, 0, NULL, NULL};
-        s.mesh = &c;
-        double beside = 2 * 4.0 * B * 64 * (SIDE / 2 / n + 2) * SIDE / 2;
-        for (size_t i = 0; i < sizeof(reads) / sizeof(reads[0]); i++)
-            beside += 4.0 * B * 2 * reads[i][0] * reads[i][1];
-        for (int r = 0; r < n; r++) {
-            double part = activations(&s, r);
-            print_message("vgg11 of %d, domain=%d, rank %d: %.1f of %.1f MB, %.3f of it\n", SIDE, n,
-                          r, part / 1e6, whole / 1e6, part / whole);
-            assert_true(part >= whole / n);
-            assert_true(part <= whole / n + beside);
-        }
-    }
-}
-
-/* Recomputation keeps what crosses the borders of about sqrt(n) segments, and one segment at a time
- * (Chen et al. 2016): of n equal layers about 2 sqrt(n) instead of n. */
-static void test_recompute_memory(void **state)
-{
-    (void)state;
-    enum { LAYERS = 16, B = 4, C = 8, SIDE = 32 };
-    char layers[4096] = "layers:\n";
-    for (int i = 0; i < LAYERS; i++)
-        strcat(layers, "  - {type: conv, filters: 8, kernel: 3, padding: 1}\n  - {type: tanh}\n");
-    strcat(layers, "  - {type: global_avgpool}\n  - {type: dense, units: classes}\n");
-    const model_case m = {"chain",     layers,    .sample = {C, SIDE, SIDE}, .batch = B, .rank = 3,
-                          .f32 = true, .lr = 0.01};
-    const mesh_case one = {"data=1", 1, 0, NULL, NULL};
-    setting s = plain_setting(&m, &one);
-    const double layer = 4.0 * B * C * SIDE * SIDE;
-    double full = activations(&s, 0) / layer;
-    s.recompute = true;
-    double again = activations(&s, 0) / layer;
-    print_message("%d layers: %.1f of them kept, %.1f with recomputation\n", LAYERS, full, again);
-    assert_true(full >= LAYERS);
-    /* the borders, a segment, and the two that backward works on */
-    assert_true(again <= 4 + 4 + 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_data_bytes),       cmocka_unit_test(test_integrated_bytes),
-        cmocka_unit_test(test_halo_bytes),       cmocka_unit_test(test_batch_norm_bytes),
-        cmocka_unit_test(test_pipeline_bytes),   cmocka_unit_test(test_transformer_block),
-        cmocka_unit_test(test_parameter_memory), cmocka_unit_test(test_reorders_of_ranges),
-        cmocka_unit_test(test_domain_memory),    cmocka_unit_test(test_recompute_memory),
+        cmocka_unit_test(test_data_bytes),     cmocka_unit_test(test_integrated_bytes),
+        cmocka_unit_test(test_halo_bytes),     cmocka_unit_test(test_batch_norm_bytes),
+        cmocka_unit_test(test_pipeline_bytes), cmocka_unit_test(test_transformer_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
