@@ -1,8 +1,13 @@
 /* Ranks that give up at random: whatever the others are doing, what a rank frees after a failure is
  * not touched any more, everybody ends, and what had ended before is right. Made for the address
- * and thread sanitizers; as "test_abort mpi" under mpirun the processes end the job once. */
+ * and thread sanitizers. Under mpirun, "test_abort mpi SEED" does that once, since the job is over
+ * then, and every rank that saw what it should says "as expected"; with "killed" behind it the rank
+ * does not give up but is gone (tests/abort-mpi). */
+#include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/base.h"
 #include "ranks.h"
 
 enum { MOST = 12 };
@@ -75,6 +80,18 @@ static bool right(const work *w, const weft_comm *c)
     return true;
 }
 
+static _Thread_local int me_in_all; /* also where this is a part of the ranks */
+
+/* What a rank is told of another one that gave up: which it was, and in which transfer it was
+ * waited for. Or its last message met another one than it was meant for: it uses the common
+ * communicator in rounds where others use parts of it. */
+static bool tells(const char *message, int who)
+{
+    char words[40];
+    (void)snprintf(words, sizeof(words), "rank %d ", who);
+    return strstr(message, words) && strstr(message, " of ");
+}
+
 /* Starts a few operations, waits for them, frees them. `fail` of them are begun before this rank
  * gives up; -1: it does not. */
 static weft_status round_of(weft_comm *c, draw *d, int fail, bool *wrong)
@@ -100,7 +117,7 @@ static weft_status round_of(weft_comm *c, draw *d, int fail, bool *wrong)
         status = weft_operation_wait(all[k].operation);
         if (status == WEFT_OK && !right(&all[k], c)) *wrong = true;
     }
-    if (fail >= 0) status = WEFT_ERR_INTERRUPTED;
+    if (fail >= 0) status = weft_fail(WEFT_ERR_INTERRUPTED, "rank %d gives up", me_in_all);
     /* One rank ends the job before it frees, another one after. */
     if (status != WEFT_OK && fail % 2 == 0) weft_comm_abort(c);
     for (int k = 0; k < made; k++) {
@@ -116,6 +133,8 @@ static weft_status round_of(weft_comm *c, draw *d, int fail, bool *wrong)
 typedef struct plan {
     uint64_t seed;
     int rounds;
+    bool killed; /* instead of giving up */
+    bool alike;  /* begins what the others do: only threads always notice when it does not */
 } plan;
 
 static void give_up_sometimes(weft_comm *c, void *user)
@@ -126,8 +145,11 @@ static void give_up_sometimes(weft_comm *c, void *user)
     bool wrong = false;
     weft_status status = WEFT_OK;
     weft_comm *part = NULL;
+    me_in_all = weft_comm_rank(c);
     for (int round = 0; round < p->rounds && status == WEFT_OK; round++) {
         bool now = round == when && weft_comm_rank(c) == who;
+        bool other = now && !p->alike; /* a collective that nobody else is in */
+        if (now && p->killed) raise(SIGKILL);
         for (uint32_t spin = next(&own, 3000); spin > 0; spin--) atomic_load(&rank_failures);
         if (round % 4 == 3 && !now) {
             weft_comm_close(&part);
@@ -135,11 +157,15 @@ static void give_up_sometimes(weft_comm *c, void *user)
             if (status != WEFT_OK) weft_comm_abort(c);
         }
         if (status == WEFT_OK)
-            status = round_of(part && round % 2 && !now ? part : c, &same,
+            status = round_of(part && round % 2 && !other ? part : c, &same,
                               now ? (int)next(&own, MOST) : -1, &wrong);
     }
+    char said[400];
+    (void)snprintf(said, sizeof(said), "%s", weft_last_message());
     weft_comm_close(&part);
     rank_check(!wrong);
+    if (status == WEFT_ERR_PEER && !tells(said, who)) fprintf(stderr, "%s\n", said);
+    rank_check(status != WEFT_ERR_PEER || tells(said, who));
     rank_check(p->rounds <= when || status == WEFT_ERR_PEER || status == WEFT_ERR_INTERRUPTED);
 }
 
@@ -150,7 +176,8 @@ static void test_random(void **state)
     uint64_t seed = (uint64_t)time(NULL);
     print_message("seed %llu\n", (unsigned long long)seed);
     for (int i = 0; i < jobs; i++)
-        on_ranks("threads", 2 + i % 4, give_up_sometimes, &(plan){seed + (uint64_t)i, 14});
+        on_ranks("threads", 2 + i % 4, give_up_sometimes,
+                 &(plan){seed + (uint64_t)i, 14, false, i % 2 == 1});
 }
 
 static void fail_one(weft_comm *comm, void *user)
@@ -169,8 +196,23 @@ static void test_peers_of_a_failed_rank_end(void **state)
     assert_true((double)time(NULL) - began < 3);
 }
 
-int main(void)
+static void end_one_job(weft_comm *c, void *user)
 {
+    give_up_sometimes(c, user);
+    if (atomic_load(&rank_failures)) return;
+    printf("rank %d: as expected\n", weft_comm_rank(c));
+    fflush(stdout);
+    sleep(1); /* mpirun ends all as soon as one ends without MPI_Finalize */
+    _exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 2) {
+        plan p = {strtoull(argv[2], NULL, 10), 14, argc > 3, true};
+        on_ranks(argv[1], 0, end_one_job, &p);
+        return 1; /* it did not get as far as saying so */
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_of_a_failed_rank_end),
                                        cmocka_unit_test(test_random)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,9 +108,16 @@ static weft_status mpi_start(weft_operation *o)
     return mpi_start_rounds(o);
 }
 
+/* A rank that gives up says so before it frees what it was sending, so what has been fetched from
+ * there counts only if that has not been said. The first look for it may only let it come in. */
 static weft_status mpi_advance(weft_operation *o)
 {
-    return mpi_process.given_up ? WEFT_OK : mpi_advance_rounds(o);
+    const mpi_pending *p = o->state;
+    if (mpi_process.given_up) return WEFT_OK;
+    WEFT_TRY(mpi_advance_rounds(o));
+    if (!o->done || !p->fetches || (!mpi_aborted(o->comm) && !mpi_aborted(o->comm))) return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER, "the job was ended in %s of %s: %s",
+                     weft_transfer_name(o->t.kind), o->what, mpi_process.why);
 }
 
 static void mpi_close(weft_comm *comm)

@@ -105,6 +105,7 @@ typedef struct mpi_pending {
     const void *copy_from;
     void *copy_to; /* what stays on this rank */
     int64_t copy_bytes;
+    bool fetches; /* receives messages that may be fetched from where the sender has them */
 } mpi_pending;
 
 weft_status mpi_failed(const char *call, int code) WEFT_NODISCARD;

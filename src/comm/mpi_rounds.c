@@ -83,6 +83,10 @@ weft_status mpi_add_merge(weft_operation *o, mpi_merge like, const mpi_source *s
     return WEFT_OK;
 }
 
+/* Bytes of a message that surely are copied when it is sent; what is longer may be fetched from the
+ * sender's memory when it is received. */
+enum { COPIED = 1024 };
+
 /* Rooms for chunks: each round begins anew. */
 weft_status mpi_end_rounds(weft_operation *o)
 {
@@ -93,6 +97,7 @@ weft_status mpi_end_rounds(weft_operation *o)
         size_t at = 0;
         for (int k = 0; k < round->messages; k++) {
             mpi_message *m = &p->messages[round->first_message + (size_t)k];
+            if (!m->out && m->elements * m->at.parts * (int64_t)size > COPIED) p->fetches = true;
             if (!m->roomed) continue;
             m->room_at = at;
             at += (size_t)(WEFT_MIN(m->chunks, (int64_t)WINDOW) * m->each * m->at.parts) * size;
