@@ -115,15 +115,30 @@ for engine in $engines; do
         end 20
         [ $got = 1 ] && [ "$(grep -c "stands still" err)" = 2 ] && pass || flunk "a job that stands still for good: $got, $engine"
     done
-    # Peers of a rank that is killed end at once, and so does the job.
-    begin dead -n 3 --engine $engine
-    all="$job $(below $job)"
-    victim=$(ranks $job | tail -n 1)
-    kill -KILL "${victim:-$job}"
-    # shellcheck disable=SC2086
-    gone 2 $all && pass || flunk "peers of a killed rank, $engine"
-    end 1
-    [ $got != 0 ] && pass || flunk "a killed rank ends with 0, $engine"
+    # Peers of a rank that is killed end within a second, and so does the job, as soon as its launcher has ended: Open
+    # MPI's takes a second for any program. On a busy machine the time is only said.
+    best=99999
+    for _ in 1 2 3; do
+        begin dead -n 3 --engine $engine
+        all="$job $(below $job)"
+        mine=$(ranks $job)
+        mine=${mine:-$job} # one process without a supervisor
+        since=${EPOCHREALTIME/./}
+        kill -KILL "$(tail -n 1 <<<"$mine")"
+        # shellcheck disable=SC2086
+        gone 20 $mine && pass || flunk "peers of a killed rank, $engine"
+        took=$(((${EPOCHREALTIME/./} - since) / 1000))
+        # shellcheck disable=SC2086
+        gone 20 $all && pass || flunk "the job of a killed rank, $engine"
+        job_took=$(((${EPOCHREALTIME/./} - since) / 1000))
+        end 1
+        [ $got != 0 ] && pass || flunk "a killed rank ends with 0, $engine"
+        [ $took -lt $best ] && best=$took
+        [ $best -lt 1000 ] && break
+    done
+    echo "peers of a killed rank, $engine: gone after $best ms, the job after $job_took ms"
+    busy=$(($(cut -d . -f 1 /proc/loadavg) > $(nproc) + 2))
+    [ $best -lt 1000 ] || [ $busy = 1 ] && pass || flunk "peers of a killed rank are left for $best ms, $engine"
     # When the supervisor is killed its ranks end, and so do what it started them with.
     for with in "" launcher; do
         begin orphaned -n 2 --engine $engine --max-restarts 2

@@ -41,6 +41,8 @@ typedef struct weft_orphans {
 } weft_orphans;
 void weft_orphans_begin(weft_orphans *orphans, const char *mark);
 void weft_orphans_end(weft_orphans *orphans);
+/* Ends a process if it is one of the job. */
+void weft_orphans_kill(const weft_orphans *orphans, pid_t pid);
 /* A number that changes whenever a process computes, reads or writes; 0: it has ended. */
 uint64_t weft_work_of(pid_t pid);
 /* Children of all threads of a process; how many. */

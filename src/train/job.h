@@ -26,6 +26,7 @@ typedef struct job {
     /* Of the present start: */
     bool built;              /* all ranks are */
     double ending, finished; /* when one has failed; when the first had come to the end; 0: not */
+    double bereft;           /* when a rank was seen to have died; 0: none was */
     uint64_t work;           /* that ranks had done by the last look, and when it was less */
     double worked, looked;
     bool cut_short;               /* this process had the launcher end it */

@@ -71,7 +71,7 @@ static void begin_anew(job *j)
     j->dead = j->lost = -1;
     j->no_host = j->together = j->left = j->explained = j->in_block = false;
     j->built = j->cut_short = false;
-    j->ending = j->finished = j->worked = j->looked = 0;
+    j->ending = j->finished = j->worked = j->looked = j->bereft = 0;
     j->own = 0;
     j->own_words = 0;
     j->block[0] = j->lost_host[0] = j->stopped[0] = '\0';

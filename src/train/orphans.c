@@ -54,6 +54,11 @@ static bool has_mark(pid_t pid, const char *mark)
     return found;
 }
 
+void weft_orphans_kill(const weft_orphans *o, pid_t pid)
+{
+    if (pid > 0 && has_mark(pid, o->mark)) kill(pid, SIGKILL);
+}
+
 /* One that has ended has no environment any more, so who was one of the job stays one. */
 static bool is_of_job(weft_orphans *o, pid_t pid)
 {

@@ -10,7 +10,8 @@
 #include "train/child.h"
 #include "train/job.h"
 
-enum { GRACE = 5 };
+enum { GRACE = 5, LOOK = 100 }; /* seconds; milliseconds */
+#define LAST_WORDS 0.15         /* seconds */
 
 double weft_job_seconds(job *j)
 {
@@ -114,6 +115,23 @@ static void end_what_hangs(job *j, const weft_child *c, double since, double *cu
     }
 }
 
+/* The peers of a rank that has died can only wait for it, and a launcher takes its time to end them
+ * (Open MPI a second for each signal): those of this machine end at once. One that left by itself
+ * has said why, which may yet be on its way. */
+static void end_peers(job *j)
+{
+    bool died = false;
+    for (int r = 0; r < (int)j->ranks && j->mpi; r++) {
+        int pid = atomic_load(&j->board->pid[r]);
+        bool finished = atomic_load(&j->board->stage[r]) == WEFT_STAGE_FINISHED;
+        died = died || (pid > 0 && !finished && kill(pid, 0) != 0 && errno == ESRCH);
+    }
+    if (died && j->bereft == 0) j->bereft = weft_job_seconds(j);
+    if (j->bereft == 0 || weft_job_seconds(j) - j->bereft < LAST_WORDS) return;
+    for (int r = 0; r < (int)j->ranks; r++)
+        weft_orphans_kill(&j->orphans, atomic_load(&j->board->pid[r]));
+}
+
 static volatile sig_atomic_t asked; /* the signal that asked for the end */
 static volatile sig_atomic_t times; /* how often it did */
 
@@ -184,10 +202,11 @@ void weft_job_watch(job *j, const weft_child *c)
     double since = weft_job_seconds(j), cut = 0;
     for (int passed = 0;;) {
         struct pollfd waiting = {.fd = c->errors, .events = POLLIN};
-        int ready = poll(&waiting, 1, 200);
+        int ready = poll(&waiting, 1, LOOK);
         bool broken = ready < 0 && errno != EINTR;
         pass_on(j, c, &passed);
         end_what_hangs(j, c, since, &cut);
+        end_peers(j);
         if (j->hosts.count > 0 && !j->no_host) weft_hosts_look(&j->hosts, c->pid, j->program);
         if (broken) break;
         if (ready == 0 && weft_child_ended(c)) break; /* what it left may hold the pipe */
