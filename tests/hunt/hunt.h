@@ -249,6 +249,7 @@ typedef struct verdict {
 void judge(const hunt_case *c, verdict *out);
 /* A pattern of the sentences that may be said, or NULL. */
 const char *listed_refusal(const char *message);
+bool is_divergence(const char *message);
 
 /* --- main.c, shrink.c --- */
 

@@ -21,6 +21,13 @@ static const char *const listed[] = {
     "shard: '*' is split twice in a way that cannot be combined",
 };
 
+/* What is drawn may diverge; then one rank says so, and the others are not asked. */
+bool is_divergence(const char *message)
+{
+    return fnmatch("step *: the loss is *A smaller --lr, --clip-norm or --warmup may help", message,
+                   0) == 0;
+}
+
 const char *listed_refusal(const char *message)
 {
     for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
