@@ -93,11 +93,34 @@ static void test_every_transfer_is_met(void **state)
             fail_msg("no mesh of these tests needs %s", weft_operator_name(op));
 }
 
+/* Shares of workers that fall into more subtrees than a node has results. */
+static void test_too_many_subtrees(void **state)
+{
+    (void)state;
+    setting s = net_setting(&dense_case, &(mesh_case){"data=44", 44, 0, NULL, NULL});
+    net n = {0};
+    weft_plan *plan;
+    weft_rewritten *mine;
+    model_case wide = dense_case;
+    wide.batch = 44;
+    s.model = &wide;
+    weft_plan_options o = net_plan_options(&s);
+    assert_ok(net_build(&n, &s));
+    o.virtual_workers = 44 * 1405;
+    assert_ok(weft_plan_create(n.graph, &o, &plan));
+    for (int r = 0; r < 44; r += 43)
+        assert_refused(weft_plan_rewrite(plan, n.graph, r, &mine), WEFT_ERR_UNSUPPORTED,
+                       "61820 virtual workers on 44 ranks");
+    weft_plan_destroy(&plan);
+    net_drop(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_memory),
         cmocka_unit_test(test_every_transfer_is_met),
+        cmocka_unit_test(test_too_many_subtrees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

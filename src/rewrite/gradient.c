@@ -26,8 +26,6 @@ weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value
     if (!weft_rewrite_here(r, place)) return WEFT_OK;
     weft_tree_push(r->workers, r->first_worker, r->first_worker + r->own_workers - 1, &unused,
                    &merges, &depth);
-    if (depth > WEFT_MAX_OUTPUTS)
-        return weft_fail(WEFT_ERR_UNSUPPORTED, "%d virtual workers are too many", r->workers);
     weft_type type = r->to->values[addend].type;
     for (int p = 0; p < depth; p++) {
         char full[256];
@@ -215,15 +213,24 @@ static weft_status find_mates(rewriter *r)
     return WEFT_OK;
 }
 
-static void count_subtrees(rewriter *r)
+/* For all ranks, so that none goes on where another one cannot. */
+static weft_status count_subtrees(rewriter *r)
 {
-    for (int rank = 0; rank < r->plan->size[AXIS_DATA] && r->own_workers > 1; rank++) {
-        int first = r->own_workers * rank;
-        int parts = weft_tree_parts(r->workers, first, first + r->own_workers);
+    int ranks = r->plan->size[AXIS_DATA];
+    for (int rank = 0; rank < ranks && r->own_workers > 1; rank++) {
+        int first = r->own_workers * rank, end = first + r->own_workers, unused, merges, depth;
+        int parts = weft_tree_parts(r->workers, first, end);
+        weft_tree_push(r->workers, first, end - 1, &unused, &merges, &depth);
+        if (depth > WEFT_MAX_OUTPUTS)
+            return weft_fail(WEFT_ERR_UNSUPPORTED,
+                             "%d virtual workers on %d ranks: those of rank %d take %d sums at a "
+                             "time, at most %d are possible; take %d times a power of two",
+                             r->workers, ranks, rank, depth, WEFT_MAX_OUTPUTS, ranks);
         r->most_subtrees = WEFT_MAX(r->most_subtrees, parts);
         if (rank == r->coordinate[AXIS_DATA]) r->subtrees = parts;
     }
     if (r->most_subtrees == 1) r->subtrees = r->most_subtrees = 0;
+    return WEFT_OK;
 }
 
 weft_status weft_gradient_begin(rewriter *r)
@@ -231,7 +238,7 @@ weft_status weft_gradient_begin(rewriter *r)
     r->workers = r->plan->options.virtual_workers;
     r->own_workers = r->workers / r->plan->size[AXIS_DATA];
     r->first_worker = r->own_workers * r->coordinate[AXIS_DATA];
-    count_subtrees(r);
+    WEFT_TRY(count_subtrees(r));
     for (size_t i = 0; i < WEFT_COUNT(r->buckets); i++) r->buckets[i].until = -1;
     return find_mates(r);
 }
