@@ -3,24 +3,9 @@
  * what is sent together end in every place. */
 #include <math.h>
 
-#include "support.h"
+#include "context.h"
 
 enum { MOST_BYTES = 1 << 22, MOST_TENSORS = 64 };
-
-static weft_context *context;
-
-static int setup(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
 
 /* Options as "name=value" words. */
 static weft_status train(const char *words, const char *folder)

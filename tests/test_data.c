@@ -3,24 +3,9 @@
 
 #include "data/data.h"
 #include "formats/safetensors.h"
-#include "support.h"
+#include "context.h"
 
 #define GLYPHS_CRC 0x37125a2fu
-
-static weft_context *context;
-
-static int setup(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
 
 /* The same drawings on every platform: their checksum is written down. */
 static void test_glyphs_are_the_same_everywhere(void **state)

@@ -1,22 +1,7 @@
 /* Every built-in model on every device, and models written as YAML. */
 #include <math.h>
 
-#include "support.h"
-
-static weft_context *context;
-
-static int setup(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
+#include "context.h"
 
 static weft_model_options options(const char *model, int64_t side)
 {

@@ -1,21 +1,6 @@
 /* How files of samples and labels are understood. */
 #include "base/base.h"
-#include "support.h"
-
-static weft_context *context;
-
-static int setup(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
+#include "context.h"
 
 /* Images as numpy.save writes them: element j of the file is j % 251. */
 static void put_npy(const char *folder, const char *name, const char *shape, int count,

@@ -1,0 +1,22 @@
+/* One context for all tests of a program, with what makes and frees it. */
+#ifndef WEFT_TESTS_CONTEXT_H
+#define WEFT_TESTS_CONTEXT_H
+
+#include "support.h"
+
+static weft_context *context;
+
+static int setup(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    weft_context_destroy(&context);
+    return 0;
+}
+
+#endif
