@@ -126,6 +126,39 @@ static void own_failures_name_their_rank(void **state)
     weft_hosts_free(&j.hosts);
 }
 
+/* Warnings and greetings of the start explain no end that comes later, and no host is lost for
+ * them.
+ */
+static void what_was_said_before_explains_nothing(void **state)
+{
+    (void)state;
+    static const char start[] =
+        "Warning: Permanently added 'beta' (ED25519) to the list of known hosts.\n"
+        "weft: net.yaml:4: nobody reads layer 'side'\nweft: [rank 0 on alpha: built] \n";
+    job j = begin(3, NULL);
+    j.mpi = false;
+    hear(&j, start);
+    weft_job_ended(&j, 9); /* SIGKILL, as waitpid says */
+    weft_job_tell_death(&j);
+    assert_non_null(strstr(told, "the process of 3 ranks on "));
+    j = begin(3, "alpha:1,beta:2");
+    hear(&j, start);
+    hear(&j, RULE "mpirun has exited due to process rank 1 with PID 87 on node alpha exiting "
+                  "improperly.\n" RULE);
+    weft_job_heard_all(&j);
+    weft_job_ended(&j, FAILED);
+    weft_job_tell_death(&j);
+    assert_non_null(strstr(told, "weft: rank 1 left the job in step 101"));
+    assert_int_equal(weft_hosts_gone(&j.hosts), -1);
+    weft_hosts_free(&j.hosts);
+    /* What it says when it cannot begin does explain it. */
+    j = begin(3, NULL);
+    hear(&j, "mpirun: no such program\n");
+    weft_job_ended(&j, FAILED);
+    weft_job_tell_death(&j);
+    assert_string_equal(told, "mpirun: no such program\n");
+}
+
 /* A rank that died may live when it is started again; what it says of itself would come again. */
 static void only_deaths_begin_again(void **state)
 {
@@ -337,6 +370,7 @@ int main(void)
         cmocka_unit_test(waiting_ranks_are_heard_once),
         cmocka_unit_test(ranks_say_where_they_are),
         cmocka_unit_test(own_failures_name_their_rank),
+        cmocka_unit_test(what_was_said_before_explains_nothing),
         cmocka_unit_test(only_deaths_begin_again),
         cmocka_unit_test(the_dead_are_left_out),
         cmocka_unit_test(a_stop_is_no_death),

@@ -111,6 +111,8 @@ static void hear_failure(job *j, const weft_said *said)
 static void hear(job *j, const weft_said *said)
 {
     if (strcmp(said->what, WEFT_SAID_BUILT) == 0) {
+        if (!j->built) weft_hosts_forget(&j->hosts); /* they were mentioned, but are there */
+        if (j->ending == 0) j->explained = false;    /* what was said before is no reason */
         j->built = j->begun = true;
         j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
     } else if (strcmp(said->what, WEFT_SAID_FINISHED) == 0) {
@@ -208,7 +210,8 @@ void weft_job_ended(job *j, int state)
 {
     char host[128] = "", how[128];
     j->lost = find_lost(j);
-    if (j->dead >= 0 || j->explained || j->no_host || j->cut_short) return;
+    bool said = j->explained && !WIFSIGNALED(state); /* nobody says of himself that he is killed */
+    if (j->dead >= 0 || said || j->no_host || j->cut_short) return;
     (void)gethostname(host, sizeof(host) - 1);
     if (WIFSIGNALED(state))
         (void)snprintf(how, sizeof(how), "died of signal %d (%s)", WTERMSIG(state),
@@ -218,8 +221,8 @@ void weft_job_ended(job *j, int state)
     j->dead = 0;
     j->together = j->ranks > 1;
     (void)snprintf(j->where, sizeof(j->where),
-                   j->mpi ? "mpirun (%lld ranks) on %s %s" : "the process of %lld ranks on %s %s",
-                   (long long)j->ranks, host, how);
+                   j->mpi ? "mpirun (%lld rank%s) on %s %s" : "the process of %lld rank%s on %s %s",
+                   (long long)j->ranks, j->ranks == 1 ? "" : "s", host, how);
 }
 
 void weft_job_tell_death(const job *j)
