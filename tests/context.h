@@ -19,4 +19,18 @@ static int teardown(void **state)
     return 0;
 }
 
+/* What a context said, but for its explanations. */
+typedef struct said {
+    int lines;
+    char last[512];
+} said;
+
+static inline void hear(void *user, weft_log_level level, const char *text)
+{
+    said *s = user;
+    if (level == WEFT_LOG_INFO) return;
+    s->lines++;
+    (void)snprintf(s->last, sizeof(s->last), "%s", text);
+}
+
 #endif

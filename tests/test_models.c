@@ -216,25 +216,12 @@ static void test_keys_of_layers(void **state)
     for (int k = 0; k < count; k++) assert_true(met[k]);
 }
 
-typedef struct said {
-    int lines;
-    char last[512];
-} said;
-
-static void on_log(void *user, weft_log_level level, const char *text)
-{
-    said *s = user;
-    if (level != WEFT_LOG_WARNING) return;
-    s->lines++;
-    (void)snprintf(s->last, sizeof(s->last), "%s", text);
-}
-
 /* What nobody reads is warned of, once, and what somebody reads is not. */
 static void test_layers_nobody_reads(void **state)
 {
     (void)state;
     said s = {0};
-    weft_context_set_log(context, on_log, &s);
+    weft_context_set_log(context, hear, &s);
     const char *side = "layers:\n  - {type: dense, name: a, units: 7}\n  - {type: relu, name: b}\n"
                        "  - {type: dense, name: side, units: 3}\n"
                        "  - {type: dense, from: b, units: classes}\n";

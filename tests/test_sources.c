@@ -15,29 +15,55 @@ static void put_npy(const char *folder, const char *name, const char *shape, int
     write_file(folder, name, file, (size_t)(10 + size + count), path, room);
 }
 
-typedef struct said {
-    int lines;
-    char last[512];
-} said;
+typedef struct layout_case {
+    const char *shape, *how;
+    int h, w, c;
+    bool last; /* channels come last in the file */
+    const char *said;
+} layout_case;
 
-static void on_log(void *user, weft_log_level level, const char *text)
+/* Whether x is sample n of the file, with channels first. */
+static bool is_sample(const layout_case *k, int n, const float *x)
 {
-    said *s = user;
-    if (level == WEFT_LOG_INFO) return;
-    s->lines++;
-    (void)snprintf(s->last, sizeof(s->last), "%s", text);
+    int size = k->h * k->w * k->c;
+    for (int z = 0; z < k->c; z++)
+        for (int p = 0; p < k->h * k->w; p++) {
+            int at = k->last ? p * k->c + z : z * k->h * k->w + p;
+            if (x[z * k->h * k->w + p] != (float)((n * size + at) % 251)) return false;
+        }
+    return true;
+}
+
+static void check_layout(const layout_case *k, const char *spec)
+{
+    weft_dataset *d;
+    said s = {0};
+    float x[1000];
+    weft_context_set_log(context, hear, &s);
+    assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
+    assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+    assert_int_equal(s.lines, k->said != NULL);
+    if (k->said && !strstr(s.last, k->said)) fail_msg("said '%s'", s.last);
+    weft_shape shape = weft_dataset_shape(d);
+    assert_true(shape.rank == 3 && shape.dim[0] == k->c && shape.dim[1] == k->h &&
+                shape.dim[2] == k->w);
+    for (int64_t i = 0; i < weft_dataset_count(d, WEFT_TRAIN); i++) {
+        int32_t label;
+        bool found = false;
+        weft_dataset_read(d, WEFT_TRAIN, i, x, &label);
+        for (int n = 0; n < 4 && !found; n++) /* one of the file's samples, label and all */
+            found = label == n % 2 && is_sample(k, n, x);
+        assert_true(found);
+    }
+    weft_dataset_close(&d);
+    weft_context_set_log(context, NULL, NULL);
 }
 
 /* Channels come first in memory, wherever they are in the file. */
 static void test_layouts_of_images(void **state)
 {
     (void)state;
-    static const struct {
-        const char *shape, *how;
-        int h, w, c;
-        bool last; /* channels come last in the file */
-        const char *said;
-    } cases[] = {
+    static const layout_case cases[] = {
         {"4, 9, 11, 3", "", 9, 11, 3, true, "layout=hwc"},
         {"4, 3, 9, 11", "", 9, 11, 3, false, "layout=chw"},
         {"4, 9, 11, 1", "", 9, 11, 1, true, "layout=hwc"},
@@ -51,42 +77,22 @@ static void test_layouts_of_images(void **state)
         {"4, 9, 11", "", 9, 11, 1, false, NULL},
     };
     char *folder = temporary_folder(), images[4200], labels[4200], spec[8500];
-    said s = {0};
-    weft_context_set_log(context, on_log, &s);
     put_npy(folder, "y.npy", "4,", 4, "|u1", labels, sizeof(labels));
-    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
-        weft_dataset *d;
-        float x[1000];
-        int h = cases[k].h, w = cases[k].w, c = cases[k].c, size = h * w * c;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const layout_case *k = &cases[i];
         char name[16];
-        (void)snprintf(name, sizeof(name), "x%zu.npy", k);
-        put_npy(folder, name, cases[k].shape, 4 * size, "|u1", images, sizeof(images));
+        (void)snprintf(name, sizeof(name), "x%zu.npy", i);
+        put_npy(folder, name, k->shape, 4 * k->h * k->w * k->c, "|u1", images, sizeof(images));
         (void)snprintf(spec, sizeof(spec), "npy:%s,%s%s", images, labels,
-                       *cases[k].how ? cases[k].how : ",test=0");
-        s = (said){0};
-        assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
-        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
-        assert_int_equal(s.lines, cases[k].said != NULL);
-        if (cases[k].said && !strstr(s.last, cases[k].said)) fail_msg("said '%s'", s.last);
-        weft_shape shape = weft_dataset_shape(d);
-        assert_true(shape.rank == 3 && shape.dim[0] == c && shape.dim[1] == h && shape.dim[2] == w);
-        for (int64_t i = 0; i < weft_dataset_count(d, WEFT_TRAIN); i++) {
-            int32_t label;
-            bool found = false;
-            weft_dataset_read(d, WEFT_TRAIN, i, x, &label);
-            for (int n = 0; n < 4 && !found; n++) { /* one of the file's samples, label and all */
-                found = label == n % 2;
-                for (int z = 0; z < c && found; z++)
-                    for (int p = 0; p < h * w && found; p++) {
-                        int at = cases[k].last ? p * c + z : z * h * w + p;
-                        found = x[z * h * w + p] == (float)((n * size + at) % 251);
-                    }
-            }
-            assert_true(found);
-        }
-        weft_dataset_close(&d);
+                       *k->how ? k->how : ",test=0");
+        check_layout(k, spec);
     }
-    weft_context_set_log(context, NULL, NULL);
+    remove_folder(folder);
+}
+
+static void test_layouts_refused(void **state)
+{
+    (void)state;
     static const struct {
         const char *shape, *how, *words;
     } bad[] = {
@@ -96,6 +102,8 @@ static void test_layouts_of_images(void **state)
         {"4, 9, 11, 3", ",layout=whc", "layout is 'whc', must be hwc or chw"},
         {"4, 9, 11", ",layout=hwc", "have no channels"},
     };
+    char *folder = temporary_folder(), images[4200], labels[4200], spec[8500];
+    put_npy(folder, "y.npy", "4,", 4, "|u1", labels, sizeof(labels));
     for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
         weft_dataset *d;
         int n = 1, a = 1, b = 1, c = 1;
@@ -240,9 +248,8 @@ static void test_data_without_labels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts_of_images),
-        cmocka_unit_test(test_measured_labels),
-        cmocka_unit_test(test_measured_arrays),
+        cmocka_unit_test(test_layouts_of_images),   cmocka_unit_test(test_layouts_refused),
+        cmocka_unit_test(test_measured_labels),     cmocka_unit_test(test_measured_arrays),
         cmocka_unit_test(test_data_without_labels),
     };
     return cmocka_run_group_tests_name("sources", tests, setup, teardown);
