@@ -147,6 +147,89 @@ accepts "a gzip table" "$weft" train --model mlp --data csv:flowers.csv.gz,label
 refuses 2 "no column is named 'specie'; did you mean 'species'" "$weft" train --data csv:flowers.csv,label=specie --model mlp
 refuses 2 "model lenet needs images" "$weft" train --data csv:flowers.csv
 
+# Specifications "name:key=value,...": one parser, which refuses what is empty, given twice, or no whole number.
+for bad in "has an empty piece|csv:two.csv," "has an empty piece|csv:two.csv,,test=0.2" "given twice|csv:two.csv,test=0.2,test=0.3" \
+    "is not of the form key=value|csv:two.csv,label=" "is not of the form key=value|csv:two.csv,test" \
+    "has an empty piece|glyphs:size=16,,train=60" "given twice|glyphs:size=16,size=16" "must be a whole number|glyphs:size=16.5" \
+    "has an empty piece|npy:a.npy,b.npy,"; do
+    for file in a b; do printf "\x93NUMPY\x01\x00\x3a\x00{'descr': '<i4', 'fortran_order': False, 'shape': (1,1),}  \n\x01\x00\x00\x00" >$file.npy; done
+    printf '1,2,a\n2,1,b\n' >two.csv
+    refuses 2 "${bad%|*}" "$weft" train --model mlp --batch 1 --data "${bad#*|}"
+done
+for bad in "has an empty piece|--exchange average:every=2," "given twice|--exchange average:every=2,every=3" \
+    "must be a whole number|--exchange average:every=1.5" "has an empty piece|--mesh data=2," "has an empty piece|--mesh ,data=2" \
+    "has an empty piece|--mesh tensor=2 --shard fc1/weight:out=tensor,," "has an empty piece|--place fc*=cpu:1," \
+    "each learner has one place|--exchange average --place fc1*=cpu:0" "has an empty piece|--engine mpi --hosts a:1,,b:1" \
+    "has an empty piece|--engine mpi --hosts a:1," "'a' is given twice|--engine mpi --hosts a:1,a:1"; do
+    case "$bad" in *mpi*) command -v mpirun >/dev/null || continue ;; esac
+    # shellcheck disable=SC2086
+    set -f && refuses 2 "${bad%|*}" "$weft" train $small --model mlp -n 2 ${bad#*|} && set +f
+done
+
+# One file for two outputs, or for an output and the model: refused before anything is written.
+mkdir -p sub
+ln -sf ../same sub/link
+printf 'layers:\n  - {type: dense, units: classes}\n' >own.yaml
+for pair in "--metrics same --trace same" "--metrics same --trace ./same" "--metrics same --trace sub/../same" \
+    "--metrics same --trace sub/link" "--metrics - --trace -" "--metrics same --checkpoint same" "--trace sub/link --checkpoint same/" \
+    "--model own.yaml --metrics own.yaml" "--model own.yaml --trace ./own.yaml"; do
+    # shellcheck disable=SC2086
+    refuses 2 "are the same file" "$weft" train $small --model mlp --steps 1 $pair
+done
+[ ! -e same ] && grep -q dense own.yaml && pass || flunk "an output that is refused was written"
+accepts "the same name elsewhere" "$weft" train $small --model mlp --steps 1 -q --metrics same --trace sub/same
+accepts "nothing twice" "$weft" train $small --model mlp --steps 1 -q --metrics /dev/null --trace /dev/null
+
+# One of something, and nothing to do.
+accepts one "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 1 --checkpoint one
+holds out ', 20 training samples, 1 step of 20$'
+holds out '^1 step in '
+accepts "one sample" "$weft" eval --checkpoint one
+holds out '^test: 1 sample, '
+accepts "nothing to do" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 1 --checkpoint one --resume
+holds out '^nothing to do: the checkpoint is after step 1, the run ends after 1; give more'
+accepts "what is left" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 3 --checkpoint one --resume
+holds out '^2 steps in '
+accepts "options as they were written" "$weft" inspect one
+holds out '^  gamma  *0\.1$'
+
+# Metrics of a run that goes on: what came after the checkpoint is written again, not twice.
+accepts "metrics in full" "$weft" train $small --model mlp --epochs 4 -q --metrics full.jsonl
+accepts "metrics of a part" "$weft" train $small --model mlp --epochs 2 -q --metrics part.jsonl --checkpoint part
+{ grep '"step":[0-4],' part.jsonl; sed -n '/"step":6,/p' part.jsonl; printf '{"event":"step","step":7,"epoch":2,"loss":9}\n{"event":"st'; } >late.jsonl
+for metrics in part late; do
+    rm -rf again
+    cp -r part again
+    accepts "metrics go on" "$weft" train $small --model mlp --epochs 4 -q --metrics $metrics.jsonl --checkpoint again --resume
+    python3 - $metrics.jsonl <<'PY' && pass || flunk "metrics of a run that went on, $metrics"
+import json, sys
+def steps(name):
+    events = [json.loads(line) for line in open(name)]
+    return [(e["event"], e["step"], e["loss"]) for e in events if e["event"] != "summary" and e["step"] > 5]
+want, told = steps("full.jsonl"), steps(sys.argv[1])
+assert len(want) == 10 and told == want, (told, want)
+PY
+done
+rm -rf again
+cp -r part again
+printf 'dear diary\n' >diary.txt
+refuses 1 "diary.txt:1: is no line of metrics" "$weft" train $small --model mlp --epochs 4 -q --metrics diary.txt --checkpoint again --resume
+[ "$(cat diary.txt)" = "dear diary" ] && pass || flunk "a file that is not ours"
+
+# What comes from outside does not reach the terminal raw.
+esc=$(printf '\033[31m')
+printf 'a,b,kind\n1,2,x%s\n2,1,y\n' "$esc" >esc.csv
+refuses 1 "the label 'x\x1b[31m' must be UTF-8" "$weft" train --model mlp --data csv:esc.csv
+printf 'a,b%s,kind\n1,2,x\n2,1,y\n' "$esc" >esc.csv
+refuses 1 "the name of column 2, 'b\x1b[31m'" "$weft" train --model mlp --data csv:esc.csv
+printf 'a,b,kind\n1,2,M\374ller\n2,1,y\n' >latin.csv
+refuses 1 "the label 'M\xfcller' must be UTF-8" "$weft" train --model mlp --data csv:latin.csv
+refuses 2 "option 'data' is 'csv:\x1b[31m'" "$weft" train --data "csv:$esc"
+refuses 2 "no command is named '\x1b[31m'" "$weft" "$esc"
+refuses 1 "nowhere\x1b[31m" "$weft" inspect "nowhere$esc"
+printf 'layers:\n  - {type: "a\\e[31m"}\n' >esc.yaml
+refuses 2 "'a\x1b[31m'" "$weft" train $small --model esc.yaml
+
 # A folder that cannot be written, and a disk that is full: the old checkpoint stays whole.
 if [ "$(id -u)" = 0 ] && mkdir disk && mount -t tmpfs -o size=3m none disk 2>/dev/null; then
     accepts "room for one" "$weft" train $small --model mlp --steps 2 --checkpoint disk/run -q

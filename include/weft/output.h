@@ -46,6 +46,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_output_close(weft_output **output, bool
 /* Whether a path means standard output: "-", or another name of where that goes. */
 WEFT_API bool weft_output_is_standard(const char *path);
 
+/* Whether two paths lead to one file or folder, by way of links too, whether it is there or not.
+ * Devices that take everything, as /dev/null does, may be named twice. */
+WEFT_API bool weft_output_same(const char *a, const char *b);
+
 #ifdef __cplusplus
 }
 #endif

@@ -46,6 +46,9 @@ WEFT_API const char *weft_status_name(weft_status status);
  * already. Returns buffer. */
 WEFT_API const char *weft_printable(const char *text, char *buffer, size_t size);
 
+/* "" for one of something, else "s". */
+WEFT_API const char *weft_plural(long long count);
+
 /* Frees text that the library handed out. NULL is allowed. */
 WEFT_API void weft_free(void *memory);
 

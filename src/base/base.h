@@ -96,6 +96,12 @@ const char *weft_suggest(char *buffer, size_t size, const char *name,
 /* "[8, 3, 28, 28]" into buffer; returns buffer. */
 const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size);
 
+/* Calls fn with each piece of "a,b,c", which it may change, until one fails. ARGUMENT: a piece is
+ * empty, also behind a comma at the end; what: the option, for the message. */
+typedef weft_status (*weft_piece_fn)(void *user, char *piece);
+weft_status weft_each_piece(const char *what, const char *text, weft_piece_fn fn,
+                            void *user) WEFT_NODISCARD;
+
 /* The shortest decimal that reads back as the same number (whole ones in full), into buffer (32
  * bytes hold any); returns buffer. */
 const char *weft_real_text(double value, char *buffer, size_t size);

@@ -64,6 +64,35 @@ static weft_status follow(const char *path, char **out)
     return weft_fail_io("open", path);
 }
 
+/* The folder of a path that is not there, and the name that it would have in it. */
+static bool future_place(const char *path, struct stat *folder, char *name, size_t size)
+{
+    char *target = NULL, *slash;
+    bool known = follow(path, &target) == WEFT_OK;
+    if (known) {
+        for (size_t n = strlen(target); n > 1 && target[n - 1] == '/'; n--) target[n - 1] = '\0';
+        slash = strrchr(target, '/');
+        (void)snprintf(name, size, "%s", slash ? slash + 1 : target);
+        if (slash) slash[slash == target] = '\0';
+        known = stat(slash ? target : ".", folder) == 0;
+    }
+    free(target);
+    return known;
+}
+
+bool weft_output_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    char name[PATH_MAX], other[PATH_MAX];
+    bool dash = strcmp(a, "-") == 0, other_dash = strcmp(b, "-") == 0;
+    if (dash || other_dash) return dash && other_dash;
+    bool there = stat(a, &x) == 0;
+    if (there != (stat(b, &y) == 0)) return false;
+    if (there) return same_file(&x, &y) && !S_ISCHR(x.st_mode);
+    return future_place(a, &x, name, sizeof(name)) && future_place(b, &y, other, sizeof(other)) &&
+           same_file(&x, &y) && strcmp(name, other) == 0;
+}
+
 /* A new file beside the one it will replace, with that one's permissions. */
 static weft_status open_beside(weft_output *o, const char *path, const struct stat *old, int *file)
 {

@@ -25,6 +25,11 @@ static size_t character(const unsigned char *c)
     return legal && !is_steering(point) ? size : 0;
 }
 
+const char *weft_plural(long long count)
+{
+    return count == 1 ? "" : "s";
+}
+
 bool weft_is_printable(const char *text)
 {
     const unsigned char *c = (const unsigned char *)text;

@@ -122,6 +122,24 @@ const char *weft_suggest(char *buffer, size_t size, const char *name,
     return buffer;
 }
 
+weft_status weft_each_piece(const char *what, const char *text, weft_piece_fn fn, void *user)
+{
+    char *copy;
+    weft_status status = WEFT_OK;
+    WEFT_TRY(weft_strdup(text, &copy));
+    for (char *piece = copy, *next; piece && status == WEFT_OK; piece = next) {
+        next = strchr(piece, ',');
+        if (next) *next++ = '\0';
+        status = *piece
+                     ? fn(user, piece)
+                     : weft_fail(WEFT_ERR_ARGUMENT,
+                                 "%s: '%s' has an empty piece; pieces are separated by one comma",
+                                 what, text);
+    }
+    free(copy);
+    return status;
+}
+
 const char *weft_real_text(double value, char *buffer, size_t size)
 {
     double back;

@@ -40,8 +40,9 @@ static weft_status evaluate(const weft_eval_options *options)
     if (status == WEFT_OK && options->json) {
         print_json(&report, options->split);
     } else if (status == WEFT_OK && !options->quiet) {
-        printf("%s: %lld samples, loss %.4f, accuracy %.4f, macro F1 %.4f\n", options->split,
-               (long long)report.samples, report.loss, report.accuracy, report.f1_macro);
+        printf("%s: %lld sample%s, loss %.4f, accuracy %.4f, macro F1 %.4f\n", options->split,
+               (long long)report.samples, weft_plural(report.samples), report.loss, report.accuracy,
+               report.f1_macro);
         if (options->confusion) print_confusion(&report);
     }
     weft_report_free(&report);

@@ -11,6 +11,7 @@
 struct progress {
     const weft_train_options *options;
     bool terminal, quiet, drawn;
+    int64_t first;           /* step before this part of the run */
     double last, rate, loss; /* time of the last output, smoothed samples a second and loss */
 };
 
@@ -140,10 +141,25 @@ static void on_step(progress *p, const weft_event *e)
 
 static void on_start(const progress *p, const weft_event *e)
 {
-    printf("%s on %s: %lld parameters, %lld training samples, %lld steps of %lld\n",
-           p->options->model, p->options->data, (long long)e->parameters, (long long)e->samples,
-           (long long)e->total_steps, (long long)p->options->batch);
+    printf("%s on %s: %lld parameter%s, %lld training sample%s, %lld step%s of %lld\n",
+           p->options->model, p->options->data, (long long)e->parameters,
+           weft_plural(e->parameters), (long long)e->samples, weft_plural(e->samples),
+           (long long)e->total_steps, weft_plural(e->total_steps), (long long)p->options->batch);
     if (e->step > 0) printf("resumed after step %lld\n", (long long)e->step);
+}
+
+/* Of a run that went on: what this part of it has done. */
+static void on_summary(const progress *p, const weft_event *e)
+{
+    int64_t done = e->step - p->first;
+    if (done == 0 && p->first >= e->total_steps)
+        printf("nothing to do: the checkpoint is after step %lld, the run ends after %lld; give "
+               "more --steps or --epochs\n",
+               (long long)p->first, (long long)e->total_steps);
+    else
+        printf("%lld step%s in %.1f s, %.0f samples/s in training, %.0f MB at the most\n",
+               (long long)done, weft_plural(done), e->seconds, e->samples_per_second,
+               (double)e->peak_memory / 1e6);
 }
 
 void progress_event(void *user, const weft_event *e)
@@ -152,17 +168,17 @@ void progress_event(void *user, const weft_event *e)
     if (p->quiet) return;
     if (e->kind != WEFT_EVENT_STEP) clear_bar(p);
     switch (e->kind) {
-    case WEFT_EVENT_START: on_start(p, e); break;
+    case WEFT_EVENT_START:
+        p->first = e->step;
+        on_start(p, e);
+        break;
     case WEFT_EVENT_STEP: on_step(p, e); break;
     case WEFT_EVENT_EVAL:
         printf("step %-6lld test loss %.4f  accuracy %.4f  macro F1 %.4f\n", (long long)e->step,
                e->report->loss, e->report->accuracy, e->report->f1_macro);
         break;
     case WEFT_EVENT_CHECKPOINT: printf("wrote %s\n", e->path); break;
-    case WEFT_EVENT_SUMMARY:
-        printf("%lld steps in %.1f s, %.0f samples/s in training, %.0f MB at the most\n",
-               (long long)e->step, e->seconds, e->samples_per_second, (double)e->peak_memory / 1e6);
-        break;
+    case WEFT_EVENT_SUMMARY: on_summary(p, e); break;
     }
     fflush(stdout);
 }

@@ -62,8 +62,10 @@ typedef struct weft_spec_key {
     double *number; /* where a number goes, or */
     char **text;    /* where a copy of the text goes */
     double low, high;
+    bool whole; /* a number without fraction */
 } weft_spec_key;
-/* keys ends with a NULL name. ARGUMENT: unknown key (with the nearest), bad number. */
+/* keys ends with a NULL name; text is not empty. ARGUMENT: unknown key (with the nearest), one that
+ * is given twice, an empty piece, bad number. */
 weft_status weft_spec_parse(const char *kind, const char *text,
                             const weft_spec_key *keys) WEFT_NODISCARD;
 

@@ -122,8 +122,9 @@ static weft_status check_labels(npy_source *s, const char *images, const char *l
         return weft_fail(WEFT_ERR_FORMAT, "%s: labels must be whole numbers in one dimension",
                          labels);
     if (s->labels.shape.dim[0] != rows)
-        return weft_fail(WEFT_ERR_FORMAT, "%s has %lld samples, %s has %lld labels", images,
-                         (long long)rows, labels, (long long)s->labels.shape.dim[0]);
+        return weft_fail(WEFT_ERR_FORMAT, "%s has %lld sample%s, %s has %lld label%s", images,
+                         (long long)rows, weft_plural(rows), labels,
+                         (long long)s->labels.shape.dim[0], weft_plural(s->labels.shape.dim[0]));
     WEFT_TRY(check_classes(&s->labels, labels));
     for (int64_t i = 0; i < rows; i++) {
         double label = weft_npy_get(&s->labels, i);

@@ -1,4 +1,5 @@
 /* What follows the kind in a data specification, and the split of one table into two parts. */
+#include <math.h>
 #include <stdio.h>
 
 #include "data/data.h"
@@ -9,40 +10,50 @@ static const char *key_candidate(const void *user, int i)
     return keys[i].name;
 }
 
-static weft_status set_key(const char *kind, const weft_spec_key *keys, char *item)
+typedef struct keys {
+    const char *kind;
+    const weft_spec_key *all;
+    uint64_t given; /* bit i: key i */
+} keys;
+
+static weft_status set_number(const keys *k, const weft_spec_key *key, const char *text)
 {
-    char near[256], *equals = strchr(item, '=');
-    if (!equals)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s: '%s' is not of the form key=value", kind, item);
-    *equals = '\0';
-    for (const weft_spec_key *key = keys; key->name; key++) {
-        if (strcmp(key->name, item) != 0) continue;
-        if (key->text) {
-            free(*key->text);
-            *key->text = NULL;
-            return weft_strdup(equals + 1, key->text);
-        }
-        double value;
-        if (!weft_parse_real(equals + 1, &value) || !(value >= key->low && value <= key->high))
-            return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s is '%s', must be from %g to %g", kind, item,
-                             equals + 1, key->low, key->high);
+    double value;
+    char low[32], high[32];
+    if (weft_parse_real(text, &value) && value >= key->low && value <= key->high &&
+        (!key->whole || value == floor(value))) {
         *key->number = value;
         return WEFT_OK;
     }
-    return weft_fail(WEFT_ERR_ARGUMENT, "%s: no key is named '%s'%s", kind, item,
-                     weft_suggest(near, sizeof(near), item, key_candidate, keys));
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s is '%s', must be %sfrom %s to %s", k->kind,
+                     key->name, text, key->whole ? "a whole number " : "",
+                     weft_real_text(key->low, low, sizeof(low)),
+                     weft_real_text(key->high, high, sizeof(high)));
 }
 
-weft_status weft_spec_parse(const char *kind, const char *text, const weft_spec_key *keys)
+static weft_status set_key(void *user, char *item)
 {
-    char *copy, *save = NULL;
-    weft_status status = WEFT_OK;
-    WEFT_TRY(weft_strdup(text, &copy));
-    for (char *item = strtok_r(copy, ",", &save); item && status == WEFT_OK;
-         item = strtok_r(NULL, ",", &save))
-        status = set_key(kind, keys, item);
-    free(copy);
-    return status;
+    keys *k = user;
+    char near[256], *equals = strchr(item, '=');
+    if (!equals || !equals[1])
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: '%s' is not of the form key=value", k->kind, item);
+    *equals = '\0';
+    for (int i = 0; k->all[i].name; i++) {
+        const weft_spec_key *key = &k->all[i];
+        if (strcmp(key->name, item) != 0) continue;
+        if (k->given >> i & 1)
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s is given twice", k->kind, item);
+        k->given |= UINT64_C(1) << i;
+        return key->text ? weft_strdup(equals + 1, key->text) : set_number(k, key, equals + 1);
+    }
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s: no key is named '%s'%s", k->kind, item,
+                     weft_suggest(near, sizeof(near), item, key_candidate, k->all));
+}
+
+weft_status weft_spec_parse(const char *kind, const char *text, const weft_spec_key *all)
+{
+    keys k = {.kind = kind, .all = all};
+    return weft_each_piece(kind, text, set_key, &k);
 }
 
 weft_status weft_check_measured(const char *where, int64_t distinct, bool whole, int64_t rows)

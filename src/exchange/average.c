@@ -63,10 +63,14 @@ static weft_status average_open(const char *arguments, weft_comm *between, weft_
     double every = 1, lr = 0.7, momentum = 0.9;
     char *outer = NULL, *state = NULL;
     weft_spec_key keys[] = {
-        {"every", &every, NULL, 1, 1e9}, {"outer", NULL, &outer, 0, 0},
-        {"lr", &lr, NULL, 0, 100},       {"momentum", &momentum, NULL, 0, 0.999999},
-        {"state", NULL, &state, 0, 0},   {NULL, NULL, NULL, 0, 0}};
-    weft_status status = weft_spec_parse("exchange average", arguments, keys);
+        {.name = "every", .number = &every, .low = 1, .high = 1e9, .whole = true},
+        {.name = "outer", .text = &outer},
+        {.name = "lr", .number = &lr, .low = 0, .high = 100},
+        {.name = "momentum", .number = &momentum, .low = 0, .high = 0.999999},
+        {.name = "state", .text = &state},
+        {.name = NULL}};
+    weft_status status =
+        *arguments ? weft_spec_parse("exchange average", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK) status = WEFT_NEW(&a, 1);
     if (status == WEFT_OK) {
         status = parse_state(state, &a->state);

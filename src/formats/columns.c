@@ -102,7 +102,7 @@ static weft_status by_place(table *t, bool header, int *order)
     if (k->features > 0 && t->count != k->features + (t->label >= 0))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: has %d column%s, training had %d features and the label%s", t->file,
-                         t->count, t->count == 1 ? "" : "s", k->features,
+                         t->count, weft_plural(t->count), k->features,
                          k->unlabelled ? ", which may be missing" : "");
     for (int i = 0, j = 0; i < t->count; i++)
         if (i != t->label) order[j++] = i;

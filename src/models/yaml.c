@@ -131,32 +131,40 @@ static weft_value take(const reader *r, int layer)
     return r->made[layer];
 }
 
+typedef struct list {
+    const reader *r;
+    weft_value *in;
+    int count;
+} list;
+
+static weft_status add_input(void *user, char *piece)
+{
+    list *l = user;
+    const reader *r = l->r;
+    char near[512], *name = piece + strspn(piece, " ");
+    name[strcspn(name, " ")] = '\0';
+    weft_value v = strcmp(name, "x") == 0 ? take(r, -1) : WEFT_NO_VALUE;
+    for (int i = 0; i < r->count; i++)
+        if (strcmp(r->names[i], name) == 0) v = take(r, i);
+    if (v == WEFT_NO_VALUE)
+        return weft_fail(WEFT_ERR_ARGUMENT, "no layer before this one is named '%s'%s", name,
+                         weft_suggest(near, sizeof(near), name, made_candidate, r));
+    if (l->count == MOST_INPUTS)
+        return weft_fail(WEFT_ERR_ARGUMENT, "more than %d layers are read", MOST_INPUTS);
+    l->in[l->count++] = v;
+    return WEFT_OK;
+}
+
 /* The values named in `from`, or the last layer. */
 static weft_status inputs(const reader *r, const layer_keys *k, weft_value *in, int *count)
 {
-    char near[512];
-    *count = 0;
-    if (!k->from) {
-        in[(*count)++] = take(r, r->count - 1);
-        return WEFT_OK;
-    }
-    char *save = NULL, *list;
-    WEFT_TRY(weft_strdup(k->from, &list));
+    list l = {.r = r, .in = in};
     weft_status status = WEFT_OK;
-    for (char *name = strtok_r(list, ", ", &save); name && status == WEFT_OK;
-         name = strtok_r(NULL, ", ", &save)) {
-        weft_value v = strcmp(name, "x") == 0 ? take(r, -1) : WEFT_NO_VALUE;
-        for (int i = 0; i < r->count; i++)
-            if (strcmp(r->names[i], name) == 0) v = take(r, i);
-        if (v == WEFT_NO_VALUE)
-            status = weft_fail(WEFT_ERR_ARGUMENT, "no layer before this one is named '%s'%s", name,
-                               weft_suggest(near, sizeof(near), name, made_candidate, r));
-        else if (*count == MOST_INPUTS)
-            status = weft_fail(WEFT_ERR_ARGUMENT, "more than %d layers are read", MOST_INPUTS);
-        else
-            in[(*count)++] = v;
-    }
-    free(list);
+    if (k->from)
+        status = weft_each_piece("from", k->from, add_input, &l);
+    else
+        in[l.count++] = take(r, r->count - 1);
+    *count = l.count;
     return status == WEFT_OK ? status : at(r, "from", status);
 }
 

@@ -84,8 +84,8 @@ weft_status weft_model_compare(const char *name, const weft_bytes *text, const c
         for (const weft_option *o = weft_yaml_layers; o->name && status == WEFT_OK; o++)
             status = compare_key(a, b, i, o->name, name, other_name);
     if (status == WEFT_OK && layers != weft_yaml_count(b))
-        status = weft_fail(WEFT_ERR_ARGUMENT, "%s: has %d layers, %s has %d", name, layers,
-                           other_name, weft_yaml_count(b));
+        status = weft_fail(WEFT_ERR_ARGUMENT, "%s: has %d layer%s, %s has %d", name, layers,
+                           weft_plural(layers), other_name, weft_yaml_count(b));
     weft_yaml_free(&a);
     weft_yaml_free(&b);
     return status;

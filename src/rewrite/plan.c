@@ -75,27 +75,29 @@ weft_status weft_plan_add_leaf(weft_plan *plan, const char *name, leaf_plan **ou
 typedef weft_status (*pair_fn)(weft_plan *plan, const weft_graph *graph, const char *key,
                                const char *value);
 
+typedef struct pairs {
+    weft_plan *plan;
+    const weft_graph *graph;
+    const char *what, *text;
+    pair_fn fn;
+} pairs;
+
+static weft_status take_pair(void *user, char *piece)
+{
+    const pairs *p = user;
+    char *equals = strrchr(piece, '=');
+    if (!equals || equals == piece || !equals[1])
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s '%s': '%s' is not of the form NAME=VALUE", p->what,
+                         p->text, piece);
+    *equals = '\0';
+    return p->fn(p->plan, p->graph, piece, equals + 1);
+}
+
 static weft_status each_pair(weft_plan *plan, const weft_graph *graph, const char *what,
                              const char *text, pair_fn fn)
 {
-    char *copy, *next;
-    weft_status status = WEFT_OK;
-    if (!text || !*text) return WEFT_OK;
-    WEFT_TRY(weft_strdup(text, &copy));
-    for (char *item = copy; item && status == WEFT_OK; item = next) {
-        next = strchr(item, ',');
-        if (next) *next++ = '\0';
-        char *equals = strrchr(item, '=');
-        if (!equals || equals == item || !equals[1]) {
-            status = weft_fail(WEFT_ERR_ARGUMENT, "%s '%s': '%s' is not of the form NAME=VALUE",
-                               what, text, item);
-            break;
-        }
-        *equals = '\0';
-        status = fn(plan, graph, item, equals + 1);
-    }
-    free(copy);
-    return status;
+    pairs p = {plan, graph, what, text, fn};
+    return text && *text ? weft_each_piece(what, text, take_pair, &p) : WEFT_OK;
 }
 
 static int find_axis(const char *name)

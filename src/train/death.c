@@ -222,7 +222,7 @@ void weft_job_ended(job *j, int state)
     j->together = j->ranks > 1;
     (void)snprintf(j->where, sizeof(j->where),
                    j->mpi ? "mpirun (%lld rank%s) on %s %s" : "the process of %lld rank%s on %s %s",
-                   (long long)j->ranks, j->ranks == 1 ? "" : "s", host, how);
+                   (long long)j->ranks, weft_plural(j->ranks), host, how);
 }
 
 void weft_job_tell_death(const job *j)

@@ -166,7 +166,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
     weft_status status = WEFT_NEW(&all, t->mesh);
     weft_text_add(text, "%s on %s: batch %lld, %d rank%s%s, %lld micro-batch%s\n\n",
                   t->options.model, t->options.data, (long long)t->options.batch, t->size,
-                  t->size == 1 ? "" : "s", t->learners > 1 ? " in several learners" : "",
+                  weft_plural(t->size), t->learners > 1 ? " in several learners" : "",
                   (long long)t->microbatches, t->microbatches == 1 ? "" : "es");
     weft_text_add(text, "%4s  %-34s %9s %9s %9s %11s %9s %9s  %9s %9s %9s\n", "rank", "place",
                   "weights", "state", "gradients", "activations", "scratch", "staging", "GFLOP",

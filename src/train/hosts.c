@@ -8,42 +8,42 @@
 
 #include "train/board.h"
 
-static weft_status add_host(weft_hosts *h, size_t *capacity, const char *text, size_t size)
+typedef struct reading {
+    weft_hosts *hosts;
+    size_t capacity;
+} reading;
+
+static weft_status add_host(void *user, char *text)
 {
-    const char *colon = memchr(text, ':', size);
-    size_t name = colon ? (size_t)(colon - text) : size;
+    reading *r = user;
+    weft_hosts *h = r->hosts;
+    char *colon = strchr(text, ':');
     int64_t slots = 1;
-    char number[24] = "";
-    WEFT_TRY(WEFT_GROW(&h->host, capacity, h->count));
-    if (colon) {
-        (void)snprintf(number, sizeof(number), "%.*s", (int)(size - name - 1), colon + 1);
-        if (!weft_parse_int(number, &slots) || slots < 1 || slots > WEFT_MAX_RANKS)
-            return weft_fail(WEFT_ERR_ARGUMENT, "hosts: '%.*s' is no NAME:RANKS with 1 to %d ranks",
-                             (int)size, text, WEFT_MAX_RANKS);
-    }
-    if (name == 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "hosts: '%.*s' has no name; give NAME:RANKS,...",
-                         (int)size, text);
+    WEFT_TRY(WEFT_GROW(&h->host, &r->capacity, h->count));
+    if (colon && (!weft_parse_int(colon + 1, &slots) || slots < 1 || slots > WEFT_MAX_RANKS))
+        return weft_fail(WEFT_ERR_ARGUMENT, "hosts: '%s' is no NAME:RANKS with 1 to %d ranks", text,
+                         WEFT_MAX_RANKS);
+    if (colon == text)
+        return weft_fail(WEFT_ERR_ARGUMENT, "hosts: '%s' has no name; give NAME:RANKS,...", text);
+    if (colon) *colon = '\0';
+    for (int i = 0; i < h->count; i++)
+        if (strcmp(h->host[i].name, text) == 0)
+            return weft_fail(WEFT_ERR_ARGUMENT, "hosts: '%s' is given twice; add up its ranks",
+                             text);
     h->host[h->count] = (weft_host){.slots = (int)slots};
-    WEFT_TRY(weft_format(&h->host[h->count].name, "%.*s", (int)name, text));
+    WEFT_TRY(weft_strdup(text, &h->host[h->count].name));
     h->count++;
     return WEFT_OK;
 }
 
 weft_status weft_hosts_parse(const char *text, weft_hosts *out)
 {
-    size_t capacity = 0;
+    reading r = {.hosts = out};
     *out = (weft_hosts){0};
-    while (text && *text) {
-        size_t size = strcspn(text, ",");
-        weft_status status = add_host(out, &capacity, text, size);
-        if (status != WEFT_OK) {
-            weft_hosts_free(out);
-            return status;
-        }
-        text += size + (text[size] == ',');
-    }
-    return WEFT_OK;
+    if (!text || !*text) return WEFT_OK;
+    weft_status status = weft_each_piece("hosts", text, add_host, &r);
+    if (status != WEFT_OK) weft_hosts_free(out);
+    return status;
 }
 
 void weft_hosts_free(weft_hosts *h)

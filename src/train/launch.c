@@ -107,8 +107,7 @@ static weft_status run_all(job *j, int *code)
             j,
             "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
             "left)",
-            (long long)j->ranks, j->ranks == 1 ? "" : "s", (long long)left - 1,
-            left == 2 ? "" : "s");
+            (long long)j->ranks, weft_plural(j->ranks), (long long)left - 1, weft_plural(left - 1));
         again = true;
     }
 }

@@ -1,5 +1,8 @@
 /* Figures of an evaluation, and the metrics file. */
 #include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "train/train.h"
 #include "weft/output.h"
@@ -40,12 +43,75 @@ struct weft_metrics {
     weft_output *to;
 };
 
-weft_status weft_metrics_open(const char *path, bool append, weft_metrics **out)
+/* The step of a line that weft_metrics_event wrote, -1: of another one. */
+static int64_t step_of(const char *line, size_t size)
+{
+    static const char *const kinds[] = {
+        "{\"event\":\"step\",\"step\":", "{\"event\":\"eval\",\"step\":",
+        "{\"event\":\"summary\",\"steps\":"};
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
+        size_t head = strlen(kinds[i]);
+        int64_t step;
+        char number[24];
+        if (size <= head || strncmp(line, kinds[i], head) != 0) continue;
+        size_t digits = WEFT_MIN(strspn(line + head, "0123456789"), sizeof(number) - 1);
+        (void)snprintf(number, sizeof(number), "%.*s", (int)digits, line + head);
+        return weft_parse_int(number, &step) ? step : -1;
+    }
+    return -1;
+}
+
+/* How much of a file stands before the first line of a later step, or the one that a crash cut off.
+ * Of a file that is not all ours nothing is taken away. */
+static weft_status find_end(const char *path, const char *text, size_t size, int64_t step,
+                            size_t *end)
+{
+    *end = SIZE_MAX;
+    for (size_t at = 0, line = 1; at < size; line++) {
+        const char *newline = memchr(text + at, '\n', size - at);
+        size_t length = newline ? (size_t)(newline - text) - at : size - at;
+        int64_t of = newline ? step_of(text + at, length) : INT64_MAX;
+        if (of < 0)
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s:%zu: is no line of metrics, so the run does not go on writing "
+                             "there; give another file",
+                             path, line);
+        if (of > step && *end == SIZE_MAX) *end = at;
+        at += length + 1;
+    }
+    *end = WEFT_MIN(*end, size);
+    return WEFT_OK;
+}
+
+/* What was written after the checkpoint that the run goes on from will be written again. */
+static weft_status cut_back(const char *path, int64_t step)
+{
+    struct stat info;
+    weft_bytes file;
+    char *text;
+    size_t end = 0;
+    if (weft_output_is_standard(path) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return WEFT_OK;
+    WEFT_TRY(weft_file_map(path, &file));
+    weft_status status = WEFT_NEW(&text, file.size + 1); /* which ends with a zero byte */
+    if (status == WEFT_OK && file.size > 0) memcpy(text, file.data, file.size);
+    size_t size = file.size;
+    weft_file_unmap(&file);
+    WEFT_TRY(status);
+    status = find_end(path, text, size, step, &end);
+    if (status == WEFT_OK && end < size && truncate(path, (off_t)end) != 0)
+        status = weft_fail_io("cut", path);
+    free(text);
+    return status;
+}
+
+weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **out)
 {
     weft_metrics *m;
+    if (after >= 0) WEFT_TRY(cut_back(path, after));
     WEFT_TRY(WEFT_NEW(&m, 1));
     weft_status status =
-        weft_output_open(path, append ? WEFT_OUTPUT_APPEND : WEFT_OUTPUT_STREAM, &m->to);
+        weft_output_open(path, after >= 0 ? WEFT_OUTPUT_APPEND : WEFT_OUTPUT_STREAM, &m->to);
     if (status != WEFT_OK) {
         free(m);
         return status;

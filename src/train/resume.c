@@ -5,6 +5,7 @@
 #include "models/models.h"
 #include "train/folder.h"
 #include "train/trainer.h"
+#include "weft/output.h"
 
 /* What decides which samples form batch t, how they are read and what is kept of them cannot change
  * between two parts of one run. */
@@ -103,12 +104,31 @@ static weft_status count_checkpoints(const weft_trainer *t, int *count)
     return weft_fail(
         WEFT_ERR_ARGUMENT,
         "%s already holds %d checkpoint%s; add --resume to go on, or give another folder",
-        t->options.checkpoint, *count, *count == 1 ? "" : "s");
+        t->options.checkpoint, *count, weft_plural(*count));
+}
+
+/* What is written must neither be written over again, nor be what is read. */
+static weft_status check_outputs(const weft_train_options *o)
+{
+    const struct {
+        const char *name, *path;
+    } all[] = {{"metrics", o->metrics},
+               {"trace", o->trace},
+               {"checkpoint", o->checkpoint},
+               {"model", weft_model_is_file(o->model) ? o->model : NULL}};
+    for (size_t i = 0; i < WEFT_COUNT(all); i++)
+        for (size_t k = 0; k < i; k++)
+            if (all[i].path && all[k].path && weft_output_same(all[i].path, all[k].path))
+                return weft_fail(WEFT_ERR_ARGUMENT,
+                                 "--%s %s and --%s %s are the same file; each needs one of its own",
+                                 all[k].name, all[k].path, all[i].name, all[i].path);
+    return WEFT_OK;
 }
 
 weft_status weft_trainer_find_resumed(weft_trainer *t)
 {
     int count;
+    WEFT_TRY(check_outputs(&t->options));
     if (t->options.max_restarts > 0 && !t->options.checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "max-restarts needs --checkpoint DIR: where a job that died goes on from");
@@ -153,6 +173,7 @@ weft_status weft_trainer_open_outputs(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     if (o->checkpoint) WEFT_TRY(check_folder(t));
-    return o->metrics ? weft_metrics_open(o->metrics, t->resumed.path != NULL, &t->metrics)
-                      : WEFT_OK;
+    if (!o->metrics) return WEFT_OK;
+    return weft_metrics_open(o->metrics, t->resumed.path ? t->resumed.position.step : -1,
+                             &t->metrics);
 }

@@ -117,7 +117,9 @@ void weft_report_finish(weft_report *report);
 /* --- metrics file: one JSON object a line --- */
 
 typedef struct weft_metrics weft_metrics;
-weft_status weft_metrics_open(const char *path, bool append, weft_metrics **out) WEFT_NODISCARD;
+/* after: step that the run goes on from, -1: it begins. Lines of later steps are taken out of the
+ * file, which the run writes again. FORMAT: a line is not ours; nothing is taken out then. */
+weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **out) WEFT_NODISCARD;
 weft_status weft_metrics_event(weft_metrics *metrics, const weft_event *event) WEFT_NODISCARD;
 weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
 

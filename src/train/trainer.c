@@ -62,9 +62,10 @@ static weft_status open_data(weft_trainer *t)
     if (o->batch > t->samples)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
-            "batch is %lld, the training part has only %lld samples; give --batch %lld or "
+            "batch is %lld, the training part has only %lld sample%s; give --batch %lld or "
             "less",
-            (long long)o->batch, (long long)t->samples, (long long)t->samples);
+            (long long)o->batch, (long long)t->samples, weft_plural(t->samples),
+            (long long)t->samples);
     if (o->batch % o->microbatches) return uneven_batch(t);
     t->microbatches = o->microbatches;
     t->slots = o->batch;
@@ -91,6 +92,11 @@ static weft_status count_learners(weft_trainer *t)
                          "hosts '%s' and engine %s contradict each other; several machines need "
                          "--engine mpi",
                          o->hosts, o->engine);
+    if (exchange && o->place && *o->place)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "place and exchange contradict each other: with --exchange each learner "
+                         "has one place, its own rank; give --mesh pipeline=N to cut learners into "
+                         "stages, or leave one of them out");
     if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_ranks(o->mesh, &mesh));
     if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_axis(o->mesh, "pipeline", &stages));
     if (o->profile && stages == 1)
