@@ -241,6 +241,36 @@ static void test_idx_folders(void **state)
     remove_folder(folder);
 }
 
+/* Labels of four bytes, of which not every one can be a class. */
+static void test_idx_labels(void **state)
+{
+    (void)state;
+    static const int64_t labels[] = {0, 1, 65535, 65536, -1, INT32_MAX, INT32_MIN};
+    char *folder = temporary_folder(), spec[4200], path[4200];
+    (void)snprintf(spec, sizeof(spec), "idx:%s", folder);
+    put_idx(folder, "train-images-idx3-ubyte", 3, 2, 0);
+    put_idx(folder, "t10k-images-idx3-ubyte", 3, 2, 0);
+    put_idx(folder, "t10k-labels-idx1-ubyte", 1, 2, 0);
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+        weft_dataset *d;
+        char words[64];
+        unsigned char file[] = {0, 0, 12, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0};
+        for (int k = 0; k < 4; k++)
+            file[12 + k] = (unsigned char)((uint32_t)labels[i] >> (24 - 8 * k) & 255);
+        write_file(folder, "train-labels-idx1-ubyte", file, sizeof(file), path, sizeof(path));
+        assert_ok(weft_dataset_open(context, spec, NULL, NULL, &d));
+        (void)snprintf(words, sizeof(words), "training label 1 is %g,", (double)labels[i]);
+        if (labels[i] >= 0 && labels[i] <= 65535) {
+            assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+            assert_int_equal(weft_dataset_stats(d)->classes, labels[i] > 1 ? labels[i] + 1 : 2);
+        } else {
+            assert_refused(weft_dataset_prepare(d, WEFT_TRAIN), WEFT_ERR_FORMAT, words);
+        }
+        weft_dataset_close(&d);
+    }
+    remove_folder(folder);
+}
+
 static void test_mnist(void **state)
 {
     (void)state;
@@ -267,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_loader_covers_each_epoch),
         cmocka_unit_test(test_csv_is_standardised),
         cmocka_unit_test(test_idx_folders),
+        cmocka_unit_test(test_idx_labels),
         cmocka_unit_test(test_mnist),
     };
     return cmocka_run_group_tests_name("data", tests, setup, teardown);

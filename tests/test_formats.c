@@ -1,6 +1,7 @@
 /* Parsers on good input, and on input cut off at every byte or changed. */
 #include "formats/formats.h"
 #include "formats/safetensors.h"
+#include "formats/yaml.h"
 #include "support.h"
 
 static const unsigned char idx_file[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0,
@@ -28,6 +29,21 @@ static void test_idx(void **state)
     const unsigned char i16[] = {0, 0, 11, 1, 0, 0, 0, 1, 0xFF, 0xFE};
     assert_ok(weft_idx_parse("f", i16, sizeof(i16), &idx));
     assert_true(weft_idx_get(&idx, 0) == -2);
+    for (int i = 0; i < 3; i++) {
+        char words[32];
+        memcpy(bad, idx_file, sizeof(idx_file));
+        bad[4 + 4 * i + 3] = 0;
+        (void)snprintf(words, sizeof(words), "f: dimension %d is 0", i);
+        assert_refused(weft_idx_parse("f", bad, sizeof(idx_file), &idx), WEFT_ERR_FORMAT, words);
+    }
+    static const int ranks[] = {0, WEFT_MAX_RANK + 1, 255};
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        char words[32];
+        memcpy(bad, idx_file, sizeof(idx_file));
+        bad[3] = (unsigned char)ranks[i];
+        (void)snprintf(words, sizeof(words), "f: has %d dimensions", ranks[i]);
+        assert_refused(weft_idx_parse("f", bad, sizeof(idx_file), &idx), WEFT_ERR_FORMAT, words);
+    }
     /* Sizes have four bytes, the largest first. */
     static const int64_t long_ones[] = {1, 255, 256, 513, 65536 + 3, 16777216 + 1};
     for (size_t i = 0; i < sizeof(long_ones) / sizeof(long_ones[0]); i++) {
@@ -40,6 +56,18 @@ static void test_idx(void **state)
         assert_true(idx.shape.dim[0] == n);
         free(file);
     }
+}
+
+static void test_yaml_is_text(void **state)
+{
+    (void)state;
+    static const weft_option none[] = {{0}};
+    static const char text[] = "a: 1\n\0b: 2\n";
+    weft_yaml *y;
+    for (size_t at = 0; at < sizeof(text); at++)
+        if (!text[at])
+            assert_refused(weft_yaml_parse("y", text, at + 1, none, NULL, NULL, &y),
+                           WEFT_ERR_FORMAT, "y: holds a zero byte");
 }
 
 static size_t npy_file(char *out, const char *dict, const void *data, size_t size)
@@ -274,13 +302,10 @@ static void test_safetensors_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idx),
-        cmocka_unit_test(test_npy),
-        cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_csv_of_others),
-        cmocka_unit_test(test_safetensors),
-        cmocka_unit_test(test_safetensors_refuses),
+        cmocka_unit_test(test_yaml_is_text), cmocka_unit_test(test_idx),
+        cmocka_unit_test(test_npy),          cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_csv),          cmocka_unit_test(test_csv_of_others),
+        cmocka_unit_test(test_safetensors),  cmocka_unit_test(test_safetensors_refuses),
     };
     return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
 }

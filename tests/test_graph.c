@@ -104,6 +104,14 @@ static void test_prints(void **state)
     assert_ok(weft_graph_text(graph, &text));
     assert_non_null(strstr(text, "%2 = dense(%0, %1) : f32[2, 4]  # fc [b k, k n -> b n]"));
     weft_free(text);
+    weft_value moment = leaf(WEFT_VALUE_STATE, "m", DIMS(3, 4)),
+               age = leaf(WEFT_VALUE_STATE, "t", DIMS(1));
+    weft_graph_set_role(graph, moment, WEFT_ROLE_OPTIMIZER, w);
+    weft_graph_set_role(graph, age, WEFT_ROLE_COUNTER, WEFT_NO_VALUE);
+    assert_ok(weft_graph_text(graph, &text));
+    assert_non_null(strstr(text, " 'm' f32[3, 4]  # optimizer of %1\n"));
+    assert_non_null(strstr(text, " 't' f32[1]  # counter\n"));
+    weft_free(text);
     assert_ok(weft_graph_dot(graph, &text));
     assert_non_null(strstr(text, "digraph weft {"));
     assert_non_null(strstr(text, "v0 -> n0;"));
