@@ -216,6 +216,11 @@ printf 'dear diary\n' >diary.txt
 refuses 1 "diary.txt:1: is no line of metrics" "$weft" train $small --model mlp --epochs 4 -q --metrics diary.txt --checkpoint again --resume
 [ "$(cat diary.txt)" = "dear diary" ] && pass || flunk "a file that is not ours"
 
+# A pipe is no file, and nobody waits for its writer.
+mkfifo pipe
+refuses 1 "pipe: is not a regular file" timeout 20 "$weft" train --model mlp --data csv:pipe
+refuses 1 "pipe: is not a regular file" timeout 20 "$weft" train --model mlp --data npy:pipe,pipe
+
 # What comes from outside does not reach the terminal raw.
 esc=$(printf '\033[31m')
 printf 'a,b,kind\n1,2,x%s\n2,1,y\n' "$esc" >esc.csv

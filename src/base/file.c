@@ -20,7 +20,7 @@ weft_status weft_fail_io(const char *what, const char *path)
 
 weft_status weft_file_map(const char *path, weft_bytes *out)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe would wait for its writer */
     if (file < 0) return weft_fail_io("open", path);
     struct stat info;
     if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -142,7 +142,7 @@ static weft_status add_input(void *user, char *piece)
     list *l = user;
     const reader *r = l->r;
     char near[512], *name = piece + strspn(piece, " ");
-    name[strcspn(name, " ")] = '\0';
+    for (size_t n = strlen(name); n > 0 && name[n - 1] == ' '; n--) name[n - 1] = '\0';
     weft_value v = strcmp(name, "x") == 0 ? take(r, -1) : WEFT_NO_VALUE;
     for (int i = 0; i < r->count; i++)
         if (strcmp(r->names[i], name) == 0) v = take(r, i);
