@@ -70,6 +70,25 @@ for engine in $engines; do
     gone 10 $job $all && pass || flunk "a second signal, $engine"
     end 1
     [ $got = 130 ] && ! grep -q "died\|left\|starting" err && pass || flunk "a second signal: $got, $engine"
+    # A launcher that stands still as well is killed with a third one, and what it leaves goes, but not what others have.
+    if [ $engine = mpi ] && mpirun --version 2>/dev/null | grep -q "Open MPI"; then
+        begin stopped -n 2 --engine mpi
+        all=$(below $job)
+        launcher=$(head -n 1 <<<"$all")
+        mapped=$(for pid in $(ranks $job); do grep -ho '/dev/shm/vader_segment[^ ]*' "/proc/$pid/maps"; done | sort -u)
+        other=/dev/shm/vader_segment.$(hostname).$(id -u).fffe0001.$$
+        touch "$other"
+        # shellcheck disable=SC2086
+        kill -STOP $all
+        for _ in 1 2 3; do kill -TERM $job; sleep 0.5; done
+        # shellcheck disable=SC2086
+        gone 10 $job $all && pass || flunk "a third signal"
+        end 1
+        # shellcheck disable=SC2086
+        [ -z "$(ls $mapped 2>/dev/null)" ] || [ -z "$mapped" ] && [ ! -e "${TMPDIR:-/tmp}/ompi.$(hostname).$(id -u)/pid.$launcher" ] && [ -e "$other" ] && pass ||
+            flunk "what a killed launcher leaves: $(echo $mapped)"
+        rm -f "$other"
+    fi
     # Ctrl-Z stops all of it, and it goes on when it is told to.
     begin paused -n 2 --engine $engine --max-restarts 2
     mine=$(ranks $job)

@@ -16,6 +16,7 @@ ends() {
     [ -z "${4:-}" ] && return
     "$weft" inspect "$4" >out 2>err && [ -f "$4/latest/index.json" ] && pass || flunk "$1: what is left of $4, $engine: $(ls -A "$4")"
 }
+# shellcheck disable=SC2086
 go() { timeout 60 "$weft" train $run --engine $engine "$@" >out 2>err; got=$?; }
 
 # Small disks, where this may mount some.

@@ -96,6 +96,8 @@ void weft_board_note(weft_trainer *job, weft_comm *world)
     if (!job->board || rank >= WEFT_MAX_RANKS) return;
     atomic_store_explicit(&job->board->pid[rank], (int)getpid(), memory_order_relaxed);
     weft_comm_set_note(world, job->board->note[rank]);
+    const char *name = getenv("PMIX_NAMESPACE");
+    if (rank == 0 && name) (void)snprintf(job->board->job, sizeof(job->board->job), "%s", name);
 }
 
 /* Times and page faults from the one, bytes from the other, which may be closed to us. */

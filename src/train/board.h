@@ -20,6 +20,7 @@ typedef struct weft_board {
     _Atomic int64_t step[WEFT_MAX_RANKS];      /* that the rank is in; 0: not begun */
     _Atomic int stage[WEFT_MAX_RANKS];         /* weft_stage */
     _Atomic int pid[WEFT_MAX_RANKS];           /* its process; 0: it has not come yet */
+    char job[64];                              /* what MPI calls it, by rank 0 */
     char note[WEFT_MAX_RANKS][WEFT_NOTE_SIZE]; /* its transfer, see weft_comm_set_note */
 } weft_board;
 
@@ -43,6 +44,8 @@ void weft_orphans_begin(weft_orphans *orphans, const char *mark);
 void weft_orphans_end(weft_orphans *orphans);
 /* Ends a process if it is one of the job. */
 void weft_orphans_kill(const weft_orphans *orphans, pid_t pid);
+/* leftovers.c: what a launcher that was killed has left of a job that has ended. */
+void weft_leftovers_remove(pid_t launcher, const char *job);
 /* A number that changes whenever a process computes, reads or writes; 0: it has ended. */
 uint64_t weft_work_of(pid_t pid);
 /* Children of all threads of a process; how many. */

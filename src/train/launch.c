@@ -45,6 +45,7 @@ static weft_status run_once(job *j, bool again, int *code)
     weft_command w;
     weft_child c;
     int times, asked;
+    bool killed = false;
     weft_status status = weft_job_command(j, again, &w);
     weft_orphans_begin(&j->orphans, j->environment[0]);
     if (status == WEFT_OK)
@@ -55,6 +56,7 @@ static weft_status run_once(job *j, bool again, int *code)
         j->orphans.group = c.pid;
         weft_job_watch(j, &c);
         int state = weft_child_end(&c);
+        killed = WIFSIGNALED(state);
         *code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
         if (*code == 0 && unfinished(j)) *code = 1;
         if (*code > 2 && j->cut_short) *code = 1; /* not of the signal that ended it */
@@ -63,6 +65,10 @@ static weft_status run_once(job *j, bool again, int *code)
         if (*code != 0 && !weft_job_stopped(j, *code, asked)) weft_job_ended(j, state);
     }
     weft_orphans_end(&j->orphans); /* none of them may still write when the job goes on */
+    if (j->mpi && killed) {
+        j->board->job[sizeof(j->board->job) - 1] = '\0';
+        weft_leftovers_remove(j->orphans.group, j->board->job);
+    }
     return status;
 }
 
@@ -77,6 +83,7 @@ static void begin_anew(job *j)
     j->block[0] = j->lost_host[0] = j->stopped[0] = '\0';
     memset(j->missing, 0, sizeof(j->missing));
     weft_hosts_forget(&j->hosts);
+    memset(j->board->job, 0, sizeof(j->board->job));
     for (int r = 0; r < WEFT_MAX_RANKS; r++) {
         j->on[r] = -1;
         atomic_store(&j->board->step[r], 0);
