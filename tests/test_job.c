@@ -177,58 +177,6 @@ static void only_deaths_begin_again(void **state)
     }
 }
 
-/* How many ranks go on after a death, counted by hand: as many learners as are whole; of a mesh the
- * data axis, where it divides the virtual workers; never fewer than two learners, which an exchange
- * needs. */
-static void the_dead_are_left_out(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *mesh, *exchange, *place;
-        int64_t ranks, workers, left;
-        const char *left_mesh;
-    } cases[] = {
-        {NULL, NULL, NULL, 4, 0, 3, "data=3"},
-        {NULL, NULL, NULL, 2, 0, 1, "data=1"},
-        {NULL, NULL, NULL, 1, 0, 1, ""},
-        {NULL, NULL, NULL, 4, 4, 2, "data=2"},
-        {NULL, NULL, NULL, 8, 12, 6, "data=6"},
-        {NULL, NULL, "a*=rank:0,*=rank:1", 2, 0, 2, ""},
-        {"tensor=3", NULL, NULL, 3, 0, 3, ""},
-        {"data=4,tensor=2", NULL, NULL, 8, 0, 6, "domain=1,tensor=2,pipeline=1,data=3"},
-        {"data=2,pipeline=3", NULL, NULL, 6, 0, 3, "domain=1,tensor=1,pipeline=3,data=1"},
-        {NULL, "average:every=2", NULL, 5, 0, 4, ""},
-        {NULL, "average:every=2", NULL, 3, 0, 2, ""},
-        {NULL, "average:every=2", NULL, 2, 0, 2, ""},
-        {"data=2", "average:every=2", NULL, 8, 0, 6, ""},
-        {"data=2", "average:every=2", NULL, 6, 0, 4, ""},
-        {"data=2", "average:every=2", NULL, 4, 0, 4, ""},
-        {"tensor=3", "average:every=2", NULL, 12, 0, 9, ""},
-        {"data=2,tensor=2", "average:every=2", NULL, 12, 0, 8, ""},
-    };
-    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
-        weft_train_options o = {.checkpoint = folder, .virtual_workers = cases[i].workers};
-        char text[3][64] = {"", "", ""};
-        const char *const words[] = {cases[i].mesh, cases[i].exchange, cases[i].place};
-        char **const to[] = {&o.mesh, &o.exchange, &o.place};
-        for (int k = 0; k < 3; k++)
-            if (words[k]) {
-                (void)snprintf(text[k], sizeof(text[k]), "%s", words[k]);
-                *to[k] = text[k];
-            }
-        job j = begin(cases[i].ranks, NULL);
-        j.options = &o;
-        weft_job_shrink(&j); /* nobody has died */
-        assert_int_equal(j.ranks, cases[i].ranks);
-        j.dead = 0;
-        weft_job_shrink(&j);
-        bool same = j.ranks == cases[i].ranks; /* then the mesh may be said or not */
-        if (j.ranks != cases[i].left || (!same && strcmp(j.mesh, cases[i].left_mesh) != 0))
-            fail_msg("case %zu: %lld ranks and mesh '%s', wanted %lld and '%s'", i,
-                     (long long)j.ranks, j.mesh, (long long)cases[i].left, cases[i].left_mesh);
-    }
-}
-
 static void a_stop_is_no_death(void **state)
 {
     (void)state;
@@ -273,61 +221,70 @@ static void a_launcher_is_no_rank(void **state)
     assert_non_null(strstr(told, "weft: the process of 3 ranks on "));
 }
 
-/* What goes on after a death: ranks that are left over wait, and only the data axis gets shorter.
- */
+/* What goes on after deaths, counted by hand: as many learners as are whole, but never fewer than
+ * two, which an exchange needs; of a mesh the data axis gets shorter, where it divides the virtual
+ * workers. */
+static const struct {
+    int ranks, workers, deaths, left;
+    const char *mesh, *exchange, *place, *then; /* then: the mesh, "" where it is the user's */
+    bool alone;
+} deaths[] = {
+    {4, 0, 0, 4, NULL, NULL, NULL, "", false},
+    {4, 0, 1, 3, NULL, NULL, NULL, "data=3", false},
+    {2, 0, 1, 1, NULL, NULL, NULL, "data=1", true},
+    {1, 0, 1, 1, NULL, NULL, NULL, "data=1", true},
+    {4, 8, 1, 2, NULL, NULL, NULL, "data=2", false}, /* 3 does not divide 8 workers */
+    {4, 4, 1, 2, NULL, NULL, NULL, "data=2", false},
+    {8, 12, 1, 6, NULL, NULL, NULL, "data=6", false},
+    {6, 6, 1, 3, NULL, NULL, NULL, "data=3", false},
+    {6, 6, 2, 2, NULL, NULL, NULL, "data=2", false},
+    {6, 0, 1, 4, "data=3,tensor=2", NULL, NULL, "domain=1,tensor=2,pipeline=1,data=2", false},
+    {6, 0, 3, 2, "data=3,tensor=2", NULL, NULL, "domain=1,tensor=2,pipeline=1,data=1", true},
+    {8, 0, 1, 6, "data=4,tensor=2", NULL, NULL, "domain=1,tensor=2,pipeline=1,data=3", false},
+    {6, 0, 1, 3, "data=2,pipeline=3", NULL, NULL, "domain=1,tensor=1,pipeline=3,data=1", true},
+    {8, 0, 1, 4, "pipeline=2,data=2,domain=2", NULL, NULL, "domain=2,tensor=1,pipeline=2,data=1",
+     true},
+    {3, 0, 1, 3, "tensor=3", NULL, NULL, "domain=1,tensor=3,pipeline=1,data=1",
+     true}, /* not without all of it */
+    {4, 0, 1, 4, NULL, NULL, "*=cpu:0", "", false},
+    {2, 0, 1, 2, NULL, NULL, "a*=rank:0,*=rank:1", "", false},
+    {4, 0, 1, 3, NULL, "average:every=2", NULL, "", false},
+    {4, 0, 2, 2, NULL, "average:every=2", NULL, "", false},
+    {2, 0, 1, 2, NULL, "average:every=2", NULL, "", false}, /* one learner is none */
+    {6, 0, 1, 4, "tensor=2", "average:every=2", NULL, "", false},
+    {6, 0, 2, 4, "tensor=2", "average:every=2", NULL, "", false},
+    {4, 0, 1, 4, "tensor=2", "average:every=2", NULL, "", false},
+    {8, 0, 1, 6, "data=2", "average:every=2", NULL, "", false},
+    {12, 0, 1, 9, "tensor=3", "average:every=2", NULL, "", false},
+    {12, 0, 1, 8, "data=2,tensor=2", "average:every=2", NULL, "", false},
+};
+
 static void what_is_left_is_started_again(void **state)
 {
     (void)state;
-    static const struct {
-        int ranks, workers, deaths, left;
-        const char *mesh, *exchange, *place, *then; /* then: the mesh, "" where it is the user's */
-        bool alone;
-    } cases[] = {
-        {4, 0, 1, 3, NULL, NULL, NULL, "data=3", false},
-        {2, 0, 1, 1, NULL, NULL, NULL, "data=1", true},
-        {4, 8, 1, 2, NULL, NULL, NULL, "data=2", false}, /* 3 does not divide 8 workers */
-        {6, 6, 1, 3, NULL, NULL, NULL, "data=3", false},
-        {6, 6, 2, 2, NULL, NULL, NULL, "data=2", false},
-        {6, 0, 1, 4, "data=3,tensor=2", NULL, NULL, "domain=1,tensor=2,pipeline=1,data=2", false},
-        {6, 0, 3, 2, "data=3,tensor=2", NULL, NULL, "domain=1,tensor=2,pipeline=1,data=1", true},
-        {8, 0, 1, 4, "pipeline=2,data=2,domain=2", NULL, NULL,
-         "domain=2,tensor=1,pipeline=2,data=1", true},
-        {3, 0, 1, 3, "tensor=3", NULL, NULL, "domain=1,tensor=3,pipeline=1,data=1",
-         true}, /* not without all of it */
-        {4, 0, 1, 4, NULL, NULL, "*=cpu:0", "", false},
-        {4, 0, 1, 3, NULL, "average:every=2", NULL, "", false},
-        {4, 0, 2, 2, NULL, "average:every=2", NULL, "", false},
-        {2, 0, 1, 2, NULL, "average:every=2", NULL, "", false}, /* one learner is none */
-        {6, 0, 1, 4, "tensor=2", "average:every=2", NULL, "", false},
-        {6, 0, 2, 4, "tensor=2", "average:every=2", NULL, "", false},
-        {4, 0, 1, 4, "tensor=2", "average:every=2", NULL, "", false},
-    };
-    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
-        char mesh[64], exchange[64], place[64];
-        weft_train_options o = {.checkpoint = folder, .virtual_workers = cases[i].workers};
-        (void)snprintf(mesh, sizeof(mesh), "%s", cases[i].mesh ? cases[i].mesh : "");
-        (void)snprintf(exchange, sizeof(exchange), "%s",
-                       cases[i].exchange ? cases[i].exchange : "");
-        (void)snprintf(place, sizeof(place), "%s", cases[i].place ? cases[i].place : "");
-        if (cases[i].mesh) o.mesh = mesh;
-        if (cases[i].exchange) o.exchange = exchange;
-        if (cases[i].place) o.place = place;
-        job j = begin(cases[i].ranks, NULL);
+    for (size_t i = 0; i < WEFT_COUNT(deaths); i++) {
+        weft_train_options o = {.checkpoint = folder, .virtual_workers = deaths[i].workers};
+        char text[3][64];
+        const char *const words[] = {deaths[i].mesh, deaths[i].exchange, deaths[i].place};
+        char **const to[] = {&o.mesh, &o.exchange, &o.place};
+        for (int k = 0; k < 3; k++) {
+            (void)snprintf(text[k], sizeof(text[k]), "%s", words[k] ? words[k] : "");
+            if (words[k]) *to[k] = text[k];
+        }
+        job j = begin(deaths[i].ranks, NULL);
         j.options = &o;
-        for (int death = 0; death < cases[i].deaths; death++) {
+        weft_job_shrink(&j); /* nobody has died yet */
+        for (int death = 0; death < deaths[i].deaths; death++) {
             j.dead = 1;
             weft_job_shrink(&j);
         }
-        if (j.ranks != cases[i].left || strcmp(j.mesh, cases[i].then) != 0 ||
-            j.alone != cases[i].alone)
+        if (j.ranks != deaths[i].left || strcmp(j.mesh, deaths[i].then) != 0 ||
+            j.alone != deaths[i].alone)
             fail_msg("case %zu: %lld ranks, mesh '%s', alone %d", i, (long long)j.ranks, j.mesh,
                      j.alone);
     }
-    /* Nobody is dead, and ranks that are threads all go on. */
+    /* Ranks that are threads all go on. */
     job j = begin(4, NULL);
-    weft_job_shrink(&j);
-    assert_int_equal(j.ranks, 4);
-    assert_string_equal(j.mesh, "");
     j.mpi = false;
     j.dead = 1;
     weft_job_shrink(&j);
@@ -372,7 +329,6 @@ int main(void)
         cmocka_unit_test(own_failures_name_their_rank),
         cmocka_unit_test(what_was_said_before_explains_nothing),
         cmocka_unit_test(only_deaths_begin_again),
-        cmocka_unit_test(the_dead_are_left_out),
         cmocka_unit_test(a_stop_is_no_death),
         cmocka_unit_test(a_launcher_is_no_rank),
         cmocka_unit_test(what_is_left_is_started_again),
