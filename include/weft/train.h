@@ -63,6 +63,10 @@ WEFT_API bool weft_job_supervised(void);
  * WEFT_EVENT_SUMMARY: so the supervisor knows how far the job is, and where its ranks run. */
 WEFT_API void weft_job_words(const char *what, const char *message, char *out, size_t size);
 
+/* Whether this thread's last failure, of this status, is only that another rank has ended the job:
+ * that one says why. */
+WEFT_API bool weft_job_told(weft_status status);
+
 /* Receives what the supervisor has to say, a line at a time. */
 typedef void (*weft_job_fn)(void *user, const char *line);
 

@@ -193,9 +193,8 @@ static void let_others_speak(void)
 /* Of several processes one tells what all know; a rank that was only told to end says nothing. */
 static int report_rank(weft_status status)
 {
-    bool told =
-        status == WEFT_ERR_PEER && strncmp(weft_last_message(), "the job was ended", 17) == 0;
-    bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED || told;
+    bool common =
+        status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED || weft_job_told(status);
     if (status == WEFT_OK) return 0;
     if (weft_job_rank() <= 0 || !common) {
         say(weft_status_name(status), weft_last_message());

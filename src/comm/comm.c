@@ -169,12 +169,16 @@ void weft_operation_destroy(weft_operation **operation)
     *operation = NULL;
 }
 
+weft_status weft_operation_ended(const weft_operation *o, const char *when, const char *why)
+{
+    return weft_fail(WEFT_ERR_PEER, WEFT_ENDED " %s %s of %s: %s", when,
+                     weft_transfer_name(o->t.kind), o->what, why);
+}
+
 static weft_status aborted(weft_operation *o)
 {
     const char *why = o->comm->ops->aborted(o->comm);
-    if (!why) return WEFT_OK;
-    return weft_fail(WEFT_ERR_PEER, "the job was ended in %s of %s: %s",
-                     weft_transfer_name(o->t.kind), o->what, why);
+    return why ? weft_operation_ended(o, "in", why) : WEFT_OK;
 }
 
 weft_status weft_operation_start(weft_operation *o)

@@ -71,6 +71,11 @@ extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi;
 void weft_mpi_set_piece(int64_t bytes);
 
 weft_status weft_member_new(weft_member **out) WEFT_NODISCARD;
+/* PEER: another rank has ended the job, "before" or "in" this operation. Such messages begin alike,
+ * which tells them from those of ranks that found something out themselves. */
+#define WEFT_ENDED "the job was ended"
+weft_status weft_operation_ended(const weft_operation *o, const char *when,
+                                 const char *why) WEFT_NODISCARD;
 void weft_member_release(weft_member *member);
 
 /* transfer.c: whether it can be prepared; and the elements that this rank sends, as weft_comm_stats

@@ -100,9 +100,7 @@ static weft_status mpi_start(weft_operation *o)
 {
     mpi_pending *p = o->state;
     p->begun = false;
-    if (mpi_process.given_up)
-        return weft_fail(WEFT_ERR_PEER, "the job was ended before %s of %s: %s",
-                         weft_transfer_name(o->t.kind), o->what, mpi_process.why);
+    if (mpi_process.given_up) return weft_operation_ended(o, "before", mpi_process.why);
     if (o->comm->member->check && weft_is_collective(o->t.kind)) WEFT_TRY(mpi_check_alike(o));
     p->begun = true;
     return mpi_start_rounds(o);
@@ -116,8 +114,7 @@ static weft_status mpi_advance(weft_operation *o)
     if (mpi_process.given_up) return WEFT_OK;
     WEFT_TRY(mpi_advance_rounds(o));
     if (!o->done || !p->fetches || (!mpi_aborted(o->comm) && !mpi_aborted(o->comm))) return WEFT_OK;
-    return weft_fail(WEFT_ERR_PEER, "the job was ended in %s of %s: %s",
-                     weft_transfer_name(o->t.kind), o->what, mpi_process.why);
+    return weft_operation_ended(o, "in", mpi_process.why);
 }
 
 static void mpi_close(weft_comm *comm)

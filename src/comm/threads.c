@@ -125,9 +125,7 @@ static weft_status threads_start(weft_operation *o)
     pending *p = o->state;
     const hub *root = hub_of(o)->root;
     p->stage = 0;
-    if (atomic_load(&root->aborted))
-        return weft_fail(WEFT_ERR_PEER, "the job was ended before %s of %s: %s",
-                         weft_transfer_name(o->t.kind), o->what, root->why);
+    if (atomic_load(&root->aborted)) return weft_operation_ended(o, "before", root->why);
     if (o->t.kind == WEFT_SEND) threads_mail(o);
     return threads_advance(o);
 }
@@ -243,7 +241,7 @@ static weft_status take_hub(weft_comm *comm, hub *made)
 {
     const hub *parent = ((threads *)comm)->hub;
     if (!threads_enter(parent, comm->rank))
-        return weft_fail(WEFT_ERR_PEER, "the job was ended in the split of a communicator: %s",
+        return weft_fail(WEFT_ERR_PEER, WEFT_ENDED " in the split of a communicator: %s",
                          parent->root->why);
     if (made) atomic_fetch_add(&made->references, 1);
     threads_leave(parent, comm->rank);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "comm/comm.h"
 #include "train/board.h"
 #include "weft/train.h"
 
@@ -27,6 +28,12 @@ void weft_job_words(const char *what, const char *message, char *out, size_t siz
     (void)gethostname(host, sizeof(host) - 1);
     (void)snprintf(out, size, "weft: [rank %d on %s: %s] %s", rank < 0 ? 0 : rank, host, what,
                    message);
+}
+
+bool weft_job_told(weft_status status)
+{
+    return status == WEFT_ERR_PEER &&
+           strncmp(weft_last_message(), WEFT_ENDED, sizeof(WEFT_ENDED) - 1) == 0;
 }
 
 bool weft_said_read(const char *line, weft_said *out)
