@@ -60,6 +60,12 @@ accepts "inspect dot" "$weft" inspect --dot $small
 # A run file, and the command line over it.
 printf 'model: mlp\ndata: glyphs:size=16,train=60,test=20\nbatch: 20\nlr: 0.5\n' >run.yaml
 accepts "run file" "$weft" train run.yaml --lr 0.001 --metrics n.jsonl
+for command in inspect plan; do
+    accepts "$command of a run file" "$weft" $command run.yaml --batch 30
+    cp out with-file
+    "$weft" $command --model mlp --data glyphs:size=16,train=60,test=20 --batch 30 --checkpoint run >without 2>err
+    cmp with-file without && pass || flunk "$command of a run file is another one"
+done
 holds n.jsonl '"lr":0.00[0-9]+'
 refuses 2 "run2.yaml:2: no key is named 'bach'; did you mean 'batch'" sh -c "printf 'model: mlp\nbach: 3\n' >run2.yaml; exec $weft train run2.yaml"
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "weft/device.h"
@@ -143,6 +144,13 @@ static int take_flags(int argc, char **argv, inspect_options *what)
     return left;
 }
 
+/* A checkpoint is a folder, so a file is one of options. */
+static bool is_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 static int run(int argc, char **argv)
 {
     inspect_options what = {0};
@@ -154,6 +162,11 @@ static int run(int argc, char **argv)
     weft_status status = weft_options_init(weft_train_table(), &options);
     if (status == WEFT_OK)
         status = weft_options_parse(weft_train_table(), &options, argc, argv, 1, words, &count);
+    if (status == WEFT_OK && count && is_file(words[0])) {
+        weft_options_free(weft_train_table(), &options);
+        status = read_train_options(&options, argc, argv);
+        count = 0;
+    }
     bool alone = argc == 1 && !what.graph && !what.dot && !what.program;
     if (status != WEFT_OK) {
         code = usage_failure("inspect");
@@ -165,7 +178,10 @@ static int run(int argc, char **argv)
         code = 2;
     } else if (count) {
         code = report_failure(inspect_checkpoint(words[0]));
-    } else {
+    } else { /* nothing will be read from or written to the folder of its checkpoints */
+        weft_free(options.checkpoint);
+        options.checkpoint = NULL;
+        options.resume = false;
         code = report_failure(inspect_run(&options, &what));
     }
     weft_options_free(weft_train_table(), &options);
@@ -174,7 +190,7 @@ static int run(int argc, char **argv)
 
 const command command_inspect = {
     .name = "inspect",
-    .usage = "[CHECKPOINT | options of weft train] [--graph] [--dot] [--program]",
+    .usage = "[CHECKPOINT | [RUN.yaml] options of weft train] [--graph] [--dot] [--program]",
     .summary = "show a checkpoint, or what a training run would do",
     .text = "With a checkpoint: its options and tensors. Otherwise takes the options of weft train "
             "and\n"

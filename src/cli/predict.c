@@ -96,7 +96,8 @@ const command command_predict = {
         "column,\n"
         "npy: the second file, idx: the files of labels); a label is empty then, or null. All "
         "rows\n"
-        "of a table without labels are taken.",
+        "of a table without labels are taken. Samples are counted from 0 within the part of the\n"
+        "data; where that is all of a file, they are its rows.",
     .examples = "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv,test=1\n",
