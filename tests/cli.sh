@@ -72,7 +72,7 @@ refuses 2 "run2.yaml:2: no key is named 'bach'; did you mean 'batch'" sh -c "pri
 # Ctrl-C ends after the step, saves, and the run goes on to the same bits.
 "$weft" train $small --model mlp --epochs 400 --checkpoint long -q &
 pid=$!
-sleep 0.4
+for _ in $(seq 600); do [ -e long/latest ] || sleep 0.05; done # the signal is ignored until the run has begun
 kill -INT $pid
 wait $pid
 [ $? = 130 ] && [ -f long/latest/index.json ] && pass || flunk "interrupt"
