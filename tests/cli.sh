@@ -186,6 +186,13 @@ done
 accepts "the same name elsewhere" "$weft" train $small --model mlp --steps 1 -q --metrics same --trace sub/same
 accepts "nothing twice" "$weft" train $small --model mlp --steps 1 -q --metrics /dev/null --trace /dev/null
 
+cp new.csv mine.csv
+refuses 2 "is a file of the data" "$weft" predict --checkpoint flowers --data csv:mine.csv,test=1 --output ./mine.csv
+for option in metrics trace; do
+    refuses 2 "is a file of the data" "$weft" train --model mlp --batch 1 --data csv:mine.csv,test=0 --$option ./mine.csv
+done
+cmp -s new.csv mine.csv && pass || flunk "data were written over"
+
 # One of something, and nothing to do.
 accepts one "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 1 --checkpoint one
 holds out ', 20 training samples, 1 step of 20$'

@@ -69,6 +69,9 @@ typedef struct weft_spec_key {
 weft_status weft_spec_parse(const char *kind, const char *text,
                             const weft_spec_key *keys) WEFT_NODISCARD;
 
+/* Fails if a path that is to be written (NULL: none) is one of the files of a specification. */
+weft_status weft_spec_spares(const char *spec, const char *option, const char *path) WEFT_NODISCARD;
+
 /* Labels that are numbers are classes only if there are few of them: more than ten with fractions,
  * or hardly more rows than numbers, are what somebody has measured. ARGUMENT then. */
 weft_status weft_check_measured(const char *where, int64_t distinct, bool whole,

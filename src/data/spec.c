@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "data/data.h"
+#include "weft/output.h"
 
 static const char *key_candidate(const void *user, int i)
 {
@@ -54,6 +55,22 @@ weft_status weft_spec_parse(const char *kind, const char *text, const weft_spec_
 {
     keys k = {.kind = kind, .all = all};
     return weft_each_piece(kind, text, set_key, &k);
+}
+
+weft_status weft_spec_spares(const char *spec, const char *option, const char *path)
+{
+    const char *rest = strchr(spec, ':');
+    char piece[4096];
+    for (size_t size; path && rest && *rest; rest += size) {
+        rest++; /* a colon or a comma */
+        size = strcspn(rest, ",");
+        (void)snprintf(piece, sizeof(piece), "%.*s", (int)WEFT_MIN(size, sizeof(piece) - 1), rest);
+        if (*piece && weft_output_same(piece, path))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "--%s %s is a file of the data %s, which would be lost; give another",
+                             option, path, spec);
+    }
+    return WEFT_OK;
 }
 
 weft_status weft_check_measured(const char *where, int64_t distinct, bool whole, int64_t rows)

@@ -242,6 +242,7 @@ static weft_status session_open(weft_context *context, const weft_eval_options *
     const weft_train_options *t = &s->checkpoint.options;
     s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
     const char *data = o->data ? o->data : t->data;
+    WEFT_TRY(weft_spec_spares(data, "output", o->output));
     WEFT_TRY(unlabelled
                  ? weft_dataset_open_unlabelled(context, data, &s->checkpoint.stats, &s->data)
                  : weft_dataset_open(context, data, NULL, &s->checkpoint.stats, &s->data));

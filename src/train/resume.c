@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "models/models.h"
 #include "train/folder.h"
 #include "train/trainer.h"
@@ -122,7 +123,8 @@ static weft_status check_outputs(const weft_train_options *o)
                 return weft_fail(WEFT_ERR_ARGUMENT,
                                  "--%s %s and --%s %s are the same file; each needs one of its own",
                                  all[k].name, all[k].path, all[i].name, all[i].path);
-    return WEFT_OK;
+    WEFT_TRY(weft_spec_spares(o->data, "metrics", o->metrics));
+    return weft_spec_spares(o->data, "trace", o->trace);
 }
 
 weft_status weft_trainer_find_resumed(weft_trainer *t)
