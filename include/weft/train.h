@@ -72,8 +72,11 @@ typedef void (*weft_job_fn)(void *user, const char *line);
 
 /* Starts the ranks, each with `arguments` (the command line behind the program's name, NULL at the
  * end), and waits for them. If the job dies and restarts are left, starts it again from its newest
- * checkpoint, without the ranks that were lost. *code is the exit code of the job. UNSUPPORTED:
- * there is no mpirun, and what to install. */
+ * checkpoint, without the ranks that were lost; what a rank fails in by itself is not started
+ * again. *code is the exit code of the job. UNSUPPORTED: there is no mpirun, and what to install.
+ *
+ * One job at a time. While it runs the process takes SIGINT, SIGTERM, SIGHUP and SIGTSTP, and
+ * adopts orphans; of its children only those of the job are waited for, and ended at the end. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_run(const weft_train_options *options,
                                                  const char *program, char *const *arguments,
                                                  weft_job_fn tell, void *user, int *code);
