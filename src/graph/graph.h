@@ -88,6 +88,7 @@ struct weft_node {
     int attr_count;
     weft_phase phase;
     int origin; /* the node whose gradient this is part of, or -1 */
+    bool again; /* computes once more what node `origin` has computed */
 };
 
 typedef struct weft_value_info {

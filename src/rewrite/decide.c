@@ -208,6 +208,23 @@ static bool reads_own(const rewriter *r, const weft_node *node)
     return false;
 }
 
+/* What is computed again is split as it was the first time, or its bits would be other ones. */
+static void remember(rewriter *r, const weft_node *node, const decision *d, int axis)
+{
+    int *at = &r->chosen[r->from->values[node->out].node][axis];
+    *at = -1;
+    for (int i = 0; i < d->labels.inputs + d->labels.outputs && *at < 0; i++) {
+        int dim = weft_label_dim(d, i, d->label[axis]);
+        if (dim >= 0) *at = i * WEFT_MAX_RANK + dim;
+    }
+}
+
+static const char *remembered(const rewriter *r, const weft_node *node, const decision *d, int axis)
+{
+    int at = r->chosen[node->origin][axis];
+    return at < 0 ? NULL : d->labels.operand[at / WEFT_MAX_RANK].label[at % WEFT_MAX_RANK].name;
+}
+
 weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *out)
 {
     memset(out, 0, sizeof(*out));
@@ -220,8 +237,11 @@ weft_status weft_rewrite_decide(rewriter *r, const weft_node *node, decision *ou
         /* Ranges are of the part that the other axes leave, so these split as they do there. */
         if (flat >= 0)
             out->label[a] = label_of(r, node, out, flat, a);
+        else if (node->again)
+            out->label[a] = remembered(r, node, out, a);
         else
             choose(r, node, out, a);
+        remember(r, node, out, a);
         out->carried[a] = !out->label[a] && carries(r, node, a);
     }
     return WEFT_OK;

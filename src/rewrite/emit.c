@@ -224,6 +224,7 @@ static weft_status walk(rewriter *r)
     const weft_graph *g = r->from;
     WEFT_TRY(WEFT_NEW(&r->values, g->value_count));
     WEFT_TRY(WEFT_NEW(&r->node_place, g->node_count));
+    WEFT_TRY(WEFT_NEW(&r->chosen, g->node_count));
     WEFT_TRY(weft_gradient_begin(r));
     for (size_t v = 0; v < g->value_count; v++)
         r->values[v] = (value_state){.split = all_whole, .param = WEFT_NO_VALUE};
@@ -291,6 +292,7 @@ weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank
     if (status == WEFT_OK) plan->rewritten = true;
     free(r.values);
     free(r.node_place);
+    free((void *)r.chosen);
     free(r.forms);
     weft_gradient_end(&r);
     if (status != WEFT_OK) {

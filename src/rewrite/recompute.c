@@ -94,6 +94,7 @@ static weft_status second(copier *c, weft_value v, weft_value *out)
             return weft_node_fail(node, "has more than %d inputs", WEFT_MAX_LABELS);
         for (int i = 0; i < node->in_count; i++) WEFT_TRY(second(c, node->in[i], &in[i]));
         WEFT_TRY(add(c, node, in, WEFT_PHASE_BACKWARD, c->node[g->values[v].node], &first));
+        c->to->nodes[c->to->values[first].node]->again = true;
         for (int o = 0; o < node->out_count; o++) c->again[node->out + o] = first + o;
     }
     *out = c->again[v];

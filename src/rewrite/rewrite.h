@@ -93,6 +93,7 @@ typedef struct rewriter {
     int rank, place, coordinate[AXES];
     value_state *values;
     int *node_place;
+    int (*chosen)[SHARD_AXES]; /* of each node: where its split label stands first, or -1 */
     form *forms;
     size_t form_count, form_capacity;
     bucket buckets[2 << SHARD_AXES]; /* by what is summed over, and whether ranges are kept */
