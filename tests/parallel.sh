@@ -231,7 +231,7 @@ if [ "$(nproc)" -gt 1 ]; then
 fi
 
 # What is computed again is split as it was the first time, though a cheaper way may have come up since.
-printf 'layers:\n  - {type: conv, filters: 3, kernel: 2, padding: 1}\n  - {type: conv, filters: 1, kernel: 1}\n  - {type: conv, filters: 1, kernel: 3, padding: 2}\n  - {type: dense, units: classes}\n' >narrow.yaml
+printf 'layers:\n  - {type: conv, filters: 3, kernel: 2, padding: 1}\n  - {type: conv, filters: 1, kernel: 1}\n  - {type: conv, filters: 4, kernel: 3, padding: 2}\n  - {type: dense, units: classes}\n' >narrow.yaml
 for mesh in data=2 domain=2 tensor=2 pipeline=2; do
     for again in '' --recompute; do
         # shellcheck disable=SC2086
