@@ -5,7 +5,7 @@ weft=$1 mpi=${2:-OFF}
 . "$(dirname "$0")/check.sh"
 engines=threads
 [ "$mpi" = ON ] && engines="threads mpi"
-endless="--data glyphs:size=16,train=400,test=50 --batch 40 --steps 100000 --epochs 100000 -t 1"
+endless="--data glyphs:size=16,train=400,test=50 --batch 40 --steps 1000000000 --epochs 1000000000 -t 1"
 
 # begin FOLDER ARGUMENTS...: a job in a process group of its own, as a shell starts it; leaves $job.
 begin() {
