@@ -69,6 +69,15 @@ done
 holds n.jsonl '"lr":0.00[0-9]+'
 refuses 2 "run2.yaml:2: no key is named 'bach'; did you mean 'batch'" sh -c "printf 'model: mlp\nbach: 3\n' >run2.yaml; exec $weft train run2.yaml"
 
+# What is no number is null, where a reader expects JSON.
+printf '1e30,0\n1e30,1\n1e30,0\n1e30,1\n' >far.csv
+printf 'layers:\n  - {type: dense, units: classes}\n' >far.yaml
+"$weft" train -q --model far.yaml --data csv:far.csv,test=0.5 --normalize none --batch 2 --optimizer sgd --lr 1e6 --checkpoint far --metrics far.jsonl
+for say in eval predict; do
+    "$weft" $say --checkpoint far --json >"far-$say" 2>err && grep -q null "far-$say" && ! grep -qiE '[^a-z](nan|inf)' "far-$say" far.jsonl && pass ||
+        flunk "not JSON: $(head -n 1 "far-$say")"
+done
+
 # Ctrl-C ends after the step, saves, and the run goes on to the same bits.
 "$weft" train $small --model mlp --epochs 400 --checkpoint long -q &
 pid=$!

@@ -50,6 +50,10 @@ WEFT_API bool weft_output_is_standard(const char *path);
  * Devices that take everything, as /dev/null does, may be named twice. */
 WEFT_API bool weft_output_same(const char *a, const char *b);
 
+/* A number as JSON has it, with so many significant digits: null where it is not finite, which JSON
+ * has no word for. Into buffer, of which 32 bytes hold any of up to 17 digits; returns buffer. */
+WEFT_API const char *weft_json_real(double value, int digits, char *buffer, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

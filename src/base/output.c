@@ -1,5 +1,6 @@
 #include "weft/output.h"
 
+#include <math.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -219,4 +220,13 @@ weft_status weft_output_close(weft_output **output, bool keep)
     if (o->temporary) (void)unlink(o->temporary);
     output_free(o);
     return status;
+}
+
+const char *weft_json_real(double value, int digits, char *buffer, size_t size)
+{
+    if (isfinite(value))
+        (void)snprintf(buffer, size, "%.*g", digits, value);
+    else
+        (void)snprintf(buffer, size, "null");
+    return buffer;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli.h"
+#include "weft/output.h"
 
 void print_confusion(const weft_report *r)
 {
@@ -18,9 +19,11 @@ void print_confusion(const weft_report *r)
 
 static void print_json(const weft_report *r, const char *split)
 {
-    printf("{\"split\":\"%s\",\"samples\":%lld,\"loss\":%.9g,\"accuracy\":%.9g,\"f1_macro\":%.9g,"
+    char loss[32];
+    printf("{\"split\":\"%s\",\"samples\":%lld,\"loss\":%s,\"accuracy\":%.9g,\"f1_macro\":%.9g,"
            "\"confusion\":[",
-           split, (long long)r->samples, r->loss, r->accuracy, r->f1_macro);
+           split, (long long)r->samples, weft_json_real(r->loss, 9, loss, sizeof(loss)),
+           r->accuracy, r->f1_macro);
     for (int t = 0; t < r->classes; t++) {
         printf("%s[", t ? "," : "");
         for (int c = 0; c < r->classes; c++)

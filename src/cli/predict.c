@@ -43,13 +43,15 @@ static void on_prediction(void *user, int64_t sample, int32_t label, int32_t pre
                           const float *p, int classes, char *const *names)
 {
     sink *s = user;
+    char number[32];
     if (s->json) {
         put(s, weft_output_print(s->to, "{\"sample\":%lld,\"label\":", (long long)sample));
         put(s,
             label < 0 ? weft_output_print(s->to, "null") : weft_output_print(s->to, "%d", label));
         put(s, weft_output_print(s->to, ",\"predicted\":%d,\"probabilities\":[", predicted));
         for (int c = 0; c < classes; c++)
-            put(s, weft_output_print(s->to, "%s%.6g", c ? "," : "", (double)p[c]));
+            put(s, weft_output_print(s->to, "%s%s", c ? "," : "",
+                                     weft_json_real((double)p[c], 6, number, sizeof(number))));
         put(s, weft_output_print(s->to, "]}\n"));
         return;
     }

@@ -113,8 +113,9 @@ static weft_status mpi_advance(weft_operation *o)
     const mpi_pending *p = o->state;
     if (mpi_process.given_up) return WEFT_OK;
     WEFT_TRY(mpi_advance_rounds(o));
-    if (!o->done || !p->fetches || (!mpi_aborted(o->comm) && !mpi_aborted(o->comm))) return WEFT_OK;
-    return weft_operation_ended(o, "in", mpi_process.why);
+    for (int look = 0; look < 2 && o->done && p->fetches; look++)
+        if (mpi_aborted(o->comm)) return weft_operation_ended(o, "in", mpi_process.why);
+    return WEFT_OK;
 }
 
 static void mpi_close(weft_comm *comm)

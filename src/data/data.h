@@ -64,10 +64,10 @@ typedef struct weft_spec_key {
     double low, high;
     bool whole; /* a number without fraction */
 } weft_spec_key;
-/* keys ends with a NULL name; text is not empty. ARGUMENT: unknown key (with the nearest), one that
+/* all ends with a NULL name; text is not empty. ARGUMENT: unknown key (with the nearest), one that
  * is given twice, an empty piece, bad number. */
 weft_status weft_spec_parse(const char *kind, const char *text,
-                            const weft_spec_key *keys) WEFT_NODISCARD;
+                            const weft_spec_key *all) WEFT_NODISCARD;
 
 /* Fails if a path that is to be written (NULL: none) is one of the files of a specification. */
 weft_status weft_spec_spares(const char *spec, const char *option, const char *path) WEFT_NODISCARD;

@@ -1,4 +1,6 @@
 /* Forward runs over a part of the data: evaluation and prediction. */
+#include <math.h>
+
 #include "data/data.h"
 #include "train/train.h"
 
@@ -43,8 +45,9 @@ void weft_feed(const weft_graph *graph, const weft_program *program, weft_value 
 double weft_fetch(const weft_graph *graph, const weft_program *program, weft_value value, int64_t i)
 {
     const void *data = weft_program_output(program, value);
-    return weft_graph_real(graph) == WEFT_F32 ? (double)((const float *)data)[i]
-                                              : ((const double *)data)[i];
+    double x = weft_graph_real(graph) == WEFT_F32 ? (double)((const float *)data)[i]
+                                                  : ((const double *)data)[i];
+    return isnan(x) ? fabs(x) : x; /* whose sign means nothing, and would be printed */
 }
 
 struct weft_evaluator {

@@ -1,5 +1,4 @@
 /* A loss that is no number: where it comes from. */
-#include <math.h>
 #include <stdio.h>
 
 #include "train/trainer.h"
@@ -61,7 +60,7 @@ weft_status weft_rank_explain(weft_rank *r, const weft_batch *b, double loss)
                       "step %lld: the loss is %g; %s%s. Nothing was updated in this "
                       "step. A smaller --lr, --clip-norm or "
                       "--warmup may help",
-                      (long long)r->position.step + 1, isnan(loss) ? fabs(loss) : loss, rank,
+                      (long long)r->position.step + 1, loss, rank,
                       first >= 0 ? all[first].where : "running the step again gave finite numbers");
     free(all);
     return status;

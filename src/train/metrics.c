@@ -120,13 +120,10 @@ weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **ou
     return WEFT_OK;
 }
 
-/* JSON knows no not-a-number. */
 static void real(weft_text *text, const char *key, double value)
 {
-    if (isfinite(value))
-        weft_text_add(text, ",\"%s\":%.9g", key, value);
-    else
-        weft_text_add(text, ",\"%s\":null", key);
+    char number[32];
+    weft_text_add(text, ",\"%s\":%s", key, weft_json_real(value, 9, number, sizeof(number)));
 }
 
 static void add_event(weft_text *f, const weft_event *e)
