@@ -245,7 +245,7 @@ static void attributes_have_limits(void **state)
         assert_ok(weft_context_create(&context));
         assert_ok(weft_graph_create(context, WEFT_F32, &g));
         for (int i = 0; i < cases[c].operands; i++) {
-            char name[8];
+            char name[16];
             (void)snprintf(name, sizeof(name), "x%d", i);
             in[i] =
                 weft_graph_leaf(g, WEFT_VALUE_INPUT, name, drops && i ? WEFT_I32 : WEFT_F32,

@@ -1,9 +1,9 @@
 #include "weft/output.h"
 
-#include <math.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -172,7 +172,8 @@ const char *kind_name(kind k);
 /* A layer type of models that is never drawn, or NULL. */
 const char *undrawn_layer(void);
 void layer_name(const layer *l, char *out, size_t room);
-/* Where rounding decides between two slopes (a norm of one number, then relu), takes smooth
+/* Where rounding decides between two slopes (a norm of one number, or the
+ * mean of what was normed, then relu), takes smooth
  * operators: no two orders of adding agree there. */
 bool rounding_decides(const hunt_case *c);
 void smooth_over(hunt_case *c);

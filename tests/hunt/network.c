@@ -235,12 +235,17 @@ void draw_network(dice *d, hunt_case *c)
 
 bool rounding_decides(const hunt_case *c)
 {
+    bool normed = false, pooled = false;
     for (int i = 0; i < c->layer_count; i++) {
         sample_shape s;
-        if (c->layers[i].kind != BATCH_NORM || !layer_shape(c, i, &s)) continue;
+        kind k = c->layers[i].kind;
+        /* The mean of just what was normed is nothing but rounding. */
+        normed = normed || k == LAYER_NORM || (k == BATCH_NORM && least_samples(c) == 1);
+        pooled = pooled || k == AVGPOOL || k == GLOBAL_AVGPOOL;
+        if (k != BATCH_NORM || !layer_shape(c, i, &s)) continue;
         if (least_samples(c) * (s.height ? s.height * s.width : 1) == 1) return true;
     }
-    return false;
+    return normed && pooled;
 }
 
 void smooth_over(hunt_case *c)
