@@ -48,15 +48,24 @@ ranks() {
         [ -n "$rank" ] && [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$weft")" ] && echo "$rank $pid"
     done 2>/dev/null | sort -n | cut -d ' ' -f 2
 }
-# gone SECONDS PIDS...: waits until none of them is left.
+# born PID: when it began. marked PIDS...: PID/TIME, since the number may soon be another process's.
+born() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+marked() {
+    local pid
+    for pid in "$@"; do echo "$pid/$(born "$pid")"; done
+}
+# lives PID[/TIME]
+lives() {
+    local pid=${1%%/*}
+    [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null && { [ "$1" = "$pid" ] || [ "$(born "$pid")" = "${1#*/}" ]; }
+}
+# gone SECONDS PIDS...: waits until none of them is left, marked or not.
 gone() {
     local until=$((SECONDS + $1)) pid left
     shift
     while [ $SECONDS -le $until ]; do
         left=
-        for pid in "$@"; do
-            [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null && left=$pid
-        done
+        for pid in "$@"; do lives "$pid" && left=$pid; done
         [ -z "$left" ] && return 0
         sleep 0.05
     done
