@@ -31,9 +31,9 @@ bool is_f64(const hunt_case *c)
 
 bool same_tensor(trial *t, const tensor *a, const tensor *b, closeness how)
 {
-    /* What is zero but for rounding, such as a gradient behind a norm of equal numbers, may be some
-     * hundred times the last digit of one. */
-    double most = 1e-2, off = 0;
+    /* What is zero but for rounding, such as the gradient of a shift that a norm behind it takes
+     * off again, may be some ten thousand times the last digit of one where two norms follow. */
+    double most = 1e-1, off = 0;
     int64_t where = 0;
     if (!b) {
         found(t, VALUES, "'%s' is missing", a->name);
