@@ -110,6 +110,8 @@ bool layer_shape(const hunt_case *c, int i, sample_shape *out)
     case FLATTEN: *out = (sample_shape){.channels = flat_size(out)}; return true;
     case CONCAT:
     case ADD: return joined_shape(c, l, out);
+    /* Of one number it would be a constant, whose rounding norms behind it make large. */
+    case LAYER_NORM: return (image ? out->width : out->channels) > 1;
     default: return true;
     }
 }
