@@ -86,6 +86,66 @@ static weft_status build(const char *yaml, int64_t side)
     return status;
 }
 
+static const struct {
+    const char *yaml, *words;
+    weft_status status;
+} bad_models[] = {
+    {"layers:\n  - {type: dense, units: 7}\n", "must give [batch, 10]", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - type: convv\n    filters: 3\n",
+     "net.yaml:2: no layer type is named 'convv'; did you mean 'conv'", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - type: conv\n    filter: 3\n",
+     "net.yaml:3: no key is named 'filter'; did you mean 'filters'", WEFT_ERR_FORMAT},
+    {"layers:\n  - type: conv\n", "net.yaml:2: a conv layer needs 'filters'", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - type: relu\n  - type: conv\n    filters: 0\n", "net.yaml:4: option 'filters'",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - type: relu\n    from: x, y\n",
+     "net.yaml:3: no layer before this one is named 'y'", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, name: r}\n  - {type: relu, name: r}\n",
+     "net.yaml:3: two layers are named 'r'", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: conv, filters: 4, kernel: 99}\n", "net.yaml:2: node 'conv1'",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: dense, units: 4}\n  - {type: conv, filters: 4}\n",
+     "net.yaml:3: layer 'conv2' (conv) needs images", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - type: relu\n    kernel: 3\n",
+     "net.yaml:3: a relu layer has no key 'kernel'; its keys are type, name, from",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - type: maxpool\n    kernel: 3\n    bias: true\n",
+     "net.yaml:4: a maxpool layer has no key 'bias'; its keys are type, name, from, kernel, "
+     "stride, padding",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu}\ncolour: red\n", "net.yaml:3: no key is named 'colour'",
+     WEFT_ERR_FORMAT},
+    {"layers:\n  - {type: relu}\n---\nlayers:\n  - {type: relu}\n",
+     "net.yaml:3: a second document begins", WEFT_ERR_FORMAT},
+    {"layers:\n  - {type: relu}\n...\n---\n[\n", "net.yaml:4: a second document begins",
+     WEFT_ERR_FORMAT},
+    {"layers:\n  - {type: relu}\nname: a\nlayers:\n  - {type: tanh}\n",
+     "net.yaml:4: the key 'layers' is given twice", WEFT_ERR_FORMAT},
+    {"layers:\n  - {type: relu}\n  - type: conv\n    filters: 3\n    filters: 4\n",
+     "net.yaml:5: the key 'filters' is given twice", WEFT_ERR_FORMAT},
+    {"layers:\n  - {type: relu, from: 'x x'}\n",
+     "net.yaml:2: no layer before this one is named 'x x'", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: add, from: 'x,,x'}\n", "net.yaml:2: from: 'x,,x' has an empty piece",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: add, from: 'x,x,'}\n", "has an empty piece", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, name: ''}\n", "net.yaml:2: a layer is named ''", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, name: x}\n", "net.yaml:2: a layer is named 'x'", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, name: 'a b'}\n", "net.yaml:2: a layer is named 'a b'",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, name: 'a*'}\n", "a layer is named 'a*'", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, name: \"a\\e[31mb\"}\n",
+     "option 'name' is 'a\\x1b[31mb', must be UTF-8", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu, name: "
+     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n",
+     "a name has 1 to 64 bytes", WEFT_ERR_ARGUMENT},
+    {"layers: 3\n", "net.yaml:1: 'layers' must be a sequence", WEFT_ERR_FORMAT},
+    {"name: x\n", "has no layers", WEFT_ERR_FORMAT},
+    {"", "has no layers", WEFT_ERR_FORMAT},
+    {"layers:\n  - {type: add}\n", "net.yaml:2: an add layer reads two", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: dense, units: many}\n", "net.yaml:2: units is 'many'", WEFT_ERR_ARGUMENT},
+    {"layers:\n - {type: relu\n", "net.yaml:3: is not YAML", WEFT_ERR_FORMAT},
+};
+
 static void test_yaml_models(void **state)
 {
     (void)state;
@@ -103,71 +163,8 @@ static void test_yaml_models(void **state)
         "  - {type: concat, from: 'g, sum'}\n  - {type: avgpool}\n  - {type: dropout, rate: 0.1}\n"
         "  - {type: global_avgpool}\n  - {type: layer_norm}\n  - {type: dense, units: classes}\n",
         9));
-    static const struct {
-        const char *yaml, *words;
-        weft_status status;
-    } bad[] = {
-        {"layers:\n  - {type: dense, units: 7}\n", "must give [batch, 10]", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - type: convv\n    filters: 3\n",
-         "net.yaml:2: no layer type is named 'convv'; did you mean 'conv'", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - type: conv\n    filter: 3\n",
-         "net.yaml:3: no key is named 'filter'; did you mean 'filters'", WEFT_ERR_FORMAT},
-        {"layers:\n  - type: conv\n", "net.yaml:2: a conv layer needs 'filters'",
-         WEFT_ERR_ARGUMENT},
-        {"layers:\n  - type: relu\n  - type: conv\n    filters: 0\n",
-         "net.yaml:4: option 'filters'", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - type: relu\n    from: x, y\n",
-         "net.yaml:3: no layer before this one is named 'y'", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: relu, name: r}\n  - {type: relu, name: r}\n",
-         "net.yaml:3: two layers are named 'r'", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: conv, filters: 4, kernel: 99}\n", "net.yaml:2: node 'conv1'",
-         WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: dense, units: 4}\n  - {type: conv, filters: 4}\n",
-         "net.yaml:3: layer 'conv2' (conv) needs images", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - type: relu\n    kernel: 3\n",
-         "net.yaml:3: a relu layer has no key 'kernel'; its keys are type, name, from",
-         WEFT_ERR_ARGUMENT},
-        {"layers:\n  - type: maxpool\n    kernel: 3\n    bias: true\n",
-         "net.yaml:4: a maxpool layer has no key 'bias'; its keys are type, name, from, kernel, "
-         "stride, padding",
-         WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: relu}\ncolour: red\n", "net.yaml:3: no key is named 'colour'",
-         WEFT_ERR_FORMAT},
-        {"layers:\n  - {type: relu}\n---\nlayers:\n  - {type: relu}\n",
-         "net.yaml:3: a second document begins", WEFT_ERR_FORMAT},
-        {"layers:\n  - {type: relu}\n...\n---\n[\n", "net.yaml:4: a second document begins",
-         WEFT_ERR_FORMAT},
-        {"layers:\n  - {type: relu}\nname: a\nlayers:\n  - {type: tanh}\n",
-         "net.yaml:4: the key 'layers' is given twice", WEFT_ERR_FORMAT},
-        {"layers:\n  - {type: relu}\n  - type: conv\n    filters: 3\n    filters: 4\n",
-         "net.yaml:5: the key 'filters' is given twice", WEFT_ERR_FORMAT},
-        {"layers:\n  - {type: relu, from: 'x x'}\n",
-         "net.yaml:2: no layer before this one is named 'x x'", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: add, from: 'x,,x'}\n", "net.yaml:2: from: 'x,,x' has an empty piece",
-         WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: add, from: 'x,x,'}\n", "has an empty piece", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: relu, name: ''}\n", "net.yaml:2: a layer is named ''",
-         WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: relu, name: x}\n", "net.yaml:2: a layer is named 'x'",
-         WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: relu, name: 'a b'}\n", "net.yaml:2: a layer is named 'a b'",
-         WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: relu, name: 'a*'}\n", "a layer is named 'a*'", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: relu, name: \"a\\e[31mb\"}\n",
-         "option 'name' is 'a\\x1b[31mb', must be UTF-8", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: relu, name: "
-         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n",
-         "a name has 1 to 64 bytes", WEFT_ERR_ARGUMENT},
-        {"layers: 3\n", "net.yaml:1: 'layers' must be a sequence", WEFT_ERR_FORMAT},
-        {"name: x\n", "has no layers", WEFT_ERR_FORMAT},
-        {"", "has no layers", WEFT_ERR_FORMAT},
-        {"layers:\n  - {type: add}\n", "net.yaml:2: an add layer reads two", WEFT_ERR_ARGUMENT},
-        {"layers:\n  - {type: dense, units: many}\n", "net.yaml:2: units is 'many'",
-         WEFT_ERR_ARGUMENT},
-        {"layers:\n - {type: relu\n", "net.yaml:3: is not YAML", WEFT_ERR_FORMAT},
-    };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_refused(build(bad[i].yaml, 9), bad[i].status, bad[i].words);
+    for (size_t i = 0; i < sizeof(bad_models) / sizeof(bad_models[0]); i++)
+        assert_refused(build(bad_models[i].yaml, 9), bad_models[i].status, bad_models[i].words);
 }
 
 /* Every layer takes the keys that it names, and refuses those of all others. */
