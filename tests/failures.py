@@ -119,6 +119,9 @@ def limits():
         words = f"train --model {model} -n {n} -t 1 -q --data glyphs:size=28,train=200,test=50 --batch 100 --steps 2"
         for size in range(80, 520, 10 * stride):
             Case(words).check(f"{size} MB", [(resource.RLIMIT_AS, size << 20)])
+    # Where the reserve is just there, three threads must not take it from one another.
+    for size in range(262, 302):
+        Case(words).check(f"{size} MB", [(resource.RLIMIT_AS, size << 20)])
     for size in (0, 1, 100, 1000, 4000, 10000, 50000):
         for case in (begin, on, out, others[0]):
             case.check(f"files of {size} bytes", [(resource.RLIMIT_FSIZE, size)])

@@ -2,6 +2,7 @@
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,11 +61,18 @@ weft_status weft_format(char **out, const char *format, ...) WEFT_PRINTF(2, 3) W
  * process. So large arrays leave this much, and whoever is about to call such a library asks for it
  * first. */
 enum { WEFT_RESERVE = 32 << 20 };
-/* MEMORY: the system would not give so much more. */
-weft_status weft_memory_room(size_t bytes) WEFT_NODISCARD;
+/* Until it is left, nothing below takes of the reserve in other threads, which wait. MEMORY: it is
+ * not there, and there is nothing to leave. Not to be entered twice, nor around what follows here.
+ */
+weft_status weft_reserve_enter(void) WEFT_NODISCARD;
+void weft_reserve_leave(void);
 
 /* Memory aligned to 64 bytes, zeroed; free with free(). */
 weft_status weft_new_aligned(size_t bytes, void *out) WEFT_NODISCARD;
+
+/* A thread of the library; IO: the system refuses. */
+weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user),
+                              void *user) WEFT_NODISCARD;
 
 /* --- text --- */
 

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <stdio.h>
-#include <sys/mman.h>
 
 #include "base/base.h"
 
@@ -66,59 +65,6 @@ weft_status weft_fail_within(weft_status status, const char *format, ...)
     }
     (void)weft_printable(text, last_message, sizeof(last_message));
     return status;
-}
-
-weft_status weft_new_bytes(void *out, size_t count, size_t size)
-{
-    if (size != 0 && count > SIZE_MAX / size) return weft_fail_memory(SIZE_MAX);
-    void *memory = calloc(count ? count : 1, size ? size : 1);
-    if (!memory) return weft_fail_memory(count * size);
-    memcpy(out, &memory, sizeof(memory));
-    return WEFT_OK;
-}
-
-weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count, size_t size)
-{
-    if (count < *capacity) return WEFT_OK;
-    size_t wanted = WEFT_MAX(count + 1, *capacity * 2 + 8);
-    if (wanted > SIZE_MAX / size) return weft_fail_memory(SIZE_MAX);
-    void *old;
-    memcpy(&old, array, sizeof(old));
-    void *memory = realloc(old, wanted * size);
-    if (!memory) return weft_fail_memory(wanted * size);
-    memset((char *)memory + *capacity * size, 0, (wanted - *capacity) * size);
-    memcpy(array, &memory, sizeof(memory));
-    *capacity = wanted;
-    return WEFT_OK;
-}
-
-weft_status weft_memory_room(size_t bytes)
-{
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED) return weft_fail_memory(bytes);
-    munmap(room, bytes);
-    return WEFT_OK;
-}
-
-weft_status weft_new_aligned(size_t bytes, void *out)
-{
-    /* Large ranges lie on large pages where the system has them: the step walks through more
-     * memory than the tables of small pages reach. */
-    const size_t large = (size_t)2 << 20;
-    size_t alignment = bytes >= large ? large : 64;
-    void *memory = NULL;
-    size_t rounded = (WEFT_MAX(bytes, (size_t)1) + 63) / 64 * 64;
-    if (rounded < bytes || posix_memalign(&memory, alignment, rounded) != 0)
-        return weft_fail_memory(bytes);
-    if (alignment == large && weft_memory_room(WEFT_RESERVE) != WEFT_OK) {
-        free(memory);
-        return weft_fail_memory(bytes);
-    }
-    if (alignment == large) (void)madvise(memory, rounded / large * large, MADV_HUGEPAGE);
-    memset(memory, 0, rounded);
-    memcpy(out, &memory, sizeof(memory));
-    return WEFT_OK;
 }
 
 weft_status weft_strdup(const char *text, char **out)

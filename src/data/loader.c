@@ -121,11 +121,11 @@ weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_opt
     if (status == WEFT_OK) {
         pthread_mutex_init(&l->lock, NULL);
         pthread_cond_init(&l->changed, NULL);
-        if (pthread_create(&l->thread, NULL, work, l) == 0) {
+        status = weft_thread_start(&l->thread, work, l);
+        if (status == WEFT_OK) {
             *out = l;
             return WEFT_OK;
         }
-        status = weft_fail(WEFT_ERR_IO, "cannot start the thread that reads ahead");
         pthread_mutex_destroy(&l->lock);
         pthread_cond_destroy(&l->changed);
     }

@@ -173,14 +173,16 @@ static void *run_task(void *user)
 weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_rank *rank))
 {
     int started = 1;
+    weft_status status = WEFT_OK;
     t->status = WEFT_OK;
     for (int i = 0; i < t->local; i++) t->ranks[i].task = task;
-    for (; started < t->local; started++)
-        if (pthread_create(&t->ranks[started].thread, NULL, run_task, &t->ranks[started]) != 0)
-            break;
+    for (; started < t->local; started++) {
+        status = weft_thread_start(&t->ranks[started].thread, run_task, &t->ranks[started]);
+        if (status != WEFT_OK) break;
+    }
     if (started < t->local) {
         pthread_mutex_lock(&t->lock); /* those that were started may fail meanwhile */
-        t->status = weft_fail(WEFT_ERR_IO, "the threads of %d ranks cannot be started", t->local);
+        t->status = weft_fail_within(status, "the threads of %d ranks", t->local);
         (void)snprintf(t->message, sizeof(t->message), "%s", weft_last_message());
         pthread_mutex_unlock(&t->lock);
         weft_comm_abort(t->ranks[0].world);

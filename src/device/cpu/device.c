@@ -45,7 +45,11 @@ static weft_status device_open(weft_context *context, weft_device **out)
     d->head.context = context;
     d->head.threads = weft_context_threads(context);
     weft_parallel_threads(d->head.threads);
-    weft_status status = start(d);
+    weft_status status = weft_reserve_enter();
+    if (status == WEFT_OK) {
+        status = start(d);
+        weft_reserve_leave();
+    }
     if (status != WEFT_OK) {
         device_close(&d->head);
         return status;
@@ -74,12 +78,16 @@ static weft_status kernel(weft_device *device, const weft_group *group,
                           const weft_layout *const *in, weft_kernel **out)
 {
     weft_parallel_threads(device->threads); /* primitives are made for a number of threads */
-    return find(group)->make(device, group, in, out);
+    WEFT_TRY(weft_reserve_enter());
+    weft_status status = find(group)->make(device, group, in, out);
+    weft_reserve_leave();
+    return status;
 }
 
-/* Both descriptors in the logical dimensions of whichever side is not plain. */
-static weft_status reorder(weft_device *device, const weft_type *type, const weft_layout *from,
-                           const weft_layout *to, weft_kernel **out)
+/* Called within the reserve. Both descriptors in the logical dimensions of whichever side is not
+ * plain. */
+static weft_status make_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
+                                const weft_layout *to, weft_kernel **out)
 {
     cpu_device *d = (cpu_device *)device;
     const cpu_layout *odd = (const cpu_layout *)(from->plain ? to : from);
@@ -101,6 +109,15 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
     (*out)->in[0] = from;
     (*out)->out[0] = to;
     return WEFT_OK;
+}
+
+static weft_status reorder(weft_device *device, const weft_type *type, const weft_layout *from,
+                           const weft_layout *to, weft_kernel **out)
+{
+    WEFT_TRY(weft_reserve_enter());
+    weft_status status = make_reorder(device, type, from, to, out);
+    weft_reserve_leave();
+    return status;
 }
 
 const weft_device_ops weft_device_cpu = {

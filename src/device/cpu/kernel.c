@@ -106,7 +106,6 @@ static weft_status fill(cpu_primitive *k, dnnl_primitive_desc_t pd, const cpu_ar
     const char *name = NULL;
     if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) == dnnl_success)
         (void)snprintf(k->head.text, sizeof(k->head.text), "%s", name);
-    WEFT_TRY(weft_memory_room(WEFT_RESERVE));
     DNNL_TRY(dnnl_primitive_create(&k->primitive, pd));
     return WEFT_OK;
 }

@@ -1,0 +1,136 @@
+/* Memory: what a large array must leave free, and threads that begin without taking of that. */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+
+#include "base/base.h"
+
+weft_status weft_new_bytes(void *out, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / size) return weft_fail_memory(SIZE_MAX);
+    void *memory = calloc(count ? count : 1, size ? size : 1);
+    if (!memory) return weft_fail_memory(count * size);
+    memcpy(out, &memory, sizeof(memory));
+    return WEFT_OK;
+}
+
+weft_status weft_grow_bytes(void *array, size_t *capacity, size_t count, size_t size)
+{
+    if (count < *capacity) return WEFT_OK;
+    size_t wanted = WEFT_MAX(count + 1, *capacity * 2 + 8);
+    if (wanted > SIZE_MAX / size) return weft_fail_memory(SIZE_MAX);
+    void *old;
+    memcpy(&old, array, sizeof(old));
+    void *memory = realloc(old, wanted * size);
+    if (!memory) return weft_fail_memory(wanted * size);
+    memset((char *)memory + *capacity * size, 0, (wanted - *capacity) * size);
+    memcpy(array, &memory, sizeof(memory));
+    *capacity = wanted;
+    return WEFT_OK;
+}
+
+/* What takes much at once holds this alone; whoever needs the reserve shares it. It guards a
+ * property of the whole process, the memory that the system will still give, so it belongs to no
+ * object. */
+static pthread_rwlock_t reserve = PTHREAD_RWLOCK_INITIALIZER;
+
+static bool reserve_there(void)
+{
+    void *room = mmap(NULL, WEFT_RESERVE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return false;
+    munmap(room, WEFT_RESERVE);
+    return true;
+}
+
+weft_status weft_reserve_enter(void)
+{
+    pthread_rwlock_wrlock(&reserve); /* asking takes it for a moment */
+    bool there = reserve_there();
+    pthread_rwlock_unlock(&reserve);
+    if (!there) return weft_fail_memory(WEFT_RESERVE);
+    pthread_rwlock_rdlock(&reserve);
+    return WEFT_OK;
+}
+
+void weft_reserve_leave(void)
+{
+    pthread_rwlock_unlock(&reserve);
+}
+
+static void *aligned(size_t alignment, size_t bytes)
+{
+    void *memory;
+    return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
+}
+
+static void *large_array(size_t alignment, size_t bytes)
+{
+    pthread_rwlock_wrlock(&reserve);
+    void *memory = aligned(alignment, bytes);
+    if (memory && !reserve_there()) {
+        free(memory);
+        memory = NULL;
+    }
+    pthread_rwlock_unlock(&reserve);
+    if (memory) (void)madvise(memory, bytes / alignment * alignment, MADV_HUGEPAGE);
+    return memory;
+}
+
+weft_status weft_new_aligned(size_t bytes, void *out)
+{
+    /* Large ranges lie on large pages where the system has them: the step walks through more
+     * memory than the tables of small pages reach. */
+    const size_t large = (size_t)2 << 20;
+    size_t rounded = (WEFT_MAX(bytes, (size_t)1) + 63) / 64 * 64;
+    if (rounded < bytes) return weft_fail_memory(bytes);
+    void *memory = bytes >= large ? large_array(large, rounded) : aligned(64, rounded);
+    if (!memory) return weft_fail_memory(bytes);
+    memset(memory, 0, rounded);
+    memcpy(out, &memory, sizeof(memory));
+    return WEFT_OK;
+}
+
+/* What a thread takes at its first request: the allocator maps twice the 64 MB that it keeps.
+ * Refused that, it asks again at every request, and so takes what there is for a moment, again and
+ * again. */
+static bool allocator_there(void)
+{
+    const size_t bytes = ((size_t)128 << 20) + WEFT_RESERVE;
+    void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return false;
+    munmap(room, bytes);
+    return true;
+}
+
+typedef struct {
+    void *(*work)(void *user);
+    void *user;
+    sem_t begun;
+} beginning;
+
+static void *begin(void *given)
+{
+    beginning *b = given;
+    void *(*work)(void *user) = b->work;
+    void *user = b->user;
+    void *volatile first = malloc(1);
+    free(first);
+    sem_post(&b->begun); /* which ends b */
+    return work(user);
+}
+
+weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user), void *user)
+{
+    beginning b = {work, user, {{0}}};
+    if (sem_init(&b.begun, 0, 0) != 0) return weft_fail(WEFT_ERR_IO, "no semaphore can be made");
+    pthread_rwlock_wrlock(&reserve);
+    int code = allocator_there() ? pthread_create(thread, NULL, begin, &b) : ENOMEM;
+    while (code == 0 && sem_wait(&b.begun) != 0) continue; /* a signal came */
+    pthread_rwlock_unlock(&reserve);
+    sem_destroy(&b.begun);
+    if (code == 0) return WEFT_OK;
+    return weft_fail(code == ENOMEM ? WEFT_ERR_MEMORY : WEFT_ERR_IO,
+                     "a thread cannot be started: %s", strerror(code));
+}
