@@ -84,9 +84,9 @@ weft_status mpi_check_alike(const weft_operation *o)
     return status;
 }
 
-/* Short messages, which go out at once where the ranks have spoken before; the others get a moment
- * for that. */
-static void tell(int tag, const void *data, int bytes)
+/* Short messages, which go out at once where the ranks have spoken before; the others get some
+ * seconds for that, which a busy machine may need. */
+static void tell(int tag, const void *data, int bytes, double seconds)
 {
     MPI_Request all[WEFT_MAX_RANKS];
     int done = 0;
@@ -95,7 +95,7 @@ static void tell(int tag, const void *data, int bytes)
         if (r != mpi_process.rank)
             (void)MPI_Isend(data, bytes, MPI_BYTE, r, tag, mpi_process.control, &all[r]);
     }
-    for (double end = weft_seconds() + 0.2; !done && weft_seconds() < end;)
+    for (double end = weft_seconds() + seconds; !done && weft_seconds() < end;)
         if (MPI_Testall(mpi_process.size, all, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
     for (int r = 0; r < mpi_process.size; r++)
         if (all[r] != MPI_REQUEST_NULL) MPI_Request_free(&all[r]);
@@ -124,7 +124,7 @@ void mpi_abort(weft_comm *comm)
     if (mpi_process.given_up) return;
     mpi_process.given_up = true;
     (void)snprintf(mpi_process.why, sizeof(mpi_process.why), "%s", weft_last_message());
-    tell(TAG_GIVEN_UP, mpi_process.why, sizeof(mpi_process.why));
+    tell(TAG_GIVEN_UP, mpi_process.why, sizeof(mpi_process.why), 1);
 }
 
 /* Everybody who is stuck tells so and listens for a second; who says nothing is missing. */
@@ -136,7 +136,7 @@ void mpi_describe(weft_operation *o, weft_text *text)
     mine = notice_of(o);
     if (WEFT_NEW(&state, (size_t)n * sizeof(notice)) != WEFT_OK) return;
     notice *all = (notice *)(void *)state;
-    tell(TAG_WAITING, &mine, sizeof(mine));
+    tell(TAG_WAITING, &mine, sizeof(mine), 0.2);
     all[mpi_process.rank] = mine;
     for (double end = weft_seconds() + 1; weft_seconds() < end;) {
         int there = 0;
