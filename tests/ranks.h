@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -76,6 +77,30 @@ static inline void on_ranks(const char *engine, int ranks, void (*fn)(weft_comm 
 {
     int failures = failures_on_ranks(engine, ranks, fn, user);
     if (failures) fail_msg("%d checks failed", failures);
+}
+
+/* Ends this process of a job that cannot go on. mpirun ends all as soon as one ends without
+ * MPI_Finalize, so nobody does before all have spoken: each leaves a file in a folder of the job's
+ * (tests/under-mpi). */
+static inline void end_together(const weft_comm *c)
+{
+    const char *folder = getenv("WEFT_MEET");
+    char path[512];
+    int there = 0, ranks = weft_comm_size(c);
+    fflush(stdout);
+    (void)snprintf(path, sizeof(path), "%s/%d", folder ? folder : "/nonexistent",
+                   weft_comm_rank(c));
+    FILE *mine = fopen(path, "w");
+    if (!mine) _exit(1);
+    (void)fclose(mine);
+    for (int tries = 0; tries < 1000 && there < ranks; tries++) {
+        (void)usleep(10000);
+        for (there = 0; there < ranks; there++) {
+            (void)snprintf(path, sizeof(path), "%s/%d", folder, there);
+            if (access(path, F_OK) != 0) break;
+        }
+    }
+    _exit(0);
 }
 
 #endif

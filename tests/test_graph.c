@@ -114,7 +114,16 @@ static void test_prints(void **state)
     weft_free(text);
     assert_ok(weft_graph_dot(graph, &text));
     assert_non_null(strstr(text, "digraph weft {"));
-    assert_non_null(strstr(text, "v0 -> n0;"));
+    assert_non_null(strstr(text, "  v0 -> n0;\n  v1 -> n0;\n"));
+    assert_null(strstr(text, "n0 -> "));
+    weft_free(text);
+    weft_graph_assign(graph, moment, weft_graph_node(graph, "relu", "next", &moment, 1, NULL, 0));
+    assert_ok(weft_graph_text(graph, &text));
+    assert_non_null(strstr(text, "\n'm' <- %5\n"));
+    assert_null(strstr(text, "'t' <- "));
+    weft_free(text);
+    assert_ok(weft_graph_dot(graph, &text));
+    assert_string_equal(strstr(text, "  n1 -> v3"), "  n1 -> v3 [style=dashed];\n}\n");
     weft_free(text);
     weft_cost cost = weft_graph_node_cost(graph, 0);
     assert_true(cost.flops == 2 * 2 * 3 * 4 && cost.bytes == 4 * (6 + 12 + 8));
