@@ -60,12 +60,24 @@ static int flat_size(const sample_shape *s)
     return s->height ? s->channels * s->height * s->width : s->channels;
 }
 
+/* Whether some element of some window is not padding: else the result would be a constant, and the
+ * rounding of a norm behind it would decide which way a relu goes. */
+static bool touches(const layer *l, int dilation, int side, int windows)
+{
+    for (int w = 0; w < windows; w++)
+        for (int k = 0; k < l->kernel; k++) {
+            int at = w * l->stride + k * dilation - l->padding;
+            if (at >= 0 && at < side) return true;
+        }
+    return false;
+}
+
 static bool windowed(const layer *l, int *side)
 {
-    int dilation = l->kind == CONV ? l->dilation : 1;
+    int dilation = l->kind == CONV ? l->dilation : 1, before = *side;
     int reach = (l->kernel - 1) * dilation + 1, padded = *side + 2 * l->padding;
     *side = padded >= reach ? (padded - reach) / l->stride + 1 : 0;
-    return *side > 0 && l->padding < reach;
+    return *side > 0 && l->padding < reach && touches(l, dilation, before, *side);
 }
 
 static bool same_shape(const sample_shape *a, const sample_shape *b)
