@@ -60,6 +60,17 @@ printf 'layers:\n  - {type: conv, name: first, filters: 4, kernel: 3}\n  - {type
 # shellcheck disable=SC2086
 accepts "in of a grouped convolution" "$weft" train -q $small --model groups.yaml -n 2 --mesh tensor=2 --shard apart/weight:in=tensor
 
+# What a rank's virtual workers made of their own batches is met by whole batches, however a weight behind lies.
+cat >norm.yaml <<'YAML'
+layers:
+  - {type: dense, units: 3, bias: false}
+  - {type: batch_norm}
+  - {type: dense, name: last, units: classes, bias: false}
+YAML
+# shellcheck disable=SC2086
+accepts "statistics and a weight split over data" "$weft" train -q $small --batch 10 --model norm.yaml -n 2 \
+    --virtual-workers 10 --shard last/weight:0=data
+
 # A stage without parameters of its own has nothing to average.
 cat >last.yaml <<'YAML'
 layers:
