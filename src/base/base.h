@@ -70,7 +70,8 @@ void weft_reserve_leave(void);
 /* Memory aligned to 64 bytes, zeroed; free with free(). */
 weft_status weft_new_aligned(size_t bytes, void *out) WEFT_NODISCARD;
 
-/* A thread of the library; IO: the system refuses. */
+/* A thread of the library. MEMORY: what its allocator takes would leave no reserve; IO: the system
+ * refuses. */
 weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user),
                               void *user) WEFT_NODISCARD;
 

@@ -84,8 +84,8 @@ weft_status mpi_check_alike(const weft_operation *o)
     return status;
 }
 
-/* Short messages, which go out at once where the ranks have spoken before; the others get some
- * seconds for that, which a busy machine may need. */
+/* Short messages, which go out at once where the ranks have spoken before; the others get so
+ * many seconds for that: more than a moment, where a busy machine must not lose them. */
 static void tell(int tag, const void *data, int bytes, double seconds)
 {
     MPI_Request all[WEFT_MAX_RANKS];
