@@ -190,6 +190,13 @@ for engine in $engines; do
     end 20
     [ $got = 143 ] && pass || flunk "a job whose files have changed ends with $got, $engine"
 done
+# Whoever reads the newest checkpoint while a run writes gets one, however soon it is removed.
+begin read --model mlp --checkpoint-every 1 --keep 1
+lost=0
+for _ in $(seq 400); do "$weft" inspect read >read.out 2>read.err || lost=$((lost + 1)); done
+[ $lost = 0 ] && pass || { flunk "$lost of 400 readings of a living checkpoint"; cat read.err; }
+kill -TERM $job
+end 20
 timeout 20 "$weft" train -q $endless --max-restarts 2 >out 2>err
 [ $? = 2 ] && [ "$(grep -c "^weft: max-restarts needs --checkpoint" err)" = 1 ] && pass || flunk "restarts without checkpoints"
 # Words are passed on however many they are, and how long.

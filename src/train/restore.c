@@ -2,10 +2,14 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "data/data.h"
 #include "formats/formats.h"
 #include "train/train.h"
+
+/* How often a checkpoint that is replaced while it is read is looked for again. */
+enum { OPEN_TRIES = 100 };
 
 static weft_status damaged(const char *file, const char *what)
 {
@@ -77,25 +81,34 @@ done:
     return status;
 }
 
-static weft_status read_file(const char *folder, const char *name, const json_t *files, bool needed,
-                             weft_bytes *out)
+/* Holds on to a file that the index names, even where a run removes it in the next moment. */
+static weft_status map_file(const char *folder, const char *name, const json_t *files,
+                            weft_bytes *out)
 {
     char *path;
+    if (!json_object_get(files, name)) return WEFT_OK;
+    WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
+    weft_status status = weft_file_map(path, out);
+    free(path);
+    return status;
+}
+
+static weft_status check_file(const char *folder, const char *name, const json_t *files,
+                              bool needed, const weft_bytes *bytes)
+{
+    char *path, have[16];
     const json_t *entry = json_object_get(files, name);
-    json_int_t bytes = json_integer_value(json_object_get(entry, "bytes"));
     const char *crc = json_string_value(json_object_get(entry, "crc32"));
     if (!entry && !needed) return WEFT_OK;
     WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
     weft_status status = WEFT_OK;
-    if (!crc) status = damaged(path, "its checksum is not in index.json");
-    if (status == WEFT_OK) status = weft_file_map(path, out);
-    if (status == WEFT_OK && (int64_t)out->size != bytes)
+    (void)snprintf(have, sizeof(have), "%08x", weft_crc32(bytes->data, bytes->size));
+    if (!crc)
+        status = damaged(path, "its checksum is not in index.json");
+    else if ((int64_t)bytes->size != json_integer_value(json_object_get(entry, "bytes")))
         status = damaged(path, "its size has changed");
-    if (status == WEFT_OK) {
-        char have[16];
-        (void)snprintf(have, sizeof(have), "%08x", weft_crc32(out->data, out->size));
-        if (strcmp(have, crc) != 0) status = damaged(path, "its checksum does not fit");
-    }
+    else if (strcmp(have, crc) != 0)
+        status = damaged(path, "its checksum does not fit");
     free(path);
     return status;
 }
@@ -164,7 +177,6 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
 
 static weft_status read_index(const char *file, const json_t *index, weft_checkpoint *c)
 {
-    const char *const *names = weft_checkpoint_files;
     json_int_t format = json_integer_value(json_object_get(index, "format"));
     if (format < 1 || format > WEFT_CHECKPOINT_FORMAT)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
@@ -179,10 +191,19 @@ static weft_status read_index(const char *file, const json_t *index, weft_checkp
         return damaged(file, "its position is negative");
     WEFT_TRY(read_options(file, json_object_get(index, "options"), &c->options));
     WEFT_TRY(read_stats(file, json_object_get(index, "data"), &c->stats));
+    return WEFT_OK;
+}
+
+static weft_status read_files(const json_t *index, weft_checkpoint *c)
+{
+    const char *const *names = weft_checkpoint_files;
     const json_t *files = json_object_get(index, "files");
-    WEFT_TRY(read_file(c->path, "model.yaml", files, false, &c->model));
+    WEFT_TRY(map_file(c->path, "model.yaml", files, &c->model));
+    for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++)
+        WEFT_TRY(map_file(c->path, names[i], files, &c->files[i]));
+    WEFT_TRY(check_file(c->path, "model.yaml", files, false, &c->model));
     for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++) {
-        WEFT_TRY(read_file(c->path, names[i], files, i <= WEFT_STATE_FILE, &c->files[i]));
+        WEFT_TRY(check_file(c->path, names[i], files, i <= WEFT_STATE_FILE, &c->files[i]));
         if (!c->files[i].data) continue;
         WEFT_TRY(
             weft_safetensors_parse(names[i], c->files[i].data, c->files[i].size, &c->tensors[i]));
@@ -205,7 +226,7 @@ static weft_status check_index(const char *file, const weft_bytes *bytes)
     return WEFT_OK;
 }
 
-weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out)
+static weft_status open_once(const char *path, weft_checkpoint *out)
 {
     weft_checkpoint c = {0};
     char *file = NULL;
@@ -219,11 +240,12 @@ weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out)
     if (bytes.size == 0) WEFT_TRY_GOTO(damaged(file, "it is empty"), done);
     WEFT_TRY_GOTO(check_index(file, &bytes), done);
     index = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
-    if (index)
-        status = read_index(file, index, &c);
-    else
-        status = weft_fail(WEFT_ERR_FORMAT, "%s:%d: damaged checkpoint: %s", file, error.line,
-                           error.text);
+    if (!index)
+        WEFT_TRY_GOTO(weft_fail(WEFT_ERR_FORMAT, "%s:%d: damaged checkpoint: %s", file, error.line,
+                                error.text),
+                      done);
+    WEFT_TRY_GOTO(read_index(file, index, &c), done);
+    WEFT_TRY_GOTO(read_files(index, &c), done);
 done:
     if (status != WEFT_OK && status != WEFT_ERR_MEMORY) status = offer_previous(c.path, status);
     json_decref(index);
@@ -233,6 +255,44 @@ done:
         *out = c;
     else
         weft_checkpoint_close(&c);
+    return status;
+}
+
+/* What a path leads to at the moment. A number of an inode may soon be another folder's, the time
+ * of its last change is not. */
+typedef struct sight {
+    struct stat itself, latest;
+} sight;
+
+static bool look(const char *path, sight *out)
+{
+    char *latest;
+    *out = (sight){0};
+    if (weft_format(&latest, "%s/latest", path) != WEFT_OK) return false;
+    if (stat(path, &out->itself) != 0) out->itself = (struct stat){0};
+    if (stat(latest, &out->latest) != 0) out->latest = (struct stat){0};
+    free(latest);
+    return true;
+}
+
+static bool same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* A run that goes on removes the oldest of its checkpoints, maybe the one that is being read: then
+ * there is a newer one. */
+weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out)
+{
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        sight before, after;
+        bool known = look(path, &before);
+        status = open_once(path, out);
+        if (status == WEFT_OK || status == WEFT_ERR_MEMORY || !known || !look(path, &after)) break;
+        if (same(&before.itself, &after.itself) && same(&before.latest, &after.latest)) break;
+    }
     return status;
 }
 
@@ -247,118 +307,4 @@ void weft_checkpoint_close(weft_checkpoint *c)
     weft_options_free(weft_train_table(), &c->options);
     free(c->path);
     *c = (weft_checkpoint){0};
-}
-
-/* file: where it stands under "PREFIX/name"; PARAMETERS or STATE: under its own. */
-static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
-                            const char *prefix)
-{
-    const char *name = weft_store_name(store, i);
-    char full[256];
-    weft_type type = weft_store_type(store, i), whole = type;
-    int64_t start[WEFT_MAX_RANK];
-    weft_store_part(store, i, &whole.shape, start);
-    if (weft_store_role(store, i) == WEFT_ROLE_SUM) return WEFT_OK;
-    bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
-    if (prefix) (void)snprintf(full, sizeof(full), "%s/%s", prefix, name);
-    if (!prefix) file = param ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
-    const weft_tensor *t = weft_safetensors_find(&c->tensors[file], prefix ? full : name);
-    weft_dtype dtype;
-    char have[128], want[128];
-    /* Moments used to be as old as the run, and had no count of their own. */
-    if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32) {
-        (void)snprintf(full, sizeof(full), "%s%sstep", prefix ? prefix : "", prefix ? "/" : "");
-        t = weft_safetensors_find(&c->tensors[file], full);
-    }
-    if (!t)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "%s: has no %s '%s', which this model and optimizer need; it is a checkpoint of "
-            "another model (%s, %s)",
-            c->path, param ? "parameter" : "state", name, c->options.model, c->options.optimizer);
-    if (!weft_safetensors_real(t->dtype, &dtype) || dtype != type.dtype ||
-        !weft_shape_equal(&t->shape, &whole.shape))
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "%s: '%s' is %s%s, this model needs %s%s; it is a checkpoint of another model "
-            "(%s)",
-            c->path, name, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)),
-            weft_safetensors_dtype(type.dtype), weft_shape_text(&whole.shape, want, sizeof(want)),
-            c->options.model);
-    /* The data of a file need not be aligned for the device. */
-    void *copy;
-    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &copy));
-    weft_copy_part(&whole, start, &type.shape, (void *)(uintptr_t)t->data, copy, true);
-    weft_status status = weft_store_write(store, i, copy);
-    free(copy);
-    return status;
-}
-
-weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
-                                 const weft_graph *graph)
-{
-    /* All parameters of the checkpoint must have a place, or the models differ. */
-    for (size_t i = 0; i < c->tensors[0].count; i++)
-        if (graph ? weft_graph_find(graph, c->tensors[0].tensors[i].name) == WEFT_NO_VALUE
-                  : weft_store_find(store, c->tensors[0].tensors[i].name) < 0)
-            return weft_fail(
-                WEFT_ERR_ARGUMENT,
-                "%s: holds parameter '%s', which this model has not; it is a checkpoint of "
-                "another model (%s)",
-                c->path, c->tensors[0].tensors[i].name, c->options.model);
-    for (int i = 0; i < weft_store_count(store); i++) WEFT_TRY(load_one(c, store, i, 0, NULL));
-    return WEFT_OK;
-}
-
-/* Whether a file has tensors under this prefix. */
-static bool knows(const weft_checkpoint *c, int file, const char *prefix)
-{
-    size_t size = strlen(prefix);
-    for (size_t i = 0; i < c->tensors[file].count; i++) {
-        const char *name = c->tensors[file].tensors[i].name;
-        if (strncmp(name, prefix, size) == 0 && name[size] == '/') return true;
-    }
-    return false;
-}
-
-weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *store,
-                                         const weft_graph *graph, int learner)
-{
-    char prefix[16];
-    (void)snprintf(prefix, sizeof(prefix), "%d", learner);
-    WEFT_TRY(weft_checkpoint_load(c, store, graph));
-    if (learner == 0 || !knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
-    for (int i = 0; i < weft_store_count(store); i++)
-        WEFT_TRY(load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
-    return WEFT_OK;
-}
-
-/* Each range by way of the place where the parameters lie. */
-static weft_status load_ranges(const weft_checkpoint *c, weft_exchange *e, void *data, size_t bytes)
-{
-    const char *name;
-    for (int r = 0; e->ops->range(e, r, &name); r++) {
-        if (!knows(c, WEFT_EXCHANGE_FILE, name)) return WEFT_OK; /* it was of another kind */
-        for (int i = 0; i < weft_store_count(e->store); i++)
-            if (weft_store_kind(e->store, i) == WEFT_VALUE_PARAM)
-                WEFT_TRY(load_one(c, e->store, i, WEFT_EXCHANGE_FILE, name));
-        memcpy(e->ops->range(e, r, &name), data, bytes);
-        e->restored = true;
-    }
-    return WEFT_OK;
-}
-
-weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_exchange *e)
-{
-    void *data, *aside;
-    size_t bytes;
-    weft_dtype dtype;
-    if (!e->ops->range || c->tensors[WEFT_EXCHANGE_FILE].count == 0) return WEFT_OK;
-    WEFT_TRY(weft_store_parameters(e->store, &dtype, &data, &bytes));
-    WEFT_TRY(weft_new_aligned(bytes, &aside));
-    memcpy(aside, data, bytes);
-    weft_status status = load_ranges(c, e, data, bytes);
-    memcpy(data, aside, bytes);
-    free(aside);
-    return status;
 }

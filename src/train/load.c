@@ -1,0 +1,119 @@
+/* Tensors of a checkpoint into a store: all of them, or the parts that a rank has. */
+#include <stdio.h>
+
+#include "formats/formats.h"
+#include "train/train.h"
+
+/* file: where it stands under "PREFIX/name"; PARAMETERS or STATE: under its own. */
+static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
+                            const char *prefix)
+{
+    const char *name = weft_store_name(store, i);
+    char full[256];
+    weft_type type = weft_store_type(store, i), whole = type;
+    int64_t start[WEFT_MAX_RANK];
+    weft_store_part(store, i, &whole.shape, start);
+    if (weft_store_role(store, i) == WEFT_ROLE_SUM) return WEFT_OK;
+    bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
+    if (prefix) (void)snprintf(full, sizeof(full), "%s/%s", prefix, name);
+    if (!prefix) file = param ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
+    const weft_tensor *t = weft_safetensors_find(&c->tensors[file], prefix ? full : name);
+    weft_dtype dtype;
+    char have[128], want[128];
+    /* Moments used to be as old as the run, and had no count of their own. */
+    if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32) {
+        (void)snprintf(full, sizeof(full), "%s%sstep", prefix ? prefix : "", prefix ? "/" : "");
+        t = weft_safetensors_find(&c->tensors[file], full);
+    }
+    if (!t)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s: has no %s '%s', which this model and optimizer need; it is a checkpoint of "
+            "another model (%s, %s)",
+            c->path, param ? "parameter" : "state", name, c->options.model, c->options.optimizer);
+    if (!weft_safetensors_real(t->dtype, &dtype) || dtype != type.dtype ||
+        !weft_shape_equal(&t->shape, &whole.shape))
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s: '%s' is %s%s, this model needs %s%s; it is a checkpoint of another model "
+            "(%s)",
+            c->path, name, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)),
+            weft_safetensors_dtype(type.dtype), weft_shape_text(&whole.shape, want, sizeof(want)),
+            c->options.model);
+    /* The data of a file need not be aligned for the device. */
+    void *copy;
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &copy));
+    weft_copy_part(&whole, start, &type.shape, (void *)(uintptr_t)t->data, copy, true);
+    weft_status status = weft_store_write(store, i, copy);
+    free(copy);
+    return status;
+}
+
+weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
+                                 const weft_graph *graph)
+{
+    /* All parameters of the checkpoint must have a place, or the models differ. */
+    for (size_t i = 0; i < c->tensors[0].count; i++)
+        if (graph ? weft_graph_find(graph, c->tensors[0].tensors[i].name) == WEFT_NO_VALUE
+                  : weft_store_find(store, c->tensors[0].tensors[i].name) < 0)
+            return weft_fail(
+                WEFT_ERR_ARGUMENT,
+                "%s: holds parameter '%s', which this model has not; it is a checkpoint of "
+                "another model (%s)",
+                c->path, c->tensors[0].tensors[i].name, c->options.model);
+    for (int i = 0; i < weft_store_count(store); i++) WEFT_TRY(load_one(c, store, i, 0, NULL));
+    return WEFT_OK;
+}
+
+/* Whether a file has tensors under this prefix. */
+static bool knows(const weft_checkpoint *c, int file, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    for (size_t i = 0; i < c->tensors[file].count; i++) {
+        const char *name = c->tensors[file].tensors[i].name;
+        if (strncmp(name, prefix, size) == 0 && name[size] == '/') return true;
+    }
+    return false;
+}
+
+weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *store,
+                                         const weft_graph *graph, int learner)
+{
+    char prefix[16];
+    (void)snprintf(prefix, sizeof(prefix), "%d", learner);
+    WEFT_TRY(weft_checkpoint_load(c, store, graph));
+    if (learner == 0 || !knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
+    for (int i = 0; i < weft_store_count(store); i++)
+        WEFT_TRY(load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
+    return WEFT_OK;
+}
+
+/* Each range by way of the place where the parameters lie. */
+static weft_status load_ranges(const weft_checkpoint *c, weft_exchange *e, void *data, size_t bytes)
+{
+    const char *name;
+    for (int r = 0; e->ops->range(e, r, &name); r++) {
+        if (!knows(c, WEFT_EXCHANGE_FILE, name)) return WEFT_OK; /* it was of another kind */
+        for (int i = 0; i < weft_store_count(e->store); i++)
+            if (weft_store_kind(e->store, i) == WEFT_VALUE_PARAM)
+                WEFT_TRY(load_one(c, e->store, i, WEFT_EXCHANGE_FILE, name));
+        memcpy(e->ops->range(e, r, &name), data, bytes);
+        e->restored = true;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_exchange *e)
+{
+    void *data, *aside;
+    size_t bytes;
+    weft_dtype dtype;
+    if (!e->ops->range || c->tensors[WEFT_EXCHANGE_FILE].count == 0) return WEFT_OK;
+    WEFT_TRY(weft_store_parameters(e->store, &dtype, &data, &bytes));
+    WEFT_TRY(weft_new_aligned(bytes, &aside));
+    memcpy(aside, data, bytes);
+    weft_status status = load_ranges(c, e, data, bytes);
+    memcpy(data, aside, bytes);
+    free(aside);
+    return status;
+}
