@@ -164,6 +164,17 @@ for mesh in "-n 2" "-n 4 --mesh data=2 --zero 3"; do
     done
 done
 
+# Deep models are built in a time that grows with their layers: seconds, where their square would take hours.
+awk 'BEGIN { print "layers:"; for (i = 0; i < 1500; i++) print "  - {type: dense, units: 8}\n  - {type: tanh}"
+             print "  - {type: dense, units: classes}" }' >deep.yaml
+for mesh in data=2 data=2,tensor=2 pipeline=2 "data=2 --zero 3"; do
+    n=2 && [ "$mesh" = data=2,tensor=2 ] && n=4
+    timeout 100 "$weft" plan $small --model deep.yaml -n $n --mesh $mesh --microbatches 2 >out 2>err &&
+        [ "$(grep -c 'data\|stage\|pipeline' out)" -ge $n ] && pass || flunk "a plan of 3,000 layers: $mesh: $(cat err)"
+done
+timeout 100 "$weft" train $small --model deep.yaml -q --steps 1 --checkpoint deep >out 2>err &&
+    timeout 100 "$weft" eval -q --checkpoint deep >out 2>err && pass || flunk "3,000 layers: $(cat err)"
+
 # What is promised is what happens: bytes of weft plan against those of the run.
 planned=$("$weft" plan -n 4 --mesh data=2,tensor=2 --device reference $small | sed -n 's/.*(\([0-9]*\) bytes).*/\1/p')
 "$weft" train -q -n 4 --mesh data=2,tensor=2 --device reference $small --metrics m.jsonl --trace t.json >out 2>err

@@ -125,6 +125,23 @@ static inline int64_t weft_part_start(int64_t count, int r, int n)
     return count * r / n;
 }
 
+/* --- names --- */
+
+/* Finds numbers by name. The names belong to others, who keep them as long as the table. */
+typedef struct weft_name_slot {
+    const char *name;
+    int number;
+} weft_name_slot;
+typedef struct weft_names {
+    weft_name_slot *slots;
+    size_t count, capacity;
+} weft_names;
+/* The number, or -1. */
+int weft_names_find(const weft_names *names, const char *name);
+/* Adds a name, or gives it another number. */
+weft_status weft_names_add(weft_names *names, const char *name, int number) WEFT_NODISCARD;
+void weft_names_free(weft_names *names);
+
 /* --- random --- */
 
 /* Counter-based generator Philox4x32-10 (Salmon et al., SC'11): the same on every platform. */

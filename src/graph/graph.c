@@ -29,6 +29,7 @@ void weft_graph_destroy(weft_graph **graph)
     weft_graph *g = *graph;
     for (size_t i = 0; i < g->node_count; i++) node_destroy(g->nodes[i]);
     for (size_t i = 0; i < g->value_count; i++) free(g->values[i].name);
+    weft_names_free(&g->leaves);
     free(g->nodes);
     free(g->values);
     free(g->message);
@@ -84,6 +85,7 @@ static weft_status value_add(weft_graph *g, const char *name, const weft_type *t
                             .kind = kind,
                             .node = node,
                             .assigned = WEFT_NO_VALUE,
+                            .next_of = WEFT_NO_VALUE,
                             .gradient = WEFT_NO_VALUE,
                             .gradient_of = WEFT_NO_VALUE,
                             .role_of = WEFT_NO_VALUE,
@@ -108,6 +110,8 @@ weft_value weft_graph_leaf(weft_graph *g, weft_value_kind kind, const char *name
     weft_status status = value_add(g, name, &type, kind, -1);
     if (status != WEFT_OK) return weft_graph_stick(g, status);
     weft_value_info *leaf = &g->values[g->value_count - 1];
+    status = weft_names_add(&g->leaves, leaf->name, (int)g->value_count - 1);
+    if (status != WEFT_OK) return weft_graph_stick(g, status);
     leaf->init = init;
     leaf->role = kind == WEFT_VALUE_INPUT   ? WEFT_ROLE_DATA
                  : kind == WEFT_VALUE_PARAM ? WEFT_ROLE_PARAMETER
@@ -204,6 +208,13 @@ weft_value weft_graph_unary(weft_graph *g, const char *op, const char *name, wef
     return weft_graph_node(g, op, name, &x, 1, NULL, 0);
 }
 
+static void link_next(weft_graph *g, weft_value leaf, weft_value next)
+{
+    weft_value *first = &g->values[next].next_of;
+    g->values[leaf].assigned = next;
+    if (*first == WEFT_NO_VALUE || leaf < *first) *first = leaf;
+}
+
 void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
 {
     if (g->status != WEFT_OK) return;
@@ -216,8 +227,12 @@ void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
     else if (info->assigned != WEFT_NO_VALUE)
         (void)weft_graph_stick(
             g, weft_fail(WEFT_ERR_ARGUMENT, "'%s' is assigned twice in one step", info->name));
+    else if (next < 0 || (size_t)next >= g->value_count)
+        (void)weft_graph_stick(
+            g, weft_fail(WEFT_ERR_ARGUMENT,
+                         "'%s' is assigned a value that this graph does not have", info->name));
     else
-        info->assigned = next;
+        link_next(g, state, next);
 }
 
 static const char *const role_names[] = {"data",      "parameter", "optimizer",
@@ -280,10 +295,8 @@ void weft_graph_set_phase(weft_graph *g, weft_phase phase)
 
 weft_value weft_graph_find(const weft_graph *g, const char *leaf)
 {
-    for (size_t i = 0; i < g->value_count; i++)
-        if (g->values[i].kind != WEFT_VALUE_RESULT && strcmp(g->values[i].name, leaf) == 0)
-            return (weft_value)i;
-    return WEFT_NO_VALUE;
+    int found = weft_names_find(&g->leaves, leaf);
+    return found < 0 ? WEFT_NO_VALUE : (weft_value)found;
 }
 
 int weft_graph_value_count(const weft_graph *g)

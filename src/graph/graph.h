@@ -98,6 +98,7 @@ typedef struct weft_value_info {
     weft_init init;
     int node;               /* producer, or -1 for a leaf */
     weft_value assigned;    /* leaf: its value in the next run, or WEFT_NO_VALUE */
+    weft_value next_of;     /* the (first) leaf that it is assigned to, or WEFT_NO_VALUE */
     weft_value gradient;    /* leaf: found by autodiff, or WEFT_NO_VALUE */
     weft_value gradient_of; /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
     bool want_gradient;     /* input: asked for */
@@ -121,6 +122,7 @@ struct weft_graph {
     size_t node_count, node_capacity;
     weft_value_info *values;
     size_t value_count, value_capacity;
+    weft_names leaves;
     weft_phase phase;
     int origin; /* of nodes added now */
     weft_status status;
@@ -173,9 +175,23 @@ weft_window weft_node_window(const weft_node *node);
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
-/* Whether two nodes may ever be one kernel, b behind a: b reads a result of a, or both read the
- * same result. What leaves hold is read by too many to say anything. */
-bool weft_nodes_adjoin(const weft_graph *graph, const weft_node *a, const weft_node *b);
+/* The nodes that read each value, each once and in order. Of a graph that grows no more. */
+typedef struct weft_readers {
+    int *first; /* [value_count + 1]: of value v in node[], up to that of v + 1 */
+    int *node;
+} weft_readers;
+weft_status weft_readers_find(const weft_graph *graph, weft_readers *out) WEFT_NODISCARD;
+void weft_readers_free(weft_readers *readers);
+static inline int weft_readers_count(const weft_readers *r, weft_value v)
+{
+    return r->first[v + 1] - r->first[v];
+}
+
+/* Calls `each` for the nodes that may be one kernel with this one: those that read a result of it,
+ * or the same result as it; for some more than once. What leaves hold, and scalars, are read by too
+ * many to say anything. */
+void weft_readers_adjoining(const weft_graph *graph, const weft_readers *readers,
+                            const weft_node *node, void (*each)(void *user, int node), void *user);
 
 /* One node with one input and no attributes; a common case in gradients. */
 weft_value weft_graph_unary(weft_graph *graph, const char *op, const char *name, weft_value x);

@@ -21,18 +21,6 @@ double weft_node_real(const weft_node *node, const char *name, double otherwise)
     return attr ? attr->real : otherwise;
 }
 
-bool weft_nodes_adjoin(const weft_graph *graph, const weft_node *a, const weft_node *b)
-{
-    for (int i = 0; i < b->in_count; i++) {
-        weft_value v = b->in[i];
-        if (v >= a->out && v < a->out + a->out_count) return true;
-        if (graph->values[v].kind != WEFT_VALUE_RESULT) continue;
-        for (int j = 0; j < a->in_count; j++)
-            if (a->in[j] == v) return true;
-    }
-    return false;
-}
-
 weft_window weft_node_window(const weft_node *node)
 {
     weft_window w;

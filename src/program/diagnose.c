@@ -54,7 +54,7 @@ static weft_status look_at(const weft_program *p, size_t i, char **where, bool *
 {
     const instruction *code = &p->code[i];
     for (int o = 0; o < code->out_count && !*where; o++) {
-        weft_value value = code->out_value[o], leaf = weft_assigned_leaf(p->graph, value);
+        weft_value value = code->out_value[o], leaf = p->graph->values[value].next_of;
         const weft_layout *layout = code->kernel->out[o];
         if (layout->opaque ||
             (leaf != WEFT_NO_VALUE && p->graph->values[leaf].kind == WEFT_VALUE_STATE) ||

@@ -3,10 +3,15 @@
 
 static weft_status build(weft_program *p)
 {
-    grouping groups = {NULL, 0};
+    grouping groups;
+    WEFT_TRY(weft_readers_find(p->graph, &p->readers));
+    WEFT_TRY(
+        weft_new_bytes((void *)&p->versions_of, p->graph->value_count, sizeof(*p->versions_of)));
+    for (size_t v = 0; v < p->graph->value_count; v++)
+        p->versions_of[v].first = p->versions_of[v].last = -1;
     WEFT_TRY(weft_group_nodes(p, &groups));
     weft_status status = weft_program_lower(p, &groups);
-    free(groups.groups);
+    weft_grouping_free(&groups);
     return status == WEFT_OK ? weft_program_plan(p) : status;
 }
 
@@ -77,6 +82,8 @@ void weft_program_destroy(weft_program **program)
     free(p->code);
     free(p->buffers);
     free(p->versions);
+    free(p->versions_of);
+    weft_readers_free(&p->readers);
     free(p->fetch);
     free(p->arena);
     free(p->gradients);
@@ -99,9 +106,9 @@ void *weft_program_input(const weft_program *p, weft_value input)
 
 const void *weft_program_output(const weft_program *p, weft_value value)
 {
-    for (size_t i = 0; i < p->version_count; i++) {
+    for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next) {
         const version *v = &p->versions[i];
-        if (v->value == value && v->layout->plain && p->buffers[v->buffer].keep)
+        if (v->layout->plain && p->buffers[v->buffer].keep)
             return weft_program_address(p, v->buffer, p->slot);
     }
     return NULL;
@@ -123,17 +130,17 @@ static weft_kernel *kernel_of(const instruction *code, int slot)
     return code->slots ? code->slots[slot] : code->kernel;
 }
 
-static weft_status finish(weft_program *p, int i, int slot)
+/* Ends the transfer that stands at `at` among those under way. */
+static weft_status finish(weft_program *p, int at)
 {
-    bool *pending = &p->pending[(size_t)slot * p->code_count + (size_t)i];
-    const instruction *code = &p->code[i];
-    weft_kernel *kernel = kernel_of(code, slot);
-    if (!*pending) return WEFT_OK;
+    int i = p->pending[at].instruction;
+    weft_kernel *kernel = kernel_of(&p->code[i], p->pending[at].slot);
     double start = p->trace_capacity ? weft_seconds() : 0;
     WEFT_TRY(kernel->ops->finish(kernel));
     if (p->trace_capacity) record(p, i, start, true);
-    *pending = false;
     p->pending_count--;
+    memmove(&p->pending[at], &p->pending[at + 1],
+            (size_t)(p->pending_count - at) * sizeof(*p->pending));
     return WEFT_OK;
 }
 
@@ -141,26 +148,30 @@ static weft_status finish(weft_program *p, int i, int slot)
  * `before` needs, or (both negative) all. */
 static weft_status finish_some(weft_program *p, int phase, int before)
 {
-    for (int s = 0; s < p->slots && p->pending_count > 0; s++)
-        for (size_t i = 0; i < p->code_count; i++) {
-            if (!p->pending[(size_t)s * p->code_count + i]) continue;
-            const instruction *code = &p->code[i];
-            if (phase >= 0 && ((int)code->phase != phase || s != p->slot)) continue;
-            if (before >= 0 && code->finish != before) continue;
-            if (before >= 0 && code->phase != WEFT_PHASE_UPDATE && s != p->slot &&
-                p->code[before].phase != WEFT_PHASE_UPDATE)
-                continue;
-            WEFT_TRY(finish(p, (int)i, s));
-        }
+    for (int at = 0; at < p->pending_count;) {
+        int slot = p->pending[at].slot;
+        const instruction *code = &p->code[p->pending[at].instruction];
+        bool now = true;
+        if (phase >= 0) now = (int)code->phase == phase && slot == p->slot;
+        if (before >= 0)
+            now = code->finish == before && (code->phase == WEFT_PHASE_UPDATE || slot == p->slot ||
+                                             p->code[before].phase == WEFT_PHASE_UPDATE);
+        if (now)
+            WEFT_TRY(finish(p, at));
+        else
+            at++;
+    }
     return WEFT_OK;
 }
 
 /* What was sent may be a parameter, which the update is about to change. */
 static weft_status finish_sends(weft_program *p)
 {
-    for (int s = 0; s < p->slots && p->pending_count > 0; s++)
-        for (size_t i = 0; i < p->code_count; i++)
-            if (p->code[i].finish < 0) WEFT_TRY(finish(p, (int)i, s));
+    for (int at = 0; at < p->pending_count;)
+        if (p->code[p->pending[at].instruction].finish < 0)
+            WEFT_TRY(finish(p, at));
+        else
+            at++;
     return WEFT_OK;
 }
 
@@ -172,12 +183,22 @@ weft_status weft_program_drain(weft_program *p)
 /* All operations of a rank go on together, so it is enough to ask one of them. */
 static weft_status poll_one(weft_program *p)
 {
-    for (size_t i = 0; i < p->code_count * (size_t)p->slots; i++)
-        if (p->pending[i]) {
-            weft_kernel *kernel = kernel_of(&p->code[i % p->code_count], (int)(i / p->code_count));
-            return kernel->ops->poll(kernel);
-        }
-    return WEFT_OK;
+    if (p->pending_count == 0) return WEFT_OK;
+    weft_kernel *kernel = kernel_of(&p->code[p->pending[0].instruction], p->pending[0].slot);
+    return kernel->ops->poll(kernel);
+}
+
+/* They stand in the order of slots and instructions. A transfer that is under way still begins no
+ * second time. */
+static void note_pending(weft_program *p, int slot, int i)
+{
+    int at = p->pending_count++;
+    for (; at > 0 && (p->pending[at - 1].slot > slot ||
+                      (p->pending[at - 1].slot == slot && p->pending[at - 1].instruction > i));
+         at--)
+        p->pending[at] = p->pending[at - 1];
+    p->pending[at].slot = slot;
+    p->pending[at].instruction = i;
 }
 
 weft_status weft_program_end_before(weft_program *p, int i)
@@ -193,10 +214,10 @@ weft_status weft_program_run_one(weft_program *p, int i)
     double start = p->trace_capacity ? weft_seconds() : 0;
     WEFT_TRY(kernel->ops->run(kernel));
     if (p->trace_capacity) record(p, i, start, false);
-    if (!code->transfer) return p->pending_count > 0 ? poll_one(p) : WEFT_OK;
-    int slot = code->slots ? p->slot : 0;
-    p->pending[(size_t)slot * p->code_count + (size_t)i] = true;
-    p->pending_count++;
+    if (code->transfer)
+        note_pending(p, code->slots ? p->slot : 0, i);
+    else
+        WEFT_TRY(poll_one(p));
     return WEFT_OK;
 }
 

@@ -13,6 +13,9 @@ typedef struct grouper {
     int count;
     bool *taken;
     bool *kept; /* values that are read after the run */
+    int *near;  /* positions of neighbours, some more than once */
+    size_t near_count, near_capacity;
+    weft_status status;
 } grouper;
 
 static void need(grouper *g, weft_value v)
@@ -57,15 +60,12 @@ static bool member(const weft_group *group, const weft_node *node)
 static int first_reader(const grouper *g, const weft_group *group, weft_value v, int *readers)
 {
     int first = g->count;
-    for (int i = 0; i < g->count; i++) {
-        const weft_node *node = g->graph->nodes[g->order[i]];
-        if (member(group, node)) continue;
-        for (int j = 0; j < node->in_count; j++)
-            if (node->in[j] == v) {
-                first = WEFT_MIN(first, i);
-                (*readers)++;
-                break;
-            }
+    const weft_readers *r = &g->program->readers;
+    for (int i = r->first[v]; i < r->first[v + 1]; i++) {
+        int at = g->position[r->node[i]];
+        if (at < 0 || member(group, g->graph->nodes[r->node[i]])) continue;
+        first = WEFT_MIN(first, at);
+        (*readers)++;
     }
     return first;
 }
@@ -99,74 +99,116 @@ static bool complete(const grouper *g, weft_group *group)
     return last < first_use;
 }
 
-/* The order of the two does not matter: a group grows to both sides. */
-static bool neighbour(const weft_group *group, const weft_node *node)
+static void take_neighbour(void *user, int node)
 {
+    grouper *g = user;
+    if (g->position[node] < 0 || g->taken[node] || g->status != WEFT_OK) return;
+    g->status = WEFT_GROW(&g->near, &g->near_capacity, g->near_count);
+    if (g->status == WEFT_OK) g->near[g->near_count++] = g->position[node];
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+/* Adds the first neighbour that fits; false if there is none. Where it stands does not matter: a
+ * group grows to both sides. */
+static bool take_one(grouper *g, weft_group *group)
+{
+    weft_device *device = g->program->store->device;
+    g->near_count = 0;
     for (int m = 0; m < group->count; m++)
-        if (weft_nodes_adjoin(group->graph, group->node[m], node)) return true;
+        weft_readers_adjoining(g->graph, &g->program->readers, group->node[m], take_neighbour, g);
+    if (g->status != WEFT_OK || g->near_count == 0) return false;
+    qsort(g->near, g->near_count, sizeof(*g->near), ascending);
+    for (size_t i = 0; i < g->near_count; i++) {
+        const weft_node *node = g->graph->nodes[g->order[g->near[i]]];
+        if ((i > 0 && g->near[i] == g->near[i - 1]) || member(group, node) ||
+            node->phase != group->node[0]->phase || node->op->view)
+            continue;
+        weft_group trial = *group;
+        trial.node[trial.count++] = node;
+        if (!complete(g, &trial) || !device->ops->supports(device, &trial)) continue;
+        *group = trial;
+        return true;
+    }
     return false;
 }
 
 static void grow(grouper *g, weft_group *group)
 {
-    weft_device *device = g->program->store->device;
-    for (int i = 0; i < g->count && group->count < WEFT_GROUP_NODES; i++) {
-        const weft_node *node = g->graph->nodes[g->order[i]];
-        if (g->taken[g->order[i]] || member(group, node) || node->phase != group->node[0]->phase ||
-            node->op->view || !neighbour(group, node))
-            continue;
-        weft_group trial = *group;
-        trial.node[trial.count++] = node;
-        if (complete(g, &trial) && device->ops->supports(device, &trial)) {
-            *group = trial;
-            i = -1; /* the larger group has other neighbours */
-        }
-    }
+    while (group->count < WEFT_GROUP_NODES && take_one(g, group)) continue;
 }
 
-static weft_status collect(grouper *g, grouping *out)
+void weft_grouping_free(grouping *groups)
 {
-    weft_group *groups;
-    int *last;
-    WEFT_TRY(WEFT_NEW(&groups, g->count + 1));
-    weft_status status = WEFT_NEW(&last, g->count + 1);
-    if (status != WEFT_OK) {
-        free(groups);
-        return status;
+    free(groups->groups);
+    free(groups->of_node);
+    *groups = (grouping){0};
+}
+
+/* A group and the position of its last node: when it runs. */
+typedef struct timed {
+    weft_group group;
+    int end;
+} timed;
+
+static int by_end(const void *a, const void *b)
+{
+    return ascending(&((const timed *)a)->end, &((const timed *)b)->end);
+}
+
+static weft_status take(grouper *g, const weft_group *group, timed *out)
+{
+    *out = (timed){.group = *group};
+    for (int m = 0; m < group->count; m++) {
+        int node = g->graph->values[group->node[m]->out].node;
+        g->taken[node] = true;
+        out->end = WEFT_MAX(out->end, g->position[node]);
     }
-    /* Groups of several nodes first, since a later node may take an earlier neighbour. */
-    int count = 0;
+    return g->status;
+}
+
+/* Groups of several nodes first, since a later node may take an earlier neighbour. */
+static weft_status find_groups(grouper *g, timed *found, int *count)
+{
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < g->count; i++) {
             int n = g->order[i];
             if (g->taken[n]) continue;
             weft_group group = {.graph = g->graph, .node = {g->graph->nodes[n]}, .count = 1};
-            if (!complete(g, &group)) {
-                free(groups);
-                free(last);
+            if (!complete(g, &group))
                 return weft_node_fail(group.node[0],
                                       "has more than %d inputs or results that are read; a kernel "
                                       "has no more",
                                       WEFT_GROUP_VALUES);
-            }
             if (pass == 0 && !group.node[0]->op->view) grow(g, &group);
             if (pass == 0 && group.count == 1) continue;
-            int at = count++, end = 0;
-            for (int m = 0; m < group.count; m++) {
-                int node = g->graph->values[group.node[m]->out].node;
-                g->taken[node] = true;
-                end = WEFT_MAX(end, g->position[node]);
-            }
-            for (; at > 0 && last[at - 1] > end; at--) {
-                groups[at] = groups[at - 1];
-                last[at] = last[at - 1];
-            }
-            groups[at] = group;
-            last[at] = end;
+            WEFT_TRY(take(g, &group, &found[(*count)++]));
         }
-    free(last);
-    *out = (grouping){groups, count};
     return WEFT_OK;
+}
+
+static weft_status collect(grouper *g, grouping *out)
+{
+    timed *found = NULL;
+    weft_status status = WEFT_OK;
+    WEFT_TRY_GOTO(WEFT_NEW(&found, g->count + 1), done);
+    WEFT_TRY_GOTO(find_groups(g, found, &out->count), done);
+    qsort(found, (size_t)out->count, sizeof(*found), by_end);
+    WEFT_TRY_GOTO(WEFT_NEW(&out->groups, out->count), done);
+    WEFT_TRY_GOTO(WEFT_NEW(&out->of_node, g->graph->node_count), done);
+    for (size_t n = 0; n < g->graph->node_count; n++) out->of_node[n] = -1;
+    for (int i = 0; i < out->count; i++) {
+        out->groups[i] = found[i].group;
+        for (int m = 0; m < found[i].group.count; m++)
+            out->of_node[g->graph->values[found[i].group.node[m]->out].node] = i;
+    }
+done:
+    free(found);
+    return status;
 }
 
 weft_status weft_group_nodes(const weft_program *program, grouping *out)
@@ -174,6 +216,7 @@ weft_status weft_group_nodes(const weft_program *program, grouping *out)
     const weft_graph *graph = program->graph;
     grouper g = {.program = program, .graph = graph};
     weft_status status = WEFT_OK;
+    *out = (grouping){0};
     WEFT_TRY_GOTO(WEFT_NEW(&g.order, graph->node_count), done);
     WEFT_TRY_GOTO(WEFT_NEW(&g.position, graph->node_count), done);
     WEFT_TRY_GOTO(WEFT_NEW(&g.taken, graph->node_count), done);
@@ -181,9 +224,11 @@ weft_status weft_group_nodes(const weft_program *program, grouping *out)
     find_order(&g);
     WEFT_TRY_GOTO(collect(&g, out), done);
 done:
+    if (status != WEFT_OK) weft_grouping_free(out);
     free(g.order);
     free(g.position);
     free(g.taken);
     free(g.kept);
+    free(g.near);
     return status;
 }

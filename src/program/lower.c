@@ -6,10 +6,8 @@
 
 version *weft_program_version(const weft_program *p, weft_value value, const weft_layout *layout)
 {
-    for (size_t i = 0; i < p->version_count; i++)
-        if (p->versions[i].value == value &&
-            (!layout || weft_layout_same(p->versions[i].layout, layout)))
-            return &p->versions[i];
+    for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next)
+        if (!layout || weft_layout_same(p->versions[i].layout, layout)) return &p->versions[i];
     return NULL;
 }
 
@@ -17,8 +15,12 @@ static weft_status add_version(weft_program *p, weft_value value, const weft_lay
                                int buffer_index)
 {
     WEFT_TRY(WEFT_GROW(&p->versions, &p->version_capacity, p->version_count));
-    p->versions[p->version_count++] =
-        (version){.value = value, .layout = layout, .buffer = buffer_index};
+    int now = (int)p->version_count++, first = p->versions_of[value].first;
+    p->versions[now] =
+        (version){.value = value, .next = -1, .layout = layout, .buffer = buffer_index};
+    *(first < 0 ? &p->versions_of[value].first : &p->versions[p->versions_of[value].last].next) =
+        now;
+    p->versions_of[value].last = now;
     return WEFT_OK;
 }
 
@@ -116,7 +118,7 @@ static weft_status provide(weft_program *p, weft_value value, const weft_layout 
 /* Transfers bring plain values; what they bring for the store goes on into its layout. */
 static weft_status store_back(weft_program *p, weft_value value, weft_phase phase)
 {
-    weft_value leaf = weft_assigned_leaf(p->graph, value);
+    weft_value leaf = p->graph->values[value].next_of;
     const version *now = weft_program_version(p, value, NULL);
     const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
     if (!kept || buffer_root(p, kept->buffer) == buffer_root(p, now->buffer)) return WEFT_OK;
@@ -142,21 +144,13 @@ static void account(const weft_program *p, instruction *code)
     for (int i = 0; i < code->out_count; i++) code->bytes += p->buffers[code->out[i]].bytes;
 }
 
-static bool is_read(const weft_graph *g, weft_value value)
-{
-    for (size_t i = 0; i < g->node_count; i++)
-        for (int k = 0; k < g->nodes[i]->in_count; k++)
-            if (g->nodes[i]->in[k] == value) return true;
-    return false;
-}
-
 /* A transfer that nobody waits for ends when the other side likes, and an input may be filled anew
  * as soon as a run has returned: such a transfer sends a copy. */
 static weft_status detach(weft_program *p, const weft_group *group, int i, weft_phase phase,
                           int *in)
 {
     for (int o = 0; o < group->out_count; o++)
-        if (is_read(p->graph, group->out[o])) return WEFT_OK;
+        if (weft_readers_count(&p->readers, group->out[o]) > 0) return WEFT_OK;
     if (p->buffers[buffer_root(p, *in)].kind != BUFFER_INPUT) return WEFT_OK;
     const weft_layout *layout = weft_program_version(p, group->in[i], NULL)->layout;
     WEFT_TRY(add_reorder(p, group->in[i], layout, layout, phase, -1));
@@ -251,8 +245,11 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
         return WEFT_OK;
     WEFT_TRY(weft_store_bind(p->store, p->graph, like, &entry));
     if (p->store->entries[entry].order || p->store->entries[entry].data) return WEFT_OK;
-    for (int i = 0; i < groups->count && !reader; i++)
-        if (weft_group_in(&groups->groups[i], view->out) >= 0) reader = &groups->groups[i];
+    for (int i = p->readers.first[view->out]; i < p->readers.first[view->out + 1]; i++) {
+        int of = groups->of_node[p->readers.node[i]];
+        const weft_group *group = of < 0 ? NULL : &groups->groups[of];
+        if (group && (!reader || group < reader)) reader = group;
+    }
     if (!reader || reader->node[0]->op->view || !device->ops->supports(device, reader))
         return WEFT_OK;
     const weft_layout *layouts[WEFT_GROUP_VALUES] = {NULL};

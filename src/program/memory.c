@@ -29,15 +29,22 @@ static bool planned(const buffer *b)
 }
 
 /* A transfer must have ended before the first instruction that reads what it brings. */
-static void find_finish(weft_program *p, int i)
+static weft_status find_finish(weft_program *p)
 {
-    instruction *code = &p->code[i];
-    code->finish = -1;
-    for (size_t j = (size_t)i + 1; j < p->code_count && code->finish < 0; j++)
-        for (int k = 0; k < p->code[j].in_count; k++)
-            for (int o = 0; o < code->out_count; o++)
-                if (buffer_root(p, p->code[j].in[k]) == buffer_root(p, code->out[o]))
-                    code->finish = (int)j;
+    int *reader; /* of each buffer: the next instruction that reads it, or -1 */
+    WEFT_TRY(WEFT_NEW(&reader, p->buffer_count));
+    for (size_t b = 0; b < p->buffer_count; b++) reader[b] = -1;
+    for (size_t i = p->code_count; i-- > 0;) {
+        instruction *code = &p->code[i];
+        code->finish = -1;
+        for (int o = 0; code->transfer && o < code->out_count; o++) {
+            int next = reader[buffer_root(p, code->out[o])];
+            if (next >= 0 && (code->finish < 0 || next < code->finish)) code->finish = next;
+        }
+        for (int k = 0; k < code->in_count; k++) reader[buffer_root(p, code->in[k])] = (int)i;
+    }
+    free(reader);
+    return WEFT_OK;
 }
 
 /* Collectives of planned memory hold it until they end, so only a few may be under way: enough that
@@ -146,48 +153,65 @@ static bool overlap(const buffer *a, const buffer *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Lowest offset at which buffer b fits between those already placed that live at its time. */
+/* Lowest offset at which buffer b fits between those already placed, lowest first, that live at its
+ * time. */
 static size_t lowest_fit(const weft_program *p, const int *placed, int count, const buffer *b)
 {
     size_t offset = 0;
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (int i = 0; i < count; i++) {
-            const buffer *other = &p->buffers[placed[i]];
-            if (!overlap(other, b)) continue;
-            if (offset < other->offset + other->bytes && other->offset < offset + b->bytes) {
-                offset = (other->offset + other->bytes + 63) / 64 * 64;
-                moved = true;
-            }
-        }
+    for (int i = 0; i < count; i++) {
+        const buffer *other = &p->buffers[placed[i]];
+        if (other->offset >= offset + b->bytes) break;
+        if (overlap(other, b) && offset < other->offset + other->bytes)
+            offset = (other->offset + other->bytes + 63) / 64 * 64;
     }
     return offset;
+}
+
+static void put_in_order(const weft_program *p, int *placed, int count, int b)
+{
+    for (; count > 0 && p->buffers[placed[count - 1]].offset > p->buffers[b].offset; count--)
+        placed[count] = placed[count - 1];
+    placed[count] = b;
+}
+
+typedef struct sized {
+    size_t bytes;
+    int buffer;
+} sized;
+
+static int largest_first(const void *a, const void *b)
+{
+    const sized *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
 /* Largest first, each as low as possible. */
 static weft_status lay_arena(weft_program *p, size_t *bytes)
 {
-    int *placed, count = 0;
-    WEFT_TRY(WEFT_NEW(&placed, p->buffer_count));
+    sized *order = NULL;
+    int *placed = NULL, count = 0;
+    weft_status status = WEFT_OK;
     *bytes = 0;
-    for (size_t b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].hold) p->buffers[b].first = 0;
-    for (;;) {
-        int best = -1;
-        for (size_t b = 0; b < p->buffer_count; b++) {
-            const buffer *x = &p->buffers[b];
-            if (x->kind != BUFFER_ARENA || x->alias >= 0 || x->offset != SIZE_MAX || x->first < 0)
-                continue;
-            if (best < 0 || x->bytes > p->buffers[best].bytes) best = (int)b;
-        }
-        if (best < 0) break;
-        buffer *x = &p->buffers[best];
-        x->offset = lowest_fit(p, placed, count, x);
-        placed[count++] = best;
+    WEFT_TRY_GOTO(WEFT_NEW(&order, p->buffer_count), done);
+    WEFT_TRY_GOTO(WEFT_NEW(&placed, p->buffer_count), done);
+    for (size_t b = 0; b < p->buffer_count; b++) {
+        buffer *x = &p->buffers[b];
+        if (x->hold) x->first = 0;
+        if (x->kind == BUFFER_ARENA && x->alias < 0 && x->offset == SIZE_MAX && x->first >= 0)
+            order[count++] = (sized){x->bytes, (int)b};
+    }
+    qsort(order, (size_t)count, sizeof(*order), largest_first);
+    for (int i = 0; i < count; i++) {
+        buffer *x = &p->buffers[order[i].buffer];
+        x->offset = lowest_fit(p, placed, i, x);
+        put_in_order(p, placed, i, order[i].buffer);
         *bytes = WEFT_MAX(*bytes, x->offset + x->bytes);
     }
+done:
+    free(order);
     free(placed);
-    return WEFT_OK;
+    return status;
 }
 
 /* One behind the other, since all live at once. */
@@ -206,24 +230,26 @@ static size_t lay_kind(weft_program *p, buffer_kind kind)
  * finished; what has no gradient follows in the order of its first use. */
 static weft_status place_store(weft_program *p)
 {
-    int *order, count = 0;
-    WEFT_TRY(WEFT_NEW(&order, p->store->count));
+    int *order = NULL, count = 0;
+    bool *seen = NULL;
+    weft_status status = WEFT_OK;
+    WEFT_TRY_GOTO(WEFT_NEW(&order, p->store->count), done);
+    WEFT_TRY_GOTO(WEFT_NEW(&seen, p->store->count), done);
     for (size_t i = 0; i < p->code_count; i++)
         for (int o = 0; o < p->code[i].out_count; o++) {
             weft_value leaf = p->graph->values[p->code[i].out_value[o]].gradient_of;
             if (leaf == WEFT_NO_VALUE || p->code[i].reorder) continue;
             int entry = weft_store_find(p->store, p->graph->values[leaf].name);
-            bool seen = entry < 0;
-            for (int j = 0; j < count && !seen; j++) seen = order[j] == entry;
-            if (!seen) order[count++] = entry;
+            if (entry < 0 || seen[entry]) continue;
+            seen[entry] = true;
+            order[count++] = entry;
         }
-    for (size_t e = 0; e < p->store->count; e++) {
-        bool seen = p->store->entries[e].layout == NULL;
-        for (int j = 0; j < count && !seen; j++) seen = order[j] == (int)e;
-        if (!seen) order[count++] = (int)e;
-    }
-    weft_status status = weft_store_place(p->store, order, count);
+    for (size_t e = 0; e < p->store->count; e++)
+        if (!seen[e] && p->store->entries[e].layout) order[count++] = (int)e;
+    WEFT_TRY_GOTO(weft_store_place(p->store, order, count), done);
+done:
     free(order);
+    free(seen);
     return status;
 }
 
@@ -326,8 +352,7 @@ weft_status weft_program_plan(weft_program *p)
     weft_program_info *info = &p->info;
     for (size_t b = 0; b < p->buffer_count; b++) p->buffers[b].offset = SIZE_MAX;
     find_lifetimes(p);
-    for (size_t i = 0; i < p->code_count; i++)
-        if (p->code[i].transfer) find_finish(p, (int)i);
+    WEFT_TRY(find_finish(p));
     bound_window(p);
     for (size_t i = 0; i < p->code_count; i++)
         if (p->code[i].transfer) {
@@ -356,7 +381,8 @@ weft_status weft_program_plan(weft_program *p)
     WEFT_TRY(weft_new_aligned(info->scratch_bytes, &p->scratch));
     WEFT_TRY(weft_new_aligned(p->input_bytes * (size_t)p->slots, &p->inputs));
     WEFT_TRY(weft_new_aligned(info->slot_bytes, &p->slot_memory));
-    WEFT_TRY(WEFT_NEW(&p->pending, p->code_count * (size_t)p->slots));
+    WEFT_TRY(
+        weft_new_bytes((void *)&p->pending, p->code_count * (size_t)p->slots, sizeof(*p->pending)));
     WEFT_TRY(place_store(p));
     info->parameter_bytes = p->store->parameter_bytes;
     info->state_bytes = p->store->state_bytes;

@@ -32,6 +32,7 @@ struct weft_store {
     uint64_t seed;
     store_entry *entries;
     size_t count, capacity;
+    weft_names names;
     void **slabs; /* flat ranges: one for the parameters and one for the state of each program */
     size_t slab_count, slab_capacity;
     size_t parameter_bytes, state_bytes;
@@ -73,6 +74,7 @@ typedef struct buffer {
 /* One value in one layout. */
 typedef struct version {
     weft_value value;
+    int next; /* the next one of the same value, or -1 */
     const weft_layout *layout;
     int buffer;
     bool reordered; /* made of another version, in `phase` */
@@ -109,7 +111,9 @@ struct weft_program {
     bool dry;
     bool *differs;   /* ranks lay a sum's values differently; found while kernels are bound */
     int slots, slot; /* micro-batches under way; the present one */
-    bool *pending;   /* [slots, code_count]: transfers begun and not ended */
+    struct {
+        int slot, instruction;
+    } * pending; /* transfers begun and not ended, in this order */
     int pending_count;
 
     instruction *code;
@@ -118,6 +122,10 @@ struct weft_program {
     size_t buffer_count, buffer_capacity;
     version *versions;
     size_t version_count, version_capacity;
+    struct {
+        int first, last;
+    } * versions_of; /* of each value; -1: none */
+    weft_readers readers;
 
     char *arena, *gradients, *inputs, *scratch, *slot_memory;
     size_t slot_bytes, input_bytes; /* of one slot */
@@ -131,7 +139,9 @@ struct weft_program {
 typedef struct grouping {
     weft_group *groups;
     int count;
+    int *of_node; /* of each node: its group, or -1 */
 } grouping;
+void weft_grouping_free(grouping *groups);
 weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NODISCARD;
 
 /* lower.c: kernels, layouts, versions, instructions. */
@@ -143,8 +153,6 @@ weft_status weft_program_layout_of(weft_program *p, weft_value value,
 
 /* results.c */
 weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out) WEFT_NODISCARD;
-/* The leaf that value is assigned to, or WEFT_NO_VALUE. */
-weft_value weft_assigned_leaf(const weft_graph *g, weft_value value);
 /* How a view reads and is read: plain on both sides, or in the order of another value. */
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
                               const weft_layout **out) WEFT_NODISCARD;
@@ -187,6 +195,7 @@ weft_status weft_program_run_one(weft_program *program, int i) WEFT_NODISCARD;
 
 /* Memory of buffer b in a slot. */
 char *weft_program_address(const weft_program *program, int b, int slot);
+/* The first version of a value in this layout (NULL: in any), or NULL. */
 version *weft_program_version(const weft_program *program, weft_value value,
                               const weft_layout *layout);
 

@@ -12,21 +12,14 @@ weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out)
     return WEFT_OK;
 }
 
-weft_value weft_assigned_leaf(const weft_graph *g, weft_value value)
-{
-    for (size_t v = 0; v < g->value_count; v++)
-        if (g->values[v].assigned == value) return (weft_value)v;
-    return WEFT_NO_VALUE;
-}
-
 /* Whether a node behind this instruction reads the leaf. */
 static bool read_later(const weft_program *p, const instruction *code, weft_value leaf)
 {
     const weft_graph *g = p->graph;
-    size_t here = (size_t)g->values[code->group.node[0]->out].node;
-    for (size_t n = here + 1; n < g->node_count; n++)
-        for (int i = 0; i < g->nodes[n]->in_count; i++)
-            if (g->nodes[n]->in[i] == leaf && g->nodes[n]->phase >= code->phase) return true;
+    const weft_readers *r = &p->readers;
+    int here = g->values[code->group.node[0]->out].node;
+    for (int i = r->first[leaf + 1]; i-- > r->first[leaf] && r->node[i] > here;)
+        if (g->nodes[r->node[i]]->phase >= code->phase) return true;
     return false;
 }
 
@@ -65,11 +58,13 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
 static weft_status becomes(weft_program *p, const instruction *code, int o, weft_value *out)
 {
     const weft_graph *g = p->graph;
+    const weft_readers *r = &p->readers;
+    weft_value made = code->group.out[o];
     *out = WEFT_NO_VALUE;
-    for (size_t n = 0; code->transfer && n < g->node_count; n++) {
-        const weft_node *node = g->nodes[n];
-        if (!node->op->as_it_lies || node->in[0] != code->group.out[o]) continue;
-        weft_value leaf = weft_assigned_leaf(g, node->out);
+    for (int n = r->first[made]; code->transfer && n < r->first[made + 1]; n++) {
+        const weft_node *node = g->nodes[r->node[n]];
+        if (!node->op->as_it_lies || node->in[0] != made) continue;
+        weft_value leaf = g->values[node->out].next_of;
         const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
         const weft_layout *in, *order;
         WEFT_TRY(weft_view_layouts(p, node, &in, &order));
@@ -107,10 +102,8 @@ static bool keeps_part(const weft_program *p, const instruction *code)
     if (p->buffers[buffer_root(p, code->in[0])].kind != BUFFER_GRADIENT) return false;
     if (weft_node_int(node, "leaves", 0, ranks) != ranks) return false;
     for (weft_value v = node->in[0]; v != WEFT_NO_VALUE;) {
-        int readers = 0, from = g->values[v].node;
-        for (size_t n = 0; n < g->node_count; n++)
-            for (int i = 0; i < g->nodes[n]->in_count; i++) readers += g->nodes[n]->in[i] == v;
-        if (readers != 1 || from < 0) return false; /* a leaf is kept */
+        int from = g->values[v].node;
+        if (weft_readers_count(&p->readers, v) != 1 || from < 0) return false; /* a leaf is kept */
         v = g->nodes[from]->op->view ? g->nodes[from]->in[0] : WEFT_NO_VALUE;
     }
     return true;
@@ -131,7 +124,7 @@ static weft_status part_of_input(weft_program *p, const instruction *code, int *
 
 weft_status weft_result_buffer(weft_program *p, const instruction *code, int o, int *out)
 {
-    weft_value value = code->group.out[o], leaf = weft_assigned_leaf(p->graph, value), whole;
+    weft_value value = code->group.out[o], leaf = p->graph->values[value].next_of, whole;
     const weft_layout *layout = code->kernel->out[o];
     WEFT_TRY(becomes(p, code, o, &whole));
     if (whole != WEFT_NO_VALUE) {

@@ -33,6 +33,7 @@ void weft_store_destroy(weft_store **store)
         free(s->entries[i].like);
     }
     for (size_t i = 0; i < s->slab_count; i++) free(s->slabs[i]);
+    weft_names_free(&s->names);
     free(s->entries);
     free(s->slabs);
     weft_device_close(&s->fallback);
@@ -99,9 +100,7 @@ weft_role weft_store_role(const weft_store *s, int i)
 
 int weft_store_find(const weft_store *s, const char *name)
 {
-    for (size_t i = 0; i < s->count; i++)
-        if (strcmp(s->entries[i].name, name) == 0) return (int)i;
-    return -1;
+    return weft_names_find(&s->names, name);
 }
 
 static weft_status copy_flat(store_entry *entry, const weft_graph *g, const weft_value_info *leaf)
@@ -140,7 +139,9 @@ weft_status weft_store_bind(weft_store *s, const weft_graph *g, weft_value value
     memcpy(entry.start, leaf->start, sizeof(entry.start));
     WEFT_TRY(copy_flat(&entry, g, leaf));
     weft_status status = weft_strdup(leaf->name, &entry.name);
+    if (status == WEFT_OK) status = weft_names_add(&s->names, entry.name, (int)s->count);
     if (status != WEFT_OK) {
+        free(entry.name);
         free(entry.like);
         return status;
     }

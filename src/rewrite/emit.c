@@ -124,7 +124,9 @@ static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
                        .readers = s->readers,
                        .in_update = s->in_update,
                        .early = s->early,
-                       .update_only = s->update_only};
+                       .update_only = s->update_only,
+                       .first_form = -1,
+                       .last_form = -1};
     int parts = r->subtrees;
     WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, index, r->from->values[node->in[0]].name,
                                  &local));
@@ -227,7 +229,8 @@ static weft_status walk(rewriter *r)
     WEFT_TRY(WEFT_NEW(&r->chosen, g->node_count));
     WEFT_TRY(weft_gradient_begin(r));
     for (size_t v = 0; v < g->value_count; v++)
-        r->values[v] = (value_state){.split = all_whole, .param = WEFT_NO_VALUE};
+        r->values[v] = (value_state){
+            .split = all_whole, .param = WEFT_NO_VALUE, .first_form = -1, .last_form = -1};
     WEFT_TRY(weft_rewrite_place(r));
     WEFT_TRY(find_update_readers(r));
     for (size_t v = 0; v < g->value_count; v++) {

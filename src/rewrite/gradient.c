@@ -198,18 +198,30 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
 
 /* --- what is known before --- */
 
+typedef struct mates {
+    const weft_graph *graph;
+    int last;
+} mates;
+
+static void take_mate(void *user, int node)
+{
+    mates *m = user;
+    if (m->graph->nodes[node]->phase == WEFT_PHASE_BACKWARD) m->last = WEFT_MAX(m->last, node);
+}
+
 static weft_status find_mates(rewriter *r)
 {
     const weft_graph *g = r->from;
+    weft_readers readers;
     WEFT_TRY(WEFT_NEW(&r->last_mate, g->node_count));
+    WEFT_TRY(weft_readers_find(g, &readers));
     for (size_t n = 0; n < g->node_count; n++) {
-        r->last_mate[n] = (int)n;
-        if (g->nodes[n]->phase != WEFT_PHASE_BACKWARD) continue;
-        for (size_t m = n + 1; m < g->node_count; m++)
-            if (g->nodes[m]->phase == WEFT_PHASE_BACKWARD &&
-                weft_nodes_adjoin(g, g->nodes[n], g->nodes[m]))
-                r->last_mate[n] = (int)m;
+        mates m = {g, (int)n};
+        if (g->nodes[n]->phase == WEFT_PHASE_BACKWARD)
+            weft_readers_adjoining(g, &readers, g->nodes[n], take_mate, &m);
+        r->last_mate[n] = m.last;
     }
+    weft_readers_free(&readers);
     return WEFT_OK;
 }
 

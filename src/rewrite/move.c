@@ -68,9 +68,8 @@ static weft_value owner_of(const rewriter *r, weft_value v)
     const weft_graph *g = r->from;
     if (g->values[v].kind == WEFT_VALUE_PARAM) return v;
     if (r->values[v].param != WEFT_NO_VALUE) return r->values[v].param;
-    for (size_t p = 0; p < g->value_count; p++)
-        if (g->values[p].assigned == v) return owner_of(r, (weft_value)p);
-    return WEFT_NO_VALUE;
+    weft_value leaf = g->values[v].next_of;
+    return leaf == WEFT_NO_VALUE ? WEFT_NO_VALUE : owner_of(r, leaf);
 }
 
 weft_value weft_flat_like(const rewriter *r, weft_value param)

@@ -53,9 +53,8 @@ int weft_plan_rank_at(const weft_plan *plan, int rank, int place)
 
 leaf_plan *weft_plan_leaf(const weft_plan *plan, const char *name)
 {
-    for (size_t i = 0; i < plan->leaf_count; i++)
-        if (strcmp(plan->leaves[i].name, name) == 0) return &plan->leaves[i];
-    return NULL;
+    int found = weft_names_find(&plan->leaf_names, name);
+    return found < 0 ? NULL : &plan->leaves[found];
 }
 
 weft_status weft_plan_add_leaf(weft_plan *plan, const char *name, leaf_plan **out)
@@ -65,6 +64,11 @@ weft_status weft_plan_add_leaf(weft_plan *plan, const char *name, leaf_plan **ou
     WEFT_TRY(WEFT_GROW(&plan->leaves, &plan->leaf_capacity, plan->leaf_count));
     leaf_plan leaf = {.split = all_whole, .place = ANYWHERE};
     WEFT_TRY(weft_strdup(name, &leaf.name));
+    weft_status status = weft_names_add(&plan->leaf_names, leaf.name, (int)plan->leaf_count);
+    if (status != WEFT_OK) {
+        free(leaf.name);
+        return status;
+    }
     *out = &plan->leaves[plan->leaf_count];
     plan->leaves[plan->leaf_count++] = leaf;
     return WEFT_OK;
@@ -323,6 +327,7 @@ void weft_plan_destroy(weft_plan **plan)
     weft_plan *p = *plan;
     for (size_t i = 0; i < p->leaf_count; i++) free(p->leaves[i].name);
     for (size_t i = 0; i < p->rule_count; i++) free(p->rules[i].pattern);
+    weft_names_free(&p->leaf_names);
     free(p->leaves);
     free(p->rules);
     free(p->costs);

@@ -7,7 +7,7 @@
 static bool matches(const rewriter *r, const form *f, weft_value v, int place, weft_phase phase)
 {
     const value_state *s = &r->values[v];
-    if (f->value != v || (f->place != place && f->place != ANYWHERE)) return false;
+    if (f->place != place && f->place != ANYWHERE) return false;
     /* What is stored in parts is joined anew in each phase, and rows of others are asked for anew,
      * so that only the own part is kept from forward to backward. */
     bool kept = !f->halo && (!s->weak || sharding_same(f->split, s->split));
@@ -17,7 +17,7 @@ static bool matches(const rewriter *r, const form *f, weft_value v, int place, w
 form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding split,
                         weft_phase phase)
 {
-    for (size_t i = 0; i < r->form_count; i++) {
+    for (int i = r->values[v].first_form; i >= 0; i = r->forms[i].next) {
         form *f = &r->forms[i];
         if (!f->halo && sharding_same(f->split, split) && matches(r, f, v, place, phase)) return f;
     }
@@ -27,7 +27,11 @@ form *weft_rewrite_form(const rewriter *r, weft_value v, int place, sharding spl
 weft_status weft_rewrite_add_form(rewriter *r, form f)
 {
     WEFT_TRY(WEFT_GROW(&r->forms, &r->form_capacity, r->form_count));
+    value_state *s = &r->values[f.value];
     f.phase = r->phase;
+    f.next = -1;
+    *(s->first_form < 0 ? &s->first_form : &r->forms[s->last_form].next) = (int)r->form_count;
+    s->last_form = (int)r->form_count;
     r->forms[r->form_count++] = f;
     return WEFT_OK;
 }
@@ -227,7 +231,7 @@ weft_status weft_rewrite_halo(rewriter *r, weft_value v, int place, sharding spl
 {
     weft_attr attrs[6];
     weft_value x;
-    for (size_t i = 0; i < r->form_count; i++) {
+    for (int i = r->values[v].first_form; i >= 0; i = r->forms[i].next) {
         const form *f = &r->forms[i];
         if (!f->halo || f->axis != axis || f->dim != dim || !sharding_same(f->split, split) ||
             memcmp(f->window, window, sizeof(f->window)) != 0 || !matches(r, f, v, place, r->phase))

@@ -43,6 +43,7 @@ struct weft_plan {
     int places;
     leaf_plan *leaves;
     size_t leaf_count, leaf_capacity;
+    weft_names leaf_names;
     place_rule *rules;
     size_t rule_count, rule_capacity;
     double *costs; /* measured, of the nodes of the graph the plan was made for; or NULL */
@@ -55,6 +56,7 @@ enum { ANYWHERE = -1 };
 /* A value in one form at one place. */
 typedef struct form {
     weft_value value;
+    int next; /* the next one of the same value, or -1 */
     int place;
     sharding split;
     bool halo; /* rows that windows touch, along `axis` and `dim` */
@@ -76,6 +78,7 @@ typedef struct value_state {
     bool in_update, update_only; /* some readers, or all, are in the update */
     bool early;                  /* some reader before it needs all of it, not addends */
     bool waits;                  /* in a bucket */
+    int first_form, last_form;   /* -1: none */
 } value_state;
 
 /* Gradients that wait for a common sum. */

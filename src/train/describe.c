@@ -178,6 +178,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         bool listed = r == 0 || (t->ranks[0].plan && r % each == 0);
         status = describe_rank(&t->ranks[r], &all[r], &lists, listed, r == dump_rank);
         if (status == WEFT_OK) add_rank(text, t->ranks[r].plan, r, &all[r]);
+        if (r > 0) weft_rank_free(&t->ranks[r]); /* a thousand graphs are a lot */
     }
     double bytes = 0;
     if (status == WEFT_OK) {
