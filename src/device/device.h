@@ -14,6 +14,7 @@ enum { WEFT_GROUP_NODES = 4, WEFT_GROUP_VALUES = 24 };
 
 typedef struct weft_device weft_device;
 typedef struct weft_kernel weft_kernel;
+typedef struct weft_bound weft_bound;
 
 typedef struct weft_layout {
     size_t bytes;
@@ -38,18 +39,31 @@ typedef struct weft_group {
 int weft_group_in(const weft_group *group, weft_value v);
 int weft_group_out(const weft_group *group, weft_value v);
 
+/* A kernel changes no more once it is made, and may be bound by several threads at once. */
 typedef struct weft_kernel_ops {
-    /* Fixes the memory: called once, after planning, before the first run. in and out have one
-     * pointer per group input and output. */
-    weft_status (*bind)(weft_kernel *kernel, void *const *in, void *const *out, void *scratch);
-    /* Does not allocate. INTERNAL: the library below failed. */
-    weft_status (*run)(weft_kernel *kernel);
-    /* Waits for what `run` has only begun; NULL: run does it all. May be called without a run. */
-    weft_status (*finish)(weft_kernel *kernel);
-    /* Lets what `run` has begun go on without waiting; NULL with finish. */
-    weft_status (*poll)(weft_kernel *kernel);
+    /* What one user needs to run the kernel in memory of its own. */
+    weft_status (*bind)(const weft_kernel *kernel, weft_bound **out);
     void (*destroy)(weft_kernel *kernel);
 } weft_kernel_ops;
+
+typedef struct weft_bound_ops {
+    /* Says where to compute, with one pointer for each of the group's inputs and outputs. Before
+     * the first run, and again whenever they have changed. */
+    weft_status (*place)(weft_bound *bound, void *const *in, void *const *out, void *scratch);
+    /* Does not allocate. INTERNAL: the library below failed. */
+    weft_status (*run)(weft_bound *bound);
+    /* Waits for what `run` has only begun; NULL: run does it all. May be called without a run. */
+    weft_status (*finish)(weft_bound *bound);
+    /* Lets what `run` has begun go on without waiting; NULL with finish. */
+    weft_status (*poll)(weft_bound *bound);
+    void (*destroy)(weft_bound *bound);
+} weft_bound_ops;
+
+/* The head of what runs; implementations extend it. One thread at a time. */
+struct weft_bound {
+    const weft_bound_ops *ops;
+    const weft_kernel *kernel;
+};
 
 /* The head of every kernel; implementations extend it. */
 struct weft_kernel {
@@ -120,6 +134,10 @@ weft_status weft_layout_flat(weft_device *device, const weft_layout *order,
 void weft_kernel_unread_size(const weft_group *group, weft_kernel *kernel);
 void weft_kernel_unread_bind(const weft_group *group, const weft_kernel *kernel, void *const *out,
                              void *scratch, void **to);
+
+/* A struct of `size` bytes, zeroed, that begins with a weft_bound; free with free(). */
+weft_status weft_bound_new(const weft_kernel *kernel, const weft_bound_ops *ops, size_t size,
+                           weft_bound **out) WEFT_NODISCARD;
 
 /* In-place rights of a group of one node, as its operator declares them. */
 void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel);

@@ -91,6 +91,15 @@ int weft_group_out(const weft_group *group, weft_value v)
     return -1;
 }
 
+weft_status weft_bound_new(const weft_kernel *kernel, const weft_bound_ops *ops, size_t size,
+                           weft_bound **out)
+{
+    WEFT_TRY(weft_new_bytes(out, 1, size));
+    (*out)->ops = ops;
+    (*out)->kernel = kernel;
+    return WEFT_OK;
+}
+
 void weft_kernel_in_place(const weft_group *group, weft_kernel *kernel)
 {
     if (group->count != 1) return;

@@ -4,7 +4,7 @@
 
 static int64_t attr(const transfer *t, const char *name)
 {
-    return weft_node_int(t->node, name, 0, 0);
+    return weft_node_int(t->of->node, name, 0, 0);
 }
 
 /* A tensor as [outer, size, inner] around a dimension. */
@@ -26,7 +26,7 @@ static around around_dim(const weft_shape *s, int64_t dim)
 static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, char *tensor,
                        char *block, bool out)
 {
-    size_t size = weft_dtype_size(t->dtype), row = (size_t)a.inner * size;
+    size_t size = weft_dtype_size(t->of->dtype), row = (size_t)a.inner * size;
     size_t whole = (size_t)a.size * row, part = (size_t)(end - begin) * row;
     char *at = tensor + (size_t)begin * row;
     copy c = {.count = a.outer, .bytes = part};
@@ -39,10 +39,10 @@ static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, 
 
 static weft_status prepare(transfer *t, weft_transfer what)
 {
-    if (t->dry) return WEFT_OK;
-    what.dtype = t->dtype;
-    what.what = t->node->name;
-    return weft_comm_prepare(t->comm, &what, &t->operation);
+    if (t->of->dry) return WEFT_OK;
+    what.dtype = t->of->dtype;
+    what.what = t->of->node->name;
+    return weft_comm_prepare(t->of->comm, &what, &t->operation);
 }
 
 static size_t rounded(size_t bytes)
@@ -54,7 +54,7 @@ static size_t rounded(size_t bytes)
 static weft_status make_room(transfer *t, size_t bytes, char **out)
 {
     t->room_bytes += rounded(bytes);
-    return t->dry ? WEFT_OK : weft_new_aligned(bytes, out);
+    return t->of->dry ? WEFT_OK : weft_new_aligned(bytes, out);
 }
 
 /* Values in the order in which they lie in memory, which is the same on ranks with the same graph.
@@ -74,16 +74,16 @@ static weft_status compare(transfer *t, uint64_t mine)
 {
     uint64_t all[WEFT_MAX_RANKS];
     int64_t counts[WEFT_MAX_RANKS];
-    int ranks = t->ranks;
-    if (t->dry) return WEFT_OK;
+    int ranks = t->of->ranks;
+    if (t->of->dry) return WEFT_OK;
     for (int r = 0; r < ranks; r++) counts[r] = (int64_t)sizeof(mine);
-    WEFT_TRY(weft_comm_run(t->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                     .dtype = WEFT_U8,
-                                                     .what = t->node->name,
-                                                     .send = &mine,
-                                                     .receive = all,
-                                                     .counts = counts}));
-    for (int r = 0; r < ranks; r++) *t->differs = *t->differs || all[r] != all[0];
+    WEFT_TRY(weft_comm_run(t->of->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                         .dtype = WEFT_U8,
+                                                         .what = t->of->node->name,
+                                                         .send = &mine,
+                                                         .receive = all,
+                                                         .counts = counts}));
+    for (int r = 0; r < ranks; r++) *t->of->differs = *t->of->differs || all[r] != all[0];
     return WEFT_OK;
 }
 
@@ -94,7 +94,7 @@ static weft_status compare_layouts(transfer *t, const int *order, int n, int par
 {
     uint64_t mine = together;
     for (int i = 0; i < n; i++) {
-        const weft_layout *layout = t->head.in[order[i] * parts];
+        const weft_layout *layout = t->of->head.in[order[i] * parts];
         mine = weft_mix(mine, weft_hash_text(layout->text));
         mine = weft_mix(mine, (uint64_t)layout->bytes + (uint64_t)order[i] * 7919);
     }
@@ -104,12 +104,12 @@ static weft_status compare_layouts(transfer *t, const int *order, int n, int par
 /* So must ranges that are joined. */
 static weft_status compare_order(transfer *t)
 {
-    weft_value like = (weft_value)weft_node_int(t->node, "like", 0, WEFT_NO_VALUE);
+    weft_value like = (weft_value)weft_node_int(t->of->node, "like", 0, WEFT_NO_VALUE);
     const weft_layout *order;
     if (like == WEFT_NO_VALUE) return WEFT_OK;
-    int entry = weft_store_find(t->store, t->graph->values[like].name);
+    int entry = weft_store_find(t->of->store, t->of->graph->values[like].name);
     if (entry < 0) return WEFT_OK;
-    WEFT_TRY(weft_store_order(t->store, entry, &order));
+    WEFT_TRY(weft_store_order(t->of->store, entry, &order));
     return compare(t, weft_hash_text(order->text));
 }
 
@@ -117,21 +117,21 @@ static weft_status compare_order(transfer *t)
  * virtual workers go one set of values after the other. */
 static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *out)
 {
-    int parts = (int)weft_node_int(t->node, "parts", 0, 1), n = t->node->in_count / parts;
-    size_t total = 0, size = weft_dtype_size(t->dtype);
+    int parts = (int)weft_node_int(t->of->node, "parts", 0, 1), n = t->of->node->in_count / parts;
+    size_t total = 0, size = weft_dtype_size(t->of->dtype);
     int order[WEFT_GROUP_VALUES] = {0};
     bool together = parts == 1 && !attr(t, "plain");
     by_address(in, n, order);
     for (int i = 0; i < n; i++) {
         int k = order[i];
         together = together && (char *)in[k] == (char *)in[order[0]] + total && in[k] == out[k];
-        total += rounded(t->head.in[parts == 1 ? k : i * parts]->bytes);
+        total += rounded(t->of->head.in[parts == 1 ? k : i * parts]->bytes);
     }
     weft_transfer what = {.kind = WEFT_ALL_REDUCE,
                           .parts = parts,
                           .leaves = (int)attr(t, "leaves"),
                           .reproducible = attr(t, "leaves") > 0};
-    if (n == 1) total = t->head.in[0]->bytes;
+    if (n == 1) total = t->of->head.in[0]->bytes;
     what.count = (int64_t)(total / size);
     together = together || (n == 1 && parts == 1);
     if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, order, n, parts, together));
@@ -140,13 +140,13 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
     if (together) return prepare(t, what);
     WEFT_TRY(make_room(t, total * (size_t)parts, &t->send_room));
     WEFT_TRY(make_room(t, total, &t->receive_room));
-    if (t->dry) return WEFT_OK;
+    if (t->of->dry) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&t->before, n * parts));
     WEFT_TRY(WEFT_NEW(&t->after, n));
     for (int p = 0; p < parts; p++) {
         size_t at = 0;
         for (int i = 0; i < n; i++) {
-            size_t bytes = t->head.in[i * parts]->bytes;
+            size_t bytes = t->of->head.in[i * parts]->bytes;
             t->before[t->before_count++] = (copy){.count = 1,
                                                   .bytes = bytes,
                                                   .from = in[i * parts + p],
@@ -166,9 +166,9 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
 static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim, void *tensor,
                                bool out, int64_t *counts, char **room)
 {
-    int n = t->ranks;
+    int n = t->of->ranks;
     around a = around_dim(shape, dim);
-    size_t at = 0, size = weft_dtype_size(t->dtype);
+    size_t at = 0, size = weft_dtype_size(t->of->dtype);
     copy *list;
     for (int r = 0; r < n; r++)
         counts[r] =
@@ -177,7 +177,7 @@ static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim
     if (a.outer == 1) return WEFT_OK;
     WEFT_TRY(make_room(t, (size_t)weft_shape_elements(shape) * size,
                        out ? &t->send_room : &t->receive_room));
-    if (t->dry) return WEFT_OK;
+    if (t->of->dry) return WEFT_OK;
     *room = out ? t->send_room : t->receive_room;
     WEFT_TRY(WEFT_NEW(&list, n));
     for (int r = 0; r < n; r++) {
@@ -195,8 +195,8 @@ static weft_status bind_reduce_scatter(transfer *t, void *const *in, void *const
     int64_t counts[WEFT_MAX_RANKS];
     char *room;
     if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, (const int[]){0}, 1, 1, true));
-    WEFT_TRY(part_copies(t, &weft_in(t->graph, t->node, 0)->shape, attr(t, "dim"), in[0], true,
-                         counts, &room));
+    WEFT_TRY(part_copies(t, &weft_in(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), in[0],
+                         true, counts, &room));
     return prepare(t, (weft_transfer){.kind = WEFT_REDUCE_SCATTER,
                                       .send = room,
                                       .receive = out[0],
@@ -210,8 +210,8 @@ static weft_status bind_all_gather(transfer *t, void *const *in, void *const *ou
     int64_t counts[WEFT_MAX_RANKS];
     char *room;
     WEFT_TRY(compare_order(t));
-    WEFT_TRY(part_copies(t, &weft_out(t->graph, t->node, 0)->shape, attr(t, "dim"), out[0], false,
-                         counts, &room));
+    WEFT_TRY(part_copies(t, &weft_out(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), out[0],
+                         false, counts, &room));
     return prepare(
         t,
         (weft_transfer){.kind = WEFT_ALL_GATHER, .send = in[0], .receive = room, .counts = counts});
@@ -221,10 +221,10 @@ static weft_status bind_all_to_all(transfer *t, void *const *in, void *const *ou
 {
     int64_t counts[WEFT_MAX_RANKS], receive_counts[WEFT_MAX_RANKS];
     char *send, *receive;
-    WEFT_TRY(part_copies(t, &weft_in(t->graph, t->node, 0)->shape, attr(t, "dim"), in[0], true,
-                         counts, &send));
-    WEFT_TRY(part_copies(t, &weft_out(t->graph, t->node, 0)->shape, attr(t, "from"), out[0], false,
-                         receive_counts, &receive));
+    WEFT_TRY(part_copies(t, &weft_in(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), in[0],
+                         true, counts, &send));
+    WEFT_TRY(part_copies(t, &weft_out(t->of->graph, t->of->node, 0)->shape, attr(t, "from"), out[0],
+                         false, receive_counts, &receive));
     return prepare(t, (weft_transfer){.kind = WEFT_ALL_TO_ALL,
                                       .send = send,
                                       .receive = receive,
@@ -237,7 +237,7 @@ static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin
 {
     int64_t rows = attr(t, "whole");
     int n = (int)attr(t, "ranks");
-    weft_halo_rows(t->node, reader, begin, end);
+    weft_halo_rows(t->of->node, reader, begin, end);
     *begin = WEFT_MAX(*begin, weft_part_start(rows, owner, n));
     *end = WEFT_MIN(*end, weft_part_start(rows, owner + 1, n));
     if (*end < *begin) *end = *begin;
@@ -247,7 +247,7 @@ static void shared_rows(const transfer *t, int owner, int reader, int64_t *begin
 static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_t to, int64_t rows,
                      void *in, void *out)
 {
-    size_t size = weft_dtype_size(t->dtype);
+    size_t size = weft_dtype_size(t->of->dtype);
     return (copy){.count = x.outer,
                   .bytes = (size_t)(rows * x.inner) * size,
                   .from = (char *)in + (size_t)(from * x.inner) * size,
@@ -259,22 +259,22 @@ static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_
 /* halo sends rows of its part to whom they touch; halo_add sends touched rows to whose they are. */
 static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
 {
-    int n = t->ranks, me = (int)attr(t, "index");
+    int n = t->of->ranks, me = (int)attr(t, "index");
     int64_t counts[WEFT_MAX_RANKS], receive_counts[WEFT_MAX_RANKS], dim = attr(t, "dim");
-    bool adds = strcmp(t->node->op->name, "halo_add") == 0;
-    around x = around_dim(&weft_in(t->graph, t->node, 0)->shape, dim);
-    around y = around_dim(&weft_out(t->graph, t->node, 0)->shape, dim);
+    bool adds = strcmp(t->of->node->op->name, "halo_add") == 0;
+    around x = around_dim(&weft_in(t->of->graph, t->of->node, 0)->shape, dim);
+    around y = around_dim(&weft_out(t->of->graph, t->of->node, 0)->shape, dim);
     int64_t mine = weft_part_start(attr(t, "whole"), me, n), touched, unused;
-    weft_halo_rows(t->node, me, &touched, &unused);
+    weft_halo_rows(t->of->node, me, &touched, &unused);
     int64_t x_first = adds ? touched : mine, y_first = adds ? mine : touched;
-    size_t size = weft_dtype_size(t->dtype), sent = 0, received = 0;
+    size_t size = weft_dtype_size(t->of->dtype), sent = 0, received = 0;
     WEFT_TRY(WEFT_NEW(&t->before, n));
     WEFT_TRY(WEFT_NEW(&t->after, n));
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1) {
             WEFT_TRY(make_room(t, sent, &t->send_room));
             WEFT_TRY(make_room(t, received, &t->receive_room));
-            if (t->dry) return WEFT_OK;
+            if (t->of->dry) return WEFT_OK;
             sent = received = 0;
         }
         for (int r = 0; r < n; r++) {
@@ -313,23 +313,23 @@ static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
 static weft_status bind_send(transfer *t, void *const *in, void *const *out)
 {
     (void)out;
-    return prepare(
-        t, (weft_transfer){.kind = WEFT_SEND,
-                           .send = in[0],
-                           .count = weft_shape_elements(&weft_in(t->graph, t->node, 0)->shape),
-                           .peer = (int)attr(t, "peer"),
-                           .tag = (int)attr(t, "tag")});
+    return prepare(t, (weft_transfer){.kind = WEFT_SEND,
+                                      .send = in[0],
+                                      .count = weft_shape_elements(
+                                          &weft_in(t->of->graph, t->of->node, 0)->shape),
+                                      .peer = (int)attr(t, "peer"),
+                                      .tag = (int)attr(t, "tag")});
 }
 
 static weft_status bind_receive(transfer *t, void *const *in, void *const *out)
 {
     (void)in;
-    return prepare(
-        t, (weft_transfer){.kind = WEFT_RECEIVE,
-                           .receive = out[0],
-                           .count = weft_shape_elements(&weft_out(t->graph, t->node, 0)->shape),
-                           .peer = (int)attr(t, "peer"),
-                           .tag = (int)attr(t, "tag")});
+    return prepare(t, (weft_transfer){.kind = WEFT_RECEIVE,
+                                      .receive = out[0],
+                                      .count = weft_shape_elements(
+                                          &weft_out(t->of->graph, t->of->node, 0)->shape),
+                                      .peer = (int)attr(t, "peer"),
+                                      .tag = (int)attr(t, "tag")});
 }
 
 static const struct kind {
@@ -346,9 +346,9 @@ static const struct kind {
     {"receive", bind_receive},
 };
 
-weft_status weft_transfer_bind(transfer *t, void *const *in, void *const *out)
+weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out)
 {
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++)
-        if (strcmp(kinds[i].op, t->node->op->name) == 0) return kinds[i].bind(t, in, out);
-    return weft_node_fail(t->node, "cannot be transferred");
+        if (strcmp(kinds[i].op, t->of->node->op->name) == 0) return kinds[i].bind(t, in, out);
+    return weft_node_fail(t->of->node, "cannot be transferred");
 }

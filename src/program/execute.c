@@ -73,9 +73,9 @@ void weft_program_destroy(weft_program **program)
     if (!program || !*program) return;
     weft_program *p = *program;
     for (size_t i = 0; i < p->code_count; i++) {
-        for (int s = 1; p->code[i].slots && s < p->slots; s++)
-            if (p->code[i].slots[s]) p->code[i].slots[s]->ops->destroy(p->code[i].slots[s]);
-        free((void *)p->code[i].slots);
+        for (int s = 0; p->code[i].bound && s < p->code[i].bound_count; s++)
+            if (p->code[i].bound[s]) p->code[i].bound[s]->ops->destroy(p->code[i].bound[s]);
+        free((void *)p->code[i].bound);
         if (p->code[i].kernel) p->code[i].kernel->ops->destroy(p->code[i].kernel);
         free(p->code[i].name);
     }
@@ -125,18 +125,18 @@ static void record(weft_program *p, int i, double start, bool wait)
         p->trace[p->trace_count++] = (trace_event){start, weft_seconds() - start, i, p->slot, wait};
 }
 
-static weft_kernel *kernel_of(const instruction *code, int slot)
+static weft_bound *bound_of(const instruction *code, int slot)
 {
-    return code->slots ? code->slots[slot] : code->kernel;
+    return code->bound[code->bound_count > 1 ? slot : 0];
 }
 
 /* Ends the transfer that stands at `at` among those under way. */
 static weft_status finish(weft_program *p, int at)
 {
     int i = p->pending[at].instruction;
-    weft_kernel *kernel = kernel_of(&p->code[i], p->pending[at].slot);
+    weft_bound *bound = bound_of(&p->code[i], p->pending[at].slot);
     double start = p->trace_capacity ? weft_seconds() : 0;
-    WEFT_TRY(kernel->ops->finish(kernel));
+    WEFT_TRY(bound->ops->finish(bound));
     if (p->trace_capacity) record(p, i, start, true);
     p->pending_count--;
     memmove(&p->pending[at], &p->pending[at + 1],
@@ -184,8 +184,8 @@ weft_status weft_program_drain(weft_program *p)
 static weft_status poll_one(weft_program *p)
 {
     if (p->pending_count == 0) return WEFT_OK;
-    weft_kernel *kernel = kernel_of(&p->code[p->pending[0].instruction], p->pending[0].slot);
-    return kernel->ops->poll(kernel);
+    weft_bound *bound = bound_of(&p->code[p->pending[0].instruction], p->pending[0].slot);
+    return bound->ops->poll(bound);
 }
 
 /* They stand in the order of slots and instructions. A transfer that is under way still begins no
@@ -210,12 +210,12 @@ weft_status weft_program_run_one(weft_program *p, int i)
 {
     const instruction *code = &p->code[i];
     WEFT_TRY(weft_program_end_before(p, i));
-    weft_kernel *kernel = kernel_of(code, p->slot);
+    weft_bound *bound = bound_of(code, p->slot);
     double start = p->trace_capacity ? weft_seconds() : 0;
-    WEFT_TRY(kernel->ops->run(kernel));
+    WEFT_TRY(bound->ops->run(bound));
     if (p->trace_capacity) record(p, i, start, false);
     if (code->transfer)
-        note_pending(p, code->slots ? p->slot : 0, i);
+        note_pending(p, code->bound_count > 1 ? p->slot : 0, i);
     else
         WEFT_TRY(poll_one(p));
     return WEFT_OK;

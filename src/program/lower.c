@@ -186,16 +186,6 @@ static weft_status make_kernel(const weft_program *p, const instruction *code,
     return device->ops->kernel(device, &code->group, layouts, out);
 }
 
-weft_status weft_program_kernel(const weft_program *p, const instruction *code, weft_kernel **out)
-{
-    weft_device *device = p->store->device;
-    const weft_kernel *first = code->kernel;
-    if (code->reorder)
-        return device->ops->reorder(device, weft_value_type(p->graph, code->in_value[0]),
-                                    first->in[0], first->out[0], out);
-    return make_kernel(p, code, first->in, out);
-}
-
 static weft_status lower_group(weft_program *p, const weft_group *group)
 {
     const weft_layout *layouts[WEFT_GROUP_VALUES] = {NULL};

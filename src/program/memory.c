@@ -279,29 +279,25 @@ char *weft_program_address(const weft_program *p, int b, int slot)
     return root->data + buffer_within(p, b) + step * (size_t)slot;
 }
 
-static weft_status bind_kernel(weft_program *p, const instruction *code, weft_kernel *kernel,
-                               int slot)
+static weft_status bind_one(weft_program *p, const instruction *code, int slot, weft_bound **out)
 {
-    void *in[WEFT_GROUP_VALUES], *out[WEFT_GROUP_VALUES];
+    void *in[WEFT_GROUP_VALUES], *to[WEFT_GROUP_VALUES];
     for (int j = 0; j < code->in_count; j++) in[j] = weft_program_address(p, code->in[j], slot);
-    for (int j = 0; j < code->out_count; j++) out[j] = weft_program_address(p, code->out[j], slot);
-    return kernel->ops->bind(kernel, in, out, p->scratch);
+    for (int j = 0; j < code->out_count; j++) to[j] = weft_program_address(p, code->out[j], slot);
+    WEFT_TRY(code->kernel->ops->bind(code->kernel, out));
+    WEFT_TRY((*out)->ops->place(*out, in, to, p->scratch));
+    if (code->transfer) p->info.transfer_bytes += weft_transfer_room(*out);
+    return WEFT_OK;
 }
 
 static weft_status bind_kernels(weft_program *p)
 {
     for (size_t i = 0; i < p->code_count; i++) {
         instruction *code = &p->code[i];
-        WEFT_TRY(bind_kernel(p, code, code->kernel, 0));
-        if (code->transfer) p->info.transfer_bytes += weft_transfer_room(code->kernel);
-        if (p->slots == 1 || code->phase == WEFT_PHASE_UPDATE) continue;
-        WEFT_TRY(WEFT_NEW((weft_kernel ***)&code->slots, p->slots));
-        code->slots[0] = code->kernel;
-        for (int s = 1; s < p->slots; s++) {
-            WEFT_TRY(weft_program_kernel(p, code, &code->slots[s]));
-            WEFT_TRY(bind_kernel(p, code, code->slots[s], s));
-            if (code->transfer) p->info.transfer_bytes += weft_transfer_room(code->slots[s]);
-        }
+        code->bound_count = code->phase == WEFT_PHASE_UPDATE ? 1 : p->slots;
+        WEFT_TRY(
+            weft_new_bytes((void *)&code->bound, (size_t)code->bound_count, sizeof(*code->bound)));
+        for (int s = 0; s < code->bound_count; s++) WEFT_TRY(bind_one(p, code, s, &code->bound[s]));
     }
     return WEFT_OK;
 }
@@ -326,9 +322,13 @@ static weft_status bind_transfers(weft_program *p)
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         size_t times = code->phase == WEFT_PHASE_UPDATE ? 1 : (size_t)p->slots;
+        weft_bound *bound = NULL;
         if (!code->transfer) continue;
-        WEFT_TRY(bind_kernel(p, code, code->kernel, 0));
-        p->info.transfer_bytes += times * weft_transfer_room(code->kernel);
+        size_t before = p->info.transfer_bytes;
+        weft_status status = bind_one(p, code, 0, &bound);
+        if (bound) bound->ops->destroy(bound);
+        WEFT_TRY(status);
+        p->info.transfer_bytes = before + times * (p->info.transfer_bytes - before);
     }
     for (size_t b = 0; b < p->buffer_count; b++) p->buffers[b].data = NULL;
     return WEFT_OK;

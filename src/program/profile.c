@@ -19,7 +19,7 @@ weft_status weft_program_profile(weft_program *p, int passes, double *costs)
         for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++) {
             if (p->code[i].phase == WEFT_PHASE_UPDATE) continue;
             double start = weft_seconds();
-            status = p->code[i].kernel->ops->run(p->code[i].kernel);
+            status = p->code[i].bound[0]->ops->run(p->code[i].bound[0]);
             times[i * (size_t)passes + (size_t)k] = weft_seconds() - start;
         }
     for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++) {

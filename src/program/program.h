@@ -83,8 +83,9 @@ typedef struct version {
 
 typedef struct instruction {
     weft_kernel *kernel;
-    weft_kernel **slots; /* of each slot; NULL where there is one, or in the update */
-    weft_group group;    /* empty for a reorder */
+    weft_bound **bound; /* of each slot; one where there is one, and in the update */
+    int bound_count;
+    weft_group group; /* empty for a reorder */
     char *name;
     bool fallback, reorder, transfer;
     int finish; /* transfer: before which instruction it must have ended; -1: any time */
@@ -161,16 +162,12 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
 weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
                                int *out) WEFT_NODISCARD;
 
-/* A kernel for the same nodes and layouts as the instruction's first one. */
-weft_status weft_program_kernel(const weft_program *program, const instruction *code,
-                                weft_kernel **out) WEFT_NODISCARD;
-
 /* transfer.c: a kernel for the group's only node, run by a communicator. */
 weft_status weft_transfer_kernel(const weft_program *program, const weft_group *group,
                                  const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
 
 /* Memory that a bound transfer has for bringing parts together. */
-size_t weft_transfer_room(const weft_kernel *kernel);
+size_t weft_transfer_room(const weft_bound *bound);
 
 /* memory.c: lifetimes, sharing, offsets, allocation, binding. */
 weft_status weft_program_plan(weft_program *program) WEFT_NODISCARD;

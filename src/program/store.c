@@ -162,8 +162,11 @@ weft_status weft_store_copy(weft_device *device, const weft_type *type, const we
     void *scratch = NULL;
     weft_status status = weft_new_aligned(kernel->scratch, &scratch);
     void *in = (void *)(uintptr_t)source; /* only read */
-    if (status == WEFT_OK) status = kernel->ops->bind(kernel, &in, &target, scratch);
-    if (status == WEFT_OK) status = kernel->ops->run(kernel);
+    weft_bound *bound = NULL;
+    if (status == WEFT_OK) status = kernel->ops->bind(kernel, &bound);
+    if (status == WEFT_OK) status = bound->ops->place(bound, &in, &target, scratch);
+    if (status == WEFT_OK) status = bound->ops->run(bound);
+    if (bound) bound->ops->destroy(bound);
     kernel->ops->destroy(kernel);
     free(scratch);
     return status;

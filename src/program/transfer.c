@@ -22,57 +22,78 @@ static void run_copies(const copy *list, int count, weft_dtype dtype)
         }
 }
 
-static weft_status bind(weft_kernel *kernel, void *const *in, void *const *out, void *scratch)
+/* Forgets where it was placed before. */
+static void clear(transfer *t)
 {
-    (void)scratch;
-    return weft_transfer_bind((transfer *)kernel, in, out);
-}
-
-static weft_status run(weft_kernel *kernel)
-{
-    transfer *t = (transfer *)kernel;
-    run_copies(t->before, t->before_count, t->dtype);
-    WEFT_TRY(weft_operation_start(t->operation));
-    t->begun = true;
-    if (t->zero) memset(t->zero, 0, t->zero_bytes);
-    if (t->own.count > 0) run_copies(&t->own, 1, t->dtype);
-    return WEFT_OK;
-}
-
-static weft_status finish(weft_kernel *kernel)
-{
-    transfer *t = (transfer *)kernel;
-    if (!t->begun) return WEFT_OK;
-    t->begun = false;
-    WEFT_TRY(weft_operation_wait(t->operation));
-    run_copies(t->after, t->after_count, t->dtype);
-    return WEFT_OK;
-}
-
-static weft_status poll(weft_kernel *kernel)
-{
-    bool done;
-    return weft_operation_test(((transfer *)kernel)->operation, &done);
-}
-
-size_t weft_transfer_room(const weft_kernel *kernel)
-{
-    return ((const transfer *)kernel)->room_bytes;
-}
-
-static void destroy(weft_kernel *kernel)
-{
-    transfer *t = (transfer *)kernel;
     weft_operation_destroy(&t->operation);
     free(t->before);
     free(t->after);
     free(t->send_room);
     free(t->receive_room);
-    free(t);
+    *t = (transfer){.head = t->head, .of = t->of};
 }
 
-static const weft_kernel_ops ops = {
-    .bind = bind, .run = run, .destroy = destroy, .finish = finish, .poll = poll};
+static weft_status place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
+{
+    (void)scratch;
+    clear((transfer *)bound);
+    return weft_transfer_place((transfer *)bound, in, out);
+}
+
+static weft_status run(weft_bound *bound)
+{
+    transfer *t = (transfer *)bound;
+    run_copies(t->before, t->before_count, t->of->dtype);
+    WEFT_TRY(weft_operation_start(t->operation));
+    t->begun = true;
+    if (t->zero) memset(t->zero, 0, t->zero_bytes);
+    if (t->own.count > 0) run_copies(&t->own, 1, t->of->dtype);
+    return WEFT_OK;
+}
+
+static weft_status finish(weft_bound *bound)
+{
+    transfer *t = (transfer *)bound;
+    if (!t->begun) return WEFT_OK;
+    t->begun = false;
+    WEFT_TRY(weft_operation_wait(t->operation));
+    run_copies(t->after, t->after_count, t->of->dtype);
+    return WEFT_OK;
+}
+
+static weft_status poll(weft_bound *bound)
+{
+    bool done;
+    return weft_operation_test(((transfer *)bound)->operation, &done);
+}
+
+size_t weft_transfer_room(const weft_bound *bound)
+{
+    return ((const transfer *)bound)->room_bytes;
+}
+
+static void unbind(weft_bound *bound)
+{
+    clear((transfer *)bound);
+    free(bound);
+}
+
+static const weft_bound_ops bound_ops = {
+    .place = place, .run = run, .finish = finish, .poll = poll, .destroy = unbind};
+
+static weft_status bind(const weft_kernel *kernel, weft_bound **out)
+{
+    WEFT_TRY(weft_bound_new(kernel, &bound_ops, sizeof(transfer), out));
+    ((transfer *)*out)->of = (const transfer_kernel *)kernel;
+    return WEFT_OK;
+}
+
+static void destroy(weft_kernel *kernel)
+{
+    free(kernel);
+}
+
+static const weft_kernel_ops ops = {.bind = bind, .destroy = destroy};
 
 static weft_comm *comm_of(const weft_comms *comms, const weft_node *node)
 {
@@ -84,7 +105,7 @@ static weft_comm *comm_of(const weft_comms *comms, const weft_node *node)
 weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
                                  const weft_layout *const *in, weft_kernel **out)
 {
-    transfer *t;
+    transfer_kernel *t;
     const weft_node *node = group->node[0];
     weft_device *device = p->store->device;
     weft_comm *comm = comm_of(p->comms, node);

@@ -14,28 +14,34 @@ typedef struct copy {
     bool add;
 } copy;
 
-typedef struct transfer {
+typedef struct transfer_kernel {
     weft_kernel head;
     weft_comm *comm;
     const weft_store *store;
     const weft_graph *graph;
     const weft_node *node;
-    weft_operation *operation;
     weft_dtype dtype;
-    bool *differs;                  /* of the program */
+    bool *differs; /* of the program */
+    bool dry;
+    int ranks;
+} transfer_kernel;
+
+typedef struct transfer {
+    weft_bound head;
+    const transfer_kernel *of;
+    weft_operation *operation;
     char *send_room, *receive_room; /* where parts lie one after the other; NULL: not needed */
     copy *before, *after;
     int before_count, after_count;
     copy own;   /* what stays on this rank; made while the rest is under way */
     void *zero; /* set to zero before `own` */
     size_t zero_bytes;
-    bool begun, dry;
-    int ranks;
+    bool begun;
     size_t room_bytes; /* of send_room and receive_room */
 } transfer;
 
 /* bind.c: prepares the operation and the copies of a transfer for its memory. Of a dry program,
  * only room_bytes, for addresses that nobody reads. */
-weft_status weft_transfer_bind(transfer *t, void *const *in, void *const *out) WEFT_NODISCARD;
+weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out) WEFT_NODISCARD;
 
 #endif

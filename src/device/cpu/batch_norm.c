@@ -44,7 +44,7 @@ typedef struct batch_kernel {
     weft_value value[ROLES];
     bool made[ROLES]; /* here, rather than read */
     int in[ROLES], out[ROLES];
-    float *data[ROLES]; /* NULL: nobody asks for it */
+    float *data[ROLES]; /* where it is bound; NULL: nobody asks for it */
     double epsilon, momentum, positions;
     int threads;
 } batch_kernel;
@@ -236,9 +236,14 @@ static void run_blocks(void *user, int64_t begin, int64_t end)
 
 /* --- the kernel --- */
 
-static weft_status bind(weft_kernel *kernel, void *const *in, void *const *out, void *scratch)
+typedef struct batch_bound {
+    weft_bound head;
+    batch_kernel kernel;
+} batch_bound;
+
+static weft_status place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
 {
-    batch_kernel *k = (batch_kernel *)kernel;
+    batch_kernel *k = &((batch_bound *)bound)->kernel;
     float *next = scratch;
     for (int r = 0; r < ROLES; r++) {
         k->data[r] = k->in[r] >= 0 ? in[k->in[r]] : k->out[r] >= 0 ? out[k->out[r]] : NULL;
@@ -249,10 +254,24 @@ static weft_status bind(weft_kernel *kernel, void *const *in, void *const *out, 
     return WEFT_OK;
 }
 
-static weft_status run(weft_kernel *kernel)
+static weft_status run(weft_bound *bound)
 {
-    batch_kernel *k = (batch_kernel *)kernel;
+    batch_kernel *k = &((batch_bound *)bound)->kernel;
     weft_parallel(k->threads, blocks_of(&k->p), 1, run_blocks, k);
+    return WEFT_OK;
+}
+
+static void bound_destroy(weft_bound *bound)
+{
+    free(bound);
+}
+
+static const weft_bound_ops bound_ops = {.place = place, .run = run, .destroy = bound_destroy};
+
+static weft_status bind(const weft_kernel *kernel, weft_bound **out)
+{
+    WEFT_TRY(weft_bound_new(kernel, &bound_ops, sizeof(batch_bound), out));
+    ((batch_bound *)*out)->kernel = *(const batch_kernel *)kernel;
     return WEFT_OK;
 }
 
@@ -261,7 +280,7 @@ static void destroy(weft_kernel *kernel)
     free(kernel);
 }
 
-static const weft_kernel_ops kernel_ops = {.bind = bind, .run = run, .destroy = destroy};
+static const weft_kernel_ops kernel_ops = {.bind = bind, .destroy = destroy};
 
 static void allow_in_place(batch_kernel *k, role out, role in)
 {

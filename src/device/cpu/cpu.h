@@ -18,7 +18,6 @@ typedef struct cpu_kept {
 typedef struct cpu_device {
     weft_device head;
     dnnl_engine_t engine;
-    dnnl_stream_t stream;
     dnnl_primitive_attr_t attr; /* scratchpad in our memory, nothing else */
     cpu_kept *kept;
 } cpu_device;
@@ -91,20 +90,19 @@ typedef struct cpu_fold {
     int64_t channels; /* 0: nothing is folded */
     double epsilon;
     int operand[4]; /* the group's inputs gamma, beta, mean, variance */
-    const float *in[4];
-    float *scale, *shift;
-    size_t offset; /* in scratch memory */
+    size_t offset;  /* in scratch memory */
 } cpu_fold;
 
 typedef struct cpu_primitive {
     weft_kernel head;
     cpu_device *device;
     dnnl_primitive_t primitive;
-    dnnl_exec_arg_t args[CPU_MAX_ARGS];
     struct {
+        int arg;
+        cpu_md md;
         cpu_place place;
         int index;
-    } slot[CPU_MAX_ARGS];
+    } args[CPU_MAX_ARGS];
     int count;
     cpu_fold fold;
 } cpu_primitive;
@@ -135,7 +133,7 @@ struct cpu_loop {
     weft_kernel head;
     cpu_loop_fn fn;
     weft_group group;
-    const void *in[WEFT_GROUP_VALUES]; /* of the node's operands */
+    const void *in[WEFT_GROUP_VALUES]; /* of the node's operands, where it is bound */
     void *out[WEFT_MAX_OUTPUTS];
     void *scratch;
     int64_t size; /* elements of the first operand in memory, padding included */
@@ -179,7 +177,7 @@ weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain,
                              weft_kernel *kernel) WEFT_NODISCARD;
 /* The argument of the addition. */
 int cpu_chain_addend_arg(const cpu_chain *chain);
-/* Adds an argument with memory of its own to a primitive kernel. */
+/* Adds an argument to a primitive kernel. */
 weft_status cpu_primitive_add(cpu_primitive *k, int arg, cpu_md md, cpu_place place,
                               int index) WEFT_NODISCARD;
 

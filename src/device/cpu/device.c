@@ -25,7 +25,6 @@ static void device_close(weft_device *device)
     cpu_device *d = (cpu_device *)device;
     cpu_md_drop_all(d);
     if (d->attr) dnnl_primitive_attr_destroy(d->attr);
-    if (d->stream) dnnl_stream_destroy(d->stream);
     if (d->engine) dnnl_engine_destroy(d->engine);
     free(d);
 }
@@ -33,7 +32,6 @@ static void device_close(weft_device *device)
 static weft_status start(cpu_device *d)
 {
     DNNL_TRY(dnnl_engine_create(&d->engine, dnnl_cpu, 0));
-    DNNL_TRY(dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
     return cpu_attr_make(NULL, &d->attr);
 }
 

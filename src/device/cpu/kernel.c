@@ -4,56 +4,111 @@
 
 #include "device/cpu/cpu.h"
 
+/* --- one primitive --- */
+
+typedef struct primitive_bound {
+    weft_bound head;
+    dnnl_stream_t stream;
+    dnnl_exec_arg_t args[CPU_MAX_ARGS];
+    const float *folded[4]; /* operands of the kernel's fold */
+    float *scale, *shift;
+} primitive_bound;
+
+static const cpu_primitive *primitive_of(const weft_bound *bound)
+{
+    return (const cpu_primitive *)bound->kernel;
+}
+
+static weft_status primitive_place(weft_bound *bound, void *const *in, void *const *out,
+                                   void *scratch)
+{
+    primitive_bound *b = (primitive_bound *)bound;
+    const cpu_primitive *k = primitive_of(bound);
+    const cpu_fold *fold = &k->fold;
+    if (fold->channels > 0) {
+        b->scale = (float *)(void *)((char *)scratch + fold->offset);
+        b->shift = b->scale + fold->channels;
+        for (int i = 0; i < 4; i++) b->folded[i] = in[fold->operand[i]];
+    }
+    for (int i = 0; i < k->count; i++) {
+        void *data = scratch;
+        if (k->args[i].place == CPU_SCALE) data = b->scale;
+        if (k->args[i].place == CPU_SHIFT) data = b->shift;
+        if (k->args[i].place == CPU_IN) data = in[k->args[i].index];
+        if (k->args[i].place == CPU_OUT) data = out[k->args[i].index];
+        DNNL_TRY(dnnl_memory_set_data_handle(b->args[i].memory, data));
+    }
+    return WEFT_OK;
+}
+
+static void refresh_fold(const cpu_fold *f, const primitive_bound *b)
+{
+    const float *gamma = b->folded[0], *beta = b->folded[1], *mean = b->folded[2];
+    const float *variance = b->folded[3];
+    for (int64_t c = 0; c < f->channels; c++) {
+        double scale = (double)gamma[c] / sqrt((double)variance[c] + f->epsilon);
+        b->scale[c] = (float)scale;
+        b->shift[c] = (float)((double)beta[c] - (double)mean[c] * scale);
+    }
+}
+
+static weft_status primitive_run(weft_bound *bound)
+{
+    primitive_bound *b = (primitive_bound *)bound;
+    const cpu_primitive *k = primitive_of(bound);
+    if (k->fold.channels > 0) refresh_fold(&k->fold, b);
+    DNNL_TRY(dnnl_primitive_execute(k->primitive, b->stream, k->count, b->args));
+    return WEFT_OK;
+}
+
+static void primitive_unbind(weft_bound *bound)
+{
+    primitive_bound *b = (primitive_bound *)bound;
+    for (int i = 0; i < primitive_of(bound)->count; i++)
+        if (b->args[i].memory) dnnl_memory_destroy(b->args[i].memory);
+    if (b->stream) dnnl_stream_destroy(b->stream);
+    free(b);
+}
+
+static const weft_bound_ops primitive_bound_ops = {
+    .place = primitive_place, .run = primitive_run, .destroy = primitive_unbind};
+
+static weft_status make_memories(primitive_bound *b)
+{
+    const cpu_primitive *k = primitive_of(&b->head);
+    DNNL_TRY(dnnl_stream_create(&b->stream, k->device->engine, dnnl_stream_default_flags));
+    for (int i = 0; i < k->count; i++) {
+        b->args[i].arg = k->args[i].arg;
+        DNNL_TRY(dnnl_memory_create(&b->args[i].memory, k->args[i].md, k->device->engine,
+                                    DNNL_MEMORY_NONE));
+    }
+    return WEFT_OK;
+}
+
+static weft_status primitive_bind(const weft_kernel *kernel, weft_bound **out)
+{
+    weft_bound *bound;
+    WEFT_TRY(weft_bound_new(kernel, &primitive_bound_ops, sizeof(primitive_bound), &bound));
+    weft_status status = weft_reserve_enter();
+    if (status == WEFT_OK) {
+        status = make_memories((primitive_bound *)bound);
+        weft_reserve_leave();
+    }
+    if (status == WEFT_OK)
+        *out = bound;
+    else
+        primitive_unbind(bound);
+    return status;
+}
+
 static void primitive_destroy(weft_kernel *kernel)
 {
     cpu_primitive *k = (cpu_primitive *)kernel;
-    for (int i = 0; i < k->count; i++)
-        if (k->args[i].memory) dnnl_memory_destroy(k->args[i].memory);
     if (k->primitive) dnnl_primitive_destroy(k->primitive);
     free(k);
 }
 
-static weft_status primitive_bind(weft_kernel *kernel, void *const *in, void *const *out,
-                                  void *scratch)
-{
-    cpu_primitive *k = (cpu_primitive *)kernel;
-    cpu_fold *fold = &k->fold;
-    if (fold->channels > 0) {
-        fold->scale = (float *)(void *)((char *)scratch + fold->offset);
-        fold->shift = fold->scale + fold->channels;
-        for (int i = 0; i < 4; i++) fold->in[i] = in[fold->operand[i]];
-    }
-    for (int i = 0; i < k->count; i++) {
-        void *data = scratch;
-        if (k->slot[i].place == CPU_SCALE) data = fold->scale;
-        if (k->slot[i].place == CPU_SHIFT) data = fold->shift;
-        if (k->slot[i].place == CPU_IN) data = in[k->slot[i].index];
-        if (k->slot[i].place == CPU_OUT) data = out[k->slot[i].index];
-        DNNL_TRY(dnnl_memory_set_data_handle(k->args[i].memory, data));
-    }
-    return WEFT_OK;
-}
-
-static void refresh_fold(const cpu_fold *f)
-{
-    const float *gamma = f->in[0], *beta = f->in[1], *mean = f->in[2], *variance = f->in[3];
-    for (int64_t c = 0; c < f->channels; c++) {
-        double scale = (double)gamma[c] / sqrt((double)variance[c] + f->epsilon);
-        f->scale[c] = (float)scale;
-        f->shift[c] = (float)((double)beta[c] - (double)mean[c] * scale);
-    }
-}
-
-static weft_status primitive_run(weft_kernel *kernel)
-{
-    cpu_primitive *k = (cpu_primitive *)kernel;
-    if (k->fold.channels > 0) refresh_fold(&k->fold);
-    DNNL_TRY(dnnl_primitive_execute(k->primitive, k->device->stream, k->count, k->args));
-    return WEFT_OK;
-}
-
-static const weft_kernel_ops primitive_ops = {
-    .bind = primitive_bind, .run = primitive_run, .destroy = primitive_destroy};
+static const weft_kernel_ops primitive_ops = {.bind = primitive_bind, .destroy = primitive_destroy};
 
 weft_status cpu_attr_make(const_dnnl_post_ops_t ops, dnnl_primitive_attr_t *out)
 {
@@ -73,12 +128,10 @@ weft_status cpu_primitive_add(cpu_primitive *k, int arg, cpu_md md, cpu_place pl
 {
     if (k->count == CPU_MAX_ARGS)
         return weft_fail(WEFT_ERR_INTERNAL, "a primitive has more than %d arguments", CPU_MAX_ARGS);
-    dnnl_exec_arg_t *a = &k->args[k->count];
-    a->arg = arg;
-    DNNL_TRY(dnnl_memory_create(&a->memory, md, k->device->engine, DNNL_MEMORY_NONE));
-    k->slot[k->count].place = place;
-    k->slot[k->count].index = index;
-    k->count++;
+    k->args[k->count].arg = arg;
+    k->args[k->count].md = md;
+    k->args[k->count].place = place;
+    k->args[k->count++].index = index;
     return WEFT_OK;
 }
 
@@ -100,8 +153,10 @@ static weft_status fill(cpu_primitive *k, dnnl_primitive_desc_t pd, const cpu_ar
     const_dnnl_memory_desc_t scratch =
         dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     if (scratch && dnnl_memory_desc_get_size(scratch) > 0) {
+        cpu_md kept;
         k->head.scratch = dnnl_memory_desc_get_size(scratch);
-        WEFT_TRY(cpu_primitive_add(k, DNNL_ARG_SCRATCHPAD, scratch, CPU_SCRATCH, 0));
+        WEFT_TRY(cpu_md_keep(device, scratch, &kept));
+        WEFT_TRY(cpu_primitive_add(k, DNNL_ARG_SCRATCHPAD, kept, CPU_SCRATCH, 0));
     }
     const char *name = NULL;
     if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) == dnnl_success)
@@ -128,20 +183,43 @@ weft_status cpu_primitive_make(weft_device *device, dnnl_primitive_desc_t pd, co
     return status;
 }
 
-static weft_status loop_bind(weft_kernel *kernel, void *const *in, void *const *out, void *scratch)
+/* --- one loop --- */
+
+/* What runs is the kernel's own struct once more, which knows its memory. */
+typedef struct loop_bound {
+    weft_bound head;
+    cpu_loop loop;
+} loop_bound;
+
+static weft_status loop_place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
 {
-    cpu_loop *k = (cpu_loop *)kernel;
+    cpu_loop *k = &((loop_bound *)bound)->loop;
     const weft_node *node = k->group.node[0];
     for (int i = 0; i < node->in_count; i++) k->in[i] = in[weft_group_in(&k->group, node->in[i])];
-    weft_kernel_unread_bind(&k->group, kernel, out, scratch, k->out);
+    weft_kernel_unread_bind(&k->group, bound->kernel, out, scratch, k->out);
     k->scratch = scratch;
     return WEFT_OK;
 }
 
-static weft_status loop_run(weft_kernel *kernel)
+static weft_status loop_run(weft_bound *bound)
 {
-    cpu_loop *k = (cpu_loop *)kernel;
+    const cpu_loop *k = &((loop_bound *)bound)->loop;
     k->fn(k);
+    return WEFT_OK;
+}
+
+static void loop_unbind(weft_bound *bound)
+{
+    free(bound);
+}
+
+static const weft_bound_ops loop_bound_ops = {
+    .place = loop_place, .run = loop_run, .destroy = loop_unbind};
+
+static weft_status loop_bind(const weft_kernel *kernel, weft_bound **out)
+{
+    WEFT_TRY(weft_bound_new(kernel, &loop_bound_ops, sizeof(loop_bound), out));
+    ((loop_bound *)*out)->loop = *(const cpu_loop *)kernel;
     return WEFT_OK;
 }
 
@@ -150,8 +228,7 @@ static void loop_destroy(weft_kernel *kernel)
     free(kernel);
 }
 
-static const weft_kernel_ops loop_ops = {
-    .bind = loop_bind, .run = loop_run, .destroy = loop_destroy};
+static const weft_kernel_ops loop_ops = {.bind = loop_bind, .destroy = loop_destroy};
 
 weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop_fn fn,
                           cpu_loop **out)

@@ -3,13 +3,17 @@
 
 typedef struct reference_kernel {
     weft_kernel head;
-    weft_ref call;
     weft_ref_fn fn;
-    const void *in[WEFT_GROUP_VALUES];
-    void *out[WEFT_MAX_OUTPUTS];
     weft_group group;
     size_t copy; /* reorder: bytes */
 } reference_kernel;
+
+typedef struct reference_bound {
+    weft_bound head;
+    weft_ref call;
+    const void *in[WEFT_GROUP_VALUES];
+    void *out[WEFT_MAX_OUTPUTS];
+} reference_bound;
 
 static weft_ref_fn find(const char *op, weft_dtype dtype)
 {
@@ -22,21 +26,38 @@ static weft_ref_fn find(const char *op, weft_dtype dtype)
     return NULL;
 }
 
-static weft_status bind(weft_kernel *kernel, void *const *in, void *const *out, void *scratch)
+static const reference_kernel *kernel_of(const weft_bound *bound)
 {
-    reference_kernel *k = (reference_kernel *)kernel;
-    const weft_node *node = k->group.node[0];
-    for (int i = 0; i < node->in_count; i++) k->in[i] = in[weft_group_in(&k->group, node->in[i])];
-    weft_kernel_unread_bind(&k->group, kernel, out, scratch, k->out);
-    k->call = (weft_ref){k->group.graph, node, k->in, k->out};
+    return (const reference_kernel *)bound->kernel;
+}
+
+static weft_status place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
+{
+    reference_bound *b = (reference_bound *)bound;
+    const weft_group *group = &kernel_of(bound)->group;
+    const weft_node *node = group->node[0];
+    for (int i = 0; i < node->in_count; i++) b->in[i] = in[weft_group_in(group, node->in[i])];
+    weft_kernel_unread_bind(group, bound->kernel, out, scratch, b->out);
+    b->call = (weft_ref){group->graph, node, b->in, b->out};
     return WEFT_OK;
 }
 
-static weft_status run(weft_kernel *kernel)
+static weft_status run(weft_bound *bound)
 {
-    reference_kernel *k = (reference_kernel *)kernel;
-    k->fn(&k->call);
+    kernel_of(bound)->fn(&((reference_bound *)bound)->call);
     return WEFT_OK;
+}
+
+static void bound_destroy(weft_bound *bound)
+{
+    free(bound);
+}
+
+static const weft_bound_ops node_bound = {.place = place, .run = run, .destroy = bound_destroy};
+
+static weft_status bind(const weft_kernel *kernel, weft_bound **out)
+{
+    return weft_bound_new(kernel, &node_bound, sizeof(reference_bound), out);
 }
 
 static void destroy(weft_kernel *kernel)
@@ -44,25 +65,33 @@ static void destroy(weft_kernel *kernel)
     free(kernel);
 }
 
-static const weft_kernel_ops node_kernel = {.bind = bind, .run = run, .destroy = destroy};
+static const weft_kernel_ops node_kernel = {.bind = bind, .destroy = destroy};
 
-static weft_status copy_bind(weft_kernel *kernel, void *const *in, void *const *out, void *scratch)
+static weft_status copy_place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
 {
+    reference_bound *b = (reference_bound *)bound;
     (void)scratch;
-    reference_kernel *k = (reference_kernel *)kernel;
-    k->in[0] = in[0];
-    k->out[0] = out[0];
+    b->in[0] = in[0];
+    b->out[0] = out[0];
     return WEFT_OK;
 }
 
-static weft_status copy_run(weft_kernel *kernel)
+static weft_status copy_run(weft_bound *bound)
 {
-    reference_kernel *k = (reference_kernel *)kernel;
-    memcpy(k->out[0], k->in[0], k->copy);
+    const reference_bound *b = (const reference_bound *)bound;
+    memcpy(b->out[0], b->in[0], kernel_of(bound)->copy);
     return WEFT_OK;
 }
 
-static const weft_kernel_ops copy_kernel = {.bind = copy_bind, .run = copy_run, .destroy = destroy};
+static const weft_bound_ops copy_bound = {
+    .place = copy_place, .run = copy_run, .destroy = bound_destroy};
+
+static weft_status copy_bind(const weft_kernel *kernel, weft_bound **out)
+{
+    return weft_bound_new(kernel, &copy_bound, sizeof(reference_bound), out);
+}
+
+static const weft_kernel_ops copy_kernel = {.bind = copy_bind, .destroy = destroy};
 
 static weft_status device_open(weft_context *context, weft_device **out)
 {
