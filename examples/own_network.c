@@ -30,7 +30,7 @@ int main(void)
     weft_context *context;
     weft_graph *g;
     weft_store *store;
-    weft_program *program;
+    weft_instance *program;
     weft_dataset *data;
     weft_optimizer_options optimizer;
     weft_optimizer_values state;
@@ -53,24 +53,24 @@ int main(void)
     check(weft_optimizer_build(g, &optimizer, &state));
 
     check(weft_store_create(context, "cpu", 1, &store));
-    check(weft_program_create(store, g, &loss, 1, &program));
+    check(weft_instance_build(store, g, &loss, 1, &program));
     check(weft_dataset_open(context, "glyphs:train=5000", "unit", NULL, &data));
     check(weft_dataset_prepare(data, WEFT_TRAIN));
-    float *to = weft_program_input(program, x), *share = weft_program_input(program, weights);
-    int32_t *labels = weft_program_input(program, y);
+    float *to = weft_instance_input(program, x), *share = weft_instance_input(program, weights);
+    int32_t *labels = weft_instance_input(program, y);
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < BATCH; i++) {
             weft_dataset_read(data, WEFT_TRAIN, step * BATCH + i, to + i * 784, &labels[i]);
             share[i] = 1.0f / BATCH;
         }
-        check(weft_program_run(program, WEFT_PHASE_MICRO));
-        check(weft_program_run(program, WEFT_PHASE_UPDATE));
+        check(weft_instance_run(program, WEFT_PHASE_MICRO));
+        check(weft_instance_run(program, WEFT_PHASE_UPDATE));
         if (step % 20 == 0 || step == STEPS - 1)
             printf("step %3d  loss %.4f\n", step,
-                   (double)*(const float *)weft_program_output(program, loss));
+                   (double)*(const float *)weft_instance_output(program, loss));
     }
     weft_dataset_close(&data);
-    weft_program_destroy(&program);
+    weft_instance_destroy(&program);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);
     weft_context_destroy(&context);

@@ -22,12 +22,12 @@ static double number(int64_t i)
 }
 
 /* Writes the part of an input whose whole has these numbers. */
-static void feed(const weft_graph *g, const weft_program *p, weft_value v,
+static void feed(const weft_graph *g, const weft_instance *p, weft_value v,
                  double (*at)(const setting *, int64_t, int, int), const setting *s, int step,
                  int m)
 {
     if (v == WEFT_NO_VALUE) return;
-    void *to = weft_program_input(p, v);
+    void *to = weft_instance_input(p, v);
     weft_type type = weft_graph_value_type(g, v);
     weft_shape whole;
     int64_t start[WEFT_MAX_RANK], index[WEFT_MAX_RANK] = {0};
@@ -77,9 +77,9 @@ static double keep(const setting *s, int64_t i, int step, int m)
 
 /* --- a run --- */
 
-static double fetched(const weft_program *p, weft_value v, weft_dtype real)
+static double fetched(const weft_instance *p, weft_value v, weft_dtype real)
 {
-    const void *data = weft_program_output(p, v);
+    const void *data = weft_instance_output(p, v);
     if (!data) return NAN;
     return real == WEFT_F32 ? (double)*(const float *)data : *(const double *)data;
 }
@@ -122,9 +122,9 @@ static weft_status passes(const setting *s, prepared *p, int step, double *loss)
     int under_way = 0;
     for (int i = 0; i < p->schedule.count; i++) {
         const weft_action *a = &p->schedule.actions[i];
-        weft_program_set_slot(p->program, a->micro % p->schedule.slots);
+        weft_instance_set_slot(p->program, a->micro % p->schedule.slots);
         if (a->phase == WEFT_PHASE_FORWARD) feed_all(s, p, step, a->micro);
-        weft_status status = weft_program_run(p->program, a->phase);
+        weft_status status = weft_instance_run(p->program, a->phase);
         if (status != WEFT_OK) return status;
         if (a->phase == WEFT_PHASE_BACKWARD) *loss += loss_share(s, p);
         under_way += a->phase == WEFT_PHASE_FORWARD ? 1 : -1;
@@ -140,10 +140,10 @@ weft_status net_train(const setting *s, prepared *p, double losses[STEPS])
         weft_status status = s->schedule ? passes(s, p, step, &losses[step]) : WEFT_OK;
         for (int m = 0; m < s->microbatches && !s->schedule && status == WEFT_OK; m++) {
             feed_all(s, p, step, m);
-            status = weft_program_run(p->program, WEFT_PHASE_MICRO);
+            status = weft_instance_run(p->program, WEFT_PHASE_MICRO);
             if (status == WEFT_OK) losses[step] += loss_share(s, p);
         }
-        if (status == WEFT_OK) status = weft_program_run(p->program, WEFT_PHASE_UPDATE);
+        if (status == WEFT_OK) status = weft_instance_run(p->program, WEFT_PHASE_UPDATE);
         if (status != WEFT_OK) return status;
     }
     return WEFT_OK;
@@ -182,15 +182,15 @@ static weft_status lower(prepared *p, const setting *s, weft_comm *world, bool p
     weft_program_options_init(&po);
     po.fetch = &loss;
     po.fetch_count = loss != WEFT_NO_VALUE;
-    po.comms = &p->comms;
     if (s->schedule) po.slots = p->schedule.slots;
-    return weft_program_create_with(p->store, weft_rewritten_graph(p->mine), &po, &p->program);
+    return weft_instance_build_with(p->store, weft_rewritten_graph(p->mine), &po, &p->comms,
+                                    &p->program);
 }
 
 static void unlower(prepared *p)
 {
     weft_schedule_free(&p->schedule);
-    weft_program_destroy(&p->program);
+    weft_instance_destroy(&p->program);
     weft_store_destroy(&p->store);
     weft_rewritten_destroy(&p->mine);
     weft_plan_destroy(&p->plan);
@@ -231,7 +231,7 @@ void result_of_one(const setting *s, result *out)
     memset(out, 0, sizeof(*out));
     assert_ok(net_build(&p.n, s));
     assert_ok(weft_store_create(p.n.context, s->device, 5, &p.store));
-    assert_ok(weft_program_create(p.store, p.n.graph, &p.n.values.loss, 1, &p.program));
+    assert_ok(weft_instance_build(p.store, p.n.graph, &p.n.values.loss, 1, &p.program));
     assert_ok(net_train(s, &p, out->losses));
     for (int i = 0; i < weft_store_count(p.store); i++) {
         if (weft_store_role(p.store, i) == WEFT_ROLE_SUM) continue;

@@ -78,7 +78,7 @@ typedef struct prepared {
     weft_rewritten *mine;
     weft_comms comms;
     weft_store *store;
-    weft_program *program;
+    weft_instance *program;
     weft_schedule schedule;
     int most_under_way; /* micro-batches between forward and backward, after net_train */
 } prepared;

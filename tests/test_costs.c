@@ -185,10 +185,10 @@ static void count_sums(weft_comm *world, void *user)
     prepared p;
     char *trace;
     rank_ok(net_prepare(&p, s, world));
-    rank_ok(weft_program_trace(p.program, 10000));
-    rank_ok(weft_program_run(p.program, WEFT_PHASE_MICRO));
-    rank_ok(weft_program_run(p.program, WEFT_PHASE_UPDATE));
-    rank_ok(weft_program_trace_events(p.program, weft_comm_rank(world), -1, &trace));
+    rank_ok(weft_instance_trace(p.program, 10000));
+    rank_ok(weft_instance_run(p.program, WEFT_PHASE_MICRO));
+    rank_ok(weft_instance_run(p.program, WEFT_PHASE_UPDATE));
+    rank_ok(weft_instance_trace_events(p.program, weft_comm_rank(world), -1, &trace));
     const int bytes = 2 * 4 * 8 * SEQUENCE * WIDTH; /* reads and writes [batch, tokens, width] */
     rank_check(transfers(trace, "all_reduce", "forward", bytes) == 2);
     rank_check(transfers(trace, "all_reduce", "backward", bytes) == 2);

@@ -52,19 +52,19 @@ static void test_what_falls_back(void **state)
     for (int c = 0; c < op_case_count; c++) {
         fixture f;
         weft_store *store;
-        weft_program *p;
+        weft_instance *p;
         weft_value fetch[MOST_INPUTS + MOST_OUTPUTS];
         fixture_start(&f, &op_cases[c], WEFT_F32);
         memset(fell_back, 0, sizeof(fell_back));
         weft_context_set_log(f.context, on_log, NULL);
         assert_ok(weft_store_create(f.context, "cpu", 1, &store));
-        assert_ok(weft_program_create(store, f.graph, fetch, fixture_fetch(&f, fetch), &p));
+        assert_ok(weft_instance_build(store, f.graph, fetch, fixture_fetch(&f, fetch), &p));
         for (int n = 0; n < weft_graph_node_count(f.graph); n++) {
             int o = registered(weft_graph_node_op(f.graph, n));
             there[o] = true;
             runs[o] = runs[o] || !fell_back[o];
         }
-        weft_program_destroy(&p);
+        weft_instance_destroy(&p);
         weft_store_destroy(&store);
         fixture_end(&f);
     }

@@ -42,7 +42,7 @@ typedef struct run {
     weft_context *context;
     weft_graph *graph;
     weft_store *store;
-    weft_program *program;
+    weft_instance *program;
     weft_model_values values;
     weft_dtype real;
     double tolerance;
@@ -95,7 +95,7 @@ static void start(run *r, const char *device)
     weft_value fetch[9] = {r->values.loss};
     for (int i = 0; i < 8; i++)
         fetch[i + 1] = weft_graph_gradient(r->graph, weft_graph_find(r->graph, names[i]));
-    assert_ok(weft_program_create(r->store, r->graph, fetch, 9, &r->program));
+    assert_ok(weft_instance_build(r->store, r->graph, fetch, 9, &r->program));
     for (int i = 0; i < 8; i++) {
         int at = weft_store_find(r->store, names[i]);
         weft_type type = weft_store_type(r->store, at);
@@ -106,12 +106,12 @@ static void start(run *r, const char *device)
         free(data);
     }
     for (int64_t j = 0; j < r->batch * 784; j++)
-        put(r->real, weft_program_input(r->program, r->values.x), j,
+        put(r->real, weft_instance_input(r->program, r->values.x), j,
             hashed(100, (uint64_t)j, 0.5) + 0.5);
     for (int64_t j = 0; j < r->batch; j++) {
-        ((int32_t *)weft_program_input(r->program, r->values.labels))[j] =
+        ((int32_t *)weft_instance_input(r->program, r->values.labels))[j] =
             (int32_t)((7 * j + 3) % 10);
-        put(r->real, weft_program_input(r->program, r->values.weights), j, 1.0 / (double)r->batch);
+        put(r->real, weft_instance_input(r->program, r->values.weights), j, 1.0 / (double)r->batch);
     }
 }
 
@@ -129,12 +129,12 @@ static void check_line(run *r, const char *line)
     assert_int_equal(sscanf(line, "%15s %31s%n", what, name, &used), 2);
     if (strcmp(what, "loss") == 0) {
         double want = strtod(line + used, NULL);
-        assert_ok(weft_program_run(r->program, WEFT_PHASE_MICRO));
-        double have = get(r->real, weft_program_output(r->program, r->values.loss), 0);
+        assert_ok(weft_instance_run(r->program, WEFT_PHASE_MICRO));
+        double have = get(r->real, weft_instance_output(r->program, r->values.loss), 0);
         if (fabs(have - want) > r->tolerance * want)
             fail_msg("loss of step %s is %.12g, golden %.12g", name, have, want);
         /* The gradients of the first step are compared before the update. */
-        if (atoi(name) > 0) assert_ok(weft_program_run(r->program, WEFT_PHASE_UPDATE));
+        if (atoi(name) > 0) assert_ok(weft_instance_run(r->program, WEFT_PHASE_UPDATE));
         return;
     }
     int i = index_of(name);
@@ -143,8 +143,8 @@ static void check_line(run *r, const char *line)
     int64_t count = weft_shape_elements(&type.shape);
     if (strcmp(what, "gradient") == 0) {
         weft_value g = weft_graph_gradient(r->graph, weft_graph_find(r->graph, name));
-        check(r, line, weft_program_output(r->program, g), count, line + used);
-        if (i == 7) assert_ok(weft_program_run(r->program, WEFT_PHASE_UPDATE));
+        check(r, line, weft_instance_output(r->program, g), count, line + used);
+        if (i == 7) assert_ok(weft_instance_run(r->program, WEFT_PHASE_UPDATE));
         return;
     }
     void *data = malloc(weft_type_bytes(&type));
@@ -163,7 +163,7 @@ static void lenet_on(const char *device, weft_dtype real, double tolerance)
     for (; fgets(line, sizeof(line), f); lines++) check_line(&r, line);
     assert_int_equal(lines, 10 + 8 + 8);
     fclose(f);
-    weft_program_destroy(&r.program);
+    weft_instance_destroy(&r.program);
     weft_store_destroy(&r.store);
     weft_graph_destroy(&r.graph);
     weft_context_destroy(&r.context);
@@ -188,7 +188,7 @@ static void optimizer_on(const char *device, weft_dtype real, const char *name,
     weft_context *context;
     weft_graph *graph;
     weft_store *store;
-    weft_program *program;
+    weft_instance *program;
     weft_optimizer_values values;
     weft_shape seven = weft_shape_of(1, (int64_t[]){7});
     double data[7];
@@ -203,14 +203,14 @@ static void optimizer_on(const char *device, weft_dtype real, const char *name,
     assert_ok(weft_graph_differentiate(graph, loss));
     assert_ok(weft_optimizer_build(graph, o, &values));
     assert_ok(weft_store_create(context, device, 1, &store));
-    assert_ok(weft_program_create(store, graph, NULL, 0, &program));
+    assert_ok(weft_instance_build(store, graph, NULL, 0, &program));
     for (int i = 0; i < 7; i++) put(real, data, i, hashed(1, (uint64_t)i, 1));
     assert_ok(weft_store_write(store, weft_store_find(store, "w"), data));
     for (uint64_t step = 0; step < 5; step++) {
         for (int i = 0; i < 7; i++)
-            put(real, weft_program_input(program, g), i, hashed(10 + step, (uint64_t)i, 1));
-        assert_ok(weft_program_run(program, WEFT_PHASE_MICRO));
-        assert_ok(weft_program_run(program, WEFT_PHASE_UPDATE));
+            put(real, weft_instance_input(program, g), i, hashed(10 + step, (uint64_t)i, 1));
+        assert_ok(weft_instance_run(program, WEFT_PHASE_MICRO));
+        assert_ok(weft_instance_run(program, WEFT_PHASE_UPDATE));
     }
     assert_ok(weft_store_read(store, weft_store_find(store, "w"), data));
     for (int i = 0; i < 7; i++) {
@@ -220,7 +220,7 @@ static void optimizer_on(const char *device, weft_dtype real, const char *name,
         if (fabs(want - have) > tolerance)
             fail_msg("%s on %s: element %d is %.12g, golden %.12g", name, device, i, have, want);
     }
-    weft_program_destroy(&program);
+    weft_instance_destroy(&program);
     weft_store_destroy(&store);
     weft_graph_destroy(&graph);
     weft_context_destroy(&context);

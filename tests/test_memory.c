@@ -11,7 +11,7 @@ static void describe_rank(weft_comm *world, void *user)
     memory_case *c = user;
     prepared p;
     rank_ok(net_prepare(&p, &c->setting, world));
-    c->info[weft_comm_rank(world)] = weft_program_describe(p.program);
+    c->info[weft_comm_rank(world)] = weft_program_describe(weft_instance_program(p.program));
     rank_ok(weft_comm_barrier(world));
     net_unprepare(&p);
 }

@@ -21,7 +21,7 @@ static void first_step(const char *model, const char *device, int64_t side, doub
 {
     weft_graph *g;
     weft_store *store;
-    weft_program *p;
+    weft_instance *p;
     weft_model_values v;
     weft_value fetch[128];
     int count = 0;
@@ -36,21 +36,21 @@ static void first_step(const char *model, const char *device, int64_t side, doub
             fetch[count++] = weft_graph_gradient(g, i);
         }
     assert_ok(weft_store_create(context, device, 5, &store));
-    assert_ok(weft_program_create(store, g, fetch, count, &p));
-    float *x = weft_program_input(p, v.x), *w = weft_program_input(p, v.weights);
+    assert_ok(weft_instance_build(store, g, fetch, count, &p));
+    float *x = weft_instance_input(p, v.x), *w = weft_instance_input(p, v.weights);
     for (int64_t i = 0; i < 2 * side * side; i++) x[i] = (float)(i * 37 % 101) / 101;
     w[0] = w[1] = 0.5f;
-    ((int32_t *)weft_program_input(p, v.labels))[1] = 4;
-    assert_ok(weft_program_run(p, WEFT_PHASE_MICRO));
-    *loss = (double)*(const float *)weft_program_output(p, v.loss);
+    ((int32_t *)weft_instance_input(p, v.labels))[1] = 4;
+    assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
+    *loss = (double)*(const float *)weft_instance_output(p, v.loss);
     *norm = 0;
     for (int i = 1; i < count; i++) {
         weft_type type = weft_graph_value_type(g, fetch[i]);
-        const float *data = weft_program_output(p, fetch[i]);
+        const float *data = weft_instance_output(p, fetch[i]);
         for (int64_t j = 0; j < weft_shape_elements(&type.shape); j++)
             *norm += (double)data[j] * (double)data[j];
     }
-    weft_program_destroy(&p);
+    weft_instance_destroy(&p);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);
 }

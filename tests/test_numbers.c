@@ -316,7 +316,7 @@ static void test_rates(void **state)
             const course *c = &kinds[k];
             weft_graph *graph;
             weft_store *store;
-            weft_program *program;
+            weft_instance *program;
             weft_optimizer_options o;
             weft_optimizer_values values;
             weft_shape one = weft_shape_of(1, (int64_t[]){1});
@@ -337,16 +337,16 @@ static void test_rates(void **state)
             o.floor = c->floor;
             assert_ok(weft_optimizer_build(graph, &o, &values));
             assert_ok(weft_store_create(context, weft_device_name(d), 1, &store));
-            assert_ok(weft_program_create(store, graph, &values.learning_rate, 1, &program));
+            assert_ok(weft_instance_build(store, graph, &values.learning_rate, 1, &program));
             for (int step = 0; step < PAST; step++) {
-                assert_ok(weft_program_run(program, WEFT_PHASE_MICRO));
-                assert_ok(weft_program_run(program, WEFT_PHASE_UPDATE));
-                double rate = *(const double *)weft_program_output(program, values.learning_rate);
+                assert_ok(weft_instance_run(program, WEFT_PHASE_MICRO));
+                assert_ok(weft_instance_run(program, WEFT_PHASE_UPDATE));
+                double rate = *(const double *)weft_instance_output(program, values.learning_rate);
                 if (fabs(rate - rate_of(c, step, TOTAL)) > 1e-12)
                     fail_msg("%s: the rate of step %d is %.15g, not %.15g", c->words, step, rate,
                              rate_of(c, step, TOTAL));
             }
-            weft_program_destroy(&program);
+            weft_instance_destroy(&program);
             weft_store_destroy(&store);
             weft_graph_destroy(&graph);
         }

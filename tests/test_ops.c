@@ -7,10 +7,10 @@
 
 /* --- the harness --- */
 
-static void feed(const fixture *f, const weft_program *p)
+static void feed(const fixture *f, const weft_instance *p)
 {
     for (int i = 0; i < f->input_count; i++) {
-        void *to = weft_program_input(p, f->inputs[i]);
+        void *to = weft_instance_input(p, f->inputs[i]);
         for (int64_t j = 0; to && j < f->sizes[i]; j++) {
             if (f->ints[i])
                 ((int32_t *)to)[j] = f->ints[i][j];
@@ -22,22 +22,22 @@ static void feed(const fixture *f, const weft_program *p)
     }
 }
 
-static double get(const fixture *f, const weft_program *p, weft_value v, int64_t i)
+static double get(const fixture *f, const weft_instance *p, weft_value v, int64_t i)
 {
-    const void *data = weft_program_output(p, v);
+    const void *data = weft_instance_output(p, v);
     assert_non_null(data);
     return weft_graph_real(f->graph) == WEFT_F32 ? (double)((const float *)data)[i]
                                                  : ((const double *)data)[i];
 }
 
-static double loss_at(const fixture *f, weft_program *p)
+static double loss_at(const fixture *f, weft_instance *p)
 {
     feed(f, p);
-    assert_ok(weft_program_run(p, WEFT_PHASE_MICRO));
+    assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
     return get(f, p, f->loss, 0);
 }
 
-static void check_differences(fixture *f, weft_program *p, const char *name)
+static void check_differences(fixture *f, weft_instance *p, const char *name)
 {
     const double h = 1e-5;
     int checked = 0;
@@ -70,7 +70,7 @@ static void test_gradients(void **state)
     for (int c = 0; c < op_case_count; c++) {
         fixture f;
         weft_store *store;
-        weft_program *p;
+        weft_instance *p;
         weft_value fetch[MOST_INPUTS + 1];
         int count = 0;
         if (op_cases[c].no_gradient) continue;
@@ -80,9 +80,9 @@ static void test_gradients(void **state)
             if (weft_graph_gradient(f.graph, f.inputs[i]) != WEFT_NO_VALUE)
                 fetch[count++] = weft_graph_gradient(f.graph, f.inputs[i]);
         assert_ok(weft_store_create(f.context, "reference", 1, &store));
-        assert_ok(weft_program_create(store, f.graph, fetch, count, &p));
+        assert_ok(weft_instance_build(store, f.graph, fetch, count, &p));
         check_differences(&f, p, op_cases[c].name);
-        weft_program_destroy(&p);
+        weft_instance_destroy(&p);
         weft_store_destroy(&store);
         fixture_end(&f);
     }
@@ -93,15 +93,15 @@ static double *run_on(const op_case *c, const char *device, int64_t *sizes, int 
 {
     fixture f;
     weft_store *store;
-    weft_program *p;
+    weft_instance *p;
     weft_value fetch[MOST_INPUTS + MOST_OUTPUTS];
     int64_t total = 0, at = 0;
     fixture_start(&f, c, WEFT_F32);
     *count = fixture_fetch(&f, fetch);
     assert_ok(weft_store_create(f.context, device, 1, &store));
-    assert_ok(weft_program_create(store, f.graph, fetch, *count, &p));
+    assert_ok(weft_instance_build(store, f.graph, fetch, *count, &p));
     feed(&f, p);
-    assert_ok(weft_program_run(p, WEFT_PHASE_MICRO));
+    assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
     for (int i = 0; i < *count; i++) {
         weft_type type = weft_graph_value_type(f.graph, fetch[i]);
         total += sizes[i] = weft_shape_elements(&type.shape);
@@ -109,7 +109,7 @@ static double *run_on(const op_case *c, const char *device, int64_t *sizes, int 
     double *all = malloc((size_t)total * sizeof(double));
     for (int i = 0; i < *count; i++)
         for (int64_t j = 0; j < sizes[i]; j++) all[at++] = get(&f, p, fetch[i], j);
-    weft_program_destroy(&p);
+    weft_instance_destroy(&p);
     weft_store_destroy(&store);
     fixture_end(&f);
     return all;
@@ -157,9 +157,9 @@ static weft_value leaf(weft_graph *g, const char *name, int64_t n)
                            (weft_init){WEFT_INIT_CONSTANT, 0});
 }
 
-static void fill(const weft_program *p, weft_value v, int64_t n, float value)
+static void fill(const weft_instance *p, weft_value v, int64_t n, float value)
 {
-    float *to = weft_program_input(p, v);
+    float *to = weft_instance_input(p, v);
     assert_non_null(to);
     for (int64_t i = 0; i < n; i++) to[i] = value;
 }
@@ -171,7 +171,7 @@ static void check_few_samples(const char *device, int64_t batch)
     weft_context *context;
     weft_graph *g;
     weft_store *store;
-    weft_program *p;
+    weft_instance *p;
     assert_ok(weft_context_create(&context));
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
     weft_shape shape = weft_shape_of(2, (int64_t[]){batch, CHANNELS});
@@ -188,14 +188,14 @@ static void check_few_samples(const char *device, int64_t batch)
                                    (weft_value[]){x, gamma, beta, weights, counts, mean, variance},
                                    7, NULL, 0);
     assert_ok(weft_store_create(context, device, 1, &store));
-    assert_ok(weft_program_create(store, g, &y, 1, &p));
+    assert_ok(weft_instance_build(store, g, &y, 1, &p));
     fill(p, gamma, CHANNELS, 1);
     fill(p, beta, CHANNELS, 0);
     fill(p, weights, batch, 1 / (float)batch);
-    float *to = weft_program_input(p, x);
+    float *to = weft_instance_input(p, x);
     for (int64_t i = 0; i < batch * CHANNELS; i++) to[i] = sample_at(i / CHANNELS, i % CHANNELS);
-    assert_ok(weft_program_run(p, WEFT_PHASE_MICRO));
-    const float *have = weft_program_output(p, y);
+    assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
+    const float *have = weft_instance_output(p, y);
     for (int64_t c = 0; c < CHANNELS; c++) {
         double m = 0, v = 0;
         for (int64_t b = 0; b < batch; b++) m += (double)sample_at(b, c) / (double)batch;
@@ -208,7 +208,7 @@ static void check_few_samples(const char *device, int64_t batch)
                          (double)have[b * CHANNELS + c], want);
         }
     }
-    weft_program_destroy(&p);
+    weft_instance_destroy(&p);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);
     weft_context_destroy(&context);

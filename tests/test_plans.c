@@ -27,7 +27,8 @@ static void rank_memory(weft_comm *world, void *user)
     if (s->schedule) o.slots = p.schedule.slots;
     rank_ok(weft_store_create(p.n.context, s->device, 5, &store));
     rank_ok(weft_program_create_with(store, weft_rewritten_graph(p.mine), &o, &dry));
-    weft_program_info plan = weft_program_describe(dry), run = weft_program_describe(p.program);
+    weft_program_info plan = weft_program_describe(dry),
+                      run = weft_program_describe(weft_instance_program(p.program));
     rank_check(same_bytes(&plan, &run));
     if (run.transfer_bytes > atomic_load(&most_staged))
         atomic_store(&most_staged, run.transfer_bytes);

@@ -43,7 +43,7 @@ typedef struct net {
     weft_context *context;
     weft_graph *graph;
     weft_store *store;
-    weft_program *program;
+    weft_instance *program;
     weft_model_values values;
 } net;
 
@@ -68,10 +68,10 @@ static void make(net *n, const char *model, const char *device, bool training, i
     }
     assert_ok(weft_store_create(n->context, device, 7, &n->store));
     weft_value fetch[] = {n->values.loss, n->values.logits};
-    assert_ok(weft_program_create(n->store, n->graph, fetch, 2, &n->program));
-    float *x = weft_program_input(n->program, n->values.x);
-    float *w = weft_program_input(n->program, n->values.weights);
-    int32_t *y = weft_program_input(n->program, n->values.labels);
+    assert_ok(weft_instance_build(n->store, n->graph, fetch, 2, &n->program));
+    float *x = weft_instance_input(n->program, n->values.x);
+    float *w = weft_instance_input(n->program, n->values.weights);
+    int32_t *y = weft_instance_input(n->program, n->values.labels);
     for (int64_t i = 0; i < batch * 784; i++) x[i] = (float)(i * 37 % 101) / 101;
     for (int64_t i = 0; i < batch; i++) {
         w[i] = 1.0f / (float)batch;
@@ -81,7 +81,7 @@ static void make(net *n, const char *model, const char *device, bool training, i
 
 static void drop(net *n)
 {
-    weft_program_destroy(&n->program);
+    weft_instance_destroy(&n->program);
     weft_store_destroy(&n->store);
     weft_graph_destroy(&n->graph);
     weft_context_destroy(&n->context);
@@ -89,8 +89,8 @@ static void drop(net *n)
 
 static void step(net *n)
 {
-    assert_ok(weft_program_run(n->program, WEFT_PHASE_MICRO));
-    assert_ok(weft_program_run(n->program, WEFT_PHASE_UPDATE));
+    assert_ok(weft_instance_run(n->program, WEFT_PHASE_MICRO));
+    assert_ok(weft_instance_run(n->program, WEFT_PHASE_UPDATE));
 }
 
 static void test_step_allocates_nothing(void **state)
@@ -150,14 +150,14 @@ static void test_fusion_is_visible(void **state)
     net n;
     char *text;
     make(&n, "vgg11", "cpu", false, 2);
-    assert_ok(weft_program_text(n.program, &text));
+    assert_ok(weft_program_text(weft_instance_program(n.program), &text));
     assert_int_equal(words_in(text, "conv2d+bias+relu"), 8);
     assert_int_equal(words_in(text, "dense+bias+relu"), 1);
     assert_int_equal(words_in(text, "micro  relu"), 0);
     weft_free(text);
     drop(&n);
     make(&n, "lenet", "cpu", true, 2);
-    assert_ok(weft_program_text(n.program, &text));
+    assert_ok(weft_program_text(weft_instance_program(n.program), &text));
     assert_int_equal(words_in(text, "conv2d_dw+reduce_sum"), 2);
     assert_int_equal(words_in(text, "dense_dw+reduce_sum"), 2);
     weft_free(text);
@@ -174,7 +174,7 @@ static void test_inference_folds_batch_norm(void **state)
     weft_context *context;
     weft_graph *g;
     weft_store *store;
-    weft_program *p;
+    weft_instance *p;
     weft_model_values v;
     weft_model_options o;
     char *text;
@@ -185,11 +185,11 @@ static void test_inference_folds_batch_norm(void **state)
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
     assert_ok(weft_model_build_text(g, &o, "net", yaml, sizeof(yaml) - 1, &v));
     assert_ok(weft_store_create(context, "cpu", 1, &store));
-    assert_ok(weft_program_create(store, g, &v.logits, 1, &p));
-    assert_ok(weft_program_text(p, &text));
+    assert_ok(weft_instance_build(store, g, &v.logits, 1, &p));
+    assert_ok(weft_program_text(weft_instance_program(p), &text));
     assert_int_equal(words_in(text, "conv2d+bias+batch_norm_infer+gelu"), 1);
     weft_free(text);
-    weft_program_destroy(&p);
+    weft_instance_destroy(&p);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);
     weft_context_destroy(&context);
@@ -203,7 +203,7 @@ static void test_layouts_are_kept(void **state)
     net n;
     char *text;
     make(&n, "lenet", "cpu", true, 100);
-    assert_ok(weft_program_text(n.program, &text));
+    assert_ok(weft_program_text(weft_instance_program(n.program), &text));
     assert_int_equal(words_in(text, "update adam"), 8);
     for (const char *at = text; (at = strstr(at, "update reorder ")); at++)
         assert_non_null(strstr(at, "/d")); /* a gradient, at the most */
@@ -220,7 +220,7 @@ static void test_programs_share_a_store(void **state)
     for (int d = 0; weft_device_name(d); d++) {
         net n;
         weft_graph *eval;
-        weft_program *second;
+        weft_instance *second;
         weft_model_values values;
         weft_model_options o;
         make(&n, "lenet", weft_device_name(d), true, 4);
@@ -230,16 +230,16 @@ static void test_programs_share_a_store(void **state)
         o.classes = 10;
         assert_ok(weft_graph_create(n.context, WEFT_F32, &eval));
         assert_ok(weft_model_build(eval, &o, &values));
-        assert_ok(weft_program_create(n.store, eval, &values.logits, 1, &second));
+        assert_ok(weft_instance_build(n.store, eval, &values.logits, 1, &second));
         step(&n);
-        memcpy(weft_program_input(second, values.x), weft_program_input(n.program, n.values.x),
+        memcpy(weft_instance_input(second, values.x), weft_instance_input(n.program, n.values.x),
                4 * 784 * sizeof(float));
-        assert_ok(weft_program_run(second, WEFT_PHASE_MICRO));
-        assert_ok(weft_program_run(n.program, WEFT_PHASE_MICRO));
-        const float *a = weft_program_output(second, values.logits);
-        const float *b = weft_program_output(n.program, n.values.logits);
+        assert_ok(weft_instance_run(second, WEFT_PHASE_MICRO));
+        assert_ok(weft_instance_run(n.program, WEFT_PHASE_MICRO));
+        const float *a = weft_instance_output(second, values.logits);
+        const float *b = weft_instance_output(n.program, n.values.logits);
         for (int i = 0; i < 40; i++) assert_true(fabsf(a[i] - b[i]) < 1e-5f);
-        weft_program_destroy(&second);
+        weft_instance_destroy(&second);
         weft_graph_destroy(&eval);
         drop(&n);
     }
@@ -251,19 +251,19 @@ static void test_diagnose_names_the_instruction(void **state)
     net n;
     char *where;
     make(&n, "lenet", "cpu", true, 2);
-    assert_ok(weft_program_diagnose(n.program, &where, NULL));
+    assert_ok(weft_instance_diagnose(n.program, &where, NULL));
     assert_null(where);
-    ((float *)weft_program_input(n.program, n.values.x))[5] = NAN;
-    assert_ok(weft_program_diagnose(n.program, &where, NULL));
+    ((float *)weft_instance_input(n.program, n.values.x))[5] = NAN;
+    assert_ok(weft_instance_diagnose(n.program, &where, NULL));
     assert_non_null(strstr(where, "input 'x'"));
     weft_free(where);
-    ((float *)weft_program_input(n.program, n.values.x))[5] = 3e38f;
-    ((float *)weft_program_input(n.program, n.values.x))[6] = 3e38f;
+    ((float *)weft_instance_input(n.program, n.values.x))[5] = 3e38f;
+    ((float *)weft_instance_input(n.program, n.values.x))[6] = 3e38f;
     int at = weft_store_find(n.store, "conv1/weight");
     float big[32 * 25];
     for (int i = 0; i < 32 * 25; i++) big[i] = 100;
     assert_ok(weft_store_write(n.store, at, big));
-    assert_ok(weft_program_diagnose(n.program, &where, NULL));
+    assert_ok(weft_instance_diagnose(n.program, &where, NULL));
     assert_non_null(where);
     assert_non_null(strstr(where, "conv1"));
     weft_free(where);
@@ -275,7 +275,7 @@ static void test_diagnose_looks_at_its_slot(void **state)
 {
     (void)state;
     net n;
-    weft_program *program;
+    weft_instance *program;
     weft_program_options o;
     char *where;
     make(&n, "lenet", "cpu", true, 2);
@@ -283,22 +283,22 @@ static void test_diagnose_looks_at_its_slot(void **state)
     o.fetch = &n.values.loss;
     o.fetch_count = 1;
     o.slots = 3;
-    assert_ok(weft_program_create_with(n.store, n.graph, &o, &program));
+    assert_ok(weft_instance_build_with(n.store, n.graph, &o, NULL, &program));
     for (int bad = 0; bad < o.slots; bad++) {
-        weft_program_set_slot(program, bad);
-        float *x = weft_program_input(program, n.values.x);
+        weft_instance_set_slot(program, bad);
+        float *x = weft_instance_input(program, n.values.x);
         x[5] = bad == 1 ? NAN : 3e38f;
         x[6] = -x[5];
         for (int s = 0; s < o.slots; s++) {
-            weft_program_set_slot(program, s);
-            assert_ok(weft_program_diagnose(program, &where, NULL));
+            weft_instance_set_slot(program, s);
+            assert_ok(weft_instance_diagnose(program, &where, NULL));
             if (bad == 1 && s == bad) assert_non_null(strstr(where, "input 'x'"));
             if (s != bad) assert_null(where);
             weft_free(where);
         }
         x[5] = x[6] = 0;
     }
-    weft_program_destroy(&program);
+    weft_instance_destroy(&program);
     drop(&n);
 }
 
@@ -315,7 +315,7 @@ static void test_fallbacks_are_told(void **state)
     weft_context *context;
     weft_graph *g;
     weft_store *store;
-    weft_program *p;
+    weft_instance *p;
     int lines = 0;
     weft_shape shape = weft_shape_of(2, (int64_t[]){2, 3});
     assert_ok(weft_context_create(&context));
@@ -325,10 +325,10 @@ static void test_fallbacks_are_told(void **state)
     weft_value x = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", WEFT_F32, &shape,
                                    (weft_init){WEFT_INIT_CONSTANT, 0});
     weft_value s = weft_graph_node(g, "softmax", "s", &x, 1, NULL, 0);
-    assert_ok(weft_program_create(store, g, &s, 1, &p));
-    assert_int_equal(lines, weft_program_describe(p).fallbacks);
+    assert_ok(weft_instance_build(store, g, &s, 1, &p));
+    assert_int_equal(lines, weft_program_describe(weft_instance_program(p)).fallbacks);
     assert_int_equal(lines, 1);
-    weft_program_destroy(&p);
+    weft_instance_destroy(&p);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);
     weft_context_destroy(&context);
@@ -340,7 +340,7 @@ static void test_assignment_needs_the_place(void **state)
     weft_context *context;
     weft_graph *g;
     weft_store *store;
-    weft_program *p;
+    weft_instance *p;
     weft_shape shape = weft_shape_of(2, (int64_t[]){2, 3});
     assert_ok(weft_context_create(&context));
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
@@ -348,7 +348,7 @@ static void test_assignment_needs_the_place(void **state)
     weft_value w = weft_graph_leaf(g, WEFT_VALUE_PARAM, "w", WEFT_F32, &shape, (weft_init){0});
     weft_value s = weft_graph_node(g, "softmax", "s", &w, 1, NULL, 0);
     weft_graph_assign(g, w, s);
-    assert_refused(weft_program_create(store, g, NULL, 0, &p), WEFT_ERR_ARGUMENT,
+    assert_refused(weft_instance_build(store, g, NULL, 0, &p), WEFT_ERR_ARGUMENT,
                    "cannot be written in its place");
     weft_store_destroy(&store);
     weft_graph_destroy(&g);
@@ -364,14 +364,15 @@ static void test_trace(void **state)
     assert_true(file >= 0);
     close(file);
     make(&n, "mlp", "cpu", true, 2);
-    assert_ok(weft_program_trace(n.program, 100));
+    assert_ok(weft_instance_trace(n.program, 100));
     step(&n);
-    assert_ok(weft_program_trace_write(n.program, path));
+    assert_ok(weft_instance_trace_write(n.program, path));
     FILE *f = fopen(path, "r");
     assert_non_null(fgets(text, sizeof(text), f));
     assert_string_equal(text, "{\"traceEvents\":[\n");
     fclose(f);
-    assert_refused(weft_program_trace_write(n.program, "/nowhere/t.json"), WEFT_ERR_IO, "/nowhere");
+    assert_refused(weft_instance_trace_write(n.program, "/nowhere/t.json"), WEFT_ERR_IO,
+                   "/nowhere");
     unlink(path);
     drop(&n);
 }

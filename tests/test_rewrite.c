@@ -85,7 +85,7 @@ static void run_rank(weft_comm *world, void *user)
     rank_ok(net_prepare(&p, s, world));
     if (getenv("WEFT_DUMP") && weft_comm_rank(world) == atoi(getenv("WEFT_DUMP"))) {
         char *text;
-        rank_ok(weft_program_text(p.program, &text));
+        rank_ok(weft_program_text(weft_instance_program(p.program), &text));
         printf("%s\n", text);
         weft_free(text);
     }

@@ -1,14 +1,19 @@
 /*
- * Programs: a graph lowered for a device, with every kernel, layout and buffer chosen once.
+ * Programs: a graph lowered for a device, with every kernel, layout and offset chosen once.
  *
- * A store holds the parameters and state of one model in the device's own layouts. Programs made
- * on the same store share them, so a training and an evaluation program see the same weights.
- * The store must outlive its programs, and a graph its programs.
+ * A store holds the parameters and state of one model in the device's own layouts. Programs made on
+ * the same store share them, so a training and an evaluation program see the same weights. A store
+ * can be cloned in one copy; clones are of the same model, and any program of that model works on
+ * any of them.
  *
- * Running a program allocates nothing. A store and its programs belong to one thread at a time.
+ * A program changes no more once it is made, and threads share it. An instance is what running it
+ * takes: memory for what is between, bound to one store at a time. Running allocates nothing. A
+ * store and an instance belong to one thread at a time; so does the making of programs on stores
+ * of one model, during which nobody may create an instance of that model. The graph must outlive
+ * its programs, and a store the instances that use it; a program lives as long as its instances.
  *
- * A program of one rank of several begins transfers as soon as their values are there and waits for
- * them only when something needs what they bring. Its ranks must run the same phases.
+ * An instance of one rank of several begins transfers as soon as their values are there and waits
+ * for them only when something needs what they bring. Its ranks must run the same phases.
  */
 #ifndef WEFT_PROGRAM_H
 #define WEFT_PROGRAM_H
@@ -22,11 +27,14 @@ extern "C" {
 
 typedef struct weft_store weft_store;
 typedef struct weft_program weft_program;
+typedef struct weft_instance weft_instance;
 
 /* Opens a device by name ("cpu", "reference") and makes an empty store on it. Parameters that a
  * program brings start from streams of (seed, parameter name). */
 WEFT_API WEFT_NODISCARD weft_status weft_store_create(weft_context *context, const char *device,
                                                       uint64_t seed, weft_store **out);
+/* Another store of the same model, with the same values. */
+WEFT_API WEFT_NODISCARD weft_status weft_store_clone(const weft_store *from, weft_store **out);
 WEFT_API void weft_store_destroy(weft_store **store);
 
 /* The tensors of a store, in the order in which backward finishes their gradients. */
@@ -60,12 +68,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_store_gather(const weft_store *store, i
                                                       weft_comm *comm, void *data);
 WEFT_API WEFT_NODISCARD weft_status weft_store_write(weft_store *store, int i, const void *data);
 
-/* Lowers a graph. fetch lists the values to be read after a run. Every other result may share
- * memory with others. ARGUMENT: the graph has failed, or a tensor of the store has another shape
- * in this graph. */
+/* Lowers a graph, and gives the store what tensors of it are new. fetch lists the values to be read
+ * after a run. Every other result may share memory with others. ARGUMENT: the graph has failed, or
+ * a tensor of the store has another shape in this graph. */
 WEFT_API WEFT_NODISCARD weft_status weft_program_create(weft_store *store, const weft_graph *graph,
                                                         const weft_value *fetch, int fetch_count,
                                                         weft_program **out);
+/* Gives up the caller's hold. */
 WEFT_API void weft_program_destroy(weft_program **program);
 
 /* The same for a graph that a rewrite made for one rank of several. */
@@ -73,44 +82,14 @@ typedef struct weft_program_options {
     size_t struct_size; /* sizeof(weft_program_options) */
     const weft_value *fetch;
     int fetch_count;
-    const weft_comms
-        *comms; /* of the ranks that its transfers name; stays the caller's; may be NULL */
-    int slots;  /* micro-batches that may be between forward and backward at a time */
-    bool dry; /* plan only: weft_program_describe and the dumps work, nothing is allocated or run */
+    int slots; /* micro-batches that may be between forward and backward at a time */
+    bool dry;  /* plan only: weft_program_describe and the dumps work, and it has no instances */
 } weft_program_options;
 WEFT_API void weft_program_options_init(weft_program_options *options);
 WEFT_API WEFT_NODISCARD weft_status weft_program_create_with(weft_store *store,
                                                              const weft_graph *graph,
                                                              const weft_program_options *options,
                                                              weft_program **out);
-
-/* Inputs, outputs and runs are those of this slot from now on; 0 at first. */
-WEFT_API void weft_program_set_slot(weft_program *program, int slot);
-
-/* Ends the transfers that are under way. Needed only where UPDATE will not be run. */
-WEFT_API WEFT_NODISCARD weft_status weft_program_drain(weft_program *program);
-
-/* Where to put the data of an input before a run: dense, row-major, weft_type_bytes long, valid
- * as long as the program. NULL if the graph has no such input. Never-written inputs are zero. */
-WEFT_API void *weft_program_input(const weft_program *program, weft_value input);
-
-/* Where a fetched value is after a run: dense, row-major. NULL if it is not fetched. */
-WEFT_API const void *weft_program_output(const weft_program *program, weft_value value);
-
-/* Runs the instructions of one phase, in order. A plain training step is MICRO, then UPDATE. */
-WEFT_API WEFT_NODISCARD weft_status weft_program_run(weft_program *program, weft_phase phase);
-
-/* Runs the MICRO phase again, in the present slot, and looks at everything it makes. *where is NULL
- * if all is finite, else a sentence that names the first parameter, input or instruction that is
- * not; the caller frees it with weft_free. *made (may be NULL) says whether it arose here, rather
- * than was brought from another rank. Collective over the ranks of the program's transfers. */
-WEFT_API WEFT_NODISCARD weft_status weft_program_diagnose(weft_program *program, char **where,
-                                                          bool *made);
-
-/* Runs forward and backward `passes` times and gives each node of the graph its median seconds, a
- * gradient node's being added to its forward node. costs has one number for each node. */
-WEFT_API WEFT_NODISCARD weft_status weft_program_profile(weft_program *program, int passes,
-                                                         double *costs);
 
 /* Instructions, planned bytes, and floating point operations of both phases. */
 typedef struct weft_program_info {
@@ -127,16 +106,68 @@ WEFT_API weft_program_info weft_program_describe(const weft_program *program);
  * frees it with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_program_text(const weft_program *program, char **out);
 
+/* Memory to run a program in, on the store that it was made on or a clone of that. comms are of the
+ * ranks that its transfers name, stay the caller's, and may be NULL where there are none.
+ * Collective over these ranks. ARGUMENT: a store of another model, a program that is dry, or
+ * communicators that do not fit. UNSUPPORTED: ranks lay values in memory in different ways, which
+ * all of them notice; a plan with plain_sums helps. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_create(weft_program *program, weft_store *store,
+                                                         const weft_comms *comms,
+                                                         weft_instance **out);
+/* A program with one instance, for whom that is enough. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_build(weft_store *store, const weft_graph *graph,
+                                                        const weft_value *fetch, int fetch_count,
+                                                        weft_instance **out);
+WEFT_API WEFT_NODISCARD weft_status weft_instance_build_with(weft_store *store,
+                                                             const weft_graph *graph,
+                                                             const weft_program_options *options,
+                                                             const weft_comms *comms,
+                                                             weft_instance **out);
+WEFT_API void weft_instance_destroy(weft_instance **instance);
+WEFT_API const weft_program *weft_instance_program(const weft_instance *instance);
+
+/* Works on another store of the model from now on, after the transfers under way have ended. Where
+ * there are transfers, collective over their ranks. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_use(weft_instance *instance, weft_store *store);
+
+/* Inputs, outputs and runs are those of this slot from now on; 0 at first. */
+WEFT_API void weft_instance_set_slot(weft_instance *instance, int slot);
+
+/* Ends the transfers that are under way. Needed only where UPDATE will not be run. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_drain(weft_instance *instance);
+
+/* Where to put the data of an input before a run: dense, row-major, weft_type_bytes long, valid
+ * as long as the instance. NULL if the graph has no such input. Never-written inputs are zero. */
+WEFT_API void *weft_instance_input(const weft_instance *instance, weft_value input);
+
+/* Where a fetched value is after a run: dense, row-major. NULL if it is not fetched. */
+WEFT_API const void *weft_instance_output(const weft_instance *instance, weft_value value);
+
+/* Runs the instructions of one phase, in order. A plain training step is MICRO, then UPDATE. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_run(weft_instance *instance, weft_phase phase);
+
+/* Runs the MICRO phase again, in the present slot, and looks at everything it makes. *where is NULL
+ * if all is finite, else a sentence that names the first parameter, input or instruction that is
+ * not; the caller frees it with weft_free. *made (may be NULL) says whether it arose here, rather
+ * than was brought from another rank. Collective over the ranks of its transfers. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_diagnose(weft_instance *instance, char **where,
+                                                           bool *made);
+
+/* Runs forward and backward `passes` times and gives each node of the graph its median seconds, a
+ * gradient node's being added to its forward node. costs has one number for each node. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_profile(weft_instance *instance, int passes,
+                                                          double *costs);
+
 /* Starts to record one event per instruction, `events` at the most (about 32 bytes each). */
-WEFT_API WEFT_NODISCARD weft_status weft_program_trace(weft_program *program, size_t events);
+WEFT_API WEFT_NODISCARD weft_status weft_instance_trace(weft_instance *instance, size_t events);
 /* What was recorded, as Chrome trace events with commas between them: process `rank`, one queue for
  * kernels and one for transfers, arrows for messages, microseconds since `origin` (seconds of the
  * monotonic clock; below 0: the first event). The caller frees it with weft_free. */
-WEFT_API WEFT_NODISCARD weft_status weft_program_trace_events(const weft_program *program, int rank,
-                                                              double origin, char **out);
+WEFT_API WEFT_NODISCARD weft_status weft_instance_trace_events(const weft_instance *instance,
+                                                               int rank, double origin, char **out);
 /* Writes what was recorded in the Chrome trace event format. */
-WEFT_API WEFT_NODISCARD weft_status weft_program_trace_write(const weft_program *program,
-                                                             const char *path);
+WEFT_API WEFT_NODISCARD weft_status weft_instance_trace_write(const weft_instance *instance,
+                                                              const char *path);
 
 #ifdef __cplusplus
 }

@@ -288,6 +288,12 @@ void weft_graph_set_flat(weft_graph *g, weft_value leaf, weft_value like, const 
     info->flat_begin = begin;
 }
 
+const char *weft_phase_name(weft_phase phase)
+{
+    static const char *const names[] = {"forward", "backward", "update"};
+    return names[phase];
+}
+
 void weft_graph_set_phase(weft_graph *g, weft_phase phase)
 {
     g->phase = phase;

@@ -138,6 +138,9 @@ void weft_graph_set_part(weft_graph *graph, weft_value value, const weft_shape *
 void weft_graph_set_flat(weft_graph *graph, weft_value leaf, weft_value like,
                          const weft_shape *part, int64_t begin);
 
+/* "forward", "backward" or "update". */
+const char *weft_phase_name(weft_phase phase);
+
 /* Used by the public constructor, which knows the registry. */
 weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op *const *ops,
                            weft_graph **out) WEFT_NODISCARD;

@@ -39,10 +39,10 @@ static copy slice_copy(const transfer *t, around a, int64_t begin, int64_t end, 
 
 static weft_status prepare(transfer *t, weft_transfer what)
 {
-    if (t->of->dry) return WEFT_OK;
+    if (!t->comm) return WEFT_OK;
     what.dtype = t->of->dtype;
     what.what = t->of->node->name;
-    return weft_comm_prepare(t->of->comm, &what, &t->operation);
+    return weft_comm_prepare(t->comm, &what, &t->operation);
 }
 
 static size_t rounded(size_t bytes)
@@ -54,7 +54,7 @@ static size_t rounded(size_t bytes)
 static weft_status make_room(transfer *t, size_t bytes, char **out)
 {
     t->room_bytes += rounded(bytes);
-    return t->of->dry ? WEFT_OK : weft_new_aligned(bytes, out);
+    return !t->comm ? WEFT_OK : weft_new_aligned(bytes, out);
 }
 
 /* Values in the order in which they lie in memory, which is the same on ranks with the same graph.
@@ -75,15 +75,15 @@ static weft_status compare(transfer *t, uint64_t mine)
     uint64_t all[WEFT_MAX_RANKS];
     int64_t counts[WEFT_MAX_RANKS];
     int ranks = t->of->ranks;
-    if (t->of->dry) return WEFT_OK;
+    if (!t->comm) return WEFT_OK;
     for (int r = 0; r < ranks; r++) counts[r] = (int64_t)sizeof(mine);
-    WEFT_TRY(weft_comm_run(t->of->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                         .dtype = WEFT_U8,
-                                                         .what = t->of->node->name,
-                                                         .send = &mine,
-                                                         .receive = all,
-                                                         .counts = counts}));
-    for (int r = 0; r < ranks; r++) *t->of->differs = *t->of->differs || all[r] != all[0];
+    WEFT_TRY(weft_comm_run(t->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                     .dtype = WEFT_U8,
+                                                     .what = t->of->node->name,
+                                                     .send = &mine,
+                                                     .receive = all,
+                                                     .counts = counts}));
+    for (int r = 0; r < ranks; r++) *t->differs = *t->differs || all[r] != all[0];
     return WEFT_OK;
 }
 
@@ -107,9 +107,9 @@ static weft_status compare_order(transfer *t)
     weft_value like = (weft_value)weft_node_int(t->of->node, "like", 0, WEFT_NO_VALUE);
     const weft_layout *order;
     if (like == WEFT_NO_VALUE) return WEFT_OK;
-    int entry = weft_store_find(t->of->store, t->of->graph->values[like].name);
+    int entry = weft_schema_find(t->of->schema, t->of->graph->values[like].name);
     if (entry < 0) return WEFT_OK;
-    WEFT_TRY(weft_store_order(t->of->store, entry, &order));
+    WEFT_TRY(weft_schema_order(t->of->schema, entry, &order));
     return compare(t, weft_hash_text(order->text));
 }
 
@@ -140,7 +140,7 @@ static weft_status bind_all_reduce(transfer *t, void *const *in, void *const *ou
     if (together) return prepare(t, what);
     WEFT_TRY(make_room(t, total * (size_t)parts, &t->send_room));
     WEFT_TRY(make_room(t, total, &t->receive_room));
-    if (t->of->dry) return WEFT_OK;
+    if (!t->comm) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&t->before, n * parts));
     WEFT_TRY(WEFT_NEW(&t->after, n));
     for (int p = 0; p < parts; p++) {
@@ -177,7 +177,7 @@ static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim
     if (a.outer == 1) return WEFT_OK;
     WEFT_TRY(make_room(t, (size_t)weft_shape_elements(shape) * size,
                        out ? &t->send_room : &t->receive_room));
-    if (t->of->dry) return WEFT_OK;
+    if (!t->comm) return WEFT_OK;
     *room = out ? t->send_room : t->receive_room;
     WEFT_TRY(WEFT_NEW(&list, n));
     for (int r = 0; r < n; r++) {
@@ -274,7 +274,7 @@ static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
         if (pass == 1) {
             WEFT_TRY(make_room(t, sent, &t->send_room));
             WEFT_TRY(make_room(t, received, &t->receive_room));
-            if (t->of->dry) return WEFT_OK;
+            if (!t->comm) return WEFT_OK;
             sent = received = 0;
         }
         for (int r = 0; r < n; r++) {

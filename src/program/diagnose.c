@@ -27,16 +27,16 @@ static bool made_in_passes(const weft_graph *g, const weft_value_info *leaf)
     return node >= 0 && g->nodes[node]->phase != WEFT_PHASE_UPDATE;
 }
 
-static weft_status look_at_leaves(const weft_program *p, char **where)
+static weft_status look_at_leaves(const weft_instance *x, char **where)
 {
+    const weft_program *p = x->program;
     for (size_t i = 0; i < p->version_count; i++) {
         const version *v = &p->versions[i];
         const weft_value_info *info = &p->graph->values[v->value];
         buffer_kind kind = p->buffers[v->buffer].kind;
         if (info->kind == WEFT_VALUE_RESULT || (kind != BUFFER_INPUT && kind != BUFFER_STORE) ||
             made_in_passes(p->graph, info) ||
-            all_finite(weft_program_address(p, v->buffer, p->slot), v->layout->bytes,
-                       info->type.dtype))
+            all_finite(weft_instance_address(x, v->buffer), v->layout->bytes, info->type.dtype))
             continue;
         const char *what = info->kind == WEFT_VALUE_INPUT ? "input" : "parameter or state";
         const char *since = info->kind == WEFT_VALUE_INPUT
@@ -50,15 +50,16 @@ static weft_status look_at_leaves(const weft_program *p, char **where)
 
 /* What an instruction has made, or a transfer has brought. A running mean also holds what earlier
  * passes gave it, which is for their instructions to answer for. */
-static weft_status look_at(const weft_program *p, size_t i, char **where, bool *made)
+static weft_status look_at(const weft_instance *x, size_t i, char **where, bool *made)
 {
+    const weft_program *p = x->program;
     const instruction *code = &p->code[i];
     for (int o = 0; o < code->out_count && !*where; o++) {
         weft_value value = code->out_value[o], leaf = p->graph->values[value].next_of;
         const weft_layout *layout = code->kernel->out[o];
         if (layout->opaque ||
             (leaf != WEFT_NO_VALUE && p->graph->values[leaf].kind == WEFT_VALUE_STATE) ||
-            all_finite(weft_program_address(p, code->out[o], p->slot), layout->bytes,
+            all_finite(weft_instance_address(x, code->out[o]), layout->bytes,
                        p->graph->values[value].type.dtype))
             continue;
         *made = !code->transfer;
@@ -74,36 +75,37 @@ static weft_status look_at(const weft_program *p, size_t i, char **where, bool *
 
 /* Transfers are looked at when they have ended: before instruction `next`, or (next < 0) all that
  * no instruction of these passes has waited for. */
-static weft_status look_at_transfers(const weft_program *p, int next, char **where, bool *made)
+static weft_status look_at_transfers(const weft_instance *x, int next, char **where, bool *made)
 {
+    const weft_program *p = x->program;
     for (size_t i = 0; i < p->code_count && !*where; i++) {
         const instruction *code = &p->code[i];
         if (!code->transfer || code->phase == WEFT_PHASE_UPDATE || code->group.node[0]->op->effect)
             continue;
         bool waited = code->finish >= 0 && p->code[code->finish].phase != WEFT_PHASE_UPDATE;
-        if (next >= 0 ? code->finish == next : !waited) WEFT_TRY(look_at(p, i, where, made));
+        if (next >= 0 ? code->finish == next : !waited) WEFT_TRY(look_at(x, i, where, made));
     }
     return WEFT_OK;
 }
 
 /* Runs on to the end whatever it finds, since other ranks wait for what is sent. */
-weft_status weft_program_diagnose(weft_program *p, char **where, bool *made)
+weft_status weft_instance_diagnose(weft_instance *x, char **where, bool *made)
 {
+    const weft_program *p = x->program;
     bool here = true;
     *where = NULL;
-    if (p->dry) return weft_fail(WEFT_ERR_ARGUMENT, "this program is only a plan");
-    WEFT_TRY(weft_program_drain(p));
-    WEFT_TRY(look_at_leaves(p, where));
+    WEFT_TRY(weft_instance_drain(x));
+    WEFT_TRY(look_at_leaves(x, where));
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         if (code->phase == WEFT_PHASE_UPDATE) continue;
-        WEFT_TRY(weft_program_end_before(p, (int)i));
-        WEFT_TRY(look_at_transfers(p, (int)i, where, &here));
-        WEFT_TRY(weft_program_run_one(p, (int)i));
-        if (!code->transfer && !*where) WEFT_TRY(look_at(p, i, where, &here));
+        WEFT_TRY(weft_instance_end_before(x, (int)i));
+        WEFT_TRY(look_at_transfers(x, (int)i, where, &here));
+        WEFT_TRY(weft_instance_run_one(x, (int)i));
+        if (!code->transfer && !*where) WEFT_TRY(look_at(x, i, where, &here));
     }
-    WEFT_TRY(weft_program_drain(p));
-    WEFT_TRY(look_at_transfers(p, -1, where, &here));
+    WEFT_TRY(weft_instance_drain(x));
+    WEFT_TRY(look_at_transfers(x, -1, where, &here));
     if (made) *made = here;
     return WEFT_OK;
 }

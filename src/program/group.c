@@ -117,7 +117,7 @@ static int ascending(const void *a, const void *b)
  * group grows to both sides. */
 static bool take_one(grouper *g, weft_group *group)
 {
-    weft_device *device = g->program->store->device;
+    weft_device *device = g->program->schema->device;
     g->near_count = 0;
     for (int m = 0; m < group->count; m++)
         weft_readers_adjoining(g->graph, &g->program->readers, group->node[m], take_neighbour, g);

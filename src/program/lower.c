@@ -32,14 +32,14 @@ static weft_status place_leaf(weft_program *p, weft_value value, const weft_layo
     int index;
     if (info->kind == WEFT_VALUE_INPUT) {
         const weft_layout *plain;
-        WEFT_TRY(p->store->device->ops->plain(p->store->device, &info->type, &plain));
+        WEFT_TRY(p->schema->device->ops->plain(p->schema->device, &info->type, &plain));
         WEFT_TRY(weft_program_add_buffer(p, (buffer){.kind = BUFFER_INPUT, .bytes = plain->bytes},
                                          &index));
         return add_version(p, value, plain, index);
     }
     int entry;
-    WEFT_TRY(weft_store_bind(p->store, p->graph, value, &entry));
-    store_entry *e = &p->store->entries[entry];
+    WEFT_TRY(weft_schema_bind(p->schema, p->graph, value, &entry));
+    store_entry *e = &p->schema->entries[entry];
     if (!e->layout) e->layout = layout;
     if (!e->layout) return weft_fail(WEFT_ERR_INTERNAL, "nothing chose a layout for '%s'", e->name);
     WEFT_TRY(weft_program_add_buffer(
@@ -52,8 +52,8 @@ weft_status weft_program_layout_of(weft_program *p, weft_value value, const weft
     const weft_value_info *info = &p->graph->values[value];
     *out = NULL;
     if (!weft_program_version(p, value, NULL)) {
-        int entry = info->kind == WEFT_VALUE_INPUT ? -1 : weft_store_find(p->store, info->name);
-        if (info->kind != WEFT_VALUE_INPUT && (entry < 0 || !p->store->entries[entry].layout))
+        int entry = info->kind == WEFT_VALUE_INPUT ? -1 : weft_schema_find(p->schema, info->name);
+        if (info->kind != WEFT_VALUE_INPUT && (entry < 0 || !p->schema->entries[entry].layout))
             return WEFT_OK;
         WEFT_TRY(place_leaf(p, value, NULL));
     }
@@ -72,7 +72,7 @@ static weft_status add_instruction(weft_program *p, instruction code)
 static weft_status add_reorder(weft_program *p, weft_value value, const weft_layout *from,
                                const weft_layout *to, weft_phase phase, int buffer_index)
 {
-    weft_device *device = p->store->device;
+    weft_device *device = p->schema->device;
     const weft_value_info *info = &p->graph->values[value];
     if (from->opaque || to->opaque)
         return weft_fail(WEFT_ERR_INTERNAL, "'%s' lies in a layout that only its own device reads",
@@ -182,7 +182,7 @@ static weft_status make_kernel(const weft_program *p, const instruction *code,
                                const weft_layout *const *layouts, weft_kernel **out)
 {
     if (code->transfer) return weft_transfer_kernel(p, &code->group, layouts, out);
-    weft_device *device = code->fallback ? p->store->fallback : p->store->device;
+    weft_device *device = code->fallback ? p->schema->fallback : p->schema->device;
     return device->ops->kernel(device, &code->group, layouts, out);
 }
 
@@ -192,11 +192,11 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
     instruction code = {.group = *group, .phase = group->node[0]->phase};
     for (int i = 0; i < group->in_count; i++)
         WEFT_TRY(weft_program_layout_of(p, group->in[i], &layouts[i]));
-    weft_device *device = p->store->device;
+    weft_device *device = p->schema->device;
     code.transfer = group->node[0]->op->transfer;
     if (!code.transfer && !device->ops->supports(device, group)) {
         code.fallback = true;
-        weft_log(p->store->context, WEFT_LOG_INFO, "'%s' (%s) runs on the reference device",
+        weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the reference device",
                  group->node[0]->name, group->node[0]->op->name);
     }
     WEFT_TRY(make_kernel(p, &code, layouts, &code.kernel));
@@ -227,14 +227,14 @@ static bool is_piece(const weft_program *p, const weft_group *group)
 static weft_status choose_order(weft_program *p, const grouping *groups, const weft_node *view)
 {
     weft_value like = (weft_value)weft_node_int(view, "like", 0, WEFT_NO_VALUE);
-    weft_device *device = p->store->device;
+    weft_device *device = p->schema->device;
     const weft_group *reader = NULL;
     weft_kernel *kernel;
     int entry;
     if (!view->op->as_it_lies || like == WEFT_NO_VALUE || !p->graph->values[like].flat)
         return WEFT_OK;
-    WEFT_TRY(weft_store_bind(p->store, p->graph, like, &entry));
-    if (p->store->entries[entry].order || p->store->entries[entry].data) return WEFT_OK;
+    WEFT_TRY(weft_schema_bind(p->schema, p->graph, like, &entry));
+    if (p->schema->entries[entry].order || p->schema->entries[entry].slab >= 0) return WEFT_OK;
     for (int i = p->readers.first[view->out]; i < p->readers.first[view->out + 1]; i++) {
         int of = groups->of_node[p->readers.node[i]];
         const weft_group *group = of < 0 ? NULL : &groups->groups[of];
@@ -248,7 +248,7 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
     WEFT_TRY(device->ops->kernel(device, reader, layouts, &kernel));
     const weft_layout *want = kernel->in[weft_group_in(reader, view->out)];
     kernel->ops->destroy(kernel);
-    if (!want->opaque) p->store->entries[entry].order = want;
+    if (!want->opaque) p->schema->entries[entry].order = want;
     return WEFT_OK;
 }
 
@@ -285,8 +285,8 @@ static weft_status lower_fetches(weft_program *p, weft_phase phase)
         int index, node = p->graph->values[p->fetch[i]].node;
         weft_phase made = node < 0 ? WEFT_PHASE_FORWARD : p->graph->nodes[node]->phase;
         if (made != phase) continue;
-        WEFT_TRY(p->store->device->ops->plain(p->store->device,
-                                              weft_value_type(p->graph, p->fetch[i]), &plain));
+        WEFT_TRY(p->schema->device->ops->plain(p->schema->device,
+                                               weft_value_type(p->graph, p->fetch[i]), &plain));
         WEFT_TRY(provide(p, p->fetch[i], plain, phase, false, &index));
         p->buffers[index].keep = true;
     }
@@ -302,7 +302,7 @@ static weft_status place_unread(weft_program *p)
         bool kept = info->kind == WEFT_VALUE_PARAM ||
                     (info->kind == WEFT_VALUE_STATE && info->role != WEFT_ROLE_SUM);
         if (!kept || weft_program_version(p, (weft_value)v, NULL)) continue;
-        WEFT_TRY(p->store->device->ops->plain(p->store->device, &info->type, &plain));
+        WEFT_TRY(p->schema->device->ops->plain(p->schema->device, &info->type, &plain));
         WEFT_TRY(place_leaf(p, (weft_value)v, plain));
     }
     return WEFT_OK;

@@ -1,4 +1,4 @@
-/* Memory of a program: lifetimes, sharing in place, offsets in one arena, allocation, binding. */
+/* Memory of a program: lifetimes, sharing in place, offsets in one arena. */
 #include "program/program.h"
 
 static void touch(weft_program *p, int b, int at)
@@ -233,118 +233,53 @@ static weft_status place_store(weft_program *p)
     int *order = NULL, count = 0;
     bool *seen = NULL;
     weft_status status = WEFT_OK;
-    WEFT_TRY_GOTO(WEFT_NEW(&order, p->store->count), done);
-    WEFT_TRY_GOTO(WEFT_NEW(&seen, p->store->count), done);
+    WEFT_TRY_GOTO(WEFT_NEW(&order, p->schema->count), done);
+    WEFT_TRY_GOTO(WEFT_NEW(&seen, p->schema->count), done);
     for (size_t i = 0; i < p->code_count; i++)
         for (int o = 0; o < p->code[i].out_count; o++) {
             weft_value leaf = p->graph->values[p->code[i].out_value[o]].gradient_of;
             if (leaf == WEFT_NO_VALUE || p->code[i].reorder) continue;
-            int entry = weft_store_find(p->store, p->graph->values[leaf].name);
+            int entry = weft_schema_find(p->schema, p->graph->values[leaf].name);
             if (entry < 0 || seen[entry]) continue;
             seen[entry] = true;
             order[count++] = entry;
         }
-    for (size_t e = 0; e < p->store->count; e++)
-        if (!seen[e] && p->store->entries[e].layout) order[count++] = (int)e;
-    WEFT_TRY_GOTO(weft_store_place(p->store, order, count), done);
+    for (size_t e = 0; e < p->schema->count; e++)
+        if (!seen[e] && p->schema->entries[e].layout) order[count++] = (int)e;
+    WEFT_TRY_GOTO(weft_schema_place(p->schema, order, count), done);
 done:
     free(order);
     free(seen);
     return status;
 }
 
-static void find_addresses(weft_program *p)
+/* Memory where transfers bring parts together: asked of them, as they would be placed. */
+static weft_status count_rooms(weft_program *p)
 {
-    for (size_t b = 0; b < p->buffer_count; b++) {
-        buffer *x = &p->buffers[b];
-        if (x->alias >= 0) continue;
-        switch (x->kind) {
-        case BUFFER_ARENA: x->data = p->arena + (x->offset == SIZE_MAX ? 0 : x->offset); break;
-        case BUFFER_GRADIENT: x->data = p->gradients + x->offset; break;
-        case BUFFER_INPUT: x->data = p->inputs + x->offset; break;
-        case BUFFER_SLOT: x->data = p->slot_memory + x->offset; break;
-        case BUFFER_STORE: x->data = p->store->entries[x->entry].data; break;
-        }
-    }
-    for (size_t b = 0; b < p->buffer_count; b++)
-        p->buffers[b].data = p->buffers[buffer_root(p, (int)b)].data + buffer_within(p, (int)b);
-}
-
-char *weft_program_address(const weft_program *p, int b, int slot)
-{
-    const buffer *root = &p->buffers[buffer_root(p, b)];
-    size_t step = root->kind == BUFFER_SLOT    ? p->slot_bytes
-                  : root->kind == BUFFER_INPUT ? p->input_bytes
-                                               : 0;
-    return root->data + buffer_within(p, b) + step * (size_t)slot;
-}
-
-static weft_status bind_one(weft_program *p, const instruction *code, int slot, weft_bound **out)
-{
-    void *in[WEFT_GROUP_VALUES], *to[WEFT_GROUP_VALUES];
-    for (int j = 0; j < code->in_count; j++) in[j] = weft_program_address(p, code->in[j], slot);
-    for (int j = 0; j < code->out_count; j++) to[j] = weft_program_address(p, code->out[j], slot);
-    WEFT_TRY(code->kernel->ops->bind(code->kernel, out));
-    WEFT_TRY((*out)->ops->place(*out, in, to, p->scratch));
-    if (code->transfer) p->info.transfer_bytes += weft_transfer_room(*out);
-    return WEFT_OK;
-}
-
-static weft_status bind_kernels(weft_program *p)
-{
-    for (size_t i = 0; i < p->code_count; i++) {
-        instruction *code = &p->code[i];
-        code->bound_count = code->phase == WEFT_PHASE_UPDATE ? 1 : p->slots;
-        WEFT_TRY(
-            weft_new_bytes((void *)&code->bound, (size_t)code->bound_count, sizeof(*code->bound)));
-        for (int s = 0; s < code->bound_count; s++) WEFT_TRY(bind_one(p, code, s, &code->bound[s]));
-    }
-    return WEFT_OK;
-}
-
-/* Where everything would lie, from bases that are far apart and that nobody reads, so that
- * transfers find what lies together as they will. */
-static void pretend_addresses(weft_program *p)
-{
-    for (size_t b = 0; b < p->buffer_count; b++) {
-        buffer *x = &p->buffers[b];
-        uintptr_t base = ((uintptr_t)x->kind + 1) << 44;
-        if (x->kind == BUFFER_STORE) base += (uintptr_t)x->entry << 32;
-        if (x->alias < 0) x->data = (char *)(base + (x->offset == SIZE_MAX ? 0 : x->offset));
-    }
-    for (size_t b = 0; b < p->buffer_count; b++)
-        p->buffers[b].data = p->buffers[buffer_root(p, (int)b)].data + buffer_within(p, (int)b);
-}
-
-static weft_status bind_transfers(weft_program *p)
-{
-    pretend_addresses(p);
+    const bases nowhere = weft_bases_nowhere();
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         size_t times = code->phase == WEFT_PHASE_UPDATE ? 1 : (size_t)p->slots;
         weft_bound *bound = NULL;
         if (!code->transfer) continue;
-        size_t before = p->info.transfer_bytes;
-        weft_status status = bind_one(p, code, 0, &bound);
-        if (bound) bound->ops->destroy(bound);
+        WEFT_TRY(weft_transfer_bind(code->kernel, NULL, &bound));
+        weft_status status = weft_instruction_place(p, code, &nowhere, 0, NULL, bound);
+        p->info.transfer_bytes += times * weft_transfer_room(bound);
+        bound->ops->destroy(bound);
         WEFT_TRY(status);
-        p->info.transfer_bytes = before + times * (p->info.transfer_bytes - before);
     }
-    for (size_t b = 0; b < p->buffer_count; b++) p->buffers[b].data = NULL;
     return WEFT_OK;
 }
 
-/* What the store's tensors would take. */
-static weft_status plan_only(weft_program *p)
+/* What the tensors of a store would take. */
+static void count_store(weft_program *p)
 {
-    WEFT_TRY(bind_transfers(p));
-    for (size_t e = 0; e < p->store->count; e++) {
-        const store_entry *entry = &p->store->entries[e];
+    for (size_t e = 0; e < p->schema->count; e++) {
+        const store_entry *entry = &p->schema->entries[e];
         size_t bytes = entry->layout ? (entry->layout->bytes + 63) / 64 * 64 : 0;
         *(entry->kind == WEFT_VALUE_PARAM ? &p->info.parameter_bytes : &p->info.state_bytes) +=
             bytes;
     }
-    return WEFT_OK;
 }
 
 weft_status weft_program_plan(weft_program *p)
@@ -375,17 +310,7 @@ weft_status weft_program_plan(weft_program *p)
         info->flops += p->code[i].flops;
     }
     info->instructions = (int)p->code_count;
-    if (p->dry) return plan_only(p);
-    WEFT_TRY(weft_new_aligned(info->arena_bytes, &p->arena));
-    WEFT_TRY(weft_new_aligned(info->gradient_bytes, &p->gradients));
-    WEFT_TRY(weft_new_aligned(info->scratch_bytes, &p->scratch));
-    WEFT_TRY(weft_new_aligned(p->input_bytes * (size_t)p->slots, &p->inputs));
-    WEFT_TRY(weft_new_aligned(info->slot_bytes, &p->slot_memory));
-    WEFT_TRY(
-        weft_new_bytes((void *)&p->pending, p->code_count * (size_t)p->slots, sizeof(*p->pending)));
-    WEFT_TRY(place_store(p));
-    info->parameter_bytes = p->store->parameter_bytes;
-    info->state_bytes = p->store->state_bytes;
-    find_addresses(p);
-    return bind_kernels(p);
+    if (!p->dry) WEFT_TRY(place_store(p));
+    count_store(p);
+    return count_rooms(p);
 }

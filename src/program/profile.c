@@ -7,19 +7,20 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-weft_status weft_program_profile(weft_program *p, int passes, double *costs)
+weft_status weft_instance_profile(weft_instance *x, int passes, double *costs)
 {
+    const weft_program *p = x->program;
     double *times;
     const weft_graph *g = p->graph;
     for (size_t n = 0; n < g->node_count; n++) costs[n] = 0;
-    WEFT_TRY(weft_program_run(p, WEFT_PHASE_MICRO)); /* caches and clocks get warm */
+    WEFT_TRY(weft_instance_run(x, WEFT_PHASE_MICRO)); /* caches and clocks get warm */
     WEFT_TRY(WEFT_NEW(&times, (size_t)passes * p->code_count));
     weft_status status = WEFT_OK;
     for (int k = 0; k < passes; k++)
         for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++) {
             if (p->code[i].phase == WEFT_PHASE_UPDATE) continue;
             double start = weft_seconds();
-            status = p->code[i].bound[0]->ops->run(p->code[i].bound[0]);
+            status = weft_instance_run_one(x, (int)i);
             times[i * (size_t)passes + (size_t)k] = weft_seconds() - start;
         }
     for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++) {

@@ -2,6 +2,8 @@
 #ifndef WEFT_PROGRAM_PROGRAM_H
 #define WEFT_PROGRAM_PROGRAM_H
 
+#include <stdatomic.h>
+
 #include "device/device.h"
 #include "weft/program.h"
 
@@ -22,30 +24,51 @@ typedef struct store_entry {
     const weft_layout *order;
     int64_t flat_begin;
     const weft_layout *layout; /* NULL until the first kernel that reads it has chosen */
-    char *data;                /* NULL until it is placed in a slab */
+    int slab;                  /* of every store; -1 until it is placed */
+    size_t offset;             /* there */
 } store_entry;
 
-struct weft_store {
+/* What all stores of one model have in common. Grows by the programs that are made on one of them;
+ * held by stores and programs. */
+typedef struct schema {
+    atomic_int users;
     weft_context *context;
     weft_device *device;   /* the chosen one */
     weft_device *fallback; /* reference; the same where that was chosen */
-    uint64_t seed;
     store_entry *entries;
     size_t count, capacity;
     weft_names names;
-    void **slabs; /* flat ranges: one for the parameters and one for the state of each program */
+    size_t *slabs; /* bytes of each: one for the parameters and one for the state of each program */
     size_t slab_count, slab_capacity;
     size_t parameter_bytes, state_bytes;
+} schema;
+
+struct weft_store {
+    schema *schema;
+    uint64_t seed;
+    char **slabs;
+    int slab_count; /* those that have been filled */
 };
 
+/* --- schema.c --- */
+weft_status weft_schema_create(weft_context *context, const char *device,
+                               schema **out) WEFT_NODISCARD;
+schema *weft_schema_hold(schema *s);
+void weft_schema_release(schema **given);
+int weft_schema_find(const schema *s, const char *name);
 /* Finds or adds the entry of a leaf. ARGUMENT: it exists with another type. */
-weft_status weft_store_bind(weft_store *store, const weft_graph *graph, weft_value value,
-                            int *out) WEFT_NODISCARD;
-/* Places entries that have a layout but no memory yet, in the order given, and initialises them. */
-weft_status weft_store_place(weft_store *store, const int *order, int count) WEFT_NODISCARD;
-
+weft_status weft_schema_bind(schema *s, const weft_graph *graph, weft_value value,
+                             int *out) WEFT_NODISCARD;
+/* Gives entries that have a layout but no place yet a place, in the order given. */
+weft_status weft_schema_place(schema *s, const int *order, int count) WEFT_NODISCARD;
 /* The layout of its part in whose order the elements of a flat entry lie. */
-weft_status weft_store_order(const weft_store *s, int i, const weft_layout **out) WEFT_NODISCARD;
+weft_status weft_schema_order(const schema *s, int i, const weft_layout **out) WEFT_NODISCARD;
+
+/* --- store.c --- */
+/* Memory and first values for what has been placed since. */
+weft_status weft_store_fill(weft_store *s) WEFT_NODISCARD;
+/* Where entry i lies; NULL: it is not placed. */
+char *weft_store_data(const weft_store *s, int i);
 
 /* Copies data between a layout and plain memory through a reorder of the store's device. */
 weft_status weft_store_copy(weft_device *device, const weft_type *type, const weft_layout *from,
@@ -68,7 +91,6 @@ typedef struct buffer {
     int entry;       /* BUFFER_STORE */
     bool keep;       /* read after the run */
     bool hold;       /* read by others at any time */
-    char *data;      /* in slot 0 */
 } buffer;
 
 /* One value in one layout. */
@@ -83,8 +105,6 @@ typedef struct version {
 
 typedef struct instruction {
     weft_kernel *kernel;
-    weft_bound **bound; /* of each slot; one where there is one, and in the update */
-    int bound_count;
     weft_group group; /* empty for a reorder */
     char *name;
     bool fallback, reorder, transfer;
@@ -103,19 +123,15 @@ typedef struct trace_event {
     bool wait; /* for a transfer, rather than its beginning */
 } trace_event;
 
+/* Changes no more once it is made; its instances run it. */
 struct weft_program {
-    weft_store *store;
+    atomic_int users; /* the caller, and instances */
+    schema *schema;
     const weft_graph *graph;
     weft_value *fetch;
     int fetch_count;
-    const weft_comms *comms; /* NULL: one rank */
     bool dry;
-    bool *differs;   /* ranks lay a sum's values differently; found while kernels are bound */
-    int slots, slot; /* micro-batches under way; the present one */
-    struct {
-        int slot, instruction;
-    } * pending; /* transfers begun and not ended, in this order */
-    int pending_count;
+    int slots; /* micro-batches under way */
 
     instruction *code;
     size_t code_count, code_capacity;
@@ -128,9 +144,29 @@ struct weft_program {
     } * versions_of; /* of each value; -1: none */
     weft_readers readers;
 
-    char *arena, *gradients, *inputs, *scratch, *slot_memory;
     size_t slot_bytes, input_bytes; /* of one slot */
     weft_program_info info;
+};
+
+/* Where each kind of buffer begins. */
+typedef struct bases {
+    char *arena, *gradients, *inputs, *slots;
+    const weft_store *store; /* NULL: entries lie far apart, and nobody reads them */
+} bases;
+
+struct weft_instance {
+    weft_program *program;
+    weft_store *store;
+    const weft_comms *comms; /* NULL: one rank */
+    bool differs; /* ranks lay a sum's values differently; found while transfers are placed */
+    int slot;     /* the present micro-batch */
+    bases at;
+    char *scratch;
+    weft_bound **bound; /* [code_count, slots]; in the update, slot 0 */
+    struct {
+        int slot, instruction;
+    } * pending; /* transfers begun and not ended, in this order */
+    int pending_count;
 
     trace_event *trace;
     size_t trace_count, trace_capacity;
@@ -166,10 +202,14 @@ weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
 weft_status weft_transfer_kernel(const weft_program *program, const weft_group *group,
                                  const weft_layout *const *in, weft_kernel **out) WEFT_NODISCARD;
 
-/* Memory that a bound transfer has for bringing parts together. */
+/* That kernel, bound to the communicators of an instance; NULL: in no memory, only to ask for the
+ * room. */
+weft_status weft_transfer_bind(const weft_kernel *kernel, weft_instance *x,
+                               weft_bound **out) WEFT_NODISCARD;
+/* Memory that a placed transfer has for bringing parts together. */
 size_t weft_transfer_room(const weft_bound *bound);
 
-/* memory.c: lifetimes, sharing, offsets, allocation, binding. */
+/* memory.c: lifetimes, sharing, offsets. */
 weft_status weft_program_plan(weft_program *program) WEFT_NODISCARD;
 
 /* The buffer whose memory b uses. */
@@ -185,13 +225,25 @@ static inline size_t buffer_within(const weft_program *p, int b)
     for (; p->buffers[b].alias >= 0; b = p->buffers[b].alias) within += p->buffers[b].within;
     return within;
 }
+/* instance.c: bases that are far apart, so that what lies together is found to, and nothing else.
+ */
+bases weft_bases_nowhere(void);
+/* Tells a bound instruction where its operands are in a slot. */
+weft_status weft_instruction_place(const weft_program *program, const instruction *code,
+                                   const bases *at, int slot, void *scratch,
+                                   weft_bound *bound) WEFT_NODISCARD;
+/* Memory of buffer b in a slot. */
+char *weft_buffer_address(const weft_program *program, const bases *at, int b, int slot);
+static inline char *weft_instance_address(const weft_instance *x, int b)
+{
+    return weft_buffer_address(x->program, &x->at, b, x->slot);
+}
+
 /* execute.c: one instruction in the present slot, and before it what it waits for, which is nothing
  * if that has ended. */
-weft_status weft_program_end_before(weft_program *program, int i) WEFT_NODISCARD;
-weft_status weft_program_run_one(weft_program *program, int i) WEFT_NODISCARD;
+weft_status weft_instance_end_before(weft_instance *x, int i) WEFT_NODISCARD;
+weft_status weft_instance_run_one(weft_instance *x, int i) WEFT_NODISCARD;
 
-/* Memory of buffer b in a slot. */
-char *weft_program_address(const weft_program *program, int b, int slot);
 /* The first version of a value in this layout (NULL: in any), or NULL. */
 version *weft_program_version(const weft_program *program, weft_value value,
                               const weft_layout *layout);

@@ -27,12 +27,12 @@ static bool read_later(const weft_program *p, const instruction *code, weft_valu
 static weft_status order_of(weft_program *p, const weft_node *node, const weft_type *type,
                             const weft_layout **out)
 {
-    weft_device *device = p->store->device;
+    weft_device *device = p->schema->device;
     weft_value like = (weft_value)weft_node_int(node, "like", 0, WEFT_NO_VALUE);
     *out = NULL;
     if (like != WEFT_NO_VALUE && p->graph->values[like].flat) {
-        int entry = weft_store_find(p->store, p->graph->values[like].name);
-        *out = entry < 0 ? NULL : p->store->entries[entry].order;
+        int entry = weft_schema_find(p->schema, p->graph->values[like].name);
+        *out = entry < 0 ? NULL : p->schema->entries[entry].order;
     } else if (like != WEFT_NO_VALUE) {
         WEFT_TRY(weft_program_layout_of(p, like, out));
     }
@@ -43,7 +43,7 @@ static weft_status order_of(weft_program *p, const weft_node *node, const weft_t
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
                               const weft_layout **out)
 {
-    weft_device *device = p->store->device;
+    weft_device *device = p->schema->device;
     const weft_type *x = weft_in(p->graph, node, 0), *y = weft_out(p->graph, node, 0);
     if (!node->op->as_it_lies) {
         WEFT_TRY(device->ops->plain(device, x, in));
@@ -84,7 +84,7 @@ static int replaced_piece(const weft_program *p, const instruction *code, int o)
         if (!(code->kernel->in_place[o] & 1u << i) || p->buffers[b].alias < 0 ||
             root->kind != BUFFER_STORE)
             continue;
-        weft_value leaf = weft_graph_find(p->graph, p->store->entries[root->entry].name);
+        weft_value leaf = weft_graph_find(p->graph, p->schema->entries[root->entry].name);
         if (leaf == WEFT_NO_VALUE || p->graph->values[leaf].assigned == WEFT_NO_VALUE) continue;
         if (!read_later(p, code, leaf)) return b;
     }

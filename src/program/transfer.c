@@ -30,7 +30,7 @@ static void clear(transfer *t)
     free(t->after);
     free(t->send_room);
     free(t->receive_room);
-    *t = (transfer){.head = t->head, .of = t->of};
+    *t = (transfer){.head = t->head, .of = t->of, .comm = t->comm, .differs = t->differs};
 }
 
 static weft_status place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
@@ -81,19 +81,12 @@ static void unbind(weft_bound *bound)
 static const weft_bound_ops bound_ops = {
     .place = place, .run = run, .finish = finish, .poll = poll, .destroy = unbind};
 
-static weft_status bind(const weft_kernel *kernel, weft_bound **out)
-{
-    WEFT_TRY(weft_bound_new(kernel, &bound_ops, sizeof(transfer), out));
-    ((transfer *)*out)->of = (const transfer_kernel *)kernel;
-    return WEFT_OK;
-}
-
 static void destroy(weft_kernel *kernel)
 {
     free(kernel);
 }
 
-static const weft_kernel_ops ops = {.bind = bind, .destroy = destroy};
+static const weft_kernel_ops ops = {.destroy = destroy};
 
 static weft_comm *comm_of(const weft_comms *comms, const weft_node *node)
 {
@@ -102,30 +95,39 @@ static weft_comm *comm_of(const weft_comms *comms, const weft_node *node)
     return comms->axes[weft_node_int(node, "axes", 0, 0) % WEFT_MESH_MASKS];
 }
 
+weft_status weft_transfer_bind(const weft_kernel *kernel, weft_instance *x, weft_bound **out)
+{
+    const transfer_kernel *k = (const transfer_kernel *)kernel;
+    weft_comm *comm = x ? comm_of(x->comms, k->node) : NULL;
+    if (x && (!comm || (k->ranks > 0 && weft_comm_size(comm) != k->ranks)))
+        return weft_node_fail(k->node, "needs a communicator of its ranks, which the instance was "
+                                       "not given");
+    WEFT_TRY(weft_bound_new(kernel, &bound_ops, sizeof(transfer), out));
+    transfer *t = (transfer *)*out;
+    t->of = k;
+    t->comm = comm;
+    t->differs = x ? &x->differs : NULL;
+    return WEFT_OK;
+}
+
 weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
                                  const weft_layout *const *in, weft_kernel **out)
 {
     transfer_kernel *t;
     const weft_node *node = group->node[0];
-    weft_device *device = p->store->device;
-    weft_comm *comm = comm_of(p->comms, node);
-    int ranks = comm ? weft_comm_size(comm) : 0;
-    if (p->dry) ranks = (int)weft_node_int(node, "ranks", 0, 2);
-    if (ranks == 0 ||
-        (weft_node_attr(node, "ranks") && ranks != (int)weft_node_int(node, "ranks", 0, 0)))
-        return weft_node_fail(node, "needs a communicator of its ranks, which the program was not "
-                                    "given");
+    weft_device *device = p->schema->device;
     WEFT_TRY(WEFT_NEW(&t, 1));
     t->head.ops = &ops;
-    t->comm = comm;
-    t->store = p->store;
+    t->schema = p->schema;
     t->graph = group->graph;
     t->node = node;
-    t->differs = p->differs;
-    t->dry = p->dry;
-    t->ranks = ranks;
+    t->ranks = (int)weft_node_int(node, "ranks", 0, 0);
     t->dtype = group->graph->real;
-    (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", ranks);
+    if (t->ranks > 0)
+        (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", t->ranks);
+    else
+        (void)snprintf(t->head.text, sizeof(t->head.text), "rank %lld",
+                       (long long)weft_node_int(node, "peer", 0, 0));
     bool as_it_lies = node->op->any_order && !weft_node_int(node, "plain", 0, 0);
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {

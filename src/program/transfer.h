@@ -16,19 +16,18 @@ typedef struct copy {
 
 typedef struct transfer_kernel {
     weft_kernel head;
-    weft_comm *comm;
-    const weft_store *store;
+    const schema *schema;
     const weft_graph *graph;
     const weft_node *node;
     weft_dtype dtype;
-    bool *differs; /* of the program */
-    bool dry;
-    int ranks;
+    int ranks; /* 0: the two ends of a message */
 } transfer_kernel;
 
 typedef struct transfer {
     weft_bound head;
     const transfer_kernel *of;
+    weft_comm *comm; /* NULL: in no memory, only room_bytes counts */
+    bool *differs;   /* of the instance */
     weft_operation *operation;
     char *send_room, *receive_room; /* where parts lie one after the other; NULL: not needed */
     copy *before, *after;
@@ -40,8 +39,8 @@ typedef struct transfer {
     size_t room_bytes; /* of send_room and receive_room */
 } transfer;
 
-/* bind.c: prepares the operation and the copies of a transfer for its memory. Of a dry program,
- * only room_bytes, for addresses that nobody reads. */
+/* bind.c: prepares the operation and the copies of a transfer for its memory; without a
+ * communicator only room_bytes, for addresses that nobody reads. */
 weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out) WEFT_NODISCARD;
 
 #endif

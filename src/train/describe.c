@@ -71,7 +71,6 @@ static const char *axes_text(const weft_node *node, char *out, size_t size)
 
 static void add_transfers(weft_text *text, const weft_graph *g, int rank, int64_t microbatches)
 {
-    static const char *const phases[] = {"forward", "backward", "update"};
     weft_text_add(text, "\nTransfers of rank %d, in order:\n", rank);
     weft_text_add(text, "  %-9s %5s  %-14s %-14s %12s  %s\n", "phase", "times", "operation", "over",
                   "bytes sent", "what");
@@ -80,12 +79,12 @@ static void add_transfers(weft_text *text, const weft_graph *g, int rank, int64_
             const weft_node *node = g->nodes[n];
             char axes[64];
             if (!node->op->transfer || (int)node->phase != phase) continue;
-            weft_text_add(text, "  %-9s %5lld  %-14s %-14s %12.0f  %s", phases[phase],
-                          phase == WEFT_PHASE_UPDATE ? 1LL : (long long)microbatches,
-                          node->op->name, axes_text(node, axes, sizeof(axes)),
-                          (double)weft_transfer_elements(g, node) *
-                              (double)weft_dtype_size(g->real),
-                          node->name);
+            weft_text_add(
+                text, "  %-9s %5lld  %-14s %-14s %12.0f  %s", weft_phase_name((weft_phase)phase),
+                phase == WEFT_PHASE_UPDATE ? 1LL : (long long)microbatches, node->op->name,
+                axes_text(node, axes, sizeof(axes)),
+                (double)weft_transfer_elements(g, node) * (double)weft_dtype_size(g->real),
+                node->name);
             if (node->in_count > 1) weft_text_add(text, " and %d more", node->in_count - 1);
             weft_text_add(text, "\n");
         }

@@ -21,13 +21,13 @@ weft_status weft_build_model(weft_graph *graph, const weft_train_options *option
     return weft_model_build(graph, &o, out);
 }
 
-void weft_feed(const weft_graph *graph, const weft_program *program, weft_value v, const void *rows,
-               weft_dtype dtype)
+void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
+               const void *rows, weft_dtype dtype)
 {
     weft_shape whole;
     int64_t start[WEFT_MAX_RANK];
     if (v == WEFT_NO_VALUE) return;
-    char *to = weft_program_input(program, v);
+    char *to = weft_instance_input(instance, v);
     weft_type type = weft_graph_value_type(graph, v);
     if (!to) return;
     weft_graph_part(graph, v, &whole, start);
@@ -42,9 +42,10 @@ void weft_feed(const weft_graph *graph, const weft_program *program, weft_value 
         }
 }
 
-double weft_fetch(const weft_graph *graph, const weft_program *program, weft_value value, int64_t i)
+double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_value value,
+                  int64_t i)
 {
-    const void *data = weft_program_output(program, value);
+    const void *data = weft_instance_output(instance, value);
     double x = weft_graph_real(graph) == WEFT_F32 ? (double)((const float *)data)[i]
                                                   : ((const double *)data)[i];
     return isnan(x) ? fabs(x) : x; /* whose sign means nothing, and would be printed */
@@ -55,7 +56,7 @@ struct weft_evaluator {
     weft_rewritten *mine;    /* this rank's part; NULL where there is one rank */
     const weft_graph *graph; /* the one that is run */
     weft_comm *ranks;        /* that add up their counts; NULL: one */
-    weft_program *program;
+    weft_instance *instance;
     weft_model_values values; /* in `graph` */
     bool counts_loss, counts_rows;
     int64_t batch;
@@ -86,8 +87,7 @@ static weft_status make_program(weft_evaluator *e, weft_store *store, const weft
     if (e->values.loss != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->values.loss;
     if (e->values.probabilities != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->values.probabilities;
     o.fetch = fetch;
-    o.comms = share ? share->comms : NULL;
-    return weft_program_create_with(store, e->graph, &o, &e->program);
+    return weft_instance_build_with(store, e->graph, &o, share ? share->comms : NULL, &e->instance);
 }
 
 weft_status weft_evaluator_create(weft_context *context, weft_store *store,
@@ -121,7 +121,7 @@ failed:
 void weft_evaluator_destroy(weft_evaluator **evaluator)
 {
     if (!evaluator || !*evaluator) return;
-    weft_program_destroy(&(*evaluator)->program);
+    weft_instance_destroy(&(*evaluator)->instance);
     weft_rewritten_destroy(&(*evaluator)->mine);
     weft_graph_destroy(&(*evaluator)->whole);
     free((*evaluator)->row);
@@ -137,7 +137,7 @@ static void count_batch(weft_evaluator *e, const weft_batch *batch, int64_t firs
     weft_shape whole = {0};
     int64_t start[WEFT_MAX_RANK] = {0}, rows = 0;
     if (e->counts_loss)
-        r->loss += weft_fetch(e->graph, e->program, e->values.loss, 0) * (double)batch->valid;
+        r->loss += weft_fetch(e->graph, e->instance, e->values.loss, 0) * (double)batch->valid;
     if (e->counts_rows) {
         weft_graph_part(e->graph, e->values.probabilities, &whole, start);
         rows = weft_graph_value_type(e->graph, e->values.probabilities).shape.dim[0];
@@ -146,7 +146,7 @@ static void count_batch(weft_evaluator *e, const weft_batch *batch, int64_t firs
         int64_t s = start[0] + row;
         int best = 0;
         for (int c = 0; c < e->classes; c++) {
-            e->row[c] = (float)weft_fetch(e->graph, e->program, e->values.probabilities,
+            e->row[c] = (float)weft_fetch(e->graph, e->instance, e->values.probabilities,
                                           row * e->classes + c);
             if (e->row[c] > e->row[best]) best = c;
         }
@@ -197,15 +197,15 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
     if (status == WEFT_OK) status = weft_loader_start(data, &options, &loader);
     for (const weft_batch *b; status == WEFT_OK && (b = weft_loader_next(loader));
          first += b->valid) {
-        weft_feed(e->graph, e->program, e->values.x, b->x, WEFT_F32);
-        weft_feed(e->graph, e->program, e->values.weights, b->weights, options.real);
-        weft_feed(e->graph, e->program, e->values.labels, none ? none : b->labels, WEFT_I32);
-        status = weft_program_run(e->program, WEFT_PHASE_MICRO);
+        weft_feed(e->graph, e->instance, e->values.x, b->x, WEFT_F32);
+        weft_feed(e->graph, e->instance, e->values.weights, b->weights, options.real);
+        weft_feed(e->graph, e->instance, e->values.labels, none ? none : b->labels, WEFT_I32);
+        status = weft_instance_run(e->instance, WEFT_PHASE_MICRO);
         if (status == WEFT_OK) count_batch(e, b, first, weft_dataset_stats(data), &r, fn, user);
     }
     weft_loader_stop(&loader);
     free(none);
-    if (status == WEFT_OK) status = weft_program_drain(e->program);
+    if (status == WEFT_OK) status = weft_instance_drain(e->instance);
     if (status == WEFT_OK) status = add_ranks(e, &r);
     if (status != WEFT_OK) {
         weft_report_free(&r);

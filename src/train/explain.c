@@ -16,9 +16,9 @@ static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
     for (int m = 0; m < (int)r->job->microbatches; m++) {
         char *where;
         bool made;
-        weft_program_set_slot(r->program, m % r->schedule.slots);
+        weft_instance_set_slot(r->instance, m % r->schedule.slots);
         weft_rank_feed(r, b, m);
-        WEFT_TRY(weft_program_diagnose(r->program, &where, &made));
+        WEFT_TRY(weft_instance_diagnose(r->instance, &where, &made));
         if (where && out->micro < 0) {
             out->micro = m;
             out->brought = !made;

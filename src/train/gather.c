@@ -147,7 +147,7 @@ weft_status weft_gather_tensor(const weft_comms *comms, const weft_store *store,
 /* Planned bytes of every rank, and the largest resident set of its process. */
 weft_status weft_gather_memory(weft_rank *r, double *planned)
 {
-    weft_program_info info = weft_program_describe(r->program);
+    weft_program_info info = weft_program_describe(weft_instance_program(r->instance));
     int64_t counts[WEFT_MAX_RANKS];
     double mine =
         (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes + info.arena_bytes +
@@ -205,7 +205,7 @@ weft_status weft_trace_write(weft_rank *r, const char *path)
     char *mine;
     double size, sizes[WEFT_MAX_RANKS];
     int64_t counts[WEFT_MAX_RANKS];
-    WEFT_TRY(weft_program_trace_events(r->program, r->rank, r->began, &mine));
+    WEFT_TRY(weft_instance_trace_events(r->instance, r->rank, r->began, &mine));
     size = (double)strlen(mine);
     for (int i = 0; i < r->job->size; i++) counts[i] = 1;
     weft_status status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,

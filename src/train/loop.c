@@ -81,7 +81,7 @@ static void feed_scalar(weft_rank *r, weft_value v, double value)
 {
     const weft_graph *g = weft_rewritten_graph(r->mine);
     weft_value local = weft_rewritten_value(r->mine, v);
-    void *to = local == WEFT_NO_VALUE ? NULL : weft_program_input(r->program, local);
+    void *to = local == WEFT_NO_VALUE ? NULL : weft_instance_input(r->instance, local);
     if (!to) return;
     weft_dtype dtype = weft_graph_value_type(g, local).dtype;
     if (dtype == WEFT_I32) *(int32_t *)to = (int32_t)value;
@@ -107,11 +107,11 @@ void weft_rank_feed(weft_rank *r, const weft_batch *b, int m)
     const weft_value x = weft_rewritten_value(r->mine, r->values.x);
     const weft_value weights = weft_rewritten_value(r->mine, r->values.weights);
     const weft_value labels = weft_rewritten_value(r->mine, r->values.labels);
-    weft_feed(g, r->program, x, b->x + first * each, WEFT_F32);
-    weft_feed(g, r->program, weights,
+    weft_feed(g, r->instance, x, b->x + first * each, WEFT_F32);
+    weft_feed(g, r->instance, weights,
               (const char *)b->weights + (size_t)first * weft_dtype_size(weft_graph_real(g)),
               weft_graph_real(g));
-    weft_feed(g, r->program, labels, b->labels + first, WEFT_I32);
+    weft_feed(g, r->instance, labels, b->labels + first, WEFT_I32);
     feed_scalar(r, r->values.first_sample, (double)first);
     feed_scalar(r, r->optimizer.keep, m);
 }
@@ -120,7 +120,7 @@ static double loss_share(weft_rank *r)
 {
     weft_value local = weft_rewritten_value(r->mine, r->values.loss);
     if (!weft_rewritten_counts(r->mine, r->values.loss)) return 0;
-    return weft_fetch(weft_rewritten_graph(r->mine), r->program, local, 0);
+    return weft_fetch(weft_rewritten_graph(r->mine), r->instance, local, 0);
 }
 
 /* What the ranks of a learner agree on between their passes and the update. */
@@ -161,9 +161,9 @@ static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
     weft_board_step(r->job, r->rank, r->position.step + 1);
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
-        weft_program_set_slot(r->program, a->micro % s->slots);
+        weft_instance_set_slot(r->instance, a->micro % s->slots);
         if (a->phase == WEFT_PHASE_FORWARD) weft_rank_feed(r, b, a->micro);
-        WEFT_TRY(weft_program_run(r->program, a->phase));
+        WEFT_TRY(weft_instance_run(r->instance, a->phase));
         if (a->phase == WEFT_PHASE_BACKWARD) out->loss += loss_share(r);
     }
     r->used = (weft_comm_stats){0};
@@ -173,7 +173,7 @@ static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
     WEFT_TRY(weft_sum_over(r->learner, "the loss", &out->loss, sizeof(*out) / sizeof(double)));
     if (!isfinite(out->loss)) return weft_rank_explain(r, b, out->loss);
     before = weft_comm_get_stats(r->world);
-    WEFT_TRY(weft_program_run(r->program, WEFT_PHASE_UPDATE));
+    WEFT_TRY(weft_instance_run(r->instance, WEFT_PHASE_UPDATE));
     add_stats(&r->used, &before, r);
     return WEFT_OK;
 }
@@ -199,7 +199,7 @@ static weft_status after_step(weft_rank *r, const weft_batch *b, const vote *v, 
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = b->epoch,
                     .loss = v->loss,
-                    .lr = weft_fetch(weft_rewritten_graph(r->mine), r->program, lr, 0),
+                    .lr = weft_fetch(weft_rewritten_graph(r->mine), r->instance, lr, 0),
                     .samples_per_second = (double)b->total / (now - r->last_step)};
     WEFT_TRY(add_up_transfers(r, &e));
     if (r->first_step_seconds == 0) r->first_step_seconds = weft_process_seconds();

@@ -91,12 +91,12 @@ static weft_status profile(weft_rank *r, double *costs)
 {
     int n = weft_graph_node_count(r->graph);
     weft_store *store = NULL;
-    weft_program *program = NULL;
+    weft_instance *instance = NULL;
     if (r->rank == 0) {
         WEFT_TRY(weft_store_create(r->job->context, r->job->options.device, 1, &store));
-        weft_status status = weft_program_create(store, r->graph, &r->values.loss, 1, &program);
-        if (status == WEFT_OK) status = weft_program_profile(program, PROFILED_PASSES, costs);
-        weft_program_destroy(&program);
+        weft_status status = weft_instance_build(store, r->graph, &r->values.loss, 1, &instance);
+        if (status == WEFT_OK) status = weft_instance_profile(instance, PROFILED_PASSES, costs);
+        weft_instance_destroy(&instance);
         weft_store_destroy(&store);
         WEFT_TRY(status);
     }
@@ -204,14 +204,15 @@ static weft_status make_program(weft_rank *r)
         p.fetch_count += fetch[p.fetch_count] != WEFT_NO_VALUE;
     }
     p.fetch = fetch;
-    p.comms = &r->comms;
     p.slots = r->schedule.slots;
     WEFT_TRY(weft_store_create(r->job->context, o->device, (uint64_t)o->seed, &r->store));
-    WEFT_TRY(weft_program_create_with(r->store, weft_rewritten_graph(r->mine), &p, &r->program));
+    WEFT_TRY(weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,
+                                      &r->instance));
     if (!o->trace) return WEFT_OK;
-    return weft_program_trace(r->program,
-                              (size_t)(2 * TRACED_STEPS * r->job->microbatches) *
-                                  (size_t)weft_program_describe(r->program).instructions);
+    return weft_instance_trace(
+        r->instance,
+        (size_t)(2 * TRACED_STEPS * r->job->microbatches) *
+            (size_t)weft_program_describe(weft_instance_program(r->instance)).instructions);
 }
 
 static weft_status count_parameters(weft_rank *r)
@@ -227,7 +228,7 @@ static weft_status count_parameters(weft_rank *r)
 
 static void drop_plan(weft_rank *r)
 {
-    weft_program_destroy(&r->program);
+    weft_instance_destroy(&r->instance);
     weft_store_destroy(&r->store);
     weft_schedule_free(&r->schedule);
     weft_rewritten_destroy(&r->mine);

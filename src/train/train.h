@@ -143,10 +143,10 @@ weft_status weft_build_model(weft_graph *graph, const weft_train_options *option
 
 /* Copies this rank's part of an input from the whole's rows, which are of this type; floats are
  * widened if the input is f64. The graph is the rank's own; input may be WEFT_NO_VALUE. */
-void weft_feed(const weft_graph *graph, const weft_program *program, weft_value v, const void *rows,
-               weft_dtype dtype);
+void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
+               const void *rows, weft_dtype dtype);
 /* Element i of a fetched real value. */
-double weft_fetch(const weft_graph *graph, const weft_program *program, weft_value value,
+double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_value value,
                   int64_t i);
 
 #endif

@@ -288,5 +288,5 @@ const weft_graph *weft_trainer_graph(const weft_trainer *t)
 }
 const weft_program *weft_trainer_program(const weft_trainer *t)
 {
-    return t->ranks[0].program;
+    return weft_instance_program(t->ranks[0].instance);
 }

@@ -24,7 +24,7 @@ typedef struct weft_rank {
     weft_plan *plan;
     weft_rewritten *mine; /* this rank's part of the graph */
     weft_store *store;
-    weft_program *program;
+    weft_instance *instance;
     weft_evaluator *evaluator;
     weft_schedule schedule;
     weft_exchange *exchange; /* NULL: one learner */

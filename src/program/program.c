@@ -1,0 +1,90 @@
+/* Making programs: groups of nodes, instructions, places in memory. */
+#include "program/program.h"
+
+static weft_status build(weft_program *p)
+{
+    grouping groups;
+    WEFT_TRY(weft_readers_find(p->graph, &p->readers));
+    WEFT_TRY(
+        weft_new_bytes((void *)&p->versions_of, p->graph->value_count, sizeof(*p->versions_of)));
+    for (size_t v = 0; v < p->graph->value_count; v++)
+        p->versions_of[v].first = p->versions_of[v].last = -1;
+    WEFT_TRY(weft_group_nodes(p, &groups));
+    weft_status status = weft_program_lower(p, &groups);
+    weft_grouping_free(&groups);
+    return status == WEFT_OK ? weft_program_plan(p) : status;
+}
+
+void weft_program_options_init(weft_program_options *options)
+{
+    *options = (weft_program_options){.struct_size = sizeof(*options), .slots = 1};
+}
+
+weft_status weft_program_create(weft_store *store, const weft_graph *graph, const weft_value *fetch,
+                                int fetch_count, weft_program **out)
+{
+    weft_program_options o;
+    weft_program_options_init(&o);
+    o.fetch = fetch;
+    o.fetch_count = fetch_count;
+    return weft_program_create_with(store, graph, &o, out);
+}
+
+weft_status weft_program_create_with(weft_store *store, const weft_graph *graph,
+                                     const weft_program_options *o, weft_program **out)
+{
+    WEFT_TRY(weft_graph_status(graph));
+    if (o->struct_size != sizeof(*o) || o->slots < 1)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "weft_program_options of %zu bytes (this library's have %zu) with %d slots",
+            o->struct_size, sizeof(*o), o->slots);
+    weft_program *p;
+    WEFT_TRY(WEFT_NEW(&p, 1));
+    *p = (weft_program){.schema = weft_schema_hold(store->schema),
+                        .graph = graph,
+                        .fetch_count = o->fetch_count,
+                        .slots = o->slots,
+                        .dry = o->dry};
+    atomic_init(&p->users, 1);
+    weft_status status = WEFT_NEW(&p->fetch, o->fetch_count);
+    for (int i = 0; i < o->fetch_count && status == WEFT_OK; i++) {
+        p->fetch[i] = o->fetch[i];
+        if (p->fetch[i] < 0 || (size_t)p->fetch[i] >= graph->value_count)
+            status = weft_fail(WEFT_ERR_ARGUMENT, "fetched value %d is not in the graph",
+                               (int)p->fetch[i]);
+    }
+    if (status == WEFT_OK) status = build(p);
+    if (status == WEFT_OK && !o->dry) status = weft_store_fill(store);
+    if (status != WEFT_OK) {
+        weft_program_destroy(&p);
+        return status;
+    }
+    *out = p;
+    return WEFT_OK;
+}
+
+void weft_program_destroy(weft_program **program)
+{
+    if (!program || !*program) return;
+    weft_program *p = *program;
+    *program = NULL;
+    if (atomic_fetch_sub(&p->users, 1) > 1) return;
+    for (size_t i = 0; i < p->code_count; i++) {
+        if (p->code[i].kernel) p->code[i].kernel->ops->destroy(p->code[i].kernel);
+        free(p->code[i].name);
+    }
+    free(p->code);
+    free(p->buffers);
+    free(p->versions);
+    free(p->versions_of);
+    weft_readers_free(&p->readers);
+    free(p->fetch);
+    weft_schema_release(&p->schema);
+    free(p);
+}
+
+weft_program_info weft_program_describe(const weft_program *p)
+{
+    return p->info;
+}

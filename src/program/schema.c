@@ -1,0 +1,132 @@
+/* What the stores of one model have in common: their tensors, how these lie, and where. */
+#include "program/program.h"
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+weft_status weft_schema_create(weft_context *context, const char *device, schema **out)
+{
+    schema *s;
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    s->context = context;
+    atomic_init(&s->users, 1);
+    weft_status status = weft_device_open(context, device, &s->device);
+    if (status == WEFT_OK) status = weft_device_open(context, "reference", &s->fallback);
+    if (status == WEFT_OK)
+        *out = s;
+    else
+        weft_schema_release(&s);
+    return status;
+}
+
+schema *weft_schema_hold(schema *s)
+{
+    atomic_fetch_add(&s->users, 1);
+    return s;
+}
+
+void weft_schema_release(schema **given)
+{
+    schema *s = *given;
+    *given = NULL;
+    if (!s || atomic_fetch_sub(&s->users, 1) > 1) return;
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->entries[i].name);
+        free(s->entries[i].like);
+    }
+    weft_names_free(&s->names);
+    free(s->entries);
+    free(s->slabs);
+    weft_device_close(&s->fallback);
+    weft_device_close(&s->device);
+    free(s);
+}
+
+int weft_schema_find(const schema *s, const char *name)
+{
+    return weft_names_find(&s->names, name);
+}
+
+static weft_status copy_flat(store_entry *entry, const weft_graph *g, const weft_value_info *leaf)
+{
+    entry->part = entry->type;
+    entry->flat = leaf->flat;
+    if (!leaf->flat) return WEFT_OK;
+    entry->part.shape = leaf->flat_shape;
+    entry->flat_begin = leaf->flat_begin;
+    return leaf->like == WEFT_NO_VALUE ? WEFT_OK
+                                       : weft_strdup(g->values[leaf->like].name, &entry->like);
+}
+
+weft_status weft_schema_bind(schema *s, const weft_graph *g, weft_value value, int *out)
+{
+    const weft_value_info *leaf = &g->values[value];
+    int found = weft_schema_find(s, leaf->name);
+    if (found >= 0) {
+        const weft_type *have = &s->entries[found].type;
+        char a[128], b[128];
+        if (have->dtype != leaf->type.dtype || !weft_shape_equal(&have->shape, &leaf->type.shape))
+            return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is %s%s in the store and %s%s in the graph",
+                             leaf->name, weft_dtype_name(have->dtype),
+                             weft_shape_text(&have->shape, a, sizeof(a)),
+                             weft_dtype_name(leaf->type.dtype),
+                             weft_shape_text(&leaf->type.shape, b, sizeof(b)));
+        *out = found;
+        return WEFT_OK;
+    }
+    WEFT_TRY(WEFT_GROW(&s->entries, &s->capacity, s->count));
+    store_entry entry = {.type = leaf->type,
+                         .kind = leaf->kind,
+                         .init = leaf->init,
+                         .role = leaf->role,
+                         .slab = -1,
+                         .whole = leaf->whole};
+    memcpy(entry.start, leaf->start, sizeof(entry.start));
+    WEFT_TRY(copy_flat(&entry, g, leaf));
+    weft_status status = weft_strdup(leaf->name, &entry.name);
+    if (status == WEFT_OK) status = weft_names_add(&s->names, entry.name, (int)s->count);
+    if (status != WEFT_OK) {
+        free(entry.name);
+        free(entry.like);
+        return status;
+    }
+    s->entries[s->count] = entry;
+    *out = (int)s->count++;
+    return WEFT_OK;
+}
+
+weft_status weft_schema_order(const schema *s, int i, const weft_layout **out)
+{
+    const store_entry *entry = &s->entries[i];
+    int like = entry->like ? weft_schema_find(s, entry->like) : i;
+    *out = NULL;
+    if (like >= 0) *out = s->entries[like].flat ? s->entries[like].order : s->entries[like].layout;
+    if (*out && (*out)->bytes == weft_type_bytes(&entry->part)) return WEFT_OK;
+    return s->device->ops->plain(s->device, &entry->part, out);
+}
+
+/* One flat range for the entries of a kind. */
+static weft_status place_kind(schema *s, const int *order, int count, weft_value_kind kind,
+                              size_t *total)
+{
+    size_t bytes = 0;
+    WEFT_TRY(WEFT_GROW(&s->slabs, &s->slab_capacity, s->slab_count));
+    for (int i = 0; i < count; i++) {
+        store_entry *entry = &s->entries[order[i]];
+        if (entry->kind != kind || entry->slab >= 0) continue;
+        entry->slab = (int)s->slab_count;
+        entry->offset = bytes;
+        bytes += rounded(entry->layout->bytes);
+    }
+    if (bytes > 0) s->slabs[s->slab_count++] = bytes;
+    *total += bytes;
+    return WEFT_OK;
+}
+
+weft_status weft_schema_place(schema *s, const int *order, int count)
+{
+    WEFT_TRY(place_kind(s, order, count, WEFT_VALUE_PARAM, &s->parameter_bytes));
+    return place_kind(s, order, count, WEFT_VALUE_STATE, &s->state_bytes);
+}
