@@ -55,6 +55,9 @@ WEFT_API void weft_store_memory(const weft_store *store, int i, void **data, siz
 WEFT_API WEFT_NODISCARD weft_status weft_store_parameters(const weft_store *store,
                                                           weft_dtype *dtype, void **data,
                                                           size_t *bytes);
+/* Says that values have been written through such a pointer. Layouts that programs have derived
+ * from parameters are made anew then. */
+WEFT_API void weft_store_touch(weft_store *store);
 /* What it is to training. */
 WEFT_API weft_role weft_store_role(const weft_store *store, int i);
 /* Tensor by name, or -1. */

@@ -6,10 +6,10 @@
 static void add_operand(const weft_program *p, weft_text *text, weft_value value,
                         const weft_layout *layout, int b)
 {
-    static const char *const kinds[] = {"arena", "gradients", "slot", "input", "store"};
+    static const char *const kinds[] = {"arena", "gradients", "slot", "input", "store", "derived"};
     const buffer *own = &p->buffers[b], *root = &p->buffers[buffer_root(p, b)];
     weft_text_add(text, "%s:%s@%s", p->graph->values[value].name, layout->text, kinds[root->kind]);
-    if (root->kind != BUFFER_STORE) weft_text_add(text, "+%zu", root->offset);
+    if (root->offset != SIZE_MAX) weft_text_add(text, "+%zu", root->offset);
     weft_text_add(text, "(%zu)", own->bytes);
 }
 

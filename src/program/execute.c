@@ -99,6 +99,11 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     const instruction *code = &x->program->code[i];
     WEFT_TRY(weft_instance_end_before(x, i));
     weft_bound *bound = bound_of(x, i, slot_of(x, code));
+    if (code->derives) {
+        uint64_t *made = &x->store->derived[x->program->buffers[code->out[0]].entry];
+        if (*made == x->store->written) return WEFT_OK;
+        *made = x->store->written;
+    }
     double start = x->trace_capacity ? weft_seconds() : 0;
     WEFT_TRY(bound->ops->run(bound));
     if (x->trace_capacity) record(x, i, start, false);
@@ -120,5 +125,7 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(finish_sends(x));
     for (size_t i = 0; i < x->program->code_count; i++)
         if (x->program->code[i].phase == phase) WEFT_TRY(weft_instance_run_one(x, (int)i));
-    return phase == WEFT_PHASE_UPDATE ? weft_instance_drain(x) : WEFT_OK;
+    if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(weft_instance_drain(x));
+    if (x->program->writes[phase]) weft_store_touch(x->store);
+    return WEFT_OK;
 }

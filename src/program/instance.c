@@ -25,9 +25,10 @@ char *weft_buffer_address(const weft_program *p, const bases *at, int b, int slo
     case BUFFER_GRADIENT: return at->gradients + within;
     case BUFFER_SLOT: return at->slots + p->slot_bytes * (size_t)slot + within;
     case BUFFER_INPUT: return at->inputs + p->input_bytes * (size_t)slot + within;
-    case BUFFER_STORE: break;
+    case BUFFER_STORE: return entry_address(p, at->store, root->entry) + buffer_within(p, b);
+    case BUFFER_DERIVED: break;
     }
-    return entry_address(p, at->store, root->entry) + buffer_within(p, b);
+    return at->store ? at->store->slabs[p->schema->derived[root->entry].slab] : NULL;
 }
 
 weft_status weft_instruction_place(const weft_program *p, const instruction *code, const bases *at,
@@ -125,9 +126,9 @@ static bool touches_store(const weft_program *p, const instruction *code)
 {
     bool any = false;
     for (int j = 0; j < code->in_count; j++)
-        any = any || p->buffers[buffer_root(p, code->in[j])].kind == BUFFER_STORE;
+        any = any || p->buffers[buffer_root(p, code->in[j])].kind >= BUFFER_STORE;
     for (int j = 0; j < code->out_count; j++)
-        any = any || p->buffers[buffer_root(p, code->out[j])].kind == BUFFER_STORE;
+        any = any || p->buffers[buffer_root(p, code->out[j])].kind >= BUFFER_STORE;
     return any;
 }
 

@@ -98,6 +98,21 @@ static weft_status add_reorder(weft_program *p, weft_value value, const weft_lay
     return status;
 }
 
+/* A buffer of the store for another layout of a parameter that this program does not write: it is
+ * made once and stays until the parameter changes. -1: the value is none. */
+static weft_status derive(weft_program *p, weft_value value, const weft_layout *want, int *out)
+{
+    const weft_value_info *info = &p->graph->values[value];
+    const buffer *from = &p->buffers[weft_program_version(p, value, NULL)->buffer];
+    int index;
+    if (info->kind != WEFT_VALUE_PARAM || info->assigned != WEFT_NO_VALUE ||
+        from->kind != BUFFER_STORE || from->alias >= 0 || p->dry)
+        return WEFT_OK;
+    WEFT_TRY(weft_schema_derive(p->schema, from->entry, want, &index));
+    return weft_program_add_buffer(
+        p, (buffer){.kind = BUFFER_DERIVED, .bytes = want->bytes, .entry = index}, out);
+}
+
 /* The buffer of value in the layout a kernel wants, with a reorder before it if need be. */
 static weft_status provide(weft_program *p, weft_value value, const weft_layout *want,
                            weft_phase phase, bool passing, int *out)
@@ -107,8 +122,11 @@ static weft_status provide(weft_program *p, weft_value value, const weft_layout 
     /* What is only passed on is turned again in backward, so that one form is kept, not two. */
     if (have && passing && have->reordered && have->phase < phase) have = NULL;
     if (!have) {
+        int to = -1;
+        if (!passing) WEFT_TRY(derive(p, value, want, &to));
         WEFT_TRY(
-            add_reorder(p, value, weft_program_version(p, value, NULL)->layout, want, phase, -1));
+            add_reorder(p, value, weft_program_version(p, value, NULL)->layout, want, phase, to));
+        p->code[p->code_count - 1].derives = to >= 0;
         have = &p->versions[p->version_count - 1];
     }
     *out = have->buffer;

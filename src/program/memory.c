@@ -271,6 +271,16 @@ static weft_status count_rooms(weft_program *p)
     return WEFT_OK;
 }
 
+static void find_writes(weft_program *p)
+{
+    for (size_t i = 0; i < p->code_count; i++)
+        for (int o = 0; o < p->code[i].out_count; o++) {
+            const buffer *b = &p->buffers[buffer_root(p, p->code[i].out[o])];
+            if (b->kind == BUFFER_STORE && p->schema->entries[b->entry].kind == WEFT_VALUE_PARAM)
+                p->writes[p->code[i].phase] = true;
+        }
+}
+
 /* What the tensors of a store would take. */
 static void count_store(weft_program *p)
 {
@@ -311,6 +321,7 @@ weft_status weft_program_plan(weft_program *p)
     }
     info->instructions = (int)p->code_count;
     if (!p->dry) WEFT_TRY(place_store(p));
+    find_writes(p);
     count_store(p);
     return count_rooms(p);
 }

@@ -28,6 +28,12 @@ typedef struct store_entry {
     size_t offset;             /* there */
 } store_entry;
 
+/* A second layout of a parameter, for programs that read it and do not write it. */
+typedef struct derived_layout {
+    int entry, slab;
+    const weft_layout *layout;
+} derived_layout;
+
 /* What all stores of one model have in common. Grows by the programs that are made on one of them;
  * held by stores and programs. */
 typedef struct schema {
@@ -38,7 +44,10 @@ typedef struct schema {
     store_entry *entries;
     size_t count, capacity;
     weft_names names;
-    size_t *slabs; /* bytes of each: one for the parameters and one for the state of each program */
+    derived_layout *derived;
+    size_t derived_count, derived_capacity;
+    size_t *slabs; /* bytes of each: one for the parameters and one for the state of each program,
+                    * and one for each derived layout */
     size_t slab_count, slab_capacity;
     size_t parameter_bytes, state_bytes;
 } schema;
@@ -47,7 +56,10 @@ struct weft_store {
     schema *schema;
     uint64_t seed;
     char **slabs;
-    int slab_count; /* those that have been filled */
+    int slab_count;    /* those that have been filled */
+    uint64_t written;  /* how often parameters have changed, from 1 */
+    uint64_t *derived; /* of each derived layout: as of which change it is; 0: it is not made */
+    size_t derived_count;
 };
 
 /* --- schema.c --- */
@@ -64,6 +76,10 @@ weft_status weft_schema_place(schema *s, const int *order, int count) WEFT_NODIS
 /* The layout of its part in whose order the elements of a flat entry lie. */
 weft_status weft_schema_order(const schema *s, int i, const weft_layout **out) WEFT_NODISCARD;
 
+/* Finds or adds a second layout of entry i. */
+weft_status weft_schema_derive(schema *s, int i, const weft_layout *layout,
+                               int *out) WEFT_NODISCARD;
+
 /* --- store.c --- */
 /* Memory and first values for what has been placed since. */
 weft_status weft_store_fill(weft_store *s) WEFT_NODISCARD;
@@ -79,7 +95,8 @@ typedef enum buffer_kind {
     BUFFER_GRADIENT, /* the flat range of gradients */
     BUFFER_SLOT,     /* lives from forward to backward: one for each micro-batch under way */
     BUFFER_INPUT,    /* fed from outside; one for each micro-batch under way */
-    BUFFER_STORE     /* belongs to the store */
+    BUFFER_STORE,    /* belongs to the store */
+    BUFFER_DERIVED   /* so does this: a second layout of a parameter */
 } buffer_kind;
 
 typedef struct buffer {
@@ -88,7 +105,7 @@ typedef struct buffer {
     int first, last; /* instructions that write it first and read it last */
     int alias;       /* the buffer whose memory it shares, or -1 */
     size_t within;   /* where it begins in the memory of `alias` */
-    int entry;       /* BUFFER_STORE */
+    int entry;       /* of the store, or derived layout */
     bool keep;       /* read after the run */
     bool hold;       /* read by others at any time */
 } buffer;
@@ -108,7 +125,8 @@ typedef struct instruction {
     weft_group group; /* empty for a reorder */
     char *name;
     bool fallback, reorder, transfer;
-    int finish; /* transfer: before which instruction it must have ended; -1: any time */
+    bool derives; /* makes a derived layout, where that is not as the parameter is by now */
+    int finish;   /* transfer: before which instruction it must have ended; -1: any time */
     weft_phase phase;
     int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
     weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];
@@ -144,7 +162,8 @@ struct weft_program {
     } * versions_of; /* of each value; -1: none */
     weft_readers readers;
 
-    size_t slot_bytes, input_bytes; /* of one slot */
+    size_t slot_bytes, input_bytes;     /* of one slot */
+    bool writes[WEFT_PHASE_UPDATE + 1]; /* phases that change parameters */
     weft_program_info info;
 };
 

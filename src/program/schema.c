@@ -38,6 +38,7 @@ void weft_schema_release(schema **given)
     }
     weft_names_free(&s->names);
     free(s->entries);
+    free(s->derived);
     free(s->slabs);
     weft_device_close(&s->fallback);
     weft_device_close(&s->device);
@@ -122,6 +123,21 @@ static weft_status place_kind(schema *s, const int *order, int count, weft_value
     }
     if (bytes > 0) s->slabs[s->slab_count++] = bytes;
     *total += bytes;
+    return WEFT_OK;
+}
+
+weft_status weft_schema_derive(schema *s, int i, const weft_layout *layout, int *out)
+{
+    for (size_t d = 0; d < s->derived_count; d++)
+        if (s->derived[d].entry == i && weft_layout_same(s->derived[d].layout, layout)) {
+            *out = (int)d;
+            return WEFT_OK;
+        }
+    WEFT_TRY(WEFT_GROW(&s->slabs, &s->slab_capacity, s->slab_count));
+    WEFT_TRY(WEFT_GROW(&s->derived, &s->derived_capacity, s->derived_count));
+    s->derived[s->derived_count] = (derived_layout){i, (int)s->slab_count, layout};
+    s->slabs[s->slab_count++] = rounded(layout->bytes);
+    *out = (int)s->derived_count++;
     return WEFT_OK;
 }
 

@@ -10,6 +10,11 @@ static char *data_of(const weft_store *s, int i)
                                                            : NULL;
 }
 
+void weft_store_touch(weft_store *s)
+{
+    s->written++;
+}
+
 char *weft_store_data(const weft_store *s, int i)
 {
     return data_of(s, i);
@@ -21,6 +26,7 @@ weft_status weft_store_create(weft_context *context, const char *device, uint64_
     weft_store *store;
     WEFT_TRY(WEFT_NEW(&store, 1));
     store->seed = seed;
+    store->written = 1;
     weft_status status = weft_schema_create(context, device, &store->schema);
     if (status == WEFT_OK)
         *out = store;
@@ -49,6 +55,7 @@ weft_status weft_store_clone(const weft_store *from, weft_store **out)
     weft_store *store;
     WEFT_TRY(WEFT_NEW(&store, 1));
     store->seed = from->seed;
+    store->written = 1;
     store->schema = weft_schema_hold(from->schema);
     weft_status status = WEFT_OK;
     while (status == WEFT_OK && store->slab_count < from->slab_count) {
@@ -70,6 +77,7 @@ void weft_store_destroy(weft_store **store)
     weft_store *s = *store;
     for (int i = 0; i < s->slab_count; i++) free(s->slabs[i]);
     free(s->slabs);
+    free(s->derived);
     weft_schema_release(&s->schema);
     free(s);
     *store = NULL;
@@ -213,6 +221,7 @@ static weft_status write_flat(weft_store *s, int i, const void *data)
 
 weft_status weft_store_write(weft_store *s, int i, const void *data)
 {
+    weft_store_touch(s);
     store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain;
     if (entry->flat) return write_flat(s, i, data);
@@ -271,9 +280,22 @@ static weft_status start_entry(weft_store *s, int i)
     return status;
 }
 
+static weft_status fill_derived(weft_store *s)
+{
+    size_t wanted = s->schema->derived_count;
+    if (s->derived_count == wanted) return WEFT_OK;
+    uint64_t *all = realloc(s->derived, wanted * sizeof(*all));
+    if (!all) return weft_fail_memory(wanted * sizeof(*all));
+    for (size_t d = s->derived_count; d < wanted; d++) all[d] = 0;
+    s->derived = all;
+    s->derived_count = wanted;
+    return WEFT_OK;
+}
+
 weft_status weft_store_fill(weft_store *s)
 {
     const schema *all = s->schema;
+    WEFT_TRY(fill_derived(s));
     while ((size_t)s->slab_count < all->slab_count) {
         int slab = s->slab_count;
         WEFT_TRY(add_slab(s));
