@@ -369,7 +369,15 @@ static void test_foreign_stores_are_refused(void **state)
     open_context(&context);
     assert_ok(weft_store_create(context, "reference", 7, &store));
     assert_ok(weft_store_create(context, "reference", 7, &other));
+    weft_store *early;
+    float value;
+    assert_ok(weft_store_clone(store, &early));
     lower(&l, context, store, "mlp", TRAINING, 2);
+    assert_refused(weft_store_read(early, 0, &value), WEFT_ERR_ARGUMENT, "no value in this store");
+    assert_ok(weft_instance_create(l.program, early, NULL, &x));
+    same_values(early, store); /* as the seed says */
+    weft_instance_destroy(&x);
+    weft_store_destroy(&early);
     assert_refused(weft_instance_create(l.program, other, NULL, &x), WEFT_ERR_ARGUMENT,
                    "of another model");
     assert_ok(weft_instance_create(l.program, store, NULL, &x));

@@ -63,7 +63,9 @@ WEFT_API weft_role weft_store_role(const weft_store *store, int i);
 /* Tensor by name, or -1. */
 WEFT_API int weft_store_find(const weft_store *store, const char *name);
 
-/* Copies tensor i out of or into the store; data is dense and row-major, weft_type_bytes long. */
+/* Copies tensor i out of or into the store; data is dense and row-major, weft_type_bytes long.
+ * ARGUMENT: a program brought the tensor after the store was cloned, and no instance has been on it
+ * since. */
 WEFT_API WEFT_NODISCARD weft_status weft_store_read(const weft_store *store, int i, void *data);
 /* Also of a tensor whose part is spread over the data axis. Collective over the ranks of that axis:
  * weft_comms.axes[1]; NULL where there is one. weft_store_read of such a tensor is UNSUPPORTED. */

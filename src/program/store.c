@@ -204,6 +204,15 @@ static void fill(const store_entry *entry, uint64_t seed, void *data)
     }
 }
 
+/* A clone has what its model's programs brought later only once it is used. */
+static weft_status check_filled(const weft_store *s, int i)
+{
+    if (data_of(s, i)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "'%s' has no value in this store yet: make an instance on it first",
+                     s->schema->entries[i].name);
+}
+
 static weft_status write_flat(weft_store *s, int i, const void *data)
 {
     store_entry *entry = &s->schema->entries[i];
@@ -221,6 +230,7 @@ static weft_status write_flat(weft_store *s, int i, const void *data)
 
 weft_status weft_store_write(weft_store *s, int i, const void *data)
 {
+    WEFT_TRY(check_filled(s, i));
     weft_store_touch(s);
     store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain;
@@ -232,6 +242,7 @@ weft_status weft_store_write(weft_store *s, int i, const void *data)
 
 weft_status weft_store_read(const weft_store *s, int i, void *data)
 {
+    WEFT_TRY(check_filled(s, i));
     const store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain;
     if (entry->flat)
@@ -248,6 +259,7 @@ weft_status weft_store_gather(const weft_store *s, int i, weft_comm *comm, void 
     const weft_layout *plain, *order;
     int64_t counts[WEFT_MAX_RANKS], all = weft_shape_elements(&entry->part.shape);
     void *room;
+    WEFT_TRY(check_filled(s, i));
     if (!entry->flat) return weft_store_read(s, i, data);
     if (!comm) return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is spread over ranks", entry->name);
     int n = weft_comm_size(comm);
