@@ -197,7 +197,6 @@ static weft_status average_step(weft_exchange *exchange, int64_t step, bool last
     WEFT_TRY(weft_store_parameters(exchange->store, &dtype, &data, &bytes));
     WEFT_TRY(mean(a, "parameters of the learners", dtype, data, bytes));
     if (a->outer) WEFT_TRY(outer_step(a, dtype, data, bytes));
-    weft_store_touch(exchange->store);
     return meet_state(a);
 }
 

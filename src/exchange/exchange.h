@@ -41,6 +41,9 @@ extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot;
 /* Opens "NAME:key=value,...". ARGUMENT: no such exchange, or a wrong key or value. */
 weft_status weft_exchange_open(const char *spec, weft_comm *between, weft_store *store,
                                weft_exchange **out) WEFT_NODISCARD;
+/* A step as ops say; the store hears that its values may have changed. */
+weft_status weft_exchange_step(weft_exchange *exchange, int64_t step, bool last,
+                               bool *met) WEFT_NODISCARD;
 /* Checks the specification alone. */
 weft_status weft_exchange_check(const char *spec) WEFT_NODISCARD;
 void weft_exchange_close(weft_exchange **exchange);

@@ -61,6 +61,13 @@ weft_status weft_exchange_check(const char *spec)
     return WEFT_OK;
 }
 
+weft_status weft_exchange_step(weft_exchange *exchange, int64_t step, bool last, bool *met)
+{
+    WEFT_TRY(exchange->ops->step(exchange, step, last, met));
+    weft_store_touch(exchange->store);
+    return WEFT_OK;
+}
+
 void weft_exchange_close(weft_exchange **exchange)
 {
     if (!exchange || !*exchange) return;

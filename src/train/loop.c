@@ -190,7 +190,7 @@ static weft_status after_step(weft_rank *r, const weft_batch *b, const vote *v, 
     *stop = v->stop > 0;
     weft_comm_stats exchanged = weft_comm_get_stats(r->world);
     if (r->exchange) {
-        WEFT_TRY(r->exchange->ops->step(r->exchange, r->position.step, last, &met));
+        WEFT_TRY(weft_exchange_step(r->exchange, r->position.step, last, &met));
         add_stats(&r->used, &exchanged, r);
         double all = *stop;
         if (met || b->last) WEFT_TRY(weft_sum_over(r->between, "whether to stop", &all, 1));
