@@ -102,7 +102,8 @@ struct weft_device {
     const weft_device_ops *ops;
     weft_context *context;
     int threads;
-    weft_layout *layouts; /* interned */
+    pthread_mutex_t lock; /* of what is interned: stores of one model are read by several threads */
+    weft_layout *layouts;
 };
 
 extern const weft_device_ops *const weft_devices[];

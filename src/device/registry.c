@@ -30,7 +30,11 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
 {
     char near[256];
     for (int i = 0; weft_devices[i]; i++)
-        if (strcmp(weft_devices[i]->name, name) == 0) return weft_devices[i]->open(context, out);
+        if (strcmp(weft_devices[i]->name, name) == 0) {
+            WEFT_TRY(weft_devices[i]->open(context, out));
+            pthread_mutex_init(&(*out)->lock, NULL);
+            return WEFT_OK;
+        }
     return weft_fail(WEFT_ERR_ARGUMENT, "no device is named '%s'%s", name,
                      weft_suggest(near, sizeof(near), name, candidate, NULL));
 }
@@ -44,12 +48,13 @@ void weft_device_close(weft_device **device)
         free(l);
     }
     d->layouts = NULL;
+    pthread_mutex_destroy(&d->lock);
     d->ops->close(d);
     *device = NULL;
 }
 
-static weft_status find_plain(weft_device *device, size_t bytes, const char *text,
-                              const weft_layout **out)
+static weft_status intern_plain(weft_device *device, size_t bytes, const char *text,
+                                const weft_layout **out)
 {
     for (weft_layout *l = device->layouts; l; l = l->next)
         if (l->plain && l->bytes == bytes && strcmp(l->text, text) == 0) {
@@ -63,6 +68,15 @@ static weft_status find_plain(weft_device *device, size_t bytes, const char *tex
     device->layouts = layout;
     *out = layout;
     return WEFT_OK;
+}
+
+static weft_status find_plain(weft_device *device, size_t bytes, const char *text,
+                              const weft_layout **out)
+{
+    pthread_mutex_lock(&device->lock);
+    weft_status status = intern_plain(device, bytes, text, out);
+    pthread_mutex_unlock(&device->lock);
+    return status;
 }
 
 weft_status weft_layout_plain(weft_device *device, const weft_type *type, const weft_layout **out)

@@ -4,9 +4,8 @@
 #include "device/cpu/cpu.h"
 
 /* Takes `md` over: it becomes the device's own, or goes if the device has its like. */
-static weft_status take(weft_device *device, dnnl_memory_desc_t md, cpu_md *out)
+static weft_status intern_md(cpu_device *d, dnnl_memory_desc_t md, cpu_md *out)
 {
-    cpu_device *d = (cpu_device *)device;
     cpu_kept *kept = d->kept;
     while (kept && !dnnl_memory_desc_equal(kept->md, md)) kept = kept->next;
     if (kept) {
@@ -23,6 +22,14 @@ static weft_status take(weft_device *device, dnnl_memory_desc_t md, cpu_md *out)
     d->kept = kept;
     *out = md;
     return WEFT_OK;
+}
+
+static weft_status take(weft_device *device, dnnl_memory_desc_t md, cpu_md *out)
+{
+    pthread_mutex_lock(&device->lock);
+    weft_status status = intern_md((cpu_device *)device, md, out);
+    pthread_mutex_unlock(&device->lock);
+    return status;
 }
 
 void cpu_md_drop_all(cpu_device *d)
@@ -171,11 +178,9 @@ static bool is_plain(cpu_md md, cpu_md plain)
     return true;
 }
 
-weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
-                          const weft_layout **out)
+static weft_status intern_layout(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
+                                 const weft_layout **out)
 {
-    weft_type bytes = {WEFT_U8, {1, {(int64_t)dnnl_memory_desc_get_size(md)}}};
-    if (!opaque && is_plain(md, plain)) return weft_layout_plain(device, &bytes, out);
     for (weft_layout *l = device->layouts; l; l = l->next) {
         const cpu_layout *own = (const cpu_layout *)l;
         if (!l->plain && l->opaque == opaque && own->md == md && own->plain == plain) {
@@ -194,6 +199,17 @@ weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opa
     device->layouts = &layout->head;
     *out = &layout->head;
     return WEFT_OK;
+}
+
+weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
+                          const weft_layout **out)
+{
+    weft_type bytes = {WEFT_U8, {1, {(int64_t)dnnl_memory_desc_get_size(md)}}};
+    if (!opaque && is_plain(md, plain)) return weft_layout_plain(device, &bytes, out);
+    pthread_mutex_lock(&device->lock);
+    weft_status status = intern_layout(device, md, plain, opaque, out);
+    pthread_mutex_unlock(&device->lock);
+    return status;
 }
 
 bool cpu_planes_of(const weft_type *type, const weft_layout *layout, cpu_planes *p)
