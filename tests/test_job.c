@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "support.h"
-#include "train/job.h"
-#include "train/said.h"
+#include "job/job.h"
+#include "job/said.h"
 
 enum { FAILED = 1 << 8 }; /* as waitpid says */
 

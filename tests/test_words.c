@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "support.h"
-#include "train/job.h"
+#include "job/job.h"
 
 typedef struct told {
     char text[16384];

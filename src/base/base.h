@@ -125,6 +125,12 @@ static inline int64_t weft_part_start(int64_t count, int r, int n)
     return count * r / n;
 }
 
+/* --- parts of tensors --- */
+
+/* Copies the part of `shape` that begins at `start` into the whole, or out of it. */
+void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape,
+                    void *all, void *data, bool out);
+
 /* --- names --- */
 
 /* Finds numbers by name. The names belong to others, who keep them as long as the table. */

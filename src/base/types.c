@@ -68,3 +68,24 @@ const char *weft_shape_text(const weft_shape *shape, char *buffer, size_t size)
     if (used < size) (void)snprintf(buffer + used, size - used, "]");
     return buffer;
 }
+
+void weft_copy_part(const weft_type *whole, const int64_t *start, const weft_shape *shape,
+                    void *all, void *data, bool out)
+{
+    int64_t rows = 1, index[WEFT_MAX_RANK] = {0};
+    int last = whole->shape.rank - 1;
+    size_t size = weft_dtype_size(whole->dtype);
+    /* Dimensions at the end that are whole go along in one piece. */
+    for (; last > 0 && shape->dim[last] == whole->shape.dim[last]; last--)
+        size *= (size_t)shape->dim[last];
+    size_t row = last >= 0 ? size * (size_t)shape->dim[last] : size;
+    for (int d = 0; d < last; d++) rows *= shape->dim[d];
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t place = 0;
+        for (int d = 0; d <= last; d++)
+            place = place * whole->shape.dim[d] + start[d] + (d < last ? index[d] : 0);
+        char *at = (char *)all + (size_t)place * size, *mine = (char *)data + (size_t)i * row;
+        memcpy(out ? mine : at, out ? at : mine, row);
+        for (int d = last; d-- > 0 && ++index[d] == shape->dim[d];) index[d] = 0;
+    }
+}

@@ -55,6 +55,10 @@ extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft
 weft_status weft_net_read(weft_net *net, const char *name, const void *data, size_t size,
                           weft_value *logits) WEFT_NODISCARD;
 
+/* Builds the built-in model that the options name, or the one of the text, if it is not empty. */
+weft_status weft_build_model(weft_graph *graph, const weft_model_options *options,
+                             const weft_bytes *text, weft_model_values *out) WEFT_NODISCARD;
+
 /* Whether a model's name is the path of a YAML file. */
 bool weft_model_is_file(const char *model);
 /* Compares the layers of two texts, key by key, as they are understood. ARGUMENT: they differ; the

@@ -126,3 +126,11 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
                      options->model,
                      weft_suggest(near, sizeof(near), options->model, candidate, NULL));
 }
+
+weft_status weft_build_model(weft_graph *graph, const weft_model_options *o, const weft_bytes *text,
+                             weft_model_values *out)
+{
+    if (text && text->size > 0)
+        return weft_model_build_text(graph, o, o->model, text->data, text->size, out);
+    return weft_model_build(graph, o, out);
+}

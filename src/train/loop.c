@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "train/board.h"
 #include "train/trainer.h"
 
 weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers, int64_t n)
@@ -156,9 +155,9 @@ static weft_status run_step(weft_rank *r, const weft_batch *b, vote *out)
     const weft_schedule *s = &r->schedule;
     weft_comm_stats before = weft_comm_get_stats(r->world);
     double began = weft_seconds();
-    if (r->rank == 0) weft_board_listen(r->job);
+    if (r->rank == 0 && weft_board_listen(&r->job->line)) weft_trainer_stop(r->job);
     *out = (vote){.stop = atomic_load_explicit(&r->job->stop, memory_order_relaxed)};
-    weft_board_step(r->job, r->rank, r->position.step + 1);
+    weft_board_step(&r->job->line, r->rank, r->position.step + 1);
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
         weft_instance_set_slot(r->instance, a->micro % s->slots);
@@ -247,7 +246,7 @@ static weft_status finish(weft_rank *r)
             r->working > 0 ? (double)(steps * t->options.batch * t->learners) / r->working : 0};
     WEFT_TRY(tell(r, &e));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
-    weft_board_stage(t, r->rank, WEFT_STAGE_FINISHED);
+    weft_board_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
     if (t->options.trace) WEFT_TRY(weft_trace_write(r, t->options.trace));
     if (done) return WEFT_OK;
     return weft_fail(

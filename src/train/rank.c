@@ -1,7 +1,7 @@
 /* One rank of a job: the learner's graph, its plan, this rank's part of it, and the program. */
 #include <stdio.h>
 
-#include "train/board.h"
+#include "models/models.h"
 #include "train/trainer.h"
 
 enum { TRACED_STEPS = 100, PROFILED_PASSES = 5 };
@@ -63,12 +63,18 @@ static weft_status build_graph(weft_rank *r)
     weft_trainer *t = r->job;
     weft_dtype real = WEFT_F32;
     weft_optimizer_options optimizer;
-    weft_shape sample = weft_dataset_shape(t->data);
+    weft_model_options model;
+    weft_model_options_init(&model);
+    model.model = t->options.model;
+    model.sample = weft_dataset_shape(t->data);
+    model.batch = t->micro;
+    model.classes = weft_dataset_stats(t->data)->classes;
+    model.training = true;
+    model.seed = (uint64_t)t->options.seed;
     (void)weft_dtype_parse(t->options.dtype, &real);
     WEFT_TRY(optimizer_options(t, &optimizer));
     WEFT_TRY(weft_graph_create(t->context, real, &r->graph));
-    WEFT_TRY(weft_build_model(r->graph, &t->options, &t->model, &sample,
-                              weft_dataset_stats(t->data)->classes, t->micro, true, &r->values));
+    WEFT_TRY(weft_build_model(r->graph, &model, &t->model, &r->values));
     WEFT_TRY(weft_graph_differentiate(r->graph, r->values.loss));
     WEFT_TRY(weft_optimizer_build(r->graph, &optimizer, &r->optimizer));
     return t->options.recompute ? recompute(r) : WEFT_OK;
@@ -267,7 +273,7 @@ weft_status weft_rank_build(weft_rank *r)
         WEFT_TRY(weft_checkpoint_load_exchange(&t->resumed, r->exchange));
     WEFT_TRY(weft_comm_barrier(r->world));
     r->began = weft_seconds();
-    weft_board_stage(t, r->rank, WEFT_STAGE_BUILT);
+    weft_board_stage(&t->line, r->rank, WEFT_STAGE_BUILT);
     return WEFT_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include "data/data.h"
 #include "models/models.h"
-#include "train/folder.h"
+#include "checkpoint/folder.h"
 #include "train/trainer.h"
 #include "weft/output.h"
 
@@ -92,7 +92,8 @@ static weft_status take_folder(weft_trainer *t)
 {
     const char *folder = t->options.checkpoint;
     if (t->ranks[0].rank != 0) return WEFT_OK;
-    return weft_folder_lock(folder, 2 * t->options.timeout, &t->folder_lock);
+    return weft_folder_lock(folder, getenv(WEFT_BOARD_VARIABLE), 2 * t->options.timeout,
+                            &t->folder_lock);
 }
 
 /* Never writes a new run into the folder of an old one. */

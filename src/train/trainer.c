@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "train/folder.h"
+#include "checkpoint/folder.h"
 
 /* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after
  * the other, as micro-batches. */
@@ -126,7 +126,7 @@ static weft_status open_ranks(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     bool alone = o->ranks <= 1 && strcmp(o->engine, "threads") == 0;
-    weft_board_open(t);
+    weft_board_open(&t->line);
     WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->engine, (int)o->ranks, t->worlds,
                             &t->local));
     t->size = weft_comm_size(t->worlds[0]);
@@ -134,7 +134,7 @@ static weft_status open_ranks(weft_trainer *t)
     for (int i = 0; i < t->local; i++) {
         weft_comm_set_timeout(t->worlds[i], t->options.timeout);
         weft_comm_set_check(t->worlds[i], t->options.check_collectives);
-        weft_board_note(t, t->worlds[i]);
+        weft_board_note(&t->line, t->worlds[i]);
         t->ranks[i] = (weft_rank){.job = t,
                                   .world = t->worlds[i],
                                   .rank = weft_comm_rank(t->worlds[i]),
@@ -269,7 +269,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     free((void *)(uintptr_t)t->model.data);
     weft_checkpoint_close(&t->resumed);
     weft_folder_unlock(&t->folder_lock);
-    weft_board_close(t);
+    weft_board_close(&t->line);
     weft_core_sets_free(&t->cores);
     weft_dataset_close(&t->data);
     weft_options_free(weft_train_table(), &t->options);

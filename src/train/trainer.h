@@ -7,6 +7,7 @@
 
 #include "data/data.h"
 #include "exchange/exchange.h"
+#include "job/board.h"
 #include "train/train.h"
 #include "weft/comm.h"
 #include "weft/plan.h"
@@ -57,7 +58,6 @@ struct weft_trainer {
     double *profile; /* measured costs of the graph's nodes; only where nothing is run */
     int64_t worker;  /* of them those of a virtual worker; 0: there are none */
     atomic_int stop; /* lock-free: a signal handler sets it, ranks in other threads read it */
-    bool deaf;       /* no supervisor speaks on standard input */
 
     weft_metrics *metrics;
     weft_event_fn fn;
@@ -65,8 +65,8 @@ struct weft_trainer {
 
     int folder_lock; /* see weft_folder_lock; -1 where this process does not write checkpoints */
 
-    weft_core_sets *cores;    /* of the ranks on this machine; NULL: they share all */
-    struct weft_board *board; /* where a supervisor looks; NULL: there is none */
+    weft_core_sets *cores; /* of the ranks on this machine; NULL: they share all */
+    weft_line line;        /* to a supervisor */
 
     pthread_mutex_t lock; /* of the first failure */
     weft_status status;
@@ -102,19 +102,9 @@ void weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m);
  * Collective over the learner. */
 weft_status weft_rank_explain(weft_rank *rank, const weft_batch *batch, double loss) WEFT_NODISCARD;
 
-/* board.c: what a supervisor and its ranks tell each other; see there. */
-void weft_board_open(weft_trainer *job);
-void weft_board_close(weft_trainer *job);
-void weft_board_stage(weft_trainer *job, int rank, int stage);
-void weft_board_step(weft_trainer *job, int rank, int64_t step);
-/* Whether the supervisor asks for the end; for the first rank, once a step. */
-void weft_board_listen(weft_trainer *job);
-/* Says there which process a rank is, and lets it note its transfers. */
-void weft_board_note(weft_trainer *job, weft_comm *world);
-
-/* gather.c: the memory that each rank's program takes, in bytes. Collective. */
+/* trace.c: the memory that each rank's program takes, in bytes. Collective. */
 weft_status weft_gather_memory(weft_rank *rank, double *planned) WEFT_NODISCARD;
-/* gather.c: the traces of all ranks as one file. Collective. */
+/* trace.c: the traces of all ranks as one file. Collective. */
 weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;
 
 /* Adds up n numbers over a communicator. */

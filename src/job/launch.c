@@ -6,9 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "train/child.h"
-#include "train/job.h"
-#include "train/train.h"
+#include "job/child.h"
+#include "job/job.h"
 
 /* In the order in which launchers are recognised. */
 static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};

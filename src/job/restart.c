@@ -2,8 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "train/job.h"
-#include "train/train.h"
+#include "job/job.h"
 #include "weft/plan.h"
 
 /* The most ranks, of those that are left, that can go on. Learners are as many as are left. In a

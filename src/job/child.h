@@ -1,6 +1,6 @@
 /* The process that a supervisor starts: the program itself, or a launcher of its ranks. */
-#ifndef WEFT_TRAIN_CHILD_H
-#define WEFT_TRAIN_CHILD_H
+#ifndef WEFT_JOB_CHILD_H
+#define WEFT_JOB_CHILD_H
 
 #include <sys/types.h>
 

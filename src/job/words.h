@@ -1,8 +1,8 @@
 /* What launchers say about the end of a job. Open MPI speaks in blocks between two rules of dashes,
  * whose lines are wrapped as it likes; MPICH in lines. Their words as they were recorded are in
  * tests/words/. */
-#ifndef WEFT_TRAIN_WORDS_H
-#define WEFT_TRAIN_WORDS_H
+#ifndef WEFT_JOB_WORDS_H
+#define WEFT_JOB_WORDS_H
 
 #include <stdbool.h>
 

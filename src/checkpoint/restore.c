@@ -6,7 +6,7 @@
 
 #include "data/data.h"
 #include "formats/formats.h"
-#include "train/train.h"
+#include "checkpoint/checkpoint.h"
 
 /* How often a checkpoint that is replaced while it is read is looked for again. */
 enum { OPEN_TRIES = 100 };

@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "train/job.h"
-#include "train/said.h"
-#include "train/words.h"
+#include "job/job.h"
+#include "job/said.h"
+#include "job/words.h"
 
 void weft_job_say(const job *j, const char *format, ...)
 {

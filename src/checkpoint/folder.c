@@ -1,6 +1,6 @@
 /* The folder that holds a run's checkpoints: who may write there, what stands in it, what goes. A
  * name without a dot in front is a whole checkpoint at any moment, also after a crash. */
-#include "train/folder.h"
+#include "checkpoint/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "train/board.h"
-#include "train/train.h"
+#include "checkpoint/checkpoint.h"
 
 #define WEFT_GONE ".gone"
 #define LINK_BEFORE ".latest.tmp" /* a link that is to be the newest one */
@@ -26,12 +25,11 @@ typedef struct holder {
     char host[128], job[160];
 } holder;
 
-static holder this_process(void)
+static holder this_process(const char *job)
 {
     holder h = {.pid = (int)getpid(), .host = "unknown", .job = "-"};
-    const char *board = getenv(WEFT_BOARD_VARIABLE);
     (void)gethostname(h.host, sizeof(h.host) - 1);
-    if (board && *board) (void)snprintf(h.job, sizeof(h.job), "%s", board);
+    if (job && *job) (void)snprintf(h.job, sizeof(h.job), "%s", job);
     return h;
 }
 
@@ -45,9 +43,9 @@ static holder read_holder(int file)
     return h;
 }
 
-static weft_status note_holder(int file, const char *path)
+static weft_status note_holder(int file, const char *path, const char *job)
 {
-    holder h = this_process();
+    holder h = this_process(job);
     char text[400];
     int size = snprintf(text, sizeof(text), "%d %s %s\n", h.pid, h.host, h.job);
     if (ftruncate(file, 0) != 0 || pwrite(file, text, (size_t)size, 0) != size)
@@ -56,9 +54,9 @@ static weft_status note_holder(int file, const char *path)
 }
 
 /* A rank of the same job that a broken line has cut off may hold it for a while yet. */
-static weft_status wait_for(int file, const char *directory, double patience)
+static weft_status wait_for(int file, const char *directory, const char *job, double patience)
 {
-    holder mine = this_process();
+    holder mine = this_process(job);
     double end = weft_seconds() + patience;
     while (flock(file, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EINTR) continue;
@@ -77,7 +75,7 @@ static weft_status wait_for(int file, const char *directory, double patience)
     return WEFT_OK;
 }
 
-weft_status weft_folder_lock(const char *directory, double patience, int *lock)
+weft_status weft_folder_lock(const char *directory, const char *job, double patience, int *lock)
 {
     char *path;
     if (*lock >= 0) return WEFT_OK;
@@ -87,8 +85,8 @@ weft_status weft_folder_lock(const char *directory, double patience, int *lock)
     if (file < 0)
         status = weft_fail(WEFT_ERR_IO, "%s: cannot be written: %s; choose another folder",
                            directory, strerror(errno));
-    if (status == WEFT_OK) status = wait_for(file, directory, patience);
-    if (status == WEFT_OK) status = note_holder(file, path);
+    if (status == WEFT_OK) status = wait_for(file, directory, job, patience);
+    if (status == WEFT_OK) status = note_holder(file, path, job);
     if (status == WEFT_OK)
         *lock = file;
     else if (file >= 0)

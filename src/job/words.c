@@ -1,4 +1,4 @@
-#include "train/words.h"
+#include "job/words.h"
 
 #include <ctype.h>
 #include <stdio.h>

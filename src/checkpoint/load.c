@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "formats/formats.h"
-#include "train/train.h"
+#include "checkpoint/checkpoint.h"
 
 /* file: where it stands under "PREFIX/name"; PARAMETERS or STATE: under its own. */
 static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, int file,

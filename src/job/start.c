@@ -2,8 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "train/job.h"
-#include "train/train.h"
+#include "job/job.h"
 
 weft_status weft_job_find_mpirun(job *j)
 {

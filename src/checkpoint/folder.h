@@ -1,6 +1,6 @@
 /* The folder that holds a run's checkpoints. */
-#ifndef WEFT_TRAIN_FOLDER_H
-#define WEFT_TRAIN_FOLDER_H
+#ifndef WEFT_CHECKPOINT_FOLDER_H
+#define WEFT_CHECKPOINT_FOLDER_H
 
 #include "base/base.h"
 
@@ -9,9 +9,10 @@
 
 /* Lets one run write there, until weft_folder_unlock or the end of its process. *lock is -1 before;
  * if it is held already, nothing happens. Waits up to `patience` seconds for another process of the
- * same supervised job. Where the file system has no locks there is none. ARGUMENT: another run
- * holds it, and which. */
-weft_status weft_folder_lock(const char *directory, double patience, int *lock) WEFT_NODISCARD;
+ * same `job` (what a supervisor calls it; NULL: there is none). Where the file system has no locks
+ * there is none. ARGUMENT: another run holds it, and which. */
+weft_status weft_folder_lock(const char *directory, const char *job, double patience,
+                             int *lock) WEFT_NODISCARD;
 void weft_folder_unlock(int *lock);
 
 /* ARGUMENT: something that is no checkpoint has a name that a run from step `after` to `last` may

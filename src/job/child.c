@@ -1,4 +1,4 @@
-#include "train/child.h"
+#include "job/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * the dead one was doing; it has no name in any folder, so nothing is left of it. The other way, a
  * byte on the standard input of rank 0, which launchers hand on between machines, asks the job to
  * stop. */
-#ifndef WEFT_TRAIN_BOARD_H
-#define WEFT_TRAIN_BOARD_H
+#ifndef WEFT_JOB_BOARD_H
+#define WEFT_JOB_BOARD_H
 
 #include <sys/types.h>
 
@@ -28,6 +28,21 @@ typedef struct weft_board {
 weft_status weft_board_make(char *where, size_t size, weft_board **out, int *file) WEFT_NODISCARD;
 weft_board *weft_board_map(const char *where); /* NULL: it is of another machine */
 void weft_board_unmap(weft_board *board);
+
+/* What a process of the job has of that. */
+typedef struct weft_line {
+    weft_board *board; /* NULL: there is none */
+    bool deaf;         /* no supervisor speaks on standard input */
+} weft_line;
+
+void weft_board_open(weft_line *line);
+void weft_board_close(weft_line *line);
+void weft_board_stage(const weft_line *line, int rank, int stage);
+void weft_board_step(const weft_line *line, int rank, int64_t step);
+/* Whether the supervisor asks for the end; for the first rank, once a step. */
+bool weft_board_listen(weft_line *line);
+/* Says there which process a rank is, and lets it note its transfers. */
+void weft_board_note(const weft_line *line, weft_comm *world);
 
 /* orphans.c: between begin and end, processes that children of this one leave behind become its own
  * children; end ends those that belong to the job. */

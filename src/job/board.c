@@ -1,4 +1,4 @@
-#include "train/board.h"
+#include "job/board.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "train/trainer.h"
 
 static weft_board *map(int file)
 {
@@ -54,50 +52,50 @@ void weft_board_unmap(weft_board *board)
     if (board) munmap(board, sizeof(*board));
 }
 
-void weft_board_open(weft_trainer *job)
+void weft_board_open(weft_line *line)
 {
     const char *where = getenv(WEFT_BOARD_VARIABLE);
-    job->board = where ? weft_board_map(where) : NULL;
-    job->deaf = !getenv(WEFT_SUPERVISED_VARIABLE);
+    line->board = where ? weft_board_map(where) : NULL;
+    line->deaf = !getenv(WEFT_SUPERVISED_VARIABLE);
 }
 
-void weft_board_close(weft_trainer *job)
+void weft_board_close(weft_line *line)
 {
-    weft_board_unmap(job->board);
-    job->board = NULL;
+    weft_board_unmap(line->board);
+    line->board = NULL;
 }
 
-void weft_board_listen(weft_trainer *job)
+bool weft_board_listen(weft_line *line)
 {
     struct pollfd control = {.fd = STDIN_FILENO, .events = POLLIN};
     char word;
-    if (job->deaf || poll(&control, 1, 0) <= 0) return;
-    if (read(STDIN_FILENO, &word, 1) == 1)
-        weft_trainer_stop(job);
-    else
-        job->deaf = true; /* a launcher that has closed it */
+    if (line->deaf || poll(&control, 1, 0) <= 0) return false;
+    if (read(STDIN_FILENO, &word, 1) == 1) return true;
+    line->deaf = true; /* a launcher that has closed it */
+    return false;
 }
 
-void weft_board_stage(weft_trainer *job, int rank, int stage)
+void weft_board_stage(const weft_line *line, int rank, int stage)
 {
-    if (job->board && rank < WEFT_MAX_RANKS)
-        atomic_store_explicit(&job->board->stage[rank], stage, memory_order_relaxed);
+    if (line->board && rank < WEFT_MAX_RANKS)
+        atomic_store_explicit(&line->board->stage[rank], stage, memory_order_relaxed);
 }
 
-void weft_board_step(weft_trainer *job, int rank, int64_t step)
+void weft_board_step(const weft_line *line, int rank, int64_t step)
 {
-    if (job->board && rank < WEFT_MAX_RANKS)
-        atomic_store_explicit(&job->board->step[rank], step, memory_order_relaxed);
+    if (line->board && rank < WEFT_MAX_RANKS)
+        atomic_store_explicit(&line->board->step[rank], step, memory_order_relaxed);
 }
 
-void weft_board_note(weft_trainer *job, weft_comm *world)
+void weft_board_note(const weft_line *line, weft_comm *world)
 {
     int rank = weft_comm_rank(world);
-    if (!job->board || rank >= WEFT_MAX_RANKS) return;
-    atomic_store_explicit(&job->board->pid[rank], (int)getpid(), memory_order_relaxed);
-    weft_comm_set_note(world, job->board->note[rank]);
+    weft_board *board = line->board;
+    if (!board || rank >= WEFT_MAX_RANKS) return;
+    atomic_store_explicit(&board->pid[rank], (int)getpid(), memory_order_relaxed);
+    weft_comm_set_note(world, board->note[rank]);
     const char *name = getenv("PMIX_NAMESPACE");
-    if (rank == 0 && name) (void)snprintf(job->board->job, sizeof(job->board->job), "%s", name);
+    if (rank == 0 && name) (void)snprintf(board->job, sizeof(board->job), "%s", name);
 }
 
 /* Times and page faults from the one, bytes from the other, which may be closed to us. */

@@ -1,5 +1,6 @@
 /* Checkpoints as text, and as plain weights. */
-#include "train/train.h"
+#include "checkpoint/checkpoint.h"
+#include "models/models.h"
 
 weft_status weft_checkpoint_text(const char *path, char **out)
 {
@@ -34,12 +35,16 @@ weft_status weft_checkpoint_text(const char *path, char **out)
 static weft_status build_plain(weft_context *context, const weft_checkpoint *c, weft_graph **out)
 {
     weft_model_values values;
+    weft_model_options o;
     weft_graph *graph;
     weft_dtype real = WEFT_F32;
     (void)weft_dtype_parse(c->options.dtype, &real);
     WEFT_TRY(weft_graph_create(context, real, &graph));
-    weft_status status = weft_build_model(graph, &c->options, &c->model, &c->stats.shape,
-                                          c->stats.classes, 1, false, &values);
+    weft_model_options_init(&o);
+    o.model = c->options.model;
+    o.sample = c->stats.shape;
+    o.classes = c->stats.classes;
+    weft_status status = weft_build_model(graph, &o, &c->model, &values);
     if (status != WEFT_OK) {
         weft_graph_destroy(&graph);
         return weft_fail_within(status, "%s", c->path);

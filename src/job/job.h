@@ -1,11 +1,11 @@
 /* A job as its supervisor sees it. */
-#ifndef WEFT_TRAIN_JOB_H
-#define WEFT_TRAIN_JOB_H
+#ifndef WEFT_JOB_JOB_H
+#define WEFT_JOB_JOB_H
 
 #include <signal.h>
 
-#include "train/board.h"
-#include "train/hosts.h"
+#include "job/board.h"
+#include "job/hosts.h"
 #include "weft/train.h"
 
 typedef struct job {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "train/child.h"
-#include "train/job.h"
+#include "job/child.h"
+#include "job/job.h"
 
 enum { GRACE = 5, LOOK = 100 }; /* seconds; milliseconds */
 #define LAST_WORDS 0.15         /* seconds */

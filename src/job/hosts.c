@@ -1,4 +1,4 @@
-#include "train/hosts.h"
+#include "job/hosts.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "train/board.h"
+#include "job/board.h"
 
 typedef struct reading {
     weft_hosts *hosts;

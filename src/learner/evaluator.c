@@ -1,55 +1,7 @@
 /* Forward runs over a part of the data: evaluation and prediction. */
-#include <math.h>
-
 #include "data/data.h"
-#include "train/train.h"
-
-weft_status weft_build_model(weft_graph *graph, const weft_train_options *options,
-                             const weft_bytes *model, const weft_shape *sample, int classes,
-                             int64_t batch, bool training, weft_model_values *out)
-{
-    weft_model_options o;
-    weft_model_options_init(&o);
-    o.model = options->model;
-    o.sample = *sample;
-    o.batch = batch;
-    o.classes = classes;
-    o.training = training;
-    o.seed = (uint64_t)options->seed;
-    if (model && model->size > 0)
-        return weft_model_build_text(graph, &o, options->model, model->data, model->size, out);
-    return weft_model_build(graph, &o, out);
-}
-
-void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
-               const void *rows, weft_dtype dtype)
-{
-    weft_shape whole;
-    int64_t start[WEFT_MAX_RANK];
-    if (v == WEFT_NO_VALUE) return;
-    char *to = weft_instance_input(instance, v);
-    weft_type type = weft_graph_value_type(graph, v);
-    if (!to) return;
-    weft_graph_part(graph, v, &whole, start);
-    weft_type from = {dtype, whole};
-    int64_t count = weft_shape_elements(&type.shape);
-    weft_copy_part(&from, start, &type.shape, (void *)(uintptr_t)rows, to, true);
-    if (type.dtype == WEFT_F64 && dtype == WEFT_F32) /* widened from the end */
-        for (int64_t i = count; i-- > 0;) {
-            float x;
-            memcpy(&x, to + (size_t)i * sizeof(x), sizeof(x));
-            ((double *)(void *)to)[i] = (double)x;
-        }
-}
-
-double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_value value,
-                  int64_t i)
-{
-    const void *data = weft_instance_output(instance, value);
-    double x = weft_graph_real(graph) == WEFT_F32 ? (double)((const float *)data)[i]
-                                                  : ((const double *)data)[i];
-    return isnan(x) ? fabs(x) : x; /* whose sign means nothing, and would be printed */
-}
+#include "learner/learner.h"
+#include "models/models.h"
 
 struct weft_evaluator {
     weft_graph *whole;       /* of all ranks together */
@@ -96,17 +48,22 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store,
                                   const weft_share *share, weft_evaluator **out)
 {
     weft_evaluator *e;
+    weft_model_options o;
     weft_dtype real = WEFT_F32;
     weft_status status;
     WEFT_TRY(WEFT_NEW(&e, 1));
     e->batch = batch;
     e->classes = classes;
     (void)weft_dtype_parse(options->dtype, &real);
+    weft_model_options_init(&o);
+    o.model = options->model;
+    o.sample = *sample;
+    o.batch = batch;
+    o.classes = classes;
+    o.seed = (uint64_t)options->seed;
     WEFT_TRY_GOTO(WEFT_NEW(&e->row, classes), failed);
     WEFT_TRY_GOTO(weft_graph_create(context, real, &e->whole), failed);
-    WEFT_TRY_GOTO(
-        weft_build_model(e->whole, options, model, sample, classes, batch, false, &e->values),
-        failed);
+    WEFT_TRY_GOTO(weft_build_model(e->whole, &o, model, &e->values), failed);
     e->graph = e->whole;
     e->counts_loss = e->counts_rows = true;
     if (share) WEFT_TRY_GOTO(take_part(e, share), failed);
@@ -215,71 +172,4 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
     weft_report_finish(&r);
     *out = r;
     return WEFT_OK;
-}
-
-/* A checkpoint with its data and a forward program. */
-typedef struct session {
-    weft_checkpoint checkpoint;
-    weft_dataset *data;
-    weft_store *store;
-    weft_evaluator *evaluator;
-    weft_split split;
-} session;
-
-static void session_close(session *s)
-{
-    weft_evaluator_destroy(&s->evaluator);
-    weft_store_destroy(&s->store);
-    weft_dataset_close(&s->data);
-    weft_checkpoint_close(&s->checkpoint);
-}
-
-/* unlabelled: labels may be missing. */
-static weft_status session_open(weft_context *context, const weft_eval_options *o, bool unlabelled,
-                                session *s)
-{
-    if (!o->checkpoint)
-        return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
-    WEFT_TRY(weft_context_set_threads(context, (int)o->threads));
-    WEFT_TRY(weft_checkpoint_open(o->checkpoint, &s->checkpoint));
-    const weft_train_options *t = &s->checkpoint.options;
-    s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
-    const char *data = o->data ? o->data : t->data;
-    WEFT_TRY(weft_spec_spares(data, "output", o->output));
-    WEFT_TRY(unlabelled
-                 ? weft_dataset_open_unlabelled(context, data, &s->checkpoint.stats, &s->data)
-                 : weft_dataset_open(context, data, NULL, &s->checkpoint.stats, &s->data));
-    WEFT_TRY(weft_dataset_prepare(s->data, s->split));
-    if (weft_dataset_count(s->data, s->split) == 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "the %s part of the data is empty; give --split %s",
-                         o->split, s->split == WEFT_TRAIN ? "test" : "train");
-    weft_shape shape = weft_dataset_shape(s->data);
-    WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->seed, &s->store));
-    int64_t batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
-    WEFT_TRY(weft_evaluator_create(context, s->store, t, &s->checkpoint.model, &shape,
-                                   s->checkpoint.stats.classes, batch, NULL, &s->evaluator));
-    return weft_checkpoint_load(&s->checkpoint, s->store, NULL);
-}
-
-weft_status weft_predict(weft_context *context, const weft_eval_options *options,
-                         weft_predict_fn fn, void *user)
-{
-    session s = {0};
-    weft_report report = {0};
-    weft_status status = session_open(context, options, true, &s);
-    if (status == WEFT_OK)
-        status = weft_evaluator_run(s.evaluator, s.data, s.split, &report, fn, user);
-    weft_report_free(&report);
-    session_close(&s);
-    return status;
-}
-
-weft_status weft_evaluate(weft_context *context, const weft_eval_options *options, weft_report *out)
-{
-    session s = {0};
-    weft_status status = session_open(context, options, false, &s);
-    if (status == WEFT_OK)
-        status = weft_evaluator_run(s.evaluator, s.data, s.split, out, NULL, NULL);
-    session_close(&s);
-    return status;
 }

@@ -1,6 +1,6 @@
 /* The machines of a job, as --hosts names them: NAME:RANKS,... */
-#ifndef WEFT_TRAIN_HOSTS_H
-#define WEFT_TRAIN_HOSTS_H
+#ifndef WEFT_JOB_HOSTS_H
+#define WEFT_JOB_HOSTS_H
 
 #include <sys/types.h>
 

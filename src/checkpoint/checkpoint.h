@@ -1,0 +1,88 @@
+/* Checkpoints: writing, reading, and what is said of them. */
+#ifndef WEFT_CHECKPOINT_CHECKPOINT_H
+#define WEFT_CHECKPOINT_CHECKPOINT_H
+
+#include "base/base.h"
+#include "exchange/exchange.h"
+#include "formats/safetensors.h"
+#include "weft/comm.h"
+#include "weft/data.h"
+#include "weft/graph.h"
+#include "weft/plan.h"
+#include "weft/program.h"
+#include "weft/train.h"
+
+/* Where a run stands: the next batch is `batch` of `epoch`. */
+typedef struct weft_position {
+    int64_t step, epoch, batch;
+} weft_position;
+
+enum {
+    WEFT_PARAMETERS_FILE,
+    WEFT_STATE_FILE,
+    WEFT_LEARNERS_FILE,
+    WEFT_EXCHANGE_FILE,
+    WEFT_CHECKPOINT_FILES
+};
+/* Their names in a checkpoint's folder. */
+extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
+
+/* 1: without WEFT_INDEX_CRC. */
+#define WEFT_CHECKPOINT_FORMAT 2
+/* What the index ends with, before eight digits. */
+#define WEFT_INDEX_CRC ",\n \"crc32\": \""
+
+typedef struct weft_checkpoint {
+    char *path; /* the folder that was read, links resolved */
+    weft_position position;
+    weft_train_options options;
+    weft_data_stats stats;
+    weft_bytes model; /* text of the YAML model, or empty */
+    /* Parameters and state of the first learner; where there are several, those of the others, and
+     * the exchange's ranges. */
+    weft_bytes files[WEFT_CHECKPOINT_FILES];
+    weft_safetensors tensors[WEFT_CHECKPOINT_FILES];
+} weft_checkpoint;
+
+/* Reads a checkpoint: a step folder, a link to one, or the folder that holds them. Every file is
+ * compared with its checksum. FORMAT: damaged; the message offers the one before. */
+weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out) WEFT_NODISCARD;
+void weft_checkpoint_close(weft_checkpoint *checkpoint);
+
+/* Copies tensors, or the parts of them that the store has. The graph (NULL: the store itself) says
+ * which parameters the model has. ARGUMENT: the first tensor that is missing or has another shape.
+ * State that is a sum within a step is left alone. */
+weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *store,
+                                 const weft_graph *graph) WEFT_NODISCARD;
+/* The same for one learner of several; one that the checkpoint does not know gets what the first
+ * one had. Then what the exchange had, if the checkpoint is of such a one. */
+weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft_store *store,
+                                         const weft_graph *graph, int learner) WEFT_NODISCARD;
+weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint,
+                                          weft_exchange *exchange) WEFT_NODISCARD;
+
+/* Where the tensors of a checkpoint come from. */
+typedef struct weft_checkpoint_source {
+    weft_store *store;
+    const weft_graph *graph;
+    const weft_comms *comms; /* of a learner */
+    weft_comm *between;      /* of the same place in all learners; NULL: there is one learner */
+    weft_exchange *exchange; /* NULL: there is none */
+} weft_checkpoint_source;
+
+/* Collective over all ranks; the first rank gathers and writes,
+ * and *path is set there. Writes DIR/step-N and points DIR/latest at it; removes all but the newest
+ * `keep` of this run. */
+weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
+                                 const weft_train_options *options, const weft_data_stats *stats,
+                                 const weft_bytes *model, weft_position position,
+                                 char **path) WEFT_NODISCARD;
+
+/* Whole checkpoints of DIR, newest first: their steps. *count may be 0. */
+weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count) WEFT_NODISCARD;
+
+/* Collective over the learner: its rank 0 gets the whole of a tensor of which each rank holds a
+ * part (or none); data is NULL elsewhere. */
+weft_status weft_gather_tensor(const weft_comms *comms, const weft_store *store, const char *name,
+                               const weft_type *whole, void *data) WEFT_NODISCARD;
+#endif

@@ -1,0 +1,70 @@
+/* What is done with a checkpoint: evaluation and prediction. */
+#include "data/data.h"
+#include "train/train.h"
+
+/* A checkpoint with its data and a forward program. */
+typedef struct session {
+    weft_checkpoint checkpoint;
+    weft_dataset *data;
+    weft_store *store;
+    weft_evaluator *evaluator;
+    weft_split split;
+} session;
+
+static void session_close(session *s)
+{
+    weft_evaluator_destroy(&s->evaluator);
+    weft_store_destroy(&s->store);
+    weft_dataset_close(&s->data);
+    weft_checkpoint_close(&s->checkpoint);
+}
+
+/* unlabelled: labels may be missing. */
+static weft_status session_open(weft_context *context, const weft_eval_options *o, bool unlabelled,
+                                session *s)
+{
+    if (!o->checkpoint)
+        return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
+    WEFT_TRY(weft_context_set_threads(context, (int)o->threads));
+    WEFT_TRY(weft_checkpoint_open(o->checkpoint, &s->checkpoint));
+    const weft_train_options *t = &s->checkpoint.options;
+    s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
+    const char *data = o->data ? o->data : t->data;
+    WEFT_TRY(weft_spec_spares(data, "output", o->output));
+    WEFT_TRY(unlabelled
+                 ? weft_dataset_open_unlabelled(context, data, &s->checkpoint.stats, &s->data)
+                 : weft_dataset_open(context, data, NULL, &s->checkpoint.stats, &s->data));
+    WEFT_TRY(weft_dataset_prepare(s->data, s->split));
+    if (weft_dataset_count(s->data, s->split) == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the %s part of the data is empty; give --split %s",
+                         o->split, s->split == WEFT_TRAIN ? "test" : "train");
+    weft_shape shape = weft_dataset_shape(s->data);
+    WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->seed, &s->store));
+    int64_t batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
+    WEFT_TRY(weft_evaluator_create(context, s->store, t, &s->checkpoint.model, &shape,
+                                   s->checkpoint.stats.classes, batch, NULL, &s->evaluator));
+    return weft_checkpoint_load(&s->checkpoint, s->store, NULL);
+}
+
+weft_status weft_predict(weft_context *context, const weft_eval_options *options,
+                         weft_predict_fn fn, void *user)
+{
+    session s = {0};
+    weft_report report = {0};
+    weft_status status = session_open(context, options, true, &s);
+    if (status == WEFT_OK)
+        status = weft_evaluator_run(s.evaluator, s.data, s.split, &report, fn, user);
+    weft_report_free(&report);
+    session_close(&s);
+    return status;
+}
+
+weft_status weft_evaluate(weft_context *context, const weft_eval_options *options, weft_report *out)
+{
+    session s = {0};
+    weft_status status = session_open(context, options, false, &s);
+    if (status == WEFT_OK)
+        status = weft_evaluator_run(s.evaluator, s.data, s.split, out, NULL, NULL);
+    session_close(&s);
+    return status;
+}

@@ -1,0 +1,83 @@
+/* What rank 0 gathers of all ranks: figures and traces. */
+#include "train/trainer.h"
+
+/* Planned bytes of every rank, and the largest resident set of its process. */
+weft_status weft_gather_memory(weft_rank *r, double *planned)
+{
+    weft_program_info info = weft_program_describe(weft_instance_program(r->instance));
+    int64_t counts[WEFT_MAX_RANKS];
+    double mine =
+        (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes + info.arena_bytes +
+                 info.slot_bytes + info.scratch_bytes + info.transfer_bytes);
+    for (int i = 0; i < r->job->size; i++) counts[i] = 1;
+    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                    .dtype = WEFT_F64,
+                                                    .what = "the memory of all ranks",
+                                                    .send = &mine,
+                                                    .receive = planned,
+                                                    .counts = counts});
+}
+
+/* --- traces --- */
+
+static weft_status receive_text(weft_comm *world, int rank, int64_t size, weft_text *text)
+{
+    char *room;
+    WEFT_TRY(WEFT_NEW(&room, size + 1));
+    weft_status status = weft_comm_run(world, &(weft_transfer){.kind = WEFT_RECEIVE,
+                                                               .dtype = WEFT_U8,
+                                                               .what = "a trace",
+                                                               .receive = room,
+                                                               .count = size,
+                                                               .peer = rank});
+    if (status == WEFT_OK) weft_text_add_bytes(text, room, (size_t)size);
+    free(room);
+    return status;
+}
+
+static weft_status join(weft_rank *r, const char *mine, const double *sizes, const char *path)
+{
+    weft_text text = {0};
+    char *json;
+    weft_status status = WEFT_OK;
+    weft_text_add(&text, "{\"traceEvents\":[\n%s", mine);
+    for (int i = 1; i < r->job->size && status == WEFT_OK; i++) {
+        weft_text_add(&text, ",\n");
+        status = receive_text(r->world, i, (int64_t)sizes[i], &text);
+    }
+    weft_text_add(&text, "\n],\"displayTimeUnit\":\"ms\"}\n");
+    if (status != WEFT_OK) {
+        free(text.data);
+        return status;
+    }
+    WEFT_TRY(weft_text_take(&text, &json));
+    status = weft_file_replace(path, json, strlen(json));
+    free(json);
+    return status;
+}
+
+/* One file of all ranks on one clock: every rank counts from the end of the same barrier. */
+weft_status weft_trace_write(weft_rank *r, const char *path)
+{
+    char *mine;
+    double size, sizes[WEFT_MAX_RANKS];
+    int64_t counts[WEFT_MAX_RANKS];
+    WEFT_TRY(weft_instance_trace_events(r->instance, r->rank, r->began, &mine));
+    size = (double)strlen(mine);
+    for (int i = 0; i < r->job->size; i++) counts[i] = 1;
+    weft_status status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                  .dtype = WEFT_F64,
+                                                                  .what = "the sizes of traces",
+                                                                  .send = &size,
+                                                                  .receive = sizes,
+                                                                  .counts = counts});
+    if (status == WEFT_OK && r->rank == 0) status = join(r, mine, sizes, path);
+    if (status == WEFT_OK && r->rank != 0)
+        status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_SEND,
+                                                          .dtype = WEFT_U8,
+                                                          .what = "a trace",
+                                                          .send = mine,
+                                                          .count = (int64_t)size});
+    free(mine);
+    return status;
+}
