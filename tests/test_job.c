@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "support.h"
 #include "job/job.h"
 #include "job/said.h"
+#include "support.h"
 
 enum { FAILED = 1 << 8 }; /* as waitpid says */
 

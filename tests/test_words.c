@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "support.h"
 #include "job/job.h"
+#include "support.h"
 
 typedef struct told {
     char text[16384];

@@ -1,8 +1,8 @@
 /* Tensors of a checkpoint into a store: all of them, or the parts that a rank has. */
 #include <stdio.h>
 
-#include "formats/formats.h"
 #include "checkpoint/checkpoint.h"
+#include "formats/formats.h"
 
 /* file: where it stands under "PREFIX/name"; PARAMETERS or STATE: under its own. */
 static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, int file,

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "checkpoint/checkpoint.h"
 #include "data/data.h"
 #include "formats/formats.h"
-#include "checkpoint/checkpoint.h"
 
 /* How often a checkpoint that is replaced while it is read is looked for again. */
 enum { OPEN_TRIES = 100 };

@@ -2,8 +2,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "checkpoint/folder.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
 
 const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
     [WEFT_PARAMETERS_FILE] = "parameters.safetensors",

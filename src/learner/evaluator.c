@@ -1,6 +1,5 @@
 /* Forward runs over a part of the data: evaluation and prediction. */
-#include "data/data.h"
-#include "learner/learner.h"
+#include "learner/step.h"
 #include "models/models.h"
 
 struct weft_evaluator {
@@ -42,28 +41,20 @@ static weft_status make_program(weft_evaluator *e, weft_store *store, const weft
     return weft_instance_build_with(store, e->graph, &o, share ? share->comms : NULL, &e->instance);
 }
 
-weft_status weft_evaluator_create(weft_context *context, weft_store *store,
-                                  const weft_train_options *options, const weft_bytes *model,
-                                  const weft_shape *sample, int classes, int64_t batch,
+weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft_dtype real,
+                                  const weft_model_options *model, const weft_bytes *text,
                                   const weft_share *share, weft_evaluator **out)
 {
     weft_evaluator *e;
-    weft_model_options o;
-    weft_dtype real = WEFT_F32;
+    weft_model_options o = *model;
     weft_status status;
     WEFT_TRY(WEFT_NEW(&e, 1));
-    e->batch = batch;
-    e->classes = classes;
-    (void)weft_dtype_parse(options->dtype, &real);
-    weft_model_options_init(&o);
-    o.model = options->model;
-    o.sample = *sample;
-    o.batch = batch;
-    o.classes = classes;
-    o.seed = (uint64_t)options->seed;
-    WEFT_TRY_GOTO(WEFT_NEW(&e->row, classes), failed);
+    o.training = false;
+    e->batch = o.batch;
+    e->classes = o.classes;
+    WEFT_TRY_GOTO(WEFT_NEW(&e->row, e->classes), failed);
     WEFT_TRY_GOTO(weft_graph_create(context, real, &e->whole), failed);
-    WEFT_TRY_GOTO(weft_build_model(e->whole, &o, model, &e->values), failed);
+    WEFT_TRY_GOTO(weft_build_model(e->whole, &o, text, &e->values), failed);
     e->graph = e->whole;
     e->counts_loss = e->counts_rows = true;
     if (share) WEFT_TRY_GOTO(take_part(e, share), failed);

@@ -1,7 +1,7 @@
 /* What goes into a program and comes out of it. */
 #include <math.h>
 
-#include "learner/learner.h"
+#include "learner/step.h"
 
 void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
                const void *rows, weft_dtype dtype)
@@ -31,4 +31,63 @@ double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_v
     double x = weft_graph_real(graph) == WEFT_F32 ? (double)((const float *)data)[i]
                                                   : ((const double *)data)[i];
     return isnan(x) ? fabs(x) : x; /* whose sign means nothing, and would be printed */
+}
+
+static void feed_scalar(weft_rank *r, weft_value v, double value)
+{
+    const weft_graph *g = weft_rewritten_graph(r->mine);
+    weft_value local = weft_rewritten_value(r->mine, v);
+    void *to = local == WEFT_NO_VALUE ? NULL : weft_instance_input(r->instance, local);
+    if (!to) return;
+    weft_dtype dtype = weft_graph_value_type(g, local).dtype;
+    if (dtype == WEFT_I32) *(int32_t *)to = (int32_t)value;
+    if (dtype == WEFT_F32) *(float *)to = (float)value;
+    if (dtype == WEFT_F64) *(double *)to = value;
+}
+
+/* Where the rows of a micro-batch begin as rank 0 of the data axis counts them. The virtual workers
+ * of a rank follow each other, those of one micro-batch do not. */
+static int64_t first_row(const weft_rank *r, int m)
+{
+    const weft_recipe *k = r->recipe;
+    int64_t d = weft_plan_coordinate(r->plan, r->rank % k->plan.ranks, 0);
+    if (k->worker == 0) return m * k->model.batch;
+    return (d * k->microbatches + m - d) * k->worker;
+}
+
+void weft_rank_feed(weft_rank *r, const weft_batch *b, int m)
+{
+    const weft_graph *g = weft_rewritten_graph(r->mine);
+    weft_shape sample = weft_dataset_shape(r->recipe->data);
+    int64_t first = first_row(r, m), each = weft_shape_elements(&sample);
+    const weft_value x = weft_rewritten_value(r->mine, r->values.x);
+    const weft_value weights = weft_rewritten_value(r->mine, r->values.weights);
+    const weft_value labels = weft_rewritten_value(r->mine, r->values.labels);
+    weft_feed(g, r->instance, x, b->x + first * each, WEFT_F32);
+    weft_feed(g, r->instance, weights,
+              (const char *)b->weights + (size_t)first * weft_dtype_size(weft_graph_real(g)),
+              weft_graph_real(g));
+    weft_feed(g, r->instance, labels, b->labels + first, WEFT_I32);
+    feed_scalar(r, r->values.first_sample, (double)first);
+    feed_scalar(r, r->optimizer.keep, m);
+}
+
+void weft_rank_rows(const weft_rank *r, weft_loader_options *o)
+{
+    const weft_recipe *k = r->recipe;
+    const weft_graph *g = weft_rewritten_graph(r->mine);
+    weft_value local = weft_rewritten_value(r->mine, r->values.labels);
+    weft_shape whole;
+    int64_t start[WEFT_MAX_RANK];
+    if (local == WEFT_NO_VALUE) return;
+    weft_graph_part(g, local, &whole, start);
+    if (k->worker > 0) {
+        o->micro = k->slots;
+        o->rows = k->microbatches * k->worker;
+        o->first = weft_plan_coordinate(r->plan, r->rank % k->plan.ranks, 0) * o->rows;
+        return;
+    }
+    o->micro = whole.dim[0];
+    o->first = start[0];
+    o->rows = weft_graph_value_type(g, local).shape.dim[0];
 }

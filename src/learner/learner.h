@@ -1,10 +1,15 @@
-/* What a rank of a learner has and does in a step. */
+/* What a rank of a learner has, and what it does in a step. */
 #ifndef WEFT_LEARNER_LEARNER_H
 #define WEFT_LEARNER_LEARNER_H
 
 #include "base/base.h"
+#include "checkpoint/checkpoint.h"
+#include "data/data.h"
+#include "exchange/exchange.h"
+#include "weft/comm.h"
 #include "weft/data.h"
 #include "weft/model.h"
+#include "weft/optim.h"
 #include "weft/plan.h"
 #include "weft/program.h"
 #include "weft/train.h"
@@ -20,10 +25,10 @@ typedef struct weft_share {
     const weft_comms *comms;
 } weft_share;
 
-/* A forward program on a store. model is NULL for a built-in one, share for one rank alone. */
-weft_status weft_evaluator_create(weft_context *context, weft_store *store,
-                                  const weft_train_options *options, const weft_bytes *model,
-                                  const weft_shape *sample, int classes, int64_t batch,
+/* A forward program on a store: of a model as weft_build_model takes it. share is NULL for one rank
+ * alone. */
+weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft_dtype real,
+                                  const weft_model_options *model, const weft_bytes *text,
                                   const weft_share *share, weft_evaluator **out) WEFT_NODISCARD;
 void weft_evaluator_destroy(weft_evaluator **evaluator);
 
@@ -37,14 +42,97 @@ weft_status weft_report_init(weft_report *report, int classes) WEFT_NODISCARD;
  * predictions is left out of the mean. */
 void weft_report_finish(weft_report *report);
 
-/* --- feed and fetch --- */
+/* --- ranks --- */
 
-/* Copies this rank's part of an input from the whole's rows, which are of this type; floats are
- * widened if the input is f64. The graph is the rank's own; input may be WEFT_NO_VALUE. */
-void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
-               const void *rows, weft_dtype dtype);
-/* Element i of a fetched real value. */
-double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_value value,
-                  int64_t i);
+/* What every rank of a job is made from, the same for all. It owns nothing but the profile, and
+ * outlives the ranks. */
+typedef struct weft_recipe {
+    weft_context *context;
+    const weft_dataset *data; /* its parts prepared */
+    weft_model_options model; /* of training; its batch is a micro-batch of all ranks */
+    const weft_bytes *text;   /* see weft_build_model */
+    weft_dtype real;
+    const char *device;
+    uint64_t seed; /* of weights and samples */
+    weft_optimizer_options optimizer;
+    weft_plan_options plan; /* of a learner */
+    const char *schedule;   /* of micro-batches in a pipeline */
+    int64_t microbatches;
+    int64_t slots;  /* samples of a batch with its padding */
+    int64_t worker; /* of them those of a virtual worker; 0: there are none */
+    bool recompute;
+    bool measured;                  /* stages are balanced by measured costs */
+    double *profile;                /* these; kept where nothing is run */
+    bool traced;                    /* the first steps */
+    const char *exchange;           /* between learners, where there are several */
+    const weft_checkpoint *resumed; /* to go on from; NULL: none */
+} weft_recipe;
+
+/* One rank. Ranks of one mesh make up a learner; rank r is rank r % mesh of learner r / mesh. */
+typedef struct weft_rank {
+    weft_recipe *recipe;
+    weft_comm *world, *learner, *between; /* all; of the same learner; of the same place in each */
+    weft_comms comms;                     /* for the program */
+    int rank, learner_index;
+
+    weft_graph *graph; /* of the learner */
+    weft_model_values values;
+    weft_optimizer_values optimizer;
+    weft_plan *plan;
+    weft_rewritten *mine; /* this rank's part of the graph */
+    weft_store *store;
+    weft_instance *instance;
+    weft_evaluator *evaluator; /* made when it is needed */
+    weft_schedule schedule;
+    weft_exchange *exchange; /* NULL: one learner */
+
+    bool plain_sums; /* see weft_plan_options */
+    weft_position position;
+    double began;         /* when all ranks had been made */
+    weft_comm_stats used; /* by the program and the exchange in the last step */
+    double bubble;        /* seconds waited for others in its passes, of `passes` */
+    double passes;
+} weft_rank;
+
+/* Graph, plan and the rank's part of the graph, for a rank that has its recipe and its number. With
+ * `measured` collective over the world, if there is one. */
+weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
+/* Also communicators, store, program and exchange, and what the checkpoint has of them; the rank
+ * has a world, too. Collective. */
+weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;
+void weft_rank_free(weft_rank *rank);
+
+/* The elements of all parameters of the learner. */
+int64_t weft_rank_parameters(const weft_rank *rank);
+/* Which rows of a batch the rank reads. */
+void weft_rank_rows(const weft_rank *rank, weft_loader_options *out);
+
+/* What the ranks of a learner agree on between their passes and the update. */
+typedef struct weft_vote {
+    double loss; /* of the whole batch; given by the step */
+    double stop; /* how many ranks want to */
+} weft_vote;
+
+/* Forward and backward of every micro-batch, and the update. Collective over the learner. NUMERIC:
+ * the loss is no number, nothing was updated; the message names the rank and the instruction that
+ * made it so. */
+weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
+                           weft_vote *vote) WEFT_NODISCARD;
+/* The exchange after it, and its transfers. position.step is that of the step. Whether learners
+ * have met. */
+weft_status weft_rank_exchange(weft_rank *rank, bool last, bool *met) WEFT_NODISCARD;
+/* Evaluates the test part. Collective over the learner. */
+weft_status weft_rank_evaluate(weft_rank *rank, weft_report *out) WEFT_NODISCARD;
+/* The learning rate of the last step. */
+double weft_rank_learning_rate(const weft_rank *rank);
+
+/* The memory that each rank's program takes, in bytes. Collective. */
+weft_status weft_gather_memory(weft_rank *rank, double *planned) WEFT_NODISCARD;
+/* The traces of all ranks as one file. Collective. */
+weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;
+
+/* Adds up n numbers over a communicator. */
+weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers,
+                          int64_t n) WEFT_NODISCARD;
 
 #endif

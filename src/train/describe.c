@@ -99,13 +99,12 @@ static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
     weft_store *store;
     char *text = NULL;
     weft_value fetch = weft_rewritten_value(r->mine, r->values.loss);
-    const weft_train_options *t = &r->job->options;
     weft_program_options_init(&o);
     o.dry = true;
     o.fetch = &fetch;
     o.fetch_count = fetch != WEFT_NO_VALUE;
     o.slots = r->schedule.slots;
-    WEFT_TRY(weft_store_create(r->job->context, t->device, (uint64_t)t->seed, &store));
+    WEFT_TRY(weft_store_create(r->recipe->context, r->recipe->device, r->recipe->seed, &store));
     weft_status status =
         weft_program_create_with(store, weft_rewritten_graph(r->mine), &o, &program);
     if (status == WEFT_OK) {
@@ -127,11 +126,11 @@ static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
 
 static weft_status describe_rank(weft_rank *r, figures *f, weft_text *lists, bool listed, bool dump)
 {
-    weft_trainer *t = r->job;
+    int64_t microbatches = r->recipe->microbatches;
     WEFT_TRY(weft_rank_rewrite(r));
     WEFT_TRY(dry_program(r, f, dump ? lists : NULL));
-    count_nodes(weft_rewritten_graph(r->mine), t->microbatches, f);
-    if (listed) add_transfers(lists, weft_rewritten_graph(r->mine), r->rank, t->microbatches);
+    count_nodes(weft_rewritten_graph(r->mine), microbatches, f);
+    if (listed) add_transfers(lists, weft_rewritten_graph(r->mine), r->rank, microbatches);
     return WEFT_OK;
 }
 
@@ -146,13 +145,13 @@ static weft_status add_schedule(weft_text *text, const weft_trainer *t, const we
         backward[s] = all[s * each].pass[1];
     }
     if (t->options.place) return WEFT_OK; /* not a chain of stages */
-    WEFT_TRY(weft_schedule_check(t->options.schedule, stages, (int)t->microbatches, forward,
+    WEFT_TRY(weft_schedule_check(t->options.schedule, stages, (int)t->recipe.microbatches, forward,
                                  backward, NULL, &bubble));
-    balanced = (double)(stages - 1) / (double)(t->microbatches + stages - 1);
+    balanced = (double)(stages - 1) / (double)(t->recipe.microbatches + stages - 1);
     weft_text_add(text,
                   "\nschedule %s: %d stages, %lld micro-batches: stages wait %.1f %% of the time "
                   "(%.1f %% if they were equal)\n",
-                  t->options.schedule, stages, (long long)t->microbatches, 100 * bubble,
+                  t->options.schedule, stages, (long long)t->recipe.microbatches, 100 * bubble,
                   100 * balanced);
     return WEFT_OK;
 }
@@ -166,18 +165,20 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
     weft_text_add(text, "%s on %s: batch %lld, %d rank%s%s, %lld micro-batch%s\n\n",
                   t->options.model, t->options.data, (long long)t->options.batch, t->size,
                   weft_plural(t->size), t->learners > 1 ? " in several learners" : "",
-                  (long long)t->microbatches, t->microbatches == 1 ? "" : "es");
+                  (long long)t->recipe.microbatches, t->recipe.microbatches == 1 ? "" : "es");
     weft_text_add(text, "%4s  %-34s %9s %9s %9s %11s %9s %9s  %9s %9s %9s\n", "rank", "place",
                   "weights", "state", "gradients", "activations", "scratch", "staging", "GFLOP",
                   "sends", "transfers");
+    const weft_rank *first = &t->runs[0].rank;
     for (int r = 0; r < t->mesh && status == WEFT_OK; r++) {
         int each = t->mesh;
-        if (t->ranks[0].plan) each = t->mesh / weft_plan_places(t->ranks[0].plan);
-        t->ranks[r] = (weft_rank){.job = t, .rank = r};
-        bool listed = r == 0 || (t->ranks[0].plan && r % each == 0);
-        status = describe_rank(&t->ranks[r], &all[r], &lists, listed, r == dump_rank);
-        if (status == WEFT_OK) add_rank(text, t->ranks[r].plan, r, &all[r]);
-        if (r > 0) weft_rank_free(&t->ranks[r]); /* a thousand graphs are a lot */
+        weft_rank *rank = &t->runs[r].rank;
+        if (first->plan) each = t->mesh / weft_plan_places(first->plan);
+        *rank = (weft_rank){.recipe = &t->recipe, .rank = r};
+        bool listed = r == 0 || (first->plan && r % each == 0);
+        status = describe_rank(rank, &all[r], &lists, listed, r == dump_rank);
+        if (status == WEFT_OK) add_rank(text, rank->plan, r, &all[r]);
+        if (r > 0) weft_rank_free(rank); /* a thousand graphs are a lot */
     }
     double bytes = 0;
     if (status == WEFT_OK) {
@@ -185,7 +186,7 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         char size[32];
         bytes_text(bytes, size, sizeof(size));
         weft_text_add(text, "\nOn the wire in a step: %s (%.0f bytes)\n", size, bytes);
-        status = add_schedule(text, t, t->ranks[0].plan, all);
+        status = add_schedule(text, t, first->plan, all);
     }
     if (status == WEFT_OK) status = weft_text_take(&lists, &list);
     if (status == WEFT_OK) weft_text_add(text, "%s", list);

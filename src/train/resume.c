@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "checkpoint/folder.h"
 #include "data/data.h"
 #include "models/models.h"
-#include "checkpoint/folder.h"
 #include "train/trainer.h"
 #include "weft/output.h"
 
@@ -91,7 +91,7 @@ weft_status weft_trainer_read_model(weft_trainer *t)
 static weft_status take_folder(weft_trainer *t)
 {
     const char *folder = t->options.checkpoint;
-    if (t->ranks[0].rank != 0) return WEFT_OK;
+    if (t->runs[0].rank.rank != 0) return WEFT_OK;
     return weft_folder_lock(folder, getenv(WEFT_BOARD_VARIABLE), 2 * t->options.timeout,
                             &t->folder_lock);
 }

@@ -38,11 +38,18 @@ static weft_status session_open(weft_context *context, const weft_eval_options *
     if (weft_dataset_count(s->data, s->split) == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "the %s part of the data is empty; give --split %s",
                          o->split, s->split == WEFT_TRAIN ? "test" : "train");
-    weft_shape shape = weft_dataset_shape(s->data);
+    weft_model_options model;
+    weft_dtype real = WEFT_F32;
+    (void)weft_dtype_parse(t->dtype, &real);
+    weft_model_options_init(&model);
+    model.model = t->model;
+    model.sample = weft_dataset_shape(s->data);
+    model.batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
+    model.classes = s->checkpoint.stats.classes;
+    model.seed = (uint64_t)t->seed;
     WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->seed, &s->store));
-    int64_t batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
-    WEFT_TRY(weft_evaluator_create(context, s->store, t, &s->checkpoint.model, &shape,
-                                   s->checkpoint.stats.classes, batch, NULL, &s->evaluator));
+    WEFT_TRY(weft_evaluator_create(context, s->store, real, &model, &s->checkpoint.model, NULL,
+                                   &s->evaluator));
     return weft_checkpoint_load(&s->checkpoint, s->store, NULL);
 }
 

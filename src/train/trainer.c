@@ -27,10 +27,10 @@ static weft_status share_out_workers(weft_trainer *t)
             "%lld virtual workers cannot be shared out to %lld ranks of the data axis; "
             "it must divide them",
             (long long)o->virtual_workers, (long long)data);
-    t->worker = (o->batch + o->virtual_workers - 1) / o->virtual_workers;
-    t->slots = t->worker * o->virtual_workers;
-    t->microbatches = o->virtual_workers / data;
-    t->micro = t->worker * data;
+    t->recipe.worker = (o->batch + o->virtual_workers - 1) / o->virtual_workers;
+    t->recipe.slots = t->recipe.worker * o->virtual_workers;
+    t->recipe.microbatches = o->virtual_workers / data;
+    t->micro = t->recipe.worker * data;
     return WEFT_OK;
 }
 
@@ -67,12 +67,12 @@ static weft_status open_data(weft_trainer *t)
             (long long)o->batch, (long long)t->samples, weft_plural(t->samples),
             (long long)t->samples);
     if (o->batch % o->microbatches) return uneven_batch(t);
-    t->microbatches = o->microbatches;
-    t->slots = o->batch;
-    t->micro = t->slots / t->microbatches;
+    t->recipe.microbatches = o->microbatches;
+    t->recipe.slots = o->batch;
+    t->micro = t->recipe.slots / t->recipe.microbatches;
     if (o->virtual_workers > 0) WEFT_TRY(share_out_workers(t));
-    t->steps_per_epoch = (t->samples + o->batch * t->learners - 1) / (o->batch * t->learners);
-    t->total_steps = o->steps ? o->steps : o->epochs * t->steps_per_epoch;
+    int64_t steps = (t->samples + o->batch * t->learners - 1) / (o->batch * t->learners);
+    t->total_steps = o->steps ? o->steps : o->epochs * steps;
     if (t->total_steps > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld steps are more than the counter holds",
                          (long long)t->total_steps);
@@ -130,16 +130,14 @@ static weft_status open_ranks(weft_trainer *t)
     WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->engine, (int)o->ranks, t->worlds,
                             &t->local));
     t->size = weft_comm_size(t->worlds[0]);
-    WEFT_TRY(WEFT_NEW(&t->ranks, t->local));
+    WEFT_TRY(WEFT_NEW(&t->runs, t->local));
     for (int i = 0; i < t->local; i++) {
         weft_comm_set_timeout(t->worlds[i], t->options.timeout);
         weft_comm_set_check(t->worlds[i], t->options.check_collectives);
         weft_board_note(&t->line, t->worlds[i]);
-        t->ranks[i] = (weft_rank){.job = t,
-                                  .world = t->worlds[i],
-                                  .rank = weft_comm_rank(t->worlds[i]),
-                                  .saved_step = -1,
-                                  .evaluated_step = -1};
+        t->runs[i] = (weft_run){.job = t, .saved_step = -1, .evaluated_step = -1};
+        t->runs[i].rank = (weft_rank){
+            .recipe = &t->recipe, .world = t->worlds[i], .rank = weft_comm_rank(t->worlds[i])};
     }
     int here = weft_comm_local_size(t->worlds[0]);
     if (!o->no_bind && here > 1)
@@ -153,10 +151,11 @@ static weft_status open_ranks(weft_trainer *t)
 
 static void *run_task(void *user)
 {
-    weft_rank *r = user;
-    weft_trainer *t = r->job;
-    void *before = t->cores ? weft_core_sets_enter(t->cores, weft_comm_local_rank(r->world)) : NULL;
-    weft_status status = r->task(r);
+    weft_run *run = user;
+    weft_trainer *t = run->job;
+    weft_comm *world = run->rank.world;
+    void *before = t->cores ? weft_core_sets_enter(t->cores, weft_comm_local_rank(world)) : NULL;
+    weft_status status = run->task(run);
     weft_core_sets_leave(t->cores, before);
     if (status == WEFT_OK) return NULL;
     /* What a rank says about another one is of no use if that one has spoken itself. */
@@ -166,18 +165,18 @@ static void *run_task(void *user)
         (void)snprintf(t->message, sizeof(t->message), "%s", weft_last_message());
     }
     pthread_mutex_unlock(&t->lock);
-    if (status != WEFT_ERR_INTERRUPTED) weft_comm_abort(r->world);
+    if (status != WEFT_ERR_INTERRUPTED) weft_comm_abort(world);
     return NULL;
 }
 
-weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_rank *rank))
+weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_run *run))
 {
     int started = 1;
     weft_status status = WEFT_OK;
     t->status = WEFT_OK;
-    for (int i = 0; i < t->local; i++) t->ranks[i].task = task;
+    for (int i = 0; i < t->local; i++) t->runs[i].task = task;
     for (; started < t->local; started++) {
-        status = weft_thread_start(&t->ranks[started].thread, run_task, &t->ranks[started]);
+        status = weft_thread_start(&t->runs[started].thread, run_task, &t->runs[started]);
         if (status != WEFT_OK) break;
     }
     if (started < t->local) {
@@ -185,11 +184,11 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ra
         t->status = weft_fail_within(status, "the threads of %d ranks", t->local);
         (void)snprintf(t->message, sizeof(t->message), "%s", weft_last_message());
         pthread_mutex_unlock(&t->lock);
-        weft_comm_abort(t->ranks[0].world);
+        weft_comm_abort(t->runs[0].rank.world);
     } else {
-        (void)run_task(&t->ranks[0]);
+        (void)run_task(&t->runs[0]);
     }
-    for (int i = 1; i < started; i++) pthread_join(t->ranks[i].thread, NULL);
+    for (int i = 1; i < started; i++) pthread_join(t->runs[i].thread, NULL);
     return t->status == WEFT_OK ? WEFT_OK : weft_fail(t->status, "%s", t->message);
 }
 
@@ -202,6 +201,16 @@ static weft_status check_ranks(const weft_train_options *o)
                      "has; give -n 1 or more");
 }
 
+static weft_status build(weft_run *run)
+{
+    weft_trainer *t = run->job;
+    weft_rank *r = &run->rank;
+    WEFT_TRY(weft_rank_build(r));
+    if (r->rank == 0) t->parameters = weft_rank_parameters(r);
+    weft_board_stage(&t->line, r->rank, WEFT_STAGE_BUILT);
+    return WEFT_OK;
+}
+
 static weft_status make(weft_trainer *t)
 {
     WEFT_TRY(check_ranks(&t->options));
@@ -210,7 +219,8 @@ static weft_status make(weft_trainer *t)
     WEFT_TRY(weft_trainer_find_resumed(t));
     WEFT_TRY(open_data(t));
     WEFT_TRY(weft_trainer_read_model(t));
-    return weft_trainer_everywhere(t, weft_rank_build);
+    WEFT_TRY(weft_trainer_write_recipe(t));
+    return weft_trainer_everywhere(t, build);
 }
 
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
@@ -225,11 +235,12 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     t->size = (int)WEFT_MAX(options->ranks, (int64_t)1);
     if (status == WEFT_OK) status = check_ranks(options);
     if (status == WEFT_OK) status = count_learners(t);
-    if (status == WEFT_OK) status = WEFT_NEW(&t->ranks, t->mesh);
+    if (status == WEFT_OK) status = WEFT_NEW(&t->runs, t->mesh);
     if (status == WEFT_OK) t->local = t->mesh;
     if (status == WEFT_OK) status = weft_context_set_threads(context, (int)options->threads);
     if (status == WEFT_OK) status = open_data(t);
     if (status == WEFT_OK) status = weft_trainer_read_model(t);
+    if (status == WEFT_OK) status = weft_trainer_write_recipe(t);
     if (status != WEFT_OK) {
         weft_trainer_destroy(&t);
         return status;
@@ -262,10 +273,10 @@ void weft_trainer_destroy(weft_trainer **trainer)
     if (!trainer || !*trainer) return;
     weft_trainer *t = *trainer;
     (void)!weft_metrics_close(&t->metrics);
-    for (int i = 0; t->ranks && i < t->local; i++) weft_rank_free(&t->ranks[i]);
+    for (int i = 0; t->runs && i < t->local; i++) weft_rank_free(&t->runs[i].rank);
     for (int i = 0; i < t->local; i++) weft_comm_close(&t->worlds[i]);
-    free(t->ranks);
-    free(t->profile);
+    free(t->runs);
+    free(t->recipe.profile);
     free((void *)(uintptr_t)t->model.data);
     weft_checkpoint_close(&t->resumed);
     weft_folder_unlock(&t->folder_lock);
@@ -284,9 +295,9 @@ void weft_trainer_stop(weft_trainer *t)
 }
 const weft_graph *weft_trainer_graph(const weft_trainer *t)
 {
-    return weft_rewritten_graph(t->ranks[0].mine);
+    return weft_rewritten_graph(t->runs[0].rank.mine);
 }
 const weft_program *weft_trainer_program(const weft_trainer *t)
 {
-    return weft_instance_program(t->ranks[0].instance);
+    return weft_instance_program(t->runs[0].rank.instance);
 }

@@ -1,7 +1,7 @@
 /* A loss that is no number: where it comes from. */
 #include <stdio.h>
 
-#include "train/trainer.h"
+#include "learner/step.h"
 
 /* What a rank says of a loss that is no number. */
 typedef struct finding {
@@ -13,7 +13,7 @@ typedef struct finding {
 static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
 {
     out->micro = -1;
-    for (int m = 0; m < (int)r->job->microbatches; m++) {
+    for (int m = 0; m < (int)r->recipe->microbatches; m++) {
         char *where;
         bool made;
         weft_instance_set_slot(r->instance, m % r->schedule.slots);

@@ -1,5 +1,5 @@
 /* What rank 0 gathers of all ranks: figures and traces. */
-#include "train/trainer.h"
+#include "learner/learner.h"
 
 /* Planned bytes of every rank, and the largest resident set of its process. */
 weft_status weft_gather_memory(weft_rank *r, double *planned)
@@ -9,7 +9,7 @@ weft_status weft_gather_memory(weft_rank *r, double *planned)
     double mine =
         (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes + info.arena_bytes +
                  info.slot_bytes + info.scratch_bytes + info.transfer_bytes);
-    for (int i = 0; i < r->job->size; i++) counts[i] = 1;
+    for (int i = 0; i < weft_comm_size(r->world); i++) counts[i] = 1;
     return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                     .dtype = WEFT_F64,
                                                     .what = "the memory of all ranks",
@@ -41,7 +41,7 @@ static weft_status join(weft_rank *r, const char *mine, const double *sizes, con
     char *json;
     weft_status status = WEFT_OK;
     weft_text_add(&text, "{\"traceEvents\":[\n%s", mine);
-    for (int i = 1; i < r->job->size && status == WEFT_OK; i++) {
+    for (int i = 1; i < weft_comm_size(r->world) && status == WEFT_OK; i++) {
         weft_text_add(&text, ",\n");
         status = receive_text(r->world, i, (int64_t)sizes[i], &text);
     }
@@ -64,7 +64,7 @@ weft_status weft_trace_write(weft_rank *r, const char *path)
     int64_t counts[WEFT_MAX_RANKS];
     WEFT_TRY(weft_instance_trace_events(r->instance, r->rank, r->began, &mine));
     size = (double)strlen(mine);
-    for (int i = 0; i < r->job->size; i++) counts[i] = 1;
+    for (int i = 0; i < weft_comm_size(r->world); i++) counts[i] = 1;
     weft_status status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                                   .dtype = WEFT_F64,
                                                                   .what = "the sizes of traces",

@@ -1,0 +1,37 @@
+/* What the nodes of a graph cost on this machine. */
+#include "learner/step.h"
+
+enum { PROFILED_PASSES = 5 };
+
+/* Where nothing is run, the ranks follow each other, and rank 0 has measured for all. */
+static weft_status keep(weft_recipe *k, double *costs, int n)
+{
+    if (k->profile) {
+        memcpy(costs, k->profile, (size_t)n * sizeof(*costs));
+        return WEFT_OK;
+    }
+    WEFT_TRY(WEFT_NEW(&k->profile, n));
+    memcpy(k->profile, costs, (size_t)n * sizeof(*costs));
+    return WEFT_OK;
+}
+
+weft_status weft_rank_measure(weft_rank *r, double *costs)
+{
+    int n = weft_graph_node_count(r->graph);
+    weft_store *store = NULL;
+    weft_instance *instance = NULL;
+    if (r->rank == 0) {
+        WEFT_TRY(weft_store_create(r->recipe->context, r->recipe->device, 1, &store));
+        weft_status status = weft_instance_build(store, r->graph, &r->values.loss, 1, &instance);
+        if (status == WEFT_OK) status = weft_instance_profile(instance, PROFILED_PASSES, costs);
+        weft_instance_destroy(&instance);
+        weft_store_destroy(&store);
+        WEFT_TRY(status);
+    }
+    if (!r->world) return keep(r->recipe, costs, n);
+    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                    .dtype = WEFT_F64,
+                                                    .what = "the profile",
+                                                    .receive = costs,
+                                                    .count = n});
+}

@@ -1,0 +1,72 @@
+/* A step of one rank. All ranks of a learner take it together; what must be agreed on (the loss,
+ * whether to stop) is added up over them once. */
+#include <math.h>
+
+#include "learner/step.h"
+
+weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers, int64_t n)
+{
+    return weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                .dtype = WEFT_F64,
+                                                .what = what,
+                                                .send = numbers,
+                                                .receive = numbers,
+                                                .count = n,
+                                                .reproducible = true});
+}
+
+static double loss_share(weft_rank *r)
+{
+    weft_value local = weft_rewritten_value(r->mine, r->values.loss);
+    if (!weft_rewritten_counts(r->mine, r->values.loss)) return 0;
+    return weft_fetch(weft_rewritten_graph(r->mine), r->instance, local, 0);
+}
+
+static void add_stats(weft_comm_stats *sum, const weft_comm_stats *since, const weft_rank *r)
+{
+    weft_comm_stats now = weft_comm_get_stats(r->world);
+    sum->bytes += now.bytes - since->bytes;
+    sum->seconds += now.seconds - since->seconds;
+    sum->waited += now.waited - since->waited;
+}
+
+weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *out)
+{
+    const weft_schedule *s = &r->schedule;
+    weft_comm_stats before = weft_comm_get_stats(r->world);
+    double began = weft_seconds();
+    out->loss = 0;
+    for (int i = 0; i < s->count; i++) {
+        const weft_action *a = &s->actions[i];
+        weft_instance_set_slot(r->instance, a->micro % s->slots);
+        if (a->phase == WEFT_PHASE_FORWARD) weft_rank_feed(r, b, a->micro);
+        WEFT_TRY(weft_instance_run(r->instance, a->phase));
+        if (a->phase == WEFT_PHASE_BACKWARD) out->loss += loss_share(r);
+    }
+    r->used = (weft_comm_stats){0};
+    add_stats(&r->used, &before, r);
+    r->passes = weft_seconds() - began;
+    r->bubble = r->used.waited;
+    WEFT_TRY(weft_sum_over(r->learner, "the loss", &out->loss, sizeof(*out) / sizeof(double)));
+    if (!isfinite(out->loss)) return weft_rank_explain(r, b, out->loss);
+    before = weft_comm_get_stats(r->world);
+    WEFT_TRY(weft_instance_run(r->instance, WEFT_PHASE_UPDATE));
+    add_stats(&r->used, &before, r);
+    return WEFT_OK;
+}
+
+weft_status weft_rank_exchange(weft_rank *r, bool last, bool *met)
+{
+    weft_comm_stats before = weft_comm_get_stats(r->world);
+    *met = false;
+    if (!r->exchange) return WEFT_OK;
+    WEFT_TRY(weft_exchange_step(r->exchange, r->position.step, last, met));
+    add_stats(&r->used, &before, r);
+    return WEFT_OK;
+}
+
+double weft_rank_learning_rate(const weft_rank *r)
+{
+    weft_value lr = weft_rewritten_value(r->mine, r->optimizer.learning_rate);
+    return weft_fetch(weft_rewritten_graph(r->mine), r->instance, lr, 0);
+}

@@ -1,0 +1,23 @@
+/* What a step is made of. */
+#ifndef WEFT_LEARNER_STEP_H
+#define WEFT_LEARNER_STEP_H
+
+#include "learner/learner.h"
+
+/* Copies this rank's part of an input from the whole's rows, which are of this type; floats are
+ * widened if the input is f64. The graph is the rank's own; input may be WEFT_NO_VALUE. */
+void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
+               const void *rows, weft_dtype dtype);
+/* Element i of a fetched real value. */
+double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_value value,
+                  int64_t i);
+/* Gives the program's present slot the inputs of micro-batch m. */
+void weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m);
+
+/* Costs of the graph's nodes, measured by rank 0 and told to all, so that all cut alike. */
+weft_status weft_rank_measure(weft_rank *rank, double *costs) WEFT_NODISCARD;
+/* NUMERIC, with the rank and instruction that made the loss of this batch what it is. Collective
+ * over the learner. */
+weft_status weft_rank_explain(weft_rank *rank, const weft_batch *batch, double loss) WEFT_NODISCARD;
+
+#endif

@@ -1,0 +1,66 @@
+/* From options to what the ranks are made from. */
+#include "train/trainer.h"
+
+static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_options *out)
+{
+    const weft_train_options *o = &t->options;
+    weft_optimizer_options_init(out);
+    out->name = o->optimizer;
+    out->lr = o->lr;
+    out->momentum = o->momentum;
+    out->nesterov = o->nesterov;
+    out->weight_decay = o->weight_decay;
+    out->beta1 = o->beta1;
+    out->beta2 = o->beta2;
+    out->epsilon = o->epsilon;
+    out->clip_norm = o->clip_norm;
+    out->schedule = strcmp(o->lr_schedule, "step") == 0     ? WEFT_SCHEDULE_STEP
+                    : strcmp(o->lr_schedule, "cosine") == 0 ? WEFT_SCHEDULE_COSINE
+                                                            : WEFT_SCHEDULE_CONSTANT;
+    out->warmup = o->warmup;
+    out->total = t->total_steps;
+    out->every = o->decay_every;
+    out->gamma = o->gamma;
+    out->floor = o->lr_floor;
+    out->accumulate = t->recipe.microbatches;
+    char low[32], high[32];
+    if (out->floor > out->lr)
+        return weft_fail(WEFT_ERR_ARGUMENT, "lr-floor %s is above lr %s",
+                         weft_real_text(out->floor, low, sizeof(low)),
+                         weft_real_text(out->lr, high, sizeof(high)));
+    return WEFT_OK;
+}
+
+weft_status weft_trainer_write_recipe(weft_trainer *t)
+{
+    const weft_train_options *o = &t->options;
+    weft_recipe *k = &t->recipe;
+    k->context = t->context;
+    k->data = t->data;
+    weft_model_options_init(&k->model);
+    k->model.model = o->model;
+    k->model.sample = weft_dataset_shape(t->data);
+    k->model.batch = t->micro;
+    k->model.classes = weft_dataset_stats(t->data)->classes;
+    k->model.training = true;
+    k->model.seed = (uint64_t)o->seed;
+    k->text = &t->model;
+    k->real = WEFT_F32;
+    (void)weft_dtype_parse(o->dtype, &k->real);
+    k->device = o->device;
+    k->seed = (uint64_t)o->seed;
+    weft_plan_options_init(&k->plan);
+    k->plan.ranks = t->mesh;
+    k->plan.mesh = o->mesh;
+    k->plan.zero = (int)o->zero;
+    k->plan.shard = o->shard;
+    k->plan.place = o->place;
+    k->plan.virtual_workers = (int)o->virtual_workers;
+    k->schedule = o->schedule;
+    k->recompute = o->recompute;
+    k->measured = o->profile;
+    k->traced = o->trace != NULL;
+    k->exchange = o->exchange;
+    k->resumed = t->resumed.path ? &t->resumed : NULL;
+    return optimizer_options(t, &k->optimizer);
+}
