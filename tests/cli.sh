@@ -9,9 +9,21 @@ small="--data glyphs:size=16,train=60,test=20 --batch 20"
 
 accepts version "$weft" --version
 holds out '^weft [0-9]+\.[0-9]+\.[0-9]+$'
+accepts help "$weft" help
+cp out help
+for way in --help -h ""; do
+    # shellcheck disable=SC2086
+    accepts "weft $way" "$weft" $way
+    cmp out help && pass || flunk "weft $way is another help"
+done
 for command in train eval predict inspect export help; do
     accepts "help $command" "$weft" help "$command"
     holds out '^usage: weft '
+    cp out help
+    for way in --help -h; do
+        accepts "$command $way" "$weft" $command $way
+        cmp out help && pass || flunk "weft $command $way is another help"
+    done
     accepts "man $command" "$weft" help --man "$command"
     holds out '^\.TH WEFT'
 done

@@ -149,6 +149,12 @@ static void test_printable(void **state)
         assert_true(strlen(weft_printable(cases[i].text, cut, sizeof(cut))) < sizeof(cut));
         assert_int_equal(weft_fail(WEFT_ERR_IO, "%s", cases[i].text), WEFT_ERR_IO);
         assert_string_equal(weft_last_message(), want);
+        weft_text text = {0};
+        weft_text_add_printable(&text, cases[i].text);
+        weft_text_add(&text, "."); /* so that there is a text */
+        assert_int_equal(text.size, strlen(want) + 1);
+        assert_memory_equal(text.data, want, strlen(want));
+        free(text.data);
     }
 }
 
@@ -220,6 +226,8 @@ static void test_outputs(void **state)
     assert_ok(weft_output_print(o, "+%d", 7));
     assert_ok(weft_output_flush(o));
     assert_holds(path, "old+7");
+    assert_ok(weft_output_print(o, "\nwhole lines\nand more")); /* whoever follows it sees lines */
+    assert_holds(path, "old+7\nwhole lines\n");
     assert_ok(weft_output_close(&o, true));
     assert_ok(weft_output_open(path, WEFT_OUTPUT_STREAM, &o));
     assert_ok(weft_output_close(&o, true));
@@ -246,6 +254,57 @@ static void test_outputs(void **state)
     assert_int_equal(symlink("loop", path), 0);
     assert_refused(weft_output_open(path, WEFT_OUTPUT_REPLACE, &o), WEFT_ERR_IO, "loop: cannot");
     assert_null(o);
+    assert_refused(weft_file_replace("/dev/full", "x", 1), WEFT_ERR_IO, "/dev/full: cannot write");
+    remove_folder(folder);
+}
+
+/* Two names of one place, whether something is there or not yet. */
+static void test_places(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } cases[] = {
+        {"there", "there", true},
+        {"there", "./there", true},
+        {"there", "other", false},
+        {"new", "new", true},
+        {"new", "new/", true},
+        {"new///", "new/", true},
+        {"new", "newer", false},
+        {"there/new", "there/../there/new/", true},
+        {"there/new", "new", false},
+        {"nowhere/new", "nowhere/new", false},
+        {"link", "new", true},
+        {"link", "other", false},
+        {"/dev/null", "/dev/null", false},
+        {"-", "-", true},
+        {"-", "new", false},
+    };
+    char *folder = temporary_folder(), link[4200];
+    char there[4200];
+    (void)snprintf(there, sizeof(there), "%s/there", folder);
+    (void)snprintf(link, sizeof(link), "%s/link", folder);
+    assert_ok(weft_dir_make(there));
+    assert_int_equal(symlink("new", link), 0);
+    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
+        char path[2][4200];
+        for (int k = 0; k < 2; k++) {
+            const char *name = k ? cases[i].b : cases[i].a;
+            bool apart = name[0] == '/' || name[0] == '-';
+            (void)snprintf(path[k], sizeof(path[k]), "%s%s%s", apart ? "" : folder,
+                           apart ? "" : "/", name);
+        }
+        for (int k = 0; k < 2; k++)
+            if (weft_output_same(path[k], path[1 - k]) != cases[i].same)
+                fail_msg("%s and %s", path[k], path[1 - k]);
+    }
+    /* What is not there needs no removing; what is no folder is not removed. */
+    assert_ok(weft_dir_remove(there));
+    assert_ok(weft_dir_remove(there));
+    assert_refused(weft_dir_remove("/dev/null"), WEFT_ERR_IO, "/dev/null: cannot open");
+    assert_false(weft_file_exists(there));
     remove_folder(folder);
 }
 
@@ -312,6 +371,12 @@ static void test_exact_sums(void **state)
     double exact = sqrt(4096.0 * 4096.0 + (COUNT - 1) / (4096.0 * 4096.0));
     assert_true(root_of(WEFT_F32, odd, COUNT, 10, false) == exact);
     assert_true(root_of(WEFT_F64, (double[]){0, 0}, 2, 1, false) == 0);
+    /* Every digit alone has its root, also those that squares of doubles alone do not reach. */
+    for (int d = 0; d < WEFT_EXACT_DIGITS; d++) {
+        double digits[WEFT_EXACT_DIGITS] = {0}; /* of 14 bits; the last one begins at 2^-1074 */
+        digits[d] = 9;
+        assert_true(weft_exact_root(digits) == ldexp(3, (14 * d - 1074) / 2));
+    }
     assert_true(root_of(WEFT_F64, (double[]){1, INFINITY, 2}, 3, 1, false) == INFINITY);
     assert_true(root_of(WEFT_F64, (double[]){NAN, 1, NAN}, 3, 1, true) == INFINITY);
 }
@@ -323,7 +388,8 @@ int main(void)
         cmocka_unit_test(test_nearest),          cmocka_unit_test(test_options),
         cmocka_unit_test(test_shortest_numbers), cmocka_unit_test(test_printable),
         cmocka_unit_test(test_run_files),        cmocka_unit_test(test_parallel_covers_once),
-        cmocka_unit_test(test_outputs),          cmocka_unit_test(test_exact_sums),
+        cmocka_unit_test(test_outputs),          cmocka_unit_test(test_places),
+        cmocka_unit_test(test_exact_sums),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -206,8 +206,10 @@ static void test_idx_folders(void **state)
     char *folder = temporary_folder(), spec[4200];
     (void)snprintf(spec, sizeof(spec), "idx:%s", folder);
     assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_IO,
-                   "train-images-idx3-ubyte");
+                   "has no file train-images-idx3-ubyte or train-images-idx3-ubyte.gz; give");
     put_idx(folder, "train-images-idx3-ubyte", 3, 4, 0);
+    assert_refused(weft_dataset_open(context, spec, NULL, NULL, &d), WEFT_ERR_IO,
+                   "has no file train-labels-idx1-ubyte or train-labels-idx1-ubyte.gz; give");
     put_idx(folder, "train-labels-idx1-ubyte", 1, 4, 0);
     put_idx(folder, "t10k-images-idx3-ubyte", 3, 2, 0);
     put_idx(folder, "t10k-labels-idx1-ubyte", 1, 2, 7);

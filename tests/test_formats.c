@@ -44,6 +44,12 @@ static void test_idx(void **state)
         (void)snprintf(words, sizeof(words), "f: has %d dimensions", ranks[i]);
         assert_refused(weft_idx_parse("f", bad, sizeof(idx_file), &idx), WEFT_ERR_FORMAT, words);
     }
+    unsigned char deep[4 + 4 * WEFT_MAX_RANK + 1] = {0, 0, 8, WEFT_MAX_RANK};
+    for (int i = 0; i < WEFT_MAX_RANK; i++) deep[7 + 4 * i] = 1;
+    deep[sizeof(deep) - 1] = 77;
+    assert_ok(weft_idx_parse("f", deep, sizeof(deep), &idx));
+    assert_int_equal(idx.shape.rank, WEFT_MAX_RANK);
+    assert_true(weft_idx_get(&idx, 0) == 77);
     /* Sizes have four bytes, the largest first. */
     static const int64_t long_ones[] = {1, 255, 256, 513, 65536 + 3, 16777216 + 1};
     for (size_t i = 0; i < sizeof(long_ones) / sizeof(long_ones[0]); i++) {
@@ -297,6 +303,9 @@ static void test_safetensors_refuses(void **state)
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_refused(header(bad[i].json, bad[i].data), WEFT_ERR_FORMAT, "s: ");
+    /* What is no JSON is said with the place, whether data follow or not. */
+    for (size_t data = 0; data < 2; data++)
+        assert_refused(header("{\"a\" 3}", data), WEFT_ERR_FORMAT, "s: header, position ");
 }
 
 int main(void)

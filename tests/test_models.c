@@ -258,14 +258,52 @@ static void test_models_refuse(void **state)
     assert_refused(weft_model_build(g, &o, &v), WEFT_ERR_ARGUMENT,
                    "weft_model_options has 3 bytes");
     weft_graph_destroy(&g);
+    static const struct {
+        int64_t batch;
+        bool fits;
+    } batches[] = {{INT32_MAX, true}, {INT64_C(1) + INT32_MAX, false}, {1, true}, {0, false}};
+    for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++) {
+        assert_ok(weft_graph_create(context, WEFT_F32, &g));
+        o = options("mlp", 4);
+        o.batch = batches[i].batch;
+        if (batches[i].fits)
+            assert_ok(weft_model_build(g, &o, &v));
+        else
+            assert_refused(weft_model_build(g, &o, &v), WEFT_ERR_ARGUMENT, "from 1 to 2147483647");
+        weft_graph_destroy(&g);
+    }
+}
+
+/* Images need not be square: what takes some width takes it as height as well, and the other way
+ * round, with as many weights. */
+static void test_models_take_long_images(void **state)
+{
+    (void)state;
+    for (int m = 0; weft_model_name(m); m++) {
+        int count[2];
+        for (int turned = 0; turned < 2; turned++) {
+            weft_graph *g;
+            weft_model_values v;
+            weft_model_options o = options(weft_model_name(m), 16);
+            o.sample.dim[turned ? 2 : 1] = 64;
+            assert_ok(weft_graph_create(context, WEFT_F32, &g));
+            assert_ok(weft_model_build(g, &o, &v));
+            count[turned] = weft_graph_node_count(g);
+            weft_graph_destroy(&g);
+        }
+        assert_int_equal(count[0], count[1]);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices_agree_on_models), cmocka_unit_test(test_yaml_models),
-        cmocka_unit_test(test_keys_of_layers),          cmocka_unit_test(test_layers_nobody_reads),
+        cmocka_unit_test(test_devices_agree_on_models),
+        cmocka_unit_test(test_yaml_models),
+        cmocka_unit_test(test_keys_of_layers),
+        cmocka_unit_test(test_layers_nobody_reads),
         cmocka_unit_test(test_models_refuse),
+        cmocka_unit_test(test_models_take_long_images),
     };
     return cmocka_run_group_tests_name("models", tests, setup, teardown);
 }

@@ -43,7 +43,13 @@ static void check_layout(const layout_case *k, const char *spec)
     assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
     assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
     assert_int_equal(s.lines, k->said != NULL);
-    if (k->said && !strstr(s.last, k->said)) fail_msg("said '%s'", s.last);
+    if (k->said) {
+        char words[200];
+        (void)snprintf(words, sizeof(words), "samples [%s] are taken for %s (layout=%s)",
+                       strchr(k->shape, ' ') + 1,
+                       k->last ? "height, width, channels" : "channels, height, width", k->said);
+        if (!strstr(s.last, words)) fail_msg("said '%s'", s.last);
+    }
     weft_shape shape = weft_dataset_shape(d);
     assert_true(shape.rank == 3 && shape.dim[0] == k->c && shape.dim[1] == k->h &&
                 shape.dim[2] == k->w);
@@ -64,11 +70,11 @@ static void test_layouts_of_images(void **state)
 {
     (void)state;
     static const layout_case cases[] = {
-        {"4, 9, 11, 3", "", 9, 11, 3, true, "layout=hwc"},
-        {"4, 3, 9, 11", "", 9, 11, 3, false, "layout=chw"},
-        {"4, 9, 11, 1", "", 9, 11, 1, true, "layout=hwc"},
-        {"4, 1, 9, 11", "", 9, 11, 1, false, "layout=chw"},
-        {"4, 9, 11, 4", "", 9, 11, 4, true, "layout=hwc"},
+        {"4, 9, 11, 3", "", 9, 11, 3, true, "hwc"},
+        {"4, 3, 9, 11", "", 9, 11, 3, false, "chw"},
+        {"4, 9, 11, 1", "", 9, 11, 1, true, "hwc"},
+        {"4, 1, 9, 11", "", 9, 11, 1, false, "chw"},
+        {"4, 9, 11, 4", "", 9, 11, 4, true, "hwc"},
         {"4, 9, 11, 3", ",layout=hwc", 9, 11, 3, true, NULL},
         {"4, 9, 11, 3", ",layout=chw,test=0", 11, 3, 9, false, NULL},
         {"4, 3, 9, 11", ",layout=hwc", 3, 9, 11, true, NULL},
@@ -96,7 +102,8 @@ static void test_layouts_refused(void **state)
     static const struct {
         const char *shape, *how, *words;
     } bad[] = {
-        {"4, 5, 6, 7", "", "give layout=hwc or layout=chw"},
+        {"4, 5, 6, 7", "",
+         "where the channels of samples [5, 6, 7] are; give layout=hwc or layout=chw"},
         {"4, 3, 9, 3", "", "give layout=hwc or layout=chw"},
         {"4, 16, 8, 2", "", "give layout=hwc or layout=chw"},
         {"4, 9, 11, 3", ",layout=whc", "layout is 'whc', must be hwc or chw"},

@@ -147,6 +147,9 @@ static void test_damaged_checkpoints(void **state)
     (void)snprintf(path, sizeof(path), "%s/step-4/index.json", folder);
     assert_int_equal(truncate(path, 100), 0);
     assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT, "index.json");
+    assert_int_equal(truncate(path, 0), 0);
+    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT,
+                   "index.json: damaged checkpoint: it is empty");
     (void)snprintf(path, sizeof(path), "rm -rf %s/step-4", folder);
     assert_int_equal(system(path), 0);
     assert_ok(train(resumed, folder, 0, &l)); /* from step 2, the link being broken */

@@ -161,6 +161,15 @@ def plans():
             mine.append(re.findall(r"^%.*# (d\d(?:/add_bias)?|loss) ", text, re.M))
         check("no stage is empty", all(mine), mine)
         check("stages are neighbours in order, each node in one", [x for m in mine for x in m] == nodes, mine)
+    for mesh in ("data=2", "tensor=2", "pipeline=2"):
+        text = run("plan", "-n", "2", "--mesh", mesh, "--microbatches", "2", *data)
+        counted = {int(r): int(n) for r, n in re.findall(r"^ *(\d+)  \S.* (-?\d+)$", text.split("On the wire")[0], re.M)}
+        lists = {int(l.split(",")[0]): re.findall(r"^  \w+ +(\d+)  \w+ .* (\d+)  \S", l, re.M)
+                 for l in text.split("Transfers of rank ")[1:]}
+        check(f"a plan of {mesh} has two ranks", len(counted) == 2 and lists, text)
+        check(f"the transfers of {mesh} are those of the list", all(counted[r] == len(l) for r, l in lists.items()), text)
+        sent = sum(int(times) * int(size) for r in range(2) for times, size in lists.get(r, lists[0]))
+        check(f"the bytes of {mesh} are those of the list", f" ({sent} bytes)" in text, (sent, text))
     check("a plan without a dump has none", "Graph of rank" not in run("plan", "-n", "2", *data))
 
 

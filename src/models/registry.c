@@ -37,8 +37,8 @@ static weft_status check_options(const weft_model_options *o)
         return weft_fail(WEFT_ERR_ARGUMENT, "weft_model_options has %zu bytes, this library's %zu",
                          o->struct_size, sizeof(*o));
     if (o->batch < 1 || o->batch > INT32_MAX)
-        return weft_fail(WEFT_ERR_ARGUMENT, "batch is %lld, must be at least 1",
-                         (long long)o->batch);
+        return weft_fail(WEFT_ERR_ARGUMENT, "batch is %lld, must be from 1 to %d",
+                         (long long)o->batch, INT32_MAX);
     if (o->classes < 2)
         return weft_fail(WEFT_ERR_ARGUMENT, "the data have %d class, a classifier needs at least 2",
                          o->classes);
