@@ -153,6 +153,39 @@ static void test_labels(void **state)
         assert_refused(weft_labels_check(bad[i], shapes, 1, 1), WEFT_ERR_FORMAT, "column");
 }
 
+/* Which dimensions go on as they are, in proportion, or only whole. */
+static void test_labels_of_reshapes(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t from[4], to[4];
+        const char *labels;
+    } cases[] = {
+        {{2, 3, 4, 5}, {2, 60}, "d0 *d1 !d2 !d3 -> d0 *d1"},
+        {{2, 60}, {2, 3, 4, 5}, "d0 *d1 -> d0 *d1 !e2 !e3"},
+        {{2, 12, 5}, {2, 4, 15}, "d0 *d1 !d2 -> d0 *d1 !e2"},
+        {{2, 4, 15}, {2, 12, 5}, "d0 *d1 !d2 -> d0 *d1 !e2"},
+        {{2, 5, 12}, {2, 4, 15}, "d0 !d1 !d2 -> d0 !e1 !e2"},
+        {{2, 4, 15}, {2, 5, 12}, "d0 !d1 !d2 -> d0 !e1 !e2"},
+        {{6, 4}, {4, 6}, "!d0 !d1 -> !e0 !e1"},
+        {{2, 3, 4}, {2, 3, 4}, "d0 d1 d2 -> d0 d1 d2"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int rank = 0;
+        char name[16], *labels;
+        weft_attr shape = {.name = "shape"};
+        while (rank < 4 && cases[i].from[rank]) rank++;
+        for (; shape.count < 4 && cases[i].to[shape.count]; shape.count++)
+            shape.ints[shape.count] = cases[i].to[shape.count];
+        (void)snprintf(name, sizeof(name), "x%zu", i);
+        weft_value x = leaf(WEFT_VALUE_INPUT, name, rank, cases[i].from);
+        (void)weft_graph_node(graph, "reshape", name, &x, 1, &shape, 1);
+        assert_ok(weft_graph_node_labels(graph, (int)i, &labels));
+        assert_string_equal(labels, cases[i].labels);
+        weft_free(labels);
+    }
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -166,6 +199,7 @@ int main(void)
         TEST(test_operator_without_gradient),
         TEST(test_prints),
         TEST(test_labels),
+        TEST(test_labels_of_reshapes),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
 }

@@ -140,6 +140,30 @@ static void attributes_are_there_or_missed(void **state)
     each_node(misfit_attributes);
 }
 
+/* A dimension that an operand must have whole is whole in the result, too: nobody could have made a
+ * part of it. */
+static void whole_on_both_sides(const op_case *c, const weft_graph *g, int n)
+{
+    weft_signature s;
+    const weft_node *node = g->nodes[n];
+    assert_ok(weft_node_signature(g, node, &s));
+    for (int i = 0; i < node->in_count; i++)
+        for (int o = node->in_count; o < node->in_count + node->out_count; o++)
+            for (int d = 0; d < s.operand[i].rank; d++)
+                for (int k = 0; k < s.operand[o].rank; k++) {
+                    const weft_label *in = &s.operand[i].label[d], *out = &s.operand[o].label[k];
+                    if (strcmp(in->name, out->name) == 0 && in->whole != out->whole)
+                        fail_msg("%s: %s: label %s of operand %d and result %d", c->name,
+                                 node->op->name, in->name, i, o - node->in_count);
+                }
+}
+
+static void what_is_whole_stays_whole(void **state)
+{
+    (void)state;
+    each_node(whole_on_both_sides);
+}
+
 /* Attributes just inside and just outside of what is possible; tensors are [2, 3, 4, 5]. */
 static const struct limit {
     const char *op;
@@ -271,6 +295,7 @@ int main(void)
         cmocka_unit_test(operands_fit_or_are_refused),
         cmocka_unit_test(attributes_are_there_or_missed),
         cmocka_unit_test(attributes_have_limits),
+        cmocka_unit_test(what_is_whole_stays_whole),
     };
     return cmocka_run_group_tests_name("misfits", tests, NULL, NULL);
 }
