@@ -189,6 +189,34 @@ static void refused_buffers(weft_comm *c, void *user)
 }
 TEST(refused_buffers)
 
+/* A note tells what was last under way, and whether it has ended. */
+static void notes(weft_comm *c, void *user)
+{
+    (void)user;
+    char note[WEFT_NOTE_SIZE] = "";
+    int64_t x[2][5] = {{0}};
+    weft_operation *o[2];
+    static const char *const what[] = {"first", "second"};
+    weft_comm_set_note(c, note);
+    for (int i = 0; i < 2; i++)
+        rank_ok(weft_comm_prepare(c,
+                                  &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                   .what = what[i],
+                                                   .send = x[i],
+                                                   .receive = x[i],
+                                                   .count = 5},
+                                  &o[i]));
+    for (int i = 0; i < 2; i++) {
+        rank_ok(weft_operation_start(o[i]));
+        rank_check(strstr(note, i ? "in all-reduce of second" : "in all-reduce of first"));
+    }
+    for (int i = 0; i < 2; i++) rank_ok(weft_operation_wait(o[i]));
+    rank_check(strncmp(note, "after all-reduce of ", 20) == 0);
+    weft_comm_set_note(c, NULL);
+    for (int i = 0; i < 2; i++) weft_operation_destroy(&o[i]);
+}
+TEST(notes)
+
 static void test_engines(void **state)
 {
     (void)state;
@@ -212,7 +240,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_contract),        cmocka_unit_test(test_again),
         cmocka_unit_test(test_overlapping),     cmocka_unit_test(test_splitting),
         cmocka_unit_test(test_counted),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_refused_buffers), cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_refused_buffers), cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

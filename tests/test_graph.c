@@ -77,6 +77,31 @@ static void test_window_larger_than_image(void **state)
     assert_refused(weft_graph_status(graph), WEFT_ERR_ARGUMENT, "window of 5 is larger");
 }
 
+/* Where no stride is given, windows of pools lie side by side. */
+static void test_windows_side_by_side(void **state)
+{
+    (void)state;
+    weft_value x = leaf(WEFT_VALUE_INPUT, "x", DIMS(1, 1, 7, 9));
+    weft_attr kernel = WEFT_ATTR_PAIR("kernel", 2, 3);
+    static const char *const pools[] = {"maxpool", "avgpool"};
+    for (int i = 0; i < 2; i++) {
+        weft_value y = weft_graph_node(graph, pools[i], pools[i], &x, 1, &kernel, 1);
+        assert_ok(weft_graph_status(graph));
+        weft_shape shape = weft_graph_value_type(graph, y).shape;
+        assert_true(shape.dim[2] == 3 && shape.dim[3] == 3);
+    }
+}
+
+static void test_too_few_dimensions(void **state)
+{
+    (void)state;
+    weft_value in[] = {leaf(WEFT_VALUE_INPUT, "x", DIMS(2, 3)),
+                       leaf(WEFT_VALUE_INPUT, "dy", 0, NULL)};
+    (void)weft_graph_node(graph, "dense_dw", "dw", in, 2, NULL, 0);
+    assert_refused(weft_graph_status(graph), WEFT_ERR_ARGUMENT,
+                   "dy is f32[], must be f32 with at least 2 dimensions");
+}
+
 static void test_only_scalars_are_differentiated(void **state)
 {
     (void)state;
@@ -195,6 +220,8 @@ int main(void)
         TEST(test_unknown_attribute),
         TEST(test_names_are_unique),
         TEST(test_window_larger_than_image),
+        TEST(test_windows_side_by_side),
+        TEST(test_too_few_dimensions),
         TEST(test_only_scalars_are_differentiated),
         TEST(test_operator_without_gradient),
         TEST(test_prints),

@@ -41,6 +41,8 @@ static void test_parameter_memory(void **state)
             for (int r = 0; r < n; r++) {
                 assert_int_equal(m.info[r].parameter_bytes, 4 * (zero >= 3 ? part : w));
                 assert_int_equal(m.info[r].gradient_bytes, 4 * (zero >= 2 ? part : w));
+                /* gradients are summed where they lie */
+                if (zero == 0) assert_int_equal(m.info[r].transfer_bytes, 0);
                 /* the counts of steps, the run's and the moments', are states, too */
                 assert_in_range(m.info[r].state_bytes, 8 * (zero >= 1 ? part : w),
                                 8 * (zero >= 1 ? part : w) + 2 * 64);

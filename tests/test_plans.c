@@ -116,12 +116,146 @@ static void test_too_many_subtrees(void **state)
     net_drop(&n);
 }
 
+/* The nodes of one rank's graph with this operator, and this peer if it is not -1. */
+static int count_nodes(const setting *s, int rank, const char *op, int peer)
+{
+    net n = {0};
+    weft_plan *plan;
+    weft_rewritten *mine;
+    int count = 0;
+    weft_plan_options o = net_plan_options(s);
+    assert_ok(net_build(&n, s));
+    assert_ok(weft_plan_create(n.graph, &o, &plan));
+    assert_ok(weft_plan_rewrite(plan, n.graph, rank, &mine));
+    const weft_graph *g = weft_rewritten_graph(mine);
+    for (int k = 0; k < weft_graph_node_count(g); k++) {
+        const int64_t *to;
+        if (strcmp(op, weft_graph_node_op(g, k)) != 0) continue;
+        count += peer < 0 || (weft_graph_node_ints(g, k, "peer", &to) == 1 && to[0] == peer);
+    }
+    weft_rewritten_destroy(&mine);
+    weft_plan_destroy(&plan);
+    net_drop(&n);
+    return count;
+}
+
+/* Rows of neighbours come once for all windows that are alike, and again for others. */
+static void test_rows_come_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *second;
+        int more; /* halos, in forward and backward */
+    } cases[] = {{"conv, filters: 4, kernel: 3, padding: 1", 0},
+                 {"conv, filters: 4, kernel: 5, padding: 2", 2}};
+    const mesh_case mesh = {"domain=2", 2, 0, NULL, NULL};
+    for (int device = 0; device < 2; device++)
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            char yaml[600];
+            int halos[2];
+            for (int both = 0; both < 2; both++) {
+                (void)snprintf(yaml, sizeof(yaml),
+                               "layers:\n  - {type: relu, name: top}\n"
+                               "  - {type: conv, name: a, from: top, filters: 4, kernel: 3, "
+                               "padding: 1}\n"
+                               "  - {name: b, from: top, type: %s}\n"
+                               "  - {type: add, from: 'a, b'}\n"
+                               "  - {type: dense, units: classes}\n",
+                               both ? cases[i].second : "relu");
+                const model_case m = {"rows",     yaml,      .sample = {4, 12, 9},
+                                      .batch = 8, .rank = 3, .lr = 0.01};
+                setting s = net_setting(&m, &mesh);
+                s.device = device ? "cpu" : "reference";
+                halos[both] = count_nodes(&s, 0, "halo", -1);
+            }
+            assert_true(halos[0] > 0);
+            assert_int_equal(halos[1], halos[0] + cases[i].more);
+        }
+}
+
+/* A pipeline is not cut between the statistics of a batch and what reads them: of a chain one
+ * tensor goes on from stage to stage. */
+static void test_stages_hand_on_one_tensor(void **state)
+{
+    (void)state;
+    static const char yaml[] = "layers:\n  - {type: conv, filters: 6, kernel: 3, padding: 1}\n"
+                               "  - {type: batch_norm}\n  - {type: relu}\n"
+                               "  - {type: conv, filters: 3, kernel: 1}\n  - {type: batch_norm}\n"
+                               "  - {type: relu}\n  - {type: batch_norm}\n"
+                               "  - {type: dense, units: 7}\n  - {type: batch_norm}\n"
+                               "  - {type: dense, units: classes}\n";
+    const model_case m = {"chain", yaml, .sample = {2, 9, 8}, .batch = 8, .rank = 3, .lr = 0.01};
+    for (int stages = 2; stages <= 9; stages++) {
+        char text[32];
+        (void)snprintf(text, sizeof(text), "pipeline=%d", stages);
+        const mesh_case mesh = {text, stages, 0, NULL, NULL};
+        setting s = net_setting(&m, &mesh);
+        for (int r = 0; r + 1 < stages; r++) assert_int_equal(count_nodes(&s, r, "send", r + 1), 1);
+    }
+}
+
+static void try_gather(weft_comm *world, void *user)
+{
+    const setting *s = user;
+    prepared p;
+    int spread = 0;
+    rank_ok(net_prepare(&p, s, world));
+    for (int i = 0; i < weft_store_count(p.store); i++) {
+        weft_shape whole;
+        int64_t start[WEFT_MAX_RANK];
+        weft_store_part(p.store, i, &whole, start);
+        void *data = malloc((size_t)weft_shape_elements(&whole) * sizeof(double));
+        weft_status read = weft_store_read(p.store, i, data);
+        weft_status gathered = weft_store_gather(p.store, i, NULL, data);
+        spread += read == WEFT_ERR_UNSUPPORTED;
+        free(data);
+        rank_check(read == WEFT_OK || read == WEFT_ERR_UNSUPPORTED);
+        rank_check(gathered == (read == WEFT_OK ? WEFT_OK : WEFT_ERR_ARGUMENT));
+        rank_check(read == WEFT_OK || strstr(weft_last_message(), "is spread over ranks"));
+    }
+    rank_check(spread > 0);
+    rank_ok(weft_comm_barrier(world));
+    net_unprepare(&p);
+}
+
+/* Alone a rank reads what it has; what is spread over others as well is refused. */
+static void test_what_is_spread_is_not_read_alone(void **state)
+{
+    (void)state;
+    for (int zero = 1; zero <= 3; zero++) {
+        const mesh_case mesh = {"data=2", 2, zero, NULL, NULL};
+        setting s = net_setting(&dense_case, &mesh);
+        s.optimizer = "adam";
+        on_ranks("threads", 2, try_gather, &s);
+    }
+}
+
+static void test_sizes_of_meshes(void **state)
+{
+    (void)state;
+    int64_t size;
+    assert_ok(weft_mesh_axis("data=2,tensor=3", "tensor", &size));
+    assert_int_equal(size, 3);
+    assert_ok(weft_mesh_axis("data=2,tensor=3", "domain", &size));
+    assert_int_equal(size, 1);
+    assert_ok(weft_mesh_ranks("data=2,tensor=3", &size));
+    assert_int_equal(size, 6);
+    assert_refused(weft_mesh_axis("data=2", "dta", &size), WEFT_ERR_ARGUMENT,
+                   "no mesh axis is named 'dta'; did you mean 'data'");
+    assert_refused(weft_mesh_axis("dta=2", "data", &size), WEFT_ERR_ARGUMENT,
+                   "no mesh axis is named 'dta'; did you mean 'data'");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_memory),
         cmocka_unit_test(test_every_transfer_is_met),
         cmocka_unit_test(test_too_many_subtrees),
+        cmocka_unit_test(test_rows_come_once),
+        cmocka_unit_test(test_stages_hand_on_one_tensor),
+        cmocka_unit_test(test_what_is_spread_is_not_read_alone),
+        cmocka_unit_test(test_sizes_of_meshes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
