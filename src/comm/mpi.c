@@ -128,8 +128,7 @@ static void mpi_close(weft_comm *comm)
     free(m);
 }
 
-static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, int id,
-                        weft_comm **out);
+static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, weft_comm **out);
 
 static weft_status mpi_split(weft_comm *comm, int color, int key, weft_comm **out)
 {
@@ -138,8 +137,7 @@ static weft_status mpi_split(weft_comm *comm, int color, int key, weft_comm **ou
     MPI_TRY(
         MPI_Comm_split(((mpi_comm *)comm)->comm, color < 0 ? MPI_UNDEFINED : color, key, &part));
     if (part == MPI_COMM_NULL) return WEFT_OK;
-    int id = (int)(weft_mix((uint64_t)((mpi_comm *)comm)->id, (uint64_t)color) & 0x3fffffff);
-    return make(comm->context, comm->member, part, id, out);
+    return make(comm->context, comm->member, part, out);
 }
 
 static const weft_comm_ops ops = {
@@ -166,8 +164,7 @@ static weft_status fill(mpi_comm *m)
 }
 
 /* Takes `comm`, which is freed if it fails. */
-static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, int id,
-                        weft_comm **out)
+static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, weft_comm **out)
 {
     mpi_comm *m;
     weft_status status = WEFT_NEW(&m, 1);
@@ -179,7 +176,6 @@ static weft_status make(weft_context *context, weft_member *member, MPI_Comm com
         .ops = &ops, .context = context, .member = member, .local_size = mpi_process.local};
     m->comm = comm;
     m->collectives = MPI_COMM_NULL;
-    m->id = id;
     status = fill(m);
     if (status != WEFT_OK) {
         if (m->collectives != MPI_COMM_NULL) MPI_Comm_free(&m->collectives);
@@ -206,8 +202,8 @@ static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, i
     WEFT_TRY(weft_member_new(&member));
     member->local_rank = mpi_process.local_rank;
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    weft_status status = code == MPI_SUCCESS ? make(context, member, comm, 1, out)
-                                             : mpi_failed("MPI_Comm_dup", code);
+    weft_status status =
+        code == MPI_SUCCESS ? make(context, member, comm, out) : mpi_failed("MPI_Comm_dup", code);
     if (status != WEFT_OK) weft_member_release(member);
     *local = 1;
     return status;

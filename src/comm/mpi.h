@@ -27,7 +27,6 @@ typedef struct mpi_comm {
     weft_comm head;
     MPI_Comm comm;        /* for sends and receives */
     MPI_Comm collectives; /* for the messages of collectives */
-    int id;               /* the same on all ranks of a communicator */
 } mpi_comm;
 
 /* Elements [start, start + size) of a vector. */

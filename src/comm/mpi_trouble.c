@@ -10,14 +10,12 @@
 enum { TAG_GIVEN_UP = 1, TAG_WAITING = 2 };
 
 typedef struct notice {
-    int id, rank;
-    int64_t sequence;
     char text[128];
 } notice;
 
 static notice notice_of(const weft_operation *o)
 {
-    notice n = {((const mpi_comm *)o->comm)->id, mpi_process.rank, o->sequence, ""};
+    notice n = {""};
     (void)snprintf(n.text, sizeof(n.text), "%s of %s (%lld %s)", weft_transfer_name(o->t.kind),
                    o->what, (long long)o->t.count, weft_dtype_name(o->t.dtype));
     return n;
