@@ -3,14 +3,15 @@
 #define WEFT_CHECKPOINT_CHECKPOINT_H
 
 #include "base/base.h"
+#include "base/settings.h"
 #include "exchange/exchange.h"
 #include "formats/safetensors.h"
 #include "weft/comm.h"
 #include "weft/data.h"
 #include "weft/graph.h"
 #include "weft/plan.h"
+#include "weft/options.h"
 #include "weft/program.h"
-#include "weft/train.h"
 
 /* Where a run stands: the next batch is `batch` of `epoch`. */
 typedef struct weft_position {
@@ -35,7 +36,7 @@ extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
 typedef struct weft_checkpoint {
     char *path; /* the folder that was read, links resolved */
     weft_position position;
-    weft_train_options options;
+    weft_settings settings; /* of the run that wrote it */
     weft_data_stats stats;
     weft_bytes model; /* text of the YAML model, or empty */
     /* Parameters and state of the first learner; where there are several, those of the others, and
@@ -45,8 +46,10 @@ typedef struct weft_checkpoint {
 } weft_checkpoint;
 
 /* Reads a checkpoint: a step folder, a link to one, or the folder that holds them. Every file is
- * compared with its checksum. FORMAT: damaged; the message offers the one before. */
-weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out) WEFT_NODISCARD;
+ * compared with its checksum, every setting with the table of options that a run has. FORMAT:
+ * damaged; the message offers the one before. */
+weft_status weft_checkpoint_open(const char *path, const weft_option *table,
+                                 weft_checkpoint *out) WEFT_NODISCARD;
 void weft_checkpoint_close(weft_checkpoint *checkpoint);
 
 /* Copies tensors, or the parts of them that the store has. The graph (NULL: the store itself) says
@@ -70,13 +73,26 @@ typedef struct weft_checkpoint_source {
     weft_exchange *exchange; /* NULL: there is none */
 } weft_checkpoint_source;
 
+/* What it says of the run besides. */
+typedef struct weft_checkpoint_record {
+    weft_position position;
+    const weft_settings *settings;
+    const weft_data_stats *stats;
+    const weft_bytes *model; /* text of the YAML model, or empty */
+} weft_checkpoint_record;
+
 /* Collective over all ranks; the first rank gathers and writes,
  * and *path is set there. Writes DIR/step-N and points DIR/latest at it; removes all but the newest
  * `keep` of this run. */
 weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
-                                 const weft_train_options *options, const weft_data_stats *stats,
-                                 const weft_bytes *model, weft_position position,
-                                 char **path) WEFT_NODISCARD;
+                                 const weft_checkpoint_record *what, const char *directory,
+                                 int64_t keep, char **path) WEFT_NODISCARD;
+
+/* Appends where it stands, its settings and its tensors as text. */
+void weft_checkpoint_describe(const weft_checkpoint *checkpoint, weft_text *text);
+/* Writes those of its tensors that are leaves of this graph, as one safetensors file. */
+weft_status weft_checkpoint_write_leaves(const weft_checkpoint *checkpoint, const weft_graph *graph,
+                                         const char *file) WEFT_NODISCARD;
 
 /* Whole checkpoints of DIR, newest first: their steps. *count may be 0. */
 weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count) WEFT_NODISCARD;

@@ -30,7 +30,8 @@ static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, 
             WEFT_ERR_ARGUMENT,
             "%s: has no %s '%s', which this model and optimizer need; it is a checkpoint of "
             "another model (%s, %s)",
-            c->path, param ? "parameter" : "state", name, c->options.model, c->options.optimizer);
+            c->path, param ? "parameter" : "state", name, weft_settings_find(&c->settings, "model"),
+            weft_settings_find(&c->settings, "optimizer"));
     if (!weft_safetensors_real(t->dtype, &dtype) || dtype != type.dtype ||
         !weft_shape_equal(&t->shape, &whole.shape))
         return weft_fail(
@@ -39,7 +40,7 @@ static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, 
             "(%s)",
             c->path, name, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)),
             weft_safetensors_dtype(type.dtype), weft_shape_text(&whole.shape, want, sizeof(want)),
-            c->options.model);
+            weft_settings_find(&c->settings, "model"));
     /* The data of a file need not be aligned for the device. */
     void *copy;
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &copy));
@@ -60,7 +61,7 @@ weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
                 WEFT_ERR_ARGUMENT,
                 "%s: holds parameter '%s', which this model has not; it is a checkpoint of "
                 "another model (%s)",
-                c->path, c->tensors[0].tensors[i].name, c->options.model);
+                c->path, c->tensors[0].tensors[i].name, weft_settings_find(&c->settings, "model"));
     for (int i = 0; i < weft_store_count(store); i++) WEFT_TRY(load_one(c, store, i, 0, NULL));
     return WEFT_OK;
 }

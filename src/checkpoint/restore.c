@@ -113,13 +113,14 @@ static weft_status check_file(const char *folder, const char *name, const json_t
     return status;
 }
 
-static weft_status read_options(const char *file, const json_t *object, weft_train_options *out)
+/* Those that the table has; one that the index has not is what it is without being given. */
+static weft_status read_settings(const char *file, const json_t *object, const weft_option *table,
+                                 weft_settings *out)
 {
-    WEFT_TRY(weft_options_init(weft_train_table(), out));
-    for (const weft_option *o = weft_train_table(); o->name; o++) {
+    for (const weft_option *o = table; o->name; o++) {
         const char *text = json_string_value(json_object_get(object, o->name));
-        if (!text) continue;
-        weft_status status = weft_options_set(weft_train_table(), out, o->name, text);
+        if (!text && !o->initial) continue;
+        weft_status status = weft_settings_add(out, o, text ? text : o->initial);
         if (status != WEFT_OK) return weft_fail_within(status, "%s", file);
     }
     return WEFT_OK;
@@ -175,7 +176,8 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
     return label ? weft_strdup(label, &out->label_name) : WEFT_OK;
 }
 
-static weft_status read_index(const char *file, const json_t *index, weft_checkpoint *c)
+static weft_status read_index(const char *file, const json_t *index, const weft_option *table,
+                              weft_checkpoint *c)
 {
     json_int_t format = json_integer_value(json_object_get(index, "format"));
     if (format < 1 || format > WEFT_CHECKPOINT_FORMAT)
@@ -189,7 +191,7 @@ static weft_status read_index(const char *file, const json_t *index, weft_checkp
     c->position.batch = json_integer_value(json_object_get(index, "batch"));
     if (c->position.step < 0 || c->position.epoch < 0 || c->position.batch < 0)
         return damaged(file, "its position is negative");
-    WEFT_TRY(read_options(file, json_object_get(index, "options"), &c->options));
+    WEFT_TRY(read_settings(file, json_object_get(index, "options"), table, &c->settings));
     WEFT_TRY(read_stats(file, json_object_get(index, "data"), &c->stats));
     return WEFT_OK;
 }
@@ -226,7 +228,7 @@ static weft_status check_index(const char *file, const weft_bytes *bytes)
     return WEFT_OK;
 }
 
-static weft_status open_once(const char *path, weft_checkpoint *out)
+static weft_status open_once(const char *path, const weft_option *table, weft_checkpoint *out)
 {
     weft_checkpoint c = {0};
     char *file = NULL;
@@ -244,7 +246,7 @@ static weft_status open_once(const char *path, weft_checkpoint *out)
         WEFT_TRY_GOTO(weft_fail(WEFT_ERR_FORMAT, "%s:%d: damaged checkpoint: %s", file, error.line,
                                 error.text),
                       done);
-    WEFT_TRY_GOTO(read_index(file, index, &c), done);
+    WEFT_TRY_GOTO(read_index(file, index, table, &c), done);
     WEFT_TRY_GOTO(read_files(index, &c), done);
 done:
     if (status != WEFT_OK && status != WEFT_ERR_MEMORY) status = offer_previous(c.path, status);
@@ -283,13 +285,13 @@ static bool same(const struct stat *a, const struct stat *b)
 
 /* A run that goes on removes the oldest of its checkpoints, maybe the one that is being read: then
  * there is a newer one. */
-weft_status weft_checkpoint_open(const char *path, weft_checkpoint *out)
+weft_status weft_checkpoint_open(const char *path, const weft_option *table, weft_checkpoint *out)
 {
     weft_status status = WEFT_OK;
     for (int i = 0; i < OPEN_TRIES; i++) {
         sight before, after;
         bool known = look(path, &before);
-        status = open_once(path, out);
+        status = open_once(path, table, out);
         if (status == WEFT_OK || status == WEFT_ERR_MEMORY || !known || !look(path, &after)) break;
         if (same(&before.itself, &after.itself) && same(&before.latest, &after.latest)) break;
     }
@@ -304,7 +306,7 @@ void weft_checkpoint_close(weft_checkpoint *c)
     }
     weft_file_unmap(&c->model);
     weft_data_stats_free(&c->stats);
-    weft_options_free(weft_train_table(), &c->options);
+    weft_settings_free(&c->settings);
     free(c->path);
     *c = (weft_checkpoint){0};
 }

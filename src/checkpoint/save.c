@@ -164,15 +164,11 @@ static weft_status write_tensors(selection *s, const char *folder, const char *f
     return status;
 }
 
-static json_t *options_json(const weft_train_options *options)
+static json_t *settings_json(const weft_settings *settings)
 {
     json_t *object = json_object();
-    for (const weft_option *o = weft_train_table(); o->name; o++) {
-        char *text = NULL;
-        if (weft_options_get(weft_train_table(), options, o->name, &text) == WEFT_OK && text)
-            json_object_set_new(object, o->name, json_string(text));
-        free(text);
-    }
+    for (int i = 0; i < settings->count; i++)
+        json_object_set_new(object, settings->all[i].name, json_string(settings->all[i].text));
     return object;
 }
 
@@ -237,21 +233,21 @@ static weft_status write_index(const char *folder, json_t *index)
     return status;
 }
 
-static weft_status write_folder(const char *folder, selection *s, const weft_train_options *options,
-                                const weft_data_stats *stats, const weft_bytes *model,
-                                weft_position p)
+static weft_status write_folder(const char *folder, selection *s,
+                                const weft_checkpoint_record *what)
 {
+    weft_position p = what->position;
     json_t *files = json_object();
     weft_status status = WEFT_OK;
     for (int f = 0; f < WEFT_CHECKPOINT_FILES && status == WEFT_OK; f++)
         if (f <= WEFT_STATE_FILE || s[f].count > 0)
             status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files);
-    if (status == WEFT_OK) status = write_model(folder, model, files);
+    if (status == WEFT_OK) status = write_model(folder, what->model, files);
     json_t *index =
         json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "format", WEFT_CHECKPOINT_FORMAT,
                   "weft", weft_version(), "step", (json_int_t)p.step, "epoch", (json_int_t)p.epoch,
-                  "batch", (json_int_t)p.batch, "options", options_json(options), "data",
-                  stats_json(stats), "files", files);
+                  "batch", (json_int_t)p.batch, "options", settings_json(what->settings), "data",
+                  stats_json(what->stats), "files", files);
     if (status == WEFT_OK && !index) status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);
@@ -266,21 +262,19 @@ static weft_status contribute(selection *s)
     return WEFT_OK;
 }
 
-static weft_status write_checkpoint(selection *s, const weft_train_options *options,
-                                    const weft_data_stats *stats, const weft_bytes *model,
-                                    weft_position position, char **path)
+static weft_status write_checkpoint(selection *s, const weft_checkpoint_record *what,
+                                    const char *directory, int64_t keep, char **path)
 {
     char name[40], hidden[48], *temporary = NULL, *final = NULL;
-    const char *directory = options->checkpoint;
     weft_status status = WEFT_OK;
-    (void)snprintf(name, sizeof(name), "step-%lld", (long long)position.step);
+    (void)snprintf(name, sizeof(name), "step-%lld", (long long)what->position.step);
     (void)snprintf(hidden, sizeof(hidden), ".%s.tmp", name);
     WEFT_TRY_GOTO(weft_dir_make(directory), done);
     WEFT_TRY_GOTO(weft_folder_tidy(directory), done);
     WEFT_TRY_GOTO(weft_format(&temporary, "%s/%s", directory, hidden), done);
     WEFT_TRY_GOTO(weft_format(&final, "%s/%s", directory, name), done);
     WEFT_TRY_GOTO(weft_dir_make(temporary), done);
-    status = write_folder(temporary, s, options, stats, model, position);
+    status = write_folder(temporary, s, what);
     if (status != WEFT_OK) {
         char message[1024]; /* of the first failure */
         (void)snprintf(message, sizeof(message), "%s", weft_last_message());
@@ -289,7 +283,7 @@ static weft_status write_checkpoint(selection *s, const weft_train_options *opti
     }
     WEFT_TRY_GOTO(weft_folder_enter(directory, hidden, name), done);
     WEFT_TRY_GOTO(weft_folder_point(directory, name), done);
-    WEFT_TRY_GOTO(weft_folder_prune(directory, position.step, options->keep), done);
+    WEFT_TRY_GOTO(weft_folder_prune(directory, what->position.step, keep), done);
     if (path) {
         *path = final;
         final = NULL;
@@ -301,15 +295,14 @@ done:
 }
 
 weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
-                                 const weft_train_options *options, const weft_data_stats *stats,
-                                 const weft_bytes *model, weft_position position, char **path)
+                                 const weft_checkpoint_record *what, const char *directory,
+                                 int64_t keep, char **path)
 {
     selection s[WEFT_CHECKPOINT_FILES];
     weft_status status = select_all(s, from);
     bool writes = weft_comm_rank(from->comms->learner) == 0 && own_learner(from) == 0;
     if (status == WEFT_OK)
-        status =
-            writes ? write_checkpoint(s, options, stats, model, position, path) : contribute(s);
+        status = writes ? write_checkpoint(s, what, directory, keep, path) : contribute(s);
     weft_status back = enter(&s[WEFT_EXCHANGE_FILE], -1);
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) free(s[f].items);
     return status == WEFT_OK ? back : status;

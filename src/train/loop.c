@@ -48,8 +48,11 @@ static weft_status save(weft_run *run)
                                      .comms = &r->comms,
                                      .between = t->learners > 1 ? r->between : NULL,
                                      .exchange = r->exchange};
-    WEFT_TRY(weft_checkpoint_save(&source, &t->options, weft_dataset_stats(t->data), &t->model,
-                                  r->position, &path));
+    weft_checkpoint_record record = {.position = r->position,
+                                     .settings = &t->settings,
+                                     .stats = weft_dataset_stats(t->data),
+                                     .model = &t->model};
+    WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.checkpoint, t->options.keep, &path));
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = r->position.epoch, .path = path};
     weft_status status = tell(run, &e);
     free(path);

@@ -14,19 +14,13 @@ static weft_status check_options(const weft_trainer *t)
 {
     static const char *const fixed[] = {"batch", "seed", "data", "normalize", "dtype", "optimizer"};
     for (size_t i = 0; i < WEFT_COUNT(fixed); i++) {
-        char *now = NULL, *then = NULL;
-        weft_status status = weft_options_get(weft_train_table(), &t->options, fixed[i], &now);
-        if (status == WEFT_OK)
-            status = weft_options_get(weft_train_table(), &t->resumed.options, fixed[i], &then);
-        if (status == WEFT_OK && strcmp(now, then) != 0)
-            status =
-                weft_fail(WEFT_ERR_ARGUMENT,
-                          "%s was made with --%s %s, this run has %s; a resumed run must have the "
-                          "same",
-                          t->resumed.path, fixed[i], then, now);
-        free(now);
-        free(then);
-        WEFT_TRY(status);
+        const char *now = weft_settings_find(&t->settings, fixed[i]);
+        const char *then = weft_settings_find(&t->resumed.settings, fixed[i]);
+        if (strcmp(now, then) != 0)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s was made with --%s %s, this run has %s; a resumed run must have "
+                             "the same",
+                             t->resumed.path, fixed[i], then, now);
     }
     return WEFT_OK;
 }
@@ -48,13 +42,13 @@ static weft_status check_layers(const weft_trainer *t)
 static weft_status check_model(const weft_trainer *t)
 {
     bool file = t->model.size > 0, was_file = t->resumed.model.size > 0;
+    const char *then = weft_settings_find(&t->resumed.settings, "model");
     if (file && was_file) return check_layers(t);
-    if (!file && !was_file && strcmp(t->options.model, t->resumed.options.model) == 0)
-        return WEFT_OK;
+    if (!file && !was_file && strcmp(t->options.model, then) == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s was made with --model %s, this run has %s; a resumed run must have the "
                      "same, or another folder",
-                     t->resumed.path, t->resumed.options.model, t->options.model);
+                     t->resumed.path, then, t->options.model);
 }
 
 /* Into memory of its own: the file may be edited while the run goes on. */
@@ -147,7 +141,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
         free(latest);
         if (none) return WEFT_OK;
     }
-    WEFT_TRY(weft_checkpoint_open(t->options.checkpoint, &t->resumed));
+    WEFT_TRY(weft_checkpoint_open(t->options.checkpoint, weft_train_table(), &t->resumed));
     return check_options(t);
 }
 

@@ -5,6 +5,7 @@
 /* A checkpoint with its data and a forward program. */
 typedef struct session {
     weft_checkpoint checkpoint;
+    weft_train_options run; /* that wrote it */
     weft_dataset *data;
     weft_store *store;
     weft_evaluator *evaluator;
@@ -16,6 +17,7 @@ static void session_close(session *s)
     weft_evaluator_destroy(&s->evaluator);
     weft_store_destroy(&s->store);
     weft_dataset_close(&s->data);
+    weft_options_free(weft_train_table(), &s->run);
     weft_checkpoint_close(&s->checkpoint);
 }
 
@@ -26,8 +28,9 @@ static weft_status session_open(weft_context *context, const weft_eval_options *
     if (!o->checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
     WEFT_TRY(weft_context_set_threads(context, (int)o->threads));
-    WEFT_TRY(weft_checkpoint_open(o->checkpoint, &s->checkpoint));
-    const weft_train_options *t = &s->checkpoint.options;
+    WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(), &s->checkpoint));
+    WEFT_TRY(weft_settings_give(&s->checkpoint.settings, weft_train_table(), &s->run));
+    const weft_train_options *t = &s->run;
     s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
     const char *data = o->data ? o->data : t->data;
     WEFT_TRY(weft_spec_spares(data, "output", o->output));

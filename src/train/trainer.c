@@ -223,15 +223,27 @@ static weft_status make(weft_trainer *t)
     return weft_trainer_everywhere(t, build);
 }
 
+/* *out has to be destroyed even if that fails, unless it is NULL. */
+static weft_status begin(weft_context *context, const weft_train_options *options,
+                         weft_trainer **out)
+{
+    weft_trainer *t;
+    *out = NULL;
+    WEFT_TRY(WEFT_NEW(&t, 1));
+    *out = t;
+    t->context = context;
+    t->folder_lock = -1;
+    pthread_mutex_init(&t->lock, NULL);
+    WEFT_TRY(weft_train_options_copy(options, &t->options));
+    return weft_settings_take(weft_train_table(), &t->options, &t->settings);
+}
+
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
                                  weft_trainer **out)
 {
     weft_trainer *t;
-    WEFT_TRY(WEFT_NEW(&t, 1));
-    t->context = context;
-    t->folder_lock = -1;
-    pthread_mutex_init(&t->lock, NULL);
-    weft_status status = weft_train_options_copy(options, &t->options);
+    weft_status status = begin(context, options, &t);
+    if (!t) return status;
     t->size = (int)WEFT_MAX(options->ranks, (int64_t)1);
     if (status == WEFT_OK) status = check_ranks(options);
     if (status == WEFT_OK) status = count_learners(t);
@@ -253,11 +265,8 @@ weft_status weft_trainer_create(weft_context *context, const weft_train_options 
                                 weft_trainer **out)
 {
     weft_trainer *t;
-    WEFT_TRY(WEFT_NEW(&t, 1));
-    t->context = context;
-    t->folder_lock = -1;
-    pthread_mutex_init(&t->lock, NULL);
-    weft_status status = weft_train_options_copy(options, &t->options);
+    weft_status status = begin(context, options, &t);
+    if (!t) return status;
     if (status == WEFT_OK) status = make(t);
     if (status != WEFT_OK) {
         for (int i = 0; i < t->local; i++) weft_comm_abort(t->worlds[i]);
@@ -283,6 +292,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     weft_board_close(&t->line);
     weft_core_sets_free(&t->cores);
     weft_dataset_close(&t->data);
+    weft_settings_free(&t->settings);
     weft_options_free(weft_train_table(), &t->options);
     pthread_mutex_destroy(&t->lock);
     free(t);

@@ -22,6 +22,7 @@ typedef struct weft_run {
 struct weft_trainer {
     weft_context *context;
     weft_train_options options;
+    weft_settings settings; /* the same as text */
     weft_dataset *data;
     weft_bytes model; /* text of a YAML model, allocated */
     weft_checkpoint resumed;

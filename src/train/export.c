@@ -1,0 +1,54 @@
+/* A checkpoint as text, and what of it a model needs as a file of its own. */
+#include "models/models.h"
+#include "train/train.h"
+
+weft_status weft_checkpoint_text(const char *path, char **out)
+{
+    weft_checkpoint c;
+    weft_text text = {0};
+    WEFT_TRY(weft_checkpoint_open(path, weft_train_table(), &c));
+    weft_checkpoint_describe(&c, &text);
+    weft_checkpoint_close(&c);
+    return weft_text_take(&text, out);
+}
+
+/* The model without anything that only training needs: its leaves are what is exported. */
+static weft_status build_plain(weft_context *context, const weft_checkpoint *c, weft_graph **out)
+{
+    weft_model_values values;
+    weft_model_options o;
+    weft_graph *graph;
+    weft_dtype real = WEFT_F32;
+    (void)weft_dtype_parse(weft_settings_find(&c->settings, "dtype"), &real);
+    WEFT_TRY(weft_graph_create(context, real, &graph));
+    weft_model_options_init(&o);
+    o.model = weft_settings_find(&c->settings, "model");
+    o.sample = c->stats.shape;
+    o.classes = c->stats.classes;
+    weft_status status = weft_build_model(graph, &o, &c->model, &values);
+    if (status != WEFT_OK) {
+        weft_graph_destroy(&graph);
+        return weft_fail_within(status, "%s", c->path);
+    }
+    *out = graph;
+    return WEFT_OK;
+}
+
+weft_status weft_checkpoint_export(const char *path, const char *file)
+{
+    weft_checkpoint c;
+    weft_context *context;
+    weft_graph *model = NULL;
+    WEFT_TRY(weft_context_create(&context));
+    weft_status status = weft_checkpoint_open(path, weft_train_table(), &c);
+    if (status != WEFT_OK) {
+        weft_context_destroy(&context);
+        return status;
+    }
+    status = build_plain(context, &c, &model);
+    if (status == WEFT_OK) status = weft_checkpoint_write_leaves(&c, model, file);
+    weft_graph_destroy(&model);
+    weft_checkpoint_close(&c);
+    weft_context_destroy(&context);
+    return status;
+}
