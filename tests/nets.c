@@ -52,6 +52,7 @@ static double pixel(const setting *s, int64_t i, int step, int m)
 static double label(const setting *s, int64_t i, int step, int m)
 {
     int64_t first = m * s->model->batch / s->microbatches;
+    if (s->model->targets) return number(i + first * s->model->targets + 31 * step);
     return (double)((i + first + 3 * step) % 5);
 }
 /* The last sample of the batch is padding. */
@@ -101,10 +102,10 @@ static void feed_all(const setting *s, const prepared *p, int step, int m)
     const struct {
         weft_value value;
         double (*at)(const setting *, int64_t, int, int);
-    } inputs[] = {{p->n.values.x, pixel},
-                  {p->n.values.labels, label},
-                  {p->n.values.weights, weight},
-                  {p->n.values.first_sample, sample},
+    } inputs[] = {{PORT(p->n.values, FEATURES), pixel},
+                  {PORT(p->n.values, TARGET), label},
+                  {PORT(p->n.values, WEIGHTS), weight},
+                  {PORT(p->n.values, POSITION), sample},
                   {p->n.optimizer.keep, keep}};
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
         feed(graph_of(p), p->program, mapped(p, inputs[i].value), inputs[i].at, s, step, m);
@@ -112,8 +113,8 @@ static void feed_all(const setting *s, const prepared *p, int step, int m)
 
 static double loss_share(const setting *s, const prepared *p)
 {
-    if (p->mine && !weft_rewritten_counts(p->mine, p->n.values.loss)) return 0;
-    return fetched(p->program, mapped(p, p->n.values.loss), s->real);
+    if (p->mine && !weft_rewritten_counts(p->mine, PORT(p->n.values, LOSS))) return 0;
+    return fetched(p->program, mapped(p, PORT(p->n.values, LOSS)), s->real);
 }
 
 /* The passes of a step in the order of the schedule. */
@@ -178,7 +179,7 @@ static weft_status lower(prepared *p, const setting *s, weft_comm *world, bool p
     if (status == WEFT_OK && s->schedule)
         status = weft_plan_schedule(p->plan, rank, s->schedule, s->microbatches, &p->schedule);
     if (status != WEFT_OK) return status;
-    weft_value loss = weft_rewritten_value(p->mine, p->n.values.loss);
+    weft_value loss = weft_rewritten_value(p->mine, PORT(p->n.values, LOSS));
     weft_program_options_init(&po);
     po.fetch = &loss;
     po.fetch_count = loss != WEFT_NO_VALUE;
@@ -231,7 +232,8 @@ void result_of_one(const setting *s, result *out)
     memset(out, 0, sizeof(*out));
     assert_ok(net_build(&p.n, s));
     assert_ok(weft_store_create(p.n.context, s->device, 5, &p.store));
-    assert_ok(weft_instance_build(p.store, p.n.graph, &p.n.values.loss, 1, &p.program));
+    assert_ok(weft_instance_build(p.store, p.n.graph, &(weft_value){PORT(p.n.values, LOSS)}, 1,
+                                  &p.program));
     assert_ok(net_train(s, &p, out->losses));
     for (int i = 0; i < weft_store_count(p.store); i++) {
         if (weft_store_role(p.store, i) == WEFT_ROLE_SUM) continue;

@@ -17,6 +17,7 @@ typedef struct model_case {
     bool f32; /* too slow in double precision */
     double lr;
     int classes; /* 0: 5 */
+    int targets; /* > 0: so many numbers are to be predicted, no class */
 } model_case;
 
 typedef struct mesh_case {
@@ -26,7 +27,7 @@ typedef struct mesh_case {
 } mesh_case;
 
 /* The models of the equivalence suite; a transformer's sequence has SEQUENCE tokens of WIDTH. */
-enum { MODELS = 13, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
+enum { MODELS = 15, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
 extern const model_case models[MODELS];
 weft_value transformer(weft_graph *graph, weft_value x);
 weft_value mixed_rows(weft_graph *graph, weft_value x);

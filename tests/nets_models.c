@@ -54,6 +54,20 @@ static const char channels[] = "layers:\n"
                                "  - {type: add, from: 'pool, conv1'}\n"
                                "  - {type: dense, units: classes}\n";
 
+/* Numbers to predict, two of a sample, of rows and of images. */
+static const char fitted[] = "layers:\n"
+                             "  - {type: dense, units: 9}\n"
+                             "  - {type: tanh}\n"
+                             "  - {type: batch_norm}\n"
+                             "  - {type: dense, units: outputs}\n";
+static const char fitted_images[] = "loss: mse\n"
+                                    "layers:\n"
+                                    "  - {type: conv, filters: 6, kernel: 3, padding: 1}\n"
+                                    "  - {type: gelu}\n"
+                                    "  - {type: avgpool}\n"
+                                    "  - {type: dropout, rate: 0.25}\n"
+                                    "  - {type: dense, units: outputs}\n";
+
 const model_case models[MODELS] = {
     {"mlp", .sample = {7}, .batch = 12, .rank = 1, .lr = 0.05},
     {"convolutions", convolutions, .sample = {2, 25, 21}, .batch = 9, .rank = 3, .lr = 0.05},
@@ -61,6 +75,9 @@ const model_case models[MODELS] = {
     {"pooled", pooled, .sample = {2, 11, 8}, .batch = 9, .rank = 3, .lr = 0.05},
     {"rows", rows, .sample = {5}, .batch = 8, .rank = 1, .lr = 0.05},
     {"channels", channels, .sample = {3, 6, 4}, .batch = 8, .rank = 3, .lr = 0.05},
+    {"fitted", fitted, .sample = {5}, .batch = 9, .rank = 1, .lr = 0.02, .targets = 2},
+    {"fitted_images", fitted_images, .sample = {2, 9, 7}, .batch = 8, .rank = 3, .lr = 0.02,
+     .targets = 3},
     {"mixed_rows", .build = mixed_rows, .sample = {5}, .batch = 8, .rank = 1, .lr = 0.05},
     {"mixed_pool", .build = mixed_pool, .sample = {2, 10, 9}, .batch = 8, .rank = 3, .lr = 0.05},
     {"mixed_units", .build = mixed_units, .sample = {3, 6, 4}, .batch = 8, .rank = 3, .lr = 0.05},
@@ -169,15 +186,22 @@ static weft_status build_by_hand(weft_graph *g, const weft_model_options *o, con
     weft_dtype real = weft_graph_real(g);
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
     for (int i = 0; i < o->sample.rank; i++) x.dim[i + 1] = o->sample.dim[i];
-    out->x = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", real, &x, none);
-    out->labels = weft_graph_leaf(g, WEFT_VALUE_INPUT, "labels", WEFT_I32, &batch, none);
-    out->weights = weft_graph_leaf(g, WEFT_VALUE_INPUT, "weights", real, &batch, none);
-    out->first_sample =
+    weft_value in = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", real, &x, none);
+    weft_value labels = weft_graph_leaf(g, WEFT_VALUE_INPUT, "labels", WEFT_I32, &batch, none);
+    weft_value weights = weft_graph_leaf(g, WEFT_VALUE_INPUT, "weights", real, &batch, none);
+    weft_value first =
         weft_graph_leaf(g, WEFT_VALUE_INPUT, "first_sample", WEFT_I32, &scalar, none);
-    out->logits = m->build(g, out->x);
-    out->loss = weft_graph_node(g, "softmax_xent", "loss",
-                                (weft_value[]){out->logits, out->labels, out->weights}, 3, NULL, 0);
-    out->probabilities = out->loss + 1;
+    weft_value logits = m->build(g, in);
+    weft_value loss = weft_graph_node(g, "softmax_xent", "loss",
+                                      (weft_value[]){logits, labels, weights}, 3, NULL, 0);
+    *out = (weft_model_values){.count = 7,
+                               .ports = {{"x", WEFT_PORT_FEATURES, in},
+                                         {"labels", WEFT_PORT_TARGET, labels},
+                                         {"weights", WEFT_PORT_WEIGHTS, weights},
+                                         {"first_sample", WEFT_PORT_POSITION, first},
+                                         {"logits", WEFT_PORT_LOGITS, logits},
+                                         {"prediction", WEFT_PORT_PREDICTION, loss + 1},
+                                         {"loss", WEFT_PORT_LOSS, loss}}};
     return weft_graph_status(g);
 }
 
@@ -189,7 +213,8 @@ static weft_status build_model(weft_graph *g, const setting *s, weft_model_value
     o.model = m->model;
     o.sample = weft_shape_of(m->rank, m->sample);
     o.batch = m->batch / s->microbatches;
-    o.classes = m->classes ? m->classes : 5;
+    o.classes = m->targets ? 0 : m->classes ? m->classes : 5;
+    o.targets = m->targets;
     o.training = true;
     o.seed = 3;
     if (m->build) return build_by_hand(g, &o, m, out);
@@ -201,11 +226,11 @@ static weft_status recompute(net *n)
 {
     weft_graph *again;
     weft_value *map = calloc((size_t)weft_graph_value_count(n->graph), sizeof(*map));
-    weft_value *const all[] = {&n->values.x,    &n->values.labels,  &n->values.weights,
-                               &n->values.loss, &n->optimizer.keep, &n->values.first_sample};
     weft_status status = weft_graph_recompute(n->graph, &again, map);
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && status == WEFT_OK; i++)
-        if (*all[i] != WEFT_NO_VALUE) *all[i] = map[*all[i]];
+    for (int i = 0; i < n->values.count && status == WEFT_OK; i++)
+        n->values.ports[i].value = map[n->values.ports[i].value];
+    if (status == WEFT_OK && n->optimizer.keep != WEFT_NO_VALUE)
+        n->optimizer.keep = map[n->optimizer.keep];
     weft_graph_destroy(&n->graph);
     n->graph = again;
     free(map);
@@ -230,7 +255,7 @@ weft_status net_build(net *n, const setting *s)
     if (status == WEFT_OK) status = weft_context_set_threads(n->context, 1);
     if (status == WEFT_OK) status = weft_graph_create(n->context, s->real, &n->graph);
     if (status == WEFT_OK) status = build_model(n->graph, s, &n->values);
-    if (status == WEFT_OK) status = weft_graph_differentiate(n->graph, n->values.loss);
+    if (status == WEFT_OK) status = weft_graph_differentiate(n->graph, PORT(n->values, LOSS));
     weft_optimizer_options_init(&opt);
     opt.name = s->optimizer;
     opt.lr = strcmp(s->optimizer, "sgd") == 0 ? s->model->lr : 0.04 * s->model->lr;

@@ -29,6 +29,17 @@
             fail_msg("message '%s' does not hold '%s'", weft_last_message(), words);               \
     } while (0)
 
+/* The input or output of a model that has a role: PORT(values, LOSS). */
+#define PORT(values, role) weft_model_value(&(values), WEFT_PORT_##role)
+
+/* A sample of data whose targets are classes. */
+static inline void read_sample(const weft_dataset *d, weft_split split, int64_t i, float *x,
+                               int32_t *label)
+{
+    weft_dataset_read(d, split, i, 0, x);
+    weft_dataset_read(d, split, i, 1, label);
+}
+
 /* Real data stand beside the repository; tests that need them skip aloud elsewhere. */
 static inline const char *shared_data(const char *name)
 {

@@ -19,7 +19,7 @@ static void test_glyphs_are_the_same_everywhere(void **state)
     int seen = 0;
     for (int i = 0; i < 64; i++) {
         int32_t label;
-        weft_dataset_read(d, WEFT_TRAIN, i, x, &label);
+        read_sample(d, WEFT_TRAIN, i, x, &label);
         assert_true(label >= 0 && label < 10);
         seen |= 1 << label;
         for (int j = 0; j < 784; j++) pixels[i][j] = (unsigned char)x[j];
@@ -46,6 +46,11 @@ static void test_glyphs_of_any_size(void **state)
                    "'glyphs'");
 }
 
+static const void *column_of(const weft_batch *b, weft_port_role role)
+{
+    return b->data[weft_batch_find(b, role, "")];
+}
+
 /* Every sample exactly once an epoch; the last batch is padded with weight zero. */
 static void test_loader_covers_each_epoch(void **state)
 {
@@ -65,15 +70,17 @@ static void test_loader_covers_each_epoch(void **state)
     assert_ok(weft_loader_start(d, &o, &l));
     int seen[2][103] = {{0}}, batches = 0, moved = 0;
     for (const weft_batch *b; (b = weft_loader_next(l)); batches++) {
-        const float *weights = b->weights;
+        const float *x = column_of(b, WEFT_PORT_FEATURES),
+                    *weights = column_of(b, WEFT_PORT_WEIGHTS);
+        const int32_t *labels = column_of(b, WEFT_PORT_TARGET);
         float total = 0;
         for (int i = 0; i < b->size; i++) {
             total += weights[i];
             assert_true((weights[i] > 0) == (i < b->valid));
             if (i >= b->valid) continue;
-            seen[b->epoch][(int)b->x[i]]++;
-            moved += (int)b->x[i] != b->index * 10 + i;
-            assert_int_equal(b->labels[i], (int)b->x[i] % 2);
+            seen[b->epoch][(int)x[i]]++;
+            moved += (int)x[i] != b->index * 10 + i;
+            assert_int_equal(labels[i], (int)x[i] % 2);
         }
         assert_true(total > 0.9999f && total < 1.0001f);
         assert_int_equal(b->valid, b->last ? 3 : 10);
@@ -90,7 +97,9 @@ static void test_loader_covers_each_epoch(void **state)
     assert_ok(weft_loader_start(d, &o, &rest));
     for (int i = 0; i < 15; i++) (void)weft_loader_next(whole);
     for (const weft_batch *b; (b = weft_loader_next(rest));)
-        assert_memory_equal(b->x, weft_loader_next(whole)->x, 10 * sizeof(float));
+        assert_memory_equal(column_of(b, WEFT_PORT_FEATURES),
+                            column_of(weft_loader_next(whole), WEFT_PORT_FEATURES),
+                            10 * sizeof(float));
     assert_null(weft_loader_next(whole));
     weft_loader_stop(&rest);
     o.epochs = INT64_MAX; /* stopped while it waits for room */
@@ -135,7 +144,7 @@ static void check_far_column(const char *folder)
         for (int i = 0; i < 4; i++) {
             float x;
             int32_t label;
-            weft_dataset_read(d, WEFT_TRAIN, i, &x, &label);
+            read_sample(d, WEFT_TRAIN, i, &x, &label);
             assert_int_equal(label, i % 2);
             assert_true(fabs((double)x - off[i] / sqrt(5)) < 1e-3);
         }
@@ -160,7 +169,7 @@ static void test_csv_is_standardised(void **state)
     for (int i = 0; i < 4; i++) {
         float x[2];
         int32_t label;
-        weft_dataset_read(d, WEFT_TRAIN, i, x, &label);
+        read_sample(d, WEFT_TRAIN, i, x, &label);
         sum += (double)x[0];
         square += (double)(x[0] * x[0]);
         assert_true(x[1] == 0);
@@ -174,7 +183,7 @@ static void test_csv_is_standardised(void **state)
     assert_ok(weft_dataset_prepare(other, WEFT_TEST));
     float x[2];
     int32_t label;
-    weft_dataset_read(other, WEFT_TEST, 0, x, &label);
+    read_sample(other, WEFT_TEST, 0, x, &label);
     assert_int_equal(label, 1); /* dog, though it is the only class of that file */
     assert_true(x[1] == 2);
     weft_dataset_close(&other);
@@ -223,8 +232,11 @@ static void test_idx_folders(void **state)
     (void)snprintf(labels, sizeof(labels), "%s/t10k-labels-idx1-ubyte", folder);
     assert_int_equal(remove(labels), 0);
     double zero = 0, one = 1;
-    const weft_data_stats stats = {
-        weft_shape_of(3, (int64_t[]){1, 2, 3}), 1, &zero, &one, 2, NULL, NULL, NULL, 0};
+    const weft_data_stats stats = {.shape = weft_shape_of(3, (int64_t[]){1, 2, 3}),
+                                   .features = 1,
+                                   .mean = &zero,
+                                   .deviation = &one,
+                                   .classes = 2};
     assert_refused(weft_dataset_open(context, spec, NULL, &stats, &bare), WEFT_ERR_IO,
                    "t10k-labels-idx1-ubyte");
     assert_ok(weft_dataset_open_unlabelled(context, spec, &stats, &bare));

@@ -85,14 +85,14 @@ static void start(run *r, const char *device)
     assert_ok(weft_context_create(&r->context));
     assert_ok(weft_graph_create(r->context, r->real, &r->graph));
     assert_ok(weft_model_build(r->graph, &o, &r->values));
-    assert_ok(weft_graph_differentiate(r->graph, r->values.loss));
+    assert_ok(weft_graph_differentiate(r->graph, PORT(r->values, LOSS)));
     weft_optimizer_options_init(&opt);
     opt.name = "sgd";
     opt.lr = 0.05;
     opt.momentum = 0.9;
     assert_ok(weft_optimizer_build(r->graph, &opt, &values));
     assert_ok(weft_store_create(r->context, device, 1, &r->store));
-    weft_value fetch[9] = {r->values.loss};
+    weft_value fetch[9] = {PORT(r->values, LOSS)};
     for (int i = 0; i < 8; i++)
         fetch[i + 1] = weft_graph_gradient(r->graph, weft_graph_find(r->graph, names[i]));
     assert_ok(weft_instance_build(r->store, r->graph, fetch, 9, &r->program));
@@ -106,12 +106,13 @@ static void start(run *r, const char *device)
         free(data);
     }
     for (int64_t j = 0; j < r->batch * 784; j++)
-        put(r->real, weft_instance_input(r->program, r->values.x), j,
+        put(r->real, weft_instance_input(r->program, PORT(r->values, FEATURES)), j,
             hashed(100, (uint64_t)j, 0.5) + 0.5);
     for (int64_t j = 0; j < r->batch; j++) {
-        ((int32_t *)weft_instance_input(r->program, r->values.labels))[j] =
+        ((int32_t *)weft_instance_input(r->program, PORT(r->values, TARGET)))[j] =
             (int32_t)((7 * j + 3) % 10);
-        put(r->real, weft_instance_input(r->program, r->values.weights), j, 1.0 / (double)r->batch);
+        put(r->real, weft_instance_input(r->program, PORT(r->values, WEIGHTS)), j,
+            1.0 / (double)r->batch);
     }
 }
 
@@ -130,7 +131,7 @@ static void check_line(run *r, const char *line)
     if (strcmp(what, "loss") == 0) {
         double want = strtod(line + used, NULL);
         assert_ok(weft_instance_run(r->program, WEFT_PHASE_MICRO));
-        double have = get(r->real, weft_instance_output(r->program, r->values.loss), 0);
+        double have = get(r->real, weft_instance_output(r->program, PORT(r->values, LOSS)), 0);
         if (fabs(have - want) > r->tolerance * want)
             fail_msg("loss of step %s is %.12g, golden %.12g", name, have, want);
         /* The gradients of the first step are compared before the update. */

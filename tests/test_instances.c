@@ -29,7 +29,7 @@ static void build_graph(lowered *l, weft_context *context, const char *model, ki
     o.training = true;
     assert_ok(weft_graph_create(context, WEFT_F32, &l->graph));
     assert_ok(weft_model_build(l->graph, &o, &l->values));
-    assert_ok(weft_graph_differentiate(l->graph, l->values.loss));
+    assert_ok(weft_graph_differentiate(l->graph, PORT(l->values, LOSS)));
     if (what == GRADIENTS) return;
     weft_optimizer_options_init(&optimizer);
     assert_ok(weft_optimizer_build(l->graph, &optimizer, &ignored));
@@ -39,7 +39,7 @@ static void lower(lowered *l, weft_context *context, weft_store *store, const ch
                   kind what, int64_t batch)
 {
     build_graph(l, context, model, what, batch);
-    weft_value fetch[] = {l->values.logits, l->values.loss, WEFT_NO_VALUE};
+    weft_value fetch[] = {PORT(l->values, LOGITS), PORT(l->values, LOSS), WEFT_NO_VALUE};
     /* The gradient of the first weight needs those of all layers behind it. */
     weft_value first =
         weft_graph_find(l->graph, strcmp(model, "mlp") ? "conv1/weight" : "fc1/weight");
@@ -63,9 +63,9 @@ static void open_context(weft_context **out)
 /* Data that differs with `seed`. */
 static void feed(const lowered *l, weft_instance *x, int64_t batch, int seed)
 {
-    float *in = weft_instance_input(x, l->values.x);
-    float *weights = weft_instance_input(x, l->values.weights);
-    int32_t *labels = weft_instance_input(x, l->values.labels);
+    float *in = weft_instance_input(x, PORT(l->values, FEATURES));
+    float *weights = weft_instance_input(x, PORT(l->values, WEIGHTS));
+    int32_t *labels = weft_instance_input(x, PORT(l->values, TARGET));
     for (int64_t i = 0; i < batch * SAMPLE; i++) in[i] = (float)((i * 37 + seed * 11) % 101) / 101;
     for (int64_t b = 0; b < batch && weights; b++) weights[b] = 1.0f / (float)batch;
     for (int64_t b = 0; b < batch && labels; b++) labels[b] = (int32_t)((b + seed) % CLASSES);
@@ -237,7 +237,8 @@ static void check_fresh(weft_context *context, const char *device, const weft_st
     assert_ok(weft_instance_create(l.program, store, NULL, &x));
     feed(&l, x, 1, 1);
     assert_ok(weft_instance_run(x, WEFT_PHASE_MICRO));
-    assert_memory_equal(weft_instance_output(x, l.values.logits), logits, CLASSES * sizeof(float));
+    assert_memory_equal(weft_instance_output(x, PORT(l.values, LOGITS)), logits,
+                        CLASSES * sizeof(float));
     weft_instance_destroy(&x);
     drop(&l);
     weft_store_destroy(&store);
@@ -263,8 +264,8 @@ static void run_sizes(const char *device, const lowered *l, weft_instance **x)
     }
     if (strcmp(device, "cpu") == 0) assert_int_equal(turned, 1); /* once for all sizes */
     /* One sample gives the same in any batch, to rounding. */
-    const float *one = weft_instance_output(x[0], l[0].values.logits);
-    const float *many = weft_instance_output(x[2], l[2].values.logits);
+    const float *one = weft_instance_output(x[0], PORT(l[0].values, LOGITS));
+    const float *many = weft_instance_output(x[2], PORT(l[2].values, LOGITS));
     for (int c = 0; c < CLASSES; c++) assert_float_equal(one[c], many[c], 1e-4);
 }
 
@@ -288,16 +289,17 @@ static void test_batches_share_weights(void **state)
             assert_ok(weft_instance_trace(x[b], 1000));
         }
         run_sizes(device, l, x);
-        check_fresh(context, device, store, weft_instance_output(x[0], l[0].values.logits));
+        check_fresh(context, device, store, weft_instance_output(x[0], PORT(l[0].values, LOGITS)));
         alone(context, device, "lenet", 5, 3, 2, &trained);
         copy_values(trained, store); /* written by hand */
         run_sizes(device, l, x);
-        check_fresh(context, device, trained, weft_instance_output(x[0], l[0].values.logits));
+        check_fresh(context, device, trained,
+                    weft_instance_output(x[0], PORT(l[0].values, LOGITS)));
         assert_ok(weft_instance_create(training.program, store, NULL, &trains));
         train(&training, trains, 64, 2, 1); /* written by an update */
         weft_instance_destroy(&trains);
         run_sizes(device, l, x);
-        check_fresh(context, device, store, weft_instance_output(x[0], l[0].values.logits));
+        check_fresh(context, device, store, weft_instance_output(x[0], PORT(l[0].values, LOGITS)));
         for (int b = 0; b < SIZES; b++) {
             weft_instance_destroy(&x[b]);
             drop(&l[b]);

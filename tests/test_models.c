@@ -28,8 +28,8 @@ static void first_step(const char *model, const char *device, int64_t side, doub
     weft_model_options o = options(model, side);
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
     assert_ok(weft_model_build(g, &o, &v));
-    assert_ok(weft_graph_differentiate(g, v.loss));
-    fetch[count++] = v.loss;
+    assert_ok(weft_graph_differentiate(g, PORT(v, LOSS)));
+    fetch[count++] = PORT(v, LOSS);
     for (weft_value i = 0; i < weft_graph_value_count(g); i++)
         if (weft_graph_value_kind(g, i) == WEFT_VALUE_PARAM) {
             assert_true(weft_graph_gradient(g, i) != WEFT_NO_VALUE && count < 128);
@@ -37,12 +37,13 @@ static void first_step(const char *model, const char *device, int64_t side, doub
         }
     assert_ok(weft_store_create(context, device, 5, &store));
     assert_ok(weft_instance_build(store, g, fetch, count, &p));
-    float *x = weft_instance_input(p, v.x), *w = weft_instance_input(p, v.weights);
+    float *x = weft_instance_input(p, PORT(v, FEATURES)),
+          *w = weft_instance_input(p, PORT(v, WEIGHTS));
     for (int64_t i = 0; i < 2 * side * side; i++) x[i] = (float)(i * 37 % 101) / 101;
     w[0] = w[1] = 0.5f;
-    ((int32_t *)weft_instance_input(p, v.labels))[1] = 4;
+    ((int32_t *)weft_instance_input(p, PORT(v, TARGET)))[1] = 4;
     assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
-    *loss = (double)*(const float *)weft_instance_output(p, v.loss);
+    *loss = (double)*(const float *)weft_instance_output(p, PORT(v, LOSS));
     *norm = 0;
     for (int i = 1; i < count; i++) {
         weft_type type = weft_graph_value_type(g, fetch[i]);
@@ -81,7 +82,7 @@ static weft_status build(const char *yaml, int64_t side)
     weft_model_options o = options("net.yaml", side);
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
     weft_status status = weft_model_build_text(g, &o, "net.yaml", yaml, strlen(yaml), &v);
-    if (status == WEFT_OK) status = weft_graph_differentiate(g, v.loss);
+    if (status == WEFT_OK) status = weft_graph_differentiate(g, PORT(v, LOSS));
     weft_graph_destroy(&g);
     return status;
 }

@@ -224,19 +224,20 @@ typedef struct seen {
     int count;
 } seen;
 
-static void on_prediction(void *user, int64_t sample, int32_t label, int32_t predicted,
-                          const float *probabilities, int classes, char *const *class_names)
+static void on_prediction(void *user, const weft_prediction *said)
 {
     seen *s = user;
     numbers p;
-    int i = s->which[sample];
-    assert_int_equal(sample, s->count++);
-    assert_int_equal(classes, CLASSES);
-    assert_int_equal(label, label_of(i));
-    assert_int_equal(predicted, best_of(s->rows[i].w));
-    assert_int_equal(class_names[label][0] - '0', label);
+    int i = s->which[said->sample];
+    assert_int_equal(said->sample, s->count++);
+    assert_int_equal(said->classes, CLASSES);
+    assert_int_equal(said->targets, 0);
+    assert_int_equal(said->label, label_of(i));
+    assert_int_equal(said->predicted, best_of(s->rows[i].w));
+    assert_int_equal(said->class_names[said->label][0] - '0', said->label);
     softmax_of(s->rows[i].w, p);
-    for (int c = 0; c < CLASSES; c++) assert_true(fabs((double)probabilities[c] - p[c]) < 1e-6);
+    for (int c = 0; c < CLASSES; c++)
+        assert_true(fabs((double)said->probabilities[c] - p[c]) < 1e-6);
 }
 
 /* `data` NULL: those of the run. `which`: the rows of that part, in the order of the file. */

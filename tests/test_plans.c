@@ -21,7 +21,7 @@ static void rank_memory(weft_comm *world, void *user)
     rank_ok(net_prepare(&p, s, world));
     weft_program_options_init(&o);
     o.dry = true;
-    weft_value loss = weft_rewritten_value(p.mine, p.n.values.loss);
+    weft_value loss = weft_rewritten_value(p.mine, PORT(p.n.values, LOSS));
     o.fetch = &loss;
     o.fetch_count = loss != WEFT_NO_VALUE;
     if (s->schedule) o.slots = p.schedule.slots;

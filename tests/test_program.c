@@ -62,16 +62,16 @@ static void make(net *n, const char *model, const char *device, bool training, i
     assert_ok(weft_graph_create(n->context, WEFT_F32, &n->graph));
     assert_ok(weft_model_build(n->graph, &o, &n->values));
     if (training) {
-        assert_ok(weft_graph_differentiate(n->graph, n->values.loss));
+        assert_ok(weft_graph_differentiate(n->graph, PORT(n->values, LOSS)));
         weft_optimizer_options_init(&optimizer);
         assert_ok(weft_optimizer_build(n->graph, &optimizer, &ignored));
     }
     assert_ok(weft_store_create(n->context, device, 7, &n->store));
-    weft_value fetch[] = {n->values.loss, n->values.logits};
+    weft_value fetch[] = {PORT(n->values, LOSS), PORT(n->values, LOGITS)};
     assert_ok(weft_instance_build(n->store, n->graph, fetch, 2, &n->program));
-    float *x = weft_instance_input(n->program, n->values.x);
-    float *w = weft_instance_input(n->program, n->values.weights);
-    int32_t *y = weft_instance_input(n->program, n->values.labels);
+    float *x = weft_instance_input(n->program, PORT(n->values, FEATURES));
+    float *w = weft_instance_input(n->program, PORT(n->values, WEIGHTS));
+    int32_t *y = weft_instance_input(n->program, PORT(n->values, TARGET));
     for (int64_t i = 0; i < batch * 784; i++) x[i] = (float)(i * 37 % 101) / 101;
     for (int64_t i = 0; i < batch; i++) {
         w[i] = 1.0f / (float)batch;
@@ -185,7 +185,7 @@ static void test_inference_folds_batch_norm(void **state)
     assert_ok(weft_graph_create(context, WEFT_F32, &g));
     assert_ok(weft_model_build_text(g, &o, "net", yaml, sizeof(yaml) - 1, &v));
     assert_ok(weft_store_create(context, "cpu", 1, &store));
-    assert_ok(weft_instance_build(store, g, &v.logits, 1, &p));
+    assert_ok(weft_instance_build(store, g, &(weft_value){PORT(v, LOGITS)}, 1, &p));
     assert_ok(weft_program_text(weft_instance_program(p), &text));
     assert_int_equal(words_in(text, "conv2d+bias+batch_norm_infer+gelu"), 1);
     weft_free(text);
@@ -230,14 +230,15 @@ static void test_programs_share_a_store(void **state)
         o.classes = 10;
         assert_ok(weft_graph_create(n.context, WEFT_F32, &eval));
         assert_ok(weft_model_build(eval, &o, &values));
-        assert_ok(weft_instance_build(n.store, eval, &values.logits, 1, &second));
+        assert_ok(
+            weft_instance_build(n.store, eval, &(weft_value){PORT(values, LOGITS)}, 1, &second));
         step(&n);
-        memcpy(weft_instance_input(second, values.x), weft_instance_input(n.program, n.values.x),
-               4 * 784 * sizeof(float));
+        memcpy(weft_instance_input(second, PORT(values, FEATURES)),
+               weft_instance_input(n.program, PORT(n.values, FEATURES)), 4 * 784 * sizeof(float));
         assert_ok(weft_instance_run(second, WEFT_PHASE_MICRO));
         assert_ok(weft_instance_run(n.program, WEFT_PHASE_MICRO));
-        const float *a = weft_instance_output(second, values.logits);
-        const float *b = weft_instance_output(n.program, n.values.logits);
+        const float *a = weft_instance_output(second, PORT(values, LOGITS));
+        const float *b = weft_instance_output(n.program, PORT(n.values, LOGITS));
         for (int i = 0; i < 40; i++) assert_true(fabsf(a[i] - b[i]) < 1e-5f);
         weft_instance_destroy(&second);
         weft_graph_destroy(&eval);
@@ -253,12 +254,12 @@ static void test_diagnose_names_the_instruction(void **state)
     make(&n, "lenet", "cpu", true, 2);
     assert_ok(weft_instance_diagnose(n.program, &where, NULL));
     assert_null(where);
-    ((float *)weft_instance_input(n.program, n.values.x))[5] = NAN;
+    ((float *)weft_instance_input(n.program, PORT(n.values, FEATURES)))[5] = NAN;
     assert_ok(weft_instance_diagnose(n.program, &where, NULL));
     assert_non_null(strstr(where, "input 'x'"));
     weft_free(where);
-    ((float *)weft_instance_input(n.program, n.values.x))[5] = 3e38f;
-    ((float *)weft_instance_input(n.program, n.values.x))[6] = 3e38f;
+    ((float *)weft_instance_input(n.program, PORT(n.values, FEATURES)))[5] = 3e38f;
+    ((float *)weft_instance_input(n.program, PORT(n.values, FEATURES)))[6] = 3e38f;
     int at = weft_store_find(n.store, "conv1/weight");
     float big[32 * 25];
     for (int i = 0; i < 32 * 25; i++) big[i] = 100;
@@ -280,13 +281,13 @@ static void test_diagnose_looks_at_its_slot(void **state)
     char *where;
     make(&n, "lenet", "cpu", true, 2);
     weft_program_options_init(&o);
-    o.fetch = &n.values.loss;
+    o.fetch = &(weft_value){PORT(n.values, LOSS)};
     o.fetch_count = 1;
     o.slots = 3;
     assert_ok(weft_instance_build_with(n.store, n.graph, &o, NULL, &program));
     for (int bad = 0; bad < o.slots; bad++) {
         weft_instance_set_slot(program, bad);
-        float *x = weft_instance_input(program, n.values.x);
+        float *x = weft_instance_input(program, PORT(n.values, FEATURES));
         x[5] = bad == 1 ? NAN : 3e38f;
         x[6] = -x[5];
         for (int s = 0; s < o.slots; s++) {

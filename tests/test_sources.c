@@ -56,7 +56,7 @@ static void check_layout(const layout_case *k, const char *spec)
     for (int64_t i = 0; i < weft_dataset_count(d, WEFT_TRAIN); i++) {
         int32_t label;
         bool found = false;
-        weft_dataset_read(d, WEFT_TRAIN, i, x, &label);
+        read_sample(d, WEFT_TRAIN, i, x, &label);
         for (int n = 0; n < 4 && !found; n++) /* one of the file's samples, label and all */
             found = label == n % 2 && is_sample(k, n, x);
         assert_true(found);
@@ -231,16 +231,15 @@ static void test_data_without_labels(void **state)
     } cases[] = {{"", 10}, {",test=0.3", 3}, {",test=1", 10}};
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         (void)snprintf(spec, sizeof(spec), "npy:%s%s", x, cases[k].more);
-        assert_refused(weft_dataset_open(context, spec, "auto", stats, &bare),
-                       k ? WEFT_ERR_IO : WEFT_ERR_ARGUMENT, k ? "test=" : "give two files");
+        assert_refused(weft_dataset_open(context, spec, "auto", stats, &bare), WEFT_ERR_ARGUMENT,
+                       "give two files");
         assert_ok(weft_dataset_open_unlabelled(context, spec, stats, &bare));
         assert_ok(weft_dataset_prepare(bare, WEFT_TEST));
         assert_false(weft_dataset_labelled(bare));
         assert_int_equal(weft_dataset_count(bare, WEFT_TEST), cases[k].count);
-        float row[3];
-        int32_t label = 5;
-        weft_dataset_read(bare, WEFT_TEST, 0, row, &label);
-        assert_int_equal(label, -1);
+        weft_column column;
+        assert_true(weft_dataset_column(bare, 0, &column) && column.role == WEFT_PORT_FEATURES);
+        assert_false(weft_dataset_column(bare, 1, &column));
         weft_dataset_close(&bare);
     }
     (void)snprintf(spec, sizeof(spec), "npy:%s,%s,test=1", x, y); /* which may be there */

@@ -1,11 +1,15 @@
 /*
- * Data sets: samples of one shape with an integer label each, in a training and a test part.
+ * Data sets: samples in a training and a test part, as columns of one shape each. Every data set
+ * has features, most have a target: the number of a class, or numbers that were measured.
  *
  * A data set is named by a specification:
- *   glyphs[:size=28,train=20000,test=5000,seed=1]       drawn digits, built in
- *   idx:DIR                                             MNIST's file names, plain or gzip
- *   csv:FILE[,label=NAME|INDEX,test=0.2]                plain or gzip, header or not
- *   npy:IMAGES,LABELS[,layout=hwc|chw,test=0.2]         NumPy arrays
+ *   glyphs[:size=28,train=20000,test=5000,seed=1]            drawn digits, built in
+ *   idx:DIR                                                  MNIST's file names, plain or gzip
+ *   csv:FILE[,label=COLUMN|target=COLUMN,test=0.2]           plain or gzip, header or not
+ *   npy:SAMPLES,LABELS[,layout=hwc|chw,test=0.2]             NumPy arrays
+ *   npy:SAMPLES,target=FILE[,layout=hwc|chw,test=0.2]
+ *
+ * label= is a class, target= a number.
  *
  * Parts are decoded on first use; plain IDX and NPY files are mapped, so they may be larger than
  * memory. Reading is thread-safe once a part is open.
@@ -14,6 +18,7 @@
 #define WEFT_DATA_H
 
 #include "weft/context.h"
+#include "weft/port.h"
 #include "weft/types.h"
 
 #ifdef __cplusplus
@@ -24,19 +29,22 @@ typedef struct weft_dataset weft_dataset;
 
 typedef enum weft_split { WEFT_TRAIN = 0, WEFT_TEST = 1 } weft_split;
 
-/* What the training part taught about the numbers and labels. Kept with a checkpoint, so that
- * later data are treated in the same way. x becomes (x - mean) / deviation. */
+/* What the training part taught about features and target. Kept with a checkpoint, so that later
+ * data are treated in the same way. x becomes (x - mean) / deviation; so do targets that are
+ * numbers. */
 typedef struct weft_data_stats {
-    weft_shape shape; /* of one sample */
+    weft_shape shape; /* of one sample's features */
     int features;     /* numbers in mean and deviation: 1 for all, or one for each element */
     double *mean, *deviation;
-    int classes;
+    int classes;        /* 0: the target is numbers */
     char **class_names; /* NULL: the labels are numbers */
-    /* Tables with a header: names of the features, in the order of the shape, and of the label.
+    /* Tables with a header: names of the features, in the order of the shape, and of the target.
      * NULL: there are none. */
     char **column_names;
     char *label_name;
     int label_column; /* of a table, from 1; 0: it is none, or not known */
+    int targets;      /* numbers that are the target of a sample; 0: it is a class */
+    double *target_mean, *target_deviation; /* [targets] */
 } weft_data_stats;
 
 /* Opens a data set. normalize is "auto", "none", "unit" (bytes / 255) or "standard" (training
@@ -48,9 +56,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_open(weft_context *context, con
                                                       const char *normalize,
                                                       const weft_data_stats *stats,
                                                       weft_dataset **out);
-/* The same for data that are only to be predicted: they need no labels. A table may lack the column
- * of the label, a NumPy specification the second file, an IDX folder the files of labels. Where
- * there are none all samples are in the test part of a table or of arrays unless test= says
+/* The same for data that are only to be predicted: they need no target. A table may lack its
+ * column, a NumPy specification its file, an IDX folder the files of labels. Where
+ * there is none all samples are in the test part of a table or of arrays unless test= says
  * otherwise. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_open_unlabelled(weft_context *context,
                                                                  const char *spec,
@@ -58,10 +66,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_dataset_open_unlabelled(weft_context *c
                                                                  weft_dataset **out);
 WEFT_API void weft_dataset_close(weft_dataset **dataset);
 
-/* Shape of one sample: [channels, height, width] or [features]. */
+/* Shape of one sample's features: [channels, height, width] or [features]. */
 WEFT_API weft_shape weft_dataset_shape(const weft_dataset *dataset);
 
-/* Decodes a part, if that has not been done, and checks its labels. */
+/* Column i: first the features (f32), then the target, if there is one: a class (i32, a scalar) or
+ * numbers (f32, one dimension). false past the end. Valid once a part is prepared. */
+WEFT_API bool weft_dataset_column(const weft_dataset *dataset, int i, weft_column *out);
+
+/* Decodes a part, if that has not been done, and checks its target. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_prepare(weft_dataset *dataset, weft_split split);
 
 /* Samples of a prepared part. */
@@ -71,13 +83,17 @@ WEFT_API int64_t weft_dataset_count(const weft_dataset *dataset, weft_split spli
  * test part, if stats were given) is prepared. */
 WEFT_API const weft_data_stats *weft_dataset_stats(const weft_dataset *dataset);
 
-/* Whether the data have labels. */
+/* Whether the data have a target. */
 WEFT_API bool weft_dataset_labelled(const weft_dataset *dataset);
 
-/* Writes sample i, normalised, to x (elements of the shape) and its label, -1 where there is none.
- */
-WEFT_API void weft_dataset_read(const weft_dataset *dataset, weft_split split, int64_t i, float *x,
-                                int32_t *label);
+/* Writes sample i of a column, normalised, to `to` (elements of the column's shape and type). */
+WEFT_API void weft_dataset_read(const weft_dataset *dataset, weft_split split, int64_t i,
+                                int column, void *to);
+
+/* Number j of the target of sample i in its own units, as it stands in the file. Only where the
+ * target is numbers. */
+WEFT_API double weft_dataset_target(const weft_dataset *dataset, weft_split split, int64_t i,
+                                    int j);
 
 /* Kinds of data: name, form and one sentence; NULL past the end. */
 WEFT_API const char *weft_dataset_kind(int i);

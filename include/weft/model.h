@@ -1,12 +1,13 @@
 /*
  * Models: built-in ones by name, and a user's own as a YAML file of layers.
  *
- * Building a model adds its nodes to a graph: the input, the layers and the loss.
+ * Building a model adds its nodes to a graph: the inputs, the layers and the loss.
  */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 
 #include "weft/graph.h"
+#include "weft/port.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,23 +18,38 @@ typedef struct weft_model_options {
     const char *model;  /* a built-in name, or the path of a YAML file (ends in .yaml or .yml) */
     weft_shape sample;  /* shape of one sample */
     int64_t batch;      /* samples a run */
-    int classes;        /* at least 2 */
+    int classes;        /* at least 2; 0: the target is numbers */
+    int targets;        /* how many numbers the target is; 0: it is a class */
     bool training;      /* dropout and batch statistics are on */
     uint64_t seed;      /* of dropout */
 } weft_model_options;
 
 WEFT_API void weft_model_options_init(weft_model_options *options);
 
-/* Values to feed and read. */
+/* An input or output of a model. */
+typedef struct weft_port {
+    const char *name; /* as the graph's leaves and the columns of data are named; not copied */
+    weft_port_role role;
+    weft_value value;
+} weft_port;
+
+/* What is fed and read:
+ *   x             features    [batch, sample...] real
+ *   labels        target      [batch] i32, where it is a class, or
+ *   target                    [batch, targets] real
+ *   weights       weights     [batch] real; 0 for padding. See ops/softmax.c
+ *   first_sample  position    i32
+ *   logits        logits      [batch, classes or targets]
+ *   prediction    prediction  the same: probabilities, or numbers as targets are
+ *   loss          loss        scalar: sum of weight times loss of a sample */
+#define WEFT_MAX_PORTS 16
 typedef struct weft_model_values {
-    weft_value x;             /* input "x": [batch, sample...] of the graph's real type */
-    weft_value labels;        /* input "labels": [batch] i32 */
-    weft_value weights;       /* input "weights": [batch] real; 0 for padding. See ops/softmax.c */
-    weft_value first_sample;  /* input, i32: index of the first sample in the step's whole batch */
-    weft_value logits;        /* [batch, classes] */
-    weft_value loss;          /* scalar: sum of weight times cross entropy */
-    weft_value probabilities; /* [batch, classes] */
+    int count;
+    weft_port ports[WEFT_MAX_PORTS];
 } weft_model_values;
+
+/* The value of the first port of a role; WEFT_NO_VALUE: there is none. */
+WEFT_API weft_value weft_model_value(const weft_model_values *values, weft_port_role role);
 
 /* Builds a model into an empty graph. ARGUMENT: no such model (the nearest is named), or it does
  * not fit the sample's shape; FORMAT: the YAML file, with its line. */
@@ -50,6 +66,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_model_build_text(weft_graph *graph,
 /* Built-in models: name and one sentence; NULL past the end. */
 WEFT_API const char *weft_model_name(int i);
 WEFT_API const char *weft_model_summary(int i);
+
+/* Losses that a YAML model may say under the key "loss": name and one sentence; NULL past the end.
+ * Without one the target decides: the first that learns such targets. */
+WEFT_API const char *weft_loss_name(int i);
+WEFT_API const char *weft_loss_summary(int i);
 
 /* The layers a YAML model may have: type and one sentence; NULL past the end. */
 WEFT_API const char *weft_layer_name(int i);

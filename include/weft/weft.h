@@ -12,6 +12,7 @@
 #include "weft/options.h"
 #include "weft/output.h"
 #include "weft/plan.h"
+#include "weft/port.h"
 #include "weft/program.h"
 #include "weft/status.h"
 #include "weft/train.h"

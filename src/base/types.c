@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "weft/port.h"
 
 static const struct {
     const char *name;
@@ -30,6 +31,17 @@ bool weft_dtype_parse(const char *name, weft_dtype *out)
         return true;
     }
     return false;
+}
+
+const char *weft_port_role_name(int role)
+{
+    static const char *const names[WEFT_PORT_ROLES] = {
+        [WEFT_PORT_FEATURES] = "features", [WEFT_PORT_TARGET] = "target",
+        [WEFT_PORT_WEIGHTS] = "weights",   [WEFT_PORT_POSITION] = "position",
+        [WEFT_PORT_LOGITS] = "logits",     [WEFT_PORT_PREDICTION] = "prediction",
+        [WEFT_PORT_LOSS] = "loss",
+    };
+    return role >= 0 && role < WEFT_PORT_ROLES ? names[role] : NULL;
 }
 
 int64_t weft_shape_elements(const weft_shape *shape)

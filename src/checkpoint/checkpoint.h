@@ -28,8 +28,9 @@ enum {
 /* Their names in a checkpoint's folder. */
 extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
 
-/* 1: without WEFT_INDEX_CRC. */
-#define WEFT_CHECKPOINT_FORMAT 2
+/* 1: without WEFT_INDEX_CRC; 2: targets are classes. What is written is of the oldest that can say
+ * it. */
+#define WEFT_CHECKPOINT_FORMAT 3
 /* What the index ends with, before eight digits. */
 #define WEFT_INDEX_CRC ",\n \"crc32\": \""
 

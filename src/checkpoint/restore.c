@@ -139,6 +139,28 @@ static weft_status read_names(const char *file, const json_t *names, char ***out
     return WEFT_OK;
 }
 
+static weft_status read_numbers(const json_t *array, int count, double **out)
+{
+    WEFT_TRY(WEFT_NEW(out, count));
+    for (int i = 0; i < count; i++) (*out)[i] = json_number_value(json_array_get(array, (size_t)i));
+    return WEFT_OK;
+}
+
+/* Means and deviations of the numbers that were to be predicted; where there are none, the target
+ * was a class. */
+static weft_status read_target(const char *file, const json_t *object, weft_data_stats *out)
+{
+    const json_t *mean = json_object_get(object, "target_mean"),
+                 *deviation = json_object_get(object, "target_deviation");
+    size_t targets = json_array_size(mean);
+    if (json_array_size(deviation) != targets || targets > 65536 ||
+        (targets > 0) != (out->classes == 0))
+        return damaged(file, "its data statistics are not whole");
+    out->targets = (int)targets;
+    WEFT_TRY(read_numbers(mean, out->targets, &out->target_mean));
+    return read_numbers(deviation, out->targets, &out->target_deviation);
+}
+
 static weft_status read_stats(const char *file, const json_t *object, weft_data_stats *out)
 {
     const json_t *mean = json_object_get(object, "mean"),
@@ -149,8 +171,8 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
     const json_t *shape = json_object_get(object, "shape");
     json_int_t classes = json_integer_value(json_object_get(object, "classes"));
     size_t features = json_array_size(mean);
-    if (features == 0 || json_array_size(deviation) != features || classes < 2 || classes > 65536 ||
-        (names && json_array_size(names) != (size_t)classes))
+    if (features == 0 || json_array_size(deviation) != features || classes < 0 || classes == 1 ||
+        classes > 65536 || (names && json_array_size(names) != (size_t)classes))
         return damaged(file, "its data statistics are not whole");
     out->shape.rank = (int)json_array_size(shape);
     if (out->shape.rank < 1 || out->shape.rank >= WEFT_MAX_RANK)
@@ -164,12 +186,9 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
         return damaged(file, "its names of columns do not fit the shape of a sample");
     out->features = (int)features;
     out->classes = (int)classes;
-    WEFT_TRY(WEFT_NEW(&out->mean, features));
-    WEFT_TRY(WEFT_NEW(&out->deviation, features));
-    for (size_t i = 0; i < features; i++) {
-        out->mean[i] = json_number_value(json_array_get(mean, i));
-        out->deviation[i] = json_number_value(json_array_get(deviation, i));
-    }
+    WEFT_TRY(read_numbers(mean, out->features, &out->mean));
+    WEFT_TRY(read_numbers(deviation, out->features, &out->deviation));
+    WEFT_TRY(read_target(file, object, out));
     WEFT_TRY(read_names(file, names, &out->class_names));
     WEFT_TRY(read_names(file, columns, &out->column_names));
     out->label_column = (int)json_integer_value(json_object_get(object, "label_column"));

@@ -181,15 +181,19 @@ static json_t *names_json(char *const *names, int64_t count)
     return array;
 }
 
+static json_t *numbers_json(const double *numbers, int count)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < count; i++) json_array_append_new(array, json_real(numbers[i]));
+    return array;
+}
+
 static json_t *stats_json(const weft_data_stats *stats)
 {
-    json_t *mean = json_array(), *deviation = json_array(), *shape = json_array();
+    json_t *mean = numbers_json(stats->mean, stats->features),
+           *deviation = numbers_json(stats->deviation, stats->features), *shape = json_array();
     for (int i = 0; i < stats->shape.rank; i++)
         json_array_append_new(shape, json_integer(stats->shape.dim[i]));
-    for (int i = 0; i < stats->features; i++) {
-        json_array_append_new(mean, json_real(stats->mean[i]));
-        json_array_append_new(deviation, json_real(stats->deviation[i]));
-    }
     json_t *object = json_pack("{s:i, s:o, s:o, s:o}", "classes", stats->classes, "shape", shape,
                                "mean", mean, "deviation", deviation);
     json_object_set_new(object, "class_names", names_json(stats->class_names, stats->classes));
@@ -198,6 +202,10 @@ static json_t *stats_json(const weft_data_stats *stats)
     if (stats->label_name)
         json_object_set_new(object, "label_name", json_string(stats->label_name));
     json_object_set_new(object, "label_column", json_integer(stats->label_column));
+    if (stats->targets == 0) return object;
+    json_object_set_new(object, "target_mean", numbers_json(stats->target_mean, stats->targets));
+    json_object_set_new(object, "target_deviation",
+                        numbers_json(stats->target_deviation, stats->targets));
     return object;
 }
 
@@ -243,11 +251,11 @@ static weft_status write_folder(const char *folder, selection *s,
         if (f <= WEFT_STATE_FILE || s[f].count > 0)
             status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files);
     if (status == WEFT_OK) status = write_model(folder, what->model, files);
-    json_t *index =
-        json_pack("{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "format", WEFT_CHECKPOINT_FORMAT,
-                  "weft", weft_version(), "step", (json_int_t)p.step, "epoch", (json_int_t)p.epoch,
-                  "batch", (json_int_t)p.batch, "options", settings_json(what->settings), "data",
-                  stats_json(what->stats), "files", files);
+    json_t *index = json_pack(
+        "{s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "format",
+        what->stats->targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "step",
+        (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch, "options",
+        settings_json(what->settings), "data", stats_json(what->stats), "files", files);
     if (status == WEFT_OK && !index) status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);

@@ -58,5 +58,7 @@ weft_status read_eval_options(const weft_option *table, int argc, char **argv,
                               weft_eval_options *out);
 
 void print_confusion(const weft_report *report);
+/* A figure as people read it. */
+const char *figure_text(const weft_figure *figure, char *out, size_t size);
 
 #endif

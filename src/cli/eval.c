@@ -17,13 +17,9 @@ void print_confusion(const weft_report *r)
     }
 }
 
-static void print_json(const weft_report *r, const char *split)
+static void print_rows(const weft_report *r)
 {
-    char loss[32];
-    printf("{\"split\":\"%s\",\"samples\":%lld,\"loss\":%s,\"accuracy\":%.9g,\"f1_macro\":%.9g,"
-           "\"confusion\":[",
-           split, (long long)r->samples, weft_json_real(r->loss, 9, loss, sizeof(loss)),
-           r->accuracy, r->f1_macro);
+    printf(",\"confusion\":[");
     for (int t = 0; t < r->classes; t++) {
         printf("%s[", t ? "," : "");
         for (int c = 0; c < r->classes; c++)
@@ -31,7 +27,56 @@ static void print_json(const weft_report *r, const char *split)
                    (long long)r->confusion[(size_t)t * (size_t)r->classes + (size_t)c]);
         printf("]");
     }
-    printf("]}\n");
+    printf("]");
+}
+
+/* Each target by itself. */
+static void print_fits(const weft_report *r)
+{
+    char r2[32], mae[32], rmse[32];
+    printf(",\"targets\":[");
+    for (int t = 0; t < r->targets; t++)
+        printf("%s{\"r2\":%s,\"mae\":%s,\"rmse\":%s}", t ? "," : "",
+               weft_json_real(r->fits[t].r2, 9, r2, sizeof(r2)),
+               weft_json_real(r->fits[t].mae, 9, mae, sizeof(mae)),
+               weft_json_real(r->fits[t].rmse, 9, rmse, sizeof(rmse)));
+    printf("]");
+}
+
+static void print_json(const weft_report *r, const char *split)
+{
+    weft_figure f;
+    char number[32];
+    printf("{\"split\":\"%s\",\"samples\":%lld", split, (long long)r->samples);
+    for (int i = 0; weft_report_figure(r, i, &f); i++)
+        printf(",\"%s\":%s", f.name, weft_json_real(f.value, 9, number, sizeof(number)));
+    if (r->targets)
+        print_fits(r);
+    else
+        print_rows(r);
+    printf("}\n");
+}
+
+const char *figure_text(const weft_figure *f, char *out, size_t size)
+{
+    if (f->value != f->value)
+        (void)snprintf(out, size, "undefined (the targets are all alike)");
+    else
+        (void)snprintf(out, size, f->in_units ? "%.6g" : "%.4f", f->value);
+    return out;
+}
+
+static void print_figures(const weft_report *r, const weft_eval_options *options)
+{
+    weft_figure f;
+    char number[64];
+    printf("%s: %lld sample%s", options->split, (long long)r->samples, weft_plural(r->samples));
+    for (int i = 0; weft_report_figure(r, i, &f); i++)
+        printf(", %s %s", f.title, figure_text(&f, number, sizeof(number)));
+    printf("\n");
+    for (int t = 0; t < r->targets && r->targets > 1; t++)
+        printf("  target %d: R2 %.4f, MAE %.6g, RMSE %.6g\n", t, r->fits[t].r2, r->fits[t].mae,
+               r->fits[t].rmse);
 }
 
 static weft_status evaluate(const weft_eval_options *options)
@@ -43,9 +88,7 @@ static weft_status evaluate(const weft_eval_options *options)
     if (status == WEFT_OK && options->json) {
         print_json(&report, options->split);
     } else if (status == WEFT_OK && !options->quiet) {
-        printf("%s: %lld sample%s, loss %.4f, accuracy %.4f, macro F1 %.4f\n", options->split,
-               (long long)report.samples, weft_plural(report.samples), report.loss, report.accuracy,
-               report.f1_macro);
+        print_figures(&report, options);
         if (options->confusion) print_confusion(&report);
     }
     weft_report_free(&report);
@@ -80,8 +123,12 @@ const command command_eval = {
     .name = "eval",
     .usage = "--checkpoint DIR [options]",
     .summary = "measure a checkpoint on data",
-    .text = "Prints loss, accuracy and macro F1 (the mean over the classes that occur). Data are\n"
-            "normalised with what the training data taught, which the checkpoint holds.",
+    .text =
+        "Of classes prints loss, accuracy and macro F1 (the mean over the classes that occur).\n"
+        "Of numbers prints loss (in units of the deviation that they had in training), R2 (the\n"
+        "share of their variance that is explained), MAE and RMSE (mean absolute error and root\n"
+        "of the mean squared error, in the target's own units). Data are normalised with what\n"
+        "the training data taught, which the checkpoint holds.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = weft_eval_table,

@@ -19,7 +19,7 @@ static const weft_option inspect_table[] = {
      .kind = WEFT_OPT_FLAG,
      .offset = offsetof(inspect_options, list),
      .group = "What to print",
-     .help = "models, layers, data kinds, optimizers, devices, operators"},
+     .help = "models, layers, losses, data kinds, optimizers, devices, operators"},
     {.name = "graph",
      .kind = WEFT_OPT_FLAG,
      .offset = offsetof(inspect_options, graph),
@@ -51,6 +51,7 @@ static int print_lists(void)
 {
     list("models", weft_model_name, weft_model_summary);
     list("layers of a YAML model", weft_layer_name, weft_layer_summary);
+    list("losses", weft_loss_name, weft_loss_summary);
     printf("data:\n");
     for (int i = 0; weft_dataset_kind(i); i++)
         printf("  %s\n                       %s\n", weft_dataset_kind(i), weft_dataset_help(i));

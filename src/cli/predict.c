@@ -1,9 +1,13 @@
 /* weft predict */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "weft/output.h"
+
+/* Digits that tell all numbers of a precision apart; most of those that people write need fewer. */
+enum { SINGLE = 9, USUAL = 15, EXACT = 17 };
 
 typedef struct sink {
     weft_output *to;
@@ -39,29 +43,88 @@ static void csv_class(sink *s, int32_t class_index, char *const *names)
         put(s, weft_output_print(s->to, "%d", class_index));
 }
 
-static void on_prediction(void *user, int64_t sample, int32_t label, int32_t predicted,
-                          const float *p, int classes, char *const *names)
+static void put_number(sink *s, double value, int digits)
 {
-    sink *s = user;
     char number[32];
-    if (s->json) {
-        put(s, weft_output_print(s->to, "{\"sample\":%lld,\"label\":", (long long)sample));
-        put(s,
-            label < 0 ? weft_output_print(s->to, "null") : weft_output_print(s->to, "%d", label));
-        put(s, weft_output_print(s->to, ",\"predicted\":%d,\"probabilities\":[", predicted));
-        for (int c = 0; c < classes; c++)
-            put(s, weft_output_print(s->to, "%s%s", c ? "," : "",
-                                     weft_json_real((double)p[c], 6, number, sizeof(number))));
-        put(s, weft_output_print(s->to, "]}\n"));
+    int usual = digits == EXACT ? USUAL : digits;
+    if (usual != digits &&
+        strtod(weft_json_real(value, usual, number, sizeof(number)), NULL) == value)
+        digits = usual;
+    put(s, weft_output_print(s->to, "%s", weft_json_real(value, digits, number, sizeof(number))));
+}
+
+/* Numbers with commas between them. Targets are written so that the same are read again; what is
+ * predicted has been computed in single precision. */
+static void put_numbers(sink *s, const double *numbers, int count, int digits)
+{
+    for (int j = 0; j < count; j++) {
+        if (j) put(s, weft_output_print(s->to, ","));
+        if (numbers) put_number(s, numbers[j], digits);
+    }
+}
+
+static void json_prediction(sink *s, const weft_prediction *p)
+{
+    put(s, weft_output_print(s->to, "{\"sample\":%lld,", (long long)p->sample));
+    if (p->targets > 0) {
+        put(s, weft_output_print(s->to, "\"target\":%s", p->target ? "[" : "null"));
+        if (p->target) put_numbers(s, p->target, p->targets, EXACT);
+        put(s, weft_output_print(s->to, "%s,\"predicted\":[", p->target ? "]" : ""));
+        put_numbers(s, p->numbers, p->targets, SINGLE);
+    } else {
+        if (p->label < 0) put(s, weft_output_print(s->to, "\"label\":null"));
+        if (p->label >= 0) put(s, weft_output_print(s->to, "\"label\":%d", p->label));
+        put(s, weft_output_print(s->to, ",\"predicted\":%d,\"probabilities\":[", p->predicted));
+        for (int c = 0; c < p->classes; c++) {
+            if (c) put(s, weft_output_print(s->to, ","));
+            put_number(s, (double)p->probabilities[c], 6);
+        }
+    }
+    put(s, weft_output_print(s->to, "]}\n"));
+}
+
+/* "target,predicted", or of several "target_0,target_1,predicted_0,predicted_1". */
+static void csv_header(sink *s, const weft_prediction *p)
+{
+    static const char *const of_numbers[] = {"target", "predicted"};
+    if (p->targets == 0) {
+        put(s, weft_output_print(s->to, "sample,label,predicted,probability\n"));
         return;
     }
-    if (!s->started) put(s, weft_output_print(s->to, "sample,label,predicted,probability\n"));
+    put(s, weft_output_print(s->to, "sample"));
+    for (int what = 0; what < 2; what++)
+        for (int j = 0; j < p->targets; j++) {
+            put(s, weft_output_print(s->to, ",%s", of_numbers[what]));
+            if (p->targets > 1) put(s, weft_output_print(s->to, "_%d", j));
+        }
+    put(s, weft_output_print(s->to, "\n"));
+}
+
+static void csv_prediction(sink *s, const weft_prediction *p)
+{
+    if (!s->started) csv_header(s, p);
     s->started = true;
-    put(s, weft_output_print(s->to, "%lld,", (long long)sample));
-    if (label >= 0) csv_class(s, label, names);
+    put(s, weft_output_print(s->to, "%lld,", (long long)p->sample));
+    if (p->targets > 0) {
+        put_numbers(s, p->target, p->targets, EXACT);
+        put(s, weft_output_print(s->to, ","));
+        put_numbers(s, p->numbers, p->targets, SINGLE);
+        put(s, weft_output_print(s->to, "\n"));
+        return;
+    }
+    if (p->label >= 0) csv_class(s, p->label, p->class_names);
     put(s, weft_output_write(s->to, ",", 1));
-    csv_class(s, predicted, names);
-    put(s, weft_output_print(s->to, ",%.6f\n", (double)p[predicted]));
+    csv_class(s, p->predicted, p->class_names);
+    put(s, weft_output_print(s->to, ",%.6f\n", (double)p->probabilities[p->predicted]));
+}
+
+static void on_prediction(void *user, const weft_prediction *p)
+{
+    sink *s = user;
+    if (s->json)
+        json_prediction(s, p);
+    else
+        csv_prediction(s, p);
 }
 
 static int predict(const weft_eval_options *options)
@@ -93,16 +156,20 @@ const command command_predict = {
     .usage = "--checkpoint DIR [options]",
     .summary = "print what a checkpoint says about each sample",
     .text =
-        "Prints CSV with the columns sample, label, predicted and probability, or with --json one\n"
-        "object a line with the probabilities of all classes. Data may lack labels (csv: the "
-        "column,\n"
-        "npy: the second file, idx: the files of labels); a label is empty then, or null. All "
-        "rows\n"
-        "of a table without labels are taken. Samples are counted from 0 within the part of the\n"
-        "data; where that is all of a file, they are its rows.",
+        "Of classes prints CSV with the columns sample, label, predicted and probability, or with\n"
+        "--json one object a line with the probabilities of all classes. Of numbers prints "
+        "sample,\n"
+        "target and predicted, in the units of the target; where a sample has several targets, a\n"
+        "column for each. Data may lack the target (csv: the column, npy: the second file, idx: "
+        "the\n"
+        "files of labels); it is empty then, or null. All rows of a table without one are taken.\n"
+        "Samples are counted from 0 within the part of the data; where that is all of a file, "
+        "they\n"
+        "are its rows.",
     .examples = "  weft predict --checkpoint runs/a/latest --output predictions.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
-                "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv,test=1\n",
+                "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv,test=1\n"
+                "  weft predict --checkpoint runs/prices/latest --data csv:new_houses.csv --json\n",
     .table = weft_predict_table,
     .run = run,
 };

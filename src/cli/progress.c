@@ -162,6 +162,16 @@ static void on_summary(const progress *p, const weft_event *e)
                (double)e->peak_memory / 1e6);
 }
 
+static void on_evaluation(const weft_event *e)
+{
+    weft_figure f;
+    char number[64];
+    printf("step %-6lld test", (long long)e->step);
+    for (int i = 0; weft_report_figure(e->report, i, &f); i++)
+        printf("%s%s %s", i ? "  " : " ", f.title, figure_text(&f, number, sizeof(number)));
+    printf("\n");
+}
+
 void progress_event(void *user, const weft_event *e)
 {
     progress *p = user;
@@ -173,10 +183,7 @@ void progress_event(void *user, const weft_event *e)
         on_start(p, e);
         break;
     case WEFT_EVENT_STEP: on_step(p, e); break;
-    case WEFT_EVENT_EVAL:
-        printf("step %-6lld test loss %.4f  accuracy %.4f  macro F1 %.4f\n", (long long)e->step,
-               e->report->loss, e->report->accuracy, e->report->f1_macro);
-        break;
+    case WEFT_EVENT_EVAL: on_evaluation(e); break;
     case WEFT_EVENT_CHECKPOINT: printf("wrote %s\n", e->path); break;
     case WEFT_EVENT_SUMMARY: on_summary(p, e); break;
     }

@@ -242,6 +242,7 @@ const command command_train = {
         "  weft train --data idx:mnist --epochs 5 --checkpoint runs/a --metrics a.jsonl\n"
         "  weft train --data idx:mnist --epochs 9 --checkpoint runs/a --resume\n"
         "  weft train --model net.yaml --data csv:iris.csv,label=species --epochs 50 --batch 30\n"
+        "  weft train --model mlp --data csv:houses.csv,target=price --epochs 50 --batch 32\n"
         "  weft train --optimizer sgd --lr 0.1 --momentum 0.9 --lr-schedule cosine --warmup 100\n",
     .table = weft_train_table,
     .run = run,

@@ -1,4 +1,4 @@
-/* csv:FILE[,label=NAME|INDEX,test=0.2] */
+/* csv:FILE[,label=COLUMN|target=COLUMN,test=0.2] */
 #include <stdio.h>
 
 #include "data/data.h"
@@ -28,24 +28,32 @@ static weft_status csv_prepare(weft_source *source, weft_split split)
     return WEFT_OK;
 }
 
-static void csv_read(const weft_source *source, weft_split split, int64_t i, float *x,
-                     int32_t *label)
+/* The row of the file. */
+static int64_t row_of(const csv_source *s, weft_split split, int64_t i)
 {
-    const csv_source *s = (const csv_source *)source;
-    int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
-    int64_t features = s->csv.features;
-    if (s->csv.labels) *label = s->csv.labels[row];
-    for (int64_t j = 0; x && j < features; j++) x[j] = (float)s->csv.values[row * features + j];
+    return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
 }
 
 static double csv_number(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const csv_source *s = (const csv_source *)source;
-    int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
-    return s->csv.values[row * s->csv.features + j];
+    return s->csv.values[row_of(s, split, i) * s->csv.features + j];
 }
 
-/* The names of the features, which stay the table's, and where the label is. */
+static int32_t csv_label(const weft_source *source, weft_split split, int64_t i)
+{
+    const csv_source *s = (const csv_source *)source;
+    return s->csv.labels[row_of(s, split, i)];
+}
+
+static double csv_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
+{
+    const csv_source *s = (const csv_source *)source;
+    (void)j; /* it is one column */
+    return s->csv.targets[row_of(s, split, i)];
+}
+
+/* The names of the features, which stay the table's, and where the target is. */
 static weft_status name_columns(csv_source *s)
 {
     const weft_csv *csv = &s->csv;
@@ -65,10 +73,10 @@ static weft_status name_columns(csv_source *s)
 }
 
 /* test < 0: what is usual, which is everything where there is nothing to train with. */
-static weft_status load(csv_source *s, const char *path, const char *label,
+static weft_status load(csv_source *s, const char *path, const char *label, bool measured,
                         const weft_source_wish *wish, double test)
 {
-    weft_csv_known known = {.place = -1, .unlabelled = wish->unlabelled};
+    weft_csv_known known = {.place = -1, .unlabelled = wish->unlabelled, .measured = measured};
     weft_bytes bytes;
     if (wish->stats) {
         known.features = (int)weft_shape_elements(&wish->stats->shape);
@@ -82,6 +90,7 @@ static weft_status load(csv_source *s, const char *path, const char *label,
     WEFT_TRY(status);
     s->head.shape = weft_shape_of(1, (int64_t[]){s->csv.features});
     s->head.unlabelled = s->csv.label < 0;
+    s->head.targets = measured;
     s->head.classes = s->csv.classes;
     s->head.class_names = s->csv.class_names;
     s->head.all = s->csv.rows;
@@ -93,13 +102,15 @@ static weft_status load(csv_source *s, const char *path, const char *label,
 static weft_status csv_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
 {
     const char *comma = strchr(arguments, ',');
-    char path[4096], *label = NULL;
+    char path[4096], *label = NULL, *target = NULL;
     double test = -1;
+    bool numbers = false;
     size_t size = comma ? (size_t)(comma - arguments) : strlen(arguments);
     if (size == 0 || size >= sizeof(path))
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'csv': give the file, as in csv:FILE,label=NAME");
     (void)snprintf(path, sizeof(path), "%.*s", (int)size, arguments);
     weft_spec_key keys[] = {{.name = "label", .text = &label},
+                            {.name = "target", .text = &target},
                             {.name = "test", .number = &test, .low = 0, .high = 1},
                             {.name = NULL}};
     csv_source *s;
@@ -107,8 +118,11 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
     s->head.ops = &weft_source_csv;
     s->head.tabular = true;
     weft_status status = comma ? weft_spec_parse("data 'csv'", comma + 1, keys) : WEFT_OK;
-    if (status == WEFT_OK) status = load(s, path, label, wish, test);
+    if (status == WEFT_OK)
+        status = weft_check_target("data 'csv'", label, target, wish->stats, &numbers);
+    if (status == WEFT_OK) status = load(s, path, target ? target : label, numbers, wish, test);
     free(label);
+    free(target);
     if (status != WEFT_OK) {
         csv_close(&s->head);
         return status;
@@ -119,12 +133,14 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
 
 const weft_source_ops weft_source_csv = {
     .kind = "csv",
-    .form = "csv:FILE[,label=NAME|INDEX,test=0.2]",
-    .help = "a table of numbers, plain or gzip, with or without a header; the label is the last "
-            "column unless said; columns are standardised",
+    .form = "csv:FILE[,label=COLUMN|target=COLUMN,test=0.2]",
+    .help = "a table of numbers, plain or gzip, with or without a header. A column, by its name or "
+            "its number from 0, is a class (label, the last one unless said) or a number to be "
+            "predicted (target); columns are standardised",
     .open = csv_open,
     .close = csv_close,
     .prepare = csv_prepare,
-    .read = csv_read,
     .number = csv_number,
+    .label = csv_label,
+    .target = csv_target,
 };

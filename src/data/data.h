@@ -12,7 +12,7 @@ typedef struct weft_source weft_source;
 typedef struct weft_source_wish {
     weft_context *context;
     const weft_data_stats *stats; /* what training saw; NULL: this is training */
-    bool unlabelled;              /* labels may be missing */
+    bool unlabelled;              /* the target may be missing */
 } weft_source_wish;
 
 typedef struct weft_source_ops {
@@ -23,16 +23,24 @@ typedef struct weft_source_ops {
     void (*close)(weft_source *source);
     /* Decodes a part; sets count[split], and classes and names for the training part. */
     weft_status (*prepare)(weft_source *source, weft_split split);
-    /* Raw numbers and label of sample i; x may be NULL. label is not looked at where there is
-     * none. */
-    void (*read)(const weft_source *source, weft_split split, int64_t i, float *x, int32_t *label);
-    /* Of tables: number j of sample i as it stands in the file. Numbers far from zero that float32
-     * cannot tell apart differ once the mean of their column is taken off. */
+    /* Raw features of sample i. Of tables number j instead, as it stands in the file: numbers far
+     * from zero that float32 cannot tell apart differ once the mean of their column is taken off.
+     */
+    void (*features)(const weft_source *source, weft_split split, int64_t i, float *x);
     double (*number)(const weft_source *source, weft_split split, int64_t i, int64_t j);
+    /* The target of sample i, where there is one: its class, or number j of it. */
+    int32_t (*label)(const weft_source *source, weft_split split, int64_t i);
+    double (*target)(const weft_source *source, weft_split split, int64_t i, int64_t j);
 } weft_source_ops;
+
+/* --- stats.c: what the training part teaches --- */
 
 /* Frees what is in it. */
 void weft_data_stats_free(weft_data_stats *stats);
+weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *to) WEFT_NODISCARD;
+/* From a prepared training part. ARGUMENT: no such way to normalise; labels that are no classes. */
+weft_status weft_data_stats_learn(const weft_source *source, const char *normalize,
+                                  weft_data_stats *stats) WEFT_NODISCARD;
 
 /* The head of every source. */
 struct weft_source {
@@ -46,7 +54,8 @@ struct weft_source {
     int classes;  /* of the training part, or all that the source knows of */
     char **class_names;
     const char *found_in; /* where the class names were found */
-    bool unlabelled;      /* there are no labels */
+    int targets;          /* numbers of a target; 0: it is a class */
+    bool unlabelled;      /* there is no target */
     /* Of tables, as in weft_data_stats; the source's own. */
     char **column_names;
     const char *label_name;
@@ -77,6 +86,11 @@ weft_status weft_spec_spares(const char *spec, const char *option, const char *p
 weft_status weft_check_measured(const char *where, int64_t distinct, bool whole,
                                 int64_t rows) WEFT_NODISCARD;
 
+/* The target that a specification asks for: label= is a class, target= numbers. `known` is what a
+ * checkpoint was trained on, or NULL. ARGUMENT: both are given, or the other one than known. */
+weft_status weft_check_target(const char *kind, const char *label, const char *target,
+                              const weft_data_stats *known, bool *numbers) WEFT_NODISCARD;
+
 /* The share of the test part that is usual. */
 #define WEFT_USUAL_TEST 0.2
 
@@ -90,10 +104,11 @@ weft_status weft_split_rows(int64_t total, double share, int64_t count[2],
 /* A batch of `size` samples: the last one of an epoch may have fewer than that; the others then
  * have weight zero and are zero. The weights of the real ones are 1 / valid. Rows that were not
  * asked for hold anything. */
+enum { WEFT_BATCH_COLUMNS = 4 };
 typedef struct weft_batch {
-    float *x;        /* [size, shape...] */
-    int32_t *labels; /* [size] */
-    void *weights;   /* [size] of the type that was asked for */
+    int columns; /* those of the data set, then the weights of the samples */
+    weft_column column[WEFT_BATCH_COLUMNS];
+    void *data[WEFT_BATCH_COLUMNS]; /* [size, shape...] */
     int64_t size, valid;
     int64_t total;        /* valid ones of all parts together */
     int64_t epoch, index; /* batch `index` of its epoch */
@@ -121,5 +136,11 @@ weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_opt
 /* The next batch, valid until the next call; NULL after the last epoch. */
 const weft_batch *weft_loader_next(weft_loader *loader);
 void weft_loader_stop(weft_loader **loader);
+
+/* The column of a batch that goes to an input of this role and name: the only one of the role, or
+ * that of the name. -1: there is none. */
+int weft_batch_find(const weft_batch *batch, weft_port_role role, const char *name);
+/* Column i from sample `row` on. */
+const void *weft_batch_rows(const weft_batch *batch, int column, int64_t row);
 
 #endif

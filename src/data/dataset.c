@@ -1,4 +1,3 @@
-#include <math.h>
 #include <stdio.h>
 
 #include "data/data.h"
@@ -28,48 +27,6 @@ struct weft_dataset {
     float shift, factor; /* of what is no table */
 };
 
-static void names_free(char ***names, int64_t count)
-{
-    for (int64_t i = 0; *names && i < count; i++) free((*names)[i]);
-    free(*names);
-    *names = NULL;
-}
-
-static weft_status names_copy(char *const *from, int64_t count, char ***to)
-{
-    if (!from) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(to, count));
-    for (int64_t i = 0; i < count; i++) WEFT_TRY(weft_strdup(from[i], &(*to)[i]));
-    return WEFT_OK;
-}
-
-void weft_data_stats_free(weft_data_stats *stats)
-{
-    names_free(&stats->class_names, stats->classes);
-    names_free(&stats->column_names, weft_shape_elements(&stats->shape));
-    free(stats->label_name);
-    free(stats->mean);
-    free(stats->deviation);
-    *stats = (weft_data_stats){0};
-}
-
-static weft_status stats_copy(const weft_data_stats *from, weft_data_stats *to)
-{
-    to->shape = from->shape;
-    to->features = from->features;
-    to->classes = from->classes;
-    WEFT_TRY(WEFT_NEW(&to->mean, from->features));
-    WEFT_TRY(WEFT_NEW(&to->deviation, from->features));
-    for (int i = 0; i < from->features; i++) {
-        to->mean[i] = from->mean[i];
-        to->deviation[i] = from->deviation[i];
-    }
-    to->label_column = from->label_column;
-    WEFT_TRY(names_copy(from->class_names, from->classes, &to->class_names));
-    WEFT_TRY(names_copy(from->column_names, weft_shape_elements(&from->shape), &to->column_names));
-    return from->label_name ? weft_strdup(from->label_name, &to->label_name) : WEFT_OK;
-}
-
 static const char *kind_candidate(const void *user, int i)
 {
     (void)user;
@@ -98,6 +55,15 @@ static weft_status check_shape(const char *spec, const weft_shape *have, const w
                      weft_shape_text(have, a, sizeof(a)), weft_shape_text(want, b, sizeof(b)));
 }
 
+/* A file of targets may have more or fewer to a sample than the one of training. */
+static weft_status check_targets(const char *spec, const weft_source *s, int want)
+{
+    if (s->unlabelled || s->targets == want) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "data '%s' have %d target%s a sample, the checkpoint was trained on %d", spec,
+                     s->targets, weft_plural(s->targets), want);
+}
+
 static weft_status open_dataset(const char *spec, const char *normalize,
                                 const weft_source_wish *wish, weft_dataset **out)
 {
@@ -108,8 +74,9 @@ static weft_status open_dataset(const char *spec, const char *normalize,
     if (status == WEFT_OK) status = open_source(spec, wish, &d->source);
     if (status == WEFT_OK && stats) {
         d->given = true;
-        status = stats_copy(stats, &d->stats);
+        status = weft_data_stats_copy(stats, &d->stats);
         if (status == WEFT_OK) status = check_shape(spec, &d->source->shape, &stats->shape);
+        if (status == WEFT_OK) status = check_targets(spec, d->source, stats->targets);
     }
     if (status != WEFT_OK) {
         weft_dataset_close(&d);
@@ -163,71 +130,6 @@ bool weft_dataset_labelled(const weft_dataset *d)
     return !d->source->unlabelled;
 }
 
-/* Mean and deviation over the training part, by Welford's update. */
-static weft_status measure(weft_dataset *d)
-{
-    weft_source *s = d->source;
-    int64_t size = weft_shape_elements(&s->shape), n = 0;
-    int features = s->tabular ? (int)size : 1;
-    float *x;
-    WEFT_TRY(WEFT_NEW(&x, size));
-    for (int64_t i = 0; i < s->count[WEFT_TRAIN]; i++) {
-        int32_t label;
-        s->ops->read(s, WEFT_TRAIN, i, s->tabular ? NULL : x, &label);
-        if (features > 1) n++;
-        for (int64_t j = 0; j < size; j++) {
-            int f = features > 1 ? (int)j : 0;
-            if (features == 1) n++;
-            double value = s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j];
-            double delta = value - d->stats.mean[f];
-            d->stats.mean[f] += delta / (double)n;
-            d->stats.deviation[f] += delta * (value - d->stats.mean[f]);
-        }
-    }
-    free(x);
-    for (int f = 0; f < features; f++) {
-        d->stats.deviation[f] = n > 0 ? sqrt(d->stats.deviation[f] / (double)n) : 1;
-        /* A constant column carries nothing: it becomes zero instead of a division by zero. */
-        if (!(d->stats.deviation[f] > 0)) d->stats.deviation[f] = 1;
-    }
-    return WEFT_OK;
-}
-
-static weft_status check_classes(const weft_source *s)
-{
-    bool whole = true;
-    for (int i = 0; s->class_names && i < s->classes; i++) {
-        double value;
-        if (!weft_parse_real(s->class_names[i], &value)) return WEFT_OK;
-        whole = whole && value == floor(value);
-    }
-    return s->class_names ? weft_check_measured(s->found_in, s->classes, whole, s->all) : WEFT_OK;
-}
-
-static weft_status learn_stats(weft_dataset *d)
-{
-    const weft_source *s = d->source;
-    WEFT_TRY(check_classes(s));
-    const char *how = d->normalize;
-    if (strcmp(how, "auto") == 0) how = s->bytes ? "unit" : s->tabular ? "standard" : "none";
-    bool standard = strcmp(how, "standard") == 0, unit = strcmp(how, "unit") == 0;
-    if (!standard && !unit && strcmp(how, "none") != 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "normalize is '%s', must be auto, none, unit or standard", how);
-    weft_data_stats *stats = &d->stats;
-    stats->shape = s->shape;
-    stats->features = standard && s->tabular ? (int)weft_shape_elements(&s->shape) : 1;
-    WEFT_TRY(WEFT_NEW(&stats->mean, stats->features));
-    WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));
-    if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
-    if (standard) WEFT_TRY(measure(d));
-    stats->classes = s->classes;
-    stats->label_column = s->label_column;
-    WEFT_TRY(names_copy(s->class_names, s->classes, &stats->class_names));
-    WEFT_TRY(names_copy(s->column_names, weft_shape_elements(&s->shape), &stats->column_names));
-    return s->label_name ? weft_strdup(s->label_name, &stats->label_name) : WEFT_OK;
-}
-
 /* Labels by name mean the checkpoint's numbers, whatever else this file holds. */
 static weft_status find_relabel(weft_dataset *d)
 {
@@ -249,9 +151,8 @@ static weft_status find_relabel(weft_dataset *d)
 static weft_status check_labels(const weft_dataset *d, weft_split split)
 {
     const weft_source *s = d->source;
-    for (int64_t i = 0; i < s->count[split] && !s->unlabelled; i++) {
-        int32_t label;
-        s->ops->read(s, split, i, NULL, &label);
+    for (int64_t i = 0; i < s->count[split] && !s->unlabelled && s->targets == 0; i++) {
+        int32_t label = s->ops->label(s, split, i);
         if (d->relabel) label = d->relabel[label];
         if (label < 0 || label >= d->stats.classes)
             return weft_fail(WEFT_ERR_FORMAT,
@@ -269,7 +170,7 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     if (s->prepared[split]) return WEFT_OK;
     if (split == WEFT_TEST && !d->given) WEFT_TRY(weft_dataset_prepare(d, WEFT_TRAIN));
     WEFT_TRY(s->ops->prepare(s, split));
-    if (!d->given && !d->measured) WEFT_TRY(learn_stats(d));
+    if (!d->given && !d->measured) WEFT_TRY(weft_data_stats_learn(s, d->normalize, &d->stats));
     WEFT_TRY(find_relabel(d));
     d->shift = (float)d->stats.mean[0];
     d->factor = (float)(1 / d->stats.deviation[0]);
@@ -279,15 +180,29 @@ weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
     return WEFT_OK;
 }
 
-void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, float *x, int32_t *label)
+/* --- columns --- */
+
+enum { FEATURES, TARGET };
+
+bool weft_dataset_column(const weft_dataset *d, int i, weft_column *out)
 {
     const weft_source *s = d->source;
+    if (i < 0 || i > (s->unlabelled ? FEATURES : TARGET)) return false;
+    *out = (weft_column){"x", WEFT_PORT_FEATURES, WEFT_F32, s->shape};
+    if (i == TARGET && s->targets == 0)
+        *out = (weft_column){"labels", WEFT_PORT_TARGET, WEFT_I32, {.rank = 0}};
+    if (i == TARGET && s->targets > 0)
+        *out = (weft_column){"target", WEFT_PORT_TARGET, WEFT_F32,
+                             weft_shape_of(1, (int64_t[]){s->targets})};
+    return true;
+}
+
+static void read_features(const weft_dataset *d, weft_split split, int64_t i, float *x)
+{
+    const weft_source *s = d->source;
+    const weft_data_stats *stats = &d->stats;
     int64_t size = weft_shape_elements(&s->shape);
-    s->ops->read(s, split, i, s->tabular ? NULL : x, label);
-    if (s->unlabelled) *label = -1;
-    if (d->relabel && *label >= 0) *label = d->relabel[*label];
     if (s->tabular) {
-        const weft_data_stats *stats = &d->stats;
         for (int64_t j = 0; j < size; j++) {
             int f = stats->features > 1 ? (int)j : 0;
             double value = s->ops->number(s, split, i, j);
@@ -295,5 +210,28 @@ void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, float
         }
         return;
     }
+    s->ops->features(s, split, i, x);
     for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift) * d->factor;
+}
+
+double weft_dataset_target(const weft_dataset *d, weft_split split, int64_t i, int j)
+{
+    return d->source->ops->target(d->source, split, i, j);
+}
+
+void weft_dataset_read(const weft_dataset *d, weft_split split, int64_t i, int column, void *to)
+{
+    const weft_source *s = d->source;
+    const weft_data_stats *stats = &d->stats;
+    if (column == FEATURES) {
+        read_features(d, split, i, to);
+    } else if (s->targets > 0) {
+        for (int j = 0; j < s->targets; j++)
+            ((float *)to)[j] =
+                (float)((weft_dataset_target(d, split, i, j) - stats->target_mean[j]) /
+                        stats->target_deviation[j]);
+    } else {
+        int32_t label = s->ops->label(s, split, i);
+        *(int32_t *)to = d->relabel ? d->relabel[label] : label;
+    }
 }

@@ -245,13 +245,16 @@ static weft_status glyphs_prepare(weft_source *source, weft_split split)
     return WEFT_OK;
 }
 
-static void glyphs_read(const weft_source *source, weft_split split, int64_t i, float *x,
-                        int32_t *label)
+static void glyphs_features(const weft_source *source, weft_split split, int64_t i, float *x)
 {
     const glyphs_source *s = (const glyphs_source *)source;
     const unsigned char *from = s->pixels[split] + i * s->size * s->size;
-    *label = s->labels[split][i];
-    for (int64_t j = 0; x && j < s->size * s->size; j++) x[j] = from[j];
+    for (int64_t j = 0; j < s->size * s->size; j++) x[j] = from[j];
+}
+
+static int32_t glyphs_label(const weft_source *source, weft_split split, int64_t i)
+{
+    return ((const glyphs_source *)source)->labels[split][i];
 }
 
 static void glyphs_close(weft_source *source)
@@ -295,5 +298,6 @@ const weft_source_ops weft_source_glyphs = {
     .open = glyphs_open,
     .close = glyphs_close,
     .prepare = glyphs_prepare,
-    .read = glyphs_read,
+    .features = glyphs_features,
+    .label = glyphs_label,
 };

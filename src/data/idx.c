@@ -117,13 +117,15 @@ static weft_status idx_prepare(weft_source *source, weft_split split)
     return WEFT_OK;
 }
 
-static void idx_read(const weft_source *source, weft_split split, int64_t i, float *x,
-                     int32_t *label)
+static int32_t idx_label(const weft_source *source, weft_split split, int64_t i)
+{
+    return (int32_t)weft_idx_get(&((const idx_source *)source)->labels[split], i);
+}
+
+static void idx_features(const weft_source *source, weft_split split, int64_t i, float *x)
 {
     const idx_source *s = (const idx_source *)source;
     const weft_idx *images = &s->images[split];
-    if (s->labels[split].data) *label = (int32_t)weft_idx_get(&s->labels[split], i);
-    if (!x) return;
     int64_t size = weft_shape_elements(&s->head.shape);
     if (images->type == 0x08) {
         const unsigned char *from = images->data + i * size;
@@ -167,5 +169,6 @@ const weft_source_ops weft_source_idx = {
     .open = idx_open,
     .close = idx_close,
     .prepare = idx_prepare,
-    .read = idx_read,
+    .features = idx_features,
+    .label = idx_label,
 };

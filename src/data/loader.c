@@ -9,7 +9,7 @@ enum { SLOTS = 3 }; /* one in use, one ready, one being made */
 struct weft_loader {
     const weft_dataset *dataset;
     weft_loader_options options;
-    int64_t count, batches, sample; /* samples, batches an epoch, elements of a sample */
+    int64_t count, batches; /* samples, batches an epoch */
     weft_batch slots[SLOTS];
     int64_t ready, taken; /* batches made and handed out so far */
     bool ended, stopped, holding;
@@ -18,12 +18,37 @@ struct weft_loader {
     pthread_cond_t changed;
 };
 
-static void put_weight(const weft_loader *l, weft_batch *batch, int64_t i, double weight)
+static size_t row_bytes(const weft_column *c)
 {
-    if (l->options.real == WEFT_F64)
-        ((double *)batch->weights)[i] = weight;
+    return weft_type_bytes(&(weft_type){c->dtype, c->shape});
+}
+
+int weft_batch_find(const weft_batch *batch, weft_port_role role, const char *name)
+{
+    int found = -1, count = 0;
+    for (int c = 0; c < batch->columns; c++) {
+        if (batch->column[c].role != role) continue;
+        if (strcmp(batch->column[c].name, name) == 0) return c;
+        found = c;
+        count++;
+    }
+    return count == 1 ? found : -1;
+}
+
+const void *weft_batch_rows(const weft_batch *batch, int column, int64_t row)
+{
+    return (const char *)batch->data[column] + (size_t)row * row_bytes(&batch->column[column]);
+}
+
+/* The weights are the last column. */
+static void put_weight(weft_batch *batch, int64_t i, double weight)
+{
+    const weft_column *c = &batch->column[batch->columns - 1];
+    void *all = batch->data[batch->columns - 1];
+    if (c->dtype == WEFT_F64)
+        ((double *)all)[i] = weight;
     else
-        ((float *)batch->weights)[i] = (float)weight;
+        ((float *)all)[i] = (float)weight;
 }
 
 static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_batch *batch)
@@ -41,17 +66,19 @@ static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_
     batch->last = index == l->batches - 1;
     for (int64_t i = 0; i < size; i++) {
         int64_t row = i % l->options.micro;
-        float *x = batch->x + i * l->sample;
         if (row < l->options.first || row >= l->options.first + l->options.rows) continue;
         if (i >= batch->valid) {
-            memset(x, 0, (size_t)l->sample * sizeof(*x));
-            batch->labels[i] = 0;
-            put_weight(l, batch, i, 0);
+            for (int c = 0; c < batch->columns - 1; c++)
+                memset((void *)(uintptr_t)weft_batch_rows(batch, c, i), 0,
+                       row_bytes(&batch->column[c]));
+            put_weight(batch, i, 0);
             continue;
         }
         int64_t which = l->options.shuffle ? weft_permute(key, l->count, start + i) : start + i;
-        weft_dataset_read(l->dataset, l->options.split, which, x, &batch->labels[i]);
-        put_weight(l, batch, i, 1.0 / (double)batch->valid);
+        for (int c = 0; c < batch->columns - 1; c++)
+            weft_dataset_read(l->dataset, l->options.split, which, c,
+                              (void *)(uintptr_t)weft_batch_rows(batch, c, i));
+        put_weight(batch, i, 1.0 / (double)batch->valid);
     }
 }
 
@@ -84,19 +111,28 @@ static void *work(void *user)
 
 static void loader_free(weft_loader *l)
 {
-    for (int i = 0; i < SLOTS; i++) {
-        free(l->slots[i].x);
-        free(l->slots[i].labels);
-        free(l->slots[i].weights);
-    }
+    for (int i = 0; i < SLOTS; i++)
+        for (int c = 0; c < WEFT_BATCH_COLUMNS; c++) free(l->slots[i].data[c]);
     free(l);
+}
+
+/* The columns of the data set, and the weights. */
+static weft_status make_slot(const weft_loader *l, weft_batch *batch)
+{
+    while (weft_dataset_column(l->dataset, batch->columns, &batch->column[batch->columns]))
+        batch->columns++;
+    batch->column[batch->columns++] =
+        (weft_column){"weights", WEFT_PORT_WEIGHTS, l->options.real, {.rank = 0}};
+    for (int c = 0; c < batch->columns; c++)
+        WEFT_TRY(weft_new_aligned((size_t)l->options.slots * row_bytes(&batch->column[c]),
+                                  &batch->data[c]));
+    return WEFT_OK;
 }
 
 weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_options *options,
                               weft_loader **out)
 {
     weft_loader *l;
-    weft_shape shape = weft_dataset_shape(dataset);
     WEFT_TRY(WEFT_NEW(&l, 1));
     l->dataset = dataset;
     l->options = *options;
@@ -109,15 +145,8 @@ weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_opt
     }
     int64_t each = options->batch * l->options.parts;
     l->batches = (l->count + each - 1) / each;
-    l->sample = weft_shape_elements(&shape);
     weft_status status = WEFT_OK;
-    for (int i = 0; i < SLOTS && status == WEFT_OK; i++) {
-        status = weft_new_aligned((size_t)(l->options.slots * l->sample) * 4, &l->slots[i].x);
-        if (status == WEFT_OK) status = WEFT_NEW(&l->slots[i].labels, l->options.slots);
-        if (status == WEFT_OK)
-            status = weft_new_bytes(&l->slots[i].weights, (size_t)l->options.slots,
-                                    weft_dtype_size(options->real));
-    }
+    for (int i = 0; i < SLOTS && status == WEFT_OK; i++) status = make_slot(l, &l->slots[i]);
     if (status == WEFT_OK) {
         pthread_mutex_init(&l->lock, NULL);
         pthread_cond_init(&l->changed, NULL);

@@ -1,9 +1,12 @@
-/* npy:IMAGES,LABELS[,layout=hwc|chw,test=0.2]: two NumPy arrays, mapped. */
+/* npy:SAMPLES,LABELS[,layout=hwc|chw,test=0.2], or target=FILE in place of the labels: two NumPy
+ * arrays, mapped. */
 #include <math.h>
 #include <stdio.h>
 
 #include "data/data.h"
 #include "formats/formats.h"
+
+enum { MOST_TARGETS = 65536 };
 
 typedef struct npy_source {
     weft_source head;
@@ -28,14 +31,16 @@ static weft_status npy_prepare(weft_source *source, weft_split split)
     return WEFT_OK;
 }
 
-static void npy_read(const weft_source *source, weft_split split, int64_t i, float *x,
-                     int32_t *label)
+/* The row of the files. */
+static int64_t row_of(const npy_source *s, weft_split split, int64_t i)
+{
+    return s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
+}
+
+static void npy_features(const weft_source *source, weft_split split, int64_t i, float *x)
 {
     const npy_source *s = (const npy_source *)source;
-    int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
-    int64_t size = weft_shape_elements(&s->head.shape);
-    if (s->labels.data) *label = (int32_t)weft_npy_get(&s->labels, row);
-    if (!x) return;
+    int64_t row = row_of(s, split, i), size = weft_shape_elements(&s->head.shape);
     int64_t channels = s->channels_last ? s->head.shape.dim[0] : 1, pixels = size / channels;
     for (int64_t c = 0; c < channels; c++)
         for (int64_t j = 0; j < pixels; j++)
@@ -45,8 +50,20 @@ static void npy_read(const weft_source *source, weft_split split, int64_t i, flo
 static double npy_number(const weft_source *source, weft_split split, int64_t i, int64_t j)
 {
     const npy_source *s = (const npy_source *)source;
-    int64_t row = s->rows[split == WEFT_TRAIN ? i : s->head.count[WEFT_TRAIN] + i];
+    int64_t row = row_of(s, split, i);
     return weft_npy_get(&s->images, row * weft_shape_elements(&s->head.shape) + j);
+}
+
+static int32_t npy_label(const weft_source *source, weft_split split, int64_t i)
+{
+    const npy_source *s = (const npy_source *)source;
+    return (int32_t)weft_npy_get(&s->labels, row_of(s, split, i));
+}
+
+static double npy_target(const weft_source *source, weft_split split, int64_t i, int64_t j)
+{
+    const npy_source *s = (const npy_source *)source;
+    return weft_npy_get(&s->labels, row_of(s, split, i) * s->head.targets + j);
 }
 
 /* As many channels as images usually have, where each side has more. */
@@ -115,16 +132,25 @@ static weft_status check_classes(const weft_npy *labels, const char *name)
     return weft_check_measured(name, distinct, whole, rows);
 }
 
+static weft_status check_rows(const npy_source *s, const char *images, const char *labels,
+                              const char *what)
+{
+    int64_t rows = s->images.shape.dim[0], have = s->labels.shape.dim[0];
+    if (have == rows) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT, "%s has %lld sample%s, %s has %lld %s%s", images,
+                     (long long)rows, weft_plural(rows), labels, (long long)have, what,
+                     weft_plural(have));
+}
+
 static weft_status check_labels(npy_source *s, const char *images, const char *labels)
 {
     int64_t rows = s->images.shape.dim[0];
     if (s->labels.shape.rank != 1)
-        return weft_fail(WEFT_ERR_FORMAT, "%s: labels must be whole numbers in one dimension",
-                         labels);
-    if (s->labels.shape.dim[0] != rows)
-        return weft_fail(WEFT_ERR_FORMAT, "%s has %lld sample%s, %s has %lld label%s", images,
-                         (long long)rows, weft_plural(rows), labels,
-                         (long long)s->labels.shape.dim[0], weft_plural(s->labels.shape.dim[0]));
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: labels must be whole numbers in one dimension; give numbers that "
+                         "are to be predicted as target=%s",
+                         labels, labels);
+    WEFT_TRY(check_rows(s, images, labels, "label"));
     WEFT_TRY(check_classes(&s->labels, labels));
     for (int64_t i = 0; i < rows; i++) {
         double label = weft_npy_get(&s->labels, i);
@@ -134,6 +160,27 @@ static weft_status check_labels(npy_source *s, const char *images, const char *l
                              (long long)i, label);
         s->head.classes = WEFT_MAX(s->head.classes, (int)label + 1);
     }
+    return WEFT_OK;
+}
+
+/* Numbers [n] or [n, ...], all of which are finite. */
+static weft_status check_targets(npy_source *s, const char *images, const char *file)
+{
+    const weft_shape *shape = &s->labels.shape;
+    int64_t rows = s->images.shape.dim[0], all = weft_shape_elements(shape);
+    if (shape->rank < 1)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: targets need a dimension of samples first", file);
+    WEFT_TRY(check_rows(s, images, file, "target"));
+    if (all / rows > MOST_TARGETS)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: a sample has %lld targets, at most %d are possible",
+                         file, (long long)(all / rows), MOST_TARGETS);
+    s->head.targets = (int)(all / rows);
+    for (int64_t i = 0; i < all; i++)
+        if (!isfinite(weft_npy_get(&s->labels, i)))
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s: the target of sample %lld is not a finite number; leave the "
+                             "sample out of both files",
+                             file, (long long)(i / s->head.targets));
     return WEFT_OK;
 }
 
@@ -151,9 +198,9 @@ static weft_status check_images(const npy_source *s, const char *images)
     return WEFT_OK;
 }
 
-/* labels: NULL where there are none. */
-static weft_status load(npy_source *s, const char *images, const char *labels, double test,
-                        const char *layout, weft_context *context)
+/* labels: NULL where there are none. numbers: they are that, and no classes. */
+static weft_status load(npy_source *s, const char *images, const char *labels, bool numbers,
+                        double test, const char *layout, weft_context *context)
 {
     const char *paths[] = {images, labels};
     weft_npy *arrays[] = {&s->images, &s->labels};
@@ -162,7 +209,8 @@ static weft_status load(npy_source *s, const char *images, const char *labels, d
         WEFT_TRY(weft_npy_parse(paths[i], s->files[i].data, s->files[i].size, arrays[i]));
     }
     WEFT_TRY(check_images(s, images));
-    if (labels) WEFT_TRY(check_labels(s, images, labels));
+    if (labels)
+        WEFT_TRY(numbers ? check_targets(s, images, labels) : check_labels(s, images, labels));
     s->head.unlabelled = !labels;
     if (test < 0) test = labels ? WEFT_USUAL_TEST : 1;
     WEFT_TRY(find_layout(s, images, layout, context));
@@ -190,8 +238,10 @@ static bool is_key(const char *text, const weft_spec_key *keys)
 static weft_status npy_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
 {
     double test = -1;
-    char *copy, *labels, *rest, *layout = NULL;
+    bool numbers = false;
+    char *copy, *labels, *rest, *layout = NULL, *target = NULL;
     weft_spec_key keys[] = {{.name = "layout", .text = &layout},
+                            {.name = "target", .text = &target},
                             {.name = "test", .number = &test, .low = 0, .high = 1},
                             {.name = NULL}};
     npy_source *s;
@@ -204,16 +254,20 @@ static weft_status npy_open(const char *arguments, const weft_source_wish *wish,
     s->head.ops = &weft_source_npy;
     labels = strchr(copy, ',');
     if (labels) *labels++ = '\0';
-    bool bare = wish->unlabelled && (!labels || is_key(labels, keys));
-    rest = bare ? labels : labels ? strchr(labels, ',') : NULL;
+    bool bare = !labels || is_key(labels, keys);
+    rest = bare ? labels : strchr(labels, ',');
     if (rest && !bare) *rest++ = '\0';
     if (bare) labels = NULL;
-    if (!*copy || (!bare && (!labels || !*labels)))
-        status =
-            weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': give two files, as in npy:IMAGES,LABELS");
     if (status == WEFT_OK && rest) status = weft_spec_parse("data 'npy'", rest, keys);
-    if (status == WEFT_OK) status = load(s, copy, labels, test, layout, wish->context);
+    if (status == WEFT_OK)
+        status = weft_check_target("data 'npy'", labels, target, wish->stats, &numbers);
+    if (target) labels = target;
+    if (status == WEFT_OK && (!*copy || !(labels ? *labels : wish->unlabelled)))
+        status = weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': give two files, as in "
+                                              "npy:SAMPLES,LABELS or npy:SAMPLES,target=FILE");
+    if (status == WEFT_OK) status = load(s, copy, labels, numbers, test, layout, wish->context);
     free(copy);
+    free(target);
     free(layout);
     if (status != WEFT_OK) {
         npy_close(&s->head);
@@ -225,12 +279,15 @@ static weft_status npy_open(const char *arguments, const weft_source_wish *wish,
 
 const weft_source_ops weft_source_npy = {
     .kind = "npy",
-    .form = "npy:IMAGES,LABELS[,layout=hwc|chw,test=0.2]",
-    .help = "two NumPy arrays: samples [n, ...] of any real or whole type, labels [n] of whole "
-            "numbers; mapped. layout says where the channels of images are",
+    .form = "npy:SAMPLES,LABELS|target=FILE[,layout=hwc|chw,test=0.2]",
+    .help = "two NumPy arrays: samples [n, ...] of any real or whole type, and labels [n] of whole "
+            "numbers, which are classes, or the file of targets [n] or [n, k], numbers to be "
+            "predicted; mapped. layout says where the channels of images are",
     .open = npy_open,
     .close = npy_close,
     .prepare = npy_prepare,
-    .read = npy_read,
+    .features = npy_features,
     .number = npy_number,
+    .label = npy_label,
+    .target = npy_target,
 };

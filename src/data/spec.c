@@ -65,7 +65,8 @@ weft_status weft_spec_spares(const char *spec, const char *option, const char *p
         rest++; /* a colon or a comma */
         size = strcspn(rest, ",");
         (void)snprintf(piece, sizeof(piece), "%.*s", (int)WEFT_MIN(size, sizeof(piece) - 1), rest);
-        if (*piece && weft_output_same(piece, path))
+        const char *file = strchr(piece, '=') ? strchr(piece, '=') + 1 : piece;
+        if (*file && (weft_output_same(piece, path) || weft_output_same(file, path)))
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "--%s %s is a file of the data %s, which would be lost; give another",
                              option, path, spec);
@@ -78,10 +79,32 @@ weft_status weft_check_measured(const char *where, int64_t distinct, bool whole,
     if (distinct <= 10 || (whole && distinct * 5 <= rows)) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,
-        "the label, %s holds %lld different numbers in %lld rows: that looks measured, "
-        "and only classes can be learned; give classes (of a table the column with "
-        "label=NAME)",
+        "the label, %s holds %lld different numbers in %lld rows: that looks measured, and no "
+        "class; to learn the numbers give them as target= (a column of a table, or the file of an "
+        "array), else give the classes as label=",
         where, (long long)distinct, (long long)rows);
+}
+
+weft_status weft_check_target(const char *kind, const char *label, const char *target,
+                              const weft_data_stats *known, bool *numbers)
+{
+    if (label && target)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: both label=%s and target=%s are given; a label is a class, a target "
+                         "a number: give the one that is to be learned",
+                         kind, label, target);
+    if (known && known->targets > 0 && label)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: label=%s asks for classes, the checkpoint was trained on numbers; "
+                         "give target=%s",
+                         kind, label, label);
+    if (known && known->targets == 0 && target)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: target=%s asks for numbers, the checkpoint was trained on classes; "
+                         "give them as label=, or as the file of labels",
+                         kind, target);
+    *numbers = target || (known && known->targets > 0);
+    return WEFT_OK;
 }
 
 weft_status weft_split_rows(int64_t total, double share, int64_t count[2], int64_t **rows)

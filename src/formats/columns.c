@@ -15,6 +15,12 @@ typedef struct table {
     int label;      /* -1: there is none */
 } table;
 
+/* What the column is called that is to be learned, and the key that asks for it. */
+static const char *role(const table *t)
+{
+    return t->known->measured ? "target" : "label";
+}
+
 static int find(char *const *names, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
@@ -52,15 +58,15 @@ static weft_status find_label(table *t, const char *label)
     }
     if (index < 0 || index >= t->count)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: label column %lld does not exist, columns are 0 to %d", t->file,
+                         "%s: %s column %lld does not exist, columns are 0 to %d", t->file, role(t),
                          (long long)index, t->count - 1);
     t->said = true;
     t->label = (int)index;
     return WEFT_OK;
 }
 
-/* Columns have names if one of the features is no number, if the label is asked for by its name, or
- * if all names of training are there. */
+/* Columns have names if one of the features, or a label that is measured, is no number, if the
+ * label is asked for by its name, or if all names of training are there. */
 static bool is_header(const table *t, const char *label)
 {
     int64_t index;
@@ -70,7 +76,8 @@ static bool is_header(const table *t, const char *label)
         all = find(t->fields, t->count, t->known->names[i]) >= 0;
     for (int i = 0; i < t->count && !all; i++) {
         double ignored;
-        all = i != t->label && !weft_parse_real(t->fields[i], &ignored);
+        bool any = i == t->label && !t->known->measured;
+        all = !any && !weft_parse_real(t->fields[i], &ignored);
     }
     return all;
 }
@@ -101,8 +108,8 @@ static weft_status by_place(table *t, bool header, int *order)
     if (t->no && !t->bare && (header || !usual)) return no_column(t);
     if (k->features > 0 && t->count != k->features + (t->label >= 0))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: has %d column%s, training had %d features and the label%s", t->file,
-                         t->count, weft_plural(t->count), k->features,
+                         "%s: has %d column%s, training had %d features and the %s%s", t->file,
+                         t->count, weft_plural(t->count), k->features, role(t),
                          k->unlabelled ? ", which may be missing" : "");
     for (int i = 0, j = 0; i < t->count; i++)
         if (i != t->label) order[j++] = i;
@@ -119,14 +126,14 @@ static weft_status label_by_name(table *t)
     if (feature && k->unlabelled) t->label = -1;
     if (feature && !k->unlabelled)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: column '%s' is asked for as the label, training took it for a "
-                         "feature; the label was '%s'",
-                         t->file, t->fields[t->label], k->label);
+                         "%s: column '%s' is asked for as the %s, training took it for a feature; "
+                         "the %s was '%s'",
+                         t->file, t->fields[t->label], role(t), role(t), k->label);
     if (t->label >= 0 || k->unlabelled) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%s: has no column '%s', which was the label in training; if it has another "
-                     "name now, give label=NAME",
-                     t->file, k->label);
+                     "%s: has no column '%s', which was the %s in training; if it has another name "
+                     "now, give %s=NAME",
+                     t->file, k->label, role(t), role(t));
 }
 
 /* The features of training, wherever they are now: all of them, and no others. */
@@ -166,8 +173,8 @@ weft_status weft_csv_columns(const char *file, char *const *fields, int count, c
     t.bare = t.known->unlabelled && count == t.known->features;
     if (count < (t.bare ? 1 : 2))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "%s: needs rows of at least one feature and a label, separated by commas",
-                         file);
+                         "%s: needs rows of at least one feature and a %s, separated by commas",
+                         file, role(&t));
     WEFT_TRY(find_label(&t, label));
     csv->has_header = is_header(&t, label);
     if (csv->has_header) WEFT_TRY(check_names(&t));

@@ -75,6 +75,7 @@ static bool number(char *text, double *out)
 typedef struct table {
     weft_csv *csv;
     size_t value_capacity, label_capacity, class_capacity;
+    bool measured; /* labels are numbers */
 } table;
 
 bool weft_csv_same_class(const char *a, const char *b)
@@ -122,6 +123,25 @@ static weft_status add_label(reader *r, table *t)
     return intern(t, label, &csv->labels[csv->rows]);
 }
 
+/* What is to be predicted must be there in every row. */
+static weft_status add_target(reader *r, table *t)
+{
+    weft_csv *csv = t->csv;
+    char *text = trimmed(r->fields[csv->label]);
+    const char *name = csv->header ? csv->header[csv->label] : NULL;
+    double *value;
+    WEFT_TRY(WEFT_GROW(&csv->targets, &t->label_capacity, csv->rows));
+    value = &csv->targets[csv->rows];
+    if (number(text, value) && isfinite(*value)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s:%lld: column %d%s%s%s, the target, %s%.40s%s; a finite number must stand "
+                     "in every row: leave the row out, or, if the column holds classes, give it as "
+                     "label=%s",
+                     r->name, (long long)r->line, csv->label + 1, name ? " (" : "",
+                     name ? name : "", name ? ")" : "", *text ? "holds '" : "is empty", text,
+                     *text ? "'" : "", name ? name : "COLUMN");
+}
+
 static weft_status add_row(reader *r, table *t)
 {
     weft_csv *csv = t->csv;
@@ -140,7 +160,7 @@ static weft_status add_row(reader *r, table *t)
                          r->name, (long long)r->line, i + 1, csv->header ? " (" : "",
                          csv->header ? csv->header[i] : "", csv->header ? ")" : "", r->fields[i]);
     }
-    if (csv->label >= 0) WEFT_TRY(add_label(r, t));
+    if (csv->label >= 0) WEFT_TRY(t->measured ? add_target(r, t) : add_label(r, t));
     csv->rows++;
     return WEFT_OK;
 }
@@ -191,13 +211,13 @@ static weft_status parse(reader *r, const char *label, const weft_csv_known *kno
     for (size_t i = 0; i < r->count; i++) r->fields[i] = trimmed(r->fields[i]);
     WEFT_TRY(weft_csv_columns(r->name, r->fields, (int)r->count, label, known, csv));
     if (csv->has_header) WEFT_TRY(take_header(r, csv));
-    table t = {.csv = csv};
+    table t = {.csv = csv, .measured = known && known->measured};
     for (; r->count > 0;) {
         WEFT_TRY(add_row(r, &t));
         WEFT_TRY(row(r));
     }
     if (csv->rows == 0) return weft_fail(WEFT_ERR_FORMAT, "%s: has a header but no rows", r->name);
-    return csv->label >= 0 ? sort_classes(csv) : WEFT_OK;
+    return csv->labels ? sort_classes(csv) : WEFT_OK;
 }
 
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
@@ -237,5 +257,6 @@ void weft_csv_free(weft_csv *csv)
     free(csv->class_names);
     free(csv->values);
     free(csv->labels);
+    free(csv->targets);
     *csv = (weft_csv){0};
 }

@@ -52,6 +52,7 @@ typedef struct weft_csv {
     int *order;      /* [features]: the column of each */
     double *values;  /* [rows, features] */
     int32_t *labels; /* NULL: there are none */
+    double *targets; /* where the label is a number that was measured; NULL: it is not */
     int classes;
     char **class_names; /* sorted; numbers in their order */
 } weft_csv;
@@ -64,6 +65,7 @@ typedef struct weft_csv_known {
     const char *label;  /* its name; NULL where `names` is */
     int place;          /* column of the label; -1: not known */
     bool unlabelled;    /* the label may be missing */
+    bool measured;      /* the label, here called the target, is a number and no class */
 } weft_csv_known;
 
 /* columns.c: what the fields of a first row mean. Sets columns, has_header, label, features and
@@ -72,9 +74,9 @@ weft_status weft_csv_columns(const char *file, char *const *fields, int count, c
                              const weft_csv_known *known, weft_csv *csv) WEFT_NODISCARD;
 
 /* label: a column's name or number (from 0), NULL for the one of `known` (which may be NULL), else
- * the last. A first row in which some feature is no number, or which names the label or all
- * features that are known, is the header. FORMAT: line and column of what is wrong; ARGUMENT:
- * columns. A byte order mark is passed over. */
+ * the last. A first row in which some feature or a measured label is no number, or which names the
+ * label or all features that are known, is the header. FORMAT: line and column of what is wrong;
+ * ARGUMENT: columns. A byte order mark is passed over. */
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            const weft_csv_known *known, weft_csv *out) WEFT_NODISCARD;
 void weft_csv_free(weft_csv *csv);

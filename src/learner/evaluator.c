@@ -9,10 +9,12 @@ struct weft_evaluator {
     weft_comm *ranks;        /* that add up their counts; NULL: one */
     weft_instance *instance;
     weft_model_values values; /* in `graph` */
+    weft_value loss, prediction;
     bool counts_loss, counts_rows;
     int64_t batch;
-    int classes;
-    float *row; /* probabilities of one sample */
+    int outputs;    /* numbers of a sample's prediction */
+    double *number; /* of one sample: what is said, then the target in its own units */
+    float *row;     /* probabilities of one sample */
 };
 
 /* Rewrites the graph for this rank; parameters lie as the training graph has put them. */
@@ -22,11 +24,12 @@ static weft_status take_part(weft_evaluator *e, const weft_share *share)
     WEFT_TRY(weft_plan_rewrite(share->plan, e->whole, share->rank, &e->mine));
     e->graph = weft_rewritten_graph(e->mine);
     e->ranks = share->comms->learner;
-    e->counts_loss = weft_rewritten_counts(e->mine, v->loss);
-    e->counts_rows = weft_rewritten_counts(e->mine, v->probabilities);
-    weft_value *const all[] = {&v->x,      &v->labels, &v->weights,      &v->first_sample,
-                               &v->logits, &v->loss,   &v->probabilities};
-    for (size_t i = 0; i < WEFT_COUNT(all); i++) *all[i] = weft_rewritten_value(e->mine, *all[i]);
+    e->counts_loss = weft_rewritten_counts(e->mine, e->loss);
+    e->counts_rows = weft_rewritten_counts(e->mine, e->prediction);
+    e->loss = weft_rewritten_value(e->mine, e->loss);
+    e->prediction = weft_rewritten_value(e->mine, e->prediction);
+    for (int i = 0; i < v->count; i++)
+        v->ports[i].value = weft_rewritten_value(e->mine, v->ports[i].value);
     return WEFT_OK;
 }
 
@@ -35,8 +38,8 @@ static weft_status make_program(weft_evaluator *e, weft_store *store, const weft
     weft_program_options o;
     weft_value fetch[2];
     weft_program_options_init(&o);
-    if (e->values.loss != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->values.loss;
-    if (e->values.probabilities != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->values.probabilities;
+    if (e->loss != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->loss;
+    if (e->prediction != WEFT_NO_VALUE) fetch[o.fetch_count++] = e->prediction;
     o.fetch = fetch;
     return weft_instance_build_with(store, e->graph, &o, share ? share->comms : NULL, &e->instance);
 }
@@ -51,11 +54,14 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
     WEFT_TRY(WEFT_NEW(&e, 1));
     o.training = false;
     e->batch = o.batch;
-    e->classes = o.classes;
-    WEFT_TRY_GOTO(WEFT_NEW(&e->row, e->classes), failed);
+    e->outputs = o.targets ? o.targets : o.classes;
+    WEFT_TRY_GOTO(WEFT_NEW(&e->row, e->outputs), failed);
+    WEFT_TRY_GOTO(WEFT_NEW(&e->number, 2 * (size_t)e->outputs), failed);
     WEFT_TRY_GOTO(weft_graph_create(context, real, &e->whole), failed);
     WEFT_TRY_GOTO(weft_build_model(e->whole, &o, text, &e->values), failed);
     e->graph = e->whole;
+    e->loss = weft_model_value(&e->values, WEFT_PORT_LOSS);
+    e->prediction = weft_model_value(&e->values, WEFT_PORT_PREDICTION);
     e->counts_loss = e->counts_rows = true;
     if (share) WEFT_TRY_GOTO(take_part(e, share), failed);
     WEFT_TRY_GOTO(make_program(e, store, share), failed);
@@ -73,94 +79,144 @@ void weft_evaluator_destroy(weft_evaluator **evaluator)
     weft_rewritten_destroy(&(*evaluator)->mine);
     weft_graph_destroy(&(*evaluator)->whole);
     free((*evaluator)->row);
+    free((*evaluator)->number);
     free(*evaluator);
     *evaluator = NULL;
 }
 
-/* Counts one batch; the loss of the program is the mean over its real samples. */
-static void count_batch(weft_evaluator *e, const weft_batch *batch, int64_t first,
-                        const weft_data_stats *stats, weft_report *r, weft_predict_fn fn,
-                        void *user)
+/* --- a part of the data --- */
+
+/* What is evaluated, and who hears of it. */
+typedef struct evaluation {
+    weft_evaluator *e;
+    const weft_dataset *data;
+    weft_split split;
+    weft_tally tally;
+    weft_predict_fn fn;
+    void *user;
+} evaluation;
+
+/* Which class is said of row `row` of this rank's predictions, and its label (-1: it has none). */
+static void take_class(evaluation *v, int64_t row, int32_t label, weft_prediction *p)
 {
+    weft_evaluator *e = v->e;
+    int best = 0;
+    for (int c = 0; c < e->outputs; c++) {
+        e->row[c] = (float)weft_fetch(e->graph, e->instance, e->prediction, row * e->outputs + c);
+        if (e->row[c] > e->row[best]) best = c;
+    }
+    p->classes = e->outputs;
+    p->label = label;
+    p->predicted = best;
+    p->probabilities = e->row;
+    p->class_names = weft_dataset_stats(v->data)->class_names;
+    weft_tally_class(&v->tally, label, best);
+}
+
+/* Which numbers are said, in the units of the targets. */
+static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
+{
+    weft_evaluator *e = v->e;
+    const weft_data_stats *stats = weft_dataset_stats(v->data);
+    double *said = e->number, *target = e->number + e->outputs;
+    bool known = weft_dataset_labelled(v->data);
+    for (int j = 0; j < e->outputs; j++) {
+        double x = weft_fetch(e->graph, e->instance, e->prediction, row * e->outputs + j);
+        said[j] = x * stats->target_deviation[j] + stats->target_mean[j];
+        if (known) target[j] = weft_dataset_target(v->data, v->split, p->sample, j);
+    }
+    p->label = -1;
+    p->targets = e->outputs;
+    p->numbers = said;
+    p->target = known ? target : NULL;
+    weft_tally_numbers(&v->tally, stats, p->target, said);
+}
+
+/* Counts one batch; the loss of the program is the mean over its real samples. */
+static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
+{
+    weft_evaluator *e = v->e;
     weft_shape whole = {0};
     int64_t start[WEFT_MAX_RANK] = {0}, rows = 0;
+    int labels = weft_batch_find(batch, WEFT_PORT_TARGET, "labels");
     if (e->counts_loss)
-        r->loss += weft_fetch(e->graph, e->instance, e->values.loss, 0) * (double)batch->valid;
+        weft_tally_loss(&v->tally,
+                        weft_fetch(e->graph, e->instance, e->loss, 0) * (double)batch->valid);
     if (e->counts_rows) {
-        weft_graph_part(e->graph, e->values.probabilities, &whole, start);
-        rows = weft_graph_value_type(e->graph, e->values.probabilities).shape.dim[0];
+        weft_graph_part(e->graph, e->prediction, &whole, start);
+        rows = weft_graph_value_type(e->graph, e->prediction).shape.dim[0];
     }
     for (int64_t row = 0; row < rows && start[0] + row < batch->valid; row++) {
         int64_t s = start[0] + row;
-        int best = 0;
-        for (int c = 0; c < e->classes; c++) {
-            e->row[c] = (float)weft_fetch(e->graph, e->instance, e->values.probabilities,
-                                          row * e->classes + c);
-            if (e->row[c] > e->row[best]) best = c;
-        }
-        int32_t label = batch->labels[s];
-        if (label >= 0) r->confusion[(size_t)label * (size_t)e->classes + (size_t)best]++;
-        if (fn) fn(user, first + s, label, best, e->row, e->classes, stats->class_names);
-        r->samples++;
+        weft_prediction p = {.sample = first + s};
+        if (v->tally.targets > 0)
+            take_numbers(v, row, &p);
+        else
+            take_class(v, row,
+                       labels < 0 ? -1 : *(const int32_t *)weft_batch_rows(batch, labels, s), &p);
+        if (v->fn) v->fn(v->user, &p);
     }
 }
 
-/* Loss, samples and confusion of all ranks. */
-static weft_status add_ranks(weft_evaluator *e, weft_report *r)
+/* Sums of all ranks. */
+static weft_status add_ranks(const weft_evaluator *e, weft_tally *t)
 {
-    double *all;
-    size_t cells = (size_t)e->classes * (size_t)e->classes;
     if (!e->ranks || weft_comm_size(e->ranks) == 1) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(&all, cells + 2));
-    all[0] = r->loss;
-    all[1] = (double)r->samples;
-    for (size_t i = 0; i < cells; i++) all[2 + i] = (double)r->confusion[i];
-    weft_status status =
-        weft_comm_run(e->ranks, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                 .dtype = WEFT_F64,
-                                                 .what = "what the evaluation counted",
-                                                 .send = all,
-                                                 .receive = all,
-                                                 .count = (int64_t)cells + 2,
-                                                 .reproducible = true});
-    r->loss = all[0];
-    r->samples = (int64_t)all[1];
-    for (size_t i = 0; i < cells; i++) r->confusion[i] = (int64_t)all[2 + i];
-    free(all);
-    return status;
+    return weft_comm_run(e->ranks, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                    .dtype = WEFT_F64,
+                                                    .what = "what the evaluation counted",
+                                                    .send = t->cell,
+                                                    .receive = t->cell,
+                                                    .count = t->cells,
+                                                    .reproducible = true});
+}
+
+/* Every input gets its column. The program has a loss, which nobody asks for where there is no
+ * target: then it gets zeros. */
+static void feed_batch(const evaluation *v, const weft_batch *b, const void *zeros)
+{
+    const weft_evaluator *e = v->e;
+    for (int i = 0; i < e->values.count; i++) {
+        const weft_port *p = &e->values.ports[i];
+        if (p->role == WEFT_PORT_TARGET && zeros && p->value != WEFT_NO_VALUE)
+            weft_feed(e->graph, e->instance, p->value, zeros,
+                      weft_graph_value_type(e->graph, p->value).dtype);
+        else
+            weft_feed_port(e->graph, e->instance, p, p->value, b, 0);
+    }
+}
+
+static weft_status run_batches(evaluation *v)
+{
+    weft_evaluator *e = v->e;
+    weft_loader *loader = NULL;
+    double *zeros = NULL; /* of the widest type */
+    int64_t first = 0;
+    weft_loader_options options = {
+        .split = v->split, .batch = e->batch, .epochs = 1, .real = weft_graph_real(e->whole)};
+    weft_status status = WEFT_OK;
+    if (!weft_dataset_labelled(v->data))
+        status = WEFT_NEW(&zeros, (size_t)e->batch * (size_t)e->outputs);
+    if (status == WEFT_OK) status = weft_loader_start(v->data, &options, &loader);
+    for (const weft_batch *b; status == WEFT_OK && (b = weft_loader_next(loader));
+         first += b->valid) {
+        feed_batch(v, b, zeros);
+        status = weft_instance_run(e->instance, WEFT_PHASE_MICRO);
+        if (status == WEFT_OK) count_batch(v, b, first);
+    }
+    weft_loader_stop(&loader);
+    free(zeros);
+    return status == WEFT_OK ? weft_instance_drain(e->instance) : status;
 }
 
 weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft_split split,
                                weft_report *out, weft_predict_fn fn, void *user)
 {
-    weft_report r;
-    weft_loader *loader = NULL;
-    int64_t first = 0;
-    int32_t *none = NULL; /* the program has a loss, which nobody asks for then */
-    WEFT_TRY(weft_report_init(&r, e->classes));
-    weft_loader_options options = {
-        .split = split, .batch = e->batch, .epochs = 1, .real = weft_graph_real(e->whole)};
-    weft_status status = WEFT_OK;
-    if (!weft_dataset_labelled(data)) status = WEFT_NEW(&none, e->batch);
-    if (status == WEFT_OK) status = weft_loader_start(data, &options, &loader);
-    for (const weft_batch *b; status == WEFT_OK && (b = weft_loader_next(loader));
-         first += b->valid) {
-        weft_feed(e->graph, e->instance, e->values.x, b->x, WEFT_F32);
-        weft_feed(e->graph, e->instance, e->values.weights, b->weights, options.real);
-        weft_feed(e->graph, e->instance, e->values.labels, none ? none : b->labels, WEFT_I32);
-        status = weft_instance_run(e->instance, WEFT_PHASE_MICRO);
-        if (status == WEFT_OK) count_batch(e, b, first, weft_dataset_stats(data), &r, fn, user);
-    }
-    weft_loader_stop(&loader);
-    free(none);
-    if (status == WEFT_OK) status = weft_instance_drain(e->instance);
-    if (status == WEFT_OK) status = add_ranks(e, &r);
-    if (status != WEFT_OK) {
-        weft_report_free(&r);
-        return status;
-    }
-    r.loss = r.samples ? r.loss / (double)r.samples : 0;
-    weft_report_finish(&r);
-    *out = r;
-    return WEFT_OK;
+    evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user};
+    WEFT_TRY(weft_tally_init(&v.tally, weft_dataset_stats(data)));
+    weft_status status = run_batches(&v);
+    if (status == WEFT_OK) status = add_ranks(e, &v.tally);
+    if (status == WEFT_OK) status = weft_tally_report(&v.tally, out);
+    weft_tally_free(&v.tally);
+    return status;
 }

@@ -24,6 +24,14 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
         }
 }
 
+void weft_feed_port(const weft_graph *graph, const weft_instance *instance, const weft_port *port,
+                    weft_value value, const weft_batch *batch, int64_t row)
+{
+    int c = weft_batch_find(batch, port->role, port->name);
+    if (c >= 0)
+        weft_feed(graph, instance, value, weft_batch_rows(batch, c, row), batch->column[c].dtype);
+}
+
 double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_value value,
                   int64_t i)
 {
@@ -58,17 +66,12 @@ static int64_t first_row(const weft_rank *r, int m)
 void weft_rank_feed(weft_rank *r, const weft_batch *b, int m)
 {
     const weft_graph *g = weft_rewritten_graph(r->mine);
-    weft_shape sample = weft_dataset_shape(r->recipe->data);
-    int64_t first = first_row(r, m), each = weft_shape_elements(&sample);
-    const weft_value x = weft_rewritten_value(r->mine, r->values.x);
-    const weft_value weights = weft_rewritten_value(r->mine, r->values.weights);
-    const weft_value labels = weft_rewritten_value(r->mine, r->values.labels);
-    weft_feed(g, r->instance, x, b->x + first * each, WEFT_F32);
-    weft_feed(g, r->instance, weights,
-              (const char *)b->weights + (size_t)first * weft_dtype_size(weft_graph_real(g)),
-              weft_graph_real(g));
-    weft_feed(g, r->instance, labels, b->labels + first, WEFT_I32);
-    feed_scalar(r, r->values.first_sample, (double)first);
+    int64_t first = first_row(r, m);
+    for (int i = 0; i < r->values.count; i++) {
+        const weft_port *p = &r->values.ports[i];
+        weft_feed_port(g, r->instance, p, weft_rewritten_value(r->mine, p->value), b, first);
+        if (p->role == WEFT_PORT_POSITION) feed_scalar(r, p->value, (double)first);
+    }
     feed_scalar(r, r->optimizer.keep, m);
 }
 
@@ -76,7 +79,8 @@ void weft_rank_rows(const weft_rank *r, weft_loader_options *o)
 {
     const weft_recipe *k = r->recipe;
     const weft_graph *g = weft_rewritten_graph(r->mine);
-    weft_value local = weft_rewritten_value(r->mine, r->values.labels);
+    weft_value target = weft_model_value(&r->values, WEFT_PORT_TARGET);
+    weft_value local = weft_rewritten_value(r->mine, target);
     weft_shape whole;
     int64_t start[WEFT_MAX_RANK];
     if (local == WEFT_NO_VALUE) return;

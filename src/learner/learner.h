@@ -37,10 +37,24 @@ weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *da
                                weft_split split, weft_report *out, weft_predict_fn fn,
                                void *user) WEFT_NODISCARD;
 
-weft_status weft_report_init(weft_report *report, int classes) WEFT_NODISCARD;
-/* Accuracy and macro F1 from the confusion matrix. A class that is in neither labels nor
- * predictions is left out of the mean. */
-void weft_report_finish(weft_report *report);
+/* report.c: what is counted of classes, or of numbers, and what is said of it. A tally is sums
+ * alone, so those of several ranks are added up. */
+typedef struct weft_tally {
+    int classes, targets; /* one of them is 0 */
+    int64_t cells;
+    double *cell; /* samples, the sum of their losses, then what the figures need */
+} weft_tally;
+weft_status weft_tally_init(weft_tally *tally, const weft_data_stats *stats) WEFT_NODISCARD;
+void weft_tally_free(weft_tally *tally);
+void weft_tally_loss(weft_tally *tally, double sum);
+/* A sample; label < 0: it has none. */
+void weft_tally_class(weft_tally *tally, int32_t label, int predicted);
+/* Numbers in their own units; target NULL: there are none. */
+void weft_tally_numbers(weft_tally *tally, const weft_data_stats *stats, const double *target,
+                        const double *predicted);
+/* Loss, and accuracy and macro F1 (a class that is in neither labels nor predictions is left out of
+ * the mean), or R2 and errors. */
+weft_status weft_tally_report(const weft_tally *tally, weft_report *out) WEFT_NODISCARD;
 
 /* --- ranks --- */
 
@@ -102,6 +116,8 @@ weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
 weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;
 void weft_rank_free(weft_rank *rank);
 
+/* The loss in the learner's graph. */
+weft_value weft_rank_loss(const weft_rank *rank);
 /* The elements of all parameters of the learner. */
 int64_t weft_rank_parameters(const weft_rank *rank);
 /* Which rows of a batch the rank reads. */

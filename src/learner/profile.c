@@ -22,7 +22,8 @@ weft_status weft_rank_measure(weft_rank *r, double *costs)
     weft_instance *instance = NULL;
     if (r->rank == 0) {
         WEFT_TRY(weft_store_create(r->recipe->context, r->recipe->device, 1, &store));
-        weft_status status = weft_instance_build(store, r->graph, &r->values.loss, 1, &instance);
+        weft_value loss = weft_rank_loss(r);
+        weft_status status = weft_instance_build(store, r->graph, &loss, 1, &instance);
         if (status == WEFT_OK) status = weft_instance_profile(instance, PROFILED_PASSES, costs);
         weft_instance_destroy(&instance);
         weft_store_destroy(&store);

@@ -4,20 +4,24 @@
 
 enum { TRACED_STEPS = 100 };
 
+weft_value weft_rank_loss(const weft_rank *r)
+{
+    return weft_model_value(&r->values, WEFT_PORT_LOSS);
+}
+
 static weft_status recompute(weft_rank *r)
 {
     weft_graph *graph;
     weft_value *map;
-    weft_model_values *v = &r->values;
     weft_optimizer_values *o = &r->optimizer;
-    weft_value *const all[] = {
-        &v->x,    &v->labels,        &v->weights, &v->first_sample,  &v->logits,
-        &v->loss, &v->probabilities, &o->step,    &o->learning_rate, &o->keep};
+    weft_value *const all[] = {&o->step, &o->learning_rate, &o->keep};
     WEFT_TRY(WEFT_NEW(&map, weft_graph_value_count(r->graph)));
     weft_status status = weft_graph_recompute(r->graph, &graph, map);
     if (status == WEFT_OK) {
         for (size_t i = 0; i < WEFT_COUNT(all); i++)
             if (*all[i] != WEFT_NO_VALUE) *all[i] = map[*all[i]];
+        for (int i = 0; i < r->values.count; i++)
+            r->values.ports[i].value = map[r->values.ports[i].value];
         weft_graph_destroy(&r->graph);
         r->graph = graph;
     }
@@ -31,7 +35,7 @@ static weft_status build_graph(weft_rank *r)
     const weft_recipe *k = r->recipe;
     WEFT_TRY(weft_graph_create(k->context, k->real, &r->graph));
     WEFT_TRY(weft_build_model(r->graph, &k->model, k->text, &r->values));
-    WEFT_TRY(weft_graph_differentiate(r->graph, r->values.loss));
+    WEFT_TRY(weft_graph_differentiate(r->graph, weft_rank_loss(r)));
     WEFT_TRY(weft_optimizer_build(r->graph, &k->optimizer, &r->optimizer));
     return k->recompute ? recompute(r) : WEFT_OK;
 }
@@ -80,6 +84,16 @@ static weft_status split_world(weft_rank *r)
     return weft_plan_split(r->plan, r->learner, &r->comms);
 }
 
+static uint64_t mix_numbers(uint64_t hash, const double *numbers, int count)
+{
+    for (int i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, &numbers[i], sizeof(bits));
+        hash = weft_mix(hash, bits);
+    }
+    return hash;
+}
+
 /* Ranks that would not compute the same thing must not begin. */
 static weft_status check_alike(weft_rank *r)
 {
@@ -92,11 +106,8 @@ static weft_status check_alike(weft_rank *r)
     free(text);
     const weft_data_stats *stats = weft_dataset_stats(data);
     hash = weft_mix(hash, (uint64_t)weft_dataset_count(data, WEFT_TRAIN));
-    for (int i = 0; i < stats->features; i++) {
-        uint64_t bits;
-        memcpy(&bits, &stats->mean[i], sizeof(bits));
-        hash = weft_mix(hash, bits);
-    }
+    hash = mix_numbers(hash, stats->mean, stats->features);
+    hash = mix_numbers(hash, stats->target_mean, stats->targets);
     int64_t counts[WEFT_MAX_RANKS];
     for (int i = 0; i < n; i++) counts[i] = (int64_t)sizeof(hash);
     WEFT_TRY(weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
@@ -119,7 +130,7 @@ static weft_status make_program(weft_rank *r)
     const weft_recipe *k = r->recipe;
     weft_program_options p;
     weft_value fetch[2];
-    const weft_value wanted[] = {r->values.loss, r->optimizer.learning_rate};
+    const weft_value wanted[] = {weft_rank_loss(r), r->optimizer.learning_rate};
     weft_program_options_init(&p);
     for (int i = 0; i < 2; i++) {
         fetch[p.fetch_count] = weft_rewritten_value(r->mine, wanted[i]);

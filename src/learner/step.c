@@ -17,8 +17,8 @@ weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers, in
 
 static double loss_share(weft_rank *r)
 {
-    weft_value local = weft_rewritten_value(r->mine, r->values.loss);
-    if (!weft_rewritten_counts(r->mine, r->values.loss)) return 0;
+    weft_value loss = weft_rank_loss(r), local = weft_rewritten_value(r->mine, loss);
+    if (!weft_rewritten_counts(r->mine, loss)) return 0;
     return weft_fetch(weft_rewritten_graph(r->mine), r->instance, local, 0);
 }
 

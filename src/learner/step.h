@@ -8,6 +8,10 @@
  * widened if the input is f64. The graph is the rank's own; input may be WEFT_NO_VALUE. */
 void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
                const void *rows, weft_dtype dtype);
+/* Gives an input of the model its column of a batch, from sample `row` on; value is its form in the
+ * graph. What is no column is left alone. */
+void weft_feed_port(const weft_graph *graph, const weft_instance *instance, const weft_port *port,
+                    weft_value value, const weft_batch *batch, int64_t row);
 /* Element i of a fetched real value. */
 double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_value value,
                   int64_t i);

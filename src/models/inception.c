@@ -47,7 +47,7 @@ static weft_value build(weft_net *net, weft_value x)
     x = module(net, x, "mix4", (int64_t[]){64, 48, 96, 16, 32, 32});
     x = weft_layer_global_avgpool(net, x, &(weft_layer){.name = "mean"});
     x = weft_layer_dropout(net, x, &(weft_layer){.name = "dropout", .rate = 0.2});
-    return weft_layer_dense(net, x, &(weft_layer){.name = "fc", .filters = net->options->classes});
+    return weft_layer_dense(net, x, &(weft_layer){.name = "fc", .filters = weft_net_outputs(net)});
 }
 
 const weft_model weft_model_inception = {

@@ -123,7 +123,7 @@ weft_value weft_layer_global_avgpool(weft_net *net, weft_value x, const weft_lay
 static weft_value by_batch(weft_net *net, const char *name, weft_value x, const weft_value *leaves,
                            weft_value *running)
 {
-    weft_value weights = net->values.weights, mean, variance;
+    weft_value weights = weft_net_input(net, WEFT_PORT_WEIGHTS), mean, variance;
     weft_value gamma = leaves[0], beta = leaves[1];
     weft_shape in = shape_of(net, x);
     int64_t positions = in.rank > 1 ? weft_shape_elements(&in) / (in.dim[0] * in.dim[1]) : 1;
@@ -176,7 +176,7 @@ weft_value weft_layer_dropout(weft_net *net, weft_value x, const weft_layer *lay
     weft_attr attrs[] = {WEFT_ATTR_REAL("rate", layer->rate),
                          WEFT_ATTR_INT("seed", (int64_t)net->options->seed),
                          WEFT_ATTR_INT("stream", net->layers++)};
-    weft_value in[] = {x, weft_graph_step(net->graph), net->values.first_sample};
+    weft_value in[] = {x, weft_graph_step(net->graph), weft_net_input(net, WEFT_PORT_POSITION)};
     return emit(net, layer->name, "", "dropout", in, 3, attrs, 3);
 }
 

@@ -13,7 +13,7 @@ static weft_value build(weft_net *net, weft_value x)
     x = weft_layer_flatten(net, x, &(weft_layer){.name = "flatten"});
     x = weft_layer_dense(net, x, &(weft_layer){.name = "fc1", .filters = 1024});
     x = weft_layer_activation(net, x, "relu", "relu1");
-    return weft_layer_dense(net, x, &(weft_layer){.name = "fc2", .filters = net->options->classes});
+    return weft_layer_dense(net, x, &(weft_layer){.name = "fc2", .filters = weft_net_outputs(net)});
 }
 
 const weft_model weft_model_lenet = {

@@ -8,7 +8,7 @@ static weft_value build(weft_net *net, weft_value x)
     x = weft_layer_activation(net, x, "relu", "relu1");
     x = weft_layer_dense(net, x, &(weft_layer){.name = "fc2", .filters = 128});
     x = weft_layer_activation(net, x, "relu", "relu2");
-    return weft_layer_dense(net, x, &(weft_layer){.name = "fc3", .filters = net->options->classes});
+    return weft_layer_dense(net, x, &(weft_layer){.name = "fc3", .filters = weft_net_outputs(net)});
 }
 
 const weft_model weft_model_mlp = {

@@ -3,16 +3,36 @@
 #define WEFT_MODELS_MODELS_H
 
 #include "graph/graph.h"
+#include "weft/data.h"
 #include "weft/model.h"
 
+typedef struct weft_net weft_net;
+
+/* What is minimised. */
+typedef struct weft_loss {
+    const char *name, *summary;
+    bool classes; /* of targets that are classes, else numbers */
+    /* Returns the loss; *prediction is what is said of each sample. */
+    weft_value (*add)(weft_net *net, weft_value logits, weft_value target, weft_value weights,
+                      weft_value *prediction);
+} weft_loss;
+
 /* A model under construction. */
-typedef struct weft_net {
+struct weft_net {
     weft_graph *graph;
     const weft_model_options *options;
+    const weft_loss *loss;
     weft_model_values values;
     int layers;        /* built so far; each dropout has its own stream */
     weft_value counts; /* of the batch, for all batch norms; WEFT_NO_VALUE: none yet */
-} weft_net;
+};
+
+/* An input of the model by its role. */
+weft_value weft_net_input(const weft_net *net, weft_port_role role);
+/* How many numbers the last layer must give for a sample: one for each class, or target. */
+int64_t weft_net_outputs(const weft_net *net);
+/* loss.c: NULL: what fits the target. ARGUMENT: no such loss, or one that does not fit. */
+weft_status weft_net_set_loss(weft_net *net, const char *name) WEFT_NODISCARD;
 
 /* One layer; which fields matter depends on its type. Zeros mean the defaults. */
 typedef struct weft_layer {
@@ -55,13 +75,16 @@ extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft
 weft_status weft_net_read(weft_net *net, const char *name, const void *data, size_t size,
                           weft_value *logits) WEFT_NODISCARD;
 
+/* What the data say: the shape of a sample, and what a target is. */
+void weft_model_options_fit(weft_model_options *options, const weft_data_stats *stats);
+
 /* Builds the built-in model that the options name, or the one of the text, if it is not empty. */
 weft_status weft_build_model(weft_graph *graph, const weft_model_options *options,
                              const weft_bytes *text, weft_model_values *out) WEFT_NODISCARD;
 
 /* Whether a model's name is the path of a YAML file. */
 bool weft_model_is_file(const char *model);
-/* Compares the layers of two texts, key by key, as they are understood. ARGUMENT: they differ; the
+/* Compares two texts, key by key, as they are understood. ARGUMENT: they differ; the
  * message begins with the line of `name` in which they do so first. */
 weft_status weft_model_compare(const char *name, const weft_bytes *text, const char *other_name,
                                const weft_bytes *other) WEFT_NODISCARD;

@@ -39,7 +39,12 @@ static weft_status check_options(const weft_model_options *o)
     if (o->batch < 1 || o->batch > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT, "batch is %lld, must be from 1 to %d",
                          (long long)o->batch, INT32_MAX);
-    if (o->classes < 2)
+    if (o->targets < 0 || (o->targets > 0 && o->classes != 0))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "classes is %d and targets %d: a target is a class, then targets is 0, or "
+                         "it is numbers, then classes is 0",
+                         o->classes, o->targets);
+    if (o->targets == 0 && o->classes < 2)
         return weft_fail(WEFT_ERR_ARGUMENT, "the data have %d class, a classifier needs at least 2",
                          o->classes);
     if (o->sample.rank < 1 || o->sample.rank >= WEFT_MAX_RANK)
@@ -48,19 +53,51 @@ static weft_status check_options(const weft_model_options *o)
     return WEFT_OK;
 }
 
+weft_value weft_model_value(const weft_model_values *values, weft_port_role role)
+{
+    for (int i = 0; i < values->count; i++)
+        if (values->ports[i].role == role) return values->ports[i].value;
+    return WEFT_NO_VALUE;
+}
+
+weft_value weft_net_input(const weft_net *net, weft_port_role role)
+{
+    return weft_model_value(&net->values, role);
+}
+
+int64_t weft_net_outputs(const weft_net *net)
+{
+    return net->options->targets ? net->options->targets : net->options->classes;
+}
+
+static void add_port(weft_net *net, const char *name, weft_port_role role, weft_value value)
+{
+    net->values.ports[net->values.count++] = (weft_port){name, role, value};
+}
+
+static void add_input(weft_net *net, const char *name, weft_port_role role, weft_dtype dtype,
+                      weft_shape shape)
+{
+    const weft_init none = {WEFT_INIT_CONSTANT, 0};
+    weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, name, dtype, &shape, none);
+    add_port(net, name, role, v);
+}
+
 static void add_inputs(weft_net *net)
 {
-    weft_graph *g = net->graph;
     const weft_model_options *o = net->options;
+    weft_dtype real = net->graph->real;
     weft_shape x = {.rank = o->sample.rank + 1, .dim = {o->batch}}, scalar = {0};
     weft_shape batch = weft_shape_of(1, (int64_t[]){o->batch});
+    weft_shape numbers = weft_shape_of(2, (int64_t[]){o->batch, o->targets});
     for (int i = 0; i < o->sample.rank; i++) x.dim[i + 1] = o->sample.dim[i];
-    const weft_init none = {WEFT_INIT_CONSTANT, 0};
-    net->values.x = weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", g->real, &x, none);
-    net->values.labels = weft_graph_leaf(g, WEFT_VALUE_INPUT, "labels", WEFT_I32, &batch, none);
-    net->values.weights = weft_graph_leaf(g, WEFT_VALUE_INPUT, "weights", g->real, &batch, none);
-    net->values.first_sample =
-        weft_graph_leaf(g, WEFT_VALUE_INPUT, "first_sample", WEFT_I32, &scalar, none);
+    add_input(net, "x", WEFT_PORT_FEATURES, real, x);
+    if (o->targets > 0)
+        add_input(net, "target", WEFT_PORT_TARGET, real, numbers);
+    else
+        add_input(net, "labels", WEFT_PORT_TARGET, WEFT_I32, batch);
+    add_input(net, "weights", WEFT_PORT_WEIGHTS, real, batch);
+    add_input(net, "first_sample", WEFT_PORT_POSITION, WEFT_I32, scalar);
 }
 
 static weft_status add_loss(weft_net *net, weft_value logits, weft_model_values *out)
@@ -68,16 +105,18 @@ static weft_status add_loss(weft_net *net, weft_value logits, weft_model_values 
     char have[128];
     WEFT_TRY(weft_graph_status(net->graph));
     const weft_shape *s = &weft_value_type(net->graph, logits)->shape;
-    if (s->rank != 2 || s->dim[1] != net->options->classes)
+    if (s->rank != 2 || s->dim[1] != weft_net_outputs(net))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "the last layer gives %s, must give [batch, %d]: one number a class",
-                         weft_shape_text(s, have, sizeof(have)), net->options->classes);
-    weft_value loss = weft_graph_node(
-        net->graph, "softmax_xent", "loss",
-        (weft_value[]){logits, net->values.labels, net->values.weights}, 3, NULL, 0);
-    net->values.logits = logits;
-    net->values.loss = loss;
-    net->values.probabilities = loss + 1;
+                         "the last layer gives %s, must give [batch, %lld]: one number a %s "
+                         "(units: outputs)",
+                         weft_shape_text(s, have, sizeof(have)), (long long)weft_net_outputs(net),
+                         net->loss->classes ? "class" : "target");
+    weft_value prediction = WEFT_NO_VALUE;
+    weft_value loss = net->loss->add(net, logits, weft_net_input(net, WEFT_PORT_TARGET),
+                                     weft_net_input(net, WEFT_PORT_WEIGHTS), &prediction);
+    add_port(net, "logits", WEFT_PORT_LOGITS, logits);
+    add_port(net, "prediction", WEFT_PORT_PREDICTION, prediction);
+    add_port(net, "loss", WEFT_PORT_LOSS, loss);
     *out = net->values;
     return weft_graph_status(net->graph);
 }
@@ -118,13 +157,21 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
     weft_net net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
     for (size_t i = 0; i < WEFT_COUNT(models); i++) {
         if (strcmp(models[i]->name, options->model) != 0) continue;
+        WEFT_TRY(weft_net_set_loss(&net, NULL));
         add_inputs(&net);
-        weft_value logits = models[i]->build(&net, net.values.x);
+        weft_value logits = models[i]->build(&net, weft_net_input(&net, WEFT_PORT_FEATURES));
         return add_loss(&net, logits, out);
     }
     return weft_fail(WEFT_ERR_ARGUMENT, "no model is named '%s'%s (or give a file ending in .yaml)",
                      options->model,
                      weft_suggest(near, sizeof(near), options->model, candidate, NULL));
+}
+
+void weft_model_options_fit(weft_model_options *o, const weft_data_stats *stats)
+{
+    o->sample = stats->shape;
+    o->classes = stats->classes;
+    o->targets = stats->targets;
 }
 
 weft_status weft_build_model(weft_graph *graph, const weft_model_options *o, const weft_bytes *text,

@@ -29,7 +29,7 @@ static weft_value build(weft_net *net, weft_value x)
     x = weft_layer_dense(net, x, &(weft_layer){.name = "fc1", .filters = 512, .he = true});
     x = weft_layer_activation(net, x, "relu", "relu9");
     x = weft_layer_dropout(net, x, &(weft_layer){.name = "dropout", .rate = 0.5});
-    return weft_layer_dense(net, x, &(weft_layer){.name = "fc2", .filters = net->options->classes});
+    return weft_layer_dense(net, x, &(weft_layer){.name = "fc2", .filters = weft_net_outputs(net)});
 }
 
 const weft_model weft_model_vgg11 = {

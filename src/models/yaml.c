@@ -5,8 +5,9 @@
  *     - {type: conv, filters: 16, kernel: 3, padding: 1}
  *     - {type: relu}
  *     - {type: maxpool}
- *     - {type: dense, units: classes}
+ *     - {type: dense, units: outputs}
  *
+ * Under the key `loss` stands what is minimised, unless it is what fits the target.
  * A layer reads the one before it, or those named in `from` ("x" is the input). */
 #include "formats/yaml.h"
 
@@ -126,7 +127,7 @@ static weft_status check_name(const reader *r, const char *name)
 
 static weft_value take(const reader *r, int layer)
 {
-    if (layer < 0) return r->net->values.x;
+    if (layer < 0) return weft_net_input(r->net, WEFT_PORT_FEATURES);
     r->read[layer] = true;
     return r->made[layer];
 }
@@ -170,15 +171,21 @@ static weft_status inputs(const reader *r, const layer_keys *k, weft_value *in, 
 
 static weft_status units_of(const reader *r, const layer_keys *k, int64_t *out)
 {
-    if (strcmp(k->units, "classes") == 0) {
-        *out = r->net->options->classes;
+    bool classes = strcmp(k->units, "classes") == 0;
+    if (classes && !r->net->loss->classes)
+        return at(r, "units",
+                  weft_fail(WEFT_ERR_ARGUMENT,
+                            "units is 'classes', but the target of these data is numbers; write "
+                            "'outputs', which is one for each class or each target"));
+    if (classes || strcmp(k->units, "outputs") == 0) {
+        *out = weft_net_outputs(r->net);
         return WEFT_OK;
     }
     if (weft_parse_int(k->units, out) && *out >= 1 && *out <= 1 << 20) return WEFT_OK;
     return at(r, "units",
               weft_fail(WEFT_ERR_ARGUMENT,
                         "units is '%s', must be a whole number from 1 to 1048576, or "
-                        "'classes'",
+                        "'outputs'",
                         k->units));
 }
 
@@ -281,6 +288,22 @@ static void warn_of_unread(const reader *r)
                      r->file, weft_yaml_line(r->yaml, i, NULL), r->names[i]);
 }
 
+/* The keys of the model itself. */
+static weft_status read_model(reader *r)
+{
+    model_keys k = {0};
+    weft_status status = weft_options_init(weft_yaml_model, &k);
+    if (status == WEFT_OK) status = weft_yaml_apply(r->yaml, -1, &k);
+    if (status == WEFT_OK) {
+        status = weft_net_set_loss(r->net, k.loss);
+        if (status != WEFT_OK && k.loss)
+            status =
+                weft_fail_within(status, "%s:%d", r->file, weft_yaml_line(r->yaml, -1, "loss"));
+    }
+    weft_options_free(weft_yaml_model, &k);
+    return status;
+}
+
 weft_status weft_net_read(weft_net *net, const char *name, const void *data, size_t size,
                           weft_value *logits)
 {
@@ -292,6 +315,7 @@ weft_status weft_net_read(weft_net *net, const char *name, const void *data, siz
     if (layers == 0)
         status =
             weft_fail(WEFT_ERR_FORMAT, "%s: has no layers; give them under the key 'layers'", name);
+    if (status == WEFT_OK) status = read_model(&r);
     if (status == WEFT_OK) status = WEFT_NEW(&r.made, layers);
     if (status == WEFT_OK) status = WEFT_NEW(&r.names, layers);
     if (status == WEFT_OK) status = WEFT_NEW(&r.read, layers);

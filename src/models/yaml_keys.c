@@ -12,6 +12,11 @@ const weft_option weft_yaml_model[] = {
      .help = "a sentence about it",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(model_keys, description)},
+    {.name = "loss",
+     .argument = "NAME",
+     .help = "what is minimised; what fits the target unless said",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(model_keys, loss)},
     {.name = NULL},
 };
 
@@ -26,7 +31,7 @@ const weft_option weft_yaml_layers[] = {
     {KEY(type, "kind of layer"), .kind = WEFT_OPT_STRING},
     {KEY(name, "name of the layer, unique"), .kind = WEFT_OPT_STRING},
     {KEY(from, "layers to read, separated by commas"), .kind = WEFT_OPT_STRING},
-    {KEY(units, "dense: outputs, or 'classes'"), .kind = WEFT_OPT_STRING},
+    {KEY(units, "dense: how many, or 'outputs'"), .kind = WEFT_OPT_STRING},
     {KEY(init, "how weights start"), .kind = WEFT_OPT_STRING, .choices = "uniform,he",
      .initial = "uniform"},
     WHOLE(filters, "conv: output channels", 1, NULL),
@@ -42,14 +47,19 @@ const weft_option weft_yaml_layers[] = {
     {.name = NULL},
 };
 
-/* One layer's key as text; NULL: it is not given and has no default. */
+/* A key of a layer (or of the model, layer < 0) as text; NULL: it is not given and has no default.
+ */
 static weft_status value_of(const weft_yaml *yaml, int layer, const char *key, char **out)
 {
-    layer_keys k = {0};
-    weft_status status = weft_options_init(weft_yaml_layers, &k);
+    union {
+        model_keys model;
+        layer_keys layer;
+    } k = {{0}};
+    const weft_option *table = layer < 0 ? weft_yaml_model : weft_yaml_layers;
+    weft_status status = weft_options_init(table, &k);
     if (status == WEFT_OK) status = weft_yaml_apply(yaml, layer, &k);
-    if (status == WEFT_OK) status = weft_options_get(weft_yaml_layers, &k, key, out);
-    weft_options_free(weft_yaml_layers, &k);
+    if (status == WEFT_OK) status = weft_options_get(table, &k, key, out);
+    weft_options_free(table, &k);
     return status;
 }
 
@@ -61,7 +71,8 @@ static weft_status compare_key(const weft_yaml *a, const weft_yaml *b, int layer
     if (status == WEFT_OK) status = value_of(b, layer, key, &then);
     if (status == WEFT_OK && strcmp(now ? now : "", then ? then : "") != 0) {
         int line = weft_yaml_line(a, layer, key);
-        if (line == 1) line = weft_yaml_line(a, layer, NULL); /* it has been left out */
+        if (line == 1 && layer >= 0)
+            line = weft_yaml_line(a, layer, NULL); /* it has been left out */
         status = weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %s is '%s', %s has '%s'", name, line, key,
                            now ? now : "", other_name, then ? then : "");
     }
@@ -80,6 +91,7 @@ weft_status weft_model_compare(const char *name, const weft_bytes *text, const c
         status = weft_yaml_parse(other_name, other->data, other->size, weft_yaml_model, "layers",
                                  weft_yaml_layers, &b);
     int layers = status == WEFT_OK ? weft_yaml_count(a) : 0;
+    if (status == WEFT_OK) status = compare_key(a, b, -1, "loss", name, other_name);
     for (int i = 0; i < layers && i < weft_yaml_count(b) && status == WEFT_OK; i++)
         for (const weft_option *o = weft_yaml_layers; o->name && status == WEFT_OK; o++)
             status = compare_key(a, b, i, o->name, name, other_name);

@@ -6,7 +6,7 @@
 #include "models/models.h"
 
 typedef struct model_keys {
-    char *name, *description;
+    char *name, *description, *loss;
 } model_keys;
 
 /* What a layer's mapping may hold; which of these keys a layer has depends on its type. */

@@ -98,7 +98,7 @@ static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
     weft_program *program;
     weft_store *store;
     char *text = NULL;
-    weft_value fetch = weft_rewritten_value(r->mine, r->values.loss);
+    weft_value fetch = weft_rewritten_value(r->mine, weft_rank_loss(r));
     weft_program_options_init(&o);
     o.dry = true;
     o.fetch = &fetch;

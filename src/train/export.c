@@ -23,8 +23,7 @@ static weft_status build_plain(weft_context *context, const weft_checkpoint *c, 
     WEFT_TRY(weft_graph_create(context, real, &graph));
     weft_model_options_init(&o);
     o.model = weft_settings_find(&c->settings, "model");
-    o.sample = c->stats.shape;
-    o.classes = c->stats.classes;
+    weft_model_options_fit(&o, &c->stats);
     weft_status status = weft_build_model(graph, &o, &c->model, &values);
     if (status != WEFT_OK) {
         weft_graph_destroy(&graph);

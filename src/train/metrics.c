@@ -1,5 +1,4 @@
 /* The metrics file. */
-#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -94,6 +93,12 @@ static void real(weft_text *text, const char *key, double value)
     weft_text_add(text, ",\"%s\":%s", key, weft_json_real(value, 9, number, sizeof(number)));
 }
 
+static void add_figures(weft_text *f, const weft_report *report)
+{
+    weft_figure figure;
+    for (int i = 0; weft_report_figure(report, i, &figure); i++) real(f, figure.name, figure.value);
+}
+
 static void add_event(weft_text *f, const weft_event *e)
 {
     switch (e->kind) {
@@ -111,9 +116,7 @@ static void add_event(weft_text *f, const weft_event *e)
     case WEFT_EVENT_EVAL:
         weft_text_add(f, "{\"event\":\"eval\",\"step\":%lld,\"epoch\":%lld,\"split\":\"test\"",
                       (long long)e->step, (long long)e->epoch);
-        real(f, "loss", e->report->loss);
-        real(f, "accuracy", e->report->accuracy);
-        real(f, "f1_macro", e->report->f1_macro);
+        add_figures(f, e->report);
         break;
     case WEFT_EVENT_SUMMARY:
         weft_text_add(f, "{\"event\":\"summary\",\"steps\":%lld", (long long)e->step);

@@ -26,14 +26,17 @@ static const weft_option train_table[] = {
      .initial = "glyphs",
      TEXT,
      RUN(data),
-     .help = "training and test data: glyphs, idx:DIR, csv:FILE or npy:IMAGES,LABELS"},
+     .help = "training and test data: glyphs, idx:DIR, csv:FILE,label=COLUMN (a class) or "
+             "csv:FILE,target=COLUMN (a number), npy:SAMPLES,LABELS or npy:SAMPLES,target=FILE"},
     {.name = "normalize",
      .argument = "HOW",
      .initial = "auto",
      TEXT,
      RUN(normalize),
      .choices = "auto,none,unit,standard",
-     .help = "unit divides bytes by 255, standard uses the training mean and deviation"},
+     .help =
+         "unit divides bytes by 255, standard uses the training mean and deviation; targets that "
+         "are numbers are standardised unless it is none"},
     {.name = "epochs",
      .letter = 'e',
      .argument = "N",

@@ -1,4 +1,5 @@
 /* From options to what the ranks are made from. */
+#include "models/models.h"
 #include "train/trainer.h"
 
 static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_options *out)
@@ -39,9 +40,8 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->data = t->data;
     weft_model_options_init(&k->model);
     k->model.model = o->model;
-    k->model.sample = weft_dataset_shape(t->data);
+    weft_model_options_fit(&k->model, weft_dataset_stats(t->data));
     k->model.batch = t->micro;
-    k->model.classes = weft_dataset_stats(t->data)->classes;
     k->model.training = true;
     k->model.seed = (uint64_t)o->seed;
     k->text = &t->model;

@@ -1,5 +1,6 @@
 /* What is done with a checkpoint: evaluation and prediction. */
 #include "data/data.h"
+#include "models/models.h"
 #include "train/train.h"
 
 /* A checkpoint with its data and a forward program. */
@@ -21,7 +22,7 @@ static void session_close(session *s)
     weft_checkpoint_close(&s->checkpoint);
 }
 
-/* unlabelled: labels may be missing. */
+/* unlabelled: the target may be missing. */
 static weft_status session_open(weft_context *context, const weft_eval_options *o, bool unlabelled,
                                 session *s)
 {
@@ -31,6 +32,10 @@ static weft_status session_open(weft_context *context, const weft_eval_options *
     WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(), &s->checkpoint));
     WEFT_TRY(weft_settings_give(&s->checkpoint.settings, weft_train_table(), &s->run));
     const weft_train_options *t = &s->run;
+    if (o->confusion && s->checkpoint.stats.targets > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "confusion counts classes, and %s predicts numbers; leave it out",
+                         s->checkpoint.path);
     s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
     const char *data = o->data ? o->data : t->data;
     WEFT_TRY(weft_spec_spares(data, "output", o->output));
@@ -46,9 +51,8 @@ static weft_status session_open(weft_context *context, const weft_eval_options *
     (void)weft_dtype_parse(t->dtype, &real);
     weft_model_options_init(&model);
     model.model = t->model;
-    model.sample = weft_dataset_shape(s->data);
+    weft_model_options_fit(&model, &s->checkpoint.stats);
     model.batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
-    model.classes = s->checkpoint.stats.classes;
     model.seed = (uint64_t)t->seed;
     WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->seed, &s->store));
     WEFT_TRY(weft_evaluator_create(context, s->store, real, &model, &s->checkpoint.model, NULL,

@@ -1,0 +1,145 @@
+/* What the training part teaches of its numbers and labels. */
+#include <math.h>
+
+#include "data/data.h"
+
+static void names_free(char ***names, int64_t count)
+{
+    for (int64_t i = 0; *names && i < count; i++) free((*names)[i]);
+    free(*names);
+    *names = NULL;
+}
+
+static weft_status names_copy(char *const *from, int64_t count, char ***to)
+{
+    if (!from) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(to, count));
+    for (int64_t i = 0; i < count; i++) WEFT_TRY(weft_strdup(from[i], &(*to)[i]));
+    return WEFT_OK;
+}
+
+void weft_data_stats_free(weft_data_stats *stats)
+{
+    names_free(&stats->class_names, stats->classes);
+    names_free(&stats->column_names, weft_shape_elements(&stats->shape));
+    free(stats->label_name);
+    free(stats->mean);
+    free(stats->deviation);
+    free(stats->target_mean);
+    free(stats->target_deviation);
+    *stats = (weft_data_stats){0};
+}
+
+static weft_status numbers_copy(const double *from, int count, double **to)
+{
+    WEFT_TRY(WEFT_NEW(to, count));
+    if (count > 0) memcpy(*to, from, (size_t)count * sizeof(**to));
+    return WEFT_OK;
+}
+
+weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *to)
+{
+    to->shape = from->shape;
+    to->features = from->features;
+    to->classes = from->classes;
+    to->targets = from->targets;
+    WEFT_TRY(numbers_copy(from->mean, from->features, &to->mean));
+    WEFT_TRY(numbers_copy(from->deviation, from->features, &to->deviation));
+    WEFT_TRY(numbers_copy(from->target_mean, from->targets, &to->target_mean));
+    WEFT_TRY(numbers_copy(from->target_deviation, from->targets, &to->target_deviation));
+    to->label_column = from->label_column;
+    WEFT_TRY(names_copy(from->class_names, from->classes, &to->class_names));
+    WEFT_TRY(names_copy(from->column_names, weft_shape_elements(&from->shape), &to->column_names));
+    return from->label_name ? weft_strdup(from->label_name, &to->label_name) : WEFT_OK;
+}
+
+/* A mean and the sum of squares about it, by Welford's update. */
+static void take(double value, int64_t n, double *mean, double *deviation)
+{
+    double delta = value - *mean;
+    *mean += delta / (double)n;
+    *deviation += delta * (value - *mean);
+}
+
+/* From sums of squares. A constant carries nothing: it becomes zero instead of a division by zero.
+ */
+static void finish(double *deviation, int count, int64_t n)
+{
+    for (int f = 0; f < count; f++) {
+        deviation[f] = n > 0 ? sqrt(deviation[f] / (double)n) : 1;
+        if (!(deviation[f] > 0)) deviation[f] = 1;
+    }
+}
+
+static weft_status measure(const weft_source *s, weft_data_stats *stats)
+{
+    int64_t size = weft_shape_elements(&s->shape), n = 0;
+    int features = s->tabular ? (int)size : 1;
+    float *x;
+    WEFT_TRY(WEFT_NEW(&x, size));
+    for (int64_t i = 0; i < s->count[WEFT_TRAIN]; i++) {
+        if (!s->tabular) s->ops->features(s, WEFT_TRAIN, i, x);
+        if (features > 1) n++;
+        for (int64_t j = 0; j < size; j++) {
+            int f = features > 1 ? (int)j : 0;
+            if (features == 1) n++;
+            double value = s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j];
+            take(value, n, &stats->mean[f], &stats->deviation[f]);
+        }
+    }
+    free(x);
+    finish(stats->deviation, features, n);
+    return WEFT_OK;
+}
+
+/* Numbers that are to be predicted get mean 0 and deviation 1, so that a model need not begin far
+ * away from them. */
+static weft_status measure_target(const weft_source *s, bool standard, weft_data_stats *stats)
+{
+    stats->targets = s->targets;
+    if (s->targets == 0) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&stats->target_mean, s->targets));
+    WEFT_TRY(WEFT_NEW(&stats->target_deviation, s->targets));
+    int64_t rows = standard ? s->count[WEFT_TRAIN] : 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int j = 0; j < s->targets; j++)
+            take(s->ops->target(s, WEFT_TRAIN, i, j), i + 1, &stats->target_mean[j],
+                 &stats->target_deviation[j]);
+    finish(stats->target_deviation, s->targets, rows);
+    return WEFT_OK;
+}
+
+static weft_status check_classes(const weft_source *s)
+{
+    bool whole = true;
+    for (int i = 0; s->class_names && i < s->classes; i++) {
+        double value;
+        if (!weft_parse_real(s->class_names[i], &value)) return WEFT_OK;
+        whole = whole && value == floor(value);
+    }
+    return s->class_names ? weft_check_measured(s->found_in, s->classes, whole, s->all) : WEFT_OK;
+}
+
+weft_status weft_data_stats_learn(const weft_source *s, const char *normalize,
+                                  weft_data_stats *stats)
+{
+    WEFT_TRY(check_classes(s));
+    const char *how = normalize;
+    if (strcmp(how, "auto") == 0) how = s->bytes ? "unit" : s->tabular ? "standard" : "none";
+    bool standard = strcmp(how, "standard") == 0, unit = strcmp(how, "unit") == 0;
+    if (!standard && !unit && strcmp(how, "none") != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "normalize is '%s', must be auto, none, unit or standard", how);
+    stats->shape = s->shape;
+    stats->features = standard && s->tabular ? (int)weft_shape_elements(&s->shape) : 1;
+    WEFT_TRY(WEFT_NEW(&stats->mean, stats->features));
+    WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));
+    if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
+    if (standard) WEFT_TRY(measure(s, stats));
+    WEFT_TRY(measure_target(s, strcmp(normalize, "none") != 0, stats));
+    stats->classes = s->classes;
+    stats->label_column = s->label_column;
+    WEFT_TRY(names_copy(s->class_names, s->classes, &stats->class_names));
+    WEFT_TRY(names_copy(s->column_names, weft_shape_elements(&s->shape), &stats->column_names));
+    return s->label_name ? weft_strdup(s->label_name, &stats->label_name) : WEFT_OK;
+}
