@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "checkpoint/folder.h"
-#include "job/job.h"
+#include "checkpoint/checkpoint.h"
 #include "job/said.h"
+#include "job/supervisor.h"
 #include "support.h"
 
 enum { FAILED = 1 << 8 }; /* as waitpid says */
@@ -24,7 +24,7 @@ static void tell(void *user, const char *line)
 }
 
 static char folder[] = "c";
-static weft_train_options options = {.checkpoint = folder};
+static weft_job_options options = {.checkpoint = folder};
 
 static job begin(int64_t ranks, const char *hosts)
 {
@@ -266,14 +266,11 @@ static void what_is_left_is_started_again(void **state)
 {
     (void)state;
     for (size_t i = 0; i < WEFT_COUNT(deaths); i++) {
-        weft_train_options o = {.checkpoint = folder, .virtual_workers = deaths[i].workers};
-        char text[3][64];
-        const char *const words[] = {deaths[i].mesh, deaths[i].exchange, deaths[i].place};
-        char **const to[] = {&o.mesh, &o.exchange, &o.place};
-        for (int k = 0; k < 3; k++) {
-            (void)snprintf(text[k], sizeof(text[k]), "%s", words[k] ? words[k] : "");
-            if (words[k]) *to[k] = text[k];
-        }
+        weft_job_options o = {.checkpoint = folder,
+                              .virtual_workers = deaths[i].workers,
+                              .mesh = deaths[i].mesh,
+                              .exchange = deaths[i].exchange,
+                              .place = deaths[i].place};
         job j = begin(deaths[i].ranks, NULL);
         j.options = &o;
         weft_job_shrink(&j); /* nobody has died yet */

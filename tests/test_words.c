@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "job/job.h"
+#include "job/supervisor.h"
 #include "support.h"
 
 typedef struct told {
@@ -23,7 +23,7 @@ static void tell(void *user, const char *line)
 /* Feeds a recording to a supervisor, line by line. */
 static void hear(const char *launcher, const char *file, job *j, told *t)
 {
-    static const weft_train_options options;
+    static const weft_job_options options;
     char path[512], piece[37]; /* pieces end anywhere */
     memset(t, 0, sizeof(*t));
     *j = (job){.options = &options, .mpi = true, .ranks = 3, .dead = -1, .tell = tell, .user = t};
@@ -179,7 +179,7 @@ static void ranks_are_no_launchers(void **state)
 {
     (void)state;
     told t = {.lines = 0};
-    static const weft_train_options options;
+    static const weft_job_options options;
     job j = {.options = &options, .mpi = true, .ranks = 3, .dead = -1, .tell = tell, .user = &t};
     static const char words[] = "weft: process rank 2 with PID 1 on node alpha exited on signal 9\n"
                                 "process rank 2 with PID 1 on node alpha exited on signal 9";
@@ -197,7 +197,7 @@ static void a_zero_ends_nothing(void **state)
         RULE "It looks like MPI_INIT failed for some reason\n" RULE "\0" RULE
              "prterun noticed that process rank 1 with PID 36 on node "
              "alpha exited on\nsignal 9 (Killed).\n" RULE "\0";
-    static const weft_train_options options;
+    static const weft_job_options options;
     (void)state;
     told t = {.lines = 0};
     job j = {.options = &options, .mpi = true, .ranks = 3, .dead = -1, .tell = tell, .user = &t};

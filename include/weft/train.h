@@ -10,7 +10,9 @@
 
 #include "weft/context.h"
 #include "weft/data.h"
+#include "weft/exchange.h"
 #include "weft/graph.h"
+#include "weft/job.h"
 #include "weft/options.h"
 #include "weft/program.h"
 
@@ -41,34 +43,11 @@ typedef struct weft_train_options {
 
 WEFT_API const weft_option *weft_train_table(void);
 
-/* Exchanges between learners: how a specification looks, and one sentence; NULL past the end. */
-WEFT_API const char *weft_exchange_form(int i);
-WEFT_API const char *weft_exchange_help(int i);
-
 /* --- jobs of several processes --- */
-
-/* Whether this process was started by mpirun or srun: its rank, or -1. */
-WEFT_API int weft_job_rank(void);
 
 /* Whether a run wants a supervisor: its ranks are processes that nobody has started yet, or it is
  * to be restarted when it dies. */
 WEFT_API bool weft_job_wanted(const weft_train_options *options);
-
-/* Whether this process is a rank of a job that weft_job_run started, or all of its ranks. */
-WEFT_API bool weft_job_supervised(void);
-
-/* What a process that trains writes to standard error when it fails, as one line without its end:
- * `what` is weft_status_name() of the failure. In a supervised job also, with an empty message,
- * "built" by every process that has created its trainer, and "finished" by rank 0 at
- * WEFT_EVENT_SUMMARY: so the supervisor knows how far the job is, and where its ranks run. */
-WEFT_API void weft_job_words(const char *what, const char *message, char *out, size_t size);
-
-/* Whether this thread's last failure, of this status, is only that another rank has ended the job:
- * that one says why. */
-WEFT_API bool weft_job_told(weft_status status);
-
-/* Receives what the supervisor has to say, a line at a time. */
-typedef void (*weft_job_fn)(void *user, const char *line);
 
 /* Starts the ranks, each with `arguments` (the command line behind the program's name, NULL at the
  * end), and waits for them. If the job dies and restarts are left, starts it again from its newest

@@ -9,8 +9,8 @@
 #include "weft/comm.h"
 #include "weft/data.h"
 #include "weft/graph.h"
-#include "weft/plan.h"
 #include "weft/options.h"
+#include "weft/plan.h"
 #include "weft/program.h"
 
 /* Where a run stands: the next batch is `batch` of `epoch`. */
@@ -95,11 +95,21 @@ void weft_checkpoint_describe(const weft_checkpoint *checkpoint, weft_text *text
 weft_status weft_checkpoint_write_leaves(const weft_checkpoint *checkpoint, const weft_graph *graph,
                                          const char *file) WEFT_NODISCARD;
 
+/* --- the folder of a run --- */
+
+/* Lets one run write there, until weft_folder_unlock or the end of its process. *lock is -1 before;
+ * if it is held already, nothing happens. Waits up to `patience` seconds for another process of the
+ * same `job` (what a supervisor calls it; NULL: there is none). Where the file system has no locks
+ * there is none. ARGUMENT: another run holds it, and which. */
+weft_status weft_folder_lock(const char *directory, const char *job, double patience,
+                             int *lock) WEFT_NODISCARD;
+void weft_folder_unlock(int *lock);
+
+/* ARGUMENT: something that is no checkpoint has a name that a run from step `after` to `last` may
+ * need; it is never overwritten. */
+weft_status weft_folder_check(const char *directory, int64_t after, int64_t last) WEFT_NODISCARD;
+
 /* Whole checkpoints of DIR, newest first: their steps. *count may be 0. */
 weft_status weft_checkpoint_list(const char *directory, int64_t **steps, int *count) WEFT_NODISCARD;
 
-/* Collective over the learner: its rank 0 gets the whole of a tensor of which each rank holds a
- * part (or none); data is NULL elsewhere. */
-weft_status weft_gather_tensor(const weft_comms *comms, const weft_store *store, const char *name,
-                               const weft_type *whole, void *data) WEFT_NODISCARD;
 #endif

@@ -1,5 +1,5 @@
 /* What rank 0 gathers from the others: tensors of which each holds a part. */
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
 
 enum { PART_NUMBERS = 1 + 2 * WEFT_MAX_RANK }; /* has it; start; size */
 

@@ -1,6 +1,6 @@
 /* The exchanges, by name. A new one is its file and a line here. */
 #include "exchange/exchange.h"
-#include "weft/train.h"
+#include "weft/exchange.h"
 
 static const weft_exchange_ops *const exchanges[] = {
     &weft_exchange_average,

@@ -52,9 +52,14 @@ void weft_board_unmap(weft_board *board)
     if (board) munmap(board, sizeof(*board));
 }
 
+const char *weft_job_name(void)
+{
+    return getenv(WEFT_BOARD_VARIABLE);
+}
+
 void weft_board_open(weft_line *line)
 {
-    const char *where = getenv(WEFT_BOARD_VARIABLE);
+    const char *where = weft_job_name();
     line->board = where ? weft_board_map(where) : NULL;
     line->deaf = !getenv(WEFT_SUPERVISED_VARIABLE);
 }

@@ -9,12 +9,11 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "job/job.h"
 #include "weft/comm.h"
 
 #define WEFT_BOARD_VARIABLE "WEFT_BOARD"
 #define WEFT_SUPERVISED_VARIABLE "WEFT_SUPERVISED"
-
-typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED } weft_stage;
 
 typedef struct weft_board {
     _Atomic int64_t step[WEFT_MAX_RANKS];      /* that the rank is in; 0: not begun */
@@ -28,21 +27,6 @@ typedef struct weft_board {
 weft_status weft_board_make(char *where, size_t size, weft_board **out, int *file) WEFT_NODISCARD;
 weft_board *weft_board_map(const char *where); /* NULL: it is of another machine */
 void weft_board_unmap(weft_board *board);
-
-/* What a process of the job has of that. */
-typedef struct weft_line {
-    weft_board *board; /* NULL: there is none */
-    bool deaf;         /* no supervisor speaks on standard input */
-} weft_line;
-
-void weft_board_open(weft_line *line);
-void weft_board_close(weft_line *line);
-void weft_board_stage(const weft_line *line, int rank, int stage);
-void weft_board_step(const weft_line *line, int rank, int64_t step);
-/* Whether the supervisor asks for the end; for the first rank, once a step. */
-bool weft_board_listen(weft_line *line);
-/* Says there which process a rank is, and lets it note its transfers. */
-void weft_board_note(const weft_line *line, weft_comm *world);
 
 /* orphans.c: between begin and end, processes that children of this one leave behind become its own
  * children; end ends those that belong to the job. */

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "job/job.h"
+#include "job/supervisor.h"
 #include "job/said.h"
 #include "job/words.h"
 

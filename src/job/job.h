@@ -1,101 +1,52 @@
-/* A job as its supervisor sees it. */
+/* Jobs of several processes: the supervisor, and a process's line to it. */
 #ifndef WEFT_JOB_JOB_H
 #define WEFT_JOB_JOB_H
 
-#include <signal.h>
+#include "base/base.h"
+#include "weft/comm.h"
+#include "weft/job.h"
 
-#include "job/board.h"
-#include "job/hosts.h"
-#include "weft/train.h"
+/* --- the supervisor --- */
 
-typedef struct job {
-    const weft_train_options *options;
-    const char *program;
-    char *const *arguments;
-    weft_job_fn tell;
-    void *user;
-    bool mpi, open_mpi;
-    int64_t ranks;
-    char mesh[128]; /* after a restart with fewer ranks; "": the user's */
-    bool alone;     /* its data axis has one rank left */
-    char *model; /* after a restart: the YAML file that the checkpoint has kept; NULL: the user's */
-    weft_board *board;
-    weft_hosts hosts;    /* that are left; none: this machine */
-    bool begun;          /* all ranks have been built once */
-    weft_patience clock; /* see weft_job_seconds */
-    /* Of the present start: */
-    bool built;              /* all ranks are */
-    double ending, finished; /* when one has failed; when the first had come to the end; 0: not */
-    double bereft;           /* when a rank was seen to have died; 0: none was */
-    uint64_t work;           /* that ranks had done by the last look, and when it was less */
-    double worked, looked;
-    bool cut_short;               /* this process had the launcher end it */
-    int on[WEFT_MAX_RANKS];       /* host of a rank, -1: it has not said */
-    bool missing[WEFT_MAX_RANKS]; /* others waited for it in vain */
-    char stopped[512];            /* what a rank says that was asked to stop */
-    int lost;                     /* host, or -1 */
-    int dead;                     /* rank that died first, or -1 */
-    char where[512];              /* what is known of its death */
-    bool together;                /* all ranks at once, with a process that is none of them */
-    bool left;                    /* it ended by itself, so it may have said why */
-    bool no_host;                 /* the launcher did not come through to a host */
-    char lost_host[128];          /* its name, where the launcher gives it */
-    bool explained;               /* somebody has said what went wrong */
-    int own; /* exit code of a rank that failed by itself, not for another one; 0: none has */
-    uint64_t own_words;         /* hash of what it said: others may say the same */
-    const char *environment[5]; /* what the job's processes have besides this one's; the first is
-                                   its mark, see orphans.c */
-    weft_orphans orphans;
-    char line[4096]; /* what has come of a line */
-    size_t line_size;
-    bool in_block;    /* between two rules of dashes the launcher speaks */
-    char block[8192]; /* what it has said there */
-} job;
+/* What it has to know of a run. Texts are as the options of that name are written, NULL where none
+ * is given. */
+typedef struct weft_job_options {
+    bool mpi;      /* the ranks are processes of MPI, else threads of one */
+    int64_t ranks; /* 0: as many as somebody else has started */
+    const char *hosts, *mesh, *place, *exchange;
+    int64_t zero, virtual_workers;
+    double timeout;         /* seconds */
+    const char *checkpoint; /* the folder that a job which died goes on from */
+    bool resume;            /* so does the first one */
+    int64_t max_restarts;
+} weft_job_options;
 
-/* A command line. */
-typedef struct weft_command {
-    const char **word; /* NULL at the end */
-    int count;
-    char numbers[2][32];
-    char *hosts;
-} weft_command;
+/* See weft_job_wanted and weft_job_run. */
+bool weft_job_needed(const weft_job_options *options);
+weft_status weft_job_supervise(const weft_job_options *options, const char *program,
+                               char *const *arguments, weft_job_fn tell, void *user,
+                               int *code) WEFT_NODISCARD;
 
-/* start.c */
-weft_status weft_job_find_mpirun(job *j) WEFT_NODISCARD;
-weft_status weft_job_command(const job *j, bool again, weft_command *w) WEFT_NODISCARD;
-/* Before a restart: the user's YAML file may be another one by now. */
-weft_status weft_job_keep_model(job *j) WEFT_NODISCARD;
-void weft_command_free(weft_command *w);
+/* --- a process of the job --- */
 
-/* watch.c: a clock that begins above 0 and does not go on while this process is stopped; looked at
- * all the time while a job runs. */
-double weft_job_seconds(job *j);
-/* Signals that ask for the end, or for a pause, come here while a job runs. */
-enum { WEFT_ASKING = 4 };
-void weft_job_catch(struct sigaction before[WEFT_ASKING]);
-void weft_job_release(const struct sigaction before[WEFT_ASKING]);
-/* The first signal that came since, 0: none; and how many. */
-int weft_job_asked(int *how_often);
-/* Passes on what the ranks say on stderr until the job closes it. */
-struct weft_child;
-void weft_job_watch(job *j, const struct weft_child *child);
+/* What its supervisor calls the job; NULL: it has none on this machine. */
+const char *weft_job_name(void);
 
-/* death.c */
-void weft_job_say(const job *j, const char *format, ...) WEFT_PRINTF(2, 3);
-/* What ranks and their launcher say, in pieces as they come, and that there is no more. */
-void weft_job_hear(job *j, const char *text, size_t size);
-void weft_job_heard_all(job *j);
-/* What waitpid says of the process that was started. */
-void weft_job_ended(job *j, int state);
-/* Who died where, in which step and transfer, or which host is lost. */
-void weft_job_tell_death(const job *j);
+typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED } weft_stage;
 
-/* restart.c: whether a job that ended with this code was stopped, by the signal `asked` (0: none)
- * of this process or by one that its ranks got, rather than died. */
-bool weft_job_stopped(const job *j, int code, int asked);
-/* Whether it can go on: there is a folder for checkpoints. If it is empty the job begins anew. */
-bool weft_job_can_restart(const job *j, int code);
-/* Leaves out what was lost. */
-void weft_job_shrink(job *j);
+/* A process's line to its supervisor, see board.h. */
+typedef struct weft_line {
+    struct weft_board *board; /* NULL: there is none */
+    bool deaf;                /* no supervisor speaks on standard input */
+} weft_line;
+
+void weft_board_open(weft_line *line);
+void weft_board_close(weft_line *line);
+void weft_board_stage(const weft_line *line, int rank, int stage);
+void weft_board_step(const weft_line *line, int rank, int64_t step);
+/* Whether the supervisor asks for the end; for the first rank, once a step. */
+bool weft_board_listen(weft_line *line);
+/* Says which process a rank is, and lets it note its transfers. */
+void weft_board_note(const weft_line *line, weft_comm *world);
 
 #endif

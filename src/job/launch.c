@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "job/child.h"
-#include "job/job.h"
+#include "job/supervisor.h"
 
 /* In the order in which launchers are recognised. */
 static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
@@ -22,10 +22,10 @@ int weft_job_rank(void)
     return -1;
 }
 
-bool weft_job_wanted(const weft_train_options *o)
+bool weft_job_needed(const weft_job_options *o)
 {
     if (weft_job_rank() >= 0 || getenv(WEFT_SUPERVISED_VARIABLE)) return false;
-    return o->max_restarts > 0 || strcmp(o->engine, "mpi") == 0;
+    return o->max_restarts > 0 || o->mpi;
 }
 
 /* Whether a rank left without having come to the end. Of other machines rank 0 speaks for all. */
@@ -118,15 +118,15 @@ static weft_status run_all(job *j, int *code)
     }
 }
 
-weft_status weft_job_run(const weft_train_options *options, const char *program,
-                         char *const *arguments, weft_job_fn tell, void *user, int *code)
+weft_status weft_job_supervise(const weft_job_options *options, const char *program,
+                               char *const *arguments, weft_job_fn tell, void *user, int *code)
 {
     job j = {.options = options,
              .program = program,
              .arguments = arguments,
              .tell = tell,
              .user = user,
-             .mpi = strcmp(options->engine, "mpi") == 0,
+             .mpi = options->mpi,
              .ranks = WEFT_MAX(options->ranks, (int64_t)1)};
     struct sigaction before[WEFT_ASKING];
     char where[128], board[160];

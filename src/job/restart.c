@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "job/job.h"
+#include "job/supervisor.h"
 #include "weft/plan.h"
 
 /* The most ranks, of those that are left, that can go on. Learners are as many as are left. In a
@@ -10,7 +10,7 @@
  * Places are the user's. */
 static int64_t ranks_left(const job *j, int64_t most)
 {
-    const weft_train_options *o = j->options;
+    const weft_job_options *o = j->options;
     int64_t mesh = j->ranks, data = j->ranks;
     if (o->place || (o->mesh && (weft_mesh_ranks(o->mesh, &mesh) != WEFT_OK ||
                                  weft_mesh_axis(o->mesh, "data", &data) != WEFT_OK)))
@@ -29,7 +29,7 @@ static int64_t ranks_left(const job *j, int64_t most)
 static void shrink_mesh(job *j)
 {
     static const char *const axes[] = {"domain", "tensor", "pipeline"};
-    const weft_train_options *o = j->options;
+    const weft_job_options *o = j->options;
     int64_t others = 1, size, all;
     size_t used = 0;
     if (o->exchange || o->place || (o->mesh && weft_mesh_ranks(o->mesh, &all) != WEFT_OK)) return;

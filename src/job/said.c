@@ -10,7 +10,7 @@
 
 #include "comm/comm.h"
 #include "job/board.h"
-#include "weft/train.h"
+#include "weft/job.h"
 
 bool weft_job_supervised(void)
 {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job/job.h"
+#include "job/supervisor.h"
 
 weft_status weft_job_find_mpirun(job *j)
 {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "job/child.h"
-#include "job/job.h"
+#include "job/supervisor.h"
 
 enum { GRACE = 5, LOOK = 100 }; /* seconds; milliseconds */
 #define LAST_WORDS 0.15         /* seconds */

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "checkpoint/folder.h"
 #include "data/data.h"
 #include "models/models.h"
 #include "train/trainer.h"
@@ -86,8 +85,7 @@ static weft_status take_folder(weft_trainer *t)
 {
     const char *folder = t->options.checkpoint;
     if (t->runs[0].rank.rank != 0) return WEFT_OK;
-    return weft_folder_lock(folder, getenv(WEFT_BOARD_VARIABLE), 2 * t->options.timeout,
-                            &t->folder_lock);
+    return weft_folder_lock(folder, weft_job_name(), 2 * t->options.timeout, &t->folder_lock);
 }
 
 /* Never writes a new run into the folder of an old one. */

@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#include "checkpoint/folder.h"
-
 /* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after
  * the other, as micro-batches. */
 static weft_status share_out_workers(weft_trainer *t)

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "job/board.h"
+#include "job/job.h"
 #include "train/train.h"
 
 /* One rank's course of the run. */
