@@ -25,9 +25,11 @@ done
 # An input that is sent on as it is must not change when the sender goes on to the next batch.
 printf 'layers:\n  - {type: flatten, name: flat}\n  - {type: dense, units: 30}\n  - {type: dense, units: classes}\n' >flat.yaml
 ahead="--model flat.yaml --data glyphs:size=16,train=60,test=90 --batch 1 --steps 3"
-"$weft" train $ahead | grep 'test loss' >alone
-"$weft" train $ahead -n 2 --place 'flat=cpu:0,*=cpu:1' 2>err | grep 'test loss' >out
-cmp -s alone out && pass || flunk "the sender ran ahead: $(cat out err), alone $(cat alone)"
+for device in cpu reference; do
+    "$weft" train $ahead --device $device | grep 'test loss' >alone
+    "$weft" train $ahead --device $device -n 2 --place 'flat=cpu:0,*=cpu:1' 2>err | grep 'test loss' >out
+    cmp -s alone out && pass || flunk "the sender ran ahead, $device: $(cat out err), alone $(cat alone)"
+done
 "$weft" plan $small --model first.yaml -n 2 --place 'shrink=cpu:1,*=cpu:0' --dump=1 >out 2>err && grep -q '^ *[a-z0-9%]* *avgpool\|avgpool shrink' out &&
     ! sed -n '/^Program of rank 1/,$p' out | grep -q dense && pass || flunk "the program of rank 1"
 echo "$passed passed, $failed failed"

@@ -1,7 +1,5 @@
 /* Random numbers, permutations, option tables, exact sums. */
 #include <math.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "support.h"
@@ -199,115 +197,6 @@ static void test_parallel_covers_once(void **state)
     }
 }
 
-static void assert_holds(const char *path, const char *text)
-{
-    weft_bytes bytes;
-    assert_ok(weft_file_map(path, &bytes));
-    assert_int_equal(bytes.size, strlen(text));
-    assert_memory_equal(bytes.data, text, strlen(text));
-    weft_file_unmap(&bytes);
-}
-
-/* What is given up leaves the old file as it was; what goes as it goes stays. */
-static void test_outputs(void **state)
-{
-    (void)state;
-    char *folder = temporary_folder(), path[4200];
-    weft_output *o = NULL;
-    write_file(folder, "f", "old", 3, path, sizeof(path));
-    assert_ok(weft_output_open(path, WEFT_OUTPUT_REPLACE, &o));
-    assert_ok(weft_output_write(o, "new", 3));
-    assert_ok(weft_output_flush(o));
-    assert_holds(path, "old");
-    assert_ok(weft_output_close(&o, false));
-    assert_null(o);
-    assert_holds(path, "old");
-    assert_ok(weft_output_open(path, WEFT_OUTPUT_APPEND, &o));
-    assert_ok(weft_output_print(o, "+%d", 7));
-    assert_ok(weft_output_flush(o));
-    assert_holds(path, "old+7");
-    assert_ok(weft_output_print(o, "\nwhole lines\nand more")); /* whoever follows it sees lines */
-    assert_holds(path, "old+7\nwhole lines\n");
-    assert_ok(weft_output_close(&o, true));
-    assert_ok(weft_output_open(path, WEFT_OUTPUT_STREAM, &o));
-    assert_ok(weft_output_close(&o, true));
-    assert_ok(weft_output_open("/dev/full", WEFT_OUTPUT_STREAM, &o));
-    assert_ok(weft_output_write(o, "x", 1)); /* into the buffer */
-    assert_refused(weft_output_flush(o), WEFT_ERR_IO, "/dev/full: cannot write");
-    assert_refused(weft_output_write(o, "x", 1), WEFT_ERR_IO, "/dev/full: cannot write");
-    assert_refused(weft_output_close(&o, true), WEFT_ERR_IO, "/dev/full: cannot write");
-    /* A failure between two lines that come through: stdio tells of it by its flag alone. */
-    int ends[2];
-    char pipe_path[32];
-    assert_int_equal(pipe(ends), 0);
-    (void)snprintf(pipe_path, sizeof(pipe_path), "/proc/self/fd/%d", ends[1]);
-    (void)signal(SIGPIPE, SIG_IGN);
-    assert_ok(weft_output_open(pipe_path, WEFT_OUTPUT_STREAM, &o));
-    assert_ok(weft_output_write(o, "one\n", 4));
-    close(ends[0]);
-    (void)!weft_output_write(o, "two\n", 4);
-    assert_refused(weft_output_close(&o, true), WEFT_ERR_IO, "cannot write");
-    close(ends[1]);
-    (void)signal(SIGPIPE, SIG_DFL);
-    assert_null(o);
-    (void)snprintf(path, sizeof(path), "%s/loop", folder);
-    assert_int_equal(symlink("loop", path), 0);
-    assert_refused(weft_output_open(path, WEFT_OUTPUT_REPLACE, &o), WEFT_ERR_IO, "loop: cannot");
-    assert_null(o);
-    assert_refused(weft_file_replace("/dev/full", "x", 1), WEFT_ERR_IO, "/dev/full: cannot write");
-    remove_folder(folder);
-}
-
-/* Two names of one place, whether something is there or not yet. */
-static void test_places(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *a, *b;
-        bool same;
-    } cases[] = {
-        {"there", "there", true},
-        {"there", "./there", true},
-        {"there", "other", false},
-        {"new", "new", true},
-        {"new", "new/", true},
-        {"new///", "new/", true},
-        {"new", "newer", false},
-        {"there/new", "there/../there/new/", true},
-        {"there/new", "new", false},
-        {"nowhere/new", "nowhere/new", false},
-        {"link", "new", true},
-        {"link", "other", false},
-        {"/dev/null", "/dev/null", false},
-        {"-", "-", true},
-        {"-", "new", false},
-    };
-    char *folder = temporary_folder(), link[4200];
-    char there[4200];
-    (void)snprintf(there, sizeof(there), "%s/there", folder);
-    (void)snprintf(link, sizeof(link), "%s/link", folder);
-    assert_ok(weft_dir_make(there));
-    assert_int_equal(symlink("new", link), 0);
-    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
-        char path[2][4200];
-        for (int k = 0; k < 2; k++) {
-            const char *name = k ? cases[i].b : cases[i].a;
-            bool apart = name[0] == '/' || name[0] == '-';
-            (void)snprintf(path[k], sizeof(path[k]), "%s%s%s", apart ? "" : folder,
-                           apart ? "" : "/", name);
-        }
-        for (int k = 0; k < 2; k++)
-            if (weft_output_same(path[k], path[1 - k]) != cases[i].same)
-                fail_msg("%s and %s", path[k], path[1 - k]);
-    }
-    /* What is not there needs no removing; what is no folder is not removed. */
-    assert_ok(weft_dir_remove(there));
-    assert_ok(weft_dir_remove(there));
-    assert_refused(weft_dir_remove("/dev/null"), WEFT_ERR_IO, "/dev/null: cannot open");
-    assert_false(weft_file_exists(there));
-    remove_folder(folder);
-}
-
 /* The root of the squares of all numbers, added up in pieces of `each`, from the back if asked. */
 static double root_of(weft_dtype dtype, const void *x, int64_t count, int64_t each, bool back)
 {
@@ -388,7 +277,6 @@ int main(void)
         cmocka_unit_test(test_nearest),          cmocka_unit_test(test_options),
         cmocka_unit_test(test_shortest_numbers), cmocka_unit_test(test_printable),
         cmocka_unit_test(test_run_files),        cmocka_unit_test(test_parallel_covers_once),
-        cmocka_unit_test(test_outputs),          cmocka_unit_test(test_places),
         cmocka_unit_test(test_exact_sums),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -1,12 +1,9 @@
 /* What a supervisor makes of what it hears: whose step and transfer it tells, what it says once,
  * which host it takes for lost, and what it starts again. */
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
 
-#include "checkpoint/checkpoint.h"
 #include "job/said.h"
 #include "job/supervisor.h"
 #include "support.h"
@@ -320,42 +317,6 @@ static void hosts_are_read(void **state)
     assert_refused(weft_hosts_parse("a:2,:3", &h), WEFT_ERR_ARGUMENT, "has no name");
 }
 
-static void *unlock_soon(void *user)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
-    weft_folder_unlock(user);
-    return NULL;
-}
-
-/* A folder has one writer: other ranks of its job wait for it, other runs do not. */
-static void one_writer_in_a_folder(void **state)
-{
-    (void)state;
-    char *in = temporary_folder();
-    int first = -1, second = -1;
-    pthread_t thread;
-    assert_ok(weft_folder_lock(in, "one", 0, &first));
-    assert_refused(weft_folder_lock(in, "one", 0.1, &second), WEFT_ERR_ARGUMENT,
-                   "another run (process ");
-    assert_int_equal(second, -1);
-    assert_int_equal(pthread_create(&thread, NULL, unlock_soon, &first), 0);
-    assert_ok(weft_folder_lock(in, "one", 60, &second));
-    pthread_join(thread, NULL);
-    assert_int_equal(first, -1);
-    assert_true(second >= 0);
-    static const char *const others[] = {"two", NULL}; /* NULL: a run that belongs to no job */
-    for (int i = 0; i < 2; i++) {
-        double since = weft_seconds();
-        assert_refused(weft_folder_lock(in, others[i], 3600, &first), WEFT_ERR_ARGUMENT, in);
-        assert_true(weft_seconds() - since < 600);
-    }
-    weft_folder_unlock(&second);
-    assert_ok(weft_folder_lock(in, NULL, 0, &first)); /* which is not waited for either */
-    assert_refused(weft_folder_lock(in, NULL, 3600, &second), WEFT_ERR_ARGUMENT, "another run");
-    weft_folder_unlock(&first);
-    remove_folder(in);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,7 +330,6 @@ int main(void)
         cmocka_unit_test(a_launcher_is_no_rank),
         cmocka_unit_test(what_is_left_is_started_again),
         cmocka_unit_test(hosts_are_read),
-        cmocka_unit_test(one_writer_in_a_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

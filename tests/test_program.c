@@ -335,67 +335,6 @@ static void test_fallbacks_are_told(void **state)
     weft_context_destroy(&context);
 }
 
-static void test_assignment_needs_the_place(void **state)
-{
-    (void)state;
-    weft_context *context;
-    weft_graph *g;
-    weft_store *store;
-    weft_instance *p;
-    weft_shape shape = weft_shape_of(2, (int64_t[]){2, 3});
-    assert_ok(weft_context_create(&context));
-    assert_ok(weft_graph_create(context, WEFT_F32, &g));
-    assert_ok(weft_store_create(context, "reference", 1, &store));
-    weft_value w = weft_graph_leaf(g, WEFT_VALUE_PARAM, "w", WEFT_F32, &shape, (weft_init){0});
-    weft_value s = weft_graph_node(g, "softmax", "s", &w, 1, NULL, 0);
-    weft_graph_assign(g, w, s);
-    assert_refused(weft_instance_build(store, g, NULL, 0, &p), WEFT_ERR_ARGUMENT,
-                   "cannot be written in its place");
-    weft_store_destroy(&store);
-    weft_graph_destroy(&g);
-    weft_context_destroy(&context);
-}
-
-/* What a parameter is assigned reaches it in whatever layout another reader has made it lie. */
-static void test_assignment_is_laid_as_the_store(void **state)
-{
-    (void)state;
-    enum { FROM = 16, TO = 32, TAPS = 9, COUNT = FROM * TO * TAPS };
-    for (int d = 0; weft_device_name(d); d++) {
-        weft_context *context;
-        weft_graph *g;
-        weft_store *store;
-        weft_instance *p;
-        static float v[COUNT], w[COUNT];
-        const weft_init none = {WEFT_INIT_CONSTANT, 0};
-        weft_shape image = weft_shape_of(4, (int64_t[]){2, FROM, 9, 9}),
-                   filters = weft_shape_of(4, (int64_t[]){TO, FROM, 3, 3}),
-                   turned = weft_shape_of(4, (int64_t[]){FROM, TO, 3, 3});
-        const weft_attr perm = {"perm", 4, {1, 0, 2, 3}, 0};
-        assert_ok(weft_context_create(&context));
-        assert_ok(weft_graph_create(context, WEFT_F32, &g));
-        weft_value in[] = {weft_graph_leaf(g, WEFT_VALUE_INPUT, "x", WEFT_F32, &image, none),
-                           weft_graph_leaf(g, WEFT_VALUE_PARAM, "w", WEFT_F32, &filters, none)};
-        weft_value from = weft_graph_leaf(g, WEFT_VALUE_PARAM, "v", WEFT_F32, &turned, none);
-        weft_value y = weft_graph_node(g, "conv2d", "y", in, 2, NULL, 0);
-        weft_graph_assign(g, in[1], weft_graph_node(g, "transpose", "t", &from, 1, &perm, 1));
-        assert_ok(weft_store_create(context, weft_device_name(d), 1, &store));
-        assert_ok(weft_instance_build(store, g, &y, 1, &p));
-        for (int i = 0; i < COUNT; i++) v[i] = (float)i;
-        assert_ok(weft_store_write(store, weft_store_find(store, "v"), v));
-        assert_ok(weft_instance_run(p, WEFT_PHASE_MICRO));
-        assert_ok(weft_instance_run(p, WEFT_PHASE_UPDATE));
-        assert_ok(weft_store_read(store, weft_store_find(store, "w"), w));
-        for (int o = 0; o < TO; o++)
-            for (int i = 0; i < FROM * TAPS; i++)
-                assert_true(w[o * FROM * TAPS + i] == v[(i / TAPS * TO + o) * TAPS + i % TAPS]);
-        weft_instance_destroy(&p);
-        weft_store_destroy(&store);
-        weft_graph_destroy(&g);
-        weft_context_destroy(&context);
-    }
-}
-
 /* Each node that a step computes is given the time it took; updates are not measured. */
 static void test_profile(void **state)
 {
@@ -457,8 +396,6 @@ int main(void)
         cmocka_unit_test(test_diagnose_names_the_instruction),
         cmocka_unit_test(test_diagnose_looks_at_its_slot),
         cmocka_unit_test(test_fallbacks_are_told),
-        cmocka_unit_test(test_assignment_needs_the_place),
-        cmocka_unit_test(test_assignment_is_laid_as_the_store),
         cmocka_unit_test(test_profile),
         cmocka_unit_test(test_trace),
     };
