@@ -3,6 +3,8 @@
 
 #include "nets.h"
 
+#include "weft/device.h"
+
 setting net_setting(const model_case *m, const mesh_case *mesh)
 {
     return (setting){.model = m,
@@ -175,7 +177,10 @@ static weft_status lower(prepared *p, const setting *s, weft_comm *world, bool p
     weft_status status = weft_plan_create(p->n.graph, &o, &p->plan);
     if (status == WEFT_OK) status = weft_plan_rewrite(p->plan, p->n.graph, rank, &p->mine);
     if (status == WEFT_OK && !plain) status = weft_plan_split(p->plan, world, &p->comms);
-    if (status == WEFT_OK) status = weft_store_create(p->n.context, s->device, 5, &p->store);
+    char *device = NULL;
+    if (status == WEFT_OK) status = weft_device_of_rank(s->device, rank, &device);
+    if (status == WEFT_OK) status = weft_store_create(p->n.context, device, 5, &p->store);
+    weft_free(device);
     if (status == WEFT_OK && s->schedule)
         status = weft_plan_schedule(p->plan, rank, s->schedule, s->microbatches, &p->schedule);
     if (status != WEFT_OK) return status;

@@ -209,6 +209,35 @@ static void test_recompute(void **state)
     }
 }
 
+/* Ranks whose device has memory of its own, or only some of them, or one that leaves work to the
+ * host: every model on a few of the meshes, other ones for each. */
+static void test_other_memory(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {
+        "distant", "reference,distant",
+        "distant,distant:lacks=dense+conv2d_dw+relu_grad+batch_norm+adam+accumulate"};
+    int at = 0;
+    for (size_t m = 0; m < MODELS; m++) {
+        setting s = {.model = &models[m],
+                     .mesh = &suite_meshes[0],
+                     .device = "reference",
+                     .real = WEFT_F64,
+                     .microbatches = models[m].batch % 2 ? 3 : 2,
+                     .optimizer = "adam"};
+        result want;
+        if (models[m].f32) continue;
+        result_of_one(&s, &want);
+        for (int i = 0; i < MESHES; i++) {
+            if (!net_fits(&s, &suite_meshes[i], processes) || at++ % 4) continue;
+            s.mesh = &suite_meshes[i];
+            s.device = devices[at / 4 % 3];
+            check(&s, &want);
+        }
+        result_free(&want);
+    }
+}
+
 /* A suite that finds nothing to do must not pass. */
 static void test_meshes_were_checked(void **state)
 {
@@ -225,15 +254,14 @@ int main(int argc, char **argv)
         processes = atoi(getenv("OMPI_COMM_WORLD_SIZE") ? getenv("OMPI_COMM_WORLD_SIZE") : "0");
         const struct CMUnitTest on_processes[] = {
             cmocka_unit_test(test_models), cmocka_unit_test(test_updates),
-            cmocka_unit_test(test_schedules), cmocka_unit_test(test_meshes_were_checked)};
+            cmocka_unit_test(test_schedules), cmocka_unit_test(test_other_memory),
+            cmocka_unit_test(test_meshes_were_checked)};
         return cmocka_run_group_tests(on_processes, NULL, NULL);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models),
-        cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_recompute),
-        cmocka_unit_test(test_meshes_were_checked),
+        cmocka_unit_test(test_models),       cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_other_memory), cmocka_unit_test(test_meshes_were_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

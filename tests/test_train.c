@@ -251,8 +251,9 @@ static void test_who_made_it(void **state)
 static void test_learns_on_every_device_and_precision(void **state)
 {
     (void)state;
-    static const char *const how[] = {"device=cpu", "device=reference",
-                                      "device=reference dtype=f64", "device=cpu dtype=f64"};
+    static const char *const how[] = {
+        "device=cpu",           "device=reference", "device=reference dtype=f64",
+        "device=cpu dtype=f64", "device=distant",   "device=distant:lacks=dense_dw+adam"};
     for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
         char words[512];
         log_of_run l;

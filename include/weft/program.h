@@ -48,16 +48,17 @@ WEFT_API weft_value_kind weft_store_kind(const weft_store *store, int i);
 /* Of which tensor it is a part, and where that begins; the tensor itself where there is one rank.
  */
 WEFT_API void weft_store_part(const weft_store *store, int i, weft_shape *whole, int64_t *start);
-/* Where tensor i lies, in the device's layout; and all parameters as one flat range of a real type,
- * the same on every rank that holds the same parts; of 0 bytes where a rank has none, as a stage of
- * a pipeline may. UNSUPPORTED: several programs brought them. */
-WEFT_API void weft_store_memory(const weft_store *store, int i, void **data, size_t *bytes);
-WEFT_API WEFT_NODISCARD weft_status weft_store_parameters(const weft_store *store,
-                                                          weft_dtype *dtype, void **data,
-                                                          size_t *bytes);
-/* Says that values have been written through such a pointer. Layouts that programs have derived
- * from parameters are made anew then. */
-WEFT_API void weft_store_touch(weft_store *store);
+/* Tensor i (or WEFT_ALL_PARAMETERS) as it lies, where the host can read and write it: all
+ * parameters are one flat range of a real type, the same on every rank that holds the same parts;
+ * of 0 bytes where a rank has none, as a stage of a pipeline may. It is the store's own memory, or
+ * where its device has another memory, a copy. Nothing else may be done with the store until it is
+ * given back: by _unmap, after which the store has what was written there, or by _unmap_read, if
+ * nothing was. UNSUPPORTED: several programs brought the parameters. */
+enum { WEFT_ALL_PARAMETERS = -1 };
+WEFT_API WEFT_NODISCARD weft_status weft_store_map(const weft_store *store, int i,
+                                                   weft_dtype *dtype, void **data, size_t *bytes);
+WEFT_API WEFT_NODISCARD weft_status weft_store_unmap(weft_store *store, int i, void *data);
+WEFT_API void weft_store_unmap_read(const weft_store *store, void *data);
 /* What it is to training. */
 WEFT_API weft_role weft_store_role(const weft_store *store, int i);
 /* Tensor by name, or -1. */

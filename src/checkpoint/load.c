@@ -89,8 +89,21 @@ weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *s
     return WEFT_OK;
 }
 
+/* Copies all parameters as they lie, out of the store or into it. */
+static weft_status all_parameters(weft_store *store, void *aside, bool out)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    memcpy(out ? aside : data, out ? data : aside, bytes);
+    if (!out) return weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
+    weft_store_unmap_read(store, data);
+    return WEFT_OK;
+}
+
 /* Each range by way of the place where the parameters lie. */
-static weft_status load_ranges(const weft_checkpoint *c, weft_exchange *e, void *data, size_t bytes)
+static weft_status load_ranges(const weft_checkpoint *c, weft_exchange *e)
 {
     const char *name;
     for (int r = 0; e->ops->range(e, r, &name); r++) {
@@ -98,7 +111,7 @@ static weft_status load_ranges(const weft_checkpoint *c, weft_exchange *e, void 
         for (int i = 0; i < weft_store_count(e->store); i++)
             if (weft_store_kind(e->store, i) == WEFT_VALUE_PARAM)
                 WEFT_TRY(load_one(c, e->store, i, WEFT_EXCHANGE_FILE, name));
-        memcpy(e->ops->range(e, r, &name), data, bytes);
+        WEFT_TRY(all_parameters(e->store, e->ops->range(e, r, &name), true));
         e->restored = true;
     }
     return WEFT_OK;
@@ -110,11 +123,13 @@ weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_exchang
     size_t bytes;
     weft_dtype dtype;
     if (!e->ops->range || c->tensors[WEFT_EXCHANGE_FILE].count == 0) return WEFT_OK;
-    WEFT_TRY(weft_store_parameters(e->store, &dtype, &data, &bytes));
-    WEFT_TRY(weft_new_aligned(bytes, &aside));
-    memcpy(aside, data, bytes);
-    weft_status status = load_ranges(c, e, data, bytes);
-    memcpy(data, aside, bytes);
+    WEFT_TRY(weft_store_map(e->store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    weft_status status = weft_new_aligned(bytes, &aside);
+    if (status == WEFT_OK) memcpy(aside, data, bytes);
+    weft_store_unmap_read(e->store, data);
+    WEFT_TRY(status);
+    status = load_ranges(c, e);
+    weft_status back = all_parameters(e->store, aside, false);
     free(aside);
-    return status;
+    return status == WEFT_OK ? back : status;
 }

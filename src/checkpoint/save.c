@@ -86,18 +86,23 @@ static weft_status hand_over(const selection *s, int learner, const char *name,
 /* A range of the exchange is gathered by putting it where the parameters lie for a while. */
 static weft_status enter(selection *s, int range)
 {
+    weft_store *store = s->source->store;
+    weft_exchange *exchange = s->source->exchange;
     void *data;
     size_t bytes;
     weft_dtype dtype;
     const char *name;
     if (range == s->entered) return WEFT_OK;
-    WEFT_TRY(weft_store_parameters(s->source->store, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    weft_status status = WEFT_OK;
     if (s->entered < 0) {
-        WEFT_TRY(weft_new_aligned(bytes, &s->aside));
-        memcpy(s->aside, data, bytes);
+        status = weft_new_aligned(bytes, &s->aside);
+        if (status == WEFT_OK) memcpy(s->aside, data, bytes);
     }
-    weft_exchange *exchange = s->source->exchange;
-    memcpy(data, range < 0 ? s->aside : exchange->ops->range(exchange, range, &name), bytes);
+    if (status == WEFT_OK)
+        memcpy(data, range < 0 ? s->aside : exchange->ops->range(exchange, range, &name), bytes);
+    weft_status back = weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
+    WEFT_TRY(status == WEFT_OK ? back : status);
     s->entered = range;
     if (range >= 0) return WEFT_OK;
     free(s->aside);

@@ -3,7 +3,10 @@
  *
  * Lowering asks a device for a kernel per group of nodes; the kernel answers with the layouts it
  * wants. A layout is interned by its device, so two layouts are the same exactly when their
- * pointers are, except that all plain layouts of one type are the same.
+ * pointers are, except that all plain layouts of one type and one memory are the same.
+ *
+ * A device computes in the host's memory, or in memory of its own that the host cannot look at.
+ * Then what it is asked to run waits in a queue, and events tell how far that has come.
  */
 #ifndef WEFT_DEVICE_DEVICE_H
 #define WEFT_DEVICE_DEVICE_H
@@ -15,12 +18,28 @@ enum { WEFT_GROUP_NODES = 4, WEFT_GROUP_VALUES = 24 };
 typedef struct weft_device weft_device;
 typedef struct weft_kernel weft_kernel;
 typedef struct weft_bound weft_bound;
+typedef struct weft_queue weft_queue;
+typedef struct weft_event weft_event;
+
+/* A range of memory of a device; implementations extend it. */
+typedef struct weft_memory {
+    weft_device *device;
+    char *base; /* where it begins: for the host where the device shares its memory, else only for
+                 * the device */
+} weft_memory;
+
+/* A place in it. */
+typedef struct weft_address {
+    weft_memory *memory;
+    size_t offset;
+} weft_address;
 
 typedef struct weft_layout {
     size_t bytes;
-    bool plain;    /* dense, row-major, in the value's own type */
-    bool opaque;   /* has no plain form: only kernels of this device read it */
-    char text[64]; /* for dumps, such as "plain" or "aBcd16b" */
+    const weft_device *memory; /* the only one that reads it; NULL: it lies in the host's memory */
+    bool plain;                /* dense, row-major, in the value's own type */
+    bool opaque;               /* has no plain form: only kernels of this device read it */
+    char text[64];             /* for dumps, such as "plain" or "aBcd16b" */
     struct weft_layout *next;
 } weft_layout;
 
@@ -47,11 +66,13 @@ typedef struct weft_kernel_ops {
 } weft_kernel_ops;
 
 typedef struct weft_bound_ops {
-    /* Says where to compute, with one pointer for each of the group's inputs and outputs. Before
-     * the first run, and again whenever they have changed. */
-    weft_status (*place)(weft_bound *bound, void *const *in, void *const *out, void *scratch);
-    /* Does not allocate. INTERNAL: the library below failed. */
-    weft_status (*run)(weft_bound *bound);
+    /* Says where to compute, with one address for each of the group's inputs and outputs. Before
+     * the first run, and again whenever they have changed; nothing of it is in a queue then. */
+    weft_status (*place)(weft_bound *bound, const weft_address *in, const weft_address *out,
+                         weft_address scratch);
+    /* Does not allocate. A device with memory of its own only puts it into the queue; for others
+     * that is NULL. INTERNAL: the library below failed. */
+    weft_status (*run)(weft_bound *bound, weft_queue *queue);
     /* Waits for what `run` has only begun; NULL: run does it all. May be called without a run. */
     weft_status (*finish)(weft_bound *bound);
     /* Lets what `run` has begun go on without waiting; NULL with finish. */
@@ -75,10 +96,34 @@ struct weft_kernel {
     char text[64];                        /* which implementation, for dumps */
 };
 
+/* What a device does that has memory of its own. Queues do things in the order in which they were
+ * asked to, and belong to one thread at a time; memory, events and queues to their device. */
+typedef struct weft_memory_ops {
+    /* Zeroed, aligned to 64 bytes. */
+    weft_status (*allocate)(weft_device *device, size_t bytes, weft_memory **out);
+    void (*release)(weft_memory *memory);
+    weft_status (*open_queue)(weft_device *device, weft_queue **out);
+    void (*close_queue)(weft_queue *queue);
+    /* Put into the queue: host memory must stay as it is (copy_in) or alone (copy_out) until an
+     * event that was recorded later has been waited for. */
+    weft_status (*copy_in)(weft_queue *queue, weft_address to, const void *from, size_t bytes);
+    weft_status (*copy_out)(weft_queue *queue, void *to, weft_address from, size_t bytes);
+    weft_status (*copy)(weft_queue *queue, weft_address to, weft_address from, size_t bytes);
+    weft_status (*open_event)(weft_device *device, weft_event **out);
+    void (*close_event)(weft_event *event);
+    /* The event stands for all that is in the queue by now. */
+    weft_status (*record)(weft_queue *queue, weft_event *event);
+    /* Until what it stood for when it was last recorded has been done; nothing, if it never was.
+     * The first failure of what was in the queue is told here. */
+    weft_status (*wait)(weft_event *event);
+} weft_memory_ops;
+
 typedef struct weft_device_ops {
     const char *name;
     const char *summary;
-    weft_status (*open)(weft_context *context, weft_device **out);
+    const weft_memory_ops *memory; /* NULL: it computes in the host's memory, at once */
+    /* arguments: what stands behind "NAME:", or "". */
+    weft_status (*open)(weft_context *context, const char *arguments, weft_device **out);
     void (*close)(weft_device *device);
 
     /* The plain layout of a type. */
@@ -109,15 +154,55 @@ struct weft_device {
 extern const weft_device_ops *const weft_devices[];
 extern const weft_device_ops weft_device_reference;
 extern const weft_device_ops weft_device_cpu;
+extern const weft_device_ops weft_device_distant;
 
+/* name: "NAME" or "NAME:arguments". ARGUMENT: there is no such device, or it takes other ones. */
 weft_status weft_device_open(weft_context *context, const char *name,
                              weft_device **out) WEFT_NODISCARD;
 void weft_device_close(weft_device **device);
+/* ARGUMENT: there are arguments. */
+weft_status weft_device_takes_nothing(const char *name, const char *arguments) WEFT_NODISCARD;
 
 static inline bool weft_layout_same(const weft_layout *a, const weft_layout *b)
 {
-    return a == b || (a->plain && b->plain);
+    return a == b || (a->plain && b->plain && a->memory == b->memory);
 }
+
+/* --- memory.c: the same for devices with memory of their own and without; queue and event are NULL
+ * for these --- */
+
+static inline bool weft_device_shares(const weft_device *device)
+{
+    return !device->ops->memory;
+}
+/* Where the host finds it. Only for memory of devices that share the host's. */
+static inline void *weft_host(weft_address address)
+{
+    /* As numbers: a program that is only planned has addresses in no memory at all. */
+    return address.memory ? (void *)((uintptr_t)address.memory->base + address.offset) : NULL;
+}
+static inline weft_address weft_beyond(weft_address address, size_t bytes)
+{
+    return (weft_address){address.memory, address.offset + bytes};
+}
+
+weft_status weft_memory_new(weft_device *device, size_t bytes, weft_memory **out) WEFT_NODISCARD;
+/* Of nothing that is in a queue still. */
+void weft_memory_free(weft_memory **memory);
+weft_status weft_queue_open(weft_device *device, weft_queue **out) WEFT_NODISCARD;
+void weft_queue_close(weft_device *device, weft_queue **queue);
+weft_status weft_copy_in(weft_queue *queue, weft_address to, const void *from,
+                         size_t bytes) WEFT_NODISCARD;
+weft_status weft_copy_out(weft_queue *queue, void *to, weft_address from,
+                          size_t bytes) WEFT_NODISCARD;
+/* Within the memory of one device. */
+weft_status weft_copy(weft_queue *queue, weft_address to, weft_address from,
+                      size_t bytes) WEFT_NODISCARD;
+weft_status weft_event_open(weft_device *device, weft_event **out) WEFT_NODISCARD;
+void weft_event_close(weft_device *device, weft_event **event);
+weft_status weft_event_record(weft_device *device, weft_queue *queue,
+                              weft_event *event) WEFT_NODISCARD;
+weft_status weft_event_wait(weft_device *device, weft_event *event) WEFT_NODISCARD;
 
 /* The interned plain layout; what most devices use for their `plain`. */
 weft_status weft_layout_plain(weft_device *device, const weft_type *type,
@@ -133,8 +218,8 @@ weft_status weft_layout_flat(weft_device *device, const weft_layout *order,
  * scratch memory. _size adds their bytes to the kernel's scratch; _bind fills to[] for all results
  * from the group's outputs and the end of that scratch. */
 void weft_kernel_unread_size(const weft_group *group, weft_kernel *kernel);
-void weft_kernel_unread_bind(const weft_group *group, const weft_kernel *kernel, void *const *out,
-                             void *scratch, void **to);
+void weft_kernel_unread_bind(const weft_group *group, const weft_kernel *kernel,
+                             const weft_address *out, weft_address scratch, void **to);
 
 /* A struct of `size` bytes, zeroed, that begins with a weft_bound; free with free(). */
 weft_status weft_bound_new(const weft_kernel *kernel, const weft_bound_ops *ops, size_t size,

@@ -7,6 +7,7 @@
 const weft_device_ops *const weft_devices[] = {
     &weft_device_cpu,
     &weft_device_reference,
+    &weft_device_distant,
     NULL,
 };
 
@@ -26,17 +27,49 @@ static const char *candidate(const void *user, int i)
     return weft_device_name(i);
 }
 
-weft_status weft_device_open(weft_context *context, const char *name, weft_device **out)
+/* The device of which a name, up to its arguments, speaks. */
+static weft_status find(const char *name, const weft_device_ops **out)
 {
-    char near[256];
+    char near[256], own[64];
+    (void)snprintf(own, sizeof(own), "%.*s", (int)WEFT_MIN(strcspn(name, ":,"), sizeof(own) - 1),
+                   name);
     for (int i = 0; weft_devices[i]; i++)
-        if (strcmp(weft_devices[i]->name, name) == 0) {
-            WEFT_TRY(weft_devices[i]->open(context, out));
-            pthread_mutex_init(&(*out)->lock, NULL);
+        if (strcmp(weft_devices[i]->name, own) == 0) {
+            *out = weft_devices[i];
             return WEFT_OK;
         }
-    return weft_fail(WEFT_ERR_ARGUMENT, "no device is named '%s'%s", name,
-                     weft_suggest(near, sizeof(near), name, candidate, NULL));
+    return weft_fail(WEFT_ERR_ARGUMENT, "no device is named '%s'%s", own,
+                     weft_suggest(near, sizeof(near), own, candidate, NULL));
+}
+
+weft_status weft_device_open(weft_context *context, const char *name, weft_device **out)
+{
+    const weft_device_ops *ops;
+    size_t size = strcspn(name, ":");
+    WEFT_TRY(find(name, &ops));
+    WEFT_TRY(ops->open(context, name[size] ? name + size + 1 : "", out));
+    pthread_mutex_init(&(*out)->lock, NULL);
+    return WEFT_OK;
+}
+
+weft_status weft_device_of_rank(const char *list, int r, char **out)
+{
+    const weft_device_ops *ops;
+    const char *item = list;
+    int count = 1;
+    for (const char *at = list; *at; at++) count += *at == ',';
+    for (int i = 0; i < count; i++) {
+        WEFT_TRY(find(item, &ops));
+        if (i == r % count) WEFT_TRY(weft_format(out, "%.*s", (int)strcspn(item, ","), item));
+        item += strcspn(item, ",") + 1;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_device_takes_nothing(const char *name, const char *arguments)
+{
+    if (!*arguments) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "device %s takes no options, not '%s'", name, arguments);
 }
 
 void weft_device_close(weft_device **device)
@@ -63,7 +96,10 @@ static weft_status intern_plain(weft_device *device, size_t bytes, const char *t
         }
     weft_layout *layout;
     WEFT_TRY(WEFT_NEW(&layout, 1));
-    *layout = (weft_layout){.bytes = bytes, .plain = true, .next = device->layouts};
+    *layout = (weft_layout){.bytes = bytes,
+                            .memory = weft_device_shares(device) ? NULL : device,
+                            .plain = true,
+                            .next = device->layouts};
     (void)snprintf(layout->text, sizeof(layout->text), "%s", text);
     device->layouts = layout;
     *out = layout;
@@ -145,14 +181,14 @@ void weft_kernel_unread_size(const weft_group *group, weft_kernel *kernel)
     for (int i = 0; i < group->node[0]->out_count; i++) kernel->scratch += unread_bytes(group, i);
 }
 
-void weft_kernel_unread_bind(const weft_group *group, const weft_kernel *kernel, void *const *out,
-                             void *scratch, void **to)
+void weft_kernel_unread_bind(const weft_group *group, const weft_kernel *kernel,
+                             const weft_address *out, weft_address scratch, void **to)
 {
     const weft_node *node = group->node[0];
-    char *next = (char *)scratch + kernel->scratch;
+    char *next = (char *)weft_host(scratch) + kernel->scratch;
     for (int i = 0; i < node->out_count; i++) {
         int at = weft_group_out(group, node->out + i);
         next -= unread_bytes(group, i);
-        to[i] = at < 0 ? next : out[at];
+        to[i] = at < 0 ? next : weft_host(out[at]);
     }
 }

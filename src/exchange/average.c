@@ -51,7 +51,8 @@ static weft_status make_ranges(average *a)
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    WEFT_TRY(weft_store_parameters(a->head.store, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(a->head.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    weft_store_unmap_read(a->head.store, data);
     WEFT_TRY(weft_new_aligned(bytes, &a->before));
     return weft_new_aligned(bytes, &a->velocity);
 }
@@ -159,30 +160,31 @@ static weft_status remember(average *a)
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    WEFT_TRY(weft_store_parameters(a->head.store, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(a->head.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     memcpy(a->before, data, bytes);
+    weft_store_unmap_read(a->head.store, data);
     return WEFT_OK;
 }
 
 /* Statistics belong to the weights that are averaged, so they are too, whatever becomes of the
  * optimiser's state. Counts are alike in all learners, and sums begin anew. */
-static weft_status meet_state(average *a)
+static weft_status meet_one(average *a, int i)
 {
     weft_store *store = a->head.store;
-    for (int i = 0; i < weft_store_count(store); i++) {
-        weft_role role = weft_store_role(store, i);
-        weft_dtype dtype = weft_store_type(store, i).dtype;
-        bool own = role == WEFT_ROLE_OPTIMIZER;
-        void *data;
-        size_t bytes;
-        bool numbers = dtype == WEFT_F32 || dtype == WEFT_F64;
-        weft_store_memory(store, i, &data, &bytes);
-        if (numbers && (role == WEFT_ROLE_STATISTIC || (own && a->state == KEEP_MEAN)))
-            WEFT_TRY(mean(a, weft_store_name(store, i), dtype, data, bytes));
-        else if (own && a->state == KEEP_NOTHING)
-            memset(data, 0, bytes);
-    }
-    return WEFT_OK;
+    weft_role role = weft_store_role(store, i);
+    weft_dtype dtype = weft_store_type(store, i).dtype;
+    bool own = role == WEFT_ROLE_OPTIMIZER, numbers = dtype == WEFT_F32 || dtype == WEFT_F64;
+    bool meets = numbers && (role == WEFT_ROLE_STATISTIC || (own && a->state == KEEP_MEAN));
+    bool resets = !meets && own && a->state == KEEP_NOTHING;
+    void *data;
+    size_t bytes;
+    if (!meets && !resets) return WEFT_OK;
+    WEFT_TRY(weft_store_map(store, i, &dtype, &data, &bytes));
+    weft_status status = WEFT_OK;
+    if (meets) status = mean(a, weft_store_name(store, i), dtype, data, bytes);
+    if (resets) memset(data, 0, bytes);
+    weft_status back = weft_store_unmap(store, i, data);
+    return status == WEFT_OK ? back : status;
 }
 
 static weft_status average_step(weft_exchange *exchange, int64_t step, bool last, bool *met)
@@ -194,10 +196,14 @@ static weft_status average_step(weft_exchange *exchange, int64_t step, bool last
     *met = last || (a->every > 0 && step % a->every == 0);
     if (!*met || a->met == step) return WEFT_OK;
     a->met = step;
-    WEFT_TRY(weft_store_parameters(exchange->store, &dtype, &data, &bytes));
-    WEFT_TRY(mean(a, "parameters of the learners", dtype, data, bytes));
-    if (a->outer) WEFT_TRY(outer_step(a, dtype, data, bytes));
-    return meet_state(a);
+    WEFT_TRY(weft_store_map(exchange->store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    weft_status status = mean(a, "parameters of the learners", dtype, data, bytes);
+    if (status == WEFT_OK && a->outer) status = outer_step(a, dtype, data, bytes);
+    weft_status back = weft_store_unmap(exchange->store, WEFT_ALL_PARAMETERS, data);
+    if (status == WEFT_OK) status = back;
+    for (int i = 0; i < weft_store_count(exchange->store) && status == WEFT_OK; i++)
+        status = meet_one(a, i);
+    return status;
 }
 
 static weft_status average_begin(weft_exchange *exchange)

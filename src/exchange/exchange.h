@@ -23,8 +23,8 @@ typedef struct weft_exchange_ops {
      * whether all learners have met in it. */
     weft_status (*step)(weft_exchange *exchange, int64_t step, bool last, bool *met);
     /* What of it belongs into a checkpoint: range i has as many elements as the parameters
-     * (weft_store_parameters) and their type, and is the same in all learners. NULL past the end.
-     * May be NULL. */
+     * (WEFT_ALL_PARAMETERS of the store) and their type, and is the same in all learners. NULL past
+     * the end. May be NULL. */
     void *(*range)(weft_exchange *exchange, int i, const char **name);
 } weft_exchange_ops;
 
@@ -41,7 +41,7 @@ extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot;
 /* Opens "NAME:key=value,...". ARGUMENT: no such exchange, or a wrong key or value. */
 weft_status weft_exchange_open(const char *spec, weft_comm *between, weft_store *store,
                                weft_exchange **out) WEFT_NODISCARD;
-/* A step as ops say; the store hears that its values may have changed. */
+/* A step as ops say. */
 weft_status weft_exchange_step(weft_exchange *exchange, int64_t step, bool last,
                                bool *met) WEFT_NODISCARD;
 /* Checks the specification alone. */

@@ -63,9 +63,7 @@ weft_status weft_exchange_check(const char *spec)
 
 weft_status weft_exchange_step(weft_exchange *exchange, int64_t step, bool last, bool *met)
 {
-    WEFT_TRY(exchange->ops->step(exchange, step, last, met));
-    weft_store_touch(exchange->store);
-    return WEFT_OK;
+    return exchange->ops->step(exchange, step, last, met);
 }
 
 void weft_exchange_close(weft_exchange **exchange)

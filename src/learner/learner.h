@@ -66,8 +66,8 @@ typedef struct weft_recipe {
     weft_model_options model; /* of training; its batch is a micro-batch of all ranks */
     const weft_bytes *text;   /* see weft_build_model */
     weft_dtype real;
-    const char *device;
-    uint64_t seed; /* of weights and samples */
+    const char *device; /* or several, which ranks take in turn */
+    uint64_t seed;      /* of weights and samples */
     weft_optimizer_options optimizer;
     weft_plan_options plan; /* of a learner */
     const char *schedule;   /* of micro-batches in a pipeline */
@@ -111,6 +111,8 @@ typedef struct weft_rank {
 /* Graph, plan and the rank's part of the graph, for a rank that has its recipe and its number. With
  * `measured` collective over the world, if there is one. */
 weft_status weft_rank_rewrite(weft_rank *rank) WEFT_NODISCARD;
+/* A store on the device of this rank. */
+weft_status weft_rank_store(const weft_rank *rank, weft_store **out) WEFT_NODISCARD;
 /* Also communicators, store, program and exchange, and what the checkpoint has of them; the rank
  * has a world, too. Collective. */
 weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;

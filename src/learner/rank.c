@@ -1,6 +1,7 @@
 /* One rank of a job: the learner's graph, its plan, this rank's part of it, and the program. */
 #include "learner/step.h"
 #include "models/models.h"
+#include "weft/device.h"
 
 enum { TRACED_STEPS = 100 };
 
@@ -125,6 +126,15 @@ static weft_status check_alike(weft_rank *r)
     return WEFT_OK;
 }
 
+weft_status weft_rank_store(const weft_rank *r, weft_store **out)
+{
+    char *device;
+    WEFT_TRY(weft_device_of_rank(r->recipe->device, r->rank, &device));
+    weft_status status = weft_store_create(r->recipe->context, device, r->recipe->seed, out);
+    free(device);
+    return status;
+}
+
 static weft_status make_program(weft_rank *r)
 {
     const weft_recipe *k = r->recipe;
@@ -138,7 +148,7 @@ static weft_status make_program(weft_rank *r)
     }
     p.fetch = fetch;
     p.slots = r->schedule.slots;
-    WEFT_TRY(weft_store_create(k->context, k->device, k->seed, &r->store));
+    WEFT_TRY(weft_rank_store(r, &r->store));
     WEFT_TRY(weft_instance_build_with(r->store, weft_rewritten_graph(r->mine), &p, &r->comms,
                                       &r->instance));
     if (!k->traced) return WEFT_OK;

@@ -18,6 +18,24 @@ static bool all_finite(const void *data, size_t bytes, weft_dtype dtype)
     return true;
 }
 
+/* The same for memory of any device. */
+static weft_status look_into(const weft_instance *x, int b, size_t bytes, weft_dtype dtype,
+                             bool *finite)
+{
+    weft_address at = weft_instance_address(x, b);
+    void *room = NULL;
+    if (weft_device_shares(at.memory->device)) {
+        *finite = all_finite(weft_host(at), bytes, dtype);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_new_aligned(bytes, &room));
+    weft_status status = weft_copy_out(x->store->queue, room, at, bytes);
+    if (status == WEFT_OK) status = weft_store_finish(x->store);
+    *finite = status != WEFT_OK || all_finite(room, bytes, dtype);
+    free(room);
+    return status;
+}
+
 /* Whether a leaf holds what passes before the update have written, maybe this very step. */
 static bool made_in_passes(const weft_graph *g, const weft_value_info *leaf)
 {
@@ -34,10 +52,12 @@ static weft_status look_at_leaves(const weft_instance *x, char **where)
         const version *v = &p->versions[i];
         const weft_value_info *info = &p->graph->values[v->value];
         buffer_kind kind = p->buffers[v->buffer].kind;
+        bool finite;
         if (info->kind == WEFT_VALUE_RESULT || (kind != BUFFER_INPUT && kind != BUFFER_STORE) ||
-            made_in_passes(p->graph, info) ||
-            all_finite(weft_instance_address(x, v->buffer), v->layout->bytes, info->type.dtype))
+            made_in_passes(p->graph, info))
             continue;
+        WEFT_TRY(look_into(x, v->buffer, v->layout->bytes, info->type.dtype, &finite));
+        if (finite) continue;
         const char *what = info->kind == WEFT_VALUE_INPUT ? "input" : "parameter or state";
         const char *since = info->kind == WEFT_VALUE_INPUT
                                 ? "the data holds a number that is not finite"
@@ -57,11 +77,13 @@ static weft_status look_at(const weft_instance *x, size_t i, char **where, bool 
     for (int o = 0; o < code->out_count && !*where; o++) {
         weft_value value = code->out_value[o], leaf = p->graph->values[value].next_of;
         const weft_layout *layout = code->kernel->out[o];
+        bool finite;
         if (layout->opaque ||
-            (leaf != WEFT_NO_VALUE && p->graph->values[leaf].kind == WEFT_VALUE_STATE) ||
-            all_finite(weft_instance_address(x, code->out[o]), layout->bytes,
-                       p->graph->values[value].type.dtype))
+            (leaf != WEFT_NO_VALUE && p->graph->values[leaf].kind == WEFT_VALUE_STATE))
             continue;
+        WEFT_TRY(
+            look_into(x, code->out[o], layout->bytes, p->graph->values[value].type.dtype, &finite));
+        if (finite) continue;
         *made = !code->transfer;
         WEFT_TRY(weft_format(where,
                              code->transfer ? "instruction %zu, '%s', brought the first number "
@@ -102,9 +124,11 @@ weft_status weft_instance_diagnose(weft_instance *x, char **where, bool *made)
         WEFT_TRY(weft_instance_end_before(x, (int)i));
         WEFT_TRY(look_at_transfers(x, (int)i, where, &here));
         WEFT_TRY(weft_instance_run_one(x, (int)i));
+        WEFT_TRY(weft_instance_settle(x));
         if (!code->transfer && !*where) WEFT_TRY(look_at(x, i, where, &here));
     }
     WEFT_TRY(weft_instance_drain(x));
+    WEFT_TRY(weft_instance_settle(x));
     WEFT_TRY(look_at_transfers(x, -1, where, &here));
     if (made) *made = here;
     return WEFT_OK;

@@ -94,6 +94,13 @@ weft_status weft_instance_end_before(weft_instance *x, int i)
     return x->pending_count > 0 ? finish_some(x, -1, i) : WEFT_OK;
 }
 
+weft_status weft_instance_settle(weft_instance *x)
+{
+    if (!x->copying) return WEFT_OK;
+    x->copying = false;
+    return weft_event_wait(x->program->schema->device, x->copied);
+}
+
 weft_status weft_instance_run_one(weft_instance *x, int i)
 {
     const instruction *code = &x->program->code[i];
@@ -104,9 +111,17 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
         if (*made == x->store->written) return WEFT_OK;
         *made = x->store->written;
     }
+    if (code->space == SPACE_HOST) WEFT_TRY(weft_instance_settle(x));
     double start = x->trace_capacity ? weft_seconds() : 0;
-    WEFT_TRY(bound->ops->run(bound));
-    if (x->trace_capacity) record(x, i, start, false);
+    WEFT_TRY(bound->ops->run(bound, x->store->queue));
+    if (code->copy) {
+        x->copying = true;
+        WEFT_TRY(weft_event_record(x->program->schema->device, x->store->queue, x->copied));
+    }
+    if (x->trace_capacity) { /* a queue would make everything look short */
+        WEFT_TRY(weft_store_finish(x->store));
+        record(x, i, start, false);
+    }
     if (code->transfer)
         note_pending(x, slot_of(x, code), i);
     else
@@ -127,5 +142,5 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
         if (x->program->code[i].phase == phase) WEFT_TRY(weft_instance_run_one(x, (int)i));
     if (phase == WEFT_PHASE_UPDATE) WEFT_TRY(weft_instance_drain(x));
     if (x->program->writes[phase]) weft_store_touch(x->store);
-    return WEFT_OK;
+    return weft_instance_settle(x);
 }

@@ -1,44 +1,56 @@
 /* A program in memory of its own, on a store. */
 #include "program/program.h"
 
+/* One memory from nowhere: what begins there has a large offset, each of a kind another one. */
+static weft_memory nowhere;
+enum { FAR = 44 };
+
 bases weft_bases_nowhere(void)
 {
-    const uintptr_t step = (uintptr_t)1 << 44;
-    return (bases){(char *)step, (char *)(2 * step), (char *)(3 * step), (char *)(4 * step), NULL};
+    return (bases){
+        &nowhere, {&nowhere, &nowhere}, {&nowhere, &nowhere}, {&nowhere, &nowhere}, NULL};
 }
 
-static char *entry_address(const weft_program *p, const weft_store *store, int i)
+static weft_address entry_address(const weft_program *p, const weft_store *store, int i)
 {
-    if (store) return weft_store_data(store, i);
+    if (store) return weft_store_address(store, i);
     const store_entry *entry = &p->schema->entries[i];
-    uintptr_t far = (uintptr_t)5 << 44;
-    return (char *)(entry->slab < 0 ? far + ((uintptr_t)i << 36)
-                                    : far * 2 + ((uintptr_t)entry->slab << 44) + entry->offset);
+    size_t far = (size_t)5 << FAR;
+    return (weft_address){&nowhere, entry->slab < 0
+                                        ? far + ((size_t)i << 36)
+                                        : far * 2 + ((size_t)entry->slab << FAR) + entry->offset};
 }
 
-char *weft_buffer_address(const weft_program *p, const bases *at, int b, int slot)
+weft_address weft_buffer_address(const weft_program *p, const bases *at, int b, int slot)
 {
     const buffer *root = &p->buffers[buffer_root(p, b)];
     size_t within = buffer_within(p, b) + (root->offset == SIZE_MAX ? 0 : root->offset);
+    size_t far = at->store ? 0 : ((size_t)root->kind + 1) << FAR;
     switch (root->kind) {
-    case BUFFER_ARENA: return at->arena + within;
-    case BUFFER_GRADIENT: return at->gradients + within;
-    case BUFFER_SLOT: return at->slots + p->slot_bytes * (size_t)slot + within;
-    case BUFFER_INPUT: return at->inputs + p->input_bytes * (size_t)slot + within;
-    case BUFFER_STORE: return entry_address(p, at->store, root->entry) + buffer_within(p, b);
+    case BUFFER_ARENA: return (weft_address){at->arena[root->space], far + within};
+    case BUFFER_GRADIENT: return (weft_address){at->gradients[root->space], far + within};
+    case BUFFER_SLOT:
+        return (weft_address){at->slots[root->space],
+                              far + p->slot_bytes[root->space] * (size_t)slot + within};
+    case BUFFER_INPUT:
+        return (weft_address){at->inputs, far + p->input_bytes * (size_t)slot + within};
+    case BUFFER_STORE:
+        return weft_beyond(entry_address(p, at->store, root->entry), buffer_within(p, b));
     case BUFFER_DERIVED: break;
     }
-    return at->store ? at->store->slabs[p->schema->derived[root->entry].slab] : NULL;
+    if (!at->store) return (weft_address){0};
+    return (weft_address){at->store->slabs[p->schema->derived[root->entry].slab], 0};
 }
 
 weft_status weft_instruction_place(const weft_program *p, const instruction *code, const bases *at,
-                                   int slot, void *scratch, weft_bound *bound)
+                                   int slot, weft_memory *const *scratch, weft_bound *bound)
 {
-    void *in[WEFT_GROUP_VALUES], *out[WEFT_GROUP_VALUES];
+    weft_address in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES];
     for (int j = 0; j < code->in_count; j++) in[j] = weft_buffer_address(p, at, code->in[j], slot);
     for (int j = 0; j < code->out_count; j++)
         out[j] = weft_buffer_address(p, at, code->out[j], slot);
-    return bound->ops->place(bound, in, out, scratch);
+    return bound->ops->place(bound, in, out,
+                             (weft_address){scratch ? scratch[code->space] : NULL, 0});
 }
 
 static weft_status bind(weft_instance *x, const instruction *code, int slot, weft_bound **out)
@@ -59,16 +71,21 @@ static weft_status bind_all(weft_instance *x)
     return WEFT_OK;
 }
 
+/* Memory of its own in each space that the program uses. */
 static weft_status allocate(weft_instance *x)
 {
     const weft_program *p = x->program;
-    const weft_program_info *info = &p->info;
     size_t cells = p->code_count * (size_t)p->slots;
-    WEFT_TRY(weft_new_aligned(info->arena_bytes, &x->at.arena));
-    WEFT_TRY(weft_new_aligned(info->gradient_bytes, &x->at.gradients));
-    WEFT_TRY(weft_new_aligned(info->scratch_bytes, &x->scratch));
-    WEFT_TRY(weft_new_aligned(p->input_bytes * (size_t)p->slots, &x->at.inputs));
-    WEFT_TRY(weft_new_aligned(info->slot_bytes, &x->at.slots));
+    for (int s = 0; s <= schema_home(p->schema); s++) {
+        weft_device *device = schema_device(p->schema, s);
+        WEFT_TRY(weft_memory_new(device, p->arena_bytes[s], &x->at.arena[s]));
+        WEFT_TRY(weft_memory_new(device, p->gradient_bytes[s], &x->at.gradients[s]));
+        WEFT_TRY(weft_memory_new(device, p->scratch_bytes[s], &x->scratch[s]));
+        WEFT_TRY(weft_memory_new(device, p->slot_bytes[s] * (size_t)p->slots, &x->at.slots[s]));
+    }
+    WEFT_TRY(weft_memory_new(schema_device(p->schema, SPACE_HOST),
+                             p->input_bytes * (size_t)p->slots, &x->at.inputs));
+    WEFT_TRY(weft_event_open(p->schema->device, &x->copied));
     WEFT_TRY(weft_new_bytes((void *)&x->bound, cells, sizeof(weft_bound *)));
     return weft_new_bytes((void *)&x->pending, cells, sizeof(*x->pending));
 }
@@ -140,6 +157,8 @@ weft_status weft_instance_use(weft_instance *x, weft_store *store)
                                             "must be that one, or a clone of it");
     WEFT_TRY(weft_store_fill(store));
     WEFT_TRY(weft_instance_drain(x));
+    WEFT_TRY(weft_store_finish(x->store));
+    x->copying = false;
     x->store = store;
     x->at.store = store;
     for (size_t i = 0; i < p->code_count; i++) {
@@ -156,15 +175,20 @@ void weft_instance_destroy(weft_instance **instance)
     if (!instance || !*instance) return;
     weft_instance *x = *instance;
     size_t cells = x->program->code_count * (size_t)x->program->slots;
+    weft_status status = weft_store_finish(x->store); /* what failed there concerns nobody now */
+    (void)status;
     for (size_t i = 0; x->bound && i < cells; i++)
         if (x->bound[i]) x->bound[i]->ops->destroy(x->bound[i]);
     free((void *)x->bound);
     free(x->pending);
-    free(x->at.arena);
-    free(x->at.gradients);
-    free(x->at.inputs);
-    free(x->at.slots);
-    free(x->scratch);
+    for (int s = 0; s < SPACES; s++) {
+        weft_memory_free(&x->at.arena[s]);
+        weft_memory_free(&x->at.gradients[s]);
+        weft_memory_free(&x->at.slots[s]);
+        weft_memory_free(&x->scratch[s]);
+    }
+    weft_memory_free(&x->at.inputs);
+    weft_event_close(x->program->schema->device, &x->copied);
     free(x->trace);
     weft_program_destroy(&x->program);
     free(x);
@@ -181,7 +205,7 @@ void *weft_instance_input(const weft_instance *x, weft_value input)
     const weft_program *p = x->program;
     const version *v = weft_program_version(p, input, NULL);
     bool fed = v && p->buffers[v->buffer].kind == BUFFER_INPUT;
-    return fed ? weft_instance_address(x, v->buffer) : NULL;
+    return fed ? weft_host(weft_instance_address(x, v->buffer)) : NULL;
 }
 
 const void *weft_instance_output(const weft_instance *x, weft_value value)
@@ -189,8 +213,8 @@ const void *weft_instance_output(const weft_instance *x, weft_value value)
     const weft_program *p = x->program;
     for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next) {
         const version *v = &p->versions[i];
-        if (v->layout->plain && p->buffers[v->buffer].keep)
-            return weft_instance_address(x, v->buffer);
+        if (v->layout->plain && !v->layout->memory && p->buffers[v->buffer].keep)
+            return weft_host(weft_instance_address(x, v->buffer));
     }
     return NULL;
 }

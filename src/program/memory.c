@@ -122,8 +122,8 @@ static void share_in_place(weft_program *p, int i)
             if (!(code->kernel->in_place[o] & 1u << j)) continue;
             int root = buffer_root(p, code->in[j]);
             buffer *in = &p->buffers[root];
-            if (!planned(in) || in->last != i || in->keep || in->bytes != out->bytes ||
-                root == code->out[o])
+            if (!planned(in) || in->space != out->space || in->last != i || in->keep ||
+                in->bytes != out->bytes || root == code->out[o])
                 continue;
             if (out->kind == BUFFER_GRADIENT) in->kind = BUFFER_GRADIENT;
             in->last = WEFT_MAX(in->last, out->last);
@@ -135,13 +135,13 @@ static void share_in_place(weft_program *p, int i)
 }
 
 /* Gradients lie in the order in which they are finished. */
-static size_t lay_gradients(weft_program *p)
+static size_t lay_gradients(weft_program *p, int space)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < p->code_count; i++)
         for (int o = 0; o < p->code[i].out_count; o++) {
             buffer *b = &p->buffers[buffer_root(p, p->code[i].out[o])];
-            if (b->kind != BUFFER_GRADIENT || b->offset != SIZE_MAX) continue;
+            if (b->kind != BUFFER_GRADIENT || b->space != space || b->offset != SIZE_MAX) continue;
             b->offset = bytes;
             bytes += (b->bytes + 63) / 64 * 64;
         }
@@ -187,7 +187,7 @@ static int largest_first(const void *a, const void *b)
 }
 
 /* Largest first, each as low as possible. */
-static weft_status lay_arena(weft_program *p, size_t *bytes)
+static weft_status lay_arena(weft_program *p, int space, size_t *bytes)
 {
     sized *order = NULL;
     int *placed = NULL, count = 0;
@@ -198,7 +198,8 @@ static weft_status lay_arena(weft_program *p, size_t *bytes)
     for (size_t b = 0; b < p->buffer_count; b++) {
         buffer *x = &p->buffers[b];
         if (x->hold) x->first = 0;
-        if (x->kind == BUFFER_ARENA && x->alias < 0 && x->offset == SIZE_MAX && x->first >= 0)
+        if (x->kind == BUFFER_ARENA && x->space == space && x->alias < 0 && x->offset == SIZE_MAX &&
+            x->first >= 0)
             order[count++] = (sized){x->bytes, (int)b};
     }
     qsort(order, (size_t)count, sizeof(*order), largest_first);
@@ -215,11 +216,11 @@ done:
 }
 
 /* One behind the other, since all live at once. */
-static size_t lay_kind(weft_program *p, buffer_kind kind)
+static size_t lay_kind(weft_program *p, buffer_kind kind, int space)
 {
     size_t bytes = 0;
     for (size_t b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].kind == kind && p->buffers[b].alias < 0) {
+        if (p->buffers[b].kind == kind && p->buffers[b].space == space && p->buffers[b].alias < 0) {
             p->buffers[b].offset = bytes;
             bytes += (p->buffers[b].bytes + 63) / 64 * 64;
         }
@@ -308,17 +309,23 @@ weft_status weft_program_plan(weft_program *p)
     for (size_t i = 0; i < p->code_count; i++)
         if (p->code[i].transfer) keep_inputs(p, (int)i, false);
     find_slots(p);
-    info->gradient_bytes = lay_gradients(p);
-    WEFT_TRY(lay_arena(p, &info->arena_bytes));
-    p->input_bytes = lay_kind(p, BUFFER_INPUT);
-    p->slot_bytes = lay_kind(p, BUFFER_SLOT);
-    info->slot_bytes = p->slot_bytes * (size_t)p->slots;
+    p->input_bytes = lay_kind(p, BUFFER_INPUT, SPACE_HOST);
+    for (int s = 0; s < SPACES; s++) {
+        p->gradient_bytes[s] = lay_gradients(p, s);
+        WEFT_TRY(lay_arena(p, s, &p->arena_bytes[s]));
+        p->slot_bytes[s] = lay_kind(p, BUFFER_SLOT, s);
+        info->gradient_bytes += p->gradient_bytes[s];
+        info->arena_bytes += p->arena_bytes[s];
+        info->slot_bytes += p->slot_bytes[s] * (size_t)p->slots;
+    }
     for (size_t i = 0; i < p->code_count; i++) {
-        info->scratch_bytes = WEFT_MAX(info->scratch_bytes, p->code[i].kernel->scratch);
+        size_t *scratch = &p->scratch_bytes[p->code[i].space];
+        *scratch = WEFT_MAX(*scratch, p->code[i].kernel->scratch);
         info->reorders += p->code[i].reorder;
         info->fallbacks += p->code[i].fallback;
         info->flops += p->code[i].flops;
     }
+    for (int s = 0; s < SPACES; s++) info->scratch_bytes += p->scratch_bytes[s];
     info->instructions = (int)p->code_count;
     if (!p->dry) WEFT_TRY(place_store(p));
     find_writes(p);

@@ -34,13 +34,18 @@ typedef struct derived_layout {
     const weft_layout *layout;
 } derived_layout;
 
+/* Where values lie: in the host's memory, which transfers read and which the caller fills and
+ * reads, or in the chosen device's own. Where the device shares the host's, that is all there is.
+ */
+enum { SPACE_HOST, SPACE_DEVICE, SPACES };
+
 /* What all stores of one model have in common. Grows by the programs that are made on one of them;
  * held by stores and programs. */
 typedef struct schema {
     atomic_int users;
     weft_context *context;
     weft_device *device;   /* the chosen one */
-    weft_device *fallback; /* reference; the same where that was chosen */
+    weft_device *fallback; /* reference; in the host's memory */
     store_entry *entries;
     size_t count, capacity;
     weft_names names;
@@ -55,7 +60,9 @@ typedef struct schema {
 struct weft_store {
     schema *schema;
     uint64_t seed;
-    char **slabs;
+    weft_queue *queue; /* of all that is done with these values; NULL: all is done at once */
+    weft_event *event;
+    weft_memory **slabs;
     int slab_count;    /* those that have been filled */
     uint64_t written;  /* how often parameters have changed, from 1 */
     uint64_t *derived; /* of each derived layout: as of which change it is; 0: it is not made */
@@ -83,12 +90,35 @@ weft_status weft_schema_derive(schema *s, int i, const weft_layout *layout,
 /* --- store.c --- */
 /* Memory and first values for what has been placed since. */
 weft_status weft_store_fill(weft_store *s) WEFT_NODISCARD;
-/* Where entry i lies; NULL: it is not placed. */
-char *weft_store_data(const weft_store *s, int i);
+/* values.c: one side of a reorder: in the store, or memory of the host that is read or written. */
+typedef struct side {
+    weft_address there;
+    const void *given;
+    void *wanted;
+} side;
+/* From one layout of the store's device to another. */
+weft_status weft_store_turn(const weft_store *s, const weft_type *type, const weft_layout *from,
+                            const weft_layout *to, side source, side target) WEFT_NODISCARD;
 
-/* Copies data between a layout and plain memory through a reorder of the store's device. */
-weft_status weft_store_copy(weft_device *device, const weft_type *type, const weft_layout *from,
-                            const weft_layout *to, const void *source, void *target) WEFT_NODISCARD;
+/* Where entry i lies; without memory: it is not placed. */
+weft_address weft_store_address(const weft_store *s, int i);
+/* Says that values have been written. */
+void weft_store_touch(weft_store *s);
+/* Until all that was put into its queue is done. */
+weft_status weft_store_finish(const weft_store *s) WEFT_NODISCARD;
+/* The device that works in a space, and the space in which parameters are. */
+static inline weft_device *schema_device(const schema *s, int space)
+{
+    return space == SPACE_DEVICE || weft_device_shares(s->device) ? s->device : s->fallback;
+}
+static inline int schema_home(const schema *s)
+{
+    return weft_device_shares(s->device) ? SPACE_HOST : SPACE_DEVICE;
+}
+static inline int layout_space(const weft_layout *layout)
+{
+    return layout->memory ? SPACE_DEVICE : SPACE_HOST;
+}
 
 typedef enum buffer_kind {
     BUFFER_ARENA,    /* planned by lifetime */
@@ -101,6 +131,7 @@ typedef enum buffer_kind {
 
 typedef struct buffer {
     buffer_kind kind;
+    int space;
     size_t bytes, offset;
     int first, last; /* instructions that write it first and read it last */
     int alias;       /* the buffer whose memory it shares, or -1 */
@@ -125,6 +156,8 @@ typedef struct instruction {
     weft_group group; /* empty for a reorder */
     char *name;
     bool fallback, reorder, transfer;
+    int space;    /* where it runs */
+    bool copy;    /* from one space to the other, in the device's queue */
     bool derives; /* makes a derived layout, where that is not as the parameter is by now */
     int finish;   /* transfer: before which instruction it must have ended; -1: any time */
     weft_phase phase;
@@ -162,14 +195,15 @@ struct weft_program {
     } * versions_of; /* of each value; -1: none */
     weft_readers readers;
 
-    size_t slot_bytes, input_bytes;     /* of one slot */
+    size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
+    size_t arena_bytes[SPACES], gradient_bytes[SPACES], scratch_bytes[SPACES];
     bool writes[WEFT_PHASE_UPDATE + 1]; /* phases that change parameters */
     weft_program_info info;
 };
 
 /* Where each kind of buffer begins. */
 typedef struct bases {
-    char *arena, *gradients, *inputs, *slots;
+    weft_memory *inputs, *arena[SPACES], *gradients[SPACES], *slots[SPACES];
     const weft_store *store; /* NULL: entries lie far apart, and nobody reads them */
 } bases;
 
@@ -180,7 +214,9 @@ struct weft_instance {
     bool differs; /* ranks lay a sum's values differently; found while transfers are placed */
     int slot;     /* the present micro-batch */
     bases at;
-    char *scratch;
+    weft_memory *scratch[SPACES];
+    weft_event *copied; /* all copies between spaces that have been asked for; NULL: one space */
+    bool copying;       /* and not waited for */
     weft_bound **bound; /* [code_count, slots]; in the update, slot 0 */
     struct {
         int slot, instruction;
@@ -203,9 +239,33 @@ weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NO
 /* lower.c: kernels, layouts, versions, instructions. */
 weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;
 
+/* versions.c: the first version of a value in this layout (NULL: in any), or NULL. */
+version *weft_program_version(const weft_program *program, weft_value value,
+                              const weft_layout *layout);
 /* The layout a value lies in, or NULL if nothing has chosen one yet. */
 weft_status weft_program_layout_of(weft_program *p, weft_value value,
                                    const weft_layout **out) WEFT_NODISCARD;
+/* The plain layout of a value's type in a space. */
+weft_status weft_version_plain(const weft_program *p, int space, weft_value value,
+                               const weft_layout **out) WEFT_NODISCARD;
+weft_status weft_version_add(weft_program *p, weft_value value, const weft_layout *layout,
+                             int buffer_index) WEFT_NODISCARD;
+/* Gives a leaf its first version. layout may be NULL for a leaf of the store that already lies
+ * somewhere; for inputs, which the caller fills, it is not looked at. */
+weft_status weft_version_place(weft_program *p, weft_value value,
+                               const weft_layout *layout) WEFT_NODISCARD;
+/* A reorder, or a copy from one space to the other, into a buffer or (buffer < 0) into a new one.
+ */
+weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layout *from,
+                              const weft_layout *to, weft_phase phase,
+                              int buffer_index) WEFT_NODISCARD;
+/* The buffer of the value in the layout that somebody wants, who only passes it on if `passing`. */
+weft_status weft_version_provide(weft_program *p, weft_value value, const weft_layout *want,
+                                 weft_phase phase, bool passing, int *out) WEFT_NODISCARD;
+/* Puts a value that is to be a leaf's next one into the leaf's place, unless it is there. */
+weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phase) WEFT_NODISCARD;
+/* lower.c */
+weft_status weft_program_add_code(weft_program *p, instruction code) WEFT_NODISCARD;
 
 /* results.c */
 weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out) WEFT_NODISCARD;
@@ -216,6 +276,10 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
  * the present one lies. */
 weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
                                int *out) WEFT_NODISCARD;
+
+/* copy.c: a value from one space to the other, plain in both. */
+weft_status weft_copy_kernel(const weft_layout *from, const weft_layout *to,
+                             weft_kernel **out) WEFT_NODISCARD;
 
 /* transfer.c: a kernel for the group's only node, run by a communicator. */
 weft_status weft_transfer_kernel(const weft_program *program, const weft_group *group,
@@ -244,16 +308,16 @@ static inline size_t buffer_within(const weft_program *p, int b)
     for (; p->buffers[b].alias >= 0; b = p->buffers[b].alias) within += p->buffers[b].within;
     return within;
 }
-/* instance.c: bases that are far apart, so that what lies together is found to, and nothing else.
+/* instance.c: memory that nobody reads, in which what lies together is found to, and nothing else.
  */
 bases weft_bases_nowhere(void);
 /* Tells a bound instruction where its operands are in a slot. */
 weft_status weft_instruction_place(const weft_program *program, const instruction *code,
-                                   const bases *at, int slot, void *scratch,
+                                   const bases *at, int slot, weft_memory *const *scratch,
                                    weft_bound *bound) WEFT_NODISCARD;
 /* Memory of buffer b in a slot. */
-char *weft_buffer_address(const weft_program *program, const bases *at, int b, int slot);
-static inline char *weft_instance_address(const weft_instance *x, int b)
+weft_address weft_buffer_address(const weft_program *program, const bases *at, int b, int slot);
+static inline weft_address weft_instance_address(const weft_instance *x, int b)
 {
     return weft_buffer_address(x->program, &x->at, b, x->slot);
 }
@@ -262,9 +326,7 @@ static inline char *weft_instance_address(const weft_instance *x, int b)
  * if that has ended. */
 weft_status weft_instance_end_before(weft_instance *x, int i) WEFT_NODISCARD;
 weft_status weft_instance_run_one(weft_instance *x, int i) WEFT_NODISCARD;
-
-/* The first version of a value in this layout (NULL: in any), or NULL. */
-version *weft_program_version(const weft_program *program, weft_value value,
-                              const weft_layout *layout);
+/* Until the host may touch what copies read and bring. */
+weft_status weft_instance_settle(weft_instance *x) WEFT_NODISCARD;
 
 #endif

@@ -68,7 +68,8 @@ static weft_status becomes(weft_program *p, const instruction *code, int o, weft
         const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
         const weft_layout *in, *order;
         WEFT_TRY(weft_view_layouts(p, node, &in, &order));
-        if (kept && weft_layout_same(kept->layout, order) && !read_later(p, code, leaf))
+        bool there = kept && layout_space(kept->layout) == layout_space(code->kernel->out[o]);
+        if (there && weft_layout_same(kept->layout, order) && !read_later(p, code, leaf))
             *out = leaf;
     }
     return WEFT_OK;
@@ -115,7 +116,10 @@ static weft_status part_of_input(weft_program *p, const instruction *code, int *
     int n = (int)weft_node_int(node, "ranks", 0, 1), me = (int)weft_node_int(node, "index", 0, 0);
     int64_t all = weft_in(p->graph, node, 0)->shape.dim[0];
     const buffer *in = &p->buffers[code->in[0]];
-    buffer b = {.kind = in->kind, .bytes = code->kernel->out[0]->bytes, .entry = in->entry};
+    buffer b = {.kind = in->kind,
+                .space = in->space,
+                .bytes = code->kernel->out[0]->bytes,
+                .entry = in->entry};
     WEFT_TRY(weft_program_add_buffer(p, b, out));
     p->buffers[*out].alias = code->in[0];
     p->buffers[*out].within = (size_t)weft_part_start(all, me, n) * weft_dtype_size(p->graph->real);
@@ -137,21 +141,21 @@ weft_status weft_result_buffer(weft_program *p, const instruction *code, int o, 
         *out = piece;
         return WEFT_OK;
     }
+    buffer own = {.kind = BUFFER_ARENA, .space = layout_space(layout), .bytes = layout->bytes};
     if (leaf == WEFT_NO_VALUE) {
-        bool gradient = p->graph->values[value].gradient_of != WEFT_NO_VALUE;
-        return weft_program_add_buffer(
-            p, (buffer){.kind = gradient ? BUFFER_GRADIENT : BUFFER_ARENA, .bytes = layout->bytes},
-            out);
+        if (p->graph->values[value].gradient_of != WEFT_NO_VALUE) own.kind = BUFFER_GRADIENT;
+        return weft_program_add_buffer(p, own, out);
     }
     const version *old = weft_program_version(p, leaf, NULL);
     int from = weft_group_in(&code->group, leaf);
+    /* What is read is a copy in another space. */
+    if (from >= 0 && old && layout_space(old->layout) != layout_space(layout)) from = -1;
     /* Where the old value is read by this instruction, it must allow that; otherwise no later
      * instruction may read it, which find_order has seen to. */
     bool over = from >= 0 ? code->kernel->in_place[o] & 1u << from : !read_later(p, code, leaf);
     bool same = old && weft_layout_same(old->layout, layout);
-    if (over && old && !same) /* goes there in the store's layout, see store_back */
-        return weft_program_add_buffer(p, (buffer){.kind = BUFFER_ARENA, .bytes = layout->bytes},
-                                       out);
+    if (over && old && !same) /* goes there in the store's layout, see weft_version_back */
+        return weft_program_add_buffer(p, own, out);
     if (!over || !same || p->buffers[old->buffer].kind != BUFFER_STORE)
         return weft_fail(
             WEFT_ERR_ARGUMENT,

@@ -3,11 +3,11 @@
 
 #include "program/program.h"
 
-static char *data_of(const weft_store *s, int i)
+weft_address weft_store_address(const weft_store *s, int i)
 {
     const store_entry *entry = &s->schema->entries[i];
-    return entry->slab >= 0 && entry->slab < s->slab_count ? s->slabs[entry->slab] + entry->offset
-                                                           : NULL;
+    bool filled = entry->slab >= 0 && entry->slab < s->slab_count;
+    return filled ? (weft_address){s->slabs[entry->slab], entry->offset} : (weft_address){0};
 }
 
 void weft_store_touch(weft_store *s)
@@ -15,34 +15,48 @@ void weft_store_touch(weft_store *s)
     s->written++;
 }
 
-char *weft_store_data(const weft_store *s, int i)
+weft_status weft_store_finish(const weft_store *s)
 {
-    return data_of(s, i);
+    if (!s->queue) return WEFT_OK;
+    WEFT_TRY(weft_event_record(s->schema->device, s->queue, s->event));
+    return weft_event_wait(s->schema->device, s->event);
+}
+
+/* Takes the hold of the schema over. */
+static weft_status make(schema *of, uint64_t seed, weft_store **out)
+{
+    weft_store *s;
+    weft_status status = WEFT_NEW(&s, 1);
+    if (status != WEFT_OK) {
+        weft_schema_release(&of);
+        return status;
+    }
+    *s = (weft_store){.schema = of, .seed = seed, .written = 1};
+    status = weft_queue_open(of->device, &s->queue);
+    if (status == WEFT_OK) status = weft_event_open(of->device, &s->event);
+    if (status == WEFT_OK)
+        *out = s;
+    else
+        weft_store_destroy(&s);
+    return status;
 }
 
 weft_status weft_store_create(weft_context *context, const char *device, uint64_t seed,
                               weft_store **out)
 {
-    weft_store *store;
-    WEFT_TRY(WEFT_NEW(&store, 1));
-    store->seed = seed;
-    store->written = 1;
-    weft_status status = weft_schema_create(context, device, &store->schema);
-    if (status == WEFT_OK)
-        *out = store;
-    else
-        free(store);
-    return status;
+    schema *of;
+    WEFT_TRY(weft_schema_create(context, device, &of));
+    return make(of, seed, out);
 }
 
 /* Memory for what the schema has placed since. */
 static weft_status add_slab(weft_store *s)
 {
-    char *slab;
-    WEFT_TRY(weft_new_aligned(s->schema->slabs[s->slab_count], &slab));
-    char **slabs = realloc(s->slabs, (size_t)(s->slab_count + 1) * sizeof(*slabs));
+    weft_memory *slab;
+    WEFT_TRY(weft_memory_new(s->schema->device, s->schema->slabs[s->slab_count], &slab));
+    weft_memory **slabs = realloc((void *)s->slabs, (size_t)(s->slab_count + 1) * sizeof(*slabs));
     if (!slabs) {
-        free(slab);
+        weft_memory_free(&slab);
         return weft_fail_memory((size_t)(s->slab_count + 1) * sizeof(*slabs));
     }
     s->slabs = slabs;
@@ -53,17 +67,17 @@ static weft_status add_slab(weft_store *s)
 weft_status weft_store_clone(const weft_store *from, weft_store **out)
 {
     weft_store *store;
-    WEFT_TRY(WEFT_NEW(&store, 1));
-    store->seed = from->seed;
-    store->written = 1;
-    store->schema = weft_schema_hold(from->schema);
+    WEFT_TRY(weft_store_finish(from));
+    WEFT_TRY(make(weft_schema_hold(from->schema), from->seed, &store));
     weft_status status = WEFT_OK;
     while (status == WEFT_OK && store->slab_count < from->slab_count) {
         int slab = store->slab_count;
         status = add_slab(store);
         if (status == WEFT_OK)
-            memcpy(store->slabs[slab], from->slabs[slab], from->schema->slabs[slab]);
+            status = weft_copy(store->queue, (weft_address){store->slabs[slab], 0},
+                               (weft_address){from->slabs[slab], 0}, from->schema->slabs[slab]);
     }
+    if (status == WEFT_OK) status = weft_store_finish(store); /* the other may go its way now */
     if (status == WEFT_OK)
         *out = store;
     else
@@ -75,8 +89,10 @@ void weft_store_destroy(weft_store **store)
 {
     if (!store || !*store) return;
     weft_store *s = *store;
-    for (int i = 0; i < s->slab_count; i++) free(s->slabs[i]);
-    free(s->slabs);
+    weft_queue_close(s->schema->device, &s->queue);
+    weft_event_close(s->schema->device, &s->event);
+    for (int i = 0; i < s->slab_count; i++) weft_memory_free(&s->slabs[i]);
+    free((void *)s->slabs);
     free(s->derived);
     weft_schema_release(&s->schema);
     free(s);
@@ -106,35 +122,6 @@ void weft_store_part(const weft_store *s, int i, weft_shape *whole, int64_t *sta
     for (int d = 0; d < whole->rank; d++) start[d] = s->schema->entries[i].start[d];
 }
 
-void weft_store_memory(const weft_store *s, int i, void **data, size_t *bytes)
-{
-    *data = data_of(s, i);
-    *bytes = s->schema->entries[i].layout ? s->schema->entries[i].layout->bytes : 0;
-}
-
-weft_status weft_store_parameters(const weft_store *s, weft_dtype *dtype, void **data,
-                                  size_t *bytes)
-{
-    char *first = NULL, *end = NULL;
-    size_t sum = 0;
-    *dtype = WEFT_F32; /* a stage of a pipeline may have none */
-    for (size_t i = 0; i < s->schema->count; i++) {
-        const store_entry *e = &s->schema->entries[i];
-        char *begin = data_of(s, (int)i);
-        if (e->kind != WEFT_VALUE_PARAM || !begin) continue;
-        size_t taken = (e->layout->bytes + 63) / 64 * 64;
-        if (!first || begin < first) first = begin;
-        if (!end || begin + taken > end) end = begin + taken;
-        sum += taken;
-        *dtype = e->type.dtype;
-    }
-    if (first && (size_t)(end - first) != sum)
-        return weft_fail(WEFT_ERR_UNSUPPORTED, "the parameters of this store are no flat range");
-    *data = first ? (void *)first : (void *)(uintptr_t)s; /* not NULL, for memcpy of nothing */
-    *bytes = sum;
-    return WEFT_OK;
-}
-
 weft_role weft_store_role(const weft_store *s, int i)
 {
     return s->schema->entries[i].role;
@@ -143,28 +130,6 @@ weft_role weft_store_role(const weft_store *s, int i)
 int weft_store_find(const weft_store *s, const char *name)
 {
     return weft_schema_find(s->schema, name);
-}
-
-weft_status weft_store_copy(weft_device *device, const weft_type *type, const weft_layout *from,
-                            const weft_layout *to, const void *source, void *target)
-{
-    if (weft_layout_same(from, to)) {
-        memcpy(target, source, from->bytes);
-        return WEFT_OK;
-    }
-    weft_kernel *kernel;
-    WEFT_TRY(device->ops->reorder(device, type, from, to, &kernel));
-    void *scratch = NULL;
-    weft_status status = weft_new_aligned(kernel->scratch, &scratch);
-    void *in = (void *)(uintptr_t)source; /* only read */
-    weft_bound *bound = NULL;
-    if (status == WEFT_OK) status = kernel->ops->bind(kernel, &bound);
-    if (status == WEFT_OK) status = bound->ops->place(bound, &in, &target, scratch);
-    if (status == WEFT_OK) status = bound->ops->run(bound);
-    if (bound) bound->ops->destroy(bound);
-    kernel->ops->destroy(kernel);
-    free(scratch);
-    return status;
 }
 
 /* Where element i of the whole tensor stands in the part; -1: not there. */
@@ -207,24 +172,34 @@ static void fill(const store_entry *entry, uint64_t seed, void *data)
 /* A clone has what its model's programs brought later only once it is used. */
 static weft_status check_filled(const weft_store *s, int i)
 {
-    if (data_of(s, i)) return WEFT_OK;
+    if (weft_store_address(s, i).memory) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "'%s' has no value in this store yet: make an instance on it first",
                      s->schema->entries[i].name);
+}
+
+static weft_status plain_part(const weft_store *s, const store_entry *entry,
+                              const weft_layout **out)
+{
+    return s->schema->device->ops->plain(s->schema->device, &entry->part, out);
 }
 
 static weft_status write_flat(weft_store *s, int i, const void *data)
 {
     store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain, *order;
-    char *room;
+    weft_memory *room;
+    size_t begin = (size_t)entry->flat_begin * weft_dtype_size(entry->type.dtype);
     WEFT_TRY(weft_schema_order(s->schema, i, &order));
-    WEFT_TRY(s->schema->device->ops->plain(s->schema->device, &entry->part, &plain));
-    WEFT_TRY(weft_new_aligned(order->bytes, &room));
-    weft_status status = weft_store_copy(s->schema->device, &entry->part, plain, order, data, room);
-    size_t size = weft_dtype_size(entry->type.dtype);
-    memcpy(data_of(s, i), room + (size_t)entry->flat_begin * size, weft_type_bytes(&entry->type));
-    free(room);
+    WEFT_TRY(plain_part(s, entry, &plain));
+    WEFT_TRY(weft_memory_new(s->schema->device, order->bytes, &room));
+    weft_status status = weft_store_turn(s, &entry->part, plain, order, (side){.given = data},
+                                         (side){.there = {room, 0}});
+    if (status == WEFT_OK)
+        status = weft_copy(s->queue, weft_store_address(s, i), (weft_address){room, begin},
+                           weft_type_bytes(&entry->type));
+    if (status == WEFT_OK) status = weft_store_finish(s);
+    weft_memory_free(&room);
     return status;
 }
 
@@ -235,9 +210,9 @@ weft_status weft_store_write(weft_store *s, int i, const void *data)
     store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain;
     if (entry->flat) return write_flat(s, i, data);
-    WEFT_TRY(s->schema->device->ops->plain(s->schema->device, &entry->type, &plain));
-    return weft_store_copy(s->schema->device, &entry->type, plain, entry->layout, data,
-                           data_of(s, i));
+    WEFT_TRY(plain_part(s, entry, &plain));
+    return weft_store_turn(s, &entry->type, plain, entry->layout, (side){.given = data},
+                           (side){.there = weft_store_address(s, i)});
 }
 
 weft_status weft_store_read(const weft_store *s, int i, void *data)
@@ -248,34 +223,48 @@ weft_status weft_store_read(const weft_store *s, int i, void *data)
     if (entry->flat)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "'%s' is spread over ranks; weft_store_gather reads it", entry->name);
-    WEFT_TRY(s->schema->device->ops->plain(s->schema->device, &entry->type, &plain));
-    return weft_store_copy(s->schema->device, &entry->type, entry->layout, plain, data_of(s, i),
-                           data);
+    WEFT_TRY(plain_part(s, entry, &plain));
+    return weft_store_turn(s, &entry->type, entry->layout, plain,
+                           (side){.there = weft_store_address(s, i)}, (side){.wanted = data});
+}
+
+/* All ranges, one behind the other, in the order that they have in memory. */
+static weft_status bring_together(const weft_store *s, int i, weft_comm *comm, void *room)
+{
+    const store_entry *entry = &s->schema->entries[i];
+    int64_t counts[WEFT_MAX_RANKS], all = weft_shape_elements(&entry->part.shape);
+    int n = weft_comm_size(comm);
+    weft_dtype dtype;
+    void *mine;
+    size_t bytes;
+    for (int r = 0; r < n; r++)
+        counts[r] = weft_part_start(all, r + 1, n) - weft_part_start(all, r, n);
+    WEFT_TRY(weft_store_map(s, i, &dtype, &mine, &bytes));
+    weft_status status = weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                              .dtype = dtype,
+                                                              .what = entry->name,
+                                                              .send = mine,
+                                                              .receive = room,
+                                                              .counts = counts});
+    weft_store_unmap_read(s, mine);
+    return status;
 }
 
 weft_status weft_store_gather(const weft_store *s, int i, weft_comm *comm, void *data)
 {
     const store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain, *order;
-    int64_t counts[WEFT_MAX_RANKS], all = weft_shape_elements(&entry->part.shape);
     void *room;
     WEFT_TRY(check_filled(s, i));
     if (!entry->flat) return weft_store_read(s, i, data);
     if (!comm) return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is spread over ranks", entry->name);
-    int n = weft_comm_size(comm);
-    for (int r = 0; r < n; r++)
-        counts[r] = weft_part_start(all, r + 1, n) - weft_part_start(all, r, n);
     WEFT_TRY(weft_schema_order(s->schema, i, &order));
-    WEFT_TRY(s->schema->device->ops->plain(s->schema->device, &entry->part, &plain));
+    WEFT_TRY(plain_part(s, entry, &plain));
     WEFT_TRY(weft_new_aligned(order->bytes, &room));
-    weft_status status = weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                              .dtype = entry->type.dtype,
-                                                              .what = entry->name,
-                                                              .send = data_of(s, i),
-                                                              .receive = room,
-                                                              .counts = counts});
+    weft_status status = bring_together(s, i, comm, room);
     if (status == WEFT_OK)
-        status = weft_store_copy(s->schema->device, &entry->part, order, plain, room, data);
+        status = weft_store_turn(s, &entry->part, order, plain, (side){.given = room},
+                                 (side){.wanted = data});
     free(room);
     return status;
 }
@@ -315,7 +304,7 @@ weft_status weft_store_fill(weft_store *s)
         for (size_t i = 0; i < all->count && status == WEFT_OK; i++)
             if (all->entries[i].slab == slab) status = start_entry(s, (int)i);
         if (status != WEFT_OK) {
-            free(s->slabs[--s->slab_count]);
+            weft_memory_free(&s->slabs[--s->slab_count]);
             return status;
         }
     }

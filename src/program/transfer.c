@@ -33,16 +33,22 @@ static void clear(transfer *t)
     *t = (transfer){.head = t->head, .of = t->of, .comm = t->comm, .differs = t->differs};
 }
 
-static weft_status place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
+static weft_status place(weft_bound *bound, const weft_address *in, const weft_address *out,
+                         weft_address scratch)
 {
+    const transfer_kernel *k = (const transfer_kernel *)bound->kernel;
+    void *from[WEFT_GROUP_VALUES], *to[WEFT_GROUP_VALUES];
     (void)scratch;
+    for (int i = 0; i < k->in_count; i++) from[i] = weft_host(in[i]);
+    for (int i = 0; i < k->out_count; i++) to[i] = weft_host(out[i]);
     clear((transfer *)bound);
-    return weft_transfer_place((transfer *)bound, in, out);
+    return weft_transfer_place((transfer *)bound, from, to);
 }
 
-static weft_status run(weft_bound *bound)
+static weft_status run(weft_bound *bound, weft_queue *queue)
 {
     transfer *t = (transfer *)bound;
+    (void)queue;
     run_copies(t->before, t->before_count, t->of->dtype);
     WEFT_TRY(weft_operation_start(t->operation));
     t->begun = true;
@@ -115,7 +121,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
 {
     transfer_kernel *t;
     const weft_node *node = group->node[0];
-    weft_device *device = p->schema->device;
+    weft_device *device = schema_device(p->schema, SPACE_HOST); /* what communicators read */
     WEFT_TRY(WEFT_NEW(&t, 1));
     t->head.ops = &ops;
     t->schema = p->schema;
@@ -123,6 +129,8 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     t->node = node;
     t->ranks = (int)weft_node_int(node, "ranks", 0, 0);
     t->dtype = group->graph->real;
+    t->in_count = group->in_count;
+    t->out_count = group->out_count;
     if (t->ranks > 0)
         (void)snprintf(t->head.text, sizeof(t->head.text), "%d ranks", t->ranks);
     else
@@ -133,7 +141,8 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++) {
         /* The parts of a value lie alike. */
         int parts = (int)weft_node_int(node, "parts", 0, 1), like = i - i % parts;
-        t->head.in[i] = in[like] && (as_it_lies || in[like]->plain) ? in[like] : NULL;
+        bool here = in[like] && layout_space(in[like]) == SPACE_HOST;
+        t->head.in[i] = here && (as_it_lies || in[like]->plain) ? in[like] : NULL;
         if (!t->head.in[i])
             status =
                 device->ops->plain(device, weft_value_type(p->graph, group->in[i]), &t->head.in[i]);

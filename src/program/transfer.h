@@ -20,6 +20,7 @@ typedef struct transfer_kernel {
     const weft_graph *graph;
     const weft_node *node;
     weft_dtype dtype;
+    int in_count, out_count;
     int ranks; /* 0: the two ends of a message */
 } transfer_kernel;
 

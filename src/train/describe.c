@@ -104,7 +104,7 @@ static weft_status dry_program(weft_rank *r, figures *f, weft_text *dump)
     o.fetch = &fetch;
     o.fetch_count = fetch != WEFT_NO_VALUE;
     o.slots = r->schedule.slots;
-    WEFT_TRY(weft_store_create(r->recipe->context, r->recipe->device, r->recipe->seed, &store));
+    WEFT_TRY(weft_rank_store(r, &store));
     weft_status status =
         weft_program_create_with(store, weft_rewritten_graph(r->mine), &o, &program);
     if (status == WEFT_OK) {

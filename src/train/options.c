@@ -197,8 +197,8 @@ static const weft_option train_table[] = {
      TEXT,
      RUN(device),
      .group = "Where to run",
-     .choices = "cpu,reference",
-     .help = "cpu is fast, reference is slow and simple"},
+     .help = "cpu is fast, reference is slow and simple (weft inspect --list knows all); "
+             "several, with commas: ranks take them in turn"},
     {.name = "dtype",
      .argument = "TYPE",
      .initial = "f32",
@@ -413,7 +413,6 @@ static const weft_option train_table[] = {
          .initial = "cpu",                                                                         \
          TEXT,                                                                                     \
          EVAL(device),                                                                             \
-         .choices = "cpu,reference",                                                               \
          .help = "where to run"},                                                                  \
         {.name = "threads",                                                                        \
          .letter = 't',                                                                            \

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "weft/device.h"
+
 /* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after
  * the other, as micro-batches. */
 static weft_status share_out_workers(weft_trainer *t)
@@ -83,6 +85,9 @@ static weft_status count_learners(weft_trainer *t)
     const weft_train_options *o = &t->options;
     bool exchange = o->exchange && *o->exchange;
     int64_t mesh = exchange ? 1 : t->size, stages = 1;
+    char *device;
+    WEFT_TRY(weft_device_of_rank(o->device, 0, &device));
+    free(device);
     if (exchange)
         WEFT_TRY(weft_exchange_check(o->exchange)); /* also where one learner has no use for it */
     if (o->hosts && *o->hosts && strcmp(o->engine, "mpi") != 0)

@@ -142,6 +142,8 @@ static void draw_way(dice *d, const hunt_case *c, int most, way *w)
     }
     if (w->mesh[0] > 1 && chance(d, 0.5)) w->zero = between(d, 1, 3);
     if (chance(d, 0.2)) draw_pins(d, c, w);
+    if (c->options[DEVICE] == REFERENCE && chance(d, 0.35))
+        w->elsewhere = between(d, 1, FAR_DEVICES - 1);
 }
 
 static void draw_exchange(dice *d, hunt_case *c)

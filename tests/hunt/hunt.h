@@ -90,7 +90,12 @@ typedef struct way {
     bool recompute, gpipe;
     int places, place[MOST_LAYERS + 1];
     pin pins[MOST_PINS];
+    int elsewhere; /* of far_devices; 0: the case's own */
 } way;
+
+/* Devices that compute as the reference does, in other memory. */
+enum { FAR_DEVICES = 7 };
+extern const char *const far_devices[FAR_DEVICES];
 
 typedef enum meeting { NO_MEETING, AVERAGE, ONESHOT } meeting;
 typedef struct exchange {

@@ -126,6 +126,9 @@ static void check_promises(trial *t, const result *r)
     other.recompute = false;
     if (c->options[DEVICE] == REFERENCE)
         without(t, r, &other, "with against without recomputation");
+    other = c->way;
+    other.elsewhere = 0;
+    without(t, r, &other, "other memory against the host's");
     if (!c->twice || !train(t, "the same again", c, &c->way, &again)) return;
     compare(t, "a second run against the first", r, &again, EXACT, true);
     result_free(&again);

@@ -72,6 +72,17 @@ static void add(words *w, const char *form, ...)
     w->used += (size_t)size + 1;
 }
 
+const char *const far_devices[FAR_DEVICES] = {
+    "",
+    "distant",
+    "reference,distant",
+    "distant,cpu",
+    "distant:lacks=relu+dense+adam+softmax_xent",
+    "distant:lacks=conv2d+batch_norm+add+sgd+reduce_sum",
+    "reference,distant:lacks=conv2d_dw+dense_dw+batch_norm_dx+maxpool+sum_squares",
+};
+static const char *const own_devices[] = {[CPU] = "cpu", [REFERENCE] = "reference"};
+
 static const char *const axes[AXES] = {"data", "domain", "tensor", "pipeline"};
 static const char *const option_names[OPTIONS] = {
     [OPTIMIZER] = "optimizer",
@@ -124,16 +135,24 @@ static void value_text(const weft_option *o, double value, char *out, size_t roo
     (void)snprintf(out, room, "%.*s", (int)strcspn(choice, ","), choice);
 }
 
-static void add_options(const hunt_case *c, words *w)
+static const char *device_of(const hunt_case *c, const way *p)
+{
+    return p->elsewhere ? far_devices[p->elsewhere] : own_devices[(int)c->options[DEVICE]];
+}
+
+static void add_options(const hunt_case *c, const way *p, words *w)
 {
     for (int i = 0; i < OPTIONS; i++) {
         const weft_option *o = row_of(option_names[i]);
-        char text[64];
+        char text[96];
         if (o->kind == WEFT_OPT_FLAG) {
             if (c->options[i] != 0) add(w, "--%s", o->name);
             continue;
         }
-        value_text(o, c->options[i], text, sizeof(text));
+        if (i == DEVICE)
+            (void)snprintf(text, sizeof(text), "%s", device_of(c, p));
+        else
+            value_text(o, c->options[i], text, sizeof(text));
         if (o->initial && strcmp(text, o->initial) == 0) continue;
         add(w, "--%s", o->name);
         add(w, "%s", text);
@@ -244,7 +263,7 @@ void case_words(const hunt_case *c, const way *p, const char *folder, words *out
     add(out, "--model");
     add(out, "net.yaml");
     add_data(&c->samples, out);
-    add_options(c, out);
+    add_options(c, p, out);
     add_way(c, p, out);
     add_exchange(&c->exchange, out);
     if (!folder) return;

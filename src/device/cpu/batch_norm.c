@@ -241,12 +241,15 @@ typedef struct batch_bound {
     batch_kernel kernel;
 } batch_bound;
 
-static weft_status place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
+static weft_status place(weft_bound *bound, const weft_address *in, const weft_address *out,
+                         weft_address scratch)
 {
     batch_kernel *k = &((batch_bound *)bound)->kernel;
-    float *next = scratch;
+    float *next = weft_host(scratch);
     for (int r = 0; r < ROLES; r++) {
-        k->data[r] = k->in[r] >= 0 ? in[k->in[r]] : k->out[r] >= 0 ? out[k->out[r]] : NULL;
+        k->data[r] = NULL;
+        if (k->out[r] >= 0) k->data[r] = weft_host(out[k->out[r]]);
+        if (k->in[r] >= 0) k->data[r] = weft_host(in[k->in[r]]);
         if (k->data[r] || !k->made[r]) continue;
         k->data[r] = next; /* a vector that nobody else reads */
         next += k->p.channel_count;
@@ -254,8 +257,9 @@ static weft_status place(weft_bound *bound, void *const *in, void *const *out, v
     return WEFT_OK;
 }
 
-static weft_status run(weft_bound *bound)
+static weft_status run(weft_bound *bound, weft_queue *queue)
 {
+    (void)queue;
     batch_kernel *k = &((batch_bound *)bound)->kernel;
     weft_parallel(k->threads, blocks_of(&k->p), 1, run_blocks, k);
     return WEFT_OK;

@@ -35,9 +35,10 @@ static weft_status start(cpu_device *d)
     return cpu_attr_make(NULL, &d->attr);
 }
 
-static weft_status device_open(weft_context *context, weft_device **out)
+static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
 {
     cpu_device *d;
+    WEFT_TRY(weft_device_takes_nothing("cpu", arguments));
     WEFT_TRY(WEFT_NEW(&d, 1));
     d->head.ops = &weft_device_cpu;
     d->head.context = context;

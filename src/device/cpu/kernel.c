@@ -19,23 +19,23 @@ static const cpu_primitive *primitive_of(const weft_bound *bound)
     return (const cpu_primitive *)bound->kernel;
 }
 
-static weft_status primitive_place(weft_bound *bound, void *const *in, void *const *out,
-                                   void *scratch)
+static weft_status primitive_place(weft_bound *bound, const weft_address *in,
+                                   const weft_address *out, weft_address scratch)
 {
     primitive_bound *b = (primitive_bound *)bound;
     const cpu_primitive *k = primitive_of(bound);
     const cpu_fold *fold = &k->fold;
     if (fold->channels > 0) {
-        b->scale = (float *)(void *)((char *)scratch + fold->offset);
+        b->scale = weft_host(weft_beyond(scratch, fold->offset));
         b->shift = b->scale + fold->channels;
-        for (int i = 0; i < 4; i++) b->folded[i] = in[fold->operand[i]];
+        for (int i = 0; i < 4; i++) b->folded[i] = weft_host(in[fold->operand[i]]);
     }
     for (int i = 0; i < k->count; i++) {
-        void *data = scratch;
+        void *data = weft_host(scratch);
         if (k->args[i].place == CPU_SCALE) data = b->scale;
         if (k->args[i].place == CPU_SHIFT) data = b->shift;
-        if (k->args[i].place == CPU_IN) data = in[k->args[i].index];
-        if (k->args[i].place == CPU_OUT) data = out[k->args[i].index];
+        if (k->args[i].place == CPU_IN) data = weft_host(in[k->args[i].index]);
+        if (k->args[i].place == CPU_OUT) data = weft_host(out[k->args[i].index]);
         DNNL_TRY(dnnl_memory_set_data_handle(b->args[i].memory, data));
     }
     return WEFT_OK;
@@ -52,8 +52,9 @@ static void refresh_fold(const cpu_fold *f, const primitive_bound *b)
     }
 }
 
-static weft_status primitive_run(weft_bound *bound)
+static weft_status primitive_run(weft_bound *bound, weft_queue *queue)
 {
+    (void)queue;
     primitive_bound *b = (primitive_bound *)bound;
     const cpu_primitive *k = primitive_of(bound);
     if (k->fold.channels > 0) refresh_fold(&k->fold, b);
@@ -191,18 +192,21 @@ typedef struct loop_bound {
     cpu_loop loop;
 } loop_bound;
 
-static weft_status loop_place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
+static weft_status loop_place(weft_bound *bound, const weft_address *in, const weft_address *out,
+                              weft_address scratch)
 {
     cpu_loop *k = &((loop_bound *)bound)->loop;
     const weft_node *node = k->group.node[0];
-    for (int i = 0; i < node->in_count; i++) k->in[i] = in[weft_group_in(&k->group, node->in[i])];
+    for (int i = 0; i < node->in_count; i++)
+        k->in[i] = weft_host(in[weft_group_in(&k->group, node->in[i])]);
     weft_kernel_unread_bind(&k->group, bound->kernel, out, scratch, k->out);
-    k->scratch = scratch;
+    k->scratch = weft_host(scratch);
     return WEFT_OK;
 }
 
-static weft_status loop_run(weft_bound *bound)
+static weft_status loop_run(weft_bound *bound, weft_queue *queue)
 {
+    (void)queue;
     const cpu_loop *k = &((loop_bound *)bound)->loop;
     k->fn(k);
     return WEFT_OK;

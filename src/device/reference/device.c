@@ -31,19 +31,22 @@ static const reference_kernel *kernel_of(const weft_bound *bound)
     return (const reference_kernel *)bound->kernel;
 }
 
-static weft_status place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
+static weft_status place(weft_bound *bound, const weft_address *in, const weft_address *out,
+                         weft_address scratch)
 {
     reference_bound *b = (reference_bound *)bound;
     const weft_group *group = &kernel_of(bound)->group;
     const weft_node *node = group->node[0];
-    for (int i = 0; i < node->in_count; i++) b->in[i] = in[weft_group_in(group, node->in[i])];
+    for (int i = 0; i < node->in_count; i++)
+        b->in[i] = weft_host(in[weft_group_in(group, node->in[i])]);
     weft_kernel_unread_bind(group, bound->kernel, out, scratch, b->out);
     b->call = (weft_ref){group->graph, node, b->in, b->out};
     return WEFT_OK;
 }
 
-static weft_status run(weft_bound *bound)
+static weft_status run(weft_bound *bound, weft_queue *queue)
 {
+    (void)queue;
     kernel_of(bound)->fn(&((reference_bound *)bound)->call);
     return WEFT_OK;
 }
@@ -67,17 +70,19 @@ static void destroy(weft_kernel *kernel)
 
 static const weft_kernel_ops node_kernel = {.bind = bind, .destroy = destroy};
 
-static weft_status copy_place(weft_bound *bound, void *const *in, void *const *out, void *scratch)
+static weft_status copy_place(weft_bound *bound, const weft_address *in, const weft_address *out,
+                              weft_address scratch)
 {
     reference_bound *b = (reference_bound *)bound;
     (void)scratch;
-    b->in[0] = in[0];
-    b->out[0] = out[0];
+    b->in[0] = weft_host(in[0]);
+    b->out[0] = weft_host(out[0]);
     return WEFT_OK;
 }
 
-static weft_status copy_run(weft_bound *bound)
+static weft_status copy_run(weft_bound *bound, weft_queue *queue)
 {
+    (void)queue;
     const reference_bound *b = (const reference_bound *)bound;
     memcpy(b->out[0], b->in[0], kernel_of(bound)->copy);
     return WEFT_OK;
@@ -93,9 +98,10 @@ static weft_status copy_bind(const weft_kernel *kernel, weft_bound **out)
 
 static const weft_kernel_ops copy_kernel = {.bind = copy_bind, .destroy = destroy};
 
-static weft_status device_open(weft_context *context, weft_device **out)
+static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
 {
     weft_device *device;
+    WEFT_TRY(weft_device_takes_nothing("reference", arguments));
     WEFT_TRY(WEFT_NEW(&device, 1));
     device->ops = &weft_device_reference;
     device->context = context;

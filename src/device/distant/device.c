@@ -1,0 +1,184 @@
+/* The distant device: kernels of the reference device that are put into a list. */
+#include <stdio.h>
+
+#include "device/distant/distant.h"
+
+typedef struct distant_kernel {
+    weft_kernel head;
+    weft_kernel *inside;
+    int in_count, out_count;
+} distant_kernel;
+
+typedef struct distant_bound {
+    weft_bound head;
+    weft_bound *inside;
+} distant_bound;
+
+static weft_status place(weft_bound *bound, const weft_address *in, const weft_address *out,
+                         weft_address scratch)
+{
+    const distant_kernel *k = (const distant_kernel *)bound->kernel;
+    weft_bound *inside = ((distant_bound *)bound)->inside;
+    weft_address from[WEFT_GROUP_VALUES], to[WEFT_GROUP_VALUES];
+    for (int i = 0; i < k->in_count; i++) from[i] = distant_inside(in[i]);
+    for (int i = 0; i < k->out_count; i++) to[i] = distant_inside(out[i]);
+    return inside->ops->place(inside, from, to, distant_inside(scratch));
+}
+
+static weft_status run(weft_bound *bound, weft_queue *queue)
+{
+    return distant_ask(queue, (distant_command){.bound = ((distant_bound *)bound)->inside});
+}
+
+static void unbind(weft_bound *bound)
+{
+    weft_bound *inside = ((distant_bound *)bound)->inside;
+    if (inside) inside->ops->destroy(inside);
+    free(bound);
+}
+
+static const weft_bound_ops bound_ops = {.place = place, .run = run, .destroy = unbind};
+
+static weft_status bind(const weft_kernel *kernel, weft_bound **out)
+{
+    const weft_kernel *inside = ((const distant_kernel *)kernel)->inside;
+    weft_bound *bound;
+    WEFT_TRY(weft_bound_new(kernel, &bound_ops, sizeof(distant_bound), &bound));
+    weft_status status = inside->ops->bind(inside, &((distant_bound *)bound)->inside);
+    if (status == WEFT_OK)
+        *out = bound;
+    else
+        unbind(bound);
+    return status;
+}
+
+static void destroy(weft_kernel *kernel)
+{
+    weft_kernel *inside = ((distant_kernel *)kernel)->inside;
+    if (inside) inside->ops->destroy(inside);
+    free(kernel);
+}
+
+static const weft_kernel_ops kernel_ops = {.bind = bind, .destroy = destroy};
+
+static weft_status check_names(const char *list)
+{
+    for (const char *at = list; *at; at += strcspn(at, "+"), at += *at == '+') {
+        int size = (int)strcspn(at, "+"), i = 0;
+        for (const char *op; (op = weft_operator_name(i)); i++)
+            if ((int)strlen(op) == size && strncmp(op, at, (size_t)size) == 0) break;
+        if (!weft_operator_name(i))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "device distant: lacks '%.*s', which is no operator; "
+                             "weft inspect --list has them",
+                             size, at);
+    }
+    return WEFT_OK;
+}
+
+static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
+{
+    static const char key[] = "lacks=";
+    distant_device *d;
+    if (*arguments && strncmp(arguments, key, sizeof(key) - 1) != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "device distant: '%s' is none of its options; there is lacks=OPERATOR+...",
+                         arguments);
+    if (*arguments) WEFT_TRY(check_names(arguments + sizeof(key) - 1));
+    WEFT_TRY(WEFT_NEW(&d, 1));
+    d->head.ops = &weft_device_distant;
+    d->head.context = context;
+    d->head.threads = 1;
+    weft_status status = distant_start(d);
+    if (status == WEFT_OK)
+        status = weft_strdup(*arguments ? arguments + sizeof(key) - 1 : "", &d->lacks);
+    if (status == WEFT_OK) status = weft_device_open(context, "reference", &d->reference);
+    if (status == WEFT_OK)
+        *out = &d->head;
+    else
+        weft_device_distant.close(&d->head);
+    return status;
+}
+
+static void device_close(weft_device *device)
+{
+    distant_device *d = (distant_device *)device;
+    distant_end(d);
+    weft_device_close(&d->reference);
+    free(d->lacks);
+    free(d);
+}
+
+static bool lacks(const distant_device *d, const char *op)
+{
+    size_t size = strlen(op);
+    for (const char *at = d->lacks; *at; at += strcspn(at, "+"), at += *at == '+')
+        if (strcspn(at, "+") == size && strncmp(at, op, size) == 0) return true;
+    return false;
+}
+
+static bool supports(weft_device *device, const weft_group *group)
+{
+    const distant_device *d = (const distant_device *)device;
+    return !lacks(d, group->node[0]->op->name) && d->reference->ops->supports(d->reference, group);
+}
+
+/* A kernel of the reference device, with this device's layouts. */
+static weft_status wrap(weft_kernel *inside, int in_count, int out_count, weft_kernel **out)
+{
+    distant_kernel *k;
+    weft_status status = WEFT_NEW(&k, 1);
+    if (status != WEFT_OK) {
+        inside->ops->destroy(inside);
+        return status;
+    }
+    k->head = *inside;
+    k->head.ops = &kernel_ops;
+    k->inside = inside;
+    k->in_count = in_count;
+    k->out_count = out_count;
+    (void)snprintf(k->head.text, sizeof(k->head.text), "distant");
+    *out = &k->head;
+    return WEFT_OK;
+}
+
+static weft_status kernel(weft_device *device, const weft_group *group,
+                          const weft_layout *const *in, weft_kernel **out)
+{
+    weft_device *reference = ((distant_device *)device)->reference;
+    weft_kernel *k;
+    WEFT_TRY(reference->ops->kernel(reference, group, in, &k));
+    WEFT_TRY(wrap(k, group->in_count, group->out_count, &k));
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < group->in_count && status == WEFT_OK; i++)
+        status = weft_layout_plain(device, weft_value_type(group->graph, group->in[i]), &k->in[i]);
+    for (int i = 0; i < group->out_count && status == WEFT_OK; i++)
+        status =
+            weft_layout_plain(device, weft_value_type(group->graph, group->out[i]), &k->out[i]);
+    if (status == WEFT_OK)
+        *out = k;
+    else
+        destroy(k);
+    return status;
+}
+
+static weft_status reorder(weft_device *device, const weft_type *type, const weft_layout *from,
+                           const weft_layout *to, weft_kernel **out)
+{
+    weft_device *reference = ((distant_device *)device)->reference;
+    weft_kernel *k;
+    WEFT_TRY(reference->ops->reorder(reference, type, from, to, &k));
+    return wrap(k, 1, 1, out);
+}
+
+const weft_device_ops weft_device_distant = {
+    .name = "distant",
+    .summary = "for tests: the reference device far away, in memory that the host cannot read",
+    .memory = &distant_memory_ops,
+    .open = device_open,
+    .close = device_close,
+    .plain = weft_layout_plain,
+    .supports = supports,
+    .kernel = kernel,
+    .reorder = reorder,
+};

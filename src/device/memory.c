@@ -1,0 +1,93 @@
+/* Memory of devices: of their own, or the host's. */
+#include "device/device.h"
+
+weft_status weft_memory_new(weft_device *device, size_t bytes, weft_memory **out)
+{
+    if (!weft_device_shares(device)) return device->ops->memory->allocate(device, bytes, out);
+    weft_memory *memory;
+    WEFT_TRY(WEFT_NEW(&memory, 1));
+    memory->device = device;
+    weft_status status = weft_new_aligned(bytes, &memory->base);
+    if (status == WEFT_OK)
+        *out = memory;
+    else
+        free(memory);
+    return status;
+}
+
+void weft_memory_free(weft_memory **memory)
+{
+    weft_memory *m = *memory;
+    *memory = NULL;
+    if (!m) return;
+    if (!weft_device_shares(m->device)) {
+        m->device->ops->memory->release(m);
+        return;
+    }
+    free(m->base);
+    free(m);
+}
+
+weft_status weft_queue_open(weft_device *device, weft_queue **out)
+{
+    *out = NULL;
+    return weft_device_shares(device) ? WEFT_OK : device->ops->memory->open_queue(device, out);
+}
+
+void weft_queue_close(weft_device *device, weft_queue **queue)
+{
+    if (*queue) device->ops->memory->close_queue(*queue);
+    *queue = NULL;
+}
+
+static const weft_memory_ops *ops_of(weft_address address)
+{
+    return address.memory->device->ops->memory;
+}
+
+/* memcpy of nothing may not be asked to copy from nowhere. */
+static weft_status copy_host(void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0) memcpy(to, from, bytes);
+    return WEFT_OK;
+}
+
+weft_status weft_copy_in(weft_queue *queue, weft_address to, const void *from, size_t bytes)
+{
+    return queue ? ops_of(to)->copy_in(queue, to, from, bytes)
+                 : copy_host(weft_host(to), from, bytes);
+}
+
+weft_status weft_copy_out(weft_queue *queue, void *to, weft_address from, size_t bytes)
+{
+    return queue ? ops_of(from)->copy_out(queue, to, from, bytes)
+                 : copy_host(to, weft_host(from), bytes);
+}
+
+weft_status weft_copy(weft_queue *queue, weft_address to, weft_address from, size_t bytes)
+{
+    return queue ? ops_of(to)->copy(queue, to, from, bytes)
+                 : copy_host(weft_host(to), weft_host(from), bytes);
+}
+
+weft_status weft_event_open(weft_device *device, weft_event **out)
+{
+    *out = NULL;
+    return weft_device_shares(device) ? WEFT_OK : device->ops->memory->open_event(device, out);
+}
+
+void weft_event_close(weft_device *device, weft_event **event)
+{
+    if (*event) device->ops->memory->close_event(*event);
+    *event = NULL;
+}
+
+weft_status weft_event_record(weft_device *device, weft_queue *queue, weft_event *event)
+{
+    return event ? device->ops->memory->record(queue, event) : WEFT_OK;
+}
+
+weft_status weft_event_wait(weft_device *device, weft_event *event)
+{
+    return event ? device->ops->memory->wait(event) : WEFT_OK;
+}

@@ -1,0 +1,141 @@
+/* Values of a store on their way to the host and back. */
+#include "program/program.h"
+
+/* --- from layout to layout --- */
+
+static weft_status reorder(const weft_store *s, const weft_type *type, const weft_layout *from,
+                           const weft_layout *to, weft_address source, weft_address target)
+{
+    weft_device *device = s->schema->device;
+    weft_kernel *kernel;
+    weft_memory *scratch = NULL;
+    weft_bound *bound = NULL;
+    WEFT_TRY(device->ops->reorder(device, type, from, to, &kernel));
+    weft_status status = weft_memory_new(device, kernel->scratch, &scratch);
+    if (status == WEFT_OK) status = kernel->ops->bind(kernel, &bound);
+    if (status == WEFT_OK)
+        status = bound->ops->place(bound, &source, &target, (weft_address){scratch, 0});
+    if (status == WEFT_OK) status = bound->ops->run(bound, s->queue);
+    weft_status ended = weft_store_finish(s);
+    if (bound) bound->ops->destroy(bound);
+    weft_memory_free(&scratch);
+    kernel->ops->destroy(kernel);
+    return status == WEFT_OK ? ended : status;
+}
+
+/* Where a side of a reorder is for the device: there already, in the host's memory which it shares,
+ * or in a room of its own. */
+typedef struct room {
+    weft_memory shared, *own;
+    weft_address at;
+} room;
+
+static weft_status room_for(const weft_store *s, const side *x, size_t bytes, room *out)
+{
+    const void *host = x->given ? x->given : x->wanted;
+    *out = (room){.shared = {.device = s->schema->device}, .at = x->there};
+    if (!host) return WEFT_OK;
+    if (weft_device_shares(s->schema->device)) {
+        out->shared.base = (char *)(uintptr_t)host; /* what is given is only read */
+        out->at = (weft_address){&out->shared, 0};
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_memory_new(s->schema->device, bytes, &out->own));
+    out->at = (weft_address){out->own, 0};
+    return WEFT_OK;
+}
+
+weft_status weft_store_turn(const weft_store *s, const weft_type *type, const weft_layout *from,
+                            const weft_layout *to, side source, side target)
+{
+    room a, b = {.own = NULL};
+    weft_status status = room_for(s, &source, from->bytes, &a);
+    if (status == WEFT_OK) status = room_for(s, &target, to->bytes, &b);
+    if (status == WEFT_OK && a.own)
+        status = weft_copy_in(s->queue, a.at, source.given, from->bytes);
+    if (status == WEFT_OK)
+        status = weft_layout_same(from, to) ? weft_copy(s->queue, b.at, a.at, from->bytes)
+                                            : reorder(s, type, from, to, a.at, b.at);
+    if (status == WEFT_OK && b.own)
+        status = weft_copy_out(s->queue, target.wanted, b.at, to->bytes);
+    weft_status ended = weft_store_finish(s);
+    weft_memory_free(&a.own);
+    weft_memory_free(&b.own);
+    return status == WEFT_OK ? ended : status;
+}
+
+/* --- as they lie --- */
+
+/* Where all parameters begin, which are one range; without memory, where there is none of them. */
+static weft_status all_parameters(const weft_store *s, weft_dtype *dtype, weft_address *begin,
+                                  size_t *bytes)
+{
+    size_t end = 0, sum = 0;
+    bool one = true;
+    *begin = (weft_address){0};
+    *dtype = WEFT_F32;
+    for (size_t i = 0; i < s->schema->count; i++) {
+        const store_entry *e = &s->schema->entries[i];
+        weft_address at = weft_store_address(s, (int)i);
+        if (e->kind != WEFT_VALUE_PARAM || !at.memory) continue;
+        size_t taken = (e->layout->bytes + 63) / 64 * 64;
+        if (!begin->memory) *begin = at;
+        one = one && begin->memory == at.memory;
+        begin->offset = WEFT_MIN(begin->offset, at.offset);
+        end = WEFT_MAX(end, at.offset + taken);
+        sum += taken;
+        *dtype = e->type.dtype;
+    }
+    if (begin->memory && (!one || end - begin->offset != sum))
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "the parameters of this store are no flat range");
+    *bytes = sum;
+    return WEFT_OK;
+}
+
+static weft_status range_of(const weft_store *s, int i, weft_dtype *dtype, weft_address *begin,
+                            size_t *bytes)
+{
+    if (i == WEFT_ALL_PARAMETERS) return all_parameters(s, dtype, begin, bytes);
+    const store_entry *e = &s->schema->entries[i];
+    *dtype = e->type.dtype;
+    *begin = weft_store_address(s, i);
+    *bytes = begin->memory ? e->layout->bytes : 0;
+    return WEFT_OK;
+}
+
+weft_status weft_store_map(const weft_store *s, int i, weft_dtype *dtype, void **data,
+                           size_t *bytes)
+{
+    weft_address begin;
+    WEFT_TRY(range_of(s, i, dtype, &begin, bytes));
+    *data = (void *)(uintptr_t)s; /* not NULL, for memcpy of nothing */
+    if (weft_device_shares(s->schema->device)) {
+        if (*bytes > 0) *data = weft_host(begin);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_new_aligned(*bytes, data));
+    weft_status status = WEFT_OK;
+    if (*bytes > 0) status = weft_copy_out(s->queue, *data, begin, *bytes);
+    if (status == WEFT_OK) status = weft_store_finish(s);
+    if (status != WEFT_OK) free(*data);
+    return status;
+}
+
+void weft_store_unmap_read(const weft_store *s, void *data)
+{
+    if (!weft_device_shares(s->schema->device)) free(data);
+}
+
+weft_status weft_store_unmap(weft_store *s, int i, void *data)
+{
+    weft_address begin;
+    size_t bytes = 0;
+    weft_dtype dtype;
+    weft_store_touch(s);
+    if (weft_device_shares(s->schema->device)) return WEFT_OK;
+    weft_status status = range_of(s, i, &dtype, &begin, &bytes);
+    if (status == WEFT_OK && bytes > 0) status = weft_copy_in(s->queue, begin, data, bytes);
+    weft_status ended = weft_store_finish(s);
+    free(data);
+    return status == WEFT_OK ? ended : status;
+}

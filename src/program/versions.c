@@ -1,0 +1,187 @@
+/* In which layouts and spaces values are: leaves where they are put, results where they are made,
+ * and what is turned or copied for those who want them elsewhere. */
+#include "program/program.h"
+
+version *weft_program_version(const weft_program *p, weft_value value, const weft_layout *layout)
+{
+    for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next)
+        if (!layout || weft_layout_same(p->versions[i].layout, layout)) return &p->versions[i];
+    return NULL;
+}
+
+weft_status weft_version_add(weft_program *p, weft_value value, const weft_layout *layout,
+                             int buffer_index)
+{
+    WEFT_TRY(WEFT_GROW(&p->versions, &p->version_capacity, p->version_count));
+    int now = (int)p->version_count++, first = p->versions_of[value].first;
+    p->versions[now] =
+        (version){.value = value, .next = -1, .layout = layout, .buffer = buffer_index};
+    *(first < 0 ? &p->versions_of[value].first : &p->versions[p->versions_of[value].last].next) =
+        now;
+    p->versions_of[value].last = now;
+    return WEFT_OK;
+}
+
+weft_status weft_version_plain(const weft_program *p, int space, weft_value value,
+                               const weft_layout **out)
+{
+    weft_device *device = schema_device(p->schema, space);
+    return device->ops->plain(device, weft_value_type(p->graph, value), out);
+}
+
+weft_status weft_version_place(weft_program *p, weft_value value, const weft_layout *layout)
+{
+    const weft_value_info *info = &p->graph->values[value];
+    int index, home = schema_home(p->schema);
+    const weft_layout *plain;
+    if (info->kind == WEFT_VALUE_INPUT) {
+        WEFT_TRY(weft_version_plain(p, SPACE_HOST, value, &plain));
+        WEFT_TRY(weft_program_add_buffer(p, (buffer){.kind = BUFFER_INPUT, .bytes = plain->bytes},
+                                         &index));
+        return weft_version_add(p, value, plain, index);
+    }
+    int entry;
+    WEFT_TRY(weft_schema_bind(p->schema, p->graph, value, &entry));
+    store_entry *e = &p->schema->entries[entry];
+    if (!e->layout && layout && layout_space(layout) != home)
+        WEFT_TRY(weft_version_plain(p, home, value, &layout));
+    if (!e->layout) e->layout = layout;
+    if (!e->layout) return weft_fail(WEFT_ERR_INTERNAL, "nothing chose a layout for '%s'", e->name);
+    buffer b = {.kind = BUFFER_STORE, .space = home, .bytes = e->layout->bytes, .entry = entry};
+    WEFT_TRY(weft_program_add_buffer(p, b, &index));
+    return weft_version_add(p, value, e->layout, index);
+}
+
+weft_status weft_program_layout_of(weft_program *p, weft_value value, const weft_layout **out)
+{
+    const weft_value_info *info = &p->graph->values[value];
+    *out = NULL;
+    if (!weft_program_version(p, value, NULL)) {
+        int entry = info->kind == WEFT_VALUE_INPUT ? -1 : weft_schema_find(p->schema, info->name);
+        if (info->kind != WEFT_VALUE_INPUT && (entry < 0 || !p->schema->entries[entry].layout))
+            return WEFT_OK;
+        WEFT_TRY(weft_version_place(p, value, NULL));
+    }
+    *out = weft_program_version(p, value, NULL)->layout;
+    return WEFT_OK;
+}
+
+static weft_status make_turn(const weft_program *p, instruction *code, weft_value value,
+                             const weft_layout *from, const weft_layout *to)
+{
+    weft_device *device = schema_device(p->schema, code->space);
+    if (code->copy) return weft_copy_kernel(from, to, &code->kernel);
+    if (from->opaque || to->opaque)
+        return weft_fail(WEFT_ERR_INTERNAL, "'%s' lies in a layout that only its own device reads",
+                         p->graph->values[value].name);
+    return device->ops->reorder(device, weft_value_type(p->graph, value), from, to, &code->kernel);
+}
+
+/* A reorder, or a copy from one space to the other, into a buffer or (buffer < 0) into a new one.
+ */
+weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layout *from,
+                              const weft_layout *to, weft_phase phase, int buffer_index)
+{
+    const weft_value_info *info = &p->graph->values[value];
+    instruction code = {.phase = phase, .in_count = 1, .out_count = 1};
+    code.copy = layout_space(from) != layout_space(to);
+    code.reorder = !code.copy;
+    code.space = code.copy ? SPACE_DEVICE : layout_space(to);
+    code.in[0] = weft_program_version(p, value, from)->buffer;
+    code.in_value[0] = code.out_value[0] = value;
+    code.bytes = from->bytes + to->bytes;
+    code.out[0] = buffer_index;
+    buffer b = {.kind = BUFFER_ARENA, .space = layout_space(to), .bytes = to->bytes};
+    if (buffer_index < 0) WEFT_TRY(weft_program_add_buffer(p, b, &code.out[0]));
+    WEFT_TRY(weft_version_add(p, value, to, code.out[0]));
+    p->versions[p->version_count - 1].reordered = true;
+    p->versions[p->version_count - 1].phase = phase;
+    WEFT_TRY(weft_format(&code.name, "%s %s", code.copy ? "copy" : "reorder", info->name));
+    weft_status status = make_turn(p, &code, value, from, to);
+    if (status == WEFT_OK) status = weft_program_add_code(p, code);
+    if (status != WEFT_OK) {
+        if (code.kernel) code.kernel->ops->destroy(code.kernel);
+        free(code.name);
+    }
+    return status;
+}
+
+/* A version as it is now, for what is only passed on where one of an earlier phase does not count.
+ */
+static version *version_for(const weft_program *p, weft_value value, const weft_layout *want,
+                            weft_phase phase, bool passing)
+{
+    version *v = weft_program_version(p, value, want);
+    return v && passing && v->reordered && v->phase < phase ? NULL : v;
+}
+
+/* The layout of the value that `want` is made of: one of the same space, if there is any. */
+static const weft_layout *source_of(const weft_program *p, weft_value value,
+                                    const weft_layout *want)
+{
+    for (int i = p->versions_of[value].first; i >= 0; i = p->versions[i].next)
+        if (layout_space(p->versions[i].layout) == layout_space(want)) return p->versions[i].layout;
+    return weft_program_version(p, value, NULL)->layout;
+}
+
+/* Makes a version in this layout, in a buffer or (buffer < 0) a new one. From space to space values
+ * are plain. */
+static weft_status make_version(weft_program *p, weft_value value, const weft_layout *want,
+                                weft_phase phase, bool passing, int buffer_index)
+{
+    const weft_layout *from = source_of(p, value, want), *plain;
+    for (int far = 0; far < 2 && layout_space(from) != layout_space(want); far++) {
+        WEFT_TRY(weft_version_plain(p, layout_space(far ? want : from), value, &plain));
+        if (weft_layout_same(plain, want)) break;
+        if (!version_for(p, value, plain, phase, passing && far))
+            WEFT_TRY(weft_version_turn(p, value, from, plain, phase, -1));
+        from = plain;
+    }
+    return weft_version_turn(p, value, from, want, phase, buffer_index);
+}
+
+/* A buffer of the store for another layout of a parameter that this program does not write: it is
+ * made once and stays until the parameter changes. -1: the value is none. */
+static weft_status derive(weft_program *p, weft_value value, const weft_layout *want, int *out)
+{
+    const weft_value_info *info = &p->graph->values[value];
+    const buffer *from = &p->buffers[weft_program_version(p, value, NULL)->buffer];
+    int index;
+    if (info->kind != WEFT_VALUE_PARAM || info->assigned != WEFT_NO_VALUE ||
+        from->kind != BUFFER_STORE || from->alias >= 0 || from->space != layout_space(want) ||
+        p->dry)
+        return WEFT_OK;
+    WEFT_TRY(weft_schema_derive(p->schema, from->entry, want, &index));
+    return weft_program_add_buffer(
+        p,
+        (buffer){
+            .kind = BUFFER_DERIVED, .space = from->space, .bytes = want->bytes, .entry = index},
+        out);
+}
+
+weft_status weft_version_provide(weft_program *p, weft_value value, const weft_layout *want,
+                                 weft_phase phase, bool passing, int *out)
+{
+    if (!weft_program_version(p, value, NULL)) WEFT_TRY(weft_version_place(p, value, want));
+    /* What is only passed on is turned again in backward, so that one form is kept, not two. */
+    version *have = version_for(p, value, want, phase, passing);
+    if (!have) {
+        int to = -1;
+        if (!passing) WEFT_TRY(derive(p, value, want, &to));
+        WEFT_TRY(make_version(p, value, want, phase, passing, to));
+        p->code[p->code_count - 1].derives = to >= 0;
+        have = &p->versions[p->version_count - 1];
+    }
+    *out = have->buffer;
+    return WEFT_OK;
+}
+
+/* Transfers bring plain values; what they bring for the store goes on into its layout. */
+weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phase)
+{
+    weft_value leaf = p->graph->values[value].next_of;
+    const version *now = weft_program_version(p, value, NULL);
+    const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
+    if (!kept || buffer_root(p, kept->buffer) == buffer_root(p, now->buffer)) return WEFT_OK;
+    return make_version(p, value, kept->layout, phase, false, kept->buffer);
+}
