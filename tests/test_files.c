@@ -1,4 +1,5 @@
-/* Outputs, names of places that are not there yet, and who may write in a folder of checkpoints. */
+/* Outputs, names of places that are not there yet, metrics of a run that goes on, and who may write
+ * in a folder of checkpoints. */
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -7,6 +8,7 @@
 #include "base/base.h"
 #include "checkpoint/checkpoint.h"
 #include "support.h"
+#include "train/train.h"
 
 static void assert_holds(const char *path, const char *text)
 {
@@ -153,11 +155,51 @@ static void test_one_writer_in_a_folder(void **state)
     remove_folder(in);
 }
 
+/* A run that goes on writes its metrics on from the step that it goes on from; of a file that is
+ * not all metrics nothing is taken away. */
+static void test_metrics_go_on(void **state)
+{
+    (void)state;
+#define STEP(n) "{\"event\":\"step\",\"step\":" #n ",\"loss\":1}\n"
+#define EVAL(n) "{\"event\":\"eval\",\"step\":" #n ",\"loss\":1}\n"
+#define SUMMARY(n) "{\"event\":\"summary\",\"steps\":" #n ",\"seconds\":1}\n"
+    static const struct {
+        const char *text, *left; /* NULL: it is refused */
+    } cases[] = {
+        {"", ""},
+        {STEP(1) STEP(2), STEP(1) STEP(2)},
+        {STEP(1) STEP(2) EVAL(2) SUMMARY(2), STEP(1) STEP(2) EVAL(2) SUMMARY(2)},
+        {STEP(1) STEP(2) EVAL(2) STEP(3) EVAL(3) SUMMARY(3), STEP(1) STEP(2) EVAL(2)},
+        {STEP(1) STEP(2) STEP(10) "{\"event\":\"st", STEP(1) STEP(2)},
+        {STEP(1) SUMMARY(3), STEP(1)},
+        {STEP(x), NULL},
+        {STEP(1) "dear diary, it is day 1 2 3 4 5 6 7\n", NULL},
+        {STEP(1) "a line that has a number 1\n" STEP(2), NULL},
+        {STEP(1) "{\"event\":\"note\",\"step\":1}\n", NULL},
+        {STEP(1) "\n", NULL},
+    };
+    char *folder = temporary_folder(), path[4200];
+    for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
+        weft_metrics *m = NULL;
+        write_file(folder, "m.jsonl", cases[i].text, strlen(cases[i].text), path, sizeof(path));
+        if (cases[i].left) {
+            assert_ok(weft_metrics_open(path, 2, &m));
+            assert_ok(weft_metrics_close(&m));
+        } else {
+            assert_refused(weft_metrics_open(path, 2, &m), WEFT_ERR_FORMAT,
+                           "is no line of metrics");
+        }
+        assert_holds(path, cases[i].left ? cases[i].left : cases[i].text);
+    }
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_metrics_go_on),
         cmocka_unit_test(test_one_writer_in_a_folder),
     };
     return cmocka_run_group_tests_name("files", tests, NULL, NULL);
