@@ -16,6 +16,7 @@
 #include "weft/plan.h"
 #include "weft/port.h"
 #include "weft/program.h"
+#include "weft/report.h"
 #include "weft/status.h"
 #include "weft/train.h"
 #include "weft/types.h"

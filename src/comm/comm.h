@@ -87,36 +87,6 @@ int64_t weft_transfer_sends(const weft_operation *operation);
 /* Elements of the whole and those before rank r, in an operation with counts. */
 int64_t weft_counts_before(const int64_t *counts, int r);
 
-/* Elements i = begin .. end of the sum over the fixed tree. source[r] has weft_tree_parts
- * subtrees of `stride` elements each; out[0] is element `begin`. out may be source[r] + begin for
- * one r with a single part. */
-typedef struct weft_subtree {
-    int first, last; /* leaves [first, last) */
-    void *data;
-} weft_subtree;
-typedef struct weft_tree {
-    weft_dtype dtype;
-    int ranks, leaves;
-    const void *const *source;
-    int64_t stride;
-    const weft_subtree *list; /* subtrees in order, instead of ranks (0 then) and sources */
-    int listed;
-} weft_tree;
-void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out);
-/* Adds up `count` elements of neighbouring subtrees, in order, to larger ones, which may lie where
- * some of them lie. */
-void weft_tree_join(weft_dtype dtype, int leaves, const weft_subtree *in, int in_count,
-                    const weft_subtree *out, int out_count, int64_t count);
-/* out[i] = a[i] + b[i] for n elements; out may be one of them. */
-void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t n);
-/* The end of the largest subtree that begins at `first` and ends at or before `last`. */
-int weft_tree_next(int leaves, int first, int last);
-
-/* Leaf v is added to subtrees that are kept on a stack, beginning with leaf `first`: the place it
- * goes to, and how often the topmost two are then added up. *deepest (may be NULL) is the most
- * places that were in use. */
-void weft_tree_push(int leaves, int first, int v, int *place, int *merges, int *deepest);
-
 /* alike.c: whether what rank r is in (a transfer and its counts) is what `o` is. */
 bool weft_transfer_alike(const weft_operation *o, int r, const weft_transfer *t,
                          const int64_t *counts);

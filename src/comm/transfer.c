@@ -1,4 +1,5 @@
 /* What a transfer is: its name, whether it can be done, and what it sends. */
+#include "base/tree.h"
 #include "comm/comm.h"
 
 const char *weft_transfer_name(weft_transfer_kind kind)
@@ -117,4 +118,11 @@ int64_t weft_transfer_sends(const weft_operation *o)
     case WEFT_BARRIER: break;
     }
     return 0;
+}
+
+int weft_tree_parts(int leaves, int first, int last)
+{
+    int parts = 0;
+    for (; first < last; parts++) first = weft_tree_next(leaves, first, last);
+    return parts;
 }

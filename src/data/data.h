@@ -4,6 +4,7 @@
 #define WEFT_DATA_DATA_H
 
 #include "base/base.h"
+#include "base/spec.h"
 #include "weft/data.h"
 
 typedef struct weft_source weft_source;
@@ -64,19 +65,6 @@ struct weft_source {
 
 extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy;
 extern const weft_source_ops *const weft_sources[];
-
-/* Options "a=1,b=2" behind a specification. */
-typedef struct weft_spec_key {
-    const char *name;
-    double *number; /* where a number goes, or */
-    char **text;    /* where a copy of the text goes */
-    double low, high;
-    bool whole; /* a number without fraction */
-} weft_spec_key;
-/* all ends with a NULL name; text is not empty. ARGUMENT: unknown key (with the nearest), one that
- * is given twice, an empty piece, bad number. */
-weft_status weft_spec_parse(const char *kind, const char *text,
-                            const weft_spec_key *all) WEFT_NODISCARD;
 
 /* Fails if a path that is to be written (NULL: none) is one of the files of a specification. */
 weft_status weft_spec_spares(const char *spec, const char *option, const char *path) WEFT_NODISCARD;

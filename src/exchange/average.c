@@ -7,7 +7,7 @@
  * without momentum is the mean bit for bit. */
 #include <math.h>
 
-#include "data/data.h"
+#include "base/spec.h"
 #include "exchange/exchange.h"
 
 typedef enum keep { KEEP_OWN, KEEP_MEAN, KEEP_NOTHING } keep;

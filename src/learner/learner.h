@@ -12,7 +12,7 @@
 #include "weft/optim.h"
 #include "weft/plan.h"
 #include "weft/program.h"
-#include "weft/train.h"
+#include "weft/report.h"
 
 /* --- evaluation --- */
 

@@ -1,6 +1,6 @@
 /* Sums in a fixed binary tree over V leaves: the order of additions depends on V alone, not on how
  * the leaves are spread over ranks, so 1, 2, 4 .. V ranks get the same bits. */
-#include "comm/comm.h"
+#include "base/tree.h"
 
 enum { BLOCK = 256, LEVELS = 21 }; /* of elements; V up to 2^20 */
 
@@ -18,13 +18,6 @@ int weft_tree_next(int leaves, int first, int last)
            subtree_end(leaves, first, level) < last)
         level++;
     return subtree_end(leaves, first, level);
-}
-
-int weft_tree_parts(int leaves, int first, int last)
-{
-    int parts = 0;
-    for (; first < last; parts++) first = weft_tree_next(leaves, first, last);
-    return parts;
 }
 
 /* The same of subtrees in a list. */
