@@ -147,6 +147,7 @@ static void test_rows_come_once(void **state)
         const char *second;
         int more; /* halos, in forward and backward */
     } cases[] = {{"conv, filters: 4, kernel: 3, padding: 1", 0},
+                 {"maxpool, kernel: 3, stride: 1, padding: 1", 0},
                  {"conv, filters: 4, kernel: 5, padding: 2", 2}};
     const mesh_case mesh = {"domain=2", 2, 0, NULL, NULL};
     for (int device = 0; device < 2; device++)
@@ -155,7 +156,8 @@ static void test_rows_come_once(void **state)
             int halos[2];
             for (int both = 0; both < 2; both++) {
                 (void)snprintf(yaml, sizeof(yaml),
-                               "layers:\n  - {type: relu, name: top}\n"
+                               "layers:\n"
+                               "  - {type: conv, name: top, filters: 4, kernel: 1}\n"
                                "  - {type: conv, name: a, from: top, filters: 4, kernel: 3, "
                                "padding: 1}\n"
                                "  - {name: b, from: top, type: %s}\n"
