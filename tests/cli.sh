@@ -175,6 +175,47 @@ refuses 2 "no column is named 'specie'; did you mean 'species'" "$weft" train --
 refuses 2 "model lenet needs images" "$weft" train --data csv:flowers.csv
 
 # Specifications "name:key=value,...": one parser, which refuses what is empty, given twice, or no whole number.
+# Numbers that are to be predicted.
+python3 - <<'PY'
+import random
+chance = random.Random(3)
+rows = [(r := chance.randint(1, 8), a := chance.uniform(20, 200), 9000 * r + 2500.25 * a + chance.gauss(0, 15000)) for _ in range(120)]
+with open("houses.csv", "w") as f:
+    f.write("rooms,area,price\n" + "".join(f"{r},{a:.2f},{p:.2f}\n" for r, a, p in rows))
+with open("homes.csv", "w") as f:
+    f.write("area,rooms\n" + "".join(f"{a:.2f},{r}\n" for r, a, _ in rows[:7]))
+PY
+accepts "train on a target" "$weft" train --model mlp --data csv:houses.csv,target=price --epochs 30 --batch 20 \
+    --lr 0.01 --checkpoint houses --metrics houses.jsonl
+holds out 'test loss [0-9.]+  R2 0\.9[0-9]+  MAE [0-9.]+  RMSE [0-9.]+'
+holds houses.jsonl '"split":"test","loss":[0-9.e-]+,"r2":0\.9[0-9]+,"mae":[0-9.]+,"rmse":[0-9.]+\}'
+accepts "measure numbers" "$weft" eval houses
+holds out '^test: 24 samples, loss [0-9.]+, R2 0\.9[0-9]+, MAE [0-9.]+, RMSE [0-9.]+$'
+accepts "measure numbers as JSON" "$weft" eval houses --data csv:houses.csv,test=1 --json
+holds out '^\{"split":"test","samples":120,"loss":[0-9.e-]+,"r2":0\.[0-9]+,"mae":[0-9.]+,"rmse":[0-9.]+,"targets":\[\{"r2":'
+accepts "predict numbers" "$weft" predict houses -o prices.csv
+python3 - <<'PY' && pass || flunk "predicted numbers"
+import csv, json
+rows = list(csv.DictReader(open("prices.csv")))
+true = {line.rsplit(",", 1)[1].strip() for line in open("houses.csv")}
+event = [json.loads(line) for line in open("houses.jsonl") if '"eval"' in line][-1]
+assert len(rows) == 24 and list(rows[0]) == ["sample", "target", "predicted"]
+assert all(f'{float(r["target"]):.2f}' in true for r in rows), "a target is not as it stands in the file"
+off = sum(abs(float(r["target"]) - float(r["predicted"])) for r in rows) / 24
+assert abs(off - event["mae"]) < 1e-4 * off, (off, event)
+PY
+accepts "predict what has no target" "$weft" predict houses --data csv:homes.csv --json
+[ "$(grep -cE '^\{"sample":[0-6],"target":null,"predicted":\[[0-9.]+\]\}$' out)" = 7 ] && pass || flunk "without a target"
+refuses 2 "confusion counts classes" "$weft" eval houses --confusion
+refuses 2 "asks for classes, the checkpoint was trained on numbers; give target=price" "$weft" eval houses --data csv:houses.csv,label=price
+refuses 2 "asks for numbers, the checkpoint was trained on classes" "$weft" eval flowers --data csv:flowers.csv,target=species
+refuses 2 "no column is named 'prise'; did you mean 'price'" "$weft" train --data csv:houses.csv,target=prise --model mlp
+refuses 2 "has no column 'price', which was the target in training; if it has another name now, give target=NAME" \
+    "$weft" eval houses --data csv:homes.csv
+cp houses.csv y.npy
+refuses 2 "is a file of the data" "$weft" train --data npy:x.npy,target=y.npy --metrics y.npy
+cmp -s houses.csv y.npy && pass || flunk "a file of targets was written over"
+
 for bad in "has an empty piece|csv:two.csv," "has an empty piece|csv:two.csv,,test=0.2" "given twice|csv:two.csv,test=0.2,test=0.3" \
     "is not of the form key=value|csv:two.csv,label=" "is not of the form key=value|csv:two.csv,test" \
     "has an empty piece|glyphs:size=16,,train=60" "given twice|glyphs:size=16,size=16" "must be a whole number|glyphs:size=16.5" \

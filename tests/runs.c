@@ -31,6 +31,7 @@ static void log_event(void *user, const weft_event *e)
         l->test_loss = e->report->loss;
         l->test_accuracy = e->report->accuracy;
         l->test_f1 = e->report->f1_macro;
+        l->fit = e->report->fit;
     }
 }
 

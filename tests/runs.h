@@ -13,6 +13,7 @@ typedef struct log {
     double loss[512], rate[512];
     int steps, stop_after, evaluations;
     double test_loss, test_accuracy, test_f1;
+    weft_fit fit;
     weft_trainer *trainer;
 } log_of_run;
 
