@@ -425,6 +425,16 @@ static void mse(fixture *f)
     out(f, node(f, "mse", IN(X(f, 3, 4), X(f, 3, 4), POSITIVE(f, 3)), NONE));
 }
 
+/* The prediction that comes out again is read as well; a sample does not count. */
+static void mse_read(fixture *f)
+{
+    weft_value x = X(f, 5, 2, 3), target = X(f, 5, 2, 3), weights = POSITIVE(f, 5);
+    f->data[f->input_count - 1][3] = 0;
+    weft_value loss = node(f, "mse", IN(x, target, weights), NONE);
+    out(f, loss);
+    out(f, node(f, "tanh", IN(loss + 1), NONE));
+}
+
 static void sgd(fixture *f)
 {
     out(f,
@@ -558,6 +568,7 @@ const op_case op_cases[] = {
     CASE(embedding),
     CASE(softmax_xent),
     CASE(mse),
+    CASE(mse_read),
     FORWARD(sgd),
     FORWARD(adam),
     FORWARD(schedule),

@@ -244,13 +244,15 @@ static void test_least_squares(void **state)
 
 static const char curve_model[] = "layers:\n  - {type: dense, units: 12}\n  - {type: tanh}\n"
                                   "  - {type: dense, units: 8}\n  - {type: sigmoid}\n"
-                                  "  - {type: dense, units: outputs}\n";
+                                  "  - {type: dense, units: outputs, bias: false}\n";
 static const struct {
     const char *words;
     bool bits; /* as one rank with the same virtual workers */
 } meshes[] = {
     {"ranks=3", false},
     {"ranks=2 mesh=tensor=2", false},
+    {"ranks=3 mesh=tensor=3", false},
+    {"ranks=2 mesh=tensor=2 shard=dense5/weight:in=tensor", false}, /* a sum in parts */
     {"ranks=2 mesh=pipeline=2 microbatches=5", false},
     {"ranks=4 mesh=data=2,tensor=2 zero=3", false},
     {"ranks=4 mesh=data=2,pipeline=2 microbatches=2 zero=1", false},
@@ -286,6 +288,7 @@ static void test_ways_to_run(void **state)
         (void)snprintf(words, sizeof(words), "%s %s", run, meshes[m].words);
         assert_ok(train(words, path, 0, &l));
         ask(path, "test", &other, &r);
+        same_fit(&l.fit, &r.fit); /* which all ranks have counted together */
         weft_report_free(&r);
         for (int i = 0; i < one.count; i++)
             near(meshes[m].words, other.said[i][0], one.said[i][0], 1e-9);

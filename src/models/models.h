@@ -12,9 +12,9 @@ typedef struct weft_net weft_net;
 typedef struct weft_loss {
     const char *name, *summary;
     bool classes; /* of targets that are classes, else numbers */
-    /* Returns the loss; *prediction is what is said of each sample. */
-    weft_value (*add)(weft_net *net, weft_value logits, weft_value target, weft_value weights,
-                      weft_value *prediction);
+    /* (logits, target, weights) -> (loss, prediction): a sum over the batch whose weights add up to
+     * one, see ops/softmax.c, and what is said of each sample, of which no rank has but a part. */
+    const char *op;
 } weft_loss;
 
 /* A model under construction. */

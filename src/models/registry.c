@@ -111,14 +111,15 @@ static weft_status add_loss(weft_net *net, weft_value logits, weft_model_values 
                          "(units: outputs)",
                          weft_shape_text(s, have, sizeof(have)), (long long)weft_net_outputs(net),
                          net->loss->classes ? "class" : "target");
-    weft_value prediction = WEFT_NO_VALUE;
-    weft_value loss = net->loss->add(net, logits, weft_net_input(net, WEFT_PORT_TARGET),
-                                     weft_net_input(net, WEFT_PORT_WEIGHTS), &prediction);
+    weft_value in[] = {logits, weft_net_input(net, WEFT_PORT_TARGET),
+                       weft_net_input(net, WEFT_PORT_WEIGHTS)};
+    weft_value loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, NULL, 0);
+    WEFT_TRY(weft_graph_status(net->graph));
     add_port(net, "logits", WEFT_PORT_LOGITS, logits);
-    add_port(net, "prediction", WEFT_PORT_PREDICTION, prediction);
+    add_port(net, "prediction", WEFT_PORT_PREDICTION, loss + 1);
     add_port(net, "loss", WEFT_PORT_LOSS, loss);
     *out = net->values;
-    return weft_graph_status(net->graph);
+    return WEFT_OK;
 }
 
 bool weft_model_is_file(const char *model)

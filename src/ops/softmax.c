@@ -1,4 +1,4 @@
-/* softmax over the last dimension; softmax_xent, its cross entropy with integer labels; mse.
+/* softmax over the last dimension; softmax_xent, its cross entropy with integer labels.
  *
  * Losses are sums weighted by sample weights. The weights of one step add up to 1, so the sum is
  * the mean over the real samples of the whole batch, however the batch is cut up: that is what
@@ -91,38 +91,6 @@ static void xent_grad_labels(const weft_graph *g, const weft_node *node, weft_te
     weft_labels_dims(text, rank, rank - 1);
 }
 
-/* (prediction [b, ...], target [b, ...], weights [b]) -> loss */
-static weft_status mse_shape(const weft_graph *g, weft_node *node, weft_type *out)
-{
-    WEFT_TRY(weft_expect_real(g, node, 0, "the prediction", 1));
-    const weft_type *x = weft_in(g, node, 0);
-    WEFT_TRY(weft_expect_like(g, node, 1, "the target", x));
-    WEFT_TRY(weft_expect(g, node, 2, "the sample weights", g->real, 1, x->shape.dim));
-    out[0] = node->in_count == 3 ? weft_type_like(x, 0) : *x;
-    return node->in_count == 3 ? WEFT_OK : weft_expect_scalar(g, node, 3, "dloss", g->real);
-}
-
-static void mse_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
-                         const bool *want, weft_value *dx)
-{
-    weft_value a = node->in[0], b = node->in[1], w = node->in[2];
-    if (want[0])
-        dx[0] = weft_emit(g, node, "dx", "mse_grad", (weft_value[]){a, b, w, dy[0]}, 4, NULL, 0);
-    if (want[1]) /* the loss is symmetric */
-        dx[1] = weft_emit(g, node, "dt", "mse_grad", (weft_value[]){b, a, w, dy[0]}, 4, NULL, 0);
-}
-
-static void mse_labels(const weft_graph *g, const weft_node *node, weft_text *text)
-{
-    int rank = weft_in(g, node, 0)->shape.rank;
-    /* A sample's error is a mean over its numbers, so these stay together. */
-    weft_labels_dims(text, rank, 1);
-    weft_text_add(text, ", ");
-    weft_labels_dims(text, rank, 1);
-    weft_text_add(text, node->in_count == 3 ? ", d0 -> " : ", d0, -> ");
-    if (node->in_count == 4) weft_labels_dims(text, rank, 1);
-}
-
 static double row_flops(const weft_graph *g, const weft_node *node)
 {
     return 6.0 * (double)weft_shape_elements(&weft_in(g, node, 0)->shape);
@@ -160,18 +128,3 @@ const weft_op weft_op_softmax_xent_grad = {
     .shape = xent_grad_shape,
     .labels = xent_grad_labels,
     .flops = row_flops};
-const weft_op weft_op_mse = {.name = "mse",
-                             .summary = "weighted sum of each sample's mean squared error",
-                             .min_inputs = 3,
-                             .max_inputs = 3,
-                             .shape = mse_shape,
-                             .gradient = mse_gradient,
-                             .labels = mse_labels,
-                             .flops = row_flops};
-const weft_op weft_op_mse_grad = {.name = "mse_grad",
-                                  .summary = "gradient of mse, from (x, target, weights, dloss)",
-                                  .min_inputs = 4,
-                                  .max_inputs = 4,
-                                  .shape = mse_shape,
-                                  .labels = mse_labels,
-                                  .flops = row_flops};

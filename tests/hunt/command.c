@@ -70,7 +70,8 @@ static void read_metrics(const char *folder, result *out)
         }
         if (event && strcmp(event, "eval") == 0) {
             out->test_loss = loss;
-            out->accuracy = json_number_value(json_object_get(o, "accuracy"));
+            const json_t *r2 = json_object_get(o, "r2");
+            out->figure = json_number_value(r2 ? r2 : json_object_get(o, "accuracy"));
         }
         json_decref(o);
     }

@@ -91,5 +91,5 @@ void compare(trial *t, const char *stage, const result *a, const result *b, clos
         compare_numbers(t, what, a->losses[i], b->losses[i], how);
     }
     compare_numbers(t, "the loss of the test part", a->test_loss, b->test_loss, how);
-    compare_numbers(t, "the accuracy of the test part", a->accuracy, b->accuracy, CLOSE);
+    compare_numbers(t, "accuracy or R2 of the test part", a->figure, b->figure, CLOSE);
 }

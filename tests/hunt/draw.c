@@ -49,6 +49,8 @@ static void draw_samples(dice *d, samples *s)
     s->test = between(d, 1, 14);
     if (s->format != IDX && chance(d, 0.1)) s->test = 0;
     s->classes = between(d, 2, 7);
+    if (s->format != IDX && chance(d, 0.3)) s->targets = s->format == CSV ? 1 : between(d, 1, 4);
+    s->scale = chance(d, 0.5) ? 1 : 3000;
     if (chance(d, 0.3)) s->absent = (unsigned)roll(d) & ((1U << (s->classes - 1)) - 1);
     s->seed = roll(d) >> 40;
 }
@@ -183,6 +185,8 @@ void draw_case(dice *d, hunt_case *c)
     draw_optimizer(d, c->options);
     c->options[SEED] = between(d, 0, 99);
     if (chance(d, 0.2)) c->options[NORMALIZE] = between(d, 1, 3);
+    if (c->options[NORMALIZE] == NONE) c->samples.scale = 1; /* nothing makes them small again */
+    c->loss = chance(d, 0.4);
     c->options[NO_BIND] = chance(d, 0.1);
     c->options[CHECK_COLLECTIVES] = chance(d, 0.1);
     /* What users run: kernels that are fused and laid out as they like. Their threads are not made

@@ -47,6 +47,12 @@ static int draw_label(dice *d, const samples *s, int i)
     return label;
 }
 
+/* Far from zero where they are large. */
+static double draw_target(dice *d, const samples *s)
+{
+    return s->scale * (double)draw_number(d, false) + (s->scale - 1);
+}
+
 /* --- idx: four files, numbers big-endian --- */
 
 static void put_big(FILE *f, uint32_t x)
@@ -121,10 +127,14 @@ static void write_npy(const samples *s, dice *d)
             (void)!fwrite(&x, sizeof(x), 1, f);
     }
     end(f);
-    (void)snprintf(shape, sizeof(shape), "%d,", count);
     f = make("y.npy");
-    npy_header(f, "<i4", shape);
-    for (int i = 0; i < count; i++) {
+    (void)snprintf(shape, sizeof(shape), s->targets > 1 ? "%d, %d" : "%d,", count, s->targets);
+    npy_header(f, s->targets ? "<f8" : "<i4", shape);
+    for (int i = 0; i < count * s->targets; i++) {
+        double target = draw_target(d, s);
+        (void)!fwrite(&target, sizeof(target), 1, f);
+    }
+    for (int i = 0; i < count && !s->targets; i++) {
         int32_t label = draw_label(d, s, i);
         (void)!fwrite(&label, sizeof(label), 1, f);
     }
@@ -141,7 +151,10 @@ static void write_csv(const samples *s, dice *d)
     for (int i = 0; i < s->train + s->test; i++) {
         for (int j = 0; j < s->shape.channels; j++)
             fprintf(f, "%.9g,", (double)draw_number(d, s->bytes));
-        fprintf(f, "%d\n", draw_label(d, s, i));
+        if (s->targets)
+            fprintf(f, "%.17g\n", draw_target(d, s));
+        else
+            fprintf(f, "%d\n", draw_label(d, s, i));
     }
     end(f);
 }

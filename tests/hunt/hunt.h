@@ -56,7 +56,7 @@ typedef struct layer {
     int id;
     int inputs, from[MOST_JOINED];
     int filters, kernel, stride, padding, dilation, groups, axis; /* filters also: units */
-    bool bias, he, classes; /* classes: as many units as the data have classes */
+    bool bias, he, outputs; /* outputs: as many units as the data have classes, or targets */
     double rate;
 } layer;
 
@@ -73,6 +73,8 @@ typedef struct samples {
     sample_shape shape;
     int train, test, classes;
     unsigned absent; /* bit c: no sample has label c */
+    int targets;     /* > 0: a sample has so many numbers to predict, and no label */
+    double scale;    /* of these */
     uint64_t seed;
 } samples;
 
@@ -138,6 +140,7 @@ typedef enum option_id {
 enum { SGD, ADAM, ADAMW };
 enum { CPU, REFERENCE };
 enum { F32, F64 };
+enum { AUTO, NONE };
 
 typedef struct hunt_case {
     int layer_count;
@@ -150,6 +153,7 @@ typedef struct hunt_case {
     way later;
     /* The way is run twice; weft plan describes it; its checkpoint is evaluated; as processes. */
     bool twice, plan, evaluate, processes;
+    bool loss; /* the model says it */
 } hunt_case;
 
 /* --- drawing: draw.c, network.c --- */
@@ -173,6 +177,7 @@ int least_samples(const hunt_case *c);
 
 /* What layer i makes; false: it cannot read what it is to read. */
 bool layer_shape(const hunt_case *c, int i, sample_shape *out);
+int outputs_of(const samples *s);
 const char *kind_name(kind k);
 /* A layer type of models that is never drawn, or NULL. */
 const char *undrawn_layer(void);
@@ -215,7 +220,7 @@ typedef struct result {
     char message[2048];
     int steps;
     double losses[MOST_STEPS];
-    double test_loss, accuracy;
+    double test_loss, figure; /* accuracy; of numbers R2 */
     tensors tensors;
     char command[4096];
 } result;
@@ -226,7 +231,7 @@ void result_free(result *r);
 /* weft plan: that way as text, without running it. */
 weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t room);
 
-/* Measures the test part with a checkpoint: test_loss and accuracy. */
+/* Measures the test part with a checkpoint: test_loss and figure. */
 void evaluate_case(const hunt_case *c, const char *folder, result *out);
 /* command.c: the same through the command, as processes of MPI. Losses have nine digits there. */
 extern const char *const hunt_command; /* "": this build has no MPI */

@@ -169,7 +169,7 @@ static void check_evaluation(trial *t, const result *r)
     }
     compare_numbers(t, "the loss of the test part", r->test_loss, e.test_loss, how);
     if (how == CLOSE)
-        compare_numbers(t, "the accuracy of the test part", r->accuracy, e.accuracy, how);
+        compare_numbers(t, "accuracy or R2 of the test part", r->figure, e.figure, how);
 }
 
 /* The same ranks as processes. */

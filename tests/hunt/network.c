@@ -55,6 +55,11 @@ static bool id_shape(const hunt_case *c, int id, sample_shape *out)
     return false;
 }
 
+int outputs_of(const samples *s)
+{
+    return s->targets ? s->targets : s->classes;
+}
+
 static int flat_size(const sample_shape *s)
 {
     return s->height ? s->channels * s->height * s->width : s->channels;
@@ -116,7 +121,7 @@ bool layer_shape(const hunt_case *c, int i, sample_shape *out)
     case MAXPOOL:
     case AVGPOOL: return image && windowed(l, &out->height) && windowed(l, &out->width);
     case DENSE:
-        *out = (sample_shape){.channels = l->classes ? c->samples.classes : l->filters};
+        *out = (sample_shape){.channels = l->outputs ? outputs_of(&c->samples) : l->filters};
         return true;
     case GLOBAL_AVGPOOL: out->height = out->width = 0; return image;
     case FLATTEN: *out = (sample_shape){.channels = flat_size(out)}; return true;
@@ -242,7 +247,7 @@ void draw_network(dice *d, hunt_case *c)
     }
     layer *end = &c->layers[c->layer_count++];
     *end = (layer){.kind = DENSE, .id = c->layer_count, .inputs = 1, .from = {last}};
-    end->classes = true;
+    end->outputs = true;
     end->bias = chance(d, 0.7);
     if (chance(d, 0.85)) prune(c);
 }

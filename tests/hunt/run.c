@@ -10,6 +10,11 @@ typedef struct watch {
     int stop;
 } watch;
 
+static double figure_of(const weft_report *r)
+{
+    return r->targets ? r->fit.r2 : r->accuracy;
+}
+
 static void on_event(void *user, const weft_event *e)
 {
     watch *w = user;
@@ -20,7 +25,7 @@ static void on_event(void *user, const weft_event *e)
     }
     if (e->kind == WEFT_EVENT_EVAL) {
         w->result->test_loss = e->report->loss;
-        w->result->accuracy = e->report->accuracy;
+        w->result->figure = figure_of(e->report);
     }
 }
 
@@ -106,7 +111,7 @@ void evaluate_case(const hunt_case *c, const char *folder, result *out)
     (void)snprintf(out->message, sizeof(out->message), "%s",
                    out->status == WEFT_OK ? "" : weft_last_message());
     out->test_loss = report.loss;
-    out->accuracy = report.accuracy;
+    out->figure = figure_of(&report);
     weft_report_free(&report);
     weft_context_destroy(&context);
     weft_options_free(weft_eval_table(), &options);

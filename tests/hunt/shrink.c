@@ -46,6 +46,7 @@ static void add_samples(knobs *k, samples *s)
     add_whole(k, &s->train, 1);
     add_whole(k, &s->test, 0);
     add_whole(k, &s->classes, 2);
+    if (s->targets) add_whole(k, &s->targets, 1);
     add_whole(k, &s->shape.channels, 1);
     if (s->shape.height) add_whole(k, &s->shape.height, 1);
     if (s->shape.height) add_whole(k, &s->shape.width, 1);
@@ -54,7 +55,7 @@ static void add_samples(knobs *k, samples *s)
 static void add_layer(knobs *k, layer *l)
 {
     bool window = l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL;
-    if (l->kind == CONV || (l->kind == DENSE && !l->classes)) add_whole(k, &l->filters, 1);
+    if (l->kind == CONV || (l->kind == DENSE && !l->outputs)) add_whole(k, &l->filters, 1);
     if (l->kind == CONV) add_whole(k, &l->groups, 1);
     if (l->kind == CONV) add_whole(k, &l->dilation, 1);
     if (window) add_whole(k, &l->kernel, 1);
@@ -120,7 +121,7 @@ static bool simpler(hunt_case *c, int how)
     case 7: c->samples.absent = 0; break;
     case 8: c->samples.bytes = c->samples.last = false; break;
     case 9: c->samples.format = c->samples.shape.height ? NPY : CSV; break;
-    case 10: c->twice = false; break;
+    case 10: c->twice = c->loss = false; break;
     case 11: c->plan = false; break;
     case 12: c->evaluate = false; break;
     case 13: c->processes = false; break;
@@ -128,6 +129,8 @@ static bool simpler(hunt_case *c, int how)
         c->samples.shape = (sample_shape){.channels = 3};
         c->samples.format = CSV;
         break;
+    case 15: c->samples.targets = 0; break;
+    case 16: c->samples.scale = 1; break;
     default: return false;
     }
     return memcmp(&before, c, sizeof(before)) != 0;
@@ -209,7 +212,7 @@ static bool drop_layers(search *s)
 static bool simplify(search *s)
 {
     bool any = false;
-    for (int how = 0; how < 16; how++) {
+    for (int how = 0; how < 18; how++) {
         hunt_case c = *s->best;
         if (simpler(&c, how)) any = keeps_failing(s, &c) || any;
     }

@@ -39,8 +39,9 @@ static void print_layer(FILE *to, const hunt_case *c, int i)
     fprintf(to, "  - {type: %s, name: %s", kind_name(l->kind), name);
     print_from(to, c, i);
     if (l->kind == CONV) fprintf(to, ", filters: %d", l->filters);
-    if (l->kind == DENSE && l->classes) fprintf(to, ", units: classes");
-    if (l->kind == DENSE && !l->classes) fprintf(to, ", units: %d", l->filters);
+    bool classes = c->samples.targets == 0 && c->samples.seed % 2; /* which says the same of them */
+    if (l->kind == DENSE && l->outputs) fprintf(to, ", units: %s", classes ? "classes" : "outputs");
+    if (l->kind == DENSE && !l->outputs) fprintf(to, ", units: %d", l->filters);
     if (l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL) print_window(to, l);
     if ((l->kind == CONV || l->kind == DENSE) && !l->bias) fprintf(to, ", bias: false");
     if ((l->kind == CONV || l->kind == DENSE) && l->he) fprintf(to, ", init: he");
@@ -51,6 +52,7 @@ static void print_layer(FILE *to, const hunt_case *c, int i)
 
 void print_model(FILE *to, const hunt_case *c)
 {
+    if (c->loss) fprintf(to, "loss: %s\n", c->samples.targets ? "mse" : "cross_entropy");
     fprintf(to, "layers:\n");
     for (int i = 0; i < c->layer_count; i++) print_layer(to, c, i);
 }
@@ -166,8 +168,10 @@ static void add_data(const samples *s, words *w)
     double share = (double)s->test / (double)(s->train + s->test);
     if (s->format == IDX) add(w, "idx:data");
     const char *layout = !s->shape.height ? "" : s->last ? ",layout=hwc" : ",layout=chw";
-    if (s->format == NPY) add(w, "npy:x.npy,y.npy,test=%.9g%s", share, layout);
-    if (s->format == CSV) add(w, "csv:data.csv,label=label,test=%.9g", share);
+    const char *key = s->targets ? "target=" : "";
+    if (s->format == NPY) add(w, "npy:x.npy,%sy.npy,test=%.9g%s", key, share, layout);
+    key = s->targets ? "target" : "label";
+    if (s->format == CSV) add(w, "csv:data.csv,%s=label,test=%.9g", key, share);
 }
 
 static void add_mesh(const hunt_case *c, const way *p, words *w)

@@ -42,11 +42,12 @@ static void softmax_xent_grad(const weft_ref *a)
 static void mse(const weft_ref *a)
 {
     const real *x = a->in[0], *t = a->in[1], *weights = a->in[2];
-    real *loss = a->out[0];
+    real *loss = a->out[0], *said = a->out[1];
     int64_t rows = in_shape(a, 0)->dim[0], n = in_size(a, 0) / rows;
     double total = 0;
     for (int64_t i = 0; i < rows * n; i++) {
         double d = (double)x[i] - (double)t[i];
+        said[i] = x[i];
         if (weights[i / n] != 0) total += (double)weights[i / n] * d * d / (double)n;
     }
     *loss = (real)total;
