@@ -30,25 +30,25 @@ static void add_stats(weft_comm_stats *sum, const weft_comm_stats *since, const 
     sum->waited += now.waited - since->waited;
 }
 
-weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *out)
+weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
 {
     const weft_schedule *s = &r->schedule;
     weft_comm_stats before = weft_comm_get_stats(r->world);
     double began = weft_seconds();
-    out->loss = 0;
+    vote->loss = 0;
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
         weft_instance_set_slot(r->instance, a->micro % s->slots);
         if (a->phase == WEFT_PHASE_FORWARD) weft_rank_feed(r, b, a->micro);
         WEFT_TRY(weft_instance_run(r->instance, a->phase));
-        if (a->phase == WEFT_PHASE_BACKWARD) out->loss += loss_share(r);
+        if (a->phase == WEFT_PHASE_BACKWARD) vote->loss += loss_share(r);
     }
     r->used = (weft_comm_stats){0};
     add_stats(&r->used, &before, r);
     r->passes = weft_seconds() - began;
     r->bubble = r->used.waited;
-    WEFT_TRY(weft_sum_over(r->learner, "the loss", &out->loss, sizeof(*out) / sizeof(double)));
-    if (!isfinite(out->loss)) return weft_rank_explain(r, b, out->loss);
+    WEFT_TRY(weft_sum_over(r->learner, "the loss", &vote->loss, sizeof(*vote) / sizeof(double)));
+    if (!isfinite(vote->loss)) return weft_rank_explain(r, b, vote->loss);
     before = weft_comm_get_stats(r->world);
     WEFT_TRY(weft_instance_run(r->instance, WEFT_PHASE_UPDATE));
     add_stats(&r->used, &before, r);
