@@ -1,14 +1,11 @@
-/* The tables behind `weft train` and its relatives. */
+/* The table behind `weft train`. */
 #include <math.h>
 #include <stddef.h>
 
+#include "train/table.h"
 #include "train/train.h"
 
 #define RUN(field_) .offset = offsetof(weft_train_options, field_)
-#define TEXT .kind = WEFT_OPT_STRING
-#define WHOLE .kind = WEFT_OPT_INT
-#define REAL .kind = WEFT_OPT_REAL
-#define FLAG .kind = WEFT_OPT_FLAG
 #define BIG 9007199254740992.0
 
 static const weft_option train_table[] = {
@@ -375,97 +372,9 @@ static const weft_option train_table[] = {
     {.name = NULL},
 };
 
-#define EVAL(field_) .offset = offsetof(weft_eval_options, field_)
-
-/* What evaluation and prediction share. */
-#define EVAL_ROWS                                                                                  \
-    {.name = "checkpoint",                                                                         \
-     .letter = 'c',                                                                                \
-     .argument = "DIR",                                                                            \
-     TEXT,                                                                                         \
-     EVAL(checkpoint),                                                                             \
-     .group = "Input",                                                                             \
-     .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"},                                      \
-        {.name = "data",                                                                           \
-         .letter = 'd',                                                                            \
-         .argument = "SPEC",                                                                       \
-         TEXT,                                                                                     \
-         EVAL(data),                                                                               \
-         .help = "data; those of the training run unless said"},                                   \
-        {.name = "split",                                                                          \
-         .argument = "PART",                                                                       \
-         .initial = "test",                                                                        \
-         TEXT,                                                                                     \
-         EVAL(split),                                                                              \
-         .choices = "train,test",                                                                  \
-         .help = "which part of the data"},                                                        \
-        {.name = "batch",                                                                          \
-         .letter = 'b',                                                                            \
-         .argument = "N",                                                                          \
-         .initial = "100",                                                                         \
-         WHOLE,                                                                                    \
-         EVAL(batch),                                                                              \
-         .low = 1,                                                                                 \
-         .high = 1e9,                                                                              \
-         .help = "samples at a time"},                                                             \
-        {.name = "device",                                                                         \
-         .argument = "NAME",                                                                       \
-         .initial = "cpu",                                                                         \
-         TEXT,                                                                                     \
-         EVAL(device),                                                                             \
-         .help = "where to run"},                                                                  \
-        {.name = "threads",                                                                        \
-         .letter = 't',                                                                            \
-         .argument = "N",                                                                          \
-         .initial = "0",                                                                           \
-         WHOLE,                                                                                    \
-         EVAL(threads),                                                                            \
-         .low = 0,                                                                                 \
-         .high = 1024,                                                                             \
-         .help = "threads of the device; 0: one for each core"},                                   \
-        {.name = "json",                                                                           \
-         .initial = "false",                                                                       \
-         FLAG,                                                                                     \
-         EVAL(json),                                                                               \
-         .group = "Output",                                                                        \
-         .help = "print JSON"},
-
-static const weft_option eval_table[] = {
-    EVAL_ROWS{.name = "confusion",
-              .initial = "false",
-              FLAG,
-              EVAL(confusion),
-              .help = "print the confusion matrix"},
-    {.name = "quiet",
-     .letter = 'q',
-     .initial = "false",
-     FLAG,
-     EVAL(quiet),
-     .help = "print errors only"},
-    {.name = NULL},
-};
-
-static const weft_option predict_table[] = {
-    EVAL_ROWS{.name = "output",
-              .letter = 'o',
-              .argument = "FILE",
-              TEXT,
-              EVAL(output),
-              .help = "write predictions to FILE; - is standard output"},
-    {.name = NULL},
-};
-
 const weft_option *weft_train_table(void)
 {
     return train_table;
-}
-const weft_option *weft_eval_table(void)
-{
-    return eval_table;
-}
-const weft_option *weft_predict_table(void)
-{
-    return predict_table;
 }
 
 weft_status weft_train_options_copy(const weft_train_options *from, weft_train_options *to)

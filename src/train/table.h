@@ -1,0 +1,10 @@
+/* Kinds of options, short enough for tables. */
+#ifndef WEFT_TRAIN_TABLE_H
+#define WEFT_TRAIN_TABLE_H
+
+#define TEXT .kind = WEFT_OPT_STRING
+#define WHOLE .kind = WEFT_OPT_INT
+#define REAL .kind = WEFT_OPT_REAL
+#define FLAG .kind = WEFT_OPT_FLAG
+
+#endif
