@@ -206,6 +206,9 @@ assert abs(off - event["mae"]) < 1e-4 * off, (off, event)
 PY
 accepts "predict what has no target" "$weft" predict houses --data csv:homes.csv --json
 [ "$(grep -cE '^\{"sample":[0-6],"target":null,"predicted":\[[0-9.]+\]\}$' out)" = 7 ] && pass || flunk "without a target"
+accepts "inspect what predicts numbers" "$weft" inspect houses
+holds out '^predicts 1 number, price: in training of mean [0-9.]+ and deviation [0-9.]+$'
+refuses 2 "that looks measured, and no class; give target=price to learn the numbers" "$weft" train --data csv:houses.csv
 refuses 2 "confusion counts classes" "$weft" eval houses --confusion
 refuses 2 "asks for classes, the checkpoint was trained on numbers; give target=price" "$weft" eval houses --data csv:houses.csv,label=price
 refuses 2 "asks for numbers, the checkpoint was trained on classes" "$weft" eval flowers --data csv:flowers.csv,target=species

@@ -177,9 +177,15 @@ try:
     ranks = Case(f"{TRAIN} --epochs 1 -n 2 --checkpoint new --device reference", lambda: fresh("new"), lambda c, o: loads("new"))
     out = Case("export run/latest -o w -q", lambda: fresh("w"), same_export)
     judged = Case("eval --checkpoint run --json", whole=lambda c, o: c != 0 or o == evaluated)
+    numbers = "train --model mlp --data csv:numbers.csv,target=y --batch 20 -t 1 -q"
+    with open("numbers.csv", "w") as f:
+        f.write("a,b,y\n" + "".join(f"{i % 7},{i * i % 11},{i * 3.25}\n" for i in range(50)))
+    run(f"{numbers} --checkpoint fit")
+    fits = [Case(f"{numbers} --epochs 1 --checkpoint new", lambda: fresh("new"), lambda c, o: loads("new")),
+            Case("predict --checkpoint fit --json", whole=lambda c, o: c != 0 or o.count("target") == 10)]
     others = [Case("predict --checkpoint run -o p", lambda: fresh("p"),
                    lambda c, o: c == 0 or not os.path.exists("p")),
-              Case("inspect run"), Case(f"plan -n 2 --model net.yaml {DATA}")]
+              Case("inspect run"), Case(f"plan -n 2 --model net.yaml {DATA}"), *fits]
     for case in (begin, on, ranks, out, judged, *others):
         case.allocations()
     limits()

@@ -114,8 +114,35 @@ weights one --virtual-workers 8
 weights many --virtual-workers 8 -n 8
 same one many
 
+# Numbers to predict: the same bits from virtual workers, on threads and processes, whatever share a rank has.
+python3 - <<'PY'
+import random
+chance = random.Random(4)
+with open("numbers.csv", "w") as f:
+    print("a,b,c,y", file=f)
+    for _ in range(131):
+        a, b, c = (chance.gauss(0, 1) for _ in range(3))
+        print(f"{a:.6f},{b:.6f},{c:.6f},{1e5 + 700 * a * b - 4000 * c:.3f}", file=f)
+PY
+printf 'loss: mse\nlayers:\n  - {type: dense, units: 17}\n  - {type: batch_norm}\n  - {type: tanh}\n  - {type: dense, units: outputs}\n' >fit.yaml
+fit() {
+    local name=$1
+    shift
+    rm -rf "$name"
+    timeout 120 "$weft" train -q --model fit.yaml --data csv:numbers.csv,target=y --batch 32 --epochs 3 -t 1 --checkpoint "$name" \
+        --virtual-workers 12 "$@" >out 2>err && "$weft" export "$name/latest" -o "$name.st" -q 2>>err || flunk "$*"
+}
+fit one
+for engine in $engines; do
+    for way in "-n 2" "-n 3 --zero 1" "-n 4 --zero 3"; do
+        # shellcheck disable=SC2086
+        fit many $way --engine $engine
+        same one many
+    done
+done
+
 # The network that the README shows, on every axis: the same losses as one rank.
-sed -n 's/^    //; /^# net.yaml/,/classes}/p' "$source/README.md" >net.yaml
+sed -n 's/^    //; /^# net.yaml/,/outputs}/p' "$source/README.md" >net.yaml
 alike() { # FILE ARGUMENTS...
     # shellcheck disable=SC2086
     timeout 60 "$weft" train -q --model net.yaml --dtype f64 --device reference \

@@ -1,13 +1,30 @@
 /* Checkpoints as text, and as plain weights. */
 #include "checkpoint/checkpoint.h"
 
+/* What the model says of a sample. */
+static void describe_target(const weft_data_stats *s, weft_text *text)
+{
+    if (s->targets == 0) {
+        weft_text_add(text, "predicts one of %d classes\n", s->classes);
+        return;
+    }
+    weft_text_add(text, "predicts %d number%s", s->targets, weft_plural(s->targets));
+    if (s->label_name) weft_text_add(text, ", ");
+    if (s->label_name) weft_text_add_printable(text, s->label_name);
+    if (s->targets == 1)
+        weft_text_add(text, ": in training of mean %.6g and deviation %.6g", s->target_mean[0],
+                      s->target_deviation[0]);
+    weft_text_add(text, "\n");
+}
+
 void weft_checkpoint_describe(const weft_checkpoint *c, weft_text *text)
 {
     weft_text_add(text, "checkpoint ");
     weft_text_add_printable(text, c->path);
-    weft_text_add(text, "\nstep %lld, epoch %lld, next batch %lld\n\noptions:\n",
-                  (long long)c->position.step, (long long)c->position.epoch,
-                  (long long)c->position.batch);
+    weft_text_add(text, "\nstep %lld, epoch %lld, next batch %lld\n", (long long)c->position.step,
+                  (long long)c->position.epoch, (long long)c->position.batch);
+    describe_target(&c->stats, text);
+    weft_text_add(text, "\noptions:\n");
     for (int i = 0; i < c->settings.count; i++)
         weft_text_add(text, "  %-18s %s\n", c->settings.all[i].name, c->settings.all[i].text);
     for (int part = 0; part < 2; part++) {

@@ -9,7 +9,7 @@ typedef struct csv_source {
     weft_csv csv;
     int64_t *rows; /* training rows, then test rows */
     char **names;  /* of the features; NULL: there is no header */
-    char found_in[160];
+    char found_in[160], as_target[160];
 } csv_source;
 
 static void csv_close(weft_source *source)
@@ -64,6 +64,12 @@ static weft_status name_columns(csv_source *s)
     else
         (void)snprintf(s->found_in, sizeof(s->found_in), "column %d", csv->label + 1);
     s->head.found_in = s->found_in;
+    if (csv->label >= 0 && csv->header)
+        (void)snprintf(s->as_target, sizeof(s->as_target), "target=%.100s",
+                       csv->header[csv->label]);
+    else
+        (void)snprintf(s->as_target, sizeof(s->as_target), "target=%d", csv->label);
+    s->head.as_target = s->as_target;
     if (!csv->header) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&s->names, csv->features));
     for (int j = 0; j < csv->features; j++) s->names[j] = csv->header[csv->order[j]];

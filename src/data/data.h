@@ -54,9 +54,10 @@ struct weft_source {
     int64_t all;  /* rows that the class names were found in */
     int classes;  /* of the training part, or all that the source knows of */
     char **class_names;
-    const char *found_in; /* where the class names were found */
-    int targets;          /* numbers of a target; 0: it is a class */
-    bool unlabelled;      /* there is no target */
+    const char *found_in;  /* where the class names were found */
+    const char *as_target; /* what asks for the same as numbers, "target=price" */
+    int targets;           /* numbers of a target; 0: it is a class */
+    bool unlabelled;       /* there is no target */
     /* Of tables, as in weft_data_stats; the source's own. */
     char **column_names;
     const char *label_name;
@@ -71,8 +72,8 @@ weft_status weft_spec_spares(const char *spec, const char *option, const char *p
 
 /* Labels that are numbers are classes only if there are few of them: more than ten with fractions,
  * or hardly more rows than numbers, are what somebody has measured. ARGUMENT then. */
-weft_status weft_check_measured(const char *where, int64_t distinct, bool whole,
-                                int64_t rows) WEFT_NODISCARD;
+weft_status weft_check_measured(const char *where, int64_t distinct, bool whole, int64_t rows,
+                                const char *as_target) WEFT_NODISCARD;
 
 /* The target that a specification asks for: label= is a class, target= numbers. `known` is what a
  * checkpoint was trained on, or NULL. ARGUMENT: both are given, or the other one than known. */

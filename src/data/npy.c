@@ -119,6 +119,7 @@ static int compare_numbers(const void *a, const void *b)
 static weft_status check_classes(const weft_npy *labels, const char *name)
 {
     int64_t rows = labels->shape.dim[0], distinct = 0;
+    char as_target[256];
     bool whole = true;
     double *all;
     WEFT_TRY(WEFT_NEW(&all, rows));
@@ -129,7 +130,8 @@ static weft_status check_classes(const weft_npy *labels, const char *name)
     qsort(all, (size_t)rows, sizeof(*all), compare_numbers);
     for (int64_t i = 0; i < rows; i++) distinct += i == 0 || all[i] != all[i - 1];
     free(all);
-    return weft_check_measured(name, distinct, whole, rows);
+    (void)snprintf(as_target, sizeof(as_target), "target=%.200s", name);
+    return weft_check_measured(name, distinct, whole, rows, as_target);
 }
 
 static weft_status check_rows(const npy_source *s, const char *images, const char *labels,

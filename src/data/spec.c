@@ -21,15 +21,15 @@ weft_status weft_spec_spares(const char *spec, const char *option, const char *p
     return WEFT_OK;
 }
 
-weft_status weft_check_measured(const char *where, int64_t distinct, bool whole, int64_t rows)
+weft_status weft_check_measured(const char *where, int64_t distinct, bool whole, int64_t rows,
+                                const char *as_target)
 {
     if (distinct <= 10 || (whole && distinct * 5 <= rows)) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,
         "the label, %s holds %lld different numbers in %lld rows: that looks measured, and no "
-        "class; to learn the numbers give them as target= (a column of a table, or the file of an "
-        "array), else give the classes as label=",
-        where, (long long)distinct, (long long)rows);
+        "class; give %s to learn the numbers, or else (of a table as label=) what the classes are",
+        where, (long long)distinct, (long long)rows, as_target);
 }
 
 weft_status weft_check_target(const char *kind, const char *label, const char *target,

@@ -117,7 +117,8 @@ static weft_status check_classes(const weft_source *s)
         if (!weft_parse_real(s->class_names[i], &value)) return WEFT_OK;
         whole = whole && value == floor(value);
     }
-    return s->class_names ? weft_check_measured(s->found_in, s->classes, whole, s->all) : WEFT_OK;
+    if (!s->class_names) return WEFT_OK;
+    return weft_check_measured(s->found_in, s->classes, whole, s->all, s->as_target);
 }
 
 weft_status weft_data_stats_learn(const weft_source *s, const char *normalize,

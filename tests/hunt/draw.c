@@ -175,6 +175,17 @@ static void draw_batch(dice *d, hunt_case *c)
         o[VIRTUAL_WORKERS] = between(d, 1, batch < 12 ? batch : 12);
 }
 
+/* A squared error has no bound: where a step is too long for it, what is zero but for rounding
+ * grows with every step, and no two orders of adding agree there. */
+static void tame(hunt_case *c)
+{
+    double *o = c->options;
+    if (c->samples.bytes) o[NORMALIZE] = AUTO;
+    if (o[NORMALIZE] == NONE) c->samples.scale = 1; /* nothing makes them small again */
+    if (o[OPTIMIZER] == SGD && o[LR] > 0.003) o[LR] = 0.003;
+    if (o[LR_FLOOR] > o[LR]) o[LR_FLOOR] = 0;
+}
+
 void draw_case(dice *d, hunt_case *c)
 {
     memset(c, 0, sizeof(*c));
@@ -185,7 +196,7 @@ void draw_case(dice *d, hunt_case *c)
     draw_optimizer(d, c->options);
     c->options[SEED] = between(d, 0, 99);
     if (chance(d, 0.2)) c->options[NORMALIZE] = between(d, 1, 3);
-    if (c->options[NORMALIZE] == NONE) c->samples.scale = 1; /* nothing makes them small again */
+    if (c->samples.targets > 0) tame(c);
     c->loss = chance(d, 0.4);
     c->options[NO_BIND] = chance(d, 0.1);
     c->options[CHECK_COLLECTIVES] = chance(d, 0.1);
