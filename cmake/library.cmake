@@ -4,8 +4,9 @@ file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/exchange/*.c
   src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
-list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c)
-list(APPEND WEFT_SOURCES src/device/reference/device.c)
+list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c
+  ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/any.c)
+list(APPEND WEFT_SOURCES src/device/reference/device.c src/device/reference/any.c)
 
 function(weft_sources target)
   target_include_directories(${target} PUBLIC

@@ -315,6 +315,19 @@ static void square(fixture *f)
     weft_value x = X(f, 3, 5);
     out(f, node(f, "mul", IN(x, x), NONE));
 }
+/* To another type and back, the wider one first so that slopes can be measured. */
+static void cast(fixture *f)
+{
+    weft_value wide = node(f, "cast", IN(X(f, 3, 5)), ATTRS(WEFT_ATTR_INT("dtype", WEFT_F64)));
+    weft_value back =
+        node(f, "cast", IN(wide), ATTRS(WEFT_ATTR_INT("dtype", weft_graph_real(f->graph))));
+    out(f, node(f, "tanh", IN(back), NONE));
+}
+static void cast_short(fixture *f)
+{
+    weft_value half = node(f, "cast", IN(X(f, 7, 3)), ATTRS(WEFT_ATTR_INT("dtype", WEFT_BF16)));
+    out(f, node(f, "cast", IN(half), ATTRS(WEFT_ATTR_INT("dtype", weft_graph_real(f->graph)))));
+}
 static void scale(fixture *f)
 {
     out(f, node(f, "scale", IN(X(f, 7)), ATTRS(WEFT_ATTR_REAL("factor", -1.5))));
@@ -547,6 +560,8 @@ const op_case op_cases[] = {
     CASE(add),
     CASE(mul),
     CASE(square),
+    CASE(cast),
+    {.name = "cast_short", .build = cast_short, .no_gradient = true},
     CASE(scale),
     FORWARD(scale_by),
     CASE(bias),

@@ -76,6 +76,23 @@ static void splitting(weft_comm *c, void *user)
     weft_comm_close(&part);
 }
 
+/* Numbers of 16 bits, small whole ones, whose sums are exact. */
+static void in_short(weft_comm *c, void *user)
+{
+    (void)user;
+    enum { ODD = 1003 };
+    int me = weft_comm_rank(c), n = weft_comm_size(c);
+    uint16_t mine[ODD], sum[ODD];
+    for (int i = 0; i < ODD; i++) weft_number_put(WEFT_BF16, mine, i, me + i % 7);
+    rank_ok(weft_comm_run(c, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                              .dtype = WEFT_BF16,
+                                              .send = mine,
+                                              .receive = sum,
+                                              .count = ODD}));
+    for (int i = 0; i < ODD; i++)
+        rank_check(weft_number_get(WEFT_BF16, sum, i) == n * (n - 1) / 2.0 + n * (i % 7));
+}
+
 static void counted(weft_comm *c, void *user)
 {
     (void)user;
@@ -128,6 +145,7 @@ TEST(contract)
 TEST(again)
 TEST(overlapping)
 TEST(splitting)
+TEST(in_short)
 TEST(counted)
 
 static void refused(weft_comm *c, void *user)
@@ -237,11 +255,11 @@ int main(int argc, char **argv)
 {
     engine_only = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contract),        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_overlapping),     cmocka_unit_test(test_splitting),
-        cmocka_unit_test(test_counted),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_refused_buffers), cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_contract),    cmocka_unit_test(test_again),
+        cmocka_unit_test(test_overlapping), cmocka_unit_test(test_splitting),
+        cmocka_unit_test(test_in_short),    cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_refused_buffers),
+        cmocka_unit_test(test_notes),       cmocka_unit_test(test_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

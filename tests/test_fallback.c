@@ -27,6 +27,7 @@ static void test_what_falls_back(void **state)
     (void)state;
     static const char *const left[] = {
         "constant",
+        "cast",
         "layer_norm",
         "layer_norm_grad",
         "softmax",

@@ -30,10 +30,11 @@ static weft_value misfitting(fixture *f, int i, weft_value v, const misfit *m)
                            (weft_init){WEFT_INIT_CONSTANT, 0});
 }
 
-/* Those that copy numbers without looking at them take any type. */
+/* Those that copy numbers without looking at them take any type, and so does what turns one into
+ * another. */
 static bool takes_any_type(const char *op)
 {
-    static const char *const any[] = {"slice", "flat", "unflat", "reshape", "transpose"};
+    static const char *const any[] = {"cast", "slice", "flat", "unflat", "reshape", "transpose"};
     for (size_t i = 0; i < sizeof(any) / sizeof(any[0]); i++)
         if (strcmp(any[i], op) == 0) return true;
     return false;

@@ -17,7 +17,16 @@ extern "C" {
 
 #define WEFT_MAX_RANK 6
 
-typedef enum weft_dtype { WEFT_F32 = 0, WEFT_F64, WEFT_I32, WEFT_U8, WEFT_DTYPE_COUNT } weft_dtype;
+/* BF16 is the upper half of an F32: it is stored, cast, sent and added up; operators compute in the
+ * other two. */
+typedef enum weft_dtype {
+    WEFT_F32 = 0,
+    WEFT_F64,
+    WEFT_I32,
+    WEFT_U8,
+    WEFT_BF16,
+    WEFT_DTYPE_COUNT
+} weft_dtype;
 
 /* dim[0] is the slowest dimension. rank 0 is a scalar of one element. */
 typedef struct weft_shape {
@@ -32,6 +41,12 @@ typedef struct weft_type {
 
 /* Bytes of one element. */
 WEFT_API size_t weft_dtype_size(weft_dtype dtype);
+/* Whether it holds fractions. */
+WEFT_API bool weft_dtype_is_float(weft_dtype dtype);
+/* Element i of an array, and the nearest that there is to a number (of two equally near the one
+ * whose last digit is even; not-a-number stays one). Whole numbers are cut off towards zero. */
+WEFT_API double weft_number_get(weft_dtype dtype, const void *array, int64_t i);
+WEFT_API void weft_number_put(weft_dtype dtype, void *array, int64_t i, double number);
 
 /* "f32", "f64", "i32", "u8". */
 WEFT_API const char *weft_dtype_name(weft_dtype dtype);

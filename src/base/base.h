@@ -75,6 +75,12 @@ weft_status weft_new_aligned(size_t bytes, void *out) WEFT_NODISCARD;
 weft_status weft_thread_start(pthread_t *thread, void *(*work)(void *user),
                               void *user) WEFT_NODISCARD;
 
+/* --- numbers --- */
+
+/* Rounded to the nearest, of two equally near to the even one. */
+uint16_t weft_bf16_of(float x);
+float weft_bf16_float(uint16_t bits);
+
 /* --- text --- */
 
 /* A growing string. Failures stick: text stays NULL and weft_text_take reports them. */

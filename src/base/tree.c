@@ -61,11 +61,19 @@ static const void *held(const weft_tree *t, int first, int end, int64_t at)
         for (int64_t i = 0; i < n; i++) z[i] = x[i] + y[i];                                        \
     } while (0)
 
+/* Each addition is rounded, as it is in a tree of any other type. */
+static void add_bf16(const uint16_t *x, const uint16_t *y, uint16_t *z, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        z[i] = weft_bf16_of(weft_bf16_float(x[i]) + weft_bf16_float(y[i]));
+}
+
 void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t n)
 {
     if (dtype == WEFT_F32) ADD(float);
     if (dtype == WEFT_F64) ADD(double);
     if (dtype == WEFT_I32) ADD(int32_t);
+    if (dtype == WEFT_BF16) add_bf16(a, b, out, n);
 }
 
 /* The subtree's sum: where it lies already, or computed into `room`, which has a block a level. */

@@ -1,21 +1,109 @@
+#include <math.h>
 #include <stdio.h>
 
 #include "base/base.h"
 #include "weft/port.h"
 
+static double get_f32(const void *at)
+{
+    return (double)*(const float *)at;
+}
+static void put_f32(void *at, double x)
+{
+    *(float *)at = (float)x;
+}
+static double get_f64(const void *at)
+{
+    return *(const double *)at;
+}
+static void put_f64(void *at, double x)
+{
+    *(double *)at = x;
+}
+static double get_i32(const void *at)
+{
+    return *(const int32_t *)at;
+}
+static void put_i32(void *at, double x)
+{
+    *(int32_t *)at = (int32_t)x;
+}
+static double get_u8(const void *at)
+{
+    return *(const uint8_t *)at;
+}
+static void put_u8(void *at, double x)
+{
+    *(uint8_t *)at = (uint8_t)x;
+}
+
+float weft_bf16_float(uint16_t bits)
+{
+    uint32_t whole = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &whole, sizeof(x));
+    return x;
+}
+
+uint16_t weft_bf16_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    if (isnan(x))
+        return (uint16_t)(bits >> 16 | 0x40); /* the lower half may be all that makes it one */
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static double get_bf16(const void *at)
+{
+    return (double)weft_bf16_float(*(const uint16_t *)at);
+}
+
+/* Not by way of the nearest float, which may lie just between two of ours. */
+static void put_bf16(void *at, double x)
+{
+    float near = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &near, sizeof(bits));
+    bool middle = (bits & 0xffff) == 0x8000;
+    if (middle && fabs((double)near) > fabs(x)) bits--;
+    if (middle && fabs((double)near) < fabs(x)) bits++;
+    memcpy(&near, &bits, sizeof(near));
+    *(uint16_t *)at = weft_bf16_of(near);
+}
+
 static const struct {
     const char *name;
     size_t size;
+    bool is_float;
+    double (*get)(const void *at);
+    void (*put)(void *at, double x);
 } dtypes[WEFT_DTYPE_COUNT] = {
-    [WEFT_F32] = {"f32", 4},
-    [WEFT_F64] = {"f64", 8},
-    [WEFT_I32] = {"i32", 4},
-    [WEFT_U8] = {"u8", 1},
+    [WEFT_F32] = {"f32", 4, true, get_f32, put_f32},
+    [WEFT_F64] = {"f64", 8, true, get_f64, put_f64},
+    [WEFT_I32] = {"i32", 4, false, get_i32, put_i32},
+    [WEFT_U8] = {"u8", 1, false, get_u8, put_u8},
+    [WEFT_BF16] = {"bf16", 2, true, get_bf16, put_bf16},
 };
 
 size_t weft_dtype_size(weft_dtype dtype)
 {
     return dtypes[dtype].size;
+}
+
+bool weft_dtype_is_float(weft_dtype dtype)
+{
+    return dtypes[dtype].is_float;
+}
+
+double weft_number_get(weft_dtype dtype, const void *array, int64_t i)
+{
+    return dtypes[dtype].get((const char *)array + (size_t)i * dtypes[dtype].size);
+}
+
+void weft_number_put(weft_dtype dtype, void *array, int64_t i, double number)
+{
+    dtypes[dtype].put((char *)array + (size_t)i * dtypes[dtype].size, number);
 }
 
 const char *weft_dtype_name(weft_dtype dtype)

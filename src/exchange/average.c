@@ -121,34 +121,21 @@ static weft_status mean(average *a, const char *what, weft_dtype dtype, void *da
                                                              .receive = data,
                                                              .count = count,
                                                              .reproducible = true}));
-    for (int64_t i = 0; i < count; i++) {
-        if (dtype == WEFT_F32) ((float *)data)[i] /= (float)n;
-        if (dtype == WEFT_F64) ((double *)data)[i] /= n;
-    }
+    for (int64_t i = 0; i < count; i++)
+        weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
     return WEFT_OK;
-}
-
-static double get(weft_dtype dtype, const void *data, int64_t i)
-{
-    return dtype == WEFT_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
-}
-
-static void put(weft_dtype dtype, void *data, int64_t i, double value)
-{
-    if (dtype == WEFT_F32)
-        ((float *)data)[i] = (float)value;
-    else
-        ((double *)data)[i] = value;
 }
 
 static weft_status outer_step(average *a, weft_dtype dtype, void *data, size_t bytes)
 {
     int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
     for (int64_t i = 0; i < count; i++) {
-        double m = get(dtype, data, i), d = get(dtype, a->before, i) - m;
-        put(dtype, a->velocity, i, a->momentum * get(dtype, a->velocity, i) + d);
-        double w = m - (a->lr - 1) * d - a->lr * a->momentum * get(dtype, a->velocity, i);
-        put(dtype, data, i, w);
+        double m = weft_number_get(dtype, data, i), d = weft_number_get(dtype, a->before, i) - m;
+        weft_number_put(dtype, a->velocity, i,
+                        a->momentum * weft_number_get(dtype, a->velocity, i) + d);
+        double w =
+            m - (a->lr - 1) * d - a->lr * a->momentum * weft_number_get(dtype, a->velocity, i);
+        weft_number_put(dtype, data, i, w);
     }
     memcpy(a->before, data, bytes);
     return WEFT_OK;
@@ -173,7 +160,7 @@ static weft_status meet_one(average *a, int i)
     weft_store *store = a->head.store;
     weft_role role = weft_store_role(store, i);
     weft_dtype dtype = weft_store_type(store, i).dtype;
-    bool own = role == WEFT_ROLE_OPTIMIZER, numbers = dtype == WEFT_F32 || dtype == WEFT_F64;
+    bool own = role == WEFT_ROLE_OPTIMIZER, numbers = weft_dtype_is_float(dtype);
     bool meets = numbers && (role == WEFT_ROLE_STATISTIC || (own && a->state == KEEP_MEAN));
     bool resets = !meets && own && a->state == KEEP_NOTHING;
     void *data;

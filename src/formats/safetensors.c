@@ -10,8 +10,21 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    {"F32", 4}, {"F64", 8}, {"I32", 4},  {"U8", 1},  {"BOOL", 1}, {"I8", 1},  {"I16", 2},
-    {"U16", 2}, {"F16", 2}, {"BF16", 2}, {"U32", 4}, {"I64", 8},  {"U64", 8},
+    /* ours, by number */
+    [WEFT_F32] = {"F32", 4},
+    [WEFT_F64] = {"F64", 8},
+    [WEFT_I32] = {"I32", 4},
+    [WEFT_U8] = {"U8", 1},
+    [WEFT_BF16] = {"BF16", 2},
+    /* others', which are only passed on */
+    {"BOOL", 1},
+    {"I8", 1},
+    {"I16", 2},
+    {"U16", 2},
+    {"F16", 2},
+    {"U32", 4},
+    {"I64", 8},
+    {"U64", 8},
 };
 
 const char *weft_safetensors_dtype(weft_dtype dtype)

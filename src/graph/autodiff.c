@@ -13,7 +13,7 @@ typedef struct autodiff {
 
 static bool is_real(const weft_graph *g, weft_value v)
 {
-    return g->values[v].type.dtype == g->real;
+    return weft_dtype_is_float(g->values[v].type.dtype);
 }
 
 static void mark_active(autodiff *a)
@@ -85,8 +85,11 @@ static weft_status run(autodiff *a, weft_value loss)
     for (size_t v = 0; v < a->values; v++) a->dy[v] = WEFT_NO_VALUE;
     mark_active(a);
     weft_graph_set_phase(g, WEFT_PHASE_BACKWARD);
-    a->dy[loss] = weft_graph_node(g, "constant", "loss/grad", NULL, 0,
-                                  (weft_attr[]){WEFT_ATTR_REAL("value", 1.0)}, 1);
+    weft_dtype dtype = g->values[loss].type.dtype;
+    a->dy[loss] =
+        weft_graph_node(g, "constant", "loss/grad", NULL, 0,
+                        (weft_attr[]){WEFT_ATTR_REAL("value", 1.0), WEFT_ATTR_INT("dtype", dtype)},
+                        dtype == g->real ? 1 : 2);
     for (size_t n = a->nodes; n-- > 0;) WEFT_TRY(visit(a, g->nodes[n]));
     for (size_t v = 0; v < a->values; v++) {
         weft_value_info *leaf = &g->values[v];

@@ -156,6 +156,9 @@ static inline const weft_type *weft_in(const weft_graph *graph, const weft_node 
 {
     return &graph->values[node->in[i]].type;
 }
+/* The type of the fractions that a node computes with: as its attribute `dtype` says, or as the
+ * first operand that has any, or else the graph's. */
+weft_dtype weft_node_float(const weft_graph *graph, const weft_node *node);
 static inline const weft_type *weft_out(const weft_graph *graph, const weft_node *node, int i)
 {
     return &graph->values[node->out + i].type;

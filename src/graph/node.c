@@ -91,3 +91,11 @@ int weft_graph_node_ints(const weft_graph *graph, int index, const char *name, c
     *ints = attr ? attr->ints : NULL;
     return attr ? attr->count : 0;
 }
+
+weft_dtype weft_node_float(const weft_graph *g, const weft_node *node)
+{
+    weft_dtype dtype = (weft_dtype)weft_node_int(node, "dtype", 0, WEFT_DTYPE_COUNT);
+    for (int i = 0; i < node->in_count && dtype == WEFT_DTYPE_COUNT; i++)
+        if (weft_dtype_is_float(weft_in(g, node, i)->dtype)) dtype = weft_in(g, node, i)->dtype;
+    return dtype == WEFT_DTYPE_COUNT ? g->real : dtype;
+}

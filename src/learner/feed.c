@@ -16,12 +16,12 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
     weft_type from = {dtype, whole};
     int64_t count = weft_shape_elements(&type.shape);
     weft_copy_part(&from, start, &type.shape, (void *)(uintptr_t)rows, to, true);
-    if (type.dtype == WEFT_F64 && dtype == WEFT_F32) /* widened from the end */
-        for (int64_t i = count; i-- > 0;) {
-            float x;
-            memcpy(&x, to + (size_t)i * sizeof(x), sizeof(x));
-            ((double *)(void *)to)[i] = (double)x;
-        }
+    /* What becomes wider is turned from its end. */
+    bool wider = weft_dtype_size(type.dtype) > weft_dtype_size(dtype);
+    for (int64_t i = 0; i < count && type.dtype != dtype; i++) {
+        int64_t at = wider ? count - 1 - i : i;
+        weft_number_put(type.dtype, to, at, weft_number_get(dtype, to, at));
+    }
 }
 
 void weft_feed_port(const weft_graph *graph, const weft_instance *instance, const weft_port *port,
@@ -36,8 +36,7 @@ double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_v
                   int64_t i)
 {
     const void *data = weft_instance_output(instance, value);
-    double x = weft_graph_real(graph) == WEFT_F32 ? (double)((const float *)data)[i]
-                                                  : ((const double *)data)[i];
+    double x = weft_number_get(weft_graph_value_type(graph, value).dtype, data, i);
     return isnan(x) ? fabs(x) : x; /* whose sign means nothing, and would be printed */
 }
 
@@ -47,10 +46,7 @@ static void feed_scalar(weft_rank *r, weft_value v, double value)
     weft_value local = weft_rewritten_value(r->mine, v);
     void *to = local == WEFT_NO_VALUE ? NULL : weft_instance_input(r->instance, local);
     if (!to) return;
-    weft_dtype dtype = weft_graph_value_type(g, local).dtype;
-    if (dtype == WEFT_I32) *(int32_t *)to = (int32_t)value;
-    if (dtype == WEFT_F32) *(float *)to = (float)value;
-    if (dtype == WEFT_F64) *(double *)to = value;
+    weft_number_put(weft_graph_value_type(g, local).dtype, to, 0, value);
 }
 
 /* Where the rows of a micro-batch begin as rank 0 of the data axis counts them. The virtual workers

@@ -34,7 +34,7 @@ static weft_status scale_shape(const weft_graph *g, weft_node *node, weft_type *
 static weft_status scale_by_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 0));
-    WEFT_TRY(weft_expect_scalar(g, node, 1, "the factor", g->real));
+    WEFT_TRY(weft_expect_scalar(g, node, 1, "the factor", weft_node_float(g, node)));
     out[0] = *weft_in(g, node, 0);
     return WEFT_OK;
 }
@@ -44,8 +44,8 @@ static weft_status constant_shape(const weft_graph *g, weft_node *node, weft_typ
     const weft_attr *shape = weft_node_attr(node, "shape");
     if (shape && shape->count > WEFT_MAX_RANK)
         return weft_node_fail(node, "has too many dimensions");
-    out[0] =
-        (weft_type){g->real, weft_shape_of(shape ? shape->count : 0, shape ? shape->ints : NULL)};
+    out[0] = (weft_type){weft_node_float(g, node),
+                         weft_shape_of(shape ? shape->count : 0, shape ? shape->ints : NULL)};
     return WEFT_OK;
 }
 
@@ -101,7 +101,7 @@ const weft_op weft_op_constant = {.name = "constant",
                                   .summary = "a tensor filled with the attribute 'value'",
                                   .min_inputs = 0,
                                   .max_inputs = 0,
-                                  .attrs = WEFT_ATTRS("value", "shape"),
+                                  .attrs = WEFT_ATTRS("value", "shape", "dtype"),
                                   .shape = constant_shape,
                                   .labels = constant_labels,
                                   .flops = no_flops,

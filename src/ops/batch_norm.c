@@ -24,13 +24,14 @@ static weft_status check_channels(const weft_graph *g, const weft_node *node, in
                                   int last)
 {
     for (int i = first; i <= last; i++)
-        WEFT_TRY(weft_expect(g, node, i, "a channel vector", g->real, 1, &c));
+        WEFT_TRY(weft_expect(g, node, i, "a channel vector", weft_node_float(g, node), 1, &c));
     return WEFT_OK;
 }
 
 static weft_status check_counts(const weft_graph *g, const weft_node *node, int i)
 {
-    return weft_expect(g, node, i, "the counts of the batch", g->real, 1, (int64_t[]){COUNTS});
+    return weft_expect(g, node, i, "the counts of the batch", weft_node_float(g, node), 1,
+                       (int64_t[]){COUNTS});
 }
 
 /* Sample weights and counts at `first`. A part of the positions has to know of how many it is. */
@@ -38,7 +39,8 @@ static weft_status check_batch(const weft_graph *g, weft_node *node, int first)
 {
     const weft_shape *x = &weft_in(g, node, 0)->shape;
     int64_t positions = weft_shape_elements(x) / (x->dim[0] * x->dim[1]);
-    WEFT_TRY(weft_expect(g, node, first, "the sample weights", g->real, 1, &x->dim[0]));
+    WEFT_TRY(
+        weft_expect(g, node, first, "the sample weights", weft_node_float(g, node), 1, &x->dim[0]));
     WEFT_TRY(check_counts(g, node, first + 1));
     if (weft_node_attr(node, "positions")) return WEFT_OK;
     return weft_node_set(node, &(weft_attr)WEFT_ATTR_INT("positions", positions));
@@ -46,14 +48,15 @@ static weft_status check_batch(const weft_graph *g, weft_node *node, int first)
 
 static weft_type channels_of(const weft_graph *g, const weft_node *node)
 {
-    return (weft_type){g->real, weft_shape_of(1, &weft_in(g, node, 0)->shape.dim[1])};
+    return (weft_type){weft_node_float(g, node),
+                       weft_shape_of(1, &weft_in(g, node, 0)->shape.dim[1])};
 }
 
 static weft_status count_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(
-        weft_expect(g, node, 0, "the sample weights", g->real, 1, weft_in(g, node, 0)->shape.dim));
-    out[0] = (weft_type){g->real, weft_shape_of(1, (int64_t[]){COUNTS})};
+    WEFT_TRY(weft_expect(g, node, 0, "the sample weights", weft_node_float(g, node), 1,
+                         weft_in(g, node, 0)->shape.dim));
+    out[0] = (weft_type){weft_node_float(g, node), weft_shape_of(1, (int64_t[]){COUNTS})};
     return WEFT_OK;
 }
 
@@ -84,7 +87,7 @@ static weft_status running_shape(const weft_graph *g, weft_node *node, weft_type
     WEFT_TRY(check_channels(g, node, c, 3, 4));
     if (weft_node_int(node, "positions", 0, 0) < 1)
         return weft_node_fail(node, "needs attribute 'positions', how many a channel has");
-    out[0] = out[1] = (weft_type){g->real, weft_shape_of(1, &c)};
+    out[0] = out[1] = (weft_type){weft_node_float(g, node), weft_shape_of(1, &c)};
     node->out_count = 2;
     return WEFT_OK;
 }

@@ -15,7 +15,7 @@ static weft_status bias_shape(const weft_graph *g, weft_node *node, weft_type *o
     if (axis < 0 || axis >= x->shape.rank)
         return weft_node_fail(node, "axis %d, the tensor has %d dimensions", axis, x->shape.rank);
     WEFT_TRY(weft_node_set(node, &(weft_attr)WEFT_ATTR_INT("axis", axis)));
-    WEFT_TRY(weft_expect(g, node, 1, "the bias", g->real, 1, &x->shape.dim[axis]));
+    WEFT_TRY(weft_expect(g, node, 1, "the bias", weft_node_float(g, node), 1, &x->shape.dim[axis]));
     out[0] = *x;
     return WEFT_OK;
 }

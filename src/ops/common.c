@@ -32,10 +32,11 @@ weft_status weft_expect_real(const weft_graph *g, const weft_node *node, int i, 
 {
     const weft_type *in = weft_in(g, node, i);
     char have[128];
-    if (in->dtype == g->real && in->shape.rank >= min_rank) return WEFT_OK;
+    weft_dtype wanted = weft_node_float(g, node);
+    if (in->dtype == wanted && in->shape.rank >= min_rank) return WEFT_OK;
     return weft_node_fail(node, "%s is %s%s, must be %s with at least %d dimensions", what,
                           weft_dtype_name(in->dtype),
-                          weft_shape_text(&in->shape, have, sizeof(have)), weft_dtype_name(g->real),
+                          weft_shape_text(&in->shape, have, sizeof(have)), weft_dtype_name(wanted),
                           min_rank);
 }
 

@@ -76,9 +76,12 @@ static void split_gradient(weft_graph *g, const weft_node *node, const weft_valu
         parts[i] = dy[i];
         if (dy[i] != WEFT_NO_VALUE) continue; /* an unused part has gradient zero */
         const weft_shape *shape = &weft_out(g, node, i)->shape;
-        weft_attr attrs[] = {WEFT_ATTR_REAL("value", 0), {.name = "shape", .count = shape->rank}};
+        weft_dtype dtype = weft_out(g, node, i)->dtype;
+        weft_attr attrs[] = {WEFT_ATTR_REAL("value", 0),
+                             {.name = "shape", .count = shape->rank},
+                             WEFT_ATTR_INT("dtype", dtype)};
         for (int d = 0; d < shape->rank; d++) attrs[1].ints[d] = shape->dim[d];
-        parts[i] = weft_emit(g, node, "zero", "constant", NULL, 0, attrs, 2);
+        parts[i] = weft_emit(g, node, "zero", "constant", NULL, 0, attrs, dtype == g->real ? 2 : 3);
     }
     weft_attr axis = WEFT_ATTR_INT("axis", weft_node_int(node, "axis", 0, 0));
     dx[0] = weft_emit(g, node, "dx", "concat", parts, node->out_count, &axis, 1);

@@ -28,8 +28,8 @@ static weft_status conv_shape(const weft_graph *g, weft_node *node, weft_type *o
     const weft_shape *x = &weft_in(g, node, 0)->shape, *w = &weft_in(g, node, 1)->shape;
     int64_t size[2];
     WEFT_TRY(conv_check(node, x, w, size));
-    out[0] =
-        (weft_type){g->real, weft_shape_of(4, (int64_t[]){x->dim[0], w->dim[0], size[0], size[1]})};
+    out[0] = (weft_type){weft_node_float(g, node),
+                         weft_shape_of(4, (int64_t[]){x->dim[0], w->dim[0], size[0], size[1]})};
     return WEFT_OK;
 }
 
@@ -45,9 +45,9 @@ static weft_status conv_dx_shape(const weft_graph *g, weft_node *node, weft_type
                                                 weft_node_int(node, "size", 0, 0),
                                                 weft_node_int(node, "size", 1, 0)});
     WEFT_TRY(conv_check(node, &x, w, size));
-    WEFT_TRY(weft_expect(g, node, 0, "dy", g->real, 4,
+    WEFT_TRY(weft_expect(g, node, 0, "dy", weft_node_float(g, node), 4,
                          (int64_t[]){dy->dim[0], w->dim[0], size[0], size[1]}));
-    out[0] = (weft_type){g->real, x};
+    out[0] = (weft_type){weft_node_float(g, node), x};
     return WEFT_OK;
 }
 
@@ -61,9 +61,9 @@ static weft_status conv_dw_shape(const weft_graph *g, weft_node *node, weft_type
                                                 weft_node_int(node, "kernel", 0, 0),
                                                 weft_node_int(node, "kernel", 1, 0)});
     WEFT_TRY(conv_check(node, x, &w, size));
-    WEFT_TRY(weft_expect(g, node, 1, "dy", g->real, 4,
+    WEFT_TRY(weft_expect(g, node, 1, "dy", weft_node_float(g, node), 4,
                          (int64_t[]){x->dim[0], w.dim[0], size[0], size[1]}));
-    out[0] = (weft_type){g->real, w};
+    out[0] = (weft_type){weft_node_float(g, node), w};
     return WEFT_OK;
 }
 

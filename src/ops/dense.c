@@ -37,7 +37,7 @@ static weft_status dense_dw_shape(const weft_graph *g, weft_node *node, weft_typ
     int64_t k = x.shape.dim[last], n = dy.shape.dim[dy.shape.rank - 1];
     x.shape.dim[last] = n;
     WEFT_TRY(weft_expect_like(g, node, 1, "dy", &x));
-    out[0] = (weft_type){g->real, weft_shape_of(2, (int64_t[]){k, n})};
+    out[0] = (weft_type){weft_node_float(g, node), weft_shape_of(2, (int64_t[]){k, n})};
     return WEFT_OK;
 }
 

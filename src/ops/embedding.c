@@ -11,7 +11,7 @@ static weft_status embedding_shape(const weft_graph *g, weft_node *node, weft_ty
         table->rank != 2)
         return weft_node_fail(node, "needs i32 indices of 1 to %d dimensions and a table of 2",
                               WEFT_MAX_RANK - 1);
-    out[0] = (weft_type){g->real, ids->shape};
+    out[0] = (weft_type){weft_node_float(g, node), ids->shape};
     out[0].shape.dim[out[0].shape.rank++] = table->dim[1];
     return WEFT_OK;
 }
@@ -21,12 +21,12 @@ static weft_status grad_shape(const weft_graph *g, weft_node *node, weft_type *o
     const weft_type *ids = weft_in(g, node, 0), *dy = weft_in(g, node, 1);
     if (ids->dtype != WEFT_I32 || dy->shape.rank != ids->shape.rank + 1)
         return weft_node_fail(node, "needs i32 indices and dy with one more dimension");
-    weft_type like = {g->real, ids->shape};
+    weft_type like = {weft_node_float(g, node), ids->shape};
     like.shape.dim[like.shape.rank++] = dy->shape.dim[dy->shape.rank - 1];
     WEFT_TRY(weft_expect_like(g, node, 1, "dy", &like));
-    out[0] =
-        (weft_type){g->real, weft_shape_of(2, (int64_t[]){weft_node_int(node, "count", 0, 0),
-                                                          like.shape.dim[like.shape.rank - 1]})};
+    out[0] = (weft_type){weft_node_float(g, node),
+                         weft_shape_of(2, (int64_t[]){weft_node_int(node, "count", 0, 0),
+                                                      like.shape.dim[like.shape.rank - 1]})};
     return WEFT_OK;
 }
 

@@ -12,8 +12,8 @@ static weft_status norm_shape(const weft_graph *g, weft_node *node, weft_type *o
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 1));
     const weft_type *x = weft_in(g, node, 0);
     for (int i = 1; i < 3; i++)
-        WEFT_TRY(
-            weft_expect(g, node, i, "gamma or beta", g->real, 1, &x->shape.dim[x->shape.rank - 1]));
+        WEFT_TRY(weft_expect(g, node, i, "gamma or beta", weft_node_float(g, node), 1,
+                             &x->shape.dim[x->shape.rank - 1]));
     out[0] = *x;
     out[1] = out[2] = rows_of(x);
     node->out_count = 3;
@@ -26,7 +26,8 @@ static weft_status grad_shape(const weft_graph *g, weft_node *node, weft_type *o
     WEFT_TRY(weft_expect_real(g, node, 0, "dy", 1));
     const weft_type *dy = weft_in(g, node, 0);
     weft_type rows = rows_of(dy);
-    weft_type vector = {g->real, weft_shape_of(1, &dy->shape.dim[dy->shape.rank - 1])};
+    weft_type vector = {weft_node_float(g, node),
+                        weft_shape_of(1, &dy->shape.dim[dy->shape.rank - 1])};
     WEFT_TRY(weft_expect_like(g, node, 1, "the tensor", dy));
     WEFT_TRY(weft_expect_like(g, node, 2, "gamma", &vector));
     WEFT_TRY(weft_expect_like(g, node, 3, "the mean", &rows));

@@ -39,7 +39,7 @@ static weft_status reduce_shape(const weft_graph *g, weft_node *node, weft_type 
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 1));
     const weft_type *x = weft_in(g, node, 0);
     WEFT_TRY(check_axes(node, x->shape.rank));
-    out[0] = (weft_type){g->real, rest(node, &x->shape)};
+    out[0] = (weft_type){weft_node_float(g, node), rest(node, &x->shape)};
     return WEFT_OK;
 }
 
@@ -49,9 +49,9 @@ static weft_status broadcast_shape(const weft_graph *g, weft_node *node, weft_ty
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 0));
     if (!shape || shape->count > WEFT_MAX_RANK)
         return weft_node_fail(node, "needs attribute 'shape'");
-    out[0] = (weft_type){g->real, weft_shape_of(shape->count, shape->ints)};
+    out[0] = (weft_type){weft_node_float(g, node), weft_shape_of(shape->count, shape->ints)};
     WEFT_TRY(check_axes(node, shape->count));
-    weft_type in = {g->real, rest(node, &out[0].shape)};
+    weft_type in = {weft_node_float(g, node), rest(node, &out[0].shape)};
     return weft_expect_like(g, node, 0, "the tensor", &in);
 }
 

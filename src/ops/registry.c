@@ -3,7 +3,7 @@
 
 // clang-format off
 #define WEFT_OPERATORS(X) \
-    X(add) X(mul) X(scale) X(scale_by) X(constant) X(bias) \
+    X(cast) X(add) X(mul) X(scale) X(scale_by) X(constant) X(bias) \
     X(dense) X(dense_dx) X(dense_dw) X(matmul) \
     X(conv2d) X(conv2d_dx) X(conv2d_dw) \
     X(maxpool) X(maxpool_grad) X(avgpool) X(avgpool_grad) X(global_avgpool) X(global_avgpool_grad) \

@@ -52,7 +52,7 @@ static weft_status xent_grad_shape(const weft_graph *g, weft_node *node, weft_ty
     labels.dtype = WEFT_I32;
     WEFT_TRY(weft_expect_like(g, node, 1, "the labels", &labels));
     WEFT_TRY(weft_expect_like(g, node, 2, "the sample weights", &rows));
-    WEFT_TRY(weft_expect_scalar(g, node, 3, "dloss", g->real));
+    WEFT_TRY(weft_expect_scalar(g, node, 3, "dloss", weft_node_float(g, node)));
     out[0] = *p;
     return WEFT_OK;
 }

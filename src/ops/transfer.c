@@ -179,7 +179,7 @@ int64_t weft_transfer_elements(const weft_graph *g, const weft_node *node)
 static weft_status send_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the value", 0));
-    out[0] = (weft_type){g->real, {0, {0}}};
+    out[0] = (weft_type){weft_node_float(g, node), {0, {0}}};
     return WEFT_OK;
 }
 
@@ -188,7 +188,8 @@ static weft_status receive_shape(const weft_graph *g, weft_node *node, weft_type
     const weft_attr *shape = weft_node_attr(node, "shape");
     int count = shape ? shape->count : 0;
     if (count > WEFT_MAX_RANK) return weft_node_fail(node, "has too many dimensions");
-    out[0] = (weft_type){g->real, weft_shape_of(count, shape ? shape->ints : NULL)};
+    out[0] =
+        (weft_type){weft_node_float(g, node), weft_shape_of(count, shape ? shape->ints : NULL)};
     return WEFT_OK;
 }
 
@@ -236,4 +237,4 @@ TRANSFER(halo, "a part of the rows with those of others that its windows touch",
 TRANSFER(halo_add, "rows that several windows touch, added; the transpose of halo", 1,
          .effect = false, "axes", "ranks", "index", "dim", "whole", "window");
 TRANSFER(send, "a value to another rank", 1, .effect = true, "peer", "tag");
-TRANSFER(receive, "a value from another rank", 0, .effect = true, "peer", "tag", "shape");
+TRANSFER(receive, "a value from another rank", 0, .effect = true, "peer", "tag", "shape", "dtype");

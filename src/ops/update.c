@@ -9,7 +9,8 @@ static weft_status sgd_shape(const weft_graph *g, weft_node *node, weft_type *ou
     const weft_type *w = weft_in(g, node, 0);
     for (int i = 1; i + 1 < node->in_count; i++)
         WEFT_TRY(weft_expect_like(g, node, i, "gradient or momentum", w));
-    WEFT_TRY(weft_expect_scalar(g, node, node->in_count - 1, "the learning rate", g->real));
+    WEFT_TRY(weft_expect_scalar(g, node, node->in_count - 1, "the learning rate",
+                                weft_node_float(g, node)));
     node->out_count = node->in_count - 2;
     for (int i = 0; i < node->out_count; i++) out[i] = *w;
     return WEFT_OK;
@@ -21,7 +22,7 @@ static weft_status adam_shape(const weft_graph *g, weft_node *node, weft_type *o
     WEFT_TRY(weft_expect_real(g, node, 0, "the parameter", 0));
     const weft_type *w = weft_in(g, node, 0);
     for (int i = 1; i < 4; i++) WEFT_TRY(weft_expect_like(g, node, i, "gradient or moment", w));
-    WEFT_TRY(weft_expect_scalar(g, node, 4, "the learning rate", g->real));
+    WEFT_TRY(weft_expect_scalar(g, node, 4, "the learning rate", weft_node_float(g, node)));
     WEFT_TRY(weft_expect_scalar(g, node, 5, "the age of the moments", WEFT_I32));
     node->out_count = 3;
     for (int i = 0; i < 3; i++) out[i] = *w;
@@ -32,7 +33,7 @@ static weft_status adam_shape(const weft_graph *g, weft_node *node, weft_type *o
 static weft_status schedule_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_scalar(g, node, 0, "the step", WEFT_I32));
-    out[0] = (weft_type){g->real, {0, {0}}};
+    out[0] = (weft_type){weft_node_float(g, node), {0, {0}}};
     return WEFT_OK;
 }
 
@@ -48,7 +49,7 @@ static weft_status accumulate_shape(const weft_graph *g, weft_node *node, weft_t
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the sum", 0));
     WEFT_TRY(weft_expect_like(g, node, 1, "the addend", weft_in(g, node, 0)));
-    WEFT_TRY(weft_expect_scalar(g, node, 2, "keep", g->real));
+    WEFT_TRY(weft_expect_scalar(g, node, 2, "keep", weft_node_float(g, node)));
     out[0] = *weft_in(g, node, 0);
     return WEFT_OK;
 }
@@ -65,13 +66,13 @@ static weft_status accumulate_tree_shape(const weft_graph *g, weft_node *node, w
         WEFT_TRY(weft_expect_like(g, node, i, "a sum or addend", weft_in(g, node, 0)));
         if (i < node->out_count) out[i] = *weft_in(g, node, 0);
     }
-    return weft_expect_scalar(g, node, node->in_count - 1, "the index", g->real);
+    return weft_expect_scalar(g, node, node->in_count - 1, "the index", weft_node_float(g, node));
 }
 
 /* The digits of a sum that is not rounded, see base/exact.c. */
-static weft_type exact_type(const weft_graph *g)
+static weft_type exact_type(const weft_graph *g, const weft_node *node)
 {
-    return (weft_type){g->real, weft_shape_of(1, (int64_t[]){WEFT_EXACT_DIGITS})};
+    return (weft_type){weft_node_float(g, node), weft_shape_of(1, (int64_t[]){WEFT_EXACT_DIGITS})};
 }
 
 static void sum_squares_labels(const weft_graph *g, const weft_node *node, weft_text *text)
@@ -97,22 +98,22 @@ static void clip_labels(const weft_graph *g, const weft_node *node, weft_text *t
 static weft_status sum_squares_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
     WEFT_TRY(weft_expect_real(g, node, 0, "the tensor", 0));
-    out[0] = exact_type(g);
+    out[0] = exact_type(g, node);
     return WEFT_OK;
 }
 
 static weft_status add_exact_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    out[0] = exact_type(g);
+    out[0] = exact_type(g, node);
     WEFT_TRY(weft_expect_like(g, node, 0, "a sum", &out[0]));
     return weft_expect_like(g, node, 1, "a sum", &out[0]);
 }
 
 static weft_status clip_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    weft_type sum = exact_type(g);
+    weft_type sum = exact_type(g, node);
     WEFT_TRY(weft_expect_like(g, node, 0, "the squared norm", &sum));
-    out[0] = (weft_type){g->real, {0, {0}}};
+    out[0] = (weft_type){weft_node_float(g, node), {0, {0}}};
     return WEFT_OK;
 }
 

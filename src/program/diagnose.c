@@ -6,15 +6,9 @@
 /* Looks at raw memory: the padding of blocked layouts is zero, so layouts do not matter. */
 static bool all_finite(const void *data, size_t bytes, weft_dtype dtype)
 {
-    if (dtype == WEFT_F32) {
-        const float *x = data;
-        for (size_t i = 0; i < bytes / sizeof(*x); i++)
-            if (!isfinite(x[i])) return false;
-    } else if (dtype == WEFT_F64) {
-        const double *x = data;
-        for (size_t i = 0; i < bytes / sizeof(*x); i++)
-            if (!isfinite(x[i])) return false;
-    }
+    int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
+    for (int64_t i = 0; i < count && weft_dtype_is_float(dtype); i++)
+        if (!isfinite(weft_number_get(dtype, data, i))) return false;
     return true;
 }
 

@@ -122,7 +122,8 @@ static weft_status part_of_input(weft_program *p, const instruction *code, int *
                 .entry = in->entry};
     WEFT_TRY(weft_program_add_buffer(p, b, out));
     p->buffers[*out].alias = code->in[0];
-    p->buffers[*out].within = (size_t)weft_part_start(all, me, n) * weft_dtype_size(p->graph->real);
+    p->buffers[*out].within =
+        (size_t)weft_part_start(all, me, n) * weft_dtype_size(weft_out(p->graph, node, 0)->dtype);
     return WEFT_OK;
 }
 

@@ -163,9 +163,7 @@ static void fill(const store_entry *entry, uint64_t seed, void *data)
         }
         int64_t i = part ? place_in_part(entry, at) : at;
         if (i < 0) continue;
-        if (entry->type.dtype == WEFT_F32) ((float *)data)[i] = (float)value;
-        if (entry->type.dtype == WEFT_F64) ((double *)data)[i] = value;
-        if (entry->type.dtype == WEFT_I32) ((int32_t *)data)[i] = (int32_t)value;
+        weft_number_put(entry->type.dtype, data, i, value);
     }
 }
 

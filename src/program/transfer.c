@@ -3,6 +3,8 @@
 
 #include "program/transfer.h"
 
+#include "base/tree.h"
+
 static void run_copies(const copy *list, int count, weft_dtype dtype)
 {
     for (int i = 0; i < count; i++)
@@ -12,12 +14,8 @@ static void run_copies(const copy *list, int count, weft_dtype dtype)
             size_t n = list[i].bytes / weft_dtype_size(dtype);
             if (!list[i].add) {
                 if (n > 0 && from != to) memcpy(to, from, list[i].bytes);
-            } else if (dtype == WEFT_F32) {
-                for (size_t j = 0; j < n; j++)
-                    ((float *)(void *)to)[j] += ((const float *)(const void *)from)[j];
             } else {
-                for (size_t j = 0; j < n; j++)
-                    ((double *)(void *)to)[j] += ((const double *)(const void *)from)[j];
+                weft_tree_add(dtype, to, from, to, (int64_t)n);
             }
         }
 }
@@ -128,7 +126,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
     t->graph = group->graph;
     t->node = node;
     t->ranks = (int)weft_node_int(node, "ranks", 0, 0);
-    t->dtype = group->graph->real;
+    t->dtype = weft_value_type(group->graph, node->in_count > 0 ? node->in[0] : node->out)->dtype;
     t->in_count = group->in_count;
     t->out_count = group->out_count;
     if (t->ranks > 0)

@@ -83,6 +83,7 @@ static weft_status all_parameters(const weft_store *s, weft_dtype *dtype, weft_a
         one = one && begin->memory == at.memory;
         begin->offset = WEFT_MIN(begin->offset, at.offset);
         end = WEFT_MAX(end, at.offset + taken);
+        one = one && (sum == 0 || *dtype == e->type.dtype);
         sum += taken;
         *dtype = e->type.dtype;
     }

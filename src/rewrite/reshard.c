@@ -69,9 +69,11 @@ static weft_status receive(rewriter *r, weft_value v, int place, weft_value *loc
         weft_rewrite_part(r, &r->from->values[v].type.shape, s->split, &part, start);
         weft_attr attrs[] = {WEFT_ATTR_INT("peer", weft_plan_rank_at(r->plan, r->rank, s->place)),
                              WEFT_ATTR_INT("tag", s->tag),
-                             {.name = "shape", .count = part.rank}};
+                             {.name = "shape", .count = part.rank},
+                             WEFT_ATTR_INT("dtype", r->from->values[v].type.dtype)};
         for (int d = 0; d < part.rank; d++) attrs[2].ints[d] = part.dim[d];
-        *local = weft_move_emit(r, "receive", v, NULL, 0, attrs, 3);
+        bool own = r->from->values[v].type.dtype != r->from->real;
+        *local = weft_move_emit(r, "receive", v, NULL, 0, attrs, own ? 4 : 3);
     }
     return weft_rewrite_add_form(
         r, (form){.value = v, .place = place, .split = s->split, .local = *local});

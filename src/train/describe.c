@@ -24,8 +24,8 @@ static void count_nodes(const weft_graph *g, int64_t microbatches, figures *f)
             f->pass[node->phase] += cost.flops + 4 * cost.bytes;
         if (!node->op->transfer) continue;
         f->transfers++;
-        f->bytes +=
-            times * (double)weft_transfer_elements(g, node) * (double)weft_dtype_size(g->real);
+        f->bytes += times * (double)weft_transfer_elements(g, node) *
+                    (double)weft_dtype_size(weft_node_float(g, node));
     }
 }
 
@@ -79,12 +79,13 @@ static void add_transfers(weft_text *text, const weft_graph *g, int rank, int64_
             const weft_node *node = g->nodes[n];
             char axes[64];
             if (!node->op->transfer || (int)node->phase != phase) continue;
-            weft_text_add(
-                text, "  %-9s %5lld  %-14s %-14s %12.0f  %s", weft_phase_name((weft_phase)phase),
-                phase == WEFT_PHASE_UPDATE ? 1LL : (long long)microbatches, node->op->name,
-                axes_text(node, axes, sizeof(axes)),
-                (double)weft_transfer_elements(g, node) * (double)weft_dtype_size(g->real),
-                node->name);
+            weft_text_add(text, "  %-9s %5lld  %-14s %-14s %12.0f  %s",
+                          weft_phase_name((weft_phase)phase),
+                          phase == WEFT_PHASE_UPDATE ? 1LL : (long long)microbatches,
+                          node->op->name, axes_text(node, axes, sizeof(axes)),
+                          (double)weft_transfer_elements(g, node) *
+                              (double)weft_dtype_size(weft_node_float(g, node)),
+                          node->name);
             if (node->in_count > 1) weft_text_add(text, " and %d more", node->in_count - 1);
             weft_text_add(text, "\n");
         }

@@ -65,10 +65,25 @@ static const cpu_entry *find(const weft_group *group)
     return NULL;
 }
 
+/* Every fraction of the group in single precision. */
+static bool is_single(const weft_group *group)
+{
+    const weft_graph *g = group->graph;
+    for (int n = 0; n < group->count; n++) {
+        const weft_node *node = group->node[n];
+        for (int i = 0; i < node->in_count + node->out_count; i++) {
+            const weft_type *t =
+                i < node->in_count ? weft_in(g, node, i) : weft_out(g, node, i - node->in_count);
+            if (weft_dtype_is_float(t->dtype) && t->dtype != WEFT_F32) return false;
+        }
+    }
+    return true;
+}
+
 static bool supports(weft_device *device, const weft_group *group)
 {
     (void)device;
-    if (group->graph->real != WEFT_F32) return false;
+    if (!is_single(group)) return false;
     const cpu_entry *entry = find(group);
     return entry && entry->supports(group);
 }

@@ -15,15 +15,33 @@ typedef struct reference_bound {
     void *out[WEFT_MAX_OUTPUTS];
 } reference_bound;
 
-static weft_ref_fn find(const char *op, weft_dtype dtype)
+/* Whether all fractions that a node reads and makes are of one type, which the files know. */
+static bool uniform(const weft_graph *g, const weft_node *node, weft_dtype dtype)
+{
+    for (int i = 0; i < node->in_count + node->out_count; i++) {
+        const weft_type *t =
+            i < node->in_count ? weft_in(g, node, i) : weft_out(g, node, i - node->in_count);
+        if (weft_dtype_is_float(t->dtype) && t->dtype != dtype) return false;
+    }
+    return dtype == WEFT_F32 || dtype == WEFT_F64;
+}
+
+static weft_ref_fn find_in(const weft_ref_entry *e, const char *op)
+{
+    while (e->op && strcmp(e->op, op) != 0) e++;
+    return e->fn;
+}
+
+static weft_ref_fn find(const weft_graph *g, const weft_node *node)
 {
 #define TABLES(file) {weft_ref_##file##_float, weft_ref_##file##_double},
     static const weft_ref_entry *const tables[][2] = {WEFT_REF_FILES(TABLES)};
 #undef TABLES
-    for (size_t t = 0; t < WEFT_COUNT(tables); t++)
-        for (const weft_ref_entry *e = tables[t][dtype == WEFT_F64]; e->op; e++)
-            if (strcmp(e->op, op) == 0) return e->fn;
-    return NULL;
+    weft_dtype dtype = weft_node_float(g, node);
+    weft_ref_fn fn = find_in(weft_ref_any, node->op->name);
+    for (size_t t = 0; t < WEFT_COUNT(tables) && !fn && uniform(g, node, dtype); t++)
+        fn = find_in(tables[t][dtype == WEFT_F64], node->op->name);
+    return fn;
 }
 
 static const reference_kernel *kernel_of(const weft_bound *bound)
@@ -118,7 +136,7 @@ static void device_close(weft_device *device)
 static bool supports(weft_device *device, const weft_group *group)
 {
     (void)device;
-    return group->count == 1 && find(group->node[0]->op->name, group->graph->real) != NULL;
+    return group->count == 1 && find(group->graph, group->node[0]) != NULL;
 }
 
 static weft_status kernel(weft_device *device, const weft_group *group,
@@ -130,12 +148,12 @@ static weft_status kernel(weft_device *device, const weft_group *group,
     WEFT_TRY(WEFT_NEW(&k, 1));
     k->head.ops = &node_kernel;
     k->group = *group;
-    k->fn = find(node->op->name, group->graph->real);
+    k->fn = find(group->graph, node);
     memcpy(k->head.text, "reference", sizeof("reference"));
     weft_status status = WEFT_OK;
     if (!k->fn)
-        status =
-            weft_fail(WEFT_ERR_UNSUPPORTED, "operator %s has no reference kernel", node->op->name);
+        status = weft_fail(WEFT_ERR_UNSUPPORTED, "operator %s has no reference kernel for %s",
+                           node->op->name, weft_dtype_name(weft_node_float(group->graph, node)));
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++)
         status =
             weft_layout_plain(device, weft_value_type(group->graph, group->in[i]), &k->head.in[i]);

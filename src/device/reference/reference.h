@@ -21,6 +21,9 @@ typedef struct weft_ref_entry {
     weft_ref_fn fn;
 } weft_ref_entry;
 
+/* any.c: kernels for fractions of any type, and of several. */
+extern const weft_ref_entry weft_ref_any[];
+
 /* One table per file and precision; an entry without name ends it. */
 #define WEFT_REF_FILES(X) X(elementwise) X(matrix) X(window) X(norm) X(shape) X(loss) X(update)
 #define WEFT_REF_DECLARE(file)                                                                     \

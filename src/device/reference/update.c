@@ -116,7 +116,7 @@ static void sum_squares(const weft_ref *a)
     weft_exact sum;
     double digits[WEFT_EXACT_DIGITS];
     weft_exact_clear(&sum);
-    weft_exact_squares(&sum, a->graph->real, a->in[0], 0, in_size(a, 0));
+    weft_exact_squares(&sum, weft_in(a->graph, a->node, 0)->dtype, a->in[0], 0, in_size(a, 0));
     weft_exact_digits(&sum, 1, digits);
     put_digits(digits, a->out[0]);
 }

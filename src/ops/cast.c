@@ -1,0 +1,29 @@
+/* cast: the same numbers in another type. */
+#include "ops/ops.h"
+
+static weft_status cast_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    const weft_type *in = weft_in(g, node, 0);
+    int64_t dtype = weft_node_int(node, "dtype", 0, -1);
+    if (dtype < 0 || dtype >= WEFT_DTYPE_COUNT || !weft_dtype_is_float((weft_dtype)dtype))
+        return weft_node_fail(node, "needs attribute 'dtype', a type with fractions");
+    out[0] = (weft_type){(weft_dtype)dtype, in->shape};
+    return WEFT_OK;
+}
+
+/* What rounding does to a number is none of the gradient's business. */
+static void cast_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                          const bool *want, weft_value *dx)
+{
+    weft_attr back = WEFT_ATTR_INT("dtype", weft_in(g, node, 0)->dtype);
+    if (want[0]) dx[0] = weft_emit(g, node, "dx", "cast", dy, 1, &back, 1);
+}
+
+const weft_op weft_op_cast = {.name = "cast",
+                              .summary = "the same numbers in the type of the attribute 'dtype'",
+                              .min_inputs = 1,
+                              .max_inputs = 1,
+                              .attrs = WEFT_ATTRS("dtype"),
+                              .shape = cast_shape,
+                              .gradient = cast_gradient,
+                              .labels = weft_labels_elementwise};
