@@ -9,7 +9,8 @@ static weft_status mse_shape(const weft_graph *g, weft_node *node, weft_type *ou
     WEFT_TRY(weft_expect_real(g, node, 0, "the prediction", 1));
     const weft_type *x = weft_in(g, node, 0);
     WEFT_TRY(weft_expect_like(g, node, 1, "the target", x));
-    WEFT_TRY(weft_expect(g, node, 2, "the sample weights", g->real, 1, x->shape.dim));
+    WEFT_TRY(
+        weft_expect(g, node, 2, "the sample weights", weft_node_float(g, node), 1, x->shape.dim));
     out[0] = weft_type_like(x, 0);
     out[1] = *x;
     node->out_count = 2;
@@ -22,7 +23,7 @@ static weft_status mse_grad_shape(const weft_graph *g, weft_node *node, weft_typ
     WEFT_TRY(mse_shape(g, node, out));
     node->out_count = 1;
     out[0] = out[1];
-    return weft_expect_scalar(g, node, 3, "dloss", g->real);
+    return weft_expect_scalar(g, node, 3, "dloss", weft_node_float(g, node));
 }
 
 /* The loss is symmetric in prediction and target; what reads the prediction adds its own gradient.
