@@ -213,6 +213,10 @@ refuses 2 "confusion counts classes" "$weft" eval houses --confusion
 refuses 2 "asks for classes, the checkpoint was trained on numbers; give target=price" "$weft" eval houses --data csv:houses.csv,label=price
 refuses 2 "asks for numbers, the checkpoint was trained on classes" "$weft" eval flowers --data csv:flowers.csv,target=species
 refuses 2 "no column is named 'prise'; did you mean 'price'" "$weft" train --data csv:houses.csv,target=prise --model mlp
+tail -n +2 houses.csv >bare.csv
+refuses 2 "has no header, so no column is named 'price'; give its number, counted from 0, as in target=0" "$weft" train \
+    --model mlp --data csv:bare.csv,target=price
+accepts "a target by its number" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20
 refuses 2 "has no column 'price', which was the target in training; if it has another name now, give target=NAME" \
     "$weft" eval houses --data csv:homes.csv
 cp houses.csv y.npy

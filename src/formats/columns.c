@@ -105,7 +105,12 @@ static weft_status by_place(table *t, bool header, int *order)
 {
     const weft_csv_known *k = t->known;
     bool usual = k->label && t->no && strcmp(t->no, k->label) == 0;
-    if (t->no && !t->bare && (header || !usual)) return no_column(t);
+    if (t->no && !t->bare && !usual && !header)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: has no header, so no column is named '%s'; give its number, counted "
+                         "from 0, as in %s=0",
+                         t->file, t->no, role(t));
+    if (t->no && !t->bare && header) return no_column(t);
     if (k->features > 0 && t->count != k->features + (t->label >= 0))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: has %d column%s, training had %d features and the %s%s", t->file,
