@@ -43,6 +43,30 @@ static const char *word(const void *user, int i)
     return words[i];
 }
 
+static void *fail_elsewhere(void *user)
+{
+    weft_error_catch(user, weft_fail(WEFT_ERR_IO, "the %s is away", "disk"));
+    weft_error_catch(user, weft_fail(WEFT_ERR_FORMAT, "and more"));
+    return NULL;
+}
+
+/* A failure goes from thread to thread, and what failed first stays first. */
+static void test_errors_are_kept(void **state)
+{
+    (void)state;
+    weft_error e = {0};
+    pthread_t thread;
+    assert_int_equal(weft_error_raise(&e), WEFT_OK);
+    weft_error_catch(&e, WEFT_OK);
+    assert_int_equal(e.status, WEFT_OK);
+    assert_int_equal(weft_fail(WEFT_ERR_NUMERIC, "mine"), WEFT_ERR_NUMERIC);
+    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &e), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_string_equal(weft_last_message(), "mine");
+    assert_int_equal(weft_error_raise(&e), WEFT_ERR_IO);
+    assert_string_equal(weft_last_message(), "the disk is away");
+}
+
 static void test_nearest(void **state)
 {
     (void)state;
@@ -273,10 +297,15 @@ static void test_exact_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),           cmocka_unit_test(test_permutation_is_one),
-        cmocka_unit_test(test_nearest),          cmocka_unit_test(test_options),
-        cmocka_unit_test(test_shortest_numbers), cmocka_unit_test(test_printable),
-        cmocka_unit_test(test_run_files),        cmocka_unit_test(test_parallel_covers_once),
+        cmocka_unit_test(test_philox),
+        cmocka_unit_test(test_permutation_is_one),
+        cmocka_unit_test(test_errors_are_kept),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_shortest_numbers),
+        cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_run_files),
+        cmocka_unit_test(test_parallel_covers_once),
         cmocka_unit_test(test_exact_sums),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

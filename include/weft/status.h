@@ -38,6 +38,18 @@ typedef enum weft_status {
  * next failure in the same thread. */
 WEFT_API const char *weft_last_message(void);
 
+/* A failure that outlives its thread's next one: kept, given to another thread, told again. Begins
+ * as {0}, which is none, and owns nothing. */
+typedef struct weft_error {
+    weft_status status;
+    char message[2048];
+} weft_error;
+
+/* Keeps a failure with this thread's message, unless there is one already or the status is OK. */
+WEFT_API void weft_error_catch(weft_error *error, weft_status status);
+/* Makes it this thread's last failure; its status, or OK if there is none. */
+WEFT_API weft_status weft_error_raise(const weft_error *error);
+
 /* The short name of a status, such as "format"; never NULL. */
 WEFT_API const char *weft_status_name(weft_status status);
 

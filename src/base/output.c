@@ -18,17 +18,13 @@ struct weft_output {
     char *target;    /* a regular file that will be replaced; NULL: written as it goes */
     char *temporary; /* where its new contents are */
     bool regular;
-    weft_status status; /* the first failure */
-    char message[512];
+    weft_error error; /* the first failure */
 };
 
 static weft_status fail(weft_output *o, const char *what)
 {
-    if (o->status == WEFT_OK) {
-        o->status = weft_fail_io(what, o->name);
-        (void)snprintf(o->message, sizeof(o->message), "%s", weft_last_message());
-    }
-    return weft_fail(o->status, "%s", o->message);
+    if (o->error.status == WEFT_OK) weft_error_catch(&o->error, weft_fail_io(what, o->name));
+    return weft_error_raise(&o->error);
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -167,14 +163,14 @@ static weft_status written(weft_output *o, bool taken)
 
 weft_status weft_output_write(weft_output *o, const void *data, size_t size)
 {
-    if (o->status != WEFT_OK) return fail(o, "write");
+    if (o->error.status != WEFT_OK) return fail(o, "write");
     return written(o, size == 0 || fwrite(data, 1, size, o->file) == size);
 }
 
 weft_status weft_output_print(weft_output *o, const char *format, ...)
 {
     va_list arguments;
-    if (o->status != WEFT_OK) return fail(o, "write");
+    if (o->error.status != WEFT_OK) return fail(o, "write");
     va_start(arguments, format);
     int size = vfprintf(o->file, format, arguments);
     va_end(arguments);
@@ -183,7 +179,7 @@ weft_status weft_output_print(weft_output *o, const char *format, ...)
 
 weft_status weft_output_flush(weft_output *o)
 {
-    if (o->status != WEFT_OK) return fail(o, "write");
+    if (o->error.status != WEFT_OK) return fail(o, "write");
     return written(o, fflush(o->file) == 0);
 }
 

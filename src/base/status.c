@@ -3,11 +3,24 @@
 
 #include "base/base.h"
 
-static _Thread_local char last_message[2048] = "no failure so far";
+static _Thread_local char last_message[sizeof((weft_error){0}.message)] = "no failure so far";
 
 const char *weft_last_message(void)
 {
     return last_message;
+}
+
+void weft_error_catch(weft_error *error, weft_status status)
+{
+    if (status == WEFT_OK || error->status != WEFT_OK) return;
+    error->status = status;
+    memcpy(error->message, last_message, sizeof(last_message));
+}
+
+weft_status weft_error_raise(const weft_error *error)
+{
+    if (error->status != WEFT_OK) memmove(last_message, error->message, sizeof(last_message));
+    return error->status;
 }
 
 const char *weft_version(void)

@@ -25,9 +25,9 @@ static weft_status offer_previous(const char *folder, weft_status status)
     if (weft_strdup(folder, &directory) != WEFT_OK) return status;
     char *slash = strrchr(directory, '/');
     if (slash && strncmp(slash + 1, "step-", 5) == 0 && weft_parse_int(slash + 6, &this_step)) {
-        char message[1024];
+        weft_error found = {0};
         *slash = '\0';
-        (void)snprintf(message, sizeof(message), "%s", weft_last_message());
+        weft_error_catch(&found, status);
         if (weft_checkpoint_list(directory, &steps, &count) != WEFT_OK) count = 0;
         for (int i = 0; i < count && !offer[0]; i++)
             if (steps[i] < this_step)
@@ -36,7 +36,8 @@ static weft_status offer_previous(const char *folder, weft_status status)
                     "; the one before is %s/step-%lld (remove the damaged folder to resume "
                     "from it)",
                     directory, (long long)steps[i]);
-        status = weft_fail(status, "%s%s", message, offer[0] ? offer : "; there is none before it");
+        status = weft_fail(status, "%s%s", found.message,
+                           offer[0] ? offer : "; there is none before it");
         free(steps);
     }
     free(directory);

@@ -289,9 +289,9 @@ static weft_status write_checkpoint(selection *s, const weft_checkpoint_record *
     WEFT_TRY_GOTO(weft_dir_make(temporary), done);
     status = write_folder(temporary, s, what);
     if (status != WEFT_OK) {
-        char message[1024]; /* of the first failure */
-        (void)snprintf(message, sizeof(message), "%s", weft_last_message());
-        if (weft_dir_remove(temporary) != WEFT_OK) status = weft_fail(status, "%s", message);
+        weft_error first = {0};
+        weft_error_catch(&first, status);
+        if (weft_dir_remove(temporary) != WEFT_OK) status = weft_error_raise(&first);
         goto done;
     }
     WEFT_TRY_GOTO(weft_folder_enter(directory, hidden, name), done);

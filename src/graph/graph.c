@@ -32,23 +32,18 @@ void weft_graph_destroy(weft_graph **graph)
     weft_names_free(&g->leaves);
     free(g->nodes);
     free(g->values);
-    free(g->message);
     free(g);
     *graph = NULL;
 }
 
 weft_status weft_graph_status(const weft_graph *graph)
 {
-    if (graph->status == WEFT_OK) return WEFT_OK;
-    return weft_fail(graph->status, "%s", graph->message ? graph->message : "out of memory");
+    return weft_error_raise(&graph->error);
 }
 
 weft_value weft_graph_stick(weft_graph *graph, weft_status status)
 {
-    if (graph->status == WEFT_OK) {
-        graph->status = status;
-        graph->message = strdup(weft_last_message());
-    }
+    weft_error_catch(&graph->error, status);
     return WEFT_NO_VALUE;
 }
 
@@ -98,7 +93,7 @@ static weft_status value_add(weft_graph *g, const char *name, const weft_type *t
 weft_value weft_graph_leaf(weft_graph *g, weft_value_kind kind, const char *name, weft_dtype dtype,
                            const weft_shape *shape, weft_init init)
 {
-    if (g->status != WEFT_OK) return WEFT_NO_VALUE;
+    if (g->error.status != WEFT_OK) return WEFT_NO_VALUE;
     if (kind == WEFT_VALUE_RESULT || !name || !*name)
         return weft_graph_stick(g, weft_fail(WEFT_ERR_ARGUMENT, "a leaf needs a name and a kind of "
                                                                 "input, parameter or state"));
@@ -190,7 +185,7 @@ weft_value weft_graph_node(weft_graph *g, const char *op, const char *name,
                            const weft_value *inputs, int input_count, const weft_attr *attrs,
                            int attr_count)
 {
-    if (g->status != WEFT_OK) return WEFT_NO_VALUE;
+    if (g->error.status != WEFT_OK) return WEFT_NO_VALUE;
     weft_node *node = NULL;
     size_t values = g->value_count;
     weft_status status = WEFT_NEW(&node, 1);
@@ -217,7 +212,7 @@ static void link_next(weft_graph *g, weft_value leaf, weft_value next)
 
 void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
 {
-    if (g->status != WEFT_OK) return;
+    if (g->error.status != WEFT_OK) return;
     weft_value_info *info = &g->values[state];
     if (info->kind != WEFT_VALUE_PARAM && info->kind != WEFT_VALUE_STATE)
         (void)weft_graph_stick(g, weft_fail(WEFT_ERR_ARGUMENT,
@@ -245,7 +240,7 @@ const char *weft_role_name(int role)
 
 void weft_graph_set_role(weft_graph *g, weft_value state, weft_role role, weft_value parameter)
 {
-    if (g->status != WEFT_OK) return;
+    if (g->error.status != WEFT_OK) return;
     weft_value_info *info = &g->values[state];
     bool known =
         parameter == WEFT_NO_VALUE || (parameter >= 0 && (size_t)parameter < g->value_count &&
@@ -272,7 +267,7 @@ weft_role weft_graph_role(const weft_graph *g, weft_value leaf, weft_value *para
 void weft_graph_set_part(weft_graph *g, weft_value value, const weft_shape *whole,
                          const int64_t *start)
 {
-    if (g->status != WEFT_OK) return;
+    if (g->error.status != WEFT_OK) return;
     g->values[value].whole = *whole;
     for (int d = 0; d < whole->rank; d++) g->values[value].start[d] = start[d];
 }
@@ -280,7 +275,7 @@ void weft_graph_set_part(weft_graph *g, weft_value value, const weft_shape *whol
 void weft_graph_set_flat(weft_graph *g, weft_value leaf, weft_value like, const weft_shape *part,
                          int64_t begin)
 {
-    if (g->status != WEFT_OK) return;
+    if (g->error.status != WEFT_OK) return;
     weft_value_info *info = &g->values[leaf];
     info->flat = true;
     info->like = like;

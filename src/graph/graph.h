@@ -124,9 +124,8 @@ struct weft_graph {
     size_t value_count, value_capacity;
     weft_names leaves;
     weft_phase phase;
-    int origin; /* of nodes added now */
-    weft_status status;
-    char *message;
+    int origin;       /* of nodes added now */
+    weft_error error; /* the first failure; nothing is added after it */
 };
 
 /* Says that value is the part of a tensor of shape `whole` that begins at `start`. */

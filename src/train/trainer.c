@@ -163,10 +163,8 @@ static void *run_task(void *user)
     if (status == WEFT_OK) return NULL;
     /* What a rank says about another one is of no use if that one has spoken itself. */
     pthread_mutex_lock(&t->lock);
-    if (t->status == WEFT_OK || (t->status == WEFT_ERR_PEER && status != WEFT_ERR_PEER)) {
-        t->status = status;
-        (void)snprintf(t->message, sizeof(t->message), "%s", weft_last_message());
-    }
+    if (t->error.status == WEFT_ERR_PEER && status != WEFT_ERR_PEER) t->error = (weft_error){0};
+    weft_error_catch(&t->error, status);
     pthread_mutex_unlock(&t->lock);
     if (status != WEFT_ERR_INTERRUPTED) weft_comm_abort(world);
     return NULL;
@@ -176,7 +174,7 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ru
 {
     int started = 1;
     weft_status status = WEFT_OK;
-    t->status = WEFT_OK;
+    t->error = (weft_error){0};
     for (int i = 0; i < t->local; i++) t->runs[i].task = task;
     for (; started < t->local; started++) {
         status = weft_thread_start(&t->runs[started].thread, run_task, &t->runs[started]);
@@ -184,15 +182,15 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ru
     }
     if (started < t->local) {
         pthread_mutex_lock(&t->lock); /* those that were started may fail meanwhile */
-        t->status = weft_fail_within(status, "the threads of %d ranks", t->local);
-        (void)snprintf(t->message, sizeof(t->message), "%s", weft_last_message());
+        t->error = (weft_error){0};
+        weft_error_catch(&t->error, weft_fail_within(status, "the threads of %d ranks", t->local));
         pthread_mutex_unlock(&t->lock);
         weft_comm_abort(t->runs[0].rank.world);
     } else {
         (void)run_task(&t->runs[0]);
     }
     for (int i = 1; i < started; i++) pthread_join(t->runs[i].thread, NULL);
-    return t->status == WEFT_OK ? WEFT_OK : weft_fail(t->status, "%s", t->message);
+    return weft_error_raise(&t->error);
 }
 
 /* Before MPI is begun, which makes a process look like one of a job. */

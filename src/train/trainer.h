@@ -44,8 +44,7 @@ struct weft_trainer {
     weft_line line;        /* to a supervisor */
 
     pthread_mutex_t lock; /* of the first failure */
-    weft_status status;
-    char message[2048];
+    weft_error error;     /* of the rank that has most to say */
 };
 
 /* Runs task on every rank of this process at once; returns the failure that came first. */

@@ -1,6 +1,5 @@
 /* Memory that the host cannot read, and the list of what is to be done there. A thread goes through
  * it, but only as far as somebody waits for: who forgets to wait finds nothing, every time. */
-#include <stdio.h>
 #include <sys/mman.h>
 
 #include "device/distant/distant.h"
@@ -9,8 +8,7 @@ enum { LIST = 1024 };
 
 struct weft_queue {
     distant_device *device;
-    weft_status status; /* the first failure since the last wait */
-    char message[512];
+    weft_error error; /* the first failure since the last wait */
 };
 
 struct weft_event {
@@ -65,14 +63,11 @@ static void *work(void *user)
         while (d->done >= d->wanted && !d->ends) pthread_cond_wait(&d->asked_more, &d->lock);
         if (d->done >= d->wanted) break;
         distant_command c = d->list[d->done % LIST];
-        bool skip = c.queue->status != WEFT_OK;
+        bool skip = c.queue->error.status != WEFT_OK;
         pthread_mutex_unlock(&d->lock);
         weft_status status = skip ? WEFT_OK : execute(&c);
         pthread_mutex_lock(&d->lock);
-        if (status != WEFT_OK) {
-            c.queue->status = status;
-            (void)snprintf(c.queue->message, sizeof(c.queue->message), "%s", weft_last_message());
-        }
+        weft_error_catch(&c.queue->error, status);
         d->done++;
         pthread_cond_broadcast(&d->done_more);
     }
@@ -185,15 +180,13 @@ static weft_status record(weft_queue *queue, weft_event *event)
 static weft_status wait(weft_event *event)
 {
     weft_queue *queue = event->queue;
-    char message[sizeof(queue->message)];
     if (!queue) return WEFT_OK;
     pthread_mutex_lock(&queue->device->lock);
     wait_until(queue->device, event->position);
-    weft_status status = queue->status;
-    memcpy(message, queue->message, sizeof(message));
-    queue->status = WEFT_OK;
+    weft_status status = weft_error_raise(&queue->error);
+    queue->error = (weft_error){0};
     pthread_mutex_unlock(&queue->device->lock);
-    return status == WEFT_OK ? WEFT_OK : weft_fail(status, "%s", message);
+    return status;
 }
 
 const weft_memory_ops distant_memory_ops = {
