@@ -3,6 +3,7 @@
 
 #include "data/data.h"
 #include "formats/safetensors.h"
+#include "learner/step.h"
 #include "context.h"
 
 #define GLYPHS_CRC 0x37125a2fu
@@ -197,6 +198,26 @@ static void test_csv_is_standardised(void **state)
     remove_folder(folder);
 }
 
+/* An input gets the column of its role; where there are several, the one of its name. */
+static void test_columns_go_to_inputs(void **state)
+{
+    (void)state;
+    const weft_batch b = {.columns = 4,
+                          .column = {{"left", WEFT_PORT_FEATURES, WEFT_F32, {.rank = 0}},
+                                     {"right", WEFT_PORT_FEATURES, WEFT_F32, {.rank = 0}},
+                                     {"labels", WEFT_PORT_TARGET, WEFT_I32, {.rank = 0}},
+                                     {"weights", WEFT_PORT_WEIGHTS, WEFT_F32, {.rank = 0}}}};
+    assert_int_equal(weft_batch_find(&b, WEFT_PORT_FEATURES, "left"), 0);
+    assert_int_equal(weft_batch_find(&b, WEFT_PORT_FEATURES, "right"), 1);
+    assert_int_equal(weft_batch_find(&b, WEFT_PORT_TARGET, "y"), 2);
+    const weft_port x = {"x", WEFT_PORT_FEATURES, WEFT_NO_VALUE};
+    const weft_port first = {"first_sample", WEFT_PORT_POSITION, WEFT_NO_VALUE};
+    assert_refused(weft_feed_port(NULL, NULL, &x, WEFT_NO_VALUE, &b, 0), WEFT_ERR_ARGUMENT,
+                   "model's input 'x' (features); they have left (features), right (features), "
+                   "labels (target), weights (weights)");
+    assert_ok(weft_feed_port(NULL, NULL, &first, WEFT_NO_VALUE, &b, 0));
+}
+
 static void put_idx(const char *folder, const char *name, int dims, int count, int value)
 {
     char path[4200];
@@ -310,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_glyphs_of_any_size),
         cmocka_unit_test(test_loader_covers_each_epoch),
         cmocka_unit_test(test_csv_is_standardised),
+        cmocka_unit_test(test_columns_go_to_inputs),
         cmocka_unit_test(test_idx_folders),
         cmocka_unit_test(test_idx_labels),
         cmocka_unit_test(test_mnist),

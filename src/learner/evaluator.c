@@ -173,7 +173,7 @@ static weft_status add_ranks(const weft_evaluator *e, weft_tally *t)
 
 /* Every input gets its column. The program has a loss, which nobody asks for where there is no
  * target: then it gets zeros. */
-static void feed_batch(const evaluation *v, const weft_batch *b, const void *zeros)
+static weft_status feed_batch(const evaluation *v, const weft_batch *b, const void *zeros)
 {
     const weft_evaluator *e = v->e;
     for (int i = 0; i < e->values.count; i++) {
@@ -182,8 +182,9 @@ static void feed_batch(const evaluation *v, const weft_batch *b, const void *zer
             weft_feed(e->graph, e->instance, p->value, zeros,
                       weft_graph_value_type(e->graph, p->value).dtype);
         else
-            weft_feed_port(e->graph, e->instance, p, p->value, b, 0);
+            WEFT_TRY(weft_feed_port(e->graph, e->instance, p, p->value, b, 0));
     }
+    return WEFT_OK;
 }
 
 static weft_status run_batches(evaluation *v)
@@ -200,8 +201,8 @@ static weft_status run_batches(evaluation *v)
     if (status == WEFT_OK) status = weft_loader_start(v->data, &options, &loader);
     for (const weft_batch *b; status == WEFT_OK && (b = weft_loader_next(loader));
          first += b->valid) {
-        feed_batch(v, b, zeros);
-        status = weft_instance_run(e->instance, WEFT_PHASE_MICRO);
+        status = feed_batch(v, b, zeros);
+        if (status == WEFT_OK) status = weft_instance_run(e->instance, WEFT_PHASE_MICRO);
         if (status == WEFT_OK) count_batch(v, b, first);
     }
     weft_loader_stop(&loader);

@@ -17,7 +17,7 @@ static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
         char *where;
         bool made;
         weft_instance_set_slot(r->instance, m % r->schedule.slots);
-        weft_rank_feed(r, b, m);
+        WEFT_TRY(weft_rank_feed(r, b, m));
         WEFT_TRY(weft_instance_diagnose(r->instance, &where, &made));
         if (where && out->micro < 0) {
             out->micro = m;

@@ -1,5 +1,6 @@
 /* What goes into a program and comes out of it. */
 #include <math.h>
+#include <stdio.h>
 
 #include "learner/step.h"
 
@@ -24,12 +25,27 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
     }
 }
 
-void weft_feed_port(const weft_graph *graph, const weft_instance *instance, const weft_port *port,
-                    weft_value value, const weft_batch *batch, int64_t row)
+/* What the model asks for, and what there is. */
+static weft_status no_column(const weft_port *port, const weft_batch *batch)
 {
+    char have[256] = "";
+    for (int c = 0; c < batch->columns; c++)
+        (void)snprintf(have + strlen(have), sizeof(have) - strlen(have), "%s%s (%s)", c ? ", " : "",
+                       batch->column[c].name, weft_port_role_name((int)batch->column[c].role));
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "no column of the data goes to the model's input '%s' (%s); they have %s",
+                     port->name, weft_port_role_name((int)port->role), have);
+}
+
+weft_status weft_feed_port(const weft_graph *graph, const weft_instance *instance,
+                           const weft_port *port, weft_value value, const weft_batch *batch,
+                           int64_t row)
+{
+    if (port->role >= WEFT_PORT_POSITION) return WEFT_OK;
     int c = weft_batch_find(batch, port->role, port->name);
-    if (c >= 0)
-        weft_feed(graph, instance, value, weft_batch_rows(batch, c, row), batch->column[c].dtype);
+    if (c < 0) return no_column(port, batch);
+    weft_feed(graph, instance, value, weft_batch_rows(batch, c, row), batch->column[c].dtype);
+    return WEFT_OK;
 }
 
 double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_value value,
@@ -59,16 +75,18 @@ static int64_t first_row(const weft_rank *r, int m)
     return (d * k->microbatches + m - d) * k->worker;
 }
 
-void weft_rank_feed(weft_rank *r, const weft_batch *b, int m)
+weft_status weft_rank_feed(weft_rank *r, const weft_batch *b, int m)
 {
     const weft_graph *g = weft_rewritten_graph(r->mine);
     int64_t first = first_row(r, m);
     for (int i = 0; i < r->values.count; i++) {
         const weft_port *p = &r->values.ports[i];
-        weft_feed_port(g, r->instance, p, weft_rewritten_value(r->mine, p->value), b, first);
+        weft_value local = weft_rewritten_value(r->mine, p->value);
+        WEFT_TRY(weft_feed_port(g, r->instance, p, local, b, first));
         if (p->role == WEFT_PORT_POSITION) feed_scalar(r, p->value, (double)first);
     }
     feed_scalar(r, r->optimizer.keep, m);
+    return WEFT_OK;
 }
 
 void weft_rank_rows(const weft_rank *r, weft_loader_options *o)

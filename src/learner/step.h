@@ -9,14 +9,15 @@
 void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
                const void *rows, weft_dtype dtype);
 /* Gives an input of the model its column of a batch, from sample `row` on; value is its form in the
- * graph. What is no column is left alone. */
-void weft_feed_port(const weft_graph *graph, const weft_instance *instance, const weft_port *port,
-                    weft_value value, const weft_batch *batch, int64_t row);
+ * graph. Ports that take no column are left alone. ARGUMENT: the data have none for it. */
+weft_status weft_feed_port(const weft_graph *graph, const weft_instance *instance,
+                           const weft_port *port, weft_value value, const weft_batch *batch,
+                           int64_t row) WEFT_NODISCARD;
 /* Element i of a fetched real value. */
 double weft_fetch(const weft_graph *graph, const weft_instance *instance, weft_value value,
                   int64_t i);
 /* Gives the program's present slot the inputs of micro-batch m. */
-void weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m);
+weft_status weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m) WEFT_NODISCARD;
 
 /* Costs of the graph's nodes, measured by rank 0 and told to all, so that all cut alike. */
 weft_status weft_rank_measure(weft_rank *rank, double *costs) WEFT_NODISCARD;
