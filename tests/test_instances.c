@@ -247,8 +247,8 @@ static void check_fresh(weft_context *context, const char *device, const weft_st
 enum { SIZES = 3 };
 static const int64_t batches[SIZES] = {1, 8, 64};
 
-/* Each size more than once: after the first time, no weight is turned. Backward reads weights another way than
- * forward, at least on the cpu device. */
+/* Each size more than once: after the first time, no weight is turned. Backward reads weights
+ * another way than forward, at least on the cpu device. */
 static void run_sizes(const char *device, const lowered *l, weft_instance **x)
 {
     int turned = 0;
