@@ -47,6 +47,9 @@ WEFT_API bool weft_dtype_is_float(weft_dtype dtype);
  * whose last digit is even; not-a-number stays one). Whole numbers are cut off towards zero. */
 WEFT_API double weft_number_get(weft_dtype dtype, const void *array, int64_t i);
 WEFT_API void weft_number_put(weft_dtype dtype, void *array, int64_t i, double number);
+/* n of them, from element `first` on. */
+WEFT_API void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double *numbers,
+                               int64_t n);
 
 /* "f32", "f64", "i32", "u8". */
 WEFT_API const char *weft_dtype_name(weft_dtype dtype);

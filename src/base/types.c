@@ -4,38 +4,21 @@
 #include "base/base.h"
 #include "weft/port.h"
 
-static double get_f32(const void *at)
-{
-    return (double)*(const float *)at;
-}
-static void put_f32(void *at, double x)
-{
-    *(float *)at = (float)x;
-}
-static double get_f64(const void *at)
-{
-    return *(const double *)at;
-}
-static void put_f64(void *at, double x)
-{
-    *(double *)at = x;
-}
-static double get_i32(const void *at)
-{
-    return *(const int32_t *)at;
-}
-static void put_i32(void *at, double x)
-{
-    *(int32_t *)at = (int32_t)x;
-}
-static double get_u8(const void *at)
-{
-    return *(const uint8_t *)at;
-}
-static void put_u8(void *at, double x)
-{
-    *(uint8_t *)at = (uint8_t)x;
-}
+/* What the compiler knows by itself: a number taken out, put in, and many put in. */
+#define NUMBERS(name, type)                                                                        \
+    static double get_##name(const void *at)                                                       \
+    {                                                                                              \
+        return (double)*(const type *)at;                                                          \
+    }                                                                                              \
+    static void put_##name(void *at, const double *x, int64_t n)                                   \
+    {                                                                                              \
+        type *to = at;                                                                             \
+        for (int64_t i = 0; i < n; i++) to[i] = (type)x[i];                                        \
+    }
+NUMBERS(f32, float)
+NUMBERS(f64, double)
+NUMBERS(i32, int32_t)
+NUMBERS(u8, uint8_t)
 
 float weft_bf16_float(uint16_t bits)
 {
@@ -60,7 +43,7 @@ static double get_bf16(const void *at)
 }
 
 /* Not by way of the nearest float, which may lie just between two of ours. */
-static void put_bf16(void *at, double x)
+static uint16_t bf16_of(double x)
 {
     float near = (float)x;
     uint32_t bits;
@@ -69,7 +52,12 @@ static void put_bf16(void *at, double x)
     if (middle && fabs((double)near) > fabs(x)) bits--;
     if (middle && fabs((double)near) < fabs(x)) bits++;
     memcpy(&near, &bits, sizeof(near));
-    *(uint16_t *)at = weft_bf16_of(near);
+    return weft_bf16_of(near);
+}
+
+static void put_bf16(void *at, const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) ((uint16_t *)at)[i] = bf16_of(x[i]);
 }
 
 static const struct {
@@ -77,7 +65,7 @@ static const struct {
     size_t size;
     bool is_float;
     double (*get)(const void *at);
-    void (*put)(void *at, double x);
+    void (*put)(void *at, const double *x, int64_t n);
 } dtypes[WEFT_DTYPE_COUNT] = {
     [WEFT_F32] = {"f32", 4, true, get_f32, put_f32},
     [WEFT_F64] = {"f64", 8, true, get_f64, put_f64},
@@ -103,7 +91,13 @@ double weft_number_get(weft_dtype dtype, const void *array, int64_t i)
 
 void weft_number_put(weft_dtype dtype, void *array, int64_t i, double number)
 {
-    dtypes[dtype].put((char *)array + (size_t)i * dtypes[dtype].size, number);
+    weft_numbers_put(dtype, array, i, &number, 1);
+}
+
+void weft_numbers_put(weft_dtype dtype, void *array, int64_t first, const double *numbers,
+                      int64_t n)
+{
+    dtypes[dtype].put((char *)array + (size_t)first * dtypes[dtype].size, numbers, n);
 }
 
 const char *weft_dtype_name(weft_dtype dtype)

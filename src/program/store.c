@@ -145,25 +145,32 @@ static int64_t place_in_part(const store_entry *entry, int64_t i)
     return place;
 }
 
+static double draw(const weft_init *init, weft_random *random)
+{
+    if (init->kind == WEFT_INIT_UNIFORM)
+        return weft_random_between(random, -init->scale, init->scale);
+    if (init->kind != WEFT_INIT_NORMAL) return init->scale;
+    double radius = sqrt(-2 * log(1 - weft_random_unit(random))); /* Box and Muller */
+    return init->scale * (radius * cos(6.28318530717958647692 * weft_random_unit(random)));
+}
+
 /* Numbers of a stream are the same for every element type, up to rounding, and the same for an
  * element whether the rest of its tensor is here or not. */
 static void fill(const store_entry *entry, uint64_t seed, void *data)
 {
+    enum { BLOCK = 256 };
+    double block[BLOCK];
     int64_t count = weft_shape_elements(&entry->whole);
     bool part = !weft_shape_equal(&entry->whole, &entry->part.shape);
     weft_random random;
     weft_random_start(&random, weft_mix(seed, weft_hash_text(entry->name)), 0);
-    for (int64_t at = 0; at < count; at++) {
-        double value = entry->init.scale;
-        if (entry->init.kind == WEFT_INIT_UNIFORM)
-            value = weft_random_between(&random, -value, value);
-        if (entry->init.kind == WEFT_INIT_NORMAL) { /* Box and Muller */
-            double radius = sqrt(-2 * log(1 - weft_random_unit(&random)));
-            value *= radius * cos(6.28318530717958647692 * weft_random_unit(&random));
-        }
-        int64_t i = part ? place_in_part(entry, at) : at;
-        if (i < 0) continue;
-        weft_number_put(entry->type.dtype, data, i, value);
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        int64_t n = WEFT_MIN((int64_t)BLOCK, count - at), i;
+        for (int64_t k = 0; k < n; k++) block[k] = draw(&entry->init, &random);
+        if (!part) weft_numbers_put(entry->type.dtype, data, at, block, n);
+        for (int64_t k = 0; k < n && part; k++)
+            if ((i = place_in_part(entry, at + k)) >= 0)
+                weft_number_put(entry->type.dtype, data, i, block[k]);
     }
 }
 
