@@ -60,16 +60,16 @@ printf 'layers:\n  - {type: conv, name: first, filters: 4, kernel: 3}\n  - {type
 # shellcheck disable=SC2086
 accepts "in of a grouped convolution" "$weft" train -q $small --model groups.yaml -n 2 --mesh tensor=2 --shard apart/weight:in=tensor
 
-# What a rank's virtual workers made of their own batches is met by whole batches, however a weight behind lies.
-cat >norm.yaml <<'YAML'
-layers:
-  - {type: dense, units: 3, bias: false}
-  - {type: batch_norm}
-  - {type: dense, name: last, units: classes, bias: false}
-YAML
+# A virtual worker has all of the model, so weights are not spread over the ranks that share the workers out.
+printf 'layers:\n  - {type: dense, units: 4}\n  - {type: dense, name: last, units: classes, bias: false}\n' >last.yaml
 # shellcheck disable=SC2086
-accepts "statistics and a weight split over data" "$weft" train -q $small --batch 10 --model norm.yaml -n 2 \
-    --virtual-workers 10 --shard last/weight:0=data
+refuses 2 "shard: 'last/weight' is to be split over the data axis, whose ranks have virtual workers" \
+    -q $small --batch 10 --model last.yaml -n 2 --virtual-workers 10 --shard last/weight:0=data
+# shellcheck disable=SC2086
+accepts "a weight split over data" "$weft" train -q $small --batch 10 --model last.yaml -n 2 --shard last/weight:0=data
+# shellcheck disable=SC2086
+accepts "virtual workers and a weight split over tensor" "$weft" train -q $small --batch 10 --model last.yaml -n 4 \
+    --mesh data=2,tensor=2 --virtual-workers 10 --shard last/weight:0=tensor
 
 # A stage without parameters of its own has nothing to average.
 cat >last.yaml <<'YAML'

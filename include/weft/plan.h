@@ -38,7 +38,7 @@ typedef struct weft_plan_options {
     const char *place;
     /* V > 0: the batch is computed as V workers, each a batch of its own, whose gradients are added
      * in a fixed binary tree; the data axis must divide V. The graph is that of data-axis many
-     * workers. */
+     * workers. No leaf may be pinned to the data axis then. */
     int virtual_workers;
     /* Sums over ranks in plain layout. Otherwise they go as they lie, and creating the program
      * compares: UNSUPPORTED if the ranks lay a value differently, as those of uneven parts, or

@@ -27,21 +27,11 @@ static bool in_outputs(const decision *d, const char *label)
     return false;
 }
 
-/* Whether statistics that a node reads have this label. */
-static bool in_statistics(const weft_node *node, const decision *d, const char *label)
-{
-    for (int i = 0; i < node->in_count; i++)
-        if (node->op->statistics & 1u << i && weft_label_dim(d, i, label) >= 0) return true;
-    return false;
-}
-
-/* Whether this label may be split over the axis at all. What a rank's own workers made of their
- * batches can only be met by those batches, whole. */
+/* Whether this label may be split over the axis at all. */
 static bool legal(const rewriter *r, const weft_node *node, const decision *d, int axis,
                   const char *label)
 {
     int n = r->plan->size[axis];
-    if (d->own && axis == AXIS_DATA && in_statistics(node, d, label)) return false;
     for (int a = 0; a < SHARD_AXES; a++)
         if (a != axis && d->label[a] && strcmp(d->label[a], label) == 0) return false;
     for (int i = 0; i < node->in_count + node->out_count; i++) {

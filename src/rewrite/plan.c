@@ -210,6 +210,12 @@ static weft_status shard_pair(weft_plan *plan, const weft_graph *graph, const ch
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "shard: dimension %s of '%s' has %lld elements, too few for %s=%d",
                          colon + 1, name, (long long)have, value, plan->size[axis]);
+    if (axis == AXIS_DATA && plan->size[axis] > 1 && plan->options.virtual_workers > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "shard: '%s' is to be split over the data axis, whose ranks have virtual "
+                         "workers, each with all of the model; split it over another axis, or do "
+                         "without virtual workers",
+                         name);
     WEFT_TRY(weft_plan_add_leaf(plan, name, &leaf));
     for (int a = 0; a < SHARD_AXES; a++)
         if (leaf->fixed[a] && (a == axis || leaf->split.at[a] == dim))

@@ -121,6 +121,7 @@ static void draw_pins(dice *d, const hunt_case *c, way *w)
     for (int k = 0; k < MOST_PINS; k++) {
         const layer *l = &c->layers[between(d, 0, c->layer_count - 1)];
         int axis = between(d, 0, 9) < 8 ? 2 : between(d, 0, 1);
+        if (axis == 0 && c->options[VIRTUAL_WORKERS] > 0) continue; /* which is refused */
         if (!has_leaf[l->kind] || w->mesh[axis] == 1) continue;
         bool weight = l->kind == CONV || l->kind == DENSE;
         w->pins[k] = (pin){l->id, weight ? between(d, 0, PIN_DIMS - 1) : 0, axis};
