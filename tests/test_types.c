@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "formats/safetensors.h"
+#include "learner/step.h"
 #include "support.h"
 #include "weft/device.h"
 
@@ -130,6 +131,41 @@ static void test_short_weights_on_every_device(void **state)
     weft_context_destroy(&context);
 }
 
+/* An input takes rows of another type, wider or narrower, and nothing beyond its end is touched. */
+static void test_rows_of_another_type(void **state)
+{
+    (void)state;
+    static const weft_dtype types[] = {WEFT_BF16, WEFT_F32, WEFT_F64};
+    weft_context *context;
+    weft_shape shape = weft_shape_of(2, (int64_t[]){ROWS, COLUMNS});
+    float rows[COUNT];
+    for (int i = 0; i < COUNT; i++) rows[i] = (float)i - 3.5f;
+    assert_ok(weft_context_create(&context));
+    for (size_t t = 0; t < WEFT_COUNT(types); t++) {
+        weft_graph *g;
+        weft_store *store;
+        weft_instance *x;
+        assert_ok(weft_graph_create(context, WEFT_F32, &g));
+        weft_value in[2];
+        for (int k = 0; k < 2; k++)
+            in[k] = weft_graph_leaf(g, WEFT_VALUE_INPUT, k ? "b" : "a", types[t], &shape,
+                                    (weft_init){0});
+        assert_ok(weft_graph_status(g));
+        assert_ok(weft_store_create(context, "reference", 3, &store));
+        assert_ok(weft_instance_build(store, g, in, 2, &x));
+        weft_feed(g, x, in[0], rows, WEFT_F32);
+        for (int i = 0; i < COUNT; i++) {
+            double a = weft_number_get(types[t], weft_instance_input(x, in[0]), i);
+            assert_true(a == (double)rows[i]);
+            assert_true(weft_number_get(types[t], weft_instance_input(x, in[1]), i) == 0);
+        }
+        weft_instance_destroy(&x);
+        weft_store_destroy(&store);
+        weft_graph_destroy(&g);
+    }
+    weft_context_destroy(&context);
+}
+
 /* What would have to compute in 16 bits is refused where the program is made, by name. */
 static void test_nobody_computes_in_short(void **state)
 {
@@ -163,6 +199,7 @@ int main(void)
         cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_short_weights_on_every_device),
+        cmocka_unit_test(test_rows_of_another_type),
         cmocka_unit_test(test_nobody_computes_in_short),
     };
     return cmocka_run_group_tests_name("types", tests, NULL, NULL);

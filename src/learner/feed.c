@@ -4,6 +4,20 @@
 
 #include "learner/step.h"
 
+/* The part of `shape` that begins at `start`, number by number. */
+static void turn_part(const weft_type *from, const int64_t *start, const weft_type *type,
+                      const void *rows, void *to)
+{
+    int64_t at[WEFT_MAX_RANK] = {0}, count = weft_shape_elements(&type->shape);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t place = 0;
+        for (int d = 0; d < type->shape.rank; d++)
+            place = place * from->shape.dim[d] + start[d] + at[d];
+        weft_number_put(type->dtype, to, i, weft_number_get(from->dtype, rows, place));
+        for (int d = type->shape.rank; d-- > 0 && ++at[d] == type->shape.dim[d];) at[d] = 0;
+    }
+}
+
 void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
                const void *rows, weft_dtype dtype)
 {
@@ -15,14 +29,10 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
     if (!to) return;
     weft_graph_part(graph, v, &whole, start);
     weft_type from = {dtype, whole};
-    int64_t count = weft_shape_elements(&type.shape);
-    weft_copy_part(&from, start, &type.shape, (void *)(uintptr_t)rows, to, true);
-    /* What becomes wider is turned from its end. */
-    bool wider = weft_dtype_size(type.dtype) > weft_dtype_size(dtype);
-    for (int64_t i = 0; i < count && type.dtype != dtype; i++) {
-        int64_t at = wider ? count - 1 - i : i;
-        weft_number_put(type.dtype, to, at, weft_number_get(dtype, to, at));
-    }
+    if (type.dtype == dtype)
+        weft_copy_part(&from, start, &type.shape, (void *)(uintptr_t)rows, to, true);
+    else
+        turn_part(&from, start, &type, rows, to);
 }
 
 /* What the model asks for, and what there is. */
