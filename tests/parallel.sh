@@ -348,5 +348,19 @@ PY
     # shellcheck disable=SC2086
     gone 2 $all && pass || flunk "processes are left"
 fi
+# Learners whose devices lay tensors in memory in different ways meet all the same; ranges of such tensors cannot.
+averaging="--data glyphs:size=16,train=200,test=60 --batch 20 --steps 6 --model lenet -t 1"
+losses=""
+for devices in cpu cpu,reference; do
+    # shellcheck disable=SC2086
+    timeout 60 "$weft" train $averaging -n 2 --device $devices --exchange average:every=2,outer=nesterov,state=average >out 2>err &&
+        pass || { flunk "averaging on $devices"; cat err; }
+    losses="$losses $(sed -n 's/.*test loss \([0-9.]*\).*/\1/p' out | tail -n 1)"
+done
+# shellcheck disable=SC2086
+python3 -c "import sys; a, b = map(float, sys.argv[1:]); assert abs(a - b) < 0.01, (a, b)" $losses && pass ||
+    flunk "averaging on different devices gives other losses:$losses"
+refuses 1 "its ranges cannot be averaged then; give all the same device" --model lenet -n 4 --mesh data=2 --zero 3 \
+    --device cpu,cpu,reference,reference --exchange average:every=1
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

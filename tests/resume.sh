@@ -136,5 +136,15 @@ for file in parameters learners; do
     cmp run/latest/$file.safetensors whole/latest/$file.safetensors >out 2>err && pass || flunk "$file of moments without an age"
 done
 
+# Epochs are counted, whoever did those before: as many learners have other steps in one.
+endings=""
+for epochs in 2:"-n 2 --exchange average:every=2" 3: 5:"-n 3 --exchange average:every=2"; do
+    # shellcheck disable=SC2086
+    "$weft" train $small --model side.yaml -e ${epochs%%:*} ${epochs#*:} --checkpoint other --resume >out 2>err &&
+        "$weft" inspect other | grep -q "epoch ${epochs%%:*}, next batch 0" && ! grep -q "stopped" err && pass ||
+        { flunk "epochs after other learners: $epochs"; cat err; }
+    endings="$endings $(readlink other/latest)"
+done
+[ "$endings" = " step-4 step-7 step-9" ] && pass || flunk "steps of epochs by 2, 1 and 3 learners:$endings"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -59,6 +59,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_store_map(const weft_store *store, int 
                                                    weft_dtype *dtype, void **data, size_t *bytes);
 WEFT_API WEFT_NODISCARD weft_status weft_store_unmap(weft_store *store, int i, void *data);
 WEFT_API void weft_store_unmap_read(const weft_store *store, void *data);
+/* A number that differs between stores of one model whose tensors lie in memory in different ways,
+ * as those of different devices may. */
+WEFT_API uint64_t weft_store_form(const weft_store *store);
 /* What it is to training. */
 WEFT_API weft_role weft_store_role(const weft_store *store, int i);
 /* Tensor by name, or -1. */

@@ -70,7 +70,7 @@ static void json_prediction(sink *s, const weft_prediction *p)
         put(s, weft_output_print(s->to, "\"target\":%s", p->target ? "[" : "null"));
         if (p->target) put_numbers(s, p->target, p->targets, EXACT);
         put(s, weft_output_print(s->to, "%s,\"predicted\":[", p->target ? "]" : ""));
-        put_numbers(s, p->numbers, p->targets, SINGLE);
+        put_numbers(s, p->numbers, p->targets, EXACT);
     } else {
         if (p->label < 0) put(s, weft_output_print(s->to, "\"label\":null"));
         if (p->label >= 0) put(s, weft_output_print(s->to, "\"label\":%d", p->label));
@@ -108,7 +108,7 @@ static void csv_prediction(sink *s, const weft_prediction *p)
     if (p->targets > 0) {
         put_numbers(s, p->target, p->targets, EXACT);
         put(s, weft_output_print(s->to, ","));
-        put_numbers(s, p->numbers, p->targets, SINGLE);
+        put_numbers(s, p->numbers, p->targets, EXACT);
         put(s, weft_output_print(s->to, "\n"));
         return;
     }

@@ -106,6 +106,12 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
             take(s->ops->target(s, WEFT_TRAIN, i, j), i + 1, &stats->target_mean[j],
                  &stats->target_deviation[j]);
     finish(stats->target_deviation, s->targets, rows);
+    for (int j = 0; j < s->targets; j++)
+        if (!isfinite(stats->target_mean[j]) || !isfinite(stats->target_deviation[j]))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "target %d: its numbers are too large to be squared; divide them by "
+                             "a power of ten",
+                             j);
     return WEFT_OK;
 }
 

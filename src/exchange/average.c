@@ -20,6 +20,7 @@ typedef struct average {
     keep state;
     void *before, *velocity; /* of the outer optimiser, like the parameters; else NULL */
     int64_t met;             /* step of the last meeting */
+    bool plain;              /* learners lay their tensors in memory in different ways */
 } average;
 
 static weft_status parse_state(const char *text, keep *out)
@@ -126,7 +127,7 @@ static weft_status mean(average *a, const char *what, weft_dtype dtype, void *da
     return WEFT_OK;
 }
 
-static weft_status outer_step(average *a, weft_dtype dtype, void *data, size_t bytes)
+static void outer_numbers(average *a, weft_dtype dtype, void *data, size_t bytes)
 {
     int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
     for (int64_t i = 0; i < count; i++) {
@@ -138,7 +139,16 @@ static weft_status outer_step(average *a, weft_dtype dtype, void *data, size_t b
         weft_number_put(dtype, data, i, w);
     }
     memcpy(a->before, data, bytes);
-    return WEFT_OK;
+}
+
+static weft_status outer_step(average *a)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    WEFT_TRY(weft_store_map(a->head.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    outer_numbers(a, dtype, data, bytes);
+    return weft_store_unmap(a->head.store, WEFT_ALL_PARAMETERS, data);
 }
 
 /* Where all learners began is where the outer optimiser begins. */
@@ -155,47 +165,121 @@ static weft_status remember(average *a)
 
 /* Statistics belong to the weights that are averaged, so they are too, whatever becomes of the
  * optimiser's state. Counts are alike in all learners, and sums begin anew. */
-static weft_status meet_one(average *a, int i)
+static bool meets(const average *a, int i)
+{
+    weft_role role = weft_store_role(a->head.store, i);
+    bool own = role == WEFT_ROLE_OPTIMIZER && a->state == KEEP_MEAN;
+    return weft_dtype_is_float(weft_store_type(a->head.store, i).dtype) &&
+           (role == WEFT_ROLE_STATISTIC || own);
+}
+
+static bool resets(const average *a, int i)
+{
+    return weft_store_role(a->head.store, i) == WEFT_ROLE_OPTIMIZER && a->state == KEEP_NOTHING;
+}
+
+/* One tensor as it lies: its mean, or zeros. */
+static weft_status meet_as_it_lies(average *a, int i, bool zero)
 {
     weft_store *store = a->head.store;
-    weft_role role = weft_store_role(store, i);
-    weft_dtype dtype = weft_store_type(store, i).dtype;
-    bool own = role == WEFT_ROLE_OPTIMIZER, numbers = weft_dtype_is_float(dtype);
-    bool meets = numbers && (role == WEFT_ROLE_STATISTIC || (own && a->state == KEEP_MEAN));
-    bool resets = !meets && own && a->state == KEEP_NOTHING;
+    weft_status status = WEFT_OK;
+    weft_dtype dtype;
     void *data;
     size_t bytes;
-    if (!meets && !resets) return WEFT_OK;
     WEFT_TRY(weft_store_map(store, i, &dtype, &data, &bytes));
-    weft_status status = WEFT_OK;
-    if (meets) status = mean(a, weft_store_name(store, i), dtype, data, bytes);
-    if (resets) memset(data, 0, bytes);
+    const char *what =
+        i == WEFT_ALL_PARAMETERS ? "parameters of the learners" : weft_store_name(store, i);
+    if (zero)
+        memset(data, 0, bytes);
+    else
+        status = mean(a, what, dtype, data, bytes);
     weft_status back = weft_store_unmap(store, i, data);
     return status == WEFT_OK ? back : status;
+}
+
+/* The same where learners lay it differently. */
+static weft_status meet_plain(average *a, int i)
+{
+    weft_store *store = a->head.store;
+    weft_type type = weft_store_type(store, i);
+    void *data;
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &data));
+    weft_status status = weft_store_read(store, i, data);
+    if (status == WEFT_OK)
+        status = mean(a, weft_store_name(store, i), type.dtype, data, weft_type_bytes(&type));
+    if (status == WEFT_OK) status = weft_store_write(store, i, data);
+    free(data);
+    return status;
+}
+
+static weft_status meet_parameters(average *a)
+{
+    weft_store *store = a->head.store;
+    weft_status status = WEFT_OK;
+    if (!a->plain) return meet_as_it_lies(a, WEFT_ALL_PARAMETERS, false);
+    for (int i = 0; i < weft_store_count(store) && status == WEFT_OK; i++)
+        if (weft_store_kind(store, i) == WEFT_VALUE_PARAM) status = meet_plain(a, i);
+    return status;
 }
 
 static weft_status average_step(weft_exchange *exchange, int64_t step, bool last, bool *met)
 {
     average *a = (average *)exchange;
-    void *data;
-    size_t bytes;
-    weft_dtype dtype;
+    weft_store *store = exchange->store;
     *met = last || (a->every > 0 && step % a->every == 0);
     if (!*met || a->met == step) return WEFT_OK;
     a->met = step;
-    WEFT_TRY(weft_store_map(exchange->store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    weft_status status = mean(a, "parameters of the learners", dtype, data, bytes);
-    if (status == WEFT_OK && a->outer) status = outer_step(a, dtype, data, bytes);
-    weft_status back = weft_store_unmap(exchange->store, WEFT_ALL_PARAMETERS, data);
-    if (status == WEFT_OK) status = back;
-    for (int i = 0; i < weft_store_count(exchange->store) && status == WEFT_OK; i++)
-        status = meet_one(a, i);
-    return status;
+    WEFT_TRY(meet_parameters(a));
+    if (a->outer) WEFT_TRY(outer_step(a));
+    for (int i = 0; i < weft_store_count(store); i++) {
+        if (meets(a, i)) WEFT_TRY(a->plain ? meet_plain(a, i) : meet_as_it_lies(a, i, false));
+        if (resets(a, i)) WEFT_TRY(meet_as_it_lies(a, i, true));
+    }
+    return WEFT_OK;
+}
+
+/* Ranges of tensors that ranks share out are of elements as they lie. */
+static weft_status check_plain(const average *a)
+{
+    weft_store *store = a->head.store;
+    for (int i = 0; i < weft_store_count(store); i++) {
+        if (weft_store_kind(store, i) != WEFT_VALUE_PARAM && !meets(a, i)) continue;
+        weft_type type = weft_store_type(store, i);
+        void *data;
+        WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &data));
+        weft_status status = weft_store_read(store, i, data);
+        free(data);
+        if (status == WEFT_ERR_UNSUPPORTED)
+            return weft_fail(WEFT_ERR_UNSUPPORTED,
+                             "exchange %s: learners lay '%s' in memory in different ways, as "
+                             "their devices do, and its ranges cannot be averaged then; give all "
+                             "the same device, or --zero 0",
+                             a->head.ops->name, weft_store_name(store, i));
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+static weft_status compare_forms(average *a)
+{
+    uint64_t mine = weft_store_form(a->head.store), all[WEFT_MAX_RANKS];
+    int64_t counts[WEFT_MAX_RANKS];
+    int n = weft_comm_size(a->head.between);
+    for (int r = 0; r < n; r++) counts[r] = (int64_t)sizeof(mine);
+    WEFT_TRY(weft_comm_run(a->head.between, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                             .dtype = WEFT_U8,
+                                                             .what = "how parameters lie",
+                                                             .send = &mine,
+                                                             .receive = all,
+                                                             .counts = counts}));
+    for (int r = 0; r < n; r++) a->plain = a->plain || all[r] != all[0];
+    return a->plain ? check_plain(a) : WEFT_OK;
 }
 
 static weft_status average_begin(weft_exchange *exchange)
 {
     average *a = (average *)exchange;
+    WEFT_TRY(compare_forms(a));
     return a->outer && !exchange->restored ? remember(a) : WEFT_OK;
 }
 

@@ -104,6 +104,19 @@ static weft_status range_of(const weft_store *s, int i, weft_dtype *dtype, weft_
     return WEFT_OK;
 }
 
+uint64_t weft_store_form(const weft_store *s)
+{
+    uint64_t form = 0;
+    for (size_t i = 0; i < s->schema->count; i++) {
+        const store_entry *e = &s->schema->entries[i];
+        const weft_layout *layout = e->order ? e->order : e->layout;
+        if (!layout) continue;
+        form = weft_mix(form, weft_hash_text(layout->text));
+        form = weft_mix(form, (uint64_t)layout->bytes);
+    }
+    return form;
+}
+
 weft_status weft_store_map(const weft_store *s, int i, weft_dtype *dtype, void **data,
                            size_t *bytes)
 {

@@ -71,8 +71,12 @@ static weft_status open_data(weft_trainer *t)
     t->recipe.slots = o->batch;
     t->micro = t->recipe.slots / t->recipe.microbatches;
     if (o->virtual_workers > 0) WEFT_TRY(share_out_workers(t));
+    /* What was done may have been done by other learners, whose epochs had another number of steps.
+     */
     int64_t steps = (t->samples + o->batch * t->learners - 1) / (o->batch * t->learners);
-    t->total_steps = o->steps ? o->steps : o->epochs * steps;
+    const weft_position *done = &t->resumed.position;
+    int64_t left = (o->epochs - done->epoch) * steps - WEFT_MIN(done->batch, steps);
+    t->total_steps = o->steps ? o->steps : done->step + WEFT_MAX(left, (int64_t)0);
     if (t->total_steps > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld steps are more than the counter holds",
                          (long long)t->total_steps);
