@@ -74,9 +74,11 @@ static void print_figures(const weft_report *r, const weft_eval_options *options
     for (int i = 0; weft_report_figure(r, i, &f); i++)
         printf(", %s %s", f.title, figure_text(&f, number, sizeof(number)));
     printf("\n");
-    for (int t = 0; t < r->targets && r->targets > 1; t++)
-        printf("  target %d: R2 %.4f, MAE %.6g, RMSE %.6g\n", t, r->fits[t].r2, r->fits[t].mae,
-               r->fits[t].rmse);
+    for (int t = 0; t < r->targets && r->targets > 1; t++) {
+        weft_figure r2 = {.value = r->fits[t].r2};
+        printf("  target %d: R2 %s, MAE %.6g, RMSE %.6g\n", t,
+               figure_text(&r2, number, sizeof(number)), r->fits[t].mae, r->fits[t].rmse);
+    }
 }
 
 static weft_status evaluate(const weft_eval_options *options)

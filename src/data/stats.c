@@ -63,12 +63,19 @@ static void take(double value, int64_t n, double *mean, double *deviation)
 
 /* From sums of squares. A constant carries nothing: it becomes zero instead of a division by zero.
  */
-static void finish(double *deviation, int count, int64_t n)
+static weft_status finish(const char *what, const double *mean, double *deviation, int count,
+                          int64_t n)
 {
     for (int f = 0; f < count; f++) {
         deviation[f] = n > 0 ? sqrt(deviation[f] / (double)n) : 1;
+        if (!isfinite(mean[f]) || !isfinite(deviation[f]))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s %d: its numbers are too large to be squared; divide them by a "
+                             "power of ten",
+                             what, f);
         if (!(deviation[f] > 0)) deviation[f] = 1;
     }
+    return WEFT_OK;
 }
 
 static weft_status measure(const weft_source *s, weft_data_stats *stats)
@@ -88,8 +95,7 @@ static weft_status measure(const weft_source *s, weft_data_stats *stats)
         }
     }
     free(x);
-    finish(stats->deviation, features, n);
-    return WEFT_OK;
+    return finish("column", stats->mean, stats->deviation, features, n);
 }
 
 /* Numbers that are to be predicted get mean 0 and deviation 1, so that a model need not begin far
@@ -105,14 +111,7 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
         for (int j = 0; j < s->targets; j++)
             take(s->ops->target(s, WEFT_TRAIN, i, j), i + 1, &stats->target_mean[j],
                  &stats->target_deviation[j]);
-    finish(stats->target_deviation, s->targets, rows);
-    for (int j = 0; j < s->targets; j++)
-        if (!isfinite(stats->target_mean[j]) || !isfinite(stats->target_deviation[j]))
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "target %d: its numbers are too large to be squared; divide them by "
-                             "a power of ten",
-                             j);
-    return WEFT_OK;
+    return finish("target", stats->target_mean, stats->target_deviation, s->targets, rows);
 }
 
 static weft_status check_classes(const weft_source *s)

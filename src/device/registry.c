@@ -46,6 +46,9 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
 {
     const weft_device_ops *ops;
     size_t size = strcspn(name, ":");
+    if (strchr(name, ','))
+        return weft_fail(WEFT_ERR_ARGUMENT, "device '%s': several devices are for several ranks",
+                         name);
     WEFT_TRY(find(name, &ops));
     WEFT_TRY(ops->open(context, name[size] ? name + size + 1 : "", out));
     pthread_mutex_init(&(*out)->lock, NULL);

@@ -7,17 +7,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const labels[] = {NULL, "0", "y", "17"};
     static char a[] = "a", b[] = "b", *const names[] = {a, b};
-    static const weft_csv_known known[] = {{.place = -1},
-                                           {.features = 2, .place = 1},
-                                           {2, names, "y", 0, false},
-                                           {2, names, "y", 2, true},
-                                           {.place = -1, .measured = true},
-                                           {.features = 2,
-                                            .names = names,
-                                            .label = "y",
-                                            .place = 1,
-                                            .unlabelled = true,
-                                            .measured = true}};
+    static const weft_csv_known known[] = {
+        {.place = -1},
+        {.features = 2, .place = 1},
+        {.features = 2, .names = names, .label = "y"},
+        {.features = 2, .names = names, .label = "y", .place = 2, .unlabelled = true},
+        {.place = -1, .measured = true},
+        {.features = 2,
+         .names = names,
+         .label = "y",
+         .place = 1,
+         .unlabelled = true,
+         .measured = true}};
     weft_csv csv;
     if (size == 0) return 0;
     if (weft_csv_parse("fuzz", data + 1, size - 1, labels[data[0] % 4], &known[data[0] / 4 % 6],
