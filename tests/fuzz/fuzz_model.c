@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     o.classes = 3;
     o.training = true;
     if (weft_model_build_text(graph, &o, "fuzz", data, size, &v) == WEFT_OK &&
-        weft_graph_differentiate(graph, v.loss) != WEFT_OK)
+        weft_graph_differentiate(graph, weft_model_value(&v, WEFT_PORT_LOSS)) != WEFT_OK)
         abort();
     weft_graph_destroy(&graph);
     return 0;
