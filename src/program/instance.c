@@ -132,10 +132,7 @@ weft_status weft_instance_build_with(weft_store *store, const weft_graph *graph,
 weft_status weft_instance_build(weft_store *store, const weft_graph *graph, const weft_value *fetch,
                                 int fetch_count, weft_instance **out)
 {
-    weft_program_options o;
-    weft_program_options_init(&o);
-    o.fetch = fetch;
-    o.fetch_count = fetch_count;
+    weft_program_options o = options_to_fetch(fetch, fetch_count);
     return weft_instance_build_with(store, graph, &o, NULL, out);
 }
 

@@ -23,10 +23,7 @@ void weft_program_options_init(weft_program_options *options)
 weft_status weft_program_create(weft_store *store, const weft_graph *graph, const weft_value *fetch,
                                 int fetch_count, weft_program **out)
 {
-    weft_program_options o;
-    weft_program_options_init(&o);
-    o.fetch = fetch;
-    o.fetch_count = fetch_count;
+    weft_program_options o = options_to_fetch(fetch, fetch_count);
     return weft_program_create_with(store, graph, &o, out);
 }
 

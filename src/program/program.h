@@ -87,6 +87,16 @@ weft_status weft_schema_order(const schema *s, int i, const weft_layout **out) W
 weft_status weft_schema_derive(schema *s, int i, const weft_layout *layout,
                                int *out) WEFT_NODISCARD;
 
+/* Options of a program that is only asked for these values. */
+static inline weft_program_options options_to_fetch(const weft_value *fetch, int count)
+{
+    weft_program_options o;
+    weft_program_options_init(&o);
+    o.fetch = fetch;
+    o.fetch_count = count;
+    return o;
+}
+
 /* --- store.c --- */
 /* Memory and first values for what has been placed since. */
 weft_status weft_store_fill(weft_store *s) WEFT_NODISCARD;
