@@ -164,6 +164,7 @@ weft_plan_options net_plan_options(const setting *s)
     o.place = s->mesh->place;
     o.shard = s->mesh->shard;
     o.bucket_bytes = s->bucket_bytes;
+    o.virtual_workers = s->workers;
     return o;
 }
 

@@ -48,6 +48,7 @@ typedef struct setting {
     double clip;
     bool recompute;
     size_t bucket_bytes; /* 0: the plan's own */
+    int workers;         /* virtual ones: micro-batches times the ranks of the data axis; 0: none */
 } setting;
 
 /* Three dense layers of 16 x 32, 32 x 16 and 16 x 5, or x 8, for which formulas are exact:

@@ -38,20 +38,21 @@ WEFT_API void weft_optimizer_options_init(weft_optimizer_options *options);
 
 /* Values that a trainer feeds or reads. */
 typedef struct weft_optimizer_values {
-    weft_value step;          /* state "step", i32: finished steps */
+    weft_value step;          /* state, i32: finished steps; see weft_graph_step */
     weft_value learning_rate; /* of the present step */
-    weft_value keep;          /* input "keep": 0 for a step's first micro-batch, else 1;
+    weft_value keep;          /* input: 0 for a step's first micro-batch, else 1;
                                  WEFT_NO_VALUE without accumulation */
 } weft_optimizer_values;
 
 /* Adds the update of every parameter that has a gradient (weft_graph_differentiate first), in the
- * UPDATE phase. States are named "<parameter>/<moment>". If the graph has a state "step", it is
- * used, else made. ARGUMENT: an option out of its range, with the range. */
+ * UPDATE phase. States are named "<parameter>/<moment>"; where a leaf has that name
+ * already, "_" follows. ARGUMENT: an option out of its range, with the range. */
 WEFT_API WEFT_NODISCARD weft_status weft_optimizer_build(weft_graph *graph,
                                                          const weft_optimizer_options *options,
                                                          weft_optimizer_values *out);
 
-/* The state "step" of a graph, made if it is not there. */
+/* The count of finished steps of a graph, a state that is made when it is asked for first: "step",
+ * or "step_" where a leaf has that name already. */
 WEFT_API weft_value weft_graph_step(weft_graph *graph);
 
 /* Names of the optimisers; NULL past the end. */

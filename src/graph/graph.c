@@ -10,7 +10,12 @@ weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op
                          (int)real);
     weft_graph *graph;
     WEFT_TRY(WEFT_NEW(&graph, 1));
-    *graph = (weft_graph){.context = context, .real = real, .ops = ops, .origin = -1};
+    *graph = (weft_graph){.context = context,
+                          .real = real,
+                          .ops = ops,
+                          .origin = -1,
+                          .step = WEFT_NO_VALUE,
+                          .micro = WEFT_NO_VALUE};
     *out = graph;
     return WEFT_OK;
 }
@@ -262,6 +267,27 @@ weft_role weft_graph_role(const weft_graph *g, weft_value leaf, weft_value *para
 {
     if (parameter) *parameter = g->values[leaf].role_of;
     return g->values[leaf].role;
+}
+
+weft_value weft_graph_own_leaf(weft_graph *g, const weft_graph *beside, const char *name,
+                               const weft_type *type, weft_role role, weft_value parameter)
+{
+    char *free_name = NULL;
+    weft_value_kind kind = role == WEFT_ROLE_DATA ? WEFT_VALUE_INPUT : WEFT_VALUE_STATE;
+    weft_status status = weft_strdup(name, &free_name);
+    while (status == WEFT_OK && (weft_graph_find(g, free_name) != WEFT_NO_VALUE ||
+                                 (beside && weft_graph_find(beside, free_name) != WEFT_NO_VALUE))) {
+        char *longer = NULL;
+        status = weft_format(&longer, "%s_", free_name);
+        free(free_name);
+        free_name = longer;
+    }
+    if (status != WEFT_OK) return weft_graph_stick(g, status);
+    weft_value leaf = weft_graph_leaf(g, kind, free_name, type->dtype, &type->shape,
+                                      (weft_init){WEFT_INIT_CONSTANT, 0});
+    free(free_name);
+    if (kind == WEFT_VALUE_STATE) weft_graph_set_role(g, leaf, role, parameter);
+    return leaf;
 }
 
 void weft_graph_set_part(weft_graph *g, weft_value value, const weft_shape *whole,

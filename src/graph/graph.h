@@ -124,9 +124,18 @@ struct weft_graph {
     size_t value_count, value_capacity;
     weft_names leaves;
     weft_phase phase;
-    int origin;       /* of nodes added now */
+    int origin; /* of nodes added now */
+    /* Leaves that rewrites and layers ask for, or WEFT_NO_VALUE: the count of finished steps, and
+     * the input that counts the micro-batches of a step. */
+    weft_value step, micro;
     weft_error error; /* the first failure; nothing is added after it */
 };
+
+/* Adds a leaf of the library's own: an input (DATA) or a state of this role, of `parameter` or of
+ * none, that begins at zero. Where its name is taken, in this graph or in `beside` (may be NULL),
+ * underscores follow it: the user's names are the user's. */
+weft_value weft_graph_own_leaf(weft_graph *graph, const weft_graph *beside, const char *name,
+                               const weft_type *type, weft_role role, weft_value parameter);
 
 /* Says that value is the part of a tensor of shape `whole` that begins at `start`. */
 void weft_graph_set_part(weft_graph *graph, weft_value value, const weft_shape *whole,

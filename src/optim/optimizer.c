@@ -5,18 +5,16 @@
 
 #include "graph/graph.h"
 
-static const char AGE[] = "moments/age";
-
 typedef struct builder {
     weft_graph *graph;
     const weft_optimizer_options *options;
-    weft_value lr, step;
+    weft_value lr, age; /* age: of the moments, or WEFT_NO_VALUE where nothing has any */
 } builder;
 
 /* An optimiser adds the update of one parameter. */
 typedef struct optimizer {
     const char *name;
-    void (*update)(const builder *b, weft_value w, weft_value gradient);
+    void (*update)(builder *b, weft_value w, weft_value gradient);
 } optimizer;
 
 static const char *named(const builder *b, weft_value w, const char *suffix, char *buffer,
@@ -30,11 +28,8 @@ static weft_value state_of(const builder *b, weft_value w, const char *suffix, w
 {
     char name[256];
     weft_type type = *weft_value_type(b->graph, w);
-    weft_value state =
-        weft_graph_leaf(b->graph, WEFT_VALUE_STATE, named(b, w, suffix, name, sizeof(name)),
-                        type.dtype, &type.shape, (weft_init){WEFT_INIT_CONSTANT, 0});
-    weft_graph_set_role(b->graph, state, role, w);
-    return state;
+    return weft_graph_own_leaf(b->graph, NULL, named(b, w, suffix, name, sizeof(name)), &type, role,
+                               w);
 }
 
 static weft_value moment(const builder *b, weft_value w, const char *suffix)
@@ -45,14 +40,11 @@ static weft_value moment(const builder *b, weft_value w, const char *suffix)
 /* A count of steps, from 0. */
 static weft_value count_of(weft_graph *g, const char *name, weft_role role)
 {
-    weft_shape scalar = {0};
-    weft_value count = weft_graph_leaf(g, WEFT_VALUE_STATE, name, WEFT_I32, &scalar,
-                                       (weft_init){WEFT_INIT_CONSTANT, 0});
-    weft_graph_set_role(g, count, role, WEFT_NO_VALUE);
-    return count;
+    const weft_type scalar = {WEFT_I32, {0}};
+    return weft_graph_own_leaf(g, NULL, name, &scalar, role, WEFT_NO_VALUE);
 }
 
-static void sgd_update(const builder *b, weft_value w, weft_value gradient)
+static void sgd_update(builder *b, weft_value w, weft_value gradient)
 {
     char name[256];
     const weft_optimizer_options *o = b->options;
@@ -75,13 +67,13 @@ static void sgd_update(const builder *b, weft_value w, weft_value gradient)
 
 /* Steps that the moments have seen: what their bias is corrected by. Where they begin anew, as
  * learners may have it when they meet, so does this, while the run's own step goes on. */
-static weft_value age_of_moments(const builder *b)
+static weft_value age_of_moments(builder *b)
 {
-    weft_value age = weft_graph_find(b->graph, AGE);
-    return age != WEFT_NO_VALUE ? age : count_of(b->graph, AGE, WEFT_ROLE_OPTIMIZER);
+    if (b->age == WEFT_NO_VALUE) b->age = count_of(b->graph, "moments/age", WEFT_ROLE_OPTIMIZER);
+    return b->age;
 }
 
-static void adam_kind(const builder *b, weft_value w, weft_value gradient, int kind)
+static void adam_kind(builder *b, weft_value w, weft_value gradient, int kind)
 {
     char name[256];
     const weft_optimizer_options *o = b->options;
@@ -97,11 +89,11 @@ static void adam_kind(const builder *b, weft_value w, weft_value gradient, int k
     weft_graph_assign(b->graph, v, next + 2);
 }
 
-static void adam_update(const builder *b, weft_value w, weft_value g)
+static void adam_update(builder *b, weft_value w, weft_value g)
 {
     adam_kind(b, w, g, 0);
 }
-static void adamw_update(const builder *b, weft_value w, weft_value g)
+static void adamw_update(builder *b, weft_value w, weft_value g)
 {
     adam_kind(b, w, g, 1);
 }
@@ -173,8 +165,8 @@ static weft_status check_options(const weft_optimizer_options *o)
 
 weft_value weft_graph_step(weft_graph *g)
 {
-    weft_value step = weft_graph_find(g, "step");
-    return step != WEFT_NO_VALUE ? step : count_of(g, "step", WEFT_ROLE_COUNTER);
+    if (g->step == WEFT_NO_VALUE) g->step = count_of(g, "step", WEFT_ROLE_COUNTER);
+    return g->step;
 }
 
 static weft_value add_schedule(builder *b)
@@ -184,7 +176,7 @@ static weft_value add_schedule(builder *b)
                          WEFT_ATTR_INT("warmup", o->warmup), WEFT_ATTR_INT("total", o->total),
                          WEFT_ATTR_INT("every", o->every),   WEFT_ATTR_REAL("gamma", o->gamma),
                          WEFT_ATTR_REAL("floor", o->floor)};
-    return weft_graph_node(b->graph, "schedule", "learning_rate", &b->step, 1, attrs, 7);
+    return weft_graph_node(b->graph, "schedule", "learning_rate", &b->graph->step, 1, attrs, 7);
 }
 
 /* Sums the gradients of the micro-batches; what the update reads is the sum. */
@@ -241,7 +233,7 @@ weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *op
                          weft_suggest(near, sizeof(near), options->name, candidate, NULL));
     weft_value *params, *gradients, keep = WEFT_NO_VALUE;
     int count = 0, values = weft_graph_value_count(g);
-    weft_shape scalar = {0};
+    const weft_type scalar = {g->real, {0}};
     WEFT_TRY(WEFT_NEW(&params, 2 * values));
     gradients = params + values;
     for (weft_value v = 0; v < values; v++) {
@@ -251,17 +243,18 @@ weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *op
         gradients[count++] = g->values[v].gradient;
     }
     weft_graph_set_phase(g, WEFT_PHASE_UPDATE);
-    builder b = {.graph = g, .options = options, .step = weft_graph_step(g)};
+    builder b = {.graph = g, .options = options, .age = WEFT_NO_VALUE};
+    weft_value step = weft_graph_step(g);
     if (options->accumulate > 1)
-        keep = weft_graph_leaf(g, WEFT_VALUE_INPUT, "keep", g->real, &scalar, (weft_init){0});
+        keep = g->micro =
+            weft_graph_own_leaf(g, NULL, "keep", &scalar, WEFT_ROLE_DATA, WEFT_NO_VALUE);
     b.lr = add_schedule(&b);
     update_all(&b, how, params, gradients, count, keep);
-    weft_graph_assign(g, b.step, weft_graph_unary(g, "counter", "step/next", b.step));
-    weft_value age = weft_graph_find(g, AGE); /* of those that have moments */
-    if (age != WEFT_NO_VALUE)
-        weft_graph_assign(g, age, weft_graph_unary(g, "counter", "moments/age/next", age));
+    weft_graph_assign(g, step, weft_graph_unary(g, "counter", "step/next", step));
+    if (b.age != WEFT_NO_VALUE)
+        weft_graph_assign(g, b.age, weft_graph_unary(g, "counter", "moments/age/next", b.age));
     weft_graph_set_phase(g, WEFT_PHASE_FORWARD);
     free(params);
-    *out = (weft_optimizer_values){.step = b.step, .learning_rate = b.lr, .keep = keep};
+    *out = (weft_optimizer_values){.step = step, .learning_rate = b.lr, .keep = keep};
     return weft_graph_status(g);
 }

@@ -128,8 +128,7 @@ static weft_status visit_in_order(rewriter *r, const weft_node *node, int place)
                        .first_form = -1,
                        .last_form = -1};
     int parts = r->subtrees;
-    WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, index, r->from->values[node->in[0]].name,
-                                 &local));
+    WEFT_TRY(weft_rewrite_add_up(r, node->in[1], place, index, node->in[0], &local));
     return weft_rewrite_add_form(
         r, (form){.value = v, .place = place, .split = s->split, .local = local, .parts = parts});
 }
@@ -184,14 +183,14 @@ static weft_status assign_mean(rewriter *r, weft_value leaf, weft_value next)
 {
     const weft_graph *g = r->from;
     const char *name = g->values[leaf].name;
-    weft_value local = WEFT_NO_VALUE, index = weft_graph_find(g, "keep");
+    weft_value local = WEFT_NO_VALUE, index = g->micro;
     int place = r->values[leaf].place;
     r->phase = WEFT_PHASE_BACKWARD;
     if (r->own_workers > 1) {
         if (index == WEFT_NO_VALUE)
             return weft_fail(WEFT_ERR_ARGUMENT, "several virtual workers on a rank need the input "
-                                                "'keep' of weft_optimizer_build");
-        WEFT_TRY(weft_rewrite_add_up(r, next, place, index, name, &local));
+                                                "of weft_optimizer_build that counts them");
+        WEFT_TRY(weft_rewrite_add_up(r, next, place, index, leaf, &local));
     } else {
         WEFT_TRY(weft_rewrite_reshard(r, next, place, r->values[next].split, &local));
     }

@@ -16,7 +16,7 @@ weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local,
 }
 
 weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value index,
-                                const char *name, weft_value *local)
+                                weft_value sum, weft_value *local)
 {
     weft_value in[WEFT_MAX_OUTPUTS + 2], addend, count;
     int depth, unused, merges;
@@ -27,19 +27,21 @@ weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value
     weft_tree_push(r->workers, r->first_worker, r->first_worker + r->own_workers - 1, &unused,
                    &merges, &depth);
     weft_type type = r->to->values[addend].type;
+    const weft_value_info *leaf = &r->from->values[sum];
+    weft_value of = leaf->role_of == WEFT_NO_VALUE
+                        ? WEFT_NO_VALUE
+                        : weft_graph_find(r->to, r->from->values[leaf->role_of].name);
     for (int p = 0; p < depth; p++) {
         char full[256];
-        (void)snprintf(full, sizeof(full), "%.200s/workers%d", name, p);
-        in[p] = weft_graph_leaf(r->to, WEFT_VALUE_STATE, full, type.dtype, &type.shape,
-                                (weft_init){WEFT_INIT_CONSTANT, 0});
-        weft_graph_set_role(r->to, in[p], WEFT_ROLE_SUM, WEFT_NO_VALUE);
+        (void)snprintf(full, sizeof(full), "%.200s/workers%d", leaf->name, p);
+        in[p] = weft_graph_own_leaf(r->to, r->from, full, &type, WEFT_ROLE_SUM, of);
     }
     in[depth] = addend;
     in[depth + 1] = count;
     weft_attr attrs[] = {WEFT_ATTR_INT("leaves", r->workers),
                          WEFT_ATTR_INT("first", r->first_worker)};
     weft_graph_set_phase(r->to, WEFT_PHASE_BACKWARD);
-    *local = weft_graph_node(r->to, "accumulate_tree", name, in, depth + 2, attrs, 2);
+    *local = weft_graph_node(r->to, "accumulate_tree", leaf->name, in, depth + 2, attrs, 2);
     for (int p = 0; p < depth && *local != WEFT_NO_VALUE; p++)
         weft_graph_assign(r->to, in[p], *local + p);
     return weft_graph_status(r->to);

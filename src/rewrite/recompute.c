@@ -132,6 +132,8 @@ static weft_status copy_leaves(copier *c)
         weft_value of = info->role_of == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[info->role_of];
         if (info->kind == WEFT_VALUE_STATE) weft_graph_set_role(c->to, c->map[v], info->role, of);
     }
+    c->to->step = g->step == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[g->step];
+    c->to->micro = g->micro == WEFT_NO_VALUE ? WEFT_NO_VALUE : c->map[g->micro];
     return weft_graph_status(c->to);
 }
 

@@ -220,10 +220,11 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v) WEFT_NODISCARD;
 weft_status weft_gradient_before(rewriter *r, size_t n) WEFT_NODISCARD;
 weft_status weft_gradient_after(rewriter *r, size_t n) WEFT_NODISCARD;
 weft_status weft_gradient_flush(rewriter *r) WEFT_NODISCARD;
-/* Adds a value of each micro-batch to the stack of virtual workers' subtrees, in states named after
- * `name`; *local is the first of weft_tree_parts values. */
+/* Adds a value of each micro-batch to the stack of virtual workers' subtrees, in states that are
+ * named after the leaf `sum` and belong to what it does; *local is the first of weft_tree_parts
+ * values. */
 weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value index,
-                                const char *name, weft_value *local) WEFT_NODISCARD;
+                                weft_value sum, weft_value *local) WEFT_NODISCARD;
 /* The sum over the data axis of such subtrees. */
 weft_value weft_rewrite_reduce_tree(rewriter *r, weft_value v, weft_value local, int parts);
 /* Whether what belongs to a parameter is spread over the data axis. */
