@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Layers may be named like what training keeps for itself. They train, resume and are exported like
-# those with other names, to the same bits: tests/names.sh PATH/TO/weft
+# those with other names, to the same bits: tests/layer_names.sh PATH/TO/weft
 set -u
 weft=$1
 . "$(dirname "$0")/check.sh"
