@@ -41,7 +41,7 @@ typedef struct weft_checkpoint {
     weft_data_stats stats;
     weft_bytes model; /* text of the YAML model, or empty */
     /* Parameters and state of the first learner; where there are several, those of the others, and
-     * the exchange's ranges. */
+     * the exchange's state. */
     weft_bytes files[WEFT_CHECKPOINT_FILES];
     weft_safetensors tensors[WEFT_CHECKPOINT_FILES];
 } weft_checkpoint;
@@ -59,18 +59,21 @@ void weft_checkpoint_close(weft_checkpoint *checkpoint);
 weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *store,
                                  const weft_graph *graph) WEFT_NODISCARD;
 /* The same for one learner of several; one that the checkpoint does not know gets what the first
- * one had. Then what the exchange had, if the checkpoint is of such a one. */
+ * one had. */
 weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft_store *store,
                                          const weft_graph *graph, int learner) WEFT_NODISCARD;
-weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint,
-                                          weft_exchange *exchange) WEFT_NODISCARD;
+/* Then the state of its exchange, by name (NULL: there is no exchange). Where the checkpoint has
+ * nothing of it, or state of another exchange, that is noted in a sentence, and the exchange begins
+ * anew. ARGUMENT: only some of it is there, or of another type. */
+weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint, weft_context *context,
+                                          weft_exchange *exchange, int learner) WEFT_NODISCARD;
 
 /* Where the tensors of a checkpoint come from. */
 typedef struct weft_checkpoint_source {
     weft_store *store;
     const weft_graph *graph;
     const weft_comms *comms; /* of a learner */
-    weft_comm *between;      /* of the same place in all learners; NULL: there is one learner */
+    weft_endpoint *between; /* to the other learners, of all that are saved; NULL: this one alone */
     weft_exchange *exchange; /* NULL: there is none */
 } weft_checkpoint_source;
 

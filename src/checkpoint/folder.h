@@ -2,9 +2,7 @@
 #ifndef WEFT_CHECKPOINT_FOLDER_H
 #define WEFT_CHECKPOINT_FOLDER_H
 
-#include "base/base.h"
-#include "weft/plan.h"
-#include "weft/program.h"
+#include "checkpoint/checkpoint.h"
 
 /* A checkpoint that is moved aside for another one of its step: .step-N and this. */
 #define WEFT_ASIDE ".old"
@@ -25,5 +23,12 @@ weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t kee
  * part (or none); data is NULL elsewhere. */
 weft_status weft_gather_tensor(const weft_comms *comms, const weft_store *store, const char *name,
                                const weft_type *whole, void *data) WEFT_NODISCARD;
+
+/* load.c: tensor i of a store from where it stands in a file under "PREFIX/name"; prefix NULL: in
+ * the files of parameters and state, under its own. */
+weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
+                                     const char *prefix) WEFT_NODISCARD;
+/* Whether a file has tensors under this prefix. */
+bool weft_checkpoint_knows(const weft_checkpoint *c, int file, const char *prefix);
 
 #endif

@@ -2,11 +2,11 @@
 #include <stdio.h>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
 #include "formats/formats.h"
 
-/* file: where it stands under "PREFIX/name"; PARAMETERS or STATE: under its own. */
-static weft_status load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
-                            const char *prefix)
+weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
+                                     const char *prefix)
 {
     const char *name = weft_store_name(store, i);
     char full[256];
@@ -62,12 +62,12 @@ weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
                 "%s: holds parameter '%s', which this model has not; it is a checkpoint of "
                 "another model (%s)",
                 c->path, c->tensors[0].tensors[i].name, weft_settings_find(&c->settings, "model"));
-    for (int i = 0; i < weft_store_count(store); i++) WEFT_TRY(load_one(c, store, i, 0, NULL));
+    for (int i = 0; i < weft_store_count(store); i++)
+        WEFT_TRY(weft_checkpoint_load_one(c, store, i, 0, NULL));
     return WEFT_OK;
 }
 
-/* Whether a file has tensors under this prefix. */
-static bool knows(const weft_checkpoint *c, int file, const char *prefix)
+bool weft_checkpoint_knows(const weft_checkpoint *c, int file, const char *prefix)
 {
     size_t size = strlen(prefix);
     for (size_t i = 0; i < c->tensors[file].count; i++) {
@@ -83,53 +83,8 @@ weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *s
     char prefix[16];
     (void)snprintf(prefix, sizeof(prefix), "%d", learner);
     WEFT_TRY(weft_checkpoint_load(c, store, graph));
-    if (learner == 0 || !knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
+    if (learner == 0 || !weft_checkpoint_knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
     for (int i = 0; i < weft_store_count(store); i++)
-        WEFT_TRY(load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
+        WEFT_TRY(weft_checkpoint_load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
     return WEFT_OK;
-}
-
-/* Copies all parameters as they lie, out of the store or into it. */
-static weft_status all_parameters(weft_store *store, void *aside, bool out)
-{
-    void *data;
-    size_t bytes;
-    weft_dtype dtype;
-    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    memcpy(out ? aside : data, out ? data : aside, bytes);
-    if (!out) return weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
-    weft_store_unmap_read(store, data);
-    return WEFT_OK;
-}
-
-/* Each range by way of the place where the parameters lie. */
-static weft_status load_ranges(const weft_checkpoint *c, weft_exchange *e)
-{
-    const char *name;
-    for (int r = 0; e->ops->range(e, r, &name); r++) {
-        if (!knows(c, WEFT_EXCHANGE_FILE, name)) return WEFT_OK; /* it was of another kind */
-        for (int i = 0; i < weft_store_count(e->store); i++)
-            if (weft_store_kind(e->store, i) == WEFT_VALUE_PARAM)
-                WEFT_TRY(load_one(c, e->store, i, WEFT_EXCHANGE_FILE, name));
-        WEFT_TRY(all_parameters(e->store, e->ops->range(e, r, &name), true));
-        e->restored = true;
-    }
-    return WEFT_OK;
-}
-
-weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_exchange *e)
-{
-    void *data, *aside;
-    size_t bytes;
-    weft_dtype dtype;
-    if (!e->ops->range || c->tensors[WEFT_EXCHANGE_FILE].count == 0) return WEFT_OK;
-    WEFT_TRY(weft_store_map(e->store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    weft_status status = weft_new_aligned(bytes, &aside);
-    if (status == WEFT_OK) memcpy(aside, data, bytes);
-    weft_store_unmap_read(e->store, data);
-    WEFT_TRY(status);
-    status = load_ranges(c, e);
-    weft_status back = all_parameters(e->store, aside, false);
-    free(aside);
-    return status == WEFT_OK ? back : status;
 }

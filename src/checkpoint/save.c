@@ -12,11 +12,11 @@ const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
     [WEFT_EXCHANGE_FILE] = "exchange.safetensors",
 };
 
-/* A tensor to write: a leaf of the graph as the first learner has it, or another one, or as it
- * stands in a range of the exchange. */
+/* A tensor to write: a leaf of the graph as one of the learners has it, or as it stands in a state
+ * of its exchange, or such a state that is a tensor itself. */
 typedef struct item {
-    weft_value leaf;
-    int learner, range; /* range: -1 for none */
+    weft_value leaf;    /* WEFT_NO_VALUE: the state itself */
+    int learner, state; /* state: -1 for none */
 } item;
 
 /* One file's tensors. Parts come from all ranks that hold them. */
@@ -25,110 +25,146 @@ typedef struct selection {
     item *items;
     size_t count, capacity;
     char name[256];
-    int entered; /* the range that lies where the parameters do; -1: none */
+    int entered; /* the state that lies where the parameters do; -1: none */
     void *aside; /* the parameters meanwhile */
 } selection;
 
-static const char *leaf_name(const selection *s, size_t i)
+static const char *leaf_name(const selection *s, const item *it)
 {
-    return weft_graph_value_name(s->source->graph, s->items[i].leaf);
+    return weft_graph_value_name(s->source->graph, it->leaf);
 }
 
+static weft_exchange_state state_of(const selection *s, const item *it)
+{
+    weft_exchange_state state;
+    (void)weft_exchange_state_at(s->source->exchange, it->state, &state);
+    return state;
+}
+
+/* "[LEARNER/][STATE/]LEAF"; the first learner is not named. */
 static const char *selected_name(void *user, size_t i)
 {
     selection *s = user;
     const item *it = &s->items[i];
-    const char *range = "";
-    if (it->learner == 0 && it->range < 0) return leaf_name(s, i);
-    if (it->range >= 0)
-        (void)s->source->exchange->ops->range(s->source->exchange, it->range, &range);
-    if (it->range >= 0)
-        (void)snprintf(s->name, sizeof(s->name), "%s/%s", range, leaf_name(s, i));
-    else
-        (void)snprintf(s->name, sizeof(s->name), "%d/%s", it->learner, leaf_name(s, i));
+    char learner[16] = "";
+    if (it->learner > 0) (void)snprintf(learner, sizeof(learner), "%d/", it->learner);
+    const char *state = it->state >= 0 ? state_of(s, it).name : "";
+    const char *leaf = it->leaf != WEFT_NO_VALUE ? leaf_name(s, it) : "";
+    (void)snprintf(s->name, sizeof(s->name), "%s%s%s%s", learner, state, *state && *leaf ? "/" : "",
+                   leaf);
     return s->name;
 }
 
 static weft_type selected_type(void *user, size_t i)
 {
     const selection *s = user;
-    return weft_graph_value_type(s->source->graph, s->items[i].leaf);
+    const item *it = &s->items[i];
+    return it->leaf == WEFT_NO_VALUE ? state_of(s, it).type
+                                     : weft_graph_value_type(s->source->graph, it->leaf);
 }
 
 static int own_learner(const weft_checkpoint_source *source)
 {
-    return source->between ? weft_comm_rank(source->between) : 0;
+    return source->between ? source->between->learner : 0;
 }
 
-/* Another learner's first rank gathers its tensor and hands it to the rank that writes. */
-static weft_status hand_over(const selection *s, int learner, const char *name,
-                             const weft_type *type, void *data)
-{
-    const weft_checkpoint_source *from = s->source;
-    bool first = weft_comm_rank(from->comms->learner) == 0;
-    weft_transfer t = {.dtype = WEFT_U8, .what = name, .count = (int64_t)weft_type_bytes(type)};
-    if (own_learner(from) == learner) {
-        void *mine = NULL;
-        if (first) WEFT_TRY(weft_new_aligned(weft_type_bytes(type), &mine));
-        weft_status status = weft_gather_tensor(from->comms, from->store, name, type, mine);
-        t.kind = WEFT_SEND;
-        t.send = mine;
-        if (status == WEFT_OK && first) status = weft_comm_run(from->between, &t);
-        free(mine);
-        return status;
-    }
-    t.kind = WEFT_RECEIVE;
-    t.peer = learner;
-    t.receive = data;
-    return own_learner(from) == 0 && first ? weft_comm_run(from->between, &t) : WEFT_OK;
-}
-
-/* A range of the exchange is gathered by putting it where the parameters lie for a while. */
-static weft_status enter(selection *s, int range)
+/* A state like the parameters is gathered by putting it where they lie for a while. */
+static weft_status enter(selection *s, int state)
 {
     weft_store *store = s->source->store;
-    weft_exchange *exchange = s->source->exchange;
+    weft_exchange_state from = {.data = NULL};
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    const char *name;
-    if (range == s->entered) return WEFT_OK;
+    if (state == s->entered) return WEFT_OK;
     WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     weft_status status = WEFT_OK;
     if (s->entered < 0) {
         status = weft_new_aligned(bytes, &s->aside);
         if (status == WEFT_OK) memcpy(s->aside, data, bytes);
     }
-    if (status == WEFT_OK)
-        memcpy(data, range < 0 ? s->aside : exchange->ops->range(exchange, range, &name), bytes);
+    if (state >= 0) (void)weft_exchange_state_at(s->source->exchange, state, &from);
+    if (status == WEFT_OK) memcpy(data, state < 0 ? s->aside : from.data, bytes);
     weft_status back = weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
     WEFT_TRY(status == WEFT_OK ? back : status);
-    s->entered = range;
-    if (range >= 0) return WEFT_OK;
+    s->entered = state;
+    if (state >= 0) return WEFT_OK;
     free(s->aside);
     s->aside = NULL;
     return WEFT_OK;
 }
 
+/* The tensor as this learner has it; data is needed on its first rank. */
+static weft_status gather(selection *s, const item *it, const weft_type *type, void *data)
+{
+    const weft_checkpoint_source *from = s->source;
+    if (it->leaf == WEFT_NO_VALUE) {
+        if (weft_comm_rank(from->comms->learner) == 0)
+            memcpy(data, state_of(s, it).data, weft_type_bytes(type));
+        return WEFT_OK;
+    }
+    WEFT_TRY(enter(s, it->state));
+    return weft_gather_tensor(from->comms, from->store, leaf_name(s, it), type, data);
+}
+
+/* Another learner's first rank hands its tensor to the rank that writes. */
+static weft_status hand_over(selection *s, size_t i, const weft_type *type, void *data)
+{
+    const weft_checkpoint_source *from = s->source;
+    const item *it = &s->items[i];
+    bool first = weft_comm_rank(from->comms->learner) == 0;
+    weft_transfer t = {
+        .dtype = WEFT_U8, .what = selected_name(s, i), .count = (int64_t)weft_type_bytes(type)};
+    if (own_learner(from) == it->learner) {
+        void *mine = NULL;
+        if (first) WEFT_TRY(weft_new_aligned(weft_type_bytes(type), &mine));
+        weft_status status = gather(s, it, type, mine);
+        t.kind = WEFT_SEND;
+        t.send = mine;
+        if (status == WEFT_OK && first) status = weft_endpoint_run(from->between, &t);
+        free(mine);
+        return status;
+    }
+    t.kind = WEFT_RECEIVE;
+    t.peer = it->learner;
+    t.receive = data;
+    return own_learner(from) == 0 && first ? weft_endpoint_run(from->between, &t) : WEFT_OK;
+}
+
 static weft_status selected_read(void *user, size_t i, void *data)
 {
     selection *s = user;
-    const item *it = &s->items[i];
     weft_type type = selected_type(user, i);
-    if (it->learner > 0) return hand_over(s, it->learner, leaf_name(s, i), &type, data);
-    if (own_learner(s->source) != 0) return WEFT_OK;
-    WEFT_TRY(enter(s, it->range));
-    return weft_gather_tensor(s->source->comms, s->source->store, leaf_name(s, i), &type, data);
+    if (s->items[i].learner > 0) return hand_over(s, i, &type, data);
+    return own_learner(s->source) == 0 ? gather(s, &s->items[i], &type, data) : WEFT_OK;
 }
 
-static weft_status select_leaves(selection *s, weft_value_kind kind, int learner, int range)
+static weft_status select_one(selection *s, item it)
+{
+    WEFT_TRY(WEFT_GROW(&s->items, &s->capacity, s->count));
+    s->items[s->count++] = it;
+    return WEFT_OK;
+}
+
+static weft_status select_leaves(selection *s, weft_value_kind kind, int learner, int state)
 {
     const weft_graph *g = s->source->graph;
     for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
         if (weft_graph_value_kind(g, v) != kind || weft_graph_role(g, v, NULL) == WEFT_ROLE_SUM)
             continue;
-        WEFT_TRY(WEFT_GROW(&s->items, &s->capacity, s->count));
-        s->items[s->count++] = (item){v, learner, range};
+        WEFT_TRY(select_one(s, (item){v, learner, state}));
+    }
+    return WEFT_OK;
+}
+
+/* What is alike is the first learner's. */
+static weft_status select_states(selection *s, int learner)
+{
+    weft_exchange_state state;
+    for (int i = 0; weft_exchange_state_at(s->source->exchange, i, &state); i++) {
+        if (state.alike && learner > 0) continue;
+        WEFT_TRY(state.like_parameters ? select_leaves(s, WEFT_VALUE_PARAM, learner, i)
+                                       : select_one(s, (item){WEFT_NO_VALUE, learner, i}));
     }
     return WEFT_OK;
 }
@@ -137,8 +173,7 @@ static weft_status select_leaves(selection *s, weft_value_kind kind, int learner
 static weft_status select_all(selection s[WEFT_CHECKPOINT_FILES],
                               const weft_checkpoint_source *from)
 {
-    const char *name;
-    int learners = from->between ? weft_comm_size(from->between) : 1;
+    int learners = from->between ? from->between->learners : 1;
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         s[f] = (selection){.source = from, .entered = -1};
     WEFT_TRY(select_leaves(&s[WEFT_PARAMETERS_FILE], WEFT_VALUE_PARAM, 0, -1));
@@ -147,9 +182,8 @@ static weft_status select_all(selection s[WEFT_CHECKPOINT_FILES],
         WEFT_TRY(select_leaves(&s[WEFT_LEARNERS_FILE], WEFT_VALUE_PARAM, k, -1));
         WEFT_TRY(select_leaves(&s[WEFT_LEARNERS_FILE], WEFT_VALUE_STATE, k, -1));
     }
-    if (!from->exchange || !from->exchange->ops->range) return WEFT_OK;
-    for (int r = 0; from->exchange->ops->range(from->exchange, r, &name); r++)
-        WEFT_TRY(select_leaves(&s[WEFT_EXCHANGE_FILE], WEFT_VALUE_PARAM, 0, r));
+    for (int k = 0; k < learners && from->exchange; k++)
+        WEFT_TRY(select_states(&s[WEFT_EXCHANGE_FILE], k));
     return WEFT_OK;
 }
 

@@ -19,6 +19,7 @@ typedef struct average {
     double lr, momentum;
     keep state;
     void *before, *velocity; /* of the outer optimiser, like the parameters; else NULL */
+    size_t bytes;            /* of each */
     int64_t met;             /* step of the last meeting */
     bool plain;              /* learners lay their tensors in memory in different ways */
 } average;
@@ -47,18 +48,17 @@ static void average_close(weft_exchange *exchange)
     free(a);
 }
 
-static weft_status make_ranges(average *a)
+static weft_status make_ranges(average *a, weft_store *store)
 {
     void *data;
-    size_t bytes;
     weft_dtype dtype;
-    WEFT_TRY(weft_store_map(a->head.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    weft_store_unmap_read(a->head.store, data);
-    WEFT_TRY(weft_new_aligned(bytes, &a->before));
-    return weft_new_aligned(bytes, &a->velocity);
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &a->bytes));
+    weft_store_unmap_read(store, data);
+    WEFT_TRY(weft_new_aligned(a->bytes, &a->before));
+    return weft_new_aligned(a->bytes, &a->velocity);
 }
 
-static weft_status average_open(const char *arguments, weft_comm *between, weft_store *store,
+static weft_status average_open(const char *arguments, const weft_exchange_site *site,
                                 weft_exchange **out)
 {
     average *a;
@@ -84,8 +84,7 @@ static weft_status average_open(const char *arguments, weft_comm *between, weft_
         a->outer = outer && strcmp(outer, "nesterov") == 0;
         a->lr = lr;
         a->momentum = momentum;
-        a->head.store = store;
-        if (status == WEFT_OK && a->outer && between) status = make_ranges(a);
+        if (status == WEFT_OK && a->outer && site) status = make_ranges(a, site->store);
         if (status == WEFT_OK)
             *out = &a->head;
         else
@@ -96,12 +95,11 @@ static weft_status average_open(const char *arguments, weft_comm *between, weft_
     return status;
 }
 
-static weft_status oneshot_open(const char *arguments, weft_comm *between, weft_store *store,
+static weft_status oneshot_open(const char *arguments, const weft_exchange_site *site,
                                 weft_exchange **out)
 {
     average *a;
-    (void)between;
-    (void)store;
+    (void)site;
     if (*arguments)
         return weft_fail(WEFT_ERR_ARGUMENT, "exchange oneshot takes no options, not '%s'",
                          arguments);
@@ -114,14 +112,14 @@ static weft_status oneshot_open(const char *arguments, weft_comm *between, weft_
 static weft_status mean(average *a, const char *what, weft_dtype dtype, void *data, size_t bytes)
 {
     int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
-    int n = weft_comm_size(a->head.between);
-    WEFT_TRY(weft_comm_run(a->head.between, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                             .dtype = dtype,
-                                                             .what = what,
-                                                             .send = data,
-                                                             .receive = data,
-                                                             .count = count,
-                                                             .reproducible = true}));
+    int n = a->head.site.endpoint->learners;
+    WEFT_TRY(weft_endpoint_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                                       .dtype = dtype,
+                                                                       .what = what,
+                                                                       .send = data,
+                                                                       .receive = data,
+                                                                       .count = count,
+                                                                       .reproducible = true}));
     for (int64_t i = 0; i < count; i++)
         weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
     return WEFT_OK;
@@ -146,9 +144,9 @@ static weft_status outer_step(average *a)
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    WEFT_TRY(weft_store_map(a->head.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(a->head.site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     outer_numbers(a, dtype, data, bytes);
-    return weft_store_unmap(a->head.store, WEFT_ALL_PARAMETERS, data);
+    return weft_store_unmap(a->head.site.store, WEFT_ALL_PARAMETERS, data);
 }
 
 /* Where all learners began is where the outer optimiser begins. */
@@ -157,9 +155,9 @@ static weft_status remember(average *a)
     void *data;
     size_t bytes;
     weft_dtype dtype;
-    WEFT_TRY(weft_store_map(a->head.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    WEFT_TRY(weft_store_map(a->head.site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     memcpy(a->before, data, bytes);
-    weft_store_unmap_read(a->head.store, data);
+    weft_store_unmap_read(a->head.site.store, data);
     return WEFT_OK;
 }
 
@@ -167,21 +165,22 @@ static weft_status remember(average *a)
  * optimiser's state. Counts are alike in all learners, and sums begin anew. */
 static bool meets(const average *a, int i)
 {
-    weft_role role = weft_store_role(a->head.store, i);
+    weft_role role = weft_store_role(a->head.site.store, i);
     bool own = role == WEFT_ROLE_OPTIMIZER && a->state == KEEP_MEAN;
-    return weft_dtype_is_float(weft_store_type(a->head.store, i).dtype) &&
+    return weft_dtype_is_float(weft_store_type(a->head.site.store, i).dtype) &&
            (role == WEFT_ROLE_STATISTIC || own);
 }
 
 static bool resets(const average *a, int i)
 {
-    return weft_store_role(a->head.store, i) == WEFT_ROLE_OPTIMIZER && a->state == KEEP_NOTHING;
+    return weft_store_role(a->head.site.store, i) == WEFT_ROLE_OPTIMIZER &&
+           a->state == KEEP_NOTHING;
 }
 
 /* One tensor as it lies: its mean, or zeros. */
 static weft_status meet_as_it_lies(average *a, int i, bool zero)
 {
-    weft_store *store = a->head.store;
+    weft_store *store = a->head.site.store;
     weft_status status = WEFT_OK;
     weft_dtype dtype;
     void *data;
@@ -200,7 +199,7 @@ static weft_status meet_as_it_lies(average *a, int i, bool zero)
 /* The same where learners lay it differently. */
 static weft_status meet_plain(average *a, int i)
 {
-    weft_store *store = a->head.store;
+    weft_store *store = a->head.site.store;
     weft_type type = weft_store_type(store, i);
     void *data;
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &data));
@@ -214,7 +213,7 @@ static weft_status meet_plain(average *a, int i)
 
 static weft_status meet_parameters(average *a)
 {
-    weft_store *store = a->head.store;
+    weft_store *store = a->head.site.store;
     weft_status status = WEFT_OK;
     if (!a->plain) return meet_as_it_lies(a, WEFT_ALL_PARAMETERS, false);
     for (int i = 0; i < weft_store_count(store) && status == WEFT_OK; i++)
@@ -222,10 +221,10 @@ static weft_status meet_parameters(average *a)
     return status;
 }
 
-static weft_status average_step(weft_exchange *exchange, int64_t step, bool last, bool *met)
+static weft_status average_after(weft_exchange *exchange, int64_t step, bool last, bool *met)
 {
     average *a = (average *)exchange;
-    weft_store *store = exchange->store;
+    weft_store *store = exchange->site.store;
     *met = last || (a->every > 0 && step % a->every == 0);
     if (!*met || a->met == step) return WEFT_OK;
     a->met = step;
@@ -241,7 +240,7 @@ static weft_status average_step(weft_exchange *exchange, int64_t step, bool last
 /* Ranges of tensors that ranks share out are of elements as they lie. */
 static weft_status check_plain(const average *a)
 {
-    weft_store *store = a->head.store;
+    weft_store *store = a->head.site.store;
     for (int i = 0; i < weft_store_count(store); i++) {
         if (weft_store_kind(store, i) != WEFT_VALUE_PARAM && !meets(a, i)) continue;
         weft_type type = weft_store_type(store, i);
@@ -262,16 +261,16 @@ static weft_status check_plain(const average *a)
 
 static weft_status compare_forms(average *a)
 {
-    uint64_t mine = weft_store_form(a->head.store), all[WEFT_MAX_RANKS];
+    uint64_t mine = weft_store_form(a->head.site.store), all[WEFT_MAX_RANKS];
     int64_t counts[WEFT_MAX_RANKS];
-    int n = weft_comm_size(a->head.between);
+    int n = a->head.site.endpoint->learners;
     for (int r = 0; r < n; r++) counts[r] = (int64_t)sizeof(mine);
-    WEFT_TRY(weft_comm_run(a->head.between, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                             .dtype = WEFT_U8,
-                                                             .what = "how parameters lie",
-                                                             .send = &mine,
-                                                             .receive = all,
-                                                             .counts = counts}));
+    WEFT_TRY(weft_endpoint_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                       .dtype = WEFT_U8,
+                                                                       .what = "how parameters lie",
+                                                                       .send = &mine,
+                                                                       .receive = all,
+                                                                       .counts = counts}));
     for (int r = 0; r < n; r++) a->plain = a->plain || all[r] != all[0];
     return a->plain ? check_plain(a) : WEFT_OK;
 }
@@ -283,33 +282,41 @@ static weft_status average_begin(weft_exchange *exchange)
     return a->outer && !exchange->restored ? remember(a) : WEFT_OK;
 }
 
-static void *average_range(weft_exchange *exchange, int i, const char **name)
+static bool average_state(weft_exchange *exchange, int i, weft_exchange_state *out)
 {
     average *a = (average *)exchange;
     static const char *const names[] = {"outer", "velocity"};
     void *const ranges[] = {a->before, a->velocity};
-    if (i < 0 || i > 1 || !ranges[i]) return NULL;
-    *name = names[i];
-    return ranges[i];
+    if (i > 1 || !ranges[i]) return false;
+    *out = (weft_exchange_state){.name = names[i],
+                                 .like_parameters = true,
+                                 .alike = true,
+                                 .data = ranges[i],
+                                 .bytes = a->bytes};
+    return true;
 }
 
 const weft_exchange_ops weft_exchange_average = {
+    .struct_size = sizeof(weft_exchange_ops),
     .name = "average",
     .form = "average:every=H[,outer=nesterov,lr=X,momentum=X][,state=keep|average|reset]",
     .help = "parameters become their mean every H steps, or follow an outer optimiser",
+    .lockstep = true,
     .open = average_open,
     .close = average_close,
     .begin = average_begin,
-    .step = average_step,
-    .range = average_range,
+    .state = average_state,
+    .after = average_after,
 };
 
 const weft_exchange_ops weft_exchange_oneshot = {
+    .struct_size = sizeof(weft_exchange_ops),
     .name = "oneshot",
     .form = "oneshot",
     .help = "learners train alone; their parameters are averaged once, at the end",
+    .lockstep = true,
     .open = oneshot_open,
     .close = average_close,
     .begin = average_begin,
-    .step = average_step,
+    .after = average_after,
 };

@@ -1,51 +1,157 @@
-/* Exchanges: how learners, each with a complete copy of the model, talk to each other between
- * steps. */
+/*
+ * Exchanges: how learners, each with a complete copy of the model, talk to each other.
+ *
+ * Every rank of a learner has one, which speaks to the ranks that hold the same part of the model
+ * in the other learners. A step calls it at three moments:
+ *
+ *   before   before forward: what has come from elsewhere meanwhile is put into the parameters
+ *   after    after the update: what the step has come to goes out, or learners meet
+ *
+ * What it begins in one moment may go on until a later one; its own transfers are never waited for
+ * by anybody else. All moments of a rank are in the thread that runs its steps.
+ */
 #ifndef WEFT_EXCHANGE_EXCHANGE_H
 #define WEFT_EXCHANGE_EXCHANGE_H
 
 #include "base/base.h"
 #include "weft/comm.h"
+#include "weft/optim.h"
 #include "weft/program.h"
+
+/* --- endpoints --- */
+
+typedef struct weft_endpoint weft_endpoint;
+typedef struct weft_passage weft_passage;
+
+/* A kind of endpoint: what carries what learners send each other. Which kind an endpoint is
+ * concerns nobody but the function that made it. */
+typedef struct weft_endpoint_kind {
+    size_t struct_size; /* sizeof(weft_endpoint_kind) */
+    const char *name;
+    void (*close)(weft_endpoint *endpoint);
+    /* As weft_comm_prepare and weft_operation_*. UNSUPPORTED: a transfer that this kind has not. */
+    weft_status (*bind)(weft_endpoint *endpoint, const weft_transfer *transfer, weft_passage **out);
+    weft_status (*start)(weft_passage *passage);
+    weft_status (*test)(weft_passage *passage, bool *done);
+    weft_status (*wait)(weft_passage *passage);
+    void (*destroy)(weft_passage *passage);
+} weft_endpoint_kind;
+
+/* The head of every endpoint; implementations extend it. */
+struct weft_endpoint {
+    const weft_endpoint_kind *kind;
+    int learner, learners; /* which one this is, of how many */
+};
+
+/* The head of every transfer that is bound to an endpoint; implementations extend it. */
+struct weft_passage {
+    weft_endpoint *endpoint;
+};
+
+/* Over a communicator whose ranks are the learners; it stays the caller's. */
+weft_status weft_endpoint_over(weft_comm *between, weft_endpoint **out) WEFT_NODISCARD;
+/* Closes *endpoint and nulls it. Its passages must have been destroyed. */
+void weft_endpoint_close(weft_endpoint **endpoint);
+
+/* Transfers between learners, which are its peers and counts; otherwise as weft_comm.h says.
+ * _bind allocates, _start, _test and _wait do not. */
+weft_status weft_endpoint_bind(weft_endpoint *endpoint, const weft_transfer *transfer,
+                               weft_passage **out) WEFT_NODISCARD;
+weft_status weft_passage_start(weft_passage *passage) WEFT_NODISCARD;
+weft_status weft_passage_test(weft_passage *passage, bool *done) WEFT_NODISCARD;
+weft_status weft_passage_wait(weft_passage *passage) WEFT_NODISCARD;
+void weft_passage_destroy(weft_passage **passage);
+/* Binds, starts, waits and destroys. */
+weft_status weft_endpoint_run(weft_endpoint *endpoint,
+                              const weft_transfer *transfer) WEFT_NODISCARD;
+
+/* --- exchanges --- */
 
 typedef struct weft_exchange weft_exchange;
 
+/* Where an exchange is: one rank of one learner. All of it stays the caller's and outlives it. */
+typedef struct weft_exchange_site {
+    size_t struct_size; /* sizeof(weft_exchange_site) */
+    weft_context *context;
+    weft_endpoint *endpoint;
+    weft_store *store; /* with the parameters, though not yet those of the run */
+} weft_exchange_site;
+
+/* Something that belongs into a checkpoint. Either `like_parameters`: as many elements as
+ * WEFT_ALL_PARAMETERS of the store, of their type and in their order; it is saved tensor by tensor
+ * and so loads on any mesh. Or of a type of its own, and the same on all ranks of a learner. */
+typedef struct weft_exchange_state {
+    const char *name; /* letters, digits and _, beginning with a letter */
+    bool like_parameters;
+    bool alike;     /* in all learners; otherwise each one's is saved */
+    weft_type type; /* not looked at where like_parameters */
+    void *data;     /* in the host's memory; the exchange's, as long as it is open */
+    size_t bytes;
+} weft_exchange_state;
+
 typedef struct weft_exchange_ops {
+    size_t struct_size; /* sizeof(weft_exchange_ops) */
     const char *name;
     const char *form; /* how a specification looks */
     const char *help;
-    /* `between` joins the ranks that hold the same part of the model in every learner. */
-    weft_status (*open)(const char *arguments, weft_comm *between, weft_store *store,
-                        weft_exchange **out);
+    /* Learners go in lock step: all take the same steps and meet at the same ones, and to stop and
+     * to save are collectives between them. Where they do not, none waits for another one that the
+     * exchange does not wait for, learners may come and go, and a checkpoint is the first one's. */
+    bool lockstep;
+    /* site NULL: only the arguments are checked; nothing but `close` follows. Its state is as it is
+     * to begin with. */
+    weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
     void (*close)(weft_exchange *exchange);
-    /* Before the first step of a process, with the parameters in place. */
+    /* State number i; false past the end. NULL: there is none. */
+    bool (*state)(weft_exchange *exchange, int i, weft_exchange_state *out);
+
+    /* Before the first step of a process, with parameters and state in place. May be NULL, as all
+     * that follow may. */
     weft_status (*begin)(weft_exchange *exchange);
-    /* After step number `step` (from 1) of this learner, the last one of the run if `last`. Tells
-     * whether all learners have met in it. */
-    weft_status (*step)(weft_exchange *exchange, int64_t step, bool last, bool *met);
-    /* What of it belongs into a checkpoint: range i has as many elements as the parameters
-     * (WEFT_ALL_PARAMETERS of the store) and their type, and is the same in all learners. NULL past
-     * the end. May be NULL. */
-    void *(*range)(weft_exchange *exchange, int i, const char **name);
+    /* Before the forward pass of step number `step` (from 1), when nothing reads the parameters:
+     * they may be written. */
+    weft_status (*before)(weft_exchange *exchange, int64_t step);
+    /* After the update of it, which is the last one of the run if `last`: parameters and the
+     * learner's state may be read and written. Tells whether all learners have met in it. */
+    weft_status (*after)(weft_exchange *exchange, int64_t step, bool last, bool *met);
+    /* After the last step of a process: what is under way has to come to its end, and the others
+     * are told if they need to know. A checkpoint may follow. */
+    weft_status (*end)(weft_exchange *exchange);
 } weft_exchange_ops;
 
-/* The head of every exchange. */
+/* The head of every exchange; implementations extend it. weft_exchange_open fills it, and `open`
+ * does not have it yet. */
 struct weft_exchange {
     const weft_exchange_ops *ops;
-    weft_comm *between;
-    weft_store *store;
-    bool restored; /* its ranges come from a checkpoint */
+    weft_exchange_site site;
+    /* What is alike in all learners comes from a checkpoint. So does what is not, unless the
+     * checkpoint does not know this learner. */
+    bool restored;
 };
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot;
 
-/* Opens "NAME:key=value,...". ARGUMENT: no such exchange, or a wrong key or value. */
-weft_status weft_exchange_open(const char *spec, weft_comm *between, weft_store *store,
+/* Opens "NAME:key=value,...". ARGUMENT: no such exchange, or a wrong key or value. INTERNAL: what
+ * it says of its state is not as it must be. */
+weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
                                weft_exchange **out) WEFT_NODISCARD;
-/* A step as ops say. */
-weft_status weft_exchange_step(weft_exchange *exchange, int64_t step, bool last,
-                               bool *met) WEFT_NODISCARD;
 /* Checks the specification alone. */
 weft_status weft_exchange_check(const char *spec) WEFT_NODISCARD;
 void weft_exchange_close(weft_exchange **exchange);
+
+/* The same for exchanges that have nothing to do there. */
+weft_status weft_exchange_begin(weft_exchange *exchange) WEFT_NODISCARD;
+weft_status weft_exchange_before(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
+weft_status weft_exchange_after(weft_exchange *exchange, int64_t step, bool last,
+                                bool *met) WEFT_NODISCARD;
+weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
+bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
+/* Adds up a number over all learners, which go in lock step. */
+weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
+                              double *number) WEFT_NODISCARD;
+
+/* registry.c: an exchange by its specification, and what stands behind its name. */
+weft_status weft_exchange_find(const char *spec, const weft_exchange_ops **ops,
+                               const char **arguments) WEFT_NODISCARD;
 
 #endif

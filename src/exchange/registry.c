@@ -23,7 +23,8 @@ static const char *candidate(const void *user, int i)
     return i < (int)WEFT_COUNT(exchanges) ? exchanges[i]->name : NULL;
 }
 
-static weft_status find(const char *spec, const weft_exchange_ops **ops, const char **arguments)
+weft_status weft_exchange_find(const char *spec, const weft_exchange_ops **ops,
+                               const char **arguments)
 {
     char near[128], name[64];
     size_t size = strcspn(spec, ":");
@@ -38,37 +39,4 @@ static weft_status find(const char *spec, const weft_exchange_ops **ops, const c
     name[size] = '\0';
     return weft_fail(WEFT_ERR_ARGUMENT, "no exchange is named '%s'%s", name,
                      weft_suggest(near, sizeof(near), name, candidate, NULL));
-}
-
-weft_status weft_exchange_open(const char *spec, weft_comm *between, weft_store *store,
-                               weft_exchange **out)
-{
-    const weft_exchange_ops *ops = NULL;
-    const char *arguments = "";
-    WEFT_TRY(find(spec, &ops, &arguments));
-    WEFT_TRY(ops->open(arguments, between, store, out));
-    (*out)->ops = ops;
-    (*out)->between = between;
-    (*out)->store = store;
-    return WEFT_OK;
-}
-
-weft_status weft_exchange_check(const char *spec)
-{
-    weft_exchange *exchange;
-    WEFT_TRY(weft_exchange_open(spec, NULL, NULL, &exchange));
-    weft_exchange_close(&exchange);
-    return WEFT_OK;
-}
-
-weft_status weft_exchange_step(weft_exchange *exchange, int64_t step, bool last, bool *met)
-{
-    return exchange->ops->step(exchange, step, last, met);
-}
-
-void weft_exchange_close(weft_exchange **exchange)
-{
-    if (!exchange || !*exchange) return;
-    (*exchange)->ops->close(*exchange);
-    *exchange = NULL;
 }

@@ -86,7 +86,8 @@ typedef struct weft_recipe {
 typedef struct weft_rank {
     weft_recipe *recipe;
     weft_comm *world, *learner, *between; /* all; of the same learner; of the same place in each */
-    weft_comms comms;                     /* for the program */
+    weft_comm *together; /* ranks that go in lock step: all, or those of the same learner */
+    weft_comms comms;    /* for the program */
     int rank, learner_index;
 
     weft_graph *graph; /* of the learner */
@@ -98,7 +99,8 @@ typedef struct weft_rank {
     weft_instance *instance;
     weft_evaluator *evaluator; /* made when it is needed */
     weft_schedule schedule;
-    weft_exchange *exchange; /* NULL: one learner */
+    weft_endpoint *endpoint; /* to the other learners; NULL: one learner */
+    weft_exchange *exchange; /* the same */
 
     bool plain_sums; /* see weft_plan_options */
     weft_position position;
@@ -136,17 +138,21 @@ typedef struct weft_vote {
  * made it so. */
 weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
                            weft_vote *vote) WEFT_NODISCARD;
-/* The exchange after it, and its transfers. position.step is that of the step. Whether learners
- * have met. */
-weft_status weft_rank_exchange(weft_rank *rank, bool last, bool *met) WEFT_NODISCARD;
+/* The exchange after it, and its transfers. position.step is that of the step. Where learners go in
+ * lock step, they agree on *stop when they have met, and after the last batch of an epoch; before,
+ * nobody stops. */
+weft_status weft_rank_exchange(weft_rank *rank, bool last, bool epoch, bool *stop) WEFT_NODISCARD;
+/* Whether all learners are saved together, or the first one alone. */
+bool weft_rank_saves_all(const weft_rank *rank);
 /* Evaluates the test part. Collective over the learner. */
 weft_status weft_rank_evaluate(weft_rank *rank, weft_report *out) WEFT_NODISCARD;
 /* The learning rate of the last step. */
 double weft_rank_learning_rate(const weft_rank *rank);
 
-/* The memory that each rank's program takes, in bytes. Collective. */
+/* The memory that the program of each rank that goes in lock step with this one takes, in bytes; 0
+ * for others. planned has room for all. Collective over those ranks, as is what follows. */
 weft_status weft_gather_memory(weft_rank *rank, double *planned) WEFT_NODISCARD;
-/* The traces of all ranks as one file. Collective. */
+/* Their traces as one file, written by rank 0. */
 weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;
 
 /* Adds up n numbers over a communicator. */

@@ -80,6 +80,7 @@ static weft_status split_world(weft_rank *r)
 {
     int mesh = r->recipe->plan.ranks, within = r->rank % mesh;
     r->learner_index = r->rank / mesh;
+    r->together = r->world;
     WEFT_TRY(weft_comm_split(r->world, r->learner_index, within, &r->learner));
     WEFT_TRY(weft_comm_split(r->world, within, r->learner_index, &r->between));
     return weft_plan_split(r->plan, r->learner, &r->comms);
@@ -189,6 +190,18 @@ static weft_status plan_again(weft_rank *r)
     return make_program(r);
 }
 
+static weft_status open_exchange(weft_rank *r)
+{
+    WEFT_TRY(weft_endpoint_over(r->between, &r->endpoint));
+    weft_exchange_site site = {.struct_size = sizeof(site),
+                               .context = r->recipe->context,
+                               .endpoint = r->endpoint,
+                               .store = r->store};
+    WEFT_TRY(weft_exchange_open(r->recipe->exchange, &site, &r->exchange));
+    if (!r->exchange->ops->lockstep) r->together = r->learner;
+    return WEFT_OK;
+}
+
 weft_status weft_rank_build(weft_rank *r)
 {
     const weft_recipe *k = r->recipe;
@@ -204,9 +217,10 @@ weft_status weft_rank_build(weft_rank *r)
         r->position = k->resumed->position;
         WEFT_TRY(weft_checkpoint_load_learner(k->resumed, r->store, r->graph, r->learner_index));
     }
-    if (weft_comm_size(r->between) > 1)
-        WEFT_TRY(weft_exchange_open(k->exchange, r->between, r->store, &r->exchange));
-    if (k->resumed && r->exchange) WEFT_TRY(weft_checkpoint_load_exchange(k->resumed, r->exchange));
+    if (weft_comm_size(r->between) > 1) WEFT_TRY(open_exchange(r));
+    if (k->resumed)
+        WEFT_TRY(
+            weft_checkpoint_load_exchange(k->resumed, k->context, r->exchange, r->learner_index));
     WEFT_TRY(weft_comm_barrier(r->world));
     r->began = weft_seconds();
     return WEFT_OK;
@@ -225,6 +239,7 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
 void weft_rank_free(weft_rank *r)
 {
     weft_exchange_close(&r->exchange);
+    weft_endpoint_close(&r->endpoint);
     weft_evaluator_destroy(&r->evaluator);
     drop_plan(r);
     weft_plan_close_comms(&r->comms);

@@ -34,7 +34,11 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
 {
     const weft_schedule *s = &r->schedule;
     weft_comm_stats before = weft_comm_get_stats(r->world);
-    double began = weft_seconds();
+    r->used = (weft_comm_stats){0};
+    if (r->exchange) WEFT_TRY(weft_exchange_before(r->exchange, r->position.step + 1));
+    add_stats(&r->used, &before, r);
+    before = weft_comm_get_stats(r->world);
+    double began = weft_seconds(), waited = r->used.waited;
     vote->loss = 0;
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
@@ -43,10 +47,9 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
         WEFT_TRY(weft_instance_run(r->instance, a->phase));
         if (a->phase == WEFT_PHASE_BACKWARD) vote->loss += loss_share(r);
     }
-    r->used = (weft_comm_stats){0};
     add_stats(&r->used, &before, r);
     r->passes = weft_seconds() - began;
-    r->bubble = r->used.waited;
+    r->bubble = r->used.waited - waited;
     WEFT_TRY(weft_sum_over(r->learner, "the loss", &vote->loss, sizeof(*vote) / sizeof(double)));
     if (!isfinite(vote->loss)) return weft_rank_explain(r, b, vote->loss);
     before = weft_comm_get_stats(r->world);
@@ -55,14 +58,25 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
     return WEFT_OK;
 }
 
-weft_status weft_rank_exchange(weft_rank *r, bool last, bool *met)
+weft_status weft_rank_exchange(weft_rank *r, bool last, bool epoch, bool *stop)
 {
     weft_comm_stats before = weft_comm_get_stats(r->world);
-    *met = false;
+    bool met;
     if (!r->exchange) return WEFT_OK;
-    WEFT_TRY(weft_exchange_step(r->exchange, r->position.step, last, met));
+    WEFT_TRY(weft_exchange_after(r->exchange, r->position.step, last, &met));
     add_stats(&r->used, &before, r);
+    if (!r->exchange->ops->lockstep) return WEFT_OK;
+    double all = *stop;
+    *stop = false;
+    if (!met && !epoch) return WEFT_OK;
+    WEFT_TRY(weft_exchange_sum(r->exchange, "whether to stop", &all));
+    *stop = all > 0;
     return WEFT_OK;
+}
+
+bool weft_rank_saves_all(const weft_rank *r)
+{
+    return !r->exchange || r->exchange->ops->lockstep;
 }
 
 double weft_rank_learning_rate(const weft_rank *r)

@@ -9,22 +9,23 @@ weft_status weft_gather_memory(weft_rank *r, double *planned)
     double mine =
         (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes + info.arena_bytes +
                  info.slot_bytes + info.scratch_bytes + info.transfer_bytes);
-    for (int i = 0; i < weft_comm_size(r->world); i++) counts[i] = 1;
-    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                    .dtype = WEFT_F64,
-                                                    .what = "the memory of all ranks",
-                                                    .send = &mine,
-                                                    .receive = planned,
-                                                    .counts = counts});
+    for (int i = 0; i < weft_comm_size(r->together); i++) counts[i] = 1;
+    for (int i = 0; i < weft_comm_size(r->world); i++) planned[i] = 0;
+    return weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                       .dtype = WEFT_F64,
+                                                       .what = "the memory of all ranks",
+                                                       .send = &mine,
+                                                       .receive = planned,
+                                                       .counts = counts});
 }
 
 /* --- traces --- */
 
-static weft_status receive_text(weft_comm *world, int rank, int64_t size, weft_text *text)
+static weft_status receive_text(weft_comm *ranks, int rank, int64_t size, weft_text *text)
 {
     char *room;
     WEFT_TRY(WEFT_NEW(&room, size + 1));
-    weft_status status = weft_comm_run(world, &(weft_transfer){.kind = WEFT_RECEIVE,
+    weft_status status = weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_RECEIVE,
                                                                .dtype = WEFT_U8,
                                                                .what = "a trace",
                                                                .receive = room,
@@ -41,9 +42,9 @@ static weft_status join(weft_rank *r, const char *mine, const double *sizes, con
     char *json;
     weft_status status = WEFT_OK;
     weft_text_add(&text, "{\"traceEvents\":[\n%s", mine);
-    for (int i = 1; i < weft_comm_size(r->world) && status == WEFT_OK; i++) {
+    for (int i = 1; i < weft_comm_size(r->together) && status == WEFT_OK; i++) {
         weft_text_add(&text, ",\n");
-        status = receive_text(r->world, i, (int64_t)sizes[i], &text);
+        status = receive_text(r->together, i, (int64_t)sizes[i], &text);
     }
     weft_text_add(&text, "\n],\"displayTimeUnit\":\"ms\"}\n");
     if (status != WEFT_OK) {
@@ -62,22 +63,23 @@ weft_status weft_trace_write(weft_rank *r, const char *path)
     char *mine;
     double size, sizes[WEFT_MAX_RANKS];
     int64_t counts[WEFT_MAX_RANKS];
+    if (r->learner_index > 0 && r->together != r->world) return WEFT_OK;
     WEFT_TRY(weft_instance_trace_events(r->instance, r->rank, r->began, &mine));
     size = (double)strlen(mine);
-    for (int i = 0; i < weft_comm_size(r->world); i++) counts[i] = 1;
-    weft_status status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                  .dtype = WEFT_F64,
-                                                                  .what = "the sizes of traces",
-                                                                  .send = &size,
-                                                                  .receive = sizes,
-                                                                  .counts = counts});
+    for (int i = 0; i < weft_comm_size(r->together); i++) counts[i] = 1;
+    weft_status status = weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                     .dtype = WEFT_F64,
+                                                                     .what = "the sizes of traces",
+                                                                     .send = &size,
+                                                                     .receive = sizes,
+                                                                     .counts = counts});
     if (status == WEFT_OK && r->rank == 0) status = join(r, mine, sizes, path);
     if (status == WEFT_OK && r->rank != 0)
-        status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_SEND,
-                                                          .dtype = WEFT_U8,
-                                                          .what = "a trace",
-                                                          .send = mine,
-                                                          .count = (int64_t)size});
+        status = weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_SEND,
+                                                             .dtype = WEFT_U8,
+                                                             .what = "a trace",
+                                                             .send = mine,
+                                                             .count = (int64_t)size});
     free(mine);
     return status;
 }

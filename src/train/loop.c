@@ -41,12 +41,13 @@ static weft_status save(weft_run *run)
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
     if (!t->options.checkpoint || run->saved_step == r->position.step) return WEFT_OK;
+    if (r->learner_index > 0 && !weft_rank_saves_all(r)) return WEFT_OK;
     run->saved_step = r->position.step;
     char *path = NULL;
     weft_checkpoint_source source = {.store = r->store,
                                      .graph = r->graph,
                                      .comms = &r->comms,
-                                     .between = t->learners > 1 ? r->between : NULL,
+                                     .between = weft_rank_saves_all(r) ? r->endpoint : NULL,
                                      .exchange = r->exchange};
     weft_checkpoint_record record = {.position = r->position,
                                      .settings = &t->settings,
@@ -82,14 +83,8 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     r->position.step++;
     r->position.batch = b->last ? 0 : b->index + 1;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
-    bool met = false, last = r->position.step == t->total_steps;
     *stop = v->stop > 0;
-    WEFT_TRY(weft_rank_exchange(r, last, &met));
-    if (r->exchange) {
-        double all = *stop;
-        if (met || b->last) WEFT_TRY(weft_sum_over(r->between, "whether to stop", &all, 1));
-        *stop = (met || b->last) && all > 0;
-    }
+    WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = b->epoch,
                     .loss = v->loss,
@@ -140,6 +135,7 @@ static weft_status finish(weft_run *run)
     weft_rank *r = &run->rank;
     bool done = r->position.step >= t->total_steps;
     double planned[WEFT_MAX_RANKS];
+    if (r->exchange) WEFT_TRY(weft_exchange_end(r->exchange));
     if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
     WEFT_TRY(save(run));
     WEFT_TRY(weft_gather_memory(r, planned));
@@ -185,7 +181,7 @@ static weft_status run_rank(weft_run *run)
     if (r->rank == 0) WEFT_TRY(weft_trainer_open_outputs(t));
     weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
     WEFT_TRY(tell(run, &e));
-    if (r->exchange) WEFT_TRY(r->exchange->ops->begin(r->exchange));
+    if (r->exchange) WEFT_TRY(weft_exchange_begin(r->exchange));
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));
     run->last_step = weft_seconds();
     weft_status status = run_steps(run, loader);

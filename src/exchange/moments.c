@@ -1,0 +1,126 @@
+/* Opening exchanges, and calling them at their moments. */
+#include <ctype.h>
+
+#include "exchange/exchange.h"
+
+static bool is_word(const char *name)
+{
+    if (!name || !isalpha((unsigned char)*name)) return false;
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_') return false;
+    return true;
+}
+
+/* A checkpoint could not hold what does not obey this. */
+static weft_status check_state(weft_exchange *e, int i, const weft_exchange_state *s)
+{
+    weft_exchange_state other;
+    weft_dtype dtype;
+    void *data;
+    size_t bytes = weft_type_bytes(&s->type);
+    if (!is_word(s->name))
+        return weft_fail(WEFT_ERR_INTERNAL,
+                         "exchange %s: a state is named '%s'; it must be letters, digits and _, "
+                         "beginning with a letter",
+                         e->ops->name, s->name ? s->name : "");
+    for (int k = 0; k < i && weft_exchange_state_at(e, k, &other); k++)
+        if (strcmp(other.name, s->name) == 0)
+            return weft_fail(WEFT_ERR_INTERNAL, "exchange %s: two of its states are named '%s'",
+                             e->ops->name, s->name);
+    if (s->like_parameters) {
+        WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+        weft_store_unmap_read(e->site.store, data);
+    }
+    if (s->bytes != bytes || !s->data)
+        return weft_fail(WEFT_ERR_INTERNAL, "exchange %s: its state '%s' has %zu bytes, not %zu",
+                         e->ops->name, s->name, s->data ? s->bytes : 0, bytes);
+    return WEFT_OK;
+}
+
+static weft_status check_states(weft_exchange *e)
+{
+    weft_exchange_state s;
+    for (int i = 0; weft_exchange_state_at(e, i, &s); i++) WEFT_TRY(check_state(e, i, &s));
+    return WEFT_OK;
+}
+
+static weft_status open(const char *spec, const weft_exchange_site *site, weft_exchange **out)
+{
+    const weft_exchange_ops *ops = NULL;
+    const char *arguments = "";
+    *out = NULL;
+    WEFT_TRY(weft_exchange_find(spec, &ops, &arguments));
+    if (ops->struct_size != sizeof(*ops))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s: its weft_exchange_ops has %zu bytes, this library's %zu",
+                         ops->name, ops->struct_size, sizeof(*ops));
+    WEFT_TRY(ops->open(arguments, site, out));
+    (*out)->ops = ops;
+    if (site) (*out)->site = *site;
+    return WEFT_OK;
+}
+
+weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
+                               weft_exchange **out)
+{
+    if (site->struct_size != sizeof(*site))
+        return weft_fail(WEFT_ERR_ARGUMENT, "weft_exchange_site has %zu bytes, this library's %zu",
+                         site->struct_size, sizeof(*site));
+    WEFT_TRY(open(spec, site, out));
+    weft_status status = check_states(*out);
+    if (status != WEFT_OK) weft_exchange_close(out);
+    return status;
+}
+
+weft_status weft_exchange_check(const char *spec)
+{
+    weft_exchange *exchange;
+    WEFT_TRY(open(spec, NULL, &exchange));
+    weft_exchange_close(&exchange);
+    return WEFT_OK;
+}
+
+void weft_exchange_close(weft_exchange **exchange)
+{
+    if (!exchange || !*exchange) return;
+    (*exchange)->ops->close(*exchange);
+    *exchange = NULL;
+}
+
+weft_status weft_exchange_begin(weft_exchange *e)
+{
+    return e->ops->begin ? e->ops->begin(e) : WEFT_OK;
+}
+
+weft_status weft_exchange_before(weft_exchange *e, int64_t step)
+{
+    return e->ops->before ? e->ops->before(e, step) : WEFT_OK;
+}
+
+weft_status weft_exchange_after(weft_exchange *e, int64_t step, bool last, bool *met)
+{
+    *met = false;
+    return e->ops->after ? e->ops->after(e, step, last, met) : WEFT_OK;
+}
+
+weft_status weft_exchange_end(weft_exchange *e)
+{
+    return e->ops->end ? e->ops->end(e) : WEFT_OK;
+}
+
+bool weft_exchange_state_at(weft_exchange *e, int i, weft_exchange_state *out)
+{
+    *out = (weft_exchange_state){.name = NULL};
+    return e->ops->state && e->ops->state(e, i, out);
+}
+
+weft_status weft_exchange_sum(weft_exchange *e, const char *what, double *number)
+{
+    return weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                                .dtype = WEFT_F64,
+                                                                .what = what,
+                                                                .send = number,
+                                                                .receive = number,
+                                                                .count = 1,
+                                                                .reproducible = true});
+}
