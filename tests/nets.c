@@ -179,7 +179,7 @@ static weft_status lower(prepared *p, const setting *s, weft_comm *world, bool p
     if (status == WEFT_OK) status = weft_plan_rewrite(p->plan, p->n.graph, rank, &p->mine);
     if (status == WEFT_OK && !plain) status = weft_plan_split(p->plan, world, &p->comms);
     char *device = NULL;
-    if (status == WEFT_OK) status = weft_device_of_rank(s->device, rank, &device);
+    if (status == WEFT_OK) status = weft_device_of_rank(p->n.context, s->device, rank, &device);
     if (status == WEFT_OK) status = weft_store_create(p->n.context, device, 5, &p->store);
     weft_free(device);
     if (status == WEFT_OK && s->schedule)

@@ -32,6 +32,19 @@
 /* The input or output of a model that has a role: PORT(values, LOSS). */
 #define PORT(values, role) weft_model_value(&(values), WEFT_PORT_##role)
 
+/* A context that knows what is built in, and name i of a kind there; NULL past the end. */
+static inline const weft_context *fresh_context(void)
+{
+    static weft_context *fresh;
+    if (!fresh) assert_ok(weft_context_create(&fresh));
+    return fresh;
+}
+
+static inline const char *built_in(weft_kind kind, int i)
+{
+    return weft_context_name(fresh_context(), kind, i);
+}
+
 /* A sample of data whose targets are classes. */
 static inline void read_sample(const weft_dataset *d, weft_split split, int64_t i, float *x,
                                int32_t *label)

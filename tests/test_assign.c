@@ -28,7 +28,7 @@ static void test_assignment_is_laid_as_the_store(void **state)
 {
     (void)state;
     enum { FROM = 16, TO = 32, TAPS = 9, COUNT = FROM * TO * TAPS };
-    for (int d = 0; weft_device_name(d); d++) {
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
         weft_context *context;
         weft_graph *g;
         weft_store *store;
@@ -46,7 +46,7 @@ static void test_assignment_is_laid_as_the_store(void **state)
         weft_value from = weft_graph_leaf(g, WEFT_VALUE_PARAM, "v", WEFT_F32, &turned, none);
         weft_value y = weft_graph_node(g, "conv2d", "y", in, 2, NULL, 0);
         weft_graph_assign(g, in[1], weft_graph_node(g, "transpose", "t", &from, 1, &perm, 1));
-        assert_ok(weft_store_create(context, weft_device_name(d), 1, &store));
+        assert_ok(weft_store_create(context, built_in(WEFT_KIND_DEVICE, d), 1, &store));
         assert_ok(weft_instance_build(store, g, &y, 1, &p));
         for (int i = 0; i < COUNT; i++) v[i] = (float)i;
         assert_ok(weft_store_write(store, weft_store_find(store, "v"), v));
@@ -101,14 +101,14 @@ static void test_sums_stay_in_their_place(void **state)
 {
     (void)state;
     static const int64_t sizes[] = {16, 64, 1024, 65536};
-    for (int d = 0; weft_device_name(d); d++)
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
         for (int k = 0; k < 4; k++) {
             weft_context *context;
             weft_store *store;
             sums s[2];
             float *have = malloc((size_t)sizes[k] * sizeof(*have));
             assert_ok(weft_context_create(&context));
-            assert_ok(weft_store_create(context, weft_device_name(d), 1, &store));
+            assert_ok(weft_store_create(context, built_in(WEFT_KIND_DEVICE, d), 1, &store));
             for (int turned = 0; turned < 2; turned++)
                 make_sums(&s[turned], context, store, sizes[k], turned);
             for (int run = 0; run < 4; run++) { /* anew, anew, added, added */

@@ -6,8 +6,8 @@ static bool fell_back[256]; /* by position in the registry: in the case at hand 
 
 static int registered(const char *op)
 {
-    for (int o = 0; weft_operator_name(o); o++)
-        if (strcmp(weft_operator_name(o), op) == 0) return o;
+    for (int o = 0; built_in(WEFT_KIND_OPERATOR, o); o++)
+        if (strcmp(built_in(WEFT_KIND_OPERATOR, o), op) == 0) return o;
     return -1;
 }
 
@@ -69,12 +69,12 @@ static void test_what_falls_back(void **state)
         weft_store_destroy(&store);
         fixture_end(&f);
     }
-    for (int o = 0; weft_operator_name(o); o++) {
+    for (int o = 0; built_in(WEFT_KIND_OPERATOR, o); o++) {
         bool may = false;
         for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
-            may = may || strcmp(left[i], weft_operator_name(o)) == 0;
+            may = may || strcmp(left[i], built_in(WEFT_KIND_OPERATOR, o)) == 0;
         if (there[o] && runs[o] == may)
-            fail_msg("%s %s the reference device", weft_operator_name(o),
+            fail_msg("%s %s the reference device", built_in(WEFT_KIND_OPERATOR, o),
                      may ? "no longer needs" : "always runs on");
     }
 }

@@ -179,7 +179,8 @@ static void test_lenet_reference_f64(void **state)
 static void test_lenet_devices_f32(void **state)
 {
     (void)state;
-    for (int d = 0; weft_device_name(d); d++) lenet_on(weft_device_name(d), WEFT_F32, 2e-3);
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
+        lenet_on(built_in(WEFT_KIND_DEVICE, d), WEFT_F32, 2e-3);
 }
 
 /* w has the gradient that is fed: loss = sum(w * g). */
@@ -263,8 +264,9 @@ static void test_optimizers(void **state)
         /* PyTorch adds 1e-6 to the norm before it clips. */
         double slack = strcmp(name, "clip") == 0 ? 1e-6 : 0;
         optimizer_on("reference", WEFT_F64, name, &o, line + used, 1e-12 + slack);
-        for (int d = 0; weft_device_name(d); d++)
-            optimizer_on(weft_device_name(d), WEFT_F32, name, &o, line + used, 1e-5 + slack);
+        for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
+            optimizer_on(built_in(WEFT_KIND_DEVICE, d), WEFT_F32, name, &o, line + used,
+                         1e-5 + slack);
     }
     assert_int_equal(cases, 8);
     fclose(f);

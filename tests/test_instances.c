@@ -115,14 +115,14 @@ static void test_clones_share_a_program(void **state)
 {
     (void)state;
     enum { STORES = 3, BATCH = 5, STEPS = 2 };
-    for (int d = 0; weft_device_name(d); d++)
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
         for (int travels = 0; travels < 2; travels++) {
             weft_context *context;
             weft_store *store[STORES], *expected;
             weft_instance *x = NULL;
             lowered l;
             open_context(&context);
-            assert_ok(weft_store_create(context, weft_device_name(d), 7, &store[0]));
+            assert_ok(weft_store_create(context, built_in(WEFT_KIND_DEVICE, d), 7, &store[0]));
             lower(&l, context, store[0], "lenet", TRAINING, BATCH);
             for (int i = 1; i < STORES; i++) assert_ok(weft_store_clone(store[0], &store[i]));
             for (int i = 0; i < STORES; i++) {
@@ -135,7 +135,8 @@ static void test_clones_share_a_program(void **state)
             }
             weft_instance_destroy(&x);
             for (int i = 0; i < STORES; i++) {
-                alone(context, weft_device_name(d), "lenet", BATCH, 10 * i, STEPS, &expected);
+                alone(context, built_in(WEFT_KIND_DEVICE, d), "lenet", BATCH, 10 * i, STEPS,
+                      &expected);
                 same_values(store[i], expected);
                 weft_store_destroy(&expected);
                 weft_store_destroy(&store[i]);
@@ -170,13 +171,13 @@ static void *work(void *user)
 static void test_threads_share_a_program(void **state)
 {
     (void)state;
-    for (int d = 0; weft_device_name(d); d++) {
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
         weft_context *context;
         weft_store *first, *expected;
         worker all[WORKERS];
         lowered l;
         open_context(&context);
-        assert_ok(weft_store_create(context, weft_device_name(d), 7, &first));
+        assert_ok(weft_store_create(context, built_in(WEFT_KIND_DEVICE, d), 7, &first));
         lower(&l, context, first, "lenet", TRAINING, THREAD_BATCH);
         for (int i = 0; i < WORKERS; i++) {
             all[i] = (worker){.l = &l, .seed = 5 * i};
@@ -186,8 +187,8 @@ static void test_threads_share_a_program(void **state)
             assert_int_equal(pthread_create(&all[i].thread, NULL, work, &all[i]), 0);
         for (int i = 0; i < WORKERS; i++) pthread_join(all[i].thread, NULL);
         for (int i = 0; i < WORKERS; i++) {
-            alone(context, weft_device_name(d), "lenet", THREAD_BATCH, 5 * i, THREAD_STEPS,
-                  &expected);
+            alone(context, built_in(WEFT_KIND_DEVICE, d), "lenet", THREAD_BATCH, 5 * i,
+                  THREAD_STEPS, &expected);
             same_values(all[i].store, expected);
             weft_store_destroy(&expected);
             weft_store_destroy(&all[i].store);
@@ -277,8 +278,8 @@ static void run_sizes(const char *device, const lowered *l, weft_instance **x)
 static void test_batches_share_weights(void **state)
 {
     (void)state;
-    for (int d = 0; weft_device_name(d); d++) {
-        const char *device = weft_device_name(d);
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
+        const char *device = built_in(WEFT_KIND_DEVICE, d);
         weft_context *context;
         weft_store *store, *trained;
         lowered training, l[SIZES];

@@ -59,18 +59,18 @@ static void first_step(const char *model, const char *device, int64_t side, doub
 static void test_devices_agree_on_models(void **state)
 {
     (void)state;
-    for (int m = 0; weft_model_name(m); m++) {
+    for (int m = 0; built_in(WEFT_KIND_MODEL, m); m++) {
         double loss, norm, want_loss, want_norm;
-        const char *model = weft_model_name(m);
+        const char *model = built_in(WEFT_KIND_MODEL, m);
         int64_t side = strcmp(model, "vgg11") == 0 ? 16 : 28; /* reference kernels are slow */
         first_step(model, "reference", side, &want_loss, &want_norm);
         assert_true(isfinite(want_loss) && want_norm > 0);
-        for (int d = 0; weft_device_name(d); d++) {
-            first_step(model, weft_device_name(d), side, &loss, &norm);
+        for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
+            first_step(model, built_in(WEFT_KIND_DEVICE, d), side, &loss, &norm);
             if (fabs(loss - want_loss) > 1e-4 * want_loss ||
                 fabs(norm - want_norm) > 1e-3 * want_norm)
                 fail_msg("%s on %s: loss %g, gradients %g; reference %g, %g", model,
-                         weft_device_name(d), loss, norm, want_loss, want_norm);
+                         built_in(WEFT_KIND_DEVICE, d), loss, norm, want_loss, want_norm);
         }
     }
 }
@@ -179,10 +179,11 @@ static void test_keys_of_layers(void **state)
                   {"units", "7"},   {"rate", "0.3"},   {"axis", "1"}};
     const int count = sizeof(values) / sizeof(values[0]);
     bool met[sizeof(values) / sizeof(values[0])] = {false};
-    for (int i = 0; weft_layer_name(i); i++) {
+    for (int i = 0; built_in(WEFT_KIND_LAYER, i); i++) {
         char own[200], *save = NULL;
         int owned = 0;
-        (void)snprintf(own, sizeof(own), "%s", weft_layer_keys(i));
+        (void)snprintf(own, sizeof(own), "%s",
+                       weft_layer_keys(context, built_in(WEFT_KIND_LAYER, i)));
         for (char *key = strtok_r(own, ", ", &save); key; key = strtok_r(NULL, ", ", &save)) {
             int k = 0;
             while (k < count && strcmp(values[k].key, key) != 0) k++;
@@ -193,8 +194,8 @@ static void test_keys_of_layers(void **state)
         int taken = 0;
         for (int k = 0; k < count; k++) {
             char yaml[300], words[100], padded[220], wanted[64];
-            const char *name = weft_layer_name(i);
-            (void)snprintf(padded, sizeof(padded), " %s,", weft_layer_keys(i));
+            const char *name = built_in(WEFT_KIND_LAYER, i);
+            (void)snprintf(padded, sizeof(padded), " %s,", weft_layer_keys(context, name));
             (void)snprintf(wanted, sizeof(wanted), " %s,", values[k].key);
             bool has = strstr(padded, wanted) != NULL;
             (void)snprintf(words, sizeof(words), "net.yaml:3: a %s layer has no key '%s'", name,
@@ -280,12 +281,12 @@ static void test_models_refuse(void **state)
 static void test_models_take_long_images(void **state)
 {
     (void)state;
-    for (int m = 0; weft_model_name(m); m++) {
+    for (int m = 0; built_in(WEFT_KIND_MODEL, m); m++) {
         int count[2];
         for (int turned = 0; turned < 2; turned++) {
             weft_graph *g;
             weft_model_values v;
-            weft_model_options o = options(weft_model_name(m), 16);
+            weft_model_options o = options(built_in(WEFT_KIND_MODEL, m), 16);
             o.sample.dim[turned ? 2 : 1] = 64;
             assert_ok(weft_graph_create(context, WEFT_F32, &g));
             assert_ok(weft_model_build(g, &o, &v));

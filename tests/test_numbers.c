@@ -313,7 +313,7 @@ static void test_rates(void **state)
                                    {"cosine from the start", {0}, .7, 0, 2, 0, 1, 1, 0}};
     enum { TOTAL = 8, PAST = 14 };
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
-        for (int d = 0; weft_device_name(d); d++) {
+        for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
             const course *c = &kinds[k];
             weft_graph *graph;
             weft_store *store;
@@ -337,7 +337,7 @@ static void test_rates(void **state)
             o.gamma = c->gamma;
             o.floor = c->floor;
             assert_ok(weft_optimizer_build(graph, &o, &values));
-            assert_ok(weft_store_create(context, weft_device_name(d), 1, &store));
+            assert_ok(weft_store_create(context, built_in(WEFT_KIND_DEVICE, d), 1, &store));
             assert_ok(weft_instance_build(store, graph, &values.learning_rate, 1, &program));
             for (int step = 0; step < PAST; step++) {
                 assert_ok(weft_instance_run(program, WEFT_PHASE_MICRO));

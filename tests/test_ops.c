@@ -136,8 +136,9 @@ static void compare(const op_case *c, const char *device)
 static void test_devices(void **state)
 {
     (void)state;
-    for (int d = 0; weft_device_name(d); d++)
-        for (int c = 0; c < op_case_count; c++) compare(&op_cases[c], weft_device_name(d));
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
+        for (int c = 0; c < op_case_count; c++)
+            compare(&op_cases[c], built_in(WEFT_KIND_DEVICE, d));
 }
 
 /* --- precision --- */
@@ -217,9 +218,9 @@ static void check_few_samples(const char *device, int64_t batch)
 static void test_few_samples(void **state)
 {
     (void)state;
-    for (int d = 0; weft_device_name(d); d++)
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++)
         for (int64_t batch = 1; batch <= MOST_BATCH; batch++)
-            check_few_samples(weft_device_name(d), batch);
+            check_few_samples(built_in(WEFT_KIND_DEVICE, d), batch);
 }
 
 static void test_labels(void **state)
@@ -298,16 +299,18 @@ static void test_number_of_inputs(void **state)
 static void test_every_operator_has_a_case(void **state)
 {
     (void)state;
-    for (int o = 0; weft_operator_name(o); o++) {
-        bool found = weft_operator_is_transfer(o); /* these need ranks: see test_rewrite.c */
+    for (int o = 0; built_in(WEFT_KIND_OPERATOR, o); o++) {
+        const char *op = built_in(WEFT_KIND_OPERATOR, o);
+        /* These need ranks: see test_rewrite.c. */
+        bool found = weft_operator_is_transfer(fresh_context(), op);
         for (int c = 0; c < op_case_count && !found; c++) {
             fixture f;
             fixture_start(&f, &op_cases[c], WEFT_F32);
             for (int n = 0; n < weft_graph_node_count(f.graph); n++)
-                found = found || strcmp(weft_graph_node_op(f.graph, n), weft_operator_name(o)) == 0;
+                found = found || strcmp(weft_graph_node_op(f.graph, n), op) == 0;
             fixture_end(&f);
         }
-        if (!found) fail_msg("operator %s stands in no case", weft_operator_name(o));
+        if (!found) fail_msg("operator %s stands in no case", op);
     }
 }
 

@@ -81,17 +81,18 @@ static void test_every_transfer_is_met(void **state)
                 assert_ok(weft_plan_rewrite(plan, n.graph, r, &mine));
                 const weft_graph *g = weft_rewritten_graph(mine);
                 for (int k = 0; k < weft_graph_node_count(g); k++)
-                    for (int op = 0; weft_operator_name(op); op++)
-                        if (strcmp(weft_operator_name(op), weft_graph_node_op(g, k)) == 0)
+                    for (int op = 0; built_in(WEFT_KIND_OPERATOR, op); op++)
+                        if (strcmp(built_in(WEFT_KIND_OPERATOR, op), weft_graph_node_op(g, k)) == 0)
                             met[op] = true;
                 weft_rewritten_destroy(&mine);
             }
             weft_plan_destroy(&plan);
             net_drop(&n);
         }
-    for (int op = 0; weft_operator_name(op); op++)
-        if (weft_operator_is_transfer(op) && !met[op])
-            fail_msg("no mesh of these tests needs %s", weft_operator_name(op));
+    for (int op = 0; built_in(WEFT_KIND_OPERATOR, op); op++)
+        if (weft_operator_is_transfer(fresh_context(), built_in(WEFT_KIND_OPERATOR, op)) &&
+            !met[op])
+            fail_msg("no mesh of these tests needs %s", built_in(WEFT_KIND_OPERATOR, op));
 }
 
 /* Shares of workers that fall into more subtrees than a node has results. */

@@ -99,15 +99,15 @@ static void test_step_allocates_nothing(void **state)
 #ifdef WEFT_SANITIZED
     skip();
 #else
-    for (int d = 0; weft_device_name(d); d++) {
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
         net n;
-        make(&n, "lenet", weft_device_name(d), true, 3);
+        make(&n, "lenet", built_in(WEFT_KIND_DEVICE, d), true, 3);
         for (int i = 0; i < 2; i++) step(&n); /* thread pools start with the first */
         atomic_store(&counting, true);
         for (int i = 0; i < 3; i++) step(&n);
         atomic_store(&counting, false);
         print_message("%s: %d allocations of our own in 3 steps, %d in libraries below\n",
-                      weft_device_name(d), atomic_load(&own_allocations),
+                      built_in(WEFT_KIND_DEVICE, d), atomic_load(&own_allocations),
                       atomic_load(&all_allocations) - atomic_load(&own_allocations));
         assert_int_equal(atomic_load(&own_allocations), 0);
         atomic_store(&all_allocations, 0);
@@ -119,9 +119,9 @@ static void test_step_allocates_nothing(void **state)
 static void test_store_round_trip(void **state)
 {
     (void)state;
-    for (int d = 0; weft_device_name(d); d++) {
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
         net n;
-        make(&n, "inception", weft_device_name(d), true, 2);
+        make(&n, "inception", built_in(WEFT_KIND_DEVICE, d), true, 2);
         for (int i = 0; i < weft_store_count(n.store); i++) {
             weft_type type = weft_store_type(n.store, i);
             size_t bytes = weft_type_bytes(&type);
@@ -217,13 +217,13 @@ static void test_layouts_are_kept(void **state)
 static void test_programs_share_a_store(void **state)
 {
     (void)state;
-    for (int d = 0; weft_device_name(d); d++) {
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
         net n;
         weft_graph *eval;
         weft_instance *second;
         weft_model_values values;
         weft_model_options o;
-        make(&n, "lenet", weft_device_name(d), true, 4);
+        make(&n, "lenet", built_in(WEFT_KIND_DEVICE, d), true, 4);
         weft_model_options_init(&o);
         o.sample = weft_shape_of(3, (int64_t[]){1, 28, 28});
         o.batch = 4;
@@ -339,10 +339,10 @@ static void test_fallbacks_are_told(void **state)
 static void test_profile(void **state)
 {
     (void)state;
-    for (int d = 0; weft_device_name(d); d++) {
+    for (int d = 0; built_in(WEFT_KIND_DEVICE, d); d++) {
         net n;
         int timed = 0;
-        make(&n, "lenet", weft_device_name(d), true, 3);
+        make(&n, "lenet", built_in(WEFT_KIND_DEVICE, d), true, 3);
         int count = weft_graph_node_count(n.graph);
         double *costs = malloc((size_t)count * sizeof(*costs));
         for (int passes = 1; passes <= 4; passes += 3) {

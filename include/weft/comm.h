@@ -77,10 +77,6 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_open(weft_context *context, const 
 /* Closes *comm and nulls it. Operations of it must have been destroyed. */
 WEFT_API void weft_comm_close(weft_comm **comm);
 
-/* Engines: name and one sentence; NULL past the end. */
-WEFT_API const char *weft_engine_name(int i);
-WEFT_API const char *weft_engine_summary(int i);
-
 WEFT_API int weft_comm_rank(const weft_comm *comm);
 WEFT_API int weft_comm_size(const weft_comm *comm);
 /* Ranks of this job on this machine, and which of them this one is. */

@@ -1,7 +1,7 @@
 /*
- * A context carries what would otherwise be global: the log and the number of threads.
- * It must outlive every object made with it. One context may be used by several threads as long
- * as its setters are called before they start.
+ * A context carries what would otherwise be global: the log, the number of threads, and what there
+ * is by name (weft/registry.h). It must outlive every object made with it. One context may be used
+ * by several threads as long as its setters are called before they start.
  */
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
@@ -25,7 +25,8 @@ typedef enum weft_log_level {
  * thread at a time, of those that a trainer starts; must not call the library. */
 typedef void (*weft_log_fn)(void *user, weft_log_level level, const char *text);
 
-/* Makes a context that logs nothing and uses every core this process may run on. */
+/* Makes a context that logs nothing, uses every core this process may run on, and knows what is
+ * built in. */
 WEFT_API WEFT_NODISCARD weft_status weft_context_create(weft_context **out);
 
 /* Destroys *context and nulls it; NULL and pointer to NULL are allowed. */

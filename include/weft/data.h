@@ -95,10 +95,6 @@ WEFT_API void weft_dataset_read(const weft_dataset *dataset, weft_split split, i
 WEFT_API double weft_dataset_target(const weft_dataset *dataset, weft_split split, int64_t i,
                                     int j);
 
-/* Kinds of data: name, form and one sentence; NULL past the end. */
-WEFT_API const char *weft_dataset_kind(int i);
-WEFT_API const char *weft_dataset_help(int i);
-
 #ifdef __cplusplus
 }
 #endif

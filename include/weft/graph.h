@@ -101,7 +101,7 @@ WEFT_API weft_dtype weft_graph_real(const weft_graph *graph);
 WEFT_API weft_value weft_graph_leaf(weft_graph *graph, weft_value_kind kind, const char *name,
                                     weft_dtype dtype, const weft_shape *shape, weft_init init);
 
-/* Adds a node: op is an operator's name (weft_operator_name lists them), name a name for people
+/* Adds a node: op is an operator's name (weft/registry.h lists them), name a name for people
  * (copied; made unique by the caller or not). Inputs may be WEFT_NO_VALUE only if the graph has
  * already failed. Returns the first output. */
 WEFT_API weft_value weft_graph_node(weft_graph *graph, const char *op, const char *name,
@@ -171,11 +171,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_labels_check(const char *signature,
 WEFT_API WEFT_NODISCARD weft_status weft_graph_text(const weft_graph *graph, char **out);
 WEFT_API WEFT_NODISCARD weft_status weft_graph_dot(const weft_graph *graph, char **out);
 
-/* The operators of this library: name and one sentence; NULL past the end. */
-WEFT_API const char *weft_operator_name(int i);
-WEFT_API const char *weft_operator_summary(int i);
-/* Whether it moves values between ranks. */
-WEFT_API bool weft_operator_is_transfer(int i);
+/* Whether an operator moves values between ranks; false if there is none of this name. */
+WEFT_API bool weft_operator_is_transfer(const weft_context *context, const char *name);
 
 #ifdef __cplusplus
 }

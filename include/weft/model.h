@@ -1,5 +1,7 @@
 /*
- * Models: built-in ones by name, and a user's own as a YAML file of layers.
+ * Models: those that a context knows by name (weft/registry.h), and a user's own as a YAML file of
+ * layers. Such a file may say its loss; without one the target decides: the first that learns such
+ * targets.
  *
  * Building a model adds its nodes to a graph: the inputs, the layers and the loss.
  */
@@ -63,20 +65,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_model_build_text(weft_graph *graph,
                                                           const char *name, const void *data,
                                                           size_t size, weft_model_values *out);
 
-/* Built-in models: name and one sentence; NULL past the end. */
-WEFT_API const char *weft_model_name(int i);
-WEFT_API const char *weft_model_summary(int i);
-
-/* Losses that a YAML model may say under the key "loss": name and one sentence; NULL past the end.
- * Without one the target decides: the first that learns such targets. */
-WEFT_API const char *weft_loss_name(int i);
-WEFT_API const char *weft_loss_summary(int i);
-
-/* The layers a YAML model may have: type and one sentence; NULL past the end. */
-WEFT_API const char *weft_layer_name(int i);
-WEFT_API const char *weft_layer_summary(int i);
-/* Its keys beside type, name and from, as in "kernel, stride"; NULL past the end. */
-WEFT_API const char *weft_layer_keys(int i);
+/* Of a layer that YAML models may have, its keys beside type, name and from, as in "kernel,
+ * stride"; NULL: there is no such layer. */
+WEFT_API const char *weft_layer_keys(const weft_context *context, const char *type);
 
 #ifdef __cplusplus
 }

@@ -55,9 +55,6 @@ WEFT_API WEFT_NODISCARD weft_status weft_optimizer_build(weft_graph *graph,
  * or "step_" where a leaf has that name already. */
 WEFT_API weft_value weft_graph_step(weft_graph *graph);
 
-/* Names of the optimisers; NULL past the end. */
-WEFT_API const char *weft_optimizer_name(int i);
-
 #ifdef __cplusplus
 }
 #endif

@@ -10,7 +10,6 @@
 
 #include "weft/context.h"
 #include "weft/data.h"
-#include "weft/exchange.h"
 #include "weft/graph.h"
 #include "weft/job.h"
 #include "weft/options.h"

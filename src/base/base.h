@@ -217,6 +217,10 @@ weft_status
 weft_dir_remove(const char *path) WEFT_NODISCARD; /* a directory of plain files, no link */
 bool weft_file_exists(const char *path);
 
+/* A context that knows nothing by name yet; for the public constructor, which knows what is built
+ * in. */
+weft_status weft_context_new(weft_context **out) WEFT_NODISCARD;
+
 /* --- clock and log --- */
 
 double weft_seconds(void); /* monotonic */

@@ -4,23 +4,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/context.h"
 
-struct weft_context {
-    weft_log_fn log;
-    void *log_user;
-    int threads;
-    pthread_mutex_t lock; /* of the log */
-    uint64_t *warned;     /* hashes of the warnings and notes that were given */
-    size_t warned_count, warned_capacity;
-};
-
-weft_status weft_context_create(weft_context **out)
+weft_status weft_context_new(weft_context **out)
 {
     weft_context *context;
     WEFT_TRY(WEFT_NEW(&context, 1));
     context->threads = weft_cores();
     pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->registry_lock, NULL);
     *out = context;
     return WEFT_OK;
 }
@@ -28,6 +20,8 @@ weft_status weft_context_create(weft_context **out)
 void weft_context_destroy(weft_context **context)
 {
     if (!context || !*context) return;
+    weft_registry_free(*context);
+    pthread_mutex_destroy(&(*context)->registry_lock);
     pthread_mutex_destroy(&(*context)->lock);
     free((*context)->warned);
     free(*context);

@@ -6,9 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
-#include "weft/device.h"
-#include "weft/model.h"
-#include "weft/optim.h"
+#include "weft/registry.h"
 
 typedef struct inspect_options {
     bool list, graph, dot, program;
@@ -40,27 +38,24 @@ static const weft_option *table(void)
     return inspect_table;
 }
 
-static void list(const char *title, const char *(*name)(int), const char *(*text)(int))
+/* How a specification of data looks is longer than other names. */
+static void print_kind(const weft_context *context, weft_kind kind)
 {
-    printf("%s:\n", title);
-    for (int i = 0; name(i); i++) printf("  %-20s %s\n", name(i), text ? text(i) : "");
+    const weft_entry *e;
+    printf("%s:\n", weft_kind_title(kind));
+    for (int i = 0; (e = weft_context_entry(context, kind, i)); i++)
+        printf(kind == WEFT_KIND_DATA ? "  %s\n                       %s\n" : "  %-20s %s\n",
+               e->form ? e->form : e->name, e->summary ? e->summary : "");
     printf("\n");
 }
 
 static int print_lists(void)
 {
-    list("models", weft_model_name, weft_model_summary);
-    list("layers of a YAML model", weft_layer_name, weft_layer_summary);
-    list("losses", weft_loss_name, weft_loss_summary);
-    printf("data:\n");
-    for (int i = 0; weft_dataset_kind(i); i++)
-        printf("  %s\n                       %s\n", weft_dataset_kind(i), weft_dataset_help(i));
-    printf("\n");
-    list("optimizers", weft_optimizer_name, NULL);
-    list("devices", weft_device_name, weft_device_summary);
-    list("engines of ranks", weft_engine_name, weft_engine_summary);
-    list("exchanges between learners", weft_exchange_form, weft_exchange_help);
-    list("operators", weft_operator_name, weft_operator_summary);
+    weft_context *context;
+    weft_status status = open_context(false, &context);
+    if (status != WEFT_OK) return report_failure(status);
+    for (int kind = 0; kind < WEFT_KIND_COUNT; kind++) print_kind(context, (weft_kind)kind);
+    weft_context_destroy(&context);
     return 0;
 }
 

@@ -5,40 +5,32 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/registry.h"
+
 static const weft_engine *const engines[] = {
     &weft_engine_self,
     &weft_engine_threads,
     &weft_engine_mpi,
 };
 
-const char *weft_engine_name(int i)
+weft_status weft_engines_register(weft_context *context)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(engines) ? engines[i]->name : NULL;
-}
-
-const char *weft_engine_summary(int i)
-{
-    return i >= 0 && i < (int)WEFT_COUNT(engines) ? engines[i]->summary : NULL;
-}
-
-static const char *candidate(const void *user, int i)
-{
-    (void)user;
-    return weft_engine_name(i);
+    weft_entry entries[WEFT_COUNT(engines)];
+    for (size_t i = 0; i < WEFT_COUNT(engines); i++)
+        entries[i] = (weft_entry){
+            .name = engines[i]->name, .summary = engines[i]->summary, .ops = engines[i]};
+    return weft_context_register(context, WEFT_KIND_ENGINE, entries, WEFT_COUNT(engines));
 }
 
 weft_status weft_comm_open(weft_context *context, const char *engine, int ranks, weft_comm **out,
                            int *local)
 {
-    char near[128];
+    const weft_entry *entry;
     if (ranks < 0 || ranks > WEFT_MAX_RANKS)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d ranks, 1 to %d are possible", ranks,
                          WEFT_MAX_RANKS);
-    for (size_t i = 0; i < WEFT_COUNT(engines); i++)
-        if (strcmp(engines[i]->name, engine) == 0)
-            return engines[i]->open(context, ranks, out, local);
-    return weft_fail(WEFT_ERR_ARGUMENT, "no engine is named '%s'%s", engine,
-                     weft_suggest(near, sizeof(near), engine, candidate, NULL));
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_ENGINE, engine, strlen(engine), &entry));
+    return ((const weft_engine *)entry->ops)->open(context, ranks, out, local);
 }
 
 void weft_comm_close(weft_comm **comm)

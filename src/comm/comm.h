@@ -66,6 +66,9 @@ typedef struct weft_engine {
 
 extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi;
 
+/* The engines that are built in, to what a context knows. */
+weft_status weft_engines_register(weft_context *context) WEFT_NODISCARD;
+
 /* For tests: the largest message of the engine mpi, otherwise 2^30 bytes. MPI counts in int, so
  * what is longer goes in several. */
 void weft_mpi_set_piece(int64_t bytes);

@@ -65,7 +65,8 @@ struct weft_source {
 };
 
 extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy;
-extern const weft_source_ops *const weft_sources[];
+/* The kinds of data that are built in, to what a context knows. */
+weft_status weft_sources_register(weft_context *context) WEFT_NODISCARD;
 
 /* Fails if a path that is to be written (NULL: none) is one of the files of a specification. */
 weft_status weft_spec_spares(const char *spec, const char *option, const char *path) WEFT_NODISCARD;

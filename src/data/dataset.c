@@ -1,20 +1,23 @@
-#include <stdio.h>
-
+#include "base/registry.h"
 #include "data/data.h"
 #include "formats/formats.h"
 
-const weft_source_ops *const weft_sources[] = {
-    &weft_source_glyphs, &weft_source_idx, &weft_source_csv, &weft_source_npy, NULL,
+static const weft_source_ops *const sources[] = {
+    &weft_source_glyphs,
+    &weft_source_idx,
+    &weft_source_csv,
+    &weft_source_npy,
 };
 
-const char *weft_dataset_kind(int i)
+weft_status weft_sources_register(weft_context *context)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(weft_sources) - 1 ? weft_sources[i]->form : NULL;
-}
-
-const char *weft_dataset_help(int i)
-{
-    return i >= 0 && i < (int)WEFT_COUNT(weft_sources) - 1 ? weft_sources[i]->help : NULL;
+    weft_entry entries[WEFT_COUNT(sources)];
+    for (size_t i = 0; i < WEFT_COUNT(sources); i++)
+        entries[i] = (weft_entry){.name = sources[i]->kind,
+                                  .form = sources[i]->form,
+                                  .summary = sources[i]->help,
+                                  .ops = sources[i]};
+    return weft_context_register(context, WEFT_KIND_DATA, entries, WEFT_COUNT(sources));
 }
 
 struct weft_dataset {
@@ -27,23 +30,14 @@ struct weft_dataset {
     float shift, factor; /* of what is no table */
 };
 
-static const char *kind_candidate(const void *user, int i)
-{
-    (void)user;
-    return weft_sources[i] ? weft_sources[i]->kind : NULL;
-}
-
 static weft_status open_source(const char *spec, const weft_source_wish *wish, weft_source **out)
 {
-    char kind[32], near[256];
-    const char *colon = strchr(spec, ':');
-    size_t size = colon ? (size_t)(colon - spec) : strlen(spec);
-    (void)snprintf(kind, sizeof(kind), "%.*s", (int)WEFT_MIN(size, sizeof(kind) - 1), spec);
-    for (int i = 0; weft_sources[i]; i++)
-        if (strcmp(weft_sources[i]->kind, kind) == 0)
-            return weft_sources[i]->open(colon ? colon + 1 : "", wish, out);
-    return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': no kind is named '%s'%s", spec, kind,
-                     weft_suggest(near, sizeof(near), kind, kind_candidate, NULL));
+    const weft_entry *entry;
+    size_t size = strcspn(spec, ":");
+    weft_status status = weft_registry_find(wish->context, WEFT_KIND_DATA, spec, size, &entry);
+    if (status != WEFT_OK) return weft_fail_within(status, "data '%s'", spec);
+    return ((const weft_source_ops *)entry->ops)
+        ->open(spec[size] ? spec + size + 1 : "", wish, out);
 }
 
 static weft_status check_shape(const char *spec, const weft_shape *have, const weft_shape *want)

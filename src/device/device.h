@@ -151,10 +151,11 @@ struct weft_device {
     weft_layout *layouts;
 };
 
-extern const weft_device_ops *const weft_devices[];
-extern const weft_device_ops weft_device_reference;
-extern const weft_device_ops weft_device_cpu;
-extern const weft_device_ops weft_device_distant;
+extern const weft_device_ops weft_device_reference, weft_device_cpu, weft_device_distant;
+
+/* Adds a device to what a context knows, and those that are built in. */
+weft_status weft_device_register(weft_context *context, const weft_device_ops *ops) WEFT_NODISCARD;
+weft_status weft_devices_register(weft_context *context) WEFT_NODISCARD;
 
 /* name: "NAME" or "NAME:arguments". ARGUMENT: there is no such device, or it takes other ones. */
 weft_status weft_device_open(weft_context *context, const char *name,

@@ -1,45 +1,36 @@
-/* The devices, by name. A new one is its folder and a line here. */
+/* The built-in devices. A new one is its folder and a line here. */
 #include <stdio.h>
 
+#include "base/registry.h"
 #include "device/device.h"
 #include "weft/device.h"
 
-const weft_device_ops *const weft_devices[] = {
+static const weft_device_ops *const devices[] = {
     &weft_device_cpu,
     &weft_device_reference,
     &weft_device_distant,
-    NULL,
 };
 
-const char *weft_device_name(int i)
+weft_status weft_device_register(weft_context *context, const weft_device_ops *ops)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(weft_devices) - 1 ? weft_devices[i]->name : NULL;
+    const weft_entry entry = {.name = ops->name, .summary = ops->summary, .ops = ops};
+    return weft_context_register(context, WEFT_KIND_DEVICE, &entry, 1);
 }
 
-const char *weft_device_summary(int i)
+weft_status weft_devices_register(weft_context *context)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(weft_devices) - 1 ? weft_devices[i]->summary : NULL;
-}
-
-static const char *candidate(const void *user, int i)
-{
-    (void)user;
-    return weft_device_name(i);
+    for (size_t i = 0; i < WEFT_COUNT(devices); i++)
+        WEFT_TRY(weft_device_register(context, devices[i]));
+    return WEFT_OK;
 }
 
 /* The device of which a name, up to its arguments, speaks. */
-static weft_status find(const char *name, const weft_device_ops **out)
+static weft_status find(weft_context *context, const char *name, const weft_device_ops **out)
 {
-    char near[256], own[64];
-    (void)snprintf(own, sizeof(own), "%.*s", (int)WEFT_MIN(strcspn(name, ":,"), sizeof(own) - 1),
-                   name);
-    for (int i = 0; weft_devices[i]; i++)
-        if (strcmp(weft_devices[i]->name, own) == 0) {
-            *out = weft_devices[i];
-            return WEFT_OK;
-        }
-    return weft_fail(WEFT_ERR_ARGUMENT, "no device is named '%s'%s", own,
-                     weft_suggest(near, sizeof(near), own, candidate, NULL));
+    const weft_entry *entry;
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_DEVICE, name, strcspn(name, ":,"), &entry));
+    *out = entry->ops;
+    return WEFT_OK;
 }
 
 weft_status weft_device_open(weft_context *context, const char *name, weft_device **out)
@@ -49,20 +40,20 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
     if (strchr(name, ','))
         return weft_fail(WEFT_ERR_ARGUMENT, "device '%s': several devices are for several ranks",
                          name);
-    WEFT_TRY(find(name, &ops));
+    WEFT_TRY(find(context, name, &ops));
     WEFT_TRY(ops->open(context, name[size] ? name + size + 1 : "", out));
     pthread_mutex_init(&(*out)->lock, NULL);
     return WEFT_OK;
 }
 
-weft_status weft_device_of_rank(const char *list, int r, char **out)
+weft_status weft_device_of_rank(weft_context *context, const char *list, int r, char **out)
 {
     const weft_device_ops *ops;
     const char *item = list;
     int count = 1;
     for (const char *at = list; *at; at++) count += *at == ',';
     for (int i = 0; i < count; i++) {
-        WEFT_TRY(find(item, &ops));
+        WEFT_TRY(find(context, item, &ops));
         if (i == r % count) WEFT_TRY(weft_format(out, "%.*s", (int)strcspn(item, ","), item));
         item += strcspn(item, ",") + 1;
     }

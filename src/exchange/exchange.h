@@ -131,12 +131,17 @@ struct weft_exchange {
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot;
 
+/* Adds an exchange to what a context knows, and those that are built in. */
+weft_status weft_exchange_register(weft_context *context,
+                                   const weft_exchange_ops *ops) WEFT_NODISCARD;
+weft_status weft_exchanges_register(weft_context *context) WEFT_NODISCARD;
+
 /* Opens "NAME:key=value,...". ARGUMENT: no such exchange, or a wrong key or value. INTERNAL: what
  * it says of its state is not as it must be. */
 weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
                                weft_exchange **out) WEFT_NODISCARD;
 /* Checks the specification alone. */
-weft_status weft_exchange_check(const char *spec) WEFT_NODISCARD;
+weft_status weft_exchange_check(weft_context *context, const char *spec) WEFT_NODISCARD;
 void weft_exchange_close(weft_exchange **exchange);
 
 /* The same for exchanges that have nothing to do there. */
@@ -151,7 +156,8 @@ weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
                               double *number) WEFT_NODISCARD;
 
 /* registry.c: an exchange by its specification, and what stands behind its name. */
-weft_status weft_exchange_find(const char *spec, const weft_exchange_ops **ops,
+weft_status weft_exchange_find(const weft_context *context, const char *spec,
+                               const weft_exchange_ops **ops,
                                const char **arguments) WEFT_NODISCARD;
 
 #endif

@@ -2,8 +2,9 @@
 
 #include <stdio.h>
 
-weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op *const *ops,
-                           weft_graph **out)
+#include "base/registry.h"
+
+weft_status weft_graph_create(weft_context *context, weft_dtype real, weft_graph **out)
 {
     if (real != WEFT_F32 && real != WEFT_F64)
         return weft_fail(WEFT_ERR_ARGUMENT, "a graph computes in f32 or f64, not in type %d",
@@ -12,7 +13,6 @@ weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op
     WEFT_TRY(WEFT_NEW(&graph, 1));
     *graph = (weft_graph){.context = context,
                           .real = real,
-                          .ops = ops,
                           .origin = -1,
                           .step = WEFT_NO_VALUE,
                           .micro = WEFT_NO_VALUE};
@@ -119,17 +119,10 @@ weft_value weft_graph_leaf(weft_graph *g, weft_value_kind kind, const char *name
     return (weft_value)g->value_count - 1;
 }
 
-static const char *op_candidate(const void *user, int i)
+bool weft_operator_is_transfer(const weft_context *context, const char *name)
 {
-    const weft_op *const *ops = user;
-    return ops[i] ? ops[i]->name : NULL;
-}
-
-static const weft_op *find_op(const weft_graph *g, const char *name)
-{
-    for (int i = 0; g->ops[i]; i++)
-        if (strcmp(g->ops[i]->name, name) == 0) return g->ops[i];
-    return NULL;
+    const weft_entry *entry = weft_registry_look(context, WEFT_KIND_OPERATOR, name, strlen(name));
+    return entry && ((const weft_op *)entry->ops)->transfer;
 }
 
 static weft_status check_inputs(const weft_graph *g, const weft_node *node)
@@ -150,11 +143,9 @@ static weft_status node_make(const weft_graph *g, const char *op, const char *na
                              const weft_value *inputs, int input_count, const weft_attr *attrs,
                              int attr_count, weft_node *node)
 {
-    char near[256];
-    node->op = find_op(g, op);
-    if (!node->op)
-        return weft_fail(WEFT_ERR_ARGUMENT, "no operator is named '%s'%s", op,
-                         weft_suggest(near, sizeof(near), op, op_candidate, g->ops));
+    const weft_entry *entry;
+    WEFT_TRY(weft_registry_find(g->context, WEFT_KIND_OPERATOR, op, strlen(op), &entry));
+    node->op = entry->ops;
     WEFT_TRY(weft_strdup(name ? name : op, &node->name));
     WEFT_TRY(WEFT_NEW(&node->in, input_count));
     for (int i = 0; i < input_count; i++) node->in[i] = inputs[i];

@@ -117,7 +117,6 @@ typedef struct weft_value_info {
 struct weft_graph {
     weft_context *context;
     weft_dtype real;
-    const weft_op *const *ops; /* registry, NULL at the end */
     weft_node **nodes;
     size_t node_count, node_capacity;
     weft_value_info *values;
@@ -148,10 +147,6 @@ void weft_graph_set_flat(weft_graph *graph, weft_value leaf, weft_value like,
 
 /* "forward", "backward" or "update". */
 const char *weft_phase_name(weft_phase phase);
-
-/* Used by the public constructor, which knows the registry. */
-weft_status weft_graph_new(weft_context *context, weft_dtype real, const weft_op *const *ops,
-                           weft_graph **out) WEFT_NODISCARD;
 
 /* Makes the graph fail with this thread's message; returns WEFT_NO_VALUE. */
 weft_value weft_graph_stick(weft_graph *graph, weft_status status);

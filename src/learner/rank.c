@@ -130,7 +130,7 @@ static weft_status check_alike(weft_rank *r)
 weft_status weft_rank_store(const weft_rank *r, weft_store **out)
 {
     char *device;
-    WEFT_TRY(weft_device_of_rank(r->recipe->device, r->rank, &device));
+    WEFT_TRY(weft_device_of_rank(r->recipe->context, r->recipe->device, r->rank, &device));
     weft_status status = weft_store_create(r->recipe->context, device, r->recipe->seed, out);
     free(device);
     return status;

@@ -1,4 +1,5 @@
 /* The losses, by name: what is minimised, and what a target must be for it. */
+#include "base/registry.h"
 #include "models/models.h"
 
 static const weft_loss losses[] = {
@@ -7,50 +8,41 @@ static const weft_loss losses[] = {
     {"mse", "of numbers: the mean squared error", false, "mse"},
 };
 
-const char *weft_loss_name(int i)
+weft_status weft_losses_register(weft_context *context)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(losses) ? losses[i].name : NULL;
-}
-
-const char *weft_loss_summary(int i)
-{
-    return i >= 0 && i < (int)WEFT_COUNT(losses) ? losses[i].summary : NULL;
-}
-
-static const char *candidate(const void *user, int i)
-{
-    (void)user;
-    return weft_loss_name(i);
+    weft_entry entries[WEFT_COUNT(losses)];
+    for (size_t i = 0; i < WEFT_COUNT(losses); i++)
+        entries[i] =
+            (weft_entry){.name = losses[i].name, .summary = losses[i].summary, .ops = &losses[i]};
+    return weft_context_register(context, WEFT_KIND_LOSS, entries, WEFT_COUNT(losses));
 }
 
 /* The first that learns such targets. */
-static const weft_loss *usual(bool classes)
+static const weft_loss *usual(const weft_context *context, bool classes)
 {
-    size_t i = 0;
-    while (losses[i].classes != classes) i++;
-    return &losses[i];
+    const weft_entry *entry;
+    for (int i = 0; (entry = weft_context_entry(context, WEFT_KIND_LOSS, i)); i++)
+        if (((const weft_loss *)entry->ops)->classes == classes) return entry->ops;
+    return NULL;
 }
 
 weft_status weft_net_set_loss(weft_net *net, const char *name)
 {
-    char near[256];
+    const weft_context *context = net->graph->context;
     bool classes = net->options->classes > 0;
-    if (!name) {
-        net->loss = usual(classes);
-        return WEFT_OK;
-    }
-    for (size_t i = 0; i < WEFT_COUNT(losses); i++) {
-        if (strcmp(losses[i].name, name) != 0) continue;
-        net->loss = &losses[i];
-        if (losses[i].classes == classes) return WEFT_OK;
+    const weft_entry *entry;
+    net->loss = usual(context, classes);
+    if (!name) return WEFT_OK;
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_LOSS, name, strlen(name), &entry));
+    const weft_loss *loss = entry->ops;
+    if (loss->classes != classes)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          classes
                              ? "loss '%s' needs a target of numbers, and these data have classes; "
                                "give the numbers of a table or array as target=, or 'loss: %s'"
                              : "loss '%s' needs classes, and the target of these data is numbers; "
                                "give the classes of a table as label=, or 'loss: %s'",
-                         name, usual(classes)->name);
-    }
-    return weft_fail(WEFT_ERR_ARGUMENT, "no loss is named '%s'%s", name,
-                     weft_suggest(near, sizeof(near), name, candidate, NULL));
+                         name, net->loss->name);
+    net->loss = loss;
+    return WEFT_OK;
 }

@@ -71,6 +71,11 @@ typedef struct weft_model {
 
 extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception;
 
+/* The models that are built in, to what a context knows, and what YAML models are made of. */
+weft_status weft_models_register(weft_context *context) WEFT_NODISCARD;
+weft_status weft_layers_register(weft_context *context) WEFT_NODISCARD; /* yaml.c */
+weft_status weft_losses_register(weft_context *context) WEFT_NODISCARD; /* loss.c */
+
 /* yaml.c: the layers of a file. */
 weft_status weft_net_read(weft_net *net, const char *name, const void *data, size_t size,
                           weft_value *logits) WEFT_NODISCARD;

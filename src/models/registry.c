@@ -1,4 +1,5 @@
 /* The built-in models, by name, and what all models share: inputs and loss. */
+#include "base/registry.h"
 #include "formats/formats.h"
 #include "models/models.h"
 
@@ -9,20 +10,15 @@ static const weft_model *const models[] = {
     &weft_model_inception,
 };
 
-const char *weft_model_name(int i)
+weft_status weft_models_register(weft_context *context)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(models) ? models[i]->name : NULL;
-}
-
-const char *weft_model_summary(int i)
-{
-    return i >= 0 && i < (int)WEFT_COUNT(models) ? models[i]->summary : NULL;
-}
-
-static const char *candidate(const void *user, int i)
-{
-    (void)user;
-    return weft_model_name(i);
+    weft_entry entries[WEFT_COUNT(models)];
+    for (size_t i = 0; i < WEFT_COUNT(models); i++)
+        entries[i] =
+            (weft_entry){.name = models[i]->name, .summary = models[i]->summary, .ops = models[i]};
+    WEFT_TRY(weft_layers_register(context));
+    WEFT_TRY(weft_losses_register(context));
+    return weft_context_register(context, WEFT_KIND_MODEL, entries, WEFT_COUNT(models));
 }
 
 void weft_model_options_init(weft_model_options *options)
@@ -156,16 +152,18 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
     }
     WEFT_TRY(check_options(options));
     weft_net net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
-    for (size_t i = 0; i < WEFT_COUNT(models); i++) {
-        if (strcmp(models[i]->name, options->model) != 0) continue;
-        WEFT_TRY(weft_net_set_loss(&net, NULL));
-        add_inputs(&net);
-        weft_value logits = models[i]->build(&net, weft_net_input(&net, WEFT_PORT_FEATURES));
-        return add_loss(&net, logits, out);
-    }
-    return weft_fail(WEFT_ERR_ARGUMENT, "no model is named '%s'%s (or give a file ending in .yaml)",
-                     options->model,
-                     weft_suggest(near, sizeof(near), options->model, candidate, NULL));
+    const char *name = options->model;
+    const weft_names_of known = {graph->context, WEFT_KIND_MODEL};
+    const weft_entry *entry = weft_registry_look(known.context, known.kind, name, strlen(name));
+    if (!entry)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "no model is named '%s'%s (or give a file ending in .yaml)", name,
+                         weft_suggest(near, sizeof(near), name, weft_registry_candidate, &known));
+    const weft_model *model = entry->ops;
+    WEFT_TRY(weft_net_set_loss(&net, NULL));
+    add_inputs(&net);
+    weft_value logits = model->build(&net, weft_net_input(&net, WEFT_PORT_FEATURES));
+    return add_loss(&net, logits, out);
 }
 
 void weft_model_options_fit(weft_model_options *o, const weft_data_stats *stats)

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/registry.h"
 #include "models/yaml_keys.h"
 
 enum { MOST_INPUTS = 16 };
@@ -57,25 +58,19 @@ static const layer_type types[] = {
     {"add", "sum of two layers", NULL, SUM, NULL, ""},
 };
 
-const char *weft_layer_name(int i)
+weft_status weft_layers_register(weft_context *context)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(types) ? types[i].name : NULL;
+    weft_entry entries[WEFT_COUNT(types)];
+    for (size_t i = 0; i < WEFT_COUNT(types); i++)
+        entries[i] =
+            (weft_entry){.name = types[i].name, .summary = types[i].summary, .ops = &types[i]};
+    return weft_context_register(context, WEFT_KIND_LAYER, entries, WEFT_COUNT(types));
 }
 
-const char *weft_layer_summary(int i)
+const char *weft_layer_keys(const weft_context *context, const char *type)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(types) ? types[i].summary : NULL;
-}
-
-const char *weft_layer_keys(int i)
-{
-    return i >= 0 && i < (int)WEFT_COUNT(types) ? types[i].keys : NULL;
-}
-
-static const char *type_candidate(const void *user, int i)
-{
-    (void)user;
-    return weft_layer_name(i);
+    const weft_entry *entry = weft_registry_look(context, WEFT_KIND_LAYER, type, strlen(type));
+    return entry ? ((const layer_type *)entry->ops)->keys : NULL;
 }
 
 static const char *made_candidate(const void *user, int i)
@@ -229,23 +224,18 @@ static weft_status add_layer(reader *r, const layer_type *type, const layer_keys
 
 static weft_status check_layer(const reader *r, const layer_keys *k, const layer_type **out)
 {
-    char near[512];
+    const weft_entry *entry;
     if (!k->type)
         return at(r, NULL, weft_fail(WEFT_ERR_ARGUMENT, "a layer needs a type, as in type: conv"));
-    for (size_t i = 0; i < WEFT_COUNT(types); i++) {
-        if (strcmp(types[i].name, k->type) != 0) continue;
-        *out = &types[i];
-        bool missing =
-            types[i].needs && (strcmp(types[i].needs, "units") == 0 ? !k->units : !k->filters);
-        if (missing)
-            return at(
-                r, NULL,
-                weft_fail(WEFT_ERR_ARGUMENT, "a %s layer needs '%s'", k->type, types[i].needs));
-        return WEFT_OK;
-    }
-    return at(r, "type",
-              weft_fail(WEFT_ERR_ARGUMENT, "no layer type is named '%s'%s", k->type,
-                        weft_suggest(near, sizeof(near), k->type, type_candidate, NULL)));
+    weft_status status = weft_registry_find(r->net->graph->context, WEFT_KIND_LAYER, k->type,
+                                            strlen(k->type), &entry);
+    if (status != WEFT_OK) return at(r, "type", status);
+    const layer_type *type = entry->ops;
+    *out = type;
+    if (type->needs && (strcmp(type->needs, "units") == 0 ? !k->units : !k->filters))
+        return at(r, NULL,
+                  weft_fail(WEFT_ERR_ARGUMENT, "a %s layer needs '%s'", k->type, type->needs));
+    return WEFT_OK;
 }
 
 static weft_status read_layer(reader *r)

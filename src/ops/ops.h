@@ -59,6 +59,7 @@ void weft_halo_rows(const weft_node *node, int rank, int64_t *begin, int64_t *en
 /* Elements that this rank sends in a transfer node, in the best known algorithm. */
 int64_t weft_transfer_elements(const weft_graph *graph, const weft_node *node);
 
-extern const weft_op *const weft_operators[];
+/* The operators that are built in, to what a context knows. */
+weft_status weft_operators_register(weft_context *context) WEFT_NODISCARD;
 
 #endif

@@ -1,5 +1,6 @@
-/* The operators, by name. A new one is its file and a line here. */
+/* The built-in operators. A new one is its file and a line here. */
 #include "ops/ops.h"
+#include "weft/registry.h"
 
 // clang-format off
 #define WEFT_OPERATORS(X) \
@@ -24,29 +25,17 @@
 WEFT_OPERATORS(DECLARE)
 #undef DECLARE
 
-const weft_op *const weft_operators[] = {
+static const weft_op *const operators[] = {
 #define ENTRY(op) &weft_op_##op,
     WEFT_OPERATORS(ENTRY)
 #undef ENTRY
-        NULL,
 };
 
-const char *weft_operator_name(int i)
+weft_status weft_operators_register(weft_context *context)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(weft_operators) - 1 ? weft_operators[i]->name : NULL;
-}
-
-const char *weft_operator_summary(int i)
-{
-    return i >= 0 && i < (int)WEFT_COUNT(weft_operators) - 1 ? weft_operators[i]->summary : NULL;
-}
-
-bool weft_operator_is_transfer(int i)
-{
-    return weft_operator_name(i) && weft_operators[i]->transfer;
-}
-
-weft_status weft_graph_create(weft_context *context, weft_dtype real, weft_graph **out)
-{
-    return weft_graph_new(context, real, weft_operators, out);
+    weft_entry entries[WEFT_COUNT(operators)];
+    for (size_t i = 0; i < WEFT_COUNT(operators); i++)
+        entries[i] = (weft_entry){
+            .name = operators[i]->name, .summary = operators[i]->summary, .ops = operators[i]};
+    return weft_context_register(context, WEFT_KIND_OPERATOR, entries, WEFT_COUNT(operators));
 }

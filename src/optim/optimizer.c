@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "graph/graph.h"
+#include "base/registry.h"
+#include "optim/optim.h"
 
 typedef struct builder {
     weft_graph *graph;
@@ -104,15 +105,12 @@ static const optimizer optimizers[] = {
     {"adamw", adamw_update},
 };
 
-const char *weft_optimizer_name(int i)
+weft_status weft_optimizers_register(weft_context *context)
 {
-    return i >= 0 && i < (int)WEFT_COUNT(optimizers) ? optimizers[i].name : NULL;
-}
-
-static const char *candidate(const void *user, int i)
-{
-    (void)user;
-    return weft_optimizer_name(i);
+    weft_entry entries[WEFT_COUNT(optimizers)];
+    for (size_t i = 0; i < WEFT_COUNT(optimizers); i++)
+        entries[i] = (weft_entry){.name = optimizers[i].name, .ops = &optimizers[i]};
+    return weft_context_register(context, WEFT_KIND_OPTIMIZER, entries, WEFT_COUNT(optimizers));
 }
 
 void weft_optimizer_options_init(weft_optimizer_options *options)
@@ -223,14 +221,10 @@ static void update_all(builder *b, const optimizer *how, const weft_value *param
 weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *options,
                                  weft_optimizer_values *out)
 {
-    char near[128];
-    const optimizer *how = NULL;
+    const weft_entry *how;
     WEFT_TRY(check_options(options));
-    for (size_t i = 0; i < WEFT_COUNT(optimizers); i++)
-        if (strcmp(optimizers[i].name, options->name) == 0) how = &optimizers[i];
-    if (!how)
-        return weft_fail(WEFT_ERR_ARGUMENT, "no optimizer is named '%s'%s", options->name,
-                         weft_suggest(near, sizeof(near), options->name, candidate, NULL));
+    WEFT_TRY(weft_registry_find(g->context, WEFT_KIND_OPTIMIZER, options->name,
+                                strlen(options->name), &how));
     weft_value *params, *gradients, keep = WEFT_NO_VALUE;
     int count = 0, values = weft_graph_value_count(g);
     const weft_type scalar = {g->real, {0}};
@@ -249,7 +243,7 @@ weft_status weft_optimizer_build(weft_graph *g, const weft_optimizer_options *op
         keep = g->micro =
             weft_graph_own_leaf(g, NULL, "keep", &scalar, WEFT_ROLE_DATA, WEFT_NO_VALUE);
     b.lr = add_schedule(&b);
-    update_all(&b, how, params, gradients, count, keep);
+    update_all(&b, how->ops, params, gradients, count, keep);
     weft_graph_assign(g, step, weft_graph_unary(g, "counter", "step/next", step));
     if (b.age != WEFT_NO_VALUE)
         weft_graph_assign(g, b.age, weft_graph_unary(g, "counter", "moments/age/next", b.age));

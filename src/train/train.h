@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "checkpoint/checkpoint.h"
+#include "comm/comm.h"
 #include "exchange/exchange.h"
 #include "learner/learner.h"
 #include "weft/comm.h"

@@ -90,10 +90,11 @@ static weft_status count_learners(weft_trainer *t)
     bool exchange = o->exchange && *o->exchange;
     int64_t mesh = exchange ? 1 : t->size, stages = 1;
     char *device;
-    WEFT_TRY(weft_device_of_rank(o->device, 0, &device));
+    WEFT_TRY(weft_device_of_rank(t->context, o->device, 0, &device));
     free(device);
     if (exchange)
-        WEFT_TRY(weft_exchange_check(o->exchange)); /* also where one learner has no use for it */
+        WEFT_TRY(weft_exchange_check(t->context,
+                                     o->exchange)); /* also where one learner has no use for it */
     if (o->hosts && *o->hosts && strcmp(o->engine, "mpi") != 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "hosts '%s' and engine %s contradict each other; several machines need "

@@ -29,12 +29,17 @@ const char *kind_name(kind k)
 
 const char *undrawn_layer(void)
 {
-    for (int i = 0; weft_layer_name(i); i++) {
+    weft_context *context;
+    const char *type;
+    bool undrawn = false;
+    if (weft_context_create(&context) != WEFT_OK) return weft_last_message();
+    for (int i = 0; !undrawn && (type = weft_context_name(context, WEFT_KIND_LAYER, i)); i++) {
         int k = 0;
-        while (k < KINDS && strcmp(kind_names[k], weft_layer_name(i)) != 0) k++;
-        if (k == KINDS) return weft_layer_name(i);
+        while (k < KINDS && strcmp(kind_names[k], type) != 0) k++;
+        undrawn = k == KINDS;
     }
-    return NULL;
+    weft_context_destroy(&context);
+    return undrawn ? type : NULL;
 }
 
 void layer_name(const layer *l, char *out, size_t room)

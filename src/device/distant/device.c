@@ -1,6 +1,7 @@
 /* The distant device: kernels of the reference device that are put into a list. */
 #include <stdio.h>
 
+#include "base/registry.h"
 #include "device/distant/distant.h"
 
 typedef struct distant_kernel {
@@ -61,13 +62,11 @@ static void destroy(weft_kernel *kernel)
 
 static const weft_kernel_ops kernel_ops = {.bind = bind, .destroy = destroy};
 
-static weft_status check_names(const char *list)
+static weft_status check_names(const weft_context *context, const char *list)
 {
     for (const char *at = list; *at; at += strcspn(at, "+"), at += *at == '+') {
-        int size = (int)strcspn(at, "+"), i = 0;
-        for (const char *op; (op = weft_operator_name(i)); i++)
-            if ((int)strlen(op) == size && strncmp(op, at, (size_t)size) == 0) break;
-        if (!weft_operator_name(i))
+        int size = (int)strcspn(at, "+");
+        if (!weft_registry_look(context, WEFT_KIND_OPERATOR, at, (size_t)size))
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "device distant: lacks '%.*s', which is no operator; "
                              "weft inspect --list has them",
@@ -84,7 +83,7 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "device distant: '%s' is none of its options; there is lacks=OPERATOR+...",
                          arguments);
-    if (*arguments) WEFT_TRY(check_names(arguments + sizeof(key) - 1));
+    if (*arguments) WEFT_TRY(check_names(context, arguments + sizeof(key) - 1));
     WEFT_TRY(WEFT_NEW(&d, 1));
     d->head.ops = &weft_device_distant;
     d->head.context = context;

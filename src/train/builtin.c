@@ -1,0 +1,26 @@
+/* A context that knows what is built in: each room brings its own. */
+#include "data/data.h"
+#include "device/device.h"
+#include "models/models.h"
+#include "ops/ops.h"
+#include "optim/optim.h"
+#include "train/train.h"
+
+static weft_status (*const rooms[])(weft_context *context) = {
+    weft_engines_register,    weft_operators_register, weft_devices_register,
+    weft_optimizers_register, weft_sources_register,   weft_models_register,
+    weft_exchanges_register,
+};
+
+weft_status weft_context_create(weft_context **out)
+{
+    weft_context *context;
+    WEFT_TRY(weft_context_new(&context));
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < WEFT_COUNT(rooms) && status == WEFT_OK; i++) status = rooms[i](context);
+    if (status == WEFT_OK)
+        *out = context;
+    else
+        weft_context_destroy(&context);
+    return status;
+}

@@ -1,0 +1,162 @@
+/* What a context knows by name: each has its own registry. */
+#include <pthread.h>
+
+#include "base/base.h"
+#include "device/device.h"
+#include "exchange/exchange.h"
+#include "support.h"
+
+/* The reference device and an exchange under other names. */
+static weft_device_ops own_device;
+static weft_exchange_ops own_exchange;
+
+static int setup(void **state)
+{
+    (void)state;
+    own_device = weft_device_reference;
+    own_device.name = "own";
+    own_exchange = weft_exchange_average;
+    own_exchange.name = "own";
+    return 0;
+}
+
+static bool knows(const weft_context *context, weft_kind kind, const char *name)
+{
+    const weft_entry *e;
+    for (int i = 0; (e = weft_context_entry(context, kind, i)); i++)
+        if (strcmp(e->name, name) == 0) return true;
+    return false;
+}
+
+/* Every kind has entries, whose names are all different and which say something of themselves. */
+static void test_what_is_built_in(void **state)
+{
+    (void)state;
+    weft_context *context;
+    assert_ok(weft_context_create(&context));
+    for (int k = 0; k < WEFT_KIND_COUNT; k++) {
+        weft_kind kind = (weft_kind)k;
+        assert_non_null(weft_context_entry(context, kind, 0));
+        assert_null(weft_context_entry(context, kind, -1));
+        assert_non_null(weft_kind_title(kind));
+        for (int i = 0; weft_context_name(context, kind, i); i++) {
+            const weft_entry *e = weft_context_entry(context, kind, i);
+            assert_non_null(e->ops);
+            for (int j = 0; j < i; j++)
+                assert_string_not_equal(e->name, weft_context_name(context, kind, j));
+            assert_refused(weft_context_register(context, kind, e, 1), WEFT_ERR_ARGUMENT,
+                           "is there already");
+        }
+    }
+    weft_context_destroy(&context);
+}
+
+/* What one context is told, the other one does not know. */
+static void test_two_contexts(void **state)
+{
+    (void)state;
+    weft_context *knowing, *other;
+    weft_store *store;
+    assert_ok(weft_context_create(&knowing));
+    assert_ok(weft_context_create(&other));
+    assert_ok(weft_device_register(knowing, &own_device));
+    assert_ok(weft_exchange_register(knowing, &own_exchange));
+    assert_true(knows(knowing, WEFT_KIND_DEVICE, "own"));
+    assert_false(knows(other, WEFT_KIND_DEVICE, "own"));
+    assert_ok(weft_store_create(knowing, "own", 1, &store));
+    weft_store_destroy(&store);
+    assert_refused(weft_store_create(knowing, "owm", 1, &store), WEFT_ERR_ARGUMENT,
+                   "no device is named 'owm'; did you mean 'own'?");
+    assert_refused(weft_store_create(other, "own", 1, &store), WEFT_ERR_ARGUMENT,
+                   "no device is named 'own'");
+    assert_ok(weft_exchange_check(knowing, "own:every=2"));
+    assert_refused(weft_exchange_check(other, "own:every=2"), WEFT_ERR_ARGUMENT,
+                   "no exchange is named 'own'");
+    weft_context_destroy(&other);
+    assert_ok(weft_store_create(knowing, "own", 1, &store));
+    weft_store_destroy(&store);
+    weft_context_destroy(&knowing);
+}
+
+/* All or none; and what is no name. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "a:b", "a,b", "./a", "a b", "\xc3\xa4", NULL};
+    weft_context *context;
+    assert_ok(weft_context_create(&context));
+    for (int i = 0; i < (int)WEFT_COUNT(bad); i++) {
+        const weft_entry e = {.name = bad[i], .ops = &own_device};
+        assert_refused(weft_context_register(context, WEFT_KIND_DEVICE, &e, 1), WEFT_ERR_ARGUMENT,
+                       "is no name of a device");
+    }
+    const weft_entry two[] = {{.name = "fresh", .ops = &own_device},
+                              {.name = "cpu", .ops = &own_device}};
+    assert_refused(weft_context_register(context, WEFT_KIND_DEVICE, two, 2), WEFT_ERR_ARGUMENT,
+                   "a device named 'cpu' is there already");
+    assert_false(knows(context, WEFT_KIND_DEVICE, "fresh"));
+    const weft_entry twice[] = {two[0], two[0]};
+    assert_refused(weft_context_register(context, WEFT_KIND_DEVICE, twice, 2), WEFT_ERR_ARGUMENT,
+                   "a device named 'fresh' is there already");
+    assert_ok(weft_context_register(context, WEFT_KIND_DEVICE, two, 1));
+    assert_true(knows(context, WEFT_KIND_DEVICE, "fresh"));
+    weft_context_destroy(&context);
+}
+
+/* Threads that add, look and list in one context at once; each name is won by one of them. */
+enum { THREADS = 4, NAMES = 200 };
+
+typedef struct adder {
+    weft_context *context;
+    pthread_t thread;
+    int added, refused, missing;
+} adder;
+
+static char names[NAMES][16];
+
+static void *add(void *user)
+{
+    adder *a = user;
+    for (int i = 0; i < NAMES; i++) {
+        const weft_entry e = {.name = names[i], .ops = &own_device};
+        if (weft_context_register(a->context, WEFT_KIND_DEVICE, &e, 1) == WEFT_OK)
+            a->added++;
+        else
+            a->refused++;
+        if (!knows(a->context, WEFT_KIND_DEVICE, names[i])) a->missing++;
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    adder all[THREADS] = {{0}};
+    weft_context *context;
+    int added = 0;
+    assert_ok(weft_context_create(&context));
+    for (int i = 0; i < NAMES; i++) (void)snprintf(names[i], sizeof(names[i]), "name-%d", i);
+    for (int t = 0; t < THREADS; t++) {
+        all[t].context = context;
+        assert_int_equal(pthread_create(&all[t].thread, NULL, add, &all[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(all[t].thread, NULL);
+        assert_int_equal(all[t].missing, 0);
+        assert_int_equal(all[t].added + all[t].refused, NAMES);
+        added += all[t].added;
+    }
+    assert_int_equal(added, NAMES);
+    weft_context_destroy(&context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_built_in),
+        cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
