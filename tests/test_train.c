@@ -265,9 +265,49 @@ static void test_learns_on_every_device_and_precision(void **state)
     }
 }
 
+/* What a run is told about threads is its own: the context is for all who have it. */
+static void test_the_context_stays(void **state)
+{
+    (void)state;
+    log_of_run l;
+    weft_eval_options e = {0};
+    weft_train_options o = {0};
+    weft_trainer *two;
+    weft_report r = {0};
+    char *folder = temporary_folder(), latest[1200], *text;
+    int before = weft_context_threads(context);
+    assert_ok(weft_context_set_threads(context, 5));
+    assert_ok(
+        train("model=mlp data=glyphs:train=40,test=20 steps=2 batch=20 threads=2", folder, 0, &l));
+    assert_int_equal(weft_context_threads(context), 5);
+    assert_refused(train("model=mlp data=glyphs:train=40 batch=50 threads=3", NULL, 0, &l),
+                   WEFT_ERR_ARGUMENT, "has only 40");
+    assert_int_equal(weft_context_threads(context), 5);
+    (void)snprintf(latest, sizeof(latest), "%s/latest", folder);
+    assert_ok(weft_options_init(weft_eval_table(), &e));
+    assert_ok(weft_options_set(weft_eval_table(), &e, "checkpoint", latest));
+    assert_ok(weft_options_set(weft_eval_table(), &e, "threads", "1"));
+    assert_ok(weft_evaluate(context, &e, &r));
+    assert_int_equal(weft_context_threads(context), 5);
+    weft_report_free(&r);
+    weft_options_free(weft_eval_table(), &e);
+    assert_ok(weft_options_init(weft_train_table(), &o));
+    assert_ok(weft_options_set(weft_train_table(), &o, "threads", "2"));
+    assert_ok(weft_options_set(weft_train_table(), &o, "data", "glyphs:train=200,test=20"));
+    assert_ok(weft_train_plan_text(context, &o, -1, &text));
+    weft_free(text);
+    assert_ok(weft_trainer_create(context, &o, &two));
+    assert_int_equal(weft_context_threads(context), 5);
+    weft_trainer_destroy(&two);
+    weft_options_free(weft_train_table(), &o);
+    assert_ok(weft_context_set_threads(context, before));
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_context_stays),
         cmocka_unit_test(test_same_bits_twice_and_resumed),
         cmocka_unit_test(test_accumulation_is_the_batch),
         cmocka_unit_test(test_every_sample_counts_once),

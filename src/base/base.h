@@ -220,6 +220,10 @@ bool weft_file_exists(const char *path);
 /* A context that knows nothing by name yet; for the public constructor, which knows what is built
  * in. */
 weft_status weft_context_new(weft_context **out) WEFT_NODISCARD;
+/* A context with a number of threads of its own, as weft_context_set_threads takes it, for whoever
+ * has been told one. Log and names are those of `of`, which is not changed and must outlive it. */
+weft_status weft_context_with_threads(weft_context *of, int threads,
+                                      weft_context **out) WEFT_NODISCARD;
 
 /* --- clock and log --- */
 

@@ -10,6 +10,7 @@ weft_status weft_context_new(weft_context **out)
 {
     weft_context *context;
     WEFT_TRY(WEFT_NEW(&context, 1));
+    context->of = context;
     context->threads = weft_cores();
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->registry_lock, NULL);
@@ -17,21 +18,37 @@ weft_status weft_context_new(weft_context **out)
     return WEFT_OK;
 }
 
+weft_status weft_context_with_threads(weft_context *of, int threads, weft_context **out)
+{
+    weft_context *context;
+    WEFT_TRY(WEFT_NEW(&context, 1));
+    context->of = of->of;
+    weft_status status = weft_context_set_threads(context, threads);
+    if (status == WEFT_OK)
+        *out = context;
+    else
+        free(context);
+    return status;
+}
+
 void weft_context_destroy(weft_context **context)
 {
     if (!context || !*context) return;
-    weft_registry_free(*context);
-    pthread_mutex_destroy(&(*context)->registry_lock);
-    pthread_mutex_destroy(&(*context)->lock);
-    free((*context)->warned);
-    free(*context);
+    weft_context *c = *context;
+    if (c->of == c) {
+        weft_registry_free(c);
+        pthread_mutex_destroy(&c->registry_lock);
+        pthread_mutex_destroy(&c->lock);
+        free(c->warned);
+    }
+    free(c);
     *context = NULL;
 }
 
 void weft_context_set_log(weft_context *context, weft_log_fn fn, void *user)
 {
-    context->log = fn;
-    context->log_user = user;
+    context->of->log = fn;
+    context->of->log_user = user;
 }
 
 weft_status weft_context_set_threads(weft_context *context, int threads)
@@ -61,8 +78,9 @@ static bool is_news(weft_context *context, const char *line)
 
 void weft_log(weft_context *context, weft_log_level level, const char *format, ...)
 {
-    if (!context || !context->log) return;
+    if (!context || !context->of->log) return;
     char text[1024], line[1024];
+    context = context->of;
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);

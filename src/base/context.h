@@ -13,9 +13,11 @@ typedef struct weft_shelf {
 } weft_shelf;
 
 struct weft_context {
+    weft_context *of; /* the one whose log and names this one has: itself, or another */
+    int threads;
+    /* What follows is empty where that is another. */
     weft_log_fn log;
     void *log_user;
-    int threads;
     pthread_mutex_t lock; /* of the log */
     uint64_t *warned;     /* hashes of the warnings and notes that were given */
     size_t warned_count, warned_capacity;

@@ -28,14 +28,14 @@ const char *weft_kind_title(weft_kind kind)
 
 static pthread_mutex_t *lock_of(const weft_context *context)
 {
-    return &((weft_context *)(uintptr_t)context)->registry_lock;
+    return &context->of->registry_lock;
 }
 
 /* With the lock held. */
 static const weft_entry *look(const weft_context *context, weft_kind kind, const char *name,
                               size_t size)
 {
-    for (const weft_shelf *s = context->shelves[kind]; s; s = s->next)
+    for (const weft_shelf *s = context->of->shelves[kind]; s; s = s->next)
         for (int i = 0; i < s->count; i++)
             if (strncmp(s->entries[i].name, name, size) == 0 && !s->entries[i].name[size])
                 return &s->entries[i];
@@ -55,7 +55,7 @@ const weft_entry *weft_context_entry(const weft_context *context, weft_kind kind
 {
     const weft_entry *entry = NULL;
     pthread_mutex_lock(lock_of(context));
-    for (const weft_shelf *s = context->shelves[kind]; s && i >= 0 && !entry; s = s->next) {
+    for (const weft_shelf *s = context->of->shelves[kind]; s && i >= 0 && !entry; s = s->next) {
         if (i < s->count) entry = &s->entries[i];
         i -= s->count;
     }
@@ -121,12 +121,12 @@ weft_status weft_context_register(weft_context *context, weft_kind kind, const w
     WEFT_TRY(weft_new_bytes(&shelf, 1, sizeof(weft_shelf) + (size_t)count * sizeof(weft_entry)));
     shelf->count = count;
     memcpy(shelf->entries, entries, (size_t)count * sizeof(weft_entry));
-    pthread_mutex_lock(&context->registry_lock);
+    pthread_mutex_lock(lock_of(context));
     for (int i = 0; i < count && status == WEFT_OK; i++) status = check(context, kind, entries, i);
-    weft_shelf **end = &context->shelves[kind];
+    weft_shelf **end = &context->of->shelves[kind];
     while (*end) end = &(*end)->next;
     if (status == WEFT_OK) *end = shelf;
-    pthread_mutex_unlock(&context->registry_lock);
+    pthread_mutex_unlock(lock_of(context));
     if (status != WEFT_OK) free(shelf);
     return status;
 }

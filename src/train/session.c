@@ -5,6 +5,7 @@
 
 /* A checkpoint with its data and a forward program. */
 typedef struct session {
+    weft_context *context; /* with the threads that were asked for */
     weft_checkpoint checkpoint;
     weft_train_options run; /* that wrote it */
     weft_dataset *data;
@@ -20,15 +21,17 @@ static void session_close(session *s)
     weft_dataset_close(&s->data);
     weft_options_free(weft_train_table(), &s->run);
     weft_checkpoint_close(&s->checkpoint);
+    weft_context_destroy(&s->context);
 }
 
 /* unlabelled: the target may be missing. */
-static weft_status session_open(weft_context *context, const weft_eval_options *o, bool unlabelled,
+static weft_status session_open(weft_context *given, const weft_eval_options *o, bool unlabelled,
                                 session *s)
 {
     if (!o->checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
-    WEFT_TRY(weft_context_set_threads(context, (int)o->threads));
+    WEFT_TRY(weft_context_with_threads(given, (int)o->threads, &s->context));
+    weft_context *context = s->context;
     WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(), &s->checkpoint));
     WEFT_TRY(weft_settings_give(&s->checkpoint.settings, weft_train_table(), &s->run));
     const weft_train_options *t = &s->run;

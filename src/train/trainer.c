@@ -130,6 +130,14 @@ static weft_status count_learners(weft_trainer *t)
     return WEFT_OK;
 }
 
+/* From here on; the context that was handed in stays as it is. */
+static weft_status take_threads(weft_trainer *t, int threads)
+{
+    WEFT_TRY(weft_context_with_threads(t->context, threads, &t->own));
+    t->context = t->own;
+    return WEFT_OK;
+}
+
 static weft_status open_ranks(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
@@ -152,7 +160,7 @@ static weft_status open_ranks(weft_trainer *t)
         WEFT_TRY(weft_core_sets_make(here, strcmp(o->engine, "mpi") == 0, &t->cores));
     int threads = (int)o->threads;
     if (threads == 0) threads = weft_cores() / weft_comm_local_size(t->worlds[0]);
-    return weft_context_set_threads(t->context, WEFT_MAX(threads, 1));
+    return take_threads(t, WEFT_MAX(threads, 1));
 }
 
 /* --- ranks --- */
@@ -255,7 +263,7 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     if (status == WEFT_OK) status = count_learners(t);
     if (status == WEFT_OK) status = WEFT_NEW(&t->runs, t->mesh);
     if (status == WEFT_OK) t->local = t->mesh;
-    if (status == WEFT_OK) status = weft_context_set_threads(context, (int)options->threads);
+    if (status == WEFT_OK) status = take_threads(t, (int)options->threads);
     if (status == WEFT_OK) status = open_data(t);
     if (status == WEFT_OK) status = weft_trainer_read_model(t);
     if (status == WEFT_OK) status = weft_trainer_write_recipe(t);
@@ -301,6 +309,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     weft_settings_free(&t->settings);
     weft_options_free(weft_train_table(), &t->options);
     pthread_mutex_destroy(&t->lock);
+    weft_context_destroy(&t->own);
     free(t);
     *trainer = NULL;
 }

@@ -20,7 +20,7 @@ typedef struct weft_run {
 } weft_run;
 
 struct weft_trainer {
-    weft_context *context;
+    weft_context *context, *own; /* own: with this run's threads */
     weft_train_options options;
     weft_settings settings; /* the same as text */
     weft_dataset *data;
