@@ -129,6 +129,40 @@ static void all_gather(weft_comm *c, weft_dtype dtype, int64_t base)
     free(receive);
 }
 
+/* To every rank in turn: it gets all, and nobody else anything, nor needs room for it. */
+static void gather(weft_comm *c, weft_dtype dtype, int64_t base)
+{
+    int me = weft_comm_rank(c), n = weft_comm_size(c);
+    int64_t counts[8], whole = 0, before = 0;
+    size_t size = weft_dtype_size(dtype);
+    for (int r = 0; r < n; r++) {
+        if (r == me) before = whole;
+        whole += counts[r] = count_of(r, base);
+    }
+    void *send = filled(dtype, me, counts[me]);
+    for (int root = 0; root < n; root++)
+        for (int inplace = 0; inplace < 2; inplace++) {
+            char *receive = calloc((size_t)whole + 1, 8);
+            char *own = receive + (size_t)before * size;
+            if (inplace) memcpy(own, send, (size_t)counts[me] * size);
+            weft_transfer t = {.kind = WEFT_GATHER,
+                               .dtype = dtype,
+                               .send = inplace ? own : send,
+                               .receive = me == root ? receive : NULL,
+                               .counts = counts,
+                               .peer = root};
+            int64_t sent = weft_comm_get_stats(c).bytes;
+            rank_ok(weft_comm_run(c, &t));
+            sent = weft_comm_get_stats(c).bytes - sent;
+            rank_check(sent == (me == root ? 0 : counts[me] * (int64_t)size));
+            for (int64_t r = 0, at = 0; r < n && me == root; r++)
+                for (int64_t i = 0; i < counts[r]; i++, at++)
+                    rank_check(holds(receive, dtype, at, element((int)r, i)));
+            free(receive);
+        }
+    free(send);
+}
+
 static void all_to_all(weft_comm *c, weft_dtype dtype, int64_t base)
 {
     int me = weft_comm_rank(c), n = weft_comm_size(c);

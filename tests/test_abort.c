@@ -51,7 +51,9 @@ static void fill(work *w, const weft_comm *c, int kind, int64_t count, int tag)
         in = whole;
         out = w->counts[me];
         break;
+    case WEFT_GATHER:
     case WEFT_ALL_GATHER:
+        w->t.peer = tag % n;
         in = w->counts[me];
         out = whole;
         break;
@@ -101,7 +103,8 @@ static weft_status round_of(weft_comm *c, draw *d, int fail, bool *wrong)
     weft_status status = WEFT_OK;
     for (int k = 0; k < n; k++) {
         int64_t count = next(d, 3) ? next(d, 4000) : next(d, 60);
-        int kind = (int)next(d, 8); /* a send or a receive are both, so that they match */
+        int kind =
+            (int)next(d, WEFT_BARRIER + 1); /* a send or a receive are both, so that they match */
         bool pair = kind == WEFT_SEND || kind == WEFT_RECEIVE;
         if (pair && size == 1) continue;
         fill(&all[made++], c, pair ? WEFT_SEND : kind, count, k);

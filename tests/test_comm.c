@@ -14,6 +14,7 @@ static void contract(weft_comm *c, void *user)
             for (int how = 0; how < 2 && dtypes[d] != WEFT_U8; how++)
                 reduce_scatter(c, dtypes[d], sizes[s], how);
             all_gather(c, dtypes[d], sizes[s]);
+            gather(c, dtypes[d], sizes[s]);
             all_to_all(c, dtypes[d], sizes[s]);
             broadcast(c, dtypes[d], sizes[s]);
             ring(c, dtypes[d], sizes[s]);
@@ -155,7 +156,8 @@ static void refused(weft_comm *c, void *user)
     const weft_transfer bad[] = {
         {.kind = WEFT_SEND, .count = -1},  {.kind = WEFT_SEND, .peer = 99},
         {.kind = WEFT_SEND, .tag = 99999}, {.kind = WEFT_ALL_REDUCE, .dtype = WEFT_U8},
-        {.kind = WEFT_ALL_GATHER},
+        {.kind = WEFT_ALL_GATHER},         {.kind = WEFT_GATHER},
+        {.kind = WEFT_GATHER, .peer = -1},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         rank_check(weft_comm_prepare(c, &bad[i], &o) == WEFT_ERR_ARGUMENT);
@@ -200,6 +202,7 @@ static void refused_buffers(weft_comm *c, void *user)
         {.kind = WEFT_RECEIVE, .count = 1},
         {.kind = WEFT_BROADCAST, .count = 1},
         {.kind = WEFT_ALL_GATHER, .send = send, .counts = counts},
+        {.kind = WEFT_GATHER, .send = send, .counts = counts, .peer = me},
         {.kind = WEFT_ALL_TO_ALL, .receive = receive, .counts = counts, .receive_counts = counts},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

@@ -11,6 +11,7 @@ static void pieces(weft_comm *c, void *user)
     for (size_t d = 0; d < 4; d++)
         for (size_t s = 0; s < sizeof(counts) / sizeof(counts[0]); s++) {
             all_gather(c, dtypes[d], counts[s]);
+            gather(c, dtypes[d], counts[s]);
             all_to_all(c, dtypes[d], counts[s]);
             broadcast(c, dtypes[d], counts[s]);
             ring(c, dtypes[d], counts[s]);

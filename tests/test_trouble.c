@@ -106,6 +106,20 @@ static void other_root(weft_comm *c)
                                                  .peer = weft_comm_rank(c) == 1}));
 }
 
+static void other_collector(weft_comm *c)
+{
+    float x[4] = {0}, y[12] = {0};
+    const int64_t counts[RANKS] = {4, 4, 4};
+    weft_comm_set_check(c, true);
+    differs(c, weft_comm_run(c, &(weft_transfer){.kind = WEFT_GATHER,
+                                                 .what = "a",
+                                                 .send = x,
+                                                 .receive = y,
+                                                 .counts = counts,
+                                                 .peer = weft_comm_rank(c) == 1}));
+    rank_check(says("4 + 4 + 4 to rank 0)") && says("4 + 4 + 4 to rank 1)"));
+}
+
 static void other_parts(weft_comm *c)
 {
     float x[4] = {0}, y[12] = {0};
@@ -218,10 +232,13 @@ static const struct trouble {
     void (*fn)(weft_comm *c);
     bool alone; /* one rank is enough */
 } troubles[] = {
-    {"missing", missing, false},   {"count", other_count, false},   {"dtype", other_dtype, false},
-    {"kind", other_kind, false},   {"root", other_root, false},     {"leaves", other_leaves, false},
-    {"parts", other_parts, false}, {"shorter", shorter, true},      {"empty", empty, true},
-    {"longer", longer, true},      {"abort", abort_is_seen, false}, {"left", left_behind, false},
+    {"missing", missing, false},   {"count", other_count, false},
+    {"dtype", other_dtype, false}, {"kind", other_kind, false},
+    {"root", other_root, false},   {"leaves", other_leaves, false},
+    {"parts", other_parts, false}, {"collector", other_collector, false},
+    {"shorter", shorter, true},    {"empty", empty, true},
+    {"longer", longer, true},      {"abort", abort_is_seen, false},
+    {"left", left_behind, false},
 };
 
 static const char *engine_only;

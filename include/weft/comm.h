@@ -39,6 +39,7 @@ typedef enum weft_transfer_kind {
     WEFT_ALL_REDUCE,     /* receive[i] = sum over ranks of send[i] */
     WEFT_REDUCE_SCATTER, /* the same, but rank r keeps only its counts[r] elements */
     WEFT_ALL_GATHER,     /* rank r brings counts[r] elements; everybody gets all, in rank order */
+    WEFT_GATHER,         /* the same, but peer alone gets them, and the others receive nothing */
     WEFT_ALL_TO_ALL,     /* send counts[r] elements to rank r, receive receive_counts[r] from it */
     WEFT_BARRIER
 } weft_transfer_kind;
@@ -48,13 +49,13 @@ typedef struct weft_transfer {
     weft_transfer_kind kind;
     weft_dtype dtype;
     const char *what; /* for messages: what is sent; copied; may be NULL */
-    /* May equal `receive` in an all-reduce, be this rank's part of it in an all-gather, or have it
-     * as this rank's part in a reduce-scatter with one leaf a rank. Otherwise they must not
+    /* May equal `receive` in an all-reduce, be this rank's part of it in a gather or all-gather, or
+     * have it as this rank's part in a reduce-scatter with one leaf a rank. Otherwise they must not
      * overlap. */
     const void *send;
-    void *receive;                 /* not used by WEFT_SEND */
+    void *receive;                 /* not used by WEFT_SEND, nor by WEFT_GATHER but at its peer */
     int64_t count;                 /* SEND, RECEIVE, BROADCAST, ALL_REDUCE */
-    const int64_t *counts;         /* [N] REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL; copied */
+    const int64_t *counts;         /* [N] REDUCE_SCATTER, (ALL_)GATHER, ALL_TO_ALL; copied */
     const int64_t *receive_counts; /* [N] ALL_TO_ALL; copied */
     int peer, tag;                 /* tag from 0 to 30000 */
     /* Sums: add in a fixed binary tree over the ranks, whatever the engine would do by itself. */
@@ -122,7 +123,8 @@ WEFT_API void weft_comm_abort(weft_comm *comm);
 
 /* What one rank has done with this communicator and all split off from it. Bytes are those that
  * this rank sends in the best known algorithm: over the ranks, (N - 1) times the whole for
- * reduce-scatter and all-gather, twice that for all-reduce. */
+ * reduce-scatter and all-gather, twice that for all-reduce, and for a gather what its peer has not
+ * yet. */
 typedef struct weft_comm_stats {
     int64_t operations, bytes;
     /* Between start and end of an operation, added up; what ends within about a microsecond may

@@ -9,7 +9,7 @@ static bool counts_alike(const weft_operation *o, int r, const weft_transfer *t,
 {
     int n = o->comm->size, me = o->comm->rank;
     if (o->t.kind == WEFT_ALL_TO_ALL) return counts[me] == o->counts[n + r];
-    if (o->t.kind == WEFT_REDUCE_SCATTER || o->t.kind == WEFT_ALL_GATHER)
+    if (weft_has_counts(o->t.kind))
         return memcmp(counts, o->counts, (size_t)n * sizeof(int64_t)) == 0;
     return t->count == o->t.count;
 }
@@ -18,14 +18,13 @@ bool weft_transfer_alike(const weft_operation *o, int r, const weft_transfer *t,
                          const int64_t *counts)
 {
     return t->kind == o->t.kind && t->dtype == o->t.dtype && t->leaves == o->t.leaves &&
-           (t->kind != WEFT_BROADCAST || t->peer == o->t.peer) && counts_alike(o, r, t, counts);
+           (!weft_has_root(t->kind) || t->peer == o->t.peer) && counts_alike(o, r, t, counts);
 }
 
 void weft_transfer_describe(const weft_transfer *t, const char *what, const int64_t *counts, int n,
                             char *out)
 {
-    bool parts =
-        t->kind == WEFT_REDUCE_SCATTER || t->kind == WEFT_ALL_GATHER || t->kind == WEFT_ALL_TO_ALL;
+    bool parts = weft_has_counts(t->kind) || t->kind == WEFT_ALL_TO_ALL;
     const char *dtype = weft_dtype_name(t->dtype);
     int at = snprintf(out, WEFT_TRANSFER_TEXT, "%s of %.60s", weft_transfer_name(t->kind), what);
     size_t room = WEFT_TRANSFER_TEXT - (size_t)at;
@@ -34,8 +33,9 @@ void weft_transfer_describe(const weft_transfer *t, const char *what, const int6
     for (int r = 0; parts && r < n && at < WEFT_TRANSFER_TEXT - 48; r++)
         at += snprintf(out + at, WEFT_TRANSFER_TEXT - (size_t)at, "%s%lld", r ? " + " : " = ",
                        (long long)counts[r]);
-    if (t->kind == WEFT_BROADCAST)
-        at += snprintf(out + at, WEFT_TRANSFER_TEXT - (size_t)at, " of rank %d", t->peer);
+    if (weft_has_root(t->kind))
+        at += snprintf(out + at, WEFT_TRANSFER_TEXT - (size_t)at, " %s rank %d",
+                       t->kind == WEFT_GATHER ? "to" : "of", t->peer);
     if (t->leaves)
         at += snprintf(out + at, WEFT_TRANSFER_TEXT - (size_t)at, ", %d leaves", t->leaves);
     (void)snprintf(out + at, WEFT_TRANSFER_TEXT - (size_t)at, ")");

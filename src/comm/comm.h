@@ -103,4 +103,16 @@ static inline bool weft_is_collective(weft_transfer_kind kind)
     return kind != WEFT_SEND && kind != WEFT_RECEIVE;
 }
 
+/* Collectives that one rank, the peer, gives or gets. */
+static inline bool weft_has_root(weft_transfer_kind kind)
+{
+    return kind == WEFT_BROADCAST || kind == WEFT_GATHER;
+}
+
+/* Those in which the counts of all ranks are known to all. */
+static inline bool weft_has_counts(weft_transfer_kind kind)
+{
+    return kind == WEFT_REDUCE_SCATTER || kind == WEFT_ALL_GATHER || kind == WEFT_GATHER;
+}
+
 #endif

@@ -1,6 +1,6 @@
-/* Everything over MPI that adds nothing up, as rounds: levels of them for gathering, broadcasts and
- * barriers, one for the rest. MPI's own would do for most; but a rank that gives up must be able to
- * take back what it began, and counts may be larger than MPI's. */
+/* Everything over MPI that adds nothing up, as rounds: levels of them for gathering to all,
+ * broadcasts and barriers, one for the rest. MPI's own would do for most; but a rank that gives up
+ * must be able to take back what it began, and counts may be larger than MPI's. */
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI
@@ -64,6 +64,22 @@ static weft_status all_gather(weft_operation *o)
             WEFT_TRY(move_block(o, &s, (mpi_message){.peer = owner, .out = true}, slot, level));
             WEFT_TRY(move_block(o, &s, (mpi_message){.peer = owner}, partner, level));
         }
+    }
+    return WEFT_OK;
+}
+
+/* All at once: the root receives everything at its place. */
+static weft_status gather(weft_operation *o)
+{
+    int n = o->comm->size, me = o->comm->rank, root = o->t.peer;
+    WEFT_TRY(mpi_add_round(o->state));
+    if (me != root)
+        return move(o, (mpi_message){.peer = root, .out = true}, o->t.send, 0, o->counts[me]);
+    copy(o, 0, weft_counts_before(o->counts, me), o->counts[me]);
+    for (int i = 1; i < n; i++) {
+        int from = (me + i) % n;
+        WEFT_TRY(move(o, (mpi_message){.peer = from}, o->t.receive,
+                      weft_counts_before(o->counts, from), o->counts[from]));
     }
     return WEFT_OK;
 }
@@ -138,6 +154,7 @@ weft_status mpi_plan_move(weft_operation *o)
     case WEFT_RECEIVE: return one(o);
     case WEFT_BROADCAST: return broadcast(o);
     case WEFT_ALL_GATHER: return all_gather(o);
+    case WEFT_GATHER: return gather(o);
     case WEFT_ALL_TO_ALL: return all_to_all(o);
     case WEFT_BARRIER: return barrier(o);
     default: return weft_fail(WEFT_ERR_INTERNAL, "%s is no move", weft_transfer_name(o->t.kind));

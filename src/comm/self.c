@@ -86,6 +86,7 @@ static weft_status self_advance(weft_operation *o)
     }
     case WEFT_REDUCE_SCATTER:
     case WEFT_ALL_GATHER:
+    case WEFT_GATHER:
     case WEFT_ALL_TO_ALL: copy(o, o->counts[0]); break;
     case WEFT_BARRIER: break;
     }

@@ -84,6 +84,15 @@ static void sum_part(const weft_operation *o, int64_t begin, int64_t end, int64_
     weft_tree_sum(&tree, begin, end, (char *)o->t.receive + (size_t)to * size_of(o));
 }
 
+static void gather(const weft_operation *o)
+{
+    int n = o->comm->size;
+    for (int i = 0; i < n; i++) {
+        int r = (o->comm->rank + i) % n; /* not all from the same rank at once */
+        copy_elements(o, cell_of(o, r)->t.send, 0, weft_counts_before(o->counts, r), o->counts[r]);
+    }
+}
+
 /* What a rank does as soon as everybody has posted. */
 static void work(weft_operation *o)
 {
@@ -101,12 +110,9 @@ static void work(weft_operation *o)
         begin = weft_counts_before(o->counts, me);
         sum_part(o, begin, begin + o->counts[me], 0);
         break;
-    case WEFT_ALL_GATHER:
-        for (int i = 0; i < n; i++) {
-            int r = (me + i) % n; /* not all from the same rank at once */
-            copy_elements(o, cell_of(o, r)->t.send, 0, weft_counts_before(o->counts, r),
-                          o->counts[r]);
-        }
+    case WEFT_ALL_GATHER: gather(o); break;
+    case WEFT_GATHER:
+        if (me == o->t.peer) gather(o);
         break;
     case WEFT_ALL_TO_ALL:
         for (int i = 0; i < n; i++) {
@@ -135,7 +141,8 @@ static void collect_parts(weft_operation *o)
     }
 }
 
-/* Whether others may still read this rank's memory when it has all it needs. */
+/* Whether others may still read this rank's memory, its counts among it, when it has all it needs.
+ */
 static bool is_read(const weft_operation *o)
 {
     if (o->t.kind == WEFT_BARRIER || small(o)) return false;

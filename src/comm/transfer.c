@@ -4,8 +4,9 @@
 
 const char *weft_transfer_name(weft_transfer_kind kind)
 {
-    static const char *const names[] = {"send",           "receive",    "broadcast",  "all-reduce",
-                                        "reduce-scatter", "all-gather", "all-to-all", "barrier"};
+    static const char *const names[] = {"send",       "receive",        "broadcast",
+                                        "all-reduce", "reduce-scatter", "all-gather",
+                                        "gather",     "all-to-all",     "barrier"};
     return names[kind];
 }
 
@@ -49,6 +50,10 @@ static void extents(const weft_comm *c, const weft_transfer *t, int64_t *sent, i
         *sent = t->counts[c->rank];
         *received = weft_counts_before(t->counts, c->size);
         break;
+    case WEFT_GATHER:
+        *sent = t->counts[c->rank];
+        *received = t->peer == c->rank ? weft_counts_before(t->counts, c->size) : 0;
+        break;
     case WEFT_ALL_TO_ALL:
         *sent = weft_counts_before(t->counts, c->size);
         *received = weft_counts_before(t->receive_counts, c->size);
@@ -73,9 +78,8 @@ weft_status weft_transfer_check(const weft_comm *c, const weft_transfer *t)
 {
     const char *name = weft_transfer_name(t->kind);
     bool sums = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_REDUCE_SCATTER;
-    bool one = t->kind == WEFT_SEND || t->kind == WEFT_RECEIVE || t->kind == WEFT_BROADCAST;
-    bool many =
-        t->kind == WEFT_REDUCE_SCATTER || t->kind == WEFT_ALL_GATHER || t->kind == WEFT_ALL_TO_ALL;
+    bool one = !weft_is_collective(t->kind) || weft_has_root(t->kind);
+    bool many = weft_has_counts(t->kind) || t->kind == WEFT_ALL_TO_ALL;
     if (t->count < 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "%s of %lld elements", name, (long long)t->count);
     if (one && (t->peer < 0 || t->peer >= c->size))
@@ -113,6 +117,7 @@ int64_t weft_transfer_sends(const weft_operation *o)
         return t->count - part + part * others;
     case WEFT_REDUCE_SCATTER: return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
     case WEFT_ALL_GATHER: return o->counts[c->rank] * others;
+    case WEFT_GATHER: return t->peer == c->rank ? 0 : o->counts[c->rank];
     case WEFT_ALL_TO_ALL: return weft_counts_before(o->counts, c->size) - o->counts[c->rank];
     case WEFT_RECEIVE:
     case WEFT_BARRIER: break;
