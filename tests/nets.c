@@ -136,6 +136,16 @@ static weft_status passes(const setting *s, prepared *p, int step, double *loss)
     return WEFT_OK;
 }
 
+weft_status net_gather(const weft_store *store, int i, weft_comm *data_axis, void *data)
+{
+    int ranks = data_axis ? weft_comm_size(data_axis) : 1;
+    int me = data_axis ? weft_comm_rank(data_axis) : 0;
+    weft_status status = WEFT_OK;
+    for (int r = 0; r < ranks && status == WEFT_OK; r++)
+        status = weft_store_gather(store, i, NULL, data_axis, r, r == me ? data : NULL);
+    return status;
+}
+
 weft_status net_train(const setting *s, prepared *p, double losses[STEPS])
 {
     for (int step = 0; step < STEPS; step++) {

@@ -89,6 +89,9 @@ weft_plan_options net_plan_options(const setting *s);
 weft_status net_prepare(prepared *p, const setting *s, weft_comm *world);
 void net_unprepare(prepared *p);
 
+/* Tensor i in whole on every rank of the data axis (NULL: there is one): each in turn gets it. */
+weft_status net_gather(const weft_store *store, int i, weft_comm *data_axis, void *data);
+
 /* Ten steps; losses[step] gets this rank's share. */
 weft_status net_train(const setting *s, prepared *p, double losses[STEPS]);
 

@@ -72,7 +72,7 @@ static void run_rank(weft_comm *world, void *user)
         int64_t start[WEFT_MAX_RANK];
         weft_store_part(p.store, e, &type.shape, start);
         void *data = malloc(weft_type_bytes(&type));
-        rank_ok(weft_store_gather(p.store, e, p.comms.axes[1], data));
+        rank_ok(net_gather(p.store, e, p.comms.axes[1], data));
         if (weft_comm_rank(world) == 0) {
             k->data[i] = data;
             k->bytes[i] = weft_type_bytes(&type);

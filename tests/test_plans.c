@@ -209,7 +209,7 @@ static void try_gather(weft_comm *world, void *user)
         weft_store_part(p.store, i, &whole, start);
         void *data = malloc((size_t)weft_shape_elements(&whole) * sizeof(double));
         weft_status read = weft_store_read(p.store, i, data);
-        weft_status gathered = weft_store_gather(p.store, i, NULL, data);
+        weft_status gathered = weft_store_gather(p.store, i, NULL, NULL, 0, data);
         spread += read == WEFT_ERR_UNSUPPORTED;
         free(data);
         rank_check(read == WEFT_OK || read == WEFT_ERR_UNSUPPORTED);

@@ -29,7 +29,7 @@ static void compare_part(rank_case *c, weft_store *store, int i, weft_comm *data
     while (w < want->count && strcmp(want->names[w], weft_store_name(store, i)) != 0) w++;
     rank_check(w < want->count);
     void *have = malloc(weft_type_bytes(&type));
-    rank_ok(weft_store_gather(store, i, data_axis, have));
+    rank_ok(net_gather(store, i, data_axis, have));
     weft_store_part(store, i, &whole, start);
     rank_check(weft_shape_equal(&whole, &want->shapes[w]));
     double most = 1e-3, off = 0;

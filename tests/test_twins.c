@@ -22,7 +22,7 @@ static void collect(weft_comm *world, weft_store *store, weft_comm *data_axis, c
             weft_shape all;
             int64_t index[WEFT_MAX_RANK] = {0};
             float *mine = malloc(weft_type_bytes(&part));
-            rank_ok(weft_store_gather(store, e, data_axis, mine));
+            rank_ok(net_gather(store, e, data_axis, mine));
             weft_store_part(store, e, &all, start);
             for (int64_t k = 0; k < weft_shape_elements(&part.shape); k++) {
                 int64_t place = 0;

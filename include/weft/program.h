@@ -71,10 +71,17 @@ WEFT_API int weft_store_find(const weft_store *store, const char *name);
  * ARGUMENT: a program brought the tensor after the store was cloned, and no instance has been on it
  * since. */
 WEFT_API WEFT_NODISCARD weft_status weft_store_read(const weft_store *store, int i, void *data);
-/* Also of a tensor whose part is spread over the data axis. Collective over the ranks of that axis:
- * weft_comms.axes[1]; NULL where there is one. weft_store_read of such a tensor is UNSUPPORTED. */
+/* Whether the ranks of the data axis hold a range each of the part. weft_store_read of such a
+ * tensor is UNSUPPORTED. */
+WEFT_API bool weft_store_is_spread(const weft_store *store, int i);
+/* Reads a tensor, also one that is spread, on rank `to` of the data axis; the others give what they
+ * have, receive nothing, and may pass NULL as data. Collective over the ranks of that axis:
+ * weft_comms.axes[1]; NULL where there is one. image: NULL, or memory like that of all parameters
+ * (weft_store_map), from which the tensor is taken instead of from the store. ARGUMENT: spread, and
+ * no communicator; in an image, and no parameter. */
 WEFT_API WEFT_NODISCARD weft_status weft_store_gather(const weft_store *store, int i,
-                                                      weft_comm *comm, void *data);
+                                                      const void *image, weft_comm *comm, int to,
+                                                      void *data);
 WEFT_API WEFT_NODISCARD weft_status weft_store_write(weft_store *store, int i, const void *data);
 
 /* Lowers a graph, and gives the store what tensors of it are new. fetch lists the values to be read

@@ -19,10 +19,27 @@ weft_status weft_folder_point(const char *directory, const char *name) WEFT_NODI
  * run, and stay until this one comes there. */
 weft_status weft_folder_prune(const char *directory, int64_t newest, int64_t keep) WEFT_NODISCARD;
 
+/* --- what rank 0 of a learner gathers --- */
+
+typedef struct weft_gathering {
+    const weft_comms *comms;
+    const weft_store *store;
+    int leader; /* the first rank of this one's data axis */
+    struct weft_part *parts;
+    int64_t *counts;
+} weft_gathering;
+
+/* Collective over the learner. */
+weft_status weft_gathering_open(const weft_comms *comms, const weft_store *store,
+                                weft_gathering *out) WEFT_NODISCARD;
+void weft_gathering_close(weft_gathering *gathering);
+
 /* Collective over the learner: its rank 0 gets the whole of a tensor of which each rank holds a
- * part (or none); data is NULL elsewhere. */
-weft_status weft_gather_tensor(const weft_comms *comms, const weft_store *store, const char *name,
-                               const weft_type *whole, void *data) WEFT_NODISCARD;
+ * part (or none), and needs room for one part besides; who gives a part, room for that. data is
+ * NULL elsewhere. image: as for weft_store_gather. */
+weft_status weft_gather_tensor(const weft_gathering *gathering, const char *name,
+                               const weft_type *whole, const void *image,
+                               void *data) WEFT_NODISCARD;
 
 /* load.c: tensor i of a store from where it stands in a file under "PREFIX/name"; prefix NULL: in
  * the files of parameters and state, under its own. */

@@ -1,121 +1,165 @@
-/* What rank 0 gathers from the others: tensors of which each holds a part. */
+/* What rank 0 gathers from the others: tensors of which each holds a part, and the ranks of a data
+ * axis perhaps a range of a part each. Ranges go to the first rank of their axis, which alone knows
+ * their order, and from there to rank 0; who has nothing to give receives nothing. */
 #include "checkpoint/folder.h"
 
-enum { PART_NUMBERS = 1 + 2 * WEFT_MAX_RANK }; /* has it; start; size */
+typedef struct weft_part {
+    double has;
+    double start[WEFT_MAX_RANK], size[WEFT_MAX_RANK];
+} weft_part;
+enum { PART_NUMBERS = sizeof(weft_part) / sizeof(double) };
 
-typedef struct part {
-    double numbers[PART_NUMBERS];
-} part;
-
-static weft_status gather_parts(weft_comm *ranks, const weft_store *store, int entry,
-                                const char *name, part *all)
+weft_status weft_gathering_open(const weft_comms *comms, const weft_store *store,
+                                weft_gathering *out)
 {
-    int64_t counts[WEFT_MAX_RANKS], start[WEFT_MAX_RANK];
-    part mine = {{0}};
+    weft_comm *axis = comms->axes[1];
+    int32_t leader = weft_comm_rank(comms->learner);
+    int ranks = weft_comm_size(comms->learner);
+    *out = (weft_gathering){.comms = comms, .store = store};
+    weft_status status = WEFT_NEW(&out->parts, ranks);
+    if (status == WEFT_OK) status = WEFT_NEW(&out->counts, ranks);
+    for (int r = 0; r < ranks && status == WEFT_OK; r++) out->counts[r] = PART_NUMBERS;
+    if (status == WEFT_OK && axis)
+        status = weft_comm_run(axis, &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                      .dtype = WEFT_I32,
+                                                      .what = "who gathers ranges",
+                                                      .receive = &leader,
+                                                      .count = 1});
+    out->leader = leader;
+    if (status != WEFT_OK) weft_gathering_close(out);
+    return status;
+}
+
+void weft_gathering_close(weft_gathering *g)
+{
+    free(g->parts);
+    free(g->counts);
+    *g = (weft_gathering){0};
+}
+
+static weft_status exchange_parts(const weft_gathering *g, int entry, const char *name)
+{
+    int64_t start[WEFT_MAX_RANK];
+    weft_part mine = {0};
     if (entry >= 0) {
         weft_shape whole;
-        weft_type type = weft_store_type(store, entry);
-        weft_store_part(store, entry, &whole, start);
-        mine.numbers[0] = 1;
+        weft_type type = weft_store_type(g->store, entry);
+        weft_store_part(g->store, entry, &whole, start);
+        mine.has = 1;
         for (int d = 0; d < whole.rank; d++) {
-            mine.numbers[1 + d] = (double)start[d];
-            mine.numbers[1 + WEFT_MAX_RANK + d] = (double)type.shape.dim[d];
+            mine.start[d] = (double)start[d];
+            mine.size[d] = (double)type.shape.dim[d];
         }
     }
-    for (int r = 0; r < weft_comm_size(ranks); r++) counts[r] = PART_NUMBERS;
-    return weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                 .dtype = WEFT_F64,
-                                                 .what = name,
-                                                 .send = mine.numbers,
-                                                 .receive = all,
-                                                 .counts = counts});
+    return weft_comm_run(g->comms->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                             .dtype = WEFT_F64,
+                                                             .what = name,
+                                                             .send = &mine,
+                                                             .receive = g->parts,
+                                                             .counts = g->counts});
 }
 
 /* Of ranks that hold the same part only the first gives it. */
-static bool gives(const part *all, int rank)
+static bool gives(const weft_gathering *g, int rank)
 {
-    if (all[rank].numbers[0] == 0) return false;
-    for (int r = 0; r < rank; r++) {
-        bool same = true;
-        for (int i = 0; i < PART_NUMBERS; i++)
-            same = same && all[r].numbers[i] == all[rank].numbers[i];
-        if (same) return false;
-    }
+    const weft_part *p = &g->parts[rank];
+    if (p->has == 0) return false;
+    for (int r = 0; r < rank; r++)
+        if (memcmp(&g->parts[r], p, sizeof(*p)) == 0) return false;
     return true;
 }
 
-static weft_status take(weft_comm *ranks, const void *mine, const char *name,
-                        const weft_type *whole, const part *all, int rank, void *data)
+static weft_shape part_shape(const weft_part *p, const weft_type *whole, int64_t *start)
+{
+    weft_shape shape = {.rank = whole->shape.rank};
+    for (int d = 0; d < shape.rank; d++) {
+        start[d] = (int64_t)p->start[d];
+        shape.dim[d] = (int64_t)p->size[d];
+    }
+    return shape;
+}
+
+/* Where a part begins in the whole, if its elements lie there one behind the other; else NULL. */
+static void *place_of(const weft_type *whole, const int64_t *start, const weft_shape *shape,
+                      void *data)
+{
+    int64_t at = 0;
+    int d = shape->rank - 1;
+    while (d >= 0 && shape->dim[d] == whole->shape.dim[d]) d--;
+    for (d--; d >= 0; d--)
+        if (shape->dim[d] != 1) return NULL;
+    for (d = 0; d < shape->rank; d++) at = at * whole->shape.dim[d] + start[d];
+    return (char *)data + (size_t)at * weft_dtype_size(whole->dtype);
+}
+
+/* What this rank, or all of its data axis, have of it. */
+static weft_status read_own(const weft_gathering *g, int entry, const void *image, void *room)
+{
+    weft_comm *axis = weft_store_is_spread(g->store, entry) ? g->comms->axes[1] : NULL;
+    return weft_store_gather(g->store, entry, image, axis, 0, room);
+}
+
+static weft_status give(const weft_gathering *g, int entry, const void *image, const char *name)
+{
+    weft_type type = weft_store_type(g->store, entry);
+    void *mine;
+    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &mine));
+    weft_status status = read_own(g, entry, image, mine);
+    if (status == WEFT_OK)
+        status = weft_comm_run(g->comms->learner,
+                               &(weft_transfer){.kind = WEFT_SEND,
+                                                .dtype = WEFT_U8,
+                                                .what = name,
+                                                .send = mine,
+                                                .count = (int64_t)weft_type_bytes(&type)});
+    free(mine);
+    return status;
+}
+
+/* The part of a rank, into the whole: at once, where its elements stay together. */
+static weft_status take(const weft_gathering *g, int rank, int entry, const void *image,
+                        const char *name, const weft_type *whole, void *data)
 {
     int64_t start[WEFT_MAX_RANK];
-    weft_shape shape = {.rank = whole->shape.rank};
-    void *room;
-    for (int d = 0; d < shape.rank; d++) {
-        start[d] = (int64_t)all[rank].numbers[1 + d];
-        shape.dim[d] = (int64_t)all[rank].numbers[1 + WEFT_MAX_RANK + d];
-    }
+    weft_shape shape = part_shape(&g->parts[rank], whole, start);
     weft_type type = {whole->dtype, shape};
-    WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &room));
+    void *place = place_of(whole, start, &shape, data), *room = place;
     weft_status status = WEFT_OK;
-    if (rank == weft_comm_rank(ranks))
-        memcpy(room, mine, weft_type_bytes(&type));
+    if (!place) WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &room));
+    if (rank == 0)
+        status = read_own(g, entry, image, room);
     else
-        status = weft_comm_run(ranks, &(weft_transfer){.kind = WEFT_RECEIVE,
-                                                       .dtype = WEFT_U8,
-                                                       .what = name,
-                                                       .receive = room,
-                                                       .count = (int64_t)weft_type_bytes(&type),
-                                                       .peer = rank});
+        status = weft_comm_run(g->comms->learner,
+                               &(weft_transfer){.kind = WEFT_RECEIVE,
+                                                .dtype = WEFT_U8,
+                                                .what = name,
+                                                .receive = room,
+                                                .count = (int64_t)weft_type_bytes(&type),
+                                                .peer = rank});
+    if (place) return status;
     if (status == WEFT_OK) weft_copy_part(whole, start, &shape, data, room, false);
     free(room);
     return status;
 }
 
-static weft_status give(weft_comm *ranks, const void *mine, int64_t bytes, const char *name)
+weft_status weft_gather_tensor(const weft_gathering *g, const char *name, const weft_type *whole,
+                               const void *image, void *data)
 {
-    return weft_comm_run(
-        ranks,
-        &(weft_transfer){
-            .kind = WEFT_SEND, .dtype = WEFT_U8, .what = name, .send = mine, .count = bytes});
-}
-
-/* What this rank has of it, or NULL. Where the data axis holds a range each, all of it take part.
- */
-static weft_status read_part(const weft_store *store, int entry, weft_comm *data_axis,
-                             weft_type *type, void **out)
-{
-    *out = NULL;
-    if (entry < 0) return WEFT_OK;
-    *type = weft_store_type(store, entry);
-    WEFT_TRY(weft_new_aligned(weft_type_bytes(type), out));
-    return weft_store_gather(store, entry, data_axis, *out);
-}
-
-weft_status weft_gather_tensor(const weft_comms *comms, const weft_store *store, const char *name,
-                               const weft_type *whole, void *data)
-{
-    weft_comm *ranks = comms->learner;
-    part *all;
-    void *mine = NULL;
-    weft_type type = {0};
-    int n = weft_comm_size(ranks), me = weft_comm_rank(ranks), entry = weft_store_find(store, name);
-    int64_t covered = 0;
-    WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status = gather_parts(ranks, store, entry, name, all);
-    if (status == WEFT_OK) status = read_part(store, entry, comms->axes[1], &type, &mine);
-    for (int r = 0; r < n && status == WEFT_OK; r++) {
-        int64_t count = 1;
-        if (!gives(all, r)) continue;
-        for (int d = 0; d < whole->shape.rank; d++)
-            count *= (int64_t)all[r].numbers[1 + WEFT_MAX_RANK + d];
-        covered += count;
-        if (me == 0) status = take(ranks, mine, name, whole, all, r, data);
-        if (me != 0 && r == me) status = give(ranks, mine, (int64_t)weft_type_bytes(&type), name);
+    int n = weft_comm_size(g->comms->learner), me = weft_comm_rank(g->comms->learner);
+    int entry = weft_store_find(g->store, name);
+    int64_t covered = 0, start[WEFT_MAX_RANK];
+    WEFT_TRY(exchange_parts(g, entry, name));
+    for (int r = 0; r < n; r++) {
+        if (!gives(g, r)) continue;
+        weft_shape shape = part_shape(&g->parts[r], whole, start);
+        covered += weft_shape_elements(&shape);
+        if (me == 0) WEFT_TRY(take(g, r, entry, image, name, whole, data));
     }
-    free(mine);
-    free(all);
-    if (status == WEFT_OK && covered != weft_shape_elements(&whole->shape))
-        return weft_fail(WEFT_ERR_INTERNAL, "the ranks hold %lld of the %lld elements of '%s'",
-                         (long long)covered, (long long)weft_shape_elements(&whole->shape), name);
-    return status;
+    if (me != 0 && gives(g, me)) WEFT_TRY(give(g, entry, image, name));
+    if (me != g->leader && entry >= 0 && weft_store_is_spread(g->store, entry) &&
+        gives(g, g->leader))
+        WEFT_TRY(read_own(g, entry, image, NULL));
+    if (covered == weft_shape_elements(&whole->shape)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_INTERNAL, "the ranks hold %lld of the %lld elements of '%s'",
+                     (long long)covered, (long long)weft_shape_elements(&whole->shape), name);
 }

@@ -5,26 +5,36 @@
 #include "checkpoint/folder.h"
 #include "formats/formats.h"
 
+/* A tensor by its name, or under "PREFIX/name"; NULL: there is none. */
+static const weft_tensor *find(const weft_safetensors *file, const char *prefix, const char *name)
+{
+    size_t size = prefix ? strlen(prefix) : 0;
+    if (!prefix) return weft_safetensors_find(file, name);
+    for (size_t i = 0; i < file->count; i++) {
+        const char *have = file->tensors[i].name;
+        if (strncmp(have, prefix, size) == 0 && have[size] == '/' &&
+            strcmp(have + size + 1, name) == 0)
+            return &file->tensors[i];
+    }
+    return NULL;
+}
+
 weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store, int i, int file,
                                      const char *prefix)
 {
     const char *name = weft_store_name(store, i);
-    char full[256];
     weft_type type = weft_store_type(store, i), whole = type;
     int64_t start[WEFT_MAX_RANK];
     weft_store_part(store, i, &whole.shape, start);
     if (weft_store_role(store, i) == WEFT_ROLE_SUM) return WEFT_OK;
     bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
-    if (prefix) (void)snprintf(full, sizeof(full), "%s/%s", prefix, name);
     if (!prefix) file = param ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
-    const weft_tensor *t = weft_safetensors_find(&c->tensors[file], prefix ? full : name);
+    const weft_tensor *t = find(&c->tensors[file], prefix, name);
     weft_dtype dtype;
     char have[128], want[128];
     /* Moments used to be as old as the run, and had no count of their own. */
-    if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32) {
-        (void)snprintf(full, sizeof(full), "%s%sstep", prefix ? prefix : "", prefix ? "/" : "");
-        t = weft_safetensors_find(&c->tensors[file], full);
-    }
+    if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32)
+        t = find(&c->tensors[file], prefix, "step");
     if (!t)
         return weft_fail(
             WEFT_ERR_ARGUMENT,

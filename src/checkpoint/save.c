@@ -17,16 +17,15 @@ const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
 typedef struct item {
     weft_value leaf;    /* WEFT_NO_VALUE: the state itself */
     int learner, state; /* state: -1 for none */
+    char *name;         /* "[LEARNER/][STATE/]LEAF"; the first learner is not named */
 } item;
 
 /* One file's tensors. Parts come from all ranks that hold them. */
 typedef struct selection {
     const weft_checkpoint_source *source;
+    const weft_gathering *gathering;
     item *items;
     size_t count, capacity;
-    char name[256];
-    int entered; /* the state that lies where the parameters do; -1: none */
-    void *aside; /* the parameters meanwhile */
 } selection;
 
 static const char *leaf_name(const selection *s, const item *it)
@@ -41,18 +40,10 @@ static weft_exchange_state state_of(const selection *s, const item *it)
     return state;
 }
 
-/* "[LEARNER/][STATE/]LEAF"; the first learner is not named. */
 static const char *selected_name(void *user, size_t i)
 {
-    selection *s = user;
-    const item *it = &s->items[i];
-    char learner[16] = "";
-    if (it->learner > 0) (void)snprintf(learner, sizeof(learner), "%d/", it->learner);
-    const char *state = it->state >= 0 ? state_of(s, it).name : "";
-    const char *leaf = it->leaf != WEFT_NO_VALUE ? leaf_name(s, it) : "";
-    (void)snprintf(s->name, sizeof(s->name), "%s%s%s%s", learner, state, *state && *leaf ? "/" : "",
-                   leaf);
-    return s->name;
+    const selection *s = user;
+    return s->items[i].name;
 }
 
 static weft_type selected_type(void *user, size_t i)
@@ -68,53 +59,23 @@ static int own_learner(const weft_checkpoint_source *source)
     return source->between ? source->between->learner : 0;
 }
 
-/* A state like the parameters is gathered by putting it where they lie for a while. */
-static weft_status enter(selection *s, int state)
+/* The tensor as this learner has it; data is needed on its first rank. */
+static weft_status gather(const selection *s, const item *it, const weft_type *type, void *data)
 {
-    weft_store *store = s->source->store;
-    weft_exchange_state from = {.data = NULL};
-    void *data;
-    size_t bytes;
-    weft_dtype dtype;
-    if (state == s->entered) return WEFT_OK;
-    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    weft_status status = WEFT_OK;
-    if (s->entered < 0) {
-        status = weft_new_aligned(bytes, &s->aside);
-        if (status == WEFT_OK) memcpy(s->aside, data, bytes);
-    }
-    if (state >= 0) (void)weft_exchange_state_at(s->source->exchange, state, &from);
-    if (status == WEFT_OK) memcpy(data, state < 0 ? s->aside : from.data, bytes);
-    weft_status back = weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
-    WEFT_TRY(status == WEFT_OK ? back : status);
-    s->entered = state;
-    if (state >= 0) return WEFT_OK;
-    free(s->aside);
-    s->aside = NULL;
+    const void *state = it->state >= 0 ? state_of(s, it).data : NULL;
+    if (it->leaf != WEFT_NO_VALUE)
+        return weft_gather_tensor(s->gathering, leaf_name(s, it), type, state, data);
+    if (weft_comm_rank(s->source->comms->learner) == 0) memcpy(data, state, weft_type_bytes(type));
     return WEFT_OK;
 }
 
-/* The tensor as this learner has it; data is needed on its first rank. */
-static weft_status gather(selection *s, const item *it, const weft_type *type, void *data)
-{
-    const weft_checkpoint_source *from = s->source;
-    if (it->leaf == WEFT_NO_VALUE) {
-        if (weft_comm_rank(from->comms->learner) == 0)
-            memcpy(data, state_of(s, it).data, weft_type_bytes(type));
-        return WEFT_OK;
-    }
-    WEFT_TRY(enter(s, it->state));
-    return weft_gather_tensor(from->comms, from->store, leaf_name(s, it), type, data);
-}
-
 /* Another learner's first rank hands its tensor to the rank that writes. */
-static weft_status hand_over(selection *s, size_t i, const weft_type *type, void *data)
+static weft_status hand_over(const selection *s, size_t i, const weft_type *type, void *data)
 {
     const weft_checkpoint_source *from = s->source;
     const item *it = &s->items[i];
     bool first = weft_comm_rank(from->comms->learner) == 0;
-    weft_transfer t = {
-        .dtype = WEFT_U8, .what = selected_name(s, i), .count = (int64_t)weft_type_bytes(type)};
+    weft_transfer t = {.dtype = WEFT_U8, .what = it->name, .count = (int64_t)weft_type_bytes(type)};
     if (own_learner(from) == it->learner) {
         void *mine = NULL;
         if (first) WEFT_TRY(weft_new_aligned(weft_type_bytes(type), &mine));
@@ -141,7 +102,12 @@ static weft_status selected_read(void *user, size_t i, void *data)
 
 static weft_status select_one(selection *s, item it)
 {
+    char learner[16] = "";
+    if (it.learner > 0) (void)snprintf(learner, sizeof(learner), "%d/", it.learner);
+    const char *state = it.state >= 0 ? state_of(s, &it).name : "";
+    const char *leaf = it.leaf != WEFT_NO_VALUE ? leaf_name(s, &it) : "";
     WEFT_TRY(WEFT_GROW(&s->items, &s->capacity, s->count));
+    WEFT_TRY(weft_format(&it.name, "%s%s%s%s", learner, state, *state && *leaf ? "/" : "", leaf));
     s->items[s->count++] = it;
     return WEFT_OK;
 }
@@ -152,7 +118,7 @@ static weft_status select_leaves(selection *s, weft_value_kind kind, int learner
     for (weft_value v = 0; v < weft_graph_value_count(g); v++) {
         if (weft_graph_value_kind(g, v) != kind || weft_graph_role(g, v, NULL) == WEFT_ROLE_SUM)
             continue;
-        WEFT_TRY(select_one(s, (item){v, learner, state}));
+        WEFT_TRY(select_one(s, (item){v, learner, state, NULL}));
     }
     return WEFT_OK;
 }
@@ -164,7 +130,7 @@ static weft_status select_states(selection *s, int learner)
     for (int i = 0; weft_exchange_state_at(s->source->exchange, i, &state); i++) {
         if (state.alike && learner > 0) continue;
         WEFT_TRY(state.like_parameters ? select_leaves(s, WEFT_VALUE_PARAM, learner, i)
-                                       : select_one(s, (item){WEFT_NO_VALUE, learner, i}));
+                                       : select_one(s, (item){WEFT_NO_VALUE, learner, i, NULL}));
     }
     return WEFT_OK;
 }
@@ -174,8 +140,6 @@ static weft_status select_all(selection s[WEFT_CHECKPOINT_FILES],
                               const weft_checkpoint_source *from)
 {
     int learners = from->between ? from->between->learners : 1;
-    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
-        s[f] = (selection){.source = from, .entered = -1};
     WEFT_TRY(select_leaves(&s[WEFT_PARAMETERS_FILE], WEFT_VALUE_PARAM, 0, -1));
     WEFT_TRY(select_leaves(&s[WEFT_STATE_FILE], WEFT_VALUE_STATE, 0, -1));
     for (int k = 1; k < learners; k++) {
@@ -346,11 +310,18 @@ weft_status weft_checkpoint_save(const weft_checkpoint_source *from,
                                  int64_t keep, char **path)
 {
     selection s[WEFT_CHECKPOINT_FILES];
+    weft_gathering gathering;
+    WEFT_TRY(weft_gathering_open(from->comms, from->store, &gathering));
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        s[f] = (selection){.source = from, .gathering = &gathering};
     weft_status status = select_all(s, from);
     bool writes = weft_comm_rank(from->comms->learner) == 0 && own_learner(from) == 0;
     if (status == WEFT_OK)
         status = writes ? write_checkpoint(s, what, directory, keep, path) : contribute(s);
-    weft_status back = enter(&s[WEFT_EXCHANGE_FILE], -1);
-    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) free(s[f].items);
-    return status == WEFT_OK ? back : status;
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        for (size_t i = 0; i < s[f].count; i++) free(s[f].items[i].name);
+        free(s[f].items);
+    }
+    weft_gathering_close(&gathering);
+    return status;
 }

@@ -122,6 +122,11 @@ void weft_store_part(const weft_store *s, int i, weft_shape *whole, int64_t *sta
     for (int d = 0; d < whole->rank; d++) start[d] = s->schema->entries[i].start[d];
 }
 
+bool weft_store_is_spread(const weft_store *s, int i)
+{
+    return s->schema->entries[i].flat;
+}
+
 weft_role weft_store_role(const weft_store *s, int i)
 {
     return s->schema->entries[i].role;
@@ -172,106 +177,6 @@ static void fill(const store_entry *entry, uint64_t seed, void *data)
             if ((i = place_in_part(entry, at + k)) >= 0)
                 weft_number_put(entry->type.dtype, data, i, block[k]);
     }
-}
-
-/* A clone has what its model's programs brought later only once it is used. */
-static weft_status check_filled(const weft_store *s, int i)
-{
-    if (weft_store_address(s, i).memory) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "'%s' has no value in this store yet: make an instance on it first",
-                     s->schema->entries[i].name);
-}
-
-static weft_status plain_part(const weft_store *s, const store_entry *entry,
-                              const weft_layout **out)
-{
-    return s->schema->device->ops->plain(s->schema->device, &entry->part, out);
-}
-
-static weft_status write_flat(weft_store *s, int i, const void *data)
-{
-    store_entry *entry = &s->schema->entries[i];
-    const weft_layout *plain, *order;
-    weft_memory *room;
-    size_t begin = (size_t)entry->flat_begin * weft_dtype_size(entry->type.dtype);
-    WEFT_TRY(weft_schema_order(s->schema, i, &order));
-    WEFT_TRY(plain_part(s, entry, &plain));
-    WEFT_TRY(weft_memory_new(s->schema->device, order->bytes, &room));
-    weft_status status = weft_store_turn(s, &entry->part, plain, order, (side){.given = data},
-                                         (side){.there = {room, 0}});
-    if (status == WEFT_OK)
-        status = weft_copy(s->queue, weft_store_address(s, i), (weft_address){room, begin},
-                           weft_type_bytes(&entry->type));
-    if (status == WEFT_OK) status = weft_store_finish(s);
-    weft_memory_free(&room);
-    return status;
-}
-
-weft_status weft_store_write(weft_store *s, int i, const void *data)
-{
-    WEFT_TRY(check_filled(s, i));
-    weft_store_touch(s);
-    store_entry *entry = &s->schema->entries[i];
-    const weft_layout *plain;
-    if (entry->flat) return write_flat(s, i, data);
-    WEFT_TRY(plain_part(s, entry, &plain));
-    return weft_store_turn(s, &entry->type, plain, entry->layout, (side){.given = data},
-                           (side){.there = weft_store_address(s, i)});
-}
-
-weft_status weft_store_read(const weft_store *s, int i, void *data)
-{
-    WEFT_TRY(check_filled(s, i));
-    const store_entry *entry = &s->schema->entries[i];
-    const weft_layout *plain;
-    if (entry->flat)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "'%s' is spread over ranks; weft_store_gather reads it", entry->name);
-    WEFT_TRY(plain_part(s, entry, &plain));
-    return weft_store_turn(s, &entry->type, entry->layout, plain,
-                           (side){.there = weft_store_address(s, i)}, (side){.wanted = data});
-}
-
-/* All ranges, one behind the other, in the order that they have in memory. */
-static weft_status bring_together(const weft_store *s, int i, weft_comm *comm, void *room)
-{
-    const store_entry *entry = &s->schema->entries[i];
-    int64_t counts[WEFT_MAX_RANKS], all = weft_shape_elements(&entry->part.shape);
-    int n = weft_comm_size(comm);
-    weft_dtype dtype;
-    void *mine;
-    size_t bytes;
-    for (int r = 0; r < n; r++)
-        counts[r] = weft_part_start(all, r + 1, n) - weft_part_start(all, r, n);
-    WEFT_TRY(weft_store_map(s, i, &dtype, &mine, &bytes));
-    weft_status status = weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                              .dtype = dtype,
-                                                              .what = entry->name,
-                                                              .send = mine,
-                                                              .receive = room,
-                                                              .counts = counts});
-    weft_store_unmap_read(s, mine);
-    return status;
-}
-
-weft_status weft_store_gather(const weft_store *s, int i, weft_comm *comm, void *data)
-{
-    const store_entry *entry = &s->schema->entries[i];
-    const weft_layout *plain, *order;
-    void *room;
-    WEFT_TRY(check_filled(s, i));
-    if (!entry->flat) return weft_store_read(s, i, data);
-    if (!comm) return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is spread over ranks", entry->name);
-    WEFT_TRY(weft_schema_order(s->schema, i, &order));
-    WEFT_TRY(plain_part(s, entry, &plain));
-    WEFT_TRY(weft_new_aligned(order->bytes, &room));
-    weft_status status = bring_together(s, i, comm, room);
-    if (status == WEFT_OK)
-        status = weft_store_turn(s, &entry->part, order, plain, (side){.given = room},
-                                 (side){.wanted = data});
-    free(room);
-    return status;
 }
 
 static weft_status start_entry(weft_store *s, int i)

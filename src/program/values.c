@@ -25,15 +25,15 @@ static weft_status reorder(const weft_store *s, const weft_type *type, const wef
 
 /* Where a side of a reorder is for the device: there already, in the host's memory which it shares,
  * or in a room of its own. */
-typedef struct room {
+typedef struct berth {
     weft_memory shared, *own;
     weft_address at;
-} room;
+} berth;
 
-static weft_status room_for(const weft_store *s, const side *x, size_t bytes, room *out)
+static weft_status berth_for(const weft_store *s, const side *x, size_t bytes, berth *out)
 {
     const void *host = x->given ? x->given : x->wanted;
-    *out = (room){.shared = {.device = s->schema->device}, .at = x->there};
+    *out = (berth){.shared = {.device = s->schema->device}, .at = x->there};
     if (!host) return WEFT_OK;
     if (weft_device_shares(s->schema->device)) {
         out->shared.base = (char *)(uintptr_t)host; /* what is given is only read */
@@ -48,9 +48,9 @@ static weft_status room_for(const weft_store *s, const side *x, size_t bytes, ro
 weft_status weft_store_turn(const weft_store *s, const weft_type *type, const weft_layout *from,
                             const weft_layout *to, side source, side target)
 {
-    room a, b = {.own = NULL};
-    weft_status status = room_for(s, &source, from->bytes, &a);
-    if (status == WEFT_OK) status = room_for(s, &target, to->bytes, &b);
+    berth a, b = {.own = NULL};
+    weft_status status = berth_for(s, &source, from->bytes, &a);
+    if (status == WEFT_OK) status = berth_for(s, &target, to->bytes, &b);
     if (status == WEFT_OK && a.own)
         status = weft_copy_in(s->queue, a.at, source.given, from->bytes);
     if (status == WEFT_OK)
@@ -62,6 +62,67 @@ weft_status weft_store_turn(const weft_store *s, const weft_type *type, const we
     weft_memory_free(&a.own);
     weft_memory_free(&b.own);
     return status == WEFT_OK ? ended : status;
+}
+
+/* --- plain --- */
+
+/* A clone has what its model's programs brought later only once it is used. */
+static weft_status check_filled(const weft_store *s, int i)
+{
+    if (weft_store_address(s, i).memory) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "'%s' has no value in this store yet: make an instance on it first",
+                     s->schema->entries[i].name);
+}
+
+static weft_status plain_part(const weft_store *s, const store_entry *entry,
+                              const weft_layout **out)
+{
+    return s->schema->device->ops->plain(s->schema->device, &entry->part, out);
+}
+
+static weft_status write_flat(weft_store *s, int i, const void *data)
+{
+    store_entry *entry = &s->schema->entries[i];
+    const weft_layout *plain, *order;
+    weft_memory *room;
+    size_t begin = (size_t)entry->flat_begin * weft_dtype_size(entry->type.dtype);
+    WEFT_TRY(weft_schema_order(s->schema, i, &order));
+    WEFT_TRY(plain_part(s, entry, &plain));
+    WEFT_TRY(weft_memory_new(s->schema->device, order->bytes, &room));
+    weft_status status = weft_store_turn(s, &entry->part, plain, order, (side){.given = data},
+                                         (side){.there = {room, 0}});
+    if (status == WEFT_OK)
+        status = weft_copy(s->queue, weft_store_address(s, i), (weft_address){room, begin},
+                           weft_type_bytes(&entry->type));
+    if (status == WEFT_OK) status = weft_store_finish(s);
+    weft_memory_free(&room);
+    return status;
+}
+
+weft_status weft_store_write(weft_store *s, int i, const void *data)
+{
+    WEFT_TRY(check_filled(s, i));
+    weft_store_touch(s);
+    store_entry *entry = &s->schema->entries[i];
+    const weft_layout *plain;
+    if (entry->flat) return write_flat(s, i, data);
+    WEFT_TRY(plain_part(s, entry, &plain));
+    return weft_store_turn(s, &entry->type, plain, entry->layout, (side){.given = data},
+                           (side){.there = weft_store_address(s, i)});
+}
+
+weft_status weft_store_read(const weft_store *s, int i, void *data)
+{
+    WEFT_TRY(check_filled(s, i));
+    const store_entry *entry = &s->schema->entries[i];
+    const weft_layout *plain;
+    if (entry->flat)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "'%s' is spread over ranks; weft_store_gather reads it", entry->name);
+    WEFT_TRY(plain_part(s, entry, &plain));
+    return weft_store_turn(s, &entry->type, entry->layout, plain,
+                           (side){.there = weft_store_address(s, i)}, (side){.wanted = data});
 }
 
 /* --- as they lie --- */
@@ -152,4 +213,85 @@ weft_status weft_store_unmap(weft_store *s, int i, void *data)
     weft_status ended = weft_store_finish(s);
     free(data);
     return status == WEFT_OK ? ended : status;
+}
+
+/* --- what ranks hold of a tensor, brought together --- */
+
+/* What this rank has of it as it lies: in the store, or in what is like all of its parameters. */
+static weft_status map_own(const weft_store *s, int i, const void *image, void **out)
+{
+    weft_dtype dtype;
+    weft_address begin;
+    size_t bytes;
+    if (!image) return weft_store_map(s, i, &dtype, out, &bytes);
+    WEFT_TRY(all_parameters(s, &dtype, &begin, &bytes));
+    size_t at = weft_store_address(s, i).offset - begin.offset;
+    *out = (char *)(uintptr_t)image + at; /* is only read */
+    return WEFT_OK;
+}
+
+/* All ranges, one behind the other, in the order that they have in memory, reach `room` of rank
+ * `to`. */
+static weft_status bring_together(const weft_store *s, int i, const void *image, weft_comm *comm,
+                                  int to, void *room)
+{
+    const store_entry *entry = &s->schema->entries[i];
+    int64_t *counts, all = weft_shape_elements(&entry->part.shape);
+    int n = weft_comm_size(comm);
+    void *mine;
+    WEFT_TRY(WEFT_NEW(&counts, n));
+    for (int r = 0; r < n; r++)
+        counts[r] = weft_part_start(all, r + 1, n) - weft_part_start(all, r, n);
+    weft_status status = map_own(s, i, image, &mine);
+    if (status == WEFT_OK) {
+        status = weft_comm_run(comm, &(weft_transfer){.kind = WEFT_GATHER,
+                                                      .dtype = entry->type.dtype,
+                                                      .what = entry->name,
+                                                      .send = mine,
+                                                      .receive = room,
+                                                      .counts = counts,
+                                                      .peer = to});
+        if (!image) weft_store_unmap_read(s, mine);
+    }
+    free(counts);
+    return status;
+}
+
+static weft_status gather_ranges(const weft_store *s, int i, const void *image, weft_comm *comm,
+                                 int to, void *data)
+{
+    const store_entry *entry = &s->schema->entries[i];
+    const weft_layout *plain, *order;
+    void *room = data;
+    WEFT_TRY(weft_schema_order(s->schema, i, &order));
+    WEFT_TRY(plain_part(s, entry, &plain));
+    if (weft_comm_rank(comm) != to) return bring_together(s, i, image, comm, to, NULL);
+    bool turned = !weft_layout_same(order, plain);
+    if (turned) WEFT_TRY(weft_new_aligned(order->bytes, &room));
+    weft_status status = bring_together(s, i, image, comm, to, room);
+    if (status == WEFT_OK && turned)
+        status = weft_store_turn(s, &entry->part, order, plain, (side){.given = room},
+                                 (side){.wanted = data});
+    if (turned) free(room);
+    return status;
+}
+
+weft_status weft_store_gather(const weft_store *s, int i, const void *image, weft_comm *comm,
+                              int to, void *data)
+{
+    const store_entry *entry = &s->schema->entries[i];
+    const weft_layout *plain;
+    void *mine;
+    WEFT_TRY(check_filled(s, i));
+    if (entry->flat && !comm)
+        return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is spread over ranks", entry->name);
+    if (image && entry->kind != WEFT_VALUE_PARAM)
+        return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is no parameter", entry->name);
+    if (entry->flat) return gather_ranges(s, i, image, comm, to, data);
+    if (comm && weft_comm_rank(comm) != to) return WEFT_OK;
+    if (!image) return weft_store_read(s, i, data);
+    WEFT_TRY(plain_part(s, entry, &plain));
+    WEFT_TRY(map_own(s, i, image, &mine));
+    return weft_store_turn(s, &entry->type, entry->layout, plain, (side){.given = mine},
+                           (side){.wanted = data});
 }
