@@ -1,9 +1,10 @@
 /*
  * A device implements operators as kernels and chooses how values lie in its memory.
  *
- * Lowering asks a device for a kernel per group of nodes; the kernel answers with the layouts it
- * wants. A layout is interned by its device, so two layouts are the same exactly when their
- * pointers are, except that all plain layouts of one type and one memory are the same.
+ * Lowering asks a device in which ways it could run a group of nodes and what each would cost; the
+ * kernel of one of them answers with the layouts it wants. A layout is interned by its device, so
+ * two layouts are the same exactly when their pointers are, except that all plain layouts of one
+ * type and one memory are the same.
  *
  * A device computes in the host's memory, or in memory of its own that the host cannot look at.
  * Then what it is asked to run waits in a queue, and events tell how far that has come.
@@ -96,6 +97,27 @@ struct weft_kernel {
     char text[64];                        /* which implementation, for dumps */
 };
 
+enum { WEFT_CANDIDATES = 8 };
+
+/* A way to run a group as one kernel. */
+typedef struct weft_candidate {
+    const char *name; /* for dumps */
+    double seconds;   /* of one run of the kernel alone, estimated */
+    const void *how;  /* the device's own: which of its ways this is */
+} weft_candidate;
+
+/* What a device can do, for estimates. Constants, measured once on a machine like those it is for
+ * (bench/rates.c prints them): ranks of a job and a run that is resumed have to choose alike, so
+ * nothing is timed when programs are made, and the number of threads, which helps all candidates of
+ * a device, does not count. */
+typedef struct weft_rates {
+    double flops;        /* floating point operations a second */
+    double bytes;        /* of its memory read or written in a second */
+    double start;        /* seconds before a kernel or a reorder does anything */
+    double copied;       /* bytes between its memory and the host's in a second; */
+    double copied_start; /* seconds before; both 0 where it shares the host's */
+} weft_rates;
+
 /* What a device does that has memory of its own. Queues do things in the order in which they were
  * asked to, and belong to one thread at a time; memory, events and queues to their device. */
 typedef struct weft_memory_ops {
@@ -129,13 +151,20 @@ typedef struct weft_device_ops {
     /* The plain layout of a type. */
     weft_status (*plain)(weft_device *device, const weft_type *type, const weft_layout **out);
 
-    /* Whether the group can be one kernel. Lowering grows groups as long as this holds, and falls
-     * back to the reference device where it does not hold for a single node. */
-    bool (*supports)(weft_device *device, const weft_group *group);
+    weft_rates rates;
 
-    /* Makes a kernel. in[i] is the layout that input i lies in, NULL where it is still free. */
+    /* Writes in which ways the group can be one kernel, the better of equal ones first, and returns
+     * how many they are. 0: it cannot; lowering grows groups as long as it can and that costs no
+     * more than the parts, and of all candidates, those of the reference device included, takes
+     * the one that costs least with what its operands take to be where it wants them. in[i] is the
+     * layout that input i lies in, NULL where that is still free or not known yet. */
+    int (*candidates)(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                      weft_candidate out[WEFT_CANDIDATES]);
+
+    /* Makes the kernel of a candidate. UNSUPPORTED: not after all; the next one is asked for. */
     weft_status (*kernel)(weft_device *device, const weft_group *group,
-                          const weft_layout *const *in, weft_kernel **out);
+                          const weft_candidate *candidate, const weft_layout *const *in,
+                          weft_kernel **out);
 
     /* Copies a value of this type from one layout to another. */
     weft_status (*reorder)(weft_device *device, const weft_type *type, const weft_layout *from,
@@ -204,6 +233,15 @@ void weft_event_close(weft_device *device, weft_event **event);
 weft_status weft_event_record(weft_device *device, weft_queue *queue,
                               weft_event *event) WEFT_NODISCARD;
 weft_status weft_event_wait(weft_device *device, weft_event *event) WEFT_NODISCARD;
+
+/* --- candidate.c: estimates --- */
+
+/* One pass that does this much: what takes longer of computing and reading, after the start. */
+double weft_rates_seconds(const weft_rates *rates, double flops, double bytes);
+/* The same for a group: operations of its nodes, and bytes of its inputs and outputs. */
+double weft_group_seconds(const weft_rates *rates, const weft_group *group);
+/* Bytes from the host's memory to the device's, or back; 0 where these are the same. */
+double weft_rates_copy(const weft_rates *rates, double bytes);
 
 /* The interned plain layout; what most devices use for their `plain`. */
 weft_status weft_layout_plain(weft_device *device, const weft_type *type,

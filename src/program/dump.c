@@ -30,8 +30,9 @@ weft_status weft_program_text(const weft_program *p, char **out)
                   info->scratch_bytes, info->transfer_bytes, info->flops / 1e6);
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
-        weft_text_add(&text, "%3zu %s %-40s [%s]\n", i, weft_phase_name(code->phase), code->name,
-                      code->kernel->text);
+        weft_text_add(&text, "%3zu %s %-40s [%s]%s%s\n", i, weft_phase_name(code->phase),
+                      code->name, code->kernel->text, code->why ? " " : "",
+                      code->why ? code->why : "");
         for (int o = 0; o < code->out_count; o++) {
             weft_text_add(&text, "      -> ");
             add_operand(p, &text, code->out_value[o], code->kernel->out[o], code->out[o]);

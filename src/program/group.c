@@ -1,8 +1,11 @@
 /* Which nodes run, in which order, and which of them together.
  *
  * Fusion is one rule: a group grows by a neighbour (a node that reads one of its results, or
- * another node's result that it reads too) as long as the device supports the larger group and
- * nothing outside needs a result before the last member could have run. */
+ * another node's result that it reads too) as long as the device has a kernel for the larger group
+ * that costs no more than the two apart, and nothing outside needs a result before the last member
+ * could have run. */
+#include <math.h>
+
 #include "program/program.h"
 
 typedef struct grouper {
@@ -15,6 +18,7 @@ typedef struct grouper {
     bool *kept; /* values that are read after the run */
     int *near;  /* positions of neighbours, some more than once */
     size_t near_count, near_capacity;
+    double seconds; /* of the group at hand */
     weft_status status;
 } grouper;
 
@@ -113,11 +117,18 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What a group costs that has only this node. */
+static double alone(const grouper *g, const weft_node *node)
+{
+    weft_group group = {.graph = g->graph, .node = {node}, .count = 1};
+    if (!complete(g, &group)) return INFINITY;
+    return weft_group_estimate(g->program->schema, &group);
+}
+
 /* Adds the first neighbour that fits; false if there is none. Where it stands does not matter: a
  * group grows to both sides. */
 static bool take_one(grouper *g, weft_group *group)
 {
-    weft_device *device = g->program->schema->device;
     g->near_count = 0;
     for (int m = 0; m < group->count; m++)
         weft_readers_adjoining(g->graph, &g->program->readers, group->node[m], take_neighbour, g);
@@ -130,8 +141,11 @@ static bool take_one(grouper *g, weft_group *group)
             continue;
         weft_group trial = *group;
         trial.node[trial.count++] = node;
-        if (!complete(g, &trial) || !device->ops->supports(device, &trial)) continue;
+        if (!complete(g, &trial)) continue;
+        double seconds = weft_group_estimate(g->program->schema, &trial);
+        if (isinf(seconds) || seconds > g->seconds + alone(g, node)) continue;
         *group = trial;
+        g->seconds = seconds;
         return true;
     }
     return false;
@@ -139,6 +153,7 @@ static bool take_one(grouper *g, weft_group *group)
 
 static void grow(grouper *g, weft_group *group)
 {
+    g->seconds = weft_group_estimate(g->program->schema, group);
     while (group->count < WEFT_GROUP_NODES && take_one(g, group)) continue;
 }
 
@@ -184,7 +199,8 @@ static weft_status find_groups(grouper *g, timed *found, int *count)
                                       "has more than %d inputs or results that are read; a kernel "
                                       "has no more",
                                       WEFT_GROUP_VALUES);
-            if (pass == 0 && !group.node[0]->op->view) grow(g, &group);
+            const weft_op *op = group.node[0]->op;
+            if (pass == 0 && !op->view && !op->transfer) grow(g, &group);
             if (pass == 0 && group.count == 1) continue;
             WEFT_TRY(take(g, &group, &found[(*count)++]));
         }

@@ -64,38 +64,76 @@ static weft_status connect(weft_program *p, instruction *code)
     return name_of(group, &code->name);
 }
 
-static weft_status make_kernel(const weft_program *p, const instruction *code,
-                               const weft_layout *const *layouts, weft_kernel **out)
+static weft_status make_kernel(weft_program *p, instruction *code)
 {
-    if (code->transfer) return weft_transfer_kernel(p, &code->group, layouts, out);
-    weft_device *device = code->fallback ? p->schema->fallback : p->schema->device;
-    return device->ops->kernel(device, &code->group, layouts, out);
+    const weft_group *group = &code->group;
+    const weft_node *node = group->node[0];
+    const weft_layout *layouts[WEFT_GROUP_VALUES] = {NULL};
+    choice chosen;
+    code->space = SPACE_HOST;
+    if (code->transfer) {
+        for (int i = 0; i < group->in_count; i++)
+            WEFT_TRY(weft_program_layout_of(p, group->in[i], &layouts[i]));
+        return weft_transfer_kernel(p, group, layouts, &code->kernel);
+    }
+    WEFT_TRY(weft_kernel_choose(p, group, &chosen));
+    code->kernel = chosen.kernel;
+    code->why = chosen.why;
+    code->fallback = chosen.device != p->schema->device;
+    if (!code->fallback) code->space = schema_home(p->schema);
+    if (code->fallback)
+        weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the reference device",
+                 node->name, node->op->name);
+    return WEFT_OK;
 }
 
 static weft_status lower_group(weft_program *p, const weft_group *group)
 {
-    const weft_layout *layouts[WEFT_GROUP_VALUES] = {NULL};
     instruction code = {.group = *group, .phase = group->node[0]->phase};
-    for (int i = 0; i < group->in_count; i++)
-        WEFT_TRY(weft_program_layout_of(p, group->in[i], &layouts[i]));
-    weft_device *device = p->schema->device;
     code.transfer = group->node[0]->op->transfer;
-    if (!code.transfer && !device->ops->supports(device, group)) {
-        code.fallback = true;
-        weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) runs on the reference device",
-                 group->node[0]->name, group->node[0]->op->name);
-    }
-    code.space = code.transfer || code.fallback ? SPACE_HOST : schema_home(p->schema);
-    WEFT_TRY(make_kernel(p, &code, layouts, &code.kernel));
+    WEFT_TRY(make_kernel(p, &code));
     weft_status status = connect(p, &code);
     if (status == WEFT_OK) status = weft_program_add_code(p, code);
     if (status != WEFT_OK) {
         code.kernel->ops->destroy(code.kernel);
         free(code.name);
+        free(code.why);
         return status;
     }
     for (int o = 0; o < group->out_count; o++)
         WEFT_TRY(weft_version_back(p, group->out[o], code.phase));
+    return WEFT_OK;
+}
+
+/* The group of one of a group's nodes. */
+static weft_group only(const weft_program *p, const weft_group *whole, const weft_node *node)
+{
+    weft_group group = {.graph = whole->graph, .node = {node}, .count = 1};
+    for (int i = 0; i < node->in_count; i++)
+        if (weft_group_in(&group, node->in[i]) < 0) group.in[group.in_count++] = node->in[i];
+    for (weft_value v = node->out; v < node->out + node->out_count; v++)
+        if (v == node->out || weft_group_out(whole, v) >= 0 ||
+            weft_readers_count(&p->readers, v) > 0)
+            group.out[group.out_count++] = v;
+    return group;
+}
+
+/* Nodes of which no device could make one kernel after all, in order. */
+static weft_status lower_apart(weft_program *p, const weft_group *group)
+{
+    int last = -1;
+    weft_log(p->schema->context, WEFT_LOG_INFO, "'%s' (%s) does not run with its neighbours: %s",
+             group->node[0]->name, group->node[0]->op->name, weft_last_message());
+    for (int done = 0; done < group->count; done++) {
+        int next = -1;
+        for (int m = 0; m < group->count; m++) {
+            int node = p->graph->values[group->node[m]->out].node;
+            if (node > last && (next < 0 || node < next)) next = node;
+        }
+        weft_group part = only(p, group, p->graph->nodes[next]);
+        WEFT_TRY(lower_group(p, &part));
+        last = next;
+    }
     return WEFT_OK;
 }
 
@@ -115,9 +153,8 @@ static bool is_piece(const weft_program *p, const weft_group *group)
 static weft_status choose_order(weft_program *p, const grouping *groups, const weft_node *view)
 {
     weft_value like = (weft_value)weft_node_int(view, "like", 0, WEFT_NO_VALUE);
-    weft_device *device = p->schema->device;
     const weft_group *reader = NULL;
-    weft_kernel *kernel;
+    choice chosen;
     int entry;
     if (!view->op->as_it_lies || like == WEFT_NO_VALUE || !p->graph->values[like].flat)
         return WEFT_OK;
@@ -128,14 +165,12 @@ static weft_status choose_order(weft_program *p, const grouping *groups, const w
         const weft_group *group = of < 0 ? NULL : &groups->groups[of];
         if (group && (!reader || group < reader)) reader = group;
     }
-    if (!reader || reader->node[0]->op->view || !device->ops->supports(device, reader))
-        return WEFT_OK;
-    const weft_layout *layouts[WEFT_GROUP_VALUES] = {NULL};
-    for (int i = 0; i < reader->in_count; i++)
-        WEFT_TRY(weft_program_layout_of(p, reader->in[i], &layouts[i]));
-    WEFT_TRY(device->ops->kernel(device, reader, layouts, &kernel));
-    const weft_layout *want = kernel->in[weft_group_in(reader, view->out)];
-    kernel->ops->destroy(kernel);
+    if (!reader || reader->node[0]->op->view || reader->node[0]->op->transfer) return WEFT_OK;
+    WEFT_TRY(weft_kernel_choose(p, reader, &chosen));
+    const weft_layout *want = chosen.kernel->in[weft_group_in(reader, view->out)];
+    chosen.kernel->ops->destroy(chosen.kernel);
+    free(chosen.why);
+    if (chosen.device != p->schema->device) return WEFT_OK;
     if (!want->opaque) p->schema->entries[entry].order = want;
     return WEFT_OK;
 }
@@ -205,7 +240,9 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
         /* A fetched value of the first phase must not wait until the second has begun. */
         for (; phase < group->node[0]->phase; phase++) WEFT_TRY(lower_fetches(p, phase));
         bool view = group->node[0]->op->view || is_piece(p, group);
-        WEFT_TRY(view ? lower_view(p, groups, group->node[0]) : lower_group(p, group));
+        weft_status status = view ? lower_view(p, groups, group->node[0]) : lower_group(p, group);
+        if (status == WEFT_ERR_UNSUPPORTED && group->count > 1) status = lower_apart(p, group);
+        WEFT_TRY(status);
     }
     for (; phase <= WEFT_PHASE_UPDATE; phase++) WEFT_TRY(lower_fetches(p, phase));
     return place_unread(p);

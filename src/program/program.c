@@ -70,6 +70,7 @@ void weft_program_destroy(weft_program **program)
     for (size_t i = 0; i < p->code_count; i++) {
         if (p->code[i].kernel) p->code[i].kernel->ops->destroy(p->code[i].kernel);
         free(p->code[i].name);
+        free(p->code[i].why);
     }
     free(p->code);
     free(p->buffers);

@@ -164,7 +164,8 @@ typedef struct version {
 typedef struct instruction {
     weft_kernel *kernel;
     weft_group group; /* empty for a reorder */
-    char *name;
+    char *name,
+        *why; /* why: which candidates there were, for dumps; NULL where there was no choice */
     bool fallback, reorder, transfer;
     int space;    /* where it runs */
     bool copy;    /* from one space to the other, in the device's queue */
@@ -246,6 +247,18 @@ typedef struct grouping {
 void weft_grouping_free(grouping *groups);
 weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NODISCARD;
 
+/* choose.c: the cheapest kernel. */
+typedef struct choice {
+    weft_kernel *kernel;
+    weft_device *device; /* whose it is */
+    char *why;           /* as in an instruction */
+} choice;
+/* UNSUPPORTED: nobody has a kernel. */
+weft_status weft_kernel_choose(weft_program *program, const weft_group *group,
+                               choice *out) WEFT_NODISCARD;
+/* Seconds of the cheapest candidate, operands lying as it wants them; INFINITY: there is none. */
+double weft_group_estimate(const schema *s, const weft_group *group);
+
 /* lower.c: kernels, layouts, versions, instructions. */
 weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;
 
@@ -272,6 +285,13 @@ weft_status weft_version_turn(weft_program *p, weft_value value, const weft_layo
 /* The buffer of the value in the layout that somebody wants, who only passes it on if `passing`. */
 weft_status weft_version_provide(weft_program *p, weft_value value, const weft_layout *want,
                                  weft_phase phase, bool passing, int *out) WEFT_NODISCARD;
+/* What it takes to have the value in the layout that somebody wants, in seconds as estimated;
+ * INFINITY: it cannot be. What is done once and not in every run does not count. */
+weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_layout *want,
+                                 double *out) WEFT_NODISCARD;
+/* The same for a result in this layout, that belongs where its leaf is or else parameters are. */
+weft_status weft_version_back_seconds(const weft_program *p, weft_value value,
+                                      const weft_layout *layout, double *out) WEFT_NODISCARD;
 /* Puts a value that is to be a leaf's next one into the leaf's place, unless it is there. */
 weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phase) WEFT_NODISCARD;
 /* lower.c */

@@ -1,5 +1,7 @@
 /* In which layouts and spaces values are: leaves where they are put, results where they are made,
  * and what is turned or copied for those who want them elsewhere. */
+#include <math.h>
+
 #include "program/program.h"
 
 version *weft_program_version(const weft_program *p, weft_value value, const weft_layout *layout)
@@ -140,17 +142,22 @@ static weft_status make_version(weft_program *p, weft_value value, const weft_la
     return weft_version_turn(p, value, from, want, phase, buffer_index);
 }
 
-/* A buffer of the store for another layout of a parameter that this program does not write: it is
- * made once and stays until the parameter changes. -1: the value is none. */
-static weft_status derive(weft_program *p, weft_value value, const weft_layout *want, int *out)
+/* Whether another layout of a parameter, that this program does not write, is made once and stays
+ * in the store until the parameter changes. */
+static bool derives(const weft_program *p, weft_value value, const weft_layout *want)
 {
     const weft_value_info *info = &p->graph->values[value];
     const buffer *from = &p->buffers[weft_program_version(p, value, NULL)->buffer];
+    return info->kind == WEFT_VALUE_PARAM && info->assigned == WEFT_NO_VALUE &&
+           from->kind == BUFFER_STORE && from->alias < 0 && from->space == layout_space(want);
+}
+
+/* A buffer of the store for that layout. -1: there is none. */
+static weft_status derive(weft_program *p, weft_value value, const weft_layout *want, int *out)
+{
+    const buffer *from = &p->buffers[weft_program_version(p, value, NULL)->buffer];
     int index;
-    if (info->kind != WEFT_VALUE_PARAM || info->assigned != WEFT_NO_VALUE ||
-        from->kind != BUFFER_STORE || from->alias >= 0 || from->space != layout_space(want) ||
-        p->dry)
-        return WEFT_OK;
+    if (p->dry || !derives(p, value, want)) return WEFT_OK;
     WEFT_TRY(weft_schema_derive(p->schema, from->entry, want, &index));
     return weft_program_add_buffer(
         p,
@@ -184,4 +191,55 @@ weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phas
     const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
     if (!kept || buffer_root(p, kept->buffer) == buffer_root(p, now->buffer)) return WEFT_OK;
     return make_version(p, value, kept->layout, phase, false, kept->buffer);
+}
+
+static double turn_seconds(const weft_device *device, const weft_layout *from,
+                           const weft_layout *to)
+{
+    if (weft_layout_same(from, to)) return 0;
+    if (from->opaque || to->opaque) return INFINITY;
+    return weft_rates_seconds(&device->ops->rates, 0, (double)(from->bytes + to->bytes));
+}
+
+/* From one layout to another, wherever they are. */
+static weft_status move_seconds(const weft_program *p, weft_value value, const weft_layout *from,
+                                const weft_layout *to, double *out)
+{
+    const weft_layout *near = from, *far = to;
+    *out = 0;
+    if (layout_space(from) != layout_space(to)) {
+        WEFT_TRY(weft_version_plain(p, layout_space(from), value, &near));
+        WEFT_TRY(weft_version_plain(p, layout_space(to), value, &far));
+        *out = turn_seconds(schema_device(p->schema, layout_space(from)), from, near) +
+               weft_rates_copy(&p->schema->device->ops->rates, (double)near->bytes);
+        from = far;
+    }
+    *out += turn_seconds(schema_device(p->schema, layout_space(to)), from, to);
+    return WEFT_OK;
+}
+
+weft_status weft_version_seconds(weft_program *p, weft_value value, const weft_layout *want,
+                                 double *out)
+{
+    const weft_layout *from;
+    *out = 0;
+    if (!weft_program_version(p, value, NULL)) { /* will be placed as it is wanted, at home */
+        if (layout_space(want) == schema_home(p->schema)) return WEFT_OK;
+        WEFT_TRY(weft_version_plain(p, schema_home(p->schema), value, &from));
+        return move_seconds(p, value, from, want, out);
+    }
+    if (weft_program_version(p, value, want) || derives(p, value, want)) return WEFT_OK;
+    return move_seconds(p, value, source_of(p, value, want), want, out);
+}
+
+weft_status weft_version_back_seconds(const weft_program *p, weft_value value,
+                                      const weft_layout *layout, double *out)
+{
+    weft_value leaf = p->graph->values[value].next_of;
+    const version *kept = leaf == WEFT_NO_VALUE ? NULL : weft_program_version(p, leaf, NULL);
+    int home = schema_home(p->schema);
+    const weft_layout *to = kept ? kept->layout : layout;
+    *out = 0;
+    if (!kept && layout_space(layout) != home) WEFT_TRY(weft_version_plain(p, home, value, &to));
+    return to == layout ? WEFT_OK : move_seconds(p, value, layout, to, out);
 }

@@ -363,8 +363,12 @@ static weft_status count_make(weft_device *device, const weft_group *group,
 }
 
 const cpu_entry cpu_batch_norm_entries[] = {
-    {"batch_count", cpu_single, count_make}, {"batch_mean", supports, make},
-    {"batch_variance", supports, make},      {"batch_running", supports, make},
-    {"batch_norm", supports, make},          {"batch_norm_sums", supports, make},
-    {"batch_norm_dx", supports, make},       {NULL, NULL, NULL},
+    {"batch_count", "loop", cpu_single, count_make, NULL},
+    {"batch_mean", "loop", supports, make, NULL},
+    {"batch_variance", "loop", supports, make, NULL},
+    {"batch_running", "loop", supports, make, NULL},
+    {"batch_norm", "loop", supports, make, NULL},
+    {"batch_norm_sums", "loop", supports, make, NULL},
+    {"batch_norm_dx", "loop", supports, make, NULL},
+    {.op = NULL},
 };

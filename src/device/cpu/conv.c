@@ -113,8 +113,8 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
 }
 
 const cpu_entry cpu_conv_entries[] = {
-    {"conv2d", conv_supports, conv_make},
-    {"conv2d_dx", cpu_single, dx_make},
-    {"conv2d_dw", dw_supports, dw_make},
-    {NULL, NULL, NULL},
+    {"conv2d", "direct", conv_supports, conv_make, NULL},
+    {"conv2d_dx", "direct", cpu_single, dx_make, NULL},
+    {"conv2d_dw", "direct", dw_supports, dw_make, NULL},
+    {.op = NULL},
 };

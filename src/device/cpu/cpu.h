@@ -148,10 +148,13 @@ weft_status cpu_loop_make(weft_device *device, const weft_group *group, cpu_loop
 /* --- implementations, by operator --- */
 
 typedef struct cpu_entry {
-    const char *op; /* of the group's main node */
+    const char *op;   /* of the group's main node; each line is a candidate */
+    const char *name; /* for dumps */
     bool (*supports)(const weft_group *group);
     weft_status (*make)(weft_device *device, const weft_group *group, const weft_layout *const *in,
                         weft_kernel **out);
+    /* NULL: by the device's rates. */
+    double (*seconds)(const weft_group *group, const weft_layout *const *in);
 } cpu_entry;
 
 #define CPU_FILES(X) X(conv) X(dense) X(pool) X(eltwise) X(shape) X(update) X(norm) X(batch_norm)

@@ -134,9 +134,9 @@ static bool matmul_supports(const weft_group *group)
 }
 
 const cpu_entry cpu_dense_entries[] = {
-    {"dense", dense_supports, dense_make},
-    {"dense_dx", cpu_single, dx_make},
-    {"dense_dw", dw_supports, dw_make},
-    {"matmul", matmul_supports, matmul_make},
-    {NULL, NULL, NULL},
+    {"dense", "inner", dense_supports, dense_make, NULL},
+    {"dense_dx", "inner", cpu_single, dx_make, NULL},
+    {"dense_dw", "inner", dw_supports, dw_make, NULL},
+    {"matmul", "matmul", matmul_supports, matmul_make, NULL},
+    {.op = NULL},
 };

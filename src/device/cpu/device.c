@@ -57,14 +57,6 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     return WEFT_OK;
 }
 
-static const cpu_entry *find(const weft_group *group)
-{
-    for (size_t t = 0; t < WEFT_COUNT(tables); t++)
-        for (const cpu_entry *e = tables[t]; e->op; e++)
-            if (strcmp(e->op, group->node[0]->op->name) == 0) return e;
-    return NULL;
-}
-
 /* Every fraction of the group in single precision. */
 static bool is_single(const weft_group *group)
 {
@@ -80,20 +72,28 @@ static bool is_single(const weft_group *group)
     return true;
 }
 
-static bool supports(weft_device *device, const weft_group *group)
+static int candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                      weft_candidate out[WEFT_CANDIDATES])
 {
-    (void)device;
-    if (!is_single(group)) return false;
-    const cpu_entry *entry = find(group);
-    return entry && entry->supports(group);
+    int count = 0;
+    if (!is_single(group)) return 0;
+    for (size_t t = 0; t < WEFT_COUNT(tables); t++)
+        for (const cpu_entry *e = tables[t]; e->op && count < WEFT_CANDIDATES; e++)
+            if (strcmp(e->op, group->node[0]->op->name) == 0 && e->supports(group)) {
+                double seconds = e->seconds ? e->seconds(group, in)
+                                            : weft_group_seconds(&device->ops->rates, group);
+                out[count++] = (weft_candidate){e->name, seconds, e};
+            }
+    return count;
 }
 
 static weft_status kernel(weft_device *device, const weft_group *group,
-                          const weft_layout *const *in, weft_kernel **out)
+                          const weft_candidate *candidate, const weft_layout *const *in,
+                          weft_kernel **out)
 {
     weft_parallel_threads(device->threads); /* primitives are made for a number of threads */
     WEFT_TRY(weft_reserve_enter());
-    weft_status status = find(group)->make(device, group, in, out);
+    weft_status status = ((const cpu_entry *)candidate->how)->make(device, group, in, out);
     weft_reserve_leave();
     return status;
 }
@@ -140,7 +140,8 @@ const weft_device_ops weft_device_cpu = {
     .open = device_open,
     .close = device_close,
     .plain = weft_layout_plain,
-    .supports = supports,
+    .rates = {.flops = 1.1e11, .bytes = 5e10, .start = 3e-7},
+    .candidates = candidates,
     .kernel = kernel,
     .reorder = reorder,
 };

@@ -208,8 +208,8 @@ PLANES(infer)
 PLANES(mean)
 
 const cpu_entry cpu_norm_entries[] = {
-    {"batch_norm_infer", cpu_single, infer_make},
-    {"global_avgpool", cpu_single, mean_make},
-    {"global_avgpool_grad", cpu_single, spread_make},
-    {NULL, NULL, NULL},
+    {"batch_norm_infer", "loop", cpu_single, infer_make, NULL},
+    {"global_avgpool", "loop", cpu_single, mean_make, NULL},
+    {"global_avgpool_grad", "loop", cpu_single, spread_make, NULL},
+    {.op = NULL},
 };

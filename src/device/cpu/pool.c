@@ -101,9 +101,9 @@ static weft_status grad_make(weft_device *device, const weft_group *group,
 }
 
 const cpu_entry cpu_pool_entries[] = {
-    {"maxpool", cpu_single, pool_make},
-    {"maxpool_grad", cpu_single, grad_make},
-    {"avgpool", cpu_single, pool_make},
-    {"avgpool_grad", cpu_single, grad_make},
-    {NULL, NULL, NULL},
+    {"maxpool", "onednn", cpu_single, pool_make, NULL},
+    {"maxpool_grad", "onednn", cpu_single, grad_make, NULL},
+    {"avgpool", "onednn", cpu_single, pool_make, NULL},
+    {"avgpool_grad", "onednn", cpu_single, grad_make, NULL},
+    {.op = NULL},
 };

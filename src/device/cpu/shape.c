@@ -1,4 +1,5 @@
-/* concat and slice along an axis, in blocked layouts where the cuts fall between blocks. */
+/* concat and slice along an axis: by oneDNN, in blocked layouts where the cuts fall between blocks;
+ * or of plain tensors as rows of bytes. */
 #include "device/cpu/cpu.h"
 
 /* The layout of x cut to other dimensions: the same blocks, or plain. */
@@ -81,8 +82,121 @@ static weft_status slice_make(weft_device *device, const weft_group *group,
     return cpu_layout_of(device, whole, plain, false, &(*out)->in[0]);
 }
 
+/* --- rows --- */
+
+enum { GRAIN = 1 << 16 };
+
+/* What one operand gives to each row of the result: the positions behind the axis. In bytes. */
+typedef struct piece {
+    const char *from;
+    int64_t size, step; /* from one row to the next */
+} piece;
+
+typedef struct rows {
+    piece pieces[WEFT_GROUP_VALUES];
+    int count;
+    int64_t width, height; /* of the result: bytes of a row, and how many there are */
+    char *to;
+} rows;
+
+static rows rows_of(const weft_group *group)
+{
+    const weft_graph *g = group->graph;
+    const weft_node *node = group->node[0];
+    const weft_type *result = weft_out(g, node, 0);
+    int axis = (int)weft_node_int(node, "axis", 0, 0);
+    rows r = {.count = node->in_count, .height = 1};
+    for (int d = 0; d < axis; d++) r.height *= result->shape.dim[d];
+    r.width = (int64_t)weft_type_bytes(result) / r.height;
+    for (int i = 0; i < r.count; i++) {
+        int64_t width = (int64_t)weft_type_bytes(weft_in(g, node, i)) / r.height;
+        r.pieces[i] = (piece){NULL, WEFT_MIN(width, r.width), width};
+    }
+    return r;
+}
+
+/* Bytes [begin, end) of the result. */
+static void rows_part(void *user, int64_t begin, int64_t end)
+{
+    const rows *r = user;
+    int64_t at = begin / r->width * r->width;
+    for (int64_t row = at / r->width; at < end; row++)
+        for (int i = 0; i < r->count; i++) {
+            const piece *p = &r->pieces[i];
+            int64_t first = WEFT_MAX(at, begin), stop = WEFT_MIN(at + p->size, end);
+            if (first < stop)
+                memcpy(r->to + first, p->from + row * p->step + (first - at),
+                       (size_t)(stop - first));
+            at += p->size;
+        }
+}
+
+static void rows_loop(const cpu_loop *k)
+{
+    const weft_node *node = k->group.node[0];
+    rows r = rows_of(&k->group);
+    int64_t start = weft_node_int(node, "start", 0, 0); /* of a slice */
+    for (int i = 0; i < r.count; i++) r.pieces[i].from = k->in[i];
+    if (start > 0) {
+        int axis = (int)weft_node_int(node, "axis", 0, 0);
+        int64_t all = weft_in(k->group.graph, node, 0)->shape.dim[axis];
+        r.pieces[0].from += r.pieces[0].step / all * start;
+    }
+    r.to = k->out[0];
+    weft_parallel(k->threads, r.width * r.height, GRAIN, rows_part, &r);
+}
+
+static weft_status rows_make(weft_device *device, const weft_group *group,
+                             const weft_layout *const *in, weft_kernel **out)
+{
+    (void)in;
+    cpu_loop *k;
+    WEFT_TRY(cpu_loop_make(device, group, rows_loop, &k));
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < group->in_count && status == WEFT_OK; i++)
+        status =
+            weft_layout_plain(device, weft_value_type(group->graph, group->in[i]), &k->head.in[i]);
+    if (status == WEFT_OK)
+        status = weft_layout_plain(device, weft_value_type(group->graph, group->out[0]),
+                                   &k->head.out[0]);
+    if (status != WEFT_OK) {
+        k->head.ops->destroy(&k->head);
+        return status;
+    }
+    *out = &k->head;
+    return WEFT_OK;
+}
+
+/* What is copied, and each turn to the next piece. */
+static double pieces_seconds(const weft_group *group, double start, double turn, double rate)
+{
+    rows r = rows_of(group);
+    return start + turn * (double)(r.height * r.count) + 2 * (double)(r.width * r.height) / rate;
+}
+
+static double rows_seconds(const weft_group *group, const weft_layout *const *in)
+{
+    (void)in;
+    return pieces_seconds(group, 1e-7, 3e-9, 9e10);
+}
+
+/* oneDNN 2.6 joins plain tensors slowly; in blocks the pieces are larger. */
+static double concat_seconds(const weft_group *group, const weft_layout *const *in)
+{
+    bool plain = !in[0] || in[0]->plain;
+    return pieces_seconds(group, 3e-7, plain ? 8e-9 : 0, plain ? 3e10 : 9e10);
+}
+
+static double slice_seconds(const weft_group *group, const weft_layout *const *in)
+{
+    bool plain = !in[0] || in[0]->plain;
+    return pieces_seconds(group, 2e-7, plain ? 1.4e-9 : 0, 9e10);
+}
+
 const cpu_entry cpu_shape_entries[] = {
-    {"concat", concat_supports, concat_make},
-    {"slice", cpu_single, slice_make},
-    {NULL, NULL, NULL},
+    {"concat", "onednn", concat_supports, concat_make, concat_seconds},
+    {"concat", "rows", cpu_single, rows_make, rows_seconds},
+    {"slice", "onednn", cpu_single, slice_make, slice_seconds},
+    {"slice", "rows", cpu_single, rows_make, rows_seconds},
+    {.op = NULL},
 };

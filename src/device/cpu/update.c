@@ -196,8 +196,8 @@ static bool assigned(const weft_group *group)
 }
 
 const cpu_entry cpu_update_entries[] = {
-    {"adam", assigned, adam_make},
-    {"sgd", assigned, sgd_make},
-    {"sum_squares", cpu_single, squares_make},
-    {NULL, NULL, NULL},
+    {"adam", "loop", assigned, adam_make, NULL},
+    {"sgd", "loop", assigned, sgd_make, NULL},
+    {"sum_squares", "loop", cpu_single, squares_make, NULL},
+    {.op = NULL},
 };

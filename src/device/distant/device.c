@@ -116,10 +116,17 @@ static bool lacks(const distant_device *d, const char *op)
     return false;
 }
 
-static bool supports(weft_device *device, const weft_group *group)
+static int candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                      weft_candidate out[WEFT_CANDIDATES])
 {
     const distant_device *d = (const distant_device *)device;
-    return !lacks(d, group->node[0]->op->name) && d->reference->ops->supports(d->reference, group);
+    if (lacks(d, group->node[0]->op->name)) return 0;
+    int count = d->reference->ops->candidates(d->reference, group, in, out);
+    for (int i = 0; i < count; i++) {
+        out[i].name = "distant";
+        out[i].seconds = weft_group_seconds(&device->ops->rates, group);
+    }
+    return count;
 }
 
 /* A kernel of the reference device, with this device's layouts. */
@@ -142,11 +149,12 @@ static weft_status wrap(weft_kernel *inside, int in_count, int out_count, weft_k
 }
 
 static weft_status kernel(weft_device *device, const weft_group *group,
-                          const weft_layout *const *in, weft_kernel **out)
+                          const weft_candidate *candidate, const weft_layout *const *in,
+                          weft_kernel **out)
 {
     weft_device *reference = ((distant_device *)device)->reference;
     weft_kernel *k;
-    WEFT_TRY(reference->ops->kernel(reference, group, in, &k));
+    WEFT_TRY(reference->ops->kernel(reference, group, candidate, in, &k));
     WEFT_TRY(wrap(k, group->in_count, group->out_count, &k));
     weft_status status = WEFT_OK;
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++)
@@ -177,7 +185,9 @@ const weft_device_ops weft_device_distant = {
     .open = device_open,
     .close = device_close,
     .plain = weft_layout_plain,
-    .supports = supports,
+    /* As if it were fast and far away: what it can do is done there. */
+    .rates = {.flops = 1e12, .bytes = 1e11, .start = 5e-6, .copied = 1e10, .copied_start = 1e-5},
+    .candidates = candidates,
     .kernel = kernel,
     .reorder = reorder,
 };

@@ -133,15 +133,22 @@ static void device_close(weft_device *device)
     free(device);
 }
 
-static bool supports(weft_device *device, const weft_group *group)
+/* Nodes of which there is no kernel are refused when that is made, which says why. */
+static int candidates(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                      weft_candidate out[WEFT_CANDIDATES])
 {
-    (void)device;
-    return group->count == 1 && find(group->graph, group->node[0]) != NULL;
+    (void)in;
+    if (group->count > 1) return 0;
+    out[0] = (weft_candidate){.name = "reference",
+                              .seconds = weft_group_seconds(&device->ops->rates, group)};
+    return 1;
 }
 
 static weft_status kernel(weft_device *device, const weft_group *group,
-                          const weft_layout *const *in, weft_kernel **out)
+                          const weft_candidate *candidate, const weft_layout *const *in,
+                          weft_kernel **out)
 {
+    (void)candidate;
     (void)in;
     reference_kernel *k;
     const weft_node *node = group->node[0];
@@ -190,7 +197,8 @@ const weft_device_ops weft_device_reference = {
     .open = device_open,
     .close = device_close,
     .plain = weft_layout_plain,
-    .supports = supports,
+    .rates = {.flops = 8e8, .bytes = 2e10, .start = 5e-8},
+    .candidates = candidates,
     .kernel = kernel,
     .reorder = reorder,
 };

@@ -1,0 +1,166 @@
+/* Which kernel runs a group. The candidates are those of the chosen device and of the reference
+ * device; the one is taken that costs least, together with what it costs to bring its operands
+ * where it wants them, and its results where they belong. All of that is estimated, see
+ * weft_rates. */
+#include <math.h>
+#include <stdio.h>
+
+#include "program/program.h"
+
+/* What somebody has chosen a device for runs there, unless the reference device would save more
+ * than this: a run is to be on that device, and its results are to be those of that device. */
+static const double elsewhere = 1e-3;
+
+enum { MOST = 2 * WEFT_CANDIDATES };
+
+typedef struct option {
+    weft_device *device;
+    weft_candidate candidate;
+    double least, moves; /* seconds, at least without moves, which are known once it is made */
+    bool tried, refused;
+} option;
+
+typedef struct search {
+    weft_program *p;
+    const weft_group *group;
+    const weft_layout *in[WEFT_GROUP_VALUES];
+    option options[MOST];
+    int count, own; /* the first ones are the chosen device's */
+    int best;       /* -1: none yet */
+    weft_kernel *kernel;
+} search;
+
+static void list(const schema *s, const weft_group *group, const weft_layout *const *in,
+                 option *out, int *own, int *count)
+{
+    weft_device *places[] = {s->device, s->fallback};
+    weft_candidate found[WEFT_CANDIDATES];
+    *count = 0;
+    for (int d = 0; d < 2; d++) {
+        if (d > 0 && s->fallback->ops == s->device->ops) break;
+        int more = places[d]->ops->candidates(places[d], group, in, found);
+        for (int i = 0; i < more; i++)
+            out[(*count)++] = (option){.device = places[d],
+                                       .candidate = found[i],
+                                       .least = found[i].seconds + (d > 0 ? elsewhere : 0)};
+        if (d == 0) *own = more;
+    }
+}
+
+double weft_group_estimate(const schema *s, const weft_group *group)
+{
+    const weft_layout *in[WEFT_GROUP_VALUES] = {NULL};
+    option options[MOST];
+    int count, own;
+    double least = INFINITY;
+    list(s, group, in, options, &own, &count);
+    for (int i = 0; i < count; i++) least = WEFT_MIN(least, options[i].least);
+    return least;
+}
+
+/* What it takes until the operands are where the kernel wants them; INFINITY: they cannot be. */
+static weft_status moves_of(const search *s, const weft_kernel *kernel, double *out)
+{
+    const weft_group *group = s->group;
+    double seconds;
+    *out = 0;
+    for (int i = 0; i < group->in_count; i++) {
+        WEFT_TRY(weft_version_seconds(s->p, group->in[i], kernel->in[i], &seconds));
+        *out += seconds;
+    }
+    for (int o = 0; o < group->out_count; o++) {
+        WEFT_TRY(weft_version_back_seconds(s->p, group->out[o], kernel->out[o], &seconds));
+        *out += seconds;
+    }
+    return WEFT_OK;
+}
+
+static double total(const option *o)
+{
+    return o->least + o->moves;
+}
+
+/* Makes the kernel of option i and keeps it if it is the best so far. */
+static weft_status try_one(search *s, int i)
+{
+    option *o = &s->options[i];
+    weft_kernel *kernel;
+    o->tried = true;
+    weft_status status = o->device->ops->kernel(o->device, s->group, &o->candidate, s->in, &kernel);
+    if (status != WEFT_OK) {
+        o->refused = status == WEFT_ERR_UNSUPPORTED;
+        return o->refused ? WEFT_OK : status;
+    }
+    status = moves_of(s, kernel, &o->moves);
+    const option *best = s->best < 0 ? NULL : &s->options[s->best];
+    bool better = !best || total(o) < total(best) || (total(o) == total(best) && i < s->best);
+    o->refused = isinf(o->moves);
+    if (status != WEFT_OK || o->refused || !better) {
+        kernel->ops->destroy(kernel);
+        return status;
+    }
+    if (s->kernel) s->kernel->ops->destroy(s->kernel);
+    s->kernel = kernel;
+    s->best = i;
+    return WEFT_OK;
+}
+
+/* The cheapest that has not been tried; -1: there is none that could still be the best. */
+static int next(const search *s)
+{
+    int found = -1;
+    for (int i = 0; i < s->count; i++)
+        if (!s->options[i].tried && (found < 0 || s->options[i].least < s->options[found].least))
+            found = i;
+    bool late = found >= 0 && s->best >= 0 && s->options[found].least > total(&s->options[s->best]);
+    return late ? -1 : found;
+}
+
+static void tell_one(const option *o, weft_text *text)
+{
+    weft_text_add(text, "%s ", o->candidate.name);
+    if (o->refused)
+        weft_text_add(text, "unsupported");
+    else
+        weft_text_add(text, "%.3g us", o->candidate.seconds * 1e6);
+    if (!o->refused && o->moves > 0) weft_text_add(text, " + %.3g us to move", o->moves * 1e6);
+}
+
+/* Where the chosen device left a choice, or was passed over. */
+static weft_status tell(const search *s, char **out)
+{
+    weft_text text = {0};
+    *out = NULL;
+    if (s->own < 2 && (s->own == 0 || s->best < s->own)) return WEFT_OK;
+    tell_one(&s->options[s->best], &text);
+    weft_text_add(&text, " of: ");
+    const char *between = "";
+    for (int i = 0; i < s->own; i++) {
+        if (i == s->best) continue;
+        weft_text_add(&text, "%s", between);
+        tell_one(&s->options[i], &text);
+        between = ", ";
+    }
+    return weft_text_take(&text, out);
+}
+
+weft_status weft_kernel_choose(weft_program *p, const weft_group *group, choice *out)
+{
+    search s = {.p = p, .group = group, .best = -1};
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < group->in_count; i++)
+        WEFT_TRY(weft_program_layout_of(p, group->in[i], &s.in[i]));
+    list(p->schema, group, s.in, s.options, &s.own, &s.count);
+    for (int i; status == WEFT_OK && (i = next(&s)) >= 0;) status = try_one(&s, i);
+    if (status == WEFT_OK && s.best < 0)
+        status = s.count > 0 ? WEFT_ERR_UNSUPPORTED /* the last one has said why */
+                             : weft_fail(WEFT_ERR_UNSUPPORTED, "'%s' (%s): no device has a kernel",
+                                         group->node[0]->name, group->node[0]->op->name);
+    *out = (choice){.kernel = s.kernel};
+    if (status == WEFT_OK) {
+        out->device = s.options[s.best].device;
+        status = tell(&s, &out->why);
+    }
+    if (status != WEFT_OK && s.kernel) s.kernel->ops->destroy(s.kernel);
+    return status;
+}

@@ -1,0 +1,287 @@
+/* Which of a device's candidates runs: the cheapest, with what its operands take to be where it
+ * wants them; and what the dump says of the others. The devices are those of the house, with other
+ * candidates, or the same at other prices. */
+#include "program/program.h"
+#include "support.h"
+
+/* What a device offers for relu; all else is as it was. */
+typedef struct offer {
+    const char *name;
+    double seconds;
+    bool refuses; /* when the kernel is made */
+    bool odd;     /* wants its operand in a layout of its own */
+} offer;
+
+static const weft_device_ops *true_ops; /* of the device with the offers */
+static weft_device_ops ops;
+static const offer *offers;
+static int offer_count;
+static double price; /* of groups of several nodes, times what the device says; below 0: they are
+                      * refused when the kernel is made */
+static weft_layout odd;
+
+static int offered(weft_device *device, const weft_group *group, const weft_layout *const *in,
+                   weft_candidate out[WEFT_CANDIDATES])
+{
+    if (strcmp(group->node[0]->op->name, "relu") != 0 || group->count > 1 || !offers) {
+        int count = true_ops->candidates(device, group, in, out);
+        for (int i = 0; i < count && group->count > 1; i++) out[i].seconds *= price;
+        return count;
+    }
+    for (int i = 0; i < offer_count; i++)
+        out[i] = (weft_candidate){offers[i].name, offers[i].seconds, &offers[i]};
+    return offer_count;
+}
+
+static bool is_offer(const weft_candidate *candidate)
+{
+    for (int i = 0; i < offer_count; i++)
+        if (candidate->how == &offers[i]) return true;
+    return false;
+}
+
+static weft_status make(weft_device *device, const weft_group *group,
+                        const weft_candidate *candidate, const weft_layout *const *in,
+                        weft_kernel **out)
+{
+    weft_candidate theirs[WEFT_CANDIDATES];
+    const offer *o = is_offer(candidate) ? candidate->how : NULL;
+    if (group->count > 1 && price < 0)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "not %d at a time", group->count);
+    if (!o) return true_ops->kernel(device, group, candidate, in, out);
+    if (o->refuses) return weft_fail(WEFT_ERR_UNSUPPORTED, "%s does not work here", o->name);
+    assert_true(true_ops->candidates(device, group, in, theirs) > 0);
+    WEFT_TRY(true_ops->kernel(device, group, &theirs[0], in, out));
+    (void)snprintf((*out)->text, sizeof((*out)->text), "%s", o->name);
+    if (!o->odd) return WEFT_OK;
+    odd = *(*out)->in[0];
+    odd.plain = false;
+    memcpy(odd.text, "odd", sizeof("odd"));
+    (*out)->in[0] = &odd;
+    return WEFT_OK;
+}
+
+typedef struct bed {
+    weft_context *context;
+    weft_store *store;
+    weft_graph *graph;
+    weft_program *program;
+    char *text;
+} bed;
+
+static void open_bed(bed *b, const char *device, const offer *list, int count)
+{
+    offers = list;
+    offer_count = count;
+    price = 1;
+    assert_ok(weft_context_create(&b->context));
+    assert_ok(weft_store_create(b->context, device, 1, &b->store));
+    true_ops = b->store->schema->device->ops;
+    ops = *true_ops;
+    ops.candidates = offered;
+    ops.kernel = make;
+    b->store->schema->device->ops = &ops;
+    assert_ok(weft_graph_create(b->context, WEFT_F32, &b->graph));
+}
+
+static void close_bed(bed *b)
+{
+    weft_program_destroy(&b->program);
+    free(b->text);
+    weft_graph_destroy(&b->graph);
+    weft_store_destroy(&b->store);
+    weft_context_destroy(&b->context);
+}
+
+/* 64 numbers, 256 bytes; a parameter lies where somebody first wants it. */
+static weft_value leaf(bed *b, weft_value_kind kind, const char *name)
+{
+    weft_shape shape = weft_shape_of(2, (int64_t[]){8, 8});
+    return weft_graph_leaf(b->graph, kind, name, WEFT_F32, &shape,
+                           (weft_init){WEFT_INIT_CONSTANT, -2});
+}
+
+static weft_value relu(bed *b, weft_value x)
+{
+    return weft_graph_node(b->graph, "relu", "relu", &x, 1, NULL, 0);
+}
+
+/* The program that brings y, and y itself, whose operands are all -2 and 3. */
+static void plan(bed *b, weft_value y)
+{
+    assert_ok(weft_program_create(b->store, b->graph, &y, 1, &b->program));
+    assert_ok(weft_program_text(b->program, &b->text));
+}
+
+static void assert_says(const bed *b, const char *words)
+{
+    if (!strstr(b->text, words)) fail_msg("the dump does not say '%s':\n%s", words, b->text);
+}
+
+static void assert_silent(const bed *b, const char *words)
+{
+    if (strstr(b->text, words)) fail_msg("the dump says '%s':\n%s", words, b->text);
+}
+
+/* What the dump says where these are offered for the relu of an input, which lies plain. */
+static void assert_chosen(const offer *list, int count, const char *words)
+{
+    bed b = {0};
+    open_bed(&b, "reference", list, count);
+    plan(&b, relu(&b, leaf(&b, WEFT_VALUE_INPUT, "x")));
+    assert_says(&b, words);
+    close_bed(&b);
+}
+#define CHOSEN(words, ...)                                                                         \
+    assert_chosen((const offer[]){__VA_ARGS__},                                                    \
+                  (int)(sizeof((const offer[]){__VA_ARGS__}) / sizeof(offer)), words)
+
+static void test_the_cheapest_wins(void **state)
+{
+    (void)state;
+    CHOSEN("[b] b 3 us of: a 5 us\n", {"a", 5e-6, false, false}, {"b", 3e-6, false, false});
+    CHOSEN("[a] a 2 us of: b 3 us\n", {"a", 2e-6, false, false}, {"b", 3e-6, false, false});
+    CHOSEN("[c] c 1 us of: a 2 us, b 3 us\n", {"a", 2e-6, false, false}, {"b", 3e-6, false, false},
+           {"c", 1e-6, false, false});
+    CHOSEN("[a]\n", {"a", 2e-6, false, false}); /* no choice, no words */
+}
+
+static void test_ties_go_to_the_first(void **state)
+{
+    (void)state;
+    CHOSEN("[a] a 3 us of: b 3 us\n", {"a", 3e-6, false, false}, {"b", 3e-6, false, false});
+    /* Also if it only comes to the same: 256 bytes there and back, at 20 GB a second, and 50 ns. */
+    double turn = 50e-9 + 512 / 20e9;
+    CHOSEN("[a] a 3 us + 0.0756 us to move of: b", {"a", 3e-6, false, true},
+           {"b", 3e-6 + turn, false, false});
+}
+
+static void test_who_cannot_is_passed_over(void **state)
+{
+    (void)state;
+    CHOSEN("[b] b 3 us of: a unsupported\n", {"a", 1e-6, true, false}, {"b", 3e-6, false, false});
+    CHOSEN("[reference] reference 0.13 us of: a unsupported, b unsupported\n",
+           {"a", 1e-6, true, false}, {"b", 3e-6, true, false});
+    CHOSEN("[reference] reference 0.13 us of: a unsupported\n", {"a", 1e-6, true, false});
+}
+
+/* An input lies plain already, a parameter where its first reader wants it. */
+static void test_reorders_count(void **state)
+{
+    (void)state;
+    static const offer near[] = {{"a", 3.00e-6, false, true}, {"b", 3.01e-6, false, false}};
+    static const offer far[] = {{"a", 3e-6, false, true}, {"b", 4e-6, false, false}};
+    assert_chosen(near, 2, "[b] b 3.01 us of: a 3 us + 0.0756 us to move\n");
+    assert_chosen(far, 2, "[a] a 3 us + 0.0756 us to move of: b 4 us\n");
+    bed b = {0};
+    open_bed(&b, "reference", near, 2);
+    plan(&b, relu(&b, leaf(&b, WEFT_VALUE_PARAM, "w")));
+    assert_says(&b, "[a] a 3 us of: b 3.01 us\n");
+    assert_silent(&b, "reorder w");
+    close_bed(&b);
+}
+
+/* Another layout of a parameter is made once, so it costs nothing in a run. */
+static void test_what_is_made_once_is_free(void **state)
+{
+    (void)state;
+    static const offer list[] = {{"a", 3.00e-6, false, true}, {"b", 3.01e-6, false, false}};
+    bed b = {0};
+    open_bed(&b, "reference", list, 2);
+    weft_value w = leaf(&b, WEFT_VALUE_PARAM, "w");
+    weft_value twice = weft_graph_node(b.graph, "add", "twice", (weft_value[]){w, w}, 2, NULL, 0);
+    weft_value y =
+        weft_graph_node(b.graph, "add", "y", (weft_value[]){twice, relu(&b, w)}, 2, NULL, 0);
+    plan(&b, y);
+    assert_says(&b, "[a] a 3 us of: b 3.01 us\n");
+    assert_says(&b, "reorder w");
+    close_bed(&b);
+}
+
+/* Where one's own device is very slow, it is the reference device that runs it; but not where the
+ * copies there and back would take longer. */
+static void test_the_reference_device_is_a_candidate(void **state)
+{
+    (void)state;
+    static const offer slow[] = {{"slow", 10, false, false}};
+    static const struct {
+        double copied_start;
+        weft_value_kind kind;
+        const char *words;
+    } cases[] = {
+        {1e-5, WEFT_VALUE_INPUT, "[reference] reference 0.13 us + 10 us to move of: slow 1e+07 us"},
+        {1e-5, WEFT_VALUE_PARAM, "[reference] reference 0.13 us + 20.1 us to move of: slow 1e+07"},
+        /* The input would be copied to the device, or the result: the same. */
+        {20, WEFT_VALUE_INPUT, "[reference] reference 0.13 us + 2e+07 us to move of: slow 1e+07"},
+        {20, WEFT_VALUE_PARAM, "[slow]\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bed b = {0};
+        open_bed(&b, "distant", slow, 1);
+        ops.rates.copied_start = cases[i].copied_start;
+        plan(&b, relu(&b, leaf(&b, cases[i].kind, "w")));
+        assert_says(&b, cases[i].words);
+        close_bed(&b);
+    }
+}
+
+/* Nodes run together where that costs no more than apart, and can be done. */
+static void test_fusion_has_a_price(void **state)
+{
+    (void)state;
+    static const double prices[] = {1, 100, -1};
+    for (int i = 0; i < 3; i++) {
+        bed b = {0};
+        open_bed(&b, "cpu", NULL, 0);
+        price = prices[i];
+        weft_value in[] = {leaf(&b, WEFT_VALUE_INPUT, "x"), leaf(&b, WEFT_VALUE_PARAM, "w")};
+        plan(&b, relu(&b, weft_graph_node(b.graph, "dense", "dense", in, 2, NULL, 0)));
+        (i > 0 ? assert_silent : assert_says)(&b, "dense+relu dense");
+        assert_int_equal(weft_program_describe(b.program).instructions, i > 0 ? 2 : 1);
+        close_bed(&b);
+    }
+}
+
+/* The candidates of the house: what is joined, in plain memory or in blocks. */
+static void test_of_the_cpu_device(void **state)
+{
+    (void)state;
+    weft_attr axis = WEFT_ATTR_INT("axis", 1), padding = WEFT_ATTR_PAIR("padding", 1, 1);
+    weft_shape image = weft_shape_of(4, (int64_t[]){8, 32, 8, 8});
+    weft_shape kernel = weft_shape_of(4, (int64_t[]){32, 32, 3, 3});
+    weft_init one = {WEFT_INIT_CONSTANT, 1};
+    for (int blocked = 0; blocked < 2; blocked++) {
+        bed b = {0};
+        open_bed(&b, "cpu", NULL, 0);
+        weft_value x[2];
+        for (int i = 0; i < 2; i++) {
+            const char *names[] = {"x0", "x1"};
+            x[i] = weft_graph_leaf(b.graph, WEFT_VALUE_INPUT, names[i], WEFT_F32, &image, one);
+        }
+        weft_value w = weft_graph_leaf(b.graph, WEFT_VALUE_PARAM, "w", WEFT_F32, &kernel, one);
+        for (int i = 0; i < 2 && blocked; i++)
+            x[i] =
+                weft_graph_node(b.graph, "conv2d", "conv", (weft_value[]){x[i], w}, 2, &padding, 1);
+        plan(&b, weft_graph_node(b.graph, "concat", "join", x, 2, &axis, 1));
+        /* Processors without blocked layouts have plain ones after convolutions too. */
+        bool plain = !blocked || !strstr(b.text, "conv:aBcd");
+        assert_says(&b, plain ? "[loop] rows" : "onednn");
+        assert_says(&b, plain ? "of: onednn" : "of: rows");
+        close_bed(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_cheapest_wins),
+        cmocka_unit_test(test_ties_go_to_the_first),
+        cmocka_unit_test(test_who_cannot_is_passed_over),
+        cmocka_unit_test(test_reorders_count),
+        cmocka_unit_test(test_what_is_made_once_is_free),
+        cmocka_unit_test(test_the_reference_device_is_a_candidate),
+        cmocka_unit_test(test_fusion_has_a_price),
+        cmocka_unit_test(test_of_the_cpu_device),
+    };
+    return cmocka_run_group_tests_name("choose", tests, NULL, NULL);
+}
