@@ -48,7 +48,9 @@ typedef struct setting {
     double clip;
     bool recompute;
     size_t bucket_bytes; /* 0: the plan's own */
-    int workers;         /* virtual ones: micro-batches times the ranks of the data axis; 0: none */
+    weft_update
+        update;  /* gradients are handed over: without momentum, so that they tell the step */
+    int workers; /* virtual ones: micro-batches times the ranks of the data axis; 0: none */
 } setting;
 
 /* Three dense layers of 16 x 32, 32 x 16 and 16 x 5, or x 8, for which formulas are exact:
@@ -83,6 +85,8 @@ typedef struct prepared {
     weft_instance *program;
     weft_schedule schedule;
     int most_under_way; /* micro-batches between forward and backward, after net_train */
+    void (*around)(void *user, bool after); /* each step; set after net_prepare; NULL: nobody */
+    void *user;
 } prepared;
 
 weft_plan_options net_plan_options(const setting *s);

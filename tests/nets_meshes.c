@@ -50,6 +50,8 @@ bool net_fits(const setting *s, const mesh_case *mesh, int processes)
     /* Pins name parameters of mlp and state of sgd. */
     if (mesh->shard && (strcmp(s->model->model, "mlp") != 0 || strcmp(s->optimizer, "sgd") != 0))
         return false;
+    if (mesh->shard && s->update != WEFT_UPDATE_HERE && strstr(mesh->shard, "momentum"))
+        return false;
     if (only && (!mesh->mesh || strcmp(only, mesh->mesh) != 0)) return false;
     if (data && atoi(data + 5) > s->model->batch / s->microbatches) return false;
     /* A slow build meets every mesh and every model, but each large one with one of the others. */

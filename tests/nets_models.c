@@ -259,7 +259,8 @@ weft_status net_build(net *n, const setting *s)
     weft_optimizer_options_init(&opt);
     opt.name = s->optimizer;
     opt.lr = strcmp(s->optimizer, "sgd") == 0 ? s->model->lr : 0.04 * s->model->lr;
-    opt.momentum = 0.5;
+    opt.momentum = s->update == WEFT_UPDATE_HERE ? 0.5 : 0;
+    opt.update = s->update;
     opt.accumulate = s->microbatches;
     opt.clip_norm = s->clip;
     if (status == WEFT_OK) status = weft_optimizer_build(n->graph, &opt, &n->optimizer);

@@ -112,6 +112,10 @@ WEFT_API weft_value weft_graph_node(weft_graph *graph, const char *op, const cha
  * a node that reads `state` and may write in its place; nothing may read `state` afterwards. */
 WEFT_API void weft_graph_assign(weft_graph *graph, weft_value state, weft_value next);
 
+/* Says that who runs the graph is told of this value, the gradient of a parameter as its update
+ * reads it, as soon as it is there in a step (weft_listener). Not written afterwards. */
+WEFT_API void weft_graph_hand_over(weft_graph *graph, weft_value parameter, weft_value gradient);
+
 /* Says what a state is: OPTIMIZER, STATISTIC (at first), COUNTER or SUM. Moments and the SUM of a
  * gradient are of a parameter, what is of all or of none is of WEFT_NO_VALUE. */
 WEFT_API void weft_graph_set_role(weft_graph *graph, weft_value state, weft_role role,

@@ -14,6 +14,13 @@ typedef enum weft_schedule_kind {
     WEFT_SCHEDULE_COSINE /* half a cosine from lr down to floor at step total */
 } weft_schedule_kind;
 
+/* Who updates the parameters. */
+typedef enum weft_update {
+    WEFT_UPDATE_HERE,     /* the graph */
+    WEFT_UPDATE_TOLD,     /* the graph, which also hands the gradients over */
+    WEFT_UPDATE_ELSEWHERE /* who is handed the gradients; the graph counts steps all the same */
+} weft_update;
+
 typedef struct weft_optimizer_options {
     size_t struct_size;  /* sizeof(weft_optimizer_options) */
     const char *name;    /* "sgd", "adam" or "adamw" */
@@ -31,6 +38,7 @@ typedef struct weft_optimizer_options {
     double gamma;       /* step: factor of a drop */
     double floor;       /* cosine: last learning rate */
     int64_t accumulate; /* micro-batches in a step, at least 1 */
+    weft_update update; /* gradients are handed over summed and clipped, see weft_graph_hand_over */
 } weft_optimizer_options;
 
 /* adam, lr 0.001 and the published defaults. */

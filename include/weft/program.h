@@ -162,6 +162,42 @@ WEFT_API const void *weft_instance_output(const weft_instance *instance, weft_va
 /* Runs the instructions of one phase, in order. A plain training step is MICRO, then UPDATE. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_run(weft_instance *instance, weft_phase phase);
 
+/* A gradient of this rank that is handed over (weft_graph_hand_over): elements [begin, begin +
+ * count) of WEFT_ALL_PARAMETERS, in the order in which they lie there. Its parameter, or of that
+ * the range that this rank updates. What lies between such ranges belongs to no parameter. */
+typedef struct weft_gradient {
+    const char *name; /* of the parameter */
+    int index;        /* of this gradient, among those of the program */
+    weft_dtype dtype;
+    int64_t begin, count;
+} weft_gradient;
+
+/* Gradient i, in the order in which they are made; false past the end. */
+WEFT_API bool weft_program_gradient(const weft_program *program, int i, weft_gradient *out);
+
+/* Is told of gradients in the thread that runs the instance. Neither may run or change it, or write
+ * parameters: backward still reads these. A failure ends the run with it. */
+typedef struct weft_listener {
+    /* This gradient is what the update reads. Nothing writes it before the next run of BACKWARD. */
+    weft_status (*ready)(void *user, const weft_gradient *gradient);
+    /* Between two instructions, for what must be pushed to go on; must not wait. May be NULL. */
+    weft_status (*poll)(void *user);
+    void *user;
+} weft_listener;
+
+/* Who is told from now on; NULL: nobody. Copied. */
+WEFT_API void weft_instance_listen(weft_instance *instance, const weft_listener *listener);
+/* Whether what is run from now on makes gradients what they are in this step: so it is in BACKWARD
+ * of the last micro-batch, and in the UPDATE that follows. Then each is told of once. false at
+ * first. */
+WEFT_API void weft_instance_announce(weft_instance *instance, bool announce);
+
+/* Where the host can read a gradient that is ready: dense, as it lies. It is the instance's own
+ * memory, or where its device has another memory, a copy. Give it back with _unmap. */
+WEFT_API WEFT_NODISCARD weft_status weft_gradient_map(weft_instance *instance, int gradient,
+                                                      const void **data);
+WEFT_API void weft_gradient_unmap(const weft_instance *instance, int gradient, const void *data);
+
 /* Runs the MICRO phase again, in the present slot, and looks at everything it makes. *where is NULL
  * if all is finite, else a sentence that names the first parameter, input or instruction that is
  * not; the caller frees it with weft_free. *made (may be NULL) says whether it arose here, rather

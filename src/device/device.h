@@ -76,8 +76,9 @@ typedef struct weft_bound_ops {
     weft_status (*run)(weft_bound *bound, weft_queue *queue);
     /* Waits for what `run` has only begun; NULL: run does it all. May be called without a run. */
     weft_status (*finish)(weft_bound *bound);
-    /* Lets what `run` has begun go on without waiting; NULL with finish. */
-    weft_status (*poll)(weft_bound *bound);
+    /* Lets what `run` has begun go on without waiting; *done: there is nothing left to wait for.
+     * NULL with finish. */
+    weft_status (*poll)(weft_bound *bound, bool *done);
     void (*destroy)(weft_bound *bound);
 } weft_bound_ops;
 

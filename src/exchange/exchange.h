@@ -5,10 +5,24 @@
  * in the other learners. A step calls it at three moments:
  *
  *   before   before forward: what has come from elsewhere meanwhile is put into the parameters
- *   after    after the update: what the step has come to goes out, or learners meet
+ *   ready    during backward, as soon as a range of the gradients is final for this step
+ *   update   in place of the learner's own update, or `after` it: what the step has come to goes
+ *            out, or learners meet
  *
- * What it begins in one moment may go on until a later one; its own transfers are never waited for
- * by anybody else. All moments of a rank are in the thread that runs its steps.
+ * What it begins in one moment may go on until a later one, also into the next step; nobody else
+ * waits for it. All moments of a rank are in the thread that runs its steps.
+ *
+ * Gradients are handed over as the update would read them: summed over the micro-batches and ranks
+ * of the learner, as the mean over its own batch, and clipped, if the run clips, by the norm of the
+ * learner's own gradient. (So with clipping no gradient is final before all of backward is.) The
+ * loss of the step has not been looked at by then: where it is no number the step ends in a
+ * failure, and neither `update` nor `after` is called for it.
+ *
+ * An exchange that owns the update has the optimiser's options from its site, where clipping and
+ * micro-batches have been seen to. The learner's graph then has neither moments nor updates; it
+ * counts its own steps still, and its schedule gives the learning rate that is reported. Moments,
+ * their age and the step of the schedule are the exchange's own (weft_flat_optimizer has them),
+ * once for each update that it makes, of which there may be more or fewer than a learner's steps.
  */
 #ifndef WEFT_EXCHANGE_EXCHANGE_H
 #define WEFT_EXCHANGE_EXCHANGE_H
@@ -75,6 +89,9 @@ typedef struct weft_exchange_site {
     weft_context *context;
     weft_endpoint *endpoint;
     weft_store *store; /* with the parameters, though not yet those of the run */
+    /* The learner's program, whose gradients weft_program_gradient lists for those with `ready`. */
+    weft_instance *instance;
+    const weft_optimizer_options *optimizer; /* of the run, as an update elsewhere needs them */
 } weft_exchange_site;
 
 /* Something that belongs into a checkpoint. Either `like_parameters`: as many elements as
@@ -98,6 +115,8 @@ typedef struct weft_exchange_ops {
      * to save are collectives between them. Where they do not, none waits for another one that the
      * exchange does not wait for, learners may come and go, and a checkpoint is the first one's. */
     bool lockstep;
+    /* `update` takes the place of the learner's update. Not with ZeRO, which shares that out. */
+    bool owns_update;
     /* site NULL: only the arguments are checked; nothing but `close` follows. Its state is as it is
      * to begin with. */
     weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
@@ -111,6 +130,14 @@ typedef struct weft_exchange_ops {
     /* Before the forward pass of step number `step` (from 1), when nothing reads the parameters:
      * they may be written. */
     weft_status (*before)(weft_exchange *exchange, int64_t step);
+    /* A gradient of it is final (weft_listener, whose rules hold). Each once a step, in the order
+     * in which they are made; weft_gradient_map gives the numbers, until the next `before`. */
+    weft_status (*ready)(weft_exchange *exchange, const weft_gradient *gradient);
+    /* Between two instructions of a pass: lets what was begun go on, and does not wait. */
+    weft_status (*poll)(weft_exchange *exchange);
+    /* After the last gradient, with owns_update: the parameters get their next values. Needed with
+     * it, and not called without. */
+    weft_status (*update)(weft_exchange *exchange, int64_t step);
     /* After the update of it, which is the last one of the run if `last`: parameters and the
      * learner's state may be read and written. Tells whether all learners have met in it. */
     weft_status (*after)(weft_exchange *exchange, int64_t step, bool last, bool *met);
@@ -147,6 +174,7 @@ void weft_exchange_close(weft_exchange **exchange);
 /* The same for exchanges that have nothing to do there. */
 weft_status weft_exchange_begin(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_before(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
+weft_status weft_exchange_update(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_after(weft_exchange *exchange, int64_t step, bool last,
                                 bool *met) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
@@ -154,6 +182,31 @@ bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state 
 /* Adds up a number over all learners, which go in lock step. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
                               double *number) WEFT_NODISCARD;
+
+/* Lets the site's program tell the exchange what it listens to. */
+void weft_exchange_listen(weft_exchange *exchange);
+/* Who updates the parameters of a learner with this exchange. */
+weft_update weft_exchange_updates(const weft_exchange_ops *ops);
+
+/* --- the optimiser of a flat range --- */
+
+/* The update of a run's optimiser for `count` parameters in a row, which are not a model's: a graph
+ * with one parameter and its update, on the device that computes in the host's memory (that of the
+ * store `like`, if it does; then its updates have the bits of the learner's own). For exchanges
+ * that own the update, and for servers. */
+typedef struct weft_flat_optimizer weft_flat_optimizer;
+/* The options' clip_norm must be 0, since a range does not know the whole norm, and accumulate 1.
+ */
+weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *like,
+                                     const weft_optimizer_options *options, weft_dtype dtype,
+                                     int64_t count, weft_flat_optimizer **out) WEFT_NODISCARD;
+void weft_flat_optimizer_close(weft_flat_optimizer **optimizer);
+/* Parameters get their next values in place. Both are [count]; the gradient is copied. */
+weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *parameters,
+                                     const void *gradient) WEFT_NODISCARD;
+/* What it keeps: moments ("m", "v", "momentum") as [count], their age and the step as scalars;
+ * false past the end. `alike` and `like_parameters` are for the caller to set. */
+bool weft_flat_optimizer_state(weft_flat_optimizer *optimizer, int i, weft_exchange_state *out);
 
 /* registry.c: an exchange by its specification, and what stands behind its name. */
 weft_status weft_exchange_find(const weft_context *context, const char *spec,

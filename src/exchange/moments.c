@@ -55,6 +55,9 @@ static weft_status open(const weft_context *context, const char *spec,
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange %s: its weft_exchange_ops has %zu bytes, this library's %zu",
                          ops->name, ops->struct_size, sizeof(*ops));
+    if (ops->owns_update != (ops->update != NULL))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s: owns_update and the function update go together", ops->name);
     WEFT_TRY(ops->open(arguments, site, out));
     (*out)->ops = ops;
     if (site) (*out)->site = *site;
@@ -96,6 +99,36 @@ weft_status weft_exchange_begin(weft_exchange *e)
 weft_status weft_exchange_before(weft_exchange *e, int64_t step)
 {
     return e->ops->before ? e->ops->before(e, step) : WEFT_OK;
+}
+
+weft_status weft_exchange_update(weft_exchange *e, int64_t step)
+{
+    return e->ops->update ? e->ops->update(e, step) : WEFT_OK;
+}
+
+static weft_status ready(void *user, const weft_gradient *gradient)
+{
+    weft_exchange *e = user;
+    return e->ops->ready(e, gradient);
+}
+
+static weft_status poll(void *user)
+{
+    weft_exchange *e = user;
+    return e->ops->poll(e);
+}
+
+void weft_exchange_listen(weft_exchange *e)
+{
+    const weft_listener listener = {
+        .ready = e->ops->ready ? ready : NULL, .poll = e->ops->poll ? poll : NULL, .user = e};
+    weft_instance_listen(e->site.instance, &listener);
+}
+
+weft_update weft_exchange_updates(const weft_exchange_ops *ops)
+{
+    if (ops->owns_update) return WEFT_UPDATE_ELSEWHERE;
+    return ops->ready ? WEFT_UPDATE_TOLD : WEFT_UPDATE_HERE;
 }
 
 weft_status weft_exchange_after(weft_exchange *e, int64_t step, bool last, bool *met)

@@ -86,6 +86,7 @@ static weft_status value_add(weft_graph *g, const char *name, const weft_type *t
                             .node = node,
                             .assigned = WEFT_NO_VALUE,
                             .next_of = WEFT_NO_VALUE,
+                            .handed = WEFT_NO_VALUE,
                             .gradient = WEFT_NO_VALUE,
                             .gradient_of = WEFT_NO_VALUE,
                             .role_of = WEFT_NO_VALUE,
@@ -224,6 +225,24 @@ void weft_graph_assign(weft_graph *g, weft_value state, weft_value next)
                          "'%s' is assigned a value that this graph does not have", info->name));
     else
         link_next(g, state, next);
+}
+
+void weft_graph_hand_over(weft_graph *g, weft_value parameter, weft_value gradient)
+{
+    if (g->error.status != WEFT_OK) return;
+    weft_value_info *info = &g->values[parameter];
+    if (info->kind != WEFT_VALUE_PARAM || info->handed != WEFT_NO_VALUE || gradient < 0 ||
+        (size_t)gradient >= g->value_count || g->values[gradient].node < 0 ||
+        info->type.dtype != g->values[gradient].type.dtype ||
+        !weft_shape_equal(&info->type.shape, &g->values[gradient].type.shape))
+        (void)weft_graph_stick(
+            g,
+            weft_fail(WEFT_ERR_ARGUMENT,
+                      "'%s': what is handed over is the gradient of a parameter, like it, made by "
+                      "a node, and one only",
+                      info->name));
+    else
+        info->handed = gradient;
 }
 
 static const char *const role_names[] = {"data",      "parameter", "optimizer",

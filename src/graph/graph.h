@@ -96,10 +96,15 @@ typedef struct weft_value_info {
     weft_type type;
     weft_value_kind kind;
     weft_init init;
-    int node;               /* producer, or -1 for a leaf */
-    weft_value assigned;    /* leaf: its value in the next run, or WEFT_NO_VALUE */
-    weft_value next_of;     /* the (first) leaf that it is assigned to, or WEFT_NO_VALUE */
-    weft_value gradient;    /* leaf: found by autodiff, or WEFT_NO_VALUE */
+    int node;            /* producer, or -1 for a leaf */
+    weft_value assigned; /* leaf: its value in the next run, or WEFT_NO_VALUE */
+    weft_value next_of;  /* the (first) leaf that it is assigned to, or WEFT_NO_VALUE */
+    weft_value gradient; /* leaf: found by autodiff, or WEFT_NO_VALUE */
+    weft_value handed;   /* parameter: the gradient that is handed over, or WEFT_NO_VALUE */
+    /* It is a range of it only, from this element on in the order of op flat; plain: not in that of
+     * the parameter, but row-major. */
+    bool handed_range, handed_plain;
+    int64_t handed_begin;
     weft_value gradient_of; /* result: the parameter whose gradient it is, or WEFT_NO_VALUE */
     bool want_gradient;     /* input: asked for */
     weft_role role;         /* leaf */

@@ -66,11 +66,12 @@ typedef struct weft_recipe {
     weft_model_options model; /* of training; its batch is a micro-batch of all ranks */
     const weft_bytes *text;   /* see weft_build_model */
     weft_dtype real;
-    const char *device; /* or several, which ranks take in turn */
-    uint64_t seed;      /* of weights and samples */
-    weft_optimizer_options optimizer;
-    weft_plan_options plan; /* of a learner */
-    const char *schedule;   /* of micro-batches in a pipeline */
+    const char *device;               /* or several, which ranks take in turn */
+    uint64_t seed;                    /* of weights and samples */
+    weft_optimizer_options optimizer; /* `update` goes by the exchange */
+    weft_plan_options plan;           /* of a learner */
+    int learners;
+    const char *schedule; /* of micro-batches in a pipeline */
     int64_t microbatches;
     int64_t slots;  /* samples of a batch with its padding */
     int64_t worker; /* of them those of a virtual worker; 0: there are none */
@@ -99,8 +100,9 @@ typedef struct weft_rank {
     weft_instance *instance;
     weft_evaluator *evaluator; /* made when it is needed */
     weft_schedule schedule;
-    weft_endpoint *endpoint; /* to the other learners; NULL: one learner */
-    weft_exchange *exchange; /* the same */
+    weft_endpoint *endpoint;          /* to the other learners; NULL: one learner */
+    weft_exchange *exchange;          /* the same */
+    weft_optimizer_options elsewhere; /* for an exchange that owns the update */
 
     bool plain_sums; /* see weft_plan_options */
     weft_position position;

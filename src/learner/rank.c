@@ -30,14 +30,33 @@ static weft_status recompute(weft_rank *r)
     return status;
 }
 
+/* The options of the optimiser in the learner's graph. One learner alone has no exchange. */
+static weft_status optimizer_options(const weft_recipe *k, weft_optimizer_options *out)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    *out = k->optimizer;
+    if (k->learners <= 1) return WEFT_OK;
+    WEFT_TRY(weft_exchange_find(k->context, k->exchange, &ops, &arguments));
+    out->update = weft_exchange_updates(ops);
+    if (out->update == WEFT_UPDATE_ELSEWHERE && k->plan.zero > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "zero shares out the update over the ranks of a learner, but exchange %s "
+                         "makes the update itself; give --zero 0",
+                         ops->name);
+    return WEFT_OK;
+}
+
 /* The graph that one rank alone would run. */
 static weft_status build_graph(weft_rank *r)
 {
     const weft_recipe *k = r->recipe;
+    weft_optimizer_options optimizer;
+    WEFT_TRY(optimizer_options(k, &optimizer));
     WEFT_TRY(weft_graph_create(k->context, k->real, &r->graph));
     WEFT_TRY(weft_build_model(r->graph, &k->model, k->text, &r->values));
     WEFT_TRY(weft_graph_differentiate(r->graph, weft_rank_loss(r)));
-    WEFT_TRY(weft_optimizer_build(r->graph, &k->optimizer, &r->optimizer));
+    WEFT_TRY(weft_optimizer_build(r->graph, &optimizer, &r->optimizer));
     return k->recompute ? recompute(r) : WEFT_OK;
 }
 
@@ -193,11 +212,17 @@ static weft_status plan_again(weft_rank *r)
 static weft_status open_exchange(weft_rank *r)
 {
     WEFT_TRY(weft_endpoint_over(r->between, &r->endpoint));
+    r->elsewhere = r->recipe->optimizer;
+    r->elsewhere.clip_norm = 0;
+    r->elsewhere.accumulate = 1;
     weft_exchange_site site = {.struct_size = sizeof(site),
                                .context = r->recipe->context,
                                .endpoint = r->endpoint,
-                               .store = r->store};
+                               .store = r->store,
+                               .instance = r->instance,
+                               .optimizer = &r->elsewhere};
     WEFT_TRY(weft_exchange_open(r->recipe->exchange, &site, &r->exchange));
+    weft_exchange_listen(r->exchange);
     if (!r->exchange->ops->lockstep) r->together = r->learner;
     return WEFT_OK;
 }

@@ -30,6 +30,14 @@ static void add_stats(weft_comm_stats *sum, const weft_comm_stats *since, const 
     sum->waited += now.waited - since->waited;
 }
 
+/* The action that makes the gradients what they are in this step. */
+static int last_backward(const weft_schedule *s)
+{
+    int last = s->count - 1;
+    while (last > 0 && s->actions[last].phase != WEFT_PHASE_BACKWARD) last--;
+    return last;
+}
+
 weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
 {
     const weft_schedule *s = &r->schedule;
@@ -39,9 +47,11 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
     add_stats(&r->used, &before, r);
     before = weft_comm_get_stats(r->world);
     double began = weft_seconds(), waited = r->used.waited;
+    int last = last_backward(s);
     vote->loss = 0;
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
+        weft_instance_announce(r->instance, i == last);
         weft_instance_set_slot(r->instance, a->micro % s->slots);
         if (a->phase == WEFT_PHASE_FORWARD) WEFT_TRY(weft_rank_feed(r, b, a->micro));
         WEFT_TRY(weft_instance_run(r->instance, a->phase));
@@ -51,9 +61,15 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
     r->passes = weft_seconds() - began;
     r->bubble = r->used.waited - waited;
     WEFT_TRY(weft_sum_over(r->learner, "the loss", &vote->loss, sizeof(*vote) / sizeof(double)));
-    if (!isfinite(vote->loss)) return weft_rank_explain(r, b, vote->loss);
+    if (!isfinite(vote->loss)) {
+        weft_instance_announce(r->instance, false);
+        return weft_rank_explain(r, b, vote->loss);
+    }
     before = weft_comm_get_stats(r->world);
+    weft_instance_announce(r->instance, true);
     WEFT_TRY(weft_instance_run(r->instance, WEFT_PHASE_UPDATE));
+    weft_instance_announce(r->instance, false);
+    if (r->exchange) WEFT_TRY(weft_exchange_update(r->exchange, r->position.step + 1));
     add_stats(&r->used, &before, r);
     return WEFT_OK;
 }

@@ -29,7 +29,7 @@ static weft_status finish(weft_instance *x, int at)
     x->pending_count--;
     memmove(&x->pending[at], &x->pending[at + 1],
             (size_t)(x->pending_count - at) * sizeof(*x->pending));
-    return WEFT_OK;
+    return x->announces ? weft_handed_tell(x, i) : WEFT_OK;
 }
 
 /* Ends transfers: those of one phase and slot before it is run again, those that instruction
@@ -68,12 +68,35 @@ weft_status weft_instance_drain(weft_instance *x)
     return finish_some(x, -1, -1);
 }
 
-/* All operations of a rank go on together, so it is enough to ask one of them. */
-static weft_status poll_one(weft_instance *x)
+static weft_status poll(weft_instance *x, int at, bool *done)
 {
+    weft_bound *bound = bound_of(x, x->pending[at].instruction, x->pending[at].slot);
+    return bound->ops->poll(bound, done);
+}
+
+/* Ends those that have brought gradients which somebody wants to be told of at once. */
+static weft_status finish_gradients(weft_instance *x)
+{
+    for (int at = 0; at < x->pending_count;) {
+        bool done = false;
+        if (x->program->code[x->pending[at].instruction].handed_count > 0)
+            WEFT_TRY(poll(x, at, &done));
+        if (done)
+            WEFT_TRY(finish(x, at));
+        else
+            at++;
+    }
+    return WEFT_OK;
+}
+
+/* All operations of a rank go on together, so it is enough to ask one of them. */
+static weft_status go_on(weft_instance *x)
+{
+    bool done;
+    if (x->listener.poll) WEFT_TRY(x->listener.poll(x->listener.user));
     if (x->pending_count == 0) return WEFT_OK;
-    weft_bound *bound = bound_of(x, x->pending[0].instruction, x->pending[0].slot);
-    return bound->ops->poll(bound);
+    WEFT_TRY(poll(x, 0, &done));
+    return x->announces ? finish_gradients(x) : WEFT_OK;
 }
 
 /* They stand in the order of slots and instructions. A transfer that is under way still begins no
@@ -124,9 +147,9 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     }
     if (code->transfer)
         note_pending(x, slot_of(x, code), i);
-    else
-        WEFT_TRY(poll_one(x));
-    return WEFT_OK;
+    else if (x->announces)
+        WEFT_TRY(weft_handed_tell(x, i));
+    return code->transfer ? WEFT_OK : go_on(x);
 }
 
 weft_status weft_instance_run(weft_instance *x, weft_phase phase)

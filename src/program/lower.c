@@ -100,8 +100,10 @@ static weft_status lower_group(weft_program *p, const weft_group *group)
         free(code.why);
         return status;
     }
-    for (int o = 0; o < group->out_count; o++)
+    for (int o = 0; o < group->out_count; o++) {
         WEFT_TRY(weft_version_back(p, group->out[o], code.phase));
+        WEFT_TRY(weft_handed_made(p, group->out[o], code.phase));
+    }
     return WEFT_OK;
 }
 
@@ -199,7 +201,8 @@ static weft_status lower_view(weft_program *p, const grouping *groups, const wef
         p->buffers[root].kind == BUFFER_ARENA)
         p->buffers[root].kind = BUFFER_GRADIENT;
     WEFT_TRY(weft_version_add(p, node->out, out, index));
-    return weft_version_back(p, node->out, node->phase);
+    WEFT_TRY(weft_version_back(p, node->out, node->phase));
+    return weft_handed_made(p, node->out, node->phase);
 }
 
 /* Values to be read after a run get a plain version of their own in the phase that makes them. */
@@ -235,6 +238,7 @@ static weft_status place_unread(weft_program *p)
 weft_status weft_program_lower(weft_program *p, const grouping *groups)
 {
     weft_phase phase = WEFT_PHASE_FORWARD;
+    WEFT_TRY(weft_handed_begin(p));
     for (int i = 0; i < groups->count; i++) {
         const weft_group *group = &groups->groups[i];
         /* A fetched value of the first phase must not wait until the second has begun. */
@@ -245,5 +249,6 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
         WEFT_TRY(status);
     }
     for (; phase <= WEFT_PHASE_UPDATE; phase++) WEFT_TRY(lower_fetches(p, phase));
+    WEFT_TRY(weft_handed_end(p));
     return place_unread(p);
 }

@@ -171,6 +171,7 @@ typedef struct instruction {
     bool copy;    /* from one space to the other, in the device's queue */
     bool derives; /* makes a derived layout, where that is not as the parameter is by now */
     int finish;   /* transfer: before which instruction it must have ended; -1: any time */
+    int handed, handed_count; /* gradients that it makes: so many, from here on */
     weft_phase phase;
     int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
     weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];
@@ -178,6 +179,21 @@ typedef struct instruction {
     double flops;
     size_t bytes; /* read and written */
 } instruction;
+
+/* A gradient that somebody outside is told of when instruction `by` has made it, in the layout of
+ * its parameter or of the range of it that begins at `begin`. */
+typedef struct handed {
+    weft_value leaf;
+    int buffer, by;
+    size_t begin, bytes;
+} handed;
+
+/* Of a value, while a program is lowered: the first leaf whose gradient it is; of a leaf: the next
+ * one with the same gradient, and whether it is among those handed over. */
+typedef struct handing {
+    weft_value first, next;
+    bool done;
+} handing;
 
 typedef struct trace_event {
     double start, duration;
@@ -205,6 +221,9 @@ struct weft_program {
         int first, last;
     } * versions_of; /* of each value; -1: none */
     weft_readers readers;
+    handed *handed; /* in the order in which they are made */
+    size_t handed_count;
+    handing *handing; /* while it is lowered */
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
     size_t arena_bytes[SPACES], gradient_bytes[SPACES], scratch_bytes[SPACES];
@@ -233,6 +252,8 @@ struct weft_instance {
         int slot, instruction;
     } * pending; /* transfers begun and not ended, in this order */
     int pending_count;
+    weft_listener listener; /* to gradients; its functions are NULL where nobody listens */
+    bool announces;         /* what is made now is final */
 
     trace_event *trace;
     size_t trace_count, trace_capacity;
@@ -306,6 +327,14 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
  * the present one lies. */
 weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
                                int *out) WEFT_NODISCARD;
+
+/* handed.c: in lowering, before the first instruction; when a value has been made in a phase; after
+ * the last one. Then when an instruction of a run, or its transfer, has come to its end. */
+weft_status weft_handed_begin(weft_program *program) WEFT_NODISCARD;
+weft_status weft_handed_made(weft_program *program, weft_value value,
+                             weft_phase phase) WEFT_NODISCARD;
+weft_status weft_handed_end(weft_program *program) WEFT_NODISCARD;
+weft_status weft_handed_tell(const weft_instance *x, int i) WEFT_NODISCARD;
 
 /* copy.c: a value from one space to the other, plain in both. */
 weft_status weft_copy_kernel(const weft_layout *from, const weft_layout *to,

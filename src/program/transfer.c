@@ -65,10 +65,9 @@ static weft_status finish(weft_bound *bound)
     return WEFT_OK;
 }
 
-static weft_status poll(weft_bound *bound)
+static weft_status poll(weft_bound *bound, bool *done)
 {
-    bool done;
-    return weft_operation_test(((transfer *)bound)->operation, &done);
+    return weft_operation_test(((transfer *)bound)->operation, done);
 }
 
 size_t weft_transfer_room(const weft_bound *bound)

@@ -198,6 +198,31 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v)
         r, (form){.value = v, .place = s->place, .split = s->split, .local = WEFT_NO_VALUE});
 }
 
+/* The gradient of a parameter in the form in which the update reads it: as the parameter is split,
+ * or this rank's range of that. */
+weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf)
+{
+    const weft_graph *g = r->from;
+    const value_state *s = &r->values[leaf];
+    sharding want = s->split;
+    weft_value local;
+    bool range = want.at[AXIS_DATA] != FLAT && weft_zero_spreads(r, leaf);
+    if (range) want.at[AXIS_DATA] = FLAT;
+    r->phase = WEFT_PHASE_UPDATE;
+    WEFT_TRY(weft_rewrite_reshard(r, g->values[leaf].handed, s->place, want, &local));
+    if (!weft_rewrite_here(r, s->place)) return weft_graph_status(r->to);
+    weft_value_info *to = &r->to->values[weft_graph_find(r->to, g->values[leaf].name)];
+    to->handed = local;
+    to->handed_range = range;
+    if (!range) return WEFT_OK;
+    int64_t start[WEFT_MAX_RANK];
+    weft_shape part;
+    weft_rewrite_part(r, &g->values[leaf].type.shape, want, &part, start);
+    to->handed_begin = start[0];
+    to->handed_plain = weft_flat_like(r, leaf) == WEFT_NO_VALUE;
+    return WEFT_OK;
+}
+
 /* --- what is known before --- */
 
 typedef struct mates {

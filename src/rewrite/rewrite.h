@@ -220,6 +220,9 @@ weft_status weft_rewrite_gradient(rewriter *r, weft_value v) WEFT_NODISCARD;
 weft_status weft_gradient_before(rewriter *r, size_t n) WEFT_NODISCARD;
 weft_status weft_gradient_after(rewriter *r, size_t n) WEFT_NODISCARD;
 weft_status weft_gradient_flush(rewriter *r) WEFT_NODISCARD;
+/* Hands the gradient of a parameter over in the form in which the update reads it: as the parameter
+ * is split, or this rank's range of that. */
+weft_status weft_gradient_hand_over(rewriter *r, weft_value leaf) WEFT_NODISCARD;
 /* Adds a value of each micro-batch to the stack of virtual workers' subtrees, in states that are
  * named after the leaf `sum` and belong to what it does; *local is the first of weft_tree_parts
  * values. */

@@ -61,6 +61,7 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->measured = o->profile;
     k->traced = o->trace != NULL;
     k->exchange = o->exchange;
+    k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
     return optimizer_options(t, &k->optimizer);
 }
