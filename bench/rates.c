@@ -90,7 +90,7 @@ static weft_status time_it(weft_device *device, weft_bound *bound, double *out)
 {
     double times[ROUNDS];
     weft_queue *queue;
-    weft_event *event;
+    weft_queue_event *event;
     weft_status status = WEFT_OK;
     WEFT_TRY(weft_queue_open(device, &queue));
     WEFT_TRY(weft_event_open(device, &event));

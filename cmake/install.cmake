@@ -17,6 +17,11 @@ foreach(name IN LISTS OpenMP_C_LIB_NAMES)
     string(APPEND WEFT_OPENMP_LINK " -L${directory} -l${name}")
   endif()
 endforeach()
+# What loads plug-ins, where that is not part of the C library.
+set(WEFT_DL_LINK "")
+foreach(name IN LISTS CMAKE_DL_LIBS)
+  string(APPEND WEFT_DL_LINK " -l${name}")
+endforeach()
 # MPI, where it was built in; its package knows what it needs itself.
 set(WEFT_MPI_LINK "")
 if(WEFT_MPI)

@@ -13,7 +13,7 @@ typedef struct far {
     weft_context *context;
     weft_device *device;
     weft_queue *queue;
-    weft_event *event;
+    weft_queue_event *event;
     weft_memory *memory;
 } far;
 

@@ -44,7 +44,7 @@ static void test_what_is_built_in(void **state)
             assert_non_null(e->ops);
             for (int j = 0; j < i; j++)
                 assert_string_not_equal(e->name, weft_context_name(context, kind, j));
-            assert_refused(weft_context_register(context, kind, e, 1), WEFT_ERR_ARGUMENT,
+            assert_refused(weft_context_register(context, e, 1), WEFT_ERR_ARGUMENT,
                            "is there already");
         }
     }
@@ -86,19 +86,19 @@ static void test_refusals(void **state)
     weft_context *context;
     assert_ok(weft_context_create(&context));
     for (int i = 0; i < (int)WEFT_COUNT(bad); i++) {
-        const weft_entry e = {.name = bad[i], .ops = &own_device};
-        assert_refused(weft_context_register(context, WEFT_KIND_DEVICE, &e, 1), WEFT_ERR_ARGUMENT,
+        const weft_entry e = {.kind = WEFT_KIND_DEVICE, .name = bad[i], .ops = &own_device};
+        assert_refused(weft_context_register(context, &e, 1), WEFT_ERR_ARGUMENT,
                        "is no name of a device");
     }
-    const weft_entry two[] = {{.name = "fresh", .ops = &own_device},
-                              {.name = "cpu", .ops = &own_device}};
-    assert_refused(weft_context_register(context, WEFT_KIND_DEVICE, two, 2), WEFT_ERR_ARGUMENT,
+    const weft_entry two[] = {{.kind = WEFT_KIND_DEVICE, .name = "fresh", .ops = &own_device},
+                              {.kind = WEFT_KIND_DEVICE, .name = "cpu", .ops = &own_device}};
+    assert_refused(weft_context_register(context, two, 2), WEFT_ERR_ARGUMENT,
                    "a device named 'cpu' is there already");
     assert_false(knows(context, WEFT_KIND_DEVICE, "fresh"));
     const weft_entry twice[] = {two[0], two[0]};
-    assert_refused(weft_context_register(context, WEFT_KIND_DEVICE, twice, 2), WEFT_ERR_ARGUMENT,
+    assert_refused(weft_context_register(context, twice, 2), WEFT_ERR_ARGUMENT,
                    "a device named 'fresh' is there already");
-    assert_ok(weft_context_register(context, WEFT_KIND_DEVICE, two, 1));
+    assert_ok(weft_context_register(context, two, 1));
     assert_true(knows(context, WEFT_KIND_DEVICE, "fresh"));
     weft_context_destroy(&context);
 }
@@ -118,8 +118,8 @@ static void *add(void *user)
 {
     adder *a = user;
     for (int i = 0; i < NAMES; i++) {
-        const weft_entry e = {.name = names[i], .ops = &own_device};
-        if (weft_context_register(a->context, WEFT_KIND_DEVICE, &e, 1) == WEFT_OK)
+        const weft_entry e = {.kind = WEFT_KIND_DEVICE, .name = names[i], .ops = &own_device};
+        if (weft_context_register(a->context, &e, 1) == WEFT_OK)
             a->added++;
         else
             a->refused++;

@@ -33,6 +33,7 @@ typedef enum weft_kind {
 WEFT_API const char *weft_kind_title(weft_kind kind);
 
 typedef struct weft_entry {
+    weft_kind kind;
     const char *name;    /* letters, digits, '-', '_' and '.' */
     const char *form;    /* how a specification looks, as in "average:every=H"; NULL: the name */
     const char *summary; /* one sentence; NULL: the name says it */
@@ -43,11 +44,11 @@ typedef struct weft_entry {
 /* Adds `count` entries, all or none. The entries are copied; the texts and structs that they point
  * to belong to the caller and must outlive the context. ARGUMENT: a name is there already, or is
  * no name. */
-WEFT_API WEFT_NODISCARD weft_status weft_context_register(weft_context *context, weft_kind kind,
+WEFT_API WEFT_NODISCARD weft_status weft_context_register(weft_context *context,
                                                           const weft_entry *entries, int count);
 
-/* Entry i of a kind, in the order in which they were added; NULL past the end. It stays as long as
- * the context. */
+/* Entry i of its kind, in the order in which they were added; NULL past the end. It stays as long
+ * as the context. */
 WEFT_API const weft_entry *weft_context_entry(const weft_context *context, weft_kind kind, int i);
 
 /* Its name alone, or NULL. */

@@ -218,8 +218,10 @@ weft_dir_remove(const char *path) WEFT_NODISCARD; /* a directory of plain files,
 bool weft_file_exists(const char *path);
 
 /* A context that knows nothing by name yet; for the public constructor, which knows what is built
- * in. */
-weft_status weft_context_new(weft_context **out) WEFT_NODISCARD;
+ * in and what plug-ins may ask for. */
+struct weft_services;
+weft_status weft_context_new(const struct weft_services *services,
+                             weft_context **out) WEFT_NODISCARD;
 /* A context with a number of threads of its own, as weft_context_set_threads takes it, for whoever
  * has been told one. Log and names are those of `of`, which is not changed and must outlive it. */
 weft_status weft_context_with_threads(weft_context *of, int threads,

@@ -6,11 +6,12 @@
 
 #include "base/context.h"
 
-weft_status weft_context_new(weft_context **out)
+weft_status weft_context_new(const weft_services *services, weft_context **out)
 {
     weft_context *context;
     WEFT_TRY(WEFT_NEW(&context, 1));
     context->of = context;
+    context->services = services;
     context->threads = weft_cores();
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->registry_lock, NULL);
@@ -37,6 +38,7 @@ void weft_context_destroy(weft_context **context)
     weft_context *c = *context;
     if (c->of == c) {
         weft_registry_free(c);
+        weft_plugins_unload(c);
         pthread_mutex_destroy(&c->registry_lock);
         pthread_mutex_destroy(&c->lock);
         free(c->warned);

@@ -3,7 +3,8 @@
 #define WEFT_BASE_CONTEXT_H
 
 #include "base/base.h"
-#include "weft/registry.h"
+#include "base/registry.h"
+#include "weft/plugin.h"
 
 /* Entries that were added together; they never move. */
 typedef struct weft_shelf {
@@ -11,6 +12,12 @@ typedef struct weft_shelf {
     int count;
     weft_entry entries[];
 } weft_shelf;
+
+typedef struct weft_loaded {
+    struct weft_loaded *next;
+    void *handle; /* of dlopen */
+    const weft_plugin *plugin;
+} weft_loaded;
 
 struct weft_context {
     weft_context *of; /* the one whose log and names this one has: itself, or another */
@@ -22,9 +29,17 @@ struct weft_context {
     uint64_t *warned;     /* hashes of the warnings and notes that were given */
     size_t warned_count, warned_capacity;
     pthread_mutex_t registry_lock;
-    weft_shelf *shelves[WEFT_KIND_COUNT]; /* in the order in which they came */
+    weft_shelf *shelves; /* in the order in which they came */
+    const weft_services *services;
+    weft_loaded *loaded;
 };
 
 void weft_registry_free(weft_context *context);
+
+/* plugin.c: what the first `size` bytes of a name call, if they are the path of a plug-in. */
+bool weft_plugin_is_path(const char *name, size_t size);
+weft_status weft_plugin_find(const weft_context *context, weft_kind kind, const char *name,
+                             size_t size, const weft_entry **out) WEFT_NODISCARD;
+void weft_plugins_unload(weft_context *context);
 
 #endif

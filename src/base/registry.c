@@ -8,17 +8,17 @@
 
 /* What one is called, and all of them. */
 static const struct {
-    const char *one, *all;
+    const char *one, *all, *hint;
 } words[WEFT_KIND_COUNT] = {
-    [WEFT_KIND_MODEL] = {"model", "models"},
-    [WEFT_KIND_LAYER] = {"layer type", "layers of a YAML model"},
-    [WEFT_KIND_LOSS] = {"loss", "losses"},
-    [WEFT_KIND_DATA] = {"kind", "data"},
-    [WEFT_KIND_OPTIMIZER] = {"optimizer", "optimizers"},
-    [WEFT_KIND_DEVICE] = {"device", "devices"},
-    [WEFT_KIND_ENGINE] = {"engine", "engines of ranks"},
-    [WEFT_KIND_EXCHANGE] = {"exchange", "exchanges between learners"},
-    [WEFT_KIND_OPERATOR] = {"operator", "operators"},
+    [WEFT_KIND_MODEL] = {"model", "models", " (or give a file ending in .yaml)"},
+    [WEFT_KIND_LAYER] = {"layer type", "layers of a YAML model", ""},
+    [WEFT_KIND_LOSS] = {"loss", "losses", ""},
+    [WEFT_KIND_DATA] = {"kind", "data", ""},
+    [WEFT_KIND_OPTIMIZER] = {"optimizer", "optimizers", ""},
+    [WEFT_KIND_DEVICE] = {"device", "devices", ""},
+    [WEFT_KIND_ENGINE] = {"engine", "engines of ranks", ""},
+    [WEFT_KIND_EXCHANGE] = {"exchange", "exchanges between learners", ""},
+    [WEFT_KIND_OPERATOR] = {"operator", "operators", ""},
 };
 
 const char *weft_kind_title(weft_kind kind)
@@ -35,9 +35,10 @@ static pthread_mutex_t *lock_of(const weft_context *context)
 static const weft_entry *look(const weft_context *context, weft_kind kind, const char *name,
                               size_t size)
 {
-    for (const weft_shelf *s = context->of->shelves[kind]; s; s = s->next)
+    for (const weft_shelf *s = context->of->shelves; s; s = s->next)
         for (int i = 0; i < s->count; i++)
-            if (strncmp(s->entries[i].name, name, size) == 0 && !s->entries[i].name[size])
+            if (s->entries[i].kind == kind && strncmp(s->entries[i].name, name, size) == 0 &&
+                !s->entries[i].name[size])
                 return &s->entries[i];
     return NULL;
 }
@@ -55,10 +56,9 @@ const weft_entry *weft_context_entry(const weft_context *context, weft_kind kind
 {
     const weft_entry *entry = NULL;
     pthread_mutex_lock(lock_of(context));
-    for (const weft_shelf *s = context->of->shelves[kind]; s && i >= 0 && !entry; s = s->next) {
-        if (i < s->count) entry = &s->entries[i];
-        i -= s->count;
-    }
+    for (const weft_shelf *s = context->of->shelves; s && i >= 0; s = s->next)
+        for (int e = 0; e < s->count && i >= 0; e++)
+            if (s->entries[e].kind == kind && i-- == 0) entry = &s->entries[e];
     pthread_mutex_unlock(lock_of(context));
     return entry;
 }
@@ -69,9 +69,15 @@ const char *weft_context_name(const weft_context *context, weft_kind kind, int i
     return entry ? entry->name : NULL;
 }
 
-const char *weft_registry_candidate(const void *names_of, int i)
+/* For weft_suggest. */
+typedef struct names_of {
+    const weft_context *context;
+    weft_kind kind;
+} names_of;
+
+static const char *candidate(const void *user, int i)
 {
-    const weft_names_of *n = names_of;
+    const names_of *n = user;
     return weft_context_name(n->context, n->kind, i);
 }
 
@@ -79,15 +85,17 @@ weft_status weft_registry_find(const weft_context *context, weft_kind kind, cons
                                size_t size, const weft_entry **out)
 {
     char near[256], own[64];
+    if (weft_plugin_is_path(name, size)) return weft_plugin_find(context, kind, name, size, out);
     const weft_entry *entry = weft_registry_look(context, kind, name, size);
     if (entry) {
         *out = entry;
         return WEFT_OK;
     }
     (void)snprintf(own, sizeof(own), "%.*s", (int)WEFT_MIN(size, sizeof(own) - 1), name);
-    return weft_fail(WEFT_ERR_ARGUMENT, "no %s is named '%s'%s", words[kind].one, own,
-                     weft_suggest(near, sizeof(near), own, weft_registry_candidate,
-                                  &(weft_names_of){context, kind}));
+    return weft_fail(WEFT_ERR_ARGUMENT, "no %s is named '%.*s'%s%s", words[kind].one, (int)size,
+                     name,
+                     weft_suggest(near, sizeof(near), own, candidate, &(names_of){context, kind}),
+                     words[kind].hint);
 }
 
 static bool is_name(const char *name)
@@ -98,23 +106,25 @@ static bool is_name(const char *name)
 }
 
 /* With the lock held. */
-static weft_status check(const weft_context *context, weft_kind kind, const weft_entry *entries,
-                         int i)
+static weft_status check(const weft_context *context, const weft_entry *entries, int i)
 {
-    const char *name = entries[i].name;
-    if (!name || !is_name(name))
+    const weft_entry *e = &entries[i];
+    if ((unsigned)e->kind >= WEFT_KIND_COUNT)
+        return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is of kind %d, which there is not",
+                         e->name ? e->name : "", (int)e->kind);
+    if (!e->name || !is_name(e->name))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "'%s' is no name of a %s; names are letters, digits, '-', '_' and '.'",
-                         name ? name : "", words[kind].one);
-    bool there = look(context, kind, name, strlen(name));
-    for (int j = 0; j < i && !there; j++) there = strcmp(entries[j].name, name) == 0;
+                         e->name ? e->name : "", words[e->kind].one);
+    bool there = look(context, e->kind, e->name, strlen(e->name));
+    for (int j = 0; j < i && !there; j++)
+        there = entries[j].kind == e->kind && strcmp(entries[j].name, e->name) == 0;
     if (!there) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT, "a %s named '%s' is there already; give another name",
-                     words[kind].one, name);
+                     words[e->kind].one, e->name);
 }
 
-weft_status weft_context_register(weft_context *context, weft_kind kind, const weft_entry *entries,
-                                  int count)
+weft_status weft_context_register(weft_context *context, const weft_entry *entries, int count)
 {
     weft_shelf *shelf;
     weft_status status = WEFT_OK;
@@ -122,8 +132,8 @@ weft_status weft_context_register(weft_context *context, weft_kind kind, const w
     shelf->count = count;
     memcpy(shelf->entries, entries, (size_t)count * sizeof(weft_entry));
     pthread_mutex_lock(lock_of(context));
-    for (int i = 0; i < count && status == WEFT_OK; i++) status = check(context, kind, entries, i);
-    weft_shelf **end = &context->of->shelves[kind];
+    for (int i = 0; i < count && status == WEFT_OK; i++) status = check(context, entries, i);
+    weft_shelf **end = &context->of->shelves;
     while (*end) end = &(*end)->next;
     if (status == WEFT_OK) *end = shelf;
     pthread_mutex_unlock(lock_of(context));
@@ -133,9 +143,8 @@ weft_status weft_context_register(weft_context *context, weft_kind kind, const w
 
 void weft_registry_free(weft_context *context)
 {
-    for (int kind = 0; kind < WEFT_KIND_COUNT; kind++)
-        for (weft_shelf *next, *s = context->shelves[kind]; s; s = next) {
-            next = s->next;
-            free(s);
-        }
+    for (weft_shelf *next, *s = context->shelves; s; s = next) {
+        next = s->next;
+        free(s);
+    }
 }

@@ -8,15 +8,9 @@
 /* The entry that the first `size` bytes of `name` call; NULL: there is none. */
 const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind, const char *name,
                                      size_t size);
-/* ARGUMENT: there is none, with the nearest. */
+/* The same where a name may also be the path of a plug-in, which is loaded. ARGUMENT: there is
+ * none, with the nearest; or as weft_plugin_load. */
 weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
                                size_t size, const weft_entry **out) WEFT_NODISCARD;
-
-/* Context and kind, for weft_suggest and the like: */
-typedef struct weft_names_of {
-    const weft_context *context;
-    weft_kind kind;
-} weft_names_of;
-const char *weft_registry_candidate(const void *names_of, int i);
 
 #endif

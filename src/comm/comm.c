@@ -17,9 +17,11 @@ weft_status weft_engines_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(engines)];
     for (size_t i = 0; i < WEFT_COUNT(engines); i++)
-        entries[i] = (weft_entry){
-            .name = engines[i]->name, .summary = engines[i]->summary, .ops = engines[i]};
-    return weft_context_register(context, WEFT_KIND_ENGINE, entries, WEFT_COUNT(engines));
+        entries[i] = (weft_entry){.kind = WEFT_KIND_ENGINE,
+                                  .name = engines[i]->name,
+                                  .summary = engines[i]->summary,
+                                  .ops = engines[i]};
+    return weft_context_register(context, entries, WEFT_COUNT(engines));
 }
 
 weft_status weft_comm_open(weft_context *context, const char *engine, int ranks, weft_comm **out,

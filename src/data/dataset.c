@@ -13,11 +13,12 @@ weft_status weft_sources_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(sources)];
     for (size_t i = 0; i < WEFT_COUNT(sources); i++)
-        entries[i] = (weft_entry){.name = sources[i]->kind,
+        entries[i] = (weft_entry){.kind = WEFT_KIND_DATA,
+                                  .name = sources[i]->kind,
                                   .form = sources[i]->form,
                                   .summary = sources[i]->help,
                                   .ops = sources[i]};
-    return weft_context_register(context, WEFT_KIND_DATA, entries, WEFT_COUNT(sources));
+    return weft_context_register(context, entries, WEFT_COUNT(sources));
 }
 
 struct weft_dataset {

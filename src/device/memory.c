@@ -70,24 +70,24 @@ weft_status weft_copy(weft_queue *queue, weft_address to, weft_address from, siz
                  : copy_host(weft_host(to), weft_host(from), bytes);
 }
 
-weft_status weft_event_open(weft_device *device, weft_event **out)
+weft_status weft_event_open(weft_device *device, weft_queue_event **out)
 {
     *out = NULL;
     return weft_device_shares(device) ? WEFT_OK : device->ops->memory->open_event(device, out);
 }
 
-void weft_event_close(weft_device *device, weft_event **event)
+void weft_event_close(weft_device *device, weft_queue_event **event)
 {
     if (*event) device->ops->memory->close_event(*event);
     *event = NULL;
 }
 
-weft_status weft_event_record(weft_device *device, weft_queue *queue, weft_event *event)
+weft_status weft_event_record(weft_device *device, weft_queue *queue, weft_queue_event *event)
 {
     return event ? device->ops->memory->record(queue, event) : WEFT_OK;
 }
 
-weft_status weft_event_wait(weft_device *device, weft_event *event)
+weft_status weft_event_wait(weft_device *device, weft_queue_event *event)
 {
     return event ? device->ops->memory->wait(event) : WEFT_OK;
 }

@@ -13,8 +13,9 @@ static const weft_device_ops *const devices[] = {
 
 weft_status weft_device_register(weft_context *context, const weft_device_ops *ops)
 {
-    const weft_entry entry = {.name = ops->name, .summary = ops->summary, .ops = ops};
-    return weft_context_register(context, WEFT_KIND_DEVICE, &entry, 1);
+    const weft_entry entry = {
+        .kind = WEFT_KIND_DEVICE, .name = ops->name, .summary = ops->summary, .ops = ops};
+    return weft_context_register(context, &entry, 1);
 }
 
 weft_status weft_devices_register(weft_context *context)
@@ -41,7 +42,13 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
         return weft_fail(WEFT_ERR_ARGUMENT, "device '%s': several devices are for several ranks",
                          name);
     WEFT_TRY(find(context, name, &ops));
+    if (ops->struct_size != sizeof(*ops))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "device %s: its weft_device_ops has %zu bytes, this library's %zu",
+                         ops->name, ops->struct_size, sizeof(*ops));
     WEFT_TRY(ops->open(context, name[size] ? name + size + 1 : "", out));
+    (*out)->ops = ops;
+    (*out)->context = context;
     pthread_mutex_init(&(*out)->lock, NULL);
     return WEFT_OK;
 }

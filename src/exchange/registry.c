@@ -9,9 +9,12 @@ static const weft_exchange_ops *const exchanges[] = {
 
 weft_status weft_exchange_register(weft_context *context, const weft_exchange_ops *ops)
 {
-    const weft_entry entry = {
-        .name = ops->name, .form = ops->form, .summary = ops->help, .ops = ops};
-    return weft_context_register(context, WEFT_KIND_EXCHANGE, &entry, 1);
+    const weft_entry entry = {.kind = WEFT_KIND_EXCHANGE,
+                              .name = ops->name,
+                              .form = ops->form,
+                              .summary = ops->help,
+                              .ops = ops};
+    return weft_context_register(context, &entry, 1);
 }
 
 weft_status weft_exchanges_register(weft_context *context)

@@ -30,7 +30,7 @@ static weft_status add_host(void *user, char *text)
         if (strcmp(h->host[i].name, text) == 0)
             return weft_fail(WEFT_ERR_ARGUMENT, "hosts: '%s' is given twice; add up its ranks",
                              text);
-    h->host[h->count] = (weft_host){.slots = (int)slots};
+    h->host[h->count] = (weft_machine){.slots = (int)slots};
     WEFT_TRY(weft_strdup(text, &h->host[h->count].name));
     h->count++;
     return WEFT_OK;

@@ -6,15 +6,15 @@
 
 #include "base/base.h"
 
-typedef struct weft_host {
+typedef struct weft_machine {
     char *name;
     int slots;   /* ranks it takes */
     pid_t agent; /* what the launcher reaches it by (ssh); 0: not seen yet */
     bool gone;   /* that has ended */
-} weft_host;
+} weft_machine;
 
 typedef struct weft_hosts {
-    weft_host *host;
+    weft_machine *host;
     int count; /* 0: none were given */
 } weft_hosts;
 

@@ -12,9 +12,11 @@ weft_status weft_losses_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(losses)];
     for (size_t i = 0; i < WEFT_COUNT(losses); i++)
-        entries[i] =
-            (weft_entry){.name = losses[i].name, .summary = losses[i].summary, .ops = &losses[i]};
-    return weft_context_register(context, WEFT_KIND_LOSS, entries, WEFT_COUNT(losses));
+        entries[i] = (weft_entry){.kind = WEFT_KIND_LOSS,
+                                  .name = losses[i].name,
+                                  .summary = losses[i].summary,
+                                  .ops = &losses[i]};
+    return weft_context_register(context, entries, WEFT_COUNT(losses));
 }
 
 /* The first that learns such targets. */

@@ -14,11 +14,13 @@ weft_status weft_models_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(models)];
     for (size_t i = 0; i < WEFT_COUNT(models); i++)
-        entries[i] =
-            (weft_entry){.name = models[i]->name, .summary = models[i]->summary, .ops = models[i]};
+        entries[i] = (weft_entry){.kind = WEFT_KIND_MODEL,
+                                  .name = models[i]->name,
+                                  .summary = models[i]->summary,
+                                  .ops = models[i]};
     WEFT_TRY(weft_layers_register(context));
     WEFT_TRY(weft_losses_register(context));
-    return weft_context_register(context, WEFT_KIND_MODEL, entries, WEFT_COUNT(models));
+    return weft_context_register(context, entries, WEFT_COUNT(models));
 }
 
 void weft_model_options_init(weft_model_options *options)
@@ -141,7 +143,6 @@ weft_status weft_model_build_text(weft_graph *graph, const weft_model_options *o
 weft_status weft_model_build(weft_graph *graph, const weft_model_options *options,
                              weft_model_values *out)
 {
-    char near[256];
     if (weft_model_is_file(options->model)) {
         weft_bytes bytes;
         WEFT_TRY(weft_file_map(options->model, &bytes));
@@ -152,13 +153,9 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
     }
     WEFT_TRY(check_options(options));
     weft_net net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
-    const char *name = options->model;
-    const weft_names_of known = {graph->context, WEFT_KIND_MODEL};
-    const weft_entry *entry = weft_registry_look(known.context, known.kind, name, strlen(name));
-    if (!entry)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "no model is named '%s'%s (or give a file ending in .yaml)", name,
-                         weft_suggest(near, sizeof(near), name, weft_registry_candidate, &known));
+    const weft_entry *entry;
+    WEFT_TRY(weft_registry_find(graph->context, WEFT_KIND_MODEL, options->model,
+                                strlen(options->model), &entry));
     const weft_model *model = entry->ops;
     WEFT_TRY(weft_net_set_loss(&net, NULL));
     add_inputs(&net);

@@ -62,9 +62,11 @@ weft_status weft_layers_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(types)];
     for (size_t i = 0; i < WEFT_COUNT(types); i++)
-        entries[i] =
-            (weft_entry){.name = types[i].name, .summary = types[i].summary, .ops = &types[i]};
-    return weft_context_register(context, WEFT_KIND_LAYER, entries, WEFT_COUNT(types));
+        entries[i] = (weft_entry){.kind = WEFT_KIND_LAYER,
+                                  .name = types[i].name,
+                                  .summary = types[i].summary,
+                                  .ops = &types[i]};
+    return weft_context_register(context, entries, WEFT_COUNT(types));
 }
 
 const char *weft_layer_keys(const weft_context *context, const char *type)

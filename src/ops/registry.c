@@ -35,7 +35,9 @@ weft_status weft_operators_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(operators)];
     for (size_t i = 0; i < WEFT_COUNT(operators); i++)
-        entries[i] = (weft_entry){
-            .name = operators[i]->name, .summary = operators[i]->summary, .ops = operators[i]};
-    return weft_context_register(context, WEFT_KIND_OPERATOR, entries, WEFT_COUNT(operators));
+        entries[i] = (weft_entry){.kind = WEFT_KIND_OPERATOR,
+                                  .name = operators[i]->name,
+                                  .summary = operators[i]->summary,
+                                  .ops = operators[i]};
+    return weft_context_register(context, entries, WEFT_COUNT(operators));
 }

@@ -109,8 +109,9 @@ weft_status weft_optimizers_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(optimizers)];
     for (size_t i = 0; i < WEFT_COUNT(optimizers); i++)
-        entries[i] = (weft_entry){.name = optimizers[i].name, .ops = &optimizers[i]};
-    return weft_context_register(context, WEFT_KIND_OPTIMIZER, entries, WEFT_COUNT(optimizers));
+        entries[i] = (weft_entry){
+            .kind = WEFT_KIND_OPTIMIZER, .name = optimizers[i].name, .ops = &optimizers[i]};
+    return weft_context_register(context, entries, WEFT_COUNT(optimizers));
 }
 
 void weft_optimizer_options_init(weft_optimizer_options *options)

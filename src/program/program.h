@@ -61,7 +61,7 @@ struct weft_store {
     schema *schema;
     uint64_t seed;
     weft_queue *queue; /* of all that is done with these values; NULL: all is done at once */
-    weft_event *event;
+    weft_queue_event *event;
     weft_memory **slabs;
     int slab_count;    /* those that have been filled */
     uint64_t written;  /* how often parameters have changed, from 1 */
@@ -245,7 +245,8 @@ struct weft_instance {
     int slot;     /* the present micro-batch */
     bases at;
     weft_memory *scratch[SPACES];
-    weft_event *copied; /* all copies between spaces that have been asked for; NULL: one space */
+    weft_queue_event
+        *copied;        /* all copies between spaces that have been asked for; NULL: one space */
     bool copying;       /* and not waited for */
     weft_bound **bound; /* [code_count, slots]; in the update, slot 0 */
     struct {

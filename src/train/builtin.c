@@ -15,7 +15,7 @@ static weft_status (*const rooms[])(weft_context *context) = {
 weft_status weft_context_create(weft_context **out)
 {
     weft_context *context;
-    WEFT_TRY(weft_context_new(&context));
+    WEFT_TRY(weft_context_new(&weft_plugin_services, &context));
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < WEFT_COUNT(rooms) && status == WEFT_OK; i++) status = rooms[i](context);
     if (status == WEFT_OK)

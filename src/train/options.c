@@ -195,7 +195,7 @@ static const weft_option train_table[] = {
      RUN(device),
      .group = "Where to run",
      .help = "cpu is fast, reference is slow and simple (weft inspect --list knows all); "
-             "several, with commas: ranks take them in turn"},
+             "several, with commas: ranks take them in turn; a path loads a plug-in"},
     {.name = "dtype",
      .argument = "TYPE",
      .initial = "f32",

@@ -40,8 +40,6 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     cpu_device *d;
     WEFT_TRY(weft_device_takes_nothing("cpu", arguments));
     WEFT_TRY(WEFT_NEW(&d, 1));
-    d->head.ops = &weft_device_cpu;
-    d->head.context = context;
     d->head.threads = weft_context_threads(context);
     weft_parallel_threads(d->head.threads);
     weft_status status = weft_reserve_enter();
@@ -135,6 +133,7 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
 }
 
 const weft_device_ops weft_device_cpu = {
+    .struct_size = sizeof(weft_device_ops),
     .name = "cpu",
     .summary = "oneDNN on all cores, float32; other operators run on the reference device",
     .open = device_open,

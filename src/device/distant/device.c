@@ -85,8 +85,6 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
                          arguments);
     if (*arguments) WEFT_TRY(check_names(context, arguments + sizeof(key) - 1));
     WEFT_TRY(WEFT_NEW(&d, 1));
-    d->head.ops = &weft_device_distant;
-    d->head.context = context;
     d->head.threads = 1;
     weft_status status = distant_start(d);
     if (status == WEFT_OK)
@@ -179,6 +177,7 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
 }
 
 const weft_device_ops weft_device_distant = {
+    .struct_size = sizeof(weft_device_ops),
     .name = "distant",
     .summary = "for tests: the reference device far away, in memory that the host cannot read",
     .memory = &distant_memory_ops,

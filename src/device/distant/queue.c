@@ -11,7 +11,7 @@ struct weft_queue {
     weft_error error; /* the first failure since the last wait */
 };
 
-struct weft_event {
+struct weft_queue_event {
     weft_queue *queue; /* NULL: it was never recorded */
     uint64_t position;
 };
@@ -158,26 +158,26 @@ static weft_status copy(weft_queue *queue, weft_address to, weft_address from, s
                                                 .bytes = bytes});
 }
 
-static weft_status open_event(weft_device *device, weft_event **out)
+static weft_status open_event(weft_device *device, weft_queue_event **out)
 {
     (void)device;
     return WEFT_NEW(out, 1);
 }
 
-static void close_event(weft_event *event)
+static void close_event(weft_queue_event *event)
 {
     free(event);
 }
 
-static weft_status record(weft_queue *queue, weft_event *event)
+static weft_status record(weft_queue *queue, weft_queue_event *event)
 {
     pthread_mutex_lock(&queue->device->lock);
-    *event = (weft_event){queue, queue->device->asked};
+    *event = (weft_queue_event){queue, queue->device->asked};
     pthread_mutex_unlock(&queue->device->lock);
     return WEFT_OK;
 }
 
-static weft_status wait(weft_event *event)
+static weft_status wait(weft_queue_event *event)
 {
     weft_queue *queue = event->queue;
     if (!queue) return WEFT_OK;

@@ -119,10 +119,9 @@ static const weft_kernel_ops copy_kernel = {.bind = copy_bind, .destroy = destro
 static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
 {
     weft_device *device;
+    (void)context;
     WEFT_TRY(weft_device_takes_nothing("reference", arguments));
     WEFT_TRY(WEFT_NEW(&device, 1));
-    device->ops = &weft_device_reference;
-    device->context = context;
     device->threads = 1;
     *out = device;
     return WEFT_OK;
@@ -192,6 +191,7 @@ static weft_status reorder(weft_device *device, const weft_type *type, const wef
 }
 
 const weft_device_ops weft_device_reference = {
+    .struct_size = sizeof(weft_device_ops),
     .name = "reference",
     .summary = "portable C, one thread, float32 and float64: slow and obviously correct",
     .open = device_open,

@@ -1,0 +1,174 @@
+/* Loading plug-ins. */
+#include "weft/plugin.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "base/context.h"
+
+/* What a process has only one of: the shared objects in it that have been started, and how many
+ * contexts have loaded each. */
+typedef struct started {
+    struct started *next;
+    void *handle; /* of dlopen */
+    int contexts;
+} started;
+
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static started *in_process;
+
+static weft_status check(const char *path, const weft_plugin *plugin)
+{
+    if (plugin->abi != WEFT_PLUGIN_ABI)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "plug-in %s was built for interface %d of plug-ins, this library has %d; "
+                         "build it with the headers of weft %s",
+                         path, plugin->abi, WEFT_PLUGIN_ABI, weft_version());
+    if (plugin->struct_size != sizeof(*plugin))
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "plug-in %s: its weft_plugin has %zu bytes, this library's %zu; build it "
+                         "with the headers of weft %s",
+                         path, plugin->struct_size, sizeof(*plugin), weft_version());
+    if (!plugin->entries || !plugin->entries[0].name)
+        return weft_fail(WEFT_ERR_FORMAT, "plug-in %s has no entries", path);
+    return WEFT_OK;
+}
+
+/* Once in a process, however many contexts load it. */
+static weft_status start(weft_context *root, const weft_plugin *plugin, void *handle)
+{
+    started *s = in_process;
+    while (s && s->handle != handle) s = s->next;
+    if (!s) {
+        WEFT_TRY(WEFT_NEW(&s, 1));
+        weft_status status = plugin->start ? plugin->start(root->services) : WEFT_OK;
+        if (status != WEFT_OK) {
+            free(s);
+            return status;
+        }
+        *s = (started){.next = in_process, .handle = handle};
+        in_process = s;
+    }
+    s->contexts++;
+    return WEFT_OK;
+}
+
+static void end(void *handle)
+{
+    for (started **at = &in_process; *at; at = &(*at)->next) {
+        started *s = *at;
+        if (s->handle != handle) continue;
+        if (--s->contexts == 0) {
+            *at = s->next;
+            free(s);
+        }
+        return;
+    }
+}
+
+static const weft_plugin *entry_of(void *handle)
+{
+    return dlsym(handle, "weft_plugin_entry");
+}
+
+static weft_status load(weft_context *root, const char *path, weft_loaded *l)
+{
+    int count = 0;
+    l->plugin = entry_of(l->handle);
+    if (!l->plugin)
+        return weft_fail(
+            WEFT_ERR_FORMAT,
+            "plug-in %s has no symbol weft_plugin_entry; weft/plugin.h says what it is", path);
+    WEFT_TRY(check(path, l->plugin));
+    while (l->plugin->entries[count].name) count++;
+    weft_status status = start(root, l->plugin, l->handle);
+    if (status == WEFT_OK) {
+        status = weft_context_register(root, l->plugin->entries, count);
+        if (status != WEFT_OK) end(l->handle);
+    }
+    return status == WEFT_OK ? WEFT_OK : weft_fail_within(status, "plug-in %s", path);
+}
+
+/* Whether this context has it. */
+static bool is_loaded(const weft_context *root, void *handle)
+{
+    const weft_loaded *l = root->loaded;
+    while (l && l->handle != handle) l = l->next;
+    return l;
+}
+
+/* With the lock held. */
+static weft_status open(weft_context *root, const char *path, const char *full,
+                        const weft_plugin **out)
+{
+    weft_loaded *l;
+    WEFT_TRY(WEFT_NEW(&l, 1));
+    weft_status status = WEFT_OK;
+    l->handle = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+    bool again = l->handle && is_loaded(root, l->handle);
+    if (!l->handle)
+        status = weft_fail(WEFT_ERR_FORMAT, "plug-in %s cannot be loaded: %s", path, dlerror());
+    else if (!again)
+        status = load(root, path, l);
+    if (status == WEFT_OK) *out = entry_of(l->handle);
+    if (status == WEFT_OK && !again) {
+        l->next = root->loaded;
+        root->loaded = l;
+        return WEFT_OK;
+    }
+    if (l->handle) dlclose(l->handle);
+    free(l);
+    return status;
+}
+
+static weft_status load_path(const weft_context *context, const char *path, const weft_plugin **out)
+{
+    char *full = realpath(path, NULL);
+    if (!full) return weft_fail_io("open", path);
+    pthread_mutex_lock(&loading);
+    weft_status status = open(context->of, path, full, out);
+    pthread_mutex_unlock(&loading);
+    free(full);
+    return status;
+}
+
+weft_status weft_plugin_load(weft_context *context, const char *path)
+{
+    const weft_plugin *plugin;
+    return load_path(context, path, &plugin);
+}
+
+bool weft_plugin_is_path(const char *name, size_t size)
+{
+    return memchr(name, '/', size) || (size > 3 && memcmp(name + size - 3, ".so", 3) == 0);
+}
+
+weft_status weft_plugin_find(const weft_context *context, weft_kind kind, const char *name,
+                             size_t size, const weft_entry **out)
+{
+    char *path;
+    const weft_plugin *plugin;
+    WEFT_TRY(weft_format(&path, "%.*s", (int)size, name));
+    weft_status status = load_path(context, path, &plugin);
+    const weft_entry *e = status == WEFT_OK ? plugin->entries : NULL;
+    while (e && e->name && e->kind != kind) e++;
+    if (e && !e->name)
+        status = weft_fail(WEFT_ERR_ARGUMENT, "plug-in %s has nothing among its %s", path,
+                           weft_kind_title(kind));
+    else if (e)
+        *out = weft_registry_look(context, kind, e->name, strlen(e->name));
+    free(path);
+    return status;
+}
+
+void weft_plugins_unload(weft_context *context)
+{
+    pthread_mutex_lock(&loading);
+    for (weft_loaded *next, *l = context->loaded; l; l = next) {
+        next = l->next;
+        end(l->handle);
+        dlclose(l->handle);
+        free(l);
+    }
+    pthread_mutex_unlock(&loading);
+}

@@ -1,0 +1,65 @@
+/* What plug-ins may ask for. */
+#include "weft/services.h"
+
+#include "device/device.h"
+
+static weft_status allocate(size_t size, void *out)
+{
+    return weft_new_bytes(out, 1, size);
+}
+
+static const char *node_op(const weft_node *node)
+{
+    return node->op->name;
+}
+
+static const char *node_name(const weft_node *node)
+{
+    return node->name;
+}
+
+static int node_inputs(const weft_node *node, const weft_value **in)
+{
+    *in = node->in;
+    return node->in_count;
+}
+
+static int node_outputs(const weft_node *node, weft_value *first)
+{
+    *first = node->out;
+    return node->out_count;
+}
+
+static int node_ints(const weft_node *node, const char *attr, const int64_t **ints)
+{
+    const weft_attr *a = weft_node_attr(node, attr);
+    *ints = a ? a->ints : NULL;
+    return a ? a->count : 0;
+}
+
+const weft_services weft_plugin_services = {
+    .struct_size = sizeof(weft_services),
+    .version = WEFT_VERSION,
+    .fail = weft_fail,
+    .fail_within = weft_fail_within,
+    .allocate = allocate,
+    .log = weft_log,
+    .threads = weft_context_threads,
+    .type_bytes = weft_type_bytes,
+    .elements = weft_shape_elements,
+    .value_type = weft_value_type,
+    .node_op = node_op,
+    .node_name = node_name,
+    .node_inputs = node_inputs,
+    .node_outputs = node_outputs,
+    .node_ints = node_ints,
+    .node_real = weft_node_real,
+    .open_device = weft_device_open,
+    .close_device = weft_device_close,
+    .plain_layout = weft_layout_plain,
+    .group_in = weft_group_in,
+    .group_out = weft_group_out,
+    .group_seconds = weft_group_seconds,
+    .allow_in_place = weft_kernel_in_place,
+    .new_bound = weft_bound_new,
+};

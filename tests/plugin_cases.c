@@ -1,0 +1,43 @@
+/* Plug-ins that are refused, and one that is not; which is said by CASE. */
+#include "weft/services.h"
+
+enum { GOOD, OTHER_ABI, OTHER_SIZE, NO_ENTRIES, TAKEN, BAD_NAME, UNWILLING, OLD_DEVICE, NO_DEVICE };
+
+static weft_status start(const weft_services *services)
+{
+    if (CASE != UNWILLING) return WEFT_OK;
+    return services->fail(WEFT_ERR_UNSUPPORTED, "there is no such %s here", "hardware");
+}
+
+static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
+{
+    (void)context;
+    (void)arguments;
+    (void)out;
+    return WEFT_ERR_INTERNAL;
+}
+
+static const weft_device_ops ops = {
+    .struct_size = sizeof(weft_device_ops) - (CASE == OLD_DEVICE ? 8 : 0),
+    .name = "case",
+    .open = device_open,
+};
+
+static const weft_entry entries[] = {
+    {.kind = CASE == NO_DEVICE ? WEFT_KIND_EXCHANGE : WEFT_KIND_DEVICE,
+     .name = CASE == NO_ENTRIES ? NULL : "case",
+     .ops = &ops},
+    {.kind = WEFT_KIND_DEVICE,
+     .name = CASE == TAKEN      ? "cpu"
+             : CASE == BAD_NAME ? "a:b"
+                                : NULL,
+     .ops = &ops},
+    {.name = NULL},
+};
+
+const weft_plugin weft_plugin_entry = {
+    .struct_size = sizeof(weft_plugin) + (CASE == OTHER_SIZE ? 8 : 0),
+    .abi = WEFT_PLUGIN_ABI + (CASE == OTHER_ABI ? 41 : 0),
+    .entries = entries,
+    .start = start,
+};

@@ -1,0 +1,160 @@
+/* Plug-ins: what is loaded, what is refused, how long it stays. Where they lie is in PLUGINS. */
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "support.h"
+
+static const char *at(const char *name)
+{
+    static char path[4096];
+    (void)snprintf(path, sizeof(path), "%s/lib%s.so", PLUGINS, name);
+    return path;
+}
+
+static bool in_memory(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (handle) dlclose(handle);
+    return handle;
+}
+
+static int devices(const weft_context *context)
+{
+    int count = 0;
+    while (weft_context_entry(context, WEFT_KIND_DEVICE, count)) count++;
+    return count;
+}
+
+/* Each with the words of its refusal, and nothing is left of it. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *words;
+        weft_status status;
+    } cases[] = {
+        {"other_abi", "was built for interface 42 of plug-ins, this library has 1",
+         WEFT_ERR_UNSUPPORTED},
+        {"other_size", "bytes, this library's", WEFT_ERR_UNSUPPORTED},
+        {"no_entries", "has no entries", WEFT_ERR_FORMAT},
+        {"taken", "a device named 'cpu' is there already", WEFT_ERR_ARGUMENT},
+        {"bad_name", "'a:b' is no name of a device", WEFT_ERR_ARGUMENT},
+        {"unwilling", "libunwilling.so: there is no such hardware here", WEFT_ERR_UNSUPPORTED},
+        {"no_plugin", "has no symbol weft_plugin_entry", WEFT_ERR_FORMAT},
+        {"missing", "cannot open: No such file", WEFT_ERR_IO},
+    };
+    weft_context *context;
+    assert_ok(weft_context_create(&context));
+    int before = devices(context);
+    for (int again = 0; again < 2; again++)
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            assert_refused(weft_plugin_load(context, at(cases[i].name)), cases[i].status,
+                           cases[i].words);
+            assert_int_equal(devices(context), before);
+            assert_false(in_memory(at(cases[i].name)));
+        }
+    weft_context_destroy(&context);
+}
+
+/* What is no shared object, and a directory. */
+static void test_other_files(void **state)
+{
+    (void)state;
+    weft_context *context;
+    assert_ok(weft_context_create(&context));
+    assert_refused(weft_plugin_load(context, WEFT_TESTS_DIR "/test_plugin.c"), WEFT_ERR_FORMAT,
+                   "cannot be loaded");
+    assert_refused(weft_plugin_load(context, PLUGINS), WEFT_ERR_FORMAT, "cannot be loaded");
+    weft_context_destroy(&context);
+}
+
+/* A path in the place of a name, whose struct is of another version; and one without devices. */
+static void test_paths_as_names(void **state)
+{
+    (void)state;
+    weft_context *context;
+    weft_store *store;
+    assert_ok(weft_context_create(&context));
+    assert_refused(weft_store_create(context, at("old_device"), 1, &store), WEFT_ERR_ARGUMENT,
+                   "device case: its weft_device_ops has");
+    weft_context_destroy(&context);
+    assert_ok(weft_context_create(&context));
+    assert_refused(weft_store_create(context, at("no_device"), 1, &store), WEFT_ERR_ARGUMENT,
+                   "has nothing among its devices");
+    weft_context_destroy(&context);
+}
+
+/* Two contexts: what one has loaded the other does not know, and it stays as long as one of them.
+ */
+static void test_how_long_it_stays(void **state)
+{
+    (void)state;
+    weft_context *one, *other;
+    weft_store *store;
+    char link[4200];
+    assert_ok(weft_context_create(&one));
+    assert_ok(weft_context_create(&other));
+    int before = devices(other);
+    assert_ok(weft_store_create(one, at("counting"), 1, &store));
+    weft_store_destroy(&store);
+    assert_int_equal(devices(one), before + 1);
+    assert_int_equal(devices(other), before);
+    assert_refused(weft_store_create(other, "counting", 1, &store), WEFT_ERR_ARGUMENT,
+                   "no device is named 'counting'");
+    assert_ok(weft_store_create(one, "counting", 1, &store)); /* by its name from now on */
+    weft_store_destroy(&store);
+    char *folder = temporary_folder();
+    (void)snprintf(link, sizeof(link), "%s/other.so", folder);
+    assert_int_equal(symlink(at("counting"), link), 0);
+    assert_ok(weft_plugin_load(one, link)); /* the same file is loaded once */
+    assert_int_equal(devices(one), before + 1);
+    assert_ok(weft_plugin_load(other, link));
+    weft_context_destroy(&one);
+    assert_true(in_memory(at("counting")));
+    assert_ok(weft_store_create(other, "counting", 1, &store));
+    weft_store_destroy(&store);
+    weft_context_destroy(&other);
+    assert_false(in_memory(at("counting")));
+    remove_folder(folder);
+}
+
+/* Threads that load it at once, two to a context. */
+static char counting[4096];
+
+static void *use(void *context)
+{
+    weft_store *store;
+    for (int i = 0; i < 20; i++) {
+        if (weft_store_create(context, counting, 1, &store) != WEFT_OK) return context;
+        weft_store_destroy(&store);
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    weft_context *contexts[2];
+    void *failed = NULL;
+    (void)snprintf(counting, sizeof(counting), "%s", at("counting"));
+    for (int i = 0; i < 2; i++) assert_ok(weft_context_create(&contexts[i]));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use, contexts[i % 2]), 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    for (int i = 0; i < 2; i++) weft_context_destroy(&contexts[i]);
+    assert_false(in_memory(at("counting")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_paths_as_names), cmocka_unit_test(test_how_long_it_stays),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
