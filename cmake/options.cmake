@@ -45,6 +45,11 @@ target_compile_options(weft_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Wcast-qual -Wpointer-arith
   -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef -Wformat=2
   $<$<BOOL:${WEFT_WERROR}>:-Werror> $<$<CONFIG:Release>:-O3>)
+# What grows with a job or a model is allocated where it is made: not on a stack, of which a thread may have little.
+# A sanitizer makes frames larger, and tests may.
+if(NOT WEFT_SANITIZE)
+  set(WEFT_FRAME -Wframe-larger-than=6144)
+endif()
 # enum { WIDTH = 16 } is how C11 names a whole number, and numbers are multiplied with fractions.
 if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
   target_compile_options(weft_flags INTERFACE -Wno-enum-float-conversion)

@@ -164,6 +164,40 @@ static void refused(weft_comm *c, void *user)
 }
 TEST(refused)
 
+/* One count for all ranks, in place of an array that says it for each. */
+static void even_counts(weft_comm *c, void *user)
+{
+    (void)user;
+    enum { EACH = 13 };
+    int me = weft_comm_rank(c), n = weft_comm_size(c);
+    int32_t *send = calloc((size_t)n * EACH, sizeof(*send)), *got = calloc((size_t)n * EACH, 4);
+    static const weft_transfer_kind kinds[] = {WEFT_ALL_GATHER, WEFT_GATHER, WEFT_REDUCE_SCATTER,
+                                               WEFT_ALL_TO_ALL};
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+        bool apart = k > 1; /* something else for each rank */
+        for (int i = 0; i < n * EACH; i++) send[i] = me * 1000 + (apart ? i : i % EACH);
+        memset(got, 0, (size_t)n * EACH * 4);
+        weft_transfer t = {.kind = kinds[k],
+                           .dtype = WEFT_I32,
+                           .send = send,
+                           .receive = got,
+                           .count = EACH,
+                           .peer = n - 1};
+        rank_ok(weft_comm_run(c, &t));
+        int ranks = kinds[k] == WEFT_REDUCE_SCATTER ? 1 : n;
+        if (kinds[k] == WEFT_GATHER && me != n - 1) ranks = 0;
+        for (int i = 0; i < ranks * EACH; i++) {
+            int want = i / EACH * 1000 + (apart ? me * EACH : 0) + i % EACH;
+            if (kinds[k] == WEFT_REDUCE_SCATTER)
+                want = n * (n - 1) / 2 * 1000 + n * (me * EACH + i);
+            rank_check(got[i] == want);
+        }
+    }
+    free(send);
+    free(got);
+}
+TEST(even_counts)
+
 /* Leaves that the buffer does not hold, and buffers that are not there. */
 static void refused_buffers(weft_comm *c, void *user)
 {
@@ -258,11 +292,12 @@ int main(int argc, char **argv)
 {
     engine_only = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contract),    cmocka_unit_test(test_again),
-        cmocka_unit_test(test_overlapping), cmocka_unit_test(test_splitting),
-        cmocka_unit_test(test_in_short),    cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_refused_buffers),
-        cmocka_unit_test(test_notes),       cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_contract),        cmocka_unit_test(test_again),
+        cmocka_unit_test(test_overlapping),     cmocka_unit_test(test_splitting),
+        cmocka_unit_test(test_in_short),        cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_even_counts),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused_buffers), cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

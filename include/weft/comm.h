@@ -53,11 +53,12 @@ typedef struct weft_transfer {
      * have it as this rank's part in a reduce-scatter with one leaf a rank. Otherwise they must not
      * overlap. */
     const void *send;
-    void *receive;                 /* not used by WEFT_SEND, nor by WEFT_GATHER but at its peer */
-    int64_t count;                 /* SEND, RECEIVE, BROADCAST, ALL_REDUCE */
-    const int64_t *counts;         /* [N] REDUCE_SCATTER, (ALL_)GATHER, ALL_TO_ALL; copied */
-    const int64_t *receive_counts; /* [N] ALL_TO_ALL; copied */
-    int peer, tag;                 /* tag from 0 to 30000 */
+    void *receive; /* not used by WEFT_SEND, nor by WEFT_GATHER but at its peer */
+    int64_t count; /* SEND, RECEIVE, BROADCAST, ALL_REDUCE; of each rank, where counts is NULL */
+    /* [N] REDUCE_SCATTER, (ALL_)GATHER, ALL_TO_ALL, where NULL stands for `count` (more than 0) of
+     * each rank; receive_counts: ALL_TO_ALL. Copied. */
+    const int64_t *counts, *receive_counts;
+    int peer, tag; /* tag from 0 to 30000 */
     /* Sums: add in a fixed binary tree over the ranks, whatever the engine would do by itself. */
     bool reproducible;
     /* Sums in reproducible order over V leaves, more than there are ranks: rank r holds the leaves

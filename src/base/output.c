@@ -62,16 +62,16 @@ static weft_status follow(const char *path, char **out)
 }
 
 /* The folder of a path that is not there, and the name that it would have in it. */
-static bool future_place(const char *path, struct stat *folder, char *name, size_t size)
+static bool future_place(const char *path, struct stat *folder, char **name)
 {
     char *target = NULL, *slash;
     bool known = follow(path, &target) == WEFT_OK;
     if (known) {
         for (size_t n = strlen(target); n > 1 && target[n - 1] == '/'; n--) target[n - 1] = '\0';
         slash = strrchr(target, '/');
-        (void)snprintf(name, size, "%s", slash ? slash + 1 : target);
+        *name = strdup(slash ? slash + 1 : target);
         if (slash) slash[slash == target] = '\0';
-        known = stat(slash ? target : ".", folder) == 0;
+        known = *name && stat(slash ? target : ".", folder) == 0;
     }
     free(target);
     return known;
@@ -80,14 +80,17 @@ static bool future_place(const char *path, struct stat *folder, char *name, size
 bool weft_output_same(const char *a, const char *b)
 {
     struct stat x, y;
-    char name[PATH_MAX], other[PATH_MAX];
+    char *name = NULL, *other = NULL;
     bool dash = strcmp(a, "-") == 0, other_dash = strcmp(b, "-") == 0;
     if (dash || other_dash) return dash && other_dash;
     bool there = stat(a, &x) == 0;
     if (there != (stat(b, &y) == 0)) return false;
     if (there) return same_file(&x, &y) && !S_ISCHR(x.st_mode);
-    return future_place(a, &x, name, sizeof(name)) && future_place(b, &y, other, sizeof(other)) &&
-           same_file(&x, &y) && strcmp(name, other) == 0;
+    bool same = future_place(a, &x, &name) && future_place(b, &y, &other) && same_file(&x, &y) &&
+                strcmp(name, other) == 0;
+    free(name);
+    free(other);
+    return same;
 }
 
 /* A new file beside the one it will replace, with that one's permissions. */

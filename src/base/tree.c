@@ -92,12 +92,22 @@ static const void *sum(const weft_tree *t, int first, int level, int64_t at, int
     return room;
 }
 
+static int levels(int leaves)
+{
+    int level = 0;
+    while ((1 << level) < leaves) level++;
+    return level;
+}
+
+size_t weft_tree_room(int leaves, int out_count)
+{
+    return (size_t)(levels(leaves) + 1 + out_count) * BLOCK * sizeof(double);
+}
+
 void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
 {
-    double room[(LEVELS + 1) * BLOCK];
-    int level = 0;
+    const int level = levels(tree->leaves);
     size_t size = weft_dtype_size(tree->dtype);
-    while ((1 << level) < tree->leaves) level++;
     if (tree->ranks == 2 && tree->leaves == 2) { /* the common case, at the speed of memory */
         weft_tree_add(tree->dtype, (const char *)tree->source[0] + (size_t)begin * size,
                       (const char *)tree->source[1] + (size_t)begin * size, out, end - begin);
@@ -105,21 +115,19 @@ void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out)
     }
     for (int64_t at = begin; at < end; at += BLOCK) {
         int64_t n = WEFT_MIN((int64_t)BLOCK, end - at);
-        const void *whole = sum(tree, 0, level, at, n, room);
+        const void *whole = sum(tree, 0, level, at, n, tree->room);
         char *to = (char *)out + (size_t)(at - begin) * size;
         if (whole != to) memmove(to, whole, (size_t)n * size);
     }
 }
 
-void weft_tree_join(weft_dtype dtype, int leaves, const weft_subtree *in, int in_count,
-                    const weft_subtree *out, int out_count, int64_t count)
+void weft_tree_join(const weft_tree *tree, const weft_subtree *out, int out_count, int64_t count)
 {
-    enum { OUTS = 2 * LEVELS };
-    double room[(LEVELS + 1) * BLOCK], sums[OUTS][BLOCK];
-    weft_tree tree = {.dtype = dtype, .leaves = leaves, .list = in, .listed = in_count};
-    size_t size = weft_dtype_size(dtype);
-    if (in_count == 2 && out_count == 1) { /* the common case, at the speed of memory */
-        weft_tree_add(dtype, in[0].data, in[1].data, out[0].data, count);
+    const int leaves = tree->leaves;
+    double *room = tree->room, *sums = room + (size_t)(levels(leaves) + 1) * BLOCK;
+    size_t size = weft_dtype_size(tree->dtype);
+    if (tree->listed == 2 && out_count == 1) { /* the common case, at the speed of memory */
+        weft_tree_add(tree->dtype, tree->list[0].data, tree->list[1].data, out[0].data, count);
         return;
     }
     for (int64_t at = 0; at < count; at += BLOCK) {
@@ -127,11 +135,12 @@ void weft_tree_join(weft_dtype dtype, int leaves, const weft_subtree *in, int in
         for (int k = 0; k < out_count; k++) {
             int level = 0;
             while (subtree_end(leaves, out[k].first, level) < out[k].last) level++;
-            memcpy(sums[k], sum(&tree, out[k].first, level, at, (int64_t)n, room), n * size);
+            memcpy(sums + (size_t)k * BLOCK, sum(tree, out[k].first, level, at, (int64_t)n, room),
+                   n * size);
         }
         /* Only now, since a result may lie where something was that later ones needed. */
         for (int k = 0; k < out_count; k++)
-            memcpy((char *)out[k].data + (size_t)at * size, sums[k], n * size);
+            memcpy((char *)out[k].data + (size_t)at * size, sums + (size_t)k * BLOCK, n * size);
     }
 }
 

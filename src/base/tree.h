@@ -18,12 +18,14 @@ typedef struct weft_tree {
     int64_t stride;
     const weft_subtree *list; /* subtrees in order, instead of ranks (0 then) and sources */
     int listed;
+    void *room; /* weft_tree_room bytes to work in; for weft_tree_sum, out_count 0 */
 } weft_tree;
+/* Bytes, for weft_tree_join to so many subtrees. */
+size_t weft_tree_room(int leaves, int out_count);
 void weft_tree_sum(const weft_tree *tree, int64_t begin, int64_t end, void *out);
-/* Adds up `count` elements of neighbouring subtrees, in order, to larger ones, which may lie where
- * some of them lie. */
-void weft_tree_join(weft_dtype dtype, int leaves, const weft_subtree *in, int in_count,
-                    const weft_subtree *out, int out_count, int64_t count);
+/* Adds up `count` elements of the listed subtrees, which are neighbours, to larger ones, which may
+ * lie where some of them lie. */
+void weft_tree_join(const weft_tree *tree, const weft_subtree *out, int out_count, int64_t count);
 /* out[i] = a[i] + b[i] for n elements; out may be one of them. */
 void weft_tree_add(weft_dtype dtype, const void *a, const void *b, void *out, int64_t n);
 /* The end of the largest subtree that begins at `first` and ends at or before `last`. */

@@ -26,7 +26,6 @@ typedef struct weft_gathering {
     const weft_store *store;
     int leader; /* the first rank of this one's data axis */
     struct weft_part *parts;
-    int64_t *counts;
 } weft_gathering;
 
 /* Collective over the learner. */

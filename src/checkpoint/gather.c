@@ -17,8 +17,6 @@ weft_status weft_gathering_open(const weft_comms *comms, const weft_store *store
     int ranks = weft_comm_size(comms->learner);
     *out = (weft_gathering){.comms = comms, .store = store};
     weft_status status = WEFT_NEW(&out->parts, ranks);
-    if (status == WEFT_OK) status = WEFT_NEW(&out->counts, ranks);
-    for (int r = 0; r < ranks && status == WEFT_OK; r++) out->counts[r] = PART_NUMBERS;
     if (status == WEFT_OK && axis)
         status = weft_comm_run(axis, &(weft_transfer){.kind = WEFT_BROADCAST,
                                                       .dtype = WEFT_I32,
@@ -33,7 +31,6 @@ weft_status weft_gathering_open(const weft_comms *comms, const weft_store *store
 void weft_gathering_close(weft_gathering *g)
 {
     free(g->parts);
-    free(g->counts);
     *g = (weft_gathering){0};
 }
 
@@ -56,7 +53,7 @@ static weft_status exchange_parts(const weft_gathering *g, int entry, const char
                                                              .what = name,
                                                              .send = &mine,
                                                              .receive = g->parts,
-                                                             .counts = g->counts});
+                                                             .count = PART_NUMBERS});
 }
 
 /* Of ranks that hold the same part only the first gives it. */

@@ -20,6 +20,7 @@ struct relay {
     int failure;  /* errno of the first write that failed; 0: none */
     atomic_bool ended;
     pthread_t thread;
+    char text[65536]; /* on its way */
 };
 
 static void pass(relay *r, const char *next, ssize_t size)
@@ -40,16 +41,15 @@ static void pass(relay *r, const char *next, ssize_t size)
 static void *work(void *user)
 {
     relay *r = user;
-    char text[65536];
     for (int late = 0; late < GRACE;) {
         struct pollfd waiting = {.fd = r->from, .events = POLLIN};
         int ready = poll(&waiting, 1, WAIT);
         if (ready == 0 && atomic_load(&r->ended)) late++;
         if (ready <= 0) continue;
-        ssize_t got = read(r->from, text, sizeof(text));
+        ssize_t got = read(r->from, r->text, sizeof(r->text));
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
-        pass(r, text, got);
+        pass(r, r->text, got);
     }
     return NULL;
 }

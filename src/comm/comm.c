@@ -108,6 +108,11 @@ void weft_comm_abort(weft_comm *comm)
 
 /* --- operations --- */
 
+static void fill_counts(int64_t *to, const int64_t *from, int64_t each, size_t n)
+{
+    for (size_t r = 0; r < n; r++) to[r] = from ? from[r] : each;
+}
+
 weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, weft_operation **out)
 {
     weft_operation *o;
@@ -122,9 +127,8 @@ weft_status weft_comm_prepare(weft_comm *comm, const weft_transfer *transfer, we
                        weft_transfer_name(transfer->kind), o->what);
     if (status == WEFT_OK) status = WEFT_NEW(&o->counts, 2 * n);
     if (status == WEFT_OK) {
-        if (transfer->counts) memcpy(o->counts, transfer->counts, n * sizeof(int64_t));
-        if (transfer->receive_counts)
-            memcpy(o->counts + n, transfer->receive_counts, n * sizeof(int64_t));
+        fill_counts(o->counts, transfer->counts, transfer->count, n);
+        fill_counts(o->counts + n, transfer->receive_counts, transfer->count, n);
         o->bytes = weft_transfer_sends(o) * (int64_t)weft_dtype_size(transfer->dtype);
         status = comm->ops->prepare(o);
     }

@@ -109,6 +109,11 @@ static inline bool weft_has_root(weft_transfer_kind kind)
     return kind == WEFT_BROADCAST || kind == WEFT_GATHER;
 }
 
+static inline bool weft_is_sum(weft_transfer_kind kind)
+{
+    return kind == WEFT_ALL_REDUCE || kind == WEFT_REDUCE_SCATTER;
+}
+
 /* Those in which the counts of all ranks are known to all. */
 static inline bool weft_has_counts(weft_transfer_kind kind)
 {

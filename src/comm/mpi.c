@@ -52,6 +52,7 @@ static weft_status start_process(void)
     MPI_TRY(MPI_Comm_size(node, &mpi_process.local));
     MPI_TRY(MPI_Comm_rank(node, &mpi_process.local_rank));
     MPI_TRY(MPI_Comm_free(&node));
+    WEFT_TRY(WEFT_NEW(&mpi_process.told, mpi_process.size));
     mpi_process.started = true;
     return WEFT_OK;
 }
@@ -62,6 +63,9 @@ static void forget(weft_operation *o)
     if (p->kept[0] != o->t.receive) free(p->kept[0]);
     free(p->kept[1]);
     free(p->room);
+    free(p->brought);
+    free(p->made);
+    free(p->merge_work);
     free(p->rounds);
     free(p->messages);
     free(p->merges);
@@ -87,10 +91,9 @@ static void mpi_destroy(weft_operation *o)
 static weft_status mpi_prepare(weft_operation *o)
 {
     mpi_pending *p;
-    bool sum = o->t.kind == WEFT_ALL_REDUCE || o->t.kind == WEFT_REDUCE_SCATTER;
     WEFT_TRY(WEFT_NEW(&p, 1));
     o->state = p;
-    weft_status status = sum ? mpi_plan_sum(o) : mpi_plan_move(o);
+    weft_status status = weft_is_sum(o->t.kind) ? mpi_plan_sum(o) : mpi_plan_move(o);
     if (status == WEFT_OK) status = mpi_end_rounds(o);
     if (status != WEFT_OK) forget(o);
     return status;

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include "base/tree.h"
 #include "comm/comm.h"
 
 /* What is there once for a process, as MPI is. */
@@ -13,6 +14,7 @@ typedef struct mpi_world {
     int rank, size, local, local_rank;
     int64_t piece; /* bytes of the largest message, since MPI counts in int */
     char why[768];
+    MPI_Request *told; /* [size], for words to all at the end, when there may be no memory left */
 } mpi_world;
 extern mpi_world mpi_process;
 
@@ -100,6 +102,9 @@ typedef struct mpi_pending {
     bool begun;
     char *room; /* shared by the rounds, of which one is under way */
     size_t room_bytes;
+    /* To add up in: what sources bring, what comes of it, and room beside; NULL: nothing is. */
+    weft_subtree *brought, *made;
+    void *merge_work;
     char *kept[2]; /* partial sums: of this rank, and of the one it stands in for */
     const void *copy_from;
     void *copy_to; /* what stays on this rank */
@@ -127,7 +132,9 @@ weft_status mpi_advance_rounds(weft_operation *o) WEFT_NODISCARD;
 /* Whether nothing is left to come or go; what can be taken back is. */
 bool mpi_stop_rounds(weft_operation *o);
 
-/* mpi_merge.c: chunk c of a merge is added up; a chunk of a message is packed into the room. */
+/* mpi_merge.c: room for all merges of an operation. */
+weft_status mpi_merge_rooms(weft_operation *o) WEFT_NODISCARD;
+/* Chunk c of a merge is added up; a chunk of a message is packed into the room. */
 void mpi_merge_chunk(const weft_operation *o, const mpi_merge *g, int64_t c);
 void mpi_pack(const weft_operation *o, const mpi_message *m, int64_t c);
 static inline int64_t mpi_chunk_size(int64_t elements, int64_t each, int64_t c)

@@ -103,11 +103,30 @@ static void *only(const weft_operation *o, const mpi_source *s, int64_t c, int64
     return s->message < 0 ? element(o, &s->at, 0, start) : mpi_room(o, &p->messages[s->message], c);
 }
 
+weft_status mpi_merge_rooms(weft_operation *o)
+{
+    mpi_pending *p = o->state;
+    int leaves = o->t.leaves ? o->t.leaves : o->comm->size, in = 0, out = 0;
+    for (size_t i = 0; i < p->merge_count; i++) {
+        const mpi_merge *g = &p->merges[i];
+        const mpi_source *s = &p->sources[g->first_source];
+        int brought = 0;
+        if (g->simple) continue;
+        for (int k = 0; k < g->sources; k++)
+            brought += weft_tree_parts(leaves, s[k].first, s[k].last);
+        in = WEFT_MAX(in, brought);
+        out = WEFT_MAX(out, weft_tree_parts(leaves, s[0].first, s[g->sources - 1].last));
+    }
+    if (out == 0) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&p->brought, in));
+    WEFT_TRY(WEFT_NEW(&p->made, out));
+    return weft_new_aligned(weft_tree_room(leaves, out), &p->merge_work);
+}
+
 void mpi_merge_chunk(const weft_operation *o, const mpi_merge *g, int64_t c)
 {
-    enum { SUBTREES = 1024 };
     const mpi_pending *p = o->state;
-    weft_subtree in[SUBTREES], out[SUBTREES];
+    weft_subtree *out = p->made;
     int leaves = o->t.leaves ? o->t.leaves : o->comm->size;
     const mpi_source *first = &p->sources[g->first_source], *last = first + g->sources - 1;
     int64_t passed = 0;
@@ -117,12 +136,14 @@ void mpi_merge_chunk(const weft_operation *o, const mpi_merge *g, int64_t c)
                       element(o, &g->to, 0, start), mpi_chunk_size(g->elements, g->each, c));
         return;
     }
+    weft_tree tree = {
+        .dtype = o->t.dtype, .leaves = leaves, .list = p->brought, .room = p->merge_work};
     walk w = begin(&p->ranges[g->first_range], g->ranges, g->elements, g->each, c);
     for (; next(&w); passed += w.count) {
-        int count = gather(o, g, leaves, c, passed, w.start, in);
+        tree.listed = gather(o, g, leaves, c, passed, w.start, p->brought);
         int results = subtrees(leaves, first->first, last->last, out);
         for (int k = 0; k < results; k++) out[k].data = element(o, &g->to, k, w.start);
-        weft_tree_join(o->t.dtype, leaves, in, count, out, results, w.count);
+        weft_tree_join(&tree, out, results, w.count);
     }
 }
 

@@ -105,7 +105,8 @@ weft_status mpi_end_rounds(weft_operation *o)
         }
         p->room_bytes = WEFT_MAX(p->room_bytes, at);
     }
-    return p->room_bytes ? weft_new_aligned(p->room_bytes, &p->room) : WEFT_OK;
+    if (p->room_bytes) WEFT_TRY(weft_new_aligned(p->room_bytes, &p->room));
+    return mpi_merge_rooms(o);
 }
 
 /* --- doing them --- */

@@ -37,8 +37,6 @@ static size_t intent_size(const weft_comm *c)
 /* One more collective, that is not counted and not checked. */
 static weft_status gather_intents(weft_comm *c, const void *mine, void *all)
 {
-    int64_t counts[WEFT_MAX_RANKS];
-    for (int r = 0; r < c->size; r++) counts[r] = (int64_t)intent_size(c);
     c->member->check = false;
     c->sequence--;
     weft_status status = weft_comm_run(c, &(weft_transfer){.kind = WEFT_ALL_GATHER,
@@ -46,7 +44,7 @@ static weft_status gather_intents(weft_comm *c, const void *mine, void *all)
                                                            .what = "the check of collectives",
                                                            .send = mine,
                                                            .receive = all,
-                                                           .counts = counts});
+                                                           .count = (int64_t)intent_size(c)});
     c->member->check = true;
     return status;
 }
@@ -86,7 +84,7 @@ weft_status mpi_check_alike(const weft_operation *o)
  * many seconds for that: more than a moment, where a busy machine must not lose them. */
 static void tell(int tag, const void *data, int bytes, double seconds)
 {
-    MPI_Request all[WEFT_MAX_RANKS];
+    MPI_Request *all = mpi_process.told;
     int done = 0;
     for (int r = 0; r < mpi_process.size; r++) {
         all[r] = MPI_REQUEST_NULL;

@@ -22,20 +22,21 @@ static weft_status self_split(weft_comm *comm, int color, int key, weft_comm **o
     return color < 0 ? WEFT_OK : self_make(comm->context, comm->member, out);
 }
 
+/* A sum has room to work in there. */
 static weft_status self_prepare(weft_operation *o)
 {
-    (void)o;
-    return WEFT_OK;
+    if (!weft_is_sum(o->t.kind)) return WEFT_OK;
+    return weft_new_aligned(weft_tree_room(o->t.leaves ? o->t.leaves : 1, 0), &o->state);
 }
 
 static void self_destroy(weft_operation *o)
 {
-    (void)o;
+    if (weft_is_sum(o->t.kind)) free(o->state);
 }
 
 static weft_status self_start(weft_operation *o)
 {
-    o->state = NULL;
+    if (!weft_is_sum(o->t.kind)) o->state = NULL;
     return WEFT_OK;
 }
 
@@ -77,7 +78,8 @@ static weft_status self_advance(weft_operation *o)
                           .ranks = 1,
                           .leaves = o->t.leaves ? o->t.leaves : 1,
                           .source = &o->t.send,
-                          .stride = o->t.count};
+                          .stride = o->t.count,
+                          .room = o->state};
         if (o->t.leaves > 1)
             weft_tree_sum(&tree, 0, o->t.count, o->t.receive);
         else

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/tree.h"
 #include "comm/threads.h"
 
 static void hub_release(hub *h)
@@ -53,12 +54,26 @@ static weft_status hub_new(int size, hub *root, hub **out)
     return WEFT_OK;
 }
 
+static void forget(weft_operation *o)
+{
+    pending *p = o->state;
+    free((void *)p->source);
+    free(p->room);
+    free(p);
+}
+
 static weft_status threads_prepare(weft_operation *o)
 {
     pending *p;
+    weft_status status = WEFT_OK;
+    int leaves = o->t.leaves ? o->t.leaves : o->comm->size;
     WEFT_TRY(WEFT_NEW(&p, 1));
+    if (weft_is_sum(o->t.kind)) status = WEFT_NEW(&p->source, o->comm->size);
+    if (weft_is_sum(o->t.kind) && status == WEFT_OK)
+        status = weft_new_aligned(weft_tree_room(leaves, 0), &p->room);
     o->state = p;
-    return WEFT_OK;
+    if (status != WEFT_OK) forget(o);
+    return status;
 }
 
 bool threads_enter(const hub *h, int rank)
@@ -108,7 +123,7 @@ static void threads_destroy(weft_operation *o)
     const pending *p = o->state;
     if (o->t.kind == WEFT_SEND) threads_withdraw(o);
     if (weft_is_collective(o->t.kind) && p->stage >= POSTED && !o->done) give_up(o);
-    free(o->state);
+    forget(o);
 }
 
 static weft_status threads_advance(weft_operation *o)
@@ -211,14 +226,12 @@ static int place_in_group(const int32_t *wish, int n, int me, int *size, int *fi
 static weft_status gather(weft_comm *comm, weft_dtype dtype, int64_t each, const void *mine,
                           void *all)
 {
-    int64_t counts[WEFT_MAX_RANKS];
-    for (int r = 0; r < comm->size; r++) counts[r] = each;
     return weft_comm_run(comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                 .dtype = dtype,
                                                 .what = "the split of a communicator",
                                                 .send = mine,
                                                 .receive = all,
-                                                .counts = counts});
+                                                .count = each});
 }
 
 /* The hub of this rank's color, made by the first of its ranks. */

@@ -59,6 +59,8 @@ typedef struct threads {
 typedef struct pending {
     int stage;
     message message;
+    const void **source; /* [ranks] of a sum */
+    void *room;          /* to work in, of a sum */
 } pending;
 
 static inline hub *hub_of(const weft_operation *o)

@@ -72,15 +72,16 @@ static void copy_elements(const weft_operation *o, const void *from, int64_t fro
 
 static void sum_part(const weft_operation *o, int64_t begin, int64_t end, int64_t to)
 {
-    const void *source[WEFT_MAX_RANKS];
+    const pending *p = o->state;
     int n = o->comm->size;
     for (int r = 0; r < n; r++)
-        source[r] = small(o) ? (const void *)cell_of(o, r)->small : cell_of(o, r)->t.send;
+        p->source[r] = small(o) ? (const void *)cell_of(o, r)->small : cell_of(o, r)->t.send;
     weft_tree tree = {.dtype = o->t.dtype,
                       .ranks = n,
                       .leaves = o->t.leaves ? o->t.leaves : n,
-                      .source = source,
-                      .stride = o->t.count};
+                      .source = p->source,
+                      .stride = o->t.count,
+                      .room = p->room};
     weft_tree_sum(&tree, begin, end, (char *)o->t.receive + (size_t)to * size_of(o));
 }
 

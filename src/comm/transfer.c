@@ -33,6 +33,16 @@ static weft_status check_leaves(const weft_comm *c, const weft_transfer *t)
         have, want);
 }
 
+/* What rank r counts, and all of them. */
+static int64_t of_rank(const weft_transfer *t, const int64_t *counts, int r)
+{
+    return counts ? counts[r] : t->count;
+}
+static int64_t of_all(const weft_comm *c, const weft_transfer *t, const int64_t *counts)
+{
+    return counts ? weft_counts_before(counts, c->size) : c->size * t->count;
+}
+
 /* Elements that are read from `send` and written to `receive`. */
 static void extents(const weft_comm *c, const weft_transfer *t, int64_t *sent, int64_t *received)
 {
@@ -43,20 +53,20 @@ static void extents(const weft_comm *c, const weft_transfer *t, int64_t *sent, i
     case WEFT_BROADCAST: *received = t->count; break;
     case WEFT_ALL_REDUCE: *sent = *received = t->count; break;
     case WEFT_REDUCE_SCATTER:
-        *sent = weft_counts_before(t->counts, c->size);
-        *received = t->counts[c->rank];
+        *sent = of_all(c, t, t->counts);
+        *received = of_rank(t, t->counts, c->rank);
         break;
     case WEFT_ALL_GATHER:
-        *sent = t->counts[c->rank];
-        *received = weft_counts_before(t->counts, c->size);
+        *sent = of_rank(t, t->counts, c->rank);
+        *received = of_all(c, t, t->counts);
         break;
     case WEFT_GATHER:
-        *sent = t->counts[c->rank];
-        *received = t->peer == c->rank ? weft_counts_before(t->counts, c->size) : 0;
+        *sent = of_rank(t, t->counts, c->rank);
+        *received = t->peer == c->rank ? of_all(c, t, t->counts) : 0;
         break;
     case WEFT_ALL_TO_ALL:
-        *sent = weft_counts_before(t->counts, c->size);
-        *received = weft_counts_before(t->receive_counts, c->size);
+        *sent = of_all(c, t, t->counts);
+        *received = of_all(c, t, t->receive_counts);
         break;
     case WEFT_BARRIER: break;
     }
@@ -77,7 +87,7 @@ static weft_status check_buffers(const weft_comm *c, const weft_transfer *t)
 weft_status weft_transfer_check(const weft_comm *c, const weft_transfer *t)
 {
     const char *name = weft_transfer_name(t->kind);
-    bool sums = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_REDUCE_SCATTER;
+    bool sums = weft_is_sum(t->kind);
     bool one = !weft_is_collective(t->kind) || weft_has_root(t->kind);
     bool many = weft_has_counts(t->kind) || t->kind == WEFT_ALL_TO_ALL;
     if (t->count < 0)
@@ -94,10 +104,11 @@ weft_status weft_transfer_check(const weft_comm *c, const weft_transfer *t)
     if (t->leaves != 0 && (!sums || t->leaves < c->size || t->leaves > 1 << 20))
         return weft_fail(WEFT_ERR_ARGUMENT, "%s over %d leaves with %d ranks", name, t->leaves,
                          c->size);
-    if (many && (!t->counts || (t->kind == WEFT_ALL_TO_ALL && !t->receive_counts)))
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s needs a count for each rank", name);
+    bool both = t->kind == WEFT_ALL_TO_ALL;
+    if (many && t->count == 0 && (!t->counts || (both && !t->receive_counts)))
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s needs a count for each rank, or one for all", name);
     for (int r = 0; many && r < c->size; r++)
-        if (t->counts[r] < 0 || (t->kind == WEFT_ALL_TO_ALL && t->receive_counts[r] < 0))
+        if (of_rank(t, t->counts, r) < 0 || (both && of_rank(t, t->receive_counts, r) < 0))
             return weft_fail(WEFT_ERR_ARGUMENT, "%s: the count of rank %d is negative", name, r);
     WEFT_TRY(check_leaves(c, t));
     return check_buffers(c, t);

@@ -225,11 +225,10 @@ static void draw_range(void *user, int64_t begin, int64_t end)
 {
     draw_job *job = user;
     const glyphs_source *s = job->source;
-    float canvas[64 * 64];
-    float *large = s->size <= 64 ? canvas : malloc((size_t)(s->size * s->size) * sizeof(float));
-    for (int64_t i = begin; large && i < end; i++) draw(s, job->split, i, large);
-    if (!large) atomic_store(&job->failed, true);
-    if (large != canvas) free(large);
+    float *canvas = malloc((size_t)(s->size * s->size) * sizeof(float));
+    for (int64_t i = begin; canvas && i < end; i++) draw(s, job->split, i, canvas);
+    if (!canvas) atomic_store(&job->failed, true);
+    free(canvas);
 }
 
 static weft_status glyphs_prepare(weft_source *source, weft_split split)

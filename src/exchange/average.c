@@ -261,18 +261,19 @@ static weft_status check_plain(const average *a)
 
 static weft_status compare_forms(average *a)
 {
-    uint64_t mine = weft_store_form(a->head.site.store), all[WEFT_MAX_RANKS];
-    int64_t counts[WEFT_MAX_RANKS];
+    uint64_t mine = weft_store_form(a->head.site.store), *all;
     int n = a->head.site.endpoint->learners;
-    for (int r = 0; r < n; r++) counts[r] = (int64_t)sizeof(mine);
-    WEFT_TRY(weft_endpoint_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                       .dtype = WEFT_U8,
-                                                                       .what = "how parameters lie",
-                                                                       .send = &mine,
-                                                                       .receive = all,
-                                                                       .counts = counts}));
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status =
+        weft_endpoint_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                  .dtype = WEFT_U8,
+                                                                  .what = "how parameters lie",
+                                                                  .send = &mine,
+                                                                  .receive = all,
+                                                                  .count = sizeof(mine)});
     for (int r = 0; r < n; r++) a->plain = a->plain || all[r] != all[0];
-    return a->plain ? check_plain(a) : WEFT_OK;
+    free(all);
+    return status == WEFT_OK && a->plain ? check_plain(a) : status;
 }
 
 static weft_status average_begin(weft_exchange *exchange)

@@ -38,6 +38,7 @@ typedef struct weft_orphans {
     int adopted; /* whether this process adopts orphans anyway */
     pid_t known[MOST_CHILDREN]; /* of the job */
     int count;
+    pid_t now[MOST_CHILDREN]; /* children, in the look that goes on */
 } weft_orphans;
 void weft_orphans_begin(weft_orphans *orphans, const char *mark);
 void weft_orphans_end(weft_orphans *orphans);

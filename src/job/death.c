@@ -12,12 +12,13 @@
 
 void weft_job_say(const job *j, const char *format, ...)
 {
-    char line[8192]; /* as long as what is said in a block */
+    char *line = NULL;
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(line, sizeof(line), format, arguments);
+    int size = vasprintf(&line, format, arguments);
     va_end(arguments);
-    if (j->tell) j->tell(j->user, line);
+    if (j->tell) j->tell(j->user, size < 0 ? "weft: out of memory" : line);
+    if (size >= 0) free(line);
 }
 
 static void pass(job *j, const char *line)

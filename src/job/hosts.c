@@ -1,7 +1,6 @@
 #include "job/hosts.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -90,28 +89,28 @@ int weft_hosts_of_rank(const weft_hosts *h, int rank)
 /* The host that is a word of a process's command line, or -1. */
 static int served_by(const weft_hosts *h, pid_t pid, const char *program)
 {
-    char path[64], words[8192];
+    char path[64], *word = NULL;
+    size_t room = 0;
+    int found = -1;
+    bool rank = false;
     (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-    int file = open(path, O_RDONLY | O_CLOEXEC), found = -1;
-    if (file < 0) return -1;
-    ssize_t size = read(file, words, sizeof(words) - 1);
-    close(file);
-    if (size <= 0) return -1;
-    words[size] = '\0';
-    if (strcmp(words, program) == 0) return -1;
-    for (const char *word = words; word < words + size && found < 0; word += strlen(word) + 1) {
+    FILE *file = fopen(path, "re");
+    for (int k = 0; file && !rank && found < 0 && getdelim(&word, &room, '\0', file) > 0; k++) {
         const char *user = strchr(word, '@');
-        for (int i = 0; i < h->count && found < 0; i++)
+        rank = k == 0 && strcmp(word, program) == 0;
+        for (int i = 0; i < h->count && found < 0 && !rank; i++)
             if (strcmp(user ? user + 1 : word, h->host[i].name) == 0) found = i;
     }
+    free(word);
+    if (file) fclose(file);
     return found;
 }
 
 void weft_hosts_look(weft_hosts *h, pid_t launcher, const char *program)
 {
-    enum { MOST = 1024 };
-    pid_t now[MOST];
-    int count = weft_list_children(launcher, now, MOST);
+    pid_t *now = calloc(MOST_CHILDREN, sizeof(*now));
+    if (!now) return; /* another look follows */
+    int count = weft_list_children(launcher, now, MOST_CHILDREN);
     for (int k = 0; k < count; k++) {
         int i = -1;
         for (int known = 0; known < h->count && i < 0; known++)
@@ -124,6 +123,7 @@ void weft_hosts_look(weft_hosts *h, pid_t launcher, const char *program)
         for (int k = 0; k < count && !there; k++) there = now[k] == h->host[i].agent;
         if (h->host[i].agent > 0 && !there) h->host[i].gone = true;
     }
+    free(now);
 }
 
 void weft_hosts_mention(weft_hosts *h, const char *line)

@@ -118,38 +118,43 @@ static weft_status run_all(job *j, int *code)
     }
 }
 
-weft_status weft_job_supervise(const weft_job_options *options, const char *program,
-                               char *const *arguments, weft_job_fn tell, void *user, int *code)
+static weft_status supervise(job *j, int *code)
 {
-    job j = {.options = options,
-             .program = program,
-             .arguments = arguments,
-             .tell = tell,
-             .user = user,
-             .mpi = options->mpi,
-             .ranks = WEFT_MAX(options->ranks, (int64_t)1)};
     struct sigaction before[WEFT_ASKING];
     char where[128], board[160];
     int file;
     /* Containers run as root. This process may have other children, who are not to have these. */
-    j.environment[0] = board;
-    j.environment[1] = WEFT_SUPERVISED_VARIABLE "=1";
-    if (j.mpi) j.environment[2] = "OMPI_ALLOW_RUN_AS_ROOT=1";
-    if (j.mpi) j.environment[3] = "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
-    if (j.mpi) WEFT_TRY(weft_job_find_mpirun(&j));
-    if (j.mpi) WEFT_TRY(weft_hosts_parse(options->hosts, &j.hosts));
-    weft_status status = weft_board_make(where, sizeof(where), &j.board, &file);
-    if (status != WEFT_OK) {
-        weft_hosts_free(&j.hosts);
-        return status;
-    }
+    j->environment[0] = board;
+    j->environment[1] = WEFT_SUPERVISED_VARIABLE "=1";
+    if (j->mpi) j->environment[2] = "OMPI_ALLOW_RUN_AS_ROOT=1";
+    if (j->mpi) j->environment[3] = "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
+    if (j->mpi) WEFT_TRY(weft_job_find_mpirun(j));
+    if (j->mpi) WEFT_TRY(weft_hosts_parse(j->options->hosts, &j->hosts));
+    WEFT_TRY(weft_board_make(where, sizeof(where), &j->board, &file));
     (void)snprintf(board, sizeof(board), WEFT_BOARD_VARIABLE "=%s", where);
     weft_job_catch(before);
-    status = run_all(&j, code);
+    weft_status status = run_all(j, code);
     weft_job_release(before);
-    weft_board_unmap(j.board);
-    weft_hosts_free(&j.hosts);
-    free(j.model);
+    weft_board_unmap(j->board);
     close(file);
+    return status;
+}
+
+weft_status weft_job_supervise(const weft_job_options *options, const char *program,
+                               char *const *arguments, weft_job_fn tell, void *user, int *code)
+{
+    job *j; /* too large for a stack */
+    WEFT_TRY(WEFT_NEW(&j, 1));
+    *j = (job){.options = options,
+               .program = program,
+               .arguments = arguments,
+               .tell = tell,
+               .user = user,
+               .mpi = options->mpi,
+               .ranks = WEFT_MAX(options->ranks, (int64_t)1)};
+    weft_status status = supervise(j, code);
+    weft_hosts_free(&j->hosts);
+    free(j->model);
+    free(j);
     return status;
 }

@@ -84,14 +84,14 @@ void weft_orphans_end(weft_orphans *o)
 {
     enum { SURE = 6, ROUNDS = 500 };
     for (int round = 0, empty = 0; round < ROUNDS && empty < SURE; round++) {
-        pid_t now[MOST_CHILDREN];
         siginfo_t info;
-        int count = weft_list_children(getpid(), now, MOST_CHILDREN);
+        int count = weft_list_children(getpid(), o->now, MOST_CHILDREN);
         empty++;
         for (int i = 0; i < count; i++) {
-            if (!is_of_job(o, now[i])) continue;
-            kill(now[i], SIGKILL);
-            if (waitpid(now[i], NULL, WNOHANG) == now[i]) forget(o, now[i]);
+            pid_t pid = o->now[i];
+            if (!is_of_job(o, pid)) continue;
+            kill(pid, SIGKILL);
+            if (waitpid(pid, NULL, WNOHANG) == pid) forget(o, pid);
             empty = 0;
         }
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD) break;

@@ -2,9 +2,8 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-enum { LONGEST = 8192 };
 
 bool weft_words_rule(const char *line)
 {
@@ -16,7 +15,7 @@ bool weft_words_rule(const char *line)
 static void unwrap(const char *text, char *out)
 {
     size_t size = 0;
-    for (; *text && size < LONGEST - 1; text++) {
+    for (; *text; text++) {
         bool blank = isspace((unsigned char)*text) != 0;
         if (blank && (size == 0 || out[size - 1] == ' ')) continue;
         out[size++] = blank ? ' ' : *text;
@@ -104,10 +103,12 @@ static bool read_host(const char *text, weft_words *w)
 
 weft_words weft_words_read(const char *text)
 {
-    char flat[LONGEST];
     weft_words w = {.kind = WEFT_WORDS_OTHER, .rank = -1};
+    char *flat = malloc(strlen(text) + 1);
+    if (!flat) return w;
     unwrap(text, flat);
-    if (read_end(flat, &w) || read_name(flat, &w) || read_host(flat, &w)) return w;
-    if (noise(flat)) w.kind = WEFT_WORDS_NOISE;
+    if (!read_end(flat, &w) && !read_name(flat, &w) && !read_host(flat, &w) && noise(flat))
+        w.kind = WEFT_WORDS_NOISE;
+    free(flat);
     return w;
 }

@@ -34,17 +34,16 @@ static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
 weft_status weft_rank_explain(weft_rank *r, const weft_batch *b, double loss)
 {
     finding mine = {0}, *all;
-    int64_t counts[WEFT_MAX_RANKS];
     int n = weft_comm_size(r->learner), first = -1;
     WEFT_TRY(find_where(r, b, &mine));
-    for (int i = 0; i < n; i++) counts[i] = (int64_t)sizeof(mine);
     WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                    .dtype = WEFT_U8,
-                                                                    .what = "what went wrong",
-                                                                    .send = &mine,
-                                                                    .receive = all,
-                                                                    .counts = counts});
+    weft_status status =
+        weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                   .dtype = WEFT_U8,
+                                                   .what = "what went wrong",
+                                                   .send = &mine,
+                                                   .receive = all,
+                                                   .count = (int64_t)sizeof(mine)});
     for (int i = 0; i < n; i++) {
         const finding *f = &all[i], *best = first < 0 ? NULL : &all[first];
         if (f->micro < 0) continue;

@@ -121,7 +121,7 @@ static weft_status check_alike(weft_rank *r)
     const weft_dataset *data = r->recipe->data;
     int n = weft_comm_size(r->world);
     char *text = NULL;
-    uint64_t hash = weft_hash_text(weft_version()), all[WEFT_MAX_RANKS];
+    uint64_t hash = weft_hash_text(weft_version());
     WEFT_TRY(weft_graph_text(r->graph, &text));
     hash = weft_mix(hash, weft_hash_text(text));
     free(text);
@@ -129,21 +129,24 @@ static weft_status check_alike(weft_rank *r)
     hash = weft_mix(hash, (uint64_t)weft_dataset_count(data, WEFT_TRAIN));
     hash = mix_numbers(hash, stats->mean, stats->features);
     hash = mix_numbers(hash, stats->target_mean, stats->targets);
-    int64_t counts[WEFT_MAX_RANKS];
-    for (int i = 0; i < n; i++) counts[i] = (int64_t)sizeof(hash);
-    WEFT_TRY(weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                      .dtype = WEFT_U8,
-                                                      .what = "the check of versions and data",
-                                                      .send = &hash,
-                                                      .receive = all,
-                                                      .counts = counts}));
-    for (int i = 1; i < n; i++)
-        if (all[i] != all[0])
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "rank %d has another program, model or data than rank 0; install the "
-                             "same weft and the same files on all machines",
-                             i);
-    return WEFT_OK;
+    uint64_t *all;
+    int other = 0;
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status = weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                  .dtype = WEFT_U8,
+                                                                  .what = "the check of versions "
+                                                                          "and data",
+                                                                  .send = &hash,
+                                                                  .receive = all,
+                                                                  .count = sizeof(hash)});
+    for (int i = n; i-- > 1;)
+        if (all[i] != all[0]) other = i;
+    free(all);
+    if (status != WEFT_OK || other == 0) return status;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "rank %d has another program, model or data than rank 0; install the same "
+                     "weft and the same files on all machines",
+                     other);
 }
 
 weft_status weft_rank_store(const weft_rank *r, weft_store **out)

@@ -5,18 +5,16 @@
 weft_status weft_gather_memory(weft_rank *r, double *planned)
 {
     weft_program_info info = weft_program_describe(weft_instance_program(r->instance));
-    int64_t counts[WEFT_MAX_RANKS];
     double mine =
         (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes + info.arena_bytes +
                  info.slot_bytes + info.scratch_bytes + info.transfer_bytes);
-    for (int i = 0; i < weft_comm_size(r->together); i++) counts[i] = 1;
     for (int i = 0; i < weft_comm_size(r->world); i++) planned[i] = 0;
     return weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
                                                        .dtype = WEFT_F64,
                                                        .what = "the memory of all ranks",
                                                        .send = &mine,
                                                        .receive = planned,
-                                                       .counts = counts});
+                                                       .count = 1});
 }
 
 /* --- traces --- */
@@ -61,18 +59,18 @@ static weft_status join(weft_rank *r, const char *mine, const double *sizes, con
 weft_status weft_trace_write(weft_rank *r, const char *path)
 {
     char *mine;
-    double size, sizes[WEFT_MAX_RANKS];
-    int64_t counts[WEFT_MAX_RANKS];
+    double size, *sizes = NULL;
     if (r->learner_index > 0 && r->together != r->world) return WEFT_OK;
     WEFT_TRY(weft_instance_trace_events(r->instance, r->rank, r->began, &mine));
     size = (double)strlen(mine);
-    for (int i = 0; i < weft_comm_size(r->together); i++) counts[i] = 1;
-    weft_status status = weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                     .dtype = WEFT_F64,
-                                                                     .what = "the sizes of traces",
-                                                                     .send = &size,
-                                                                     .receive = sizes,
-                                                                     .counts = counts});
+    weft_status status = WEFT_NEW(&sizes, weft_comm_size(r->together));
+    if (status == WEFT_OK)
+        status = weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                             .dtype = WEFT_F64,
+                                                             .what = "the sizes of traces",
+                                                             .send = &size,
+                                                             .receive = sizes,
+                                                             .count = 1});
     if (status == WEFT_OK && r->rank == 0) status = join(r, mine, sizes, path);
     if (status == WEFT_OK && r->rank != 0)
         status = weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_SEND,
@@ -80,6 +78,7 @@ weft_status weft_trace_write(weft_rank *r, const char *path)
                                                              .what = "a trace",
                                                              .send = mine,
                                                              .count = (int64_t)size});
+    free(sizes);
     free(mine);
     return status;
 }

@@ -72,19 +72,19 @@ static void by_address(void *const *in, int n, int *order)
 /* Whether all ranks have the same number here. */
 static weft_status compare(transfer *t, uint64_t mine)
 {
-    uint64_t all[WEFT_MAX_RANKS];
-    int64_t counts[WEFT_MAX_RANKS];
+    uint64_t *all;
     int ranks = t->of->ranks;
     if (!t->comm) return WEFT_OK;
-    for (int r = 0; r < ranks; r++) counts[r] = (int64_t)sizeof(mine);
-    WEFT_TRY(weft_comm_run(t->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                     .dtype = WEFT_U8,
-                                                     .what = t->of->node->name,
-                                                     .send = &mine,
-                                                     .receive = all,
-                                                     .counts = counts}));
+    WEFT_TRY(WEFT_NEW(&all, ranks));
+    weft_status status = weft_comm_run(t->comm, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                 .dtype = WEFT_U8,
+                                                                 .what = t->of->node->name,
+                                                                 .send = &mine,
+                                                                 .receive = all,
+                                                                 .count = sizeof(mine)});
     for (int r = 0; r < ranks; r++) *t->differs = *t->differs || all[r] != all[0];
-    return WEFT_OK;
+    free(all);
+    return status;
 }
 
 /* Ranks with different shapes, or on machines of different kinds, must lay their values alike all
@@ -192,7 +192,7 @@ static weft_status part_copies(transfer *t, const weft_shape *shape, int64_t dim
 
 static weft_status bind_reduce_scatter(transfer *t, void *const *in, void *const *out)
 {
-    int64_t counts[WEFT_MAX_RANKS];
+    int64_t *counts = t->counts;
     char *room;
     if (attr(t, "compare")) WEFT_TRY(compare_layouts(t, (const int[]){0}, 1, 1, true));
     WEFT_TRY(part_copies(t, &weft_in(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), in[0],
@@ -207,7 +207,7 @@ static weft_status bind_reduce_scatter(transfer *t, void *const *in, void *const
 
 static weft_status bind_all_gather(transfer *t, void *const *in, void *const *out)
 {
-    int64_t counts[WEFT_MAX_RANKS];
+    int64_t *counts = t->counts;
     char *room;
     WEFT_TRY(compare_order(t));
     WEFT_TRY(part_copies(t, &weft_out(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), out[0],
@@ -219,7 +219,7 @@ static weft_status bind_all_gather(transfer *t, void *const *in, void *const *ou
 
 static weft_status bind_all_to_all(transfer *t, void *const *in, void *const *out)
 {
-    int64_t counts[WEFT_MAX_RANKS], receive_counts[WEFT_MAX_RANKS];
+    int64_t *counts = t->counts, *receive_counts = t->counts + t->of->ranks;
     char *send, *receive;
     WEFT_TRY(part_copies(t, &weft_in(t->of->graph, t->of->node, 0)->shape, attr(t, "dim"), in[0],
                          true, counts, &send));
@@ -260,7 +260,7 @@ static copy own_rows(const transfer *t, around x, around y, int64_t from, int64_
 static weft_status bind_halo(transfer *t, void *const *in, void *const *out)
 {
     int n = t->of->ranks, me = (int)attr(t, "index");
-    int64_t counts[WEFT_MAX_RANKS], receive_counts[WEFT_MAX_RANKS], dim = attr(t, "dim");
+    int64_t *counts = t->counts, *receive_counts = t->counts + n, dim = attr(t, "dim");
     bool adds = strcmp(t->of->node->op->name, "halo_add") == 0;
     around x = around_dim(&weft_in(t->of->graph, t->of->node, 0)->shape, dim);
     around y = around_dim(&weft_out(t->of->graph, t->of->node, 0)->shape, dim);
@@ -348,7 +348,12 @@ static const struct kind {
 
 weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out)
 {
-    for (size_t i = 0; i < WEFT_COUNT(kinds); i++)
-        if (strcmp(kinds[i].op, t->of->node->op->name) == 0) return kinds[i].bind(t, in, out);
-    return weft_node_fail(t->of->node, "cannot be transferred");
+    const struct kind *kind = kinds, *end = kinds + WEFT_COUNT(kinds);
+    while (kind < end && strcmp(kind->op, t->of->node->op->name) != 0) kind++;
+    if (kind == end) return weft_node_fail(t->of->node, "cannot be transferred");
+    WEFT_TRY(WEFT_NEW(&t->counts, 2 * (size_t)t->of->ranks));
+    weft_status status = kind->bind(t, in, out);
+    free(t->counts); /* an operation has a copy */
+    t->counts = NULL;
+    return status;
 }

@@ -31,6 +31,7 @@ typedef struct transfer {
     bool *differs;   /* of the instance */
     weft_operation *operation;
     char *send_room, *receive_room; /* where parts lie one after the other; NULL: not needed */
+    int64_t *counts;                /* [2 ranks], while it is placed */
     copy *before, *after;
     int before_count, after_count;
     copy own;   /* what stays on this rank; made while the rest is under way */

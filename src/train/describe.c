@@ -138,16 +138,20 @@ static weft_status describe_rank(weft_rank *r, figures *f, weft_text *lists, boo
 static weft_status add_schedule(weft_text *text, const weft_trainer *t, const weft_plan *plan,
                                 const figures *all)
 {
-    double forward[WEFT_MAX_RANKS], backward[WEFT_MAX_RANKS], bubble = 0, balanced;
+    double *forward, bubble = 0, balanced;
     int stages = weft_plan_places(plan), each = t->mesh / stages;
     if (stages == 1) return WEFT_OK;
+    if (t->options.place) return WEFT_OK; /* not a chain of stages */
+    WEFT_TRY(WEFT_NEW(&forward, 2 * (size_t)stages));
+    double *backward = forward + stages;
     for (int s = 0; s < stages; s++) {
         forward[s] = all[s * each].pass[0];
         backward[s] = all[s * each].pass[1];
     }
-    if (t->options.place) return WEFT_OK; /* not a chain of stages */
-    WEFT_TRY(weft_schedule_check(t->options.schedule, stages, (int)t->recipe.microbatches, forward,
-                                 backward, NULL, &bubble));
+    weft_status status = weft_schedule_check(
+        t->options.schedule, stages, (int)t->recipe.microbatches, forward, backward, NULL, &bubble);
+    free(forward);
+    WEFT_TRY(status);
     balanced = (double)(stages - 1) / (double)(t->recipe.microbatches + stages - 1);
     weft_text_add(text,
                   "\nschedule %s: %d stages, %lld micro-batches: stages wait %.1f %% of the time "

@@ -129,15 +129,10 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
     return WEFT_OK;
 }
 
-static weft_status finish(weft_run *run)
+static weft_status summarise(weft_run *run, double *planned)
 {
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
-    bool done = r->position.step >= t->total_steps;
-    double planned[WEFT_MAX_RANKS];
-    if (r->exchange) WEFT_TRY(weft_exchange_end(r->exchange));
-    if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
-    WEFT_TRY(save(run));
     WEFT_TRY(weft_gather_memory(r, planned));
     int64_t steps = r->position.step - run->first_step;
     weft_event e = {
@@ -148,7 +143,22 @@ static weft_status finish(weft_run *run)
         .first_step_seconds = run->first_step_seconds,
         .samples_per_second =
             run->working > 0 ? (double)(steps * t->options.batch * t->learners) / run->working : 0};
-    WEFT_TRY(tell(run, &e));
+    return tell(run, &e);
+}
+
+static weft_status finish(weft_run *run)
+{
+    weft_trainer *t = run->job;
+    weft_rank *r = &run->rank;
+    bool done = r->position.step >= t->total_steps;
+    double *planned;
+    if (r->exchange) WEFT_TRY(weft_exchange_end(r->exchange));
+    if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
+    WEFT_TRY(save(run));
+    WEFT_TRY(WEFT_NEW(&planned, t->size));
+    weft_status status = summarise(run, planned);
+    free(planned);
+    WEFT_TRY(status);
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_board_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
     if (t->options.trace) WEFT_TRY(weft_trace_write(r, t->options.trace));

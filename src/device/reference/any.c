@@ -11,6 +11,6 @@ static void cast(const weft_ref *a)
 }
 
 const weft_ref_entry weft_ref_any[] = {
-    {"cast", cast},
-    {NULL, NULL},
+    {"cast", cast, 0},
+    {NULL, NULL, 0},
 };

@@ -3,7 +3,7 @@
 
 typedef struct reference_kernel {
     weft_kernel head;
-    weft_ref_fn fn;
+    const weft_ref_entry *entry;
     weft_group group;
     size_t copy; /* reorder: bytes */
 } reference_kernel;
@@ -26,22 +26,22 @@ static bool uniform(const weft_graph *g, const weft_node *node, weft_dtype dtype
     return dtype == WEFT_F32 || dtype == WEFT_F64;
 }
 
-static weft_ref_fn find_in(const weft_ref_entry *e, const char *op)
+static const weft_ref_entry *find_in(const weft_ref_entry *e, const char *op)
 {
     while (e->op && strcmp(e->op, op) != 0) e++;
-    return e->fn;
+    return e->op ? e : NULL;
 }
 
-static weft_ref_fn find(const weft_graph *g, const weft_node *node)
+static const weft_ref_entry *find(const weft_graph *g, const weft_node *node)
 {
 #define TABLES(file) {weft_ref_##file##_float, weft_ref_##file##_double},
     static const weft_ref_entry *const tables[][2] = {WEFT_REF_FILES(TABLES)};
 #undef TABLES
     weft_dtype dtype = weft_node_float(g, node);
-    weft_ref_fn fn = find_in(weft_ref_any, node->op->name);
-    for (size_t t = 0; t < WEFT_COUNT(tables) && !fn && uniform(g, node, dtype); t++)
-        fn = find_in(tables[t][dtype == WEFT_F64], node->op->name);
-    return fn;
+    const weft_ref_entry *e = find_in(weft_ref_any, node->op->name);
+    for (size_t t = 0; t < WEFT_COUNT(tables) && !e && uniform(g, node, dtype); t++)
+        e = find_in(tables[t][dtype == WEFT_F64], node->op->name);
+    return e;
 }
 
 static const reference_kernel *kernel_of(const weft_bound *bound)
@@ -58,14 +58,14 @@ static weft_status place(weft_bound *bound, const weft_address *in, const weft_a
     for (int i = 0; i < node->in_count; i++)
         b->in[i] = weft_host(in[weft_group_in(group, node->in[i])]);
     weft_kernel_unread_bind(group, bound->kernel, out, scratch, b->out);
-    b->call = (weft_ref){group->graph, node, b->in, b->out};
+    b->call = (weft_ref){group->graph, node, b->in, b->out, weft_host(scratch)};
     return WEFT_OK;
 }
 
 static weft_status run(weft_bound *bound, weft_queue *queue)
 {
     (void)queue;
-    kernel_of(bound)->fn(&((reference_bound *)bound)->call);
+    kernel_of(bound)->entry->fn(&((reference_bound *)bound)->call);
     return WEFT_OK;
 }
 
@@ -154,10 +154,11 @@ static weft_status kernel(weft_device *device, const weft_group *group,
     WEFT_TRY(WEFT_NEW(&k, 1));
     k->head.ops = &node_kernel;
     k->group = *group;
-    k->fn = find(group->graph, node);
+    k->entry = find(group->graph, node);
+    k->head.scratch = k->entry ? k->entry->scratch : 0;
     memcpy(k->head.text, "reference", sizeof("reference"));
     weft_status status = WEFT_OK;
-    if (!k->fn)
+    if (!k->entry)
         status = weft_fail(WEFT_ERR_UNSUPPORTED, "operator %s has no reference kernel for %s",
                            node->op->name, weft_dtype_name(weft_node_float(group->graph, node)));
     for (int i = 0; i < group->in_count && status == WEFT_OK; i++)

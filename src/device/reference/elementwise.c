@@ -154,12 +154,12 @@ static void dropout(const weft_ref *a)
 }
 
 const weft_ref_entry WEFT_REF_TABLE(elementwise)[] = {
-    {"add", add},           {"mul", mul},
-    {"scale", scale},       {"scale_by", scale_by},
-    {"constant", constant}, {"bias", bias},
-    {"relu", relu},         {"relu_grad", relu_grad},
-    {"sigmoid", sigmoid},   {"sigmoid_grad", sigmoid_grad},
-    {"tanh", tanh_},        {"tanh_grad", tanh_grad},
-    {"gelu", gelu},         {"gelu_grad", gelu_grad},
-    {"dropout", dropout},   {NULL, NULL},
+    {"add", add, 0},           {"mul", mul, 0},
+    {"scale", scale, 0},       {"scale_by", scale_by, 0},
+    {"constant", constant, 0}, {"bias", bias, 0},
+    {"relu", relu, 0},         {"relu_grad", relu_grad, 0},
+    {"sigmoid", sigmoid, 0},   {"sigmoid_grad", sigmoid_grad, 0},
+    {"tanh", tanh_, 0},        {"tanh_grad", tanh_grad, 0},
+    {"gelu", gelu, 0},         {"gelu_grad", gelu_grad, 0},
+    {"dropout", dropout, 0},   {NULL, NULL, 0},
 };

@@ -65,9 +65,9 @@ static void mse_grad(const weft_ref *a)
 }
 
 const weft_ref_entry WEFT_REF_TABLE(loss)[] = {
-    {"softmax_xent", softmax_xent},
-    {"softmax_xent_grad", softmax_xent_grad},
-    {"mse", mse},
-    {"mse_grad", mse_grad},
-    {NULL, NULL},
+    {"softmax_xent", softmax_xent, 0},
+    {"softmax_xent_grad", softmax_xent_grad, 0},
+    {"mse", mse, 0},
+    {"mse_grad", mse_grad, 0},
+    {NULL, NULL, 0},
 };

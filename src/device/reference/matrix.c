@@ -78,7 +78,7 @@ static void embedding_grad(const weft_ref *a)
 }
 
 const weft_ref_entry WEFT_REF_TABLE(matrix)[] = {
-    {"dense", dense},   {"dense_dx", dense_dx},   {"dense_dw", dense_dw},
-    {"matmul", matmul}, {"embedding", embedding}, {"embedding_grad", embedding_grad},
-    {NULL, NULL},
+    {"dense", dense, 0},   {"dense_dx", dense_dx, 0},   {"dense_dw", dense_dw, 0},
+    {"matmul", matmul, 0}, {"embedding", embedding, 0}, {"embedding_grad", embedding_grad, 0},
+    {NULL, NULL, 0},
 };

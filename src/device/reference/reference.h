@@ -12,6 +12,7 @@ typedef struct weft_ref {
     const weft_node *node;
     const void *const *in;
     void *const *out;
+    void *scratch; /* as much as the kernel's entry asks for */
 } weft_ref;
 
 typedef void (*weft_ref_fn)(const weft_ref *a);
@@ -19,6 +20,7 @@ typedef void (*weft_ref_fn)(const weft_ref *a);
 typedef struct weft_ref_entry {
     const char *op;
     weft_ref_fn fn;
+    size_t scratch; /* bytes */
 } weft_ref_entry;
 
 /* any.c: kernels for fractions of any type, and of several. */

@@ -187,9 +187,9 @@ static void broadcast(const weft_ref *a)
 }
 
 const weft_ref_entry WEFT_REF_TABLE(shape)[] = {
-    {"concat", concat},         {"split", split},
-    {"slice", slice},           {"pad", pad},
-    {"reshape", reshape},       {"transpose", transpose},
-    {"reduce_sum", reduce_sum}, {"reduce_mean", reduce_mean},
-    {"broadcast", broadcast},   {NULL, NULL},
+    {"concat", concat, 0},         {"split", split, 0},
+    {"slice", slice, 0},           {"pad", pad, 0},
+    {"reshape", reshape, 0},       {"transpose", transpose, 0},
+    {"reduce_sum", reduce_sum, 0}, {"reduce_mean", reduce_mean, 0},
+    {"broadcast", broadcast, 0},   {NULL, NULL, 0},
 };

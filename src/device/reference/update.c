@@ -113,11 +113,11 @@ static void put_digits(const double *from, real *to)
 
 static void sum_squares(const weft_ref *a)
 {
-    weft_exact sum;
+    weft_exact *sum = a->scratch;
     double digits[WEFT_EXACT_DIGITS];
-    weft_exact_clear(&sum);
-    weft_exact_squares(&sum, weft_in(a->graph, a->node, 0)->dtype, a->in[0], 0, in_size(a, 0));
-    weft_exact_digits(&sum, 1, digits);
+    weft_exact_clear(sum);
+    weft_exact_squares(sum, weft_in(a->graph, a->node, 0)->dtype, a->in[0], 0, in_size(a, 0));
+    weft_exact_digits(sum, 1, digits);
     put_digits(digits, a->out[0]);
 }
 
@@ -140,14 +140,14 @@ static void clip_factor(const weft_ref *a)
 }
 
 const weft_ref_entry WEFT_REF_TABLE(update)[] = {
-    {"sgd", sgd},
-    {"adam", adam},
-    {"schedule", schedule},
-    {"counter", counter},
-    {"accumulate", accumulate},
-    {"accumulate_tree", accumulate_tree},
-    {"sum_squares", sum_squares},
-    {"add_exact", add_exact},
-    {"clip_factor", clip_factor},
-    {NULL, NULL},
+    {"sgd", sgd, 0},
+    {"adam", adam, 0},
+    {"schedule", schedule, 0},
+    {"counter", counter, 0},
+    {"accumulate", accumulate, 0},
+    {"accumulate_tree", accumulate_tree, 0},
+    {"sum_squares", sum_squares, sizeof(weft_exact)},
+    {"add_exact", add_exact, 0},
+    {"clip_factor", clip_factor, 0},
+    {NULL, NULL, 0},
 };

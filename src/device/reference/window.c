@@ -197,14 +197,14 @@ static void global_avgpool_grad(const weft_ref *a)
 }
 
 const weft_ref_entry WEFT_REF_TABLE(window)[] = {
-    {"conv2d", conv2d},
-    {"conv2d_dx", conv2d_dx},
-    {"conv2d_dw", conv2d_dw},
-    {"maxpool", maxpool},
-    {"maxpool_grad", maxpool_grad},
-    {"avgpool", avgpool},
-    {"avgpool_grad", avgpool_grad},
-    {"global_avgpool", global_avgpool},
-    {"global_avgpool_grad", global_avgpool_grad},
-    {NULL, NULL},
+    {"conv2d", conv2d, 0},
+    {"conv2d_dx", conv2d_dx, 0},
+    {"conv2d_dw", conv2d_dw, 0},
+    {"maxpool", maxpool, 0},
+    {"maxpool_grad", maxpool_grad, 0},
+    {"avgpool", avgpool, 0},
+    {"avgpool_grad", avgpool_grad, 0},
+    {"global_avgpool", global_avgpool, 0},
+    {"global_avgpool_grad", global_avgpool_grad, 0},
+    {NULL, NULL, 0},
 };
