@@ -282,9 +282,9 @@ static double floor_of_node(floor_run *f, const weft_graph *g, int node)
     if (inputs > 0) a = weft_graph_value_type(g, in[0]).shape;
     if (inputs > 1) b = weft_graph_value_type(g, in[1]).shape;
     window w = window_of(g, node);
-    if (strcmp(op, "conv2d") == 0) return conv(f, &w, &a, &b, &c, 'f');
-    if (strcmp(op, "conv2d_dx") == 0) return conv(f, &w, &c, &b, &a, 'd');
-    if (strcmp(op, "conv2d_dw") == 0) return conv(f, &w, &a, &c, &b, 'w');
+    if (strcmp(op, "conv") == 0) return conv(f, &w, &a, &b, &c, 'f');
+    if (strcmp(op, "conv_dx") == 0) return conv(f, &w, &c, &b, &a, 'd');
+    if (strcmp(op, "conv_dw") == 0) return conv(f, &w, &a, &c, &b, 'w');
     if (strcmp(op, "dense") == 0) return dense(f, a.dim[0], b.dim[0], b.dim[1], 'f');
     if (strcmp(op, "dense_dx") == 0) return dense(f, a.dim[0], b.dim[0], b.dim[1], 'd');
     if (strcmp(op, "dense_dw") == 0) return dense(f, a.dim[0], c.dim[0], c.dim[1], 'w');

@@ -42,7 +42,7 @@ import json
 for line in open("m.jsonl"):
     json.loads(line)
 events = json.load(open("trace.json"))["traceEvents"]
-assert any(e["ph"] == "X" and e["name"].startswith("conv2d+bias") for e in events)
+assert any(e["ph"] == "X" and e["name"].startswith("conv+bias") for e in events)
 PY
 [ "$(readlink run/latest)" = step-6 ] && pass || flunk "latest does not point at step-6"
 accepts quiet "$weft" train $small --model mlp --quiet

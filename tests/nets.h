@@ -11,12 +11,13 @@ enum { STEPS = 10, MOST_TENSORS = 256 };
 typedef struct model_case {
     const char *model, *yaml;
     weft_value (*build)(weft_graph *graph, weft_value x);
-    int64_t sample[3];
+    int64_t sample[4];
     int64_t batch;
     int rank; /* of a sample */
     bool f32; /* too slow in double precision */
     double lr;
     int classes; /* 0: 5 */
+    bool tokens; /* a sample is a sequence of these: no dimension of space */
     int targets; /* > 0: so many numbers are to be predicted, no class */
 } model_case;
 
@@ -27,7 +28,7 @@ typedef struct mesh_case {
 } mesh_case;
 
 /* The models of the equivalence suite; a transformer's sequence has SEQUENCE tokens of WIDTH. */
-enum { MODELS = 15, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
+enum { MODELS = 17, SEQUENCE = 6, WIDTH = 16, HEADS = 4 };
 extern const model_case models[MODELS];
 weft_value transformer(weft_graph *graph, weft_value x);
 weft_value mixed_rows(weft_graph *graph, weft_value x);

@@ -45,7 +45,7 @@ bool net_fits(const setting *s, const mesh_case *mesh, int processes)
 {
     const char *data = mesh->mesh ? strstr(mesh->mesh, "data=") : NULL;
     const char *only = getenv("WEFT_ONLY_MESH");
-    bool image = s->model->rank == 3;
+    bool space = s->model->rank >= 2 && !s->model->tokens;
     if (processes > 0 && (mesh->ranks != processes || s->model->f32)) return false;
     /* Pins name parameters of mlp and state of sgd. */
     if (mesh->shard && (strcmp(s->model->model, "mlp") != 0 || strcmp(s->optimizer, "sgd") != 0))
@@ -65,5 +65,5 @@ bool net_fits(const setting *s, const mesh_case *mesh, int processes)
 #ifdef __SANITIZE_THREAD__ /* slower still; the command runs four ranks under it as well */
     if (getenv("WEFT_FAST") && slow) return false;
 #endif
-    return image || (mesh->mesh && !strstr(mesh->mesh, "domain"));
+    return space || (mesh->mesh && !strstr(mesh->mesh, "domain"));
 }

@@ -79,7 +79,7 @@ weft_value mixed_units(weft_graph *g, weft_value x)
     weft_value filters = weight(g, "conv1", "weight", weft_shape_of(4, (int64_t[]){c, c, 4, 4}));
     weft_value y = mix(g, shifted(g, "shift2", x, c), 4);
     y = node(g, "avgpool", "pool1", &y, 1, window, 2);
-    weft_value z = node(g, "conv2d", "conv1", (weft_value[]){y, filters}, 2, window + 1, 2);
+    weft_value z = node(g, "conv", "conv1", (weft_value[]){y, filters}, 2, window + 1, 2);
     y = node(g, "add", "sum", (weft_value[]){y, z}, 2, NULL, 0);
     y = node(g, "reshape", "rows", &y, 1, &rows, 1);
     return dense(g, "out", y, c, 5);

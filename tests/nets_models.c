@@ -68,6 +68,26 @@ static const char fitted_images[] = "loss: mse\n"
                                     "  - {type: dropout, rate: 0.25}\n"
                                     "  - {type: dense, units: outputs}\n";
 
+/* Windows over one dimension of space, and over three: odd sides, a stride that leaves a rest. */
+static const char lines[] = "layers:\n"
+                            "  - {type: conv, filters: 6, kernel: 4, padding: 2, bias: false}\n"
+                            "  - {type: batch_norm}\n"
+                            "  - {type: relu}\n"
+                            "  - {type: maxpool, kernel: 3, stride: 2, padding: 1}\n"
+                            "  - {type: conv, filters: 4, kernel: [3], dilation: 2, groups: 2}\n"
+                            "  - {type: avgpool, kernel: 2}\n"
+                            "  - {type: dense, units: classes}\n";
+static const char volumes[] =
+    "layers:\n"
+    "  - {type: conv, filters: 4, kernel: [3, 2, 3], stride: [2, 1, 1], padding: [1, 0, 1]}\n"
+    "  - {type: tanh}\n"
+    "  - {type: maxpool, kernel: [2, 3, 2], stride: [1, 1, 2]}\n"
+    "  - {type: conv, filters: 6, kernel: [3, 1, 2], padding: [1, 0, 0], bias: false}\n"
+    "  - {type: batch_norm}\n"
+    "  - {type: relu}\n"
+    "  - {type: global_avgpool}\n"
+    "  - {type: dense, units: classes}\n";
+
 const model_case models[MODELS] = {
     {"mlp", .sample = {7}, .batch = 12, .rank = 1, .lr = 0.05},
     {"convolutions", convolutions, .sample = {2, 25, 21}, .batch = 9, .rank = 3, .lr = 0.05},
@@ -83,7 +103,9 @@ const model_case models[MODELS] = {
     {"mixed_units", .build = mixed_units, .sample = {3, 6, 4}, .batch = 8, .rank = 3, .lr = 0.05},
     {"lenet", .sample = {1, 16, 16}, .batch = 8, .rank = 3, .lr = 0.02},
     {"transformer", .build = transformer, .sample = {SEQUENCE, WIDTH}, .batch = 8, .rank = 2,
-     .lr = 0.02},
+     .lr = 0.02, .tokens = true},
+    {"lines", lines, .sample = {3, 27}, .batch = 9, .rank = 2, .lr = 0.05},
+    {"volumes", volumes, .sample = {2, 11, 4, 5}, .batch = 8, .rank = 4, .lr = 0.05},
     {"inception", .sample = {3, 16, 16}, .batch = 8, .rank = 3, .f32 = true, .lr = 0.02},
     {"vgg11", .sample = {3, 32, 32}, .batch = 8, .rank = 3, .f32 = true, .lr = 0.001},
 };

@@ -70,21 +70,33 @@ static void out(fixture *f, weft_value v)
 
 /* --- cases --- */
 
-static void build_conv(fixture *f, const int64_t *x, const int64_t *w, const weft_attr *attrs,
-                       int n)
+static void build_conv(fixture *f, int rank, const int64_t *x, const int64_t *w,
+                       const weft_attr *attrs, int n)
 {
-    weft_value a = fixture_input(f, 4, x, true, 1, 0), b = fixture_input(f, 4, w, true, 1, 0);
-    out(f, node(f, "conv2d", (weft_value[]){a, b}, 2, attrs, n));
+    weft_value a = fixture_input(f, rank, x, true, 1, 0), b = fixture_input(f, rank, w, true, 1, 0);
+    out(f, node(f, "conv", (weft_value[]){a, b}, 2, attrs, n));
 }
 #define CONV(name, X_, W_, ...)                                                                    \
     static void name(fixture *f)                                                                   \
     {                                                                                              \
-        const int64_t x[4] = X_, w[4] = W_;                                                        \
-        build_conv(f, x, w, ATTRS(__VA_ARGS__));                                                   \
+        const int64_t x[] = X_, w[] = W_;                                                          \
+        build_conv(f, (int)(sizeof(x) / sizeof(x[0])), x, w, ATTRS(__VA_ARGS__));                  \
+    }
+#define D3(a, b, c)                                                                                \
+    {                                                                                              \
+        a, b, c                                                                                    \
     }
 #define D4(a, b, c, d)                                                                             \
     {                                                                                              \
         a, b, c, d                                                                                 \
+    }
+#define D5(a, b, c, d, e)                                                                          \
+    {                                                                                              \
+        a, b, c, d, e                                                                              \
+    }
+#define TRIPLE(attr, a, b, c)                                                                      \
+    {                                                                                              \
+        .name = attr, .count = 3, .ints = { a, b, c }                                              \
     }
 CONV(conv_plain, D4(2, 3, 7, 9), D4(5, 3, 3, 2), WEFT_ATTR_PAIR("stride", 1, 1))
 CONV(conv_blocks, D4(3, 16, 6, 6), D4(32, 16, 3, 3), WEFT_ATTR_PAIR("padding", 1, 1))
@@ -97,18 +109,43 @@ CONV(conv_groups, D4(2, 6, 5, 5), D4(9, 2, 3, 3), WEFT_ATTR_INT("groups", 3),
 CONV(conv_depthwise, D4(1, 5, 6, 7), D4(5, 1, 3, 3), WEFT_ATTR_INT("groups", 5))
 CONV(conv_point, D4(1, 7, 3, 5), D4(3, 7, 1, 1), WEFT_ATTR_PAIR("stride", 1, 1))
 
+/* The same over one dimension of space, and over three. */
+CONV(conv_line, D3(2, 3, 12), D3(5, 3, 4), WEFT_ATTR_INT("stride", 2), WEFT_ATTR_INT("padding", 1))
+CONV(conv_line_blocks, D3(3, 16, 9), D3(32, 16, 3), WEFT_ATTR_PAIR("padding", 2, 0))
+CONV(conv_line_groups, D3(2, 6, 13), D3(4, 3, 3), WEFT_ATTR_INT("groups", 2),
+     WEFT_ATTR_INT("dilation", 2))
+CONV(conv_volume, D5(2, 3, 5, 6, 7), D5(4, 3, 3, 2, 3), TRIPLE("stride", 2, 1, 2),
+     TRIPLE("padding", 1, 1, 0))
+CONV(conv_volume_blocks, D5(1, 16, 4, 5, 3), D5(16, 16, 3, 3, 3), TRIPLE("padding", 1, 1, 1))
+CONV(conv_volume_groups, D5(1, 4, 7, 5, 6), D5(6, 2, 2, 3, 2), WEFT_ATTR_INT("groups", 2),
+     TRIPLE("dilation", 2, 1, 3), TRIPLE("padding", 0, 2, 1))
+CONV(conv_volume_depthwise, D5(2, 3, 3, 4, 5), D5(3, 1, 1, 2, 3), WEFT_ATTR_INT("groups", 3))
+static void conv_line_residual(fixture *f)
+{
+    weft_value x = X(f, 2, 5, 9), w = X(f, 5, 5, 3), b = X(f, 5);
+    weft_value y = node(f, "conv", IN(x, w), ATTRS(WEFT_ATTR_INT("padding", 1)));
+    y = node(f, "add", IN(node(f, "bias", IN(y, b), NONE), x), NONE);
+    out(f, node(f, "relu", IN(y), NONE));
+}
+static void conv_volume_chain(fixture *f)
+{
+    weft_value x = X(f, 2, 3, 4, 5, 3), w = X(f, 16, 3, 2, 3, 2), b = X(f, 16);
+    weft_value y = node(f, "bias", IN(node(f, "conv", IN(x, w), NONE), b), NONE);
+    out(f, node(f, "tanh", IN(y), NONE));
+}
+
 /* Bias and activation behind it: what a device may fuse. */
 static void conv_chain(fixture *f)
 {
     weft_value x = X(f, 2, 3, 6, 6), w = X(f, 5, 3, 3, 3), b = X(f, 5);
-    weft_value y = node(f, "conv2d", IN(x, w), ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
+    weft_value y = node(f, "conv", IN(x, w), ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
     out(f, node(f, "relu", IN(node(f, "bias", IN(y, b), NONE)), NONE));
 }
 
 static void conv_residual(fixture *f)
 {
     weft_value x = X(f, 2, 5, 6, 6), w = X(f, 5, 5, 3, 3), b = X(f, 5);
-    weft_value y = node(f, "conv2d", IN(x, w), ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
+    weft_value y = node(f, "conv", IN(x, w), ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
     y = node(f, "add", IN(node(f, "bias", IN(y, b), NONE), x), NONE);
     out(f, node(f, "relu", IN(y), NONE));
 }
@@ -116,8 +153,8 @@ static void conv_residual(fixture *f)
 static void conv_residual_other(fixture *f)
 {
     weft_value x = X(f, 2, 16, 5, 5), w = X(f, 16, 16, 3, 3), v = X(f, 16, 16, 1, 1);
-    weft_value a = node(f, "conv2d", IN(x, v), NONE);
-    weft_value b = node(f, "conv2d", IN(x, w), ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
+    weft_value a = node(f, "conv", IN(x, v), NONE);
+    weft_value b = node(f, "conv", IN(x, w), ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
     out(f, node(f, "relu", IN(node(f, "add", IN(a, b), NONE)), NONE));
 }
 
@@ -154,10 +191,6 @@ static void dense_residual(fixture *f)
         out(f,                                                                                     \
             node(f, "matmul", IN(x, y), ATTRS(WEFT_ATTR_INT("ta", ta), WEFT_ATTR_INT("tb", tb)))); \
     }
-#define D3(a, b, c)                                                                                \
-    {                                                                                              \
-        a, b, c                                                                                    \
-    }
 MATMUL(matmul_nn, D3(2, 3, 5), D3(2, 5, 4), 0, 0)
 MATMUL(matmul_tn, D3(2, 5, 3), D3(2, 5, 4), 1, 0)
 MATMUL(matmul_nt, D3(2, 3, 5), D3(2, 4, 5), 0, 1)
@@ -172,11 +205,26 @@ static void matmul_square(fixture *f)
     out(f, node(f, "matmul", IN(x, x), ATTRS(WEFT_ATTR_INT("tb", 1))));
 }
 
-#define POOL(name, op, ...)                                                                        \
+#define POOL_OF(name, op, x, ...)                                                                  \
     static void name(fixture *f)                                                                   \
     {                                                                                              \
-        out(f, node(f, op, IN(X(f, 2, 5, 7, 9)), ATTRS(__VA_ARGS__)));                             \
+        out(f, node(f, op, IN(x), ATTRS(__VA_ARGS__)));                                            \
     }
+#define POOL(name, op, ...) POOL_OF(name, op, X(f, 2, 5, 7, 9), __VA_ARGS__)
+POOL_OF(maxpool_line, "maxpool", X(f, 2, 3, 11), WEFT_ATTR_INT("kernel", 3),
+        WEFT_ATTR_INT("stride", 2), WEFT_ATTR_INT("padding", 1))
+POOL_OF(avgpool_line, "avgpool", X(f, 2, 16, 10), WEFT_ATTR_INT("kernel", 4))
+POOL_OF(maxpool_volume, "maxpool", X(f, 2, 3, 5, 4, 7), TRIPLE("kernel", 2, 2, 3))
+POOL_OF(avgpool_volume, "avgpool", X(f, 1, 2, 5, 6, 7), TRIPLE("kernel", 3, 2, 3),
+        TRIPLE("stride", 2, 1, 3), TRIPLE("padding", 1, 0, 1))
+static void pools_volume_blocks(fixture *f)
+{
+    weft_value x = node(f, "conv", IN(X(f, 1, 2, 6, 5, 6), X(f, 16, 2, 3, 2, 3)), NONE);
+    x = node(
+        f, "maxpool", IN(x),
+        ATTRS(TRIPLE("kernel", 2, 3, 2), TRIPLE("stride", 1, 1, 2), TRIPLE("padding", 0, 1, 0)));
+    out(f, node(f, "avgpool", IN(x), ATTRS(TRIPLE("kernel", 2, 2, 1))));
+}
 POOL(maxpool, "maxpool", WEFT_ATTR_PAIR("kernel", 2, 2))
 POOL(maxpool_odd, "maxpool", WEFT_ATTR_PAIR("kernel", 3, 2), WEFT_ATTR_PAIR("stride", 2, 1),
      WEFT_ATTR_PAIR("padding", 1, 1))
@@ -185,23 +233,34 @@ POOL(avgpool_odd, "avgpool", WEFT_ATTR_PAIR("kernel", 3, 3), WEFT_ATTR_PAIR("str
      WEFT_ATTR_PAIR("padding", 1, 1))
 static void maxpool_blocks(fixture *f)
 {
-    weft_value x = node(f, "conv2d", IN(X(f, 1, 3, 8, 8), X(f, 16, 3, 3, 3)), NONE);
+    weft_value x = node(f, "conv", IN(X(f, 1, 3, 8, 8), X(f, 16, 3, 3, 3)), NONE);
     out(f, node(f, "maxpool", IN(x),
                 ATTRS(WEFT_ATTR_PAIR("kernel", 3, 3), WEFT_ATTR_PAIR("stride", 1, 1),
                       WEFT_ATTR_PAIR("padding", 1, 1))));
 }
 static void avgpool_blocks(fixture *f)
 {
-    weft_value x = node(f, "conv2d", IN(X(f, 1, 3, 8, 8), X(f, 16, 3, 3, 3)), NONE);
+    weft_value x = node(f, "conv", IN(X(f, 1, 3, 8, 8), X(f, 16, 3, 3, 3)), NONE);
     out(f, node(f, "avgpool", IN(x), ATTRS(WEFT_ATTR_PAIR("kernel", 2, 2))));
 }
 static void global_avgpool(fixture *f)
 {
     out(f, node(f, "global_avgpool", IN(X(f, 2, 5, 3, 4)), NONE));
 }
+static void global_line(fixture *f)
+{
+    weft_value x = node(f, "conv", IN(X(f, 2, 3, 9), X(f, 16, 3, 2)), NONE);
+    out(f, node(f, "global_avgpool", IN(x), NONE));
+}
+static void global_volume(fixture *f)
+{
+    weft_value x = node(f, "conv", IN(X(f, 2, 3, 4, 3, 5), X(f, 16, 3, 2, 1, 2)), NONE);
+    out(f, node(f, "global_avgpool", IN(x), NONE));
+    out(f, node(f, "global_avgpool", IN(X(f, 2, 3, 2, 3, 2)), NONE));
+}
 static void global_blocks(fixture *f)
 {
-    weft_value x = node(f, "conv2d", IN(X(f, 2, 3, 6, 6), X(f, 32, 3, 3, 3)), NONE);
+    weft_value x = node(f, "conv", IN(X(f, 2, 3, 6, 6), X(f, 32, 3, 3, 3)), NONE);
     out(f, node(f, "global_avgpool", IN(x), NONE));
 }
 
@@ -240,7 +299,7 @@ static void batch_norm_flat(fixture *f)
 }
 static void batch_norm_blocks(fixture *f)
 {
-    weft_value x = node(f, "conv2d", IN(X(f, 3, 3, 5, 5), X(f, 32, 3, 3, 3)), NONE);
+    weft_value x = node(f, "conv", IN(X(f, 3, 3, 5, 5), X(f, 32, 3, 3, 3)), NONE);
     batch_norm_on(f, x, 3, 32);
 }
 static void batch_norm_state(fixture *f)
@@ -260,15 +319,15 @@ static void batch_norm_folded(fixture *f)
 {
     weft_value x = X(f, 2, 3, 6, 6), w = X(f, 32, 3, 3, 3), b = X(f, 32), g = X(f, 32),
                t = X(f, 32);
-    weft_value y = node(f, "bias", IN(node(f, "conv2d", IN(x, w), NONE), b), NONE);
+    weft_value y = node(f, "bias", IN(node(f, "conv", IN(x, w), NONE), b), NONE);
     y = node(f, "batch_norm_infer", IN(y, g, t, X(f, 32), POSITIVE(f, 32)), NONE);
     out(f, node(f, "relu", IN(y), NONE));
 }
 static void batch_norm_folded_odd(fixture *f)
 {
     weft_value x = X(f, 1, 3, 5, 5), w = X(f, 5, 3, 3, 3), v = X(f, 5, 3, 3, 3), g = X(f, 5);
-    weft_value t = X(f, 5), m = X(f, 5), a = node(f, "conv2d", IN(x, v), NONE);
-    weft_value y = node(f, "conv2d", IN(x, w), NONE);
+    weft_value t = X(f, 5), m = X(f, 5), a = node(f, "conv", IN(x, v), NONE);
+    weft_value y = node(f, "conv", IN(x, w), NONE);
     y = node(f, "batch_norm_infer", IN(y, g, t, m, POSITIVE(f, 5)), NONE);
     out(f, node(f, "add", IN(a, y), NONE));
 }
@@ -290,7 +349,7 @@ static void layer_norm(fixture *f)
     }                                                                                              \
     static void op##_blocks(fixture *f)                                                            \
     {                                                                                              \
-        weft_value x = node(f, "conv2d", IN(X(f, 1, 3, 5, 5), X(f, 5, 3, 3, 3)), NONE);            \
+        weft_value x = node(f, "conv", IN(X(f, 1, 3, 5, 5), X(f, 5, 3, 3, 3)), NONE);              \
         out(f, node(f, #op, IN(x), NONE));                                                         \
     }
 UNARY(relu)
@@ -358,15 +417,15 @@ static void concat(fixture *f)
 static void concat_blocks(fixture *f)
 {
     weft_value x = X(f, 2, 3, 5, 5);
-    weft_value a = node(f, "conv2d", IN(x, X(f, 16, 3, 3, 3)), NONE);
-    weft_value b = node(f, "conv2d", IN(x, X(f, 32, 3, 3, 3)), NONE);
+    weft_value a = node(f, "conv", IN(x, X(f, 16, 3, 3, 3)), NONE);
+    weft_value b = node(f, "conv", IN(x, X(f, 32, 3, 3, 3)), NONE);
     out(f, node(f, "concat", IN(a, b), ATTRS(WEFT_ATTR_INT("axis", 1))));
 }
 static void concat_odd(fixture *f)
 {
     weft_value x = X(f, 2, 3, 5, 5);
-    weft_value a = node(f, "conv2d", IN(x, X(f, 8, 3, 3, 3)), NONE);
-    weft_value b = node(f, "conv2d", IN(x, X(f, 24, 3, 3, 3)), NONE);
+    weft_value a = node(f, "conv", IN(x, X(f, 8, 3, 3, 3)), NONE);
+    weft_value b = node(f, "conv", IN(x, X(f, 24, 3, 3, 3)), NONE);
     out(f, node(f, "concat", IN(a, b), ATTRS(WEFT_ATTR_INT("axis", 1))));
 }
 static void split(fixture *f)
@@ -396,7 +455,7 @@ static void reshape(fixture *f)
 /* A blocked value as a vector in its own order, and back. */
 static void flat(fixture *f)
 {
-    weft_value y = node(f, "conv2d", IN(X(f, 2, 16, 6, 5), X(f, 16, 16, 3, 3)),
+    weft_value y = node(f, "conv", IN(X(f, 2, 16, 6, 5), X(f, 16, 16, 3, 3)),
                         ATTRS(WEFT_ATTR_PAIR("padding", 1, 1)));
     weft_value v = node(f, "flat", IN(y), ATTRS(WEFT_ATTR_INT("like", y)));
     v = node(f, "scale", IN(v), ATTRS(WEFT_ATTR_REAL("factor", 2)));
@@ -517,6 +576,15 @@ const op_case op_cases[] = {
     CASE(conv_groups),
     CASE(conv_depthwise),
     CASE(conv_point),
+    CASE(conv_line),
+    CASE(conv_line_blocks),
+    CASE(conv_line_groups),
+    CASE(conv_line_residual),
+    CASE(conv_volume),
+    CASE(conv_volume_blocks),
+    CASE(conv_volume_groups),
+    CASE(conv_volume_depthwise),
+    CASE(conv_volume_chain),
     CASE(conv_chain),
     CASE(conv_residual),
     CASE(conv_residual_other),
@@ -531,6 +599,13 @@ const op_case op_cases[] = {
     CASE(matmul_tt),
     CASE(matmul_deep),
     CASE(matmul_square),
+    CASE(maxpool_line),
+    CASE(maxpool_volume),
+    CASE(avgpool_line),
+    CASE(avgpool_volume),
+    CASE(pools_volume_blocks),
+    CASE(global_line),
+    CASE(global_volume),
     CASE(maxpool),
     CASE(maxpool_odd),
     CASE(maxpool_blocks),

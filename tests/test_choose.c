@@ -261,7 +261,7 @@ static void test_of_the_cpu_device(void **state)
         weft_value w = weft_graph_leaf(b.graph, WEFT_VALUE_PARAM, "w", WEFT_F32, &kernel, one);
         for (int i = 0; i < 2 && blocked; i++)
             x[i] =
-                weft_graph_node(b.graph, "conv2d", "conv", (weft_value[]){x[i], w}, 2, &padding, 1);
+                weft_graph_node(b.graph, "conv", "conv", (weft_value[]){x[i], w}, 2, &padding, 1);
         plan(&b, weft_graph_node(b.graph, "concat", "join", x, 2, &axis, 1));
         /* Processors without blocked layouts have plain ones after convolutions too. */
         bool plain = !blocked || !strstr(b.text, "conv:aBcd");

@@ -106,7 +106,7 @@ static const struct {
     {"layers:\n  - {type: conv, filters: 4, kernel: 99}\n", "net.yaml:2: node 'conv1'",
      WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: dense, units: 4}\n  - {type: conv, filters: 4}\n",
-     "net.yaml:3: layer 'conv2' (conv) needs images", WEFT_ERR_ARGUMENT},
+     "net.yaml:3: layer 'conv2' (conv) needs samples [channels, ...]", WEFT_ERR_ARGUMENT},
     {"layers:\n  - type: relu\n    kernel: 3\n",
      "net.yaml:3: a relu layer has no key 'kernel'; its keys are type, name, from",
      WEFT_ERR_ARGUMENT},

@@ -216,7 +216,7 @@ static void test_other_memory(void **state)
     (void)state;
     static const char *const devices[] = {
         "distant", "reference,distant",
-        "distant,distant:lacks=dense+conv2d_dw+relu_grad+batch_norm+adam+accumulate"};
+        "distant,distant:lacks=dense+conv_dw+relu_grad+batch_norm+adam+accumulate"};
     int at = 0;
     for (size_t m = 0; m < MODELS; m++) {
         setting s = {.model = &models[m],

@@ -121,7 +121,7 @@ static weft_value many_layers(weft_graph *g, weft_value x)
         (void)snprintf(name, sizeof(name), "conv%d/weight", i);
         weft_value in[] = {
             x, weft_graph_leaf(g, WEFT_VALUE_PARAM, name, weft_graph_real(g), &w, some)};
-        x = weft_graph_node(g, "conv2d", name, in, 2, &padding, 1);
+        x = weft_graph_node(g, "conv", name, in, 2, &padding, 1);
         (void)snprintf(name, sizeof(name), "conv%d/bias", i);
         weft_value shift[] = {
             x, weft_graph_leaf(g, WEFT_VALUE_PARAM, name, weft_graph_real(g), &b, some)};

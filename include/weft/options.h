@@ -9,6 +9,7 @@
 #define WEFT_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stddef.h>
 
 #include "weft/status.h"
@@ -21,8 +22,16 @@ typedef enum weft_option_kind {
     WEFT_OPT_STRING, /* char *; NULL when unset */
     WEFT_OPT_INT,    /* int64_t */
     WEFT_OPT_REAL,   /* double */
-    WEFT_OPT_FLAG    /* bool; takes no argument on the command line */
+    WEFT_OPT_FLAG,   /* bool; takes no argument on the command line */
+    WEFT_OPT_INTS    /* weft_numbers */
 } weft_option_kind;
+
+/* Whole numbers: as text "3", or "3, 5"; in the items of YAML files also [3, 5]. */
+#define WEFT_MOST_NUMBERS 8
+typedef struct weft_numbers {
+    int count; /* 0 when unset */
+    int64_t at[WEFT_MOST_NUMBERS];
+} weft_numbers;
 
 typedef struct weft_option {
     const char *name;     /* long name without the dashes; NULL ends the table */

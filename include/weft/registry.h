@@ -39,6 +39,7 @@ typedef struct weft_entry {
     const char *summary; /* one sentence; NULL: the name says it */
     const void *ops;     /* what it can do: the struct of its kind, such as weft_device_ops */
     bool implied;        /* the library chooses it where it fits; no option offers it */
+    const char *before;  /* what it was named once, which still finds it; NULL: nothing */
 } weft_entry;
 
 /* Adds `count` entries, all or none. The entries are copied; the texts and structs that they point

@@ -56,6 +56,37 @@ static weft_status check_choice(const weft_option *o, const char *text)
                      o->choices);
 }
 
+static weft_status add_number(void *user, char *piece)
+{
+    weft_numbers *n = user;
+    char *text = piece + strspn(piece, " ");
+    for (size_t size = strlen(text); size > 0 && text[size - 1] == ' '; size--)
+        text[size - 1] = '\0';
+    if (n->count < WEFT_MOST_NUMBERS && weft_parse_int(text, &n->at[n->count])) {
+        n->count++;
+        return WEFT_OK;
+    }
+    return WEFT_ERR_ARGUMENT;
+}
+
+static weft_status store_numbers(const weft_option *o, void *target, const char *text)
+{
+    weft_numbers n = {0};
+    bool fine = *text && weft_each_piece(o->name, text, add_number, &n) == WEFT_OK;
+    for (int i = 0; i < n.count; i++) fine = fine && in_bounds(o, (double)n.at[i]);
+    if (!fine) return out_of_range(o, text, "one whole number or several, each");
+    *(weft_numbers *)field(o, target) = n;
+    return WEFT_OK;
+}
+
+static weft_status numbers_text(const weft_numbers *n, char **out)
+{
+    weft_text text = {0};
+    for (int i = 0; i < n->count; i++)
+        weft_text_add(&text, "%s%lld", i ? ", " : "", (long long)n->at[i]);
+    return n->count ? weft_text_take(&text, out) : WEFT_OK;
+}
+
 static weft_status store_text(const weft_option *o, void *target, const char *text)
 {
     int64_t whole;
@@ -89,6 +120,7 @@ static weft_status store_text(const weft_option *o, void *target, const char *te
                              o->name, text);
         *(bool *)field(o, target) = text[0] == 't';
         return WEFT_OK;
+    case WEFT_OPT_INTS: return store_numbers(o, target, text);
     }
     return WEFT_ERR_INTERNAL;
 }
@@ -195,6 +227,7 @@ weft_status weft_options_get(const weft_option *table, const void *target, const
     case WEFT_OPT_REAL:
         return weft_strdup(weft_real_text(*(const double *)at, number, sizeof(number)), out);
     case WEFT_OPT_FLAG: return weft_format(out, "%s", *(const bool *)at ? "true" : "false");
+    case WEFT_OPT_INTS: return numbers_text((const weft_numbers *)at, out);
     }
     return WEFT_ERR_INTERNAL;
 }

@@ -31,14 +31,19 @@ static pthread_mutex_t *lock_of(const weft_context *context)
     return &context->of->registry_lock;
 }
 
+static bool is_called(const char *own, const char *name, size_t size)
+{
+    return own && strncmp(own, name, size) == 0 && !own[size];
+}
+
 /* With the lock held. */
 static const weft_entry *look(const weft_context *context, weft_kind kind, const char *name,
                               size_t size)
 {
     for (const weft_shelf *s = context->of->shelves; s; s = s->next)
         for (int i = 0; i < s->count; i++)
-            if (s->entries[i].kind == kind && strncmp(s->entries[i].name, name, size) == 0 &&
-                !s->entries[i].name[size])
+            if (s->entries[i].kind == kind && (is_called(s->entries[i].name, name, size) ||
+                                               is_called(s->entries[i].before, name, size)))
                 return &s->entries[i];
     return NULL;
 }

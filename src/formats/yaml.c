@@ -179,6 +179,25 @@ static weft_status explain(const weft_yaml *y)
     return weft_fail(WEFT_ERR_FORMAT, "%s:1: must be a mapping of keys to values", y->name);
 }
 
+static weft_status load(weft_yaml *y)
+{
+    char *joined = NULL;
+    make_schema(y);
+    if (y->list_key)
+        WEFT_TRY(weft_yaml_join(y->text, y->size, y->list_key, y->item_table, &joined));
+    cyaml_config_t c = config(y);
+    cyaml_data_t *loaded = NULL;
+    cyaml_err_t error =
+        cyaml_load_data(joined ? (const uint8_t *)joined : y->text,
+                        joined ? strlen(joined) : y->size, &c, &y->top, &loaded, NULL);
+    free(joined);
+    y->loaded = (char **)loaded;
+    if (error == CYAML_ERR_OOM) return weft_fail_memory(y->size);
+    if (error == CYAML_ERR_ALIAS)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: anchors and aliases are not allowed", y->name);
+    return error == CYAML_OK ? WEFT_OK : explain(y);
+}
+
 weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
                             const weft_option *table, const char *list_key,
                             const weft_option *item_table, weft_yaml **out)
@@ -194,19 +213,7 @@ weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
                      .list_key = list_key};
     weft_status status = weft_strdup(name, &y->name);
     if (status == WEFT_OK) status = weft_yaml_check(name, y->text, size);
-    if (status == WEFT_OK) {
-        make_schema(y);
-        cyaml_config_t c = config(y);
-        cyaml_data_t *loaded = NULL;
-        cyaml_err_t error = cyaml_load_data(y->text, size, &c, &y->top, &loaded, NULL);
-        y->loaded = (char **)loaded;
-        if (error == CYAML_ERR_OOM)
-            status = weft_fail_memory(size);
-        else if (error == CYAML_ERR_ALIAS)
-            status = weft_fail(WEFT_ERR_FORMAT, "%s: anchors and aliases are not allowed", name);
-        else if (error != CYAML_OK)
-            status = explain(y);
-    }
+    if (status == WEFT_OK) status = load(y);
     if (status != WEFT_OK) {
         weft_yaml_free(&y);
         return status;

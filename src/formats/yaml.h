@@ -12,6 +12,11 @@ typedef struct weft_yaml weft_yaml;
  * second document, a key that is given twice. */
 weft_status weft_yaml_check(const char *name, const void *data, size_t size) WEFT_NODISCARD;
 
+/* yaml_lists.c: the same text with lists of plain values under the keys of items that take several
+ * numbers (WEFT_OPT_INTS) as one value, "3, 5"; NULL: there are none, or not what can be parsed. */
+weft_status weft_yaml_join(const void *data, size_t size, const char *list_key,
+                           const weft_option *items, char **out) WEFT_NODISCARD;
+
 /* Parses. list_key may be NULL; then item_table is not looked at. FORMAT: file, line and what is
  * wrong, with the nearest known key. */
 weft_status weft_yaml_parse(const char *name, const void *data, size_t size,

@@ -14,6 +14,7 @@ typedef struct weft_op weft_op;
 /* An operator is data. */
 struct weft_op {
     const char *name;
+    const char *before; /* what it was named once, which graphs may go on to say; NULL: nothing */
     const char *summary;
     int min_inputs, max_inputs; /* max_inputs < 0: any number */
     const char *const *attrs;   /* names it takes, NULL at the end; NULL: none */
@@ -62,7 +63,7 @@ struct weft_op {
     /* An attribute that holds the output's dimensions from `dims_from` on. */
     const char *dims;
     int dims_from;
-    /* The window that ties windowed labels together, over the operand's dimensions 2 and 3. */
+    /* The window that ties windowed labels together, over the operands' dimensions from 2 on. */
     weft_window (*window)(const weft_graph *graph, const weft_node *node);
     /* Sets further attributes of a node that computes the part of output 0 at `start`; NULL: none.
      */
@@ -178,14 +179,18 @@ int64_t weft_node_int(const weft_node *node, const char *name, int i, int64_t ot
 double weft_node_real(const weft_node *node, const char *name, double otherwise);
 weft_status weft_node_set(weft_node *node, const weft_attr *attr) WEFT_NODISCARD;
 
-/* A window over the last two dimensions, read from the attributes. "padding" has two numbers, or
- * four where the ends differ from the beginnings. */
+/* A window over the dimensions of space, those of a tensor [batch, channels, ...] behind the first
+ * two: of so many as `dims` says, read from the attributes, which have a number for each. "padding"
+ * has twice as many where the ends differ from the beginnings. */
+enum { WEFT_MAX_SPACE = 3 };
 struct weft_window {
-    int64_t kernel[2], stride[2], padding[2], padding_end[2], dilation[2];
+    int dims;
+    int64_t kernel[WEFT_MAX_SPACE], stride[WEFT_MAX_SPACE], padding[WEFT_MAX_SPACE],
+        padding_end[WEFT_MAX_SPACE], dilation[WEFT_MAX_SPACE];
 };
-weft_window weft_node_window(const weft_node *node);
+weft_window weft_node_window(const weft_node *node, int dims);
 
-/* "node 'conv1' (conv2d): " + message, as an argument failure. */
+/* "node 'conv1' (conv): " + message, as an argument failure. */
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 

@@ -21,14 +21,14 @@ double weft_node_real(const weft_node *node, const char *name, double otherwise)
     return attr ? attr->real : otherwise;
 }
 
-weft_window weft_node_window(const weft_node *node)
+weft_window weft_node_window(const weft_node *node, int dims)
 {
-    weft_window w;
-    for (int i = 0; i < 2; i++) {
+    weft_window w = {.dims = dims};
+    for (int i = 0; i < dims && i < WEFT_MAX_SPACE; i++) {
         w.kernel[i] = weft_node_int(node, "kernel", i, 1);
         w.stride[i] = weft_node_int(node, "stride", i, 1);
         w.padding[i] = weft_node_int(node, "padding", i, 0);
-        w.padding_end[i] = weft_node_int(node, "padding", i + 2, w.padding[i]);
+        w.padding_end[i] = weft_node_int(node, "padding", i + dims, w.padding[i]);
         w.dilation[i] = weft_node_int(node, "dilation", i, 1);
     }
     return w;

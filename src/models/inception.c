@@ -9,10 +9,12 @@ static weft_value conv_relu(weft_net *net, weft_value x, const char *module, con
 {
     char name[64];
     (void)snprintf(name, sizeof(name), "%s/%s", module, part);
-    x = weft_layer_conv(
-        net, x,
-        &(weft_layer){
-            .name = name, .filters = filters, .kernel = kernel, .padding = kernel / 2, .he = true});
+    x = weft_layer_conv(net, x,
+                        &(weft_layer){.name = name,
+                                      .filters = filters,
+                                      .kernel = WEFT_EACH(kernel),
+                                      .padding = WEFT_EACH(kernel / 2),
+                                      .he = true});
     (void)snprintf(name, sizeof(name), "%s/%s_relu", module, part);
     return weft_layer_activation(net, x, "relu", name);
 }
@@ -27,8 +29,11 @@ static weft_value module(weft_net *net, weft_value x, const char *name, const in
     branch[1] = conv_relu(net, conv_relu(net, x, name, "b2_narrow", f[1], 1), name, "b2", f[2], 3);
     branch[2] = conv_relu(net, conv_relu(net, x, name, "b3_narrow", f[3], 1), name, "b3", f[4], 5);
     (void)snprintf(layer, sizeof(layer), "%s/b4_pool", name);
-    branch[3] = weft_layer_maxpool(
-        net, x, &(weft_layer){.name = layer, .kernel = 3, .stride = 1, .padding = 1});
+    branch[3] = weft_layer_maxpool(net, x,
+                                   &(weft_layer){.name = layer,
+                                                 .kernel = WEFT_EACH(3),
+                                                 .stride = WEFT_EACH(1),
+                                                 .padding = WEFT_EACH(1)});
     branch[3] = conv_relu(net, branch[3], name, "b4", f[5], 1);
     (void)snprintf(layer, sizeof(layer), "%s/join", name);
     return weft_layer_concat(net, branch, 4, &(weft_layer){.name = layer});

@@ -52,30 +52,69 @@ static int64_t otherwise(int64_t value, int64_t other)
     return value ? value : other;
 }
 
+/* The numbers of a key as an attribute, one for each dimension of space. */
+static weft_attr each_of(weft_net *net, const weft_layer *layer, const char *key,
+                         const weft_numbers *given, int dims, const weft_attr *other)
+{
+    weft_attr attr = {.name = key, .count = dims};
+    if (given->count > 1 && given->count != dims)
+        (void)weft_graph_stick(
+            net->graph, weft_fail(WEFT_ERR_ARGUMENT,
+                                  "layer '%s': %s has %d numbers, but what it reads %d dimension%s "
+                                  "of space; give as many, or one for all",
+                                  layer->name, key, given->count, dims, weft_plural(dims)));
+    for (int i = 0; i < dims; i++)
+        attr.ints[i] = given->count == 0 ? other->ints[i] : given->at[given->count > 1 ? i : 0];
+    return attr;
+}
+
+static weft_attr all_of(int64_t number)
+{
+    return (weft_attr){.ints = {number, number, number}};
+}
+
+/* How many dimensions of space a layer's input has; 0: none, and the graph has failed. */
+static int space_of(weft_net *net, weft_value x, const weft_layer *layer, const char *type)
+{
+    weft_shape in = shape_of(net, x);
+    if (in.rank > 2 && in.rank <= 2 + WEFT_MAX_SPACE) return in.rank - 2;
+    if (x != WEFT_NO_VALUE)
+        (void)weft_graph_stick(
+            net->graph,
+            weft_fail(WEFT_ERR_ARGUMENT,
+                      "layer '%s' (%s) needs samples [channels, ...] with 1 to %d "
+                      "dimensions of space, such as images [channels, height, width]; "
+                      "here they have %d dimension%s",
+                      layer->name, type, WEFT_MAX_SPACE, in.rank - 1, weft_plural(in.rank - 1)));
+    return 0;
+}
+
 weft_value weft_layer_conv(weft_net *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = shape_of(net, x);
-    int64_t groups = otherwise(layer->groups, 1), kernel = otherwise(layer->kernel, 3);
-    int64_t stride = otherwise(layer->stride, 1), dilation = otherwise(layer->dilation, 1);
-    if (x != WEFT_NO_VALUE && in.rank != 4)
-        return weft_graph_stick(net->graph, weft_fail(WEFT_ERR_ARGUMENT,
-                                                      "layer '%s' (conv) needs images [channels, "
-                                                      "height, width], not %d dimensions a sample",
-                                                      layer->name, in.rank - 1));
-    if (in.rank == 4 && in.dim[1] % groups)
+    int64_t groups = otherwise(layer->groups, 1);
+    int dims = space_of(net, x, layer, "conv");
+    if (dims == 0) return WEFT_NO_VALUE;
+    if (in.dim[1] % groups)
         return weft_graph_stick(
             net->graph,
             weft_fail(WEFT_ERR_ARGUMENT, "layer '%s': %lld channels cannot be cut into %lld groups",
                       layer->name, (long long)in.dim[1], (long long)groups));
-    int64_t channels = in.rank == 4 ? in.dim[1] / groups : 1, fan_in = channels * kernel * kernel;
-    weft_value w = leaf(net, layer->name, "weight", WEFT_VALUE_PARAM,
-                        weft_shape_of(4, (int64_t[]){layer->filters, channels, kernel, kernel}),
-                        weight_init(layer, fan_in));
-    weft_attr attrs[] = {WEFT_ATTR_PAIR("stride", stride, stride),
-                         WEFT_ATTR_PAIR("padding", layer->padding, layer->padding),
-                         WEFT_ATTR_PAIR("dilation", dilation, dilation),
+    const weft_attr three = all_of(3), one = all_of(1), none = all_of(0);
+    weft_attr kernel = each_of(net, layer, "kernel", &layer->kernel, dims, &three);
+    weft_attr attrs[] = {each_of(net, layer, "stride", &layer->stride, dims, &one),
+                         each_of(net, layer, "padding", &layer->padding, dims, &none),
+                         each_of(net, layer, "dilation", &layer->dilation, dims, &one),
                          WEFT_ATTR_INT("groups", groups)};
-    weft_value y = emit(net, layer->name, "", "conv2d", (weft_value[]){x, w}, 2, attrs, 4);
+    weft_shape shape = {2 + dims, {layer->filters, in.dim[1] / groups}};
+    int64_t fan_in = shape.dim[1];
+    for (int i = 0; i < dims; i++) {
+        shape.dim[2 + i] = kernel.ints[i];
+        if (fan_in < (int64_t)1 << 40) fan_in *= kernel.ints[i]; /* a larger weight is refused */
+    }
+    weft_value w =
+        leaf(net, layer->name, "weight", WEFT_VALUE_PARAM, shape, weight_init(layer, fan_in));
+    weft_value y = emit(net, layer->name, "", "conv", (weft_value[]){x, w}, 2, attrs, 4);
     return add_bias(net, y, layer, layer->filters, fan_in, 1);
 }
 
@@ -97,10 +136,12 @@ weft_value weft_layer_dense(weft_net *net, weft_value x, const weft_layer *layer
 
 static weft_value pool(weft_net *net, weft_value x, const weft_layer *layer, const char *op)
 {
-    int64_t kernel = otherwise(layer->kernel, 2), stride = otherwise(layer->stride, kernel);
-    weft_attr attrs[] = {WEFT_ATTR_PAIR("kernel", kernel, kernel),
-                         WEFT_ATTR_PAIR("stride", stride, stride),
-                         WEFT_ATTR_PAIR("padding", layer->padding, layer->padding)};
+    const weft_attr two = all_of(2), none = all_of(0);
+    int dims = space_of(net, x, layer, op);
+    if (dims == 0) return WEFT_NO_VALUE;
+    weft_attr kernel = each_of(net, layer, "kernel", &layer->kernel, dims, &two);
+    weft_attr attrs[] = {kernel, each_of(net, layer, "stride", &layer->stride, dims, &kernel),
+                         each_of(net, layer, "padding", &layer->padding, dims, &none)};
     return emit(net, layer->name, "", op, &x, 1, attrs, 3);
 }
 

@@ -6,9 +6,11 @@ static weft_value build(weft_net *net, weft_value x)
 {
     weft_status status = weft_net_images(net, "lenet", 16);
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
-    x = weft_layer_conv(net, x, &(weft_layer){.name = "conv1", .filters = 32, .kernel = 5});
+    x = weft_layer_conv(net, x,
+                        &(weft_layer){.name = "conv1", .filters = 32, .kernel = WEFT_EACH(5)});
     x = weft_layer_maxpool(net, x, &(weft_layer){.name = "pool1"});
-    x = weft_layer_conv(net, x, &(weft_layer){.name = "conv2", .filters = 64, .kernel = 5});
+    x = weft_layer_conv(net, x,
+                        &(weft_layer){.name = "conv2", .filters = 64, .kernel = WEFT_EACH(5)});
     x = weft_layer_maxpool(net, x, &(weft_layer){.name = "pool2"});
     x = weft_layer_flatten(net, x, &(weft_layer){.name = "flatten"});
     x = weft_layer_dense(net, x, &(weft_layer){.name = "fc1", .filters = 1024});

@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "weft/data.h"
 #include "weft/model.h"
+#include "weft/options.h"
 
 typedef struct weft_net weft_net;
 
@@ -34,11 +35,16 @@ int64_t weft_net_outputs(const weft_net *net);
 /* loss.c: NULL: what fits the target. ARGUMENT: no such loss, or one that does not fit. */
 weft_status weft_net_set_loss(weft_net *net, const char *name) WEFT_NODISCARD;
 
+/* The same number for all dimensions of space. */
+#define WEFT_EACH(number) ((weft_numbers){.count = 1, .at = {number}})
+
 /* One layer; which fields matter depends on its type. Zeros mean the defaults. */
 typedef struct weft_layer {
     const char *name;
     int64_t filters; /* conv: output channels; dense: units */
-    int64_t kernel, stride, padding, dilation, groups, axis;
+    weft_numbers kernel, stride, padding,
+        dilation; /* one for all dimensions of space, or for each */
+    int64_t groups, axis;
     double rate; /* dropout */
     bool he;     /* start normal with deviation sqrt(2 / fan in), for deep relu nets */
     bool no_bias;

@@ -13,10 +13,12 @@ static weft_value build(weft_net *net, weft_value x)
     for (int i = 0; i < 8; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "conv%d", i + 1);
-        x = weft_layer_conv(
-            net, x,
-            &(weft_layer){
-                .name = name, .filters = filters[i], .kernel = 3, .padding = 1, .he = true});
+        x = weft_layer_conv(net, x,
+                            &(weft_layer){.name = name,
+                                          .filters = filters[i],
+                                          .kernel = WEFT_EACH(3),
+                                          .padding = WEFT_EACH(1),
+                                          .he = true});
         (void)snprintf(name, sizeof(name), "relu%d", i + 1);
         x = weft_layer_activation(net, x, "relu", name);
         /* Images of 28 pixels are down to one before the last pool. */

@@ -27,6 +27,12 @@ const weft_option weft_yaml_model[] = {
         KEY(key, text), .kind = WEFT_OPT_INT, .low = least, .high = 65536, .initial = start        \
     }
 
+/* One number for all dimensions of space, or a list of one for each. */
+#define SIDES(key, text, least)                                                                    \
+    {                                                                                              \
+        KEY(key, text), .kind = WEFT_OPT_INTS, .low = least, .high = 65536                         \
+    }
+
 const weft_option weft_yaml_layers[] = {
     {KEY(type, "kind of layer"), .kind = WEFT_OPT_STRING},
     {KEY(name, "name of the layer, unique"), .kind = WEFT_OPT_STRING},
@@ -35,10 +41,10 @@ const weft_option weft_yaml_layers[] = {
     {KEY(init, "how weights start"), .kind = WEFT_OPT_STRING, .choices = "uniform,he",
      .initial = "uniform"},
     WHOLE(filters, "conv: output channels", 1, NULL),
-    WHOLE(kernel, "conv, pools: side of the window", 1, NULL),
-    WHOLE(stride, "conv, pools: step of the window", 1, NULL),
-    {KEY(padding, "conv, pools: zeros around"), .kind = WEFT_OPT_INT, .low = 0, .high = 65536},
-    WHOLE(dilation, "conv: distance of kernel elements", 1, NULL),
+    SIDES(kernel, "conv, pools: sides of the window", 1),
+    SIDES(stride, "conv, pools: steps of the window", 1),
+    SIDES(padding, "conv, pools: zeros around", 0),
+    SIDES(dilation, "conv: distance of kernel elements", 1),
     WHOLE(groups, "conv: groups of channels", 1, NULL),
     WHOLE(axis, "concat: axis, 1 unless said", 1, NULL),
     {KEY(rate, "dropout: share that falls"), .kind = WEFT_OPT_REAL, .low = 0, .high = 0.999999,

@@ -12,7 +12,8 @@ typedef struct model_keys {
 /* What a layer's mapping may hold; which of these keys a layer has depends on its type. */
 typedef struct layer_keys {
     char *type, *name, *from, *units, *init;
-    int64_t filters, kernel, stride, padding, dilation, groups, axis;
+    int64_t filters, groups, axis;
+    weft_numbers kernel, stride, padding, dilation; /* one for all dimensions, or for each */
     double rate;
     bool bias;
 } layer_keys;

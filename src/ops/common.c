@@ -49,11 +49,27 @@ weft_status weft_shape_same(const weft_graph *g, weft_node *node, weft_type *out
     return WEFT_OK;
 }
 
+/* One number for each dimension, or one for each end of each. */
+static weft_status check_counts(const weft_node *node, int dims)
+{
+    static const char *const each[] = {"kernel", "stride", "padding", "dilation", "size"};
+    for (size_t i = 0; i < WEFT_COUNT(each); i++) {
+        const weft_attr *attr = weft_node_attr(node, each[i]);
+        bool ends = attr && i == 2 && attr->count == 2 * dims;
+        if (attr && attr->count != dims && !ends)
+            return weft_node_fail(node, "%s has %d number%s, the window %d dimension%s", each[i],
+                                  attr->count, weft_plural(attr->count), dims, weft_plural(dims));
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_window_check(const weft_node *node, const weft_window *w, const int64_t *in,
                               int64_t *out)
 {
-    static const char *const side[] = {"height", "width"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const sides[WEFT_MAX_SPACE] = {"depth", "height", "width"};
+    const char *const *side = sides + WEFT_MAX_SPACE - w->dims;
+    WEFT_TRY(check_counts(node, w->dims));
+    for (int i = 0; i < w->dims; i++) {
         if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1 || w->padding[i] < 0 ||
             w->padding_end[i] < 0 || w->padding_end[i] > 65536 || w->kernel[i] > 65536 ||
             w->stride[i] > 65536 || w->dilation[i] > 65536 || w->padding[i] > 65536)
@@ -89,6 +105,31 @@ weft_value weft_emit_same(weft_graph *g, const weft_node *node, const char *suff
                           const weft_value *in, int count)
 {
     return weft_emit(g, node, suffix, op, in, count, node->attrs, node->attr_count);
+}
+
+void weft_labels_space(weft_text *text, const char *pattern, int dims)
+{
+    for (const char *p = pattern; *p; p++) {
+        const char *names = *p == 'S' ? "dhw" : *p == 'K' ? "lij" : NULL;
+        if (!names) weft_text_add(text, "%c", *p);
+        for (int i = 0; names && i < dims; i++)
+            weft_text_add(text, "%s%c%s",
+                          i == 0         ? ""
+                          : p[-1] == '!' ? " !"
+                                         : " ",
+                          names[WEFT_MAX_SPACE - dims + i], p[1] == '~' && i + 1 < dims ? "~" : "");
+    }
+}
+
+weft_status weft_expect_space(const weft_graph *g, const weft_node *node, int i, const char *what)
+{
+    WEFT_TRY(weft_expect_real(g, node, i, what, 3));
+    int rank = weft_in(g, node, i)->shape.rank;
+    if (rank <= 2 + WEFT_MAX_SPACE) return WEFT_OK;
+    return weft_node_fail(node,
+                          "%s has %d dimensions; batch, channels and 1 to %d of space are "
+                          "possible",
+                          what, rank, WEFT_MAX_SPACE);
 }
 
 void weft_labels_dims(weft_text *text, int rank, int whole)

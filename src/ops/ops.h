@@ -29,7 +29,11 @@ weft_status weft_expect_real(const weft_graph *graph, const weft_node *node, int
 weft_status weft_expect_scalar(const weft_graph *graph, const weft_node *node, int i,
                                const char *what, weft_dtype dtype) WEFT_NODISCARD;
 
-/* Checks the window against the input size and gives the output size. */
+/* A tensor [batch, channels, ...] with 1 to WEFT_MAX_SPACE dimensions of space. */
+weft_status weft_expect_space(const weft_graph *graph, const weft_node *node, int i,
+                              const char *what) WEFT_NODISCARD;
+/* Checks the window against the input size and gives the output size, both of as many numbers as
+ * the window has dimensions. */
 weft_status weft_window_check(const weft_node *node, const weft_window *window, const int64_t *in,
                               int64_t *out) WEFT_NODISCARD;
 
@@ -40,6 +44,9 @@ weft_value weft_emit(weft_graph *graph, const weft_node *node, const char *suffi
 weft_value weft_emit_same(weft_graph *graph, const weft_node *node, const char *suffix,
                           const char *op, const weft_value *in, int count);
 
+/* Appends a signature in which S stands for the dimensions of space, w, h w or d h w, and K for
+ * those of a kernel, each with the marks of the letter: "b c S~, o c !K -> b o S". */
+void weft_labels_space(weft_text *text, const char *pattern, int dims);
 /* Appends labels d0 d1 ... of a rank; those at and after `whole` get the mark. */
 void weft_labels_dims(weft_text *text, int rank, int whole);
 /* Elementwise: every operand of full rank alike, scalars without labels. */

@@ -1,33 +1,31 @@
-/* maxpool, avgpool, global_avgpool over [b, c, h, w], and their gradients. */
+/* maxpool, avgpool, global_avgpool over [b, c, ...] with 1 to 3 dimensions of space, and their
+ * gradients. */
 #include "ops/ops.h"
 
-static weft_status expect_rank(const weft_graph *g, const weft_node *node, const char *what,
-                               int rank)
+/* The window over the dimensions of the first operand. */
+static weft_window window_of(const weft_graph *g, const weft_node *node)
 {
-    WEFT_TRY(weft_expect_real(g, node, 0, what, rank));
-    if (weft_in(g, node, 0)->shape.rank == rank) return WEFT_OK;
-    return weft_node_fail(node, "%s must have %d dimensions", what, rank);
+    return weft_node_window(node, weft_in(g, node, 0)->shape.rank - 2);
 }
 
 static weft_status pool_window(const weft_graph *g, weft_node *node, int64_t *size)
 {
-    WEFT_TRY(expect_rank(g, node, "the tensor", 4));
+    WEFT_TRY(weft_expect_space(g, node, 0, "the tensor"));
     const weft_shape *x = &weft_in(g, node, 0)->shape;
     if (!weft_node_attr(node, "kernel")) return weft_node_fail(node, "needs attribute 'kernel'");
-    weft_window w = weft_node_window(node);
     if (!weft_node_attr(node, "stride")) { /* windows side by side */
-        WEFT_TRY(
-            weft_node_set(node, &(weft_attr)WEFT_ATTR_PAIR("stride", w.kernel[0], w.kernel[1])));
-        w = weft_node_window(node);
+        weft_attr stride = *weft_node_attr(node, "kernel");
+        stride.name = "stride";
+        WEFT_TRY(weft_node_set(node, &stride));
     }
+    weft_window w = window_of(g, node);
     return weft_window_check(node, &w, &x->dim[2], size);
 }
 
 static weft_type pooled(const weft_graph *g, const weft_node *node, const int64_t *size)
 {
     weft_type type = *weft_in(g, node, 0);
-    type.shape.dim[2] = size[0];
-    type.shape.dim[3] = size[1];
+    for (int i = 2; i < type.shape.rank; i++) type.shape.dim[i] = size[i - 2];
     return type;
 }
 
@@ -35,7 +33,7 @@ static weft_type pooled(const weft_graph *g, const weft_node *node, const int64_
  * likes. */
 static weft_status maxpool_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    int64_t size[2];
+    int64_t size[WEFT_MAX_SPACE];
     WEFT_TRY(pool_window(g, node, size));
     out[0] = pooled(g, node, size);
     out[1] = out[0];
@@ -46,7 +44,7 @@ static weft_status maxpool_shape(const weft_graph *g, weft_node *node, weft_type
 
 static weft_status avgpool_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    int64_t size[2];
+    int64_t size[WEFT_MAX_SPACE];
     WEFT_TRY(pool_window(g, node, size));
     out[0] = pooled(g, node, size);
     return WEFT_OK;
@@ -55,7 +53,9 @@ static weft_status avgpool_shape(const weft_graph *g, weft_node *node, weft_type
 static weft_attr size_of(const weft_graph *g, const weft_node *node)
 {
     const weft_shape *x = &weft_in(g, node, 0)->shape;
-    return (weft_attr)WEFT_ATTR_PAIR("size", x->dim[2], x->dim[3]);
+    weft_attr size = {.name = "size", .count = x->rank - 2};
+    for (int i = 0; i < size.count; i++) size.ints[i] = x->dim[2 + i];
+    return size;
 }
 
 static void pool_gradient(weft_graph *g, const weft_node *node, const weft_value *in, int count,
@@ -91,84 +91,75 @@ static void global_gradient(weft_graph *g, const weft_node *node, const weft_val
 
 static weft_status grad_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(expect_rank(g, node, "dy", 4));
-    int64_t in[2] = {weft_node_int(node, "size", 0, 0), weft_node_int(node, "size", 1, 0)}, size[2];
-    weft_window w = weft_node_window(node);
+    WEFT_TRY(weft_expect_space(g, node, 0, "dy"));
+    weft_window w = window_of(g, node);
+    int64_t in[WEFT_MAX_SPACE], size[WEFT_MAX_SPACE];
+    for (int i = 0; i < w.dims; i++) in[i] = weft_node_int(node, "size", i, 0);
     WEFT_TRY(weft_window_check(node, &w, in, size));
     out[0] = *weft_in(g, node, 0);
-    if (out[0].shape.dim[2] != size[0] || out[0].shape.dim[3] != size[1])
-        return weft_node_fail(node, "dy does not have the shape of the pooled tensor");
+    for (int i = 0; i < w.dims; i++)
+        if (out[0].shape.dim[2 + i] != size[i])
+            return weft_node_fail(node, "dy does not have the shape of the pooled tensor");
     weft_type index = out[0];
     index.dtype = WEFT_I32;
     if (node->in_count > 1) WEFT_TRY(weft_expect_like(g, node, 1, "the index", &index));
-    out[0].shape.dim[2] = in[0];
-    out[0].shape.dim[3] = in[1];
+    for (int i = 0; i < w.dims; i++) out[0].shape.dim[2 + i] = in[i];
     return WEFT_OK;
 }
 
 static weft_status global_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(expect_rank(g, node, "the tensor", 4));
+    WEFT_TRY(weft_expect_space(g, node, 0, "the tensor"));
     out[0] = weft_type_like(weft_in(g, node, 0), 2);
     return WEFT_OK;
 }
 
 static weft_status global_grad_shape(const weft_graph *g, weft_node *node, weft_type *out)
 {
-    WEFT_TRY(expect_rank(g, node, "dy", 2));
-    out[0] = weft_type_like(weft_in(g, node, 0), 4);
-    out[0].shape.dim[2] = weft_node_int(node, "size", 0, 0);
-    out[0].shape.dim[3] = weft_node_int(node, "size", 1, 0);
+    const weft_attr *size = weft_node_attr(node, "size");
+    WEFT_TRY(weft_expect_real(g, node, 0, "dy", 2));
+    if (weft_in(g, node, 0)->shape.rank != 2)
+        return weft_node_fail(node, "dy must have 2 dimensions");
+    if (!size || size->count < 1 || size->count > WEFT_MAX_SPACE)
+        return weft_node_fail(node, "size must have 1 to %d numbers", WEFT_MAX_SPACE);
+    out[0] = weft_type_like(weft_in(g, node, 0), 2 + size->count);
+    for (int i = 0; i < size->count; i++) out[0].shape.dim[2 + i] = size->ints[i];
     return WEFT_OK;
 }
 
 static void maxpool_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
-    (void)g;
-    (void)node;
-    weft_text_add(text, "b c h~ w~ -> b c h w, b c h w");
+    weft_labels_space(text, "b c S~ -> b c S, b c S", weft_in(g, node, 0)->shape.rank - 2);
 }
 
 static void avgpool_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
-    (void)g;
-    (void)node;
-    weft_text_add(text, "b c h~ w~ -> b c h w");
+    weft_labels_space(text, "b c S~ -> b c S", weft_in(g, node, 0)->shape.rank - 2);
 }
 
 static void grad_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
-    (void)g;
-    weft_text_add(text,
-                  node->in_count > 1 ? "b c h w, b c h w -> b c h~ w~" : "b c h w -> b c h~ w~");
+    weft_labels_space(text, node->in_count > 1 ? "b c S, b c S -> b c S~" : "b c S -> b c S~",
+                      weft_in(g, node, 0)->shape.rank - 2);
 }
 
 static void global_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
-    (void)g;
-    (void)node;
-    weft_text_add(text, "b c !h !w -> b c");
+    weft_labels_space(text, "b c !S -> b c", weft_in(g, node, 0)->shape.rank - 2);
 }
 
 static void global_grad_labels(const weft_graph *g, const weft_node *node, weft_text *text)
 {
-    (void)g;
-    (void)node;
-    weft_text_add(text, "b c -> b c !h !w");
-}
-
-static weft_window window_of(const weft_graph *g, const weft_node *node)
-{
-    (void)g;
-    return weft_node_window(node);
+    weft_labels_space(text, "b c -> b c !S", weft_out(g, node, 0)->shape.rank - 2);
 }
 
 static double pool_flops(const weft_graph *g, const weft_node *node)
 {
-    weft_window w = weft_node_window(node);
+    weft_window w = window_of(g, node);
     double windows = (double)WEFT_MIN(weft_shape_elements(&weft_in(g, node, 0)->shape),
                                       weft_shape_elements(&weft_out(g, node, 0)->shape));
-    return windows * (double)(w.kernel[0] * w.kernel[1]);
+    for (int i = 0; i < w.dims; i++) windows *= (double)w.kernel[i];
+    return windows;
 }
 
 static double global_flops(const weft_graph *g, const weft_node *node)
@@ -219,7 +210,7 @@ const weft_op weft_op_avgpool_grad = {.name = "avgpool_grad",
                                       .dims_from = 2,
                                       .window = window_of};
 const weft_op weft_op_global_avgpool = {.name = "global_avgpool",
-                                        .summary = "mean over height and width",
+                                        .summary = "mean over all dimensions of space",
                                         .min_inputs = 1,
                                         .max_inputs = 1,
                                         .shape = global_shape,

@@ -6,7 +6,7 @@
 #define WEFT_OPERATORS(X) \
     X(cast) X(add) X(mul) X(scale) X(scale_by) X(constant) X(bias) \
     X(dense) X(dense_dx) X(dense_dw) X(matmul) \
-    X(conv2d) X(conv2d_dx) X(conv2d_dw) \
+    X(conv) X(conv_dx) X(conv_dw) \
     X(maxpool) X(maxpool_grad) X(avgpool) X(avgpool_grad) X(global_avgpool) X(global_avgpool_grad) \
     X(batch_count) X(batch_mean) X(batch_variance) X(batch_norm) X(batch_running) \
     X(batch_norm_sums) X(batch_norm_dx) X(batch_norm_infer) X(layer_norm) X(layer_norm_grad) \
@@ -37,6 +37,7 @@ weft_status weft_operators_register(weft_context *context)
     for (size_t i = 0; i < WEFT_COUNT(operators); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_OPERATOR,
                                   .name = operators[i]->name,
+                                  .before = operators[i]->before,
                                   .summary = operators[i]->summary,
                                   .ops = operators[i]};
     return weft_context_register(context, entries, WEFT_COUNT(operators));

@@ -11,8 +11,8 @@ void weft_leaf_split_input(rewriter *r, weft_value v)
     const weft_value_info *info = &r->from->values[v];
     value_state *s = &r->values[v];
     if (info->type.shape.rank > 0 && r->plan->size[AXIS_DATA] > 1) s->split.at[AXIS_DATA] = 0;
-    if (info->type.shape.rank == 4 && info->type.dtype == r->from->real &&
-        r->plan->size[AXIS_DOMAIN] > 1)
+    if (info->type.shape.rank > 2 && info->type.dtype == r->from->real &&
+        r->plan->size[AXIS_DOMAIN] > 1) /* the first dimension of space */
         s->split.at[AXIS_DOMAIN] = 2;
     const leaf_plan *pin = weft_plan_leaf(r->plan, info->name);
     for (int a = 0; pin && a < SHARD_AXES; a++)

@@ -45,10 +45,12 @@ static weft_status set_padding(const rewriter *r, const weft_node *node, const t
     w.padding[side] = WEFT_MAX((int64_t)0, t->window[2] - first * t->window[1]);
     w.padding_end[side] =
         WEFT_MAX((int64_t)0, last * t->window[1] - t->window[2] + t->window[0] - t->rows);
-    return weft_node_set(part, &(weft_attr){.name = "padding",
-                                            .count = 4,
-                                            .ints = {w.padding[0], w.padding[1], w.padding_end[0],
-                                                     w.padding_end[1]}});
+    weft_attr padding = {.name = "padding", .count = 2 * w.dims};
+    for (int i = 0; i < w.dims; i++) {
+        padding.ints[i] = w.padding[i];
+        padding.ints[w.dims + i] = w.padding_end[i];
+    }
+    return weft_node_set(part, &padding);
 }
 
 weft_status weft_window_localize(const rewriter *r, const weft_node *node, const decision *d,

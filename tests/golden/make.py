@@ -2,8 +2,8 @@
 
     /usr/bin/python3 tests/golden/make.py tests/golden
 
-writes lenet.txt (initial loss and gradients, ten steps of SGD) and optimizers.txt. All numbers that
-go in come from one integer hash, which the tests compute too.
+writes lenet.txt (initial loss and gradients, ten steps of SGD), optimizers.txt, and windows.txt
+(convolutions and pools over 1, 2 and 3 dimensions, with their gradients). All numbers that go in come from one integer hash, which the tests compute too.
 """
 import sys
 
@@ -85,5 +85,49 @@ def optimizers(folder):
             print(name, " ".join(f"{v:.15e}" for v in w.detach()), file=out)
 
 
+def windows(folder):
+    """Lines "case operand norm picks...": y of the operator, and the gradients of sum(y * c)."""
+    f = nn.functional
+    convolutions = {  # as in test_windows.c: x, w, stride, padding, dilation, groups
+        "line": ((2, 3, 11), (4, 3, 4), 2, 1, 1, 1),
+        "line_groups": ((3, 6, 13), (4, 3, 3), 1, 2, 2, 2),
+        "image": ((2, 3, 8, 7), (5, 3, 3, 2), (2, 1), (1, 0), (1, 2), 1),
+        "volume": ((2, 3, 5, 6, 7), (4, 3, 3, 2, 3), (2, 1, 3), (1, 1, 0), 1, 1),
+        "volume_groups": ((1, 4, 7, 5, 6), (6, 2, 2, 3, 2), 1, (0, 2, 1), (2, 1, 3), 2),
+    }
+    pools = {  # x, kernel, stride, padding
+        "line": ((2, 3, 11), 3, 2, 1),
+        "image": ((2, 3, 9, 8), (3, 2), (1, 2), (1, 0)),
+        "volume": ((2, 2, 7, 6, 8), (3, 2, 3), (2, 2, 1), (1, 0, 1)),
+    }
+
+    def picks(t):
+        t = t.reshape(-1)
+        return f"{t.norm().item():.15e} " + " ".join(f"{t[(k * 7919) % t.numel()].item():.15e}" for k in range(8))
+
+    def put(out, name, y, leaves):
+        (y * numbers(3, y.numel(), 1).view(y.shape)).sum().backward()
+        print(name, "y", picks(y.detach()), file=out)
+        for what, leaf in leaves.items():
+            print(name, what, picks(leaf.grad), file=out)
+
+    def leaf(stream, shape):
+        count = int(numpy.prod(shape))
+        return numbers(stream, count, 1).view(shape).clone().requires_grad_()
+
+    with open(f"{folder}/windows.txt", "w") as out:
+        for name, (xs, ws, stride, padding, dilation, groups) in convolutions.items():
+            x, w = leaf(1, xs), leaf(2, ws)
+            conv = {3: f.conv1d, 4: f.conv2d, 5: f.conv3d}[len(xs)]
+            put(out, f"conv/{name}", conv(x, w, None, stride, padding, dilation, groups), {"x": x, "w": w})
+        for name, (xs, kernel, stride, padding) in pools.items():
+            for op, kinds in (("maxpool", (f.max_pool1d, f.max_pool2d, f.max_pool3d)),
+                              ("avgpool", (f.avg_pool1d, f.avg_pool2d, f.avg_pool3d))):
+                x = leaf(1, xs)
+                more = {"count_include_pad": False} if op == "avgpool" else {}
+                put(out, f"{op}/{name}", kinds[len(xs) - 3](x, kernel, stride, padding, **more), {"x": x})
+
+
 lenet(sys.argv[1])
 optimizers(sys.argv[1])
+windows(sys.argv[1])

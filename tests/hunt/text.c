@@ -80,8 +80,8 @@ const char *const far_devices[FAR_DEVICES] = {
     "reference,distant",
     "distant,cpu",
     "distant:lacks=relu+dense+adam+softmax_xent",
-    "distant:lacks=conv2d+batch_norm+add+sgd+reduce_sum",
-    "reference,distant:lacks=conv2d_dw+dense_dw+batch_norm_dx+maxpool+sum_squares",
+    "distant:lacks=conv+batch_norm+add+sgd+reduce_sum",
+    "reference,distant:lacks=conv_dw+dense_dw+batch_norm_dx+maxpool+sum_squares",
 };
 static const char *const own_devices[] = {[CPU] = "cpu", [REFERENCE] = "reference"};
 

@@ -35,7 +35,7 @@ static bool take_link(const weft_group *group, const weft_node *node, weft_value
         if (node->in[0] != tail || chain->bias != WEFT_NO_VALUE || chain->norm || added)
             return false;
         const weft_shape *s = &weft_in(group->graph, node, 0)->shape;
-        int wanted = chain->rank == 4 ? 1 : s->rank - 1;
+        int wanted = chain->rank > 2 ? 1 : s->rank - 1;
         if (weft_node_int(node, "axis", 0, 1) != wanted) return false;
         chain->bias = node->in[1];
         return true;
@@ -61,12 +61,12 @@ static bool take_link(const weft_group *group, const weft_node *node, weft_value
 bool cpu_chain_of(const weft_group *group, cpu_chain *out)
 {
     const weft_shape *result = &weft_out(group->graph, group->node[0], 0)->shape;
-    bool image = strcmp(group->node[0]->op->name, "conv2d") == 0;
+    bool image = strcmp(group->node[0]->op->name, "conv") == 0;
     cpu_chain chain = {.bias = WEFT_NO_VALUE,
                        .addend = WEFT_NO_VALUE,
                        .activation = dnnl_alg_kind_undef,
                        .channels = result->dim[image ? 1 : result->rank - 1],
-                       .rank = image ? 4 : 2};
+                       .rank = image ? result->rank : 2};
     weft_value tail = group->node[0]->out;
     for (int i = 1; i < group->count; i++) {
         if (!take_link(group, group->node[i], tail, &chain)) return false;
@@ -99,7 +99,7 @@ bool cpu_with_bias_sum(const weft_group *group, int dy, int channel)
 /* One number for each channel, the same for all samples and positions. */
 static weft_status channel_vector(weft_device *device, const cpu_chain *chain, cpu_md *out)
 {
-    int64_t dim[] = {1, chain->channels, 1, 1};
+    int64_t dim[WEFT_MAX_RANK] = {1, chain->channels, 1, 1, 1, 1};
     return cpu_md_plain(device, chain->rank, dim, out);
 }
 

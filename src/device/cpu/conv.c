@@ -1,4 +1,4 @@
-/* conv2d and its gradients. Every operand is left to oneDNN's choice; lowering puts reorders where
+/* conv and its gradients. Every operand is left to oneDNN's choice; lowering puts reorders where
  * neighbours disagree. */
 #include "device/cpu/cpu.h"
 
@@ -7,25 +7,26 @@ typedef struct conv {
     cpu_weighted m, any; /* plain; in whatever layouts the primitive likes */
 } conv;
 
-/* Weights of groups are [g, o / g, i / g, h, w] for oneDNN: the same memory as our [o, i / g, ..].
+/* Weights of groups are [g, o / g, i / g, ...] for oneDNN: the same memory as our [o, i / g, ...].
  */
 static weft_status conv_of(weft_device *device, const weft_node *node, const weft_shape *x,
                            const weft_shape *w, const weft_shape *y, conv *out)
 {
     conv c;
-    weft_window window = weft_node_window(node);
+    weft_window window = weft_node_window(node, x->rank - 2);
     int64_t groups = weft_node_int(node, "groups", 0, 1);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < window.dims; i++) {
         c.stride[i] = window.stride[i];
         c.dilation[i] = window.dilation[i] - 1;
         c.padding[i] = window.padding[i];
         c.padding_end[i] = window.padding_end[i];
     }
-    int64_t grouped[] = {groups, w->dim[0] / groups, w->dim[1], w->dim[2], w->dim[3]};
-    WEFT_TRY(cpu_md_plain(device, 4, x->dim, &c.m.x));
-    WEFT_TRY(cpu_md_plain(device, 4, y->dim, &c.m.y));
-    WEFT_TRY(groups > 1 ? cpu_md_plain(device, 5, grouped, &c.m.w)
-                        : cpu_md_plain(device, 4, w->dim, &c.m.w));
+    int64_t grouped[WEFT_MAX_RANK + 1] = {groups, w->dim[0] / groups};
+    for (int i = 1; i < w->rank; i++) grouped[i + 1] = w->dim[i];
+    WEFT_TRY(cpu_md_plain(device, x->rank, x->dim, &c.m.x));
+    WEFT_TRY(cpu_md_plain(device, y->rank, y->dim, &c.m.y));
+    WEFT_TRY(groups > 1 ? cpu_md_plain(device, w->rank + 1, grouped, &c.m.w)
+                        : cpu_md_plain(device, w->rank, w->dim, &c.m.w));
     WEFT_TRY(cpu_md_plain(device, 1, &y->dim[1], &c.m.bias));
     c.any.bias = c.m.bias;
     WEFT_TRY(cpu_md_any(device, c.m.x, &c.any.x));
@@ -113,8 +114,8 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
 }
 
 const cpu_entry cpu_conv_entries[] = {
-    {"conv2d", "direct", conv_supports, conv_make, NULL},
-    {"conv2d_dx", "direct", cpu_single, dx_make, NULL},
-    {"conv2d_dw", "direct", dw_supports, dw_make, NULL},
+    {"conv", "direct", conv_supports, conv_make, NULL},
+    {"conv_dx", "direct", cpu_single, dx_make, NULL},
+    {"conv_dw", "direct", dw_supports, dw_make, NULL},
     {.op = NULL},
 };

@@ -42,8 +42,9 @@ weft_status cpu_md_plain(weft_device *device, int rank, const int64_t *dim,
 weft_status cpu_md_strided(weft_device *device, int rank, const int64_t *dim, const int64_t *stride,
                            cpu_md *out) WEFT_NODISCARD;
 weft_status cpu_md_of_type(weft_device *device, const weft_type *type, cpu_md *out) WEFT_NODISCARD;
-/* Images [b, c, h, w] in blocks of 16 channels. */
-weft_status cpu_md_blocked(weft_device *device, const int64_t *dim, cpu_md *out) WEFT_NODISCARD;
+/* A tensor [b, c, ...] with 1 to 3 dimensions of space in blocks of 16 channels. */
+weft_status cpu_md_blocked(weft_device *device, const weft_shape *shape,
+                           cpu_md *out) WEFT_NODISCARD;
 /* The same dimensions in any layout. */
 weft_status cpu_md_any(weft_device *device, cpu_md md, cpu_md *out) WEFT_NODISCARD;
 /* The device's own descriptor that is equal to this one of oneDNN's. */

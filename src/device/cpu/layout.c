@@ -79,9 +79,11 @@ static weft_status tagged(weft_device *device, int rank, const int64_t *dim, dnn
     return take(device, md, out);
 }
 
-weft_status cpu_md_blocked(weft_device *device, const int64_t *dim, cpu_md *out)
+weft_status cpu_md_blocked(weft_device *device, const weft_shape *shape, cpu_md *out)
 {
-    return tagged(device, 4, dim, dnnl_aBcd16b, out);
+    static const dnnl_format_tag_t tags[WEFT_MAX_SPACE] = {dnnl_aBc16b, dnnl_aBcd16b,
+                                                           dnnl_aBcde16b};
+    return tagged(device, shape->rank, shape->dim, tags[shape->rank - 3], out);
 }
 
 weft_status cpu_md_any(weft_device *device, cpu_md md, cpu_md *out)

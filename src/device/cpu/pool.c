@@ -11,15 +11,15 @@ static weft_status pool_of(weft_device *device, const weft_node *node, const wef
                            const weft_shape *y, pool *out)
 {
     pool p = {.dilation = {0}};
-    weft_window window = weft_node_window(node);
-    for (int i = 0; i < 2; i++) {
+    weft_window window = weft_node_window(node, x->rank - 2);
+    for (int i = 0; i < window.dims; i++) {
         p.stride[i] = window.stride[i];
         p.kernel[i] = window.kernel[i];
         p.padding[i] = window.padding[i];
         p.padding_end[i] = window.padding_end[i];
     }
-    WEFT_TRY(cpu_md_plain(device, 4, x->dim, &p.x));
-    WEFT_TRY(cpu_md_plain(device, 4, y->dim, &p.y));
+    WEFT_TRY(cpu_md_plain(device, x->rank, x->dim, &p.x));
+    WEFT_TRY(cpu_md_plain(device, y->rank, y->dim, &p.y));
     p.alg = strncmp(node->op->name, "max", 3) == 0 ? dnnl_pooling_max
                                                    : dnnl_pooling_avg_exclude_padding;
     *out = p;
@@ -76,7 +76,7 @@ static weft_status grad_make(weft_device *device, const weft_group *group,
                          node->name);
     cpu_md x = indexed ? ((const cpu_layout *)index)->plain : p.x;
     if (!indexed && cpu_in_channel_blocks(cpu_md_of(in[0], p.y))) /* as dy lies */
-        WEFT_TRY(cpu_md_blocked(device, weft_out(g, node, 0)->shape.dim, &x));
+        WEFT_TRY(cpu_md_blocked(device, &weft_out(g, node, 0)->shape, &x));
     dnnl_primitive_desc_t hint, pd;
     WEFT_TRY(forward(d, &p, x, dnnl_forward_training, &hint));
     weft_status status = DNNL_CALL(dnnl_pooling_backward_primitive_desc_create(

@@ -5,8 +5,8 @@
 /* The layout of x cut to other dimensions: the same blocks, or plain. */
 static weft_status alike(weft_device *device, cpu_md x, const weft_type *type, cpu_md *out)
 {
-    if (type->shape.rank == 4 && cpu_in_channel_blocks(x))
-        return cpu_md_blocked(device, type->shape.dim, out);
+    if (type->shape.rank > 2 && cpu_in_channel_blocks(x))
+        return cpu_md_blocked(device, &type->shape, out);
     return cpu_md_of_type(device, type, out);
 }
 

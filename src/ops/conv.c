@@ -1,0 +1,207 @@
+/* conv: x [b, c, ...] with w [o, c / groups, ...], 1 to 3 dimensions of space behind the first two
+ * of both; stride, padding, dilation, groups. */
+#include "ops/ops.h"
+
+/* [first, second, ...] with dimensions of space. */
+static weft_shape with_space(int64_t first, int64_t second, int dims, const int64_t *space)
+{
+    weft_shape shape = {2 + dims, {first, second}};
+    for (int i = 0; i < dims; i++) shape.dim[2 + i] = space[i];
+    return shape;
+}
+
+/* The numbers of an attribute; those that are not there are 0, which nothing can be. */
+static void numbers_of(const weft_node *node, const char *attr, int dims, int64_t *out)
+{
+    for (int i = 0; i < dims; i++) out[i] = weft_node_int(node, attr, i, 0);
+}
+
+/* Checks x against the weight's shape and gives the output's dimensions of space. */
+static weft_status conv_check(const weft_node *node, const weft_shape *x, const weft_shape *w,
+                              int64_t *out)
+{
+    int64_t groups = weft_node_int(node, "groups", 0, 1);
+    if (x->rank != w->rank)
+        return weft_node_fail(node,
+                              "the tensor [batch, channels, ...] has %d dimensions and the weight "
+                              "[out, in / groups, ...] %d, they must have as many",
+                              x->rank, w->rank);
+    if (groups < 1 || x->dim[1] % groups || w->dim[0] % groups || w->dim[1] * groups != x->dim[1])
+        return weft_node_fail(node,
+                              "%lld input channels, %lld output channels and a weight of %lld do "
+                              "not fit %lld groups",
+                              (long long)x->dim[1], (long long)w->dim[0], (long long)w->dim[1],
+                              (long long)groups);
+    weft_window window = weft_node_window(node, x->rank - 2);
+    for (int i = 0; i < window.dims; i++) window.kernel[i] = w->dim[2 + i];
+    return weft_window_check(node, &window, &x->dim[2], out);
+}
+
+static weft_status conv_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_space(g, node, 0, "the tensor"));
+    WEFT_TRY(weft_expect_space(g, node, 1, "the weight"));
+    const weft_shape *x = &weft_in(g, node, 0)->shape, *w = &weft_in(g, node, 1)->shape;
+    int64_t size[WEFT_MAX_SPACE];
+    WEFT_TRY(conv_check(node, x, w, size));
+    out[0] =
+        (weft_type){weft_node_float(g, node), with_space(x->dim[0], w->dim[0], x->rank - 2, size)};
+    return WEFT_OK;
+}
+
+/* The dimensions of x cannot be found from dy where a stride leaves a rest, so the gradient carries
+ * them in "size". */
+static weft_status conv_dx_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_space(g, node, 0, "dy"));
+    WEFT_TRY(weft_expect_space(g, node, 1, "the weight"));
+    const weft_shape *dy = &weft_in(g, node, 0)->shape, *w = &weft_in(g, node, 1)->shape;
+    int64_t groups = weft_node_int(node, "groups", 0, 1), in[WEFT_MAX_SPACE], size[WEFT_MAX_SPACE];
+    int dims = dy->rank - 2;
+    numbers_of(node, "size", dims, in);
+    weft_shape x = with_space(dy->dim[0], w->dim[1] * groups, dims, in);
+    WEFT_TRY(conv_check(node, &x, w, size));
+    weft_type want = {weft_node_float(g, node), with_space(dy->dim[0], w->dim[0], dims, size)};
+    WEFT_TRY(weft_expect_like(g, node, 0, "dy", &want));
+    out[0] = (weft_type){want.dtype, x};
+    return WEFT_OK;
+}
+
+static weft_status conv_dw_shape(const weft_graph *g, weft_node *node, weft_type *out)
+{
+    WEFT_TRY(weft_expect_space(g, node, 0, "the tensor"));
+    WEFT_TRY(weft_expect_space(g, node, 1, "dy"));
+    const weft_shape *x = &weft_in(g, node, 0)->shape, *dy = &weft_in(g, node, 1)->shape;
+    int64_t groups = weft_node_int(node, "groups", 0, 1), kernel[WEFT_MAX_SPACE],
+            size[WEFT_MAX_SPACE];
+    int dims = dy->rank - 2;
+    numbers_of(node, "kernel", dims, kernel);
+    weft_shape w = with_space(dy->dim[1], groups > 0 ? x->dim[1] / groups : 0, dims, kernel);
+    WEFT_TRY(conv_check(node, x, &w, size));
+    weft_type want = {weft_node_float(g, node), with_space(x->dim[0], w.dim[0], dims, size)};
+    WEFT_TRY(weft_expect_like(g, node, 1, "dy", &want));
+    out[0] = (weft_type){want.dtype, w};
+    return WEFT_OK;
+}
+
+/* An attribute with the dimensions of space of a shape. */
+static weft_attr space_of(const char *name, const weft_shape *shape)
+{
+    weft_attr attr = {.name = name, .count = shape->rank - 2};
+    for (int i = 0; i < attr.count; i++) attr.ints[i] = shape->dim[2 + i];
+    return attr;
+}
+
+static void conv_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
+                          const bool *want, weft_value *dx)
+{
+    weft_attr attrs[WEFT_MAX_ATTRS + 1];
+    int count = node->attr_count;
+    const weft_shape *w = &weft_in(g, node, 1)->shape;
+    for (int i = 0; i < count; i++) attrs[i] = node->attrs[i];
+    if (want[1]) {
+        attrs[count] = space_of("kernel", w);
+        dx[1] = weft_emit(g, node, "dw", "conv_dw", (weft_value[]){node->in[0], dy[0]}, 2, attrs,
+                          count + 1);
+    }
+    const weft_shape *x = &weft_in(g, node, 0)->shape; /* adding a node may move the values */
+    if (want[0]) {
+        attrs[count] = space_of("size", x);
+        dx[0] = weft_emit(g, node, "dx", "conv_dx", (weft_value[]){dy[0], node->in[1]}, 2, attrs,
+                          count + 1);
+    }
+}
+
+/* Groups tie the channels of both sides together, so neither may be split alone. */
+static bool grouped(const weft_node *node)
+{
+    return weft_node_int(node, "groups", 0, 1) > 1;
+}
+
+static void conv_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    weft_labels_space(text,
+                      grouped(node) ? "b !c S~, !o !cg !K -> b !o S" : "b c S~, o c !K -> b o S",
+                      weft_in(g, node, 0)->shape.rank - 2);
+}
+
+static void conv_dx_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    weft_labels_space(text,
+                      grouped(node) ? "b !o S, !o !cg !K -> b !c S~" : "b o S, o c !K -> b c S~",
+                      weft_in(g, node, 0)->shape.rank - 2);
+}
+
+static void conv_dw_labels(const weft_graph *g, const weft_node *node, weft_text *text)
+{
+    weft_labels_space(text,
+                      grouped(node) ? "b !c S~, b !o S -> !o !cg !K" : "b c S~, b o S -> o c !K",
+                      weft_in(g, node, 0)->shape.rank - 2);
+}
+
+static weft_window conv_window(const weft_graph *g, const weft_node *node)
+{
+    weft_window window = weft_node_window(node, weft_in(g, node, 0)->shape.rank - 2);
+    bool dw = weft_node_attr(node, "kernel") != NULL;
+    for (int i = 0; i < window.dims && !dw; i++)
+        window.kernel[i] = weft_in(g, node, 1)->shape.dim[2 + i];
+    return window;
+}
+
+static double conv_work(const weft_shape *dy, const weft_shape *w)
+{
+    return 2.0 * (double)weft_shape_elements(dy) * (double)(weft_shape_elements(w) / w->dim[0]);
+}
+
+static double conv_flops(const weft_graph *g, const weft_node *node)
+{
+    return conv_work(&weft_out(g, node, 0)->shape, &weft_in(g, node, 1)->shape);
+}
+
+static double conv_dx_flops(const weft_graph *g, const weft_node *node)
+{
+    return conv_work(&weft_in(g, node, 0)->shape, &weft_in(g, node, 1)->shape);
+}
+
+static double conv_dw_flops(const weft_graph *g, const weft_node *node)
+{
+    return conv_work(&weft_in(g, node, 1)->shape, &weft_out(g, node, 0)->shape);
+}
+
+const weft_op weft_op_conv = {.name = "conv",
+                              .before = "conv2d",
+                              .summary =
+                                  "convolution (cross-correlation) over 1 to 3 dimensions, with "
+                                  "stride, padding, dilation and groups",
+                              .min_inputs = 2,
+                              .max_inputs = 2,
+                              .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups"),
+                              .shape = conv_shape,
+                              .gradient = conv_gradient,
+                              .labels = conv_labels,
+                              .flops = conv_flops,
+                              .window = conv_window};
+const weft_op weft_op_conv_dx = {.name = "conv_dx",
+                                 .before = "conv2d_dx",
+                                 .summary = "gradient of conv for its tensor, from (dy, w)",
+                                 .min_inputs = 2,
+                                 .max_inputs = 2,
+                                 .attrs =
+                                     WEFT_ATTRS("stride", "padding", "dilation", "groups", "size"),
+                                 .shape = conv_dx_shape,
+                                 .labels = conv_dx_labels,
+                                 .flops = conv_dx_flops,
+                                 .dims = "size",
+                                 .dims_from = 2,
+                                 .window = conv_window};
+const weft_op weft_op_conv_dw = {
+    .name = "conv_dw",
+    .before = "conv2d_dw",
+    .summary = "gradient of conv for its weight, from (x, dy)",
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .attrs = WEFT_ATTRS("stride", "padding", "dilation", "groups", "kernel"),
+    .shape = conv_dw_shape,
+    .labels = conv_dw_labels,
+    .flops = conv_dw_flops,
+    .window = conv_window};
