@@ -7,7 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/cpu/onednn.h"
+#include <dnnl.h>
+#if DNNL_VERSION_MAJOR < 3
+#include "device/cpu/onednn/version2.h"
+#endif
 
 double seconds_now(void)
 {

@@ -1,6 +1,7 @@
 # Sources by room, lowest first. The reference kernels are compiled once for each precision.
 file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
-  src/base/*.c src/comm/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c src/device/distant/*.c
+  src/base/*.c src/comm/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c src/device/cpu/onednn/*.c
+  src/device/distant/*.c
   src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/exchange/*.c
   src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)

@@ -7,20 +7,20 @@ bool cpu_single(const weft_group *group)
     return group->count == 1;
 }
 
-static dnnl_alg_kind_t activation_of(const weft_node *node)
+static onednn_function activation_of(const weft_node *node)
 {
     static const struct {
         const char *op;
-        dnnl_alg_kind_t alg;
+        onednn_function function;
     } known[] = {
-        {"relu", dnnl_eltwise_relu},
-        {"gelu", dnnl_eltwise_gelu_erf},
-        {"sigmoid", dnnl_eltwise_logistic},
-        {"tanh", dnnl_eltwise_tanh},
+        {"relu", ONEDNN_RELU},
+        {"gelu", ONEDNN_GELU},
+        {"sigmoid", ONEDNN_SIGMOID},
+        {"tanh", ONEDNN_TANH},
     };
     for (size_t i = 0; i < WEFT_COUNT(known); i++)
-        if (strcmp(known[i].op, node->op->name) == 0) return known[i].alg;
-    return dnnl_alg_kind_undef;
+        if (strcmp(known[i].op, node->op->name) == 0) return known[i].function;
+    return ONEDNN_NO_FUNCTION;
 }
 
 /* Takes one link whose input is `tail`; the order of the links is that of the primitive: bias,
@@ -28,7 +28,7 @@ static dnnl_alg_kind_t activation_of(const weft_node *node)
 static bool take_link(const weft_group *group, const weft_node *node, weft_value tail,
                       cpu_chain *chain)
 {
-    bool activated = chain->activation != dnnl_alg_kind_undef;
+    bool activated = chain->activation != ONEDNN_NO_FUNCTION;
     bool added = chain->addend != WEFT_NO_VALUE;
     if (activated) return false;
     if (strcmp(node->op->name, "bias") == 0) {
@@ -54,8 +54,8 @@ static bool take_link(const weft_group *group, const weft_node *node, weft_value
         chain->addend = node->in[node->in[0] == tail];
         return true;
     }
-    chain->activation = node->in[0] == tail ? activation_of(node) : dnnl_alg_kind_undef;
-    return chain->activation != dnnl_alg_kind_undef;
+    chain->activation = node->in[0] == tail ? activation_of(node) : ONEDNN_NO_FUNCTION;
+    return chain->activation != ONEDNN_NO_FUNCTION;
 }
 
 bool cpu_chain_of(const weft_group *group, cpu_chain *out)
@@ -64,7 +64,7 @@ bool cpu_chain_of(const weft_group *group, cpu_chain *out)
     bool image = strcmp(group->node[0]->op->name, "conv") == 0;
     cpu_chain chain = {.bias = WEFT_NO_VALUE,
                        .addend = WEFT_NO_VALUE,
-                       .activation = dnnl_alg_kind_undef,
+                       .activation = ONEDNN_NO_FUNCTION,
                        .channels = result->dim[image ? 1 : result->rank - 1],
                        .rank = image ? result->rank : 2};
     weft_value tail = group->node[0]->out;
@@ -103,36 +103,11 @@ static weft_status channel_vector(weft_device *device, const cpu_chain *chain, c
     return cpu_md_plain(device, chain->rank, dim, out);
 }
 
-static weft_status append(dnnl_post_ops_t ops, const cpu_chain *chain, cpu_md vector, cpu_md addend)
+weft_status cpu_chain_tail(weft_device *device, const cpu_chain *chain, cpu_md addend,
+                           onednn_tail *out)
 {
-    if (chain->norm) {
-        DNNL_TRY(dnnl_post_ops_append_binary(ops, dnnl_binary_mul, vector));
-        DNNL_TRY(dnnl_post_ops_append_binary(ops, dnnl_binary_add, vector));
-    }
-    if (addend) DNNL_TRY(dnnl_post_ops_append_binary(ops, dnnl_binary_add, addend));
-    if (chain->activation != dnnl_alg_kind_undef)
-        DNNL_TRY(dnnl_post_ops_append_eltwise(ops, chain->activation, 0, 0));
-    return WEFT_OK;
-}
-
-weft_status cpu_chain_post_ops(weft_device *device, const cpu_chain *chain, cpu_md addend,
-                               dnnl_post_ops_t *out)
-{
-    dnnl_post_ops_t ops = NULL;
-    cpu_md vector;
-    WEFT_TRY(channel_vector(device, chain, &vector));
-    DNNL_TRY(dnnl_post_ops_create(&ops));
-    weft_status status = append(ops, chain, vector, addend);
-    if (status == WEFT_OK)
-        *out = ops;
-    else
-        dnnl_post_ops_destroy(ops);
-    return status;
-}
-
-int cpu_chain_addend_arg(const cpu_chain *chain)
-{
-    return DNNL_ARG_ATTR_MULTIPLE_POST_OP(chain->norm ? 2 : 0) | DNNL_ARG_SRC_1;
+    *out = (onednn_tail){.addend = addend, .function = chain->activation};
+    return chain->norm ? channel_vector(device, chain, &out->vector) : WEFT_OK;
 }
 
 weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain, weft_kernel *kernel)
@@ -140,19 +115,17 @@ weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain, we
     cpu_primitive *k = (cpu_primitive *)kernel;
     cpu_md vector;
     if (!chain->norm) return WEFT_OK;
-    WEFT_TRY(channel_vector(&k->device->head, chain, &vector));
+    WEFT_TRY(channel_vector(k->device, chain, &vector));
     k->fold.channels = chain->channels;
     k->fold.epsilon = weft_node_real(chain->norm, "epsilon", 1e-5);
     for (int i = 0; i < 4; i++) {
         int operand = weft_group_in(group, chain->norm->in[i + 1]);
         const weft_type *type = weft_value_type(group->graph, group->in[operand]);
         k->fold.operand[i] = operand;
-        WEFT_TRY(weft_layout_plain(&k->device->head, type, &kernel->in[operand]));
+        WEFT_TRY(weft_layout_plain(k->device, type, &kernel->in[operand]));
     }
     k->fold.offset = (kernel->scratch + 63) / 64 * 64;
     kernel->scratch = k->fold.offset + 2 * (size_t)chain->channels * sizeof(float);
-    WEFT_TRY(cpu_primitive_add(k, DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, vector,
-                               CPU_SCALE, 0));
-    return cpu_primitive_add(k, DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1, vector,
-                             CPU_SHIFT, 0);
+    WEFT_TRY(cpu_primitive_add(k, ONEDNN_SCALE, vector, CPU_SCALE, 0));
+    return cpu_primitive_add(k, ONEDNN_SHIFT, vector, CPU_SHIFT, 0);
 }

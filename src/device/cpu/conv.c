@@ -3,8 +3,8 @@
 #include "device/cpu/cpu.h"
 
 typedef struct conv {
-    dnnl_dims_t stride, dilation, padding, padding_end;
-    cpu_weighted m, any; /* plain; in whatever layouts the primitive likes */
+    onednn_spec any; /* in whatever layouts the primitive likes */
+    cpu_weighted m;  /* plain */
 } conv;
 
 /* Weights of groups are [g, o / g, i / g, ...] for oneDNN: the same memory as our [o, i / g, ...].
@@ -12,14 +12,14 @@ typedef struct conv {
 static weft_status conv_of(weft_device *device, const weft_node *node, const weft_shape *x,
                            const weft_shape *w, const weft_shape *y, conv *out)
 {
-    conv c;
+    conv c = {.any = {.kind = ONEDNN_CONV}};
     weft_window window = weft_node_window(node, x->rank - 2);
     int64_t groups = weft_node_int(node, "groups", 0, 1);
     for (int i = 0; i < window.dims; i++) {
-        c.stride[i] = window.stride[i];
-        c.dilation[i] = window.dilation[i] - 1;
-        c.padding[i] = window.padding[i];
-        c.padding_end[i] = window.padding_end[i];
+        c.any.stride[i] = window.stride[i];
+        c.any.dilation[i] = window.dilation[i] - 1;
+        c.any.padding[i] = window.padding[i];
+        c.any.padding_end[i] = window.padding_end[i];
     }
     int64_t grouped[WEFT_MAX_RANK + 1] = {groups, w->dim[0] / groups};
     for (int i = 1; i < w->rank; i++) grouped[i + 1] = w->dim[i];
@@ -29,9 +29,9 @@ static weft_status conv_of(weft_device *device, const weft_node *node, const wef
                         : cpu_md_plain(device, w->rank, w->dim, &c.m.w));
     WEFT_TRY(cpu_md_plain(device, 1, &y->dim[1], &c.m.bias));
     c.any.bias = c.m.bias;
-    WEFT_TRY(cpu_md_any(device, c.m.x, &c.any.x));
-    WEFT_TRY(cpu_md_any(device, c.m.y, &c.any.y));
-    WEFT_TRY(cpu_md_any(device, c.m.w, &c.any.w));
+    WEFT_TRY(onednn_md_any(cpu_onednn(device), c.m.x, &c.any.x));
+    WEFT_TRY(onednn_md_any(cpu_onednn(device), c.m.y, &c.any.y));
+    WEFT_TRY(onednn_md_any(cpu_onednn(device), c.m.w, &c.any.w));
     *out = c;
     return WEFT_OK;
 }
@@ -40,16 +40,6 @@ static bool conv_supports(const weft_group *group)
 {
     cpu_chain chain;
     return cpu_chain_of(group, &chain);
-}
-
-static weft_status forward(cpu_device *d, const void *what, bool biased,
-                           const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
-{
-    const conv *c = what;
-    return DNNL_CALL(dnnl_convolution_forward_primitive_desc_create(
-        out, d->engine, dnnl_forward_training, dnnl_convolution_direct, c->any.x, c->any.w,
-        biased ? c->any.bias : NULL, c->any.y, c->stride, c->dilation, c->padding, c->padding_end,
-        attr));
 }
 
 static weft_status conv_make(weft_device *device, const weft_group *group,
@@ -63,28 +53,19 @@ static weft_status conv_make(weft_device *device, const weft_group *group,
     (void)cpu_chain_of(group, &chain);
     WEFT_TRY(conv_of(device, node, &weft_in(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
                      &weft_out(g, node, 0)->shape, &c));
-    return cpu_forward_make(device, group, &chain, forward, &c, &c.m, out);
+    return cpu_forward_make(device, group, &chain, &c.any, &c.m, out);
 }
 
-/* Backward descriptors need the forward one as a hint. */
 static weft_status dx_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     conv c;
-    dnnl_primitive_desc_t hint, pd;
     WEFT_TRY(conv_of(device, node, &weft_out(g, node, 0)->shape, &weft_in(g, node, 1)->shape,
                      &weft_in(g, node, 0)->shape, &c));
-    WEFT_TRY(forward(d, &c, false, d->attr, &hint));
-    weft_status status = DNNL_CALL(dnnl_convolution_backward_data_primitive_desc_create(
-        &pd, d->engine, dnnl_convolution_direct, c.any.x, c.any.w, c.any.y, c.stride, c.dilation,
-        c.padding, c.padding_end, hint, d->attr));
-    dnnl_primitive_desc_destroy(hint);
-    WEFT_TRY(status);
-    return cpu_dx_make(device, group, pd, &c.m, out);
+    return cpu_dx_make(device, group, &c.any, &c.m, out);
 }
 
 static bool dw_supports(const weft_group *group)
@@ -96,21 +77,12 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     conv c;
-    dnnl_primitive_desc_t hint, pd;
     WEFT_TRY(conv_of(device, node, &weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape,
                      &weft_in(g, node, 1)->shape, &c));
-    WEFT_TRY(forward(d, &c, false, d->attr, &hint));
-    weft_status status = DNNL_CALL(dnnl_convolution_backward_weights_primitive_desc_create(
-        &pd, d->engine, dnnl_convolution_direct, c.any.x, c.any.w,
-        group->count == 2 ? c.any.bias : NULL, c.any.y, c.stride, c.dilation, c.padding,
-        c.padding_end, hint, d->attr));
-    dnnl_primitive_desc_destroy(hint);
-    WEFT_TRY(status);
-    return cpu_dw_make(device, group, pd, &c.m, out);
+    return cpu_dw_make(device, group, &c.any, &c.m, out);
 }
 
 const cpu_entry cpu_conv_entries[] = {

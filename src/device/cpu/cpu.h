@@ -1,26 +1,20 @@
 /* Inside of the cpu device: oneDNN primitives for the heavy operators, plain loops for those that
- * go through memory once. oneDNN is not used anywhere else in the library. */
+ * go through memory once. */
 #ifndef WEFT_DEVICE_CPU_H
 #define WEFT_DEVICE_CPU_H
 
 #include "device/cpu/onednn.h"
 #include "device/device.h"
 
-/* A descriptor of memory. The device keeps all of them until it is closed, each once: two are the
- * same exactly when their pointers are. */
-typedef const_dnnl_memory_desc_t cpu_md;
-
-typedef struct cpu_kept {
-    dnnl_memory_desc_t md;
-    struct cpu_kept *next;
-} cpu_kept;
-
 typedef struct cpu_device {
     weft_device head;
-    dnnl_engine_t engine;
-    dnnl_primitive_attr_t attr; /* scratchpad in our memory, nothing else */
-    cpu_kept *kept;
+    onednn *library;
 } cpu_device;
+
+static inline onednn *cpu_onednn(weft_device *device)
+{
+    return ((cpu_device *)device)->library;
+}
 
 /* A layout that is not plain. `plain` describes the same value in its plain layout, in the same
  * logical dimensions as md: dense weights are [k, n] for us and (n, k) for oneDNN. */
@@ -29,28 +23,12 @@ typedef struct cpu_layout {
     cpu_md md, plain;
 } cpu_layout;
 
-/* Turns a oneDNN failure into ours. */
-weft_status cpu_status(const char *call, dnnl_status_t code) WEFT_NODISCARD;
-#define DNNL_CALL(expr) cpu_status(#expr, (expr))
-#define DNNL_TRY(expr) WEFT_TRY(DNNL_CALL(expr))
-
 /* --- descriptors --- */
 
 /* Row-major f32 of these dimensions. */
 weft_status cpu_md_plain(weft_device *device, int rank, const int64_t *dim,
                          cpu_md *out) WEFT_NODISCARD;
-weft_status cpu_md_strided(weft_device *device, int rank, const int64_t *dim, const int64_t *stride,
-                           cpu_md *out) WEFT_NODISCARD;
 weft_status cpu_md_of_type(weft_device *device, const weft_type *type, cpu_md *out) WEFT_NODISCARD;
-/* A tensor [b, c, ...] with 1 to 3 dimensions of space in blocks of 16 channels. */
-weft_status cpu_md_blocked(weft_device *device, const weft_shape *shape,
-                           cpu_md *out) WEFT_NODISCARD;
-/* The same dimensions in any layout. */
-weft_status cpu_md_any(weft_device *device, cpu_md md, cpu_md *out) WEFT_NODISCARD;
-/* The device's own descriptor that is equal to this one of oneDNN's. */
-weft_status cpu_md_keep(weft_device *device, const_dnnl_memory_desc_t md,
-                        cpu_md *out) WEFT_NODISCARD;
-void cpu_md_drop_all(cpu_device *d);
 /* The descriptor of a value that lies in `layout` and is `plain` when plain; `plain` itself if the
  * layout is unknown or of other dimensions. */
 cpu_md cpu_md_of(const weft_layout *layout, cpu_md plain);
@@ -58,16 +36,6 @@ cpu_md cpu_md_of(const weft_layout *layout, cpu_md plain);
 weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
                           const weft_layout **out) WEFT_NODISCARD;
 
-/* A descriptor taken apart. Axes with blocks have strides of whole blocks; the blocks lie within,
- * the last innermost. Nothing but ndims and dims holds where it is not blocked. */
-typedef struct cpu_blocks {
-    int ndims;
-    const int64_t *dims, *strides;
-    bool blocked;
-    int count;
-    const int64_t *size, *axis; /* of each of the blocks */
-} cpu_blocks;
-cpu_blocks cpu_blocks_of(const_dnnl_memory_desc_t md);
 /* Whether channels, the second axis, and nothing else are in blocks of 16. */
 bool cpu_in_channel_blocks(cpu_md md);
 
@@ -96,10 +64,10 @@ typedef struct cpu_fold {
 
 typedef struct cpu_primitive {
     weft_kernel head;
-    cpu_device *device;
-    dnnl_primitive_t primitive;
+    weft_device *device;
+    onednn_primitive *primitive;
     struct {
-        int arg;
+        onednn_role role;
         cpu_md md;
         cpu_place place;
         int index;
@@ -108,23 +76,21 @@ typedef struct cpu_primitive {
     cpu_fold fold;
 } cpu_primitive;
 
-/* One operand of a primitive: which argument it is, and the group's input or output. */
+/* One operand of a primitive: what it is there, and the group's input or output. */
 typedef struct cpu_arg {
-    int arg;           /* DNNL_ARG_... */
-    dnnl_query_t what; /* where the primitive keeps its descriptor, with index */
-    int index;
-    cpu_place place;
+    onednn_role role;
+    cpu_place place; /* CPU_IN or CPU_OUT */
     int operand;
     cpu_md plain;
     bool opaque;
 } cpu_arg;
 
-/* Makes a kernel of a primitive descriptor, which it destroys in any case. */
-weft_status cpu_primitive_make(weft_device *device, dnnl_primitive_desc_t pd, const cpu_arg *args,
-                               int count, weft_kernel **out) WEFT_NODISCARD;
-
-/* Attributes with the scratchpad in our memory and these post-operations (NULL: none). */
-weft_status cpu_attr_make(const_dnnl_post_ops_t ops, dnnl_primitive_attr_t *out) WEFT_NODISCARD;
+/* Makes a kernel of a primitive that has been described, which it takes over in any case. */
+weft_status cpu_primitive_make(weft_device *device, onednn_primitive *described,
+                               const cpu_arg *args, int count, weft_kernel **out) WEFT_NODISCARD;
+/* The same, and describes it. */
+weft_status cpu_spec_make(weft_device *device, const onednn_spec *spec, const cpu_arg *args,
+                          int count, weft_kernel **out) WEFT_NODISCARD;
 
 /* --- kernels that are a loop --- */
 
@@ -164,25 +130,23 @@ CPU_FILES(CPU_DECLARE)
 
 /* Chains: bias, normalisation, addition and activation behind the main node, in this order. */
 typedef struct cpu_chain {
-    weft_value bias, addend;    /* WEFT_NO_VALUE where there is none */
-    const weft_node *norm;      /* batch_norm_infer, or NULL */
-    dnnl_alg_kind_t activation; /* dnnl_alg_kind_undef: none */
+    weft_value bias, addend; /* WEFT_NO_VALUE where there is none */
+    const weft_node *norm;   /* batch_norm_infer, or NULL */
+    onednn_function activation;
     int64_t channels;
-    int rank; /* of the result for oneDNN: 4 for images, 2 for rows */
+    int rank; /* of the result for oneDNN: its own for images, 2 for rows */
 } cpu_chain;
 /* False if the group is not such a chain with its last result as its only output. */
 bool cpu_chain_of(const weft_group *group, cpu_chain *out);
-/* The chain as post-operations; addend says how that operand lies and may be NULL only if there is
+/* What the primitive does of it; addend says how that operand lies and may be NULL only if there is
  * none. */
-weft_status cpu_chain_post_ops(weft_device *device, const cpu_chain *chain, cpu_md addend,
-                               dnnl_post_ops_t *out) WEFT_NODISCARD;
-/* Completes a kernel made with these post-operations. */
+weft_status cpu_chain_tail(weft_device *device, const cpu_chain *chain, cpu_md addend,
+                           onednn_tail *out) WEFT_NODISCARD;
+/* Completes a kernel made with this tail. */
 weft_status cpu_chain_finish(const weft_group *group, const cpu_chain *chain,
                              weft_kernel *kernel) WEFT_NODISCARD;
-/* The argument of the addition. */
-int cpu_chain_addend_arg(const cpu_chain *chain);
-/* Adds an argument to a primitive kernel. */
-weft_status cpu_primitive_add(cpu_primitive *k, int arg, cpu_md md, cpu_place place,
+/* Adds an operand to a primitive kernel. */
+weft_status cpu_primitive_add(cpu_primitive *k, onednn_role role, cpu_md md, cpu_place place,
                               int index) WEFT_NODISCARD;
 
 /* --- convolutions and inner products --- */
@@ -192,17 +156,15 @@ typedef struct cpu_weighted {
     cpu_md x, w, bias, y;
 } cpu_weighted;
 
-/* Makes the primitive descriptor of a forward pass with these attributes. */
-typedef weft_status (*cpu_forward_fn)(cpu_device *d, const void *what, bool biased,
-                                      const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out);
 /* Kernels of main nodes (x, w) -> y, (dy, w) -> dx and (x, dy) -> dw; dw takes the bias gradient
- * along if the group has it. The latter two destroy the primitive descriptor in any case. */
+ * along if the group has it. spec: the operands as the primitive may have them, pass and tail left
+ * out; m: the same in plain layout. */
 weft_status cpu_forward_make(weft_device *device, const weft_group *group, const cpu_chain *chain,
-                             cpu_forward_fn forward, const void *what, const cpu_weighted *m,
+                             const onednn_spec *spec, const cpu_weighted *m,
                              weft_kernel **out) WEFT_NODISCARD;
-weft_status cpu_dx_make(weft_device *device, const weft_group *group, dnnl_primitive_desc_t pd,
+weft_status cpu_dx_make(weft_device *device, const weft_group *group, const onednn_spec *spec,
                         const cpu_weighted *m, weft_kernel **out) WEFT_NODISCARD;
-weft_status cpu_dw_make(weft_device *device, const weft_group *group, dnnl_primitive_desc_t pd,
+weft_status cpu_dw_make(weft_device *device, const weft_group *group, const onednn_spec *spec,
                         const cpu_weighted *m, weft_kernel **out) WEFT_NODISCARD;
 
 /* A group of the main node and the sum of operand `dy` over the axes other than `channel`. */

@@ -3,8 +3,8 @@
 #include "device/cpu/cpu.h"
 
 typedef struct dense {
-    cpu_weighted m; /* plain */
-    cpu_md w;       /* as the primitive likes it */
+    onednn_spec any; /* the weight as the primitive likes it */
+    cpu_weighted m;  /* plain */
 } dense;
 
 /* Rows of all leading dimensions of x or dx, times k, and k times n. */
@@ -12,26 +12,20 @@ static weft_status dense_of(weft_device *device, const weft_shape *x, const weft
                             dense *out)
 {
     int64_t k = w->dim[0], n = w->dim[1], rows = weft_shape_elements(x) / k;
+    onednn *o = cpu_onednn(device);
     WEFT_TRY(cpu_md_plain(device, 2, (int64_t[]){rows, k}, &out->m.x));
     WEFT_TRY(cpu_md_plain(device, 2, (int64_t[]){rows, n}, &out->m.y));
-    WEFT_TRY(cpu_md_strided(device, 2, (int64_t[]){n, k}, (int64_t[]){1, n}, &out->m.w));
+    WEFT_TRY(onednn_md_strided(o, 2, (int64_t[]){n, k}, (int64_t[]){1, n}, &out->m.w));
     WEFT_TRY(cpu_md_plain(device, 1, &n, &out->m.bias));
-    return cpu_md_any(device, out->m.w, &out->w);
+    out->any =
+        (onednn_spec){.kind = ONEDNN_INNER, .x = out->m.x, .bias = out->m.bias, .y = out->m.y};
+    return onednn_md_any(o, out->m.w, &out->any.w);
 }
 
 static bool dense_supports(const weft_group *group)
 {
     cpu_chain chain;
     return cpu_chain_of(group, &chain);
-}
-
-static weft_status forward(cpu_device *d, const void *what, bool biased,
-                           const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *out)
-{
-    const dense *p = what;
-    return DNNL_CALL(dnnl_inner_product_forward_primitive_desc_create(
-        out, d->engine, dnnl_forward_training, p->m.x, p->w, biased ? p->m.bias : NULL, p->m.y,
-        attr));
 }
 
 static weft_status dense_make(weft_device *device, const weft_group *group,
@@ -44,25 +38,18 @@ static weft_status dense_make(weft_device *device, const weft_group *group,
     dense p;
     (void)cpu_chain_of(group, &chain);
     WEFT_TRY(dense_of(device, &weft_in(g, node, 0)->shape, &weft_in(g, node, 1)->shape, &p));
-    return cpu_forward_make(device, group, &chain, forward, &p, &p.m, out);
+    return cpu_forward_make(device, group, &chain, &p.any, &p.m, out);
 }
 
 static weft_status dx_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     dense p;
-    dnnl_primitive_desc_t hint, pd;
     WEFT_TRY(dense_of(device, &weft_out(g, node, 0)->shape, &weft_in(g, node, 1)->shape, &p));
-    WEFT_TRY(forward(d, &p, false, d->attr, &hint));
-    weft_status status = DNNL_CALL(dnnl_inner_product_backward_data_primitive_desc_create(
-        &pd, d->engine, p.m.x, p.w, p.m.y, hint, d->attr));
-    dnnl_primitive_desc_destroy(hint);
-    WEFT_TRY(status);
-    return cpu_dx_make(device, group, pd, &p.m, out);
+    return cpu_dx_make(device, group, &p.any, &p.m, out);
 }
 
 static bool dw_supports(const weft_group *group)
@@ -75,18 +62,11 @@ static weft_status dw_make(weft_device *device, const weft_group *group,
                            const weft_layout *const *in, weft_kernel **out)
 {
     (void)in;
-    cpu_device *d = (cpu_device *)device;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
     dense p;
-    dnnl_primitive_desc_t hint, pd;
     WEFT_TRY(dense_of(device, &weft_in(g, node, 0)->shape, &weft_out(g, node, 0)->shape, &p));
-    WEFT_TRY(forward(d, &p, false, d->attr, &hint));
-    weft_status status = DNNL_CALL(dnnl_inner_product_backward_weights_primitive_desc_create(
-        &pd, d->engine, p.m.x, p.w, group->count == 2 ? p.m.bias : NULL, p.m.y, hint, d->attr));
-    dnnl_primitive_desc_destroy(hint);
-    WEFT_TRY(status);
-    return cpu_dw_make(device, group, pd, &p.m, out);
+    return cpu_dw_make(device, group, &p.any, &p.m, out);
 }
 
 /* A batched operand as [batch, rows, columns], read across its memory where it is transposed. */
@@ -101,7 +81,7 @@ static weft_status matrix(weft_device *device, const weft_shape *s, bool transpo
         stride[1] = 1;
         stride[2] = columns;
     }
-    return cpu_md_strided(device, 3, dim, stride, out);
+    return onednn_md_strided(cpu_onednn(device), 3, dim, stride, out);
 }
 
 static weft_status matmul_make(weft_device *device, const weft_group *group,
@@ -110,21 +90,17 @@ static weft_status matmul_make(weft_device *device, const weft_group *group,
     (void)in;
     const weft_graph *g = group->graph;
     const weft_node *node = group->node[0];
-    cpu_device *d = (cpu_device *)device;
     bool ta = weft_node_int(node, "ta", 0, 0) != 0, tb = weft_node_int(node, "tb", 0, 0) != 0;
-    cpu_md a, b, c;
-    dnnl_primitive_desc_t pd;
-    WEFT_TRY(matrix(device, &weft_in(g, node, 0)->shape, ta, &a));
-    WEFT_TRY(matrix(device, &weft_in(g, node, 1)->shape, tb, &b));
-    WEFT_TRY(matrix(device, &weft_out(g, node, 0)->shape, false, &c));
-    DNNL_TRY(dnnl_matmul_primitive_desc_create(&pd, d->engine, a, b, NULL, c, d->attr));
+    onednn_spec s = {.kind = ONEDNN_MATMUL};
+    WEFT_TRY(matrix(device, &weft_in(g, node, 0)->shape, ta, &s.x));
+    WEFT_TRY(matrix(device, &weft_in(g, node, 1)->shape, tb, &s.w));
+    WEFT_TRY(matrix(device, &weft_out(g, node, 0)->shape, false, &s.y));
     cpu_arg args[] = {
-        {DNNL_ARG_SRC, dnnl_query_src_md, 0, CPU_IN, weft_group_in(group, node->in[0]), a, false},
-        {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0, CPU_IN, weft_group_in(group, node->in[1]), b,
-         false},
-        {DNNL_ARG_DST, dnnl_query_dst_md, 0, CPU_OUT, 0, c, false},
+        {ONEDNN_X, CPU_IN, weft_group_in(group, node->in[0]), s.x, false},
+        {ONEDNN_W, CPU_IN, weft_group_in(group, node->in[1]), s.w, false},
+        {ONEDNN_Y, CPU_OUT, 0, s.y, false},
     };
-    return cpu_primitive_make(device, pd, args, 3, out);
+    return cpu_spec_make(device, &s, args, 3, out);
 }
 
 /* One value twice would need two layouts in one operand. */

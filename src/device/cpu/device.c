@@ -7,32 +7,10 @@ static const cpu_entry *const tables[] = {
 #undef TABLE
 };
 
-weft_status cpu_status(const char *call, dnnl_status_t code)
-{
-    if (code == dnnl_success) return WEFT_OK;
-    static const char *const names[] = {"success",       "out of memory", "invalid arguments",
-                                        "unimplemented", "iterator ends", "runtime error",
-                                        "not required"};
-    const char *name = (size_t)code < WEFT_COUNT(names) ? names[code] : "unknown";
-    return weft_fail(code == dnnl_out_of_memory   ? WEFT_ERR_MEMORY
-                     : code == dnnl_unimplemented ? WEFT_ERR_UNSUPPORTED
-                                                  : WEFT_ERR_INTERNAL,
-                     "oneDNN: %s in %.100s", name, call);
-}
-
 static void device_close(weft_device *device)
 {
-    cpu_device *d = (cpu_device *)device;
-    cpu_md_drop_all(d);
-    if (d->attr) dnnl_primitive_attr_destroy(d->attr);
-    if (d->engine) dnnl_engine_destroy(d->engine);
-    free(d);
-}
-
-static weft_status start(cpu_device *d)
-{
-    DNNL_TRY(dnnl_engine_create(&d->engine, dnnl_cpu, 0));
-    return cpu_attr_make(NULL, &d->attr);
+    onednn_close(cpu_onednn(device));
+    free(device);
 }
 
 static weft_status device_open(weft_context *context, const char *arguments, weft_device **out)
@@ -44,7 +22,7 @@ static weft_status device_open(weft_context *context, const char *arguments, wef
     weft_parallel_threads(d->head.threads);
     weft_status status = weft_reserve_enter();
     if (status == WEFT_OK) {
-        status = start(d);
+        status = onednn_open(&d->library);
         weft_reserve_leave();
     }
     if (status != WEFT_OK) {
@@ -101,23 +79,20 @@ static weft_status kernel(weft_device *device, const weft_group *group,
 static weft_status make_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
                                 const weft_layout *to, weft_kernel **out)
 {
-    cpu_device *d = (cpu_device *)device;
     const cpu_layout *odd = (const cpu_layout *)(from->plain ? to : from);
     cpu_md plain;
-    dnnl_primitive_desc_t pd;
     if (from->plain && to->plain)
         WEFT_TRY(cpu_md_of_type(device, type, &plain));
     else
         plain = odd->plain;
-    cpu_md source = from->plain ? plain : ((const cpu_layout *)from)->md;
-    cpu_md target = to->plain ? plain : ((const cpu_layout *)to)->md;
-    DNNL_TRY(
-        dnnl_reorder_primitive_desc_create(&pd, source, d->engine, target, d->engine, d->attr));
+    onednn_spec s = {.kind = ONEDNN_REORDER,
+                     .x = from->plain ? plain : ((const cpu_layout *)from)->md,
+                     .y = to->plain ? plain : ((const cpu_layout *)to)->md};
     cpu_arg args[] = {
-        {DNNL_ARG_FROM, dnnl_query_src_md, 0, CPU_IN, 0, plain, false},
-        {DNNL_ARG_TO, dnnl_query_dst_md, 0, CPU_OUT, 0, plain, false},
+        {ONEDNN_X, CPU_IN, 0, plain, false},
+        {ONEDNN_Y, CPU_OUT, 0, plain, false},
     };
-    WEFT_TRY(cpu_primitive_make(device, pd, args, 2, out));
+    WEFT_TRY(cpu_spec_make(device, &s, args, 2, out));
     (*out)->in[0] = from;
     (*out)->out[0] = to;
     return WEFT_OK;

@@ -152,34 +152,13 @@ FLAT(accumulate_tree)
 
 static const struct {
     const char *op;
-    dnnl_alg_kind_t forward, backward;
+    onednn_function function;
+    onednn_pass pass;
 } functions[] = {
-    {"gelu", dnnl_eltwise_gelu_erf, dnnl_alg_kind_undef},
-    {"gelu_grad", dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_erf},
-    {"sigmoid", dnnl_eltwise_logistic, dnnl_alg_kind_undef},
-    {"sigmoid_grad", dnnl_eltwise_logistic_use_dst_for_bwd, dnnl_eltwise_logistic_use_dst_for_bwd},
-    {"tanh", dnnl_eltwise_tanh, dnnl_alg_kind_undef},
-    {"tanh_grad", dnnl_eltwise_tanh_use_dst_for_bwd, dnnl_eltwise_tanh_use_dst_for_bwd},
+    {"gelu", ONEDNN_GELU, ONEDNN_FORWARD},       {"gelu_grad", ONEDNN_GELU, ONEDNN_BACKWARD},
+    {"sigmoid", ONEDNN_SIGMOID, ONEDNN_FORWARD}, {"sigmoid_grad", ONEDNN_SIGMOID, ONEDNN_BACKWARD},
+    {"tanh", ONEDNN_TANH, ONEDNN_FORWARD},       {"tanh_grad", ONEDNN_TANH, ONEDNN_BACKWARD},
 };
-
-static weft_status function_desc(cpu_device *d, const char *op, cpu_md md, bool *backward,
-                                 dnnl_primitive_desc_t *out)
-{
-    size_t f = 0;
-    while (strcmp(functions[f].op, op) != 0) f++;
-    *backward = functions[f].backward != dnnl_alg_kind_undef;
-    dnnl_primitive_desc_t forward;
-    DNNL_TRY(dnnl_eltwise_forward_primitive_desc_create(
-        &forward, d->engine, dnnl_forward_training, functions[f].forward, md, md, 0, 0, d->attr));
-    if (!*backward) {
-        *out = forward;
-        return WEFT_OK;
-    }
-    weft_status status = DNNL_CALL(dnnl_eltwise_backward_primitive_desc_create(
-        out, d->engine, functions[f].backward, md, md, md, 0, 0, forward, d->attr));
-    dnnl_primitive_desc_destroy(forward);
-    return status;
-}
 
 static weft_status function_make(weft_device *device, const weft_group *group,
                                  const weft_layout *const *in, weft_kernel **out)
@@ -187,27 +166,27 @@ static weft_status function_make(weft_device *device, const weft_group *group,
     const weft_node *node = group->node[0];
     const weft_layout *layout = in[weft_group_in(group, node->in[0])];
     bool own = layout && !layout->plain && !layout->opaque;
+    size_t f = 0;
     cpu_md plain;
     if (own)
         plain = ((const cpu_layout *)layout)->plain;
     else
         WEFT_TRY(cpu_md_of_type(device, weft_in(group->graph, node, 0), &plain));
     cpu_md md = own ? ((const cpu_layout *)layout)->md : plain;
-    bool backward, by_result = strcmp(node->op->name, "gelu_grad") != 0;
-    dnnl_primitive_desc_t pd;
-    WEFT_TRY(function_desc((cpu_device *)device, node->op->name, md, &backward, &pd));
-    if (!backward) {
-        cpu_arg args[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0, CPU_IN, 0, plain, false},
-                          {DNNL_ARG_DST, dnnl_query_dst_md, 0, CPU_OUT, 0, plain, false}};
-        WEFT_TRY(cpu_primitive_make(device, pd, args, 2, out));
+    while (strcmp(functions[f].op, node->op->name) != 0) f++;
+    onednn_function function = functions[f].function;
+    onednn_spec s = {
+        .kind = ONEDNN_ELTWISE, .function = function, .pass = functions[f].pass, .x = md, .y = md};
+    if (s.pass == ONEDNN_FORWARD) {
+        cpu_arg args[] = {{ONEDNN_X, CPU_IN, 0, plain, false},
+                          {ONEDNN_Y, CPU_OUT, 0, plain, false}};
+        WEFT_TRY(cpu_spec_make(device, &s, args, 2, out));
     } else {
-        cpu_arg args[] = {{by_result ? DNNL_ARG_DST : DNNL_ARG_SRC,
-                           by_result ? dnnl_query_dst_md : dnnl_query_src_md, 0, CPU_IN,
+        cpu_arg args[] = {{onednn_by_result(function) ? ONEDNN_Y : ONEDNN_X, CPU_IN,
                            weft_group_in(group, node->in[0]), plain, false},
-                          {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0, CPU_IN,
-                           weft_group_in(group, node->in[1]), plain, false},
-                          {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0, CPU_OUT, 0, plain, false}};
-        WEFT_TRY(cpu_primitive_make(device, pd, args, 3, out));
+                          {ONEDNN_DY, CPU_IN, weft_group_in(group, node->in[1]), plain, false},
+                          {ONEDNN_DX, CPU_OUT, 0, plain, false}};
+        WEFT_TRY(cpu_spec_make(device, &s, args, 3, out));
     }
     weft_kernel_in_place(group, *out);
     return WEFT_OK;

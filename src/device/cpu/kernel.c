@@ -8,8 +8,7 @@
 
 typedef struct primitive_bound {
     weft_bound head;
-    dnnl_stream_t stream;
-    dnnl_exec_arg_t args[CPU_MAX_ARGS];
+    onednn_run *run;
     const float *folded[4]; /* operands of the kernel's fold */
     float *scale, *shift;
 } primitive_bound;
@@ -36,7 +35,7 @@ static weft_status primitive_place(weft_bound *bound, const weft_address *in,
         if (k->args[i].place == CPU_SHIFT) data = b->shift;
         if (k->args[i].place == CPU_IN) data = weft_host(in[k->args[i].index]);
         if (k->args[i].place == CPU_OUT) data = weft_host(out[k->args[i].index]);
-        DNNL_TRY(dnnl_memory_set_data_handle(b->args[i].memory, data));
+        WEFT_TRY(onednn_run_place(b->run, i, data));
     }
     return WEFT_OK;
 }
@@ -58,31 +57,24 @@ static weft_status primitive_run(weft_bound *bound, weft_queue *queue)
     primitive_bound *b = (primitive_bound *)bound;
     const cpu_primitive *k = primitive_of(bound);
     if (k->fold.channels > 0) refresh_fold(&k->fold, b);
-    DNNL_TRY(dnnl_primitive_execute(k->primitive, b->stream, k->count, b->args));
-    return WEFT_OK;
+    return onednn_run_go(b->run);
 }
 
 static void primitive_unbind(weft_bound *bound)
 {
-    primitive_bound *b = (primitive_bound *)bound;
-    for (int i = 0; i < primitive_of(bound)->count; i++)
-        if (b->args[i].memory) dnnl_memory_destroy(b->args[i].memory);
-    if (b->stream) dnnl_stream_destroy(b->stream);
-    free(b);
+    onednn_run_free(((primitive_bound *)bound)->run);
+    free(bound);
 }
 
 static const weft_bound_ops primitive_bound_ops = {
     .place = primitive_place, .run = primitive_run, .destroy = primitive_unbind};
 
-static weft_status make_memories(primitive_bound *b)
+static weft_status make_run(primitive_bound *b)
 {
     const cpu_primitive *k = primitive_of(&b->head);
-    DNNL_TRY(dnnl_stream_create(&b->stream, k->device->engine, dnnl_stream_default_flags));
-    for (int i = 0; i < k->count; i++) {
-        b->args[i].arg = k->args[i].arg;
-        DNNL_TRY(dnnl_memory_create(&b->args[i].memory, k->args[i].md, k->device->engine,
-                                    DNNL_MEMORY_NONE));
-    }
+    WEFT_TRY(onednn_run_new(k->primitive, k->count, &b->run));
+    for (int i = 0; i < k->count; i++)
+        WEFT_TRY(onednn_run_take(b->run, i, k->args[i].role, k->args[i].md));
     return WEFT_OK;
 }
 
@@ -92,7 +84,7 @@ static weft_status primitive_bind(const weft_kernel *kernel, weft_bound **out)
     WEFT_TRY(weft_bound_new(kernel, &primitive_bound_ops, sizeof(primitive_bound), &bound));
     weft_status status = weft_reserve_enter();
     if (status == WEFT_OK) {
-        status = make_memories((primitive_bound *)bound);
+        status = make_run((primitive_bound *)bound);
         weft_reserve_leave();
     }
     if (status == WEFT_OK)
@@ -105,83 +97,72 @@ static weft_status primitive_bind(const weft_kernel *kernel, weft_bound **out)
 static void primitive_destroy(weft_kernel *kernel)
 {
     cpu_primitive *k = (cpu_primitive *)kernel;
-    if (k->primitive) dnnl_primitive_destroy(k->primitive);
+    onednn_drop(k->primitive);
     free(k);
 }
 
 static const weft_kernel_ops primitive_ops = {.bind = primitive_bind, .destroy = primitive_destroy};
 
-weft_status cpu_attr_make(const_dnnl_post_ops_t ops, dnnl_primitive_attr_t *out)
-{
-    dnnl_primitive_attr_t attr;
-    DNNL_TRY(dnnl_primitive_attr_create(&attr));
-    weft_status status =
-        DNNL_CALL(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
-    if (status == WEFT_OK && ops) status = DNNL_CALL(dnnl_primitive_attr_set_post_ops(attr, ops));
-    if (status == WEFT_OK)
-        *out = attr;
-    else
-        dnnl_primitive_attr_destroy(attr);
-    return status;
-}
-
-weft_status cpu_primitive_add(cpu_primitive *k, int arg, cpu_md md, cpu_place place, int index)
+weft_status cpu_primitive_add(cpu_primitive *k, onednn_role role, cpu_md md, cpu_place place,
+                              int index)
 {
     if (k->count == CPU_MAX_ARGS)
         return weft_fail(WEFT_ERR_INTERNAL, "a primitive has more than %d arguments", CPU_MAX_ARGS);
-    k->args[k->count].arg = arg;
+    k->args[k->count].role = role;
     k->args[k->count].md = md;
     k->args[k->count].place = place;
     k->args[k->count++].index = index;
     return WEFT_OK;
 }
 
-static weft_status fill(cpu_primitive *k, dnnl_primitive_desc_t pd, const cpu_arg *args, int count)
+static weft_status fill(cpu_primitive *k, const cpu_arg *args, int count)
 {
-    weft_device *device = &k->device->head;
+    cpu_md md;
     for (int i = 0; i < count; i++) {
         const cpu_arg *a = &args[i];
-        const_dnnl_memory_desc_t its = dnnl_primitive_desc_query_md(pd, a->what, a->index);
-        cpu_md md;
-        if (!its || cpu_blocks_of(its).ndims == 0)
-            return weft_fail(WEFT_ERR_INTERNAL, "a primitive lacks argument %d", a->arg);
-        WEFT_TRY(cpu_md_keep(device, its, &md));
+        WEFT_TRY(onednn_wants(k->primitive, a->role, &md));
+        if (!md) return weft_fail(WEFT_ERR_INTERNAL, "a primitive lacks operand %d", (int)a->role);
         const weft_layout **layout =
             a->place == CPU_IN ? &k->head.in[a->operand] : &k->head.out[a->operand];
-        WEFT_TRY(cpu_layout_of(device, md, a->plain, a->opaque, layout));
-        WEFT_TRY(cpu_primitive_add(k, a->arg, md, a->place, a->operand));
+        WEFT_TRY(cpu_layout_of(k->device, md, a->plain, a->opaque, layout));
+        WEFT_TRY(cpu_primitive_add(k, a->role, md, a->place, a->operand));
     }
-    const_dnnl_memory_desc_t scratch =
-        dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    if (scratch && dnnl_memory_desc_get_size(scratch) > 0) {
-        cpu_md kept;
-        k->head.scratch = dnnl_memory_desc_get_size(scratch);
-        WEFT_TRY(cpu_md_keep(device, scratch, &kept));
-        WEFT_TRY(cpu_primitive_add(k, DNNL_ARG_SCRATCHPAD, kept, CPU_SCRATCH, 0));
+    WEFT_TRY(onednn_wants(k->primitive, ONEDNN_SCRATCH, &md));
+    if (md && onednn_md_bytes(md) > 0) {
+        k->head.scratch = onednn_md_bytes(md);
+        WEFT_TRY(cpu_primitive_add(k, ONEDNN_SCRATCH, md, CPU_SCRATCH, 0));
     }
-    const char *name = NULL;
-    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) == dnnl_success)
-        (void)snprintf(k->head.text, sizeof(k->head.text), "%s", name);
-    DNNL_TRY(dnnl_primitive_create(&k->primitive, pd));
-    return WEFT_OK;
+    const char *name = onednn_name(k->primitive);
+    if (name) (void)snprintf(k->head.text, sizeof(k->head.text), "%s", name);
+    return onednn_build(k->primitive);
 }
 
-weft_status cpu_primitive_make(weft_device *device, dnnl_primitive_desc_t pd, const cpu_arg *args,
-                               int count, weft_kernel **out)
+weft_status cpu_primitive_make(weft_device *device, onednn_primitive *described,
+                               const cpu_arg *args, int count, weft_kernel **out)
 {
     cpu_primitive *k;
     weft_status status = WEFT_NEW(&k, 1);
-    if (status == WEFT_OK) {
-        k->head.ops = &primitive_ops;
-        k->device = (cpu_device *)device;
-        status = fill(k, pd, args, count);
-        if (status == WEFT_OK)
-            *out = &k->head;
-        else
-            primitive_destroy(&k->head);
+    if (status != WEFT_OK) {
+        onednn_drop(described);
+        return status;
     }
-    dnnl_primitive_desc_destroy(pd);
+    k->head.ops = &primitive_ops;
+    k->device = device;
+    k->primitive = described;
+    status = fill(k, args, count);
+    if (status == WEFT_OK)
+        *out = &k->head;
+    else
+        primitive_destroy(&k->head);
     return status;
+}
+
+weft_status cpu_spec_make(weft_device *device, const onednn_spec *spec, const cpu_arg *args,
+                          int count, weft_kernel **out)
+{
+    onednn_primitive *described;
+    WEFT_TRY(onednn_describe(cpu_onednn(device), spec, &described));
+    return cpu_primitive_make(device, described, args, count, out);
 }
 
 /* --- one loop --- */

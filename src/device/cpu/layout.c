@@ -1,95 +1,13 @@
-/* Descriptors of oneDNN, and the layouts that stand for them. */
+/* Plain descriptors, and the layouts that stand for descriptors. */
 #include <stdio.h>
 
 #include "device/cpu/cpu.h"
 
-/* Takes `md` over: it becomes the device's own, or goes if the device has its like. */
-static weft_status intern_md(cpu_device *d, dnnl_memory_desc_t md, cpu_md *out)
-{
-    cpu_kept *kept = d->kept;
-    while (kept && !dnnl_memory_desc_equal(kept->md, md)) kept = kept->next;
-    if (kept) {
-        (void)dnnl_memory_desc_destroy(md);
-        *out = kept->md;
-        return WEFT_OK;
-    }
-    weft_status status = WEFT_NEW(&kept, 1);
-    if (status != WEFT_OK) {
-        (void)dnnl_memory_desc_destroy(md);
-        return status;
-    }
-    *kept = (cpu_kept){.md = md, .next = d->kept};
-    d->kept = kept;
-    *out = md;
-    return WEFT_OK;
-}
-
-static weft_status take(weft_device *device, dnnl_memory_desc_t md, cpu_md *out)
-{
-    pthread_mutex_lock(&device->lock);
-    weft_status status = intern_md((cpu_device *)device, md, out);
-    pthread_mutex_unlock(&device->lock);
-    return status;
-}
-
-void cpu_md_drop_all(cpu_device *d)
-{
-    for (cpu_kept *kept = d->kept, *next; kept; kept = next) {
-        next = kept->next;
-        (void)dnnl_memory_desc_destroy(kept->md);
-        free(kept);
-    }
-    d->kept = NULL;
-}
-
-weft_status cpu_md_keep(weft_device *device, const_dnnl_memory_desc_t md, cpu_md *out)
-{
-    dnnl_memory_desc_t copy;
-    DNNL_TRY(dnnl_memory_desc_clone(&copy, md));
-    return take(device, copy, out);
-}
-
-weft_status cpu_md_strided(weft_device *device, int rank, const int64_t *dim, const int64_t *stride,
-                           cpu_md *out)
-{
-    dnnl_memory_desc_t md;
-    dnnl_dims_t dims, strides;
-    for (int i = 0; i < rank; i++) {
-        dims[i] = dim[i];
-        strides[i] = stride[i];
-    }
-    DNNL_TRY(dnnl_memory_desc_create_with_strides(&md, rank, dims, dnnl_f32, strides));
-    return take(device, md, out);
-}
-
 weft_status cpu_md_plain(weft_device *device, int rank, const int64_t *dim, cpu_md *out)
 {
-    int64_t stride[DNNL_MAX_NDIMS], step = 1;
+    int64_t stride[ONEDNN_MOST_DIMS], step = 1;
     for (int i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
-    return cpu_md_strided(device, rank, dim, stride, out);
-}
-
-static weft_status tagged(weft_device *device, int rank, const int64_t *dim, dnnl_format_tag_t tag,
-                          cpu_md *out)
-{
-    dnnl_memory_desc_t md;
-    dnnl_dims_t dims;
-    for (int i = 0; i < rank; i++) dims[i] = dim[i];
-    DNNL_TRY(dnnl_memory_desc_create_with_tag(&md, rank, dims, dnnl_f32, tag));
-    return take(device, md, out);
-}
-
-weft_status cpu_md_blocked(weft_device *device, const weft_shape *shape, cpu_md *out)
-{
-    static const dnnl_format_tag_t tags[WEFT_MAX_SPACE] = {dnnl_aBc16b, dnnl_aBcd16b,
-                                                           dnnl_aBcde16b};
-    return tagged(device, shape->rank, shape->dim, tags[shape->rank - 3], out);
-}
-
-weft_status cpu_md_any(weft_device *device, cpu_md md, cpu_md *out)
-{
-    cpu_blocks b = cpu_blocks_of(md);
-    return tagged(device, b.ndims, b.dims, dnnl_format_tag_any, out);
+    return onednn_md_strided(cpu_onednn(device), rank, dim, stride, out);
 }
 
 weft_status cpu_md_of_type(weft_device *device, const weft_type *type, cpu_md *out)
@@ -97,29 +15,6 @@ weft_status cpu_md_of_type(weft_device *device, const weft_type *type, cpu_md *o
     int64_t one = 1;
     return type->shape.rank == 0 ? cpu_md_plain(device, 1, &one, out)
                                  : cpu_md_plain(device, type->shape.rank, type->shape.dim, out);
-}
-
-/* Every question is one that oneDNN can answer, so none fails. */
-cpu_blocks cpu_blocks_of(const_dnnl_memory_desc_t md)
-{
-    cpu_blocks b = {0};
-    const dnnl_dims_t *dims = NULL, *strides = NULL, *size = NULL, *axis = NULL;
-    dnnl_format_kind_t kind = dnnl_format_kind_undef;
-    (void)dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &b.ndims);
-    if (b.ndims == 0) return b;
-    (void)dnnl_memory_desc_query(md, dnnl_query_dims, &dims);
-    (void)dnnl_memory_desc_query(md, dnnl_query_format_kind, &kind);
-    b.dims = *dims;
-    b.blocked = kind == dnnl_blocked;
-    if (!b.blocked) return b;
-    (void)dnnl_memory_desc_query(md, dnnl_query_strides, &strides);
-    (void)dnnl_memory_desc_query(md, dnnl_query_inner_nblks_s32, &b.count);
-    (void)dnnl_memory_desc_query(md, dnnl_query_inner_blks, &size);
-    (void)dnnl_memory_desc_query(md, dnnl_query_inner_idxs, &axis);
-    b.strides = *strides;
-    b.size = *size;
-    b.axis = *axis;
-    return b;
 }
 
 bool cpu_in_channel_blocks(cpu_md md)
@@ -149,7 +44,7 @@ static void describe(cpu_md md, char *text, size_t size)
 {
     cpu_blocks b = cpu_blocks_of(md);
     size_t used = 0;
-    bool done[DNNL_MAX_NDIMS] = {false};
+    bool done[ONEDNN_MOST_DIMS] = {false};
     if (!b.blocked) {
         (void)snprintf(text, size, "private");
         return;
@@ -172,9 +67,7 @@ static void describe(cpu_md md, char *text, size_t size)
 static bool is_plain(cpu_md md, cpu_md plain)
 {
     cpu_blocks m = cpu_blocks_of(md), p = cpu_blocks_of(plain);
-    dnnl_dim_t offset = 0;
-    (void)dnnl_memory_desc_query(md, dnnl_query_submemory_offset_s64, &offset);
-    if (!same_dims(&m, &p) || !m.blocked || m.count != 0 || offset != 0) return false;
+    if (!same_dims(&m, &p) || !m.blocked || m.count != 0 || m.offset != 0) return false;
     for (int i = 0; i < m.ndims; i++)
         if (m.dims[i] > 1 && m.strides[i] != p.strides[i]) return false;
     return true;
@@ -192,7 +85,7 @@ static weft_status intern_layout(weft_device *device, cpu_md md, cpu_md plain, b
     }
     cpu_layout *layout;
     WEFT_TRY(WEFT_NEW(&layout, 1));
-    layout->head.bytes = dnnl_memory_desc_get_size(md);
+    layout->head.bytes = onednn_md_bytes(md);
     layout->head.opaque = opaque;
     layout->md = md;
     layout->plain = plain;
@@ -206,7 +99,7 @@ static weft_status intern_layout(weft_device *device, cpu_md md, cpu_md plain, b
 weft_status cpu_layout_of(weft_device *device, cpu_md md, cpu_md plain, bool opaque,
                           const weft_layout **out)
 {
-    weft_type bytes = {WEFT_U8, {1, {(int64_t)dnnl_memory_desc_get_size(md)}}};
+    weft_type bytes = {WEFT_U8, {1, {(int64_t)onednn_md_bytes(md)}}};
     if (!opaque && is_plain(md, plain)) return weft_layout_plain(device, &bytes, out);
     pthread_mutex_lock(&device->lock);
     weft_status status = intern_layout(device, md, plain, opaque, out);

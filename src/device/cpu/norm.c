@@ -129,7 +129,8 @@ static weft_status spread_make(weft_device *device, const weft_group *group,
     cpu_md plain, md;
     WEFT_TRY(cpu_md_of_type(device, type, &plain));
     md = plain;
-    if (type->shape.dim[1] % WIDEST == 0) WEFT_TRY(cpu_md_blocked(device, &type->shape, &md));
+    if (type->shape.dim[1] % WIDEST == 0)
+        WEFT_TRY(onednn_md_blocked(cpu_onednn(device), &type->shape, &md));
     WEFT_TRY(cpu_layout_of(device, md, plain, false, &layout));
     cpu_loop *k;
     WEFT_TRY(cpu_loop_make(device, group, spread_loop, &k));

@@ -1,8 +1,8 @@
 /* What this library uses of oneDNN 3, for oneDNN 2.6. There, descriptors of memory are values whose
  * fields are read, and a primitive is described in two steps: an operation descriptor, then a
  * primitive descriptor made of it. The names and what they mean are those of version 3. */
-#ifndef WEFT_DEVICE_CPU_ONEDNN2_H
-#define WEFT_DEVICE_CPU_ONEDNN2_H
+#ifndef WEFT_DEVICE_CPU_ONEDNN_VERSION2_H
+#define WEFT_DEVICE_CPU_ONEDNN_VERSION2_H
 
 #include <dnnl.h>
 
