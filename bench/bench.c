@@ -27,11 +27,6 @@ static void on_event(void *user, const weft_event *e)
     if (e->kind == WEFT_EVENT_SUMMARY) w->peak = e->peak_memory;
 }
 
-static weft_status set(weft_train_options *o, const char *name, const char *value)
-{
-    return weft_options_set(weft_train_table(), o, name, value);
-}
-
 static weft_status run(weft_context *context, const weft_train_options *o, int rounds, int threads,
                        int verbose)
 {
@@ -77,15 +72,16 @@ int main(int argc, char **argv)
     }
     int rounds = atoi(argv[5]) > 16 ? 16 : atoi(argv[5]);
     weft_status status = weft_context_create(&context);
-    if (status == WEFT_OK) status = weft_options_init(weft_train_table(), &o);
-    if (status == WEFT_OK) status = set(&o, "model", argv[1]);
-    if (status == WEFT_OK) status = set(&o, "data", argv[2]);
-    if (status == WEFT_OK) status = set(&o, "batch", argv[3]);
-    if (status == WEFT_OK) status = set(&o, "steps", argv[4]);
+    const weft_option *table = context ? weft_train_table(context) : NULL;
+    if (status == WEFT_OK) status = weft_options_init(table, &o);
+    if (status == WEFT_OK) status = weft_options_set(table, &o, "model", argv[1]);
+    if (status == WEFT_OK) status = weft_options_set(table, &o, "data", argv[2]);
+    if (status == WEFT_OK) status = weft_options_set(table, &o, "batch", argv[3]);
+    if (status == WEFT_OK) status = weft_options_set(table, &o, "steps", argv[4]);
     if (status == WEFT_OK)
         status = run(context, &o, rounds, weft_context_threads(context), argc > 6);
     if (status != WEFT_OK) fprintf(stderr, "weft_bench: %s\n", weft_last_message());
-    weft_options_free(weft_train_table(), &o);
+    if (table) weft_options_free(table, &o);
     weft_context_destroy(&context);
     return status != WEFT_OK;
 }

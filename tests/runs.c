@@ -38,7 +38,7 @@ static void log_event(void *user, const weft_event *e)
 weft_status train(const char *words, const char *folder, int stop_after, log_of_run *l)
 {
     weft_train_options o = {0};
-    const weft_option *table = weft_train_table();
+    const weft_option *table = weft_train_table(context);
     char copy[8192], *save = NULL;
     memset(l, 0, sizeof(*l));
     l->stop_after = stop_after;

@@ -20,14 +20,14 @@ static result train(const char *model, const char *data, const char *epochs)
     weft_train_options o = {0};
     result r = {0, 0};
     assert_ok(weft_context_create(&context));
-    assert_ok(weft_options_init(weft_train_table(), &o));
-    assert_ok(weft_options_set(weft_train_table(), &o, "model", model));
-    assert_ok(weft_options_set(weft_train_table(), &o, "data", data));
-    assert_ok(weft_options_set(weft_train_table(), &o, "epochs", epochs));
+    assert_ok(weft_options_init(weft_train_table(context), &o));
+    assert_ok(weft_options_set(weft_train_table(context), &o, "model", model));
+    assert_ok(weft_options_set(weft_train_table(context), &o, "data", data));
+    assert_ok(weft_options_set(weft_train_table(context), &o, "epochs", epochs));
     assert_ok(weft_trainer_create(context, &o, &t));
     assert_ok(weft_trainer_run(t, on_event, &r));
     weft_trainer_destroy(&t);
-    weft_options_free(weft_train_table(), &o);
+    weft_options_free(weft_train_table(context), &o);
     weft_context_destroy(&context);
     print_message("%s on %s, %s epochs: accuracy %.4f, macro F1 %.4f\n", model, data, epochs,
                   r.accuracy, r.f1);

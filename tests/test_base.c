@@ -79,7 +79,7 @@ static void test_nearest(void **state)
 static void test_options(void **state)
 {
     (void)state;
-    const weft_option *table = weft_train_table();
+    const weft_option *table = weft_train_table(fresh_context());
     weft_train_options o = {0};
     const char *words[1];
     int count;
@@ -114,7 +114,7 @@ static void test_shortest_numbers(void **state)
                  {"1e-8", "1e-08"}, {"0.999999999", "0.999999999"},
                  {"1000", "1000"},  {"0.0010", "0.001"},
                  {"1e-30", "1e-30"}};
-    const weft_option *table = weft_train_table();
+    const weft_option *table = weft_train_table(fresh_context());
     weft_train_options o = {0};
     assert_ok(weft_options_init(table, &o));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -182,14 +182,15 @@ static void test_printable(void **state)
 
 static weft_status load(weft_train_options *o, const char *text)
 {
-    return weft_options_load_text(weft_train_table(), o, "run.yaml", text, strlen(text));
+    return weft_options_load_text(weft_train_table(fresh_context()), o, "run.yaml", text,
+                                  strlen(text));
 }
 
 static void test_run_files(void **state)
 {
     (void)state;
     weft_train_options o = {0};
-    assert_ok(weft_options_init(weft_train_table(), &o));
+    assert_ok(weft_options_init(weft_train_table(fresh_context()), &o));
     assert_ok(load(&o, "# a run\nmodel: mlp\nlr: 0.25\nnesterov: true\nweight-decay: 1e-4\n"));
     assert_string_equal(o.model, "mlp");
     assert_true(o.lr == 0.25 && o.nesterov && o.weight_decay == 1e-4);
@@ -202,7 +203,7 @@ static void test_run_files(void **state)
     assert_refused(load(&o, "- a\n- b\n"), WEFT_ERR_FORMAT, "mapping");
     assert_refused(load(&o, "a: &x 1\nmodel: *x\n"), WEFT_ERR_FORMAT, "run.yaml");
     assert_string_equal(o.model, "mlp");
-    weft_options_free(weft_train_table(), &o);
+    weft_options_free(weft_train_table(fresh_context()), &o);
 }
 
 static void count_part(void *user, int64_t begin, int64_t end)

@@ -11,7 +11,7 @@ enum { MOST_BYTES = 1 << 22, MOST_TENSORS = 64 };
 static weft_status train(const char *words, const char *folder)
 {
     weft_train_options o = {0};
-    const weft_option *table = weft_train_table();
+    const weft_option *table = weft_train_table(context);
     weft_trainer *trainer;
     char copy[6000], *save = NULL;
     assert_ok(weft_options_init(table, &o));

@@ -17,6 +17,7 @@ static int setup(void **state)
     own_device.name = "own";
     own_exchange = weft_exchange_average;
     own_exchange.name = "own";
+    own_exchange.form = "own:with=N";
     return 0;
 }
 
@@ -34,7 +35,7 @@ static void test_what_is_built_in(void **state)
     (void)state;
     weft_context *context;
     assert_ok(weft_context_create(&context));
-    for (int k = 0; k < WEFT_KIND_COUNT; k++) {
+    for (int k = WEFT_KIND_NONE + 1; k < WEFT_KIND_COUNT; k++) {
         weft_kind kind = (weft_kind)k;
         assert_non_null(weft_context_entry(context, kind, 0));
         assert_null(weft_context_entry(context, kind, -1));
@@ -103,6 +104,38 @@ static void test_refusals(void **state)
     weft_context_destroy(&context);
 }
 
+/* What an option may be is what its context knows, and its help says so. */
+static void test_options_ask(void **state)
+{
+    (void)state;
+    weft_context *knowing, *other;
+    weft_train_options o = {0};
+    char *text;
+    assert_ok(weft_context_create(&knowing));
+    assert_ok(weft_context_create(&other));
+    const weft_entry entry = {.kind = WEFT_KIND_OPTIMIZER, .name = "own", .ops = &own_device};
+    assert_ok(weft_context_register(knowing, &entry, 1));
+    assert_ok(weft_exchange_register(knowing, &own_exchange));
+    const weft_option *table = weft_train_table(knowing);
+    assert_ok(weft_options_init(table, &o));
+    assert_ok(weft_options_set(table, &o, "optimizer", "own"));
+    assert_ok(weft_options_set(table, &o, "engine", "threads"));
+    assert_refused(weft_options_set(table, &o, "engine", "self"), WEFT_ERR_ARGUMENT,
+                   "must be one of threads,mpi");
+    assert_refused(weft_options_set(weft_train_table(other), &o, "optimizer", "own"),
+                   WEFT_ERR_ARGUMENT, "must be one of sgd,adam,adamw");
+    assert_ok(weft_options_help(table, &text));
+    assert_non_null(strstr(text, "(one of sgd,adam,adamw,own)"));
+    assert_non_null(strstr(text, own_exchange.form));
+    weft_free(text);
+    assert_ok(weft_options_help(weft_train_table(other), &text));
+    assert_null(strstr(text, "adamw,own"));
+    weft_free(text);
+    weft_options_free(table, &o);
+    weft_context_destroy(&other);
+    weft_context_destroy(&knowing);
+}
+
 /* Threads that add, look and list in one context at once; each name is won by one of them. */
 enum { THREADS = 4, NAMES = 200 };
 
@@ -153,9 +186,8 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_built_in),
-        cmocka_unit_test(test_two_contexts),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_what_is_built_in), cmocka_unit_test(test_two_contexts),
+        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_options_ask),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

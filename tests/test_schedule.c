@@ -25,7 +25,7 @@ static void check_actions(const char *kind, int stages, int micro)
     for (int stage = 0; stage < stages; stage++) {
         weft_schedule s;
         int forward[MICRO] = {0}, backward[MICRO] = {0}, under_way = 0, most = 0, turned = 0;
-        assert_ok(weft_schedule_make(kind, stages, stage, micro, &s));
+        assert_ok(weft_schedule_make(fresh_context(), kind, stages, stage, micro, &s));
         assert_int_equal(s.count, 2 * micro);
         for (int i = 0; i < s.count; i++) {
             const weft_action *a = &s.actions[i];
@@ -85,18 +85,21 @@ static void expect_times(const char *kind, int stages, int micro, const double *
 {
     double makespan, bubble, work = 0;
     for (int p = 0; p < stages; p++) work += micro * (forward[p] + backward[p]);
-    assert_ok(weft_schedule_check(kind, stages, micro, forward, backward, &makespan, &bubble));
+    assert_ok(weft_schedule_check(fresh_context(), kind, stages, micro, forward, backward,
+                                  &makespan, &bubble));
     if (fabs(makespan - want) > 1e-9 * want || fabs(bubble - (1 - work / (want * stages))) > 1e-9)
         fail_msg("%s, %d stages, %d micro-batches: takes %g, bubble %g; should be %g, %g", kind,
                  stages, micro, makespan, bubble, want, 1 - work / (want * stages));
-    assert_ok(weft_schedule_check(kind, stages, micro, forward, backward, NULL, NULL));
+    assert_ok(
+        weft_schedule_check(fresh_context(), kind, stages, micro, forward, backward, NULL, NULL));
 }
 
 static void check_times(const char *kind, int stages, int micro)
 {
     weft_schedule s[STAGES];
     double forward[STAGES], backward[STAGES];
-    for (int p = 0; p < stages; p++) assert_ok(weft_schedule_make(kind, stages, p, micro, &s[p]));
+    for (int p = 0; p < stages; p++)
+        assert_ok(weft_schedule_make(fresh_context(), kind, stages, p, micro, &s[p]));
     for (int way = 0; way < 4;
          way++) { /* stages of any length, one without forward, one without backward */
         for (int p = 0; p < stages; p++) {
@@ -131,11 +134,14 @@ static void what_cannot_run_is_refused(void **state)
     (void)state;
     double forward[] = {1, 0, 1}, backward[] = {1, 0, 0}, makespan;
     weft_schedule s;
-    assert_refused(weft_schedule_check("gpipe", 3, 2, forward, backward, &makespan, NULL),
-                   WEFT_ERR_ARGUMENT, "stage 1 of 3 has nothing to do");
-    assert_refused(weft_schedule_make("1f2b", 3, 0, 2, &s), WEFT_ERR_ARGUMENT, "'1f2b'");
-    assert_refused(weft_schedule_check("1f2b", 1, 2, forward, backward, &makespan, NULL),
-                   WEFT_ERR_ARGUMENT, "'1f2b'");
+    assert_refused(
+        weft_schedule_check(fresh_context(), "gpipe", 3, 2, forward, backward, &makespan, NULL),
+        WEFT_ERR_ARGUMENT, "stage 1 of 3 has nothing to do");
+    assert_refused(weft_schedule_make(fresh_context(), "1f2b", 3, 0, 2, &s), WEFT_ERR_ARGUMENT,
+                   "'1f2b'");
+    assert_refused(
+        weft_schedule_check(fresh_context(), "1f2b", 1, 2, forward, backward, &makespan, NULL),
+        WEFT_ERR_ARGUMENT, "'1f2b'");
 }
 
 int main(void)

@@ -9,7 +9,7 @@ static char *weights_of(const char *folder, size_t *size)
 {
     char path[4200];
     (void)snprintf(path, sizeof(path), "%s/w.safetensors", folder);
-    assert_ok(weft_checkpoint_export(folder, path));
+    assert_ok(weft_checkpoint_export(context, folder, path));
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
     char *data = malloc(1 << 25);
@@ -130,25 +130,27 @@ static void test_damaged_checkpoints(void **state)
     char resumed[512];
     log_of_run l;
     assert_ok(train(words, folder, 0, &l));
-    assert_ok(weft_checkpoint_text(folder, &text));
+    assert_ok(weft_checkpoint_text(context, folder, &text));
     assert_non_null(strstr(text, "fc1/weight"));
     weft_free(text);
     (void)snprintf(path, sizeof(path), "%s/step-4/parameters.safetensors", folder);
     flip(path, 5000);
-    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT, "checksum does not fit");
-    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT, "step-2");
+    assert_refused(weft_checkpoint_text(context, folder, &text), WEFT_ERR_FORMAT,
+                   "checksum does not fit");
+    assert_refused(weft_checkpoint_text(context, folder, &text), WEFT_ERR_FORMAT, "step-2");
     (void)snprintf(resumed, sizeof(resumed), "%s resume=true", words);
     assert_refused(train(resumed, folder, 0, &l), WEFT_ERR_FORMAT, "damaged checkpoint");
     flip(path, 5000);
-    assert_ok(weft_checkpoint_text(folder, &text));
+    assert_ok(weft_checkpoint_text(context, folder, &text));
     weft_free(text);
     assert_int_equal(truncate(path, 1000), 0);
-    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT, "size has changed");
+    assert_refused(weft_checkpoint_text(context, folder, &text), WEFT_ERR_FORMAT,
+                   "size has changed");
     (void)snprintf(path, sizeof(path), "%s/step-4/index.json", folder);
     assert_int_equal(truncate(path, 100), 0);
-    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT, "index.json");
+    assert_refused(weft_checkpoint_text(context, folder, &text), WEFT_ERR_FORMAT, "index.json");
     assert_int_equal(truncate(path, 0), 0);
-    assert_refused(weft_checkpoint_text(folder, &text), WEFT_ERR_FORMAT,
+    assert_refused(weft_checkpoint_text(context, folder, &text), WEFT_ERR_FORMAT,
                    "index.json: damaged checkpoint: it is empty");
     (void)snprintf(path, sizeof(path), "rm -rf %s/step-4", folder);
     assert_int_equal(system(path), 0);
@@ -291,15 +293,15 @@ static void test_the_context_stays(void **state)
     assert_int_equal(weft_context_threads(context), 5);
     weft_report_free(&r);
     weft_options_free(weft_eval_table(), &e);
-    assert_ok(weft_options_init(weft_train_table(), &o));
-    assert_ok(weft_options_set(weft_train_table(), &o, "threads", "2"));
-    assert_ok(weft_options_set(weft_train_table(), &o, "data", "glyphs:train=200,test=20"));
+    assert_ok(weft_options_init(weft_train_table(context), &o));
+    assert_ok(weft_options_set(weft_train_table(context), &o, "threads", "2"));
+    assert_ok(weft_options_set(weft_train_table(context), &o, "data", "glyphs:train=200,test=20"));
     assert_ok(weft_train_plan_text(context, &o, -1, &text));
     weft_free(text);
     assert_ok(weft_trainer_create(context, &o, &two));
     assert_int_equal(weft_context_threads(context), 5);
     weft_trainer_destroy(&two);
-    weft_options_free(weft_train_table(), &o);
+    weft_options_free(weft_train_table(context), &o);
     assert_ok(weft_context_set_threads(context, before));
     remove_folder(folder);
 }

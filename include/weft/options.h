@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stddef.h>
 
-#include "weft/status.h"
+#include "weft/registry.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +44,10 @@ typedef struct weft_option {
     double low, high;    /* inclusive bounds of numbers; ignored when both are zero */
     const char *group;   /* heading in the help */
     const char *choices; /* comma separated legal values, or NULL */
+    /* Of strings: legal are the names of this kind, and paths of plug-ins; or the help ends with
+     * how specifications of this kind look. */
+    weft_kind names, forms;
+    const weft_context *context; /* that is asked for them: set where the table is handed out */
 } weft_option;
 
 /* Fills target with the defaults. target must be zeroed or have been freed before. */
@@ -78,6 +82,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_options_load_text(const weft_option *ta
  * *out is NULL for an unset string. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_get(const weft_option *table, const void *target,
                                                      const char *name, char **out);
+
+/* The help of an option with its legal values and its default, and the legal values alone (NULL:
+ * any is); the caller frees them with weft_free. */
+WEFT_API WEFT_NODISCARD weft_status weft_option_help(const weft_option *option, char **out);
+WEFT_API WEFT_NODISCARD weft_status weft_option_choices(const weft_option *option, char **out);
 
 /* The help lines of a table; the caller frees them with weft_free. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_help(const weft_option *table, char **out);

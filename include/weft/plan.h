@@ -104,7 +104,8 @@ typedef struct weft_schedule {
 /* "gpipe": all forward, then all backward (Huang et al. 2019). "1f1b": backward as early as may be,
  * at most stages - stage in flight (Narayanan et al. 2019). With one stage micro-batches run one
  * after the other. ARGUMENT: no such schedule, or one that cannot be run to its end. */
-WEFT_API WEFT_NODISCARD weft_status weft_schedule_make(const char *kind, int stages, int stage,
+WEFT_API WEFT_NODISCARD weft_status weft_schedule_make(const weft_context *context,
+                                                       const char *kind, int stages, int stage,
                                                        int microbatches, weft_schedule *out);
 /* What a rank of a plan does in a step: its stage's schedule, or, where nodes were placed by name,
  * the same on all ranks. */
@@ -116,7 +117,8 @@ WEFT_API void weft_schedule_free(weft_schedule *schedule);
  * at stage s; messages take no time. *makespan and *bubble (the share of all stages' time in which
  * they wait) may be NULL. ARGUMENT: some stage would wait for ever, or have nothing to do; the
  * message names it. */
-WEFT_API WEFT_NODISCARD weft_status weft_schedule_check(const char *kind, int stages,
+WEFT_API WEFT_NODISCARD weft_status weft_schedule_check(const weft_context *context,
+                                                        const char *kind, int stages,
                                                         int microbatches, const double *forward,
                                                         const double *backward, double *makespan,
                                                         double *bubble);

@@ -17,13 +17,16 @@ extern "C" {
 #endif
 
 typedef enum weft_kind {
+    WEFT_KIND_NONE, /* of what is named by nobody */
     WEFT_KIND_MODEL,
     WEFT_KIND_LAYER, /* of YAML models */
     WEFT_KIND_LOSS,
     WEFT_KIND_DATA,
     WEFT_KIND_OPTIMIZER,
+    WEFT_KIND_RATE, /* courses of the learning rate */
     WEFT_KIND_DEVICE,
     WEFT_KIND_ENGINE,
+    WEFT_KIND_SCHEDULE, /* of pipelines */
     WEFT_KIND_EXCHANGE,
     WEFT_KIND_OPERATOR,
     WEFT_KIND_COUNT

@@ -20,8 +20,8 @@
 extern "C" {
 #endif
 
-/* What a run is. Filled by weft_options_init(weft_train_table(), ...) and set by name; the help of
- * each option is in the table. */
+/* What a run is. Filled by weft_options_init(weft_train_table(context), ...) and set by name; the
+ * help of each option is in the table. */
 typedef struct weft_train_options {
     char *model, *data, *normalize, *device, *dtype;
     int64_t epochs, batch, steps, microbatches, seed, threads;
@@ -41,7 +41,8 @@ typedef struct weft_train_options {
     int64_t max_restarts;
 } weft_train_options;
 
-WEFT_API const weft_option *weft_train_table(void);
+/* The names that its options take are those that the context knows; it is the context's. */
+WEFT_API const weft_option *weft_train_table(const weft_context *context);
 
 /* --- jobs of several processes --- */
 
@@ -139,11 +140,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_predict(weft_context *context,
                                                  weft_predict_fn fn, void *user);
 
 /* A checkpoint as text: step, options, tensors; the caller frees it with weft_free. */
-WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_text(const char *path, char **out);
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_text(weft_context *context, const char *path,
+                                                         char **out);
 
 /* Writes the parameters of a checkpoint as one safetensors file under their own names. Running
  * statistics of batch normalisation come along; optimiser state does not. */
-WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export(const char *path, const char *file);
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export(weft_context *context, const char *path,
+                                                           const char *file);
 
 #ifdef __cplusplus
 }

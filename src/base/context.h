@@ -13,6 +13,13 @@ typedef struct weft_shelf {
     weft_entry entries[];
 } weft_shelf;
 
+/* A table of options that asks this context. */
+typedef struct weft_table {
+    struct weft_table *next;
+    const weft_option *of;
+    weft_option rows[];
+} weft_table;
+
 typedef struct weft_loaded {
     struct weft_loaded *next;
     void *handle; /* of dlopen */
@@ -30,14 +37,14 @@ struct weft_context {
     size_t warned_count, warned_capacity;
     pthread_mutex_t registry_lock;
     weft_shelf *shelves; /* in the order in which they came */
+    weft_table *tables;
     const weft_services *services;
     weft_loaded *loaded;
 };
 
 void weft_registry_free(weft_context *context);
 
-/* plugin.c: what the first `size` bytes of a name call, if they are the path of a plug-in. */
-bool weft_plugin_is_path(const char *name, size_t size);
+/* plugin.c: what the first `size` bytes of a name call, which are the path of a plug-in. */
 weft_status weft_plugin_find(const weft_context *context, weft_kind kind, const char *name,
                              size_t size, const weft_entry **out) WEFT_NODISCARD;
 void weft_plugins_unload(weft_context *context);

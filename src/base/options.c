@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "base/registry.h"
 
 static const char *candidate(const void *user, int i)
 {
@@ -42,18 +43,68 @@ static bool in_bounds(const weft_option *o, double value)
     return (o->low == 0 && o->high == 0) || (value >= o->low && value <= o->high);
 }
 
-static weft_status check_choice(const weft_option *o, const char *text)
+/* What is legal because a context knows it, in its order. */
+static void add_names(weft_text *text, const weft_option *o, weft_kind kind, const char *between)
+{
+    const weft_entry *e;
+    for (int i = 0; (e = weft_context_entry(o->context, kind, i)); i++)
+        if (!e->implied)
+            weft_text_add(text, "%s%s", text->size ? between : "",
+                          kind == o->forms && e->form ? e->form : e->name);
+}
+
+weft_status weft_option_choices(const weft_option *o, char **out)
+{
+    weft_text text = {0};
+    *out = NULL;
+    if (!o->choices && !o->names) return WEFT_OK;
+    if (o->choices) weft_text_add(&text, "%s", o->choices);
+    if (o->names) add_names(&text, o, o->names, ",");
+    return weft_text_take(&text, out);
+}
+
+weft_status weft_option_help(const weft_option *o, char **out)
+{
+    weft_text text = {0}, forms = {0};
+    char *choices, *looks = NULL;
+    WEFT_TRY(weft_option_choices(o, &choices));
+    weft_text_add(&text, "%s", o->help);
+    if (o->forms) {
+        add_names(&forms, o, o->forms, " or ");
+        weft_status status = weft_text_take(&forms, &looks);
+        text.failed = text.failed || status != WEFT_OK;
+        if (looks) weft_text_add(&text, "%s", looks);
+    }
+    if (choices) weft_text_add(&text, " (one of %s)", choices);
+    if (o->initial && o->kind != WEFT_OPT_FLAG) weft_text_add(&text, " [%s]", o->initial);
+    free(looks);
+    free(choices);
+    return weft_text_take(&text, out);
+}
+
+static bool is_choice(const char *choices, const char *text)
 {
     size_t size = strlen(text);
-    for (const char *c = o->choices; c && *c;) {
+    for (const char *c = choices; *c;) {
         const char *comma = strchr(c, ',');
         size_t each = comma ? (size_t)(comma - c) : strlen(c);
-        if (each == size && strncmp(c, text, size) == 0) return WEFT_OK;
+        if (each == size && strncmp(c, text, size) == 0) return true;
         c += each + (comma != NULL);
     }
-    if (!o->choices) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be one of %s", o->name, text,
-                     o->choices);
+    return false;
+}
+
+static weft_status check_choice(const weft_option *o, const char *text)
+{
+    char *choices;
+    weft_status status = WEFT_OK;
+    if (o->names && weft_plugin_is_path(text, strlen(text))) return WEFT_OK;
+    WEFT_TRY(weft_option_choices(o, &choices));
+    if (choices && !is_choice(choices, text))
+        status = weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be one of %s", o->name,
+                           text, choices);
+    free(choices);
+    return status;
 }
 
 static weft_status add_number(void *user, char *piece)
@@ -251,28 +302,34 @@ static void add_wrapped(weft_text *text, const char *sentence, int indent)
     weft_text_add(text, "\n");
 }
 
+static weft_status add_option(weft_text *text, const weft_option *o)
+{
+    char head[80], *help;
+    WEFT_TRY(weft_option_help(o, &help));
+    int used = o->letter ? snprintf(head, sizeof(head), "  -%c, --%s", o->letter, o->name)
+                         : snprintf(head, sizeof(head), "  --%s", o->name);
+    if (o->kind != WEFT_OPT_FLAG && used > 0 && (size_t)used < sizeof(head))
+        (void)snprintf(head + used, sizeof(head) - (size_t)used, " %s", o->argument);
+    weft_text_add(text, "%-25s ", head);
+    if (strlen(head) > 25) weft_text_add(text, "\n%26s", "");
+    add_wrapped(text, help, 26);
+    free(help);
+    return WEFT_OK;
+}
+
 weft_status weft_options_help(const weft_option *table, char **out)
 {
     weft_text text = {0};
     const char *group = "";
-    for (const weft_option *o = table; o->name; o++) {
-        char head[80], help[1024];
+    weft_status status = WEFT_OK;
+    for (const weft_option *o = table; o->name && status == WEFT_OK; o++) {
         if (o->group && strcmp(o->group, group) != 0) {
             weft_text_add(&text, "%s%s:\n", text.size ? "\n" : "", o->group);
             group = o->group;
         }
-        int used = o->letter ? snprintf(head, sizeof(head), "  -%c, --%s", o->letter, o->name)
-                             : snprintf(head, sizeof(head), "  --%s", o->name);
-        if (o->kind != WEFT_OPT_FLAG && used > 0 && (size_t)used < sizeof(head))
-            (void)snprintf(head + used, sizeof(head) - (size_t)used, " %s", o->argument);
-        (void)snprintf(help, sizeof(help), "%s%s%s%s%s%s%s", o->help, o->choices ? " (one of " : "",
-                       o->choices ? o->choices : "", o->choices ? ")" : "",
-                       o->initial && o->kind != WEFT_OPT_FLAG ? " [" : "",
-                       o->initial && o->kind != WEFT_OPT_FLAG ? o->initial : "",
-                       o->initial && o->kind != WEFT_OPT_FLAG ? "]" : "");
-        weft_text_add(&text, "%-25s ", head);
-        if (strlen(head) > 25) weft_text_add(&text, "\n%26s", "");
-        add_wrapped(&text, help, 26);
+        status = add_option(&text, o);
     }
-    return weft_text_take(&text, out);
+    if (status == WEFT_OK) return weft_text_take(&text, out);
+    free(text.data);
+    return status;
 }

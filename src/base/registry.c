@@ -10,6 +10,7 @@
 static const struct {
     const char *one, *all, *hint;
 } words[WEFT_KIND_COUNT] = {
+    [WEFT_KIND_NONE] = {"name", "names", ""},
     [WEFT_KIND_MODEL] = {"model", "models", " (or give a file ending in .yaml)"},
     [WEFT_KIND_LAYER] = {"layer type", "layers of a YAML model", ""},
     [WEFT_KIND_LOSS] = {"loss", "losses", ""},
@@ -17,6 +18,8 @@ static const struct {
     [WEFT_KIND_OPTIMIZER] = {"optimizer", "optimizers", ""},
     [WEFT_KIND_DEVICE] = {"device", "devices", ""},
     [WEFT_KIND_ENGINE] = {"engine", "engines of ranks", ""},
+    [WEFT_KIND_RATE] = {"course of the learning rate", "courses of the learning rate", ""},
+    [WEFT_KIND_SCHEDULE] = {"schedule", "schedules of pipelines", ""},
     [WEFT_KIND_EXCHANGE] = {"exchange", "exchanges between learners", ""},
     [WEFT_KIND_OPERATOR] = {"operator", "operators", ""},
 };
@@ -114,7 +117,7 @@ static bool is_name(const char *name)
 static weft_status check(const weft_context *context, const weft_entry *entries, int i)
 {
     const weft_entry *e = &entries[i];
-    if ((unsigned)e->kind >= WEFT_KIND_COUNT)
+    if (e->kind == WEFT_KIND_NONE || (unsigned)e->kind >= WEFT_KIND_COUNT)
         return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is of kind %d, which there is not",
                          e->name ? e->name : "", (int)e->kind);
     if (!e->name || !is_name(e->name))
@@ -146,8 +149,33 @@ weft_status weft_context_register(weft_context *context, const weft_entry *entri
     return status;
 }
 
+weft_status weft_context_add_table(weft_context *context, const weft_option *rows)
+{
+    weft_table *table;
+    size_t count = 1;
+    while (rows[count - 1].name) count++;
+    WEFT_TRY(weft_new_bytes(&table, 1, sizeof(*table) + count * sizeof(*rows)));
+    table->of = rows;
+    memcpy(table->rows, rows, count * sizeof(*rows));
+    for (size_t i = 0; i < count; i++) table->rows[i].context = context;
+    table->next = context->tables;
+    context->tables = table;
+    return WEFT_OK;
+}
+
+const weft_option *weft_context_table(const weft_context *context, const weft_option *rows)
+{
+    const weft_table *table = context->of->tables;
+    while (table->of != rows) table = table->next;
+    return table->rows;
+}
+
 void weft_registry_free(weft_context *context)
 {
+    for (weft_table *next, *t = context->tables; t; t = next) {
+        next = t->next;
+        free(t);
+    }
     for (weft_shelf *next, *s = context->shelves; s; s = next) {
         next = s->next;
         free(s);

@@ -3,6 +3,7 @@
 #define WEFT_BASE_REGISTRY_H
 
 #include "base/base.h"
+#include "weft/options.h"
 #include "weft/registry.h"
 
 /* The entry that the first `size` bytes of `name` call; NULL: there is none. */
@@ -12,5 +13,13 @@ const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind
  * none, with the nearest; or as weft_plugin_load. */
 weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
                                size_t size, const weft_entry **out) WEFT_NODISCARD;
+
+/* Whether the first `size` bytes of a name are the path of a plug-in. */
+bool weft_plugin_is_path(const char *name, size_t size);
+
+/* A table of options whose rows ask this context; `rows` says which. The context must have been
+ * given it before, once. */
+weft_status weft_context_add_table(weft_context *context, const weft_option *rows) WEFT_NODISCARD;
+const weft_option *weft_context_table(const weft_context *context, const weft_option *rows);
 
 #endif

@@ -13,8 +13,9 @@ typedef struct command {
     const char *summary; /* one line */
     const char *text;    /* paragraphs of the help */
     const char *examples;
-    const weft_option *(*table)(void);
-    int (*run)(int argc, char **argv); /* without the program's and the command's name */
+    const weft_option *(*table)(const weft_context *context);
+    /* Without the program's and the command's name. The context is the process's. */
+    int (*run)(weft_context *context, int argc, char **argv);
 } command;
 
 extern const command command_train, command_plan, command_eval, command_predict, command_inspect,
@@ -23,9 +24,9 @@ extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/* A context that prints warnings and notes, and with `quiet` none, as "weft: <text>" on stderr. Of
- * the ranks of a job only the first one warns. */
-weft_status open_context(bool quiet, weft_context **out);
+/* From now on warnings and notes are printed, and with `quiet` none, as "weft: <text>" on stderr.
+ * Of the ranks of a job only the first one warns. */
+void listen_to(weft_context *context, bool quiet);
 
 /* Prints "weft: <message>" to stderr and returns the exit code of a status. */
 int report_failure(weft_status status);
@@ -52,7 +53,8 @@ relay *relay_begin(void);
 int relay_end(relay *r, int code);
 
 /* Options of weft train: defaults, then the run file, then the command line. */
-weft_status read_train_options(weft_train_options *o, int argc, char **argv);
+weft_status read_train_options(const weft_context *context, weft_train_options *o, int argc,
+                               char **argv);
 /* Options of weft eval and weft predict; the checkpoint may also be the only other word. */
 weft_status read_eval_options(const weft_option *table, int argc, char **argv,
                               weft_eval_options *out);

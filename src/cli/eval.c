@@ -81,12 +81,11 @@ static void print_figures(const weft_report *r, const weft_eval_options *options
     }
 }
 
-static weft_status evaluate(const weft_eval_options *options)
+static weft_status evaluate(weft_context *context, const weft_eval_options *options)
 {
-    weft_context *context = NULL;
     weft_report report = {0};
-    weft_status status = open_context(options->quiet, &context);
-    if (status == WEFT_OK) status = weft_evaluate(context, options, &report);
+    listen_to(context, options->quiet);
+    weft_status status = weft_evaluate(context, options, &report);
     if (status == WEFT_OK && options->json) {
         print_json(&report, options->split);
     } else if (status == WEFT_OK && !options->quiet) {
@@ -94,7 +93,6 @@ static weft_status evaluate(const weft_eval_options *options)
         if (options->confusion) print_confusion(&report);
     }
     weft_report_free(&report);
-    weft_context_destroy(&context);
     return status;
 }
 
@@ -112,13 +110,20 @@ weft_status read_eval_options(const weft_option *table, int argc, char **argv,
     return weft_options_set(table, out, "checkpoint", words[0]);
 }
 
-static int run(int argc, char **argv)
+static int run(weft_context *context, int argc, char **argv)
 {
     weft_eval_options options = {0};
     weft_status status = read_eval_options(weft_eval_table(), argc, argv, &options);
-    int code = status == WEFT_OK ? report_failure(evaluate(&options)) : usage_failure("eval");
+    int code =
+        status == WEFT_OK ? report_failure(evaluate(context, &options)) : usage_failure("eval");
     weft_options_free(weft_eval_table(), &options);
     return code;
+}
+
+static const weft_option *table(const weft_context *context)
+{
+    (void)context;
+    return weft_eval_table();
 }
 
 const command command_eval = {
@@ -133,6 +138,6 @@ const command command_eval = {
         "the training data taught, which the checkpoint holds.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
-    .table = weft_eval_table,
+    .table = table,
     .run = run,
 };

@@ -27,12 +27,13 @@ static const weft_option export_table[] = {
     {.name = NULL},
 };
 
-static const weft_option *table(void)
+static const weft_option *table(const weft_context *context)
 {
+    (void)context;
     return export_table;
 }
 
-static int run(int argc, char **argv)
+static int run(weft_context *context, int argc, char **argv)
 {
     export_options options = {0};
     const char *words[1];
@@ -46,7 +47,7 @@ static int run(int argc, char **argv)
         fprintf(stderr, "weft: no checkpoint is given\nTry 'weft help export'.\n");
         code = 2;
     } else {
-        code = report_failure(weft_checkpoint_export(words[0], options.output));
+        code = report_failure(weft_checkpoint_export(context, words[0], options.output));
         if (code == 0 && !options.quiet && !weft_output_is_standard(options.output))
             printf("wrote %s\n", options.output);
     }

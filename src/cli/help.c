@@ -17,12 +17,12 @@ static void overview(void)
         "kinds, devices and operators.\n");
 }
 
-static int explain(const command *c)
+static int explain(const weft_context *context, const command *c)
 {
     char *options = NULL;
     printf("usage: weft %s %s\n\n%s\n\n%s\n", c->name, c->usage, c->summary, c->text);
     if (c->table) {
-        weft_status status = weft_options_help(c->table(), &options);
+        weft_status status = weft_options_help(c->table(context), &options);
         if (status != WEFT_OK) return report_failure(status);
         printf("\n%s", options);
         weft_free(options);
@@ -47,8 +47,11 @@ static void roff(const char *text)
     }
 }
 
-static void man_option(const weft_option *o)
+static weft_status man_option(const weft_option *o)
 {
+    char *help;
+    weft_status status = weft_option_help(o, &help);
+    if (status != WEFT_OK) return status;
     printf(".TP\n\\fB");
     if (o->letter) printf("\\-%c\\fR, \\fB", o->letter);
     printf("\\-\\-");
@@ -60,21 +63,13 @@ static void man_option(const weft_option *o)
         printf("\\fR");
     }
     printf("\n");
-    roff(o->help);
-    if (o->choices) {
-        printf(" (one of ");
-        roff(o->choices);
-        printf(")");
-    }
-    if (o->initial && o->kind != WEFT_OPT_FLAG) {
-        printf(" [");
-        roff(o->initial);
-        printf("]");
-    }
+    roff(help);
     printf("\n");
+    weft_free(help);
+    return WEFT_OK;
 }
 
-static int man_page(const command *c)
+static int man_page(const weft_context *context, const command *c)
 {
     printf(".TH WEFT\\-%s 1 \"\" \"weft %s\" \"Weft manual\"\n.SH NAME\nweft\\-%s \\- ", c->name,
            weft_version(), c->name);
@@ -85,9 +80,10 @@ static int man_page(const command *c)
     roff(c->text);
     printf("\n");
     const char *group = "";
-    for (const weft_option *o = c->table ? c->table() : NULL; o && o->name; o++) {
+    for (const weft_option *o = c->table ? c->table(context) : NULL; o && o->name; o++) {
         if (o->group && strcmp(group, o->group) != 0) printf(".SH %s\n", group = o->group);
-        man_option(o);
+        weft_status status = man_option(o);
+        if (status != WEFT_OK) return report_failure(status);
     }
     if (c->examples) {
         printf(".SH EXAMPLES\n.nf\n");
@@ -116,7 +112,7 @@ static int man_overview(void)
     return 0;
 }
 
-static int run(int argc, char **argv)
+static int run(weft_context *context, int argc, char **argv)
 {
     bool man = argc > 0 && strcmp(argv[0], "--man") == 0;
     const char *name = argc > man ? argv[man] : NULL;
@@ -127,7 +123,7 @@ static int run(int argc, char **argv)
     }
     for (int i = 0; commands[i]; i++)
         if (strcmp(commands[i]->name, name) == 0)
-            return man ? man_page(commands[i]) : explain(commands[i]);
+            return man ? man_page(context, commands[i]) : explain(context, commands[i]);
     char shown[256];
     fprintf(stderr, "weft: no command is named '%s'\nTry 'weft help'.\n",
             weft_printable(name, shown, sizeof(shown)));

@@ -33,8 +33,9 @@ static const weft_option inspect_table[] = {
     {.name = NULL},
 };
 
-static const weft_option *table(void)
+static const weft_option *table(const weft_context *context)
 {
+    (void)context;
     return inspect_table;
 }
 
@@ -49,13 +50,10 @@ static void print_kind(const weft_context *context, weft_kind kind)
     printf("\n");
 }
 
-static int print_lists(void)
+static int print_lists(const weft_context *context)
 {
-    weft_context *context;
-    weft_status status = open_context(false, &context);
-    if (status != WEFT_OK) return report_failure(status);
-    for (int kind = 0; kind < WEFT_KIND_COUNT; kind++) print_kind(context, (weft_kind)kind);
-    weft_context_destroy(&context);
+    for (int kind = WEFT_KIND_NONE + 1; kind < WEFT_KIND_COUNT; kind++)
+        print_kind(context, (weft_kind)kind);
     return 0;
 }
 
@@ -98,13 +96,13 @@ static weft_status summary(const weft_trainer *t)
     return WEFT_OK;
 }
 
-static weft_status inspect_run(const weft_train_options *options, const inspect_options *what)
+static weft_status inspect_run(weft_context *context, const weft_train_options *options,
+                               const inspect_options *what)
 {
-    weft_context *context = NULL;
     weft_trainer *t = NULL;
     char *text = NULL;
-    weft_status status = open_context(options->quiet, &context);
-    if (status == WEFT_OK) status = weft_trainer_create(context, options, &t);
+    listen_to(context, options->quiet);
+    weft_status status = weft_trainer_create(context, options, &t);
     if (status == WEFT_OK && what->graph)
         status = print_text(weft_graph_text(weft_trainer_graph(t), &text), &text);
     if (status == WEFT_OK && what->dot)
@@ -113,14 +111,13 @@ static weft_status inspect_run(const weft_train_options *options, const inspect_
         status = print_text(weft_program_text(weft_trainer_program(t), &text), &text);
     if (status == WEFT_OK && !what->graph && !what->dot && !what->program) status = summary(t);
     weft_trainer_destroy(&t);
-    weft_context_destroy(&context);
     return status;
 }
 
-static weft_status inspect_checkpoint(const char *path)
+static weft_status inspect_checkpoint(weft_context *context, const char *path)
 {
     char *text = NULL;
-    weft_status status = weft_checkpoint_text(path, &text);
+    weft_status status = weft_checkpoint_text(context, path, &text);
     return print_text(status, &text);
 }
 
@@ -147,20 +144,21 @@ static bool is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-static int run(int argc, char **argv)
+static int run(weft_context *context, int argc, char **argv)
 {
     inspect_options what = {0};
     weft_train_options options = {0};
     const char *words[1];
     int count, code;
     argc = take_flags(argc, argv, &what);
-    if (what.list) return print_lists();
-    weft_status status = weft_options_init(weft_train_table(), &options);
+    if (what.list) return print_lists(context);
+    weft_status status = weft_options_init(weft_train_table(context), &options);
     if (status == WEFT_OK)
-        status = weft_options_parse(weft_train_table(), &options, argc, argv, 1, words, &count);
+        status =
+            weft_options_parse(weft_train_table(context), &options, argc, argv, 1, words, &count);
     if (status == WEFT_OK && count && is_file(words[0])) {
-        weft_options_free(weft_train_table(), &options);
-        status = read_train_options(&options, argc, argv);
+        weft_options_free(weft_train_table(context), &options);
+        status = read_train_options(context, &options, argc, argv);
         count = 0;
     }
     bool alone = argc == 1 && !what.graph && !what.dot && !what.program;
@@ -173,14 +171,14 @@ static int run(int argc, char **argv)
                 words[0]);
         code = 2;
     } else if (count) {
-        code = report_failure(inspect_checkpoint(words[0]));
+        code = report_failure(inspect_checkpoint(context, words[0]));
     } else { /* nothing will be read from or written to the folder of its checkpoints */
         weft_free(options.checkpoint);
         options.checkpoint = NULL;
         options.resume = false;
-        code = report_failure(inspect_run(&options, &what));
+        code = report_failure(inspect_run(context, &options, &what));
     }
-    weft_options_free(weft_train_table(), &options);
+    weft_options_free(weft_train_table(context), &options);
     return code;
 }
 

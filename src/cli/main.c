@@ -19,12 +19,9 @@ static void on_log(void *user, weft_log_level level, const char *text)
     fprintf(stderr, "weft: %s\n", text);
 }
 
-weft_status open_context(bool quiet, weft_context **out)
+void listen_to(weft_context *context, bool quiet)
 {
-    weft_status status = weft_context_create(out);
-    if (status == WEFT_OK && !quiet && weft_job_rank() <= 0)
-        weft_context_set_log(*out, on_log, NULL);
-    return status;
+    if (!quiet && weft_job_rank() <= 0) weft_context_set_log(context, on_log, NULL);
 }
 
 int report_failure(weft_status status)
@@ -67,22 +64,22 @@ static int end(int code)
     return code ? code : 1;
 }
 
-static int run_command(int argc, char **argv)
+static int run_command(weft_context *context, int argc, char **argv)
 {
-    catch_faults();
-    if (argc < 2) return command_help.run(0, NULL);
+    if (argc < 2) return command_help.run(context, 0, NULL);
     const char *name = argv[1];
     if (strcmp(name, "--version") == 0) {
         printf("weft %s\n", weft_version());
         return 0;
     }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return command_help.run(0, NULL);
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return command_help.run(context, 0, NULL);
     for (int i = 0; commands[i]; i++) {
         if (strcmp(commands[i]->name, name) != 0) continue;
         for (int j = 2; j < argc; j++)
             if (strcmp(argv[j], "--help") == 0 || strcmp(argv[j], "-h") == 0)
-                return command_help.run(1, argv + 1);
-        return commands[i]->run(argc - 2, argv + 2);
+                return command_help.run(context, 1, argv + 1);
+        return commands[i]->run(context, argc - 2, argv + 2);
     }
     const command *near = nearest(name);
     char shown[256];
@@ -94,6 +91,12 @@ static int run_command(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    weft_context *context;
     fill_streams();
-    return end(run_command(argc, argv));
+    catch_faults();
+    weft_status status = weft_context_create(&context);
+    if (status != WEFT_OK) return end(report_failure(status));
+    int code = run_command(context, argc, argv);
+    weft_context_destroy(&context);
+    return end(code);
 }

@@ -36,25 +36,23 @@ static weft_status take_dump(int *argc, char **argv, plan_options *out)
     return status;
 }
 
-static int run(int argc, char **argv)
+static int run(weft_context *context, int argc, char **argv)
 {
     weft_train_options options = {0};
     plan_options plan = {.rank = -1};
-    weft_context *context = NULL;
     char *text = NULL;
     weft_status status = take_dump(&argc, argv, &plan);
-    if (status == WEFT_OK) status = read_train_options(&options, argc, argv);
+    if (status == WEFT_OK) status = read_train_options(context, &options, argc, argv);
     if (status != WEFT_OK) {
-        weft_options_free(weft_train_table(), &options);
+        weft_options_free(weft_train_table(context), &options);
         return usage_failure("plan");
     }
-    status = open_context(options.quiet, &context);
-    if (status == WEFT_OK) status = weft_train_plan_text(context, &options, (int)plan.rank, &text);
+    listen_to(context, options.quiet);
+    status = weft_train_plan_text(context, &options, (int)plan.rank, &text);
     if (status == WEFT_OK) printf("%s", text);
     weft_free(text);
     int code = report_failure(status);
-    weft_context_destroy(&context);
-    weft_options_free(weft_train_table(), &options);
+    weft_options_free(weft_train_table(context), &options);
     return code;
 }
 

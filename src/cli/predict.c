@@ -127,28 +127,32 @@ static void on_prediction(void *user, const weft_prediction *p)
         csv_prediction(s, p);
 }
 
-static int predict(const weft_eval_options *options)
+static int predict(weft_context *context, const weft_eval_options *options)
 {
-    weft_context *context = NULL;
     sink s = {.json = options->json};
     const char *path = options->output ? options->output : "-";
     weft_status status = weft_output_open(path, WEFT_OUTPUT_REPLACE, &s.to);
-    if (status == WEFT_OK) status = open_context(false, &context);
+    listen_to(context, false);
     if (status == WEFT_OK) status = weft_predict(context, options, on_prediction, &s);
     int code = report_failure(status);
     weft_status end = weft_output_close(&s.to, code == 0);
     if (code == 0) code = report_failure(end); /* which repeats what could not be written */
-    weft_context_destroy(&context);
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run(weft_context *context, int argc, char **argv)
 {
     weft_eval_options options = {0};
     weft_status status = read_eval_options(weft_predict_table(), argc, argv, &options);
-    int code = status == WEFT_OK ? predict(&options) : usage_failure("predict");
+    int code = status == WEFT_OK ? predict(context, &options) : usage_failure("predict");
     weft_options_free(weft_predict_table(), &options);
     return code;
+}
+
+static const weft_option *table(const weft_context *context)
+{
+    (void)context;
+    return weft_predict_table();
 }
 
 const command command_predict = {
@@ -170,6 +174,6 @@ const command command_predict = {
                 "  weft predict --checkpoint runs/iris/latest --data csv:new.csv\n"
                 "  weft predict --checkpoint runs/iris/latest --data csv:labelled.csv,test=1\n"
                 "  weft predict --checkpoint runs/prices/latest --data csv:new_houses.csv --json\n",
-    .table = weft_predict_table,
+    .table = table,
     .run = run,
 };

@@ -42,9 +42,10 @@ static int interrupted_code(void)
     return stopped_by ? 128 + stopped_by : EXIT_INTERRUPTED;
 }
 
-weft_status read_train_options(weft_train_options *o, int argc, char **argv)
+weft_status read_train_options(const weft_context *context, weft_train_options *o, int argc,
+                               char **argv)
 {
-    const weft_option *table = weft_train_table();
+    const weft_option *table = weft_train_table(context);
     const char *file = NULL;
     weft_train_options scratch = {0};
     int words = 0;
@@ -91,17 +92,16 @@ static void limit_coming(int seconds)
     alarm((unsigned)seconds);
 }
 
-static weft_status train(const weft_train_options *options)
+static weft_status train(weft_context *context, const weft_train_options *options)
 {
-    weft_context *context = NULL;
     weft_trainer *trainer = NULL;
-    weft_status status = open_context(options->quiet, &context);
+    listen_to(context, options->quiet);
     /* MPI begins by waiting for all ranks without a limit, which the supervisor keeps; but it may
      * not reach this machine. */
     enum { GRACE = 10 };
     bool limited = weft_job_supervised() && weft_job_rank() >= 0;
     if (limited) limit_coming((int)options->timeout + GRACE);
-    if (status == WEFT_OK) status = weft_trainer_create(context, options, &trainer);
+    weft_status status = weft_trainer_create(context, options, &trainer);
     if (limited) limit_coming(0);
     if (status == WEFT_OK) {
         progress *p = progress_new(options);
@@ -113,7 +113,6 @@ static weft_status train(const weft_train_options *options)
         running = NULL;
     }
     weft_trainer_destroy(&trainer);
-    weft_context_destroy(&context);
     return status;
 }
 
@@ -141,9 +140,9 @@ static bool add_word(char ***next, const char *name, const char *value)
 
 /* The command line of the ranks: the options as they have been understood, since the job may begin
  * again when the run file is another one, or gone. */
-static char **rank_words(const weft_train_options *options)
+static char **rank_words(const weft_context *context, const weft_train_options *options)
 {
-    const weft_option *table = weft_train_table();
+    const weft_option *table = weft_train_table(context);
     size_t count = 0;
     while (table[count].name) count++;
     char **words = calloc(count + 2, sizeof(*words)), **next = words;
@@ -162,10 +161,10 @@ static char **rank_words(const weft_train_options *options)
 }
 
 /* Starts this same command as the ranks of a job. */
-static int supervise(const weft_train_options *options)
+static int supervise(const weft_context *context, const weft_train_options *options)
 {
     char program[4096], columns[16];
-    char **words = rank_words(options);
+    char **words = rank_words(context, options);
     int code = 1;
     ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
     if (!words || size < 0) {
@@ -205,13 +204,13 @@ static int report_rank(weft_status status)
     return status == WEFT_ERR_ARGUMENT ? 2 : 1;
 }
 
-static int run(int argc, char **argv)
+static int run(weft_context *context, int argc, char **argv)
 {
     weft_train_options options = {0};
-    weft_status status = read_train_options(&options, argc, argv);
+    weft_status status = read_train_options(context, &options, argc, argv);
     int code = 2;
     if (status == WEFT_OK && weft_job_rank() >= 0) { /* started by mpirun or srun: join */
-        status = weft_options_set(weft_train_table(), &options, "engine", "mpi");
+        status = weft_options_set(weft_train_table(context), &options, "engine", "mpi");
         if (options.ranks == 1) options.ranks = 0;
     }
     if (status != WEFT_OK && weft_job_rank() > 0)
@@ -219,10 +218,10 @@ static int run(int argc, char **argv)
     else if (status != WEFT_OK)
         code = usage_failure("train");
     else if (options.ranks > 0 && weft_job_wanted(&options))
-        code = supervise(&options);
+        code = supervise(context, &options);
     else
-        code = report_rank(train(&options));
-    weft_options_free(weft_train_table(), &options);
+        code = report_rank(train(context, &options));
+    weft_options_free(weft_train_table(context), &options);
     return code;
 }
 

@@ -20,6 +20,7 @@ weft_status weft_engines_register(weft_context *context)
         entries[i] = (weft_entry){.kind = WEFT_KIND_ENGINE,
                                   .name = engines[i]->name,
                                   .summary = engines[i]->summary,
+                                  .implied = engines[i]->implied,
                                   .ops = engines[i]};
     return weft_context_register(context, entries, WEFT_COUNT(engines));
 }

@@ -62,6 +62,7 @@ typedef struct weft_engine {
     const char *name;
     const char *summary;
     weft_status (*open)(weft_context *context, int ranks, weft_comm **out, int *local);
+    bool implied; /* by the number of ranks */
 } weft_engine;
 
 extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi;

@@ -233,4 +233,7 @@ static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, i
 #endif
 
 const weft_engine weft_engine_mpi = {
-    "mpi", "ranks are the processes that mpirun or srun starts, on one machine or many", mpi_open};
+    .name = "mpi",
+    .summary = "ranks are the processes that mpirun or srun starts, on one machine or many",
+    .open = mpi_open,
+};

@@ -156,4 +156,5 @@ static weft_status self_open(weft_context *context, int ranks, weft_comm **out, 
     return status;
 }
 
-const weft_engine weft_engine_self = {"self", "one rank", self_open};
+const weft_engine weft_engine_self = {
+    .name = "self", .summary = "one rank", .open = self_open, .implied = true};

@@ -333,4 +333,7 @@ static weft_status threads_open(weft_context *context, int ranks, weft_comm **ou
 }
 
 const weft_engine weft_engine_threads = {
-    "threads", "ranks are threads of this process; needs nothing installed", threads_open};
+    .name = "threads",
+    .summary = "ranks are threads of this process; needs nothing installed",
+    .open = threads_open,
+};

@@ -68,8 +68,8 @@ static weft_status check_schedule(const weft_rank *r)
     int stages = weft_plan_places(r->plan);
     for (int s = 0; s < MOST_STAGES; s++) pass[s] = 1;
     if (stages == 1) return WEFT_OK;
-    return weft_schedule_check(r->recipe->schedule, stages, (int)r->recipe->microbatches, pass,
-                               pass, NULL, NULL);
+    return weft_schedule_check(r->recipe->context, r->recipe->schedule, stages,
+                               (int)r->recipe->microbatches, pass, pass, NULL, NULL);
 }
 
 weft_status weft_rank_rewrite(weft_rank *r)

@@ -105,12 +105,40 @@ static const optimizer optimizers[] = {
     {"adamw", adamw_update},
 };
 
+static const struct {
+    const char *name;
+    weft_schedule_kind kind;
+} rates[] = {
+    {"constant", WEFT_SCHEDULE_CONSTANT},
+    {"step", WEFT_SCHEDULE_STEP},
+    {"cosine", WEFT_SCHEDULE_COSINE},
+};
+
+weft_status weft_schedule_kind_of(const weft_context *context, const char *name,
+                                  weft_schedule_kind *out)
+{
+    const weft_entry *entry;
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_RATE, name, strlen(name), &entry));
+    *out = *(const weft_schedule_kind *)entry->ops;
+    return WEFT_OK;
+}
+
+static weft_status rates_register(weft_context *context)
+{
+    weft_entry entries[WEFT_COUNT(rates)];
+    for (size_t i = 0; i < WEFT_COUNT(rates); i++)
+        entries[i] =
+            (weft_entry){.kind = WEFT_KIND_RATE, .name = rates[i].name, .ops = &rates[i].kind};
+    return weft_context_register(context, entries, WEFT_COUNT(rates));
+}
+
 weft_status weft_optimizers_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(optimizers)];
     for (size_t i = 0; i < WEFT_COUNT(optimizers); i++)
         entries[i] = (weft_entry){
             .kind = WEFT_KIND_OPTIMIZER, .name = optimizers[i].name, .ops = &optimizers[i]};
+    WEFT_TRY(rates_register(context));
     return weft_context_register(context, entries, WEFT_COUNT(optimizers));
 }
 

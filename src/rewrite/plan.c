@@ -310,6 +310,7 @@ weft_status weft_plan_create(const weft_graph *graph, const weft_plan_options *o
     if (o->ranks < 1 || o->ranks > 1024)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d ranks, 1 to 1024 are possible", o->ranks);
     WEFT_TRY(WEFT_NEW(&p, 1));
+    p->context = graph->context;
     p->options = *o;
     weft_status status = fill(p, graph);
     p->options.mesh = p->options.shard = p->options.place = NULL; /* the caller's */

@@ -38,6 +38,7 @@ typedef struct place_rule {
 } place_rule;
 
 struct weft_plan {
+    weft_context *context;
     weft_plan_options options;
     int size[AXES];
     int places;
@@ -255,5 +256,8 @@ static inline int64_t whole_dim(const rewriter *r, weft_value v, int dim)
 /* This rank's part of a shape: sizes and where it begins. A FLAT part is a vector. */
 void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding split, weft_shape *part,
                        int64_t *start);
+
+/* The schedules that are built in, to what a context knows. */
+weft_status weft_schedules_register(weft_context *context) WEFT_NODISCARD;
 
 #endif

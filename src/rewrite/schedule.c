@@ -1,5 +1,6 @@
 /* Schedules of pipelines: what each stage does in which order, as data, and a check that runs all
  * stages against each other before anything is launched. */
+#include "base/registry.h"
 #include "rewrite/rewrite.h"
 
 typedef struct kind {
@@ -22,29 +23,21 @@ static int one_ahead(int stages, int stage, int microbatches)
 
 static const kind kinds[] = {{"gpipe", gpipe_ahead}, {"1f1b", one_ahead}};
 
-static const char *candidate(const void *user, int i)
+weft_status weft_schedules_register(weft_context *context)
 {
-    (void)user;
-    return i < (int)WEFT_COUNT(kinds) ? kinds[i].name : NULL;
-}
-
-static weft_status find_kind(const char *name, const kind **out)
-{
-    char near[64];
+    weft_entry entries[WEFT_COUNT(kinds)];
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++)
-        if (strcmp(kinds[i].name, name) == 0) {
-            *out = &kinds[i];
-            return WEFT_OK;
-        }
-    return weft_fail(WEFT_ERR_ARGUMENT, "no schedule is named '%s'%s; there are gpipe and 1f1b",
-                     name, weft_suggest(near, sizeof(near), name, candidate, NULL));
+        entries[i] =
+            (weft_entry){.kind = WEFT_KIND_SCHEDULE, .name = kinds[i].name, .ops = &kinds[i]};
+    return weft_context_register(context, entries, WEFT_COUNT(kinds));
 }
 
-weft_status weft_schedule_make(const char *name, int stages, int stage, int microbatches,
-                               weft_schedule *out)
+weft_status weft_schedule_make(const weft_context *context, const char *name, int stages, int stage,
+                               int microbatches, weft_schedule *out)
 {
-    const kind *k = NULL;
-    WEFT_TRY(find_kind(name, &k));
+    const weft_entry *entry;
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_SCHEDULE, name, strlen(name), &entry));
+    const kind *k = entry->ops;
     int ahead = stages == 1 ? 1 : k->ahead(stages, stage, microbatches), forward = 0, backward = 0;
     weft_schedule s = {.count = 2 * microbatches, .slots = ahead};
     WEFT_TRY(WEFT_NEW(&s.actions, s.count));
@@ -64,7 +57,7 @@ weft_status weft_plan_schedule(const weft_plan *plan, int rank, const char *name
                                weft_schedule *out)
 {
     int stage = plan->rule_count > 0 ? 0 : weft_plan_place(plan, rank);
-    return weft_schedule_make(name, plan->places, stage, microbatches, out);
+    return weft_schedule_make(plan->context, name, plan->places, stage, microbatches, out);
 }
 
 void weft_schedule_free(weft_schedule *s)
@@ -124,9 +117,9 @@ static weft_status simulate(timetable *t, const weft_schedule *all, const double
     return WEFT_OK;
 }
 
-weft_status weft_schedule_check(const char *name, int stages, int microbatches,
-                                const double *forward, const double *backward, double *makespan,
-                                double *bubble)
+weft_status weft_schedule_check(const weft_context *context, const char *name, int stages,
+                                int microbatches, const double *forward, const double *backward,
+                                double *makespan, double *bubble)
 {
     double work = 0;
     for (int s = 0; s < stages; s++) {
@@ -143,7 +136,7 @@ weft_status weft_schedule_check(const char *name, int stages, int microbatches,
     if (status == WEFT_OK) status = WEFT_NEW(&t.clock, stages);
     if (status == WEFT_OK) status = WEFT_NEW(&t.next, stages);
     for (int s = 0; s < stages && status == WEFT_OK; s++)
-        status = weft_schedule_make(name, stages, s, microbatches, &all[s]);
+        status = weft_schedule_make(context, name, stages, s, microbatches, &all[s]);
     if (status == WEFT_OK) {
         t.ended[1] = t.ended[0] + cells;
         for (size_t i = 0; i < 2 * cells; i++) t.ended[0][i] = -1;

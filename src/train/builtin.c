@@ -1,15 +1,17 @@
 /* A context that knows what is built in: each room brings its own. */
+#include "base/registry.h"
 #include "data/data.h"
 #include "device/device.h"
 #include "models/models.h"
 #include "ops/ops.h"
 #include "optim/optim.h"
+#include "rewrite/rewrite.h"
 #include "train/train.h"
 
 static weft_status (*const rooms[])(weft_context *context) = {
     weft_engines_register,    weft_operators_register, weft_devices_register,
     weft_optimizers_register, weft_sources_register,   weft_models_register,
-    weft_exchanges_register,
+    weft_exchanges_register,  weft_schedules_register,
 };
 
 weft_status weft_context_create(weft_context **out)
@@ -18,6 +20,7 @@ weft_status weft_context_create(weft_context **out)
     WEFT_TRY(weft_context_new(&weft_plugin_services, &context));
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < WEFT_COUNT(rooms) && status == WEFT_OK; i++) status = rooms[i](context);
+    if (status == WEFT_OK) status = weft_context_add_table(context, weft_train_rows);
     if (status == WEFT_OK)
         *out = context;
     else

@@ -148,8 +148,9 @@ static weft_status add_schedule(weft_text *text, const weft_trainer *t, const we
         forward[s] = all[s * each].pass[0];
         backward[s] = all[s * each].pass[1];
     }
-    weft_status status = weft_schedule_check(
-        t->options.schedule, stages, (int)t->recipe.microbatches, forward, backward, NULL, &bubble);
+    weft_status status =
+        weft_schedule_check(t->context, t->options.schedule, stages, (int)t->recipe.microbatches,
+                            forward, backward, NULL, &bubble);
     free(forward);
     WEFT_TRY(status);
     balanced = (double)(stages - 1) / (double)(t->recipe.microbatches + stages - 1);

@@ -2,11 +2,11 @@
 #include "models/models.h"
 #include "train/train.h"
 
-weft_status weft_checkpoint_text(const char *path, char **out)
+weft_status weft_checkpoint_text(weft_context *context, const char *path, char **out)
 {
     weft_checkpoint c;
     weft_text text = {0};
-    WEFT_TRY(weft_checkpoint_open(path, weft_train_table(), &c));
+    WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
     weft_checkpoint_describe(&c, &text);
     weft_checkpoint_close(&c);
     return weft_text_take(&text, out);
@@ -33,21 +33,14 @@ static weft_status build_plain(weft_context *context, const weft_checkpoint *c, 
     return WEFT_OK;
 }
 
-weft_status weft_checkpoint_export(const char *path, const char *file)
+weft_status weft_checkpoint_export(weft_context *context, const char *path, const char *file)
 {
     weft_checkpoint c;
-    weft_context *context;
     weft_graph *model = NULL;
-    WEFT_TRY(weft_context_create(&context));
-    weft_status status = weft_checkpoint_open(path, weft_train_table(), &c);
-    if (status != WEFT_OK) {
-        weft_context_destroy(&context);
-        return status;
-    }
-    status = build_plain(context, &c, &model);
+    WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
+    weft_status status = build_plain(context, &c, &model);
     if (status == WEFT_OK) status = weft_checkpoint_write_leaves(&c, model, file);
     weft_graph_destroy(&model);
     weft_checkpoint_close(&c);
-    weft_context_destroy(&context);
     return status;
 }

@@ -2,13 +2,14 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/registry.h"
 #include "train/table.h"
 #include "train/train.h"
 
 #define RUN(field_) .offset = offsetof(weft_train_options, field_)
 #define BIG 9007199254740992.0
 
-static const weft_option train_table[] = {
+const weft_option weft_train_rows[] = {
     {.name = "model",
      .letter = 'm',
      .argument = "NAME|FILE",
@@ -85,7 +86,7 @@ static const weft_option train_table[] = {
      TEXT,
      RUN(optimizer),
      .group = "How to train",
-     .choices = "sgd,adam,adamw",
+     .names = WEFT_KIND_OPTIMIZER,
      .help = "update rule"},
     {.name = "lr",
      .argument = "X",
@@ -100,7 +101,7 @@ static const weft_option train_table[] = {
      .initial = "constant",
      TEXT,
      RUN(lr_schedule),
-     .choices = "constant,step,cosine",
+     .names = WEFT_KIND_RATE,
      .help = "course of the learning rate"},
     {.name = "warmup",
      .argument = "STEPS",
@@ -228,7 +229,7 @@ static const weft_option train_table[] = {
      .initial = "threads",
      TEXT,
      RUN(engine),
-     .choices = "threads,mpi",
+     .names = WEFT_KIND_ENGINE,
      .help = "ranks are threads of this process, or MPI processes"},
     {.name = "mesh",
      .argument = "AXIS=N,...",
@@ -257,7 +258,7 @@ static const weft_option train_table[] = {
      .initial = "1f1b",
      TEXT,
      RUN(schedule),
-     .choices = "gpipe,1f1b",
+     .names = WEFT_KIND_SCHEDULE,
      .help = "order of micro-batches in a pipeline"},
     {.name = "profile",
      .initial = "false",
@@ -288,8 +289,8 @@ static const weft_option train_table[] = {
      .argument = "SPEC",
      TEXT,
      RUN(exchange),
-     .help = "between learners: average:every=H[,outer=nesterov,lr=X,momentum=X][,state=...] or "
-             "oneshot"},
+     .forms = WEFT_KIND_EXCHANGE,
+     .help = "between learners: "},
     {.name = "hosts",
      .argument = "NAME:N,...",
      TEXT,
@@ -372,21 +373,23 @@ static const weft_option train_table[] = {
     {.name = NULL},
 };
 
-const weft_option *weft_train_table(void)
+const weft_option *weft_train_table(const weft_context *context)
 {
-    return train_table;
+    return weft_context_table(context, weft_train_rows);
 }
 
-weft_status weft_train_options_copy(const weft_train_options *from, weft_train_options *to)
+weft_status weft_train_options_copy(const weft_context *context, const weft_train_options *from,
+                                    weft_train_options *to)
 {
+    const weft_option *table = weft_train_table(context);
     *to = (weft_train_options){0};
-    for (const weft_option *o = train_table; o->name; o++) {
+    for (const weft_option *o = table; o->name; o++) {
         char *text;
-        weft_status status = weft_options_get(train_table, from, o->name, &text);
-        if (status == WEFT_OK && text) status = weft_options_set(train_table, to, o->name, text);
+        weft_status status = weft_options_get(table, from, o->name, &text);
+        if (status == WEFT_OK && text) status = weft_options_set(table, to, o->name, text);
         free(text);
         if (status != WEFT_OK) {
-            weft_options_free(train_table, to);
+            weft_options_free(table, to);
             return status;
         }
     }

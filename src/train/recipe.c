@@ -1,5 +1,6 @@
 /* From options to what the ranks are made from. */
 #include "models/models.h"
+#include "optim/optim.h"
 #include "train/trainer.h"
 
 static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_options *out)
@@ -15,9 +16,7 @@ static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_optio
     out->beta2 = o->beta2;
     out->epsilon = o->epsilon;
     out->clip_norm = o->clip_norm;
-    out->schedule = strcmp(o->lr_schedule, "step") == 0     ? WEFT_SCHEDULE_STEP
-                    : strcmp(o->lr_schedule, "cosine") == 0 ? WEFT_SCHEDULE_COSINE
-                                                            : WEFT_SCHEDULE_CONSTANT;
+    WEFT_TRY(weft_schedule_kind_of(t->context, o->lr_schedule, &out->schedule));
     out->warmup = o->warmup;
     out->total = t->total_steps;
     out->every = o->decay_every;

@@ -139,7 +139,8 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
         free(latest);
         if (none) return WEFT_OK;
     }
-    WEFT_TRY(weft_checkpoint_open(t->options.checkpoint, weft_train_table(), &t->resumed));
+    WEFT_TRY(
+        weft_checkpoint_open(t->options.checkpoint, weft_train_table(t->context), &t->resumed));
     return check_options(t);
 }
 

@@ -19,7 +19,7 @@ static void session_close(session *s)
     weft_evaluator_destroy(&s->evaluator);
     weft_store_destroy(&s->store);
     weft_dataset_close(&s->data);
-    weft_options_free(weft_train_table(), &s->run);
+    if (s->context) weft_options_free(weft_train_table(s->context), &s->run);
     weft_checkpoint_close(&s->checkpoint);
     weft_context_destroy(&s->context);
 }
@@ -32,8 +32,8 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
         return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
     WEFT_TRY(weft_context_with_threads(given, (int)o->threads, &s->context));
     weft_context *context = s->context;
-    WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(), &s->checkpoint));
-    WEFT_TRY(weft_settings_give(&s->checkpoint.settings, weft_train_table(), &s->run));
+    WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(s->context), &s->checkpoint));
+    WEFT_TRY(weft_settings_give(&s->checkpoint.settings, weft_train_table(s->context), &s->run));
     const weft_train_options *t = &s->run;
     if (o->confusion && s->checkpoint.stats.targets > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,

@@ -25,7 +25,9 @@ weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **ou
 weft_status weft_metrics_event(weft_metrics *metrics, const weft_event *event) WEFT_NODISCARD;
 weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
 
-weft_status weft_train_options_copy(const weft_train_options *from,
+weft_status weft_train_options_copy(const weft_context *context, const weft_train_options *from,
                                     weft_train_options *to) WEFT_NODISCARD;
+
+extern const weft_option weft_train_rows[];
 
 #endif

@@ -248,8 +248,8 @@ static weft_status begin(weft_context *context, const weft_train_options *option
     t->context = context;
     t->folder_lock = -1;
     pthread_mutex_init(&t->lock, NULL);
-    WEFT_TRY(weft_train_options_copy(options, &t->options));
-    return weft_settings_take(weft_train_table(), &t->options, &t->settings);
+    WEFT_TRY(weft_train_options_copy(t->context, options, &t->options));
+    return weft_settings_take(weft_train_table(t->context), &t->options, &t->settings);
 }
 
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
@@ -307,7 +307,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     weft_core_sets_free(&t->cores);
     weft_dataset_close(&t->data);
     weft_settings_free(&t->settings);
-    weft_options_free(weft_train_table(), &t->options);
+    weft_options_free(weft_train_table(t->context), &t->options);
     pthread_mutex_destroy(&t->lock);
     weft_context_destroy(&t->own);
     free(t);

@@ -181,6 +181,8 @@ int outputs_of(const samples *s);
 const char *kind_name(kind k);
 /* A layer type of models that is never drawn, or NULL. */
 const char *undrawn_layer(void);
+/* The options of weft train. */
+const weft_option *train_table(void);
 void layer_name(const layer *l, char *out, size_t room);
 /* Where rounding decides between two slopes (a norm of one number, or the
  * mean of what was normed, then relu), takes smooth

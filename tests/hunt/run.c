@@ -33,9 +33,9 @@ static weft_status options_of(words *w, weft_train_options *options)
 {
     int count = 0;
     const char *word;
-    weft_status status = weft_options_init(weft_train_table(), options);
+    weft_status status = weft_options_init(train_table(), options);
     if (status != WEFT_OK) return status;
-    return weft_options_parse(weft_train_table(), options, w->count, w->word, 1, &word, &count);
+    return weft_options_parse(train_table(), options, w->count, w->word, 1, &word, &count);
 }
 
 static weft_status train(const weft_train_options *options, watch *w)
@@ -65,7 +65,7 @@ void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bo
     if (out->status == WEFT_OK) out->status = train(&options, &eye);
     (void)snprintf(out->message, sizeof(out->message), "%s",
                    out->status == WEFT_OK ? "" : weft_last_message());
-    weft_options_free(weft_train_table(), &options);
+    weft_options_free(train_table(), &options);
     if (stop && out->status == WEFT_ERR_INTERRUPTED) out->status = WEFT_OK;
     if (out->status != WEFT_OK) return;
     (void)snprintf(latest, sizeof(latest), "%s/latest", folder);
@@ -87,7 +87,7 @@ weft_status plan_case(const hunt_case *c, const way *w, char *message, size_t ro
     (void)snprintf(message, room, "%s", status == WEFT_OK ? text : weft_last_message());
     weft_free(text);
     weft_context_destroy(&context);
-    weft_options_free(weft_train_table(), &options);
+    weft_options_free(train_table(), &options);
     return status;
 }
 

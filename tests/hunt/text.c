@@ -115,9 +115,16 @@ static const char *const option_names[OPTIONS] = {
     [CHECKPOINT_EVERY] = "checkpoint-every",
 };
 
+const weft_option *train_table(void)
+{
+    static weft_context *built_in; /* for its names alone */
+    if (!built_in && weft_context_create(&built_in) != WEFT_OK) abort();
+    return weft_train_table(built_in);
+}
+
 static const weft_option *row_of(const char *name)
 {
-    const weft_option *o = weft_train_table();
+    const weft_option *o = train_table();
     while (o->name && strcmp(o->name, name) != 0) o++;
     if (!o->name) abort(); /* the hunter names an option that is gone */
     return o;
@@ -126,7 +133,9 @@ static const weft_option *row_of(const char *name)
 /* The text of a value: of choices "a,b,c" the one at that place. */
 static void value_text(const weft_option *o, double value, char *out, size_t room)
 {
-    const char *choice = o->choices;
+    char *choices;
+    if (weft_option_choices(o, &choices) != WEFT_OK) abort();
+    const char *choice = choices;
     if (!choice) {
         (void)snprintf(out, room, "%.17g", value);
         if (strtod(out, NULL) == value) (void)snprintf(out, room, "%g", value);
@@ -135,6 +144,7 @@ static void value_text(const weft_option *o, double value, char *out, size_t roo
     }
     for (int i = (int)value; i > 0; i--) choice = strchr(choice, ',') + 1;
     (void)snprintf(out, room, "%.*s", (int)strcspn(choice, ","), choice);
+    weft_free(choices);
 }
 
 static const char *device_of(const hunt_case *c, const way *p)
