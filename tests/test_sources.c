@@ -106,8 +106,10 @@ static void test_layouts_refused(void **state)
          "where the channels of samples [5, 6, 7] are; give layout=hwc or layout=chw"},
         {"4, 3, 9, 3", "", "give layout=hwc or layout=chw"},
         {"4, 16, 8, 2", "", "give layout=hwc or layout=chw"},
-        {"4, 9, 11, 3", ",layout=whc", "layout is 'whc', must be hwc or chw"},
-        {"4, 9, 11", ",layout=hwc", "have no channels"},
+        {"4, 9, 11, 3", ",layout=whc",
+         "layout is 'whc', must be one of w, hw, dhw, cw, wc, chw, hwc"},
+        {"4, 9, 11", ",layout=hwc", "have 2 dimensions; possible are hw, cw, wc"},
+        {"4, 9, 11, 3", ",layout=cw", "have 3 dimensions; possible are dhw, chw, hwc"},
     };
     char *folder = temporary_folder(), images[4200], labels[4200], spec[8500];
     put_npy(folder, "y.npy", "4,", 4, "|u1", labels, sizeof(labels));
@@ -119,6 +121,54 @@ static void test_layouts_refused(void **state)
         (void)snprintf(spec, sizeof(spec), "npy:%s,%s%s", images, labels, bad[k].how);
         assert_refused(weft_dataset_open(context, spec, "none", NULL, &d), WEFT_ERR_ARGUMENT,
                        bad[k].words);
+    }
+    remove_folder(folder);
+}
+
+/* Series and volumes: the shape of a sample, and the order of its numbers, which count up. */
+static void test_layouts_of_series_and_volumes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *shape, *how;
+        int rank;
+        int64_t dim[4], step[4]; /* of each dimension in the file */
+    } cases[] = {
+        {"2, 7", ",layout=w", 2, {1, 7}, {0, 1}},
+        {"2, 7", "", 1, {7}, {1}},
+        {"2, 3, 7", ",layout=cw", 2, {3, 7}, {7, 1}},
+        {"2, 3, 7", ",layout=wc", 2, {7, 3}, {1, 7}},
+        {"2, 3, 7", ",layout=hw", 3, {1, 3, 7}, {0, 7, 1}},
+        {"2, 3, 4, 5", ",layout=dhw", 4, {1, 3, 4, 5}, {0, 20, 5, 1}},
+        {"2, 2, 3, 4, 5", "", 4, {2, 3, 4, 5}, {60, 20, 5, 1}},
+        {"2, 2, 3, 4, 5", ",layout=cdhw", 4, {2, 3, 4, 5}, {60, 20, 5, 1}},
+        {"2, 2, 3, 4, 5", ",layout=dhwc", 4, {5, 2, 3, 4}, {1, 60, 20, 5}},
+    };
+    char *folder = temporary_folder(), path[4200], labels[4200], spec[8500];
+    put_npy(folder, "y.npy", "2,", 2, "|u1", labels, sizeof(labels));
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        weft_dataset *d;
+        float x[300];
+        int32_t label;
+        char name[16];
+        int64_t size = 1, at[4] = {0};
+        for (int i = 0; i < cases[k].rank; i++) size *= cases[k].dim[i];
+        (void)snprintf(name, sizeof(name), "s%zu.npy", k);
+        put_npy(folder, name, cases[k].shape, (int)(2 * size), "|u1", path, sizeof(path));
+        (void)snprintf(spec, sizeof(spec), "npy:%s,%s,test=0%s", path, labels, cases[k].how);
+        assert_ok(weft_dataset_open(context, spec, "none", NULL, &d));
+        assert_ok(weft_dataset_prepare(d, WEFT_TRAIN));
+        weft_shape shape = weft_dataset_shape(d);
+        assert_int_equal(shape.rank, cases[k].rank);
+        for (int i = 0; i < shape.rank; i++) assert_int_equal(shape.dim[i], cases[k].dim[i]);
+        read_sample(d, WEFT_TRAIN, 0, x, &label);
+        for (int64_t i = 0; i < size; i++) {
+            int64_t place = label * size;
+            for (int j = 0; j < shape.rank; j++) place += at[j] * cases[k].step[j];
+            assert_int_equal((int)x[i], place % 251);
+            for (int j = shape.rank; j-- > 0 && ++at[j] == shape.dim[j];) at[j] = 0;
+        }
+        weft_dataset_close(&d);
     }
     remove_folder(folder);
 }
@@ -254,8 +304,11 @@ static void test_data_without_labels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts_of_images),   cmocka_unit_test(test_layouts_refused),
-        cmocka_unit_test(test_measured_labels),     cmocka_unit_test(test_measured_arrays),
+        cmocka_unit_test(test_layouts_of_images),
+        cmocka_unit_test(test_layouts_refused),
+        cmocka_unit_test(test_layouts_of_series_and_volumes),
+        cmocka_unit_test(test_measured_labels),
+        cmocka_unit_test(test_measured_arrays),
         cmocka_unit_test(test_data_without_labels),
     };
     return cmocka_run_group_tests_name("sources", tests, setup, teardown);

@@ -1,5 +1,5 @@
-/* npy:SAMPLES,LABELS[,layout=hwc|chw,test=0.2], or target=FILE in place of the labels: two NumPy
- * arrays, mapped. */
+/* npy:SAMPLES,LABELS[,layout=hwc|chw|...,test=0.2], or target=FILE in place of the labels: two
+ * NumPy arrays, mapped. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,8 +12,8 @@ typedef struct npy_source {
     weft_source head;
     weft_bytes files[2];
     weft_npy images, labels;
-    int64_t *rows;      /* training rows, then test rows */
-    bool channels_last; /* in the file; in memory they always come first */
+    int64_t *rows;                       /* training rows, then test rows */
+    enum { FIRST, LAST, NONE } channels; /* in the file; in memory they always come first */
 } npy_source;
 
 static void npy_close(weft_source *source)
@@ -41,7 +41,7 @@ static void npy_features(const weft_source *source, weft_split split, int64_t i,
 {
     const npy_source *s = (const npy_source *)source;
     int64_t row = row_of(s, split, i), size = weft_shape_elements(&s->head.shape);
-    int64_t channels = s->channels_last ? s->head.shape.dim[0] : 1, pixels = size / channels;
+    int64_t channels = s->channels == LAST ? s->head.shape.dim[0] : 1, pixels = size / channels;
     for (int64_t c = 0; c < channels; c++)
         for (int64_t j = 0; j < pixels; j++)
             x[c * pixels + j] = (float)weft_npy_get(&s->images, row * size + j * channels + c);
@@ -72,38 +72,68 @@ static bool is_channels(int64_t dim, int64_t side, int64_t other_side)
     return (dim == 1 || dim == 3 || dim == 4) && side >= 8 && other_side >= 8;
 }
 
-/* Where the channels of images [n, a, b, c] are: as said, or else where there is no doubt. */
+/* What layout= may say: letters for channels, depth, height and width, the samples' dimensions. */
+static const struct layout {
+    const char *name;
+    int channels;
+} layouts[] = {{"w", NONE},    {"hw", NONE},  {"dhw", NONE},   {"cw", FIRST}, {"wc", LAST},
+               {"chw", FIRST}, {"hwc", LAST}, {"cdhw", FIRST}, {"dhwc", LAST}};
+
+/* Those for samples of `dims` dimensions (0: all), as in "cw, wc or hw". */
+static const char *name_layouts(int dims, char *text, size_t room)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < WEFT_COUNT(layouts); i++)
+        if (dims == 0 || (int)strlen(layouts[i].name) == dims)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "",
+                                     layouts[i].name);
+    return text;
+}
+
+static weft_status said_layout(npy_source *s, const char *name, const char *said)
+{
+    char text[128];
+    int dims = s->images.shape.rank - 1;
+    size_t i = 0;
+    while (i < WEFT_COUNT(layouts) && strcmp(layouts[i].name, said) != 0) i++;
+    if (i == WEFT_COUNT(layouts))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'npy': layout is '%s', must be one of %s (channels, depth, height, "
+                         "width)",
+                         said, name_layouts(0, text, sizeof(text)));
+    if ((int)strlen(said) != dims) {
+        bool some = *name_layouts(dims, text, sizeof(text));
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "data 'npy': layout is '%s', but the samples of %s have %d dimension%s; %s%s", said,
+            name, dims, weft_plural(dims), some ? "possible are " : "leave it out", text);
+    }
+    s->channels = layouts[i].channels;
+    return WEFT_OK;
+}
+
+/* Where the channels of samples are: as said, or else, of images, where there is no doubt. Samples
+ * of two dimensions have one channel, those of others than three lie as they are to lie. */
 static weft_status find_layout(npy_source *s, const char *name, const char *said,
                                weft_context *context)
 {
     const weft_shape *shape = &s->images.shape;
-    bool hwc = said && strcmp(said, "hwc") == 0, chw = said && strcmp(said, "chw") == 0;
-    if (said && !hwc && !chw)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "data 'npy': layout is '%s', must be hwc or chw (height, width, channels)",
-                         said);
-    if (shape->rank != 4)
-        return !said ? WEFT_OK
-                     : weft_fail(WEFT_ERR_ARGUMENT,
-                                 "data 'npy': layout is '%s', but the samples of %s have no "
-                                 "channels; leave it out",
-                                 said, name);
     const int64_t *d = shape->dim;
-    if (!said) {
-        hwc = is_channels(d[3], d[1], d[2]);
-        chw = is_channels(d[1], d[2], d[3]);
-        if (hwc == chw)
-            return weft_fail(
-                WEFT_ERR_ARGUMENT,
-                "%s: it cannot be told where the channels of samples [%lld, %lld, %lld] are; give "
-                "layout=hwc or layout=chw (height, width, channels)",
-                name, (long long)d[1], (long long)d[2], (long long)d[3]);
-        weft_log(context, WEFT_LOG_NOTE,
-                 "%s: samples [%lld, %lld, %lld] are taken for %s (layout=%s)", name,
-                 (long long)d[1], (long long)d[2], (long long)d[3],
-                 hwc ? "height, width, channels" : "channels, height, width", hwc ? "hwc" : "chw");
-    }
-    s->channels_last = hwc;
+    if (said) return said_layout(s, name, said);
+    s->channels = shape->rank == 3 ? NONE : FIRST;
+    if (shape->rank != 4) return WEFT_OK;
+    bool hwc = is_channels(d[3], d[1], d[2]), chw = is_channels(d[1], d[2], d[3]);
+    if (hwc == chw)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s: it cannot be told where the channels of samples [%lld, %lld, %lld] are; give "
+            "layout=hwc or layout=chw (height, width, channels), or layout=dhw (there are none)",
+            name, (long long)d[1], (long long)d[2], (long long)d[3]);
+    weft_log(context, WEFT_LOG_NOTE, "%s: samples [%lld, %lld, %lld] are taken for %s (layout=%s)",
+             name, (long long)d[1], (long long)d[2], (long long)d[3],
+             hwc ? "height, width, channels" : "channels, height, width", hwc ? "hwc" : "chw");
+    s->channels = hwc ? LAST : FIRST;
     return WEFT_OK;
 }
 
@@ -218,9 +248,9 @@ static weft_status load(npy_source *s, const char *images, const char *labels, b
     WEFT_TRY(find_layout(s, images, layout, context));
     weft_shape *shape = &s->head.shape;
     int rank = s->images.shape.rank;
-    if (rank == 3) shape->dim[shape->rank++] = 1;
-    if (s->channels_last) shape->dim[shape->rank++] = s->images.shape.dim[rank - 1];
-    for (int i = 1; i < rank - s->channels_last; i++)
+    if (s->channels == NONE) shape->dim[shape->rank++] = 1;
+    if (s->channels == LAST) shape->dim[shape->rank++] = s->images.shape.dim[rank - 1];
+    for (int i = 1; i < rank - (s->channels == LAST); i++)
         shape->dim[shape->rank++] = s->images.shape.dim[i];
     s->head.bytes = s->images.kind == 'u' && s->images.size == 1;
     s->head.tabular = shape->rank == 1;
@@ -281,10 +311,12 @@ static weft_status npy_open(const char *arguments, const weft_source_wish *wish,
 
 const weft_source_ops weft_source_npy = {
     .kind = "npy",
-    .form = "npy:SAMPLES,LABELS|target=FILE[,layout=hwc|chw,test=0.2]",
-    .help = "two NumPy arrays: samples [n, ...] of any real or whole type, and labels [n] of whole "
-            "numbers, which are classes, or the file of targets [n] or [n, k], numbers to be "
-            "predicted; mapped. layout says where the channels of images are",
+    .form = "npy:SAMPLES,LABELS|target=FILE[,layout=hwc|chw|cw|...,test=0.2]",
+    .help =
+        "two NumPy arrays: samples [n, ...] of any real or whole type, and labels [n] of whole "
+        "numbers, which are classes, or the file of targets [n] or [n, k], numbers to be "
+        "predicted; mapped. layout names the dimensions of a sample: w, hw, dhw, cw, wc, chw, hwc, "
+        "cdhw or dhwc, for channels, depth, height and width",
     .open = npy_open,
     .close = npy_close,
     .prepare = npy_prepare,
