@@ -41,8 +41,11 @@ static void draw_samples(dice *d, samples *s)
     *s = (samples){.format = (format)between(d, 0, FORMATS - 1)};
     bool table = s->format == CSV || (s->format == NPY && chance(d, 0.2));
     s->shape.channels = between(d, 1, table ? 9 : 4);
-    s->shape.height = table ? 0 : between(d, chance(d, 0.2) ? 1 : 3, 9);
-    s->shape.width = table ? 0 : between(d, chance(d, 0.2) ? 1 : 3, 9);
+    s->shape.dims = table ? 0 : chance(d, 0.6) ? 2 : between(d, 1, MOST_DIMS);
+    if (s->format == IDX && s->shape.dims == 1) s->shape.dims = 2; /* which it takes it for */
+    int most = s->shape.dims == 1 ? 40 : s->shape.dims == 2 ? 9 : 6;
+    for (int i = 0; i < s->shape.dims; i++)
+        s->shape.side[i] = between(d, chance(d, 0.2) ? 1 : 3, most);
     s->bytes = chance(d, 0.2);
     s->last = s->format == NPY && !table && chance(d, 0.3);
     s->train = between(d, 1, 40);

@@ -26,11 +26,6 @@ static void end(FILE *f)
     }
 }
 
-static int sample_size(const sample_shape *s)
-{
-    return s->height ? s->channels * s->height * s->width : s->channels;
-}
-
 static float draw_number(dice *d, bool bytes)
 {
     if (bytes) return (float)between(d, 0, 255);
@@ -67,9 +62,11 @@ static void write_idx(const samples *s, dice *d, const char *part, int count)
     char path[64];
     (void)snprintf(path, sizeof(path), "data/%s-images-idx3-ubyte", part);
     FILE *f = make(path);
-    put_big(f, (s->bytes ? 0x0800U : 0x0D00U) | 4U);
-    const int dims[] = {count, s->shape.channels, s->shape.height, s->shape.width};
-    for (int i = 0; i < 4; i++) put_big(f, (uint32_t)dims[i]);
+    int dims = s->shape.dims;
+    put_big(f, (s->bytes ? 0x0800U : 0x0D00U) | (unsigned)(2 + dims));
+    put_big(f, (uint32_t)count);
+    put_big(f, (uint32_t)s->shape.channels);
+    for (int i = 0; i < dims; i++) put_big(f, (uint32_t)s->shape.side[i]);
     for (int i = 0; i < count * sample_size(&s->shape); i++) {
         float x = draw_number(d, s->bytes);
         uint32_t bits;
@@ -109,14 +106,11 @@ static void write_npy(const samples *s, dice *d)
     char shape[96];
     int count = s->train + s->test;
     const sample_shape *one = &s->shape;
-    if (one->height && s->last)
-        (void)snprintf(shape, sizeof(shape), "%d, %d, %d, %d", count, one->height, one->width,
-                       one->channels);
-    else if (one->height)
-        (void)snprintf(shape, sizeof(shape), "%d, %d, %d, %d", count, one->channels, one->height,
-                       one->width);
-    else
-        (void)snprintf(shape, sizeof(shape), "%d, %d", count, s->shape.channels);
+    int used = snprintf(shape, sizeof(shape), "%d", count);
+    if (!s->last) used += snprintf(shape + used, sizeof(shape) - used, ", %d", one->channels);
+    for (int i = 0; i < one->dims; i++)
+        used += snprintf(shape + used, sizeof(shape) - used, ", %d", one->side[i]);
+    if (s->last) (void)snprintf(shape + used, sizeof(shape) - used, ", %d", one->channels);
     FILE *f = make("x.npy");
     npy_header(f, s->bytes ? "|u1" : "<f4", shape);
     for (int i = 0; i < count * sample_size(&s->shape); i++) {

@@ -49,21 +49,25 @@ typedef enum kind {
     KINDS
 } kind;
 
+enum { MOST_DIMS = 3 }; /* of space */
+
 /* Which layer a layer reads is said by ids, so that others can be dropped; INPUT is x. */
 enum { INPUT = -1 };
 typedef struct layer {
     kind kind;
     int id;
     int inputs, from[MOST_JOINED];
-    int filters, kernel, stride, padding, dilation, groups, axis; /* filters also: units */
+    int filters, groups, axis; /* filters also: units */
+    int kernel[MOST_DIMS], stride[MOST_DIMS], padding[MOST_DIMS], dilation[MOST_DIMS];
     bool bias, he, outputs; /* outputs: as many units as the data have classes, or targets */
     double rate;
 } layer;
 
-/* [channels, height, width], or [channels] where the height is 0. */
+/* [channels, side, ...] with so many dimensions of space as `dims`, or [channels]. */
 typedef struct sample_shape {
-    int channels, height, width;
+    int channels, dims, side[MOST_DIMS];
 } sample_shape;
+int sample_size(const sample_shape *s);
 
 typedef enum format { IDX, NPY, CSV, FORMATS } format;
 typedef struct samples {

@@ -126,7 +126,7 @@ static void report(const hunt *h, int64_t number, const hunt_case *c, const verd
     printf("\n%s, in case %lld (--seed %lld --case %lld): %s\n%s\n", fault_names[v->fault],
            (long long)number, (long long)h->seed, (long long)number, v->stage, v->text);
     printf("net.yaml, for samples of %d", c->samples.shape.channels);
-    if (c->samples.shape.height) printf("x%dx%d", c->samples.shape.height, c->samples.shape.width);
+    for (int i = 0; i < c->samples.shape.dims; i++) printf("x%d", c->samples.shape.side[i]);
     printf(", %d to train on:\n", c->samples.train);
     print_model(stdout, c);
     printf("%s\n", v->command);

@@ -65,34 +65,50 @@ int outputs_of(const samples *s)
     return s->targets ? s->targets : s->classes;
 }
 
-static int flat_size(const sample_shape *s)
+int sample_size(const sample_shape *s)
 {
-    return s->height ? s->channels * s->height * s->width : s->channels;
+    int size = s->channels;
+    for (int i = 0; i < s->dims; i++) size *= s->side[i];
+    return size;
 }
 
 /* Whether some element of some window is not padding: else the result would be a constant, and the
  * rounding of a norm behind it would decide which way a relu goes. */
-static bool touches(const layer *l, int dilation, int side, int windows)
+static bool touches(const layer *l, int i, int dilation, int side, int windows)
 {
     for (int w = 0; w < windows; w++)
-        for (int k = 0; k < l->kernel; k++) {
-            int at = w * l->stride + k * dilation - l->padding;
+        for (int k = 0; k < l->kernel[i]; k++) {
+            int at = w * l->stride[i] + k * dilation - l->padding[i];
             if (at >= 0 && at < side) return true;
         }
     return false;
 }
 
-static bool windowed(const layer *l, int *side)
+/* The window of a layer over each dimension of space. */
+static bool windowed(const layer *l, sample_shape *out)
 {
-    int dilation = l->kind == CONV ? l->dilation : 1, before = *side;
-    int reach = (l->kernel - 1) * dilation + 1, padded = *side + 2 * l->padding;
-    *side = padded >= reach ? (padded - reach) / l->stride + 1 : 0;
-    return *side > 0 && l->padding < reach && touches(l, dilation, before, *side);
+    for (int i = 0; i < out->dims; i++) {
+        int dilation = l->kind == CONV ? l->dilation[i] : 1, before = out->side[i];
+        int reach = (l->kernel[i] - 1) * dilation + 1, padded = before + 2 * l->padding[i];
+        out->side[i] = padded >= reach ? (padded - reach) / l->stride[i] + 1 : 0;
+        if (out->side[i] < 1 || l->padding[i] >= reach ||
+            !touches(l, i, dilation, before, out->side[i]))
+            return false;
+    }
+    return out->dims > 0;
 }
 
 static bool same_shape(const sample_shape *a, const sample_shape *b)
 {
-    return a->channels == b->channels && a->height == b->height && a->width == b->width;
+    bool same = a->channels == b->channels && a->dims == b->dims;
+    for (int i = 0; i < a->dims && same; i++) same = a->side[i] == b->side[i];
+    return same;
+}
+
+/* The size along an axis of the batch: channels are 1. */
+static int *size_of(sample_shape *s, int axis)
+{
+    return axis == 1 ? &s->channels : &s->side[axis - 2];
 }
 
 static bool joined_shape(const hunt_case *c, const layer *l, sample_shape *out)
@@ -101,14 +117,10 @@ static bool joined_shape(const hunt_case *c, const layer *l, sample_shape *out)
         sample_shape other, like;
         if (!id_shape(c, l->from[i], &other)) return false;
         like = other;
-        int *const sizes[] = {NULL, &like.channels, &like.height, &like.width};
-        const int mine[] = {0, out->channels, out->height, out->width};
-        if (l->kind == CONCAT) *sizes[l->axis] = mine[l->axis];
-        if (!same_shape(&like, out) || (l->axis > 1 && !out->height)) return false;
-        if (l->kind != CONCAT) continue;
-        if (l->axis == 1) out->channels += other.channels;
-        if (l->axis == 2) out->height += other.height;
-        if (l->axis == 3) out->width += other.width;
+        if (l->axis > 1 + out->dims) return false;
+        if (l->kind == CONCAT) *size_of(&like, l->axis) = *size_of(out, l->axis);
+        if (!same_shape(&like, out)) return false;
+        if (l->kind == CONCAT) *size_of(out, l->axis) += *size_of(&other, l->axis);
     }
     return true;
 }
@@ -117,23 +129,23 @@ bool layer_shape(const hunt_case *c, int i, sample_shape *out)
 {
     const layer *l = &c->layers[i];
     if (!id_shape(c, l->from[0], out)) return false;
-    bool image = out->height > 0;
+    bool space = out->dims > 0;
     switch (l->kind) {
     case CONV:
-        if (!image || out->channels % l->groups || l->filters % l->groups) return false;
+        if (!space || out->channels % l->groups || l->filters % l->groups) return false;
         out->channels = l->filters;
-        return windowed(l, &out->height) && windowed(l, &out->width);
+        return windowed(l, out);
     case MAXPOOL:
-    case AVGPOOL: return image && windowed(l, &out->height) && windowed(l, &out->width);
+    case AVGPOOL: return windowed(l, out);
     case DENSE:
         *out = (sample_shape){.channels = l->outputs ? outputs_of(&c->samples) : l->filters};
         return true;
-    case GLOBAL_AVGPOOL: out->height = out->width = 0; return image;
-    case FLATTEN: *out = (sample_shape){.channels = flat_size(out)}; return true;
+    case GLOBAL_AVGPOOL: out->dims = 0; return space;
+    case FLATTEN: *out = (sample_shape){.channels = sample_size(out)}; return true;
     case CONCAT:
     case ADD: return joined_shape(c, l, out);
     /* Of one number it would be a constant, whose rounding norms behind it make large. */
-    case LAYER_NORM: return (image ? out->width : out->channels) > 1;
+    case LAYER_NORM: return (space ? out->side[out->dims - 1] : out->channels) > 1;
     default: return true;
     }
 }
@@ -142,7 +154,7 @@ bool layer_shape(const hunt_case *c, int i, sample_shape *out)
 
 static const kind activations[] = {RELU, GELU, SIGMOID, TANH};
 
-static kind draw_kind(dice *d, bool image)
+static kind draw_kind(dice *d, bool space)
 {
     static const struct {
         kind kind;
@@ -151,22 +163,28 @@ static kind draw_kind(dice *d, bool image)
                   {DENSE, 4, 40},  {FLATTEN, 1, 1}, {BATCH_NORM, 10, 10}, {LAYER_NORM, 4, 6},
                   {DROPOUT, 5, 8}, {ADD, 10, 10},   {CONCAT, 8, 8},       {RELU, 20, 20}};
     int all = 0, n = (int)(sizeof(shares) / sizeof(shares[0]));
-    for (int i = 0; i < n; i++) all += image ? shares[i].share : shares[i].flat;
+    for (int i = 0; i < n; i++) all += space ? shares[i].share : shares[i].flat;
     int at = between(d, 0, all - 1), i = 0;
-    while ((at -= image ? shares[i].share : shares[i].flat) >= 0) i++;
+    while ((at -= space ? shares[i].share : shares[i].flat) >= 0) i++;
     return shares[i].kind == RELU ? activations[between(d, 0, 3)] : shares[i].kind;
 }
 
+/* The same for all dimensions, as in most networks, or for some of them only. */
 static void draw_window(dice *d, layer *l)
 {
-    l->kernel = between(d, 1, 4);
-    l->stride = chance(d, 0.6) ? 1 : between(d, 1, 3);
-    l->dilation = l->kind == CONV && chance(d, 0.2) ? between(d, 2, 3) : 1;
-    l->padding = chance(d, 0.5) ? 0 : between(d, 0, 3);
-    if (l->kind == CONV && chance(d, 0.3)) { /* keeps the size, so that it can be added */
-        l->kernel = 3;
-        l->padding = l->dilation;
-        l->stride = 1;
+    bool alike = chance(d, 0.6), keeps = l->kind == CONV && chance(d, 0.3);
+    for (int i = 0; i < MOST_DIMS; i++) {
+        bool as_before = i > 0 && (alike || chance(d, 0.3));
+        l->kernel[i] = as_before ? l->kernel[i - 1] : between(d, 1, 4);
+        l->stride[i] = as_before ? l->stride[i - 1] : chance(d, 0.6) ? 1 : between(d, 1, 3);
+        l->dilation[i] = as_before                           ? l->dilation[i - 1]
+                         : l->kind == CONV && chance(d, 0.2) ? between(d, 2, 3)
+                                                             : 1;
+        l->padding[i] = as_before ? l->padding[i - 1] : chance(d, 0.5) ? 0 : between(d, 0, 3);
+        if (!keeps) continue; /* the size, so that it can be added */
+        l->kernel[i] = 3;
+        l->padding[i] = l->dilation[i];
+        l->stride[i] = 1;
     }
 }
 
@@ -175,7 +193,7 @@ static void draw_joined(dice *d, hunt_case *c, layer *l)
 {
     sample_shape shape;
     int want = l->kind == ADD ? 2 : between(d, 2, MOST_JOINED);
-    l->axis = l->kind == CONCAT ? (chance(d, 0.7) ? 1 : between(d, 1, 3)) : 0;
+    l->axis = l->kind == CONCAT ? (chance(d, 0.7) ? 1 : between(d, 1, 4)) : 0;
     for (int tries = 0; tries < 12 && l->inputs < want; tries++) {
         int i = between(d, -1, c->layer_count - 2);
         l->from[l->inputs++] = i < 0 ? INPUT : c->layers[i].id;
@@ -193,7 +211,7 @@ static void draw_layer(dice *d, hunt_case *c, layer *l)
     int groups = 1;
     sample_shape in = c->samples.shape;
     (void)id_shape(c, l->from[0], &in);
-    l->kind = draw_kind(d, in.height > 0);
+    l->kind = draw_kind(d, in.dims > 0);
     if (chance(d, 0.3)) groups = between(d, 1, 4);
     while (in.channels % groups) groups--;
     draw_window(d, l);
@@ -212,7 +230,7 @@ static bool fits(const hunt_case *c)
     const layer *l = &c->layers[c->layer_count - 1];
     if (l->kind == ADD && l->inputs != 2) return false;
     if (l->kind == CONCAT && l->inputs < 2) return false;
-    return layer_shape(c, c->layer_count - 1, &shape) && flat_size(&shape) <= 900;
+    return layer_shape(c, c->layer_count - 1, &shape) && sample_size(&shape) <= 900;
 }
 
 static bool is_read(const hunt_case *c, int i)
@@ -267,7 +285,7 @@ bool rounding_decides(const hunt_case *c)
         normed = normed || k == LAYER_NORM || (k == BATCH_NORM && least_samples(c) == 1);
         pooled = pooled || k == AVGPOOL || k == GLOBAL_AVGPOOL;
         if (k != BATCH_NORM || !layer_shape(c, i, &s)) continue;
-        if (least_samples(c) * (s.height ? s.height * s.width : 1) == 1) return true;
+        if (least_samples(c) * (sample_size(&s) / s.channels) == 1) return true;
     }
     return normed && pooled;
 }

@@ -13,7 +13,7 @@ typedef struct knob {
     double least;
 } knob;
 
-enum { MOST_KNOBS = 96 + 12 * MOST_LAYERS };
+enum { MOST_KNOBS = 96 + 20 * MOST_LAYERS };
 typedef struct knobs {
     int count;
     knob list[MOST_KNOBS];
@@ -48,8 +48,7 @@ static void add_samples(knobs *k, samples *s)
     add_whole(k, &s->classes, 2);
     if (s->targets) add_whole(k, &s->targets, 1);
     add_whole(k, &s->shape.channels, 1);
-    if (s->shape.height) add_whole(k, &s->shape.height, 1);
-    if (s->shape.height) add_whole(k, &s->shape.width, 1);
+    for (int i = 0; i < s->shape.dims; i++) add_whole(k, &s->shape.side[i], 1);
 }
 
 static void add_layer(knobs *k, layer *l)
@@ -57,10 +56,12 @@ static void add_layer(knobs *k, layer *l)
     bool window = l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL;
     if (l->kind == CONV || (l->kind == DENSE && !l->outputs)) add_whole(k, &l->filters, 1);
     if (l->kind == CONV) add_whole(k, &l->groups, 1);
-    if (l->kind == CONV) add_whole(k, &l->dilation, 1);
-    if (window) add_whole(k, &l->kernel, 1);
-    if (window) add_whole(k, &l->stride, 1);
-    if (window) add_whole(k, &l->padding, 0);
+    for (int i = 0; i < MOST_DIMS && window; i++) {
+        if (l->kind == CONV) add_whole(k, &l->dilation[i], 1);
+        add_whole(k, &l->kernel[i], 1);
+        add_whole(k, &l->stride[i], 1);
+        add_whole(k, &l->padding[i], 0);
+    }
     if (l->kind == CONCAT) add_whole(k, &l->axis, 1);
     if (l->kind == CONCAT) add_whole(k, &l->inputs, 2);
 }
@@ -120,7 +121,7 @@ static bool simpler(hunt_case *c, int how)
     case 6: c->later.places = 0; break;
     case 7: c->samples.absent = 0; break;
     case 8: c->samples.bytes = c->samples.last = false; break;
-    case 9: c->samples.format = c->samples.shape.height ? NPY : CSV; break;
+    case 9: c->samples.format = c->samples.shape.dims ? NPY : CSV; break;
     case 10: c->twice = c->loss = false; break;
     case 11: c->plan = false; break;
     case 12: c->evaluate = false; break;

@@ -22,12 +22,30 @@ static void print_from(FILE *to, const hunt_case *c, int i)
     fprintf(to, "\"");
 }
 
-static void print_window(FILE *to, const layer *l)
+/* One number where all dimensions have the same, or a list; nothing where all are as unsaid. */
+static void print_sides(FILE *to, const char *key, int dims, const int *sides, const int *unsaid)
 {
-    fprintf(to, ", kernel: %d", l->kernel);
-    if (l->stride != (l->kind == CONV ? 1 : l->kernel)) fprintf(to, ", stride: %d", l->stride);
-    if (l->padding) fprintf(to, ", padding: %d", l->padding);
-    if (l->kind == CONV && l->dilation != 1) fprintf(to, ", dilation: %d", l->dilation);
+    bool alike = true, needed = false;
+    for (int i = 0; i < dims; i++) {
+        alike = alike && sides[i] == sides[0];
+        needed = needed || !unsaid || sides[i] != unsaid[i];
+    }
+    if (!needed) return;
+    fprintf(to, ", %s: %s%d", key, alike ? "" : "[", sides[0]);
+    for (int i = 1; i < dims && !alike; i++) fprintf(to, ", %d", sides[i]);
+    if (!alike) fprintf(to, "]");
+}
+
+static void print_window(FILE *to, const hunt_case *c, int i)
+{
+    static const int ones[MOST_DIMS] = {1, 1, 1}, zeros[MOST_DIMS] = {0};
+    const layer *l = &c->layers[i];
+    sample_shape out;
+    int dims = layer_shape(c, i, &out) ? out.dims : 1;
+    print_sides(to, "kernel", dims, l->kernel, NULL);
+    print_sides(to, "stride", dims, l->stride, l->kind == CONV ? ones : l->kernel);
+    print_sides(to, "padding", dims, l->padding, zeros);
+    if (l->kind == CONV) print_sides(to, "dilation", dims, l->dilation, ones);
     if (l->kind == CONV && l->groups != 1) fprintf(to, ", groups: %d", l->groups);
 }
 
@@ -42,7 +60,7 @@ static void print_layer(FILE *to, const hunt_case *c, int i)
     bool classes = c->samples.targets == 0 && c->samples.seed % 2; /* which says the same of them */
     if (l->kind == DENSE && l->outputs) fprintf(to, ", units: %s", classes ? "classes" : "outputs");
     if (l->kind == DENSE && !l->outputs) fprintf(to, ", units: %d", l->filters);
-    if (l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL) print_window(to, l);
+    if (l->kind == CONV || l->kind == MAXPOOL || l->kind == AVGPOOL) print_window(to, c, i);
     if ((l->kind == CONV || l->kind == DENSE) && !l->bias) fprintf(to, ", bias: false");
     if ((l->kind == CONV || l->kind == DENSE) && l->he) fprintf(to, ", init: he");
     if (l->kind == DROPOUT) fprintf(to, ", rate: %g", l->rate);
@@ -177,7 +195,11 @@ static void add_data(const samples *s, words *w)
     /* What a share of rows picks is the data set's affair; write_case gives all that it needs. */
     double share = (double)s->test / (double)(s->train + s->test);
     if (s->format == IDX) add(w, "idx:data");
-    const char *layout = !s->shape.height ? "" : s->last ? ",layout=hwc" : ",layout=chw";
+    static const char *const layouts[][2] = {{"", ""},
+                                             {",layout=cw", ",layout=wc"},
+                                             {",layout=chw", ",layout=hwc"},
+                                             {",layout=cdhw", ",layout=dhwc"}};
+    const char *layout = layouts[s->shape.dims][s->last];
     const char *key = s->targets ? "target=" : "";
     if (s->format == NPY) add(w, "npy:x.npy,%sy.npy,test=%.9g%s", key, share, layout);
     key = s->targets ? "target" : "label";
