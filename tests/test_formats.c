@@ -164,7 +164,7 @@ static void test_gzip(void **state)
 
 static weft_status csv(const char *text, const char *label, weft_csv *out)
 {
-    return weft_csv_parse("t.csv", text, strlen(text), label, NULL, out);
+    return weft_csv_parse("t.csv", text, strlen(text), label, NULL, NULL, out);
 }
 
 static void test_csv(void **state)

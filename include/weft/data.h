@@ -42,7 +42,7 @@ typedef struct weft_data_stats {
      * NULL: there are none. */
     char **column_names;
     char *label_name;
-    int label_column; /* of a table, from 1; 0: it is none, or not known */
+    int label_column; /* of a table, from 1, not counting weights; 0: it is none, or not known */
     int targets;      /* numbers that are the target of a sample; 0: it is a class */
     double *target_mean, *target_deviation; /* [targets] */
 } weft_data_stats;
@@ -89,6 +89,12 @@ WEFT_API bool weft_dataset_labelled(const weft_dataset *dataset);
 /* Writes sample i of a column, normalised, to `to` (elements of the column's shape and type). */
 WEFT_API void weft_dataset_read(const weft_dataset *dataset, weft_split split, int64_t i,
                                 int column, void *to);
+
+/* The weight of sample i of a prepared part: how often it counts, in the loss and in every figure.
+ * 1 where the data give none. */
+WEFT_API double weft_dataset_weight(const weft_dataset *dataset, weft_split split, int64_t i);
+/* Whether the data give weights. */
+WEFT_API bool weft_dataset_weighted(const weft_dataset *dataset);
 
 /* Number j of the target of sample i in its own units, as it stands in the file. Only where the
  * target is numbers. */

@@ -20,13 +20,14 @@ typedef struct weft_fit {
     double r2, mae, rmse;
 } weft_fit;
 
-/* What a model does with a part of the data. Targets are classes, or numbers. */
+/* What a model does with a part of the data. Targets are classes, or numbers. Where samples have
+ * weights all figures are by these, and what has weight 0 counts nowhere. */
 typedef struct weft_report {
-    int64_t samples;
-    double loss; /* as training minimises it: of numbers in units of their deviation */
-    int classes; /* 0: targets are numbers */
+    int64_t samples; /* whose weight is not 0 */
+    double loss;     /* as training minimises it: of numbers in units of their deviation */
+    int classes;     /* 0: targets are numbers */
     double accuracy, f1_macro;
-    int64_t *confusion; /* [classes (true), classes (predicted)] */
+    int64_t *confusion; /* [classes (true), classes (predicted)], samples of each */
     int targets;        /* 0: they are classes */
     weft_fit fit;       /* the mean over the targets; r2: over those that vary */
     weft_fit *fits;     /* [targets] */

@@ -135,7 +135,8 @@ const command command_eval = {
         "Of numbers prints loss (in units of the deviation that they had in training), R2 (the\n"
         "share of their variance that is explained), MAE and RMSE (mean absolute error and root\n"
         "of the mean squared error, in the target's own units). Data are normalised with what\n"
-        "the training data taught, which the checkpoint holds.",
+        "the training data taught, which the checkpoint holds. Where data have weights, all\n"
+        "figures are by them.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,

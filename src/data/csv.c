@@ -1,4 +1,4 @@
-/* csv:FILE[,label=COLUMN|target=COLUMN,test=0.2] */
+/* csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2] */
 #include <stdio.h>
 
 #include "data/data.h"
@@ -53,11 +53,17 @@ static double csv_target(const weft_source *source, weft_split split, int64_t i,
     return s->csv.targets[row_of(s, split, i)];
 }
 
+static double csv_weight(const weft_source *source, weft_split split, int64_t i)
+{
+    const csv_source *s = (const csv_source *)source;
+    return s->csv.weights[row_of(s, split, i)];
+}
+
 /* The names of the features, which stay the table's, and where the target is. */
 static weft_status name_columns(csv_source *s)
 {
     const weft_csv *csv = &s->csv;
-    s->head.label_column = csv->label + 1;
+    s->head.label_column = csv->place + 1;
     if (csv->label >= 0 && csv->header)
         (void)snprintf(s->found_in, sizeof(s->found_in), "column %d (%.100s)", csv->label + 1,
                        csv->header[csv->label]);
@@ -79,8 +85,8 @@ static weft_status name_columns(csv_source *s)
 }
 
 /* test < 0: what is usual, which is everything where there is nothing to train with. */
-static weft_status load(csv_source *s, const char *path, const char *label, bool measured,
-                        const weft_source_wish *wish, double test)
+static weft_status load(csv_source *s, const char *path, const char *label, const char *weight,
+                        bool measured, const weft_source_wish *wish, double test)
 {
     weft_csv_known known = {.place = -1, .unlabelled = wish->unlabelled, .measured = measured};
     weft_bytes bytes;
@@ -91,12 +97,14 @@ static weft_status load(csv_source *s, const char *path, const char *label, bool
         known.place = wish->stats->label_column - 1;
     }
     WEFT_TRY(weft_gzip_open(path, &bytes));
-    weft_status status = weft_csv_parse(path, bytes.data, bytes.size, label, &known, &s->csv);
+    weft_status status =
+        weft_csv_parse(path, bytes.data, bytes.size, label, weight, &known, &s->csv);
     weft_gzip_close(&bytes);
     WEFT_TRY(status);
     s->head.shape = weft_shape_of(1, (int64_t[]){s->csv.features});
     s->head.unlabelled = s->csv.label < 0;
     s->head.targets = measured;
+    s->head.weighted = s->csv.weights != NULL;
     s->head.classes = s->csv.classes;
     s->head.class_names = s->csv.class_names;
     s->head.all = s->csv.rows;
@@ -108,7 +116,7 @@ static weft_status load(csv_source *s, const char *path, const char *label, bool
 static weft_status csv_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
 {
     const char *comma = strchr(arguments, ',');
-    char path[4096], *label = NULL, *target = NULL;
+    char path[4096], *label = NULL, *target = NULL, *weight = NULL;
     double test = -1;
     bool numbers = false;
     size_t size = comma ? (size_t)(comma - arguments) : strlen(arguments);
@@ -117,6 +125,7 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
     (void)snprintf(path, sizeof(path), "%.*s", (int)size, arguments);
     weft_spec_key keys[] = {{.name = "label", .text = &label},
                             {.name = "target", .text = &target},
+                            {.name = "weight", .text = &weight},
                             {.name = "test", .number = &test, .low = 0, .high = 1},
                             {.name = NULL}};
     csv_source *s;
@@ -126,9 +135,11 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
     weft_status status = comma ? weft_spec_parse("data 'csv'", comma + 1, keys) : WEFT_OK;
     if (status == WEFT_OK)
         status = weft_check_target("data 'csv'", label, target, wish->stats, &numbers);
-    if (status == WEFT_OK) status = load(s, path, target ? target : label, numbers, wish, test);
+    if (status == WEFT_OK)
+        status = load(s, path, target ? target : label, weight, numbers, wish, test);
     free(label);
     free(target);
+    free(weight);
     if (status != WEFT_OK) {
         csv_close(&s->head);
         return status;
@@ -139,14 +150,17 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
 
 const weft_source_ops weft_source_csv = {
     .kind = "csv",
-    .form = "csv:FILE[,label=COLUMN|target=COLUMN,test=0.2]",
-    .help = "a table of numbers, plain or gzip, with or without a header. A column, by its name or "
-            "its number from 0, is a class (label, the last one unless said) or a number to be "
-            "predicted (target); columns are standardised",
+    .form = "csv:FILE[,label=COLUMN|target=COLUMN,weight=COLUMN,test=0.2]",
+    .help =
+        "a table of numbers, plain or gzip, with or without a header. A column, by its name or "
+        "its number from 0, is a class (label, the last one unless said) or a number to be "
+        "predicted (target), or says how often its row counts (weight, at least 0); columns are "
+        "standardised",
     .open = csv_open,
     .close = csv_close,
     .prepare = csv_prepare,
     .number = csv_number,
     .label = csv_label,
     .target = csv_target,
+    .weight = csv_weight,
 };

@@ -32,6 +32,8 @@ typedef struct weft_source_ops {
     /* The target of sample i, where there is one: its class, or number j of it. */
     int32_t (*label)(const weft_source *source, weft_split split, int64_t i);
     double (*target)(const weft_source *source, weft_split split, int64_t i, int64_t j);
+    /* The weight of sample i, finite and at least 0. NULL: the kind has none. */
+    double (*weight)(const weft_source *source, weft_split split, int64_t i);
 } weft_source_ops;
 
 /* --- stats.c: what the training part teaches --- */
@@ -58,6 +60,7 @@ struct weft_source {
     const char *as_target; /* what asks for the same as numbers, "target=price" */
     int targets;           /* numbers of a target; 0: it is a class */
     bool unlabelled;       /* there is no target */
+    bool weighted;         /* samples have weights of their own */
     /* Of tables, as in weft_data_stats; the source's own. */
     char **column_names;
     const char *label_name;
@@ -91,8 +94,15 @@ weft_status weft_split_rows(int64_t total, double share, int64_t count[2],
 
 /* --- loader --- */
 
+/* 1 where samples have none. */
+static inline double weft_source_weight(const weft_source *s, weft_split split, int64_t i)
+{
+    return s->weighted ? s->ops->weight(s, split, i) : 1;
+}
+
 /* A batch of `size` samples: the last one of an epoch may have fewer than that; the others then
- * have weight zero and are zero. The weights of the real ones are 1 / valid. Rows that were not
+ * have weight zero and are zero. The weights of the real ones are their own over the sum of all, so
+ * 1 / valid where none has been given; where that sum is zero, so are they. Rows that were not
  * asked for hold anything. */
 enum { WEFT_BATCH_COLUMNS = 4 };
 typedef struct weft_batch {
@@ -101,6 +111,7 @@ typedef struct weft_batch {
     void *data[WEFT_BATCH_COLUMNS]; /* [size, shape...] */
     int64_t size, valid;
     int64_t total;        /* valid ones of all parts together */
+    double weight;        /* the sum of the own weights of the valid ones */
     int64_t epoch, index; /* batch `index` of its epoch */
     bool last;            /* of its epoch */
 } weft_batch;

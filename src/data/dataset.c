@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "base/registry.h"
 #include "data/data.h"
 #include "formats/formats.h"
@@ -159,12 +161,27 @@ static weft_status check_labels(const weft_dataset *d, weft_split split)
     return WEFT_OK;
 }
 
+/* A mean needs some weight, and not too much. */
+static weft_status check_weights(const weft_source *s, weft_split split)
+{
+    const char *part = split == WEFT_TRAIN ? "training" : "test";
+    double sum = 0;
+    for (int64_t i = 0; i < s->count[split] && s->weighted; i++) sum += s->ops->weight(s, split, i);
+    if (!isfinite(sum))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the weights of the %s part add up to more than a number holds", part);
+    if (!s->weighted || sum > 0 || s->count[split] == 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "all weights of the %s part are 0, so that no sample counts", part);
+}
+
 weft_status weft_dataset_prepare(weft_dataset *d, weft_split split)
 {
     weft_source *s = d->source;
     if (s->prepared[split]) return WEFT_OK;
     if (split == WEFT_TEST && !d->given) WEFT_TRY(weft_dataset_prepare(d, WEFT_TRAIN));
     WEFT_TRY(s->ops->prepare(s, split));
+    WEFT_TRY(check_weights(s, split));
     if (!d->given && !d->measured) WEFT_TRY(weft_data_stats_learn(s, d->normalize, &d->stats));
     WEFT_TRY(find_relabel(d));
     d->shift = (float)d->stats.mean[0];
@@ -207,6 +224,16 @@ static void read_features(const weft_dataset *d, weft_split split, int64_t i, fl
     }
     s->ops->features(s, split, i, x);
     for (int64_t j = 0; j < size; j++) x[j] = (x[j] - d->shift) * d->factor;
+}
+
+double weft_dataset_weight(const weft_dataset *d, weft_split split, int64_t i)
+{
+    return weft_source_weight(d->source, split, i);
+}
+
+bool weft_dataset_weighted(const weft_dataset *d)
+{
+    return d->source->weighted;
 }
 
 double weft_dataset_target(const weft_dataset *d, weft_split split, int64_t i, int j)

@@ -51,6 +51,18 @@ static void put_weight(weft_batch *batch, int64_t i, double weight)
         ((float *)all)[i] = (float)weight;
 }
 
+/* Of all samples of the batch, whichever rows are asked for: every rank comes to the same sum. */
+static double sum_of_weights(const weft_loader *l, uint64_t key, int64_t start, int64_t valid)
+{
+    double sum = 0;
+    if (!weft_dataset_weighted(l->dataset)) return (double)valid;
+    for (int64_t i = start; i < start + valid; i++) {
+        int64_t which = l->options.shuffle ? weft_permute(key, l->count, i) : i;
+        sum += weft_dataset_weight(l->dataset, l->options.split, which);
+    }
+    return sum;
+}
+
 static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_batch *batch)
 {
     uint64_t key = weft_mix(l->options.seed, (uint64_t)epoch);
@@ -64,6 +76,7 @@ static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_
     batch->total = total;
     batch->valid = begin + weft_part_start(total, l->options.part + 1, l->options.parts) - start;
     batch->last = index == l->batches - 1;
+    batch->weight = sum_of_weights(l, key, start, batch->valid);
     for (int64_t i = 0; i < size; i++) {
         int64_t row = i % l->options.micro;
         if (row < l->options.first || row >= l->options.first + l->options.rows) continue;
@@ -78,7 +91,8 @@ static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_
         for (int c = 0; c < batch->columns - 1; c++)
             weft_dataset_read(l->dataset, l->options.split, which, c,
                               (void *)(uintptr_t)weft_batch_rows(batch, c, i));
-        put_weight(batch, i, 1.0 / (double)batch->valid);
+        double weight = weft_dataset_weight(l->dataset, l->options.split, which);
+        put_weight(batch, i, batch->weight > 0 ? weight / batch->weight : 0);
     }
 }
 

@@ -10,8 +10,8 @@ enum { MOST_TARGETS = 65536 };
 
 typedef struct npy_source {
     weft_source head;
-    weft_bytes files[2];
-    weft_npy images, labels;
+    weft_bytes files[3];
+    weft_npy images, labels, weights;
     int64_t *rows;                       /* training rows, then test rows */
     enum { FIRST, LAST, NONE } channels; /* in the file; in memory they always come first */
 } npy_source;
@@ -19,7 +19,7 @@ typedef struct npy_source {
 static void npy_close(weft_source *source)
 {
     npy_source *s = (npy_source *)source;
-    for (int i = 0; i < 2; i++) weft_gzip_close(&s->files[i]);
+    for (int i = 0; i < 3; i++) weft_gzip_close(&s->files[i]);
     free(s->rows);
     free(s);
 }
@@ -64,6 +64,12 @@ static double npy_target(const weft_source *source, weft_split split, int64_t i,
 {
     const npy_source *s = (const npy_source *)source;
     return weft_npy_get(&s->labels, row_of(s, split, i) * s->head.targets + j);
+}
+
+static double npy_weight(const weft_source *source, weft_split split, int64_t i)
+{
+    const npy_source *s = (const npy_source *)source;
+    return weft_npy_get(&s->weights, row_of(s, split, i));
 }
 
 /* As many channels as images usually have, where each side has more. */
@@ -164,10 +170,10 @@ static weft_status check_classes(const weft_npy *labels, const char *name)
     return weft_check_measured(name, distinct, whole, rows, as_target);
 }
 
-static weft_status check_rows(const npy_source *s, const char *images, const char *labels,
-                              const char *what)
+static weft_status check_rows(const npy_source *s, const char *images, const weft_npy *others,
+                              const char *labels, const char *what)
 {
-    int64_t rows = s->images.shape.dim[0], have = s->labels.shape.dim[0];
+    int64_t rows = s->images.shape.dim[0], have = others->shape.dim[0];
     if (have == rows) return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT, "%s has %lld sample%s, %s has %lld %s%s", images,
                      (long long)rows, weft_plural(rows), labels, (long long)have, what,
@@ -182,7 +188,7 @@ static weft_status check_labels(npy_source *s, const char *images, const char *l
                          "%s: labels must be whole numbers in one dimension; give numbers that "
                          "are to be predicted as target=%s",
                          labels, labels);
-    WEFT_TRY(check_rows(s, images, labels, "label"));
+    WEFT_TRY(check_rows(s, images, &s->labels, labels, "label"));
     WEFT_TRY(check_classes(&s->labels, labels));
     for (int64_t i = 0; i < rows; i++) {
         double label = weft_npy_get(&s->labels, i);
@@ -202,7 +208,7 @@ static weft_status check_targets(npy_source *s, const char *images, const char *
     int64_t rows = s->images.shape.dim[0], all = weft_shape_elements(shape);
     if (shape->rank < 1)
         return weft_fail(WEFT_ERR_FORMAT, "%s: targets need a dimension of samples first", file);
-    WEFT_TRY(check_rows(s, images, file, "target"));
+    WEFT_TRY(check_rows(s, images, &s->labels, file, "target"));
     if (all / rows > MOST_TARGETS)
         return weft_fail(WEFT_ERR_FORMAT, "%s: a sample has %lld targets, at most %d are possible",
                          file, (long long)(all / rows), MOST_TARGETS);
@@ -213,6 +219,23 @@ static weft_status check_targets(npy_source *s, const char *images, const char *
                              "%s: the target of sample %lld is not a finite number; leave the "
                              "sample out of both files",
                              file, (long long)(i / s->head.targets));
+    return WEFT_OK;
+}
+
+static weft_status check_weights(npy_source *s, const char *images, const char *file)
+{
+    if (s->weights.shape.rank != 1)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: weights must be numbers in one dimension", file);
+    WEFT_TRY(check_rows(s, images, &s->weights, file, "weight"));
+    for (int64_t i = 0; i < s->weights.shape.dim[0]; i++) {
+        double weight = weft_npy_get(&s->weights, i);
+        if (!isfinite(weight) || weight < 0)
+            return weft_fail(WEFT_ERR_FORMAT,
+                             "%s: the weight of sample %lld is %g, must be a number of at least 0 "
+                             "(0: it does not count)",
+                             file, (long long)i, weight);
+    }
+    s->head.weighted = true;
     return WEFT_OK;
 }
 
@@ -230,19 +253,21 @@ static weft_status check_images(const npy_source *s, const char *images)
     return WEFT_OK;
 }
 
-/* labels: NULL where there are none. numbers: they are that, and no classes. */
-static weft_status load(npy_source *s, const char *images, const char *labels, bool numbers,
-                        double test, const char *layout, weft_context *context)
+/* labels and weights: NULL where there are none. numbers: labels are that, and no classes. */
+static weft_status load(npy_source *s, const char *images, const char *labels, const char *weights,
+                        bool numbers, double test, const char *layout, weft_context *context)
 {
-    const char *paths[] = {images, labels};
-    weft_npy *arrays[] = {&s->images, &s->labels};
-    for (int i = 0; i < 2 && paths[i]; i++) {
+    const char *paths[] = {images, labels, weights};
+    weft_npy *arrays[] = {&s->images, &s->labels, &s->weights};
+    for (int i = 0; i < 3; i++) {
+        if (!paths[i]) continue;
         WEFT_TRY(weft_gzip_open(paths[i], &s->files[i]));
         WEFT_TRY(weft_npy_parse(paths[i], s->files[i].data, s->files[i].size, arrays[i]));
     }
     WEFT_TRY(check_images(s, images));
     if (labels)
         WEFT_TRY(numbers ? check_targets(s, images, labels) : check_labels(s, images, labels));
+    if (weights) WEFT_TRY(check_weights(s, images, weights));
     s->head.unlabelled = !labels;
     if (test < 0) test = labels ? WEFT_USUAL_TEST : 1;
     WEFT_TRY(find_layout(s, images, layout, context));
@@ -271,9 +296,10 @@ static weft_status npy_open(const char *arguments, const weft_source_wish *wish,
 {
     double test = -1;
     bool numbers = false;
-    char *copy, *labels, *rest, *layout = NULL, *target = NULL;
+    char *copy, *labels, *rest, *layout = NULL, *target = NULL, *weight = NULL;
     weft_spec_key keys[] = {{.name = "layout", .text = &layout},
                             {.name = "target", .text = &target},
+                            {.name = "weight", .text = &weight},
                             {.name = "test", .number = &test, .low = 0, .high = 1},
                             {.name = NULL}};
     npy_source *s;
@@ -297,9 +323,11 @@ static weft_status npy_open(const char *arguments, const weft_source_wish *wish,
     if (status == WEFT_OK && (!*copy || !(labels ? *labels : wish->unlabelled)))
         status = weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': give two files, as in "
                                               "npy:SAMPLES,LABELS or npy:SAMPLES,target=FILE");
-    if (status == WEFT_OK) status = load(s, copy, labels, numbers, test, layout, wish->context);
+    if (status == WEFT_OK)
+        status = load(s, copy, labels, weight, numbers, test, layout, wish->context);
     free(copy);
     free(target);
+    free(weight);
     free(layout);
     if (status != WEFT_OK) {
         npy_close(&s->head);
@@ -311,12 +339,12 @@ static weft_status npy_open(const char *arguments, const weft_source_wish *wish,
 
 const weft_source_ops weft_source_npy = {
     .kind = "npy",
-    .form = "npy:SAMPLES,LABELS|target=FILE[,layout=hwc|chw|cw|...,test=0.2]",
-    .help =
-        "two NumPy arrays: samples [n, ...] of any real or whole type, and labels [n] of whole "
-        "numbers, which are classes, or the file of targets [n] or [n, k], numbers to be "
-        "predicted; mapped. layout names the dimensions of a sample: w, hw, dhw, cw, wc, chw, hwc, "
-        "cdhw or dhwc, for channels, depth, height and width",
+    .form = "npy:SAMPLES,LABELS|target=FILE[,weight=FILE,layout=hwc|chw|cw|...,test=0.2]",
+    .help = "two NumPy arrays: samples [n, ...] of any real or whole type, and labels [n] of whole "
+            "numbers, which are classes, or the file of targets [n] or [n, k], numbers to be "
+            "predicted; mapped. The file of weight [n] says how often each sample counts. layout "
+            "names the dimensions of a sample: w, hw, dhw, cw, wc, chw, hwc, "
+            "cdhw or dhwc, for channels, depth, height and width",
     .open = npy_open,
     .close = npy_close,
     .prepare = npy_prepare,
@@ -324,4 +352,5 @@ const weft_source_ops weft_source_npy = {
     .number = npy_number,
     .label = npy_label,
     .target = npy_target,
+    .weight = npy_weight,
 };

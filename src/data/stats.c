@@ -53,21 +53,22 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     return from->label_name ? weft_strdup(from->label_name, &to->label_name) : WEFT_OK;
 }
 
-/* A mean and the sum of squares about it, by Welford's update. */
-static void take(double value, int64_t n, double *mean, double *deviation)
+/* A mean and the sum of squares about it, by the update of Welford, and of West (1979) for weights;
+ * n is the sum of them, this one among them. */
+static void take(double value, double weight, double n, double *mean, double *deviation)
 {
     double delta = value - *mean;
-    *mean += delta / (double)n;
-    *deviation += delta * (value - *mean);
+    *mean += delta * weight / n;
+    *deviation += weight * delta * (value - *mean);
 }
 
 /* From sums of squares. A constant carries nothing: it becomes zero instead of a division by zero.
  */
 static weft_status finish(const char *what, const double *mean, double *deviation, int count,
-                          int64_t n)
+                          double n)
 {
     for (int f = 0; f < count; f++) {
-        deviation[f] = n > 0 ? sqrt(deviation[f] / (double)n) : 1;
+        deviation[f] = n > 0 ? sqrt(deviation[f] / n) : 1;
         if (!isfinite(mean[f]) || !isfinite(deviation[f]))
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "%s %d: its numbers are too large to be squared; divide them by a "
@@ -80,18 +81,21 @@ static weft_status finish(const char *what, const double *mean, double *deviatio
 
 static weft_status measure(const weft_source *s, weft_data_stats *stats)
 {
-    int64_t size = weft_shape_elements(&s->shape), n = 0;
+    int64_t size = weft_shape_elements(&s->shape);
+    double n = 0;
     int features = s->tabular ? (int)size : 1;
     float *x;
     WEFT_TRY(WEFT_NEW(&x, size));
     for (int64_t i = 0; i < s->count[WEFT_TRAIN]; i++) {
+        double weight = weft_source_weight(s, WEFT_TRAIN, i);
+        if (weight == 0) continue;
         if (!s->tabular) s->ops->features(s, WEFT_TRAIN, i, x);
-        if (features > 1) n++;
+        if (features > 1) n += weight;
         for (int64_t j = 0; j < size; j++) {
             int f = features > 1 ? (int)j : 0;
-            if (features == 1) n++;
+            if (features == 1) n += weight;
             double value = s->tabular ? s->ops->number(s, WEFT_TRAIN, i, j) : (double)x[j];
-            take(value, n, &stats->mean[f], &stats->deviation[f]);
+            take(value, weight, n, &stats->mean[f], &stats->deviation[f]);
         }
     }
     free(x);
@@ -107,11 +111,15 @@ static weft_status measure_target(const weft_source *s, bool standard, weft_data
     WEFT_TRY(WEFT_NEW(&stats->target_mean, s->targets));
     WEFT_TRY(WEFT_NEW(&stats->target_deviation, s->targets));
     int64_t rows = standard ? s->count[WEFT_TRAIN] : 0;
-    for (int64_t i = 0; i < rows; i++)
-        for (int j = 0; j < s->targets; j++)
-            take(s->ops->target(s, WEFT_TRAIN, i, j), i + 1, &stats->target_mean[j],
+    double n = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        double weight = weft_source_weight(s, WEFT_TRAIN, i);
+        n += weight;
+        for (int j = 0; j < s->targets && weight > 0; j++)
+            take(s->ops->target(s, WEFT_TRAIN, i, j), weight, n, &stats->target_mean[j],
                  &stats->target_deviation[j]);
-    return finish("target", stats->target_mean, stats->target_deviation, s->targets, rows);
+    }
+    return finish("target", stats->target_mean, stats->target_deviation, s->targets, n);
 }
 
 static weft_status check_classes(const weft_source *s)

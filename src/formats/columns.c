@@ -170,24 +170,91 @@ static weft_status by_name(table *t, int *order)
     return WEFT_OK;
 }
 
+/* Who is what among the columns that are left when the weights are taken out. */
+static weft_status share_out(table *t, const char *label, bool named, weft_csv *csv)
+{
+    t->bare = t->known->unlabelled && t->count == t->known->features;
+    if (t->count < (t->bare ? 1 : 2))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: needs rows of at least one feature and a %s, separated by commas",
+                         t->file, role(t));
+    WEFT_TRY(find_label(t, label));
+    csv->has_header = named || is_header(t, label);
+    if (csv->has_header) WEFT_TRY(check_names(t));
+    WEFT_TRY(WEFT_NEW(&csv->order, WEFT_MAX(t->count, t->known->features)));
+    WEFT_TRY(csv->has_header && t->known->names ? by_name(t, csv->order)
+                                                : by_place(t, csv->has_header, csv->order));
+    csv->label = csv->place = t->label;
+    csv->features = t->count - (t->label >= 0);
+    return WEFT_OK;
+}
+
+/* The column that weight= says: a name, or a number from 0. */
+static weft_status find_weight(const table *t, const char *weight, bool *named, int *out)
+{
+    char near[1024];
+    int64_t index;
+    *named = !weft_parse_int(weight, &index);
+    *out = *named ? find(t->fields, t->count, weight) : (int)index;
+    if (*named && *out < 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s: no column is named '%s', for weights%s", t->file,
+                         weight, weft_suggest(near, sizeof(near), weight, candidate, t));
+    if (!*named && (index < 0 || index >= t->count))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: weight column %lld does not exist, columns are 0 to %d", t->file,
+                         (long long)index, t->count - 1);
+    return WEFT_OK;
+}
+
+/* Numbers count all columns; of what is left those behind the weights are one less. */
+static weft_status left_number(const char *file, const char *label, int weight, char *text,
+                               size_t room, const char **out)
+{
+    int64_t index;
+    *out = label;
+    if (!label || !weft_parse_int(label, &index)) return WEFT_OK;
+    if (index == weight)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: column %d is asked for as the weight, and as what is learned", file,
+                         weight);
+    (void)snprintf(text, room, "%lld", (long long)(index - (index > weight)));
+    *out = text;
+    return WEFT_OK;
+}
+
+static weft_status without_weight(const table *all, const char *label, const char *weight,
+                                  weft_csv *csv)
+{
+    char text[32], **left;
+    bool named;
+    int at, j = 0;
+    WEFT_TRY(find_weight(all, weight, &named, &at));
+    if (label && strcmp(label, all->fields[at]) == 0 && named)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: column '%s' is asked for as the weight, and as what is learned",
+                         all->file, label);
+    WEFT_TRY(left_number(all->file, label, at, text, sizeof(text), &label));
+    WEFT_TRY(WEFT_NEW(&left, all->count));
+    for (int i = 0; i < all->count; i++)
+        if (i != at) left[j++] = all->fields[i];
+    table t = *all;
+    t.fields = left;
+    t.count--;
+    weft_status status = share_out(&t, label, named, csv);
+    free(left);
+    if (status != WEFT_OK) return status;
+    csv->weight = at;
+    for (int i = 0; i < csv->features; i++) csv->order[i] += csv->order[i] >= at;
+    if (csv->label >= at) csv->label++;
+    return WEFT_OK;
+}
+
 weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
-                             const weft_csv_known *known, weft_csv *csv)
+                             const char *weight, const weft_csv_known *known, weft_csv *csv)
 {
     static const weft_csv_known nothing = {.place = -1};
     table t = {.file = file, .fields = fields, .count = count, .known = known ? known : &nothing};
-    t.bare = t.known->unlabelled && count == t.known->features;
-    if (count < (t.bare ? 1 : 2))
-        return weft_fail(WEFT_ERR_FORMAT,
-                         "%s: needs rows of at least one feature and a %s, separated by commas",
-                         file, role(&t));
-    WEFT_TRY(find_label(&t, label));
-    csv->has_header = is_header(&t, label);
-    if (csv->has_header) WEFT_TRY(check_names(&t));
-    WEFT_TRY(WEFT_NEW(&csv->order, WEFT_MAX(count, t.known->features)));
-    WEFT_TRY(csv->has_header && t.known->names ? by_name(&t, csv->order)
-                                               : by_place(&t, csv->has_header, csv->order));
     csv->columns = count;
-    csv->label = t.label;
-    csv->features = count - (t.label >= 0);
-    return WEFT_OK;
+    csv->weight = -1;
+    return weight ? without_weight(&t, label, weight, csv) : share_out(&t, label, false, csv);
 }

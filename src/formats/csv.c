@@ -74,7 +74,7 @@ static bool number(char *text, double *out)
 /* Growing columns of labels as text, interned in the order of appearance. */
 typedef struct table {
     weft_csv *csv;
-    size_t value_capacity, label_capacity, class_capacity;
+    size_t value_capacity, label_capacity, weight_capacity, class_capacity;
     bool measured; /* labels are numbers */
 } table;
 
@@ -142,6 +142,19 @@ static weft_status add_target(reader *r, table *t)
                      *text ? "'" : "", name ? name : "COLUMN");
 }
 
+static weft_status add_weight(reader *r, table *t)
+{
+    weft_csv *csv = t->csv;
+    char *text = trimmed(r->fields[csv->weight]);
+    WEFT_TRY(WEFT_GROW(&csv->weights, &t->weight_capacity, csv->rows));
+    double *value = &csv->weights[csv->rows];
+    if (number(text, value) && isfinite(*value) && *value >= 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s:%lld: column %d, the weight, holds '%.40s'; a number of at least 0 must "
+                     "stand in every row (0: the row does not count)",
+                     r->name, (long long)r->line, csv->weight + 1, text);
+}
+
 static weft_status add_row(reader *r, table *t)
 {
     weft_csv *csv = t->csv;
@@ -160,6 +173,7 @@ static weft_status add_row(reader *r, table *t)
                          r->name, (long long)r->line, i + 1, csv->header ? " (" : "",
                          csv->header ? csv->header[i] : "", csv->header ? ")" : "", r->fields[i]);
     }
+    if (csv->weight >= 0) WEFT_TRY(add_weight(r, t));
     if (csv->label >= 0) WEFT_TRY(t->measured ? add_target(r, t) : add_label(r, t));
     csv->rows++;
     return WEFT_OK;
@@ -205,11 +219,12 @@ static weft_status take_header(reader *r, weft_csv *csv)
     return row(r);
 }
 
-static weft_status parse(reader *r, const char *label, const weft_csv_known *known, weft_csv *csv)
+static weft_status parse(reader *r, const char *label, const char *weight,
+                         const weft_csv_known *known, weft_csv *csv)
 {
     WEFT_TRY(row(r));
     for (size_t i = 0; i < r->count; i++) r->fields[i] = trimmed(r->fields[i]);
-    WEFT_TRY(weft_csv_columns(r->name, r->fields, (int)r->count, label, known, csv));
+    WEFT_TRY(weft_csv_columns(r->name, r->fields, (int)r->count, label, weight, known, csv));
     if (csv->has_header) WEFT_TRY(take_header(r, csv));
     table t = {.csv = csv, .measured = known && known->measured};
     for (; r->count > 0;) {
@@ -221,7 +236,7 @@ static weft_status parse(reader *r, const char *label, const weft_csv_known *kno
 }
 
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
-                           const weft_csv_known *known, weft_csv *out)
+                           const char *weight, const weft_csv_known *known, weft_csv *out)
 {
     static const char mark[] = "\xEF\xBB\xBF"; /* some editors put it before UTF-8 */
     if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0) {
@@ -238,7 +253,7 @@ weft_status weft_csv_parse(const char *name, const void *data, size_t size, cons
     memcpy(copy, data, size);
     reader r = {.name = name, .next = copy, .end = copy + size, .line = 1, .next_line = 1};
     weft_csv csv = {0};
-    weft_status status = parse(&r, label, known, &csv);
+    weft_status status = parse(&r, label, weight, known, &csv);
     free(r.fields);
     free(copy);
     if (status == WEFT_OK)
@@ -258,5 +273,6 @@ void weft_csv_free(weft_csv *csv)
     free(csv->values);
     free(csv->labels);
     free(csv->targets);
+    free(csv->weights);
     *csv = (weft_csv){0};
 }

@@ -48,10 +48,13 @@ typedef struct weft_csv {
     bool has_header;
     char **header; /* column names, or NULL */
     int label;     /* label column; -1: there is none */
+    int weight;    /* the column of the samples' weights; -1: there is none */
+    int place;     /* the label's column where that of the weights is left out; -1: none */
     int features;
     int *order;      /* [features]: the column of each */
     double *values;  /* [rows, features] */
     int32_t *labels; /* NULL: there are none */
+    double *weights; /* [rows], at least 0; NULL: there are none */
     double *targets; /* where the label is a number that was measured; NULL: it is not */
     int classes;
     char **class_names; /* sorted; numbers in their order */
@@ -63,22 +66,25 @@ typedef struct weft_csv_known {
     int features;       /* 0: nothing is known */
     char *const *names; /* [features], or NULL */
     const char *label;  /* its name; NULL where `names` is */
-    int place;          /* column of the label; -1: not known */
+    int place;          /* column of the label, not counting weights; -1: not known */
     bool unlabelled;    /* the label may be missing */
     bool measured;      /* the label, here called the target, is a number and no class */
 } weft_csv_known;
 
-/* columns.c: what the fields of a first row mean. Sets columns, has_header, label, features and
- * order. ARGUMENT: which column is missing, or is there unexpectedly. */
+/* columns.c: what the fields of a first row mean. Sets columns, has_header, label, weight, place,
+ * features and order. ARGUMENT: which column is missing, or is there unexpectedly. */
 weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
-                             const weft_csv_known *known, weft_csv *csv) WEFT_NODISCARD;
+                             const char *weight, const weft_csv_known *known,
+                             weft_csv *csv) WEFT_NODISCARD;
 
 /* label: a column's name or number (from 0), NULL for the one of `known` (which may be NULL), else
- * the last. A first row in which some feature or a measured label is no number, or which names the
- * label or all features that are known, is the header. FORMAT: line and column of what is wrong;
- * ARGUMENT: columns. A byte order mark is passed over. */
+ * the last. weight: the same for the samples' weights, NULL: there are none. A first row in which
+ * some feature or a measured label is no number, or which names the label or all features that are
+ * known, is the header. FORMAT: line and column of what is wrong; ARGUMENT: columns. A byte order
+ * mark is passed over. */
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
-                           const weft_csv_known *known, weft_csv *out) WEFT_NODISCARD;
+                           const char *weight, const weft_csv_known *known,
+                           weft_csv *out) WEFT_NODISCARD;
 void weft_csv_free(weft_csv *csv);
 /* Whether two labels mean the same class: the same text, or the same number. */
 bool weft_csv_same_class(const char *a, const char *b);

@@ -110,7 +110,7 @@ static void take_class(evaluation *v, int64_t row, int32_t label, weft_predictio
     p->predicted = best;
     p->probabilities = e->row;
     p->class_names = weft_dataset_stats(v->data)->class_names;
-    weft_tally_class(&v->tally, label, best);
+    weft_tally_class(&v->tally, weft_dataset_weight(v->data, v->split, p->sample), label, best);
 }
 
 /* Which numbers are said, in the units of the targets. */
@@ -129,10 +129,11 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
     p->targets = e->outputs;
     p->numbers = said;
     p->target = known ? target : NULL;
-    weft_tally_numbers(&v->tally, stats, p->target, said);
+    weft_tally_numbers(&v->tally, weft_dataset_weight(v->data, v->split, p->sample), stats,
+                       p->target, said);
 }
 
-/* Counts one batch; the loss of the program is the mean over its real samples. */
+/* Counts one batch; the loss of the program is the mean over its real samples, by their weights. */
 static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
 {
     weft_evaluator *e = v->e;
@@ -140,8 +141,7 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
     int64_t start[WEFT_MAX_RANK] = {0}, rows = 0;
     int labels = weft_batch_find(batch, WEFT_PORT_TARGET, "labels");
     if (e->counts_loss)
-        weft_tally_loss(&v->tally,
-                        weft_fetch(e->graph, e->instance, e->loss, 0) * (double)batch->valid);
+        weft_tally_loss(&v->tally, weft_fetch(e->graph, e->instance, e->loss, 0) * batch->weight);
     if (e->counts_rows) {
         weft_graph_part(e->graph, e->prediction, &whole, start);
         rows = weft_graph_value_type(e->graph, e->prediction).shape.dim[0];
@@ -214,7 +214,7 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
                                weft_report *out, weft_predict_fn fn, void *user)
 {
     evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user};
-    WEFT_TRY(weft_tally_init(&v.tally, weft_dataset_stats(data)));
+    WEFT_TRY(weft_tally_init(&v.tally, weft_dataset_stats(data), weft_dataset_weighted(data)));
     weft_status status = run_batches(&v);
     if (status == WEFT_OK) status = add_ranks(e, &v.tally);
     if (status == WEFT_OK) status = weft_tally_report(&v.tally, out);

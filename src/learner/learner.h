@@ -41,17 +41,19 @@ weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *da
  * alone, so those of several ranks are added up. */
 typedef struct weft_tally {
     int classes, targets; /* one of them is 0 */
+    bool weighted;        /* samples differ in how much they count */
     int64_t cells;
-    double *cell; /* samples, the sum of their losses, then what the figures need */
+    double *cell; /* samples, their weights, the sum of their losses, then what the figures need */
 } weft_tally;
-weft_status weft_tally_init(weft_tally *tally, const weft_data_stats *stats) WEFT_NODISCARD;
+weft_status weft_tally_init(weft_tally *tally, const weft_data_stats *stats,
+                            bool weighted) WEFT_NODISCARD;
 void weft_tally_free(weft_tally *tally);
 void weft_tally_loss(weft_tally *tally, double sum);
-/* A sample; label < 0: it has none. */
-void weft_tally_class(weft_tally *tally, int32_t label, int predicted);
+/* A sample, which counts nowhere if its weight is 0; label < 0: it has none. */
+void weft_tally_class(weft_tally *tally, double weight, int32_t label, int predicted);
 /* Numbers in their own units; target NULL: there are none. */
-void weft_tally_numbers(weft_tally *tally, const weft_data_stats *stats, const double *target,
-                        const double *predicted);
+void weft_tally_numbers(weft_tally *tally, double weight, const weft_data_stats *stats,
+                        const double *target, const double *predicted);
 /* Loss, and accuracy and macro F1 (a class that is in neither labels nor predictions is left out of
  * the mean), or R2 and errors. */
 weft_status weft_tally_report(const weft_tally *tally, weft_report *out) WEFT_NODISCARD;

@@ -3,17 +3,19 @@
 
 #include "learner/learner.h"
 
-/* Cells of a tally: samples and the sum of their losses, then the confusion matrix; or, for each
+/* Cells of a tally: samples that count, the sum of their weights and that of their losses, then the
+ * confusion matrix, and, where samples differ in weight, another one of weights; or, for each
  * target, sums of: how far it is from the mean of training, the square of that, the absolute error,
  * and the square of that. */
-enum { SAMPLES, LOSS, HEAD };
+enum { SAMPLES, WEIGHT, LOSS, HEAD };
 enum { OFF, OFF_SQUARE, ERROR, ERROR_SQUARE, SUMS };
 
-weft_status weft_tally_init(weft_tally *t, const weft_data_stats *stats)
+weft_status weft_tally_init(weft_tally *t, const weft_data_stats *stats, bool weighted)
 {
     int64_t classes = stats->classes;
-    *t = (weft_tally){.classes = stats->classes, .targets = stats->targets};
-    t->cells = HEAD + (t->targets ? (int64_t)SUMS * t->targets : classes * classes);
+    *t = (weft_tally){.classes = stats->classes, .targets = stats->targets, .weighted = weighted};
+    t->cells =
+        HEAD + (t->targets ? (int64_t)SUMS * t->targets : classes * classes * (1 + weighted));
     return WEFT_NEW(&t->cell, t->cells);
 }
 
@@ -28,43 +30,53 @@ void weft_tally_loss(weft_tally *t, double sum)
     t->cell[LOSS] += sum;
 }
 
-void weft_tally_class(weft_tally *t, int32_t label, int predicted)
+static void add_sample(weft_tally *t, double weight)
 {
-    t->cell[SAMPLES]++;
-    if (label >= 0) t->cell[HEAD + (int64_t)label * t->classes + predicted]++;
+    t->cell[SAMPLES] += weight > 0;
+    t->cell[WEIGHT] += weight;
 }
 
-void weft_tally_numbers(weft_tally *t, const weft_data_stats *stats, const double *target,
-                        const double *predicted)
+void weft_tally_class(weft_tally *t, double weight, int32_t label, int predicted)
 {
-    t->cell[SAMPLES]++;
+    int64_t classes = t->classes, at = HEAD + label * classes + predicted;
+    add_sample(t, weight);
+    if (label < 0) return;
+    t->cell[at] += weight > 0;
+    if (t->weighted) t->cell[at + classes * classes] += weight;
+}
+
+void weft_tally_numbers(weft_tally *t, double weight, const weft_data_stats *stats,
+                        const double *target, const double *predicted)
+{
+    add_sample(t, weight);
     for (int j = 0; target && j < t->targets; j++) {
         double *sum = t->cell + HEAD + (int64_t)j * SUMS;
         double off = target[j] - stats->target_mean[j], error = predicted[j] - target[j];
-        sum[OFF] += off;
-        sum[OFF_SQUARE] += off * off;
-        sum[ERROR] += fabs(error);
-        sum[ERROR_SQUARE] += error * error;
+        sum[OFF] += weight * off;
+        sum[OFF_SQUARE] += weight * (off * off);
+        sum[ERROR] += weight * fabs(error);
+        sum[ERROR_SQUARE] += weight * (error * error);
     }
 }
 
-static void report_classes(weft_report *r)
+/* From [classes (true), classes (predicted)] of weights. */
+static void report_classes(const double *weights, double all, weft_report *r)
 {
-    int64_t right = 0;
+    size_t classes = (size_t)r->classes;
+    double right = 0, f1 = 0;
     int present = 0;
-    double f1 = 0;
-    for (int c = 0; c < r->classes; c++) {
-        int64_t hit = r->confusion[(size_t)c * (size_t)r->classes + (size_t)c], row = 0, column = 0;
-        for (int o = 0; o < r->classes; o++) {
-            row += r->confusion[(size_t)c * (size_t)r->classes + (size_t)o];
-            column += r->confusion[(size_t)o * (size_t)r->classes + (size_t)c];
+    for (size_t c = 0; c < classes; c++) {
+        double hit = weights[c * classes + c], row = 0, column = 0;
+        for (size_t o = 0; o < classes; o++) {
+            row += weights[c * classes + o];
+            column += weights[o * classes + c];
         }
         right += hit;
-        if (row + column == 0) continue;
+        if (!(row + column > 0)) continue;
         present++;
-        f1 += 2.0 * (double)hit / (double)(row + column);
+        f1 += 2 * hit / (row + column);
     }
-    r->accuracy = r->samples ? (double)right / (double)r->samples : 0;
+    r->accuracy = all > 0 ? right / all : 0;
     r->f1_macro = present ? f1 / present : 0;
 }
 
@@ -78,11 +90,11 @@ static weft_fit fit_of(const double *sum, double n)
                       .rmse = sqrt(sum[ERROR_SQUARE] / n)};
 }
 
-static void report_numbers(const double *sums, weft_report *r)
+static void report_numbers(const double *sums, double all, weft_report *r)
 {
     int varying = 0;
     for (int j = 0; j < r->targets; j++) {
-        weft_fit f = r->fits[j] = fit_of(sums + (size_t)j * SUMS, (double)r->samples);
+        weft_fit f = r->fits[j] = fit_of(sums + (size_t)j * SUMS, all);
         if (!isnan(f.r2)) r->fit.r2 += f.r2;
         varying += !isnan(f.r2);
         r->fit.mae += f.mae / r->targets;
@@ -100,10 +112,11 @@ weft_status weft_tally_report(const weft_tally *t, weft_report *out)
         WEFT_TRY(WEFT_NEW(&r.fits, r.targets));
     else
         WEFT_TRY(WEFT_NEW(&r.confusion, cells));
-    r.loss = r.samples ? t->cell[LOSS] / (double)r.samples : 0;
+    double all = t->cell[WEIGHT];
+    r.loss = all > 0 ? t->cell[LOSS] / all : 0;
     for (size_t i = 0; i < cells; i++) r.confusion[i] = (int64_t)t->cell[HEAD + i];
-    if (r.targets == 0) report_classes(&r);
-    if (r.targets > 0 && r.samples > 0) report_numbers(t->cell + HEAD, &r);
+    if (r.targets == 0) report_classes(t->cell + HEAD + (t->weighted ? cells : 0), all, &r);
+    if (r.targets > 0 && all > 0) report_numbers(t->cell + HEAD, all, &r);
     *out = r;
     return WEFT_OK;
 }

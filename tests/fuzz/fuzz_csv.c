@@ -2,10 +2,12 @@
 
 #include "formats/formats.h"
 
-/* The first byte chooses how the label is named, and what is known of the columns. */
+/* The first byte chooses how the label is named, what is known of the columns, and which of them
+ * has weights. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const labels[] = {NULL, "0", "y", "17"};
+    static const char *const weights[] = {NULL, NULL, "w", "1"};
     static char a[] = "a", b[] = "b", *const names[] = {a, b};
     static const weft_csv_known known[] = {
         {.place = -1},
@@ -21,8 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
          .measured = true}};
     weft_csv csv;
     if (size == 0) return 0;
-    if (weft_csv_parse("fuzz", data + 1, size - 1, labels[data[0] % 4], &known[data[0] / 4 % 6],
-                       &csv) == WEFT_OK)
+    if (weft_csv_parse("fuzz", data + 1, size - 1, labels[data[0] % 4], weights[data[0] / 24 % 4],
+                       &known[data[0] / 4 % 6], &csv) == WEFT_OK)
         weft_csv_free(&csv);
     return 0;
 }
