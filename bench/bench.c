@@ -32,7 +32,7 @@ static weft_status run(weft_context *context, const weft_train_options *o, int r
 {
     static watch w;
     double floors[16], steps[16];
-    int batch = (int)o->batch;
+    int batch = (int)o->length.batch;
     for (int r = 0; r < rounds; r++) {
         weft_trainer *t;
         weft_status status = weft_trainer_create(context, o, &t);
@@ -56,9 +56,9 @@ static weft_status run(weft_context *context, const weft_train_options *o, int r
     printf("%-10s batch %d, %d threads: step %.2f ms (%.0f samples/s), floor %.2f ms (%.0f "
            "samples/s), "
            "share of the floor %.1f %% (rounds: %.1f to %.1f %%)\n",
-           o->model, batch, threads, step * 1e3, batch / step, least * 1e3, batch / least,
+           o->task.model, batch, threads, step * 1e3, batch / step, least * 1e3, batch / least,
            100 * least / step, worst, best);
-    printf("RESULT %s %.1f\n", o->model, batch / step);
+    printf("RESULT %s %.1f\n", o->task.model, batch / step);
     return WEFT_OK;
 }
 
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     int rounds = atoi(argv[5]) > 16 ? 16 : atoi(argv[5]);
     weft_status status = weft_context_create(&context);
     const weft_option *table = context ? weft_train_table(context) : NULL;
-    if (status == WEFT_OK) status = weft_options_init(table, &o);
+    if (status == WEFT_OK) status = weft_train_options_init(context, &o);
     if (status == WEFT_OK) status = weft_options_set(table, &o, "model", argv[1]);
     if (status == WEFT_OK) status = weft_options_set(table, &o, "data", argv[2]);
     if (status == WEFT_OK) status = weft_options_set(table, &o, "batch", argv[3]);

@@ -42,7 +42,7 @@ weft_status train(const char *words, const char *folder, int stop_after, log_of_
     char copy[8192], *save = NULL;
     memset(l, 0, sizeof(*l));
     l->stop_after = stop_after;
-    assert_ok(weft_options_init(table, &o));
+    assert_ok(weft_train_options_init(context, &o));
     assert_true(snprintf(copy, sizeof(copy), "%s", words) < (int)sizeof(copy));
     if (folder) assert_ok(weft_options_set(table, &o, "checkpoint", folder));
     for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {

@@ -20,7 +20,7 @@ static result train(const char *model, const char *data, const char *epochs)
     weft_train_options o = {0};
     result r = {0, 0};
     assert_ok(weft_context_create(&context));
-    assert_ok(weft_options_init(weft_train_table(context), &o));
+    assert_ok(weft_train_options_init(context, &o));
     assert_ok(weft_options_set(weft_train_table(context), &o, "model", model));
     assert_ok(weft_options_set(weft_train_table(context), &o, "data", data));
     assert_ok(weft_options_set(weft_train_table(context), &o, "epochs", epochs));

@@ -83,11 +83,11 @@ static void test_options(void **state)
     weft_train_options o = {0};
     const char *words[1];
     int count;
-    assert_ok(weft_options_init(table, &o));
-    assert_string_equal(o.model, "lenet");
+    assert_ok(weft_train_options_init(fresh_context(), &o));
+    assert_string_equal(o.task.model, "lenet");
     char *argv[] = {"--lr=0.5", "-b", "7", "--resume", "run.yaml", "--seed", "9"};
     assert_ok(weft_options_parse(table, &o, 7, argv, 1, words, &count));
-    assert_true(o.lr == 0.5 && o.batch == 7 && o.resume && o.seed == 9);
+    assert_true(o.update.lr == 0.5 && o.length.batch == 7 && o.output.resume && o.task.seed == 9);
     assert_int_equal(count, 1);
     assert_string_equal(words[0], "run.yaml");
     assert_refused(weft_options_set(table, &o, "learnrate", "1"), WEFT_ERR_ARGUMENT, "no option");
@@ -97,7 +97,7 @@ static void test_options(void **state)
     assert_refused(weft_options_set(table, &o, "lr", "nan"), WEFT_ERR_ARGUMENT, "finite");
     assert_refused(weft_options_set(table, &o, "batch", "3.5"), WEFT_ERR_ARGUMENT, "whole number");
     assert_refused(weft_options_set(table, &o, "optimizer", "adan"), WEFT_ERR_ARGUMENT, "sgd,adam");
-    assert_true(o.lr == 0.5 && o.batch == 7);
+    assert_true(o.update.lr == 0.5 && o.length.batch == 7);
     char *bad[] = {"--epochs"};
     assert_refused(weft_options_parse(table, &o, 1, bad, 0, words, &count), WEFT_ERR_ARGUMENT,
                    "needs a value");
@@ -116,7 +116,7 @@ static void test_shortest_numbers(void **state)
                  {"1e-30", "1e-30"}};
     const weft_option *table = weft_train_table(fresh_context());
     weft_train_options o = {0};
-    assert_ok(weft_options_init(table, &o));
+    assert_ok(weft_train_options_init(fresh_context(), &o));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char *shown;
         assert_ok(weft_options_set(table, &o, "weight-decay", cases[i].given));
@@ -190,10 +190,10 @@ static void test_run_files(void **state)
 {
     (void)state;
     weft_train_options o = {0};
-    assert_ok(weft_options_init(weft_train_table(fresh_context()), &o));
+    assert_ok(weft_train_options_init(fresh_context(), &o));
     assert_ok(load(&o, "# a run\nmodel: mlp\nlr: 0.25\nnesterov: true\nweight-decay: 1e-4\n"));
-    assert_string_equal(o.model, "mlp");
-    assert_true(o.lr == 0.25 && o.nesterov && o.weight_decay == 1e-4);
+    assert_string_equal(o.task.model, "mlp");
+    assert_true(o.update.lr == 0.25 && o.update.nesterov && o.update.weight_decay == 1e-4);
     assert_ok(load(&o, ""));
     assert_refused(load(&o, "model: mlp\nlrr: 1\n"), WEFT_ERR_FORMAT,
                    "run.yaml:2: no key is named 'lrr'");
@@ -202,7 +202,7 @@ static void test_run_files(void **state)
     assert_refused(load(&o, "model: mlp\n lr: 2\n"), WEFT_ERR_FORMAT, "run.yaml:2: is not YAML");
     assert_refused(load(&o, "- a\n- b\n"), WEFT_ERR_FORMAT, "mapping");
     assert_refused(load(&o, "a: &x 1\nmodel: *x\n"), WEFT_ERR_FORMAT, "run.yaml");
-    assert_string_equal(o.model, "mlp");
+    assert_string_equal(o.task.model, "mlp");
     weft_options_free(weft_train_table(fresh_context()), &o);
 }
 

@@ -14,7 +14,7 @@ static weft_status train(const char *words, const char *folder)
     const weft_option *table = weft_train_table(context);
     weft_trainer *trainer;
     char copy[6000], *save = NULL;
-    assert_ok(weft_options_init(table, &o));
+    assert_ok(weft_train_options_init(context, &o));
     (void)snprintf(copy, sizeof(copy), "%s", words);
     assert_ok(weft_options_set(table, &o, "checkpoint", folder));
     assert_ok(weft_options_set(table, &o, "timeout", "20"));

@@ -62,7 +62,7 @@ static void only_what_it_started_is_ended(void **state)
                    "cd %s; sleep 100 & echo $! >group; setsid sleep 100 & echo $! >session; "
                    "(setsid sh -c 'echo $$ >double; exec sleep 100' &); sleep 1; exit 3",
                    folder);
-    assert_ok(weft_options_init(weft_train_table(fresh_context()), &options));
+    assert_ok(weft_train_options_init(fresh_context(), &options));
     assert_int_equal(pthread_create(&thread, NULL, start_more, own), 0);
     assert_ok(weft_job_run(&options, "/bin/sh", words, NULL, NULL, &code));
     pthread_join(thread, NULL);

@@ -117,7 +117,7 @@ static void test_options_ask(void **state)
     assert_ok(weft_context_register(knowing, &entry, 1));
     assert_ok(weft_exchange_register(knowing, &own_exchange));
     const weft_option *table = weft_train_table(knowing);
-    assert_ok(weft_options_init(table, &o));
+    assert_ok(weft_train_options_init(knowing, &o));
     assert_ok(weft_options_set(table, &o, "optimizer", "own"));
     assert_ok(weft_options_set(table, &o, "engine", "threads"));
     assert_refused(weft_options_set(table, &o, "engine", "self"), WEFT_ERR_ARGUMENT,

@@ -267,6 +267,30 @@ static void test_learns_on_every_device_and_precision(void **state)
     }
 }
 
+/* Options that another library filled in, or nobody. */
+static void test_sizes_of_options(void **state)
+{
+    (void)state;
+    weft_trainer *trainer;
+    weft_train_options o = {0};
+    char *text;
+    assert_refused(weft_trainer_create(context, &o, &trainer), WEFT_ERR_ARGUMENT,
+                   "weft_train_options has 0 bytes, this library's");
+    assert_ok(weft_train_options_init(context, &o));
+    size_t *const sizes[] = {&o.task.struct_size,     &o.length.struct_size, &o.update.struct_size,
+                             &o.where.struct_size,    &o.job.struct_size,    &o.output.struct_size,
+                             &o.parallel.struct_size, &o.show.struct_size};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        *sizes[i] += 8;
+        assert_refused(weft_trainer_create(context, &o, &trainer), WEFT_ERR_ARGUMENT,
+                       "bytes, this library's");
+        assert_refused(weft_train_plan_text(context, &o, -1, &text), WEFT_ERR_ARGUMENT,
+                       "bytes, this library's");
+        *sizes[i] -= 8;
+    }
+    weft_options_free(weft_train_table(context), &o);
+}
+
 /* What a run is told about threads is its own: the context is for all who have it. */
 static void test_the_context_stays(void **state)
 {
@@ -293,7 +317,7 @@ static void test_the_context_stays(void **state)
     assert_int_equal(weft_context_threads(context), 5);
     weft_report_free(&r);
     weft_options_free(weft_eval_table(), &e);
-    assert_ok(weft_options_init(weft_train_table(context), &o));
+    assert_ok(weft_train_options_init(context, &o));
     assert_ok(weft_options_set(weft_train_table(context), &o, "threads", "2"));
     assert_ok(weft_options_set(weft_train_table(context), &o, "data", "glyphs:train=200,test=20"));
     assert_ok(weft_train_plan_text(context, &o, -1, &text));
@@ -309,6 +333,7 @@ static void test_the_context_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes_of_options),
         cmocka_unit_test(test_the_context_stays),
         cmocka_unit_test(test_same_bits_twice_and_resumed),
         cmocka_unit_test(test_accumulation_is_the_batch),

@@ -15,34 +15,11 @@
 #include "weft/options.h"
 #include "weft/program.h"
 #include "weft/report.h"
+#include "weft/train_options.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* What a run is. Filled by weft_options_init(weft_train_table(context), ...) and set by name; the
- * help of each option is in the table. */
-typedef struct weft_train_options {
-    char *model, *data, *normalize, *device, *dtype;
-    int64_t epochs, batch, steps, microbatches, seed, threads;
-    char *optimizer, *lr_schedule;
-    double lr, momentum, weight_decay, beta1, beta2, epsilon, clip_norm, gamma, lr_floor;
-    int64_t warmup, decay_every;
-    bool nesterov;
-    char *checkpoint, *metrics, *trace;
-    int64_t checkpoint_every, keep;
-    bool resume, quiet;
-    char *progress;
-    int64_t ranks, zero, virtual_workers;
-    char *engine, *mesh, *schedule, *shard, *place, *exchange;
-    double timeout;
-    bool check_collectives, recompute, profile, no_bind;
-    char *hosts;
-    int64_t max_restarts;
-} weft_train_options;
-
-/* The names that its options take are those that the context knows; it is the context's. */
-WEFT_API const weft_option *weft_train_table(const weft_context *context);
 
 /* --- jobs of several processes --- */
 

@@ -40,8 +40,8 @@ void catch_faults(void);
  * decided by the process whose standard output is the user's; it tells the ranks that it starts, to
  * whom a launcher may show a terminal that there is not. */
 typedef struct progress progress;
-const char *progress_kind(const weft_train_options *options); /* "bar" or "lines" */
-int progress_columns(void);                                   /* of the terminal */
+const char *progress_kind(const weft_show_choice *show); /* "bar" or "lines" */
+int progress_columns(void);                              /* of the terminal */
 progress *progress_new(const weft_train_options *options);
 void progress_event(void *user, const weft_event *event);
 void progress_end(progress *p);

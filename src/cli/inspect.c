@@ -101,7 +101,7 @@ static weft_status inspect_run(weft_context *context, const weft_train_options *
 {
     weft_trainer *t = NULL;
     char *text = NULL;
-    listen_to(context, options->quiet);
+    listen_to(context, options->show.quiet);
     weft_status status = weft_trainer_create(context, options, &t);
     if (status == WEFT_OK && what->graph)
         status = print_text(weft_graph_text(weft_trainer_graph(t), &text), &text);
@@ -152,7 +152,7 @@ static int run(weft_context *context, int argc, char **argv)
     int count, code;
     argc = take_flags(argc, argv, &what);
     if (what.list) return print_lists(context);
-    weft_status status = weft_options_init(weft_train_table(context), &options);
+    weft_status status = weft_train_options_init(context, &options);
     if (status == WEFT_OK)
         status =
             weft_options_parse(weft_train_table(context), &options, argc, argv, 1, words, &count);
@@ -173,9 +173,9 @@ static int run(weft_context *context, int argc, char **argv)
     } else if (count) {
         code = report_failure(inspect_checkpoint(context, words[0]));
     } else { /* nothing will be read from or written to the folder of its checkpoints */
-        weft_free(options.checkpoint);
-        options.checkpoint = NULL;
-        options.resume = false;
+        weft_free(options.output.checkpoint);
+        options.output.checkpoint = NULL;
+        options.output.resume = false;
         code = report_failure(inspect_run(context, &options, &what));
     }
     weft_options_free(weft_train_table(context), &options);

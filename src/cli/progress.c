@@ -22,9 +22,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-const char *progress_kind(const weft_train_options *options)
+const char *progress_kind(const weft_show_choice *show)
 {
-    if (strcmp(options->progress, "auto") != 0) return options->progress;
+    if (strcmp(show->progress, "auto") != 0) return show->progress;
     return weft_job_rank() < 0 && isatty(STDOUT_FILENO) ? "bar" : "lines";
 }
 
@@ -42,8 +42,8 @@ progress *progress_new(const weft_train_options *options)
     progress *p = calloc(1, sizeof(*p));
     if (!p) return NULL;
     p->options = options;
-    p->quiet = options->quiet;
-    p->terminal = strcmp(progress_kind(options), "bar") == 0;
+    p->quiet = options->show.quiet;
+    p->terminal = strcmp(progress_kind(&options->show), "bar") == 0;
     return p;
 }
 
@@ -79,7 +79,7 @@ static void pieces_text(const progress *p, const weft_event *e, double share, ch
     char left[32];
     double steps_left = (double)(e->total_steps - e->step);
     time_text(left, sizeof(left),
-              p->rate > 0 ? steps_left * (double)p->options->batch / p->rate : 0);
+              p->rate > 0 ? steps_left * (double)p->options->length.batch / p->rate : 0);
     (void)snprintf(piece[EPOCH], 48, "epoch %lld/%lld ", (long long)e->epoch + 1,
                    (long long)e->epochs);
     (void)snprintf(piece[SHARE], 48, " %3.0f%%", share * 100);
@@ -142,9 +142,10 @@ static void on_step(progress *p, const weft_event *e)
 static void on_start(const progress *p, const weft_event *e)
 {
     printf("%s on %s: %lld parameter%s, %lld training sample%s, %lld step%s of %lld\n",
-           p->options->model, p->options->data, (long long)e->parameters,
+           p->options->task.model, p->options->task.data, (long long)e->parameters,
            weft_plural(e->parameters), (long long)e->samples, weft_plural(e->samples),
-           (long long)e->total_steps, weft_plural(e->total_steps), (long long)p->options->batch);
+           (long long)e->total_steps, weft_plural(e->total_steps),
+           (long long)p->options->length.batch);
     if (e->step > 0) printf("resumed after step %lld\n", (long long)e->step);
 }
 

@@ -49,11 +49,11 @@ weft_status read_train_options(const weft_context *context, weft_train_options *
     const char *file = NULL;
     weft_train_options scratch = {0};
     int words = 0;
-    weft_status status = weft_options_init(table, &scratch);
+    weft_status status = weft_train_options_init(context, &scratch);
     if (status == WEFT_OK)
         status = weft_options_parse(table, &scratch, argc, argv, 1, &file, &words);
     weft_options_free(table, &scratch);
-    if (status == WEFT_OK) status = weft_options_init(table, o);
+    if (status == WEFT_OK) status = weft_train_options_init(context, o);
     if (status == WEFT_OK && words) status = weft_options_load(table, o, file);
     if (status == WEFT_OK) status = weft_options_parse(table, o, argc, argv, 1, &file, &words);
     return status;
@@ -95,12 +95,12 @@ static void limit_coming(int seconds)
 static weft_status train(weft_context *context, const weft_train_options *options)
 {
     weft_trainer *trainer = NULL;
-    listen_to(context, options->quiet);
+    listen_to(context, options->show.quiet);
     /* MPI begins by waiting for all ranks without a limit, which the supervisor keeps; but it may
      * not reach this machine. */
     enum { GRACE = 10 };
     bool limited = weft_job_supervised() && weft_job_rank() >= 0;
-    if (limited) limit_coming((int)options->timeout + GRACE);
+    if (limited) limit_coming((int)options->job.timeout + GRACE);
     weft_status status = weft_trainer_create(context, options, &trainer);
     if (limited) limit_coming(0);
     if (status == WEFT_OK) {
@@ -152,7 +152,7 @@ static char **rank_words(const weft_context *context, const weft_train_options *
         bool shown = strcmp(o->name, "progress") == 0; /* as this process has decided */
         whole = weft_options_get(table, options, o->name, &value) == WEFT_OK;
         if (whole && value)
-            whole = add_word(&next, o->name, shown ? progress_kind(options) : value);
+            whole = add_word(&next, o->name, shown ? progress_kind(&options->show) : value);
         weft_free(value);
     }
     if (whole) return words;
@@ -211,13 +211,13 @@ static int run(weft_context *context, int argc, char **argv)
     int code = 2;
     if (status == WEFT_OK && weft_job_rank() >= 0) { /* started by mpirun or srun: join */
         status = weft_options_set(weft_train_table(context), &options, "engine", "mpi");
-        if (options.ranks == 1) options.ranks = 0;
+        if (options.job.ranks == 1) options.job.ranks = 0;
     }
     if (status != WEFT_OK && weft_job_rank() > 0)
         let_others_speak();
     else if (status != WEFT_OK)
         code = usage_failure("train");
-    else if (options.ranks > 0 && weft_job_wanted(&options))
+    else if (options.job.ranks > 0 && weft_job_wanted(&options))
         code = supervise(context, &options);
     else
         code = report_rank(train(context, &options));

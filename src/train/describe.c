@@ -141,7 +141,7 @@ static weft_status add_schedule(weft_text *text, const weft_trainer *t, const we
     double *forward, bubble = 0, balanced;
     int stages = weft_plan_places(plan), each = t->mesh / stages;
     if (stages == 1) return WEFT_OK;
-    if (t->options.place) return WEFT_OK; /* not a chain of stages */
+    if (t->options.parallel.place) return WEFT_OK; /* not a chain of stages */
     WEFT_TRY(WEFT_NEW(&forward, 2 * (size_t)stages));
     double *backward = forward + stages;
     for (int s = 0; s < stages; s++) {
@@ -149,16 +149,16 @@ static weft_status add_schedule(weft_text *text, const weft_trainer *t, const we
         backward[s] = all[s * each].pass[1];
     }
     weft_status status =
-        weft_schedule_check(t->context, t->options.schedule, stages, (int)t->recipe.microbatches,
-                            forward, backward, NULL, &bubble);
+        weft_schedule_check(t->context, t->options.parallel.schedule, stages,
+                            (int)t->recipe.microbatches, forward, backward, NULL, &bubble);
     free(forward);
     WEFT_TRY(status);
     balanced = (double)(stages - 1) / (double)(t->recipe.microbatches + stages - 1);
     weft_text_add(text,
                   "\nschedule %s: %d stages, %lld micro-batches: stages wait %.1f %% of the time "
                   "(%.1f %% if they were equal)\n",
-                  t->options.schedule, stages, (long long)t->recipe.microbatches, 100 * bubble,
-                  100 * balanced);
+                  t->options.parallel.schedule, stages, (long long)t->recipe.microbatches,
+                  100 * bubble, 100 * balanced);
     return WEFT_OK;
 }
 
@@ -169,8 +169,8 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
     char *list = NULL;
     weft_status status = WEFT_NEW(&all, t->mesh);
     weft_text_add(text, "%s on %s: batch %lld, %d rank%s%s, %lld micro-batch%s\n\n",
-                  t->options.model, t->options.data, (long long)t->options.batch, t->size,
-                  weft_plural(t->size), t->learners > 1 ? " in several learners" : "",
+                  t->options.task.model, t->options.task.data, (long long)t->options.length.batch,
+                  t->size, weft_plural(t->size), t->learners > 1 ? " in several learners" : "",
                   (long long)t->recipe.microbatches, t->recipe.microbatches == 1 ? "" : "es");
     weft_text_add(text, "%4s  %-34s %9s %9s %9s %11s %9s %9s  %9s %9s %9s\n", "rank", "place",
                   "weights", "state", "gradients", "activations", "scratch", "staging", "GFLOP",

@@ -11,7 +11,7 @@ static weft_status tell(const weft_run *run, weft_event *e)
     if (r->rank != 0) return WEFT_OK;
     e->step = r->position.step;
     e->total_steps = t->total_steps;
-    e->epochs = t->options.epochs;
+    e->epochs = t->options.length.epochs;
     e->samples = t->samples;
     e->parameters = t->parameters;
     e->ranks = t->size;
@@ -40,7 +40,7 @@ static weft_status save(weft_run *run)
 {
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
-    if (!t->options.checkpoint || run->saved_step == r->position.step) return WEFT_OK;
+    if (!t->options.output.checkpoint || run->saved_step == r->position.step) return WEFT_OK;
     if (r->learner_index > 0 && !weft_rank_saves_all(r)) return WEFT_OK;
     run->saved_step = r->position.step;
     char *path = NULL;
@@ -53,7 +53,8 @@ static weft_status save(weft_run *run)
                                      .settings = &t->settings,
                                      .stats = weft_dataset_stats(t->data),
                                      .model = &t->model};
-    WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.checkpoint, t->options.keep, &path));
+    WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
+                                  t->options.output.keep, &path));
     weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = r->position.epoch, .path = path};
     weft_status status = tell(run, &e);
     free(path);
@@ -66,7 +67,7 @@ static weft_status add_up_transfers(const weft_run *run, weft_event *e)
     const weft_rank *r = &run->rank;
     double n = run->job->mesh,
            sums[] = {(double)r->used.bytes, r->used.seconds, r->used.waited, r->bubble, r->passes};
-    if (!run->job->options.metrics) return WEFT_OK;
+    if (!run->job->options.output.metrics) return WEFT_OK;
     WEFT_TRY(weft_sum_over(r->learner, "the figures of a step", sums, 5));
     e->comm_bytes = sums[0];
     e->comm_seconds = sums[1] / n;
@@ -96,7 +97,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     run->last_step = now;
     WEFT_TRY(tell(run, &e));
     if (t->size == 1) *stop = atomic_load(&t->stop) != 0; /* nobody to agree with */
-    int64_t every = t->options.checkpoint_every;
+    int64_t every = t->options.output.checkpoint_every;
     bool due = every && r->position.step % every == 0;
     if (b->last) WEFT_TRY(evaluate(run));
     if (b->last || due) WEFT_TRY(save(run));
@@ -135,14 +136,15 @@ static weft_status summarise(weft_run *run, double *planned)
     weft_rank *r = &run->rank;
     WEFT_TRY(weft_gather_memory(r, planned));
     int64_t steps = r->position.step - run->first_step;
-    weft_event e = {
-        .kind = WEFT_EVENT_SUMMARY,
-        .epoch = r->position.epoch,
-        .peak_memory = weft_peak_memory(),
-        .rank_memory = planned,
-        .first_step_seconds = run->first_step_seconds,
-        .samples_per_second =
-            run->working > 0 ? (double)(steps * t->options.batch * t->learners) / run->working : 0};
+    weft_event e = {.kind = WEFT_EVENT_SUMMARY,
+                    .epoch = r->position.epoch,
+                    .peak_memory = weft_peak_memory(),
+                    .rank_memory = planned,
+                    .first_step_seconds = run->first_step_seconds,
+                    .samples_per_second =
+                        run->working > 0
+                            ? (double)(steps * t->options.length.batch * t->learners) / run->working
+                            : 0};
     return tell(run, &e);
 }
 
@@ -161,12 +163,13 @@ static weft_status finish(weft_run *run)
     WEFT_TRY(status);
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_board_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
-    if (t->options.trace) WEFT_TRY(weft_trace_write(r, t->options.trace));
+    if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, t->options.output.trace));
     if (done) return WEFT_OK;
-    return weft_fail(
-        WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s", (long long)r->position.step,
-        t->options.checkpoint ? "; go on with --resume from " : " (no --checkpoint was given)",
-        t->options.checkpoint ? t->options.checkpoint : "");
+    return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s",
+                     (long long)r->position.step,
+                     t->options.output.checkpoint ? "; go on with --resume from "
+                                                  : " (no --checkpoint was given)",
+                     t->options.output.checkpoint ? t->options.output.checkpoint : "");
 }
 
 static weft_status run_rank(weft_run *run)
@@ -177,16 +180,17 @@ static weft_status run_rank(weft_run *run)
     run->first_step = r->position.step;
     run->started = run->last_step = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
-                                   .batch = t->options.batch,
+                                   .batch = t->options.length.batch,
                                    .slots = t->recipe.slots,
                                    .parts = t->learners,
                                    .part = r->learner_index,
-                                   .seed = (uint64_t)t->options.seed,
+                                   .seed = (uint64_t)t->options.task.seed,
                                    .shuffle = true,
                                    .real = weft_graph_real(r->graph),
                                    .epoch = r->position.epoch,
                                    .index = r->position.batch,
-                                   .epochs = t->options.steps ? INT64_MAX : t->options.epochs};
+                                   .epochs = t->options.length.steps ? INT64_MAX
+                                                                     : t->options.length.epochs};
     weft_rank_rows(r, &options);
     if (r->rank == 0) WEFT_TRY(weft_trainer_open_outputs(t));
     weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};

@@ -5,7 +5,7 @@
 
 static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_options *out)
 {
-    const weft_train_options *o = &t->options;
+    const weft_update_choice *o = &t->options.update;
     weft_optimizer_options_init(out);
     out->name = o->optimizer;
     out->lr = o->lr;
@@ -38,28 +38,28 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->context = t->context;
     k->data = t->data;
     weft_model_options_init(&k->model);
-    k->model.model = o->model;
+    k->model.model = o->task.model;
     weft_model_options_fit(&k->model, weft_dataset_stats(t->data));
     k->model.batch = t->micro;
     k->model.training = true;
-    k->model.seed = (uint64_t)o->seed;
+    k->model.seed = (uint64_t)o->task.seed;
     k->text = &t->model;
     k->real = WEFT_F32;
-    (void)weft_dtype_parse(o->dtype, &k->real);
-    k->device = o->device;
-    k->seed = (uint64_t)o->seed;
+    (void)weft_dtype_parse(o->task.dtype, &k->real);
+    k->device = o->where.device;
+    k->seed = (uint64_t)o->task.seed;
     weft_plan_options_init(&k->plan);
     k->plan.ranks = t->mesh;
-    k->plan.mesh = o->mesh;
-    k->plan.zero = (int)o->zero;
-    k->plan.shard = o->shard;
-    k->plan.place = o->place;
-    k->plan.virtual_workers = (int)o->virtual_workers;
-    k->schedule = o->schedule;
-    k->recompute = o->recompute;
-    k->measured = o->profile;
-    k->traced = o->trace != NULL;
-    k->exchange = o->exchange;
+    k->plan.mesh = o->parallel.mesh;
+    k->plan.zero = (int)o->parallel.zero;
+    k->plan.shard = o->parallel.shard;
+    k->plan.place = o->parallel.place;
+    k->plan.virtual_workers = (int)o->length.virtual_workers;
+    k->schedule = o->parallel.schedule;
+    k->recompute = o->parallel.recompute;
+    k->measured = o->parallel.profile;
+    k->traced = o->output.trace != NULL;
+    k->exchange = o->parallel.exchange;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
     return optimizer_options(t, &k->optimizer);

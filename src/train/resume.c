@@ -28,7 +28,8 @@ static weft_status check_layers(const weft_trainer *t)
 {
     char *then;
     WEFT_TRY(weft_format(&then, "%s/model.yaml", t->resumed.path));
-    weft_status status = weft_model_compare(t->options.model, &t->model, then, &t->resumed.model);
+    weft_status status =
+        weft_model_compare(t->options.task.model, &t->model, then, &t->resumed.model);
     if (status == WEFT_ERR_ARGUMENT)
         status =
             weft_fail(status, "%s; a resumed run must have the same model, which --model %s gives",
@@ -43,11 +44,11 @@ static weft_status check_model(const weft_trainer *t)
     bool file = t->model.size > 0, was_file = t->resumed.model.size > 0;
     const char *then = weft_settings_find(&t->resumed.settings, "model");
     if (file && was_file) return check_layers(t);
-    if (!file && !was_file && strcmp(t->options.model, then) == 0) return WEFT_OK;
+    if (!file && !was_file && strcmp(t->options.task.model, then) == 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s was made with --model %s, this run has %s; a resumed run must have the "
                      "same, or another folder",
-                     t->resumed.path, then, t->options.model);
+                     t->resumed.path, then, t->options.task.model);
 }
 
 /* Into memory of its own: the file may be edited while the run goes on. */
@@ -67,15 +68,15 @@ static weft_status read_file(const char *path, weft_bytes *out)
 
 weft_status weft_trainer_read_model(weft_trainer *t)
 {
-    if (weft_model_is_file(t->options.model)) {
-        weft_status status = read_file(t->options.model, &t->model);
+    if (weft_model_is_file(t->options.task.model)) {
+        weft_status status = read_file(t->options.task.model, &t->model);
         if (status != WEFT_OK && t->resumed.model.size > 0)
             return weft_fail(status, "%s; %s/model.yaml is the one that this run was begun with",
                              weft_last_message(), t->resumed.path);
         WEFT_TRY(status);
         if (t->model.size == 0)
             return weft_fail(WEFT_ERR_FORMAT, "%s: is empty; give layers under the key 'layers'",
-                             t->options.model);
+                             t->options.task.model);
     }
     return t->resumed.path ? check_model(t) : WEFT_OK;
 }
@@ -83,71 +84,72 @@ weft_status weft_trainer_read_model(weft_trainer *t)
 /* The rank that writes sees to it that no other run does. */
 static weft_status take_folder(weft_trainer *t)
 {
-    const char *folder = t->options.checkpoint;
+    const char *folder = t->options.output.checkpoint;
     if (t->runs[0].rank.rank != 0) return WEFT_OK;
-    return weft_folder_lock(folder, weft_job_name(), 2 * t->options.timeout, &t->folder_lock);
+    return weft_folder_lock(folder, weft_job_name(), 2 * t->options.job.timeout, &t->folder_lock);
 }
 
 /* Never writes a new run into the folder of an old one. */
 static weft_status count_checkpoints(const weft_trainer *t, int *count)
 {
     int64_t *steps;
-    WEFT_TRY(weft_checkpoint_list(t->options.checkpoint, &steps, count));
+    WEFT_TRY(weft_checkpoint_list(t->options.output.checkpoint, &steps, count));
     free(steps);
-    if (*count == 0 || t->options.resume) return WEFT_OK;
+    if (*count == 0 || t->options.output.resume) return WEFT_OK;
     return weft_fail(
         WEFT_ERR_ARGUMENT,
         "%s already holds %d checkpoint%s; add --resume to go on, or give another folder",
-        t->options.checkpoint, *count, weft_plural(*count));
+        t->options.output.checkpoint, *count, weft_plural(*count));
 }
 
 /* What is written must neither be written over again, nor be what is read. */
-static weft_status check_outputs(const weft_train_options *o)
+static weft_status check_outputs(const weft_output_choice *o, const weft_task_choice *task)
 {
     const struct {
         const char *name, *path;
     } all[] = {{"metrics", o->metrics},
                {"trace", o->trace},
                {"checkpoint", o->checkpoint},
-               {"model", weft_model_is_file(o->model) ? o->model : NULL}};
+               {"model", weft_model_is_file(task->model) ? task->model : NULL}};
     for (size_t i = 0; i < WEFT_COUNT(all); i++)
         for (size_t k = 0; k < i; k++)
             if (all[i].path && all[k].path && weft_output_same(all[i].path, all[k].path))
                 return weft_fail(WEFT_ERR_ARGUMENT,
                                  "--%s %s and --%s %s are the same file; each needs one of its own",
                                  all[k].name, all[k].path, all[i].name, all[i].path);
-    WEFT_TRY(weft_spec_spares(o->data, "metrics", o->metrics));
-    return weft_spec_spares(o->data, "trace", o->trace);
+    WEFT_TRY(weft_spec_spares(task->data, "metrics", o->metrics));
+    return weft_spec_spares(task->data, "trace", o->trace);
 }
 
 weft_status weft_trainer_find_resumed(weft_trainer *t)
 {
     int count;
-    WEFT_TRY(check_outputs(&t->options));
-    if (t->options.max_restarts > 0 && !t->options.checkpoint)
+    WEFT_TRY(check_outputs(&t->options.output, &t->options.task));
+    if (t->options.job.max_restarts > 0 && !t->options.output.checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "max-restarts needs --checkpoint DIR: where a job that died goes on from");
-    if (t->options.resume && !t->options.checkpoint)
+    if (t->options.output.resume && !t->options.output.checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "resume needs --checkpoint DIR: where to go on from");
-    if (!t->options.checkpoint || !weft_file_exists(t->options.checkpoint)) return WEFT_OK;
+    if (!t->options.output.checkpoint || !weft_file_exists(t->options.output.checkpoint))
+        return WEFT_OK;
     WEFT_TRY(take_folder(t));
     WEFT_TRY(count_checkpoints(t, &count));
     if (count == 0) {
         char *latest; /* a damaged one is told of, and not overwritten */
-        WEFT_TRY(weft_format(&latest, "%s/latest", t->options.checkpoint));
+        WEFT_TRY(weft_format(&latest, "%s/latest", t->options.output.checkpoint));
         bool none = !weft_file_exists(latest);
         free(latest);
         if (none) return WEFT_OK;
     }
-    WEFT_TRY(
-        weft_checkpoint_open(t->options.checkpoint, weft_train_table(t->context), &t->resumed));
+    WEFT_TRY(weft_checkpoint_open(t->options.output.checkpoint, weft_train_table(t->context),
+                                  &t->resumed));
     return check_options(t);
 }
 
 /* Finds out before hours of work that the folder of checkpoints cannot be written. */
 static weft_status check_folder(weft_trainer *t)
 {
-    const char *folder = t->options.checkpoint;
+    const char *folder = t->options.output.checkpoint;
     int count = 0;
     WEFT_TRY(weft_dir_make(folder));
     if (t->folder_lock < 0) { /* there was no folder to lock */
@@ -168,8 +170,8 @@ static weft_status check_folder(weft_trainer *t)
 weft_status weft_trainer_open_outputs(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    if (o->checkpoint) WEFT_TRY(check_folder(t));
-    if (!o->metrics) return WEFT_OK;
-    return weft_metrics_open(o->metrics, t->resumed.path ? t->resumed.position.step : -1,
+    if (o->output.checkpoint) WEFT_TRY(check_folder(t));
+    if (!o->output.metrics) return WEFT_OK;
+    return weft_metrics_open(o->output.metrics, t->resumed.path ? t->resumed.position.step : -1,
                              &t->metrics);
 }

@@ -40,7 +40,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
                          "confusion counts classes, and %s predicts numbers; leave it out",
                          s->checkpoint.path);
     s->split = strcmp(o->split, "train") == 0 ? WEFT_TRAIN : WEFT_TEST;
-    const char *data = o->data ? o->data : t->data;
+    const char *data = o->data ? o->data : t->task.data;
     WEFT_TRY(weft_spec_spares(data, "output", o->output));
     WEFT_TRY(unlabelled
                  ? weft_dataset_open_unlabelled(context, data, &s->checkpoint.stats, &s->data)
@@ -51,13 +51,13 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
                          o->split, s->split == WEFT_TRAIN ? "test" : "train");
     weft_model_options model;
     weft_dtype real = WEFT_F32;
-    (void)weft_dtype_parse(t->dtype, &real);
+    (void)weft_dtype_parse(t->task.dtype, &real);
     weft_model_options_init(&model);
-    model.model = t->model;
+    model.model = t->task.model;
     weft_model_options_fit(&model, &s->checkpoint.stats);
     model.batch = WEFT_MIN(o->batch, weft_dataset_count(s->data, s->split));
-    model.seed = (uint64_t)t->seed;
-    WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->seed, &s->store));
+    model.seed = (uint64_t)t->task.seed;
+    WEFT_TRY(weft_store_create(context, o->device, (uint64_t)t->task.seed, &s->store));
     WEFT_TRY(weft_evaluator_create(context, s->store, real, &model, &s->checkpoint.model, NULL,
                                    &s->evaluator));
     return weft_checkpoint_load(&s->checkpoint, s->store, NULL);

@@ -28,6 +28,8 @@ weft_status weft_metrics_close(weft_metrics **metrics) WEFT_NODISCARD;
 weft_status weft_train_options_copy(const weft_context *context, const weft_train_options *from,
                                     weft_train_options *to) WEFT_NODISCARD;
 
+/* ARGUMENT: the struct or a group of it is of another size. */
+weft_status weft_train_options_check(const weft_train_options *options) WEFT_NODISCARD;
 extern const weft_option weft_train_rows[];
 
 #endif

@@ -10,26 +10,29 @@
 static weft_status share_out_workers(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    int64_t data = o->place ? 1 : t->mesh;
-    if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_axis(o->mesh, "data", &data));
-    if (o->microbatches > 1)
+    int64_t data = o->parallel.place ? 1 : t->mesh;
+    if (o->parallel.mesh && *o->parallel.mesh)
+        WEFT_TRY(weft_mesh_axis(o->parallel.mesh, "data", &data));
+    if (o->length.microbatches > 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "virtual-workers and microbatches contradict each other: the workers of a "
                          "rank are its micro-batches");
-    if (o->virtual_workers > o->batch)
+    if (o->length.virtual_workers > o->length.batch)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%lld virtual workers share a batch of %lld; give %lld "
                          "or fewer",
-                         (long long)o->virtual_workers, (long long)o->batch, (long long)o->batch);
-    if (o->virtual_workers % data)
+                         (long long)o->length.virtual_workers, (long long)o->length.batch,
+                         (long long)o->length.batch);
+    if (o->length.virtual_workers % data)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "%lld virtual workers cannot be shared out to %lld ranks of the data axis; "
             "it must divide them",
-            (long long)o->virtual_workers, (long long)data);
-    t->recipe.worker = (o->batch + o->virtual_workers - 1) / o->virtual_workers;
-    t->recipe.slots = t->recipe.worker * o->virtual_workers;
-    t->recipe.microbatches = o->virtual_workers / data;
+            (long long)o->length.virtual_workers, (long long)data);
+    t->recipe.worker =
+        (o->length.batch + o->length.virtual_workers - 1) / o->length.virtual_workers;
+    t->recipe.slots = t->recipe.worker * o->length.virtual_workers;
+    t->recipe.microbatches = o->length.virtual_workers / data;
     t->micro = t->recipe.worker * data;
     return WEFT_OK;
 }
@@ -37,7 +40,8 @@ static weft_status share_out_workers(weft_trainer *t)
 static weft_status uneven_batch(const weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    int64_t below = o->batch / o->microbatches * o->microbatches, above = below + o->microbatches;
+    int64_t below = o->length.batch / o->length.microbatches * o->length.microbatches,
+            above = below + o->length.microbatches;
     char near[64] = "is none";
     if (below > 0 && above <= t->samples)
         (void)snprintf(near, sizeof(near), "are %lld and %lld", (long long)below, (long long)above);
@@ -46,37 +50,38 @@ static weft_status uneven_batch(const weft_trainer *t)
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "batch %lld cannot be cut into %lld equal micro-batches; the nearest that can "
                      "%s",
-                     (long long)o->batch, (long long)o->microbatches, near);
+                     (long long)o->length.batch, (long long)o->length.microbatches, near);
 }
 
 static weft_status open_data(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     const weft_data_stats *stats = t->resumed.path ? &t->resumed.stats : NULL;
-    WEFT_TRY(weft_dataset_open(t->context, o->data, o->normalize, stats, &t->data));
+    WEFT_TRY(weft_dataset_open(t->context, o->task.data, o->task.normalize, stats, &t->data));
     WEFT_TRY(weft_dataset_prepare(t->data, WEFT_TRAIN));
     WEFT_TRY(weft_dataset_prepare(t->data, WEFT_TEST));
     t->samples = weft_dataset_count(t->data, WEFT_TRAIN);
     if (t->samples == 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': the training part is empty", o->data);
-    if (o->batch > t->samples)
+        return weft_fail(WEFT_ERR_ARGUMENT, "data '%s': the training part is empty", o->task.data);
+    if (o->length.batch > t->samples)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
             "batch is %lld, the training part has only %lld sample%s; give --batch %lld or "
             "less",
-            (long long)o->batch, (long long)t->samples, weft_plural(t->samples),
+            (long long)o->length.batch, (long long)t->samples, weft_plural(t->samples),
             (long long)t->samples);
-    if (o->batch % o->microbatches) return uneven_batch(t);
-    t->recipe.microbatches = o->microbatches;
-    t->recipe.slots = o->batch;
+    if (o->length.batch % o->length.microbatches) return uneven_batch(t);
+    t->recipe.microbatches = o->length.microbatches;
+    t->recipe.slots = o->length.batch;
     t->micro = t->recipe.slots / t->recipe.microbatches;
-    if (o->virtual_workers > 0) WEFT_TRY(share_out_workers(t));
+    if (o->length.virtual_workers > 0) WEFT_TRY(share_out_workers(t));
     /* What was done may have been done by other learners, whose epochs had another number of steps.
      */
-    int64_t steps = (t->samples + o->batch * t->learners - 1) / (o->batch * t->learners);
+    int64_t steps =
+        (t->samples + o->length.batch * t->learners - 1) / (o->length.batch * t->learners);
     const weft_position *done = &t->resumed.position;
-    int64_t left = (o->epochs - done->epoch) * steps - WEFT_MIN(done->batch, steps);
-    t->total_steps = o->steps ? o->steps : done->step + WEFT_MAX(left, (int64_t)0);
+    int64_t left = (o->length.epochs - done->epoch) * steps - WEFT_MIN(done->batch, steps);
+    t->total_steps = o->length.steps ? o->length.steps : done->step + WEFT_MAX(left, (int64_t)0);
     if (t->total_steps > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld steps are more than the counter holds",
                          (long long)t->total_steps);
@@ -87,27 +92,28 @@ static weft_status open_data(weft_trainer *t)
 static weft_status count_learners(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    bool exchange = o->exchange && *o->exchange;
+    bool exchange = o->parallel.exchange && *o->parallel.exchange;
     int64_t mesh = exchange ? 1 : t->size, stages = 1;
     char *device;
-    WEFT_TRY(weft_device_of_rank(t->context, o->device, 0, &device));
+    WEFT_TRY(weft_device_of_rank(t->context, o->where.device, 0, &device));
     free(device);
     if (exchange)
-        WEFT_TRY(weft_exchange_check(t->context,
-                                     o->exchange)); /* also where one learner has no use for it */
-    if (o->hosts && *o->hosts && strcmp(o->engine, "mpi") != 0)
+        WEFT_TRY(weft_exchange_check(
+            t->context, o->parallel.exchange)); /* also where one learner has no use for it */
+    if (o->job.hosts && *o->job.hosts && strcmp(o->job.engine, "mpi") != 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "hosts '%s' and engine %s contradict each other; several machines need "
                          "--engine mpi",
-                         o->hosts, o->engine);
-    if (exchange && o->place && *o->place)
+                         o->job.hosts, o->job.engine);
+    if (exchange && o->parallel.place && *o->parallel.place)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "place and exchange contradict each other: with --exchange each learner "
                          "has one place, its own rank; give --mesh pipeline=N to cut learners into "
                          "stages, or leave one of them out");
-    if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_ranks(o->mesh, &mesh));
-    if (o->mesh && *o->mesh) WEFT_TRY(weft_mesh_axis(o->mesh, "pipeline", &stages));
-    if (o->profile && stages == 1)
+    if (o->parallel.mesh && *o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
+    if (o->parallel.mesh && *o->parallel.mesh)
+        WEFT_TRY(weft_mesh_axis(o->parallel.mesh, "pipeline", &stages));
+    if (o->parallel.profile && stages == 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "profile measures the layers to balance the stages of a pipeline, and "
                          "there is none; give --mesh pipeline=N, or leave --profile out");
@@ -115,18 +121,18 @@ static weft_status count_learners(weft_trainer *t)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "mesh '%s' has %lld ranks, but -n gives %d; the sizes must multiply to "
                          "that (or give --exchange for several learners)",
-                         o->mesh, (long long)mesh, t->size);
+                         o->parallel.mesh, (long long)mesh, t->size);
     if (t->size % mesh)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%d ranks cannot be shared out to learners of %lld (mesh '%s')", t->size,
-                         (long long)mesh, o->mesh);
+                         (long long)mesh, o->parallel.mesh);
     t->mesh = (int)mesh;
     t->learners = t->size / (int)mesh;
     if (exchange && t->learners == 1 && t->size > 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange is between learners, but the mesh '%s' takes all %d ranks for "
                          "one; give more ranks or a smaller mesh",
-                         o->mesh, t->size);
+                         o->parallel.mesh, t->size);
     return WEFT_OK;
 }
 
@@ -141,24 +147,24 @@ static weft_status take_threads(weft_trainer *t, int threads)
 static weft_status open_ranks(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    bool alone = o->ranks <= 1 && strcmp(o->engine, "threads") == 0;
+    bool alone = o->job.ranks <= 1 && strcmp(o->job.engine, "threads") == 0;
     weft_board_open(&t->line);
-    WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->engine, (int)o->ranks, t->worlds,
-                            &t->local));
+    WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->job.engine, (int)o->job.ranks,
+                            t->worlds, &t->local));
     t->size = weft_comm_size(t->worlds[0]);
     WEFT_TRY(WEFT_NEW(&t->runs, t->local));
     for (int i = 0; i < t->local; i++) {
-        weft_comm_set_timeout(t->worlds[i], t->options.timeout);
-        weft_comm_set_check(t->worlds[i], t->options.check_collectives);
+        weft_comm_set_timeout(t->worlds[i], t->options.job.timeout);
+        weft_comm_set_check(t->worlds[i], t->options.job.check_collectives);
         weft_board_note(&t->line, t->worlds[i]);
         t->runs[i] = (weft_run){.job = t, .saved_step = -1, .evaluated_step = -1};
         t->runs[i].rank = (weft_rank){
             .recipe = &t->recipe, .world = t->worlds[i], .rank = weft_comm_rank(t->worlds[i])};
     }
     int here = weft_comm_local_size(t->worlds[0]);
-    if (!o->no_bind && here > 1)
-        WEFT_TRY(weft_core_sets_make(here, strcmp(o->engine, "mpi") == 0, &t->cores));
-    int threads = (int)o->threads;
+    if (!o->where.no_bind && here > 1)
+        WEFT_TRY(weft_core_sets_make(here, strcmp(o->job.engine, "mpi") == 0, &t->cores));
+    int threads = (int)o->where.threads;
     if (threads == 0) threads = weft_cores() / weft_comm_local_size(t->worlds[0]);
     return take_threads(t, WEFT_MAX(threads, 1));
 }
@@ -207,7 +213,7 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ru
 }
 
 /* Before MPI is begun, which makes a process look like one of a job. */
-static weft_status check_ranks(const weft_train_options *o)
+static weft_status check_ranks(const weft_job_choice *o)
 {
     if (o->ranks > 0 || weft_job_rank() >= 0) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
@@ -227,7 +233,7 @@ static weft_status build(weft_run *run)
 
 static weft_status make(weft_trainer *t)
 {
-    WEFT_TRY(check_ranks(&t->options));
+    WEFT_TRY(check_ranks(&t->options.job));
     WEFT_TRY(open_ranks(t));
     WEFT_TRY(count_learners(t));
     WEFT_TRY(weft_trainer_find_resumed(t));
@@ -258,12 +264,12 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     weft_trainer *t;
     weft_status status = begin(context, options, &t);
     if (!t) return status;
-    t->size = (int)WEFT_MAX(options->ranks, (int64_t)1);
-    if (status == WEFT_OK) status = check_ranks(options);
+    if (status == WEFT_OK) t->size = (int)WEFT_MAX(options->job.ranks, (int64_t)1);
+    if (status == WEFT_OK) status = check_ranks(&options->job);
     if (status == WEFT_OK) status = count_learners(t);
     if (status == WEFT_OK) status = WEFT_NEW(&t->runs, t->mesh);
     if (status == WEFT_OK) t->local = t->mesh;
-    if (status == WEFT_OK) status = take_threads(t, (int)options->threads);
+    if (status == WEFT_OK) status = take_threads(t, (int)options->where.threads);
     if (status == WEFT_OK) status = open_data(t);
     if (status == WEFT_OK) status = weft_trainer_read_model(t);
     if (status == WEFT_OK) status = weft_trainer_write_recipe(t);

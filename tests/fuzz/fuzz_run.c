@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weft_train_options o;
     memset(&o, 0, sizeof(o));
     if (!context && weft_context_create(&context) != WEFT_OK) return 0;
-    if (weft_options_init(weft_train_table(context), &o) == WEFT_OK &&
+    if (weft_train_options_init(context, &o) == WEFT_OK &&
         weft_options_load_text(weft_train_table(context), &o, "fuzz", data, size) != WEFT_OK &&
         !weft_last_message()[0])
         abort();

@@ -187,6 +187,7 @@ const char *kind_name(kind k);
 const char *undrawn_layer(void);
 /* The options of weft train. */
 const weft_option *train_table(void);
+weft_status train_options_init(weft_train_options *options);
 void layer_name(const layer *l, char *out, size_t room);
 /* Where rounding decides between two slopes (a norm of one number, or the
  * mean of what was normed, then relu), takes smooth

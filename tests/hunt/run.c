@@ -33,7 +33,7 @@ static weft_status options_of(words *w, weft_train_options *options)
 {
     int count = 0;
     const char *word;
-    weft_status status = weft_options_init(train_table(), options);
+    weft_status status = train_options_init(options);
     if (status != WEFT_OK) return status;
     return weft_options_parse(train_table(), options, w->count, w->word, 1, &word, &count);
 }
@@ -59,8 +59,8 @@ void run_case(const hunt_case *c, const way *w, const char *folder, int stop, bo
     memset(out, 0, sizeof(*out));
     case_words(c, w, folder, &line);
     out->status = options_of(&line, &options);
-    options.resume = resume;
-    options.timeout =
+    options.output.resume = resume;
+    options.job.timeout =
         SANITIZED ? 60 : 6; /* a rank that waits for ever is named before the case's own limit */
     if (out->status == WEFT_OK) out->status = train(&options, &eye);
     (void)snprintf(out->message, sizeof(out->message), "%s",

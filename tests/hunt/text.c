@@ -133,11 +133,22 @@ static const char *const option_names[OPTIONS] = {
     [CHECKPOINT_EVERY] = "checkpoint-every",
 };
 
+/* For its names alone. */
+static const weft_context *built_in(void)
+{
+    static weft_context *context;
+    if (!context && weft_context_create(&context) != WEFT_OK) abort();
+    return context;
+}
+
 const weft_option *train_table(void)
 {
-    static weft_context *built_in; /* for its names alone */
-    if (!built_in && weft_context_create(&built_in) != WEFT_OK) abort();
-    return weft_train_table(built_in);
+    return weft_train_table(built_in());
+}
+
+weft_status train_options_init(weft_train_options *options)
+{
+    return weft_train_options_init(built_in(), options);
 }
 
 static const weft_option *row_of(const char *name)
