@@ -18,7 +18,7 @@ typedef struct grouper {
     bool *kept; /* values that are read after the run */
     int *near;  /* positions of neighbours, some more than once */
     size_t near_count, near_capacity;
-    double seconds; /* of the group at hand */
+    double seconds; /* of the group at hand; below 0: nobody has asked yet */
     weft_status status;
 } grouper;
 
@@ -148,7 +148,9 @@ static bool take_one(grouper *g, weft_group *group)
         trial.node[trial.count++] = node;
         if (!complete(g, &trial)) continue;
         double seconds = weft_group_estimate(g->program->schema, &trial);
-        if (isinf(seconds) || seconds > g->seconds + alone(g, node)) continue;
+        if (isinf(seconds)) continue;
+        if (g->seconds < 0) g->seconds = weft_group_estimate(g->program->schema, group);
+        if (seconds > g->seconds + alone(g, node)) continue;
         *group = trial;
         g->seconds = seconds;
         return true;
@@ -158,7 +160,7 @@ static bool take_one(grouper *g, weft_group *group)
 
 static void grow(grouper *g, weft_group *group)
 {
-    g->seconds = weft_group_estimate(g->program->schema, group);
+    g->seconds = -1;
     while (group->count < WEFT_GROUP_NODES && take_one(g, group)) continue;
 }
 
