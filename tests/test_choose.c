@@ -4,7 +4,7 @@
 #include "program/program.h"
 #include "support.h"
 
-/* What a device offers for relu; all else is as it was. */
+/* What a device offers for one operator; all else is as it was. */
 typedef struct offer {
     const char *name;
     double seconds;
@@ -14,6 +14,7 @@ typedef struct offer {
 
 static const weft_device_ops *true_ops; /* of the device with the offers */
 static weft_device_ops ops;
+static const char *offered_op;
 static const offer *offers;
 static int offer_count;
 static double price; /* of groups of several nodes, times what the device says; below 0: they are
@@ -23,7 +24,7 @@ static weft_layout odd;
 static int offered(weft_device *device, const weft_group *group, const weft_layout *const *in,
                    weft_candidate out[WEFT_CANDIDATES])
 {
-    if (strcmp(group->node[0]->op->name, "relu") != 0 || group->count > 1 || !offers) {
+    if (strcmp(group->node[0]->op->name, offered_op) != 0 || group->count > 1 || !offers) {
         int count = true_ops->candidates(device, group, in, out);
         for (int i = 0; i < count && group->count > 1; i++) out[i].seconds *= price;
         return count;
@@ -71,6 +72,7 @@ typedef struct bed {
 
 static void open_bed(bed *b, const char *device, const offer *list, int count)
 {
+    offered_op = "relu";
     offers = list;
     offer_count = count;
     price = 1;
@@ -154,6 +156,8 @@ static void test_ties_go_to_the_first(void **state)
     double turn = 50e-9 + 512 / 20e9;
     CHOSEN("[a] a 3 us + 0.0756 us to move of: b", {"a", 3e-6, false, true},
            {"b", 3e-6 + turn, false, false});
+    CHOSEN("[a] a 3.08 us of: b 3 us + 0.0756 us to move\n", {"a", 3e-6 + turn, false, false},
+           {"b", 3e-6, false, true});
 }
 
 static void test_who_cannot_is_passed_over(void **state)
@@ -203,26 +207,51 @@ static void test_what_is_made_once_is_free(void **state)
 static void test_the_reference_device_is_a_candidate(void **state)
 {
     (void)state;
-    static const offer slow[] = {{"slow", 10, false, false}};
     static const struct {
-        double copied_start;
+        double seconds, copied_start;
         weft_value_kind kind;
         const char *words;
     } cases[] = {
-        {1e-5, WEFT_VALUE_INPUT, "[reference] reference 0.13 us + 10 us to move of: slow 1e+07 us"},
-        {1e-5, WEFT_VALUE_PARAM, "[reference] reference 0.13 us + 20.1 us to move of: slow 1e+07"},
+        {10, 1e-5, WEFT_VALUE_INPUT,
+         "[reference] reference 0.13 us + 10 us to move of: slow 1e+07"},
+        {10, 1e-5, WEFT_VALUE_PARAM,
+         "[reference] reference 0.13 us + 20.1 us to move of: slow 1e+07"},
         /* The input would be copied to the device, or the result: the same. */
-        {20, WEFT_VALUE_INPUT, "[reference] reference 0.13 us + 2e+07 us to move of: slow 1e+07"},
-        {20, WEFT_VALUE_PARAM, "[slow]\n"},
+        {10, 20, WEFT_VALUE_INPUT,
+         "[reference] reference 0.13 us + 2e+07 us to move of: slow 1e+07"},
+        {10, 20, WEFT_VALUE_PARAM, "[slow]\n"},
+        {0.9e-3, 1e-5, WEFT_VALUE_PARAM, "[slow]\n"}, /* for less nobody leaves the device */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         bed b = {0};
-        open_bed(&b, "distant", slow, 1);
+        offer slow = {"slow", cases[i].seconds, false, false};
+        open_bed(&b, "distant", &slow, 1);
         ops.rates.copied_start = cases[i].copied_start;
         plan(&b, relu(&b, leaf(&b, cases[i].kind, "w")));
         assert_says(&b, cases[i].words);
         close_bed(&b);
     }
+}
+
+/* Only the device that made it can read the index of a maxpool, so there is nobody else. */
+static void test_what_nobody_else_can_read(void **state)
+{
+    (void)state;
+    static const offer none[] = {{"none", 1e-6, true, false}};
+    bed b = {0};
+    open_bed(&b, "cpu", none, 1);
+    offered_op = "maxpool_grad";
+    weft_shape image = weft_shape_of(4, (int64_t[]){2, 3, 4, 4});
+    weft_attr attrs[] = {WEFT_ATTR_PAIR("kernel", 2, 2), WEFT_ATTR_PAIR("stride", 2, 2),
+                         WEFT_ATTR_PAIR("size", 4, 4)};
+    weft_value x = weft_graph_leaf(b.graph, WEFT_VALUE_INPUT, "x", WEFT_F32, &image,
+                                   (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_value y = weft_graph_node(b.graph, "maxpool", "pool", &x, 1, attrs, 2);
+    weft_value dx =
+        weft_graph_node(b.graph, "maxpool_grad", "dx", (weft_value[]){y, y + 1}, 2, attrs, 3);
+    assert_refused(weft_program_create(b.store, b.graph, &dx, 1, &b.program), WEFT_ERR_UNSUPPORTED,
+                   "none does not work here");
+    close_bed(&b);
 }
 
 /* Nodes run together where that costs no more than apart, and can be done. */
@@ -280,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_reorders_count),
         cmocka_unit_test(test_what_is_made_once_is_free),
         cmocka_unit_test(test_the_reference_device_is_a_candidate),
+        cmocka_unit_test(test_what_nobody_else_can_read),
         cmocka_unit_test(test_fusion_has_a_price),
         cmocka_unit_test(test_of_the_cpu_device),
     };
