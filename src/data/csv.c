@@ -116,13 +116,12 @@ static weft_status load(csv_source *s, const char *path, const char *label, cons
 static weft_status csv_open(const char *arguments, const weft_source_wish *wish, weft_source **out)
 {
     const char *comma = strchr(arguments, ',');
-    char path[4096], *label = NULL, *target = NULL, *weight = NULL;
+    char *path = NULL, *label = NULL, *target = NULL, *weight = NULL;
     double test = -1;
     bool numbers = false;
     size_t size = comma ? (size_t)(comma - arguments) : strlen(arguments);
-    if (size == 0 || size >= sizeof(path))
+    if (size == 0)
         return weft_fail(WEFT_ERR_ARGUMENT, "data 'csv': give the file, as in csv:FILE,label=NAME");
-    (void)snprintf(path, sizeof(path), "%.*s", (int)size, arguments);
     weft_spec_key keys[] = {{.name = "label", .text = &label},
                             {.name = "target", .text = &target},
                             {.name = "weight", .text = &weight},
@@ -132,11 +131,13 @@ static weft_status csv_open(const char *arguments, const weft_source_wish *wish,
     WEFT_TRY(WEFT_NEW(&s, 1));
     s->head.ops = &weft_source_csv;
     s->head.tabular = true;
-    weft_status status = comma ? weft_spec_parse("data 'csv'", comma + 1, keys) : WEFT_OK;
+    weft_status status = weft_format(&path, "%.*s", (int)size, arguments);
+    if (status == WEFT_OK && comma) status = weft_spec_parse("data 'csv'", comma + 1, keys);
     if (status == WEFT_OK)
         status = weft_check_target("data 'csv'", label, target, wish->stats, &numbers);
     if (status == WEFT_OK)
         status = load(s, path, target ? target : label, weight, numbers, wish, test);
+    free(path);
     free(label);
     free(target);
     free(weight);

@@ -28,12 +28,18 @@ static weft_status find_file(const idx_source *s, int split, int labels, char **
                                            "%s/%s-%s.idx%d-ubyte", "%s/%s-%s.idx%d-ubyte.gz"};
     const char *part = split == WEFT_TRAIN ? "train" : "t10k", *what = labels ? "labels" : "images";
     for (size_t i = 0; i < WEFT_COUNT(patterns); i++) {
-        char path[4096];
+        char *path;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        (void)snprintf(path, sizeof(path), patterns[i], s->directory, part, what, labels ? 1 : 3);
+        weft_status status =
+            weft_format(&path, patterns[i], s->directory, part, what, labels ? 1 : 3);
 #pragma GCC diagnostic pop
-        if (weft_file_exists(path)) return weft_strdup(path, out);
+        WEFT_TRY(status);
+        if (weft_file_exists(path)) {
+            *out = path;
+            return WEFT_OK;
+        }
+        free(path);
     }
     return weft_fail(
         WEFT_ERR_IO,

@@ -7,13 +7,15 @@
 weft_status weft_spec_spares(const char *spec, const char *option, const char *path)
 {
     const char *rest = strchr(spec, ':');
-    char piece[4096];
+    char *piece;
     for (size_t size; path && rest && *rest; rest += size) {
         rest++; /* a colon or a comma */
         size = strcspn(rest, ",");
-        (void)snprintf(piece, sizeof(piece), "%.*s", (int)WEFT_MIN(size, sizeof(piece) - 1), rest);
+        WEFT_TRY(weft_format(&piece, "%.*s", (int)size, rest));
         const char *file = strchr(piece, '=') ? strchr(piece, '=') + 1 : piece;
-        if (*file && (weft_output_same(piece, path) || weft_output_same(file, path)))
+        bool same = *file && (weft_output_same(piece, path) || weft_output_same(file, path));
+        free(piece);
+        if (same)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "--%s %s is a file of the data %s, which would be lost; give another",
                              option, path, spec);

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <yaml.h>
 
-enum { MAX_OPTIONS = 96 };
-
 /* Loaded data are arrays of strings in the order of the tables; behind those of the outer mapping
  * stand the items and their number. */
 typedef struct items_head {
@@ -20,7 +18,7 @@ struct weft_yaml {
     const weft_option *table, *item_table;
     const char *list_key;
     int options, item_options;
-    cyaml_schema_field_t fields[MAX_OPTIONS], item_fields[MAX_OPTIONS];
+    cyaml_schema_field_t *fields, *item_fields; /* up to one without a key */
     cyaml_schema_value_t top, item;
     char **loaded;
     char log[1024]; /* what the library said */
@@ -47,10 +45,16 @@ static cyaml_config_t config(weft_yaml *y)
                             .flags = CYAML_CFG_NO_ALIAS};
 }
 
-static int string_fields(const weft_option *table, cyaml_schema_field_t *fields)
+/* With room for a list, and for the end. */
+static weft_status string_fields(const weft_option *table, cyaml_schema_field_t **out, int *options)
 {
     int count = 0;
-    for (; table[count].name && count < MAX_OPTIONS - 2; count++)
+    cyaml_schema_field_t *fields;
+    while (table[count].name) count++;
+    *options = count;
+    WEFT_TRY(WEFT_NEW(out, (size_t)count + 2));
+    fields = *out;
+    while (count-- > 0)
         fields[count] =
             (cyaml_schema_field_t){.key = table[count].name,
                                    .data_offset = (uint32_t)((size_t)count * sizeof(char *)),
@@ -58,15 +62,15 @@ static int string_fields(const weft_option *table, cyaml_schema_field_t *fields)
                                              .flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                                              .data_size = sizeof(char),
                                              .string = {.min = 0, .max = CYAML_UNLIMITED}}};
-    return count;
+    return WEFT_OK;
 }
 
-static void make_schema(weft_yaml *y)
+static weft_status make_schema(weft_yaml *y)
 {
-    y->options = string_fields(y->table, y->fields);
+    WEFT_TRY(string_fields(y->table, &y->fields, &y->options));
     size_t head = (size_t)y->options * sizeof(char *);
     if (y->list_key) {
-        y->item_options = string_fields(y->item_table, y->item_fields);
+        WEFT_TRY(string_fields(y->item_table, &y->item_fields, &y->item_options));
         y->item = (cyaml_schema_value_t){.type = CYAML_MAPPING,
                                          .flags = CYAML_FLAG_DEFAULT,
                                          .data_size =
@@ -80,12 +84,13 @@ static void make_schema(weft_yaml *y)
             .value = {.type = CYAML_SEQUENCE,
                       .flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                       .data_size = y->item.data_size,
-                      .sequence = {.entry = &y->item, .min = 0, .max = 4096}}};
+                      .sequence = {.entry = &y->item, .min = 0, .max = CYAML_UNLIMITED}}};
     }
     y->top = (cyaml_schema_value_t){.type = CYAML_MAPPING,
                                     .flags = CYAML_FLAG_POINTER,
                                     .data_size = (uint32_t)(head + sizeof(items_head)),
                                     .mapping = {.fields = y->fields}};
+    return WEFT_OK;
 }
 
 /* A walk over the events of the text, to find lines; the schema library does not keep them. */
@@ -182,7 +187,7 @@ static weft_status explain(const weft_yaml *y)
 static weft_status load(weft_yaml *y)
 {
     char *joined = NULL;
-    make_schema(y);
+    WEFT_TRY(make_schema(y));
     if (y->list_key)
         WEFT_TRY(weft_yaml_join(y->text, y->size, y->list_key, y->item_table, &joined));
     cyaml_config_t c = config(y);
@@ -229,6 +234,8 @@ void weft_yaml_free(weft_yaml **yaml)
     cyaml_config_t c = config(y);
     if (y->loaded) (void)cyaml_free(&c, &y->top, (cyaml_data_t *)y->loaded, 0);
     free(y->name);
+    free(y->fields);
+    free(y->item_fields);
     free(y);
     *yaml = NULL;
 }

@@ -6,9 +6,11 @@
 
 enum { DEEPEST = 16 };
 
+/* The keys of a mapping that the walk is inside of. */
 typedef struct seen {
-    char *key;
-    int depth;
+    weft_names names;
+    char **key;
+    size_t count, capacity;
 } seen;
 
 typedef struct check {
@@ -16,8 +18,7 @@ typedef struct check {
     int documents, depth;
     bool mapping[DEEPEST]; /* else a sequence */
     bool is_key[DEEPEST];  /* the next thing at this depth is a key */
-    seen *keys;            /* of the mappings that the walk is inside of */
-    size_t count, capacity;
+    seen keys[DEEPEST];
 } check;
 
 static int line_of(const yaml_event_t *event)
@@ -28,14 +29,13 @@ static int line_of(const yaml_event_t *event)
 static weft_status take_key(check *c, const yaml_event_t *event)
 {
     const char *key = (const char *)event->data.scalar.value;
-    for (size_t i = 0; i < c->count; i++)
-        if (c->keys[i].depth == c->depth && strcmp(c->keys[i].key, key) == 0)
-            return weft_fail(WEFT_ERR_FORMAT, "%s:%d: the key '%s' is given twice", c->name,
-                             line_of(event), key);
-    WEFT_TRY(WEFT_GROW(&c->keys, &c->capacity, c->count));
-    WEFT_TRY(weft_strdup(key, &c->keys[c->count].key));
-    c->keys[c->count++].depth = c->depth;
-    return WEFT_OK;
+    seen *s = &c->keys[c->depth];
+    if (weft_names_find(&s->names, key) >= 0)
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: the key '%s' is given twice", c->name,
+                         line_of(event), key);
+    WEFT_TRY(WEFT_GROW(&s->key, &s->capacity, s->count));
+    WEFT_TRY(weft_strdup(key, &s->key[s->count]));
+    return weft_names_add(&s->names, s->key[s->count++], 0);
 }
 
 /* A key or a value has been taken; in a mapping they take turns. */
@@ -54,9 +54,17 @@ static weft_status begin(check *c, const yaml_event_t *event)
     return WEFT_OK;
 }
 
+static void forget(seen *s)
+{
+    while (s->count > 0) free(s->key[--s->count]);
+    free((void *)s->key);
+    weft_names_free(&s->names);
+    *s = (seen){0};
+}
+
 static void end(check *c)
 {
-    while (c->count > 0 && c->keys[c->count - 1].depth == c->depth) free(c->keys[--c->count].key);
+    forget(&c->keys[c->depth]);
     c->depth--;
     taken(c);
 }
@@ -102,8 +110,7 @@ weft_status weft_yaml_check(const char *name, const void *data, size_t size)
         status = look(&c, &event);
         yaml_event_delete(&event);
     }
-    while (c.count > 0) free(c.keys[--c.count].key);
-    free(c.keys);
+    for (int d = 0; d < DEEPEST; d++) forget(&c.keys[d]);
     yaml_parser_delete(&parser);
     return status;
 }

@@ -39,9 +39,9 @@ static void contribute(autodiff *a, weft_value value, weft_value gradient)
         *sum = gradient;
         return;
     }
-    char name[256];
-    (void)snprintf(name, sizeof(name), "%s/grad_sum", a->graph->values[value].name);
+    char *name = weft_graph_format(a->graph, "%s/grad_sum", a->graph->values[value].name);
     *sum = weft_graph_node(a->graph, "add", name, (weft_value[]){*sum, gradient}, 2, NULL, 0);
+    free(name);
 }
 
 static weft_status visit(autodiff *a, const weft_node *node)

@@ -24,6 +24,7 @@ static void node_destroy(weft_node *node)
 {
     if (!node) return;
     free(node->name);
+    free(node->attrs);
     free(node->in);
     free(node);
 }
@@ -195,6 +196,18 @@ weft_value weft_graph_node(weft_graph *g, const char *op, const char *name,
     return weft_graph_stick(g, status);
 }
 
+char *weft_graph_format(weft_graph *g, const char *format, ...)
+{
+    char *name = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vasprintf(&name, format, arguments);
+    va_end(arguments);
+    if (size >= 0) return name;
+    (void)weft_graph_stick(g, weft_fail_memory(strlen(format)));
+    return NULL;
+}
+
 weft_value weft_graph_unary(weft_graph *g, const char *op, const char *name, weft_value x)
 {
     return weft_graph_node(g, op, name, &x, 1, NULL, 0);
@@ -283,6 +296,7 @@ weft_value weft_graph_own_leaf(weft_graph *g, const weft_graph *beside, const ch
                                const weft_type *type, weft_role role, weft_value parameter)
 {
     char *free_name = NULL;
+    if (g->error.status != WEFT_OK) return WEFT_NO_VALUE;
     weft_value_kind kind = role == WEFT_ROLE_DATA ? WEFT_VALUE_INPUT : WEFT_VALUE_STATE;
     weft_status status = weft_strdup(name, &free_name);
     while (status == WEFT_OK && (weft_graph_find(g, free_name) != WEFT_NO_VALUE ||

@@ -5,7 +5,8 @@
 #include "base/base.h"
 #include "weft/graph.h"
 
-enum { WEFT_MAX_ATTRS = 8, WEFT_MAX_OUTPUTS = 16 };
+/* The most results of a node; an operator's shape rule must refuse more. */
+enum { WEFT_MAX_OUTPUTS = 16 };
 
 typedef struct weft_node weft_node;
 typedef struct weft_window weft_window;
@@ -85,8 +86,9 @@ struct weft_node {
     int in_count;
     weft_value out; /* first output */
     int out_count;
-    weft_attr attrs[WEFT_MAX_ATTRS];
+    weft_attr *attrs;
     int attr_count;
+    size_t attr_capacity;
     weft_phase phase;
     int origin; /* the node whose gradient this is part of, or -1 */
     bool again; /* computes once more what node `origin` has computed */
@@ -211,6 +213,10 @@ static inline int weft_readers_count(const weft_readers *r, weft_value v)
  * many to say anything. */
 void weft_readers_adjoining(const weft_graph *graph, const weft_readers *readers,
                             const weft_node *node, void (*each)(void *user, int node), void *user);
+
+/* A name of any length, freed by the caller. NULL: there is no memory, and the graph has failed, so
+ * that what is added under this name is not. */
+char *weft_graph_format(weft_graph *graph, const char *format, ...) WEFT_PRINTF(2, 3);
 
 /* One node with one input and no attributes; a common case in gradients. */
 weft_value weft_graph_unary(weft_graph *graph, const char *op, const char *name, weft_value x);

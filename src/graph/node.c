@@ -50,8 +50,7 @@ weft_status weft_node_set(weft_node *node, const weft_attr *attr)
         node->attrs[i].name = name;
         return WEFT_OK;
     }
-    if (node->attr_count == WEFT_MAX_ATTRS)
-        return weft_node_fail(node, "has more than %d attributes", WEFT_MAX_ATTRS);
+    WEFT_TRY(WEFT_GROW(&node->attrs, &node->attr_capacity, (size_t)node->attr_count));
     node->attrs[node->attr_count] = *attr;
     node->attrs[node->attr_count++].name = name;
     return WEFT_OK;
@@ -59,7 +58,7 @@ weft_status weft_node_set(weft_node *node, const weft_attr *attr)
 
 weft_status weft_node_fail(const weft_node *node, const char *format, ...)
 {
-    char text[512];
+    char text[sizeof((weft_error){0}.message)];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);

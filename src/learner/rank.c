@@ -63,13 +63,15 @@ static weft_status build_graph(weft_rank *r)
 /* No stage may wait for ever; found out before anything is launched. */
 static weft_status check_schedule(const weft_rank *r)
 {
-    enum { MOST_STAGES = 64 };
-    double pass[MOST_STAGES];
+    double *pass;
     int stages = weft_plan_places(r->plan);
-    for (int s = 0; s < MOST_STAGES; s++) pass[s] = 1;
     if (stages == 1) return WEFT_OK;
-    return weft_schedule_check(r->recipe->context, r->recipe->schedule, stages,
-                               (int)r->recipe->microbatches, pass, pass, NULL, NULL);
+    WEFT_TRY(WEFT_NEW(&pass, stages));
+    for (int s = 0; s < stages; s++) pass[s] = 1;
+    weft_status status = weft_schedule_check(r->recipe->context, r->recipe->schedule, stages,
+                                             (int)r->recipe->microbatches, pass, pass, NULL, NULL);
+    free(pass);
+    return status;
 }
 
 weft_status weft_rank_rewrite(weft_rank *r)

@@ -8,17 +8,19 @@
 static weft_value leaf(weft_net *net, const char *layer, const char *name, weft_value_kind kind,
                        weft_shape shape, weft_init init)
 {
-    char full[256];
-    (void)snprintf(full, sizeof(full), "%s/%s", layer, name);
-    return weft_graph_leaf(net->graph, kind, full, net->graph->real, &shape, init);
+    char *full = weft_graph_format(net->graph, "%s/%s", layer, name);
+    weft_value made = weft_graph_leaf(net->graph, kind, full, net->graph->real, &shape, init);
+    free(full);
+    return made;
 }
 
 static weft_value emit(weft_net *net, const char *layer, const char *suffix, const char *op,
                        const weft_value *in, int count, const weft_attr *attrs, int attr_count)
 {
-    char full[256];
-    (void)snprintf(full, sizeof(full), "%s%s%s", layer, *suffix ? "/" : "", suffix);
-    return weft_graph_node(net->graph, op, full, in, count, attrs, attr_count);
+    char *full = weft_graph_format(net->graph, "%s%s%s", layer, *suffix ? "/" : "", suffix);
+    weft_value made = weft_graph_node(net->graph, op, full, in, count, attrs, attr_count);
+    free(full);
+    return made;
 }
 
 /* A value that has failed already has no shape. */
@@ -121,9 +123,9 @@ weft_value weft_layer_conv(weft_net *net, weft_value x, const weft_layer *layer)
 weft_value weft_layer_dense(weft_net *net, weft_value x, const weft_layer *layer)
 {
     if (shape_of(net, x).rank > 2) {
-        char name[128];
-        (void)snprintf(name, sizeof(name), "%s/flatten", layer->name);
+        char *name = weft_graph_format(net->graph, "%s/flatten", layer->name);
         x = weft_layer_flatten(net, x, &(weft_layer){.name = name});
+        free(name);
     }
     weft_shape in = shape_of(net, x);
     int64_t fan_in = in.rank == 2 ? in.dim[1] : 1;
@@ -234,10 +236,23 @@ weft_value weft_layer_activation(weft_net *net, weft_value x, const char *op, co
     return emit(net, name, "", op, &x, 1, NULL, 0);
 }
 
+/* What one node cannot take is joined in parts first. */
 weft_value weft_layer_concat(weft_net *net, const weft_value *x, int count, const weft_layer *layer)
 {
     weft_attr axis = WEFT_ATTR_INT("axis", otherwise(layer->axis, 1));
-    return emit(net, layer->name, "", "concat", x, count, &axis, 1);
+    if (count <= WEFT_MAX_OUTPUTS) return emit(net, layer->name, "", "concat", x, count, &axis, 1);
+    int each = WEFT_MAX_OUTPUTS;
+    while ((count + each - 1) / each > WEFT_MAX_OUTPUTS) each *= WEFT_MAX_OUTPUTS;
+    weft_value parts[WEFT_MAX_OUTPUTS];
+    int n = 0;
+    for (int at = 0; at < count; at += each) {
+        char *name = weft_graph_format(net->graph, "%s/part%d", layer->name, n);
+        weft_layer part = *layer;
+        part.name = name;
+        parts[n++] = weft_layer_concat(net, x + at, WEFT_MIN(each, count - at), &part);
+        free(name);
+    }
+    return emit(net, layer->name, "", "concat", parts, n, &axis, 1);
 }
 
 weft_value weft_layer_add(weft_net *net, weft_value a, weft_value b, const weft_layer *layer)

@@ -17,15 +17,14 @@
 #include "base/registry.h"
 #include "models/yaml_keys.h"
 
-enum { MOST_INPUTS = 16 };
-
 typedef struct reader {
     weft_net *net;
     const weft_yaml *yaml;
     const char *file;
     weft_value *made; /* value of each layer */
     char **names;
-    bool *read; /* whether a later layer reads it */
+    weft_names numbers; /* of the layers by name */
+    bool *read;         /* whether a later layer reads it */
     int count;
 } reader;
 
@@ -134,6 +133,7 @@ typedef struct list {
     const reader *r;
     weft_value *in;
     int count;
+    size_t capacity;
 } list;
 
 static weft_status add_input(void *user, char *piece)
@@ -143,26 +143,27 @@ static weft_status add_input(void *user, char *piece)
     char near[512], *name = piece + strspn(piece, " ");
     for (size_t n = strlen(name); n > 0 && name[n - 1] == ' '; n--) name[n - 1] = '\0';
     weft_value v = strcmp(name, "x") == 0 ? take(r, -1) : WEFT_NO_VALUE;
-    for (int i = 0; i < r->count; i++)
-        if (strcmp(r->names[i], name) == 0) v = take(r, i);
+    int layer = weft_names_find(&r->numbers, name);
+    if (v == WEFT_NO_VALUE && layer >= 0) v = take(r, layer);
     if (v == WEFT_NO_VALUE)
         return weft_fail(WEFT_ERR_ARGUMENT, "no layer before this one is named '%s'%s", name,
                          weft_suggest(near, sizeof(near), name, made_candidate, r));
-    if (l->count == MOST_INPUTS)
-        return weft_fail(WEFT_ERR_ARGUMENT, "more than %d layers are read", MOST_INPUTS);
+    WEFT_TRY(WEFT_GROW(&l->in, &l->capacity, (size_t)l->count));
     l->in[l->count++] = v;
     return WEFT_OK;
 }
 
-/* The values named in `from`, or the last layer. */
-static weft_status inputs(const reader *r, const layer_keys *k, weft_value *in, int *count)
+/* The values named in `from`, or the last layer; freed by the caller. */
+static weft_status inputs(const reader *r, const layer_keys *k, weft_value **in, int *count)
 {
-    list l = {.r = r, .in = in};
+    list l = {.r = r};
     weft_status status = WEFT_OK;
     if (k->from)
         status = weft_each_piece("from", k->from, add_input, &l);
     else
-        in[l.count++] = take(r, r->count - 1);
+        status = WEFT_GROW(&l.in, &l.capacity, 0);
+    if (status == WEFT_OK && !k->from) l.in[l.count++] = take(r, r->count - 1);
+    *in = l.in;
     *count = l.count;
     return status == WEFT_OK ? status : at(r, "from", status);
 }
@@ -187,12 +188,10 @@ static weft_status units_of(const reader *r, const layer_keys *k, int64_t *out)
                         k->units));
 }
 
-static weft_status add_layer(reader *r, const layer_type *type, const layer_keys *k,
-                             const char *name)
+static weft_status add_reading(reader *r, const layer_type *type, const layer_keys *k,
+                               const char *name, const weft_value *in, int count)
 {
-    weft_value in[MOST_INPUTS], out;
-    int count;
-    WEFT_TRY(inputs(r, k, in, &count));
+    weft_value out;
     weft_layer layer = {.name = name,
                         .filters = k->filters,
                         .kernel = k->kernel,
@@ -223,6 +222,17 @@ static weft_status add_layer(reader *r, const layer_type *type, const layer_keys
     if (status != WEFT_OK) return at(r, NULL, status);
     r->made[r->count] = out;
     return WEFT_OK;
+}
+
+static weft_status add_layer(reader *r, const layer_type *type, const layer_keys *k,
+                             const char *name)
+{
+    weft_value *in = NULL;
+    int count;
+    weft_status status = inputs(r, k, &in, &count);
+    if (status == WEFT_OK) status = add_reading(r, type, k, name, in, count);
+    free(in);
+    return status;
 }
 
 static weft_status check_layer(const reader *r, const layer_keys *k, const layer_type **out)
@@ -256,12 +266,12 @@ static weft_status read_layer(reader *r)
         WEFT_TRY_GOTO(weft_strdup(k.name, &name), done);
     else
         WEFT_TRY_GOTO(weft_format(&name, "%s%d", type->name, r->count + 1), done);
-    for (int i = 0; i < r->count; i++)
-        if (strcmp(r->names[i], name) == 0) {
-            status = at(r, "name", weft_fail(WEFT_ERR_ARGUMENT, "two layers are named '%s'", name));
-            goto done;
-        }
+    if (weft_names_find(&r->numbers, name) >= 0) {
+        status = at(r, "name", weft_fail(WEFT_ERR_ARGUMENT, "two layers are named '%s'", name));
+        goto done;
+    }
     WEFT_TRY_GOTO(add_layer(r, type, &k, name), done);
+    WEFT_TRY_GOTO(weft_names_add(&r->numbers, name, r->count), done);
     r->names[r->count++] = name;
     name = NULL;
 done:
@@ -316,6 +326,7 @@ weft_status weft_net_read(weft_net *net, const char *name, const void *data, siz
     if (status == WEFT_OK) warn_of_unread(&r);
     if (status == WEFT_OK) *logits = r.made[layers - 1];
     for (int i = 0; i < r.count; i++) free(r.names[i]);
+    weft_names_free(&r.numbers);
     free(r.names);
     free(r.read);
     free(r.made);

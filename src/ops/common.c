@@ -96,9 +96,10 @@ weft_status weft_window_check(const weft_node *node, const weft_window *w, const
 weft_value weft_emit(weft_graph *g, const weft_node *node, const char *suffix, const char *op,
                      const weft_value *in, int count, const weft_attr *attrs, int attr_count)
 {
-    char name[256];
-    (void)snprintf(name, sizeof(name), "%s/%s", node->name, suffix);
-    return weft_graph_node(g, op, name, in, count, attrs, attr_count);
+    char *name = weft_graph_format(g, "%s/%s", node->name, suffix);
+    weft_value out = weft_graph_node(g, op, name, in, count, attrs, attr_count);
+    free(name);
+    return out;
 }
 
 weft_value weft_emit_same(weft_graph *g, const weft_node *node, const char *suffix, const char *op,
@@ -130,6 +131,19 @@ weft_status weft_expect_space(const weft_graph *g, const weft_node *node, int i,
                           "%s has %d dimensions; batch, channels and 1 to %d of space are "
                           "possible",
                           what, rank, WEFT_MAX_SPACE);
+}
+
+weft_value weft_emit_with(weft_graph *g, const weft_node *node, const char *suffix, const char *op,
+                          const weft_value *in, int count, const weft_attr *more)
+{
+    weft_attr *attrs;
+    weft_status status = WEFT_NEW(&attrs, (size_t)node->attr_count + 1);
+    if (status != WEFT_OK) return weft_graph_stick(g, status);
+    for (int i = 0; i < node->attr_count; i++) attrs[i] = node->attrs[i];
+    attrs[node->attr_count] = *more;
+    weft_value out = weft_emit(g, node, suffix, op, in, count, attrs, node->attr_count + 1);
+    free(attrs);
+    return out;
 }
 
 void weft_labels_dims(weft_text *text, int rank, int whole)

@@ -95,20 +95,17 @@ static weft_attr space_of(const char *name, const weft_shape *shape)
 static void conv_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,
                           const bool *want, weft_value *dx)
 {
-    weft_attr attrs[WEFT_MAX_ATTRS + 1];
-    int count = node->attr_count;
     const weft_shape *w = &weft_in(g, node, 1)->shape;
-    for (int i = 0; i < count; i++) attrs[i] = node->attrs[i];
     if (want[1]) {
-        attrs[count] = space_of("kernel", w);
-        dx[1] = weft_emit(g, node, "dw", "conv_dw", (weft_value[]){node->in[0], dy[0]}, 2, attrs,
-                          count + 1);
+        weft_attr kernel = space_of("kernel", w);
+        dx[1] = weft_emit_with(g, node, "dw", "conv_dw", (weft_value[]){node->in[0], dy[0]}, 2,
+                               &kernel);
     }
     const weft_shape *x = &weft_in(g, node, 0)->shape; /* adding a node may move the values */
     if (want[0]) {
-        attrs[count] = space_of("size", x);
-        dx[0] = weft_emit(g, node, "dx", "conv_dx", (weft_value[]){dy[0], node->in[1]}, 2, attrs,
-                          count + 1);
+        weft_attr size = space_of("size", x);
+        dx[0] =
+            weft_emit_with(g, node, "dx", "conv_dx", (weft_value[]){dy[0], node->in[1]}, 2, &size);
     }
 }
 

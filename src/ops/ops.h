@@ -47,6 +47,10 @@ weft_value weft_emit_same(weft_graph *graph, const weft_node *node, const char *
 /* Appends a signature in which S stands for the dimensions of space, w, h w or d h w, and K for
  * those of a kernel, each with the marks of the letter: "b c S~, o c !K -> b o S". */
 void weft_labels_space(weft_text *text, const char *pattern, int dims);
+/* The same with one more. */
+weft_value weft_emit_with(weft_graph *graph, const weft_node *node, const char *suffix,
+                          const char *op, const weft_value *in, int count, const weft_attr *more);
+
 /* Appends labels d0 d1 ... of a rank; those at and after `whole` get the mark. */
 void weft_labels_dims(weft_text *text, int rank, int whole);
 /* Elementwise: every operand of full rank alike, scalars without labels. */

@@ -61,10 +61,8 @@ static weft_attr size_of(const weft_graph *g, const weft_node *node)
 static void pool_gradient(weft_graph *g, const weft_node *node, const weft_value *in, int count,
                           const char *op, weft_value *dx)
 {
-    weft_attr attrs[WEFT_MAX_ATTRS + 1];
-    for (int i = 0; i < node->attr_count; i++) attrs[i] = node->attrs[i];
-    attrs[node->attr_count] = size_of(g, node);
-    dx[0] = weft_emit(g, node, "dx", op, in, count, attrs, node->attr_count + 1);
+    weft_attr size = size_of(g, node);
+    dx[0] = weft_emit_with(g, node, "dx", op, in, count, &size);
 }
 
 static void maxpool_gradient(weft_graph *g, const weft_node *node, const weft_value *dy,

@@ -18,19 +18,22 @@ typedef struct optimizer {
     void (*update)(builder *b, weft_value w, weft_value gradient);
 } optimizer;
 
-static const char *named(const builder *b, weft_value w, const char *suffix, char *buffer,
-                         size_t size)
+static weft_value node_of(const builder *b, weft_value w, const char *suffix, const char *op,
+                          const weft_value *in, int count, const weft_attr *attrs, int attr_count)
 {
-    (void)snprintf(buffer, size, "%s/%s", b->graph->values[w].name, suffix);
-    return buffer;
+    char *name = weft_graph_format(b->graph, "%s/%s", b->graph->values[w].name, suffix);
+    weft_value out = weft_graph_node(b->graph, op, name, in, count, attrs, attr_count);
+    free(name);
+    return out;
 }
 
 static weft_value state_of(const builder *b, weft_value w, const char *suffix, weft_role role)
 {
-    char name[256];
     weft_type type = *weft_value_type(b->graph, w);
-    return weft_graph_own_leaf(b->graph, NULL, named(b, w, suffix, name, sizeof(name)), &type, role,
-                               w);
+    char *name = weft_graph_format(b->graph, "%s/%s", b->graph->values[w].name, suffix);
+    weft_value state = weft_graph_own_leaf(b->graph, NULL, name, &type, role, w);
+    free(name);
+    return state;
 }
 
 static weft_value moment(const builder *b, weft_value w, const char *suffix)
@@ -47,21 +50,18 @@ static weft_value count_of(weft_graph *g, const char *name, weft_role role)
 
 static void sgd_update(builder *b, weft_value w, weft_value gradient)
 {
-    char name[256];
     const weft_optimizer_options *o = b->options;
     weft_attr attrs[] = {WEFT_ATTR_REAL("momentum", o->momentum),
                          WEFT_ATTR_REAL("decay", o->weight_decay),
                          WEFT_ATTR_INT("nesterov", o->nesterov)};
     if (o->momentum == 0) {
         weft_value in[] = {w, gradient, b->lr};
-        weft_value next = weft_graph_node(
-            b->graph, "sgd", named(b, w, "update", name, sizeof(name)), in, 3, attrs, 3);
+        weft_value next = node_of(b, w, "update", "sgd", in, 3, attrs, 3);
         weft_graph_assign(b->graph, w, next);
         return;
     }
     weft_value m = moment(b, w, "momentum"), in[] = {w, gradient, m, b->lr};
-    weft_value next = weft_graph_node(b->graph, "sgd", named(b, w, "update", name, sizeof(name)),
-                                      in, 4, attrs, 3);
+    weft_value next = node_of(b, w, "update", "sgd", in, 4, attrs, 3);
     weft_graph_assign(b->graph, w, next);
     weft_graph_assign(b->graph, m, next + 1);
 }
@@ -76,15 +76,13 @@ static weft_value age_of_moments(builder *b)
 
 static void adam_kind(builder *b, weft_value w, weft_value gradient, int kind)
 {
-    char name[256];
     const weft_optimizer_options *o = b->options;
     weft_value m = moment(b, w, "m"), v = moment(b, w, "v");
     weft_value in[] = {w, gradient, m, v, b->lr, age_of_moments(b)};
     weft_attr attrs[] = {WEFT_ATTR_INT("kind", kind), WEFT_ATTR_REAL("beta1", o->beta1),
                          WEFT_ATTR_REAL("beta2", o->beta2), WEFT_ATTR_REAL("epsilon", o->epsilon),
                          WEFT_ATTR_REAL("decay", o->weight_decay)};
-    weft_value next = weft_graph_node(b->graph, "adam", named(b, w, "update", name, sizeof(name)),
-                                      in, 6, attrs, 5);
+    weft_value next = node_of(b, w, "update", "adam", in, 6, attrs, 5);
     weft_graph_assign(b->graph, w, next);
     weft_graph_assign(b->graph, m, next + 1);
     weft_graph_assign(b->graph, v, next + 2);
@@ -209,12 +207,10 @@ static weft_value add_schedule(builder *b)
 /* Sums the gradients of the micro-batches; what the update reads is the sum. */
 static weft_value accumulate(builder *b, weft_value w, weft_value gradient, weft_value keep)
 {
-    char name[256];
     weft_value sum = state_of(b, w, "gradient_sum", WEFT_ROLE_SUM);
     weft_value in[] = {sum, gradient, keep};
     weft_graph_set_phase(b->graph, WEFT_PHASE_BACKWARD);
-    weft_value next = weft_graph_node(
-        b->graph, "accumulate", named(b, w, "accumulate", name, sizeof(name)), in, 3, NULL, 0);
+    weft_value next = node_of(b, w, "accumulate", "accumulate", in, 3, NULL, 0);
     weft_graph_assign(b->graph, sum, next);
     weft_graph_set_phase(b->graph, WEFT_PHASE_UPDATE);
     return next;

@@ -36,11 +36,19 @@ static weft_status emit_node(rewriter *r, const weft_node *node, const decision 
                              const weft_value *in, weft_value *first)
 {
     weft_node part = *node;
-    WEFT_TRY(weft_window_localize(r, node, d, &part));
+    part.attrs = NULL;
+    part.attr_capacity = 0;
+    part.attr_count = 0;
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < node->attr_count && status == WEFT_OK; i++)
+        status = weft_node_set(&part, &node->attrs[i]);
+    if (status == WEFT_OK) status = weft_window_localize(r, node, d, &part);
     weft_graph_set_phase(r->to, node->phase);
-    *first = weft_graph_node(r->to, node->op->name, node->name, in, node->in_count, part.attrs,
-                             part.attr_count);
-    return weft_graph_status(r->to);
+    if (status == WEFT_OK)
+        *first = weft_graph_node(r->to, node->op->name, node->name, in, node->in_count, part.attrs,
+                                 part.attr_count);
+    free(part.attrs);
+    return status == WEFT_OK ? weft_graph_status(r->to) : status;
 }
 
 /* The gradient's local form stands for its parameter in the flat range of gradients. */

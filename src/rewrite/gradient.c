@@ -32,9 +32,9 @@ weft_status weft_rewrite_add_up(rewriter *r, weft_value v, int place, weft_value
                         ? WEFT_NO_VALUE
                         : weft_graph_find(r->to, r->from->values[leaf->role_of].name);
     for (int p = 0; p < depth; p++) {
-        char full[256];
-        (void)snprintf(full, sizeof(full), "%.200s/workers%d", leaf->name, p);
+        char *full = weft_graph_format(r->to, "%s/workers%d", leaf->name, p);
         in[p] = weft_graph_own_leaf(r->to, r->from, full, &type, WEFT_ROLE_SUM, of);
+        free(full);
     }
     in[depth] = addend;
     in[depth + 1] = count;

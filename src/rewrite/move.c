@@ -25,10 +25,11 @@ void weft_rewrite_part(const rewriter *r, const weft_shape *whole, sharding spli
 weft_value weft_move_emit(rewriter *r, const char *op, weft_value v, const weft_value *in,
                           int count, const weft_attr *attrs, int attr_count)
 {
-    char name[256];
-    (void)snprintf(name, sizeof(name), "%.200s/%s", r->from->values[v].name, op);
+    char *name = weft_graph_format(r->to, "%s/%s", r->from->values[v].name, op);
     weft_graph_set_phase(r->to, r->phase);
-    return weft_graph_node(r->to, op, name, in, count, attrs, attr_count);
+    weft_value out = weft_graph_node(r->to, op, name, in, count, attrs, attr_count);
+    free(name);
+    return out;
 }
 
 weft_value weft_move_slice(rewriter *r, weft_value v, weft_value x, int axis, int dim)

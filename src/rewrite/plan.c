@@ -180,36 +180,28 @@ static int find_dim(const weft_graph *g, weft_value leaf, const char *name)
     return -1;
 }
 
-static weft_status shard_pair(weft_plan *plan, const weft_graph *graph, const char *key,
-                              const char *value)
+static weft_status shard_leaf(weft_plan *plan, const weft_graph *graph, const char *name,
+                              const char *dimension, const char *value)
 {
-    char name[256];
     leaf_plan *leaf;
-    const char *colon = strrchr(key, ':');
     int axis = find_axis(value);
-    if (!colon || (size_t)(colon - key) >= sizeof(name))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "shard '%s=%s' must be LEAF:DIMENSION=AXIS, such as "
-                         "fc1/weight:out=tensor",
-                         key, value);
     if (axis < 0 || axis >= SHARD_AXES) return no_axis(value);
-    (void)snprintf(name, sizeof(name), "%.*s", (int)(colon - key), key);
     weft_value v = weft_graph_find(graph, name);
     if (v == WEFT_NO_VALUE)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "shard: nothing in this model is named '%s'; weft "
                          "inspect shows the names",
                          name);
-    int dim = find_dim(graph, v, colon + 1);
+    int dim = find_dim(graph, v, dimension);
     if (dim < 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "shard: '%s' has no dimension '%s'; give a number from 0, in or out", name,
-                         colon + 1);
+                         dimension);
     int64_t have = graph->values[v].type.shape.dim[dim];
     if (have < plan->size[axis])
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "shard: dimension %s of '%s' has %lld elements, too few for %s=%d",
-                         colon + 1, name, (long long)have, value, plan->size[axis]);
+                         dimension, name, (long long)have, value, plan->size[axis]);
     if (axis == AXIS_DATA && plan->size[axis] > 1 && plan->options.virtual_workers > 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "shard: '%s' is to be split over the data axis, whose ranks have virtual "
@@ -226,6 +218,22 @@ static weft_status shard_pair(weft_plan *plan, const weft_graph *graph, const ch
     leaf->split.at[axis] = plan->size[axis] > 1 ? (int16_t)dim : WHOLE;
     leaf->fixed[axis] = true;
     return WEFT_OK;
+}
+
+static weft_status shard_pair(weft_plan *plan, const weft_graph *graph, const char *key,
+                              const char *value)
+{
+    const char *colon = strrchr(key, ':');
+    char *name;
+    if (!colon)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "shard '%s=%s' must be LEAF:DIMENSION=AXIS, such as "
+                         "fc1/weight:out=tensor",
+                         key, value);
+    WEFT_TRY(weft_format(&name, "%.*s", (int)(colon - key), key));
+    weft_status status = shard_leaf(plan, graph, name, colon + 1, value);
+    free(name);
+    return status;
 }
 
 static weft_status place_pair(weft_plan *plan, const weft_graph *graph, const char *key,
