@@ -1,6 +1,6 @@
 #include "exchanges.h"
 
-#include "base/spec.h"
+#include <pthread.h>
 
 exchanges_seen seen;
 
@@ -10,18 +10,19 @@ void exchanges_forget(void)
     for (int i = 0; i < 4; i++) seen.last[i] = NULL;
     atomic_store(&seen.restored, 0);
     atomic_store(&seen.wrong, 0);
+    atomic_store(&seen.fresh, 0);
     atomic_store(&seen.early, 0);
     atomic_store(&seen.ready, 0);
 }
 
-static weft_status take_nothing(const char *name, const char *arguments)
+weft_status take_nothing(const char *name, const char *arguments)
 {
     if (!*arguments) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s takes no options, not '%s'", name, arguments);
 }
 
 /* How many elements the parameters have. */
-static weft_status count_parameters(weft_store *store, weft_dtype *dtype, size_t *bytes)
+weft_status count_parameters(weft_store *store, weft_dtype *dtype, size_t *bytes)
 {
     void *data;
     WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, dtype, &data, bytes));
@@ -143,12 +144,10 @@ static bool sum_state(weft_exchange *exchange, int i, weft_exchange_state *out)
     return true;
 }
 
-static weft_status sum_after(weft_exchange *exchange, int64_t step, bool last, bool *met)
+static weft_status sum_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     (void)exchange;
-    (void)step;
-    (void)last;
-    *met = true;
+    turn->met = true;
     return WEFT_OK;
 }
 
@@ -245,28 +244,28 @@ static weft_status pull_poll(weft_exchange *exchange)
     return p->under_way ? weft_passage_test(p->passage, &done) : WEFT_OK;
 }
 
-static weft_status pull_after(weft_exchange *exchange, int64_t step, bool last, bool *met)
+static weft_status pull_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     pull *p = (pull *)exchange;
-    (void)step;
-    (void)last;
-    *met = false;
+    (void)turn;
     WEFT_TRY(copy_parameters(p, false));
     p->under_way = true;
     return weft_passage_start(p->passage);
 }
 
+/* Of several ranks of a learner, which have the same, one after the other. */
 static weft_status show(weft_exchange *exchange)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pull *p = (pull *)exchange;
-    int learner = exchange->site.endpoint->learner;
+    void **last = &seen.last[exchange->site.endpoint->learner];
     WEFT_TRY(copy_parameters(p, false));
-    free(seen.last[learner]);
-    seen.last[learner] = NULL;
-    WEFT_TRY(weft_new_bytes(&seen.last[learner], p->bytes, 1));
-    memcpy(seen.last[learner], p->data, p->bytes);
+    pthread_mutex_lock(&lock);
+    weft_status status = *last ? WEFT_OK : weft_new_bytes(last, p->bytes, 1);
+    if (status == WEFT_OK) memcpy(*last, p->data, p->bytes);
     seen.bytes = p->bytes;
-    return WEFT_OK;
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 static weft_status pull_end(weft_exchange *exchange)
@@ -288,6 +287,13 @@ static const weft_exchange_ops pull_ops = {
     .end = pull_end,
 };
 
+/* Learner 1 has enough after two steps. */
+static weft_status leave_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    turn->leave = exchange->site.endpoint->learner == 1 && turn->step == 2;
+    return WEFT_OK;
+}
+
 static weft_status apart_open(const char *arguments, const weft_exchange_site *site,
                               weft_exchange **out)
 {
@@ -305,223 +311,28 @@ static const weft_exchange_ops apart_ops = {
     .end = show,
 };
 
-/* --- keep --- */
-
-typedef struct keep {
-    weft_exchange head;
-    int32_t clock;    /* own: steps of the learner, times its number + 1 */
-    double common[3]; /* alike: the step, and so on */
-    char *mine;       /* own, like the parameters: the learner's number + step, everywhere */
-    char *ours;       /* alike: the step */
-    size_t bytes;
-    weft_dtype dtype;
-} keep;
-
-static void keep_close(weft_exchange *exchange)
+static weft_status leave_open(const char *arguments, const weft_exchange_site *site,
+                              weft_exchange **out)
 {
-    keep *k = (keep *)exchange;
-    free(k->mine);
-    free(k->ours);
-    free(k);
+    WEFT_TRY(take_nothing("leave", arguments));
+    return pull_open(arguments, site, out);
 }
 
-static weft_status keep_open(const char *arguments, const weft_exchange_site *site,
-                             weft_exchange **out)
-{
-    keep *k;
-    WEFT_TRY(take_nothing("keep", arguments));
-    WEFT_TRY(WEFT_NEW(&k, 1));
-    weft_status status = site ? count_parameters(site->store, &k->dtype, &k->bytes) : WEFT_OK;
-    if (status == WEFT_OK) status = weft_new_aligned(k->bytes, &k->mine);
-    if (status == WEFT_OK) status = weft_new_aligned(k->bytes, &k->ours);
-    if (status == WEFT_OK)
-        *out = &k->head;
-    else
-        keep_close(&k->head);
-    return status;
-}
-
-static bool keep_state(weft_exchange *exchange, int i, weft_exchange_state *out)
-{
-    keep *k = (keep *)exchange;
-    const weft_exchange_state all[] = {
-        {.name = "clock", .type = {WEFT_I32, {0}}, .data = &k->clock, .bytes = 4},
-        {.name = "common",
-         .alike = true,
-         .type = {WEFT_F64, weft_shape_of(1, (int64_t[]){3})},
-         .data = k->common,
-         .bytes = 24},
-        {.name = "mine", .like_parameters = true, .data = k->mine, .bytes = k->bytes},
-        {.name = "ours",
-         .like_parameters = true,
-         .alike = true,
-         .data = k->ours,
-         .bytes = k->bytes},
-    };
-    if (i >= (int)WEFT_COUNT(all)) return false;
-    *out = all[i];
-    return true;
-}
-
-/* Whether all that belongs to parameters is this number. */
-static bool is_all(keep *k, const char *data, double number)
-{
-    weft_store *store = k->head.site.store;
-    bool same = true;
-    for (int i = 0; i < weft_store_count(store); i++) {
-        size_t at, bytes;
-        weft_dtype dtype;
-        void *all, *one;
-        if (weft_store_kind(store, i) != WEFT_VALUE_PARAM) continue;
-        if (weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &all, &bytes) != WEFT_OK)
-            return false;
-        weft_store_unmap_read(store, all);
-        if (weft_store_map(store, i, &dtype, &one, &at) != WEFT_OK) return false;
-        weft_store_unmap_read(store, one);
-        size_t begin = (size_t)((char *)one - (char *)all);
-        weft_type type = weft_store_type(store, i);
-        for (int64_t e = 0; e < weft_shape_elements(&type.shape); e++)
-            same = same && weft_number_get(dtype, data + begin, e) == number;
-    }
-    return same;
-}
-
-static weft_status keep_begin(weft_exchange *exchange)
-{
-    keep *k = (keep *)exchange;
-    int learner = exchange->site.endpoint->learner;
-    if (!exchange->restored) return WEFT_OK;
-    double step = k->common[0];
-    bool right = step > 0 && k->clock == (int32_t)step * (learner + 1) && k->common[2] == -step &&
-                 is_all(k, k->mine, learner + step) && is_all(k, k->ours, step);
-    atomic_fetch_add(right ? &seen.restored : &seen.wrong, 1);
-    return WEFT_OK;
-}
-
-static weft_status keep_after(weft_exchange *exchange, int64_t step, bool last, bool *met)
-{
-    keep *k = (keep *)exchange;
-    int learner = exchange->site.endpoint->learner;
-    (void)last;
-    k->clock += learner + 1;
-    k->common[0] = (double)step;
-    k->common[2] = -(double)step;
-    for (size_t i = 0; i < k->bytes / weft_dtype_size(k->dtype); i++) {
-        weft_number_put(k->dtype, k->mine, (int64_t)i, (double)(learner + step));
-        weft_number_put(k->dtype, k->ours, (int64_t)i, (double)step);
-    }
-    *met = true;
-    return WEFT_OK;
-}
-
-static const weft_exchange_ops keep_ops = {
-    .struct_size = sizeof(keep_ops),
-    .name = "keep",
-    .form = "keep",
-    .help = "for tests: state of every sort",
-    .lockstep = true,
-    .open = keep_open,
-    .close = keep_close,
-    .state = keep_state,
-    .begin = keep_begin,
-    .after = keep_after,
-};
-
-/* --- fail --- */
-
-typedef struct failing {
-    weft_exchange head;
-    int64_t at;
-    char *moment;
-    int64_t step;
-} failing;
-
-static void fail_close(weft_exchange *exchange)
-{
-    free(((failing *)exchange)->moment);
-    free(exchange);
-}
-
-static weft_status fail_open(const char *arguments, const weft_exchange_site *site,
-                             weft_exchange **out)
-{
-    failing *f;
-    double at = 1;
-    char *moment = NULL;
-    weft_spec_key keys[] = {{.name = "at", .number = &at, .low = 1, .high = 1e9, .whole = true},
-                            {.name = "moment", .text = &moment},
-                            {.name = NULL}};
-    (void)site;
-    weft_status status = *arguments ? weft_spec_parse("exchange fail", arguments, keys) : WEFT_OK;
-    if (status == WEFT_OK) status = WEFT_NEW(&f, 1);
-    if (status != WEFT_OK) {
-        free(moment);
-        return status;
-    }
-    f->at = (int64_t)at;
-    f->moment = moment;
-    *out = &f->head;
-    return WEFT_OK;
-}
-
-static weft_status fail_now(weft_exchange *exchange, const char *moment, int64_t step)
-{
-    failing *f = (failing *)exchange;
-    bool now = f->moment && strcmp(f->moment, moment) == 0 && step == f->at;
-    if (!now || exchange->site.endpoint->learner != 1) return WEFT_OK;
-    return weft_fail(WEFT_ERR_IO, "learner 1 failed in %s of step %lld", moment, (long long)step);
-}
-
-static weft_status fail_begin(weft_exchange *exchange)
-{
-    return fail_now(exchange, "begin", ((failing *)exchange)->at);
-}
-static weft_status fail_before(weft_exchange *exchange, int64_t step)
-{
-    ((failing *)exchange)->step = step;
-    return fail_now(exchange, "before", step);
-}
-static weft_status fail_ready(weft_exchange *exchange, const weft_gradient *gradient)
-{
-    return gradient->index == 0 ? fail_now(exchange, "ready", ((failing *)exchange)->step)
-                                : WEFT_OK;
-}
-static weft_status fail_poll(weft_exchange *exchange)
-{
-    return fail_now(exchange, "poll", ((failing *)exchange)->step);
-}
-static weft_status fail_end(weft_exchange *exchange)
-{
-    return fail_now(exchange, "end", ((failing *)exchange)->at);
-}
-static weft_status fail_after(weft_exchange *exchange, int64_t step, bool last, bool *met)
-{
-    double one = 1;
-    (void)last;
-    *met = true;
-    WEFT_TRY(fail_now(exchange, "after", step));
-    return weft_exchange_sum(exchange, "who is there", &one);
-}
-
-static const weft_exchange_ops fail_ops = {
-    .struct_size = sizeof(fail_ops),
-    .name = "fail",
-    .form = "fail:at=STEP,moment=NAME",
-    .help = "for tests: learner 1 fails",
-    .lockstep = true,
-    .open = fail_open,
-    .close = fail_close,
-    .begin = fail_begin,
-    .before = fail_before,
-    .ready = fail_ready,
-    .poll = fail_poll,
-    .after = fail_after,
-    .end = fail_end,
+static const weft_exchange_ops leave_ops = {
+    .struct_size = sizeof(leave_ops),
+    .name = "leave",
+    .form = "leave",
+    .help = "for tests: learner 1 leaves",
+    .open = leave_open,
+    .close = pull_close,
+    .after = leave_after,
+    .end = show,
 };
 
 weft_status exchanges_register(weft_context *context)
 {
-    const weft_exchange_ops *const all[] = {&sum_ops, &pull_ops, &apart_ops, &keep_ops, &fail_ops};
+    const weft_exchange_ops *const all[] = {&sum_ops,   &pull_ops,      &apart_ops,
+                                            &leave_ops, &exchange_keep, &exchange_fail};
     for (size_t i = 0; i < WEFT_COUNT(all); i++) WEFT_TRY(weft_exchange_register(context, all[i]));
     return WEFT_OK;
 }

@@ -1,206 +1,195 @@
-/* The contract of exchanges, held by all that a context knows, and exchanges of the test's own that
- * prove the moments of a step. */
-#include "exchanges.h"
-#include "formats/safetensors.h"
-#include "runs.h"
+/* The contract of exchanges, held by all that a context knows. */
+#include "exchange_runs.h"
 #include "weft/registry.h"
 
-static char last_note[512];
+/* --- what holds for all --- */
 
-static void take_log(void *user, weft_log_level level, const char *text)
+/* How each is tried; others by their name alone. */
+static const char *spec_of(const char *name)
 {
-    (void)user;
-    if (level == WEFT_LOG_NOTE) (void)snprintf(last_note, sizeof(last_note), "%s", text);
+    if (strcmp(name, "average") == 0) return "average:every=2,outer=nesterov,state=average";
+    if (strcmp(name, "fail") == 0) return "fail:moment=never";
+    return name;
 }
 
-static int begin(void **state)
+static const weft_entry *exchange_at(int i)
 {
-    if (setup(state) != 0 || exchanges_register(context) != WEFT_OK) return 1;
-    weft_context_set_log(context, take_log, NULL);
-    return 0;
+    return weft_context_entry(context, WEFT_KIND_EXCHANGE, i);
 }
 
-static int end(void **state)
+static bool lockstep(const weft_entry *e)
 {
-    exchanges_forget();
-    return teardown(state);
+    return ((const weft_exchange_ops *)e->ops)->lockstep;
 }
 
-/* --- checkpoints --- */
-
-typedef struct tensors {
-    weft_bytes bytes;
-    weft_safetensors all;
-} tensors;
-
-static bool open_tensors(const char *folder, const char *file, tensors *out)
-{
-    char path[4300];
-    *out = (tensors){.bytes = {0}};
-    (void)snprintf(path, sizeof(path), "%s/latest/%s.safetensors", folder, file);
-    if (access(path, R_OK) != 0) return false;
-    assert_ok(weft_file_map(path, &out->bytes));
-    assert_ok(weft_safetensors_parse(path, out->bytes.data, out->bytes.size, &out->all));
-    return true;
-}
-
-static void close_tensors(tensors *t)
-{
-    weft_safetensors_free(&t->all);
-    weft_file_unmap(&t->bytes);
-}
-
-static double distance(const weft_tensor *a, const weft_tensor *b)
-{
-    double most = 0;
-    weft_dtype dtype = strcmp(a->dtype, "F64") == 0   ? WEFT_F64
-                       : strcmp(a->dtype, "F32") == 0 ? WEFT_F32
-                                                      : WEFT_I32;
-    for (int64_t i = 0; i < weft_shape_elements(&a->shape); i++) {
-        double d = weft_number_get(dtype, a->data, i) - weft_number_get(dtype, b->data, i);
-        most = d > most ? d : -d > most ? -d : most;
-    }
-    return most;
-}
-
-/* The same tensors with the same numbers, up to `close` (0: the same bits). */
-static void assert_same(const char *a, const char *b, const char *file, double close,
-                        const char *why)
-{
-    tensors x, y;
-    bool has_x = open_tensors(a, file, &x), has_y = open_tensors(b, file, &y);
-    if (has_x != has_y) fail_msg("%s: one has no %s", why, file);
-    if (has_x && x.all.count != y.all.count)
-        fail_msg("%s: %zu and %zu tensors in %s", why, x.all.count, y.all.count, file);
-    for (size_t i = 0; has_x && i < x.all.count; i++) {
-        const weft_tensor *p = &x.all.tensors[i], *q = weft_safetensors_find(&y.all, p->name);
-        if (!q || p->bytes != q->bytes) fail_msg("%s: %s differs in '%s'", why, file, p->name);
-        bool same = close == 0 ? memcmp(p->data, q->data, p->bytes) == 0 : distance(p, q) <= close;
-        if (!same) fail_msg("%s: '%s' of %s differs by %g", why, p->name, file, distance(p, q));
-    }
-    close_tensors(&x);
-    close_tensors(&y);
-}
-
-/* --- runs --- */
-
-#define SMALL "model=mlp data=glyphs:size=9,train=96,test=8 seed=4 threads=1 "
-#define EXACT SMALL "dtype=f64 device=reference "
-
-static char *made(const char *root, const char *name)
-{
-    static char paths[8][4200];
-    static int at;
-    char *path = paths[at++ % 8];
-    (void)snprintf(path, sizeof(paths[0]), "%s/%s", root, name);
-    return path;
-}
-
-static void run(const char *words, const char *more, const char *folder, int stop_after)
-{
-    char all[2000];
-    log_of_run l;
-    (void)snprintf(all, sizeof(all), "%s %s", words, more);
-    weft_status status = train(all, folder, stop_after, &l);
-    if (status != WEFT_OK && !(stop_after && status == WEFT_ERR_INTERRUPTED))
-        fail_msg("%s: %s", all, weft_last_message());
-}
-
-/* --- the moments --- */
-
-/* Sums of gradients over learners, taken range by range while backward goes on, and the run's
- * optimiser in place of the update, are synchronous data parallelism. */
-static void test_sums_of_gradients(void **state)
+/* Stopped where learners meet and gone on from there, or not stopped at all: the same bits, of
+ * everything. */
+static void test_stop_and_resume(void **state)
 {
     (void)state;
-    static const struct {
-        const char *together, *learners;
-        double close; /* 0: the same order of sums, so the same bits */
-    } ways[] = {
-        {"ranks=2", "ranks=2", 0},
-        {"ranks=3 batch=6", "ranks=3 batch=2", 1e-12},
-        {"ranks=4", "ranks=4 batch=2", 1e-12},
-        {"ranks=2", "ranks=4 mesh=data=2", 1e-12},
-        {"ranks=2", "ranks=4 mesh=tensor=2", 1e-12},
-        {"ranks=2", "ranks=4 mesh=pipeline=2 microbatches=2", 1e-12},
-        {"ranks=2 microbatches=2", "ranks=2 microbatches=2", 1e-12},
-        {"ranks=2 recompute=true", "ranks=2 recompute=true", 0},
-    };
-    static const char *const optimizers[] = {
-        "optimizer=sgd lr=0.5", "optimizer=sgd lr=0.1 momentum=0.9 nesterov=true weight-decay=0.01",
-        "optimizer=adam lr=0.01 lr-schedule=cosine warmup=3",
-        "optimizer=adamw lr=0.01 weight-decay=0.1 lr-schedule=step decay-every=2"};
-    char *root = temporary_folder(), words[900], name[40];
-    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)
-        for (size_t o = 0; o < sizeof(optimizers) / sizeof(optimizers[0]); o++) {
-            exchanges_forget();
-            (void)snprintf(words, sizeof(words), EXACT "batch=8 steps=7 %s", optimizers[o]);
-            (void)snprintf(name, sizeof(name), "together-%zu-%zu", w, o);
+    static const char *const ways[] = {"ranks=2 dtype=f64 device=reference",
+                                       "ranks=3 dtype=f64 device=distant", "ranks=2 device=cpu",
+                                       "ranks=4 mesh=data=2 dtype=f64 device=reference",
+                                       "ranks=4 mesh=tensor=2 device=cpu"};
+    static const char *const files[] = {"parameters", "state", "learners", "exchange"};
+    char *root = temporary_folder(), words[500], name[60];
+    const weft_entry *e;
+    for (int i = 0; (e = exchange_at(i)); i++)
+        for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]) && lockstep(e); w++) {
+            if (strcmp(e->name, "oneshot") == 0) continue; /* stops at the end alone */
+            (void)snprintf(words, sizeof(words), SMALL "batch=5 steps=7 optimizer=adam exchange=%s",
+                           spec_of(e->name));
+            (void)snprintf(name, sizeof(name), "%s-%zu-a", e->name, w);
             const char *a = made(root, name);
-            run(words, ways[w].together, a, 0);
-            (void)snprintf(words, sizeof(words), EXACT "batch=4 steps=7 exchange=sum %s",
-                           optimizers[o]);
-            (void)snprintf(name, sizeof(name), "learners-%zu-%zu", w, o);
+            name[strlen(name) - 1] = 'b';
             const char *b = made(root, name);
-            run(words, ways[w].learners, b, 0);
-            assert_same(a, b, "parameters", ways[w].close, ways[w].learners);
-            assert_true(seen.ready > 0);
-            if (!strstr(ways[w].learners, "mesh")) assert_true(seen.early > 0);
+            run(words, ways[w], a, 0);
+            run(words, ways[w], b, 4);
+            (void)snprintf(words + strlen(words), sizeof(words) - strlen(words), " resume=true");
+            run(words, ways[w], b, 0);
+            for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
+                assert_same(a, b, files[f], 0, e->name);
         }
     remove_folder(root);
 }
 
-/* The same on devices that lay tensors in their own way, or in memory of their own. */
-static void test_sums_on_devices(void **state)
+/* A learner alone has nobody to exchange with. */
+static void test_one_learner(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu", "reference", "distant"};
-    char *root = temporary_folder(), more[200];
-    for (size_t d = 0; d < sizeof(devices) / sizeof(devices[0]); d++) {
-        const char *a = made(root, "together"), *b = made(root, "learners");
-        (void)snprintf(more, sizeof(more),
-                       "device=%s model=lenet data=glyphs:size=17,train=96,test=8 ranks=2",
-                       devices[d]);
-        run(SMALL "batch=8 steps=6 optimizer=adam", more, a, 0);
-        run(SMALL "batch=4 steps=6 optimizer=adam exchange=sum", more, b, 0);
-        assert_same(a, b, "parameters", 1e-4, devices[d]);
-        char command[9000];
-        (void)snprintf(command, sizeof(command), "rm -rf '%s' '%s'", a, b);
-        assert_int_equal(system(command), 0);
+    char *root = temporary_folder(), words[500];
+    const weft_entry *e;
+    const char *plain = made(root, "plain");
+    run(EXACT "batch=5 steps=4", "ranks=1", plain, 0);
+    for (int i = 0; (e = exchange_at(i)); i++) {
+        const char *folder = made(root, e->name);
+        (void)snprintf(words, sizeof(words), EXACT "batch=5 steps=4 exchange=%s", spec_of(e->name));
+        run(words, "ranks=1", folder, 0);
+        assert_same(plain, folder, "parameters", 0, e->name);
+        assert_same(plain, folder, "state", 0, e->name);
     }
     remove_folder(root);
 }
 
-/* What set out after a step takes the place of the parameters before the next one: learner 0 goes
- * its way as if alone, and all end where it does. */
-static void test_parameters_from_elsewhere(void **state)
+static void test_wrong_arguments(void **state)
 {
     (void)state;
-    static const char *const ways[] = {"ranks=2", "ranks=3", "ranks=4 mesh=data=2",
-                                       "ranks=2 device=distant dtype=f32",
-                                       "ranks=2 device=cpu dtype=f32"};
+    static const char *const wrong[] = {"nonsense=1", "nonsense", "=", ",", "every=0.5,every"};
+    const weft_entry *e;
+    char spec[100];
+    for (int i = 0; (e = exchange_at(i)); i++)
+        for (size_t w = 0; w < sizeof(wrong) / sizeof(wrong[0]); w++) {
+            (void)snprintf(spec, sizeof(spec), "%s:%s", e->name, wrong[w]);
+            assert_refused(weft_exchange_check(context, spec), WEFT_ERR_ARGUMENT, e->name);
+            assert_null(strchr(weft_last_message(), '\n'));
+        }
+    assert_refused(weft_exchange_check(context, "som"), WEFT_ERR_ARGUMENT, "did you mean 'sum'");
+}
+
+/* Whoever updates elsewhere cannot have the update shared out. */
+static void test_zero_and_owners(void **state)
+{
+    (void)state;
+    log_of_run l;
+    assert_refused(
+        train(EXACT "batch=4 steps=2 exchange=sum ranks=4 mesh=data=2 zero=1", NULL, 0, &l),
+        WEFT_ERR_ARGUMENT, "give --zero 0");
+}
+
+/* A learner that fails in a moment ends the others, who do not hang, and it is what is told. */
+static void test_failures(void **state)
+{
+    (void)state;
+    static const char *const moments[] = {"begin", "before", "ready", "poll", "after", "end"};
+    static const char *const ways[] = {"ranks=2", "ranks=3", "ranks=4 mesh=data=2"};
+    char words[500];
+    for (size_t m = 0; m < sizeof(moments) / sizeof(moments[0]); m++)
+        for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+            log_of_run l;
+            (void)snprintf(words, sizeof(words),
+                           EXACT "batch=5 steps=3 timeout=60 exchange=fail:at=2,moment=%s %s",
+                           moments[m], ways[w]);
+            assert_refused(train(words, NULL, 0, &l), WEFT_ERR_IO, "learner 1 failed in");
+        }
+}
+
+/* --- state --- */
+
+static void test_state(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"ranks=2",
+                                       "ranks=3",
+                                       "ranks=4 mesh=data=2",
+                                       "ranks=4 mesh=tensor=2",
+                                       "ranks=4 mesh=data=2 zero=2",
+                                       "ranks=4 mesh=pipeline=2"};
     char *root = temporary_folder();
+    const char *folder = made(root, "keep");
+    run(EXACT "batch=4 steps=3 exchange=keep", ways[0], folder, 0);
     for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
-        void *alone;
+        char words[300];
         exchanges_forget();
-        run(EXACT "batch=7 steps=5 exchange=apart", ways[w], NULL, 0);
-        assert_memory_not_equal(seen.last[0], seen.last[1], seen.bytes);
-        alone = malloc(seen.bytes);
-        memcpy(alone, seen.last[0], seen.bytes);
-        run(EXACT "batch=7 steps=5 exchange=pull", ways[w], NULL, 0);
-        assert_memory_equal(seen.last[0], alone, seen.bytes);
-        assert_memory_equal(seen.last[1], alone, seen.bytes);
-        free(alone);
+        (void)snprintf(words, sizeof(words), EXACT "batch=4 exchange=keep resume=true steps=%zu",
+                       w + 4);
+        last_note[0] = '\0';
+        run(words, ways[w], folder, 0);
+        assert_int_equal(seen.wrong, 0);
+        assert_true(seen.restored >= 2);
+        assert_int_equal(seen.fresh, strcmp(ways[w], "ranks=3") == 0);
+        assert_string_equal(last_note, "");
     }
     remove_folder(root);
+}
+
+/* What a checkpoint has not, or has of another exchange, is said in a sentence. */
+static void test_state_of_others(void **state)
+{
+    (void)state;
+    assert_ok(exchanges_register_odd(context));
+    char *root = temporary_folder();
+    const char *folder = made(root, "others");
+    log_of_run l;
+    run(EXACT "batch=4 steps=2 exchange=oneshot", "ranks=2", folder, 0);
+    last_note[0] = '\0';
+    run(EXACT "batch=4 steps=4 exchange=keep resume=true", "ranks=2", folder, 0);
+    assert_non_null(strstr(last_note, "has no state of exchange keep, which begins anew"));
+    run(EXACT "batch=4 steps=6 exchange=oneshot resume=true", "ranks=2", folder, 0);
+    assert_non_null(strstr(last_note, "is of an exchange (keep) that this run has not"));
+    run(EXACT "batch=4 steps=8 exchange=keep resume=true", "ranks=2", folder, 0);
+    assert_refused(train(EXACT "batch=4 steps=9 ranks=2 exchange=half resume=true", folder, 0, &l),
+                   WEFT_ERR_ARGUMENT, "has the state 'common' of exchange half but not 'other'");
+    assert_refused(train(EXACT "batch=4 steps=9 ranks=2 exchange=wide resume=true", folder, 0, &l),
+                   WEFT_ERR_ARGUMENT, "'common' is F64[3], this exchange needs F64[2]");
+    remove_folder(root);
+}
+
+/* What could not be written or found again is refused when the exchange is opened. */
+static void test_bad_states(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *words;
+    } cases[] = {{"bad:what=name", "a state is named 'a/b'"},
+                 {"bad:what=twice", "two of its states are named 'one'"},
+                 {"bad:what=bytes", "its state 'one' has 5 bytes, not 8"},
+                 {"bad:what=data", "its state 'one' has 0 bytes, not 8"}};
+    char words[300];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        log_of_run l;
+        (void)snprintf(words, sizeof(words), EXACT "batch=4 steps=1 ranks=2 exchange=%s",
+                       cases[i].spec);
+        assert_refused(train(words, NULL, 0, &l), WEFT_ERR_INTERNAL, cases[i].words);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums_of_gradients),
-        cmocka_unit_test(test_sums_on_devices),
-        cmocka_unit_test(test_parameters_from_elsewhere),
+        cmocka_unit_test(test_stop_and_resume), cmocka_unit_test(test_one_learner),
+        cmocka_unit_test(test_wrong_arguments), cmocka_unit_test(test_zero_and_owners),
+        cmocka_unit_test(test_failures),        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_state_of_others), cmocka_unit_test(test_bad_states),
     };
     return cmocka_run_group_tests_name("exchange", tests, begin, end);
 }

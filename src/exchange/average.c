@@ -221,13 +221,13 @@ static weft_status meet_parameters(average *a)
     return status;
 }
 
-static weft_status average_after(weft_exchange *exchange, int64_t step, bool last, bool *met)
+static weft_status average_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     average *a = (average *)exchange;
     weft_store *store = exchange->site.store;
-    *met = last || (a->every > 0 && step % a->every == 0);
-    if (!*met || a->met == step) return WEFT_OK;
-    a->met = step;
+    turn->met = turn->last || (a->every > 0 && turn->step % a->every == 0);
+    if (!turn->met || a->met == turn->step) return WEFT_OK;
+    a->met = turn->step;
     WEFT_TRY(meet_parameters(a));
     if (a->outer) WEFT_TRY(outer_step(a));
     for (int i = 0; i < weft_store_count(store); i++) {

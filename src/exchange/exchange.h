@@ -106,6 +106,16 @@ typedef struct weft_exchange_state {
     size_t bytes;
 } weft_exchange_state;
 
+/* A step of a learner that has come to its end. */
+typedef struct weft_exchange_turn {
+    int64_t step; /* its number, from 1 */
+    bool last;    /* of the run */
+    bool met;   /* set by the exchange: all learners have met in it, which is when those that go in
+                 * lock step agree on whether to stop */
+    bool leave; /* set by an exchange without lock step: this learner ends, while others may go on.
+                 * It takes one more step, so that all its ranks know */
+} weft_exchange_turn;
+
 typedef struct weft_exchange_ops {
     size_t struct_size; /* sizeof(weft_exchange_ops) */
     const char *name;
@@ -138,9 +148,8 @@ typedef struct weft_exchange_ops {
     /* After the last gradient, with owns_update: the parameters get their next values. Needed with
      * it, and not called without. */
     weft_status (*update)(weft_exchange *exchange, int64_t step);
-    /* After the update of it, which is the last one of the run if `last`: parameters and the
-     * learner's state may be read and written. Tells whether all learners have met in it. */
-    weft_status (*after)(weft_exchange *exchange, int64_t step, bool last, bool *met);
+    /* After the update: parameters and the learner's state may be read and written. */
+    weft_status (*after)(weft_exchange *exchange, weft_exchange_turn *turn);
     /* After the last step of a process: what is under way has to come to its end, and the others
      * are told if they need to know. A checkpoint may follow. */
     weft_status (*end)(weft_exchange *exchange);
@@ -175,8 +184,7 @@ void weft_exchange_close(weft_exchange **exchange);
 weft_status weft_exchange_begin(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_before(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_update(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
-weft_status weft_exchange_after(weft_exchange *exchange, int64_t step, bool last,
-                                bool *met) WEFT_NODISCARD;
+weft_status weft_exchange_after(weft_exchange *exchange, weft_exchange_turn *turn) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
 bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 /* Adds up a number over all learners, which go in lock step. */

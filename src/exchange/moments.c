@@ -131,10 +131,14 @@ weft_update weft_exchange_updates(const weft_exchange_ops *ops)
     return ops->ready ? WEFT_UPDATE_TOLD : WEFT_UPDATE_HERE;
 }
 
-weft_status weft_exchange_after(weft_exchange *e, int64_t step, bool last, bool *met)
+weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
 {
-    *met = false;
-    return e->ops->after ? e->ops->after(e, step, last, met) : WEFT_OK;
+    if (e->ops->after) WEFT_TRY(e->ops->after(e, turn));
+    if (turn->leave && e->ops->lockstep)
+        return weft_fail(WEFT_ERR_INTERNAL,
+                         "exchange %s: a learner leaves, but goes in lock step with the others",
+                         e->ops->name);
+    return WEFT_OK;
 }
 
 weft_status weft_exchange_end(weft_exchange *e)

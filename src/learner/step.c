@@ -49,6 +49,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
     double began = weft_seconds(), waited = r->used.waited;
     int last = last_backward(s);
     vote->loss = 0;
+    vote->leave = r->leaves;
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
         weft_instance_announce(r->instance, i == last);
@@ -77,14 +78,15 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
 weft_status weft_rank_exchange(weft_rank *r, bool last, bool epoch, bool *stop)
 {
     weft_comm_stats before = weft_comm_get_stats(r->world);
-    bool met;
+    weft_exchange_turn turn = {.step = r->position.step, .last = last};
     if (!r->exchange) return WEFT_OK;
-    WEFT_TRY(weft_exchange_after(r->exchange, r->position.step, last, &met));
+    WEFT_TRY(weft_exchange_after(r->exchange, &turn));
     add_stats(&r->used, &before, r);
+    r->leaves = r->leaves || turn.leave;
     if (!r->exchange->ops->lockstep) return WEFT_OK;
     double all = *stop;
     *stop = false;
-    if (!met && !epoch) return WEFT_OK;
+    if (!turn.met && !epoch) return WEFT_OK;
     WEFT_TRY(weft_exchange_sum(r->exchange, "whether to stop", &all));
     *stop = all > 0;
     return WEFT_OK;

@@ -1,5 +1,5 @@
 /* Running instances: instructions in order, transfers that are under way meanwhile. */
-#include "program/program.h"
+#include "program/handed.h"
 
 static void record(weft_instance *x, int i, double start, bool wait)
 {

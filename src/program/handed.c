@@ -1,6 +1,6 @@
 /* Gradients that somebody outside of the program is told of: where each lies when the last
  * instruction or transfer has made it what the update reads. */
-#include "program/program.h"
+#include "program/handed.h"
 
 static weft_status another_order(const weft_program *p, weft_value leaf)
 {

@@ -1,7 +1,7 @@
 /* From groups of nodes to instructions: a kernel for each, and the layouts it wants. */
 #include <stdio.h>
 
-#include "program/program.h"
+#include "program/handed.h"
 
 weft_status weft_program_add_code(weft_program *p, instruction code)
 {

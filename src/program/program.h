@@ -180,21 +180,6 @@ typedef struct instruction {
     size_t bytes; /* read and written */
 } instruction;
 
-/* A gradient that somebody outside is told of when instruction `by` has made it, in the layout of
- * its parameter or of the range of it that begins at `begin`. */
-typedef struct handed {
-    weft_value leaf;
-    int buffer, by;
-    size_t begin, bytes;
-} handed;
-
-/* Of a value, while a program is lowered: the first leaf whose gradient it is; of a leaf: the next
- * one with the same gradient, and whether it is among those handed over. */
-typedef struct handing {
-    weft_value first, next;
-    bool done;
-} handing;
-
 typedef struct trace_event {
     double start, duration;
     int instruction, slot;
@@ -221,9 +206,9 @@ struct weft_program {
         int first, last;
     } * versions_of; /* of each value; -1: none */
     weft_readers readers;
-    handed *handed; /* in the order in which they are made */
+    struct handed *handed; /* gradients, in the order in which they are made */
     size_t handed_count;
-    handing *handing; /* while it is lowered */
+    struct handing *handing; /* while it is lowered */
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
     size_t arena_bytes[SPACES], gradient_bytes[SPACES], scratch_bytes[SPACES];
@@ -328,14 +313,6 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
  * the present one lies. */
 weft_status weft_result_buffer(weft_program *p, const instruction *code, int o,
                                int *out) WEFT_NODISCARD;
-
-/* handed.c: in lowering, before the first instruction; when a value has been made in a phase; after
- * the last one. Then when an instruction of a run, or its transfer, has come to its end. */
-weft_status weft_handed_begin(weft_program *program) WEFT_NODISCARD;
-weft_status weft_handed_made(weft_program *program, weft_value value,
-                             weft_phase phase) WEFT_NODISCARD;
-weft_status weft_handed_end(weft_program *program) WEFT_NODISCARD;
-weft_status weft_handed_tell(const weft_instance *x, int i) WEFT_NODISCARD;
 
 /* copy.c: a value from one space to the other, plain in both. */
 weft_status weft_copy_kernel(const weft_layout *from, const weft_layout *to,

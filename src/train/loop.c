@@ -84,7 +84,8 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     r->position.step++;
     r->position.batch = b->last ? 0 : b->index + 1;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
-    *stop = v->stop > 0;
+    *stop = v->stop > 0 || v->leave > 0;
+    run->left = v->leave > 0;
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = b->epoch,
@@ -164,7 +165,7 @@ static weft_status finish(weft_run *run)
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_board_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
     if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, t->options.output.trace));
-    if (done) return WEFT_OK;
+    if (done || run->left) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s",
                      (long long)r->position.step,
                      t->options.output.checkpoint ? "; go on with --resume from "

@@ -1,0 +1,175 @@
+/* What exchanges are made of: endpoints of any kind, and the optimiser of a flat range. */
+#include "exchange/exchange.h"
+#include "graph/graph.h"
+#include "ranks.h"
+
+/* --- endpoints --- */
+
+/* A kind of the test's own, which carries on what it is given and counts it. */
+typedef struct post {
+    weft_endpoint head;
+    weft_endpoint *by;
+    int bound, ended;
+} post;
+
+typedef struct letter {
+    weft_passage head;
+    weft_passage *by;
+} letter;
+
+static weft_status post_bind(weft_endpoint *endpoint, const weft_transfer *t, weft_passage **out)
+{
+    post *p = (post *)endpoint;
+    letter *l;
+    if (t->kind == WEFT_ALL_TO_ALL)
+        return weft_fail(WEFT_ERR_UNSUPPORTED, "the post knows no all-to-all");
+    WEFT_TRY(WEFT_NEW(&l, 1));
+    weft_status status = weft_endpoint_bind(p->by, t, &l->by);
+    if (status != WEFT_OK) free(l);
+    p->bound += status == WEFT_OK;
+    if (status == WEFT_OK) *out = &l->head;
+    return status;
+}
+
+static weft_status post_start(weft_passage *passage)
+{
+    return weft_passage_start(((letter *)passage)->by);
+}
+static weft_status post_test(weft_passage *passage, bool *done)
+{
+    return weft_passage_test(((letter *)passage)->by, done);
+}
+static weft_status post_wait(weft_passage *passage)
+{
+    ((post *)passage->endpoint)->ended++;
+    return weft_passage_wait(((letter *)passage)->by);
+}
+static void post_destroy(weft_passage *passage)
+{
+    weft_passage_destroy(&((letter *)passage)->by);
+    free(passage);
+}
+static void post_close(weft_endpoint *endpoint)
+{
+    weft_endpoint_close(&((post *)endpoint)->by);
+}
+
+static const weft_endpoint_kind by_post = {
+    .struct_size = sizeof(by_post),
+    .name = "post",
+    .close = post_close,
+    .bind = post_bind,
+    .start = post_start,
+    .test = post_test,
+    .wait = post_wait,
+    .destroy = post_destroy,
+};
+
+/* One parameter of odd size, and a program that leaves it alone. */
+static weft_status make_store(weft_context *c, weft_graph **g, weft_store **store,
+                              weft_instance **x)
+{
+    weft_shape shape = weft_shape_of(1, (int64_t[]){7});
+    WEFT_TRY(weft_graph_create(c, WEFT_F64, g));
+    weft_value w = weft_graph_leaf(*g, WEFT_VALUE_PARAM, "w", WEFT_F64, &shape,
+                                   (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_value y = weft_graph_unary(*g, "relu", "y", w);
+    WEFT_TRY(weft_store_create(c, "reference", 1, store));
+    return weft_instance_build(*store, *g, &y, 1, x);
+}
+
+static void meet_by_post(weft_comm *comm, void *user)
+{
+    weft_context *c = user;
+    weft_graph *g = NULL;
+    weft_store *store = NULL;
+    weft_instance *x = NULL;
+    weft_exchange *e;
+    weft_passage *none;
+    post p = {.head = {.kind = &by_post,
+                       .learner = weft_comm_rank(comm),
+                       .learners = weft_comm_size(comm)}};
+    weft_endpoint *at = &p.head;
+    double w[7];
+    rank_ok(make_store(c, &g, &store, &x));
+    rank_ok(weft_endpoint_over(comm, &p.by));
+    for (int i = 0; i < 7; i++) w[i] = i + 10.0 * p.head.learner;
+    rank_ok(weft_store_write(store, 0, w));
+    weft_exchange_site site = {
+        .struct_size = sizeof(site), .context = c, .endpoint = at, .store = store, .instance = x};
+    rank_ok(weft_exchange_open("average", &site, &e));
+    rank_ok(weft_exchange_begin(e));
+    weft_exchange_turn turn = {.step = 1};
+    rank_ok(weft_exchange_after(e, &turn));
+    rank_check(turn.met && p.bound > 0 && p.ended == p.bound);
+    rank_ok(weft_store_read(store, 0, w));
+    for (int i = 0; i < 7; i++) rank_check(w[i] == i + 10.0 * (p.head.learners - 1) / 2);
+    rank_check(weft_endpoint_bind(at, &(weft_transfer){.kind = WEFT_ALL_TO_ALL}, &none) ==
+               WEFT_ERR_UNSUPPORTED);
+    weft_exchange_close(&e);
+    site.struct_size--;
+    rank_check(weft_exchange_open("average", &site, &e) == WEFT_ERR_ARGUMENT);
+    weft_endpoint_close(&at);
+    weft_instance_destroy(&x);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+}
+
+/* Exchanges do not ask what carries their transfers. */
+static void test_another_kind_of_endpoint(void **state)
+{
+    (void)state;
+    weft_context *c;
+    assert_ok(weft_context_create(&c));
+    for (int n = 1; n <= 5; n += 2) on_ranks("threads", n, meet_by_post, c);
+    weft_context_destroy(&c);
+}
+
+/* --- the optimiser of a flat range --- */
+
+static void test_flat_optimizer(void **state)
+{
+    (void)state;
+    weft_context *c;
+    weft_graph *g;
+    weft_store *store;
+    weft_instance *x;
+    weft_flat_optimizer *flat;
+    weft_optimizer_options o;
+    weft_exchange_state s;
+    double w[5] = {1, 2, 3, 4, 5}, gradient[5] = {1, -1, 0, 0.5, 2};
+    assert_ok(weft_context_create(&c));
+    assert_ok(make_store(c, &g, &store, &x));
+    weft_optimizer_options_init(&o);
+    o.name = "sgd";
+    o.lr = 0.5;
+    o.momentum = 0.5;
+    assert_ok(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat));
+    for (int i = 0; i < 2; i++) assert_ok(weft_flat_optimizer_step(flat, w, gradient));
+    for (int i = 0; i < 5; i++) assert_true(w[i] == i + 1 - 0.5 * (1 + 1.5) * gradient[i]);
+    bool momentum = false, step = false;
+    for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++) {
+        if (strcmp(s.name, "momentum") == 0)
+            momentum = s.bytes == sizeof(w) && ((double *)s.data)[4] == 1.5 * gradient[4];
+        if (strcmp(s.name, "step") == 0) step = *(int32_t *)s.data == 2;
+    }
+    assert_true(momentum && step);
+    weft_flat_optimizer_close(&flat);
+    o.clip_norm = 1;
+    assert_refused(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat), WEFT_ERR_ARGUMENT,
+                   "clip_norm 0");
+    o.clip_norm = 0;
+    assert_refused(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 0, &flat), WEFT_ERR_ARGUMENT,
+                   "a flat range of 0");
+    weft_instance_destroy(&x);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+    weft_context_destroy(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_another_kind_of_endpoint),
+                                       cmocka_unit_test(test_flat_optimizer)};
+    return cmocka_run_group_tests_name("endpoint", tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* The moments of a step, proved by exchanges of the tests' own. */
+#include "exchange_runs.h"
+
+/* --- the moments --- */
+
+/* Sums of gradients over learners, taken range by range while backward goes on, and the run's
+ * optimiser in place of the update, are synchronous data parallelism. */
+static void test_sums_of_gradients(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *together, *learners;
+        double close; /* 0: the same order of sums, so the same bits */
+    } ways[] = {
+        {"ranks=2", "ranks=2", 0},
+        {"ranks=3 batch=6", "ranks=3 batch=2", 1e-12},
+        {"ranks=4", "ranks=4 batch=2", 1e-12},
+        {"ranks=2", "ranks=4 mesh=data=2", 1e-12},
+        {"ranks=2", "ranks=4 mesh=tensor=2", 1e-12},
+        {"ranks=2", "ranks=4 mesh=pipeline=2 microbatches=2", 1e-12},
+        {"ranks=2 microbatches=2", "ranks=2 microbatches=2", 1e-12},
+        {"ranks=2 recompute=true", "ranks=2 recompute=true", 0},
+    };
+    static const char *const optimizers[] = {
+        "optimizer=sgd lr=0.5", "optimizer=sgd lr=0.1 momentum=0.9 nesterov=true weight-decay=0.01",
+        "optimizer=adam lr=0.01 lr-schedule=cosine warmup=3",
+        "optimizer=adamw lr=0.01 weight-decay=0.1 lr-schedule=step decay-every=2"};
+    char *root = temporary_folder(), words[900], name[40];
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)
+        for (size_t o = 0; o < sizeof(optimizers) / sizeof(optimizers[0]); o++) {
+            if (w % 4 != o && getenv("WEFT_FAST")) continue;
+            exchanges_forget();
+            (void)snprintf(words, sizeof(words), EXACT "batch=8 steps=7 %s", optimizers[o]);
+            (void)snprintf(name, sizeof(name), "together-%zu-%zu", w, o);
+            const char *a = made(root, name);
+            run(words, ways[w].together, a, 0);
+            (void)snprintf(words, sizeof(words), EXACT "batch=4 steps=7 exchange=sum %s",
+                           optimizers[o]);
+            (void)snprintf(name, sizeof(name), "learners-%zu-%zu", w, o);
+            const char *b = made(root, name);
+            run(words, ways[w].learners, b, 0);
+            assert_same(a, b, "parameters", ways[w].close, ways[w].learners);
+            assert_true(seen.ready > 0);
+            if (!strstr(ways[w].learners, "mesh")) assert_true(seen.early > 0);
+        }
+    remove_folder(root);
+}
+
+/* The same on devices that lay tensors in their own way, or in memory of their own. */
+static void test_sums_on_devices(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "reference", "distant"};
+    char *root = temporary_folder(), more[200];
+    for (size_t d = 0; d < sizeof(devices) / sizeof(devices[0]); d++) {
+        const char *a = made(root, "together"), *b = made(root, "learners");
+        (void)snprintf(more, sizeof(more),
+                       "device=%s model=lenet data=glyphs:size=17,train=96,test=8 ranks=2",
+                       devices[d]);
+        run(SMALL "batch=8 steps=6 optimizer=adam", more, a, 0);
+        run(SMALL "batch=4 steps=6 optimizer=adam exchange=sum", more, b, 0);
+        assert_same(a, b, "parameters", 1e-4, devices[d]);
+        char command[9000];
+        (void)snprintf(command, sizeof(command), "rm -rf '%s' '%s'", a, b);
+        assert_int_equal(system(command), 0);
+    }
+    remove_folder(root);
+}
+
+/* What set out after a step takes the place of the parameters before the next one: learner 0 goes
+ * its way as if alone, and all end where it does. */
+static void test_parameters_from_elsewhere(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"ranks=2", "ranks=3", "ranks=4 mesh=data=2",
+                                       "ranks=2 device=distant dtype=f32",
+                                       "ranks=2 device=cpu dtype=f32"};
+    char *root = temporary_folder();
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        void *alone;
+        exchanges_forget();
+        run(EXACT "batch=7 steps=5 exchange=apart", ways[w], NULL, 0);
+        assert_memory_not_equal(seen.last[0], seen.last[1], seen.bytes);
+        alone = malloc(seen.bytes);
+        memcpy(alone, seen.last[0], seen.bytes);
+        run(EXACT "batch=7 steps=5 exchange=pull", ways[w], NULL, 0);
+        assert_memory_equal(seen.last[0], alone, seen.bytes);
+        assert_memory_equal(seen.last[1], alone, seen.bytes);
+        free(alone);
+    }
+    remove_folder(root);
+}
+
+/* --- learners that do not go in lock step --- */
+
+/* Nobody waits for a learner that has left, and its run is none the worse for it. */
+static void test_leaving(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    static const char *const ways[] = {"ranks=2", "ranks=3", "ranks=4 mesh=data=2"};
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        void *three;
+        exchanges_forget();
+        run(EXACT "batch=7 steps=3 exchange=apart", ways[w], NULL, 0);
+        three = malloc(seen.bytes);
+        memcpy(three, seen.last[1], seen.bytes);
+        run(EXACT "batch=7 steps=6 exchange=leave", ways[w], made(root, ways[w]), 0);
+        assert_memory_equal(seen.last[1], three, seen.bytes);
+        assert_memory_not_equal(seen.last[0], three, seen.bytes);
+        free(three);
+    }
+    remove_folder(root);
+}
+
+/* Stopping and saving are nobody's business but the learner's own: its checkpoint has it alone, and
+ * goes on to the same bits. */
+static void test_stopping_apart(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    tensors t;
+    const char *a = made(root, "whole"), *b = made(root, "stopped");
+    run(EXACT "batch=7 steps=6 exchange=apart ranks=3", "checkpoint-every=2", a, 0);
+    run(EXACT "batch=7 steps=6 exchange=apart ranks=3", "checkpoint-every=2", b, 3);
+    assert_false(open_tensors(b, "learners", &t));
+    run(EXACT "batch=7 steps=6 exchange=apart ranks=3", "checkpoint-every=2 resume=true", b, 0);
+    assert_same(a, b, "parameters", 0, "stopped apart");
+    assert_same(a, b, "state", 0, "stopped apart");
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums_of_gradients),
+        cmocka_unit_test(test_sums_on_devices),
+        cmocka_unit_test(test_parameters_from_elsewhere),
+        cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_stopping_apart),
+    };
+    return cmocka_run_group_tests_name("moments", tests, begin, end);
+}
