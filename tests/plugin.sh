@@ -59,6 +59,8 @@ refuses 2 "a device named 'cpu' is there already" "$weft" train $run -n 2 --devi
 refuses 2 "has nothing among its devices" "$weft" train $run --device "$plugins/libno_device.so"
 refuses 2 "no device is named 'counting'" "$weft" train $run --device counting
 refuses 2 "has memory of its own" "$weft" train $run --device "$own:distant"
+refuses 2 "no device is named './libcounting'" "$weft" train $run --device ./libcounting
+refuses 2 "no kind is named './table.csv'" "$weft" train --data ./table.csv
 refuses 2 "no device is named 'cup'; did you mean 'cpu'?" "$weft" train $run --device "$own:cup"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -2,8 +2,8 @@
  * Plug-ins: shared objects that add to what a context knows by name (weft/registry.h).
  *
  * A plug-in is loaded where a path stands in the place of a name, as in "--device ./mine.so" or
- * "--device ./mine.so:arguments": what holds a slash or ends in ".so" is a path, and can hold
- * neither a colon nor a comma. It stands for the first entry of the plug-in that is of the kind
+ * "--device ./mine.so:arguments": what ends in ".so" is a path, and can hold neither a colon nor a
+ * comma. It stands for the first entry of the plug-in that is of the kind
  * which is looked for; all others may be called by their names from then on.
  *
  * A plug-in needs these headers and no library: what it asks of Weft it finds in the services that

@@ -140,7 +140,7 @@ weft_status weft_plugin_load(weft_context *context, const char *path)
 
 bool weft_plugin_is_path(const char *name, size_t size)
 {
-    return memchr(name, '/', size) || (size > 3 && memcmp(name + size - 3, ".so", 3) == 0);
+    return size > 3 && memcmp(name + size - 3, ".so", 3) == 0;
 }
 
 weft_status weft_plugin_find(const weft_context *context, weft_kind kind, const char *name,
