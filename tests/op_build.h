@@ -1,0 +1,63 @@
+/* How cases of operators are written down. */
+#ifndef WEFT_TESTS_OP_BUILD_H
+#define WEFT_TESTS_OP_BUILD_H
+
+#include "op_cases.h"
+
+#define DIMS(...)                                                                                  \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])                         \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define X(f, ...) fixture_input(f, DIMS(__VA_ARGS__), true, 1, 0)
+#define POSITIVE(f, ...) fixture_input(f, DIMS(__VA_ARGS__), false, 0.3, 0.6)
+#define SCALAR(f, value) fixture_input(f, 0, NULL, false, 0, value)
+static inline weft_value node(fixture *f, const char *op, const weft_value *in, int count,
+                              const weft_attr *attrs, int attr_count)
+{
+    return weft_graph_node(f->graph, op, op, in, count, attrs, attr_count);
+}
+#define IN(...)                                                                                    \
+    (weft_value[]){__VA_ARGS__}, (int)(sizeof((weft_value[]){__VA_ARGS__}) / sizeof(weft_value))
+#define ATTRS(...)                                                                                 \
+    (weft_attr[]){__VA_ARGS__}, (int)(sizeof((weft_attr[]){__VA_ARGS__}) / sizeof(weft_attr))
+#define NONE NULL, 0
+
+static inline void out(fixture *f, weft_value v)
+{
+    f->outputs[f->output_count++] = v;
+}
+
+#define D3(a, b, c)                                                                                \
+    {                                                                                              \
+        a, b, c                                                                                    \
+    }
+#define D4(a, b, c, d)                                                                             \
+    {                                                                                              \
+        a, b, c, d                                                                                 \
+    }
+#define D5(a, b, c, d, e)                                                                          \
+    {                                                                                              \
+        a, b, c, d, e                                                                              \
+    }
+#define TRIPLE(attr, a, b, c)                                                                      \
+    {                                                                                              \
+        .name = attr, .count = 3, .ints = { a, b, c }                                              \
+    }
+
+/* The cases of op_cases_windows.c. */
+#define WINDOW_CASES(X)                                                                            \
+    X(conv_plain)                                                                                  \
+    X(conv_blocks) X(conv_stride) X(conv_dilated) X(conv_groups) X(conv_depthwise) X(conv_point)   \
+        X(conv_line) X(conv_line_blocks) X(conv_line_groups) X(conv_volume) X(conv_volume_blocks)  \
+            X(conv_volume_groups) X(conv_volume_depthwise) X(conv_line_residual)                   \
+                X(conv_volume_chain) X(conv_chain) X(conv_residual) X(conv_residual_other)         \
+                    X(maxpool_line) X(avgpool_line) X(maxpool_volume) X(avgpool_volume)            \
+                        X(pools_volume_blocks) X(maxpool) X(maxpool_odd) X(avgpool) X(avgpool_odd) \
+                            X(maxpool_blocks) X(avgpool_blocks) X(global_avgpool) X(global_line)   \
+                                X(global_volume) X(global_blocks)
+#define DECLARE(name) void name(fixture *f);
+WINDOW_CASES(DECLARE)
+#undef DECLARE
+
+#endif
