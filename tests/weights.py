@@ -208,6 +208,11 @@ write("bare.csv", "0.1,0.2,7,0.3,1\n0.5,0.5,9,0.5,2\n")
 done = run("eval", "-c", "run/latest", "--data", "csv:bare.csv,weight=2,test=1")
 check("columns by number", done.returncode == 0, done.stderr)
 
+# One row that counts, or almost alone: what is learned of columns is not less than nothing.
+for weights in ([3.5, 0], [0.1, 0], [1e-9, 7.3], [7.3, 1e-18]):
+    table("alone.csv", [([0.7 + i / 3, -1.1, 1e3 / 7 + i], 0.1 + i, w) for i, w in enumerate(weights)], True)
+    train(spec("alone.csv", "target", True), "--batch", "2", "--epochs", "1")
+
 # --- what is refused ---
 for text, how, words in [
     ("a,w,y\n1,2,3\n1,-1,3\n", "target=y,weight=w", "bad.csv:3: column 2, the weight, holds '-1'"),

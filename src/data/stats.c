@@ -58,8 +58,9 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
 static void take(double value, double weight, double n, double *mean, double *deviation)
 {
     double delta = value - *mean;
-    *mean += delta * weight / n;
-    *deviation += weight * delta * (value - *mean);
+    *mean += delta / (n / weight);
+    double square = weight * delta * (value - *mean);
+    if (!(square < 0)) *deviation += square; /* where nearly all weight is here, by rounding */
 }
 
 /* From sums of squares. A constant carries nothing: it becomes zero instead of a division by zero.

@@ -55,6 +55,7 @@ static void draw_samples(dice *d, samples *s)
     if (s->format != IDX && chance(d, 0.3)) s->targets = s->format == CSV ? 1 : between(d, 1, 4);
     s->scale = chance(d, 0.5) ? 1 : 3000;
     if (chance(d, 0.3)) s->absent = (unsigned)roll(d) & ((1U << (s->classes - 1)) - 1);
+    if (s->format != IDX && chance(d, 0.2)) s->weights = between(d, 1, 2);
     s->seed = roll(d) >> 40;
 }
 
@@ -213,6 +214,9 @@ void draw_case(dice *d, hunt_case *c)
     }
     draw_network(d, c);
     smooth_over(c);
+    /* The batch of a norm has as many samples as have weights. */
+    for (int i = 0; i < c->layer_count && c->samples.weights > 1; i++)
+        if (c->layers[i].kind == BATCH_NORM) c->samples.weights = 1;
     int most = 8 / learners_of(c);
     c->twice = chance(d, 0.1);
     c->plan = chance(d, 0.2);

@@ -48,6 +48,13 @@ static double draw_target(dice *d, const samples *s)
     return s->scale * (double)draw_number(d, false) + (s->scale - 1);
 }
 
+static double draw_weight(dice *d, const samples *s)
+{
+    static const double some[] = {0.25, 1, 1, 2, 3.5};
+    int i = between(d, 0, 4);
+    return s->weights > 1 && chance(d, 0.2) ? 0 : some[i];
+}
+
 /* --- idx: four files, numbers big-endian --- */
 
 static void put_big(FILE *f, uint32_t x)
@@ -133,6 +140,15 @@ static void write_npy(const samples *s, dice *d)
         (void)!fwrite(&label, sizeof(label), 1, f);
     }
     end(f);
+    if (!s->weights) return;
+    f = make("w.npy");
+    (void)snprintf(shape, sizeof(shape), "%d,", count);
+    npy_header(f, "<f8", shape);
+    for (int i = 0; i < count; i++) {
+        double weight = draw_weight(d, s);
+        (void)!fwrite(&weight, sizeof(weight), 1, f);
+    }
+    end(f);
 }
 
 /* --- csv --- */
@@ -141,10 +157,11 @@ static void write_csv(const samples *s, dice *d)
 {
     FILE *f = make("data.csv");
     for (int j = 0; j < s->shape.channels; j++) fprintf(f, "c%d,", j);
-    fprintf(f, "label\n");
+    fprintf(f, "%slabel\n", s->weights ? "often," : "");
     for (int i = 0; i < s->train + s->test; i++) {
         for (int j = 0; j < s->shape.channels; j++)
             fprintf(f, "%.9g,", (double)draw_number(d, s->bytes));
+        if (s->weights) fprintf(f, "%.9g,", draw_weight(d, s));
         if (s->targets)
             fprintf(f, "%.17g\n", draw_target(d, s));
         else

@@ -79,6 +79,7 @@ typedef struct samples {
     unsigned absent; /* bit c: no sample has label c */
     int targets;     /* > 0: a sample has so many numbers to predict, and no label */
     double scale;    /* of these */
+    int weights;     /* 0: none; 1: of all samples; 2: of some they are zero */
     uint64_t seed;
 } samples;
 

@@ -12,6 +12,7 @@ static const char *const listed[] = {
     "batch * cannot be cut into * equal micro-batches*",
     "* virtual workers share a batch of *; give * or fewer",
     "*the data have 1 class, a classifier needs at least 2",
+    "all weights of the * part are 0, so that no sample counts",
     /* meshes */
     "*has only * to share out*",
     "a pipeline of * stages: this model has * operators to share out",

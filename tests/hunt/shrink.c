@@ -132,6 +132,7 @@ static bool simpler(hunt_case *c, int how)
         break;
     case 15: c->samples.targets = 0; break;
     case 16: c->samples.scale = 1; break;
+    case 17: c->samples.weights = 0; break;
     default: return false;
     }
     return memcmp(&before, c, sizeof(before)) != 0;

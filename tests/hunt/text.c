@@ -212,9 +212,10 @@ static void add_data(const samples *s, words *w)
                                              {",layout=cdhw", ",layout=dhwc"}};
     const char *layout = layouts[s->shape.dims][s->last];
     const char *key = s->targets ? "target=" : "";
-    if (s->format == NPY) add(w, "npy:x.npy,%sy.npy,test=%.9g%s", key, share, layout);
+    const char *weights = !s->weights ? "" : s->format == NPY ? ",weight=w.npy" : ",weight=often";
+    if (s->format == NPY) add(w, "npy:x.npy,%sy.npy,test=%.9g%s%s", key, share, layout, weights);
     key = s->targets ? "target" : "label";
-    if (s->format == CSV) add(w, "csv:data.csv,%s=label,test=%.9g", key, share);
+    if (s->format == CSV) add(w, "csv:data.csv,%s=label,test=%.9g%s", key, share, weights);
 }
 
 static void add_mesh(const hunt_case *c, const way *p, words *w)
