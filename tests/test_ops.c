@@ -126,7 +126,7 @@ static double *run_on(const op_case *c, const char *device, int64_t *sizes, int 
         weft_type type = weft_graph_value_type(f.graph, fetch[i]);
         total += sizes[i] = weft_shape_elements(&type.shape);
     }
-    double *all = malloc((size_t)total * sizeof(double));
+    double *all = malloc((size_t)WEFT_MAX(total, 1) * sizeof(double));
     for (int i = 0; i < *count; i++)
         for (int64_t j = 0; j < sizes[i]; j++) all[at++] = get(&f, p, fetch[i], j);
     weft_instance_destroy(&p);

@@ -43,7 +43,7 @@ typedef struct cpu_blocks {
     int count;
     const int64_t *size, *axis; /* of each of the blocks */
 } cpu_blocks;
-cpu_blocks cpu_blocks_of(cpu_md md);
+cpu_blocks cpu_blocks_of(cpu_md of);
 
 /* --- primitives --- */
 
