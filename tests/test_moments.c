@@ -19,6 +19,7 @@ static void test_sums_of_gradients(void **state)
         {"ranks=2", "ranks=4 mesh=tensor=2", 1e-12},
         {"ranks=2", "ranks=4 mesh=pipeline=2 microbatches=2", 1e-12},
         {"ranks=2 microbatches=2", "ranks=2 microbatches=2", 1e-12},
+        {"ranks=2", "ranks=4 mesh=data=2 virtual-workers=4", 1e-12},
         {"ranks=2 recompute=true", "ranks=2 recompute=true", 0},
     };
     static const char *const optimizers[] = {
@@ -44,6 +45,22 @@ static void test_sums_of_gradients(void **state)
             if (!strstr(ways[w].learners, "mesh")) assert_true(seen.early > 0);
         }
     remove_folder(root);
+}
+
+/* Gradients of a loss that is no number have set out, but nothing is updated with them. */
+static void test_no_number(void **state)
+{
+    (void)state;
+    log_of_run l;
+    static const char *const ways[] = {"ranks=2", "ranks=4 mesh=data=2", "ranks=2 microbatches=2"};
+    char words[300];
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        (void)snprintf(words, sizeof(words),
+                       SMALL
+                       "device=reference batch=8 steps=60 optimizer=sgd lr=1000000 exchange=sum %s",
+                       ways[w]);
+        assert_refused(train(words, NULL, 0, &l), WEFT_ERR_NUMERIC, "Nothing was updated");
+    }
 }
 
 /* The same on devices that lay tensors in their own way, or in memory of their own. */
@@ -133,11 +150,9 @@ static void test_stopping_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums_of_gradients),
-        cmocka_unit_test(test_sums_on_devices),
-        cmocka_unit_test(test_parameters_from_elsewhere),
-        cmocka_unit_test(test_leaving),
-        cmocka_unit_test(test_stopping_apart),
+        cmocka_unit_test(test_sums_of_gradients), cmocka_unit_test(test_sums_on_devices),
+        cmocka_unit_test(test_no_number),         cmocka_unit_test(test_parameters_from_elsewhere),
+        cmocka_unit_test(test_leaving),           cmocka_unit_test(test_stopping_apart),
     };
     return cmocka_run_group_tests_name("moments", tests, begin, end);
 }
