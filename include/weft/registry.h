@@ -22,6 +22,7 @@ typedef enum weft_kind {
     WEFT_KIND_LAYER, /* of YAML models */
     WEFT_KIND_LOSS,
     WEFT_KIND_DATA,
+    WEFT_KIND_NORMALIZATION,
     WEFT_KIND_OPTIMIZER,
     WEFT_KIND_RATE, /* courses of the learning rate */
     WEFT_KIND_DEVICE,

@@ -15,6 +15,7 @@ static const struct {
     [WEFT_KIND_LAYER] = {"layer type", "layers of a YAML model", ""},
     [WEFT_KIND_LOSS] = {"loss", "losses", ""},
     [WEFT_KIND_DATA] = {"kind", "data", ""},
+    [WEFT_KIND_NORMALIZATION] = {"way to normalize", "ways to normalize data", ""},
     [WEFT_KIND_OPTIMIZER] = {"optimizer", "optimizers", ""},
     [WEFT_KIND_DEVICE] = {"device", "devices", ""},
     [WEFT_KIND_ENGINE] = {"engine", "engines of ranks", ""},

@@ -41,8 +41,16 @@ typedef struct weft_source_ops {
 /* Frees what is in it. */
 void weft_data_stats_free(weft_data_stats *stats);
 weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *to) WEFT_NODISCARD;
-/* From a prepared training part. ARGUMENT: no such way to normalise; labels that are no classes. */
-weft_status weft_data_stats_learn(const weft_source *source, const char *normalize,
+/* What becomes of numbers: as the kind of data asks for, nothing, bytes divided by 255, or what has
+ * mean 0 and deviation 1. */
+typedef enum weft_normalize {
+    WEFT_NORMALIZE_AUTO,
+    WEFT_NORMALIZE_NONE,
+    WEFT_NORMALIZE_UNIT,
+    WEFT_NORMALIZE_STANDARD
+} weft_normalize;
+/* From a prepared training part. ARGUMENT: labels that are no classes. */
+weft_status weft_data_stats_learn(const weft_source *source, weft_normalize normalize,
                                   weft_data_stats *stats) WEFT_NODISCARD;
 
 /* The head of every source. */
@@ -68,7 +76,7 @@ struct weft_source {
 };
 
 extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy;
-/* The kinds of data that are built in, to what a context knows. */
+/* The kinds of data and the ways to normalize them that are built in, to what a context knows. */
 weft_status weft_sources_register(weft_context *context) WEFT_NODISCARD;
 
 /* Fails if a path that is to be written (NULL: none) is one of the files of a specification. */

@@ -11,8 +11,30 @@ static const weft_source_ops *const sources[] = {
     &weft_source_npy,
 };
 
+static const struct {
+    const char *name, *summary;
+    weft_normalize how;
+} ways[] = {
+    {"auto", "bytes as unit, tables as standard", WEFT_NORMALIZE_AUTO},
+    {"none", "numbers stay as they are", WEFT_NORMALIZE_NONE},
+    {"unit", "bytes are divided by 255", WEFT_NORMALIZE_UNIT},
+    {"standard", "by the training mean and deviation", WEFT_NORMALIZE_STANDARD},
+};
+
+static weft_status ways_register(weft_context *context)
+{
+    weft_entry entries[WEFT_COUNT(ways)];
+    for (size_t i = 0; i < WEFT_COUNT(ways); i++)
+        entries[i] = (weft_entry){.kind = WEFT_KIND_NORMALIZATION,
+                                  .name = ways[i].name,
+                                  .summary = ways[i].summary,
+                                  .ops = &ways[i].how};
+    return weft_context_register(context, entries, WEFT_COUNT(ways));
+}
+
 weft_status weft_sources_register(weft_context *context)
 {
+    WEFT_TRY(ways_register(context));
     weft_entry entries[WEFT_COUNT(sources)];
     for (size_t i = 0; i < WEFT_COUNT(sources); i++)
         entries[i] = (weft_entry){.kind = WEFT_KIND_DATA,
@@ -25,7 +47,7 @@ weft_status weft_sources_register(weft_context *context)
 
 struct weft_dataset {
     weft_source *source;
-    char *normalize;
+    weft_normalize normalize;
     weft_data_stats stats;
     bool given;          /* the statistics came from outside */
     int32_t *relabel;    /* from the source's classes to the given ones */
@@ -61,13 +83,23 @@ static weft_status check_targets(const char *spec, const weft_source *s, int wan
                      s->targets, weft_plural(s->targets), want);
 }
 
+/* NULL: as the kind of data asks for. */
+static weft_status find_way(const weft_context *context, const char *name, weft_normalize *out)
+{
+    const weft_entry *entry;
+    if (!name) return WEFT_OK;
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_NORMALIZATION, name, strlen(name), &entry));
+    *out = *(const weft_normalize *)entry->ops;
+    return WEFT_OK;
+}
+
 static weft_status open_dataset(const char *spec, const char *normalize,
                                 const weft_source_wish *wish, weft_dataset **out)
 {
     const weft_data_stats *stats = wish->stats;
     weft_dataset *d;
     WEFT_TRY(WEFT_NEW(&d, 1));
-    weft_status status = weft_strdup(normalize ? normalize : "auto", &d->normalize);
+    weft_status status = find_way(wish->context, normalize, &d->normalize);
     if (status == WEFT_OK) status = open_source(spec, wish, &d->source);
     if (status == WEFT_OK && stats) {
         d->given = true;
@@ -103,7 +135,6 @@ void weft_dataset_close(weft_dataset **dataset)
     weft_dataset *d = *dataset;
     if (d->source) d->source->ops->close(d->source);
     weft_data_stats_free(&d->stats);
-    free(d->normalize);
     free(d->relabel);
     free(d);
     *dataset = NULL;

@@ -135,23 +135,23 @@ static weft_status check_classes(const weft_source *s)
     return weft_check_measured(s->found_in, s->classes, whole, s->all, s->as_target);
 }
 
-weft_status weft_data_stats_learn(const weft_source *s, const char *normalize,
+weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize,
                                   weft_data_stats *stats)
 {
     WEFT_TRY(check_classes(s));
-    const char *how = normalize;
-    if (strcmp(how, "auto") == 0) how = s->bytes ? "unit" : s->tabular ? "standard" : "none";
-    bool standard = strcmp(how, "standard") == 0, unit = strcmp(how, "unit") == 0;
-    if (!standard && !unit && strcmp(how, "none") != 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "normalize is '%s', must be auto, none, unit or standard", how);
+    weft_normalize how = normalize;
+    if (how == WEFT_NORMALIZE_AUTO)
+        how = s->bytes     ? WEFT_NORMALIZE_UNIT
+              : s->tabular ? WEFT_NORMALIZE_STANDARD
+                           : WEFT_NORMALIZE_NONE;
+    bool standard = how == WEFT_NORMALIZE_STANDARD, unit = how == WEFT_NORMALIZE_UNIT;
     stats->shape = s->shape;
     stats->features = standard && s->tabular ? (int)weft_shape_elements(&s->shape) : 1;
     WEFT_TRY(WEFT_NEW(&stats->mean, stats->features));
     WEFT_TRY(WEFT_NEW(&stats->deviation, stats->features));
     if (!standard) stats->deviation[0] = unit && s->bytes ? 255 : 1;
     if (standard) WEFT_TRY(measure(s, stats));
-    WEFT_TRY(measure_target(s, strcmp(normalize, "none") != 0, stats));
+    WEFT_TRY(measure_target(s, normalize != WEFT_NORMALIZE_NONE, stats));
     stats->classes = s->classes;
     stats->label_column = s->label_column;
     WEFT_TRY(names_copy(s->class_names, s->classes, &stats->class_names));

@@ -30,7 +30,7 @@ const weft_option weft_train_rows[] = {
      .initial = "auto",
      TEXT,
      RUN(task.normalize),
-     .choices = "auto,none,unit,standard",
+     .names = WEFT_KIND_NORMALIZATION,
      .help =
          "unit divides bytes by 255, standard uses the training mean and deviation; targets that "
          "are numbers are standardised unless it is none"},
