@@ -98,8 +98,8 @@ static bool is_loaded(const weft_context *root, void *handle)
 }
 
 /* With the lock held. */
-static weft_status open(weft_context *root, const char *path, const char *full,
-                        const weft_plugin **out)
+static weft_status open_object(weft_context *root, const char *path, const char *full,
+                               const weft_plugin **out)
 {
     weft_loaded *l;
     WEFT_TRY(WEFT_NEW(&l, 1));
@@ -126,7 +126,7 @@ static weft_status load_path(const weft_context *context, const char *path, cons
     char *full = realpath(path, NULL);
     if (!full) return weft_fail_io("open", path);
     pthread_mutex_lock(&loading);
-    weft_status status = open(context->of, path, full, out);
+    weft_status status = open_object(context->of, path, full, out);
     pthread_mutex_unlock(&loading);
     free(full);
     return status;
