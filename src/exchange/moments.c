@@ -44,8 +44,8 @@ static weft_status check_states(weft_exchange *e)
     return WEFT_OK;
 }
 
-static weft_status open(const weft_context *context, const char *spec,
-                        const weft_exchange_site *site, weft_exchange **out)
+static weft_status open_at(const weft_context *context, const char *spec,
+                           const weft_exchange_site *site, weft_exchange **out)
 {
     const weft_exchange_ops *ops = NULL;
     const char *arguments = "";
@@ -70,7 +70,7 @@ weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
     if (site->struct_size != sizeof(*site))
         return weft_fail(WEFT_ERR_ARGUMENT, "weft_exchange_site has %zu bytes, this library's %zu",
                          site->struct_size, sizeof(*site));
-    WEFT_TRY(open(site->context, spec, site, out));
+    WEFT_TRY(open_at(site->context, spec, site, out));
     weft_status status = check_states(*out);
     if (status != WEFT_OK) weft_exchange_close(out);
     return status;
@@ -79,7 +79,7 @@ weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
 weft_status weft_exchange_check(weft_context *context, const char *spec)
 {
     weft_exchange *exchange;
-    WEFT_TRY(open(context, spec, NULL, &exchange));
+    WEFT_TRY(open_at(context, spec, NULL, &exchange));
     weft_exchange_close(&exchange);
     return WEFT_OK;
 }
