@@ -216,9 +216,28 @@ refuses 2 "no column is named 'prise'; did you mean 'price'" "$weft" train --dat
 tail -n +2 houses.csv >bare.csv
 refuses 2 "has no header, so no column is named 'price'; give its number, counted from 0, as in target=0" "$weft" train \
     --model mlp --data csv:bare.csv,target=price
+refuses 2 "device 'cpu,reference' names 2 devices for 1 rank" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20 --device cpu,reference
 accepts "a target by its number" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20
 refuses 2 "has no column 'price', which was the target in training; if it has another name now, give target=NAME" \
     "$weft" eval houses --data csv:homes.csv
+tail -n +2 homes.csv >unnamed.csv
+for none in homes.csv,target=7 homes.csv,target=0 unnamed.csv,target=prise unnamed.csv,target=1; do
+    refuses 2 "has the 2 columns of the features alone, so none is the target" "$weft" predict houses --data csv:$none
+done
+refuses 2 "column 'area' is asked for as the target, training took it for a feature" "$weft" predict houses --data csv:homes.csv,target=area
+accepts "the target of training, which is not there" "$weft" predict houses --data csv:homes.csv,target=price
+python3 - <<'PY'
+import struct
+def npy(name, shape):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n" % (shape,)
+    count = 1
+    for n in shape: count *= n
+    with open(name, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % count, *range(count)))
+npy("square_x.npy", (30, 3))
+npy("square_y.npy", (30, 2, 2))
+PY
+refuses 1 "targets have 3 dimensions, must be [samples] or [samples, numbers]" "$weft" train --model mlp --data npy:square_x.npy,target=square_y.npy
 cp houses.csv y.npy
 refuses 2 "is a file of the data" "$weft" train --data npy:x.npy,target=y.npy --metrics y.npy
 cmp -s houses.csv y.npy && pass || flunk "a file of targets was written over"

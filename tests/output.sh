@@ -135,5 +135,39 @@ for job in "--max-restarts 1 --checkpoint supervised" "-n 2 --engine mpi"; do
 done
 [ "$(ls -A | grep -c tmp)" = 0 ] && pass || flunk "something half written is left"
 
+# What a killed process has left beside a file goes with the next one that writes it; nothing else does.
+mkdir left
+sleep 300 &
+living=$!
+sh -c 'exit 0' &
+dead=$!
+wait $dead
+for name in p.csv.weft-tmp$dead p.csv.weft-tmp$living p.csv.weft-tmp p.csv.weft-tmp${dead}x p.csv.tmp$dead q.csv.weft-tmp$dead; do echo mine >left/$name; done
+ln -s p.csv left/link.weft-tmp$dead
+accepts "a file beside leftovers" "$weft" predict run --output left/p.csv
+[ "$(ls left | tr '\n' ' ')" = "$(printf '%s\n' link.weft-tmp$dead p.csv p.csv.tmp$dead p.csv.weft-tmp p.csv.weft-tmp$living p.csv.weft-tmp${dead}x q.csv.weft-tmp$dead | sort | tr '\n' ' ')" ] &&
+    pass || flunk "leftovers: $(ls left)"
+accepts "the other file" "$weft" export run -q -o left/q.csv
+[ -e left/q.csv.weft-tmp$dead ] && flunk "what was left of the other file is still there" || pass
+# One that is held belongs to somebody, perhaps on another machine.
+echo theirs >left/p.csv.weft-tmp$dead
+flock left/p.csv.weft-tmp$dead "$weft" predict run --output left/p.csv
+[ -e left/p.csv.weft-tmp$dead ] && pass || flunk "a file that somebody writes was removed"
+kill $living
+# A kill in the middle of it.
+awk 'BEGIN { for (i = 0; i < 30000; i++) print i % 7 ",1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20," i % 3 }' >rows.csv
+"$weft" train -q --model mlp --data csv:rows.csv --batch 500 --steps 2 --checkpoint tall 2>err || flunk "rows"
+for try in 1 2 3 4 5 6 7 8; do
+    "$weft" predict tall --output left/tall.csv 2>err &
+    appears 5 left/tall.csv.weft-tmp$!
+    kill -KILL $!
+    wait $! 2>/dev/null
+    [ -e left/tall.csv ] || break
+    rm left/tall.csv
+done
+[ "$(ls left | grep -c tall.csv.weft-tmp)" = 1 ] && pass || flunk "a kill left nothing: $(ls left)"
+accepts "after a kill" "$weft" predict tall --output left/tall.csv
+[ "$(ls left | grep -c tall)" = 1 ] && pass || flunk "what a kill left: $(ls left)"
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -124,6 +124,12 @@ with open("numbers.csv", "w") as f:
         a, b, c = (chance.gauss(0, 1) for _ in range(3))
         print(f"{a:.6f},{b:.6f},{c:.6f},{1e5 + 700 * a * b - 4000 * c:.3f}", file=f)
 PY
+# The first of all ranks, in the order of the graph, made a number that is not finite.
+for n in 1 2 3; do
+    timeout 60 "$weft" train --model mlp -q --data glyphs:size=16,train=60,test=20 --batch 20 --epochs 2 -t 1 --optimizer sgd --lr 1e4 \
+        --seed 3 -n $n --mesh pipeline=$n --microbatches 2 >out 2>err
+    grep -q "'dense+bias fc3', was the first to make a number that is not finite" err && pass || flunk "the first of a pipeline of $n"
+done
 printf 'loss: mse\nlayers:\n  - {type: dense, units: 17}\n  - {type: batch_norm}\n  - {type: tanh}\n  - {type: dense, units: outputs}\n' >fit.yaml
 fit() {
     local name=$1

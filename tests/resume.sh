@@ -146,5 +146,16 @@ for epochs in 2:"-n 2 --exchange average:every=2" 3: 5:"-n 3 --exchange average:
     endings="$endings $(readlink other/latest)"
 done
 [ "$endings" = " step-4 step-7 step-9" ] && pass || flunk "steps of epochs by 2, 1 and 3 learners:$endings"
+# A run that was finished has nothing to add to its metrics.
+done="--model mlp -q --data glyphs:size=8,train=60,test=20 --batch 20 --epochs 2 -t 1 --checkpoint done --metrics done.jsonl"
+# shellcheck disable=SC2086
+"$weft" train $done && cp done.jsonl once.jsonl && "$weft" train $done --resume && cmp -s once.jsonl done.jsonl && pass ||
+    flunk "metrics of a finished run: $(cut -c1-40 done.jsonl | tail -3)"
+# A loss that is left out is the one that fits the target.
+awk 'BEGIN { print "a,b,y"; for (i = 0; i < 80; i++) print i % 7 "," i % 5 "," i % 7 * 2 - i % 5 }' >lossy.csv
+printf 'loss: mse\nlayers:\n  - {type: dense, units: outputs}\n' >lossy.yaml
+fit="-q --model lossy.yaml --data csv:lossy.csv,target=y --batch 16 -t 1 --checkpoint lossy"
+# shellcheck disable=SC2086
+"$weft" train $fit --epochs 1 && sed -i 1d lossy.yaml && accepts "a YAML without its loss" "$weft" train $fit --epochs 2 --resume
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

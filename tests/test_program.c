@@ -252,10 +252,10 @@ static void test_diagnose_names_the_instruction(void **state)
     net n;
     char *where;
     make(&n, "lenet", "cpu", true, 2);
-    assert_ok(weft_instance_diagnose(n.program, &where, NULL));
+    assert_ok(weft_instance_diagnose(n.program, &where, NULL, NULL));
     assert_null(where);
     ((float *)weft_instance_input(n.program, PORT(n.values, FEATURES)))[5] = NAN;
-    assert_ok(weft_instance_diagnose(n.program, &where, NULL));
+    assert_ok(weft_instance_diagnose(n.program, &where, NULL, NULL));
     assert_non_null(strstr(where, "input 'x'"));
     weft_free(where);
     ((float *)weft_instance_input(n.program, PORT(n.values, FEATURES)))[5] = 3e38f;
@@ -264,7 +264,7 @@ static void test_diagnose_names_the_instruction(void **state)
     float big[32 * 25];
     for (int i = 0; i < 32 * 25; i++) big[i] = 100;
     assert_ok(weft_store_write(n.store, at, big));
-    assert_ok(weft_instance_diagnose(n.program, &where, NULL));
+    assert_ok(weft_instance_diagnose(n.program, &where, NULL, NULL));
     assert_non_null(where);
     assert_non_null(strstr(where, "conv1"));
     weft_free(where);
@@ -292,7 +292,7 @@ static void test_diagnose_looks_at_its_slot(void **state)
         x[6] = -x[5];
         for (int s = 0; s < o.slots; s++) {
             weft_instance_set_slot(program, s);
-            assert_ok(weft_instance_diagnose(program, &where, NULL));
+            assert_ok(weft_instance_diagnose(program, &where, NULL, NULL));
             if (bad == 1 && s == bad) assert_non_null(strstr(where, "input 'x'"));
             if (s != bad) assert_null(where);
             weft_free(where);

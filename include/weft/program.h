@@ -201,9 +201,10 @@ WEFT_API void weft_gradient_unmap(const weft_instance *instance, int gradient, c
 /* Runs the MICRO phase again, in the present slot, and looks at everything it makes. *where is NULL
  * if all is finite, else a sentence that names the first parameter, input or instruction that is
  * not; the caller frees it with weft_free. *made (may be NULL) says whether it arose here, rather
- * than was brought from another rank. Collective over the ranks of its transfers. */
+ * than was brought from another rank, and *value (may be NULL) which value of the program's graph
+ * it was found in. Collective over the ranks of its transfers. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_diagnose(weft_instance *instance, char **where,
-                                                           bool *made);
+                                                           bool *made, weft_value *value);
 
 /* Runs forward and backward `passes` times and gives each node of the graph its median seconds, a
  * gradient node's being added to its forward node. costs has one number for each node. */

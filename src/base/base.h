@@ -208,6 +208,11 @@ weft_status weft_fail_io(const char *what, const char *path) WEFT_NODISCARD;
 /* Maps a file read-only. IO: the message names the path and the reason. */
 weft_status weft_file_map(const char *path, weft_bytes *out) WEFT_NODISCARD;
 void weft_file_unmap(weft_bytes *bytes);
+/* beside.c: a new file beside the one that it will replace, opened for writing: its name, and -1
+ * with errno where it cannot be. It is ours as long as it is open. */
+weft_status weft_beside_open(const char *target, char **name, int *file) WEFT_NODISCARD;
+/* Removes what processes that were killed have left there. */
+weft_status weft_beside_tidy(const char *target) WEFT_NODISCARD;
 /* As an output (weft/output.h): the path holds all of it or what it held before. */
 weft_status weft_file_replace(const char *path, const void *data, size_t size) WEFT_NODISCARD;
 weft_status weft_file_write(const char *path, const void *data, size_t size) WEFT_NODISCARD;

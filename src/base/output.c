@@ -97,8 +97,8 @@ bool weft_output_same(const char *a, const char *b)
 static weft_status open_beside(weft_output *o, const char *path, const struct stat *old, int *file)
 {
     WEFT_TRY(follow(path, &o->target));
-    WEFT_TRY(weft_format(&o->temporary, "%s.tmp%ld", o->target, (long)getpid()));
-    *file = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    WEFT_TRY(weft_beside_tidy(o->target));
+    WEFT_TRY(weft_beside_open(o->target, &o->temporary, file));
     if (*file < 0) return fail(o, "create");
     if (old) (void)fchmod(*file, old->st_mode & 07777);
     return WEFT_OK;

@@ -201,13 +201,17 @@ static weft_status check_labels(npy_source *s, const char *images, const char *l
     return WEFT_OK;
 }
 
-/* Numbers [n] or [n, ...], all of which are finite. */
+/* Numbers [n] or [n, k], all of which are finite. */
 static weft_status check_targets(npy_source *s, const char *images, const char *file)
 {
     const weft_shape *shape = &s->labels.shape;
     int64_t rows = s->images.shape.dim[0], all = weft_shape_elements(shape);
     if (shape->rank < 1)
         return weft_fail(WEFT_ERR_FORMAT, "%s: targets need a dimension of samples first", file);
+    if (s->labels.shape.rank > 2)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s: targets have %d dimensions, must be [samples] or [samples, numbers]",
+                         file, s->labels.shape.rank);
     WEFT_TRY(check_rows(s, images, &s->labels, file, "target"));
     if (all / rows > MOST_TARGETS)
         return weft_fail(WEFT_ERR_FORMAT, "%s: a sample has %lld targets, at most %d are possible",

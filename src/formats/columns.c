@@ -41,6 +41,14 @@ static weft_status no_column(const table *t)
                      weft_suggest(near, sizeof(near), t->no, candidate, t));
 }
 
+static weft_status only_features(const table *t, const char *label)
+{
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: has the %d columns of the features alone, so none is the %s '%s'; leave "
+                     "out %s=",
+                     t->file, t->count, role(t), label, role(t));
+}
+
 /* What label= says: a name, or a number from 0. Where nothing does, the place of training, or the
  * last column. */
 static weft_status find_label(table *t, const char *label)
@@ -48,7 +56,11 @@ static weft_status find_label(table *t, const char *label)
     int64_t index;
     bool place = t->known->features > 0 && t->known->place >= 0 && t->known->place < t->count;
     t->label = t->bare ? -1 : place ? t->known->place : t->count - 1;
-    if (!label || (t->bare && weft_parse_int(label, &index))) return WEFT_OK;
+    if (!label) return WEFT_OK;
+    if (t->bare && weft_parse_int(label, &index)) {
+        if (index != t->known->place) return only_features(t, label);
+        return WEFT_OK;
+    }
     if (!weft_parse_int(label, &index)) {
         int at = find(t->fields, t->count, label);
         t->said = at >= 0;
@@ -105,6 +117,7 @@ static weft_status by_place(table *t, bool header, int *order)
 {
     const weft_csv_known *k = t->known;
     bool usual = k->label && t->no && strcmp(t->no, k->label) == 0;
+    if (t->no && t->bare && !usual) return only_features(t, t->no);
     if (t->no && !t->bare && !usual && !header)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: has no header, so no column is named '%s'; give its number, counted "
@@ -128,8 +141,7 @@ static weft_status label_by_name(table *t)
     if (t->no && !(k->unlabelled && strcmp(t->no, k->label) == 0)) return no_column(t);
     if (!t->said) t->label = find(t->fields, t->count, k->label);
     bool feature = t->label >= 0 && find(k->names, k->features, t->fields[t->label]) >= 0;
-    if (feature && k->unlabelled) t->label = -1;
-    if (feature && !k->unlabelled)
+    if (feature)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: column '%s' is asked for as the %s, training took it for a feature; "
                          "the %s was '%s'",

@@ -6,8 +6,28 @@
 /* What a rank says of a loss that is no number. */
 typedef struct finding {
     int32_t micro, brought; /* micro-batch; -1: all was finite */
+    int32_t order;          /* of the value in the graph that all ranks have parts of */
     char where[400];
 } finding;
+
+/* What only a rank's own graph has, as what it moves, comes last. */
+static int32_t order_of(const weft_rank *r, weft_value value)
+{
+    if (value == WEFT_NO_VALUE) return INT32_MAX;
+    const char *name = weft_graph_value_name(weft_rewritten_graph(r->mine), value);
+    for (weft_value v = 0; v < weft_graph_value_count(r->graph); v++)
+        if (strcmp(weft_graph_value_name(r->graph, v), name) == 0) return v;
+    return INT32_MAX;
+}
+
+/* Whether a comes before b: in an earlier micro-batch, made rather than brought, or earlier in the
+ * graph, since the ranks of a pipeline are not at the same place of it. */
+static bool before(const finding *a, const finding *b)
+{
+    if (a->micro != b->micro) return a->micro < b->micro;
+    if (a->brought != b->brought) return a->brought < b->brought;
+    return a->order < b->order;
+}
 
 /* All micro-batches once more: the one that the program saw last need not be the one. */
 static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
@@ -16,12 +36,14 @@ static weft_status find_where(weft_rank *r, const weft_batch *b, finding *out)
     for (int m = 0; m < (int)r->recipe->microbatches; m++) {
         char *where;
         bool made;
+        weft_value value;
         weft_instance_set_slot(r->instance, m % r->schedule.slots);
         WEFT_TRY(weft_rank_feed(r, b, m));
-        WEFT_TRY(weft_instance_diagnose(r->instance, &where, &made));
+        WEFT_TRY(weft_instance_diagnose(r->instance, &where, &made, &value));
         if (where && out->micro < 0) {
             out->micro = m;
             out->brought = !made;
+            out->order = order_of(r, value);
             (void)snprintf(out->where, sizeof(out->where), "%s", where);
         }
         weft_free(where);
@@ -45,11 +67,7 @@ weft_status weft_rank_explain(weft_rank *r, const weft_batch *b, double loss)
                                                    .receive = all,
                                                    .count = (int64_t)sizeof(mine)});
     for (int i = 0; i < n; i++) {
-        const finding *f = &all[i], *best = first < 0 ? NULL : &all[first];
-        if (f->micro < 0) continue;
-        if (!best || f->micro < best->micro ||
-            (f->micro == best->micro && f->brought < best->brought))
-            first = i;
+        if (all[i].micro >= 0 && (first < 0 || before(&all[i], &all[first]))) first = i;
     }
     char rank[32] = "";
     if (n > 1 && first >= 0) (void)snprintf(rank, sizeof(rank), "on rank %d, ", first);

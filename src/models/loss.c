@@ -28,6 +28,15 @@ static const weft_loss *usual(const weft_context *context, bool classes)
     return NULL;
 }
 
+bool weft_loss_is_usual(const weft_context *context, const char *name)
+{
+    const weft_entry *entry;
+    for (int i = 0; (entry = weft_context_entry(context, WEFT_KIND_LOSS, i)); i++)
+        if (strcmp(entry->name, name) == 0)
+            return usual(context, ((const weft_loss *)entry->ops)->classes) == entry->ops;
+    return false;
+}
+
 weft_status weft_net_set_loss(weft_net *net, const char *name)
 {
     const weft_context *context = net->graph->context;

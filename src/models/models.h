@@ -32,7 +32,9 @@ struct weft_net {
 weft_value weft_net_input(const weft_net *net, weft_port_role role);
 /* How many numbers the last layer must give for a sample: one for each class, or target. */
 int64_t weft_net_outputs(const weft_net *net);
-/* loss.c: NULL: what fits the target. ARGUMENT: no such loss, or one that does not fit. */
+/* loss.c: whether it is what a model minimises that says nothing, of targets that fit it. */
+bool weft_loss_is_usual(const weft_context *context, const char *name);
+/* NULL: what fits the target. ARGUMENT: no such loss, or one that does not fit. */
 weft_status weft_net_set_loss(weft_net *net, const char *name) WEFT_NODISCARD;
 
 /* The same number for all dimensions of space. */
@@ -97,7 +99,8 @@ weft_status weft_build_model(weft_graph *graph, const weft_model_options *option
 bool weft_model_is_file(const char *model);
 /* Compares two texts, key by key, as they are understood. ARGUMENT: they differ; the
  * message begins with the line of `name` in which they do so first. */
-weft_status weft_model_compare(const char *name, const weft_bytes *text, const char *other_name,
+weft_status weft_model_compare(const weft_context *context, const char *name,
+                               const weft_bytes *text, const char *other_name,
                                const weft_bytes *other) WEFT_NODISCARD;
 
 #endif

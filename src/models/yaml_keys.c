@@ -87,7 +87,26 @@ static weft_status compare_key(const weft_yaml *a, const weft_yaml *b, int layer
     return status;
 }
 
-weft_status weft_model_compare(const char *name, const weft_bytes *text, const char *other_name,
+/* A model that names no loss minimises what fits the target, which is the same in both. */
+static weft_status compare_loss(const weft_context *context, const weft_yaml *a, const weft_yaml *b,
+                                const char *name, const char *other_name)
+{
+    char *now = NULL, *then = NULL;
+    weft_status status = value_of(a, -1, "loss", &now);
+    if (status == WEFT_OK) status = value_of(b, -1, "loss", &then);
+    if (status == WEFT_OK && !now != !then && !weft_loss_is_usual(context, now ? now : then))
+        status = now ? weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: loss is '%s', %s names none", name,
+                                 weft_yaml_line(a, -1, "loss"), now, other_name)
+                     : weft_fail(WEFT_ERR_ARGUMENT, "%s: names no loss, %s has loss: %s", name,
+                                 other_name, then);
+    bool both = now && then;
+    free(now);
+    free(then);
+    return status == WEFT_OK && both ? compare_key(a, b, -1, "loss", name, other_name) : status;
+}
+
+weft_status weft_model_compare(const weft_context *context, const char *name,
+                               const weft_bytes *text, const char *other_name,
                                const weft_bytes *other)
 {
     weft_yaml *a = NULL, *b = NULL;
@@ -97,7 +116,7 @@ weft_status weft_model_compare(const char *name, const weft_bytes *text, const c
         status = weft_yaml_parse(other_name, other->data, other->size, weft_yaml_model, "layers",
                                  weft_yaml_layers, &b);
     int layers = status == WEFT_OK ? weft_yaml_count(a) : 0;
-    if (status == WEFT_OK) status = compare_key(a, b, -1, "loss", name, other_name);
+    if (status == WEFT_OK) status = compare_loss(context, a, b, name, other_name);
     for (int i = 0; i < layers && i < weft_yaml_count(b) && status == WEFT_OK; i++)
         for (const weft_option *o = weft_yaml_layers; o->name && status == WEFT_OK; o++)
             status = compare_key(a, b, i, o->name, name, other_name);

@@ -39,7 +39,7 @@ static bool made_in_passes(const weft_graph *g, const weft_value_info *leaf)
     return node >= 0 && g->nodes[node]->phase != WEFT_PHASE_UPDATE;
 }
 
-static weft_status look_at_leaves(const weft_instance *x, char **where)
+static weft_status look_at_leaves(const weft_instance *x, char **where, weft_value *found)
 {
     const weft_program *p = x->program;
     for (size_t i = 0; i < p->version_count; i++) {
@@ -52,6 +52,7 @@ static weft_status look_at_leaves(const weft_instance *x, char **where)
             continue;
         WEFT_TRY(look_into(x, v->buffer, v->layout->bytes, info->type.dtype, &finite));
         if (finite) continue;
+        *found = v->value;
         const char *what = info->kind == WEFT_VALUE_INPUT ? "input" : "parameter or state";
         const char *since = info->kind == WEFT_VALUE_INPUT
                                 ? "the data holds a number that is not finite"
@@ -64,7 +65,8 @@ static weft_status look_at_leaves(const weft_instance *x, char **where)
 
 /* What an instruction has made, or a transfer has brought. A running mean also holds what earlier
  * passes gave it, which is for their instructions to answer for. */
-static weft_status look_at(const weft_instance *x, size_t i, char **where, bool *made)
+static weft_status look_at(const weft_instance *x, size_t i, char **where, bool *made,
+                           weft_value *found)
 {
     const weft_program *p = x->program;
     const instruction *code = &p->code[i];
@@ -79,6 +81,7 @@ static weft_status look_at(const weft_instance *x, size_t i, char **where, bool 
             look_into(x, code->out[o], layout->bytes, p->graph->values[value].type.dtype, &finite));
         if (finite) continue;
         *made = !code->transfer;
+        *found = value;
         WEFT_TRY(weft_format(where,
                              code->transfer ? "instruction %zu, '%s', brought the first number "
                                               "that is not finite (in '%s')"
@@ -91,7 +94,8 @@ static weft_status look_at(const weft_instance *x, size_t i, char **where, bool 
 
 /* Transfers are looked at when they have ended: before instruction `next`, or (next < 0) all that
  * no instruction of these passes has waited for. */
-static weft_status look_at_transfers(const weft_instance *x, int next, char **where, bool *made)
+static weft_status look_at_transfers(const weft_instance *x, int next, char **where, bool *made,
+                                     weft_value *found)
 {
     const weft_program *p = x->program;
     for (size_t i = 0; i < p->code_count && !*where; i++) {
@@ -99,31 +103,33 @@ static weft_status look_at_transfers(const weft_instance *x, int next, char **wh
         if (!code->transfer || code->phase == WEFT_PHASE_UPDATE || code->group.node[0]->op->effect)
             continue;
         bool waited = code->finish >= 0 && p->code[code->finish].phase != WEFT_PHASE_UPDATE;
-        if (next >= 0 ? code->finish == next : !waited) WEFT_TRY(look_at(x, i, where, made));
+        if (next >= 0 ? code->finish == next : !waited) WEFT_TRY(look_at(x, i, where, made, found));
     }
     return WEFT_OK;
 }
 
 /* Runs on to the end whatever it finds, since other ranks wait for what is sent. */
-weft_status weft_instance_diagnose(weft_instance *x, char **where, bool *made)
+weft_status weft_instance_diagnose(weft_instance *x, char **where, bool *made, weft_value *value)
 {
+    weft_value found = WEFT_NO_VALUE;
     const weft_program *p = x->program;
     bool here = true;
     *where = NULL;
     WEFT_TRY(weft_instance_drain(x));
-    WEFT_TRY(look_at_leaves(x, where));
+    WEFT_TRY(look_at_leaves(x, where, &found));
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         if (code->phase == WEFT_PHASE_UPDATE) continue;
         WEFT_TRY(weft_instance_end_before(x, (int)i));
-        WEFT_TRY(look_at_transfers(x, (int)i, where, &here));
+        WEFT_TRY(look_at_transfers(x, (int)i, where, &here, &found));
         WEFT_TRY(weft_instance_run_one(x, (int)i));
         WEFT_TRY(weft_instance_settle(x));
-        if (!code->transfer && !*where) WEFT_TRY(look_at(x, i, where, &here));
+        if (!code->transfer && !*where) WEFT_TRY(look_at(x, i, where, &here, &found));
     }
     WEFT_TRY(weft_instance_drain(x));
     WEFT_TRY(weft_instance_settle(x));
-    WEFT_TRY(look_at_transfers(x, -1, where, &here));
+    WEFT_TRY(look_at_transfers(x, -1, where, &here, &found));
     if (made) *made = here;
+    if (value) *value = found;
     return WEFT_OK;
 }

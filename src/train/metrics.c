@@ -6,23 +6,30 @@
 #include "train/train.h"
 #include "weft/output.h"
 
+/* Lines that a run writes, by their kind of event. */
+static const struct {
+    weft_event_kind kind;
+    const char *head;
+} lines[] = {{WEFT_EVENT_STEP, "{\"event\":\"step\",\"step\":"},
+             {WEFT_EVENT_EVAL, "{\"event\":\"eval\",\"step\":"},
+             {WEFT_EVENT_SUMMARY, "{\"event\":\"summary\",\"steps\":"}};
+
 struct weft_metrics {
     weft_output *to;
+    int64_t last[WEFT_COUNT(lines)]; /* step of the last line of each kind; -1: there is none */
 };
 
 /* The step of a line that weft_metrics_event wrote, -1: of another one. */
-static int64_t step_of(const char *line, size_t size)
+static int64_t step_of(const char *line, size_t size, size_t *kind)
 {
-    static const char *const kinds[] = {
-        "{\"event\":\"step\",\"step\":", "{\"event\":\"eval\",\"step\":",
-        "{\"event\":\"summary\",\"steps\":"};
-    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
-        size_t head = strlen(kinds[i]);
+    for (size_t i = 0; i < WEFT_COUNT(lines); i++) {
+        size_t head = strlen(lines[i].head);
         int64_t step;
         char number[24];
-        if (size <= head || strncmp(line, kinds[i], head) != 0) continue;
+        if (size <= head || strncmp(line, lines[i].head, head) != 0) continue;
         size_t digits = WEFT_MIN(strspn(line + head, "0123456789"), sizeof(number) - 1);
         (void)snprintf(number, sizeof(number), "%.*s", (int)digits, line + head);
+        *kind = i;
         return weft_parse_int(number, &step) ? step : -1;
     }
     return -1;
@@ -30,20 +37,22 @@ static int64_t step_of(const char *line, size_t size)
 
 /* How much of a file stands before the first line of a later step, or the one that a crash cut off.
  * Of a file that is not all ours nothing is taken away. */
-static weft_status find_end(const char *path, const char *text, size_t size, int64_t step,
-                            size_t *end)
+static weft_status find_end(weft_metrics *m, const char *path, const char *text, size_t size,
+                            int64_t step, size_t *end)
 {
     *end = SIZE_MAX;
     for (size_t at = 0, line = 1; at < size; line++) {
         const char *newline = memchr(text + at, '\n', size - at);
         size_t length = newline ? (size_t)(newline - text) - at : size - at;
-        int64_t of = newline ? step_of(text + at, length) : INT64_MAX;
+        size_t kind = 0;
+        int64_t of = newline ? step_of(text + at, length, &kind) : INT64_MAX;
         if (of < 0)
             return weft_fail(WEFT_ERR_FORMAT,
                              "%s:%zu: is no line of metrics, so the run does not go on writing "
                              "there; give another file",
                              path, line);
         if (of > step && *end == SIZE_MAX) *end = at;
+        if (*end == SIZE_MAX) m->last[kind] = of;
         at += length + 1;
     }
     *end = WEFT_MIN(*end, size);
@@ -51,7 +60,7 @@ static weft_status find_end(const char *path, const char *text, size_t size, int
 }
 
 /* What was written after the checkpoint that the run goes on from will be written again. */
-static weft_status cut_back(const char *path, int64_t step)
+static weft_status cut_back(weft_metrics *m, const char *path, int64_t step)
 {
     struct stat info;
     weft_bytes file;
@@ -65,7 +74,7 @@ static weft_status cut_back(const char *path, int64_t step)
     size_t size = file.size;
     weft_file_unmap(&file);
     WEFT_TRY(status);
-    status = find_end(path, text, size, step, &end);
+    status = find_end(m, path, text, size, step, &end);
     if (status == WEFT_OK && end < size && truncate(path, (off_t)end) != 0)
         status = weft_fail_io("cut", path);
     free(text);
@@ -75,10 +84,13 @@ static weft_status cut_back(const char *path, int64_t step)
 weft_status weft_metrics_open(const char *path, int64_t after, weft_metrics **out)
 {
     weft_metrics *m;
-    if (after >= 0) WEFT_TRY(cut_back(path, after));
+    weft_status status = WEFT_OK;
     WEFT_TRY(WEFT_NEW(&m, 1));
-    weft_status status =
-        weft_output_open(path, after >= 0 ? WEFT_OUTPUT_APPEND : WEFT_OUTPUT_STREAM, &m->to);
+    for (size_t i = 0; i < WEFT_COUNT(lines); i++) m->last[i] = -1;
+    if (after >= 0) status = cut_back(m, path, after);
+    if (status == WEFT_OK)
+        status =
+            weft_output_open(path, after >= 0 ? WEFT_OUTPUT_APPEND : WEFT_OUTPUT_STREAM, &m->to);
     if (status != WEFT_OK) {
         free(m);
         return status;
@@ -134,10 +146,13 @@ static void add_event(weft_text *f, const weft_event *e)
     weft_text_add(f, "}\n");
 }
 
+/* What a run says that was finished before is there already. */
 weft_status weft_metrics_event(weft_metrics *m, const weft_event *e)
 {
     weft_text text = {0};
     char *line;
+    for (size_t i = 0; i < WEFT_COUNT(lines); i++)
+        if (lines[i].kind == e->kind && m->last[i] == e->step) return WEFT_OK;
     add_event(&text, e);
     WEFT_TRY(weft_text_take(&text, &line));
     weft_status status = weft_output_write(m->to, line, strlen(line));

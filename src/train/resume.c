@@ -29,7 +29,7 @@ static weft_status check_layers(const weft_trainer *t)
     char *then;
     WEFT_TRY(weft_format(&then, "%s/model.yaml", t->resumed.path));
     weft_status status =
-        weft_model_compare(t->options.task.model, &t->model, then, &t->resumed.model);
+        weft_model_compare(t->context, t->options.task.model, &t->model, then, &t->resumed.model);
     if (status == WEFT_ERR_ARGUMENT)
         status =
             weft_fail(status, "%s; a resumed run must have the same model, which --model %s gives",

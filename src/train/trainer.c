@@ -97,6 +97,14 @@ static weft_status count_learners(weft_trainer *t)
     char *device;
     WEFT_TRY(weft_device_of_rank(t->context, o->where.device, 0, &device));
     free(device);
+    int devices = 1;
+    for (const char *at = o->where.device; *at; at++) devices += *at == ',';
+    /* What goes on after a death may have fewer ranks. */
+    if (devices > t->size && !t->resumed.path)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "device '%s' names %d devices for %d rank%s; give one for each rank, or "
+                         "fewer, which take turns",
+                         o->where.device, devices, t->size, weft_plural(t->size));
     if (exchange)
         WEFT_TRY(weft_exchange_check(
             t->context, o->parallel.exchange)); /* also where one learner has no use for it */
