@@ -48,8 +48,9 @@ static inline void out(fixture *f, weft_value v)
 /* The cases of op_cases_windows.c. */
 #define WINDOW_CASES(X)                                                                            \
     X(conv_plain)                                                                                  \
-    X(conv_blocks) X(conv_stride) X(conv_dilated) X(conv_groups) X(conv_depthwise) X(conv_point)   \
-        X(conv_line) X(conv_line_blocks) X(conv_line_groups) X(conv_volume) X(conv_volume_blocks)  \
+    X(conv_blocks)                                                                                 \
+    X(conv_stride) X(conv_dilated) X(conv_groups) X(conv_depthwise) X(conv_point) X(conv_line)     \
+        X(conv_line_blocks) X(conv_line_groups) X(conv_volume) X(conv_volume_blocks)               \
             X(conv_volume_groups) X(conv_volume_depthwise) X(conv_line_residual)                   \
                 X(conv_volume_chain) X(conv_chain) X(conv_residual) X(conv_residual_other)         \
                     X(maxpool_line) X(avgpool_line) X(maxpool_volume) X(avgpool_volume)            \
