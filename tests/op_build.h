@@ -49,14 +49,38 @@ static inline void out(fixture *f, weft_value v)
 #define WINDOW_CASES(X)                                                                            \
     X(conv_plain)                                                                                  \
     X(conv_blocks)                                                                                 \
-    X(conv_stride) X(conv_dilated) X(conv_groups) X(conv_depthwise) X(conv_point) X(conv_line)     \
-        X(conv_line_blocks) X(conv_line_groups) X(conv_volume) X(conv_volume_blocks)               \
-            X(conv_volume_groups) X(conv_volume_depthwise) X(conv_line_residual)                   \
-                X(conv_volume_chain) X(conv_chain) X(conv_residual) X(conv_residual_other)         \
-                    X(maxpool_line) X(avgpool_line) X(maxpool_volume) X(avgpool_volume)            \
-                        X(pools_volume_blocks) X(maxpool) X(maxpool_odd) X(avgpool) X(avgpool_odd) \
-                            X(maxpool_blocks) X(avgpool_blocks) X(global_avgpool) X(global_line)   \
-                                X(global_volume) X(global_blocks)
+    X(conv_stride)                                                                                 \
+    X(conv_dilated)                                                                                \
+    X(conv_groups)                                                                                 \
+    X(conv_depthwise)                                                                              \
+    X(conv_point)                                                                                  \
+    X(conv_line)                                                                                   \
+    X(conv_line_blocks)                                                                            \
+    X(conv_line_groups)                                                                            \
+    X(conv_volume)                                                                                 \
+    X(conv_volume_blocks)                                                                          \
+    X(conv_volume_groups)                                                                          \
+    X(conv_volume_depthwise)                                                                       \
+    X(conv_line_residual)                                                                          \
+    X(conv_volume_chain)                                                                           \
+    X(conv_chain)                                                                                  \
+    X(conv_residual)                                                                               \
+    X(conv_residual_other)                                                                         \
+    X(maxpool_line)                                                                                \
+    X(avgpool_line)                                                                                \
+    X(maxpool_volume)                                                                              \
+    X(avgpool_volume)                                                                              \
+    X(pools_volume_blocks)                                                                         \
+    X(maxpool)                                                                                     \
+    X(maxpool_odd)                                                                                 \
+    X(avgpool)                                                                                     \
+    X(avgpool_odd)                                                                                 \
+    X(maxpool_blocks)                                                                              \
+    X(avgpool_blocks)                                                                              \
+    X(global_avgpool)                                                                              \
+    X(global_line)                                                                                 \
+    X(global_volume)                                                                               \
+    X(global_blocks)
 #define DECLARE(name) void name(fixture *f);
 WINDOW_CASES(DECLARE)
 #undef DECLARE
