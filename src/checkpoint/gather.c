@@ -4,10 +4,8 @@
 #include "checkpoint/folder.h"
 
 typedef struct weft_part {
-    double has;
-    double start[WEFT_MAX_RANK], size[WEFT_MAX_RANK];
+    int64_t has, start[WEFT_MAX_RANK], size[WEFT_MAX_RANK];
 } weft_part;
-enum { PART_NUMBERS = sizeof(weft_part) / sizeof(double) };
 
 weft_status weft_gathering_open(const weft_comms *comms, const weft_store *store,
                                 weft_gathering *out)
@@ -44,16 +42,16 @@ static weft_status exchange_parts(const weft_gathering *g, int entry, const char
         weft_store_part(g->store, entry, &whole, start);
         mine.has = 1;
         for (int d = 0; d < whole.rank; d++) {
-            mine.start[d] = (double)start[d];
-            mine.size[d] = (double)type.shape.dim[d];
+            mine.start[d] = start[d];
+            mine.size[d] = type.shape.dim[d];
         }
     }
     return weft_comm_run(g->comms->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                             .dtype = WEFT_F64,
+                                                             .dtype = WEFT_U8,
                                                              .what = name,
                                                              .send = &mine,
                                                              .receive = g->parts,
-                                                             .count = PART_NUMBERS});
+                                                             .count = sizeof(mine)});
 }
 
 /* Of ranks that hold the same part only the first gives it. */
@@ -70,8 +68,8 @@ static weft_shape part_shape(const weft_part *p, const weft_type *whole, int64_t
 {
     weft_shape shape = {.rank = whole->shape.rank};
     for (int d = 0; d < shape.rank; d++) {
-        start[d] = (int64_t)p->start[d];
-        shape.dim[d] = (int64_t)p->size[d];
+        start[d] = p->start[d];
+        shape.dim[d] = p->size[d];
     }
     return shape;
 }

@@ -217,17 +217,27 @@ weft_status weft_store_unmap(weft_store *s, int i, void *data)
 
 /* --- what ranks hold of a tensor, brought together --- */
 
-/* What this rank has of it as it lies: in the store, or in what is like all of its parameters. */
-static weft_status map_own(const weft_store *s, int i, const void *image, void **out)
+/* What this rank has of it as it lies: in what is like all of its parameters, in the store, or,
+ * where that is out of the host's reach, in *copy, which the caller frees. */
+static weft_status map_own(const weft_store *s, int i, const void *image, const void **out,
+                           void **copy)
 {
     weft_dtype dtype;
-    weft_address begin;
+    weft_address begin, at = weft_store_address(s, i);
     size_t bytes;
-    if (!image) return weft_store_map(s, i, &dtype, out, &bytes);
-    WEFT_TRY(all_parameters(s, &dtype, &begin, &bytes));
-    size_t at = weft_store_address(s, i).offset - begin.offset;
-    *out = (char *)(uintptr_t)image + at; /* is only read */
-    return WEFT_OK;
+    *copy = NULL;
+    *out = weft_device_shares(s->schema->device) ? weft_host(at) : NULL;
+    if (image) {
+        WEFT_TRY(all_parameters(s, &dtype, &begin, &bytes));
+        *out = (const char *)image + (at.offset - begin.offset);
+    }
+    if (*out) return WEFT_OK;
+    WEFT_TRY(range_of(s, i, &dtype, &begin, &bytes));
+    WEFT_TRY(weft_new_aligned(bytes, copy));
+    weft_status status = weft_copy_out(s->queue, *copy, begin, bytes);
+    weft_status ended = weft_store_finish(s);
+    *out = *copy;
+    return status == WEFT_OK ? ended : status;
 }
 
 /* All ranges, one behind the other, in the order that they have in memory, reach `room` of rank
@@ -238,12 +248,13 @@ static weft_status bring_together(const weft_store *s, int i, const void *image,
     const store_entry *entry = &s->schema->entries[i];
     int64_t *counts, all = weft_shape_elements(&entry->part.shape);
     int n = weft_comm_size(comm);
-    void *mine;
+    const void *mine;
+    void *copy = NULL;
     WEFT_TRY(WEFT_NEW(&counts, n));
     for (int r = 0; r < n; r++)
         counts[r] = weft_part_start(all, r + 1, n) - weft_part_start(all, r, n);
-    weft_status status = map_own(s, i, image, &mine);
-    if (status == WEFT_OK) {
+    weft_status status = map_own(s, i, image, &mine, &copy);
+    if (status == WEFT_OK)
         status = weft_comm_run(comm, &(weft_transfer){.kind = WEFT_GATHER,
                                                       .dtype = entry->type.dtype,
                                                       .what = entry->name,
@@ -251,8 +262,7 @@ static weft_status bring_together(const weft_store *s, int i, const void *image,
                                                       .receive = room,
                                                       .counts = counts,
                                                       .peer = to});
-        if (!image) weft_store_unmap_read(s, mine);
-    }
+    free(copy);
     free(counts);
     return status;
 }
@@ -281,7 +291,8 @@ weft_status weft_store_gather(const weft_store *s, int i, const void *image, wef
 {
     const store_entry *entry = &s->schema->entries[i];
     const weft_layout *plain;
-    void *mine;
+    const void *mine;
+    void *copy;
     WEFT_TRY(check_filled(s, i));
     if (entry->flat && !comm)
         return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is spread over ranks", entry->name);
@@ -291,7 +302,7 @@ weft_status weft_store_gather(const weft_store *s, int i, const void *image, wef
     if (comm && weft_comm_rank(comm) != to) return WEFT_OK;
     if (!image) return weft_store_read(s, i, data);
     WEFT_TRY(plain_part(s, entry, &plain));
-    WEFT_TRY(map_own(s, i, image, &mine));
+    WEFT_TRY(map_own(s, i, image, &mine, &copy)); /* in the image: without a copy */
     return weft_store_turn(s, &entry->type, entry->layout, plain, (side){.given = mine},
                            (side){.wanted = data});
 }
