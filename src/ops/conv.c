@@ -147,7 +147,8 @@ static weft_window conv_window(const weft_graph *g, const weft_node *node)
 
 static double conv_work(const weft_shape *dy, const weft_shape *w)
 {
-    return 2.0 * (double)weft_shape_elements(dy) * (double)(weft_shape_elements(w) / w->dim[0]);
+    int64_t each = weft_shape_elements(w) / w->dim[0]; /* products for a number of the result */
+    return 2.0 * (double)weft_shape_elements(dy) * (double)each;
 }
 
 static double conv_flops(const weft_graph *g, const weft_node *node)
