@@ -56,15 +56,15 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
 weft_status weft_device_of_rank(weft_context *context, const char *list, int r, char **out)
 {
     const weft_device_ops *ops;
-    const char *item = list;
+    const char *item = list, *mine = list;
     int count = 1;
     for (const char *at = list; *at; at++) count += *at == ',';
     for (int i = 0; i < count; i++) {
         WEFT_TRY(find(context, item, &ops));
-        if (i == r % count) WEFT_TRY(weft_format(out, "%.*s", (int)strcspn(item, ","), item));
+        if (i == r % count) mine = item;
         item += strcspn(item, ",") + 1;
     }
-    return WEFT_OK;
+    return weft_format(out, "%.*s", (int)strcspn(mine, ","), mine);
 }
 
 weft_status weft_device_takes_nothing(const char *name, const char *arguments)

@@ -109,27 +109,36 @@ static weft_status look_at_transfers(const weft_instance *x, int next, char **wh
 }
 
 /* Runs on to the end whatever it finds, since other ranks wait for what is sent. */
-weft_status weft_instance_diagnose(weft_instance *x, char **where, bool *made, weft_value *value)
+static weft_status look_at_all(weft_instance *x, char **where, bool *made, weft_value *found)
 {
-    weft_value found = WEFT_NO_VALUE;
     const weft_program *p = x->program;
-    bool here = true;
-    *where = NULL;
     WEFT_TRY(weft_instance_drain(x));
-    WEFT_TRY(look_at_leaves(x, where, &found));
+    WEFT_TRY(look_at_leaves(x, where, found));
     for (size_t i = 0; i < p->code_count; i++) {
         const instruction *code = &p->code[i];
         if (code->phase == WEFT_PHASE_UPDATE) continue;
         WEFT_TRY(weft_instance_end_before(x, (int)i));
-        WEFT_TRY(look_at_transfers(x, (int)i, where, &here, &found));
+        WEFT_TRY(look_at_transfers(x, (int)i, where, made, found));
         WEFT_TRY(weft_instance_run_one(x, (int)i));
         WEFT_TRY(weft_instance_settle(x));
-        if (!code->transfer && !*where) WEFT_TRY(look_at(x, i, where, &here, &found));
+        if (!code->transfer && !*where) WEFT_TRY(look_at(x, i, where, made, found));
     }
     WEFT_TRY(weft_instance_drain(x));
     WEFT_TRY(weft_instance_settle(x));
-    WEFT_TRY(look_at_transfers(x, -1, where, &here, &found));
+    return look_at_transfers(x, -1, where, made, found);
+}
+
+weft_status weft_instance_diagnose(weft_instance *x, char **where, bool *made, weft_value *value)
+{
+    weft_value found = WEFT_NO_VALUE;
+    bool here = true;
+    *where = NULL;
+    weft_status status = look_at_all(x, where, &here, &found);
+    if (status != WEFT_OK) { /* others may have ended the job meanwhile */
+        free(*where);
+        *where = NULL;
+    }
     if (made) *made = here;
     if (value) *value = found;
-    return WEFT_OK;
+    return status;
 }
