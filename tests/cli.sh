@@ -217,6 +217,8 @@ tail -n +2 houses.csv >bare.csv
 refuses 2 "has no header, so no column is named 'price'; give its number, counted from 0, as in target=0" "$weft" train \
     --model mlp --data csv:bare.csv,target=price
 refuses 2 "device 'cpu,reference' names 2 devices for 1 rank" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20 --device cpu,reference
+accepts "ranks on two devices" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20 -n 2 --device cpu,reference --steps 1 --checkpoint two
+accepts "what is left of them" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20 -n 1 --device cpu,reference --checkpoint two --resume
 accepts "a target by its number" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20
 refuses 2 "has no column 'price', which was the target in training; if it has another name now, give target=NAME" \
     "$weft" eval houses --data csv:homes.csv

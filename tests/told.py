@@ -255,8 +255,10 @@ def tables():
         check("the loss of another order", abs(told["loss"] - loss) < 1e-5, (order, told))
     for order in itertools.permutations(range(3)):
         write_table(order)
-        for label in ("", ",label=kind", ",label=0", ",test=1"):
+        for label in ("", ",label=kind", ",test=1"):
             predicted(f"csv:t.csv{label}", False, p)
+        says("has the 3 columns of the features alone, so none is the label '0'", "predict", "--checkpoint", "tables",
+             "--data", "csv:t.csv,label=0")
     first = json.loads(run("predict", "--checkpoint", "tables", "--data", "csv:t.csv", "--json").splitlines()[0])
     check("no label as JSON", first["label"] is None and first["predicted"] == p[0].index(max(p[0])), first)
     says("t.csv: has no column 'kind'", "eval", "--checkpoint", "tables", "--data", "csv:t.csv")

@@ -100,7 +100,7 @@ static weft_status count_learners(weft_trainer *t)
     int devices = 1;
     for (const char *at = o->where.device; *at; at++) devices += *at == ',';
     /* What goes on after a death may have fewer ranks. */
-    if (devices > t->size && !t->resumed.path)
+    if (devices > t->size && !o->output.resume)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "device '%s' names %d devices for %d rank%s; give one for each rank, or "
                          "fewer, which take turns",

@@ -178,7 +178,10 @@ static void value_text(const weft_option *o, double value, char *out, size_t roo
 
 static const char *device_of(const hunt_case *c, const way *p)
 {
-    return p->elsewhere ? far_devices[p->elsewhere] : own_devices[(int)c->options[DEVICE]];
+    if (!p->elsewhere) return own_devices[(int)c->options[DEVICE]];
+    /* Several are for several ranks. */
+    const char *list = far_devices[p->elsewhere], *last = strrchr(list, ',');
+    return last && way_ranks(p) * learners_of(c) == 1 ? last + 1 : list;
 }
 
 static void add_options(const hunt_case *c, const way *p, words *w)
