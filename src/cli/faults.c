@@ -9,10 +9,19 @@
 
 #include "cli.h"
 
-/* Handlers may do little: no stdio, no memory. */
+/* Handlers may do little: no stdio, no memory. What is said goes out at once, so that the ranks of
+ * a job, which all see the fault, do not speak in between. Nobody comes here twice. */
+static char said[12288];
+static size_t said_size;
+
 static void say(const char *text)
 {
-    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    while (*text && said_size < sizeof(said)) said[said_size++] = *text++;
+}
+
+static void send_said(void)
+{
+    ssize_t ignored = write(STDERR_FILENO, said, said_size);
     (void)ignored;
 }
 
@@ -48,10 +57,10 @@ static void say_path(char *path)
     say(path);
 }
 
-/* Writes the path of the file that is mapped at an address. */
+/* Says the path of the file that is mapped at an address. */
 static void say_file(uintptr_t address)
 {
-    static char buffer[8192]; /* the stack may be short, and nobody comes here twice */
+    static char buffer[8192]; /* the stack may be short */
     size_t size = 0;
     int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     for (ssize_t got; (got = read(maps, buffer + size, sizeof(buffer) - 1 - size)) > 0;) {
@@ -85,6 +94,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     say_file((uintptr_t)info->si_addr);
     say(": was cut off while it was read, or its disk has failed; files must not change during a "
         "run\n");
+    send_said();
     _exit(1);
 }
 
