@@ -126,6 +126,9 @@ static void all_meshes(const model_case *m, const char *device, weft_dtype real,
     result want;
     result_of_one(&s, &want);
     for (int i = 0; i < MESHES; i++) {
+#ifdef __SANITIZE_THREAD__ /* slow, and ranks do the same to each other whatever the model */
+        if (getenv("WEFT_FAST") && (i + (m - models)) % 4) continue;
+#endif
         if (!net_fits(&s, &suite_meshes[i], processes)) continue;
         s.mesh = &suite_meshes[i];
         check(&s, &want);

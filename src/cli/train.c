@@ -183,10 +183,10 @@ static int supervise(const weft_context *context, const weft_train_options *opti
 }
 
 /* The launcher ends a job when the first of its ranks has gone: whoever has nothing to say lets the
- * one go first that has. */
+ * one go first that has, however busy the machine is. Nobody waits for that long otherwise. */
 static void let_others_speak(void)
 {
-    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    nanosleep(&(struct timespec){.tv_sec = 5}, NULL);
 }
 
 /* Of several processes one tells what all know; a rank that was only told to end says nothing. */
