@@ -197,9 +197,17 @@ static void test_run_files(void **state)
     assert_ok(load(&o, ""));
     assert_refused(load(&o, "model: mlp\nlrr: 1\n"), WEFT_ERR_FORMAT,
                    "run.yaml:2: no key is named 'lrr'");
+    assert_refused(load(&o, "\"sequence entry '-2147483648'\": 1\n"), WEFT_ERR_FORMAT,
+                   "run.yaml:1: no key is named 'sequence entry '-2147483648''");
+    assert_refused(load(&o, "lr: 1\n\"  in mapping field 'lr'\": 1\n"), WEFT_ERR_FORMAT,
+                   "run.yaml:2: no key is named '  in mapping field 'lr''");
+    assert_refused(load(&o, "\"\\n  in mapping field 'lr'\": 1\n"), WEFT_ERR_FORMAT,
+                   "run.yaml:1: no key is named '");
+    assert_refused(load(&o, "\"\": 1\n"), WEFT_ERR_FORMAT, "run.yaml:1: no key is named ''");
     assert_refused(load(&o, "model: mlp\n\nlr: x\n"), WEFT_ERR_ARGUMENT, "run.yaml:3: option 'lr'");
     assert_refused(load(&o, "model: [a, b]\n"), WEFT_ERR_FORMAT, "run.yaml:1: 'model'");
     assert_refused(load(&o, "model: mlp\n lr: 2\n"), WEFT_ERR_FORMAT, "run.yaml:2: is not YAML");
+    assert_refused(load(&o, "? [a]\n: 1\n"), WEFT_ERR_FORMAT, "run.yaml:1: must be a mapping");
     assert_refused(load(&o, "- a\n- b\n"), WEFT_ERR_FORMAT, "mapping");
     assert_refused(load(&o, "a: &x 1\nmodel: *x\n"), WEFT_ERR_FORMAT, "run.yaml");
     assert_string_equal(o.task.model, "mlp");

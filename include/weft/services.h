@@ -45,7 +45,7 @@ struct weft_services {
 
     /* Its type, which belongs to the graph. */
     const weft_type *(*value_type)(const weft_graph *graph, weft_value value);
-    /* The operator ("conv2d", as `weft inspect --list` has them) and the node's own name. */
+    /* The operator ("conv", as `weft inspect --list` has them) and the node's own name. */
     const char *(*node_op)(const weft_node *node);
     const char *(*node_name)(const weft_node *node);
     /* How many values it reads, and which; *in belongs to the graph. */

@@ -21,19 +21,36 @@ struct weft_yaml {
     cyaml_schema_field_t *fields, *item_fields; /* up to one without a key */
     cyaml_schema_value_t top, item;
     char **loaded;
-    char log[1024]; /* what the library said */
-    size_t log_size;
+    /* What the library said, message by message: words of the text stand in some of them, and may
+     * look like any other. */
+    char *unexpected; /* the key that no table holds, or NULL */
+    char *field;      /* the key of ours where it stopped, or NULL */
+    int entry;        /* the item where it stopped, counted from 1; 0: in none */
 };
+
+/* Keeps what stands in a message between its start and its last mark: the first such words. */
+static bool between(char *said, const char *start, char mark, char **word)
+{
+    size_t skip = strlen(start);
+    if (*word || strncmp(said, start, skip) != 0) return false;
+    char *end = strrchr(said + skip, mark);
+    if (end) *end = 0;
+    return weft_strdup(said + skip, word) == WEFT_OK;
+}
 
 static void on_log(cyaml_log_t level, void *user, const char *format, va_list arguments)
 {
     weft_yaml *y = user;
-    if (level < CYAML_LOG_ERROR || y->log_size >= sizeof(y->log)) return;
+    char said[1024];
+    int item = 0;
+    if (level < CYAML_LOG_ERROR) return;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    int used = vsnprintf(y->log + y->log_size, sizeof(y->log) - y->log_size, format, arguments);
+    if (vsnprintf(said, sizeof(said), format, arguments) < 0) return;
 #pragma GCC diagnostic pop
-    if (used > 0) y->log_size += (size_t)used;
+    if (between(said, "Load: Unexpected key: ", '\n', &y->unexpected)) return;
+    if (between(said, "  in mapping field '", '\'', &y->field)) return;
+    if (y->entry == 0 && sscanf(said, "  in sequence entry '%9d'", &item) == 1) y->entry = item;
 }
 
 static cyaml_config_t config(weft_yaml *y)
@@ -161,24 +178,20 @@ static const char *key_candidate(const void *user, int i)
     return fields[i].key;
 }
 
-/* "mapping field 'x'" and "sequence entry 'n'" in the library's backtrace say where it was. */
 static weft_status explain(const weft_yaml *y)
 {
-    char word[128] = "", near[1024];
-    int item = -1;
-    const char *at = strstr(y->log, "sequence entry '");
-    if (at && sscanf(at, "sequence entry '%d'", &item) == 1) item--;
-    at = strstr(y->log, "Unexpected key: ");
-    if (at && sscanf(at, "Unexpected key: %127[^\n]", word) == 1)
+    char near[1024];
+    int item = y->entry - 1;
+    if (y->unexpected)
         return weft_fail(WEFT_ERR_FORMAT, "%s:%d: no key is named '%s'%s", y->name,
-                         weft_yaml_line(y, item, word), word,
-                         weft_suggest(near, sizeof(near), word, key_candidate,
+                         weft_yaml_line(y, item, y->unexpected), y->unexpected,
+                         weft_suggest(near, sizeof(near), y->unexpected, key_candidate,
                                       item < 0 ? y->fields : y->item_fields));
-    at = strstr(y->log, "mapping field '");
-    if (at && sscanf(at, "mapping field '%127[^']'", word) == 1) {
-        bool list = y->list_key && strcmp(word, y->list_key) == 0;
+    /* It names the first of ours where the text has no key at all that could be compared. */
+    if (y->field && find_line(y, item, y->field) > 0) {
+        bool list = y->list_key && strcmp(y->field, y->list_key) == 0;
         return weft_fail(WEFT_ERR_FORMAT, "%s:%d: '%s' must be %s", y->name,
-                         weft_yaml_line(y, list ? -1 : item, word), word,
+                         weft_yaml_line(y, list ? -1 : item, y->field), y->field,
                          list ? "a sequence of mappings (- type: ...)" : "one plain value");
     }
     return weft_fail(WEFT_ERR_FORMAT, "%s:1: must be a mapping of keys to values", y->name);
@@ -234,6 +247,8 @@ void weft_yaml_free(weft_yaml **yaml)
     cyaml_config_t c = config(y);
     if (y->loaded) (void)cyaml_free(&c, &y->top, (cyaml_data_t *)y->loaded, 0);
     free(y->name);
+    free(y->unexpected);
+    free(y->field);
     free(y->fields);
     free(y->item_fields);
     free(y);
