@@ -130,7 +130,8 @@ static void check_first_meeting(trial *t)
 }
 
 /* Meeting after each step, with steps that are linear in gradients and equal shares, is one step of
- * data parallelism with the batches of all. */
+ * data parallelism with the batches of all. Where samples weigh differently, so do batches, and the
+ * mean of their means is not that of all. */
 static bool is_data_parallel(const hunt_case *c)
 {
     const double *o = c->options;
@@ -138,6 +139,7 @@ static bool is_data_parallel(const hunt_case *c)
     int all = (int)o[BATCH] * e->learners, rest = c->samples.train % all;
     if (e->kind != AVERAGE || e->every != 1 || (e->outer && (e->lr != 1 || e->momentum != 0)))
         return false;
+    if (c->samples.weights) return false;
     if (o[OPTIMIZER] != SGD || o[MOMENTUM] != 0 || o[CLIP_NORM] != 0) return false;
     for (int i = 0; i < c->layer_count; i++)
         if (c->layers[i].kind == BATCH_NORM || c->layers[i].kind == DROPOUT) return false;
