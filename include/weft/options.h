@@ -56,14 +56,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_options_init(const weft_option *table, 
 /* Frees the strings of target. */
 WEFT_API void weft_options_free(const weft_option *table, void *target);
 
-/* Sets one option from text. ARGUMENT: no such option (the nearest name is suggested), not a
- * number, out of bounds, or not one of the choices; the old value stays. */
+/* Sets one option from text. ARGUMENT: no such option (the nearest name is suggested), empty, not
+ * a number, out of bounds, or not one of the choices; the old value stays. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_set(const weft_option *table, void *target,
                                                      const char *name, const char *text);
 
 /* Parses argv (without the program's name): options may be "--name value", "--name=value",
  * "-x value" or "--flag"; "--" ends them. Up to max_words other words are stored in words;
- * one word more is an error. */
+ * one word more is an error, and so is an empty one. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_parse(const weft_option *table, void *target,
                                                        int argc, char **argv, int max_words,
                                                        const char **words, int *word_count);

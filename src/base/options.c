@@ -145,6 +145,10 @@ static weft_status store_text(const weft_option *o, void *target, const char *te
     switch (o->kind) {
     case WEFT_OPT_STRING: {
         char *copy;
+        if (!*text)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "option '%s' is empty; give %s, or leave the option out", o->name,
+                             o->argument);
         if (!weft_is_printable(text))
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "option '%s' is '%s', must be UTF-8 without control characters",
@@ -252,6 +256,9 @@ weft_status weft_options_parse(const weft_option *table, void *target, int argc,
             ended = true;
         } else if (!ended && argv[i][0] == '-' && argv[i][1]) {
             WEFT_TRY(parse_one(table, target, argc - i, argv + i, &used));
+        } else if (!argv[i][0]) {
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "an argument is empty; give what is meant, or leave it out");
         } else if (count == max_words) {
             return weft_fail(WEFT_ERR_ARGUMENT, "unexpected argument '%s'%s", argv[i],
                              max_words ? "" : "; options begin with --");

@@ -98,6 +98,10 @@ void weft_checkpoint_describe(const weft_checkpoint *checkpoint, weft_text *text
 weft_status weft_checkpoint_write_leaves(const weft_checkpoint *checkpoint, const weft_graph *graph,
                                          const char *file) WEFT_NODISCARD;
 
+/* ARGUMENT: a path that is to be written (NULL: none) is a file of a checkpoint, be it another one
+ * than is read. */
+weft_status weft_checkpoint_spares(const char *option, const char *path) WEFT_NODISCARD;
+
 /* --- the folder of a run --- */
 
 /* Lets one run write there, until weft_folder_unlock or the end of its process. *lock is -1 before;

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -154,6 +155,15 @@ static bool is_folder(const char *directory, const char *name)
     return folder;
 }
 
+/* Whether a file of a checkpoint has this name. */
+static bool is_known(const char *name)
+{
+    bool known = strcmp(name, "model.yaml") == 0 || strcmp(name, "index.json") == 0;
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES && !known; f++)
+        known = strcmp(name, weft_checkpoint_files[f]) == 0;
+    return known;
+}
+
 /* Whether it is a folder with nothing in it but files of a checkpoint, whole or not; if there is
  * something else, what (NULL: nobody asks). */
 static bool is_ours(const char *directory, const char *name, char *other, size_t size)
@@ -165,15 +175,33 @@ static bool is_ours(const char *directory, const char *name, char *other, size_t
     ours = dir != NULL;
     for (struct dirent *entry; ours && (entry = readdir(dir));) {
         const char *in = entry->d_name;
-        bool known = in[0] == '.' || !strcmp(in, "model.yaml") || !strcmp(in, "index.json");
-        for (int f = 0; f < WEFT_CHECKPOINT_FILES && !known; f++)
-            known = strcmp(in, weft_checkpoint_files[f]) == 0;
+        bool known = in[0] == '.' || is_known(in);
         if (!known && other) (void)snprintf(other, size, " ('%s' is in it)", in);
         ours = known;
     }
     if (dir) closedir(dir);
     free(path);
     return ours;
+}
+
+/* It is where it lies that counts, whichever checkpoint is read: each of them is somebody's. */
+weft_status weft_checkpoint_spares(const char *option, const char *path)
+{
+    char real[PATH_MAX], *index, *parameters;
+    if (!path || strcmp(path, "-") == 0 || !realpath(path, real)) return WEFT_OK;
+    char *slash = strrchr(real, '/');
+    if (!slash || !is_known(slash + 1)) return WEFT_OK;
+    *slash = '\0';
+    WEFT_TRY(weft_format(&index, "%s/index.json", real));
+    weft_status status =
+        weft_format(&parameters, "%s/%s", real, weft_checkpoint_files[WEFT_PARAMETERS_FILE]);
+    bool whole = status == WEFT_OK && weft_file_exists(index) && weft_file_exists(parameters);
+    free(index);
+    if (status == WEFT_OK) free(parameters);
+    if (!whole) return status;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "--%s %s is a file of a checkpoint, which would be lost; give another", option,
+                     path);
 }
 
 static weft_status foreign(weft_status status, const char *directory, const char *name)

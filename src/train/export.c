@@ -37,6 +37,7 @@ weft_status weft_checkpoint_export(weft_context *context, const char *path, cons
 {
     weft_checkpoint c;
     weft_graph *model = NULL;
+    WEFT_TRY(weft_checkpoint_spares("output", file));
     WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
     weft_status status = build_plain(context, &c, &model);
     if (status == WEFT_OK) status = weft_checkpoint_write_leaves(&c, model, file);

@@ -117,8 +117,11 @@ static weft_status check_outputs(const weft_output_choice *o, const weft_task_ch
                 return weft_fail(WEFT_ERR_ARGUMENT,
                                  "--%s %s and --%s %s are the same file; each needs one of its own",
                                  all[k].name, all[k].path, all[i].name, all[i].path);
-    WEFT_TRY(weft_spec_spares(task->data, "metrics", o->metrics));
-    return weft_spec_spares(task->data, "trace", o->trace);
+    for (size_t i = 0; i < 2; i++) {
+        WEFT_TRY(weft_spec_spares(task->data, all[i].name, all[i].path));
+        WEFT_TRY(weft_checkpoint_spares(all[i].name, all[i].path));
+    }
+    return WEFT_OK;
 }
 
 weft_status weft_trainer_find_resumed(weft_trainer *t)

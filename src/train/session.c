@@ -30,6 +30,7 @@ static weft_status session_open(weft_context *given, const weft_eval_options *o,
 {
     if (!o->checkpoint)
         return weft_fail(WEFT_ERR_ARGUMENT, "no checkpoint is given; add --checkpoint DIR/latest");
+    WEFT_TRY(weft_checkpoint_spares("output", o->output));
     WEFT_TRY(weft_context_with_threads(given, (int)o->threads, &s->context));
     weft_context *context = s->context;
     WEFT_TRY(weft_checkpoint_open(o->checkpoint, weft_train_table(s->context), &s->checkpoint));
