@@ -102,7 +102,20 @@ static const struct {
     {"layers:\n  - type: relu\n    from: x, y\n",
      "net.yaml:3: no layer before this one is named 'y'", WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: relu, name: r}\n  - {type: relu, name: r}\n",
-     "net.yaml:3: two layers are named 'r'", WEFT_ERR_ARGUMENT},
+     "net.yaml:3: two layers are named 'r', this one and that of line 2", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: relu}\n  - type: relu\n    name: a\n  - type: relu\n  - type: relu\n"
+     "    name: a\n",
+     "net.yaml:7: two layers are named 'a', this one and that of line 4", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: conv, filters: 4}\n  - {type: conv, filters: 3, groups: 2}\n",
+     "net.yaml:3: layer 'conv2' has 2 groups and 3 filters: filters must be a multiple of groups, "
+     "as the 4 channels that it reads are; give filters: 2 or 4",
+     WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: conv, filters: 4}\n  - {type: conv, filters: 3, groups: 4}\n",
+     "give filters: 4", WEFT_ERR_ARGUMENT},
+    {"layers:\n  - {type: conv, filters: 9}\n  - {type: conv, filters: 6, groups: 6}\n",
+     "net.yaml:3: layer 'conv2' has 6 groups and reads 9 channels: the channels that it reads must "
+     "be a multiple of its groups, as its filters must; give groups: 3",
+     WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: conv, filters: 4, kernel: 99}\n", "net.yaml:2: node 'conv1'",
      WEFT_ERR_ARGUMENT},
     {"layers:\n  - {type: dense, units: 4}\n  - {type: conv, filters: 4}\n",
@@ -166,6 +179,39 @@ static void test_yaml_models(void **state)
         9));
     for (size_t i = 0; i < sizeof(bad_models) / sizeof(bad_models[0]); i++)
         assert_refused(build(bad_models[i].yaml, 9), bad_models[i].status, bad_models[i].words);
+}
+
+/* Automatic names are type and number, whatever else the file names, unless that is a name which it
+ * gives, before or after. */
+static void test_automatic_names_step_aside(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *yaml, *names[3];
+    } files[] = {
+        {"layers:\n  - {type: dense, units: 3}\n  - {type: dense, name: a, units: 3}\n"
+         "  - {type: dense, units: classes}\n",
+         {"dense1/weight", "a/weight", "dense3/weight"}},
+        {"layers:\n  - {type: dense, name: dense2, units: 3}\n  - {type: dense, units: 4}\n"
+         "  - {type: dense, from: dense2, units: classes}\n",
+         {"dense2/weight", "dense2_/weight", "dense3/weight"}},
+        {"layers:\n  - {type: dense, units: 3}\n  - {type: dense, name: dense1_, units: 3}\n"
+         "  - {type: dense, name: dense1, units: classes}\n",
+         {"dense1__/weight", "dense1_/weight", "dense1/weight"}},
+    };
+    for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++) {
+        weft_graph *g;
+        weft_model_values v;
+        weft_model_options o = options("net.yaml", 9);
+        assert_ok(weft_graph_create(context, WEFT_F32, &g));
+        assert_ok(
+            weft_model_build_text(g, &o, "net.yaml", files[f].yaml, strlen(files[f].yaml), &v));
+        for (int i = 0; i < 3; i++) {
+            weft_value leaf = weft_graph_find(g, files[f].names[i]);
+            if (leaf == WEFT_NO_VALUE) fail_msg("nothing is named %s", files[f].names[i]);
+        }
+        weft_graph_destroy(&g);
+    }
 }
 
 /* Every layer takes the keys that it names, and refuses those of all others. */
@@ -300,11 +346,9 @@ static void test_models_take_long_images(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices_agree_on_models),
-        cmocka_unit_test(test_yaml_models),
-        cmocka_unit_test(test_keys_of_layers),
-        cmocka_unit_test(test_layers_nobody_reads),
-        cmocka_unit_test(test_models_refuse),
+        cmocka_unit_test(test_devices_agree_on_models),    cmocka_unit_test(test_yaml_models),
+        cmocka_unit_test(test_automatic_names_step_aside), cmocka_unit_test(test_keys_of_layers),
+        cmocka_unit_test(test_layers_nobody_reads),        cmocka_unit_test(test_models_refuse),
         cmocka_unit_test(test_models_take_long_images),
     };
     return cmocka_run_group_tests_name("models", tests, setup, teardown);

@@ -91,17 +91,38 @@ static int space_of(weft_net *net, weft_value x, const weft_layer *layer, const 
     return 0;
 }
 
+/* The channels that a convolution reads and those that it makes are cut into its groups alike. */
+static weft_status check_groups(const weft_layer *layer, int64_t channels, int64_t groups)
+{
+    char near[48];
+    int64_t below = layer->filters / groups * groups, most = groups;
+    if (channels % groups) {
+        while (channels % most || layer->filters % most) most--; /* 1 divides both */
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "layer '%s' has %lld groups and reads %lld channel%s: the channels that "
+                         "it reads must be a multiple of its groups, as its filters must; give "
+                         "groups: %lld",
+                         layer->name, (long long)groups, (long long)channels, weft_plural(channels),
+                         (long long)most);
+    }
+    if (layer->filters % groups == 0) return WEFT_OK;
+    (void)snprintf(near, sizeof(near), "%lld or ", (long long)below);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "layer '%s' has %lld groups and %lld filter%s: filters must be a multiple of "
+                     "groups, as the %lld channels that it reads are; give filters: %s%lld",
+                     layer->name, (long long)groups, (long long)layer->filters,
+                     weft_plural(layer->filters), (long long)channels, below > 0 ? near : "",
+                     (long long)(below + groups));
+}
+
 weft_value weft_layer_conv(weft_net *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = shape_of(net, x);
     int64_t groups = otherwise(layer->groups, 1);
     int dims = space_of(net, x, layer, "conv");
     if (dims == 0) return WEFT_NO_VALUE;
-    if (in.dim[1] % groups)
-        return weft_graph_stick(
-            net->graph,
-            weft_fail(WEFT_ERR_ARGUMENT, "layer '%s': %lld channels cannot be cut into %lld groups",
-                      layer->name, (long long)in.dim[1], (long long)groups));
+    weft_status cut = check_groups(layer, in.dim[1], groups);
+    if (cut != WEFT_OK) return weft_graph_stick(net->graph, cut);
     const weft_attr three = all_of(3), one = all_of(1), none = all_of(0);
     weft_attr kernel = each_of(net, layer, "kernel", &layer->kernel, dims, &three);
     weft_attr attrs[] = {each_of(net, layer, "stride", &layer->stride, dims, &one),

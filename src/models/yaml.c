@@ -24,7 +24,9 @@ typedef struct reader {
     weft_value *made; /* value of each layer */
     char **names;
     weft_names numbers; /* of the layers by name */
-    bool *read;         /* whether a later layer reads it */
+    weft_names given;   /* of those that the file names, wherever they stand in it */
+    char **given_names;
+    bool *read; /* whether a later layer reads it */
     int count;
 } reader;
 
@@ -251,6 +253,47 @@ static weft_status check_layer(const reader *r, const layer_keys *k, const layer
     return WEFT_OK;
 }
 
+/* Its own name, or its type and number. An automatic name steps aside: what the file names belongs
+ * to the layer that it stands at, before or after this one. */
+static weft_status name_layer(const reader *r, const char *own, const char *type, char **out)
+{
+    int first = own ? weft_names_find(&r->numbers, own) : -1;
+    if (first >= 0)
+        return at(r, "name",
+                  weft_fail(WEFT_ERR_ARGUMENT,
+                            "two layers are named '%s', this one and that of line %d; give each a "
+                            "name of its own, or leave one of them without",
+                            own, weft_yaml_line(r->yaml, first, "name")));
+    if (own) return weft_strdup(own, out);
+    WEFT_TRY(weft_format(out, "%s%d", type, r->count + 1));
+    while (weft_names_find(&r->given, *out) >= 0 || weft_names_find(&r->numbers, *out) >= 0) {
+        char *next;
+        weft_status status = weft_format(&next, "%s_", *out);
+        free(*out);
+        *out = NULL;
+        WEFT_TRY(status);
+        *out = next;
+    }
+    return WEFT_OK;
+}
+
+/* All names that the file gives, before the first layer needs one. */
+static weft_status find_given(reader *r)
+{
+    for (int i = 0; i < weft_yaml_count(r->yaml); i++) {
+        layer_keys k = {0};
+        if (!weft_yaml_gives(r->yaml, i, "name")) continue;
+        weft_status status = weft_yaml_apply(r->yaml, i, &k);
+        r->given_names[i] = k.name;
+        k.name = NULL;
+        weft_options_free(weft_yaml_layers, &k);
+        if (status != WEFT_OK || !r->given_names[i]) continue; /* told where the layer is read */
+        if (weft_names_find(&r->given, r->given_names[i]) < 0)
+            WEFT_TRY(weft_names_add(&r->given, r->given_names[i], i));
+    }
+    return WEFT_OK;
+}
+
 static weft_status read_layer(reader *r)
 {
     layer_keys k = {0};
@@ -262,14 +305,7 @@ static weft_status read_layer(reader *r)
     WEFT_TRY_GOTO(check_layer(r, &k, &type), done);
     WEFT_TRY_GOTO(check_keys(r, type), done);
     if (k.name) WEFT_TRY_GOTO(check_name(r, k.name), done);
-    if (k.name)
-        WEFT_TRY_GOTO(weft_strdup(k.name, &name), done);
-    else
-        WEFT_TRY_GOTO(weft_format(&name, "%s%d", type->name, r->count + 1), done);
-    if (weft_names_find(&r->numbers, name) >= 0) {
-        status = at(r, "name", weft_fail(WEFT_ERR_ARGUMENT, "two layers are named '%s'", name));
-        goto done;
-    }
+    WEFT_TRY_GOTO(name_layer(r, k.name, type->name, &name), done);
     WEFT_TRY_GOTO(add_layer(r, type, &k, name), done);
     WEFT_TRY_GOTO(weft_names_add(&r->numbers, name, r->count), done);
     r->names[r->count++] = name;
@@ -322,11 +358,16 @@ weft_status weft_net_read(weft_net *net, const char *name, const void *data, siz
     if (status == WEFT_OK) status = WEFT_NEW(&r.made, layers);
     if (status == WEFT_OK) status = WEFT_NEW(&r.names, layers);
     if (status == WEFT_OK) status = WEFT_NEW(&r.read, layers);
+    if (status == WEFT_OK) status = WEFT_NEW(&r.given_names, layers);
+    if (status == WEFT_OK) status = find_given(&r);
     while (status == WEFT_OK && r.count < layers) status = read_layer(&r);
     if (status == WEFT_OK) warn_of_unread(&r);
     if (status == WEFT_OK) *logits = r.made[layers - 1];
     for (int i = 0; i < r.count; i++) free(r.names[i]);
+    for (int i = 0; i < layers && r.given_names; i++) free(r.given_names[i]);
     weft_names_free(&r.numbers);
+    weft_names_free(&r.given);
+    free(r.given_names);
     free(r.names);
     free(r.read);
     free(r.made);

@@ -26,12 +26,17 @@ static weft_status conv_check(const weft_node *node, const weft_shape *x, const 
                               "the tensor [batch, channels, ...] has %d dimensions and the weight "
                               "[out, in / groups, ...] %d, they must have as many",
                               x->rank, w->rank);
-    if (groups < 1 || x->dim[1] % groups || w->dim[0] % groups || w->dim[1] * groups != x->dim[1])
+    if (groups < 1 || x->dim[1] % groups || w->dim[0] % groups)
         return weft_node_fail(node,
-                              "%lld input channels, %lld output channels and a weight of %lld do "
-                              "not fit %lld groups",
-                              (long long)x->dim[1], (long long)w->dim[0], (long long)w->dim[1],
-                              (long long)groups);
+                              "the tensor has %lld channels and the weight makes %lld; both must "
+                              "be multiples of groups, which is %lld",
+                              (long long)x->dim[1], (long long)w->dim[0], (long long)groups);
+    if (w->dim[1] * groups != x->dim[1])
+        return weft_node_fail(node,
+                              "the weight reads %lld channels in each of %lld groups, the tensor "
+                              "has %lld for each",
+                              (long long)w->dim[1], (long long)groups,
+                              (long long)(x->dim[1] / groups));
     weft_window window = weft_node_window(node, x->rank - 2);
     for (int i = 0; i < window.dims; i++) window.kernel[i] = w->dim[2 + i];
     return weft_window_check(node, &window, &x->dim[2], out);
