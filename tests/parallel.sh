@@ -15,10 +15,14 @@ refuses() {
 small="--data glyphs:size=16,train=60,test=20 --batch 20 --steps 3"
 refuses 2 "the sizes must multiply to" -n 3 --mesh data=2
 refuses 2 "did you mean 'data'" -n 2 --mesh dta=2
+refuses 2 "no mesh axis is named 'batch'; known are data, domain, tensor, pipeline" -n 2 --mesh batch=2
+[ "$(grep -o pipeline err | wc -l)" = 1 ] && pass || flunk "the axes are listed twice"
 refuses 2 "must be from 1 to 1024" -n 2 --mesh data=0
 refuses 2 "given twice" -n 4 --mesh data=2,data=2
-refuses 2 "has only 16 to share out" -n 17 --mesh domain=17
-refuses 2 "has only 20 to share out" -n 21
+refuses 2 "such as the height of images, has 16 rows to share out; give domain=16 or less" -n 17 --mesh domain=17
+refuses 2 "batch is 20, which cannot be shared out to 21 ranks; give --batch 21 or more, or at most 20 ranks" -n 21
+refuses 2 "batch is 20, which cannot be shared out to 42 ranks of the data axis; give --batch 42 or more, or at most 20 ranks of the data axis" -n 84 --mesh data=42,tensor=2
+refuses 2 "batch 20 in 10 micro-batches is 2 samples each, which cannot be shared out to 3 ranks; give --batch 30, --microbatches 5, or at most 2 ranks" -n 3 --microbatches 10
 refuses 2 "a pipeline of 40 stages" -n 40 --mesh pipeline=40
 refuses 2 "batch 20 cannot be cut into 3 equal micro-batches; the nearest that can are 18 and 21" -n 2 --mesh pipeline=2 --microbatches 3
 refuses 2 "the nearest that can is 58" --batch 59 --microbatches 29
@@ -28,7 +32,7 @@ refuses 2 "profile measures the layers to balance the stages of a pipeline" -n 2
 refuses 2 "profile measures the layers to balance the stages of a pipeline" -n 2 --profile --place 'conv*=cpu:0,*=cpu:1'
 refuses 2 "ranks is 0" -n 0
 refuses 2 "ranks is 0" -n 0 --engine mpi
-refuses 2 "ranks is 0" -n 0 --max-restarts 1
+refuses 2 "ranks is 0" -n 0 --max-restarts 1 --checkpoint none
 refuses 2 "cannot be cut into 3 equal micro-batches" -n 2 --mesh pipeline=2 --microbatches 3
 refuses 2 "no operator's name matches 'nothing*'" -n 2 --place 'nothing*=cpu:1'
 refuses 2 "never decides: 'conv*' comes before it and takes every operator that it matches; put it first" -n 2 --place 'conv*=cpu:0,conv1*=cpu:1,*=cpu:1'
@@ -47,6 +51,11 @@ refuses 2 "LEAF:DIMENSION=AXIS" -n 2 --mesh tensor=2 --shard fc1=tensor
 refuses 2 "did you mean 'average'" -n 2 --exchange avrage
 refuses 2 "did you mean 'every'" -n 2 --exchange average:evry=2
 refuses 2 "there are none and nesterov" -n 2 --exchange average:outer=adam
+refuses 2 "lr belongs to the outer optimizer" -n 2 --exchange average:every=2,lr=17,momentum=0.9
+refuses 2 "momentum belongs to the outer optimizer" -n 2 --exchange average:outer=none,momentum=0.9
+refuses 2 "the tensor axis, which this mesh does not have; give --mesh tensor=N" -n 2 --shard fc1/weight:out=tensor
+refuses 2 "the data axis, which this mesh does not have" -n 2 --exchange oneshot --shard fc1/weight:out=data
+refuses 2 "the data axis, which this mesh does not have" --shard fc1/weight:out=data
 refuses 2 "state=keep, average or reset" -n 2 --exchange average:state=lose
 refuses 2 "takes all 2 ranks for one" -n 2 --exchange oneshot --mesh data=2
 refuses 2 "cannot be shared out to learners" -n 3 --exchange oneshot --mesh data=2
@@ -55,6 +64,15 @@ refuses 2 "several machines need --engine mpi" -n 2 --hosts a:1,b:1
 refuses 2 "must be one of" -n 2 --engine treads
 refuses 2 "must be one of" -n 2 --schedule fifo
 
+# An axis that is named is there, however short: what goes on after a death may have one rank left.
+# shellcheck disable=SC2086
+accepts "a split over an axis of one rank" "$weft" train -q $small --mesh data=1 --shard fc1/weight:out=data
+# Stages are measured on a device of the ranks, also where those differ.
+# shellcheck disable=SC2086
+for devices in cpu,reference reference,cpu reference; do
+    accepts "measured stages on $devices" "$weft" train -q $small --model mlp -n 2 --mesh pipeline=2 --microbatches 2 --profile --device $devices
+    accepts "planned stages on $devices" "$weft" plan -q $small --model mlp -n 2 --mesh pipeline=2 --microbatches 2 --profile --device $devices
+done
 # What goes into a weight has a name also where channels are in groups.
 printf 'layers:\n  - {type: conv, name: first, filters: 4, kernel: 3}\n  - {type: conv, name: apart, filters: 4, kernel: 3, groups: 2}\n  - {type: dense, units: classes}\n' >groups.yaml
 # shellcheck disable=SC2086

@@ -206,14 +206,15 @@ static void test_steps_of_learners(void **state)
         if (s->outer)
             (void)snprintf(exchange + strlen(exchange), sizeof(exchange) - strlen(exchange),
                            ",outer=nesterov,lr=%g,momentum=%g", s->outer_rate, s->outer_momentum);
+        char how[200];
+        bool adam = s->how.epsilon > 0;
+        (void)snprintf(how, sizeof(how), adam ? "beta1=%g beta2=%g epsilon=%g" : "momentum=%g",
+                       adam ? s->how.beta1 : s->how.momentum, s->how.beta2, s->how.epsilon);
         (void)snprintf(words, sizeof(words),
-                       "%s %s batch=%d epochs=%d optimizer=%s momentum=%g weight-decay=%g "
-                       "beta1=%g beta2=%g epsilon=%g lr=%g "
+                       "%s %s batch=%d epochs=%d optimizer=%s %s weight-decay=%g lr=%g "
                        "checkpoint-every=1 keep=1000 threads=1 %s %s",
                        data, strstr(s->words, "f32") ? "" : "dtype=f64 device=reference", s->batch,
-                       s->epochs, s->how.name, s->how.momentum, s->how.decay, s->how.beta1,
-                       s->how.beta2, s->how.epsilon > 0 ? s->how.epsilon : 1, s->rate, s->words,
-                       exchange);
+                       s->epochs, s->how.name, how, s->how.decay, s->rate, s->words, exchange);
         (void)snprintf(path, sizeof(path), "%s/scene-%zu", folder, n);
         assert_ok(train(words, path, 0, &l));
         check_steps(s, path, start, test, &l);

@@ -47,6 +47,9 @@ typedef struct weft_option {
     /* Of strings: legal are the names of this kind, and paths of plug-ins; or the help ends with
      * how specifications of this kind look. */
     weft_kind names, forms;
+    /* An option beside which alone this one says something: where that is given or, if names are
+     * legal there, where what it names reads this one (weft_entry.reads). NULL: it always does. */
+    const char *with;
     const weft_context *context; /* that is asked for them: set where the table is handed out */
 } weft_option;
 
@@ -60,6 +63,12 @@ WEFT_API void weft_options_free(const weft_option *table, void *target);
  * a number, out of bounds, or not one of the choices; the old value stays. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_set(const weft_option *table, void *target,
                                                      const char *name, const char *text);
+
+/* Whether every option says something where it stands. ARGUMENT: one has another value than its
+ * default, and what it goes `with` has no use for it; the message says what would. An option that
+ * is given its default is as one that is not given. */
+WEFT_API WEFT_NODISCARD weft_status weft_options_check(const weft_option *table,
+                                                       const void *target);
 
 /* Parses argv (without the program's name): options may be "--name value", "--name=value",
  * "-x value" or "--flag"; "--" ends them. Up to max_words other words are stored in words;

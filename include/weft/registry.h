@@ -44,6 +44,8 @@ typedef struct weft_entry {
     const void *ops;     /* what it can do: the struct of its kind, such as weft_device_ops */
     bool implied;        /* the library chooses it where it fits; no option offers it */
     const char *before;  /* what it was named once, which still finds it; NULL: nothing */
+    const char *reads;   /* of the options that only some of its kind read those that it does, with
+                          * commas, as in "momentum,nesterov"; NULL: none */
 } weft_entry;
 
 /* Adds `count` entries, all or none. The entries are copied; the texts and structs that they point

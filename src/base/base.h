@@ -104,6 +104,9 @@ weft_status weft_text_take(weft_text *text, char **out) WEFT_NODISCARD;
  * candidate i or NULL at the end. */
 const char *weft_nearest(const char *name, const char *(*next)(const void *user, int i),
                          const void *user);
+/* Whether a text is one of a list with commas. */
+bool weft_is_listed(const char *list, const char *text);
+
 /* "; did you mean 'x'?" or "" into buffer; returns buffer. */
 const char *weft_suggest(char *buffer, size_t size, const char *name,
                          const char *(*next)(const void *user, int i), const void *user);

@@ -82,7 +82,7 @@ weft_status weft_option_help(const weft_option *o, char **out)
     return weft_text_take(&text, out);
 }
 
-static bool is_choice(const char *choices, const char *text)
+bool weft_is_listed(const char *choices, const char *text)
 {
     size_t size = strlen(text);
     for (const char *c = choices; *c;) {
@@ -100,7 +100,7 @@ static weft_status check_choice(const weft_option *o, const char *text)
     weft_status status = WEFT_OK;
     if (o->names && weft_plugin_is_path(text, strlen(text))) return WEFT_OK;
     WEFT_TRY(weft_option_choices(o, &choices));
-    if (choices && !is_choice(choices, text))
+    if (choices && !weft_is_listed(choices, text))
         status = weft_fail(WEFT_ERR_ARGUMENT, "option '%s' is '%s', must be one of %s", o->name,
                            text, choices);
     free(choices);

@@ -14,6 +14,9 @@ const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind
 weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
                                size_t size, const weft_entry **out) WEFT_NODISCARD;
 
+/* Whether what it is has a use for an option of a run, see weft_entry.reads. */
+bool weft_entry_reads(const weft_entry *entry, const char *option);
+
 /* Whether the first `size` bytes of a name are the path of a plug-in. */
 bool weft_plugin_is_path(const char *name, size_t size);
 

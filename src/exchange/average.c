@@ -62,7 +62,7 @@ static weft_status average_open(const char *arguments, const weft_exchange_site 
                                 weft_exchange **out)
 {
     average *a;
-    double every = 1, lr = 0.7, momentum = 0.9;
+    double every = 1, lr = NAN, momentum = NAN; /* not given */
     char *outer = NULL, *state = NULL;
     weft_spec_key keys[] = {
         {.name = "every", .number = &every, .low = 1, .high = 1e9, .whole = true},
@@ -82,8 +82,13 @@ static weft_status average_open(const char *arguments, const weft_exchange_site 
                                "exchange average: outer=%s; there are none and nesterov", outer);
         a->every = (int64_t)every;
         a->outer = outer && strcmp(outer, "nesterov") == 0;
-        a->lr = lr;
-        a->momentum = momentum;
+        if (status == WEFT_OK && !a->outer && !(isnan(lr) && isnan(momentum)))
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "exchange average: %s belongs to the outer optimizer, and there is "
+                               "none; give outer=nesterov too, or leave %s out",
+                               isnan(lr) ? "momentum" : "lr", isnan(lr) ? "momentum" : "lr");
+        a->lr = isnan(lr) ? 0.7 : lr;
+        a->momentum = isnan(momentum) ? 0.9 : momentum;
         if (status == WEFT_OK && a->outer && site) status = make_ranges(a, site->store);
         if (status == WEFT_OK)
             *out = &a->head;
@@ -300,8 +305,8 @@ static bool average_state(weft_exchange *exchange, int i, weft_exchange_state *o
 const weft_exchange_ops weft_exchange_average = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "average",
-    .form = "average:every=H[,outer=nesterov,lr=X,momentum=X][,state=keep|average|reset]",
-    .help = "parameters become their mean every H steps, or follow an outer optimiser",
+    .form = "average[:every=1,state=keep|average|reset,outer=nesterov[,lr=0.7,momentum=0.9]]",
+    .help = "parameters become their mean after so many steps, or follow an outer optimiser",
     .lockstep = true,
     .open = average_open,
     .close = average_close,

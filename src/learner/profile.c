@@ -15,13 +15,14 @@ static weft_status keep(weft_recipe *k, double *costs, int n)
     return WEFT_OK;
 }
 
+/* Rank 0 measures for all, on its own device: one list of costs is what all ranks can agree on. */
 weft_status weft_rank_measure(weft_rank *r, double *costs)
 {
     int n = weft_graph_node_count(r->graph);
     weft_store *store = NULL;
     weft_instance *instance = NULL;
     if (r->rank == 0) {
-        WEFT_TRY(weft_store_create(r->recipe->context, r->recipe->device, 1, &store));
+        WEFT_TRY(weft_rank_store(r, &store));
         weft_value loss = weft_rank_loss(r);
         weft_status status = weft_instance_build(store, r->graph, &loss, 1, &instance);
         if (status == WEFT_OK) status = weft_instance_profile(instance, PROFILED_PASSES, costs);

@@ -14,7 +14,7 @@ typedef struct builder {
 
 /* An optimiser adds the update of one parameter. */
 typedef struct optimizer {
-    const char *name;
+    const char *name, *reads; /* reads: see weft_entry */
     void (*update)(builder *b, weft_value w, weft_value gradient);
 } optimizer;
 
@@ -98,18 +98,18 @@ static void adamw_update(builder *b, weft_value w, weft_value g)
 }
 
 static const optimizer optimizers[] = {
-    {"sgd", sgd_update},
-    {"adam", adam_update},
-    {"adamw", adamw_update},
+    {"sgd", "momentum,nesterov", sgd_update},
+    {"adam", "beta1,beta2,epsilon", adam_update},
+    {"adamw", "beta1,beta2,epsilon", adamw_update},
 };
 
 static const struct {
-    const char *name;
+    const char *name, *reads;
     weft_schedule_kind kind;
 } rates[] = {
-    {"constant", WEFT_SCHEDULE_CONSTANT},
-    {"step", WEFT_SCHEDULE_STEP},
-    {"cosine", WEFT_SCHEDULE_COSINE},
+    {"constant", NULL, WEFT_SCHEDULE_CONSTANT},
+    {"step", "decay-every,gamma", WEFT_SCHEDULE_STEP},
+    {"cosine", "lr-floor", WEFT_SCHEDULE_COSINE},
 };
 
 weft_status weft_schedule_kind_of(const weft_context *context, const char *name,
@@ -125,8 +125,10 @@ static weft_status rates_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(rates)];
     for (size_t i = 0; i < WEFT_COUNT(rates); i++)
-        entries[i] =
-            (weft_entry){.kind = WEFT_KIND_RATE, .name = rates[i].name, .ops = &rates[i].kind};
+        entries[i] = (weft_entry){.kind = WEFT_KIND_RATE,
+                                  .name = rates[i].name,
+                                  .reads = rates[i].reads,
+                                  .ops = &rates[i].kind};
     return weft_context_register(context, entries, WEFT_COUNT(rates));
 }
 
@@ -134,8 +136,10 @@ weft_status weft_optimizers_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(optimizers)];
     for (size_t i = 0; i < WEFT_COUNT(optimizers); i++)
-        entries[i] = (weft_entry){
-            .kind = WEFT_KIND_OPTIMIZER, .name = optimizers[i].name, .ops = &optimizers[i]};
+        entries[i] = (weft_entry){.kind = WEFT_KIND_OPTIMIZER,
+                                  .name = optimizers[i].name,
+                                  .reads = optimizers[i].reads,
+                                  .ops = &optimizers[i]};
     WEFT_TRY(rates_register(context));
     return weft_context_register(context, entries, WEFT_COUNT(optimizers));
 }

@@ -244,16 +244,7 @@ static weft_status walk(rewriter *r)
     WEFT_TRY(find_update_readers(r));
     for (size_t v = 0; v < g->value_count; v++) {
         if (g->values[v].kind == WEFT_VALUE_INPUT) {
-            weft_leaf_split_input(r, (weft_value)v);
-            for (int a = 0; a < SHARD_AXES; a++) {
-                int dim = r->values[v].split.at[a];
-                if (dim >= 0 && g->values[v].type.shape.dim[dim] < r->plan->size[a])
-                    return weft_fail(WEFT_ERR_ARGUMENT,
-                                     "mesh %s=%d: '%s' has only %lld to share out along dimension "
-                                     "%d",
-                                     weft_axis_name(a), r->plan->size[a], g->values[v].name,
-                                     (long long)g->values[v].type.shape.dim[dim], dim);
-            }
+            WEFT_TRY(weft_leaf_split_input(r, (weft_value)v));
             WEFT_TRY(weft_leaf_emit(r, (weft_value)v));
         } else if (g->values[v].kind != WEFT_VALUE_RESULT) {
             weft_leaf_recall(r, (weft_value)v);

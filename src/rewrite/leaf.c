@@ -6,7 +6,37 @@ static bool is_leaf(const rewriter *r, weft_value v)
     return r->from->values[v].kind != WEFT_VALUE_RESULT;
 }
 
-void weft_leaf_split_input(rewriter *r, weft_value v)
+/* Each rank of an axis needs a part. What is split without being asked for is the batch, and the
+ * first dimension of space. */
+static weft_status check_parts(const rewriter *r, weft_value v)
+{
+    const weft_value_info *info = &r->from->values[v];
+    char shape[128];
+    for (int a = 0; a < SHARD_AXES; a++) {
+        int dim = r->values[v].split.at[a], ranks = r->plan->size[a];
+        if (dim < 0 || info->type.shape.dim[dim] >= ranks) continue;
+        long long have = info->type.shape.dim[dim];
+        if (dim == 0 && a == AXIS_DATA)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "a batch of %lld sample%s cannot be shared out to %d ranks of the "
+                             "data axis; give %d samples or more, or data=%lld or less",
+                             have, weft_plural(have), ranks, ranks, have);
+        if (dim == 2 && a == AXIS_DOMAIN)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "mesh domain=%d: '%s' is %s (batch, channels, then space), and the "
+                             "first dimension of space, such as the height of images, has %lld "
+                             "row%s to share out; give domain=%lld or less",
+                             ranks, info->name,
+                             weft_shape_text(&info->type.shape, shape, sizeof(shape)), have,
+                             weft_plural(have), have);
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "mesh %s=%d: '%s' has only %lld to share out along dimension %d",
+                         weft_axis_name(a), ranks, info->name, have, dim);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_leaf_split_input(rewriter *r, weft_value v)
 {
     const weft_value_info *info = &r->from->values[v];
     value_state *s = &r->values[v];
@@ -22,6 +52,7 @@ void weft_leaf_split_input(rewriter *r, weft_value v)
             s->split.at[a] = pin->split.at[a];
         }
     s->known = true;
+    return check_parts(r, v);
 }
 
 /* Says of which part of its tensor a leaf is, or is a range. */

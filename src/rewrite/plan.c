@@ -114,9 +114,8 @@ static int find_axis(const char *name)
 static weft_status no_axis(const char *name)
 {
     char near[64];
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "no mesh axis is named '%s'%s; there are data, domain, tensor and pipeline",
-                     name, weft_suggest(near, sizeof(near), name, axis_candidate, NULL));
+    return weft_fail(WEFT_ERR_ARGUMENT, "no mesh axis is named '%s'%s", name,
+                     weft_suggest(near, sizeof(near), name, axis_candidate, NULL));
 }
 
 static weft_status mesh_pair(weft_plan *plan, const weft_graph *graph, const char *key,
@@ -186,6 +185,11 @@ static weft_status shard_leaf(weft_plan *plan, const weft_graph *graph, const ch
     leaf_plan *leaf;
     int axis = find_axis(value);
     if (axis < 0 || axis >= SHARD_AXES) return no_axis(value);
+    if (!plan->named[axis] && plan->size[axis] == 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "shard: '%s' is to be split over the %s axis, which this mesh does not "
+                         "have; give --mesh %s=N, or leave the split out",
+                         name, value, value);
     weft_value v = weft_graph_find(graph, name);
     if (v == WEFT_NO_VALUE)
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -279,6 +283,8 @@ static weft_status fill(weft_plan *p, const weft_graph *graph)
     if (!placed && !(o->mesh && *o->mesh)) p->size[AXIS_DATA] = o->ranks;
     if (placed) p->size[AXIS_PIPELINE] = o->ranks;
     for (int a = 0; a < AXES; a++) {
+        p->named[a] =
+            p->size[a] > 0 && o->mesh && *o->mesh; /* also of one rank, as what is left may be */
         if (p->size[a] == 0) p->size[a] = 1;
         product *= p->size[a];
     }

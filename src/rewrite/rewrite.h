@@ -41,6 +41,7 @@ struct weft_plan {
     weft_context *context;
     weft_plan_options options;
     int size[AXES];
+    bool named[AXES]; /* the mesh says how long it is */
     int places;
     leaf_plan *leaves;
     size_t leaf_count, leaf_capacity;
@@ -162,7 +163,7 @@ weft_status weft_window_localize(const rewriter *r, const weft_node *node, const
 /* --- leaf.c --- */
 
 /* The batch is split over the data axis, the height of images over the domain axis. */
-void weft_leaf_split_input(rewriter *r, weft_value v);
+weft_status weft_leaf_split_input(rewriter *r, weft_value v) WEFT_NODISCARD;
 /* The leaf in the graph of this rank. */
 weft_status weft_leaf_emit(rewriter *r, weft_value v) WEFT_NODISCARD;
 /* What a leaf was found to be before, or what the user wants. Only all axes together decide it. */

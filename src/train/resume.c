@@ -128,11 +128,6 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
 {
     int count;
     WEFT_TRY(check_outputs(&t->options.output, &t->options.task));
-    if (t->options.job.max_restarts > 0 && !t->options.output.checkpoint)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "max-restarts needs --checkpoint DIR: where a job that died goes on from");
-    if (t->options.output.resume && !t->options.output.checkpoint)
-        return weft_fail(WEFT_ERR_ARGUMENT, "resume needs --checkpoint DIR: where to go on from");
     if (!t->options.output.checkpoint || !weft_file_exists(t->options.output.checkpoint))
         return WEFT_OK;
     WEFT_TRY(take_folder(t));

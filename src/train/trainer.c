@@ -5,14 +5,45 @@
 
 #include "weft/device.h"
 
+/* Ranks that share out a batch. */
+static weft_status data_axis(const weft_trainer *t, int64_t *out)
+{
+    const weft_parallel_choice *o = &t->options.parallel;
+    *out = o->place ? 1 : t->mesh;
+    return o->mesh ? weft_mesh_axis(o->mesh, "data", out) : WEFT_OK;
+}
+
+/* Every rank of the data axis has a sample of each micro-batch. */
+static weft_status check_shares(const weft_trainer *t)
+{
+    int64_t batch = t->options.length.batch, parts = t->recipe.microbatches, data, most;
+    const char *axis = t->options.parallel.mesh ? " of the data axis" : "";
+    char fewer[64] = "";
+    WEFT_TRY(data_axis(t, &data));
+    if (t->micro >= data) return WEFT_OK;
+    if (parts == 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "batch is %lld, which cannot be shared out to %lld ranks%s; give --batch "
+                         "%lld or more, or at most %lld rank%s%s",
+                         (long long)batch, (long long)data, axis, (long long)data, (long long)batch,
+                         weft_plural(batch), axis);
+    for (most = parts; most > 0 && (batch % most || batch / most < data);) most--;
+    if (most > 0) (void)snprintf(fewer, sizeof(fewer), ", --microbatches %lld", (long long)most);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "batch %lld in %lld micro-batches is %lld sample%s each, which cannot be "
+                     "shared out to %lld ranks%s; give --batch %lld%s, or at most %lld rank%s%s",
+                     (long long)batch, (long long)parts, (long long)t->micro, weft_plural(t->micro),
+                     (long long)data, axis, (long long)(parts * data), fewer, (long long)t->micro,
+                     weft_plural(t->micro), axis);
+}
+
 /* Each of V workers has a fixed part of the batch; the ranks of the data axis run theirs one after
  * the other, as micro-batches. */
 static weft_status share_out_workers(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    int64_t data = o->parallel.place ? 1 : t->mesh;
-    if (o->parallel.mesh && *o->parallel.mesh)
-        WEFT_TRY(weft_mesh_axis(o->parallel.mesh, "data", &data));
+    int64_t data;
+    WEFT_TRY(data_axis(t, &data));
     if (o->length.microbatches > 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "virtual-workers and microbatches contradict each other: the workers of a "
@@ -75,6 +106,7 @@ static weft_status open_data(weft_trainer *t)
     t->recipe.slots = o->length.batch;
     t->micro = t->recipe.slots / t->recipe.microbatches;
     if (o->length.virtual_workers > 0) WEFT_TRY(share_out_workers(t));
+    WEFT_TRY(check_shares(t));
     /* What was done may have been done by other learners, whose epochs had another number of steps.
      */
     int64_t steps =
@@ -92,7 +124,7 @@ static weft_status open_data(weft_trainer *t)
 static weft_status count_learners(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    bool exchange = o->parallel.exchange && *o->parallel.exchange;
+    bool exchange = o->parallel.exchange != NULL;
     int64_t mesh = exchange ? 1 : t->size, stages = 1;
     char *device;
     WEFT_TRY(weft_device_of_rank(t->context, o->where.device, 0, &device));
@@ -108,19 +140,18 @@ static weft_status count_learners(weft_trainer *t)
     if (exchange)
         WEFT_TRY(weft_exchange_check(
             t->context, o->parallel.exchange)); /* also where one learner has no use for it */
-    if (o->job.hosts && *o->job.hosts && strcmp(o->job.engine, "mpi") != 0)
+    if (o->job.hosts && strcmp(o->job.engine, "mpi") != 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "hosts '%s' and engine %s contradict each other; several machines need "
                          "--engine mpi",
                          o->job.hosts, o->job.engine);
-    if (exchange && o->parallel.place && *o->parallel.place)
+    if (exchange && o->parallel.place)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "place and exchange contradict each other: with --exchange each learner "
                          "has one place, its own rank; give --mesh pipeline=N to cut learners into "
                          "stages, or leave one of them out");
-    if (o->parallel.mesh && *o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
-    if (o->parallel.mesh && *o->parallel.mesh)
-        WEFT_TRY(weft_mesh_axis(o->parallel.mesh, "pipeline", &stages));
+    if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
+    if (o->parallel.mesh) WEFT_TRY(weft_mesh_axis(o->parallel.mesh, "pipeline", &stages));
     if (o->parallel.profile && stages == 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "profile measures the layers to balance the stages of a pipeline, and "
@@ -263,6 +294,7 @@ static weft_status begin(weft_context *context, const weft_train_options *option
     t->folder_lock = -1;
     pthread_mutex_init(&t->lock, NULL);
     WEFT_TRY(weft_train_options_copy(t->context, options, &t->options));
+    WEFT_TRY(weft_options_check(weft_train_table(t->context), &t->options));
     return weft_settings_take(weft_train_table(t->context), &t->options, &t->settings);
 }
 

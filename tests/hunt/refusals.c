@@ -14,7 +14,10 @@ static const char *const listed[] = {
     "*the data have 1 class, a classifier needs at least 2",
     "all weights of the * part are 0, so that no sample counts",
     /* meshes */
-    "*has only * to share out*",
+    "batch is *, which cannot be shared out to * ranks*; give --batch *",
+    "batch * in * micro-batches is * each, which cannot be shared out to * ranks*; give --batch *",
+    "mesh domain=*: '*' is *, and the first dimension of space, such as the height of images, has "
+    "* to share out; give domain=* or less",
     "a pipeline of * stages: this model has * operators to share out",
     /* places and pins */
     "place: nothing runs on rank * of *; place something there or start fewer ranks",

@@ -184,11 +184,24 @@ static const char *device_of(const hunt_case *c, const way *p)
     return last && way_ranks(p) * learners_of(c) == 1 ? last + 1 : list;
 }
 
+/* Whether what the case has chosen reads an option: what says nothing is refused. */
+static bool is_read(const hunt_case *c, const weft_option *o)
+{
+    int i = 0;
+    if (!o->with) return true;
+    const weft_option *with = row_of(o->with);
+    while (i < OPTIONS && strcmp(option_names[i], o->with) != 0) i++;
+    if (i == OPTIONS || !with->names) return true;
+    const weft_entry *e = weft_context_entry(built_in(), with->names, (int)c->options[i]);
+    return e && e->reads && strstr(e->reads, o->name);
+}
+
 static void add_options(const hunt_case *c, const way *p, words *w)
 {
     for (int i = 0; i < OPTIONS; i++) {
         const weft_option *o = row_of(option_names[i]);
         char text[96];
+        if (!is_read(c, o)) continue;
         if (o->kind == WEFT_OPT_FLAG) {
             if (c->options[i] != 0) add(w, "--%s", o->name);
             continue;

@@ -1,0 +1,84 @@
+/* Options that say nothing where they stand. */
+#include "base/base.h"
+#include "base/registry.h"
+#include "base/settings.h"
+
+static const weft_option *row(const weft_option *table, const char *name)
+{
+    while (table->name && strcmp(table->name, name) != 0) table++;
+    return table->name ? table : NULL;
+}
+
+/* Its value as its default would be written. */
+static weft_status is_usual(const weft_option *o, const char *text, bool *out)
+{
+    weft_settings usual = {0};
+    *out = !text;
+    if (!text || !o->initial) return WEFT_OK;
+    WEFT_TRY(weft_settings_add(&usual, o, o->initial));
+    *out = strcmp(text, usual.all[0].text) == 0;
+    weft_settings_free(&usual);
+    return WEFT_OK;
+}
+
+bool weft_entry_reads(const weft_entry *entry, const char *option)
+{
+    return entry->reads && weft_is_listed(entry->reads, option);
+}
+
+/* What would have a use for it. */
+static weft_status of_no_use(const weft_option *o, const char *text, const weft_option *with,
+                             const char *choice)
+{
+    weft_text all = {0};
+    char *names;
+    const weft_entry *e;
+    if (!with->names)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s is '%s', but %s needs --%s %s; give that too, or leave --%s out",
+                         o->name, text, o->name, with->name, with->argument, o->name);
+    for (int i = 0; (e = weft_context_entry(with->context, with->names, i)); i++)
+        if (weft_entry_reads(e, o->name))
+            weft_text_add(&all, "%s%s", all.size ? " or " : "", e->name);
+    WEFT_TRY(weft_text_take(&all, &names));
+    weft_status status =
+        weft_fail(WEFT_ERR_ARGUMENT,
+                  "%s is '%s', but %s %s has no use for it; give --%s %s, or leave --%s out",
+                  o->name, text, with->name, choice, with->name, names, o->name);
+    free(names);
+    return status;
+}
+
+/* What a plug-in adds and nobody knows by name here reads whatever it likes. */
+static weft_status check_with(const weft_option *table, const void *target, const weft_option *o,
+                              const char *text)
+{
+    const weft_option *with = row(table, o->with);
+    char *choice;
+    bool usual, useless;
+    WEFT_TRY(is_usual(o, text, &usual));
+    if (usual || !with) return WEFT_OK;
+    WEFT_TRY(weft_options_get(table, target, o->with, &choice));
+    useless = !choice;
+    if (choice && with->names) {
+        const weft_entry *e =
+            weft_registry_look(with->context, with->names, choice, strlen(choice));
+        useless = e && !weft_entry_reads(e, o->name);
+    }
+    weft_status status = useless ? of_no_use(o, text, with, choice) : WEFT_OK;
+    free(choice);
+    return status;
+}
+
+weft_status weft_options_check(const weft_option *table, const void *target)
+{
+    weft_status status = WEFT_OK;
+    for (const weft_option *o = table; o->name && status == WEFT_OK; o++) {
+        char *text;
+        if (!o->with) continue;
+        WEFT_TRY(weft_options_get(table, target, o->name, &text));
+        status = check_with(table, target, o, text);
+        free(text);
+    }
+    return status;
+}
