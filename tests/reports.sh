@@ -44,5 +44,93 @@ done
 printf 'checkpoint: ""\n' >empty.yaml
 refuses 2 "option 'checkpoint' is empty" "$weft" train empty.yaml
 
+# The weights of training are found again as the label is, by name or place; predictions do not need them.
+python3 - <<'PY'
+import random
+chance = random.Random(4)
+rows = [(chance.gauss(0, 1), chance.gauss(0, 1), chance.choice([0.5, 1, 2])) for _ in range(60)]
+def table(name, names, *columns):
+    with open(name + ".csv", "w") as f:
+        f.write(",".join(names) + "\n" if names else "")
+        f.writelines(",".join(str(c(r)) for c in columns) + "\n" for r in rows)
+a, b, w = (lambda r: f"{r[0]:.4f}"), (lambda r: f"{r[1]:.4f}"), (lambda r: r[2])
+y, c = (lambda r: f"{r[0] - 2 * r[1] + r[2]:.4f}"), (lambda r: "up" if r[0] > r[1] else "down")
+for kind, what in ("number", y), ("class", c):
+    table(kind, "abwy", a, b, w, what)
+    table(kind + "_turned", "wyba", w, what, b, a)
+    table(kind + "_light", "aby", a, b, what)
+    table(kind + "_bare", "", a, b, w, what)
+    table(kind + "_zero", "abwy", a, b, lambda r: 0, what)
+    table(kind + "_rubbish", "abwy", a, b, lambda r: "none", what)
+    table(kind + "_clash", "abwyv", a, b, w, what, w)
+    table(kind + "_missing", "awy", a, w, what)
+table("new", "awb", a, lambda r: -1, b)
+PY
+for kind in number class; do
+    key=$([ $kind = number ] && echo target || echo label)
+    for names in "$kind $key=y,weight=w" "${kind}_bare $key=3,weight=2"; do
+        table=${names% *} keys=${names#* }
+        rm -rf weighed
+        accepts "train on $table" "$weft" train -q --model mlp --data "csv:$table.csv,$keys" --batch 12 --epochs 3 --checkpoint weighed
+        accepts "measure $table as it was" "$weft" eval weighed -d "csv:$table.csv,$keys,test=1"
+        cp out want
+        accepts "predict $table as it was" "$weft" predict weighed -d "csv:$table.csv,$keys,test=1" -o said.csv
+        accepts "measure ${kind}_light" "$weft" eval weighed -d csv:${kind}_light.csv,test=1
+        cmp -s want out && flunk "weights count for nothing in $table" || pass
+        for other in $kind ${kind}_turned ${kind}_bare; do
+            # Without names columns count as they stand.
+            [ $table = $kind ] || [ $other != ${kind}_turned ] || continue
+            accepts "weights of $other, trained on $table" "$weft" eval weighed -d csv:$other.csv,test=1
+            cmp want out && pass || flunk "$other is measured otherwise than $table was"
+            accepts "predict $other, trained on $table" "$weft" predict weighed -d csv:$other.csv,test=1
+            cmp said.csv out && pass || flunk "$other is predicted otherwise than $table"
+        done
+        for other in ${kind}_zero.csv ${kind}_rubbish.csv ${kind}_light.csv ${kind}_zero.csv,weight=2; do
+            accepts "predict $other, trained on $table" "$weft" predict weighed -d csv:$other,test=1
+            cmp said.csv out && pass || flunk "$other is predicted otherwise than $table"
+        done
+        refuses 1 "the weight, holds 'none'" "$weft" eval weighed -d csv:${kind}_rubbish.csv,test=1
+        refuses 2 "all weights of the test part are 0" "$weft" eval weighed -d csv:${kind}_zero.csv,test=1
+        [ $table = $kind ] || continue
+        accepts "predict without $key" "$weft" predict weighed -d csv:new.csv
+        [ "$(wc -l <out)" = 61 ] && pass || flunk "rows without a $key"
+        refuses 2 "column 'w' was the weight in training; give weight=w, or leave it out" \
+            "$weft" eval weighed -d csv:${kind}_clash.csv,weight=v,test=1
+        refuses 2 "was not trained with a column 'v'; leave it out" "$weft" eval weighed -d csv:${kind}_clash.csv,test=1
+        refuses 2 "has no column 'b', which the model was trained with" "$weft" eval weighed -d csv:${kind}_missing.csv,test=1
+        grep -q "'w'" err && flunk "the weight is no column too many" || pass
+        refuses 2 "column 'w' is asked for as the weight, and as what is learned" "$weft" eval weighed -d csv:$kind.csv,$key=w,weight=w
+    done
+done
+
+# Arrays: predictions need no weights; where the channels lie is hinted at.
+python3 - <<'PY'
+import struct
+def npy(name, shape, number):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n" % (shape,)
+    count = 1
+    for n in shape: count *= n
+    with open(name, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % count, *map(number, range(count))))
+npy("series.npy", (30, 2, 12), lambda i: i * 7 % 13)
+npy("turned.npy", (30, 12, 2), lambda i: i * 7 % 13)
+npy("short.npy", (30, 2, 11), lambda i: i * 7 % 13)
+npy("kinds.npy", (30,), lambda i: i % 3)
+npy("none.npy", (30,), lambda i: 0)
+PY
+accepts "train on series" "$weft" train -q --model own.yaml --data npy:series.npy,kinds.npy,layout=cw --batch 6 --checkpoint series
+accepts "predict series" "$weft" predict series -d npy:series.npy,layout=cw
+cp out want
+accepts "predict without weight" "$weft" predict series -d npy:series.npy,weight=none.npy,layout=cw
+cmp want out && pass || flunk "weights change predictions"
+refuses 2 "all weights of the test part are 0" "$weft" eval series -d npy:series.npy,kinds.npy,weight=none.npy,layout=cw
+refuses 1 "short.npy: weights must be numbers in one dimension" "$weft" predict series -d npy:series.npy,weight=short.npy,layout=cw
+for rest in "" ",layout=hw"; do
+    refuses 2 "have samples of shape [1, 2, 12], the checkpoint was trained on [2, 12]; give layout=cw" "$weft" predict series -d npy:series.npy$rest
+done
+refuses 2 "have samples of shape [1, 12, 2], the checkpoint was trained on [2, 12]; give layout=wc" "$weft" predict series -d npy:turned.npy
+"$weft" predict series -d npy:short.npy >out 2>err
+grep -q layout err && flunk "a layout is hinted at that does not fit" || pass
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

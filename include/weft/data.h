@@ -42,21 +42,25 @@ typedef struct weft_data_stats {
      * NULL: there are none. */
     char **column_names;
     char *label_name;
-    int label_column; /* of a table, from 1, not counting weights; 0: it is none, or not known */
-    int targets;      /* numbers that are the target of a sample; 0: it is a class */
+    int label_column;  /* of a table, from 1, not counting weights; 0: it is none, or not known */
+    char *weight_name; /* the same of the weights of samples, and of all columns of the table */
+    int weight_column;
+    int targets; /* numbers that are the target of a sample; 0: it is a class */
     double *target_mean, *target_deviation; /* [targets] */
 } weft_data_stats;
 
 /* Opens a data set. normalize is "auto", "none", "unit" (bytes / 255) or "standard" (training
  * mean and deviation). stats may be NULL; otherwise it is used (and copied) in place of what the
- * data say, and normalize is not looked at. Columns of a table are then found by their names.
+ * data say, and normalize is not looked at. Columns of a table, that of the weights among them, are
+ * then found by their names, or where there are none by their places.
  * ARGUMENT: no such kind or key, columns that do not fit; FORMAT, IO: the message names the file
  * and the place. */
 WEFT_API WEFT_NODISCARD weft_status weft_dataset_open(weft_context *context, const char *spec,
                                                       const char *normalize,
                                                       const weft_data_stats *stats,
                                                       weft_dataset **out);
-/* The same for data that are only to be predicted: they need no target. A table may lack its
+/* The same for data that are only to be predicted: they need neither target nor weights, and none
+ * are given where there are some. A table may lack its
  * column, a NumPy specification its file, an IDX folder the files of labels. Where
  * there is none all samples are in the test part of a table or of arrays unless test= says
  * otherwise. */

@@ -193,7 +193,10 @@ static weft_status read_stats(const char *file, const json_t *object, weft_data_
     WEFT_TRY(read_names(file, names, &out->class_names));
     WEFT_TRY(read_names(file, columns, &out->column_names));
     out->label_column = (int)json_integer_value(json_object_get(object, "label_column"));
-    return label ? weft_strdup(label, &out->label_name) : WEFT_OK;
+    if (label) WEFT_TRY(weft_strdup(label, &out->label_name));
+    out->weight_column = (int)json_integer_value(json_object_get(object, "weight_column"));
+    const char *weight = json_string_value(json_object_get(object, "weight_name"));
+    return weight ? weft_strdup(weight, &out->weight_name) : WEFT_OK;
 }
 
 static weft_status read_index(const char *file, const json_t *index, const weft_option *table,

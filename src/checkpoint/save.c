@@ -205,6 +205,10 @@ static json_t *stats_json(const weft_data_stats *stats)
     if (stats->label_name)
         json_object_set_new(object, "label_name", json_string(stats->label_name));
     json_object_set_new(object, "label_column", json_integer(stats->label_column));
+    if (stats->weight_name)
+        json_object_set_new(object, "weight_name", json_string(stats->weight_name));
+    if (stats->weight_column)
+        json_object_set_new(object, "weight_column", json_integer(stats->weight_column));
     if (stats->targets == 0) return object;
     json_object_set_new(object, "target_mean", numbers_json(stats->target_mean, stats->targets));
     json_object_set_new(object, "target_deviation",

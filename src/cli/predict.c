@@ -166,7 +166,7 @@ const command command_predict = {
         "target and predicted, in the units of the target; where a sample has several targets, a\n"
         "column for each. Data may lack the target (csv: the column, npy: the second file, idx: "
         "the\n"
-        "files of labels); it is empty then, or null. All rows of a table without one are taken.\n"
+        "files of labels); it is empty then, or null. They need no weights. All rows of a table without one are taken.\n"
         "Samples are counted from 0 within the part of the data; where that is all of a file, "
         "they\n"
         "are its rows.",

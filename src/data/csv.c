@@ -64,6 +64,7 @@ static weft_status name_columns(csv_source *s)
 {
     const weft_csv *csv = &s->csv;
     s->head.label_column = csv->place + 1;
+    s->head.weight_column = csv->weight + 1;
     if (csv->label >= 0 && csv->header)
         (void)snprintf(s->found_in, sizeof(s->found_in), "column %d (%.100s)", csv->label + 1,
                        csv->header[csv->label]);
@@ -81,6 +82,7 @@ static weft_status name_columns(csv_source *s)
     for (int j = 0; j < csv->features; j++) s->names[j] = csv->header[csv->order[j]];
     s->head.column_names = s->names;
     if (csv->label >= 0) s->head.label_name = csv->header[csv->label];
+    if (csv->weight >= 0) s->head.weight_name = csv->header[csv->weight];
     return WEFT_OK;
 }
 
@@ -88,13 +90,16 @@ static weft_status name_columns(csv_source *s)
 static weft_status load(csv_source *s, const char *path, const char *label, const char *weight,
                         bool measured, const weft_source_wish *wish, double test)
 {
-    weft_csv_known known = {.place = -1, .unlabelled = wish->unlabelled, .measured = measured};
+    weft_csv_known known = {
+        .place = -1, .weight_place = -1, .unlabelled = wish->unlabelled, .measured = measured};
     weft_bytes bytes;
     if (wish->stats) {
         known.features = (int)weft_shape_elements(&wish->stats->shape);
         known.names = wish->stats->column_names;
         known.label = wish->stats->label_name;
         known.place = wish->stats->label_column - 1;
+        known.weight = wish->stats->weight_name;
+        known.weight_place = wish->stats->weight_column - 1;
     }
     WEFT_TRY(weft_gzip_open(path, &bytes));
     weft_status status =

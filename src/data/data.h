@@ -67,12 +67,13 @@ struct weft_source {
     const char *found_in;  /* where the class names were found */
     const char *as_target; /* what asks for the same as numbers, "target=price" */
     int targets;           /* numbers of a target; 0: it is a class */
+    const char *remedy;    /* what gives samples the shape of training, "layout=cw"; or NULL */
     bool unlabelled;       /* there is no target */
     bool weighted;         /* samples have weights of their own */
     /* Of tables, as in weft_data_stats; the source's own. */
     char **column_names;
-    const char *label_name;
-    int label_column;
+    const char *label_name, *weight_name;
+    int label_column, weight_column;
 };
 
 extern const weft_source_ops weft_source_glyphs, weft_source_idx, weft_source_csv, weft_source_npy;

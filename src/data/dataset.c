@@ -65,13 +65,15 @@ static weft_status open_source(const char *spec, const weft_source_wish *wish, w
         ->open(spec[size] ? spec + size + 1 : "", wish, out);
 }
 
-static weft_status check_shape(const char *spec, const weft_shape *have, const weft_shape *want)
+static weft_status check_shape(const char *spec, const weft_source *s, const weft_shape *want)
 {
     char a[128], b[128];
-    if (weft_shape_equal(have, want)) return WEFT_OK;
+    if (weft_shape_equal(&s->shape, want)) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "data '%s' have samples of shape %s, the checkpoint was trained on %s", spec,
-                     weft_shape_text(have, a, sizeof(a)), weft_shape_text(want, b, sizeof(b)));
+                     "data '%s' have samples of shape %s, the checkpoint was trained on %s%s%s",
+                     spec, weft_shape_text(&s->shape, a, sizeof(a)),
+                     weft_shape_text(want, b, sizeof(b)), s->remedy ? "; give " : "",
+                     s->remedy ? s->remedy : "");
 }
 
 /* A file of targets may have more or fewer to a sample than the one of training. */
@@ -101,10 +103,11 @@ static weft_status open_dataset(const char *spec, const char *normalize,
     WEFT_TRY(WEFT_NEW(&d, 1));
     weft_status status = find_way(wish->context, normalize, &d->normalize);
     if (status == WEFT_OK) status = open_source(spec, wish, &d->source);
+    if (status == WEFT_OK && wish->unlabelled) d->source->weighted = false;
     if (status == WEFT_OK && stats) {
         d->given = true;
         status = weft_data_stats_copy(stats, &d->stats);
-        if (status == WEFT_OK) status = check_shape(spec, &d->source->shape, &stats->shape);
+        if (status == WEFT_OK) status = check_shape(spec, d->source, &stats->shape);
         if (status == WEFT_OK) status = check_targets(spec, d->source, stats->targets);
     }
     if (status != WEFT_OK) {

@@ -12,7 +12,8 @@ typedef struct npy_source {
     weft_source head;
     weft_bytes files[3];
     weft_npy images, labels, weights;
-    int64_t *rows;                       /* training rows, then test rows */
+    int64_t *rows; /* training rows, then test rows */
+    char remedy[64];
     enum { FIRST, LAST, NONE } channels; /* in the file; in memory they always come first */
 } npy_source;
 
@@ -143,6 +144,32 @@ static weft_status find_layout(npy_source *s, const char *name, const char *said
     return WEFT_OK;
 }
 
+/* The shape of a sample in memory. */
+static weft_shape sample_shape(const weft_shape *file, int channels)
+{
+    weft_shape shape = {0};
+    if (channels == NONE) shape.dim[shape.rank++] = 1;
+    if (channels == LAST) shape.dim[shape.rank++] = file->dim[file->rank - 1];
+    for (int i = 1; i < file->rank - (channels == LAST); i++)
+        shape.dim[shape.rank++] = file->dim[i];
+    return shape;
+}
+
+/* Where samples have another shape than in training: the layouts that would give them that one. */
+static void find_remedy(npy_source *s, const weft_shape *want)
+{
+    size_t used = 0;
+    if (weft_shape_equal(&s->head.shape, want)) return;
+    for (size_t i = 0; i < WEFT_COUNT(layouts); i++) {
+        weft_shape shape = sample_shape(&s->images.shape, layouts[i].channels);
+        if ((int)strlen(layouts[i].name) == s->images.shape.rank - 1 &&
+            weft_shape_equal(&shape, want) && used < sizeof(s->remedy))
+            used += (size_t)snprintf(s->remedy + used, sizeof(s->remedy) - used, "%slayout=%s",
+                                     used ? " or " : "", layouts[i].name);
+    }
+    if (used) s->head.remedy = s->remedy;
+}
+
 static int compare_numbers(const void *a, const void *b)
 {
     double x, y;
@@ -259,7 +286,7 @@ static weft_status check_images(const npy_source *s, const char *images)
 
 /* labels and weights: NULL where there are none. numbers: labels are that, and no classes. */
 static weft_status load(npy_source *s, const char *images, const char *labels, const char *weights,
-                        bool numbers, double test, const char *layout, weft_context *context)
+                        bool numbers, double test, const char *layout, const weft_source_wish *wish)
 {
     const char *paths[] = {images, labels, weights};
     weft_npy *arrays[] = {&s->images, &s->labels, &s->weights};
@@ -274,15 +301,11 @@ static weft_status load(npy_source *s, const char *images, const char *labels, c
     if (weights) WEFT_TRY(check_weights(s, images, weights));
     s->head.unlabelled = !labels;
     if (test < 0) test = labels ? WEFT_USUAL_TEST : 1;
-    WEFT_TRY(find_layout(s, images, layout, context));
-    weft_shape *shape = &s->head.shape;
-    int rank = s->images.shape.rank;
-    if (s->channels == NONE) shape->dim[shape->rank++] = 1;
-    if (s->channels == LAST) shape->dim[shape->rank++] = s->images.shape.dim[rank - 1];
-    for (int i = 1; i < rank - (s->channels == LAST); i++)
-        shape->dim[shape->rank++] = s->images.shape.dim[i];
+    WEFT_TRY(find_layout(s, images, layout, wish->context));
+    s->head.shape = sample_shape(&s->images.shape, (int)s->channels);
+    if (wish->stats) find_remedy(s, &wish->stats->shape);
     s->head.bytes = s->images.kind == 'u' && s->images.size == 1;
-    s->head.tabular = shape->rank == 1;
+    s->head.tabular = s->head.shape.rank == 1;
     return weft_split_rows(s->images.shape.dim[0], test, s->head.count, &s->rows);
 }
 
@@ -327,8 +350,7 @@ static weft_status npy_open(const char *arguments, const weft_source_wish *wish,
     if (status == WEFT_OK && (!*copy || !(labels ? *labels : wish->unlabelled)))
         status = weft_fail(WEFT_ERR_ARGUMENT, "data 'npy': give two files, as in "
                                               "npy:SAMPLES,LABELS or npy:SAMPLES,target=FILE");
-    if (status == WEFT_OK)
-        status = load(s, copy, labels, weight, numbers, test, layout, wish->context);
+    if (status == WEFT_OK) status = load(s, copy, labels, weight, numbers, test, layout, wish);
     free(copy);
     free(target);
     free(weight);

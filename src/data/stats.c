@@ -18,11 +18,17 @@ static weft_status names_copy(char *const *from, int64_t count, char ***to)
     return WEFT_OK;
 }
 
+static weft_status name_copy(const char *from, char **to)
+{
+    return from ? weft_strdup(from, to) : WEFT_OK;
+}
+
 void weft_data_stats_free(weft_data_stats *stats)
 {
     names_free(&stats->class_names, stats->classes);
     names_free(&stats->column_names, weft_shape_elements(&stats->shape));
     free(stats->label_name);
+    free(stats->weight_name);
     free(stats->mean);
     free(stats->deviation);
     free(stats->target_mean);
@@ -50,7 +56,9 @@ weft_status weft_data_stats_copy(const weft_data_stats *from, weft_data_stats *t
     to->label_column = from->label_column;
     WEFT_TRY(names_copy(from->class_names, from->classes, &to->class_names));
     WEFT_TRY(names_copy(from->column_names, weft_shape_elements(&from->shape), &to->column_names));
-    return from->label_name ? weft_strdup(from->label_name, &to->label_name) : WEFT_OK;
+    to->weight_column = from->weight_column;
+    WEFT_TRY(name_copy(from->weight_name, &to->weight_name));
+    return name_copy(from->label_name, &to->label_name);
 }
 
 /* A mean and the sum of squares about it, by the update of Welford, and of West (1979) for weights;
@@ -156,5 +164,7 @@ weft_status weft_data_stats_learn(const weft_source *s, weft_normalize normalize
     stats->label_column = s->label_column;
     WEFT_TRY(names_copy(s->class_names, s->classes, &stats->class_names));
     WEFT_TRY(names_copy(s->column_names, weft_shape_elements(&s->shape), &stats->column_names));
-    return s->label_name ? weft_strdup(s->label_name, &stats->label_name) : WEFT_OK;
+    stats->weight_column = s->weight_column;
+    WEFT_TRY(name_copy(s->weight_name, &stats->weight_name));
+    return name_copy(s->label_name, &stats->label_name);
 }

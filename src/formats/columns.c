@@ -28,6 +28,15 @@ static int find(char *const *names, int count, const char *name)
     return -1;
 }
 
+/* How many names of features in training are among the fields. */
+static int names_found(const table *t)
+{
+    int found = 0;
+    for (int i = 0; t->known->names && i < t->known->features; i++)
+        found += find(t->fields, t->count, t->known->names[i]) >= 0;
+    return found;
+}
+
 static const char *candidate(const void *user, int i)
 {
     const table *t = user;
@@ -82,10 +91,8 @@ static weft_status find_label(table *t, const char *label)
 static bool is_header(const table *t, const char *label)
 {
     int64_t index;
-    bool all = t->known->names != NULL;
+    bool all = t->known->names && names_found(t) == t->known->features;
     if (t->said && !weft_parse_int(label, &index)) return true;
-    for (int i = 0; all && i < t->known->features; i++)
-        all = find(t->fields, t->count, t->known->names[i]) >= 0;
     for (int i = 0; i < t->count && !all; i++) {
         double ignored;
         bool any = i == t->label && !t->known->measured;
@@ -163,9 +170,16 @@ static weft_status by_name(table *t, int *order)
         order[j] = find(t->fields, t->count, k->names[j]);
         if (order[j] < 0 && !missing) missing = k->names[j];
     }
-    for (int i = 0; i < t->count && !unexpected; i++)
-        if (i != t->label && find(k->names, k->features, t->fields[i]) < 0)
-            unexpected = t->fields[i];
+    for (int i = 0; i < t->count && !unexpected; i++) {
+        bool weight = k->weight && strcmp(t->fields[i], k->weight) == 0;
+        if (i == t->label || find(k->names, k->features, t->fields[i]) >= 0) continue;
+        if (weight && !missing)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: column '%s' was the weight in training; give weight=%s, or leave "
+                             "it out",
+                             t->file, k->weight, k->weight);
+        if (!weight) unexpected = t->fields[i];
+    }
     if (missing && unexpected)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: has no column '%s', which the model was trained with, but one named "
@@ -218,6 +232,22 @@ static weft_status find_weight(const table *t, const char *weight, bool *named, 
     return WEFT_OK;
 }
 
+/* The column that was the weight in training, where nothing is said of weights; -1: there is none.
+ * Without any of the names columns count as they stand. */
+static int known_weight(const table *t, const char *label)
+{
+    const weft_csv_known *k = t->known;
+    int at = -1, found = names_found(t);
+    int64_t index;
+    if (k->weight && found == k->features)
+        at = find(t->fields, t->count, k->weight);
+    else if (k->features > 0 && found == 0 && t->count == k->features + 2)
+        at = k->weight_place;
+    bool learned = at >= 0 && label &&
+                   (weft_parse_int(label, &index) ? index == at : !strcmp(label, t->fields[at]));
+    return learned ? -1 : at;
+}
+
 /* Numbers count all columns; of what is left those behind the weights are one less. */
 static weft_status left_number(const char *file, const char *label, int weight, char *text,
                                size_t room, const char **out)
@@ -234,13 +264,12 @@ static weft_status left_number(const char *file, const char *label, int weight, 
     return WEFT_OK;
 }
 
-static weft_status without_weight(const table *all, const char *label, const char *weight,
+/* at: the column of the weight; named: it has been found by its name. */
+static weft_status without_weight(const table *all, const char *label, int at, bool named,
                                   weft_csv *csv)
 {
     char text[32], **left;
-    bool named;
-    int at, j = 0;
-    WEFT_TRY(find_weight(all, weight, &named, &at));
+    int j = 0;
     if (label && strcmp(label, all->fields[at]) == 0 && named)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: column '%s' is asked for as the weight, and as what is learned",
@@ -255,7 +284,6 @@ static weft_status without_weight(const table *all, const char *label, const cha
     weft_status status = share_out(&t, label, named, csv);
     free(left);
     if (status != WEFT_OK) return status;
-    csv->weight = at;
     for (int i = 0; i < csv->features; i++) csv->order[i] += csv->order[i] >= at;
     if (csv->label >= at) csv->label++;
     return WEFT_OK;
@@ -264,9 +292,20 @@ static weft_status without_weight(const table *all, const char *label, const cha
 weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
                              const char *weight, const weft_csv_known *known, weft_csv *csv)
 {
-    static const weft_csv_known nothing = {.place = -1};
+    static const weft_csv_known nothing = {.place = -1, .weight_place = -1};
     table t = {.file = file, .fields = fields, .count = count, .known = known ? known : &nothing};
     csv->columns = count;
     csv->weight = -1;
-    return weight ? without_weight(&t, label, weight, csv) : share_out(&t, label, false, csv);
+    bool named = false;
+    int at;
+    if (weight) {
+        WEFT_TRY(find_weight(&t, weight, &named, &at));
+    } else {
+        at = known_weight(&t, label);
+        named = at >= 0 && names_found(&t) > 0;
+    }
+    if (at < 0) return share_out(&t, label, false, csv);
+    WEFT_TRY(without_weight(&t, label, at, named, csv));
+    if (weight || !t.known->unlabelled) csv->weight = at;
+    return WEFT_OK;
 }

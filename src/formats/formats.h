@@ -48,7 +48,7 @@ typedef struct weft_csv {
     bool has_header;
     char **header; /* column names, or NULL */
     int label;     /* label column; -1: there is none */
-    int weight;    /* the column of the samples' weights; -1: there is none */
+    int weight;    /* the column of the samples' weights; -1: there is none that is read */
     int place;     /* the label's column where that of the weights is left out; -1: none */
     int features;
     int *order;      /* [features]: the column of each */
@@ -67,8 +67,10 @@ typedef struct weft_csv_known {
     char *const *names; /* [features], or NULL */
     const char *label;  /* its name; NULL where `names` is */
     int place;          /* column of the label, not counting weights; -1: not known */
-    bool unlabelled;    /* the label may be missing */
-    bool measured;      /* the label, here called the target, is a number and no class */
+    const char *weight; /* the name of the weights' column; NULL: it has none, or there was none */
+    int weight_place;   /* that column, counting all; -1: there was none, or it is not known */
+    bool unlabelled; /* the label may be missing, and weights that nobody asks for are not read */
+    bool measured;   /* the label, here called the target, is a number and no class */
 } weft_csv_known;
 
 /* columns.c: what the fields of a first row mean. Sets columns, has_header, label, weight, place,
@@ -78,10 +80,10 @@ weft_status weft_csv_columns(const char *file, char *const *fields, int count, c
                              weft_csv *csv) WEFT_NODISCARD;
 
 /* label: a column's name or number (from 0), NULL for the one of `known` (which may be NULL), else
- * the last. weight: the same for the samples' weights, NULL: there are none. A first row in which
- * some feature or a measured label is no number, or which names the label or all features that are
- * known, is the header. FORMAT: line and column of what is wrong; ARGUMENT: columns. A byte order
- * mark is passed over. */
+ * the last. weight: the same for the samples' weights, NULL: those of `known`, else there are none.
+ * A first row in which some feature or a measured label is no number, or which names the label or
+ * all features that are known, is the header. FORMAT: line and column of what is wrong; ARGUMENT:
+ * columns. A byte order mark is passed over. */
 weft_status weft_csv_parse(const char *name, const void *data, size_t size, const char *label,
                            const char *weight, const weft_csv_known *known,
                            weft_csv *out) WEFT_NODISCARD;
