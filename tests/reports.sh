@@ -132,5 +132,64 @@ refuses 2 "have samples of shape [1, 12, 2], the checkpoint was trained on [2, 1
 "$weft" predict series -d npy:short.npy >out 2>err
 grep -q layout err && flunk "a layout is hinted at that does not fit" || pass
 
+# Figures do not depend on the scale of weights, and what is too small to be squared is refused.
+python3 - <<'PY'
+import random
+chance = random.Random(5)
+rows = [(chance.gauss(0, 1), chance.choice([1, 2, 4]), chance.gauss(3, 2)) for _ in range(40)]
+for name, scale in ("one", "1"), ("low", "1e-170"), ("high", "1e155"):
+    with open(f"scale_{name}.csv", "w") as f:
+        f.write("x,w,y\n" + "".join(f"{x:.6f},{w * float(scale):.17g},{y:.6f}\n" for x, w, y in rows))
+for name, x, y in ("target", "1", "1e-200"), ("column", "1e-170", "1"), ("edge", "1", "1e-150"):
+    with open(f"tiny_{name}.csv", "w") as f:
+        f.write("x,y\n" + "".join(f"{i * 7 % 40 * float(x):.17g},{(i + 1) * float(y):.17g}\n" for i in range(40)))
+with open("same.csv", "w") as f:
+    f.write("x,w,y\n" + "".join(f"{i},1,0.1\n" for i in range(40)))
+PY
+accepts "train with weights" "$weft" train -q --model mlp --data csv:scale_one.csv,target=y,weight=w --batch 8 --epochs 4 --checkpoint scale
+accepts "figures" "$weft" eval scale -d csv:scale_one.csv,test=1
+holds out ' R2 -?[0-9]'
+cp out want
+for name in low high; do
+    accepts "weights of another scale" "$weft" eval scale -d csv:scale_$name.csv,test=1
+    cmp want out && pass || flunk "figures by weights that are $name"
+done
+accepts "targets that are alike" "$weft" eval scale -d csv:same.csv,test=1
+holds out ' R2 undefined \(the targets are all alike\), MAE [0-9.]+, RMSE [0-9.]+$'
+refuses 2 "target 0: its numbers are too small to be squared; multiply them by a power of ten" \
+    "$weft" train -q --model mlp --data csv:tiny_target.csv,target=y --batch 8
+refuses 2 "column 0: its numbers are too small to be squared" "$weft" train -q --model mlp --data csv:tiny_column.csv,target=y --batch 8
+accepts "small numbers" "$weft" train -q --model mlp --data csv:tiny_edge.csv,target=y --batch 8 --epochs 60 --lr 0.01 --checkpoint tiny
+accepts "their figures" "$weft" eval tiny -d csv:tiny_edge.csv,test=1
+holds out ' R2 -?0\.[0-9]+, MAE [0-9.]+e-1[45][0-9],'
+
+# Parameters that have diverged: figures that are no numbers say so, and predictions have one form for them.
+for kind in number class; do
+    key=$([ $kind = number ] && echo target || echo label)
+    for steps in $(seq 2 24); do
+        rm -rf wild
+        "$weft" train --model mlp --data csv:$kind.csv,$key=y,weight=w --optimizer sgd --lr 1e6 --batch 12 --steps "$steps" --checkpoint wild >out 2>err ||
+            break
+        grep -q 'test loss not a number (the parameters have diverged)' out && break
+    done
+    holds out 'test loss not a number \(the parameters have diverged\)'
+    accepts "measure what has diverged" "$weft" eval wild
+    holds out ' loss not a number \(the parameters have diverged\),'
+    grep -q alike out && flunk "figures of $kind that has diverged" || pass
+    accepts "measure it as JSON" "$weft" eval wild --json
+    holds out '"loss":null'
+    accepts "predict with it" "$weft" predict wild
+    [ "$(sed 1d out | grep -cE ',(nan|-?inf)$')" = 12 ] && pass || flunk "what has diverged as CSV"
+    accepts "predict with it as JSON" "$weft" predict wild --json
+    [ "$(grep -cE '\[null(,null)?\]\}$' out)" = 12 ] && pass || flunk "what has diverged as JSON"
+done
+
+# The confusion matrix counts samples.
+accepts "a matrix" "$weft" eval weighed -d csv:class.csv,test=1 --confusion
+holds out '^confusion in samples \(rows: true class, columns: predicted\)$'
+awk '/^confusion/ { n = NR } n && NR > n + 1 { for (i = 2; i <= NF; i++) sum += $i } END { exit sum != 60 }' out && pass || flunk "what the matrix counts"
+accepts "its help" "$weft" help eval
+holds out 'confusion matrix counts samples'
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

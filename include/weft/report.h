@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 /* How near numbers come to their targets, in the targets' own units: the share of their variance
- * about their mean in this part of the data that is explained (NaN where they do not vary), the
+ * about their mean in this part of the data that is explained (NaN where they do not vary: all are
+ * NaN where what is predicted is no number), the
  * mean of absolute errors, and the root of the mean of squared ones. */
 typedef struct weft_fit {
     double r2, mae, rmse;
@@ -39,10 +40,13 @@ WEFT_API void weft_report_free(weft_report *report);
 typedef struct weft_figure {
     const char *name, *title; /* "f1_macro", "macro F1" */
     double value;
-    bool in_units; /* of the targets, else a plain number */
+    bool in_units;   /* of the targets, else a plain number */
+    const char *why; /* what is said in the place of NaN; NULL: the value is a number */
 } weft_figure;
 /* false past the end. */
 WEFT_API bool weft_report_figure(const weft_report *report, int i, weft_figure *out);
+/* The same of one target: r2, mae, rmse. */
+WEFT_API bool weft_fit_figure(const weft_fit *fit, int i, weft_figure *out);
 
 /* One prediction, of a class or of numbers. */
 typedef struct weft_prediction {

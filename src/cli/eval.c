@@ -6,7 +6,7 @@
 
 void print_confusion(const weft_report *r)
 {
-    printf("\nconfusion (rows: true class, columns: predicted)\n      ");
+    printf("\nconfusion in samples (rows: true class, columns: predicted)\n      ");
     for (int c = 0; c < r->classes; c++) printf("%6d", c);
     printf("\n");
     for (int t = 0; t < r->classes; t++) {
@@ -33,13 +33,18 @@ static void print_rows(const weft_report *r)
 /* Each target by itself. */
 static void print_fits(const weft_report *r)
 {
-    char r2[32], mae[32], rmse[32];
+    weft_figure f;
+    char number[32];
     printf(",\"targets\":[");
-    for (int t = 0; t < r->targets; t++)
-        printf("%s{\"r2\":%s,\"mae\":%s,\"rmse\":%s}", t ? "," : "",
-               weft_json_real(r->fits[t].r2, 9, r2, sizeof(r2)),
-               weft_json_real(r->fits[t].mae, 9, mae, sizeof(mae)),
-               weft_json_real(r->fits[t].rmse, 9, rmse, sizeof(rmse)));
+    for (int t = 0; t < r->targets; t++) {
+        for (int i = 0; weft_fit_figure(&r->fits[t], i, &f); i++)
+            printf("%s\"%s\":%s",
+                   i   ? ","
+                   : t ? ",{"
+                       : "{",
+                   f.name, weft_json_real(f.value, 9, number, sizeof(number)));
+        printf("}");
+    }
     printf("]");
 }
 
@@ -59,8 +64,8 @@ static void print_json(const weft_report *r, const char *split)
 
 const char *figure_text(const weft_figure *f, char *out, size_t size)
 {
-    if (f->value != f->value)
-        (void)snprintf(out, size, "undefined (the targets are all alike)");
+    if (f->why)
+        (void)snprintf(out, size, "%s", f->why);
     else
         (void)snprintf(out, size, f->in_units ? "%.6g" : "%.4f", f->value);
     return out;
@@ -75,9 +80,10 @@ static void print_figures(const weft_report *r, const weft_eval_options *options
         printf(", %s %s", f.title, figure_text(&f, number, sizeof(number)));
     printf("\n");
     for (int t = 0; t < r->targets && r->targets > 1; t++) {
-        weft_figure r2 = {.value = r->fits[t].r2};
-        printf("  target %d: R2 %s, MAE %.6g, RMSE %.6g\n", t,
-               figure_text(&r2, number, sizeof(number)), r->fits[t].mae, r->fits[t].rmse);
+        printf("  target %d:", t);
+        for (int i = 0; weft_fit_figure(&r->fits[t], i, &f); i++)
+            printf("%s %s %s", i ? "," : "", f.title, figure_text(&f, number, sizeof(number)));
+        printf("\n");
     }
 }
 
@@ -136,7 +142,7 @@ const command command_eval = {
         "share of their variance that is explained), MAE and RMSE (mean absolute error and root\n"
         "of the mean squared error, in the target's own units). Data are normalised with what\n"
         "the training data taught, which the checkpoint holds. Where data have weights, all\n"
-        "figures are by them.",
+        "figures are by them; the confusion matrix counts samples whose weight is not 0.",
     .examples = "  weft eval --checkpoint runs/a/latest\n"
                 "  weft eval --checkpoint runs/a/latest --data idx:mnist --json\n",
     .table = table,

@@ -1,4 +1,5 @@
 /* weft predict */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,9 +44,19 @@ static void csv_class(sink *s, int32_t class_index, char *const *names)
         put(s, weft_output_print(s->to, "%d", class_index));
 }
 
+/* What is not finite is null in JSON, and in CSV what readers of numbers know. */
+static bool put_other(sink *s, double value)
+{
+    if (isfinite(value)) return false;
+    const char *text = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    put(s, weft_output_print(s->to, "%s", s->json ? "null" : text));
+    return true;
+}
+
 static void put_number(sink *s, double value, int digits)
 {
     char number[32];
+    if (put_other(s, value)) return;
     int usual = digits == EXACT ? USUAL : digits;
     if (usual != digits &&
         strtod(weft_json_real(value, usual, number, sizeof(number)), NULL) == value)
@@ -115,7 +126,10 @@ static void csv_prediction(sink *s, const weft_prediction *p)
     if (p->label >= 0) csv_class(s, p->label, p->class_names);
     put(s, weft_output_write(s->to, ",", 1));
     csv_class(s, p->predicted, p->class_names);
-    put(s, weft_output_print(s->to, ",%.6f\n", (double)p->probabilities[p->predicted]));
+    put(s, weft_output_write(s->to, ",", 1));
+    double probability = (double)p->probabilities[p->predicted];
+    if (!put_other(s, probability)) put(s, weft_output_print(s->to, "%.6f", probability));
+    put(s, weft_output_write(s->to, "\n", 1));
 }
 
 static void on_prediction(void *user, const weft_prediction *p)
@@ -166,7 +180,8 @@ const command command_predict = {
         "target and predicted, in the units of the target; where a sample has several targets, a\n"
         "column for each. Data may lack the target (csv: the column, npy: the second file, idx: "
         "the\n"
-        "files of labels); it is empty then, or null. They need no weights. All rows of a table without one are taken.\n"
+        "files of labels); it is empty then, or null. All rows of a table without one are taken.\n"
+        "Weights are not needed. What a model that has diverged says is nan or inf, in JSON null.\n"
         "Samples are counted from 0 within the part of the data; where that is all of a file, "
         "they\n"
         "are its rows.",

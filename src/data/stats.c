@@ -1,4 +1,5 @@
 /* What the training part teaches of its numbers and labels. */
+#include <float.h>
 #include <math.h>
 
 #include "data/data.h"
@@ -68,6 +69,9 @@ static void take(double value, double weight, double n, double *mean, double *de
     double delta = value - *mean;
     *mean += delta / (n / weight);
     double square = weight * delta * (value - *mean);
+    /* What is too small for a double leaves a trace, which tells it from a constant. */
+    if (delta != 0 && n > weight && weight * delta * delta < DBL_MIN)
+        square = fmax(square, DBL_TRUE_MIN);
     if (!(square < 0)) *deviation += square; /* where nearly all weight is here, by rounding */
 }
 
@@ -77,6 +81,11 @@ static weft_status finish(const char *what, const double *mean, double *deviatio
                           double n)
 {
     for (int f = 0; f < count; f++) {
+        if (deviation[f] > 0 && deviation[f] < DBL_MIN)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s %d: its numbers are too small to be squared; multiply them by a "
+                             "power of ten",
+                             what, f);
         deviation[f] = n > 0 ? sqrt(deviation[f] / n) : 1;
         if (!isfinite(mean[f]) || !isfinite(deviation[f]))
             return weft_fail(WEFT_ERR_ARGUMENT,

@@ -82,7 +82,9 @@ static void report_classes(const double *weights, double all, weft_report *r)
 
 static weft_fit fit_of(const double *sum, double n)
 {
-    double variation = sum[OFF_SQUARE] - sum[OFF] * sum[OFF] / n;
+    /* By the mean first: the square of a sum over weights that are large or small need not be a
+     * number. */
+    double variation = sum[OFF_SQUARE] - sum[OFF] * (sum[OFF] / n);
     /* What is left of targets that are all alike is rounding. */
     bool varies = variation > 1e-12 * sum[OFF_SQUARE];
     return (weft_fit){.r2 = varies ? 1 - sum[ERROR_SQUARE] / variation : (double)NAN,
@@ -95,8 +97,9 @@ static void report_numbers(const double *sums, double all, weft_report *r)
     int varying = 0;
     for (int j = 0; j < r->targets; j++) {
         weft_fit f = r->fits[j] = fit_of(sums + (size_t)j * SUMS, all);
-        if (!isnan(f.r2)) r->fit.r2 += f.r2;
-        varying += !isnan(f.r2);
+        bool alike = isnan(f.r2) && !isnan(f.rmse);
+        if (!alike) r->fit.r2 += f.r2;
+        varying += !alike;
         r->fit.mae += f.mae / r->targets;
         r->fit.rmse += f.rmse / r->targets;
     }
@@ -128,17 +131,35 @@ void weft_report_free(weft_report *report)
     *report = (weft_report){0};
 }
 
+/* R2 alone has none where the errors are numbers. */
+static weft_figure figure(const char *name, const char *title, double value, bool in_units,
+                          bool errors)
+{
+    weft_figure f = {.name = name, .title = title, .value = value, .in_units = in_units};
+    if (isnan(value))
+        f.why = errors ? "undefined (the targets are all alike)"
+                       : "not a number (the parameters have diverged)";
+    return f;
+}
+
+bool weft_fit_figure(const weft_fit *fit, int i, weft_figure *out)
+{
+    bool errors = !isnan(fit->rmse);
+    const weft_figure all[] = {figure("r2", "R2", fit->r2, false, errors),
+                               figure("mae", "MAE", fit->mae, true, false),
+                               figure("rmse", "RMSE", fit->rmse, true, false)};
+    if (i < 0 || i >= (int)WEFT_COUNT(all)) return false;
+    *out = all[i];
+    return true;
+}
+
 bool weft_report_figure(const weft_report *r, int i, weft_figure *out)
 {
-    const weft_figure of_classes[] = {{"loss", "loss", r->loss, false},
-                                      {"accuracy", "accuracy", r->accuracy, false},
-                                      {"f1_macro", "macro F1", r->f1_macro, false}};
-    const weft_figure of_numbers[] = {{"loss", "loss", r->loss, false},
-                                      {"r2", "R2", r->fit.r2, false},
-                                      {"mae", "MAE", r->fit.mae, true},
-                                      {"rmse", "RMSE", r->fit.rmse, true}};
-    int count = (int)(r->targets ? WEFT_COUNT(of_numbers) : WEFT_COUNT(of_classes));
-    if (i < 0 || i >= count) return false;
-    *out = r->targets ? of_numbers[i] : of_classes[i];
+    const weft_figure all[] = {figure("loss", "loss", r->loss, false, false),
+                               figure("accuracy", "accuracy", r->accuracy, false, false),
+                               figure("f1_macro", "macro F1", r->f1_macro, false, false)};
+    if (r->targets > 0 && i > 0) return weft_fit_figure(&r->fit, i - 1, out);
+    if (i < 0 || i >= (int)WEFT_COUNT(all)) return false;
+    *out = all[i];
     return true;
 }
