@@ -55,6 +55,9 @@ refuses 1 "plug-in ./text.so cannot be loaded" "$weft" train $run --device ./tex
 refuses 1 "has no symbol weft_plugin_entry" "$weft" train $run --device "$plugins/libno_plugin.so"
 refuses 1 "was built for interface 42 of plug-ins, this library has 1" "$weft" eval reference/latest --device "$plugins/libother_abi.so"
 refuses 1 "there is no such hardware here" "$weft" plan $run --device "$plugins/libunwilling.so"
+# A failure that says nothing is told as one, by the name of who failed, and not in the words of an earlier one.
+refuses 1 "device case: its function 'open' failed (internal) and did not say why" "$weft" train $run --device "$plugins/libgood.so"
+refuses 1 "libsilent.so: symbol weft_plugin_entry: its function 'start' failed (io) and did not say why" "$weft" train $run --device "$plugins/libsilent.so"
 refuses 2 "a device named 'cpu' is there already" "$weft" train $run -n 2 --device "cpu,$plugins/libtaken.so"
 refuses 2 "has nothing among its devices" "$weft" train $run --device "$plugins/libno_device.so"
 refuses 2 "no device is named 'counting'" "$weft" train $run --device counting

@@ -1,10 +1,22 @@
 /* Plug-ins that are refused, and one that is not; which is said by CASE. */
 #include "weft/services.h"
 
-enum { GOOD, OTHER_ABI, OTHER_SIZE, NO_ENTRIES, TAKEN, BAD_NAME, UNWILLING, OLD_DEVICE, NO_DEVICE };
+enum {
+    GOOD,
+    OTHER_ABI,
+    OTHER_SIZE,
+    NO_ENTRIES,
+    TAKEN,
+    BAD_NAME,
+    UNWILLING,
+    OLD_DEVICE,
+    NO_DEVICE,
+    SILENT
+};
 
 static weft_status start(const weft_services *services)
 {
+    if (CASE == SILENT) return WEFT_ERR_IO;
     if (CASE != UNWILLING) return WEFT_OK;
     return services->fail(WEFT_ERR_UNSUPPORTED, "there is no such %s here", "hardware");
 }

@@ -14,8 +14,9 @@
  * layout is plain, and otherwise as the device likes. Times are in seconds, sizes in bytes. What a
  * function hands out in its last argument it sets only if it succeeds, and belongs to the caller
  * unless something else is said; what it is handed it only borrows. Functions return WEFT_OK or
- * fail with a message (services->fail, weft/services.h); UNSUPPORTED says that the device cannot do
- * it, MEMORY that there is not enough. They print nothing and end nothing.
+ * fail with a message (services->fail, weft/services.h), without which only the function is told;
+ * UNSUPPORTED says that the device cannot do it, MEMORY that there is not enough. They print
+ * nothing and end nothing.
  *
  * A device is opened, asked for kernels and closed by one thread at a time; several programs share
  * what it makes. docs/howto/add-a-device.md goes through it.
@@ -112,6 +113,7 @@ struct weft_kernel {
     unsigned in_place[WEFT_GROUP_VALUES]; /* bit i: output may lie over input i */
     size_t scratch;                       /* bytes of scratch memory, shared with other kernels */
     char text[64];                        /* which implementation, for dumps */
+    const weft_device *device;            /* filled in by the library; NULL: of none */
 };
 
 enum { WEFT_CANDIDATES = 8 };

@@ -41,6 +41,13 @@ weft_status weft_fail_memory(size_t bytes) WEFT_NODISCARD;
 weft_status weft_fail_within(weft_status status, const char *format, ...)
     WEFT_PRINTF(2, 3) WEFT_NODISCARD;
 
+/* Whoever is asked something from outside of the library may fail without a message: how many of
+ * this thread's failures had one so far, and what a call since then has answered. A failure without
+ * one gets it, which names who failed ("device", "mine") in which function. */
+uint64_t weft_failures(void);
+weft_status weft_told(weft_status status, uint64_t before, const char *kind, const char *name,
+                      const char *function) WEFT_NODISCARD;
+
 /* --- memory --- */
 
 /* Zeroed array; sets *out (a pointer to any pointer) on success. */

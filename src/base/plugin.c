@@ -41,7 +41,9 @@ static weft_status start(weft_context *root, const weft_plugin *plugin, void *ha
     while (s && s->handle != handle) s = s->next;
     if (!s) {
         WEFT_TRY(WEFT_NEW(&s, 1));
+        uint64_t before = weft_failures();
         weft_status status = plugin->start ? plugin->start(root->services) : WEFT_OK;
+        status = weft_told(status, before, "symbol", "weft_plugin_entry", "start");
         if (status != WEFT_OK) {
             free(s);
             return status;

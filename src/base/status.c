@@ -5,6 +5,8 @@
 
 static _Thread_local char last_message[sizeof((weft_error){0}.message)] = "no failure so far";
 
+static _Thread_local uint64_t failures; /* that had a message */
+
 const char *weft_last_message(void)
 {
     return last_message;
@@ -19,7 +21,9 @@ void weft_error_catch(weft_error *error, weft_status status)
 
 weft_status weft_error_raise(const weft_error *error)
 {
-    if (error->status != WEFT_OK) memmove(last_message, error->message, sizeof(last_message));
+    if (error->status == WEFT_OK) return WEFT_OK;
+    memmove(last_message, error->message, sizeof(last_message));
+    failures++;
     return error->status;
 }
 
@@ -54,7 +58,24 @@ weft_status weft_fail(weft_status status, const char *format, ...)
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     (void)weft_printable(text, last_message, sizeof(last_message));
+    failures++;
     return status;
+}
+
+uint64_t weft_failures(void)
+{
+    return failures;
+}
+
+weft_status weft_told(weft_status status, uint64_t before, const char *kind, const char *name,
+                      const char *function)
+{
+    if (status == WEFT_OK || failures != before) return status;
+    return weft_fail(
+        status,
+        "%s %s: its function '%s' failed (%s) and did not say why; whoever has made it "
+        "must give its failures a message",
+        kind, name, function, weft_status_name(status));
 }
 
 weft_status weft_fail_memory(size_t bytes)
@@ -77,6 +98,7 @@ weft_status weft_fail_within(weft_status status, const char *format, ...)
         (void)snprintf(text + used, room, ": %.*s", (int)(room > 3 ? room - 3 : 0), last_message);
     }
     (void)weft_printable(text, last_message, sizeof(last_message));
+    failures++;
     return status;
 }
 

@@ -62,6 +62,22 @@ weft_status weft_event_record(weft_device *device, weft_queue *queue,
                               weft_queue_event *event) WEFT_NODISCARD;
 weft_status weft_event_wait(weft_device *device, weft_queue_event *event) WEFT_NODISCARD;
 
+/* --- ask.c: the functions of a device and its kernels; each failure has a message --- */
+
+weft_status weft_device_plain(weft_device *device, const weft_type *type,
+                              const weft_layout **out) WEFT_NODISCARD;
+weft_status weft_device_kernel(weft_device *device, const weft_group *group,
+                               const weft_candidate *candidate, const weft_layout *const *in,
+                               weft_kernel **out) WEFT_NODISCARD;
+weft_status weft_device_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
+                                const weft_layout *to, weft_kernel **out) WEFT_NODISCARD;
+weft_status weft_kernel_bind(const weft_kernel *kernel, weft_bound **out) WEFT_NODISCARD;
+weft_status weft_bound_place(weft_bound *bound, const weft_address *in, const weft_address *out,
+                             weft_address scratch) WEFT_NODISCARD;
+weft_status weft_bound_run(weft_bound *bound, weft_queue *queue) WEFT_NODISCARD;
+weft_status weft_bound_finish(weft_bound *bound) WEFT_NODISCARD;
+weft_status weft_bound_poll(weft_bound *bound, bool *done) WEFT_NODISCARD;
+
 /* --- candidate.c: estimates --- */
 
 /* One pass that does this much: what takes longer of computing and reading, after the start. */

@@ -1,9 +1,18 @@
 /* Memory of devices: of their own, or the host's. */
 #include "device/device.h"
 
+/* Memory may be a plug-in's, as in ask.c. */
+static weft_status heard(const weft_device *device, weft_status status, uint64_t before,
+                         const char *function)
+{
+    return weft_told(status, before, "device", device->ops->name, function);
+}
+
 weft_status weft_memory_new(weft_device *device, size_t bytes, weft_memory **out)
 {
-    if (!weft_device_shares(device)) return device->ops->memory->allocate(device, bytes, out);
+    uint64_t before = weft_failures();
+    if (!weft_device_shares(device))
+        return heard(device, device->ops->memory->allocate(device, bytes, out), before, "allocate");
     weft_memory *memory;
     WEFT_TRY(WEFT_NEW(&memory, 1));
     memory->device = device;
@@ -31,7 +40,9 @@ void weft_memory_free(weft_memory **memory)
 weft_status weft_queue_open(weft_device *device, weft_queue **out)
 {
     *out = NULL;
-    return weft_device_shares(device) ? WEFT_OK : device->ops->memory->open_queue(device, out);
+    uint64_t before = weft_failures();
+    if (weft_device_shares(device)) return WEFT_OK;
+    return heard(device, device->ops->memory->open_queue(device, out), before, "open_queue");
 }
 
 void weft_queue_close(weft_device *device, weft_queue **queue)
@@ -54,26 +65,32 @@ static weft_status copy_host(void *to, const void *from, size_t bytes)
 
 weft_status weft_copy_in(weft_queue *queue, weft_address to, const void *from, size_t bytes)
 {
-    return queue ? ops_of(to)->copy_in(queue, to, from, bytes)
-                 : copy_host(weft_host(to), from, bytes);
+    uint64_t before = weft_failures();
+    if (!queue) return copy_host(weft_host(to), from, bytes);
+    return heard(to.memory->device, ops_of(to)->copy_in(queue, to, from, bytes), before, "copy_in");
 }
 
 weft_status weft_copy_out(weft_queue *queue, void *to, weft_address from, size_t bytes)
 {
-    return queue ? ops_of(from)->copy_out(queue, to, from, bytes)
-                 : copy_host(to, weft_host(from), bytes);
+    uint64_t before = weft_failures();
+    if (!queue) return copy_host(to, weft_host(from), bytes);
+    return heard(from.memory->device, ops_of(from)->copy_out(queue, to, from, bytes), before,
+                 "copy_out");
 }
 
 weft_status weft_copy(weft_queue *queue, weft_address to, weft_address from, size_t bytes)
 {
-    return queue ? ops_of(to)->copy(queue, to, from, bytes)
-                 : copy_host(weft_host(to), weft_host(from), bytes);
+    uint64_t before = weft_failures();
+    if (!queue) return copy_host(weft_host(to), weft_host(from), bytes);
+    return heard(to.memory->device, ops_of(to)->copy(queue, to, from, bytes), before, "copy");
 }
 
 weft_status weft_event_open(weft_device *device, weft_queue_event **out)
 {
     *out = NULL;
-    return weft_device_shares(device) ? WEFT_OK : device->ops->memory->open_event(device, out);
+    uint64_t before = weft_failures();
+    if (weft_device_shares(device)) return WEFT_OK;
+    return heard(device, device->ops->memory->open_event(device, out), before, "open_event");
 }
 
 void weft_event_close(weft_device *device, weft_queue_event **event)
@@ -84,10 +101,14 @@ void weft_event_close(weft_device *device, weft_queue_event **event)
 
 weft_status weft_event_record(weft_device *device, weft_queue *queue, weft_queue_event *event)
 {
-    return event ? device->ops->memory->record(queue, event) : WEFT_OK;
+    uint64_t before = weft_failures();
+    if (!event) return WEFT_OK;
+    return heard(device, device->ops->memory->record(queue, event), before, "record");
 }
 
 weft_status weft_event_wait(weft_device *device, weft_queue_event *event)
 {
-    return event ? device->ops->memory->wait(event) : WEFT_OK;
+    uint64_t before = weft_failures();
+    if (!event) return WEFT_OK;
+    return heard(device, device->ops->memory->wait(event), before, "wait");
 }

@@ -46,7 +46,9 @@ weft_status weft_device_open(weft_context *context, const char *name, weft_devic
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "device %s: its weft_device_ops has %zu bytes, this library's %zu",
                          ops->name, ops->struct_size, sizeof(*ops));
-    WEFT_TRY(ops->open(context, name[size] ? name + size + 1 : "", out));
+    uint64_t before = weft_failures();
+    weft_status status = ops->open(context, name[size] ? name + size + 1 : "", out);
+    WEFT_TRY(weft_told(status, before, "device", ops->name, "open"));
     (*out)->ops = ops;
     (*out)->context = context;
     pthread_mutex_init(&(*out)->lock, NULL);

@@ -58,7 +58,9 @@ static weft_status open_at(const weft_context *context, const char *spec,
     if (ops->owns_update != (ops->update != NULL))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange %s: owns_update and the function update go together", ops->name);
-    WEFT_TRY(ops->open(arguments, site, out));
+    uint64_t before = weft_failures();
+    weft_status status = ops->open(arguments, site, out);
+    WEFT_TRY(weft_told(status, before, "exchange", ops->name, "open"));
     (*out)->ops = ops;
     if (site) (*out)->site = *site;
     return WEFT_OK;
@@ -91,31 +93,43 @@ void weft_exchange_close(weft_exchange **exchange)
     *exchange = NULL;
 }
 
+/* A failure of its own has a message. */
+static weft_status heard(const weft_exchange *e, weft_status status, uint64_t before,
+                         const char *function)
+{
+    return weft_told(status, before, "exchange", e->ops->name, function);
+}
+
 weft_status weft_exchange_begin(weft_exchange *e)
 {
-    return e->ops->begin ? e->ops->begin(e) : WEFT_OK;
+    uint64_t failures = weft_failures();
+    return e->ops->begin ? heard(e, e->ops->begin(e), failures, "begin") : WEFT_OK;
 }
 
 weft_status weft_exchange_before(weft_exchange *e, int64_t step)
 {
-    return e->ops->before ? e->ops->before(e, step) : WEFT_OK;
+    uint64_t failures = weft_failures();
+    return e->ops->before ? heard(e, e->ops->before(e, step), failures, "before") : WEFT_OK;
 }
 
 weft_status weft_exchange_update(weft_exchange *e, int64_t step)
 {
-    return e->ops->update ? e->ops->update(e, step) : WEFT_OK;
+    uint64_t failures = weft_failures();
+    return e->ops->update ? heard(e, e->ops->update(e, step), failures, "update") : WEFT_OK;
 }
 
 static weft_status ready(void *user, const weft_gradient *gradient)
 {
     weft_exchange *e = user;
-    return e->ops->ready(e, gradient);
+    uint64_t failures = weft_failures();
+    return heard(e, e->ops->ready(e, gradient), failures, "ready");
 }
 
 static weft_status poll(void *user)
 {
     weft_exchange *e = user;
-    return e->ops->poll(e);
+    uint64_t failures = weft_failures();
+    return heard(e, e->ops->poll(e), failures, "poll");
 }
 
 void weft_exchange_listen(weft_exchange *e)
@@ -133,7 +147,8 @@ weft_update weft_exchange_updates(const weft_exchange_ops *ops)
 
 weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
 {
-    if (e->ops->after) WEFT_TRY(e->ops->after(e, turn));
+    uint64_t failures = weft_failures();
+    if (e->ops->after) WEFT_TRY(heard(e, e->ops->after(e, turn), failures, "after"));
     if (turn->leave && e->ops->lockstep)
         return weft_fail(WEFT_ERR_INTERNAL,
                          "exchange %s: a learner leaves, but goes in lock step with the others",
@@ -143,7 +158,8 @@ weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
 
 weft_status weft_exchange_end(weft_exchange *e)
 {
-    return e->ops->end ? e->ops->end(e) : WEFT_OK;
+    uint64_t failures = weft_failures();
+    return e->ops->end ? heard(e, e->ops->end(e), failures, "end") : WEFT_OK;
 }
 
 bool weft_exchange_state_at(weft_exchange *e, int i, weft_exchange_state *out)

@@ -86,7 +86,7 @@ static weft_status try_one(search *s, int i)
     option *o = &s->options[i];
     weft_kernel *kernel;
     o->tried = true;
-    weft_status status = o->device->ops->kernel(o->device, s->group, &o->candidate, s->in, &kernel);
+    weft_status status = weft_device_kernel(o->device, s->group, &o->candidate, s->in, &kernel);
     if (status != WEFT_OK) {
         o->refused = status == WEFT_ERR_UNSUPPORTED;
         return o->refused ? WEFT_OK : status;

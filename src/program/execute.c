@@ -24,7 +24,7 @@ static weft_status finish(weft_instance *x, int at)
     int i = x->pending[at].instruction;
     weft_bound *bound = bound_of(x, i, x->pending[at].slot);
     double start = x->trace_capacity ? weft_seconds() : 0;
-    WEFT_TRY(bound->ops->finish(bound));
+    WEFT_TRY(weft_bound_finish(bound));
     if (x->trace_capacity) record(x, i, start, true);
     x->pending_count--;
     memmove(&x->pending[at], &x->pending[at + 1],
@@ -71,7 +71,7 @@ weft_status weft_instance_drain(weft_instance *x)
 static weft_status poll(weft_instance *x, int at, bool *done)
 {
     weft_bound *bound = bound_of(x, x->pending[at].instruction, x->pending[at].slot);
-    return bound->ops->poll(bound, done);
+    return weft_bound_poll(bound, done);
 }
 
 /* Ends those that have brought gradients which somebody wants to be told of at once. */
@@ -136,7 +136,7 @@ weft_status weft_instance_run_one(weft_instance *x, int i)
     }
     if (code->space == SPACE_HOST) WEFT_TRY(weft_instance_settle(x));
     double start = x->trace_capacity ? weft_seconds() : 0;
-    WEFT_TRY(bound->ops->run(bound, x->store->queue));
+    WEFT_TRY(weft_bound_run(bound, x->store->queue));
     if (code->copy) {
         x->copying = true;
         WEFT_TRY(weft_event_record(x->program->schema->device, x->store->queue, x->copied));

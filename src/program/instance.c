@@ -49,14 +49,14 @@ weft_status weft_instruction_place(const weft_program *p, const instruction *cod
     for (int j = 0; j < code->in_count; j++) in[j] = weft_buffer_address(p, at, code->in[j], slot);
     for (int j = 0; j < code->out_count; j++)
         out[j] = weft_buffer_address(p, at, code->out[j], slot);
-    return bound->ops->place(bound, in, out,
-                             (weft_address){scratch ? scratch[code->space] : NULL, 0});
+    return weft_bound_place(bound, in, out,
+                            (weft_address){scratch ? scratch[code->space] : NULL, 0});
 }
 
 static weft_status bind(weft_instance *x, const instruction *code, int slot, weft_bound **out)
 {
     WEFT_TRY(code->transfer ? weft_transfer_bind(code->kernel, x, out)
-                            : code->kernel->ops->bind(code->kernel, out));
+                            : weft_kernel_bind(code->kernel, out));
     return weft_instruction_place(x->program, code, &x->at, slot, x->scratch, *out);
 }
 

@@ -37,7 +37,7 @@ static weft_status order_of(weft_program *p, const weft_node *node, const weft_t
         WEFT_TRY(weft_program_layout_of(p, like, out));
     }
     if (*out && !(*out)->opaque && (*out)->bytes == weft_type_bytes(type)) return WEFT_OK;
-    return device->ops->plain(device, type, out);
+    return weft_device_plain(device, type, out);
 }
 
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,
@@ -46,8 +46,8 @@ weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft
     weft_device *device = p->schema->device;
     const weft_type *x = weft_in(p->graph, node, 0), *y = weft_out(p->graph, node, 0);
     if (!node->op->as_it_lies) {
-        WEFT_TRY(device->ops->plain(device, x, in));
-        return device->ops->plain(device, y, out);
+        WEFT_TRY(weft_device_plain(device, x, in));
+        return weft_device_plain(device, y, out);
     }
     bool forth = !weft_node_attr(node, "shape"); /* op flat */
     WEFT_TRY(order_of(p, node, forth ? x : y, forth ? in : out));

@@ -105,7 +105,7 @@ weft_status weft_schema_order(const schema *s, int i, const weft_layout **out)
     *out = NULL;
     if (like >= 0) *out = s->entries[like].flat ? s->entries[like].order : s->entries[like].layout;
     if (*out && (*out)->bytes == weft_type_bytes(&entry->part)) return WEFT_OK;
-    return s->device->ops->plain(s->device, &entry->part, out);
+    return weft_device_plain(s->device, &entry->part, out);
 }
 
 /* One flat range for the entries of a kind. */

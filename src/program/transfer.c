@@ -142,7 +142,7 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
         t->head.in[i] = here && (as_it_lies || in[like]->plain) ? in[like] : NULL;
         if (!t->head.in[i])
             status =
-                device->ops->plain(device, weft_value_type(p->graph, group->in[i]), &t->head.in[i]);
+                weft_device_plain(device, weft_value_type(p->graph, group->in[i]), &t->head.in[i]);
     }
     for (int o = 0; o < group->out_count && status == WEFT_OK; o++) {
         int parts = (int)weft_node_int(node, "parts", 0, 1);
@@ -152,8 +152,8 @@ weft_status weft_transfer_kernel(const weft_program *p, const weft_group *group,
             t->head.out[o] = t->head.in[same];
             if (parts == 1) t->head.in_place[o] = 1u << same;
         } else
-            status = device->ops->plain(device, weft_value_type(p->graph, group->out[o]),
-                                        &t->head.out[o]);
+            status = weft_device_plain(device, weft_value_type(p->graph, group->out[o]),
+                                       &t->head.out[o]);
     }
     if (status != WEFT_OK) {
         destroy(&t->head);

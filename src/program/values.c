@@ -10,12 +10,12 @@ static weft_status reorder(const weft_store *s, const weft_type *type, const wef
     weft_kernel *kernel;
     weft_memory *scratch = NULL;
     weft_bound *bound = NULL;
-    WEFT_TRY(device->ops->reorder(device, type, from, to, &kernel));
+    WEFT_TRY(weft_device_reorder(device, type, from, to, &kernel));
     weft_status status = weft_memory_new(device, kernel->scratch, &scratch);
-    if (status == WEFT_OK) status = kernel->ops->bind(kernel, &bound);
+    if (status == WEFT_OK) status = weft_kernel_bind(kernel, &bound);
     if (status == WEFT_OK)
-        status = bound->ops->place(bound, &source, &target, (weft_address){scratch, 0});
-    if (status == WEFT_OK) status = bound->ops->run(bound, s->queue);
+        status = weft_bound_place(bound, &source, &target, (weft_address){scratch, 0});
+    if (status == WEFT_OK) status = weft_bound_run(bound, s->queue);
     weft_status ended = weft_store_finish(s);
     if (bound) bound->ops->destroy(bound);
     weft_memory_free(&scratch);
@@ -78,7 +78,7 @@ static weft_status check_filled(const weft_store *s, int i)
 static weft_status plain_part(const weft_store *s, const store_entry *entry,
                               const weft_layout **out)
 {
-    return s->schema->device->ops->plain(s->schema->device, &entry->part, out);
+    return weft_device_plain(s->schema->device, &entry->part, out);
 }
 
 static weft_status write_flat(weft_store *s, int i, const void *data)

@@ -28,7 +28,7 @@ weft_status weft_version_plain(const weft_program *p, int space, weft_value valu
                                const weft_layout **out)
 {
     weft_device *device = schema_device(p->schema, space);
-    return device->ops->plain(device, weft_value_type(p->graph, value), out);
+    return weft_device_plain(device, weft_value_type(p->graph, value), out);
 }
 
 weft_status weft_version_place(weft_program *p, weft_value value, const weft_layout *layout)
@@ -76,7 +76,7 @@ static weft_status make_turn(const weft_program *p, instruction *code, weft_valu
     if (from->opaque || to->opaque)
         return weft_fail(WEFT_ERR_INTERNAL, "'%s' lies in a layout that only its own device reads",
                          p->graph->values[value].name);
-    return device->ops->reorder(device, weft_value_type(p->graph, value), from, to, &code->kernel);
+    return weft_device_reorder(device, weft_value_type(p->graph, value), from, to, &code->kernel);
 }
 
 /* A reorder, or a copy from one space to the other, into a buffer or (buffer < 0) into a new one.

@@ -1,0 +1,73 @@
+/* What is asked of a device and its kernels. They may be a plug-in's, and a failure without a
+ * message would be told in the words of whatever failed before. */
+#include "device/device.h"
+
+static weft_status heard(const weft_device *device, weft_status status, uint64_t before,
+                         const char *function)
+{
+    return weft_told(status, before, "device", device->ops->name, function);
+}
+
+weft_status weft_device_plain(weft_device *device, const weft_type *type, const weft_layout **out)
+{
+    uint64_t before = weft_failures();
+    return heard(device, device->ops->plain(device, type, out), before, "plain");
+}
+
+weft_status weft_device_kernel(weft_device *device, const weft_group *group,
+                               const weft_candidate *candidate, const weft_layout *const *in,
+                               weft_kernel **out)
+{
+    uint64_t before = weft_failures();
+    weft_status status = device->ops->kernel(device, group, candidate, in, out);
+    if (status == WEFT_OK) (*out)->device = device;
+    return heard(device, status, before, "kernel");
+}
+
+weft_status weft_device_reorder(weft_device *device, const weft_type *type, const weft_layout *from,
+                                const weft_layout *to, weft_kernel **out)
+{
+    uint64_t before = weft_failures();
+    weft_status status = device->ops->reorder(device, type, from, to, out);
+    if (status == WEFT_OK) (*out)->device = device;
+    return heard(device, status, before, "reorder");
+}
+
+/* Copies and transfers are kernels of no device. */
+static weft_status heard_of(const weft_kernel *kernel, weft_status status, uint64_t before,
+                            const char *function)
+{
+    return kernel->device ? heard(kernel->device, status, before, function)
+                          : weft_told(status, before, "kernel", kernel->text, function);
+}
+
+weft_status weft_kernel_bind(const weft_kernel *kernel, weft_bound **out)
+{
+    uint64_t before = weft_failures();
+    return heard_of(kernel, kernel->ops->bind(kernel, out), before, "bind");
+}
+
+weft_status weft_bound_place(weft_bound *bound, const weft_address *in, const weft_address *out,
+                             weft_address scratch)
+{
+    uint64_t before = weft_failures();
+    return heard_of(bound->kernel, bound->ops->place(bound, in, out, scratch), before, "place");
+}
+
+weft_status weft_bound_run(weft_bound *bound, weft_queue *queue)
+{
+    uint64_t before = weft_failures();
+    return heard_of(bound->kernel, bound->ops->run(bound, queue), before, "run");
+}
+
+weft_status weft_bound_finish(weft_bound *bound)
+{
+    uint64_t before = weft_failures();
+    return heard_of(bound->kernel, bound->ops->finish(bound), before, "finish");
+}
+
+weft_status weft_bound_poll(weft_bound *bound, bool *done)
+{
+    uint64_t before = weft_failures();
+    return heard_of(bound->kernel, bound->ops->poll(bound, done), before, "poll");
+}
