@@ -49,7 +49,7 @@ static const weft_entry entries[] = {
 
 const weft_plugin weft_plugin_entry = {
     .struct_size = sizeof(weft_plugin) + (CASE == OTHER_SIZE ? 8 : 0),
-    .abi = WEFT_PLUGIN_ABI + (CASE == OTHER_ABI ? 41 : 0),
+    .abi = CASE == OTHER_ABI ? 42 : WEFT_PLUGIN_ABI,
     .entries = entries,
     .start = start,
 };

@@ -33,7 +33,7 @@ static void test_refusals(void **state)
         const char *name, *words;
         weft_status status;
     } cases[] = {
-        {"other_abi", "was built for interface 42 of plug-ins, this library has 1",
+        {"other_abi", "was built for interface 42 of plug-ins, this library has 2",
          WEFT_ERR_UNSUPPORTED},
         {"other_size", "bytes, this library's", WEFT_ERR_UNSUPPORTED},
         {"no_entries", "has no entries", WEFT_ERR_FORMAT},

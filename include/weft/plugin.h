@@ -31,7 +31,7 @@ extern "C" {
 
 /* Of everything that a plug-in and the library see of each other: this header, weft/services.h and
  * the structs that entries point to. Another number is another interface, and is refused. */
-#define WEFT_PLUGIN_ABI 1
+#define WEFT_PLUGIN_ABI 2
 
 typedef struct weft_services weft_services;
 
