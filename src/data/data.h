@@ -101,6 +101,24 @@ weft_status weft_check_target(const char *kind, const char *label, const char *t
 weft_status weft_split_rows(int64_t total, double share, int64_t count[2],
                             int64_t **rows) WEFT_NODISCARD;
 
+/* --- layout.c: where the channels of samples are in an array [n, ...] --- */
+
+typedef enum weft_channels {
+    WEFT_CHANNELS_FIRST,
+    WEFT_CHANNELS_LAST,
+    WEFT_CHANNELS_NONE
+} weft_channels;
+
+/* As said (layout=, NULL: nothing is), or else, of images, where there is no doubt. Samples of two
+ * dimensions have one channel, those of others than three lie as they are to lie. `name` is the
+ * file's, for messages. */
+weft_status weft_layout_find(const char *name, const weft_shape *file, const char *said,
+                             weft_context *context, weft_channels *out) WEFT_NODISCARD;
+/* The shape of a sample in memory, where channels come first. */
+weft_shape weft_layout_shape(const weft_shape *file, weft_channels channels);
+/* What gives samples a shape that is wanted, "layout=cw"; false: no layout does. */
+bool weft_layout_suggest(const weft_shape *file, const weft_shape *want, char *out, size_t room);
+
 /* --- loader --- */
 
 /* 1 where samples have none. */

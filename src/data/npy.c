@@ -14,7 +14,7 @@ typedef struct npy_source {
     weft_npy images, labels, weights;
     int64_t *rows; /* training rows, then test rows */
     char remedy[64];
-    enum { FIRST, LAST, NONE } channels; /* in the file; in memory they always come first */
+    weft_channels channels; /* in the file; in memory they always come first */
 } npy_source;
 
 static void npy_close(weft_source *source)
@@ -42,7 +42,8 @@ static void npy_features(const weft_source *source, weft_split split, int64_t i,
 {
     const npy_source *s = (const npy_source *)source;
     int64_t row = row_of(s, split, i), size = weft_shape_elements(&s->head.shape);
-    int64_t channels = s->channels == LAST ? s->head.shape.dim[0] : 1, pixels = size / channels;
+    int64_t channels = s->channels == WEFT_CHANNELS_LAST ? s->head.shape.dim[0] : 1,
+            pixels = size / channels;
     for (int64_t c = 0; c < channels; c++)
         for (int64_t j = 0; j < pixels; j++)
             x[c * pixels + j] = (float)weft_npy_get(&s->images, row * size + j * channels + c);
@@ -71,103 +72,6 @@ static double npy_weight(const weft_source *source, weft_split split, int64_t i)
 {
     const npy_source *s = (const npy_source *)source;
     return weft_npy_get(&s->weights, row_of(s, split, i));
-}
-
-/* As many channels as images usually have, where each side has more. */
-static bool is_channels(int64_t dim, int64_t side, int64_t other_side)
-{
-    return (dim == 1 || dim == 3 || dim == 4) && side >= 8 && other_side >= 8;
-}
-
-/* What layout= may say: letters for channels, depth, height and width, the samples' dimensions. */
-static const struct layout {
-    const char *name;
-    int channels;
-} layouts[] = {{"w", NONE},    {"hw", NONE},  {"dhw", NONE},   {"cw", FIRST}, {"wc", LAST},
-               {"chw", FIRST}, {"hwc", LAST}, {"cdhw", FIRST}, {"dhwc", LAST}};
-
-/* Those for samples of `dims` dimensions (0: all), as in "cw, wc or hw". */
-static const char *name_layouts(int dims, char *text, size_t room)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < WEFT_COUNT(layouts); i++)
-        if (dims == 0 || (int)strlen(layouts[i].name) == dims)
-            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "",
-                                     layouts[i].name);
-    return text;
-}
-
-static weft_status said_layout(npy_source *s, const char *name, const char *said)
-{
-    char text[128];
-    int dims = s->images.shape.rank - 1;
-    size_t i = 0;
-    while (i < WEFT_COUNT(layouts) && strcmp(layouts[i].name, said) != 0) i++;
-    if (i == WEFT_COUNT(layouts))
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "data 'npy': layout is '%s', must be one of %s (channels, depth, height, "
-                         "width)",
-                         said, name_layouts(0, text, sizeof(text)));
-    if ((int)strlen(said) != dims) {
-        bool some = *name_layouts(dims, text, sizeof(text));
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "data 'npy': layout is '%s', but the samples of %s have %d dimension%s; %s%s", said,
-            name, dims, weft_plural(dims), some ? "possible are " : "leave it out", text);
-    }
-    s->channels = layouts[i].channels;
-    return WEFT_OK;
-}
-
-/* Where the channels of samples are: as said, or else, of images, where there is no doubt. Samples
- * of two dimensions have one channel, those of others than three lie as they are to lie. */
-static weft_status find_layout(npy_source *s, const char *name, const char *said,
-                               weft_context *context)
-{
-    const weft_shape *shape = &s->images.shape;
-    const int64_t *d = shape->dim;
-    if (said) return said_layout(s, name, said);
-    s->channels = shape->rank == 3 ? NONE : FIRST;
-    if (shape->rank != 4) return WEFT_OK;
-    bool hwc = is_channels(d[3], d[1], d[2]), chw = is_channels(d[1], d[2], d[3]);
-    if (hwc == chw)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "%s: it cannot be told where the channels of samples [%lld, %lld, %lld] are; give "
-            "layout=hwc or layout=chw (height, width, channels), or layout=dhw (there are none)",
-            name, (long long)d[1], (long long)d[2], (long long)d[3]);
-    weft_log(context, WEFT_LOG_NOTE, "%s: samples [%lld, %lld, %lld] are taken for %s (layout=%s)",
-             name, (long long)d[1], (long long)d[2], (long long)d[3],
-             hwc ? "height, width, channels" : "channels, height, width", hwc ? "hwc" : "chw");
-    s->channels = hwc ? LAST : FIRST;
-    return WEFT_OK;
-}
-
-/* The shape of a sample in memory. */
-static weft_shape sample_shape(const weft_shape *file, int channels)
-{
-    weft_shape shape = {0};
-    if (channels == NONE) shape.dim[shape.rank++] = 1;
-    if (channels == LAST) shape.dim[shape.rank++] = file->dim[file->rank - 1];
-    for (int i = 1; i < file->rank - (channels == LAST); i++)
-        shape.dim[shape.rank++] = file->dim[i];
-    return shape;
-}
-
-/* Where samples have another shape than in training: the layouts that would give them that one. */
-static void find_remedy(npy_source *s, const weft_shape *want)
-{
-    size_t used = 0;
-    if (weft_shape_equal(&s->head.shape, want)) return;
-    for (size_t i = 0; i < WEFT_COUNT(layouts); i++) {
-        weft_shape shape = sample_shape(&s->images.shape, layouts[i].channels);
-        if ((int)strlen(layouts[i].name) == s->images.shape.rank - 1 &&
-            weft_shape_equal(&shape, want) && used < sizeof(s->remedy))
-            used += (size_t)snprintf(s->remedy + used, sizeof(s->remedy) - used, "%slayout=%s",
-                                     used ? " or " : "", layouts[i].name);
-    }
-    if (used) s->head.remedy = s->remedy;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -301,9 +205,11 @@ static weft_status load(npy_source *s, const char *images, const char *labels, c
     if (weights) WEFT_TRY(check_weights(s, images, weights));
     s->head.unlabelled = !labels;
     if (test < 0) test = labels ? WEFT_USUAL_TEST : 1;
-    WEFT_TRY(find_layout(s, images, layout, wish->context));
-    s->head.shape = sample_shape(&s->images.shape, (int)s->channels);
-    if (wish->stats) find_remedy(s, &wish->stats->shape);
+    WEFT_TRY(weft_layout_find(images, &s->images.shape, layout, wish->context, &s->channels));
+    s->head.shape = weft_layout_shape(&s->images.shape, s->channels);
+    if (wish->stats && !weft_shape_equal(&s->head.shape, &wish->stats->shape) &&
+        weft_layout_suggest(&s->images.shape, &wish->stats->shape, s->remedy, sizeof(s->remedy)))
+        s->head.remedy = s->remedy;
     s->head.bytes = s->images.kind == 'u' && s->images.size == 1;
     s->head.tabular = s->head.shape.rank == 1;
     return weft_split_rows(s->images.shape.dim[0], test, s->head.count, &s->rows);

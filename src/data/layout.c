@@ -1,0 +1,98 @@
+/* Where the channels of samples in an array are: layout=, or what their shape tells. */
+#include <stdio.h>
+
+#include "data/data.h"
+
+/* As many channels as images usually have, where each side has more. */
+static bool is_channels(int64_t dim, int64_t side, int64_t other_side)
+{
+    return (dim == 1 || dim == 3 || dim == 4) && side >= 8 && other_side >= 8;
+}
+
+/* What layout= may say: letters for channels, depth, height and width, the samples' dimensions. */
+static const struct layout {
+    const char *name;
+    weft_channels channels;
+} layouts[] = {
+    {"w", WEFT_CHANNELS_NONE},   {"hw", WEFT_CHANNELS_NONE},    {"dhw", WEFT_CHANNELS_NONE},
+    {"cw", WEFT_CHANNELS_FIRST}, {"wc", WEFT_CHANNELS_LAST},    {"chw", WEFT_CHANNELS_FIRST},
+    {"hwc", WEFT_CHANNELS_LAST}, {"cdhw", WEFT_CHANNELS_FIRST}, {"dhwc", WEFT_CHANNELS_LAST}};
+
+/* Those for samples of `dims` dimensions (0: all), as in "cw, wc or hw". */
+static const char *name_layouts(int dims, char *text, size_t room)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < WEFT_COUNT(layouts); i++)
+        if (dims == 0 || (int)strlen(layouts[i].name) == dims)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "",
+                                     layouts[i].name);
+    return text;
+}
+
+static weft_status said_layout(const char *name, const weft_shape *file, const char *said,
+                               weft_channels *out)
+{
+    char text[128];
+    int dims = file->rank - 1;
+    size_t i = 0;
+    while (i < WEFT_COUNT(layouts) && strcmp(layouts[i].name, said) != 0) i++;
+    if (i == WEFT_COUNT(layouts))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "data 'npy': layout is '%s', must be one of %s (channels, depth, height, "
+                         "width)",
+                         said, name_layouts(0, text, sizeof(text)));
+    if ((int)strlen(said) != dims) {
+        bool some = *name_layouts(dims, text, sizeof(text));
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "data 'npy': layout is '%s', but the samples of %s have %d dimension%s; %s%s", said,
+            name, dims, weft_plural(dims), some ? "possible are " : "leave it out", text);
+    }
+    *out = layouts[i].channels;
+    return WEFT_OK;
+}
+
+weft_status weft_layout_find(const char *name, const weft_shape *file, const char *said,
+                             weft_context *context, weft_channels *out)
+{
+    const int64_t *d = file->dim;
+    if (said) return said_layout(name, file, said, out);
+    *out = file->rank == 3 ? WEFT_CHANNELS_NONE : WEFT_CHANNELS_FIRST;
+    if (file->rank != 4) return WEFT_OK;
+    bool hwc = is_channels(d[3], d[1], d[2]), chw = is_channels(d[1], d[2], d[3]);
+    if (hwc == chw)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s: it cannot be told where the channels of samples [%lld, %lld, %lld] are; give "
+            "layout=hwc or layout=chw (height, width, channels), or layout=dhw (there are none)",
+            name, (long long)d[1], (long long)d[2], (long long)d[3]);
+    weft_log(context, WEFT_LOG_NOTE, "%s: samples [%lld, %lld, %lld] are taken for %s (layout=%s)",
+             name, (long long)d[1], (long long)d[2], (long long)d[3],
+             hwc ? "height, width, channels" : "channels, height, width", hwc ? "hwc" : "chw");
+    *out = hwc ? WEFT_CHANNELS_LAST : WEFT_CHANNELS_FIRST;
+    return WEFT_OK;
+}
+
+weft_shape weft_layout_shape(const weft_shape *file, weft_channels channels)
+{
+    weft_shape shape = {0};
+    if (channels == WEFT_CHANNELS_NONE) shape.dim[shape.rank++] = 1;
+    if (channels == WEFT_CHANNELS_LAST) shape.dim[shape.rank++] = file->dim[file->rank - 1];
+    for (int i = 1; i < file->rank - (channels == WEFT_CHANNELS_LAST); i++)
+        shape.dim[shape.rank++] = file->dim[i];
+    return shape;
+}
+
+bool weft_layout_suggest(const weft_shape *file, const weft_shape *want, char *out, size_t room)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < WEFT_COUNT(layouts); i++) {
+        weft_shape shape = weft_layout_shape(file, layouts[i].channels);
+        if ((int)strlen(layouts[i].name) == file->rank - 1 && weft_shape_equal(&shape, want) &&
+            used < room)
+            used += (size_t)snprintf(out + used, room - used, "%slayout=%s", used ? " or " : "",
+                                     layouts[i].name);
+    }
+    return used > 0;
+}
