@@ -13,9 +13,11 @@
 #include "weft/plan.h"
 #include "weft/program.h"
 
-/* Where a run stands: the next batch is `batch` of `epoch`. */
+/* Where a run stands: so many batches of `epoch` are done, which had so many samples. Those who go
+ * on may be fewer or more, and their batches begin behind these samples. */
 typedef struct weft_position {
     int64_t step, epoch, batch;
+    int64_t samples; /* below 0: an older checkpoint does not say */
 } weft_position;
 
 enum {

@@ -21,8 +21,11 @@ void weft_checkpoint_describe(const weft_checkpoint *c, weft_text *text)
 {
     weft_text_add(text, "checkpoint ");
     weft_text_add_printable(text, c->path);
-    weft_text_add(text, "\nstep %lld, epoch %lld, next batch %lld\n", (long long)c->position.step,
+    weft_text_add(text, "\nstep %lld, epoch %lld, next batch %lld", (long long)c->position.step,
                   (long long)c->position.epoch, (long long)c->position.batch);
+    if (c->position.samples > 0)
+        weft_text_add(text, " (behind %lld samples)", (long long)c->position.samples);
+    weft_text_add(text, "\n");
     describe_target(&c->stats, text);
     weft_text_add(text, "\noptions:\n");
     for (int i = 0; i < c->settings.count; i++)

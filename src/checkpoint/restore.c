@@ -212,7 +212,10 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
     c->position.step = json_integer_value(json_object_get(index, "step"));
     c->position.epoch = json_integer_value(json_object_get(index, "epoch"));
     c->position.batch = json_integer_value(json_object_get(index, "batch"));
-    if (c->position.step < 0 || c->position.epoch < 0 || c->position.batch < 0)
+    const json_t *samples = json_object_get(index, "samples");
+    c->position.samples = samples ? json_integer_value(samples) : -1;
+    if (c->position.step < 0 || c->position.epoch < 0 || c->position.batch < 0 ||
+        (samples && c->position.samples < 0))
         return damaged(file, "its position is negative");
     WEFT_TRY(read_settings(file, json_object_get(index, "options"), table, &c->settings));
     WEFT_TRY(read_stats(file, json_object_get(index, "data"), &c->stats));

@@ -139,7 +139,7 @@ typedef struct weft_batch {
     int64_t size, valid;
     int64_t total;        /* valid ones of all parts together */
     double weight;        /* the sum of the own weights of the valid ones */
-    int64_t epoch, index; /* batch `index` of its epoch */
+    int64_t epoch, done; /* samples of the epoch up to its end */
     bool last;            /* of its epoch */
 } weft_batch;
 
@@ -150,7 +150,7 @@ typedef struct weft_loader_options {
     int64_t batch;
     uint64_t seed;
     bool shuffle;         /* by the permutation of (seed, epoch) */
-    int64_t epoch, index; /* where to begin */
+    int64_t epoch, done; /* where to begin: behind so many samples of that epoch */
     int64_t epochs;       /* ends before this epoch */
     int64_t slots;        /* size of a batch with padding; 0: batch */
     int parts, part; /* several readers share out the data: each takes `batch` a step; 0: one */

@@ -1,5 +1,6 @@
-/* Batches, made ahead by a thread of their own. What stands in batch i of epoch e is a function
- * of (seed, e, i) alone, so a loader has no state that would have to be saved. */
+/* Batches, made ahead by a thread of their own. What stands in a batch is a function of the seed,
+ * the epoch and how many samples of it came before, so a loader has no other state that would have
+ * to be saved. */
 #include <pthread.h>
 
 #include "data/data.h"
@@ -9,7 +10,7 @@ enum { SLOTS = 3 }; /* one in use, one ready, one being made */
 struct weft_loader {
     const weft_dataset *dataset;
     weft_loader_options options;
-    int64_t count, batches; /* samples, batches an epoch */
+    int64_t count; /* samples */
     weft_batch slots[SLOTS];
     int64_t ready, taken; /* batches made and handed out so far */
     bool ended, stopped, holding;
@@ -63,19 +64,19 @@ static double sum_of_weights(const weft_loader *l, uint64_t key, int64_t start, 
     return sum;
 }
 
-static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_batch *batch)
+static void make_batch(const weft_loader *l, int64_t epoch, int64_t begin, weft_batch *batch)
 {
     uint64_t key = weft_mix(l->options.seed, (uint64_t)epoch);
     int64_t size = l->options.slots, all = l->options.batch * l->options.parts;
-    int64_t begin = index * all, total = WEFT_MIN(all, l->count - begin);
+    int64_t total = WEFT_MIN(all, l->count - begin);
     /* What is left at the end of an epoch is shared out evenly. */
     int64_t start = begin + weft_part_start(total, l->options.part, l->options.parts);
     batch->epoch = epoch;
-    batch->index = index;
+    batch->done = begin + total;
     batch->size = size;
     batch->total = total;
     batch->valid = begin + weft_part_start(total, l->options.part + 1, l->options.parts) - start;
-    batch->last = index == l->batches - 1;
+    batch->last = batch->done == l->count;
     batch->weight = sum_of_weights(l, key, start, batch->valid);
     for (int64_t i = 0; i < size; i++) {
         int64_t row = i % l->options.micro;
@@ -99,11 +100,12 @@ static void make_batch(const weft_loader *l, int64_t epoch, int64_t index, weft_
 static void *work(void *user)
 {
     weft_loader *l = user;
-    int64_t epoch = l->options.epoch, index = l->options.index;
+    int64_t epoch = l->options.epoch, begin = l->options.done;
+    int64_t all = l->options.batch * l->options.parts;
     for (;;) {
-        if (index >= l->batches) {
+        if (begin >= l->count) {
             epoch++;
-            index = 0;
+            begin = 0;
         }
         pthread_mutex_lock(&l->lock);
         while (!l->stopped && l->ready - l->taken + l->holding >= SLOTS)
@@ -111,7 +113,8 @@ static void *work(void *user)
         if (l->stopped || epoch >= l->options.epochs) break;
         weft_batch *slot = &l->slots[l->ready % SLOTS];
         pthread_mutex_unlock(&l->lock);
-        make_batch(l, epoch, index++, slot);
+        make_batch(l, epoch, begin, slot);
+        begin += all;
         pthread_mutex_lock(&l->lock);
         l->ready++;
         pthread_cond_signal(&l->changed);
@@ -157,8 +160,6 @@ weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_opt
         l->options.micro = l->options.rows = l->options.slots;
         l->options.first = 0;
     }
-    int64_t each = options->batch * l->options.parts;
-    l->batches = (l->count + each - 1) / each;
     weft_status status = WEFT_OK;
     for (int i = 0; i < SLOTS && status == WEFT_OK; i++) status = make_slot(l, &l->slots[i]);
     if (status == WEFT_OK) {

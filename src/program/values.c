@@ -168,12 +168,20 @@ static weft_status range_of(const weft_store *s, int i, weft_dtype *dtype, weft_
 uint64_t weft_store_form(const weft_store *s)
 {
     uint64_t form = 0;
+    weft_address begin = {0};
+    weft_dtype dtype;
+    size_t bytes;
+    if (all_parameters(s, &dtype, &begin, &bytes) != WEFT_OK) begin.memory = NULL;
     for (size_t i = 0; i < s->schema->count; i++) {
         const store_entry *e = &s->schema->entries[i];
         const weft_layout *layout = e->order ? e->order : e->layout;
         if (!layout) continue;
         form = weft_mix(form, weft_hash_text(layout->text));
         form = weft_mix(form, (uint64_t)layout->bytes);
+        /* Devices also put tensors in orders of their own. */
+        weft_address at = weft_store_address(s, (int)i);
+        bool flat = e->kind == WEFT_VALUE_PARAM && at.memory && begin.memory;
+        form = weft_mix(form, flat ? at.offset - begin.offset : 0);
     }
     return form;
 }

@@ -82,7 +82,8 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     weft_rank *r = &run->rank;
     double now = weft_seconds();
     r->position.step++;
-    r->position.batch = b->last ? 0 : b->index + 1;
+    r->position.batch = b->last ? 0 : r->position.batch + 1;
+    r->position.samples = b->last ? 0 : b->done;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
     *stop = v->stop > 0 || v->leave > 0;
     run->left = v->leave > 0;
@@ -189,7 +190,7 @@ static weft_status run_rank(weft_run *run)
                                    .shuffle = true,
                                    .real = weft_graph_real(r->graph),
                                    .epoch = r->position.epoch,
-                                   .index = r->position.batch,
+                                   .done = r->position.samples,
                                    .epochs = t->options.length.steps ? INT64_MAX
                                                                      : t->options.length.epochs};
     weft_rank_rows(r, &options);

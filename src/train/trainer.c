@@ -109,10 +109,12 @@ static weft_status open_data(weft_trainer *t)
     WEFT_TRY(check_shares(t));
     /* What was done may have been done by other learners, whose epochs had another number of steps.
      */
-    int64_t steps =
-        (t->samples + o->length.batch * t->learners - 1) / (o->length.batch * t->learners);
-    const weft_position *done = &t->resumed.position;
-    int64_t left = (o->length.epochs - done->epoch) * steps - WEFT_MIN(done->batch, steps);
+    int64_t all = o->length.batch * t->learners, steps = (t->samples + all - 1) / all;
+    weft_position *done = &t->resumed.position;
+    if (done->samples < 0) done->samples = done->batch * all;
+    done->samples = WEFT_MIN(done->samples, t->samples);
+    int64_t rest = (t->samples - done->samples + all - 1) / all;
+    int64_t left = (o->length.epochs - done->epoch - 1) * steps + rest;
     t->total_steps = o->length.steps ? o->length.steps : done->step + WEFT_MAX(left, (int64_t)0);
     if (t->total_steps > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld steps are more than the counter holds",
