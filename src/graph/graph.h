@@ -90,7 +90,7 @@ struct weft_node {
     int attr_count;
     size_t attr_capacity;
     weft_phase phase;
-    int origin; /* the node whose gradient this is part of, or -1 */
+    int origin; /* the node whose gradient this is part of, or which it computes again; else -1 */
     bool again; /* computes once more what node `origin` has computed */
 };
 

@@ -14,6 +14,7 @@ typedef struct grouper {
     int *order;    /* nodes in order of execution */
     int *position; /* of a node in that order; -1: not needed */
     int count;
+    int *of; /* of a node: the number of its group, from 1; 0: none yet, or it is alone */
     bool *taken;
     bool *kept; /* values that are read after the run */
     int *near;  /* positions of neighbours, some more than once */
@@ -130,6 +131,15 @@ static double alone(const grouper *g, const weft_node *node)
     return weft_group_estimate(g->program->schema, &group);
 }
 
+/* What is computed once more is computed together with what it was the first time, and with nothing
+ * else: a kernel of several need not have the bits of several kernels. */
+static bool may_join(const grouper *g, const weft_group *group, const weft_node *node)
+{
+    const weft_node *first = group->node[0];
+    if (node->again != first->again) return false;
+    return !node->again || (g->of[node->origin] > 0 && g->of[node->origin] == g->of[first->origin]);
+}
+
 /* Adds the first neighbour that fits; false if there is none. Where it stands does not matter: a
  * group grows to both sides. */
 static bool take_one(grouper *g, weft_group *group)
@@ -142,7 +152,7 @@ static bool take_one(grouper *g, weft_group *group)
     for (size_t i = 0; i < g->near_count; i++) {
         const weft_node *node = g->graph->nodes[g->order[g->near[i]]];
         if ((i > 0 && g->near[i] == g->near[i - 1]) || member(group, node) ||
-            node->phase != group->node[0]->phase || node->op->view)
+            node->phase != group->node[0]->phase || node->op->view || !may_join(g, group, node))
             continue;
         weft_group trial = *group;
         trial.node[trial.count++] = node;
@@ -182,12 +192,13 @@ static int by_end(const void *a, const void *b)
     return ascending(&((const timed *)a)->end, &((const timed *)b)->end);
 }
 
-static weft_status take(grouper *g, const weft_group *group, timed *out)
+static weft_status take(grouper *g, const weft_group *group, int number, timed *out)
 {
     *out = (timed){.group = *group};
     for (int m = 0; m < group->count; m++) {
         int node = g->graph->values[group->node[m]->out].node;
         g->taken[node] = true;
+        g->of[node] = group->count > 1 ? number : 0;
         out->end = WEFT_MAX(out->end, g->position[node]);
     }
     return g->status;
@@ -209,7 +220,8 @@ static weft_status find_groups(grouper *g, timed *found, int *count)
             const weft_op *op = group.node[0]->op;
             if (pass == 0 && !op->view && !op->transfer) grow(g, &group);
             if (pass == 0 && group.count == 1) continue;
-            WEFT_TRY(take(g, &group, &found[(*count)++]));
+            WEFT_TRY(take(g, &group, *count + 1, &found[*count]));
+            ++*count;
         }
     return WEFT_OK;
 }
@@ -243,6 +255,7 @@ weft_status weft_group_nodes(const weft_program *program, grouping *out)
     WEFT_TRY_GOTO(WEFT_NEW(&g.order, graph->node_count), done);
     WEFT_TRY_GOTO(WEFT_NEW(&g.position, graph->node_count), done);
     WEFT_TRY_GOTO(WEFT_NEW(&g.taken, graph->node_count), done);
+    WEFT_TRY_GOTO(WEFT_NEW(&g.of, graph->node_count), done);
     WEFT_TRY_GOTO(WEFT_NEW(&g.kept, graph->value_count), done);
     find_order(&g);
     WEFT_TRY_GOTO(collect(&g, out), done);
@@ -251,6 +264,7 @@ done:
     free(g.order);
     free(g.position);
     free(g.taken);
+    free(g.of);
     free(g.kept);
     free(g.near);
     return status;

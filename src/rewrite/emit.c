@@ -32,6 +32,15 @@ static weft_status gather_inputs(rewriter *r, const weft_node *node, const decis
     return WEFT_OK;
 }
 
+/* Who computes something once more does it as it was computed the first time. */
+static void note_origin(rewriter *r, const weft_node *node, int local)
+{
+    r->emitted[r->from->values[node->out].node] = local;
+    if (!node->again) return;
+    r->to->nodes[local]->again = true;
+    r->to->nodes[local]->origin = r->emitted[node->origin];
+}
+
 static weft_status emit_node(rewriter *r, const weft_node *node, const decision *d,
                              const weft_value *in, weft_value *first)
 {
@@ -48,7 +57,9 @@ static weft_status emit_node(rewriter *r, const weft_node *node, const decision 
         *first = weft_graph_node(r->to, node->op->name, node->name, in, node->in_count, part.attrs,
                                  part.attr_count);
     free(part.attrs);
-    return status == WEFT_OK ? weft_graph_status(r->to) : status;
+    if (status == WEFT_OK) status = weft_graph_status(r->to);
+    if (status == WEFT_OK) note_origin(r, node, r->to->values[*first].node);
+    return status;
 }
 
 /* The gradient's local form stands for its parameter in the flat range of gradients. */
@@ -236,6 +247,7 @@ static weft_status walk(rewriter *r)
     WEFT_TRY(WEFT_NEW(&r->values, g->value_count));
     WEFT_TRY(WEFT_NEW(&r->node_place, g->node_count));
     WEFT_TRY(WEFT_NEW(&r->chosen, g->node_count));
+    WEFT_TRY(WEFT_NEW(&r->emitted, g->node_count));
     WEFT_TRY(weft_gradient_begin(r));
     for (size_t v = 0; v < g->value_count; v++)
         r->values[v] = (value_state){
@@ -299,6 +311,7 @@ weft_status weft_plan_rewrite(weft_plan *plan, const weft_graph *graph, int rank
     free(r.values);
     free(r.node_place);
     free((void *)r.chosen);
+    free(r.emitted);
     free(r.forms);
     weft_gradient_end(&r);
     if (status != WEFT_OK) {

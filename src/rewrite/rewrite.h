@@ -99,6 +99,7 @@ typedef struct rewriter {
     value_state *values;
     int *node_place;
     int (*chosen)[SHARD_AXES]; /* of each node: where its split label stands first, or -1 */
+    int *emitted;              /* of each node: the one of `to` that computes it */
     form *forms;
     size_t form_count, form_capacity;
     bucket buckets[2 << SHARD_AXES]; /* by what is summed over, and whether ranges are kept */
