@@ -307,6 +307,10 @@ accepts "one sample" "$weft" eval --checkpoint one
 holds out '^test: 1 sample, '
 accepts "nothing to do" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 1 --checkpoint one --resume
 holds out '^nothing to do: the checkpoint is after step 1, the run ends after 1; give more'
+accepts "two learners" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 10 --model mlp --steps 2 -n 2 --exchange average:every=1 --checkpoint pair -q
+ls pair/step-2 >before
+accepts "nothing to do for one of them" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 10 --model mlp --steps 2 --checkpoint pair --resume --keep 1
+ls pair/step-2 | cmp -s before - && pass || flunk "nothing to do, and a checkpoint was written over"
 accepts "what is left" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 3 --checkpoint one --resume
 holds out '^2 steps in '
 accepts "options as they were written" "$weft" inspect one

@@ -219,6 +219,32 @@ static void test_loss_that_is_no_number(void **state)
     }
 }
 
+/* Of weights that are no numbers a relu may make zeros, and of the last update no loss tells:
+ * nothing is kept of either. */
+static void test_weights_that_are_no_numbers(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"model=lenet lr=1000000 steps=6 device=cpu",
+                                       "model=lenet lr=1000000 steps=6 ranks=2",
+                                       "model=lenet lr=1000000 steps=6 recompute=true",
+                                       "model=lenet lr=1000000 steps=6 ranks=2 exchange=oneshot",
+                                       "model=lenet lr=1000000 steps=6 ranks=2 zero=3"};
+    char *root = temporary_folder(), folder[4200], latest[4300];
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        log_of_run l;
+        char words[300];
+        (void)snprintf(words, sizeof(words),
+                       "data=glyphs:size=28,train=200,test=10 batch=20 optimizer=sgd threads=1 %s",
+                       ways[i]);
+        (void)snprintf(folder, sizeof(folder), "%s/%zu", root, i);
+        (void)snprintf(latest, sizeof(latest), "%s/latest", folder);
+        assert_refused(train(words, folder, 0, &l), WEFT_ERR_NUMERIC, "not finite");
+        assert_int_equal(l.evaluations, 0);
+        assert_int_not_equal(access(latest, F_OK), 0);
+    }
+    remove_folder(root);
+}
+
 /* A number that is too large for the first layer: that layer is named, on the rank that runs it,
  * however the others are run and whichever micro-batch it comes in. */
 static void test_who_made_it(void **state)
@@ -342,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint_of_another_model),
         cmocka_unit_test(test_only_the_newest_are_kept),
         cmocka_unit_test(test_loss_that_is_no_number),
+        cmocka_unit_test(test_weights_that_are_no_numbers),
         cmocka_unit_test(test_who_made_it),
         cmocka_unit_test(test_learns_on_every_device_and_precision),
     };

@@ -144,6 +144,9 @@ typedef struct weft_vote {
  * made it so. */
 weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
                            weft_vote *vote) WEFT_NODISCARD;
+/* NUMERIC: something in the store is no finite number; the message names it, and the rank.
+ * Collective over the ranks that go in lock step. */
+weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;
 /* The exchange after it, and its transfers. position.step is that of the step. Where learners go in
  * lock step, they agree on *stop when they have met, and after the last batch of an epoch; before,
  * nobody stops. */

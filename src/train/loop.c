@@ -101,6 +101,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     if (t->size == 1) *stop = atomic_load(&t->stop) != 0; /* nobody to agree with */
     int64_t every = t->options.output.checkpoint_every;
     bool due = every && r->position.step % every == 0;
+    if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
     if (b->last) WEFT_TRY(evaluate(run));
     if (b->last || due) WEFT_TRY(save(run));
     if (b->last || due) run->last_step = weft_seconds();
@@ -157,6 +158,7 @@ static weft_status finish(weft_run *run)
     bool done = r->position.step >= t->total_steps;
     double *planned;
     if (r->exchange) WEFT_TRY(weft_exchange_end(r->exchange));
+    WEFT_TRY(weft_rank_check_finite(r));
     if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
     WEFT_TRY(save(run));
     WEFT_TRY(WEFT_NEW(&planned, t->size));
@@ -180,6 +182,7 @@ static weft_status run_rank(weft_run *run)
     weft_rank *r = &run->rank;
     weft_loader *loader;
     run->first_step = r->position.step;
+    if (t->resumed.path) run->saved_step = r->position.step; /* nothing new is nothing to write */
     run->started = run->last_step = weft_seconds();
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,

@@ -29,7 +29,8 @@ static const char *const listed[] = {
 bool is_divergence(const char *message)
 {
     return fnmatch("step *: the loss is *A smaller --lr, --clip-norm or --warmup may help", message,
-                   0) == 0;
+                   0) == 0 ||
+           fnmatch("after step * holds a number that is not finite; *", message, 0) == 0;
 }
 
 const char *listed_refusal(const char *message)

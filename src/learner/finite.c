@@ -1,0 +1,66 @@
+/* Whether what a run has come to is made of numbers. The loss says so only of the step before, and
+ * not everything that is not finite gets as far as the loss: a kernel's relu may make zeros of it.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "learner/step.h"
+
+typedef struct blemish {
+    char name[200]; /* of the tensor; empty: there is none */
+} blemish;
+
+static bool all_finite(weft_dtype dtype, const void *data, size_t bytes)
+{
+    size_t count = bytes / weft_dtype_size(dtype);
+    int bad = 0;
+    if (dtype == WEFT_F32) {
+        const float *x = data;
+        for (size_t i = 0; i < count; i++) bad |= !(fabsf(x[i]) <= 0x1.fffffep127f);
+    } else if (weft_dtype_is_float(dtype)) {
+        for (size_t i = 0; i < count; i++)
+            bad |= !isfinite(weft_number_get(dtype, data, (int64_t)i));
+    }
+    return !bad;
+}
+
+static weft_status look(const weft_rank *r, blemish *out)
+{
+    for (int i = 0; i < weft_store_count(r->store) && !out->name[0]; i++) {
+        void *data;
+        size_t bytes;
+        weft_dtype dtype;
+        WEFT_TRY(weft_store_map(r->store, i, &dtype, &data, &bytes));
+        if (!all_finite(dtype, data, bytes))
+            (void)snprintf(out->name, sizeof(out->name), "%s", weft_store_name(r->store, i));
+        weft_store_unmap_read(r->store, data);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_rank_check_finite(weft_rank *r)
+{
+    blemish mine = {""}, *all;
+    int n = weft_comm_size(r->together), first = 0;
+    WEFT_TRY(look(r, &mine));
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status =
+        weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                    .dtype = WEFT_U8,
+                                                    .what = "what is not finite",
+                                                    .send = &mine,
+                                                    .receive = all,
+                                                    .count = (int64_t)sizeof(mine)});
+    while (first < n && !all[first].name[0]) first++;
+    if (status == WEFT_OK && first < n) {
+        char rank[32] = "";
+        if (n > 1) (void)snprintf(rank, sizeof(rank), " of rank %d", first);
+        status =
+            weft_fail(WEFT_ERR_NUMERIC,
+                      "after step %lld '%s'%s holds a number that is not finite; nothing of it "
+                      "is kept. A smaller --lr, --clip-norm or --warmup may help",
+                      (long long)r->position.step, all[first].name, rank);
+    }
+    free(all);
+    return status;
+}
