@@ -117,22 +117,6 @@ refuses 2 "did you mean 'lenet'" "$weft" train --model lenett
 refuses 2 "did you mean 'glyphs'" "$weft" train --data glyhps
 refuses 2 "batch is 5000, the training part has only 60" "$weft" train --data glyphs:size=16,train=60,test=20 --batch 5000
 refuses 2 "resume needs --checkpoint DIR" "$weft" train --resume
-# What would be taken and change nothing. A default is as if it were not given.
-for bad in "keep is '5', but keep needs --checkpoint DIR; give that too, or leave --keep out|--keep 5" \
-    "checkpoint-every needs --checkpoint DIR|--checkpoint-every 2" "max-restarts needs --checkpoint DIR|--max-restarts 1" \
-    "momentum is '0.9', but optimizer adam has no use for it; give --optimizer sgd, or leave --momentum out|--momentum 0.9" \
-    "optimizer adamw has no use for it|--optimizer adamw --nesterov" \
-    "beta1 is '0.5', but optimizer sgd has no use for it; give --optimizer adam or adamw|--optimizer sgd --beta1 0.5" \
-    "--optimizer adam or adamw|--optimizer sgd --beta2 0.5" "--optimizer adam or adamw|--optimizer sgd --epsilon 0.1" \
-    "lr-schedule constant has no use for it; give --lr-schedule step|--gamma 0.5" "give --lr-schedule step|--lr-schedule cosine --decay-every 5" \
-    "give --lr-schedule cosine, or leave --lr-floor out|--lr-schedule step --lr-floor 1e-5"; do
-    for command in train plan; do
-        # shellcheck disable=SC2086
-        refuses 2 "${bad%|*}" "$weft" $command $small --model mlp ${bad#*|}
-    done
-done
-accepts "defaults that are given" "$weft" train -q $small --model mlp --steps 1 --keep 3 --checkpoint-every 0 --momentum 0 --gamma 0.1 \
-    --optimizer sgd --beta1 0.9 --beta2 0.999 --epsilon 1e-8
 refuses 2 "already holds" "$weft" train $small --checkpoint run
 refuses 2 "Nesterov's method needs a momentum" "$weft" train $small --optimizer sgd --nesterov
 

@@ -63,6 +63,9 @@ weft_status weft_trainer_find_resumed(weft_trainer *t) WEFT_NODISCARD;
 weft_status weft_trainer_read_model(weft_trainer *t) WEFT_NODISCARD;
 /* Where the run will write: nothing is made or emptied before it begins. Once, by rank 0. */
 weft_status weft_trainer_open_outputs(weft_trainer *t) WEFT_NODISCARD;
+/* batch.c: micro-batches, slots and samples of a micro-batch, once the number of samples is known.
+ * ARGUMENT: the batch cannot be cut so, or its parts not be shared out to the ranks. */
+weft_status weft_trainer_share_out(weft_trainer *t) WEFT_NODISCARD;
 /* recipe.c: what the ranks are made from, once data and model are there. ARGUMENT: the options of
  * the optimiser contradict each other. */
 weft_status weft_trainer_write_recipe(weft_trainer *t) WEFT_NODISCARD;
