@@ -16,8 +16,8 @@ static const char *const listed[] = {
     /* meshes */
     "batch is *, which cannot be shared out to * ranks*; give --batch *",
     "batch * in * micro-batches is * each, which cannot be shared out to * ranks*; give --batch *",
-    "mesh domain=*: '*' is *, and the first dimension of space, such as the height of images, has "
-    "* to share out; give domain=* or less",
+    ("mesh domain=*: '*' is *, and the first dimension of space, such as the height of images, has "
+     "* to share out; give domain=* or less"),
     "a pipeline of * stages: this model has * operators to share out",
     /* places and pins */
     "place: nothing runs on rank * of *; place something there or start fewer ranks",
