@@ -137,10 +137,10 @@ typedef struct weft_batch {
     weft_column column[WEFT_BATCH_COLUMNS];
     void *data[WEFT_BATCH_COLUMNS]; /* [size, shape...] */
     int64_t size, valid;
-    int64_t total;        /* valid ones of all parts together */
-    double weight;        /* the sum of the own weights of the valid ones */
+    int64_t total;       /* valid ones of all parts together */
+    double weight;       /* the sum of the own weights of the valid ones */
     int64_t epoch, done; /* samples of the epoch up to its end */
-    bool last;            /* of its epoch */
+    bool last;           /* of its epoch */
 } weft_batch;
 
 typedef struct weft_loader weft_loader;
@@ -149,12 +149,12 @@ typedef struct weft_loader_options {
     weft_split split;
     int64_t batch;
     uint64_t seed;
-    bool shuffle;         /* by the permutation of (seed, epoch) */
+    bool shuffle;        /* by the permutation of (seed, epoch) */
     int64_t epoch, done; /* where to begin: behind so many samples of that epoch */
-    int64_t epochs;       /* ends before this epoch */
-    int64_t slots;        /* size of a batch with padding; 0: batch */
-    int parts, part; /* several readers share out the data: each takes `batch` a step; 0: one */
-    weft_dtype real; /* of the weights; 0: f32 */
+    int64_t epochs;      /* ends before this epoch */
+    int64_t slots;       /* size of a batch with padding; 0: batch */
+    int parts, part;     /* several readers share out the data: each takes `batch` a step; 0: one */
+    weft_dtype real;     /* of the weights; 0: f32 */
     int64_t micro, first, rows; /* of every `micro` samples only `rows` from `first`; 0: all */
 } weft_loader_options;
 
