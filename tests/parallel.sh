@@ -255,6 +255,12 @@ for mesh in data=2 domain=2 tensor=2 pipeline=2; do
     done
     same narrow narrow--recompute
 done
+# Where the first computation has two readers the second has one; the same kernels run it all the same.
+printf 'layers:\n  - {type: conv, name: c, filters: 9, kernel: 3, padding: 2, bias: false}\n  - {type: sigmoid, name: s}\n  - {type: add, from: "c, s"}\n  - {type: dense, units: classes, bias: false}\n' >readers.yaml
+accepts "kernels of what is computed again" "$weft" plan $small --batch 5 --model readers.yaml -t 1 --recompute --dump
+kernels_of() { sed -nE "s/^ *[0-9]+ $1 ([a-z_+]+) ([cs]) .*/\1 \2/p" out; }
+[ -n "$(kernels_of forward)" ] && [ "$(kernels_of forward)" = "$(kernels_of backward)" ] && pass ||
+    flunk "computed again by other kernels: $(kernels_of forward) and $(kernels_of backward)"
 if [ "$mpi" = ON ]; then
     # shellcheck disable=SC2086
     refuses 2 "the sizes must multiply to" "$weft" train $small -n 3 --mesh data=2 --engine mpi

@@ -158,28 +158,6 @@ static void test_any_number_of_layers(void **state)
     remove_folder(root);
 }
 
-/* What is computed again has the bits of the first time, whatever the device runs as one kernel
- * where there are fewer readers. */
-static void test_recomputed(void **state)
-{
-    (void)state;
-    static const char *const layers[] = {"sigmoid", "tanh", "relu", "gelu"};
-    char *root = temporary_folder(), path[4200], text[1024], words[5000];
-    for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
-        (void)snprintf(text, sizeof(text),
-                       "layers:\n"
-                       "  - {type: conv, name: c, filters: 9, kernel: 3, padding: 2, bias: false}\n"
-                       "  - {type: %s, name: s}\n  - {type: add, from: \"c, s\"}\n"
-                       "  - {type: dense, units: classes, bias: false}\n",
-                       layers[i]);
-        net_file(root, text, path, sizeof(path));
-        (void)snprintf(words, sizeof(words),
-                       "model=%s data=glyphs:size=8,train=60,test=5 batch=12 optimizer=sgd", path);
-        same_files(words, 3, WAYS("ranks=1", "recompute=true"));
-    }
-    remove_folder(root);
-}
-
 /* The norm of all gradients is one number, however they are cut and ordered. */
 static void test_clipped_alike(void **state)
 {
@@ -204,9 +182,10 @@ static void test_clipped_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_uneven_subtrees),      cmocka_unit_test(test_clipped_step),
-        cmocka_unit_test(test_any_number_of_layers), cmocka_unit_test(test_clipped_alike),
-        cmocka_unit_test(test_recomputed),
+        cmocka_unit_test(test_uneven_subtrees),
+        cmocka_unit_test(test_clipped_step),
+        cmocka_unit_test(test_any_number_of_layers),
+        cmocka_unit_test(test_clipped_alike),
     };
     return cmocka_run_group_tests_name("bits", tests, setup, teardown);
 }
