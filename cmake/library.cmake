@@ -2,7 +2,7 @@
 file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/base/*.c src/comm/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c src/device/cpu/onednn/*.c
   src/device/distant/*.c
-  src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/exchange/*.c
+  src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/exchange/*.c
   src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
 list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c
@@ -23,6 +23,15 @@ foreach(real float double)
   weft_sources(weft_reference_${real})
   target_compile_definitions(weft_reference_${real} PRIVATE WEFT_REAL=${real} WEFT_SHARED)
   target_link_libraries(weft_reference_${real} PRIVATE weft_flags)
+endforeach()
+# Both ends of a link must come to the same numbers, so nothing is contracted.
+file(GLOB WEFT_COMPRESS CONFIGURE_DEPENDS src/compress/real/*.c)
+foreach(real float double)
+  add_library(weft_compress_${real} OBJECT ${WEFT_COMPRESS})
+  weft_sources(weft_compress_${real})
+  target_compile_definitions(weft_compress_${real} PRIVATE WEFT_REAL=${real} WEFT_SHARED)
+  target_compile_options(weft_compress_${real} PRIVATE -ffp-contract=off -fno-math-errno -fno-trapping-math)
+  target_link_libraries(weft_compress_${real} PRIVATE weft_flags)
 endforeach()
 # Vector code needs to know that nobody looks at errno and traps.
 file(GLOB WEFT_CPU CONFIGURE_DEPENDS src/device/cpu/*.c)
@@ -46,7 +55,7 @@ endif()
 target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
 
 set(WEFT_OBJECTS $<TARGET_OBJECTS:weft_objects> $<TARGET_OBJECTS:weft_reference_float>
-  $<TARGET_OBJECTS:weft_reference_double>)
+  $<TARGET_OBJECTS:weft_reference_double> $<TARGET_OBJECTS:weft_compress_float> $<TARGET_OBJECTS:weft_compress_double>)
 add_library(weft SHARED ${WEFT_OBJECTS})
 add_library(weft_static STATIC ${WEFT_OBJECTS})
 foreach(target weft weft_static)

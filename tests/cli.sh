@@ -245,7 +245,7 @@ refuses 2 "is a file of the data" "$weft" train --data npy:x.npy,target=y.npy --
 cmp -s houses.csv y.npy && pass || flunk "a file of targets was written over"
 
 for bad in "has an empty piece|csv:two.csv," "has an empty piece|csv:two.csv,,test=0.2" "given twice|csv:two.csv,test=0.2,test=0.3" \
-    "is not of the form key=value|csv:two.csv,label=" "is not of the form key=value|csv:two.csv,test" \
+    "label has no value; give label=VALUE|csv:two.csv,label=" "test has no value; give test=VALUE|csv:two.csv,test" \
     "has an empty piece|glyphs:size=16,,train=60" "given twice|glyphs:size=16,size=16" "must be a whole number|glyphs:size=16.5" \
     "has an empty piece|npy:a.npy,b.npy,"; do
     for file in a b; do printf "\x93NUMPY\x01\x00\x3a\x00{'descr': '<i4', 'fortran_order': False, 'shape': (1,1),}  \n\x01\x00\x00\x00" >$file.npy; done

@@ -22,6 +22,7 @@ static const struct {
     [WEFT_KIND_RATE] = {"course of the learning rate", "courses of the learning rate", ""},
     [WEFT_KIND_SCHEDULE] = {"schedule", "schedules of pipelines", ""},
     [WEFT_KIND_EXCHANGE] = {"exchange", "exchanges between learners", ""},
+    [WEFT_KIND_CODEC] = {"codec", "codecs of updates", ""},
     [WEFT_KIND_OPERATOR] = {"operator", "operators", ""},
 };
 

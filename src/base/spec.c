@@ -33,17 +33,23 @@ static weft_status set_number(const keys *k, const weft_spec_key *key, const cha
 static weft_status set_key(void *user, char *item)
 {
     keys *k = user;
-    char near[256], *equals = strchr(item, '=');
-    if (!equals || !equals[1])
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s: '%s' is not of the form key=value", k->kind, item);
-    *equals = '\0';
+    char near[256], *equals = strchr(item, '='), *value = equals ? equals + 1 : NULL;
+    if (equals) *equals = '\0';
     for (int i = 0; k->all[i].name; i++) {
         const weft_spec_key *key = &k->all[i];
         if (strcmp(key->name, item) != 0) continue;
+        if (key->flag && value)
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s takes no value, not '%s'", k->kind, item,
+                             value);
+        if (!key->flag && (!value || !*value))
+            return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s has no value; give %s=VALUE", k->kind, item,
+                             item);
         if (k->given >> i & 1)
             return weft_fail(WEFT_ERR_ARGUMENT, "%s: %s is given twice", k->kind, item);
         k->given |= UINT64_C(1) << i;
-        return key->text ? weft_strdup(equals + 1, key->text) : set_number(k, key, equals + 1);
+        if (key->flag) *key->flag = true;
+        if (key->flag) return WEFT_OK;
+        return key->text ? weft_strdup(value, key->text) : set_number(k, key, value);
     }
     return weft_fail(WEFT_ERR_ARGUMENT, "%s: no key is named '%s'%s", k->kind, item,
                      weft_suggest(near, sizeof(near), item, key_candidate, k->all));

@@ -4,11 +4,12 @@
 
 #include "base/base.h"
 
-/* Options "a=1,b=2" behind a specification. */
+/* Options "a=1,b=2,c" behind a specification. */
 typedef struct weft_spec_key {
     const char *name;
     double *number; /* where a number goes, or */
-    char **text;    /* where a copy of the text goes */
+    char **text;    /* where a copy of the text goes, or */
+    bool *flag;     /* what becomes true; there is no value then */
     double low, high;
     bool whole; /* a number without fraction */
 } weft_spec_key;

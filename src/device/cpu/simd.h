@@ -1,15 +1,9 @@
-/* Loops that the compiler turns into vector code for several processors; the right one is chosen
- * when the program starts. Sanitizers cannot instrument that choice. */
+/* What loops of this device have in common. */
 #ifndef WEFT_DEVICE_CPU_SIMD_H
 #define WEFT_DEVICE_CPU_SIMD_H
 
+#include "base/clones.h"
 #include "device/cpu/cpu.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(WEFT_SANITIZED)
-#define WEFT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define WEFT_CLONES
-#endif
 
 /* Moments that decay become subnormal in the end, and a pass over nothing else takes about twice as
  * long. Between these two calls they count as zero, in the calling thread. */

@@ -1,0 +1,137 @@
+/* The built-in codecs, and what they have in common. A new one is its file and a line here. */
+#include "compress/codec.h"
+
+#include <stdio.h>
+
+#include "base/registry.h"
+
+static const weft_codec_ops *const codecs[] = {
+    &weft_codec_none,   &weft_codec_bf16, &weft_codec_threshold, &weft_codec_bitmap,
+    &weft_codec_onebit, &weft_codec_topk, &weft_codec_dgc,
+};
+
+weft_status weft_codecs_register(weft_context *context)
+{
+    weft_entry entries[WEFT_COUNT(codecs)];
+    for (size_t i = 0; i < WEFT_COUNT(codecs); i++)
+        entries[i] = (weft_entry){.name = codecs[i]->name,
+                                  .form = codecs[i]->form,
+                                  .summary = codecs[i]->help,
+                                  .ops = codecs[i]};
+    return weft_context_register(context, WEFT_KIND_CODEC, entries, (int)WEFT_COUNT(codecs));
+}
+
+static weft_status find(weft_context *context, const char *spec, const weft_codec_ops **ops,
+                        const char **arguments)
+{
+    const weft_entry *entry;
+    size_t size = strcspn(spec, ":");
+    WEFT_TRY(weft_registry_find(context, WEFT_KIND_CODEC, spec, size, &entry));
+    *ops = entry->ops;
+    *arguments = spec[size] ? spec + size + 1 : "";
+    return WEFT_OK;
+}
+
+static weft_status open_codec(weft_context *context, const char *spec, weft_dtype dtype,
+                              int64_t count, weft_codec **out)
+{
+    const weft_codec_ops *ops;
+    const char *arguments;
+    WEFT_TRY(find(context, spec, &ops, &arguments));
+    WEFT_TRY(ops->open(arguments, dtype, count, out));
+    (*out)->ops = ops;
+    return WEFT_OK;
+}
+
+weft_status weft_codec_open(weft_context *context, const char *spec, weft_dtype dtype,
+                            int64_t count, weft_codec **out)
+{
+    if (dtype != WEFT_F32 && dtype != WEFT_F64)
+        return weft_fail(WEFT_ERR_ARGUMENT, "updates of %s cannot be encoded, only f32 and f64",
+                         weft_dtype_name(dtype));
+    if (count < 1 || count > UINT32_MAX)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a range of %lld numbers cannot be encoded, only 1 to %lld; share the "
+                         "parameters out in more ranges",
+                         (long long)count, (long long)UINT32_MAX);
+    return open_codec(context, spec, dtype, count, out);
+}
+
+weft_status weft_codec_check(weft_context *context, const char *spec)
+{
+    weft_codec *codec = NULL;
+    WEFT_TRY(open_codec(context, spec, WEFT_F32, 0, &codec));
+    weft_codec_close(&codec);
+    return WEFT_OK;
+}
+
+void weft_codec_close(weft_codec **codec)
+{
+    if (!codec || !*codec) return;
+    (*codec)->ops->close(*codec);
+    *codec = NULL;
+}
+
+bool weft_codec_state_of(weft_codec *codec, int i, weft_codec_state *out)
+{
+    if (i < 0 || i >= codec->state_count) return false;
+    *out = codec->states[i];
+    return true;
+}
+
+size_t weft_message_bound(weft_dtype dtype, int64_t count)
+{
+    return WEFT_MESSAGE_HEADER + (size_t)count * weft_dtype_size(dtype);
+}
+
+weft_status weft_codec_encode(weft_codec *codec, const void *update, void *message, size_t *bytes)
+{
+    if ((int64_t)codec->clock[0] < codec->warmup)
+        WEFT_TRY(weft_message_all(codec, update, message, bytes));
+    else
+        WEFT_TRY(codec->ops->encode(codec, update, message, bytes));
+    codec->clock[0]++;
+    return WEFT_OK;
+}
+
+weft_status weft_codec_new(size_t size, weft_dtype dtype, int64_t count, bool residual,
+                           weft_codec **out)
+{
+    weft_codec *codec;
+    weft_status status = WEFT_OK;
+    WEFT_TRY(weft_new_bytes(&codec, 1, size));
+    codec->dtype = dtype;
+    codec->count = count;
+    codec->states[codec->state_count++] =
+        (weft_codec_state){"clock", WEFT_F64, (int64_t)WEFT_COUNT(codec->clock), codec->clock};
+    if (residual) status = weft_codec_keep(codec, "residual", &codec->residual);
+    if (status != WEFT_OK)
+        weft_codec_free(codec);
+    else
+        *out = codec;
+    return status;
+}
+
+weft_status weft_codec_keep(weft_codec *codec, const char *name, void **data)
+{
+    *data = NULL;
+    if (codec->count == 0) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned((size_t)codec->count * weft_dtype_size(codec->dtype), data));
+    codec->states[codec->state_count++] =
+        (weft_codec_state){name, codec->dtype, codec->count, *data};
+    return WEFT_OK;
+}
+
+void weft_codec_free(weft_codec *codec)
+{
+    for (int i = 1; i < codec->state_count; i++) free(codec->states[i].data);
+    free(codec->hits.list);
+    free(codec);
+}
+
+weft_status weft_codec_parse(const char *name, const char *arguments, const weft_spec_key *keys)
+{
+    char kind[64];
+    (void)snprintf(kind, sizeof(kind), "codec %s", name);
+    return *arguments ? weft_spec_parse(kind, arguments, keys) : WEFT_OK;
+}

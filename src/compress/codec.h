@@ -1,0 +1,25 @@
+/* What the files of codecs share. */
+#ifndef WEFT_COMPRESS_CODEC_H
+#define WEFT_COMPRESS_CODEC_H
+
+#include "base/spec.h"
+#include "compress/compress.h"
+#include "compress/real/real.h"
+
+/* A codec of `size` bytes that begins with a weft_codec, with a clock and, unless it leaves nothing
+ * out, a residual; free with weft_codec_free. count 0: without either. */
+weft_status weft_codec_new(size_t size, weft_dtype dtype, int64_t count, bool residual,
+                           weft_codec **out) WEFT_NODISCARD;
+void weft_codec_free(weft_codec *codec);
+/* As many zeros as the range has numbers, which go with checkpoints. */
+weft_status weft_codec_keep(weft_codec *codec, const char *name, void **data) WEFT_NODISCARD;
+/* As weft_spec_parse, where nothing is given too. */
+weft_status weft_codec_parse(const char *name, const char *arguments,
+                             const weft_spec_key *keys) WEFT_NODISCARD;
+
+#define WEFT_WARMUP_KEY(to)                                                                        \
+    {                                                                                              \
+        .name = "warmup", .number = (to), .low = 0, .high = 1e9, .whole = true                     \
+    }
+
+#endif

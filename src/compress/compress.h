@@ -1,0 +1,145 @@
+/*
+ * Codecs make the updates of a range of numbers small enough to be sent.
+ *
+ * What a message leaves out is not lost: the sender keeps it, the residual, and adds it to the next
+ * update. So the sum of all updates is at any time the sum of all that was sent and the residual;
+ * nothing is rounded on the way but the sum of the residual and an update.
+ *
+ * A codec is what one sender has for one range and one direction. A message says itself how it is
+ * written, so that a receiver needs no codec: weft_message_open looks at all of it, and then it can
+ * be added to numbers, in whole or in pieces.
+ *
+ * Codecs and messages belong to one thread at a time.
+ */
+#ifndef WEFT_COMPRESS_COMPRESS_H
+#define WEFT_COMPRESS_COMPRESS_H
+
+#include "base/base.h"
+
+typedef struct weft_codec weft_codec;
+
+typedef struct weft_codec_ops {
+    const char *name;
+    const char *form; /* how a specification looks */
+    const char *help;
+    /* arguments: what stands behind "NAME:", or "". count 0: they are only checked. */
+    weft_status (*open)(const char *arguments, weft_dtype dtype, int64_t count, weft_codec **out);
+    void (*close)(weft_codec *codec);
+    /* Adds the update to what is kept, and writes a message of what goes now. */
+    weft_status (*encode)(weft_codec *codec, const void *update, uint8_t *message, size_t *bytes);
+} weft_codec_ops;
+
+/* What goes with a checkpoint: `count` numbers, to be read and to be written. */
+typedef struct weft_codec_state {
+    const char *name; /* letters, digits and _ */
+    weft_dtype dtype;
+    int64_t count;
+    void *data;
+} weft_codec_state;
+
+/* Something of a range that is sent: how many times `step` in which direction, or a number. */
+typedef struct weft_hit {
+    uint32_t at;
+    int32_t times;
+} weft_hit;
+typedef struct weft_hits {
+    weft_hit *list;
+    size_t count, capacity;
+} weft_hits;
+
+enum { WEFT_CODEC_STATES = 4 };
+
+/* The head of every codec; implementations extend it. */
+struct weft_codec {
+    const weft_codec_ops *ops;
+    weft_dtype dtype; /* F32 or F64 */
+    int64_t count;
+    int64_t warmup; /* so many messages have all there is, before any leaves something out */
+    /* Kept as a pair of numbers in the state "clock": messages until now, and the present step. */
+    double clock[2];
+    void *residual; /* count numbers of dtype; NULL: this codec leaves nothing out */
+    weft_hits hits;
+    weft_codec_state states[WEFT_CODEC_STATES];
+    int state_count;
+};
+
+extern const weft_codec_ops weft_codec_none, weft_codec_bf16, weft_codec_threshold,
+    weft_codec_bitmap, weft_codec_onebit, weft_codec_topk, weft_codec_dgc;
+
+/* Adds those that are built in to what a context knows. */
+weft_status weft_codecs_register(weft_context *context) WEFT_NODISCARD;
+
+/* Opens "NAME:key=value,..." for `count` numbers (1 to 2^32 - 1) of F32 or F64. ARGUMENT: no such
+ * codec, a wrong key or value, or a range of another kind. */
+weft_status weft_codec_open(weft_context *context, const char *spec, weft_dtype dtype,
+                            int64_t count, weft_codec **out) WEFT_NODISCARD;
+/* Checks the specification alone. */
+weft_status weft_codec_check(weft_context *context, const char *spec) WEFT_NODISCARD;
+void weft_codec_close(weft_codec **codec);
+/* State i, which is of this codec and range whatever it was opened with; false past the end. */
+bool weft_codec_state_of(weft_codec *codec, int i, weft_codec_state *out);
+
+/* The most bytes that a message of so many numbers can have. */
+size_t weft_message_bound(weft_dtype dtype, int64_t count);
+/* message: weft_message_bound bytes. NUMERIC: something in the update is no finite number, and the
+ * codec is of no use any more. */
+weft_status weft_codec_encode(weft_codec *codec, const void *update, void *message,
+                              size_t *bytes) WEFT_NODISCARD;
+
+/* --- messages --- */
+
+/* How the numbers of a message are written. */
+typedef enum weft_message_form {
+    WEFT_MESSAGE_DENSE,  /* all of them */
+    WEFT_MESSAGE_HALVES, /* all of them in bf16 */
+    WEFT_MESSAGE_GAPS,   /* times `step`: gaps between those that are not zero, sign, how often */
+    WEFT_MESSAGE_BITMAP, /* times `step`: two bits each, and how often where it is more than once */
+    WEFT_MESSAGE_VALUES, /* gaps between those that are not zero, and what they are */
+    WEFT_MESSAGE_SHORTS, /* the same in bf16 */
+    WEFT_MESSAGE_BLOCKS, /* a bit each, and two numbers a block that the bit chooses from */
+    WEFT_MESSAGE_FORMS
+} weft_message_form;
+
+enum { WEFT_MESSAGE_HEADER = 24, WEFT_MESSAGE_VERSION = 1 };
+
+/* The header, which stands before the body byte by byte, little endian: form, dtype, version, 0,
+ * u32 hits, u64 count, f64 step. */
+typedef struct weft_message_head {
+    weft_message_form form;
+    weft_dtype dtype;
+    uint32_t hits; /* numbers that are not zero; for BLOCKS the size of a block */
+    int64_t count;
+    double step;
+} weft_message_head;
+
+/* A message that has been looked at, and how far it has been read. */
+typedef struct weft_message {
+    weft_message_head head;
+    const uint8_t *body;
+    size_t bytes;
+    struct weft_message_place {
+        int64_t at;    /* numbers read until now */
+        uint32_t left; /* hits that are not read yet */
+        int64_t hit;   /* the next of them if it is known, else the first place it can have */
+        bool known;
+        int32_t times;     /* it goes so often, with a sign */
+        uint64_t hold;     /* bits that were taken from the body */
+        const uint8_t *in; /* the next byte */
+        int held;
+        uint64_t gap_sum;
+        uint32_t gap_count;
+    } place;
+} weft_message;
+
+/* Looks at a message from anywhere. FORMAT: it is damaged, not of this version, or not of `count`
+ * numbers of this type, all finite; the message says which. The bytes begin at a multiple of 8 and
+ * must outlive it. */
+weft_status weft_message_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
+                              weft_message *out) WEFT_NODISCARD;
+/* to[i] += scale * number[i] for the next n numbers, which must be there; `to` is of the message's
+ * type. Only what is not zero is touched. */
+void weft_message_add(weft_message *message, int64_t n, double scale, void *to);
+/* Back to its beginning. */
+void weft_message_rewind(weft_message *message);
+
+#endif

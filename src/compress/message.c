@@ -1,0 +1,231 @@
+/* Reading messages, which may come from anywhere. */
+#include <math.h>
+
+#include "compress/bits.h"
+#include "compress/real/real.h"
+
+static uint64_t get(const uint8_t *from, int bytes)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++) value |= (uint64_t)from[i] << 8 * i;
+    return value;
+}
+
+/* --- bits --- */
+
+static bool take_bits(weft_message *m, int n, uint64_t *value)
+{
+    struct weft_message_place *p = &m->place;
+    const uint8_t *end = m->body + m->bytes;
+    while (p->held <= 56 && p->in < end) {
+        p->hold |= (uint64_t)*p->in++ << p->held;
+        p->held += 8;
+    }
+    if (p->held < n) return false;
+    *value = p->hold & ((UINT64_C(1) << n) - 1);
+    p->hold >>= n;
+    p->held -= n;
+    return true;
+}
+
+/* Ones up to a zero, which is taken too, or up to `most`, behind which there is none. */
+static bool take_ones(weft_message *m, int most, int *count)
+{
+    uint64_t bit = 1;
+    if (!take_bits(m, 0, &bit)) return false; /* fills the hold */
+    int ones = m->place.hold == UINT64_MAX ? 64 : __builtin_ctzll(~m->place.hold);
+    *count = WEFT_MIN(ones, most);
+    return take_bits(m, *count + (*count < most), &bit);
+}
+
+static bool take_times(weft_message *m, uint32_t *times)
+{
+    int low;
+    uint64_t rest;
+    if (!take_ones(m, WEFT_TIMES_BITS + 1, &low) || low > WEFT_TIMES_BITS) return false;
+    if (!take_bits(m, low, &rest)) return false;
+    *times = (uint32_t)(UINT64_C(1) << low | rest);
+    return true;
+}
+
+static bool take_gap(weft_message *m, uint64_t *gap)
+{
+    struct weft_message_place *p = &m->place;
+    weft_gaps gaps = {p->gap_sum, p->gap_count};
+    int ones, k = weft_gaps_bits(&gaps);
+    uint64_t low;
+    if (!take_ones(m, WEFT_GAP_ONES, &ones)) return false;
+    if (!take_bits(m, ones < WEFT_GAP_ONES ? k : 32, &low)) return false;
+    *gap = ones < WEFT_GAP_ONES ? (uint64_t)ones << k | low : low;
+    weft_gaps_note(&gaps, *gap);
+    p->gap_sum = gaps.sum;
+    p->gap_count = gaps.count;
+    return true;
+}
+
+static bool take_signed(weft_message *m, uint32_t more, int32_t *times)
+{
+    uint64_t sign;
+    uint32_t often;
+    if (!take_bits(m, 1, &sign) || !take_times(m, &often)) return false;
+    often += more;
+    if (often > 1u << WEFT_TIMES_BITS || !isfinite(often * m->head.step)) return false;
+    if (m->head.dtype == WEFT_F32 && !isfinite((float)often * (float)m->head.step)) return false;
+    *times = sign ? -(int32_t)often : (int32_t)often;
+    return true;
+}
+
+bool weft_message_hit(weft_message *m)
+{
+    struct weft_message_place *p = &m->place;
+    uint64_t gap;
+    if (!take_gap(m, &gap) || gap >= (uint64_t)(m->head.count - p->hit)) return false;
+    p->hit += (int64_t)gap;
+    return m->head.form != WEFT_MESSAGE_GAPS || take_signed(m, 0, &p->times);
+}
+
+bool weft_message_times(weft_message *m, int32_t *times)
+{
+    return take_signed(m, 1, times);
+}
+
+/* Nothing is left but the rest of the last byte, all zeros. */
+static bool at_end(const weft_message *m)
+{
+    const struct weft_message_place *p = &m->place;
+    return p->in == m->body + m->bytes && p->held < 8 && p->hold == 0;
+}
+
+/* --- forms --- */
+
+static size_t blocks_of(const weft_message_head *head)
+{
+    return (size_t)((head->count + head->hits - 1) / head->hits);
+}
+
+size_t weft_message_table(const weft_message_head *h)
+{
+    size_t real = weft_dtype_size(h->dtype);
+    switch (h->form) {
+    case WEFT_MESSAGE_DENSE: return (size_t)h->count * real;
+    case WEFT_MESSAGE_HALVES: return (size_t)h->count * 2;
+    case WEFT_MESSAGE_BITMAP: return (size_t)((h->count + 3) / 4);
+    case WEFT_MESSAGE_VALUES: return h->hits * real;
+    case WEFT_MESSAGE_SHORTS: return (size_t)h->hits * 2;
+    case WEFT_MESSAGE_BLOCKS:
+        return h->hits ? 2 * blocks_of(h) * real + (size_t)((h->count + 7) / 8) : SIZE_MAX;
+    case WEFT_MESSAGE_GAPS:
+    case WEFT_MESSAGE_FORMS: break;
+    }
+    return 0;
+}
+
+void weft_message_rewind(weft_message *m)
+{
+    weft_gaps gaps = weft_gaps_begin(m->head.count, m->head.hits);
+    m->place = (struct weft_message_place){.left = m->head.hits,
+                                           .in = m->body +
+                                                 WEFT_MIN(weft_message_table(&m->head), m->bytes),
+                                           .gap_sum = gaps.sum,
+                                           .gap_count = gaps.count};
+}
+
+static bool read_head(const uint8_t *data, size_t bytes, weft_message *m)
+{
+    if (bytes < WEFT_MESSAGE_HEADER || data[0] >= WEFT_MESSAGE_FORMS ||
+        data[1] >= WEFT_DTYPE_COUNT || data[3] != 0)
+        return false;
+    uint64_t step = get(data + 16, 8);
+    m->head = (weft_message_head){.form = (weft_message_form)data[0],
+                                  .dtype = (weft_dtype)data[1],
+                                  .hits = (uint32_t)get(data + 4, 4),
+                                  .count = (int64_t)get(data + 8, 8)};
+    memcpy(&m->head.step, &step, sizeof(step));
+    m->body = data + WEFT_MESSAGE_HEADER;
+    m->bytes = bytes - WEFT_MESSAGE_HEADER;
+    return true;
+}
+
+/* Numbers that stand in a body as they are. */
+static bool is_finite(const weft_message *m, weft_dtype dtype, size_t count)
+{
+    static const uint16_t infinite = 0x7f80;
+    if (dtype != WEFT_BF16) return WEFT_OF_REAL(dtype, weft_all_finite)(m->body, (int64_t)count);
+    for (size_t i = 0; i < count; i++)
+        if ((get(m->body + 2 * i, 2) & infinite) == infinite) return false;
+    return true;
+}
+
+static bool reads_gaps(weft_message *m, size_t room)
+{
+    if (m->head.hits > m->head.count || m->bytes < room) return false;
+    for (uint32_t i = 0; i < m->head.hits; i++) {
+        if (!weft_message_hit(m)) return false;
+        m->place.hit++;
+    }
+    return at_end(m);
+}
+
+static bool reads_bitmap(weft_message *m, size_t room)
+{
+    int32_t times;
+    uint32_t hits = 0;
+    if (m->bytes < room) return false;
+    for (int64_t i = 0; i < m->head.count; i++) {
+        unsigned pair = m->body[i / 4] >> i % 4 * 2 & 3;
+        hits += pair != 0;
+        if (pair == 3 && !weft_message_times(m, &times)) return false;
+    }
+    bool rest = m->head.count % 4 && m->body[room - 1] >> m->head.count % 4 * 2;
+    return at_end(m) && hits == m->head.hits && !rest;
+}
+
+static bool reads_blocks(weft_message *m, size_t room)
+{
+    return m->head.hits && m->bytes == room && is_finite(m, m->head.dtype, 2 * blocks_of(&m->head));
+}
+
+/* Whether the whole body is what its form says. */
+static bool reads_body(weft_message *m)
+{
+    const weft_message_head *h = &m->head;
+    size_t room = weft_message_table(h);
+    weft_dtype dtype = h->dtype;
+    bool steps = h->step > 0 && (dtype == WEFT_F64 || (double)(float)h->step == h->step);
+    switch (h->form) {
+    case WEFT_MESSAGE_DENSE: return m->bytes == room && is_finite(m, dtype, (size_t)h->count);
+    case WEFT_MESSAGE_HALVES: return m->bytes == room && is_finite(m, WEFT_BF16, (size_t)h->count);
+    case WEFT_MESSAGE_GAPS: return steps && reads_gaps(m, 0);
+    case WEFT_MESSAGE_BITMAP: return steps && reads_bitmap(m, room);
+    case WEFT_MESSAGE_VALUES: return reads_gaps(m, room) && is_finite(m, dtype, h->hits);
+    case WEFT_MESSAGE_SHORTS: return reads_gaps(m, room) && is_finite(m, WEFT_BF16, h->hits);
+    case WEFT_MESSAGE_BLOCKS: return reads_blocks(m, room);
+    case WEFT_MESSAGE_FORMS: break;
+    }
+    return false;
+}
+
+weft_status weft_message_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
+                              weft_message *m)
+{
+    const uint8_t *head = data;
+    if (!read_head(head, bytes, m))
+        return weft_fail(WEFT_ERR_FORMAT, "an update of %zu bytes has no head", bytes);
+    if (head[2] != WEFT_MESSAGE_VERSION)
+        return weft_fail(WEFT_ERR_FORMAT, "an update is written in version %d, this is version %d",
+                         head[2], WEFT_MESSAGE_VERSION);
+    if (m->head.count != count || m->head.dtype != dtype)
+        return weft_fail(WEFT_ERR_FORMAT, "an update is of %lld %s, should be of %lld %s",
+                         (long long)m->head.count, weft_dtype_name(m->head.dtype), (long long)count,
+                         weft_dtype_name(dtype));
+    weft_message_rewind(m);
+    if (!reads_body(m))
+        return weft_fail(WEFT_ERR_FORMAT, "an update of %zu bytes is damaged", bytes);
+    weft_message_rewind(m);
+    return WEFT_OK;
+}
+
+void weft_message_add(weft_message *m, int64_t n, double scale, void *to)
+{
+    WEFT_OF_REAL(m->head.dtype, weft_message_add)(m, n, scale, to);
+}

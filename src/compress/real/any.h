@@ -1,0 +1,50 @@
+/* What a file knows of its precision. */
+#ifndef WEFT_COMPRESS_ANY_H
+#define WEFT_COMPRESS_ANY_H
+
+#include "base/clones.h"
+#include "compress/real/real.h"
+
+#ifndef WEFT_REAL
+#define WEFT_REAL float
+#endif
+typedef WEFT_REAL real;
+#define WEFT_REAL_NAME2(name, type) name##_##type
+#define WEFT_REAL_NAME1(name, type) WEFT_REAL_NAME2(name, type)
+#define WEFT_REAL_NAME(name) WEFT_REAL_NAME1(name, WEFT_REAL)
+
+/* Of numbers of any of the two types. */
+#define WEFT_FABS(x) ((x) < 0 ? -(x) : (x))
+#define WEFT_REAL_MOST (sizeof(real) == 4 ? (real)FLT_MAX : (real)DBL_MAX)
+
+/* As whole numbers, magnitudes stand in the same order, and what is not finite above all. */
+#define WEFT_REAL_BITS ((int)sizeof(real) * 8)
+static inline uint64_t magnitude(real x)
+{
+    uint64_t wide = 0;
+    if (sizeof(real) == 4) {
+        uint32_t narrow;
+        memcpy(&narrow, &x, 4);
+        wide = narrow & 0x7fffffffu;
+    } else {
+        memcpy(&wide, &x, 8);
+        wide &= INT64_MAX;
+    }
+    return wide;
+}
+
+/* Of a bf16. */
+static inline real of_half(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float f;
+    memcpy(&f, &bits, sizeof(f));
+    return (real)f;
+}
+
+static inline weft_status not_finite(int64_t i)
+{
+    return weft_fail(WEFT_ERR_NUMERIC, "number %lld of an update is not finite", (long long)i);
+}
+
+#endif

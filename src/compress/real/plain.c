@@ -1,0 +1,96 @@
+/* All numbers, as they are or in bf16. */
+#include <float.h>
+#include <math.h>
+
+#include "compress/real/any.h"
+
+WEFT_CLONES static bool all_finite(const real *restrict x, int64_t n)
+{
+    int wrong = 0;
+    for (int64_t i = 0; i < n; i++) wrong |= !(WEFT_FABS(x[i]) <= WEFT_REAL_MOST);
+    return !wrong;
+}
+
+bool WEFT_REAL_NAME(weft_all_finite)(const void *numbers, int64_t n)
+{
+    return all_finite(numbers, n);
+}
+
+static weft_status check(const real *x, int64_t n)
+{
+    if (all_finite(x, n)) return WEFT_OK;
+    int64_t i = 0;
+    while (isfinite(x[i])) i++;
+    return not_finite(i);
+}
+
+WEFT_CLONES static void add(real *restrict r, const real *restrict u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) r[i] += u[i];
+}
+
+weft_status WEFT_REAL_NAME(weft_residual_check)(const weft_codec *codec)
+{
+    return check(codec->residual, codec->count);
+}
+
+weft_status WEFT_REAL_NAME(weft_residual_add)(weft_codec *codec, const void *update)
+{
+    add(codec->residual, update, codec->count);
+    return check(codec->residual, codec->count);
+}
+
+weft_status WEFT_REAL_NAME(weft_all_take)(weft_codec *codec, const void *update, void *numbers)
+{
+    size_t bytes = (size_t)codec->count * sizeof(real);
+    memcpy(numbers, update, bytes);
+    if (codec->residual) {
+        add(numbers, codec->residual, codec->count);
+        memset(codec->residual, 0, bytes);
+    }
+    return check(numbers, codec->count);
+}
+
+/* The nearest, of two equally near the even one, but no infinite one: bf16 ends a little below
+ * float. x is finite. */
+static inline uint16_t near_half(real x)
+{
+    const uint32_t most = 0x7f7f;
+    float f = (float)x; /* of a double more than that: infinite */
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof(bits));
+    uint32_t half = ((bits & 0x7fffffff) + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)(bits >> 31 << 15 | (half < most ? half : most));
+}
+
+WEFT_CLONES static void take_halves(real *restrict r, uint16_t *restrict numbers, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        numbers[i] = near_half(r[i]);
+        r[i] -= of_half(numbers[i]);
+    }
+}
+
+weft_status WEFT_REAL_NAME(weft_halves_take)(weft_codec *codec, const void *update,
+                                             uint16_t *numbers)
+{
+    WEFT_TRY(WEFT_REAL_NAME(weft_residual_add)(codec, update));
+    take_halves(codec->residual, numbers, codec->count);
+    return WEFT_OK;
+}
+
+void WEFT_REAL_NAME(weft_hits_take)(weft_codec *codec, bool halves, uint8_t *numbers)
+{
+    real *r = codec->residual;
+    for (size_t i = 0; i < codec->hits.count; i++) {
+        real *x = &r[codec->hits.list[i].at];
+        if (halves) {
+            uint16_t half = near_half(*x);
+            memcpy(numbers + 2 * i, &half, sizeof(half));
+            *x -= of_half(half);
+        } else {
+            memcpy(numbers + i * sizeof(real), x, sizeof(real));
+            *x = 0;
+        }
+    }
+}

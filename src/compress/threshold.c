@@ -1,0 +1,90 @@
+/* Whole steps are sent, the rest waits (Strom 2015): from residual and update as many steps of
+ * `tau` are taken as leave no more than one. The step may follow how much is sent. */
+#include <float.h>
+#include <math.h>
+
+#include "compress/codec.h"
+
+/* Where an adaptive step is left as it is: between these shares of the numbers are sent. */
+static const double SPARSE = 1e-4, FULL = 1e-2;
+
+typedef struct threshold {
+    weft_codec head;
+    bool adaptive, bitmap;
+} threshold;
+
+static weft_status open_steps(bool bitmap, const char *arguments, weft_dtype dtype, int64_t count,
+                              weft_codec **out)
+{
+    double tau = 1e-3, warmup = 0;
+    bool adaptive = false;
+    weft_codec *codec;
+    weft_spec_key keys[] = {{.name = "tau", .number = &tau, .low = 0, .high = 1e6},
+                            {.name = "adaptive", .flag = &adaptive},
+                            WEFT_WARMUP_KEY(&warmup),
+                            {.name = NULL}};
+    const char *name = bitmap ? "bitmap" : "threshold";
+    WEFT_TRY(weft_codec_parse(name, arguments, keys));
+    if (adaptive && (float)tau == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "codec %s: an adaptive step begins above 0; give another tau", name);
+    WEFT_TRY(weft_codec_new(sizeof(threshold), dtype, count, true, &codec));
+    threshold *t = (threshold *)codec;
+    t->adaptive = adaptive;
+    t->bitmap = bitmap;
+    codec->warmup = (int64_t)warmup;
+    codec->clock[1] = tau;
+    *out = codec;
+    return WEFT_OK;
+}
+
+static weft_status threshold_open(const char *arguments, weft_dtype dtype, int64_t count,
+                                  weft_codec **out)
+{
+    return open_steps(false, arguments, dtype, count, out);
+}
+
+static weft_status bitmap_open(const char *arguments, weft_dtype dtype, int64_t count,
+                               weft_codec **out)
+{
+    return open_steps(true, arguments, dtype, count, out);
+}
+
+/* Twenty messages in a row halve the step, or double it. */
+static void follow(weft_codec *codec)
+{
+    double share = (double)codec->hits.count / (double)codec->count, factor = exp2(1.0 / 20);
+    double *step = &codec->clock[1];
+    if (share > FULL && *step * factor < 1e6) *step *= factor;
+    if (share<SPARSE && * step / factor> FLT_MIN) *step /= factor;
+}
+
+static weft_status threshold_encode(weft_codec *codec, const void *update, uint8_t *message,
+                                    size_t *bytes)
+{
+    const threshold *t = (const threshold *)codec;
+    double step = codec->dtype == WEFT_F32 ? (double)(float)codec->clock[1] : codec->clock[1];
+    if (step == 0) return weft_message_all(codec, update, message, bytes);
+    WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_steps_take)(codec, update, step));
+    *bytes = weft_message_steps(codec, step, t->bitmap, message);
+    if (t->adaptive) follow(codec);
+    return WEFT_OK;
+}
+
+const weft_codec_ops weft_codec_threshold = {
+    .name = "threshold",
+    .form = "threshold[:tau=X][,adaptive][,warmup=N]",
+    .help = "whole steps of tau are sent, the rest waits; in the form that is shortest",
+    .open = threshold_open,
+    .close = weft_codec_free,
+    .encode = threshold_encode,
+};
+
+const weft_codec_ops weft_codec_bitmap = {
+    .name = "bitmap",
+    .form = "bitmap[:tau=X][,adaptive][,warmup=N]",
+    .help = "the same in two bits a number",
+    .open = bitmap_open,
+    .close = weft_codec_free,
+    .encode = threshold_encode,
+};
