@@ -1,0 +1,113 @@
+/*
+ * Actors: state machines that talk to each other and do no input or output of their own.
+ *
+ * An actor is told of letters, of timers that have run out and of computations that have ended; it
+ * may send letters, set timers and ask for a computation. Who runs it is a host: `sim` in virtual
+ * time, where a seed replays a run exactly, or one that speaks to other processes. The code of an
+ * actor is the same in all of them, so what holds in ten thousand simulated runs with faults is not
+ * about a model of the program.
+ *
+ * All calls to an actor are in one thread at a time. A letter may be lost, come twice or late, and
+ * its receiver may have died and begun anew meanwhile; what must not be lost is sent again until it
+ * is acknowledged.
+ */
+#ifndef WEFT_ACTOR_ACTOR_H
+#define WEFT_ACTOR_ACTOR_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+
+/* --- payloads --- */
+
+/* Bytes that several letters share without a copy. Nobody writes to them once they are sent. */
+typedef struct weft_blob weft_blob;
+struct weft_blob {
+    atomic_int holders;
+    size_t bytes;
+    void *data; /* aligned to 64 bytes */
+};
+/* Of undefined content, with one holder. */
+weft_status weft_blob_new(size_t bytes, weft_blob **out) WEFT_NODISCARD;
+weft_blob *weft_blob_hold(weft_blob *blob);
+/* Gives up a hold and nulls it; NULL is allowed. */
+void weft_blob_drop(weft_blob **blob);
+
+/* --- letters --- */
+
+/* Who it is in its cluster; never used again when it is gone. */
+typedef uint32_t weft_actor_id;
+
+typedef struct weft_letter {
+    weft_actor_id from; /* put in by the host */
+    uint32_t type;      /* of the protocol */
+    const void *head;   /* what it says, copied when it is sent */
+    size_t head_bytes;
+    weft_blob *payload; /* numbers that go with it; may be NULL */
+} weft_letter;
+
+/* --- actors --- */
+
+typedef struct weft_actor weft_actor;
+typedef struct weft_host weft_host;
+
+/* What an actor does when it is told something. Failing ends it, and its host says why. */
+typedef struct weft_actor_ops {
+    const char *name;
+    weft_status (*begin)(weft_actor *actor);
+    /* The letter is the actor's during the call; a payload can be held for longer. */
+    weft_status (*letter)(weft_actor *actor, const weft_letter *letter);
+    weft_status (*timer)(weft_actor *actor, int timer);
+    /* Part number `part` of a computation is there, while it goes on; may be NULL. */
+    weft_status (*part)(weft_actor *actor, int64_t ticket, int part);
+    weft_status (*computed)(weft_actor *actor, int64_t ticket);
+    void (*destroy)(weft_actor *actor);
+} weft_actor_ops;
+
+/* The head of every actor; implementations extend it. The host fills it in. */
+struct weft_actor {
+    const weft_actor_ops *ops;
+    weft_host *host;
+    weft_actor_id id;
+    bool done; /* it wants to be told nothing more */
+};
+
+/* What a host does for its actors. */
+typedef struct weft_host_ops {
+    double (*now)(weft_host *host);
+    weft_status (*send)(weft_actor *from, weft_actor_id to, const weft_letter *letter);
+    weft_status (*set_timer)(weft_actor *actor, int timer, double seconds);
+    weft_status (*compute)(weft_actor *actor, int64_t ticket);
+} weft_host_ops;
+
+/* The head of every host; implementations extend it. */
+struct weft_host {
+    const weft_host_ops *ops;
+};
+
+/* Seconds, of which only differences mean something. */
+static inline double weft_actor_now(const weft_actor *actor)
+{
+    return actor->host->ops->now(actor->host);
+}
+/* Head and payload of the letter are the caller's again. There is no receipt: an unknown receiver
+ * is like one that does not answer. */
+static inline weft_status weft_actor_send(weft_actor *actor, weft_actor_id to,
+                                          const weft_letter *letter)
+{
+    return actor->host->ops->send(actor, to, letter);
+}
+/* Timer number `timer` (0 to WEFT_ACTOR_TIMERS - 1) runs out once, so many seconds from now;
+ * whatever it was set to before is forgotten. Below 0: not at all. */
+enum { WEFT_ACTOR_TIMERS = 8 };
+static inline weft_status weft_actor_set_timer(weft_actor *actor, int timer, double seconds)
+{
+    return actor->host->ops->set_timer(actor, timer, seconds);
+}
+/* One computation at a time; what it is, its host knows. */
+static inline weft_status weft_actor_compute(weft_actor *actor, int64_t ticket)
+{
+    return actor->host->ops->compute(actor, ticket);
+}
+
+#endif

@@ -1,0 +1,31 @@
+#include "actor/actor.h"
+
+weft_status weft_blob_new(size_t bytes, weft_blob **out)
+{
+    weft_blob *blob;
+    WEFT_TRY(WEFT_NEW(&blob, 1));
+    weft_status status = weft_new_aligned(bytes, &blob->data);
+    if (status != WEFT_OK) {
+        free(blob);
+        return status;
+    }
+    blob->bytes = bytes;
+    atomic_init(&blob->holders, 1);
+    *out = blob;
+    return WEFT_OK;
+}
+
+weft_blob *weft_blob_hold(weft_blob *blob)
+{
+    if (blob) atomic_fetch_add_explicit(&blob->holders, 1, memory_order_relaxed);
+    return blob;
+}
+
+void weft_blob_drop(weft_blob **blob)
+{
+    weft_blob *b = *blob;
+    *blob = NULL;
+    if (!b || atomic_fetch_sub_explicit(&b->holders, 1, memory_order_acq_rel) > 1) return;
+    free(b->data);
+    free(b);
+}

@@ -1,0 +1,319 @@
+/* Virtual time: what happens next, and to whom. */
+#include "actor/sim.h"
+
+#include "actor/simulator.h"
+
+enum { PARTS = 4096, MACHINES = 1 << 20 };
+
+/* --- events --- */
+
+static bool before(const event *a, const event *b)
+{
+    return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+static weft_status push(weft_sim *sim, event e)
+{
+    WEFT_TRY(WEFT_GROW(&sim->heap, &sim->heap_capacity, sim->heap_count));
+    size_t i = sim->heap_count++;
+    for (; i > 0 && before(&e, &sim->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        sim->heap[i] = sim->heap[(i - 1) / 2];
+    sim->heap[i] = e;
+    return WEFT_OK;
+}
+
+static event pop(weft_sim *sim)
+{
+    event first = sim->heap[0], last = sim->heap[--sim->heap_count];
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= sim->heap_count) break;
+        if (child + 1 < sim->heap_count && before(&sim->heap[child + 1], &sim->heap[child]))
+            child++;
+        if (!before(&sim->heap[child], &last)) break;
+        sim->heap[i] = sim->heap[child];
+        i = child;
+    }
+    if (sim->heap_count) sim->heap[i] = last;
+    return first;
+}
+
+weft_status weft_sim_plan(weft_sim *sim, event e)
+{
+    e.order = sim->order++;
+    return push(sim, e);
+}
+
+machine *weft_sim_machine(const weft_sim *sim, weft_actor_id id)
+{
+    return id < sim->machine_count && sim->machines[id].known ? &sim->machines[id] : NULL;
+}
+
+/* --- what actors ask for --- */
+
+static double sim_now(weft_host *host)
+{
+    return ((weft_sim *)host)->now;
+}
+
+static weft_status sim_set_timer(weft_actor *actor, int timer, double seconds)
+{
+    weft_sim *sim = (weft_sim *)actor->host;
+    machine *m = weft_sim_machine(sim, actor->id);
+    if (timer < 0 || timer >= WEFT_ACTOR_TIMERS)
+        return weft_fail(WEFT_ERR_INTERNAL, "there is no timer %d", timer);
+    uint64_t stamp = ++m->stamps[timer];
+    if (seconds < 0) return WEFT_OK;
+    return weft_sim_plan(sim, (event){.at = sim->now + seconds,
+                                      .kind = EVENT_TIMER,
+                                      .to = actor->id,
+                                      .life = m->life,
+                                      .stamp = stamp,
+                                      .what = timer});
+}
+
+static weft_status plan_computed(weft_sim *sim, const machine *m, weft_actor_id id, double seconds,
+                                 const double *parts, int part_count)
+{
+    for (int i = 0; i < part_count; i++)
+        WEFT_TRY(weft_sim_plan(sim, (event){.at = sim->now + seconds * parts[i],
+                                            .kind = EVENT_PART,
+                                            .to = id,
+                                            .life = m->life,
+                                            .what = i}));
+    return weft_sim_plan(
+        sim, (event){.at = sim->now + seconds, .kind = EVENT_COMPUTED, .to = id, .life = m->life});
+}
+
+static weft_status sim_compute(weft_actor *actor, int64_t ticket)
+{
+    weft_sim *sim = (weft_sim *)actor->host;
+    machine *m = weft_sim_machine(sim, actor->id);
+    double seconds = 0, *parts;
+    int part_count = 0;
+    if (m->computing || !sim->options.compute)
+        return weft_fail(WEFT_ERR_INTERNAL, "%s",
+                         m->computing ? "a computation is going on already"
+                                      : "nobody computes in this simulation");
+    WEFT_TRY(WEFT_NEW(&parts, PARTS));
+    m->computing = m->computes = true;
+    m->ticket = ticket;
+    weft_status status =
+        sim->options.compute(sim->options.user, actor, ticket, &seconds, parts, PARTS, &part_count);
+    if (status == WEFT_OK) status = plan_computed(sim, m, actor->id, seconds, parts, part_count);
+    free(parts);
+    m->busy += seconds;
+    return status;
+}
+
+static const weft_host_ops host_ops = {
+    .now = sim_now,
+    .send = weft_sim_send,
+    .set_timer = sim_set_timer,
+    .compute = sim_compute,
+};
+
+/* --- what happens --- */
+
+static weft_status fail_of(const weft_sim *sim, const machine *m, weft_status status)
+{
+    return weft_fail_within(status, "%s %u at %g s", m->actor->ops->name, m->actor->id, sim->now);
+}
+
+static weft_status begin(weft_sim *sim, machine *m, weft_actor_id id)
+{
+    if (m->actor) return WEFT_OK; /* it lives already */
+    WEFT_TRY(sim->options.make(sim->options.user, id, m->life, &m->actor));
+    m->life++;
+    m->computing = false;
+    m->actor->host = &sim->host;
+    m->actor->id = id;
+    weft_status status = m->actor->ops->begin(m->actor);
+    return status == WEFT_OK ? status : fail_of(sim, m, status);
+}
+
+static void kill_actor(machine *m)
+{
+    if (!m->actor) return;
+    m->actor->ops->destroy(m->actor);
+    m->actor = NULL;
+}
+
+static weft_status tell(weft_sim *sim, machine *m, event *e)
+{
+    weft_actor *a = m->actor;
+    (void)sim;
+    switch (e->kind) {
+    case EVENT_LETTER: return a->ops->letter(a, &e->parcel->letter);
+    case EVENT_TIMER:
+        return e->stamp == m->stamps[e->what] ? a->ops->timer(a, (int)e->what) : WEFT_OK;
+    case EVENT_PART: return a->ops->part ? a->ops->part(a, m->ticket, (int)e->what) : WEFT_OK;
+    case EVENT_COMPUTED: m->computing = false; return a->ops->computed(a, m->ticket);
+    case EVENT_BEGIN:
+    case EVENT_ARRIVE:
+    case EVENT_KILL:
+    case EVENT_PAUSE: break;
+    }
+    return WEFT_OK;
+}
+
+/* So that two runs can be told apart by a number. */
+static void digest(weft_sim *sim, const event *e)
+{
+    uint64_t time, hash = sim->report.digest;
+    memcpy(&time, &e->at, sizeof(time));
+    hash = weft_mix(hash, time);
+    hash = weft_mix(hash, (uint64_t)e->to << 8 | (uint64_t)e->kind);
+    hash = weft_mix(hash, (uint64_t)e->what);
+    if (e->parcel) {
+        const weft_letter *l = &e->parcel->letter;
+        const unsigned char *head = l->head;
+        hash = weft_mix(hash, (uint64_t)l->from << 32 | l->type);
+        for (size_t i = 0; i < l->head_bytes; i++) hash = weft_mix(hash, head[i]);
+    }
+    sim->report.digest = hash;
+}
+
+/* An event of somebody who may have died, or waits. */
+static weft_status happen_to(weft_sim *sim, machine *m, event *e)
+{
+    if (!m->actor || m->life != e->life || m->actor->done) {
+        weft_sim_forget(sim, &e->parcel, true);
+        return WEFT_OK;
+    }
+    if (m->paused_until > sim->now) {
+        e->at = m->paused_until; /* with its old place in the order */
+        weft_status status = push(sim, *e);
+        if (status == WEFT_OK) e->parcel = NULL;
+        return status;
+    }
+    digest(sim, e);
+    sim->report.events++;
+    weft_status status = tell(sim, m, e);
+    weft_sim_forget(sim, &e->parcel, false);
+    return status == WEFT_OK ? status : fail_of(sim, m, status);
+}
+
+static weft_status happen(weft_sim *sim, event *e)
+{
+    machine *m = weft_sim_machine(sim, e->to);
+    bool delivered = true;
+    switch (e->kind) {
+    case EVENT_BEGIN: return begin(sim, m, e->to);
+    case EVENT_KILL: kill_actor(m); return WEFT_OK;
+    case EVENT_PAUSE: m->paused_until = WEFT_MAX(m->paused_until, e->until); return WEFT_OK;
+    case EVENT_ARRIVE:
+        WEFT_TRY(weft_sim_arrive(sim, e, &delivered));
+        e->kind = EVENT_LETTER;
+        break;
+    case EVENT_LETTER:
+    case EVENT_TIMER:
+    case EVENT_PART:
+    case EVENT_COMPUTED: break;
+    }
+    return delivered ? happen_to(sim, m, e) : WEFT_OK;
+}
+
+weft_status weft_sim_run(weft_sim *sim, double until)
+{
+    while (sim->heap_count && sim->heap[0].at <= until) {
+        event e = pop(sim);
+        sim->now = e.at;
+        weft_status status = happen(sim, &e);
+        weft_sim_forget(sim, &e.parcel, true);
+        WEFT_TRY(status);
+    }
+    if (sim->heap_count) sim->now = until;
+    return WEFT_OK;
+}
+
+/* --- making, planning --- */
+
+weft_status weft_sim_create(const weft_sim_options *options, weft_sim **out)
+{
+    weft_sim *sim;
+    WEFT_TRY(WEFT_NEW(&sim, 1));
+    sim->host.ops = &host_ops;
+    sim->options = *options;
+    weft_random_start(&sim->random, options->seed, 0);
+    *out = sim;
+    return WEFT_OK;
+}
+
+void weft_sim_destroy(weft_sim **sim)
+{
+    if (!sim || !*sim) return;
+    weft_sim *s = *sim;
+    for (size_t i = 0; i < s->heap_count; i++) weft_sim_forget(s, &s->heap[i].parcel, true);
+    for (size_t i = 0; i < s->machine_count; i++) kill_actor(&s->machines[i]);
+    free(s->machines);
+    free(s->heap);
+    free(s->ways);
+    free(s->cuts);
+    free(s);
+    *sim = NULL;
+}
+
+weft_status weft_sim_add(weft_sim *sim, weft_actor_id id, double at)
+{
+    if (id >= MACHINES)
+        return weft_fail(WEFT_ERR_ARGUMENT, "actor %u: there are at most %d", id, MACHINES);
+    while (sim->machine_count <= id) {
+        WEFT_TRY(WEFT_GROW(&sim->machines, &sim->machine_capacity, sim->machine_count));
+        sim->machines[sim->machine_count++] = (machine){.life = 0};
+    }
+    if (sim->machines[id].known)
+        return weft_fail(WEFT_ERR_ARGUMENT, "actor %u is there already", id);
+    sim->machines[id].known = true;
+    return weft_sim_plan(sim, (event){.at = at, .kind = EVENT_BEGIN, .to = id});
+}
+
+static weft_status plan_fault(weft_sim *sim, event e)
+{
+    if (!weft_sim_machine(sim, e.to))
+        return weft_fail(WEFT_ERR_ARGUMENT, "there is no actor %u", e.to);
+    return weft_sim_plan(sim, e);
+}
+
+weft_status weft_sim_kill(weft_sim *sim, weft_actor_id id, double at)
+{
+    return plan_fault(sim, (event){.at = at, .kind = EVENT_KILL, .to = id});
+}
+
+weft_status weft_sim_restart(weft_sim *sim, weft_actor_id id, double at)
+{
+    return plan_fault(sim, (event){.at = at, .kind = EVENT_BEGIN, .to = id});
+}
+
+weft_status weft_sim_pause(weft_sim *sim, weft_actor_id id, double at, double until)
+{
+    return plan_fault(sim, (event){.at = at, .kind = EVENT_PAUSE, .to = id, .until = until});
+}
+
+weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double at, double until)
+{
+    WEFT_TRY(WEFT_GROW(&sim->cuts, &sim->cut_capacity, sim->cut_count));
+    sim->cuts[sim->cut_count++] = (cut){a, b, at, until};
+    return WEFT_OK;
+}
+
+weft_sim_report weft_sim_tell(const weft_sim *sim)
+{
+    weft_sim_report report = sim->report;
+    double busy = 0;
+    int computing = 0;
+    for (size_t i = 0; i < sim->machine_count; i++) {
+        busy += sim->machines[i].busy;
+        computing += sim->machines[i].computes;
+    }
+    report.seconds = sim->now;
+    if (computing && sim->now > 0) report.utilisation = busy / sim->now / computing;
+    return report;
+}
+
+weft_actor *weft_sim_actor(const weft_sim *sim, weft_actor_id id)
+{
+    machine *m = weft_sim_machine(sim, id);
+    return m ? m->actor : NULL;
+}

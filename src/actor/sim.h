@@ -1,0 +1,74 @@
+/*
+ * The simulator: actors in virtual time, with links and computations that take as long as a model
+ * says, and faults. Everything that is random comes from the seed, so a run is the same every time;
+ * what actors compute is computed, not modelled.
+ */
+#ifndef WEFT_ACTOR_SIM_H
+#define WEFT_ACTOR_SIM_H
+
+#include "actor/actor.h"
+
+typedef struct weft_sim weft_sim;
+
+/* What stands between two machines. Every machine sends one letter at a time and receives one at a
+ * time; letters of one link arrive in the order in which they were sent, unless it is said that
+ * they do not. */
+typedef struct weft_sim_link {
+    double latency;                /* seconds */
+    double jitter;                 /* up to so many seconds more */
+    double bandwidth;              /* bytes a second; 0: as many as there are */
+    double lost, twice, reordered; /* shares of the letters */
+} weft_sim_link;
+
+/* Makes the actor `id`; life counts how often it was made before. */
+typedef weft_status (*weft_sim_make_fn)(void *user, weft_actor_id id, int life, weft_actor **out);
+/* Does what the actor asked for, and says how long that takes. parts[] may be filled with the
+ * shares of that time after which parts 0, 1, ... are there, of `room` at most. */
+typedef weft_status (*weft_sim_compute_fn)(void *user, weft_actor *actor, int64_t ticket,
+                                           double *seconds, double *parts, int room,
+                                           int *part_count);
+
+typedef struct weft_sim_options {
+    size_t struct_size; /* sizeof(weft_sim_options) */
+    uint64_t seed;
+    weft_sim_link link; /* of all pairs without one of their own */
+    weft_sim_make_fn make;
+    weft_sim_compute_fn compute; /* may be NULL where nobody computes */
+    void *user;
+} weft_sim_options;
+
+/* What has happened until now. */
+typedef struct weft_sim_report {
+    double seconds; /* of virtual time */
+    uint64_t events, letters, lost, bytes;
+    uint64_t digest;               /* of all that actors were told, in order */
+    size_t waiting, most_waiting;  /* letters under way, now and at most */
+    size_t held_bytes, most_bytes; /* of them */
+    double utilisation;            /* share of the time in which actors that compute did */
+} weft_sim_report;
+
+weft_status weft_sim_create(const weft_sim_options *options, weft_sim **out) WEFT_NODISCARD;
+void weft_sim_destroy(weft_sim **sim);
+
+/* Adds an actor that begins `at` so many seconds (from 0). */
+weft_status weft_sim_add(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
+/* A link of its own, from one to the other. */
+weft_status weft_sim_connect(weft_sim *sim, weft_actor_id from, weft_actor_id to,
+                             const weft_sim_link *link) WEFT_NODISCARD;
+
+/* Faults, planned for a time. A killed actor forgets everything, and what was sent to it is lost; a
+ * paused one is told later; a cut loses what is sent or under way between two, both ways. */
+weft_status weft_sim_kill(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
+weft_status weft_sim_restart(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
+weft_status weft_sim_pause(weft_sim *sim, weft_actor_id id, double at, double until) WEFT_NODISCARD;
+weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double at,
+                         double until) WEFT_NODISCARD;
+
+/* Runs until nothing is left to be done, or that time has come. Fails as an actor fails that does;
+ * the message names it. */
+weft_status weft_sim_run(weft_sim *sim, double until) WEFT_NODISCARD;
+weft_sim_report weft_sim_tell(const weft_sim *sim);
+/* The actor, or NULL while it is dead. */
+weft_actor *weft_sim_actor(const weft_sim *sim, weft_actor_id id);
+
+#endif

@@ -1,0 +1,92 @@
+/* The inside of the simulator. */
+#ifndef WEFT_ACTOR_SIMULATOR_H
+#define WEFT_ACTOR_SIMULATOR_H
+
+#include "actor/sim.h"
+
+typedef enum event_kind {
+    EVENT_BEGIN,
+    EVENT_ARRIVE, /* a letter is at the receiver's machine, which may be receiving another one */
+    EVENT_LETTER,
+    EVENT_TIMER,
+    EVENT_PART,
+    EVENT_COMPUTED,
+    EVENT_KILL,
+    EVENT_PAUSE
+} event_kind;
+
+/* A letter under way. */
+typedef struct parcel {
+    weft_letter letter;
+    double sent;
+    size_t bytes; /* on the wire */
+    char head[];
+} parcel;
+
+typedef struct event {
+    double at;
+    uint64_t order; /* of equal times the one that was planned first */
+    event_kind kind;
+    weft_actor_id to;
+    int life;       /* of the receiver for which it is */
+    uint64_t stamp; /* TIMER: which setting of it */
+    int64_t what;   /* TIMER: which; PART: which; COMPUTED: ticket */
+    double until;   /* PAUSE */
+    parcel *parcel; /* ARRIVE, LETTER */
+} event;
+
+/* Where an actor lives. */
+typedef struct machine {
+    bool known;
+    int life; /* how often an actor began here */
+    weft_actor *actor;
+    double sends_until, receives_until, paused_until;
+    uint64_t stamps[WEFT_ACTOR_TIMERS];
+    bool computing, computes;
+    int64_t ticket;
+    double busy;
+} machine;
+
+/* From one to another; the table finds it by both. */
+typedef struct way {
+    uint64_t key; /* 0: free */
+    bool own;
+    weft_sim_link link;
+    double last; /* when the last letter arrives */
+} way;
+
+typedef struct cut {
+    weft_actor_id a, b;
+    double at, until;
+} cut;
+
+struct weft_sim {
+    weft_host host;
+    weft_sim_options options;
+    double now;
+    uint64_t order;
+    weft_random random;
+    machine *machines; /* by id */
+    size_t machine_count, machine_capacity;
+    event *heap;
+    size_t heap_count, heap_capacity;
+    way *ways;
+    size_t way_count, way_capacity;
+    cut *cuts;
+    size_t cut_count, cut_capacity;
+    weft_sim_report report;
+};
+
+/* sim.c */
+weft_status weft_sim_plan(weft_sim *sim, event e) WEFT_NODISCARD;
+machine *weft_sim_machine(const weft_sim *sim, weft_actor_id id);
+
+/* link.c */
+weft_status weft_sim_send(weft_actor *from, weft_actor_id to,
+                          const weft_letter *letter) WEFT_NODISCARD;
+/* The receiver's machine takes it: now, or when it has received what came before. */
+weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered) WEFT_NODISCARD;
+/* It will be given to nobody any more. */
+void weft_sim_forget(weft_sim *sim, parcel **letter, bool lost);
+
+#endif
