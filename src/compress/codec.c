@@ -14,11 +14,12 @@ weft_status weft_codecs_register(weft_context *context)
 {
     weft_entry entries[WEFT_COUNT(codecs)];
     for (size_t i = 0; i < WEFT_COUNT(codecs); i++)
-        entries[i] = (weft_entry){.name = codecs[i]->name,
+        entries[i] = (weft_entry){.kind = WEFT_KIND_CODEC,
+                                  .name = codecs[i]->name,
                                   .form = codecs[i]->form,
                                   .summary = codecs[i]->help,
                                   .ops = codecs[i]};
-    return weft_context_register(context, WEFT_KIND_CODEC, entries, (int)WEFT_COUNT(codecs));
+    return weft_context_register(context, entries, (int)WEFT_COUNT(codecs));
 }
 
 static weft_status find(weft_context *context, const char *spec, const weft_codec_ops **ops,
