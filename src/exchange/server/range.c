@@ -1,0 +1,257 @@
+/* Updates wait until those that belong together are there; then their mean makes a version. */
+#include "exchange/server/range.h"
+
+#include "base/tree.h"
+#include "compress/compress.h"
+
+typedef struct member {
+    weft_actor_id id;
+    bool here;
+    int64_t clock, sequence;
+} member;
+
+struct weft_range {
+    weft_range_options options;
+    int64_t version;
+    void *parameters;
+    member *members; /* by number, as they came */
+    size_t member_count, member_capacity;
+    weft_push *waiting; /* in the order of arrival */
+    size_t waiting_count, waiting_capacity;
+    void **sums; /* of updates, one for each level of the tree that was needed until now */
+    size_t sum_count, sum_capacity;
+    int64_t *staleness;
+    size_t staleness_count, staleness_capacity;
+};
+
+weft_status weft_range_create(const weft_range_options *options, weft_range **out)
+{
+    weft_range *r;
+    WEFT_TRY(WEFT_NEW(&r, 1));
+    r->options = *options;
+    weft_status status =
+        weft_new_aligned((size_t)options->count * weft_dtype_size(options->dtype), &r->parameters);
+    if (status == WEFT_OK)
+        *out = r;
+    else
+        free(r);
+    return status;
+}
+
+void weft_range_destroy(weft_range **range)
+{
+    if (!range || !*range) return;
+    weft_range *r = *range;
+    for (size_t i = 0; i < r->waiting_count; i++) weft_blob_drop(&r->waiting[i].update);
+    for (size_t i = 0; i < r->sum_count; i++) free(r->sums[i]);
+    free(r->parameters);
+    free(r->members);
+    free(r->waiting);
+    free(r->sums);
+    free(r->staleness);
+    free(r);
+    *range = NULL;
+}
+
+void *weft_range_parameters(weft_range *range)
+{
+    return range->parameters;
+}
+
+int64_t weft_range_version(const weft_range *range)
+{
+    return range->version;
+}
+
+const int64_t *weft_range_staleness(const weft_range *range, size_t *size)
+{
+    *size = range->staleness_count;
+    return range->staleness;
+}
+
+/* --- who is here --- */
+
+static member *find(const weft_range *r, weft_actor_id id)
+{
+    for (size_t i = 0; i < r->member_count; i++)
+        if (r->members[i].id == id) return &r->members[i];
+    return NULL;
+}
+
+int weft_range_learners(const weft_range *r)
+{
+    int count = 0;
+    for (size_t i = 0; i < r->member_count; i++) count += r->members[i].here;
+    return count;
+}
+
+int64_t weft_range_slowest(const weft_range *r)
+{
+    int64_t slowest = INT64_MAX;
+    for (size_t i = 0; i < r->member_count; i++)
+        if (r->members[i].here) slowest = WEFT_MIN(slowest, r->members[i].clock);
+    return slowest == INT64_MAX ? 0 : slowest;
+}
+
+bool weft_range_may_begin(const weft_range *r, int64_t clock)
+{
+    int64_t bound = r->options.policy.bound;
+    return bound == WEFT_NO_BOUND || clock <= weft_range_slowest(r) + bound;
+}
+
+/* --- versions --- */
+
+static weft_status sum_at(weft_range *r, size_t level, void **out)
+{
+    size_t bytes = (size_t)r->options.count * weft_dtype_size(r->options.dtype);
+    while (r->sum_count <= level) {
+        WEFT_TRY(WEFT_GROW(&r->sums, &r->sum_capacity, r->sum_count));
+        WEFT_TRY(weft_new_aligned(bytes, &r->sums[r->sum_count]));
+        r->sum_count++;
+    }
+    *out = r->sums[level];
+    memset(*out, 0, bytes);
+    return WEFT_OK;
+}
+
+static weft_status note_staleness(weft_range *r, int64_t staleness)
+{
+    while (r->staleness_count <= (size_t)staleness) {
+        WEFT_TRY(WEFT_GROW(&r->staleness, &r->staleness_capacity, r->staleness_count));
+        r->staleness[r->staleness_count++] = 0;
+    }
+    r->staleness[staleness]++;
+    return WEFT_OK;
+}
+
+/* One update, as leaf v of a sum of n. */
+static weft_status add_leaf(weft_range *r, const weft_push *push, int v, int n)
+{
+    const weft_range_options *o = &r->options;
+    int64_t staleness = r->version - push->version;
+    weft_message message;
+    void *sum;
+    int place, merges;
+    WEFT_TRY(note_staleness(r, staleness));
+    weft_tree_push(n, 0, v, &place, &merges, NULL);
+    WEFT_TRY(sum_at(r, (size_t)place, &sum));
+    WEFT_TRY(
+        weft_message_open(push->update->data, push->update->bytes, o->dtype, o->count, &message));
+    weft_message_add(&message, o->count, weft_policy_weight(&o->policy, staleness), sum);
+    for (; merges > 0; merges--, place--)
+        weft_tree_add(o->dtype, r->sums[place - 1], r->sums[place], r->sums[place - 1], o->count);
+    return WEFT_OK;
+}
+
+static int by_learner(const void *a, const void *b)
+{
+    const weft_push *x = a, *y = b;
+    if (x->learner != y->learner) return x->learner < y->learner ? -1 : 1;
+    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+/* The first n that wait make a version; their order is that of the learners, not of arrival. */
+static weft_status apply(weft_range *r, int n)
+{
+    const weft_range_options *o = &r->options;
+    qsort(r->waiting, (size_t)n, sizeof(weft_push), by_learner);
+    for (int v = 0; v < n; v++) WEFT_TRY(add_leaf(r, &r->waiting[v], v, n));
+    for (int64_t i = 0; n > 1 && i < o->count; i++)
+        weft_number_put(o->dtype, r->sums[0], i, weft_number_get(o->dtype, r->sums[0], i) / n);
+    WEFT_TRY(o->update(o->user, r->parameters, r->sums[0]));
+    for (int v = 0; v < n; v++) weft_blob_drop(&r->waiting[v].update);
+    r->waiting_count -= (size_t)n;
+    memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(weft_push));
+    r->version++;
+    return WEFT_OK;
+}
+
+/* Brings those of one clock to the front, in the order of arrival, and counts them. */
+static int gather_clock(weft_range *r, int64_t clock)
+{
+    int front = 0;
+    for (size_t i = 0; i < r->waiting_count; i++) {
+        if (r->waiting[i].clock != clock) continue;
+        weft_push push = r->waiting[i];
+        memmove(r->waiting + front + 1, r->waiting + front,
+                (i - (size_t)front) * sizeof(weft_push));
+        r->waiting[front++] = push;
+    }
+    return front;
+}
+
+/* How many of those that wait belong together and are all there; 0: none. */
+static int complete(weft_range *r)
+{
+    int count = r->options.policy.count, here = weft_range_learners(r);
+    if (r->waiting_count == 0) return 0;
+    if (count > 0) {
+        /* Of fewer learners than a version asks for, each one's is all there is. */
+        count = here ? WEFT_MIN(count, here) : 1;
+        return r->waiting_count >= (size_t)count ? count : 0;
+    }
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; i < r->waiting_count; i++) next = WEFT_MIN(next, r->waiting[i].clock);
+    return here == 0 || weft_range_slowest(r) >= next ? gather_clock(r, next) : 0;
+}
+
+static weft_status apply_complete(weft_range *r)
+{
+    for (int n = complete(r); n > 0; n = complete(r)) WEFT_TRY(apply(r, n));
+    return WEFT_OK;
+}
+
+/* --- what happens --- */
+
+weft_status weft_range_join(weft_range *r, weft_actor_id learner, int64_t clock)
+{
+    if (find(r, learner))
+        return weft_fail(WEFT_ERR_ARGUMENT, "learner %u was here before", learner);
+    int64_t slowest = weft_range_slowest(r);
+    WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
+    r->members[r->member_count++] =
+        (member){.id = learner, .here = true, .clock = WEFT_MAX(clock, slowest)};
+    return WEFT_OK;
+}
+
+weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
+{
+    member *m = find(r, learner);
+    if (!m || !m->here) return weft_fail(WEFT_ERR_ARGUMENT, "learner %u is not here", learner);
+    m->here = false;
+    return apply_complete(r);
+}
+
+static weft_status check(const weft_range *r, const weft_push *push, const member *m)
+{
+    const weft_range_options *o = &r->options;
+    weft_message message;
+    if (push->version < 0 || push->version > r->version)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "an update of learner %u is for version %lld, the parameters are at %lld",
+                         push->learner, (long long)push->version, (long long)r->version);
+    if (push->clock <= m->clock)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "an update of learner %u is of step %lld, it was at %lld before",
+                         push->learner, (long long)push->clock, (long long)m->clock);
+    if (!push->update)
+        return weft_fail(WEFT_ERR_FORMAT, "learner %u pushes no update", push->learner);
+    return weft_message_open(push->update->data, push->update->bytes, o->dtype, o->count, &message);
+}
+
+weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_fate *fate)
+{
+    member *m = find(r, push->learner);
+    *fate = !m || !m->here                     ? WEFT_PUSH_UNKNOWN
+            : push->sequence <= m->sequence    ? WEFT_PUSH_KNOWN
+            : push->sequence > m->sequence + 1 ? WEFT_PUSH_EARLY
+                                               : WEFT_PUSH_TAKEN;
+    if (*fate != WEFT_PUSH_TAKEN) return WEFT_OK;
+    WEFT_TRY(check(r, push, m));
+    WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
+    r->waiting[r->waiting_count++] = *push;
+    weft_blob_hold(push->update);
+    m->sequence = push->sequence;
+    m->clock = push->clock;
+    return apply_complete(r);
+}

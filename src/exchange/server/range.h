@@ -1,0 +1,89 @@
+/*
+ * A range of the parameters as a server keeps it: their values, a version, and what to do with
+ * updates that come from learners, late or early. No messages and no time: it is told of pushes and
+ * of who comes and goes, in whichever order that happens, and the same order gives the same bits.
+ *
+ * A learner's clock is the number of steps it has finished. The staleness of an update is the
+ * version that it meets minus the version it was computed on.
+ */
+#ifndef WEFT_EXCHANGE_SERVER_RANGE_H
+#define WEFT_EXCHANGE_SERVER_RANGE_H
+
+#include "actor/actor.h"
+#include "base/base.h"
+
+/* How much less a stale update counts (Zhang et al. 2016): all the same, 1/t, exp(-beta t). */
+typedef enum weft_scale { WEFT_SCALE_NONE, WEFT_SCALE_INVERSE, WEFT_SCALE_EXP } weft_scale;
+
+/* bsp: one update of each learner makes a version, and nobody is ahead. async: each update makes
+ * one. softsync: each `count` of them, whosever they are. ssp: as async, but nobody begins a step
+ * while it is more than `bound` ahead of the slowest; with bound 0 it is bsp. */
+typedef struct weft_policy {
+    int count;     /* updates of which a version is made; 0: one of each learner, of one clock */
+    int64_t bound; /* steps that a learner may be ahead; -1: any number */
+    weft_scale scale;
+    double beta;
+} weft_policy;
+enum { WEFT_NO_BOUND = -1 };
+
+/* As the options say; what is not given is NULL, or below 0. ARGUMENT: there is no such policy or
+ * scale, or something is given that it does not have, or not given that it needs. */
+weft_status weft_policy_make(const char *name, double count, double bound, const char *scale,
+                             double beta, weft_policy *out) WEFT_NODISCARD;
+double weft_policy_weight(const weft_policy *policy, int64_t staleness);
+
+/* Gives parameters their next values, from the mean of updates. */
+typedef weft_status (*weft_range_update_fn)(void *user, void *parameters, const void *gradient);
+
+typedef struct weft_range_options {
+    size_t struct_size; /* sizeof(weft_range_options) */
+    weft_policy policy;
+    weft_dtype dtype; /* F32 or F64 */
+    int64_t count;    /* numbers in the range */
+    weft_range_update_fn update;
+    void *user;
+} weft_range_options;
+
+typedef struct weft_range weft_range;
+/* All zeros, version 0, nobody there. */
+weft_status weft_range_create(const weft_range_options *options, weft_range **out) WEFT_NODISCARD;
+void weft_range_destroy(weft_range **range);
+
+/* [count]; the range's, until its version changes. */
+void *weft_range_parameters(weft_range *range);
+int64_t weft_range_version(const weft_range *range);
+
+/* A learner begins, as far as the slowest is, or at `clock` if that is more; and a learner is gone:
+ * what it has pushed counts, and nobody waits for it any more. ARGUMENT: it was here before
+ * (learners that come again have another number), or is not here. */
+weft_status weft_range_join(weft_range *range, weft_actor_id learner, int64_t clock) WEFT_NODISCARD;
+weft_status weft_range_leave(weft_range *range, weft_actor_id learner) WEFT_NODISCARD;
+int weft_range_learners(const weft_range *range);
+/* Steps that everybody has finished; 0 while nobody is there. */
+int64_t weft_range_slowest(const weft_range *range);
+/* Whether a learner that has finished so many steps may begin the next: of what it must see,
+ * nothing is missing. */
+bool weft_range_may_begin(const weft_range *range, int64_t clock);
+
+typedef struct weft_push {
+    weft_actor_id learner;
+    int64_t sequence;  /* of its updates, from 1 without gaps */
+    int64_t clock;     /* steps it has finished with this one */
+    int64_t version;   /* of the parameters that it was computed on */
+    weft_blob *update; /* a message as in compress/compress.h */
+} weft_push;
+typedef enum weft_push_fate {
+    WEFT_PUSH_TAKEN,  /* it counts, now or with others that are still to come */
+    WEFT_PUSH_KNOWN,  /* it came before; it is not counted again */
+    WEFT_PUSH_EARLY,  /* one before it has not come; it has to be sent again after that */
+    WEFT_PUSH_UNKNOWN /* nobody of that number is here */
+} weft_push_fate;
+/* FORMAT: the update is damaged, or not of this range; a version or clock that cannot be. Nothing
+ * has changed then. */
+weft_status weft_range_push(weft_range *range, const weft_push *push,
+                            weft_push_fate *fate) WEFT_NODISCARD;
+
+/* How many updates met the parameters with each staleness; *size is one more than the largest. */
+const int64_t *weft_range_staleness(const weft_range *range, size_t *size);
+
+#endif
