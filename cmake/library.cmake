@@ -42,7 +42,7 @@ add_library(weft_objects OBJECT ${WEFT_SOURCES})
 weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
 set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON PkgConfig::HWLOC ZLIB::ZLIB
-  OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS})
+  OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C)
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
   file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)
@@ -53,9 +53,12 @@ if(WEFT_MPI)
   endif()
 endif()
 target_link_libraries(weft_objects PRIVATE weft_flags ${WEFT_LIBRARIES})
+add_dependencies(weft_objects weft_proto)
+target_include_directories(weft_objects SYSTEM PRIVATE ${WEFT_PROTO_DIR})
 
 set(WEFT_OBJECTS $<TARGET_OBJECTS:weft_objects> $<TARGET_OBJECTS:weft_reference_float>
-  $<TARGET_OBJECTS:weft_reference_double> $<TARGET_OBJECTS:weft_compress_float> $<TARGET_OBJECTS:weft_compress_double>)
+  $<TARGET_OBJECTS:weft_reference_double> $<TARGET_OBJECTS:weft_compress_float> $<TARGET_OBJECTS:weft_compress_double>
+  $<TARGET_OBJECTS:weft_proto>)
 add_library(weft SHARED ${WEFT_OBJECTS})
 add_library(weft_static STATIC ${WEFT_OBJECTS})
 foreach(target weft weft_static)

@@ -58,6 +58,11 @@ void *weft_range_parameters(weft_range *range)
     return range->parameters;
 }
 
+size_t weft_range_bytes(const weft_range *range)
+{
+    return (size_t)range->options.count * weft_dtype_size(range->options.dtype);
+}
+
 int64_t weft_range_version(const weft_range *range)
 {
     return range->version;
@@ -85,6 +90,12 @@ int weft_range_learners(const weft_range *r)
     return count;
 }
 
+int64_t weft_range_clock(const weft_range *r, weft_actor_id learner)
+{
+    const member *m = find(r, learner);
+    return m && m->here ? m->clock : -1;
+}
+
 int64_t weft_range_slowest(const weft_range *r)
 {
     int64_t slowest = INT64_MAX;
@@ -103,7 +114,7 @@ bool weft_range_may_begin(const weft_range *r, int64_t clock)
 
 static weft_status sum_at(weft_range *r, size_t level, void **out)
 {
-    size_t bytes = (size_t)r->options.count * weft_dtype_size(r->options.dtype);
+    size_t bytes = weft_range_bytes(r);
     while (r->sum_count <= level) {
         WEFT_TRY(WEFT_GROW(&r->sums, &r->sum_capacity, r->sum_count));
         WEFT_TRY(weft_new_aligned(bytes, &r->sums[r->sum_count]));

@@ -51,6 +51,7 @@ void weft_range_destroy(weft_range **range);
 
 /* [count]; the range's, until its version changes. */
 void *weft_range_parameters(weft_range *range);
+size_t weft_range_bytes(const weft_range *range);
 int64_t weft_range_version(const weft_range *range);
 
 /* A learner begins, as far as the slowest is, or at `clock` if that is more; and a learner is gone:
@@ -59,6 +60,8 @@ int64_t weft_range_version(const weft_range *range);
 weft_status weft_range_join(weft_range *range, weft_actor_id learner, int64_t clock) WEFT_NODISCARD;
 weft_status weft_range_leave(weft_range *range, weft_actor_id learner) WEFT_NODISCARD;
 int weft_range_learners(const weft_range *range);
+/* Steps it has finished, as far as its updates are in; -1: it is not here. */
+int64_t weft_range_clock(const weft_range *range, weft_actor_id learner);
 /* Steps that everybody has finished; 0 while nobody is there. */
 int64_t weft_range_slowest(const weft_range *range);
 /* Whether a learner that has finished so many steps may begin the next: of what it must see,

@@ -1,0 +1,229 @@
+/* The learner: computes, pushes each range as soon as it can, and pulls before it goes on. */
+#include "exchange/server/server.h"
+
+#include "exchange/server/wire.h"
+
+enum { AGAIN = 0 }; /* the timer */
+
+typedef struct reach {
+    weft_server_range of;
+    int64_t sequence, version, request;
+    weft_blob *update; /* of push number `sequence`, until it is acknowledged */
+    int64_t update_version;
+    bool pushed, asked; /* in this step; a pull that is not answered */
+} reach;
+
+typedef struct learner {
+    weft_actor head;
+    weft_server_learner_options options;
+    reach *reaches;
+    int64_t clock;
+    bool computing;
+    double patience;
+} learner;
+
+int64_t weft_server_learner_clock(const weft_actor *actor)
+{
+    return ((const learner *)actor)->clock;
+}
+
+/* Where the range begins in the flat numbers. */
+static size_t offset(const learner *l, const reach *r)
+{
+    return (size_t)r->of.begin * weft_dtype_size(l->options.dtype);
+}
+
+static reach *find_reach(learner *l, uint32_t range)
+{
+    return range < (uint32_t)l->options.range_count ? &l->reaches[range] : NULL;
+}
+
+static weft_status send_push(learner *l, const reach *r)
+{
+    Weft__Push m = WEFT__PUSH__INIT;
+    m.range = (uint32_t)(r - l->reaches);
+    m.sequence = m.clock = r->sequence;
+    m.version = r->update_version;
+    return weft_wire_send(&l->head, r->of.server, WEFT_WIRE_PUSH, &m, r->update);
+}
+
+static weft_status send_pull(learner *l, const reach *r)
+{
+    Weft__Pull m = WEFT__PULL__INIT;
+    m.range = (uint32_t)(r - l->reaches);
+    m.request = r->request;
+    m.clock = l->clock;
+    m.have = r->version;
+    return weft_wire_send(&l->head, r->of.server, WEFT_WIRE_PULL, &m, NULL);
+}
+
+/* What is sent now is sent again if nobody answers. */
+static weft_status hope(learner *l)
+{
+    l->patience = l->options.patience;
+    return weft_actor_set_timer(&l->head, AGAIN, l->patience);
+}
+
+/* The gradient of a range goes, once a step. */
+static weft_status push(learner *l, reach *r)
+{
+    if (r->pushed) return WEFT_OK;
+    weft_blob_drop(&r->update);
+    WEFT_TRY(weft_blob_new(weft_message_bound(l->options.dtype, r->of.count), &r->update));
+    WEFT_TRY(weft_codec_encode(r->of.codec, (const char *)l->options.gradients + offset(l, r),
+                               r->update->data, &r->update->bytes));
+    r->pushed = true;
+    r->sequence++;
+    r->update_version = r->version;
+    WEFT_TRY(hope(l));
+    return send_push(l, r);
+}
+
+static weft_status pull_all(learner *l)
+{
+    for (int i = 0; i < l->options.range_count; i++) {
+        reach *r = &l->reaches[i];
+        r->request++;
+        r->asked = true;
+        WEFT_TRY(send_pull(l, r));
+    }
+    return hope(l);
+}
+
+static bool waits(const learner *l)
+{
+    for (int i = 0; i < l->options.range_count; i++)
+        if (l->reaches[i].asked || l->reaches[i].update) return true;
+    return false;
+}
+
+static weft_status go_on(learner *l)
+{
+    if (waits(l)) return WEFT_OK;
+    WEFT_TRY(weft_actor_set_timer(&l->head, AGAIN, -1));
+    if (l->computing) return WEFT_OK;
+    if (l->clock == l->options.steps) {
+        l->head.done = true;
+        return WEFT_OK;
+    }
+    for (int i = 0; i < l->options.range_count; i++) l->reaches[i].pushed = false;
+    l->computing = true;
+    return weft_actor_compute(&l->head, l->clock + 1);
+}
+
+/* --- what it is told --- */
+
+static weft_status learner_begin(weft_actor *actor)
+{
+    return pull_all((learner *)actor);
+}
+
+static weft_status learner_part(weft_actor *actor, int64_t ticket, int part)
+{
+    learner *l = (learner *)actor;
+    reach *r = find_reach(l, (uint32_t)part);
+    (void)ticket;
+    return r ? push(l, r) : WEFT_OK;
+}
+
+static weft_status learner_computed(weft_actor *actor, int64_t ticket)
+{
+    learner *l = (learner *)actor;
+    l->computing = false;
+    for (int i = 0; i < l->options.range_count; i++) WEFT_TRY(push(l, &l->reaches[i]));
+    l->clock = ticket;
+    return pull_all(l);
+}
+
+/* Twice as patient each time: who waits for a slow one need not shout. */
+static weft_status learner_timer(weft_actor *actor, int timer)
+{
+    learner *l = (learner *)actor;
+    (void)timer;
+    for (int i = 0; i < l->options.range_count; i++) {
+        if (l->reaches[i].update) WEFT_TRY(send_push(l, &l->reaches[i]));
+        if (l->reaches[i].asked) WEFT_TRY(send_pull(l, &l->reaches[i]));
+    }
+    l->patience = WEFT_MIN(2 * l->patience, 32 * l->options.patience);
+    return weft_actor_set_timer(actor, AGAIN, l->patience);
+}
+
+static weft_status take_pushed(learner *l, const Weft__Pushed *m)
+{
+    reach *r = find_reach(l, m->range);
+    if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
+    if (m->fate == WEFT__PUSHED__FATE__EARLY) return WEFT_OK;
+    if (m->fate != WEFT__PUSHED__FATE__TAKEN)
+        return weft_fail(WEFT_ERR_PEER, "server %u %s", r->of.server,
+                         m->fate == WEFT__PUSHED__FATE__UNKNOWN
+                             ? "does not know this learner (any more)"
+                             : "finds an update damaged");
+    weft_blob_drop(&r->update);
+    return go_on(l);
+}
+
+static weft_status take_parameters(learner *l, const Weft__Parameters *m, const weft_blob *payload)
+{
+    reach *r = find_reach(l, m->range);
+    size_t bytes = r ? (size_t)r->of.count * weft_dtype_size(l->options.dtype) : 0;
+    if (!r || !r->asked || m->request != r->request) return WEFT_OK;
+    if (m->version < 0)
+        return weft_fail(WEFT_ERR_PEER, "server %u does not know this learner (any more)",
+                         r->of.server);
+    if (payload ? payload->bytes != bytes : m->version != r->version)
+        return weft_fail(WEFT_ERR_FORMAT, "server %u sends %zu bytes of parameters, should be %zu",
+                         r->of.server, payload ? payload->bytes : 0, bytes);
+    if (payload) memcpy((char *)l->options.parameters + offset(l, r), payload->data, bytes);
+    r->version = m->version;
+    r->asked = false;
+    return go_on(l);
+}
+
+static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
+{
+    learner *l = (learner *)actor;
+    weft_status status = WEFT_OK;
+    void *m = NULL;
+    if (letter->type == WEFT_WIRE_PUSHED && (m = weft_wire_read(letter, &weft__pushed__descriptor)))
+        status = take_pushed(l, m);
+    else if (letter->type == WEFT_WIRE_PARAMETERS &&
+             (m = weft_wire_read(letter, &weft__parameters__descriptor)))
+        status = take_parameters(l, m, letter->payload);
+    weft_wire_free(m);
+    return status;
+}
+
+static void learner_destroy(weft_actor *actor)
+{
+    learner *l = (learner *)actor;
+    for (int i = 0; i < l->options.range_count; i++) weft_blob_drop(&l->reaches[i].update);
+    free(l->reaches);
+    free(l);
+}
+
+static const weft_actor_ops learner_ops = {
+    .name = "learner",
+    .begin = learner_begin,
+    .letter = learner_letter,
+    .timer = learner_timer,
+    .part = learner_part,
+    .computed = learner_computed,
+    .destroy = learner_destroy,
+};
+
+weft_status weft_server_learner_create(const weft_server_learner_options *options, weft_actor **out)
+{
+    learner *l;
+    WEFT_TRY(WEFT_NEW(&l, 1));
+    weft_status status = WEFT_NEW(&l->reaches, options->range_count);
+    if (status != WEFT_OK) {
+        free(l);
+        return status;
+    }
+    l->head.ops = &learner_ops;
+    l->options = *options;
+    for (int i = 0; i < options->range_count; i++)
+        l->reaches[i] = (reach){.of = options->ranges[i], .version = -1};
+    *out = &l->head;
+    return WEFT_OK;
+}

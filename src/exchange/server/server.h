@@ -1,0 +1,52 @@
+/*
+ * Servers and the learners that train with them, as actors.
+ *
+ * The flat parameters are cut into ranges; each has its server, and a server may have several. A
+ * learner pushes the update of a range as soon as its gradients are there, and pulls the newest
+ * parameters when its step is over; the policy says when it gets them. Whatever is not answered is
+ * sent again, and each update counts once.
+ */
+#ifndef WEFT_EXCHANGE_SERVER_SERVER_H
+#define WEFT_EXCHANGE_SERVER_SERVER_H
+
+#include "compress/compress.h"
+#include "exchange/server/range.h"
+
+/* Takes the ranges (with their numbers among all), which it destroys with itself. */
+typedef struct weft_served {
+    int number;
+    weft_range *range;
+} weft_served;
+weft_status weft_server_create(const weft_served *ranges, int count,
+                               weft_actor **out) WEFT_NODISCARD;
+
+/* Its range of that number, or NULL; the server's. */
+weft_range *weft_server_range_of(const weft_actor *actor, int number);
+
+/* A range as a learner sees it. */
+typedef struct weft_server_range {
+    weft_actor_id server;
+    int64_t begin, count; /* in the flat parameters */
+    weft_codec *codec;    /* of its updates; stays the caller's */
+} weft_server_range;
+
+typedef struct weft_server_learner_options {
+    size_t struct_size; /* sizeof(weft_server_learner_options) */
+    weft_dtype dtype;
+    const weft_server_range *ranges;
+    int range_count;
+    int64_t steps;         /* to be done */
+    void *parameters;      /* flat; what a computation reads. Written between computations only */
+    const void *gradients; /* flat; what it makes */
+    double patience;       /* seconds after which something is sent again, at first */
+} weft_server_learner_options;
+
+/* Computation number t is step t. Its part k is the gradient of range k; parts that were not told
+ * of are there when it has ended. The actor is done when it has the parameters after its last step.
+ * It fails where a server does not know it or finds its updates damaged. */
+weft_status weft_server_learner_create(const weft_server_learner_options *options,
+                                       weft_actor **out) WEFT_NODISCARD;
+/* Steps it has finished. */
+int64_t weft_server_learner_clock(const weft_actor *actor);
+
+#endif

@@ -1,0 +1,327 @@
+/* Learners and servers in the simulator: what comes out has the bits of the simpler way to train,
+ * whatever links do, and nobody waits for whom the policy does not make him wait. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "actor/sim.h"
+#include "base/tree.h"
+#include "exchange/server/server.h"
+
+enum { COUNT = 23, MOST_LEARNERS = 8, MOST_SERVERS = 5, FIRST_LEARNER = 100 };
+
+static weft_context *context;
+
+/* A small run: gradients are those of quadratics whose middles differ, and change with the step. */
+typedef struct run {
+    weft_policy policy;
+    int learners, servers, steps;
+    const char *codec;
+    weft_sim_link link;
+    double seconds[MOST_LEARNERS]; /* of a step */
+    uint64_t seed;
+    /* what is there while it goes on */
+    weft_sim *sim;
+    double w[MOST_LEARNERS][COUNT], g[MOST_LEARNERS][COUNT];
+    weft_server_range reach[MOST_LEARNERS][MOST_SERVERS];
+    int64_t clock[MOST_LEARNERS];
+    int64_t spread; /* most between the first and the last, with the steps that go on */
+    double until[MOST_LEARNERS]; /* when each one ended */
+} run;
+
+static const double LR = 0.125;
+
+static void gradient(int learner, int64_t step, const double *w, double *g)
+{
+    for (int i = 0; i < COUNT; i++)
+        g[i] = (w[i] - sin(1.0 + learner)) * (1 + 0.1 * i) + 0.01 * cos((double)(step * (i + 1)));
+}
+
+static weft_status descend(void *user, void *parameters, const void *mean)
+{
+    int64_t count = *(const int64_t *)user;
+    double *w = parameters;
+    const double *g = mean;
+    for (int64_t i = 0; i < count; i++) w[i] -= LR * g[i];
+    return WEFT_OK;
+}
+
+static int64_t begin_of(const run *r, int server)
+{
+    return weft_part_start(COUNT, server, r->servers);
+}
+
+static int64_t counts[MOST_SERVERS]; /* of the ranges, for `descend` */
+
+static weft_status make_server(run *r, int k, weft_actor **out)
+{
+    weft_served served = {.number = k};
+    counts[k] = begin_of(r, k + 1) - begin_of(r, k);
+    weft_range_options options = {.struct_size = sizeof(options),
+                                  .policy = r->policy,
+                                  .dtype = WEFT_F64,
+                                  .count = counts[k],
+                                  .update = descend,
+                                  .user = &counts[k]};
+    WEFT_TRY(weft_range_create(&options, &served.range));
+    for (int i = 0; i < r->learners; i++)
+        WEFT_TRY(weft_range_join(served.range, (weft_actor_id)(FIRST_LEARNER + i), 0));
+    return weft_server_create(&served, 1, out);
+}
+
+static weft_status make_learner(run *r, int i, weft_actor **out)
+{
+    for (int k = 0; k < r->servers; k++) {
+        weft_server_range *range = &r->reach[i][k];
+        *range = (weft_server_range){.server = (weft_actor_id)k,
+                                     .begin = begin_of(r, k),
+                                     .count = begin_of(r, k + 1) - begin_of(r, k)};
+        WEFT_TRY(weft_codec_open(context, r->codec, WEFT_F64, range->count, &range->codec));
+    }
+    weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .dtype = WEFT_F64,
+                                           .ranges = r->reach[i],
+                                           .range_count = r->servers,
+                                           .steps = r->steps,
+                                           .parameters = r->w[i],
+                                           .gradients = r->g[i],
+                                           .patience = 0.5};
+    return weft_server_learner_create(&options, out);
+}
+
+static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
+{
+    (void)life;
+    return id < FIRST_LEARNER ? make_server(user, (int)id, out)
+                              : make_learner(user, (int)id - FIRST_LEARNER, out);
+}
+
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
+                           double *parts, int room, int *part_count)
+{
+    run *r = user;
+    int me = (int)actor->id - FIRST_LEARNER;
+    int64_t low = INT64_MAX, high = 0;
+    gradient(me, ticket, r->w[me], r->g[me]);
+    *seconds = r->seconds[me];
+    *part_count = WEFT_MIN(room, r->servers - 1); /* the last one is there at the end */
+    for (int k = 0; k < *part_count; k++) parts[k] = (double)(k + 1) / r->servers;
+    r->clock[me] = ticket;
+    for (int i = 0; i < r->learners; i++) {
+        const weft_actor *other = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));
+        low = WEFT_MIN(low, other ? weft_server_learner_clock(other) : 0);
+        high = WEFT_MAX(high, r->clock[i]);
+    }
+    r->spread = WEFT_MAX(r->spread, high - low);
+    r->until[me] = weft_actor_now(actor) + *seconds;
+    return WEFT_OK;
+}
+
+static void simulate(run *r)
+{
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = r->seed,
+                                .link = r->link,
+                                .make = make,
+                                .compute = compute,
+                                .user = r};
+    assert_int_equal(weft_sim_create(&options, &r->sim), WEFT_OK);
+    for (int k = 0; k < r->servers; k++)
+        assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)k, 0), WEFT_OK);
+    for (int i = 0; i < r->learners; i++)
+        assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST_LEARNER + i), 0), WEFT_OK);
+    if (weft_sim_run(r->sim, INFINITY) != WEFT_OK) fail_msg("%s", weft_last_message());
+    for (int i = 0; i < r->learners; i++) {
+        const weft_actor *a = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));
+        assert_true(a->done);
+        assert_int_equal(weft_server_learner_clock(a), r->steps);
+    }
+}
+
+static void finish(run *r)
+{
+    weft_sim_destroy(&r->sim);
+    for (int i = 0; i < r->learners; i++)
+        for (int k = 0; k < r->servers; k++) weft_codec_close(&r->reach[i][k].codec);
+}
+
+static run draw(const char *policy, double count, double bound, int learners, int servers,
+                uint64_t seed)
+{
+    run r = {.learners = learners, .servers = servers, .steps = 30, .codec = "none", .seed = seed};
+    weft_random random;
+    assert_int_equal(weft_policy_make(policy, count, bound, NULL, -1, &r.policy), WEFT_OK);
+    weft_random_start(&random, seed, 9);
+    for (int i = 0; i < learners; i++) r.seconds[i] = weft_random_between(&random, 0.5, 2);
+    r.link = (weft_sim_link){.latency = 0.01, .bandwidth = 1e5};
+    return r;
+}
+
+static const weft_sim_link BAD = {.latency = 0.02,
+                                  .jitter = 0.3,
+                                  .bandwidth = 2e4,
+                                  .lost = 0.15,
+                                  .twice = 0.15,
+                                  .reordered = 0.2};
+
+/* All learners take the mean of their gradients, in one place. */
+static void synchronous(const run *r, double *w)
+{
+    double all[MOST_LEARNERS][COUNT], sum[COUNT];
+    const void *source[MOST_LEARNERS];
+    double *room = malloc(weft_tree_room(r->learners, 1));
+    for (int i = 0; i < r->learners; i++) source[i] = all[i];
+    memset(w, 0, COUNT * sizeof(double));
+    for (int64_t t = 1; t <= r->steps; t++) {
+        for (int i = 0; i < r->learners; i++) gradient(i, t, w, all[i]);
+        weft_tree tree = {.dtype = WEFT_F64,
+                          .ranks = r->learners,
+                          .leaves = r->learners,
+                          .source = source,
+                          .stride = COUNT,
+                          .room = room};
+        weft_tree_sum(&tree, 0, COUNT, sum);
+        for (int i = 0; i < COUNT; i++) w[i] -= LR * (sum[i] / r->learners);
+    }
+    free(room);
+}
+
+static void test_bsp_is_synchronous(void **state)
+{
+    (void)state;
+    for (int learners = 1; learners <= MOST_LEARNERS; learners++)
+        for (int servers = 1; servers <= MOST_SERVERS; servers++)
+            for (int bad = 0; bad < 2; bad++) {
+                uint64_t seed = (uint64_t)(100 * learners + 10 * servers + bad);
+                run r = draw("bsp", -1, -1, learners, servers, seed);
+                double w[COUNT];
+                if (bad) r.link = BAD;
+                synchronous(&r, w);
+                simulate(&r);
+                for (int i = 0; i < learners; i++) assert_memory_equal(r.w[i], w, sizeof(w));
+                assert_true(r.spread <= 1);
+                finish(&r);
+            }
+}
+
+/* Alone, nobody is stale, whatever the policy. */
+static void test_one_learner_is_serial(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bsp", "async", "softsync", "ssp"};
+    for (size_t p = 0; p < WEFT_COUNT(names); p++)
+        for (int bad = 0; bad < 2; bad++) {
+            run r = draw(names[p], p == 2 ? 5 : -1, p == 3 ? 2 : -1, 1, 3, 7 + p);
+            double w[COUNT];
+            if (bad) r.link = BAD;
+            synchronous(&r, w);
+            simulate(&r);
+            assert_memory_equal(r.w[0], w, sizeof(w));
+            finish(&r);
+        }
+}
+
+static void test_bounds(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++)
+        for (int bound = 0; bound < 4; bound++) {
+            run r = draw("ssp", -1, bound, 5, 2, seed);
+            r.seconds[2] *= 10;
+            if (seed % 2) r.link = BAD;
+            simulate(&r);
+            assert_true(r.spread <= bound + 1);
+            if (bound) assert_true(r.spread == bound + 1); /* and they do use it */
+            finish(&r);
+        }
+}
+
+/* With one that is ten times as slow: under bsp all are, under async only that one. */
+static void test_straggler(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double count, low, high; /* how long the others take, in steps of their own */
+    } all[] = {{"bsp", -1, 9.6, 10.2}, {"async", -1, 1, 1.15}, {"softsync", 3, 1, 1.15}};
+    for (size_t p = 0; p < WEFT_COUNT(all); p++) {
+        run r = draw(all[p].name, all[p].count, -1, 4, 2, 3);
+        for (int i = 0; i < 4; i++) r.seconds[i] = i == 1 ? 10 : 1;
+        simulate(&r);
+        double steps = r.until[0] / r.steps;
+        print_message("%s: %.2f times as long as alone\n", all[p].name, steps);
+        assert_true(steps >= all[p].low && steps <= all[p].high);
+        finish(&r);
+    }
+}
+
+/* However often letters are lost or come twice, each update counts once. */
+static void test_once(void **state)
+{
+    (void)state;
+    static const char *const codecs[] = {"none", "threshold:tau=0.015625", "topk:ratio=0.2"};
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        run r = draw("async", -1, -1, 6, 3, seed);
+        r.codec = codecs[seed % 3];
+        r.link = BAD;
+        simulate(&r);
+        weft_sim_report report = weft_sim_tell(r.sim);
+        assert_true(report.lost > 0 && report.waiting == 0);
+        /* The last to end has pulled after all were in. */
+        for (int k = 0; k < 3; k++) {
+            size_t size;
+            int64_t updates = 0;
+            const weft_range *range =
+                weft_server_range_of(weft_sim_actor(r.sim, (weft_actor_id)k), k);
+            const int64_t *histogram = weft_range_staleness(range, &size);
+            for (size_t s = 0; s < size; s++) updates += histogram[s];
+            assert_int_equal(updates, 6 * r.steps);
+            assert_int_equal(weft_range_version(range), 6 * r.steps);
+        }
+        finish(&r);
+    }
+}
+
+static void test_strangers(void **state)
+{
+    (void)state;
+    run r = draw("async", -1, -1, 1, 1, 1);
+    weft_sim_options options = {
+        .struct_size = sizeof(options), .make = make, .compute = compute, .user = &r};
+    assert_int_equal(weft_sim_create(&options, &r.sim), WEFT_OK);
+    assert_int_equal(weft_sim_add(r.sim, 0, 0), WEFT_OK);
+    assert_int_equal(weft_sim_add(r.sim, FIRST_LEARNER + 1, 0), WEFT_OK);
+    assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_ERR_PEER);
+    assert_string_equal(weft_last_message(),
+                        "learner 101 at 0 s: server 0 does not know this learner (any more)");
+    weft_sim_destroy(&r.sim);
+    for (int k = 0; k < r.servers; k++) weft_codec_close(&r.reach[1][k].codec);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    weft_context_destroy(&context);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bsp_is_synchronous),
+        cmocka_unit_test(test_one_learner_is_serial),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_straggler),
+        cmocka_unit_test(test_once),
+        cmocka_unit_test(test_strangers),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
