@@ -1,7 +1,8 @@
 /* The learner: computes, pushes each range as soon as it can, and pulls before it goes on. */
 #include "exchange/server/server.h"
 
-#include "exchange/server/wire.h"
+#include "exchange/wire.h"
+#include "server.pb-c.h"
 
 enum { AGAIN = 0 }; /* the timer */
 

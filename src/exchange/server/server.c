@@ -1,7 +1,8 @@
 /* The server: takes pushes, and answers pulls when the policy lets it. */
 #include "exchange/server/server.h"
 
-#include "exchange/server/wire.h"
+#include "exchange/wire.h"
+#include "server.pb-c.h"
 
 /* A pull that is not answered yet. */
 typedef struct question {

@@ -1,18 +1,24 @@
-/* What goes between learners and servers, see wire.proto. */
-#ifndef WEFT_EXCHANGE_SERVER_WIRE_H
-#define WEFT_EXCHANGE_SERVER_WIRE_H
+/* Messages of protobuf as the heads of letters. */
+#ifndef WEFT_EXCHANGE_WIRE_H
+#define WEFT_EXCHANGE_WIRE_H
+
+#include <protobuf-c/protobuf-c.h>
 
 #include "actor/actor.h"
-#include "wire.pb-c.h"
 
+/* Of all protocols, so that a letter that has gone astray is none of somebody else's. */
 typedef enum weft_wire_type {
     WEFT_WIRE_PUSH = 1,
     WEFT_WIRE_PUSHED,
     WEFT_WIRE_PULL,
-    WEFT_WIRE_PARAMETERS
+    WEFT_WIRE_PARAMETERS,
+    WEFT_WIRE_RUMOUR,
+    WEFT_WIRE_HEARD,
+    WEFT_WIRE_MEET,
+    WEFT_WIRE_MET
 } weft_wire_type;
 
-/* Packs a message and sends it with a payload, which may be NULL. */
+/* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */
 weft_status weft_wire_send(weft_actor *from, weft_actor_id to, weft_wire_type type,
                            const void *message, weft_blob *payload) WEFT_NODISCARD;
 /* The message of a letter, of the descriptor's kind; NULL: it is none. The caller frees it with

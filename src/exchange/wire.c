@@ -1,4 +1,4 @@
-#include "exchange/server/wire.h"
+#include "exchange/wire.h"
 
 /* No message of ours is larger; a letter that claims to be is none. */
 enum { MOST = 512 };

@@ -1,0 +1,146 @@
+/* Two neighbours meet in the middle (Lian et al. 2018): one asks with what it has, the other moves
+ * half the way and answers with what it had, and the first one moves the other half, of the way as
+ * it was when it asked. So what they have together stays the same, whatever either has added
+ * meanwhile, and nobody waits. */
+#include "exchange/gossip/peer.h"
+#include "exchange/wire.h"
+#include "gossip.pb-c.h"
+
+typedef struct average {
+    weft_random random;
+    int64_t request;  /* number of the last one */
+    weft_blob *asked; /* what it had when it asked; NULL: it has its answer */
+    weft_actor_id whom;
+    struct answer {
+        int64_t request; /* the last one of this neighbour */
+        weft_blob *had;  /* the answer to it */
+    } * answers;
+} average;
+
+static void average_close(weft_peer *p)
+{
+    average *a = p->state;
+    for (int i = 0; a->answers && i < p->options.neighbour_count; i++)
+        weft_blob_drop(&a->answers[i].had);
+    weft_blob_drop(&a->asked);
+    free(a->answers);
+    free(a);
+}
+
+static weft_status average_open(weft_peer *p)
+{
+    average *a;
+    WEFT_TRY(WEFT_NEW(&a, 1));
+    p->state = a;
+    weft_random_start(&a->random, p->options.seed, (uint64_t)p->options.me);
+    return WEFT_NEW(&a->answers, p->options.neighbour_count);
+}
+
+static weft_status copy_now(const weft_peer *p, weft_blob **out)
+{
+    WEFT_TRY(weft_blob_new(p->bytes, out));
+    memcpy((*out)->data, p->now, p->bytes);
+    return WEFT_OK;
+}
+
+static weft_status send_meet(weft_peer *p)
+{
+    average *a = p->state;
+    Weft__Meet m = WEFT__MEET__INIT;
+    m.request = a->request;
+    WEFT_TRY(weft_wire_send(&p->head, a->whom, WEFT_WIRE_MEET, &m, a->asked));
+    return weft_peer_listen(p);
+}
+
+static weft_status average_computed(weft_peer *p, void *change)
+{
+    average *a = p->state;
+    const weft_peer_options *o = &p->options;
+    weft_peer_move(p, p->now, 1, change, NULL);
+    if (!o->asks || a->asked || o->neighbour_count == 0) return WEFT_OK;
+    uint32_t which = weft_random_u32(&a->random) % (uint32_t)o->neighbour_count;
+    a->whom = o->first + (weft_actor_id)p->neighbours[which];
+    a->request++;
+    WEFT_TRY(copy_now(p, &a->asked));
+    return send_meet(p);
+}
+
+/* Asked again, it says again what it said: it has moved already. */
+static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_letter *letter)
+{
+    average *a = p->state;
+    struct answer *answer = NULL;
+    Weft__Met reply = WEFT__MET__INIT;
+    for (int i = 0; i < p->options.neighbour_count; i++)
+        if (p->options.first + (weft_actor_id)p->neighbours[i] == letter->from)
+            answer = &a->answers[i];
+    if (!answer || m->request < answer->request || !letter->payload ||
+        letter->payload->bytes != p->bytes)
+        return WEFT_OK;
+    if (m->request > answer->request) {
+        weft_blob_drop(&answer->had);
+        WEFT_TRY(copy_now(p, &answer->had));
+        answer->request = m->request;
+        weft_peer_move(p, p->now, 0.5, letter->payload->data, answer->had->data);
+    }
+    reply.request = m->request;
+    return weft_wire_send(&p->head, letter->from, WEFT_WIRE_MET, &reply, answer->had);
+}
+
+static weft_status take_met(weft_peer *p, const Weft__Met *m, const weft_letter *letter)
+{
+    average *a = p->state;
+    if (!a->asked || letter->from != a->whom || m->request != a->request || !letter->payload ||
+        letter->payload->bytes != p->bytes)
+        return WEFT_OK;
+    weft_peer_move(p, p->now, 0.5, letter->payload->data, a->asked->data);
+    weft_blob_drop(&a->asked);
+    return WEFT_OK;
+}
+
+static weft_status average_letter(weft_peer *p, const weft_letter *letter)
+{
+    weft_status status = WEFT_OK;
+    void *m = NULL;
+    if (letter->type == WEFT_WIRE_MEET && (m = weft_wire_read(letter, &weft__meet__descriptor)))
+        status = take_meet(p, m, letter);
+    else if (letter->type == WEFT_WIRE_MET && (m = weft_wire_read(letter, &weft__met__descriptor)))
+        status = take_met(p, m, letter);
+    weft_wire_free(m);
+    return status;
+}
+
+static weft_status average_repeat(weft_peer *p, bool *more)
+{
+    const average *a = p->state;
+    *more = false;
+    return a->asked ? send_meet(p) : WEFT_OK;
+}
+
+static weft_status average_ended(weft_peer *p)
+{
+    (void)p;
+    return WEFT_OK;
+}
+
+static bool average_has_room(const weft_peer *p)
+{
+    (void)p;
+    return true;
+}
+
+static bool average_finished(const weft_peer *p)
+{
+    return !((const average *)p->state)->asked;
+}
+
+const weft_peer_mode weft_peer_average = {
+    .open = average_open,
+    .close = average_close,
+    .computed = average_computed,
+    .letter = average_letter,
+    .repeat = average_repeat,
+    .ended = average_ended,
+    .has_room = average_has_room,
+    .finished = average_finished,
+};

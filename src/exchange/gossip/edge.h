@@ -1,0 +1,33 @@
+/* One direction of an edge between two peers: rumours go over it in order, none twice, none lost.
+ */
+#ifndef WEFT_EXCHANGE_GOSSIP_EDGE_H
+#define WEFT_EXCHANGE_GOSSIP_EDGE_H
+
+#include "actor/actor.h"
+
+typedef struct weft_rumour {
+    uint32_t origin;
+    int64_t sequence;
+    weft_blob *payload; /* NULL: the origin has ended */
+} weft_rumour;
+
+typedef struct weft_edge {
+    weft_actor_id to;
+    int64_t heard;      /* the other has all up to this one */
+    weft_rumour *queue; /* those after it, in order */
+    size_t count, capacity;
+    int64_t come; /* from the other one, all up to this one */
+} weft_edge;
+
+void weft_edge_free(weft_edge *edge);
+/* Queues a rumour and sends it; the payload is shared. */
+weft_status weft_edge_tell(weft_actor *from, weft_edge *edge,
+                           const weft_rumour *rumour) WEFT_NODISCARD;
+/* Sends again what has not been heard. */
+weft_status weft_edge_repeat(weft_actor *from, const weft_edge *edge) WEFT_NODISCARD;
+/* A letter that came over the edge: *rumour is what is new (its payload the letter's), or has
+ * origin UINT32_MAX. Says to the other one what has been heard. */
+weft_status weft_edge_letter(weft_actor *me, weft_edge *edge, const weft_letter *letter,
+                             weft_rumour *rumour) WEFT_NODISCARD;
+
+#endif

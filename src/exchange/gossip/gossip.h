@@ -1,0 +1,65 @@
+/*
+ * Peers that train without a server, as actors.
+ *
+ * Every peer has all parameters. What its computations make of them is not put there as it is:
+ * `updates`: it is encoded, and what the message says is what every peer adds, this one too, once
+ * each; messages are passed on along the edges (Strom 2015). So replicas differ only by what is
+ * under way, and are alike when all has come. `average`: it is added in full, and now and then a
+ * peer and one of its neighbours meet in the middle, while both go on computing (AD-PSGD, Lian et
+ * al. 2018). Nobody waits for anybody, but for room in the queue of an edge.
+ */
+#ifndef WEFT_EXCHANGE_GOSSIP_GOSSIP_H
+#define WEFT_EXCHANGE_GOSSIP_GOSSIP_H
+
+#include "actor/actor.h"
+#include "compress/compress.h"
+
+/* --- who is next to whom --- */
+
+typedef struct weft_topology {
+    int peers;
+    int *first; /* [peers + 1]: of each peer's neighbours in the list */
+    int *list;
+    bool *asks; /* [peers]: of the first half, whose peers ask those of the other */
+} weft_topology;
+
+/* all, ring, torus (rows and columns as near to each other as they can be) or random (a ring, and
+ * as many edges more, by the seed). Connected, without loops. `halves`: only edges between even and
+ * odd peers (in a torus: fields of a chessboard) remain, so that no circle of peers can wait.
+ * ARGUMENT: no such topology, or too few peers. */
+weft_status weft_topology_make(const char *name, int peers, bool halves, uint64_t seed,
+                               weft_topology *out) WEFT_NODISCARD;
+void weft_topology_free(weft_topology *topology);
+
+/* --- peers --- */
+
+typedef enum weft_gossip_mode { WEFT_GOSSIP_UPDATES, WEFT_GOSSIP_AVERAGE } weft_gossip_mode;
+
+typedef struct weft_peer_options {
+    size_t struct_size; /* sizeof(weft_peer_options) */
+    weft_gossip_mode mode;
+    int me, peers;
+    weft_actor_id first;   /* peer k is actor first + k */
+    const int *neighbours; /* copied */
+    int neighbour_count;
+    bool asks;     /* AVERAGE: it asks, others are asked */
+    uint64_t seed; /* AVERAGE: of whom it asks */
+    weft_dtype dtype;
+    int64_t count;
+    void *parameters;  /* what a computation reads, and changes as its own update would */
+    weft_codec *codec; /* UPDATES; stays the caller's */
+    int64_t steps;
+    double patience; /* seconds after which something is sent again */
+} weft_peer_options;
+
+/* Computation number t is step t. The parameters are in place when it is asked for; what it has
+ * made of them is taken when it has ended. All peers begin with the same ones. */
+weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out) WEFT_NODISCARD;
+/* Steps it has finished, and whether it has all that the others have said, up to their ends
+ * (AVERAGE: whether it has ended itself). */
+int64_t weft_peer_clock(const weft_actor *actor);
+bool weft_peer_finished(const weft_actor *actor);
+/* What it has now. */
+const void *weft_peer_parameters(const weft_actor *actor);
+
+#endif

@@ -1,0 +1,136 @@
+/* What peers of both modes have in common: computing on a copy of what they have. */
+#include "exchange/gossip/peer.h"
+
+static const weft_peer_mode *const modes[] = {
+    [WEFT_GOSSIP_UPDATES] = &weft_peer_updates,
+    [WEFT_GOSSIP_AVERAGE] = &weft_peer_average,
+};
+
+#define MOVE(type)                                                                                 \
+    do {                                                                                           \
+        type *t = to;                                                                              \
+        const type *x = a, *y = b;                                                                 \
+        for (int64_t i = 0; i < peer->options.count; i++)                                          \
+            t[i] += (type)scale * (y ? x[i] - y[i] : x[i]);                                        \
+    } while (0)
+
+void weft_peer_move(const weft_peer *peer, void *to, double scale, const void *a, const void *b)
+{
+    if (peer->options.dtype == WEFT_F64)
+        MOVE(double);
+    else
+        MOVE(float);
+}
+
+weft_status weft_peer_listen(weft_peer *p)
+{
+    if (p->listens) return WEFT_OK;
+    p->listens = true;
+    return weft_actor_set_timer(&p->head, 0, p->options.patience);
+}
+
+weft_status weft_peer_go_on(weft_peer *p)
+{
+    if (p->computing || p->clock == p->options.steps || !p->mode->has_room(p)) return WEFT_OK;
+    p->computing = true;
+    memcpy(p->before, p->now, p->bytes);
+    memcpy(p->options.parameters, p->now, p->bytes);
+    return weft_actor_compute(&p->head, p->clock + 1);
+}
+
+static weft_status peer_begin(weft_actor *actor)
+{
+    weft_peer *p = (weft_peer *)actor;
+    memcpy(p->now, p->options.parameters, p->bytes);
+    return weft_peer_go_on(p);
+}
+
+static weft_status peer_computed(weft_actor *actor, int64_t ticket)
+{
+    weft_peer *p = (weft_peer *)actor;
+    p->computing = false;
+    p->clock = ticket;
+    /* The learner's memory is its own again only with the next computation. */
+    weft_peer_move(p, p->options.parameters, -1, p->before, NULL);
+    WEFT_TRY(p->mode->computed(p, p->options.parameters));
+    if (p->clock == p->options.steps) WEFT_TRY(p->mode->ended(p));
+    return weft_peer_go_on(p);
+}
+
+static weft_status peer_letter(weft_actor *actor, const weft_letter *letter)
+{
+    weft_peer *p = (weft_peer *)actor;
+    WEFT_TRY(p->mode->letter(p, letter));
+    return weft_peer_go_on(p);
+}
+
+static weft_status peer_timer(weft_actor *actor, int timer)
+{
+    weft_peer *p = (weft_peer *)actor;
+    bool more = false;
+    (void)timer;
+    p->listens = false;
+    WEFT_TRY(p->mode->repeat(p, &more));
+    return more ? weft_peer_listen(p) : WEFT_OK;
+}
+
+static void peer_destroy(weft_actor *actor)
+{
+    weft_peer *p = (weft_peer *)actor;
+    if (p->state) p->mode->close(p);
+    free(p->now);
+    free(p->before);
+    free(p->neighbours);
+    free(p);
+}
+
+static const weft_actor_ops peer_ops = {
+    .name = "peer",
+    .begin = peer_begin,
+    .letter = peer_letter,
+    .timer = peer_timer,
+    .computed = peer_computed,
+    .destroy = peer_destroy,
+};
+
+static weft_status make(weft_peer *p)
+{
+    const weft_peer_options *o = &p->options;
+    p->bytes = (size_t)o->count * weft_dtype_size(o->dtype);
+    WEFT_TRY(weft_new_aligned(p->bytes, &p->now));
+    WEFT_TRY(weft_new_aligned(p->bytes, &p->before));
+    WEFT_TRY(WEFT_NEW(&p->neighbours, o->neighbour_count));
+    memcpy(p->neighbours, o->neighbours, (size_t)o->neighbour_count * sizeof(int));
+    return p->mode->open(p);
+}
+
+weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
+{
+    weft_peer *p;
+    WEFT_TRY(WEFT_NEW(&p, 1));
+    p->head.ops = &peer_ops;
+    p->options = *options;
+    p->mode = modes[options->mode];
+    weft_status status = make(p);
+    if (status == WEFT_OK)
+        *out = &p->head;
+    else
+        peer_destroy(&p->head);
+    return status;
+}
+
+int64_t weft_peer_clock(const weft_actor *actor)
+{
+    return ((const weft_peer *)actor)->clock;
+}
+
+bool weft_peer_finished(const weft_actor *actor)
+{
+    const weft_peer *p = (const weft_peer *)actor;
+    return p->clock == p->options.steps && p->mode->finished(p);
+}
+
+const void *weft_peer_parameters(const weft_actor *actor)
+{
+    return ((const weft_peer *)actor)->now;
+}

@@ -1,0 +1,347 @@
+/* Peers without a server, in the simulator: replicas become alike to the bit, what all have
+ * together is conserved, differences shrink as fast as theory says, and nobody waits. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "actor/sim.h"
+#include "exchange/gossip/gossip.h"
+
+enum { COUNT = 40, MOST = 9 };
+
+static weft_context *context;
+
+typedef struct run {
+    weft_gossip_mode mode;
+    weft_topology topology;
+    const char *codec;
+    int peers, steps;
+    double seconds[MOST];
+    double size; /* of what a computation changes, in multiples of 1/1024; 0: nothing */
+    uint64_t seed;
+    weft_sim_link link;
+    weft_sim *sim;
+    double w[MOST][COUNT];
+    weft_codec *codecs[MOST];
+    double changed[COUNT]; /* by all computations, added up */
+    double until[MOST];
+    int computations;
+} run;
+
+static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
+{
+    run *r = user;
+    const weft_topology *t = &r->topology;
+    (void)life;
+    weft_peer_options options = {.struct_size = sizeof(options),
+                                 .mode = r->mode,
+                                 .me = (int)id,
+                                 .peers = r->peers,
+                                 .neighbours = t->list + t->first[id],
+                                 .neighbour_count = t->first[id + 1] - t->first[id],
+                                 .asks = t->asks[id],
+                                 .seed = r->seed,
+                                 .dtype = WEFT_F64,
+                                 .count = COUNT,
+                                 .parameters = r->w[id],
+                                 .steps = r->steps,
+                                 .patience = 0.7};
+    if (r->mode == WEFT_GOSSIP_UPDATES)
+        WEFT_TRY(weft_codec_open(context, r->codec, WEFT_F64, COUNT, &r->codecs[id]));
+    options.codec = r->codecs[id];
+    return weft_peer_create(&options, out);
+}
+
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
+                           double *parts, int room, int *part_count)
+{
+    run *r = user;
+    weft_random random;
+    (void)parts;
+    (void)room;
+    weft_random_start(&random, r->seed * 1000 + actor->id, (uint64_t)ticket);
+    for (int i = 0; i < COUNT && r->size > 0; i++) {
+        double change = rint(weft_random_between(&random, -r->size, r->size)) / 1024;
+        r->w[actor->id][i] += change;
+        r->changed[i] += change;
+    }
+    *seconds = r->seconds[actor->id];
+    *part_count = 0;
+    r->until[actor->id] = weft_actor_now(actor) + *seconds;
+    r->computations++;
+    return WEFT_OK;
+}
+
+static run draw(weft_gossip_mode mode, const char *topology, int peers, uint64_t seed)
+{
+    run r = {.mode = mode, .codec = "none", .peers = peers, .steps = 20, .size = 100, .seed = seed};
+    weft_random random;
+    weft_random_start(&random, seed, 5);
+    assert_int_equal(
+        weft_topology_make(topology, peers, mode == WEFT_GOSSIP_AVERAGE, seed, &r.topology),
+        WEFT_OK);
+    for (int i = 0; i < peers; i++) r.seconds[i] = weft_random_between(&random, 0.5, 2);
+    r.link = (weft_sim_link){.latency = 0.05};
+    return r;
+}
+
+static void simulate(run *r)
+{
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = r->seed,
+                                .link = r->link,
+                                .make = make,
+                                .compute = compute,
+                                .user = r};
+    assert_int_equal(weft_sim_create(&options, &r->sim), WEFT_OK);
+    for (int i = 0; i < r->peers; i++)
+        assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)i, 0), WEFT_OK);
+    if (weft_sim_run(r->sim, INFINITY) != WEFT_OK) fail_msg("%s", weft_last_message());
+    for (int i = 0; i < r->peers; i++) {
+        const weft_actor *a = weft_sim_actor(r->sim, (weft_actor_id)i);
+        assert_int_equal(weft_peer_clock(a), r->steps);
+        assert_true(weft_peer_finished(a));
+    }
+}
+
+static const double *now_of(const run *r, int peer)
+{
+    return weft_peer_parameters(weft_sim_actor(r->sim, (weft_actor_id)peer));
+}
+
+static void finish(run *r)
+{
+    weft_sim_destroy(&r->sim);
+    weft_topology_free(&r->topology);
+    for (int i = 0; i < r->peers; i++) weft_codec_close(&r->codecs[i]);
+}
+
+static const weft_sim_link BAD = {.latency = 0.02,
+                                  .jitter = 0.3,
+                                  .bandwidth = 2e5,
+                                  .lost = 0.15,
+                                  .twice = 0.15,
+                                  .reordered = 0.2};
+static const char *const topologies[] = {"all", "ring", "torus", "random"};
+
+/* --- updates --- */
+
+/* All have what all computations have changed, but for what the senders keep. */
+static void test_updates_are_alike(void **state)
+{
+    (void)state;
+    static const char *const codecs[] = {"none", "threshold:tau=0.03125", "bitmap:tau=0.0625",
+                                         "topk:ratio=0.1", "bf16"};
+    for (size_t t = 0; t < WEFT_COUNT(topologies); t++)
+        for (int peers = 2; peers <= MOST; peers++) {
+            uint64_t seed = 10 * t + (uint64_t)peers;
+            run r = draw(WEFT_GOSSIP_UPDATES, topologies[t], peers, seed);
+            r.codec = codecs[seed % WEFT_COUNT(codecs)];
+            if (peers % 2) r.link = BAD;
+            simulate(&r);
+            for (int i = 0; i < COUNT; i++) {
+                double kept = 0;
+                for (int k = 0; k < peers; k++) {
+                    assert_true(now_of(&r, k)[i] == now_of(&r, 0)[i]);
+                    if (r.codecs[k]->residual) kept += ((double *)r.codecs[k]->residual)[i];
+                }
+                assert_true(now_of(&r, 0)[i] + kept == r.changed[i]);
+            }
+            assert_int_equal(weft_sim_tell(r.sim).waiting, 0);
+            finish(&r);
+        }
+}
+
+/* A cut for a while changes nothing in the end; peers meanwhile stop where a queue is full. */
+static void test_updates_over_a_cut(void **state)
+{
+    (void)state;
+    run r = draw(WEFT_GOSSIP_UPDATES, "ring", 2, 3);
+    r.steps = 600;
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = 1,
+                                .link = r.link,
+                                .make = make,
+                                .compute = compute,
+                                .user = &r};
+    assert_int_equal(weft_sim_create(&options, &r.sim), WEFT_OK);
+    for (int i = 0; i < 2; i++) assert_int_equal(weft_sim_add(r.sim, (weft_actor_id)i, 0), WEFT_OK);
+    assert_int_equal(weft_sim_cut(r.sim, 0, 1, 50, 2000), WEFT_OK);
+    assert_int_equal(weft_sim_run(r.sim, 1999), WEFT_OK);
+    for (int i = 0; i < 2; i++) {
+        int64_t clock = weft_peer_clock(weft_sim_actor(r.sim, (weft_actor_id)i));
+        assert_true(clock > 256 && clock < 400);
+    }
+    assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_OK);
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(now_of(&r, 0)[i] == r.changed[i]);
+        assert_true(now_of(&r, 1)[i] == r.changed[i]);
+    }
+    finish(&r);
+}
+
+/* --- average --- */
+
+static double sum_of(const run *r, int i)
+{
+    double sum = 0;
+    for (int k = 0; k < r->peers; k++) sum += now_of(r, k)[i];
+    return sum;
+}
+
+static void test_average_conserves(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < WEFT_COUNT(topologies); t++)
+        for (int peers = 2; peers <= MOST; peers++) {
+            run r = draw(WEFT_GOSSIP_AVERAGE, topologies[t], peers, 10 * t + (uint64_t)peers);
+            if (peers % 2) r.link = BAD;
+            simulate(&r);
+            for (int i = 0; i < COUNT; i++) assert_true(fabs(sum_of(&r, i) - r.changed[i]) < 1e-12);
+            finish(&r);
+        }
+}
+
+static double spread(const run *r)
+{
+    double all = 0;
+    for (int i = 0; i < COUNT; i++) {
+        double mean = sum_of(r, i) / r->peers;
+        for (int k = 0; k < r->peers; k++) all += pow(now_of(r, k)[i] - mean, 2);
+    }
+    return all;
+}
+
+/* The second largest eigenvalue of the mean of W'W over the meetings of a round, where each asking
+ * peer in turn meets one of its neighbours: by squaring what one meeting does in the mean. */
+static double contraction(const weft_topology *t)
+{
+    double x[MOST], y[MOST], rate = 0;
+    int n = t->peers, askers = 0;
+    for (int i = 0; i < n; i++) askers += t->asks[i];
+    for (int i = 0; i < n; i++) x[i] = sin(1.0 + i);
+    for (int round = 0; round < 3000; round++) {
+        double mean = 0, size = 0;
+        for (int i = 0; i < n; i++) mean += x[i] / n;
+        for (int i = 0; i < n; i++) size += pow(x[i] - mean, 2);
+        for (int i = 0; i < n; i++) y[i] = x[i] = (x[i] - mean) / sqrt(size);
+        /* W is its own square: E[W] = I - (1/askers) sum over edges (e_i - e_j)(e_i - e_j)'/2d */
+        for (int a = 0; a < n; a++)
+            for (int e = t->first[a]; t->asks[a] && e < t->first[a + 1]; e++) {
+                int b = t->list[e], degree = t->first[a + 1] - t->first[a];
+                double half = (x[a] - x[b]) / 2 / degree / askers;
+                y[a] -= half;
+                y[b] += half;
+            }
+        rate = 0;
+        for (int i = 0; i < n; i++) rate += x[i] * y[i];
+        memcpy(x, y, sizeof(x));
+    }
+    return rate;
+}
+
+static void test_average_contracts(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < WEFT_COUNT(topologies); t++) {
+        double log_ratio = 0, bound = 0;
+        enum { RUNS = 20 };
+        for (uint64_t seed = 1; seed <= RUNS; seed++) {
+            run r = draw(WEFT_GOSSIP_AVERAGE, topologies[t], 8, 3);
+            double before = 0;
+            r.seed = seed;
+            r.size = 0;
+            r.link = (weft_sim_link){.latency = 0};
+            for (int k = 0; k < 8; k++)
+                for (int i = 0; i < COUNT; i++) r.w[k][i] = sin((double)(k * COUNT + i) * 1.7);
+            for (int i = 0; i < COUNT; i++) {
+                double mean = 0;
+                for (int k = 0; k < 8; k++) mean += r.w[k][i] / 8;
+                for (int k = 0; k < 8; k++) before += pow(r.w[k][i] - mean, 2);
+            }
+            simulate(&r);
+            int meetings = 0;
+            for (int k = 0; k < 8; k++) meetings += r.topology.asks[k] ? r.steps : 0;
+            log_ratio += log(spread(&r) / before) / RUNS;
+            bound = meetings * log(contraction(&r.topology));
+            finish(&r);
+        }
+        print_message("%s: differences shrink by %.4g a run, at least by %.4g expected\n",
+                      topologies[t], exp(log_ratio), exp(bound));
+        assert_true(log_ratio <= bound * 0.98);
+    }
+}
+
+static void test_no_deadlock(void **state)
+{
+    (void)state;
+    run r = draw(WEFT_GOSSIP_AVERAGE, "ring", 8, 4);
+    r.steps = 25000;
+    r.link.jitter = 1;
+    simulate(&r);
+    assert_true(weft_sim_tell(r.sim).letters > 2 * 50000);
+    finish(&r);
+}
+
+/* One that is ten times as slow takes nothing from the others. */
+static void test_slow_peer(void **state)
+{
+    (void)state;
+    for (int mode = 0; mode < 2; mode++) {
+        run r = draw((weft_gossip_mode)mode, "ring", 6, 5);
+        for (int i = 0; i < 6; i++) r.seconds[i] = i == 2 ? 10 : 1;
+        simulate(&r);
+        for (int i = 0; i < 6; i++) assert_true(r.until[i] == r.seconds[i] * r.steps);
+        finish(&r);
+    }
+}
+
+static void test_topologies(void **state)
+{
+    (void)state;
+    weft_topology t;
+    assert_int_equal(weft_topology_make("tours", 4, false, 1, &t), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_message(), "did you mean 'torus'"));
+    assert_int_equal(weft_topology_make("ring", 1, false, 1, &t), WEFT_ERR_ARGUMENT);
+    for (size_t k = 0; k < WEFT_COUNT(topologies); k++)
+        for (int n = 2; n <= 40; n++)
+            for (int halves = 0; halves < 2; halves++) {
+                bool reached[40] = {true};
+                assert_int_equal(weft_topology_make(topologies[k], n, halves, 9, &t), WEFT_OK);
+                for (int round = 0; round < n; round++)
+                    for (int a = 0; a < n; a++)
+                        for (int e = t.first[a]; e < t.first[a + 1]; e++) {
+                            assert_true(t.list[e] != a);
+                            if (halves) assert_true(t.asks[a] != t.asks[t.list[e]]);
+                            reached[t.list[e]] = reached[t.list[e]] || reached[a];
+                        }
+                for (int a = 0; a < n; a++) assert_true(reached[a]);
+                weft_topology_free(&t);
+            }
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    weft_context_destroy(&context);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_topologies),         cmocka_unit_test(test_updates_are_alike),
+        cmocka_unit_test(test_updates_over_a_cut), cmocka_unit_test(test_average_conserves),
+        cmocka_unit_test(test_average_contracts),  cmocka_unit_test(test_no_deadlock),
+        cmocka_unit_test(test_slow_peer),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
