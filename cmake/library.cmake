@@ -42,7 +42,7 @@ add_library(weft_objects OBJECT ${WEFT_SOURCES})
 weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
 set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON PkgConfig::HWLOC ZLIB::ZLIB
-  OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C)
+  OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C PkgConfig::ZMQ PkgConfig::XXHASH)
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
   file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)

@@ -20,6 +20,8 @@ pkg_check_modules(CYAML REQUIRED IMPORTED_TARGET libcyaml)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 # Without MPI everything is there but the engine of that name. AUTO looks for it at each configure, so what
 # was installed since is found; ON insists. From here on WEFT_MPI is what came of it.
 set(WEFT_MPI AUTO CACHE STRING "Ranks as MPI processes: ON, OFF, or AUTO where MPI is installed")

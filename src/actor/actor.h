@@ -25,10 +25,16 @@ typedef struct weft_blob weft_blob;
 struct weft_blob {
     atomic_int holders;
     size_t bytes;
-    void *data; /* aligned to 64 bytes */
+    void *data;                            /* aligned to 8 bytes at least */
+    void (*release)(void *of, void *data); /* of memory that belongs to others; else NULL */
+    void *of;
 };
-/* Of undefined content, with one holder. */
+/* Zeroed, aligned to 64 bytes, with one holder. */
 weft_status weft_blob_new(size_t bytes, weft_blob **out) WEFT_NODISCARD;
+/* Of memory that `release(of, data)` gives back when nobody holds it any more; also if this fails.
+ */
+weft_status weft_blob_wrap(void *data, size_t bytes, void (*release)(void *of, void *data),
+                           void *of, weft_blob **out) WEFT_NODISCARD;
 weft_blob *weft_blob_hold(weft_blob *blob);
 /* Gives up a hold and nulls it; NULL is allowed. */
 void weft_blob_drop(weft_blob **blob);

@@ -15,6 +15,22 @@ weft_status weft_blob_new(size_t bytes, weft_blob **out)
     return WEFT_OK;
 }
 
+weft_status weft_blob_wrap(void *data, size_t bytes, void (*release)(void *of, void *data),
+                           void *of, weft_blob **out)
+{
+    weft_status status = WEFT_NEW(out, 1);
+    if (status != WEFT_OK) {
+        release(of, data);
+        return status;
+    }
+    (*out)->data = data;
+    (*out)->bytes = bytes;
+    (*out)->release = release;
+    (*out)->of = of;
+    atomic_init(&(*out)->holders, 1);
+    return WEFT_OK;
+}
+
 weft_blob *weft_blob_hold(weft_blob *blob)
 {
     if (blob) atomic_fetch_add_explicit(&blob->holders, 1, memory_order_relaxed);
@@ -26,6 +42,9 @@ void weft_blob_drop(weft_blob **blob)
     weft_blob *b = *blob;
     *blob = NULL;
     if (!b || atomic_fetch_sub_explicit(&b->holders, 1, memory_order_acq_rel) > 1) return;
-    free(b->data);
+    if (b->release)
+        b->release(b->of, b->data);
+    else
+        free(b->data);
     free(b);
 }

@@ -1,0 +1,27 @@
+/* What stands around a letter on a wire: who, what, how long, and a checksum of all of it. */
+#ifndef WEFT_ACTOR_ENVELOPE_H
+#define WEFT_ACTOR_ENVELOPE_H
+
+#include "actor/actor.h"
+
+enum { WEFT_ENVELOPE_BYTES = 40, WEFT_ENVELOPE_VERSION = 1 };
+
+typedef struct weft_envelope {
+    weft_actor_id from, to;
+    uint32_t type, head_bytes;
+    uint64_t payload_bytes;
+    uint64_t checksum; /* XXH3 of head and payload, and of the fields above */
+} weft_envelope;
+
+weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_letter *letter);
+/* Little endian: magic "WEFT", version, then the fields in their order. */
+void weft_envelope_write(const weft_envelope *envelope, uint8_t to[WEFT_ENVELOPE_BYTES]);
+/* false: it is none of this version. */
+bool weft_envelope_read(const void *data, size_t bytes, weft_envelope *out);
+/* Whether these are what was put into it. payload NULL: there is none. */
+bool weft_envelope_fits(const weft_envelope *envelope, const void *head, size_t head_bytes,
+                        const void *payload, size_t payload_bytes);
+/* Bytes of all of it. */
+size_t weft_envelope_total(const weft_envelope *envelope);
+
+#endif

@@ -1,0 +1,283 @@
+/* Learners and servers in threads that speak over ZeroMQ: the bits of the simulator's, which are
+ * those of synchronous training, over every kind of connection; and what strangers send does
+ * nothing. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "actor/envelope.h"
+#include "actor/net.h"
+#include "base/tree.h"
+#include "exchange/server/server.h"
+
+enum { COUNT = 1003, LEARNERS = 3, SERVERS = 2, STEPS = 25, FIRST_LEARNER = 10 };
+
+static const double LR = 0.125;
+
+typedef struct job {
+    weft_context *context;
+    weft_net_world *world;
+    const char *address; /* with a number for each server */
+    atomic_int stop, failures;
+    double w[LEARNERS][COUNT];
+    weft_net_report reports[SERVERS];
+} job;
+
+typedef struct member {
+    job *job;
+    int number;
+    pthread_t thread;
+} member;
+
+static int64_t begin_of(int server)
+{
+    return weft_part_start(COUNT, server, SERVERS);
+}
+
+static void gradient(int learner, int64_t step, const double *w, double *g)
+{
+    for (int i = 0; i < COUNT; i++)
+        g[i] = (w[i] - sin(1.0 + learner + i)) + 0.01 * cos((double)(step * (i + 1)));
+}
+
+static weft_status descend(void *user, void *parameters, const void *mean)
+{
+    int64_t count = *(const int64_t *)user;
+    double *w = parameters;
+    const double *g = mean;
+    for (int64_t i = 0; i < count; i++) w[i] -= LR * g[i];
+    return WEFT_OK;
+}
+
+/* --- a server --- */
+
+static weft_status open_server(const member *m, int64_t *count, weft_net **out)
+{
+    char address[128];
+    weft_served served = {.number = m->number};
+    weft_actor *actor;
+    weft_range_options options = {.struct_size = sizeof(options),
+                                  .dtype = WEFT_F64,
+                                  .count = *count,
+                                  .update = descend,
+                                  .user = count};
+    WEFT_TRY(weft_policy_make("bsp", -1, -1, NULL, -1, &options.policy));
+    WEFT_TRY(weft_range_create(&options, &served.range));
+    for (int i = 0; i < LEARNERS; i++)
+        WEFT_TRY(weft_range_join(served.range, (weft_actor_id)(FIRST_LEARNER + i), 0));
+    WEFT_TRY(weft_server_create(&served, 1, &actor));
+    (void)snprintf(address, sizeof(address), "%s%d", m->job->address, m->number);
+    WEFT_TRY(weft_net_open(m->job->world, actor, (weft_actor_id)m->number, address, out));
+    return weft_net_begin(*out);
+}
+
+static void *serve(void *user)
+{
+    member *m = user;
+    weft_net *net = NULL;
+    int64_t count = begin_of(m->number + 1) - begin_of(m->number);
+    weft_status status = open_server(m, &count, &net);
+    while (status == WEFT_OK && !atomic_load(&m->job->stop)) status = weft_net_pump(net, 0.02);
+    if (status != WEFT_OK) {
+        fprintf(stderr, "server %d: %s\n", m->number, weft_last_message());
+        atomic_fetch_add(&m->job->failures, 1);
+    }
+    if (net) m->job->reports[m->number] = weft_net_tell(net);
+    weft_net_close(&net);
+    return NULL;
+}
+
+/* --- a learner --- */
+
+static weft_status open_learner(const member *m, weft_server_range *ranges, const double *g,
+                                weft_net **out)
+{
+    char address[128];
+    weft_actor *actor;
+    for (int k = 0; k < SERVERS; k++) {
+        ranges[k] = (weft_server_range){.server = (weft_actor_id)k,
+                                        .begin = begin_of(k),
+                                        .count = begin_of(k + 1) - begin_of(k)};
+        WEFT_TRY(
+            weft_codec_open(m->job->context, "none", WEFT_F64, ranges[k].count, &ranges[k].codec));
+    }
+    weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .dtype = WEFT_F64,
+                                           .ranges = ranges,
+                                           .range_count = SERVERS,
+                                           .steps = STEPS,
+                                           .parameters = m->job->w[m->number],
+                                           .gradients = g,
+                                           .patience = 0.5};
+    WEFT_TRY(weft_server_learner_create(&options, &actor));
+    WEFT_TRY(
+        weft_net_open(m->job->world, actor, (weft_actor_id)(FIRST_LEARNER + m->number), NULL, out));
+    for (int k = 0; k < SERVERS; k++) {
+        (void)snprintf(address, sizeof(address), "%s%d", m->job->address, k);
+        WEFT_TRY(weft_net_know(*out, (weft_actor_id)k, address));
+    }
+    return weft_net_begin(*out);
+}
+
+static weft_status learn(const member *m, weft_net *net, double *g)
+{
+    while (!weft_net_actor(net)->done && atomic_load(&m->job->failures) == 0) {
+        int64_t ticket;
+        WEFT_TRY(weft_net_pump(net, 0.05));
+        if (!weft_net_wants(net, &ticket)) continue;
+        gradient(m->number, ticket, m->job->w[m->number], g);
+        WEFT_TRY(weft_net_part(net, ticket, 0));
+        WEFT_TRY(weft_net_computed(net, ticket));
+    }
+    return WEFT_OK;
+}
+
+static void *train(void *user)
+{
+    member *m = user;
+    weft_net *net = NULL;
+    weft_server_range ranges[SERVERS] = {{0}};
+    double *g;
+    weft_status status = WEFT_NEW(&g, COUNT);
+    if (status == WEFT_OK) status = open_learner(m, ranges, g, &net);
+    if (status == WEFT_OK) status = learn(m, net, g);
+    if (status != WEFT_OK) {
+        fprintf(stderr, "learner %d: %s\n", m->number, weft_last_message());
+        atomic_fetch_add(&m->job->failures, 1);
+    }
+    weft_net_close(&net);
+    for (int k = 0; k < SERVERS; k++) weft_codec_close(&ranges[k].codec);
+    free(g);
+    return NULL;
+}
+
+/* --- all of them --- */
+
+static void synchronous(double *w)
+{
+    double *all[LEARNERS], *sum;
+    const void *source[LEARNERS];
+    assert_int_equal(WEFT_NEW(&sum, COUNT), WEFT_OK);
+    for (int i = 0; i < LEARNERS; i++) {
+        assert_int_equal(WEFT_NEW(&all[i], COUNT), WEFT_OK);
+        source[i] = all[i];
+    }
+    void *room = malloc(weft_tree_room(LEARNERS, 1));
+    for (int64_t t = 1; t <= STEPS; t++) {
+        for (int i = 0; i < LEARNERS; i++) gradient(i, t, w, all[i]);
+        weft_tree tree = {.dtype = WEFT_F64,
+                          .ranks = LEARNERS,
+                          .leaves = LEARNERS,
+                          .source = source,
+                          .stride = COUNT,
+                          .room = room};
+        weft_tree_sum(&tree, 0, COUNT, sum);
+        for (int i = 0; i < COUNT; i++) w[i] -= LR * (sum[i] / LEARNERS);
+    }
+    for (int i = 0; i < LEARNERS; i++) free(all[i]);
+    free(sum);
+    free(room);
+}
+
+/* Bytes that are none of ours, and letters whose envelope lies. */
+static void disturb(const job *j)
+{
+    char address[128];
+    uint8_t bytes[WEFT_ENVELOPE_BYTES] = {0};
+    weft_envelope e = {.from = 11, .to = 0, .type = 1};
+    int linger = 0;
+    void *socket = zmq_socket(*(void **)j->world, ZMQ_DEALER);
+    (void)snprintf(address, sizeof(address), "%s0", j->address);
+    assert_int_equal(zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof(linger)), 0);
+    assert_int_equal(zmq_connect(socket, address), 0);
+    for (int i = 0; i < 200; i++) {
+        for (size_t k = 0; k < sizeof(bytes); k++) bytes[k] = (uint8_t)(k * 31 + i);
+        if (i % 3) weft_envelope_write(&e, bytes); /* not who it says, and a wrong checksum */
+        int frames = i % 6;
+        for (int f = 0; f <= frames; f++)
+            zmq_send(socket, bytes, (size_t)(f ? i % 40 : 40), f < frames ? ZMQ_SNDMORE : 0);
+    }
+    usleep(20000);
+    zmq_close(socket);
+}
+
+static void run_job(const char *address, double *expected)
+{
+    job *j;
+    member servers[SERVERS], learners[LEARNERS];
+    assert_int_equal(WEFT_NEW(&j, 1), WEFT_OK);
+    j->address = address;
+    assert_int_equal(weft_context_create(&j->context), WEFT_OK);
+    assert_int_equal(weft_net_world_create(&j->world), WEFT_OK);
+    /* Learners first: who is not there yet is waited for. */
+    for (int i = 0; i < LEARNERS; i++) {
+        learners[i] = (member){.job = j, .number = i};
+        assert_int_equal(pthread_create(&learners[i].thread, NULL, train, &learners[i]), 0);
+    }
+    for (int k = 0; k < SERVERS; k++) {
+        servers[k] = (member){.job = j, .number = k};
+        assert_int_equal(pthread_create(&servers[k].thread, NULL, serve, &servers[k]), 0);
+    }
+    disturb(j);
+    for (int i = 0; i < LEARNERS; i++) pthread_join(learners[i].thread, NULL);
+    atomic_store(&j->stop, 1);
+    for (int k = 0; k < SERVERS; k++) pthread_join(servers[k].thread, NULL);
+    assert_int_equal(atomic_load(&j->failures), 0);
+    for (int i = 0; i < LEARNERS; i++)
+        assert_memory_equal(j->w[i], expected, COUNT * sizeof(double));
+    print_message("%s: %d letters, %d damaged\n", address, (int)j->reports[0].received,
+                  (int)j->reports[0].damaged);
+    assert_int_equal(j->reports[0].damaged, 200);
+    weft_net_world_destroy(&j->world);
+    weft_context_destroy(&j->context);
+    free(j);
+}
+
+static void test_connections(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weft-net-XXXXXX", ipc[64];
+    double *w;
+    assert_int_equal(WEFT_NEW(&w, COUNT), WEFT_OK);
+    synchronous(w);
+    run_job("inproc://server-", w);
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(ipc, sizeof(ipc), "ipc://%s/s", folder);
+    run_job(ipc, w);
+    for (int k = 0; k < SERVERS; k++) {
+        char path[64];
+        (void)snprintf(path, sizeof(path), "%s/s%d", folder, k);
+        (void)unlink(path);
+    }
+    assert_int_equal(rmdir(folder), 0);
+    (void)snprintf(ipc, sizeof(ipc), "tcp://127.0.0.1:%d", 2000 + (int)(getpid() % 3000));
+    run_job(ipc, w);
+    free(w);
+}
+
+static void test_address(void **state)
+{
+    (void)state;
+    weft_net_world *world;
+    weft_actor *actor;
+    weft_net *net;
+    assert_int_equal(weft_net_world_create(&world), WEFT_OK);
+    assert_int_equal(weft_server_create(NULL, 0, &actor), WEFT_OK);
+    assert_int_equal(weft_net_open(world, actor, 1, "tcp://nowhere:x", &net), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_message(), "cannot be reached at tcp://nowhere:x"));
+    weft_net_world_destroy(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_address),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
