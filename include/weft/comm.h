@@ -122,6 +122,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_barrier(weft_comm *comm);
  * engine ends all its processes within seconds. */
 WEFT_API void weft_comm_abort(weft_comm *comm);
 
+/* PEER: the job was ended. For whoever waits for something else than an operation. */
+WEFT_API WEFT_NODISCARD weft_status weft_comm_check(weft_comm *comm);
+WEFT_API double weft_comm_timeout(const weft_comm *comm);
+
 /* What one rank has done with this communicator and all split off from it. Bytes are those that
  * this rank sends in the best known algorithm: over the ranks, (N - 1) times the whole for
  * reduce-scatter and all-gather, twice that for all-reduce, and for a gather what its peer has not

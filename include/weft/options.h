@@ -48,7 +48,8 @@ typedef struct weft_option {
      * how specifications of this kind look. */
     weft_kind names, forms;
     /* An option beside which alone this one says something: where that is given or, if names are
-     * legal there, where what it names reads this one (weft_entry.reads). NULL: it always does. */
+     * legal there or it is a specification, where what it names reads this one (weft_entry.reads).
+     * NULL: it always does. */
     const char *with;
     const weft_context *context; /* that is asked for them: set where the table is handed out */
 } weft_option;

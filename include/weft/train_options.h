@@ -49,8 +49,8 @@ typedef struct weft_where_choice {
 /* How a step is spread over ranks, and what learners do between steps. */
 typedef struct weft_parallel_choice {
     size_t struct_size;
-    char *mesh, *schedule, *shard, *place, *exchange;
-    int64_t zero;
+    char *mesh, *schedule, *shard, *place, *exchange, *compress;
+    int64_t zero, servers;
     bool recompute, profile;
 } weft_parallel_choice;
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <unistd.h>
 #include <zmq.h>
 
 #include "actor/envelope.h"
@@ -12,6 +13,7 @@ enum { QUEUE = 1000, LINGER_MS = 1000, HEARTBEAT_MS = 1000, NAME_BYTES = 5 };
 
 struct weft_net_world {
     void *zmq;
+    uint64_t token;
 };
 
 /* Another actor. */
@@ -44,19 +46,46 @@ static weft_status fail_zmq(const char *what)
 weft_status weft_net_world_create(weft_net_world **out)
 {
     WEFT_TRY(WEFT_NEW(out, 1));
+    weft_status status = WEFT_OK;
     (*out)->zmq = zmq_ctx_new();
-    if ((*out)->zmq) return WEFT_OK;
-    free(*out);
-    *out = NULL;
-    return fail_zmq("ZeroMQ does not start");
+    if (!(*out)->zmq) status = fail_zmq("ZeroMQ does not start");
+    if (getentropy(&(*out)->token, sizeof((*out)->token)) != 0 && status == WEFT_OK)
+        status = weft_fail(WEFT_ERR_IO, "the system gives no random numbers: %s", strerror(errno));
+    if (status != WEFT_OK) weft_net_world_destroy(out);
+    return status;
 }
 
 void weft_net_world_destroy(weft_net_world **world)
 {
     if (!world || !*world) return;
-    zmq_ctx_term((*world)->zmq);
+    if ((*world)->zmq) zmq_ctx_term((*world)->zmq);
     free(*world);
     *world = NULL;
+}
+
+static weft_status make_world(void **out)
+{
+    return weft_net_world_create((weft_net_world **)out);
+}
+
+static void destroy_world(void *kept)
+{
+    weft_net_world *world = kept;
+    weft_net_world_destroy(&world);
+}
+
+weft_status weft_net_world_of(weft_context *context, weft_net_world **out)
+{
+    static const weft_kept_kind kind = {make_world, destroy_world};
+    void *kept;
+    WEFT_TRY(weft_context_keep(context, &kind, &kept));
+    *out = kept;
+    return WEFT_OK;
+}
+
+uint64_t weft_net_world_token(const weft_net_world *world)
+{
+    return world->token;
 }
 
 /* --- sockets --- */
@@ -371,6 +400,17 @@ weft_status weft_net_pump(weft_net *net, double seconds)
 
 /* --- the actor --- */
 
+weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_t size)
+{
+    if (!net->door) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->door));
+    if (zmq_bind(net->door, address) != 0)
+        return weft_fail(WEFT_ERR_IO, "cannot be reached at %s: %s", address,
+                         zmq_strerror(zmq_errno()));
+    if (size > 0 && zmq_getsockopt(net->door, ZMQ_LAST_ENDPOINT, bound, &size) != 0)
+        return fail_zmq("the address of a socket");
+    return WEFT_OK;
+}
+
 weft_status weft_net_open(weft_net_world *world, weft_actor *actor, weft_actor_id id,
                           const char *address, weft_net **out)
 {
@@ -386,10 +426,7 @@ weft_status weft_net_open(weft_net_world *world, weft_actor *actor, weft_actor_i
     actor->host = &net->host;
     actor->id = id;
     for (int i = 0; i < WEFT_ACTOR_TIMERS; i++) net->timers[i] = INFINITY;
-    if (address) status = open_socket(net, ZMQ_ROUTER, &net->door);
-    if (status == WEFT_OK && address && zmq_bind(net->door, address) != 0)
-        status = weft_fail(WEFT_ERR_IO, "cannot be reached at %s: %s", address,
-                           zmq_strerror(zmq_errno()));
+    if (address) status = weft_net_bind(net, address, NULL, 0);
     if (status == WEFT_OK)
         *out = net;
     else

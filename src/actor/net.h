@@ -17,6 +17,10 @@ typedef struct weft_net_world weft_net_world;
 weft_status weft_net_world_create(weft_net_world **out) WEFT_NODISCARD;
 /* After all of its hosts. */
 void weft_net_world_destroy(weft_net_world **world);
+/* The one of a context, which is made when it is first asked for and goes with it. */
+weft_status weft_net_world_of(weft_context *context, weft_net_world **out) WEFT_NODISCARD;
+/* A number that no other one has: those for whom it is the same reach each other by inproc. */
+uint64_t weft_net_world_token(const weft_net_world *world);
 
 typedef struct weft_net weft_net;
 
@@ -24,6 +28,10 @@ typedef struct weft_net weft_net;
  * NULL: only those whom it has written to do. IO: the address cannot be had. */
 weft_status weft_net_open(weft_net_world *world, weft_actor *actor, weft_actor_id id,
                           const char *address, weft_net **out) WEFT_NODISCARD;
+/* Another address where it is reached. bound[size]: the address itself, where a part of it ("*")
+ * was left to the system. */
+weft_status weft_net_bind(weft_net *net, const char *address, char *bound,
+                          size_t size) WEFT_NODISCARD;
 /* Waits up to a second for what has been sent to leave. */
 void weft_net_close(weft_net **net);
 /* Where actor `id` is reached; it need not be there yet. */

@@ -237,6 +237,15 @@ bool weft_file_exists(const char *path);
 struct weft_services;
 weft_status weft_context_new(const struct weft_services *services,
                              weft_context **out) WEFT_NODISCARD;
+/* What all that use a context have in common, and which goes with it: made when it is first asked
+ * for, by whichever thread that is. The kind must outlive the context, and is what tells it from
+ * others. */
+typedef struct weft_kept_kind {
+    weft_status (*make)(void **out);
+    void (*destroy)(void *thing);
+} weft_kept_kind;
+weft_status weft_context_keep(weft_context *context, const weft_kept_kind *kind,
+                              void **out) WEFT_NODISCARD;
 /* A context with a number of threads of its own, as weft_context_set_threads takes it, for whoever
  * has been told one. Log and names are those of `of`, which is not changed and must outlive it. */
 weft_status weft_context_with_threads(weft_context *of, int threads,

@@ -15,6 +15,7 @@ weft_status weft_context_new(const weft_services *services, weft_context **out)
     context->threads = weft_cores();
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->registry_lock, NULL);
+    pthread_mutex_init(&context->kept_lock, NULL);
     *out = context;
     return WEFT_OK;
 }
@@ -32,15 +33,53 @@ weft_status weft_context_with_threads(weft_context *of, int threads, weft_contex
     return status;
 }
 
+static weft_status keep(weft_context *context, const weft_kept_kind *kind, void **out)
+{
+    weft_kept *k;
+    for (k = context->kept; k && k->kind != kind;) k = k->next;
+    if (!k) {
+        WEFT_TRY(WEFT_NEW(&k, 1));
+        weft_status status = kind->make(&k->thing);
+        if (status != WEFT_OK) {
+            free(k);
+            return status;
+        }
+        k->kind = kind;
+        k->next = context->kept;
+        context->kept = k;
+    }
+    *out = k->thing;
+    return WEFT_OK;
+}
+
+weft_status weft_context_keep(weft_context *context, const weft_kept_kind *kind, void **out)
+{
+    pthread_mutex_lock(&context->of->kept_lock);
+    weft_status status = keep(context->of, kind, out);
+    pthread_mutex_unlock(&context->of->kept_lock);
+    return status;
+}
+
+static void drop_kept(weft_context *context)
+{
+    for (weft_kept *next, *k = context->kept; k; k = next) {
+        next = k->next;
+        k->kind->destroy(k->thing);
+        free(k);
+    }
+}
+
 void weft_context_destroy(weft_context **context)
 {
     if (!context || !*context) return;
     weft_context *c = *context;
     if (c->of == c) {
+        drop_kept(c);
         weft_registry_free(c);
         weft_plugins_unload(c);
         pthread_mutex_destroy(&c->registry_lock);
         pthread_mutex_destroy(&c->lock);
+        pthread_mutex_destroy(&c->kept_lock);
         free(c->warned);
     }
     free(c);

@@ -20,6 +20,13 @@ typedef struct weft_table {
     weft_option rows[];
 } weft_table;
 
+/* Something of a kind that a context keeps. */
+typedef struct weft_kept {
+    struct weft_kept *next;
+    const weft_kept_kind *kind;
+    void *thing;
+} weft_kept;
+
 typedef struct weft_loaded {
     struct weft_loaded *next;
     void *handle; /* of dlopen */
@@ -40,6 +47,8 @@ struct weft_context {
     weft_table *tables;
     const weft_services *services;
     weft_loaded *loaded;
+    pthread_mutex_t kept_lock;
+    weft_kept *kept; /* the last one first */
 };
 
 void weft_registry_free(weft_context *context);

@@ -33,18 +33,23 @@ static weft_status of_no_use(const weft_option *o, const char *text, const weft_
     weft_text all = {0};
     char *names;
     const weft_entry *e;
-    if (!with->names)
+    weft_kind kind = with->names ? with->names : with->forms;
+    if (kind == WEFT_KIND_NONE)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s is '%s', but %s needs --%s %s; give that too, or leave --%s out",
                          o->name, text, o->name, with->name, with->argument, o->name);
-    for (int i = 0; (e = weft_context_entry(with->context, with->names, i)); i++)
+    for (int i = 0; (e = weft_context_entry(with->context, kind, i)); i++)
         if (weft_entry_reads(e, o->name))
             weft_text_add(&all, "%s%s", all.size ? " or " : "", e->name);
     WEFT_TRY(weft_text_take(&all, &names));
     weft_status status =
-        weft_fail(WEFT_ERR_ARGUMENT,
-                  "%s is '%s', but %s %s has no use for it; give --%s %s, or leave --%s out",
-                  o->name, text, with->name, choice, with->name, names, o->name);
+        choice
+            ? weft_fail(WEFT_ERR_ARGUMENT,
+                        "%s is '%s', but %s %s has no use for it; give --%s %s, or leave --%s out",
+                        o->name, text, with->name, choice, with->name, names, o->name)
+            : weft_fail(WEFT_ERR_ARGUMENT,
+                        "%s is '%s', but there is no %s; give --%s %s, or leave --%s out", o->name,
+                        text, with->name, with->name, names, o->name);
     free(names);
     return status;
 }
@@ -60,9 +65,9 @@ static weft_status check_with(const weft_option *table, const void *target, cons
     if (usual || !with) return WEFT_OK;
     WEFT_TRY(weft_options_get(table, target, o->with, &choice));
     useless = !choice;
-    if (choice && with->names) {
-        const weft_entry *e =
-            weft_registry_look(with->context, with->names, choice, strlen(choice));
+    weft_kind kind = with->names ? with->names : with->forms;
+    if (choice && kind != WEFT_KIND_NONE) {
+        const weft_entry *e = weft_registry_look(with->context, kind, choice, strcspn(choice, ":"));
         useless = e && !weft_entry_reads(e, o->name);
     }
     weft_status status = useless ? of_no_use(o, text, with, choice) : WEFT_OK;

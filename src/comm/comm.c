@@ -80,6 +80,17 @@ void weft_comm_set_timeout(weft_comm *comm, double seconds)
 {
     comm->member->timeout = seconds;
 }
+double weft_comm_timeout(const weft_comm *comm)
+{
+    return comm->member->timeout;
+}
+
+weft_status weft_comm_check(weft_comm *comm)
+{
+    const char *why = comm->ops->aborted(comm);
+    return why ? weft_fail(WEFT_ERR_PEER, WEFT_ENDED ": %s", why) : WEFT_OK;
+}
+
 void weft_comm_set_note(weft_comm *comm, char *note)
 {
     comm->member->note = note;

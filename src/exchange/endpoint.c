@@ -38,6 +38,11 @@ void weft_passage_destroy(weft_passage **passage)
     *passage = NULL;
 }
 
+weft_status weft_endpoint_check(weft_endpoint *endpoint)
+{
+    return endpoint->kind->check ? endpoint->kind->check(endpoint) : WEFT_OK;
+}
+
 weft_status weft_endpoint_run(weft_endpoint *endpoint, const weft_transfer *transfer)
 {
     weft_passage *passage;
@@ -99,6 +104,11 @@ static void comm_destroy(weft_passage *passage)
     free(passage);
 }
 
+static weft_status comm_check(weft_endpoint *endpoint)
+{
+    return weft_comm_check(((over_comm *)endpoint)->comm);
+}
+
 static const weft_endpoint_kind communicator = {
     .struct_size = sizeof(communicator),
     .name = "communicator",
@@ -108,6 +118,7 @@ static const weft_endpoint_kind communicator = {
     .test = comm_test,
     .wait = comm_wait,
     .destroy = comm_destroy,
+    .check = comm_check,
 };
 
 weft_status weft_endpoint_over(weft_comm *between, weft_endpoint **out)
@@ -116,7 +127,8 @@ weft_status weft_endpoint_over(weft_comm *between, weft_endpoint **out)
     WEFT_TRY(WEFT_NEW(&e, 1));
     *e = (over_comm){.head = {.kind = &communicator,
                               .learner = weft_comm_rank(between),
-                              .learners = weft_comm_size(between)},
+                              .learners = weft_comm_size(between),
+                              .timeout = weft_comm_timeout(between)},
                      .comm = between};
     *out = &e->head;
     return WEFT_OK;

@@ -49,12 +49,15 @@ typedef struct weft_endpoint_kind {
     weft_status (*test)(weft_passage *passage, bool *done);
     weft_status (*wait)(weft_passage *passage);
     void (*destroy)(weft_passage *passage);
+    /* PEER: the learners' job has ended. NULL: it does not know. */
+    weft_status (*check)(weft_endpoint *endpoint);
 } weft_endpoint_kind;
 
 /* The head of every endpoint; implementations extend it. */
 struct weft_endpoint {
     const weft_endpoint_kind *kind;
     int learner, learners; /* which one this is, of how many */
+    double timeout;        /* seconds that a learner waits for another one before it fails */
 };
 
 /* The head of every transfer that is bound to an endpoint; implementations extend it. */
@@ -75,6 +78,8 @@ weft_status weft_passage_start(weft_passage *passage) WEFT_NODISCARD;
 weft_status weft_passage_test(weft_passage *passage, bool *done) WEFT_NODISCARD;
 weft_status weft_passage_wait(weft_passage *passage) WEFT_NODISCARD;
 void weft_passage_destroy(weft_passage **passage);
+/* For whoever waits for something else than a passage. PEER: nobody is going to answer. */
+weft_status weft_endpoint_check(weft_endpoint *endpoint) WEFT_NODISCARD;
 /* Binds, starts, waits and destroys. */
 weft_status weft_endpoint_run(weft_endpoint *endpoint,
                               const weft_transfer *transfer) WEFT_NODISCARD;
@@ -92,6 +97,10 @@ typedef struct weft_exchange_site {
     /* The learner's program, whose gradients weft_program_gradient lists for those with `ready`. */
     weft_instance *instance;
     const weft_optimizer_options *optimizer; /* of the run, as an update elsewhere needs them */
+    /* The ranks of this learner, if each has all of the parameters; NULL: they have parts. */
+    weft_comm *alike;
+    int servers;       /* that the run is to have; 0: as many as the exchange likes */
+    const char *codec; /* of updates: a specification */
 } weft_exchange_site;
 
 /* Something that belongs into a checkpoint. Either `like_parameters`: as many elements as
@@ -127,6 +136,8 @@ typedef struct weft_exchange_ops {
     bool lockstep;
     /* `update` takes the place of the learner's update. Not with ZeRO, which shares that out. */
     bool owns_update;
+    const char *reads; /* of the options `servers` and `compress` those that it has a use for, with
+                        * a comma; NULL: none */
     /* site NULL: only the arguments are checked; nothing but `close` follows. Its state is as it is
      * to begin with. */
     weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
@@ -165,7 +176,7 @@ struct weft_exchange {
     bool restored;
 };
 
-extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot;
+extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server;
 
 /* Adds an exchange to what a context knows, and those that are built in. */
 weft_status weft_exchange_register(weft_context *context,

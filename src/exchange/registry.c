@@ -5,6 +5,7 @@
 static const weft_exchange_ops *const exchanges[] = {
     &weft_exchange_average,
     &weft_exchange_oneshot,
+    &weft_exchange_server,
 };
 
 weft_status weft_exchange_register(weft_context *context, const weft_exchange_ops *ops)
@@ -13,7 +14,8 @@ weft_status weft_exchange_register(weft_context *context, const weft_exchange_op
                               .name = ops->name,
                               .form = ops->form,
                               .summary = ops->help,
-                              .ops = ops};
+                              .ops = ops,
+                              .reads = ops->reads};
     return weft_context_register(context, &entry, 1);
 }
 

@@ -82,6 +82,8 @@ typedef struct weft_recipe {
     double *profile;                /* these; kept where nothing is run */
     bool traced;                    /* the first steps */
     const char *exchange;           /* between learners, where there are several */
+    int servers;                    /* of it; 0: as many as it takes */
+    const char *codec;              /* of its updates; NULL or empty: none is given */
     const weft_checkpoint *resumed; /* to go on from; NULL: none */
 } weft_recipe;
 

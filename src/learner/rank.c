@@ -220,11 +220,17 @@ static weft_status open_exchange(weft_rank *r)
     r->elsewhere = r->recipe->optimizer;
     r->elsewhere.clip_norm = 0;
     r->elsewhere.accumulate = 1;
+    int64_t copies = 1;
+    if (r->recipe->plan.mesh && *r->recipe->plan.mesh)
+        WEFT_TRY(weft_mesh_axis(r->recipe->plan.mesh, "data", &copies));
     weft_exchange_site site = {.struct_size = sizeof(site),
                                .context = r->recipe->context,
                                .endpoint = r->endpoint,
                                .store = r->store,
                                .instance = r->instance,
+                               .alike = copies == r->recipe->plan.ranks ? r->learner : NULL,
+                               .servers = r->recipe->servers,
+                               .codec = r->recipe->codec,
                                .optimizer = &r->elsewhere};
     WEFT_TRY(weft_exchange_open(r->recipe->exchange, &site, &r->exchange));
     weft_exchange_listen(r->exchange);

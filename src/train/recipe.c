@@ -60,6 +60,8 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->measured = o->parallel.profile;
     k->traced = o->output.trace != NULL;
     k->exchange = o->parallel.exchange;
+    k->servers = (int)o->parallel.servers;
+    k->codec = o->parallel.compress;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
     return optimizer_options(t, &k->optimizer);

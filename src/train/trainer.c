@@ -1,6 +1,8 @@
 /* Making a job: options that fit together, data, a checkpoint to go on from, and its ranks. */
 #include "train/trainer.h"
 
+#include "compress/compress.h"
+
 #include "weft/device.h"
 
 static weft_status open_data(weft_trainer *t)
@@ -56,6 +58,7 @@ static weft_status count_learners(weft_trainer *t)
     if (exchange)
         WEFT_TRY(weft_exchange_check(
             t->context, o->parallel.exchange)); /* also where one learner has no use for it */
+    if (o->parallel.compress) WEFT_TRY(weft_codec_check(t->context, o->parallel.compress));
     if (o->job.hosts && strcmp(o->job.engine, "mpi") != 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "hosts '%s' and engine %s contradict each other; several machines need "

@@ -20,6 +20,7 @@ typedef struct learner {
     reach *reaches;
     int64_t clock;
     bool computing;
+    bool leaving, halt, halted; /* it leaves, and all are to; it was told to */
     double patience;
 } learner;
 
@@ -55,6 +56,8 @@ static weft_status send_pull(learner *l, const reach *r)
     m.request = r->request;
     m.clock = l->clock;
     m.have = r->version;
+    m.leaving = l->leaving;
+    m.halt = l->halt;
     return weft_wire_send(&l->head, r->of.server, WEFT_WIRE_PULL, &m, NULL);
 }
 
@@ -103,13 +106,41 @@ static weft_status go_on(learner *l)
     if (waits(l)) return WEFT_OK;
     WEFT_TRY(weft_actor_set_timer(&l->head, AGAIN, -1));
     if (l->computing) return WEFT_OK;
-    if (l->clock == l->options.steps) {
+    if (l->leaving || l->clock == l->options.steps) {
         l->head.done = true;
         return WEFT_OK;
     }
     for (int i = 0; i < l->options.range_count; i++) l->reaches[i].pushed = false;
     l->computing = true;
     return weft_actor_compute(&l->head, l->clock + 1);
+}
+
+weft_status weft_server_learner_leave(weft_actor *actor, bool halt)
+{
+    learner *l = (learner *)actor;
+    l->leaving = true;
+    l->halt = halt;
+    l->computing = false;
+    return pull_all(l);
+}
+
+weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
+{
+    const learner *l = (const learner *)actor;
+    for (int i = 0; i < l->options.range_count; i++) {
+        const reach *r = &l->reaches[i];
+        if (!r->asked && !r->update) continue;
+        return weft_fail(WEFT_ERR_PEER,
+                         "server %u has not answered after step %lld for %g s: it is gone, or "
+                         "waits for another learner",
+                         r->of.server, (long long)l->clock, seconds);
+    }
+    return weft_fail(WEFT_ERR_INTERNAL, "a learner waits for nobody");
+}
+
+bool weft_server_learner_halted(const weft_actor *actor)
+{
+    return ((const learner *)actor)->halted;
 }
 
 /* --- what it is told --- */
@@ -177,6 +208,7 @@ static weft_status take_parameters(learner *l, const Weft__Parameters *m, const 
     if (payload) memcpy((char *)l->options.parameters + offset(l, r), payload->data, bytes);
     r->version = m->version;
     r->asked = false;
+    l->halted = l->halted || m->halt;
     return go_on(l);
 }
 

@@ -90,6 +90,11 @@ int weft_range_learners(const weft_range *r)
     return count;
 }
 
+bool weft_range_knows(const weft_range *r, weft_actor_id learner)
+{
+    return find(r, learner) != NULL;
+}
+
 int64_t weft_range_clock(const weft_range *r, weft_actor_id learner)
 {
     const member *m = find(r, learner);

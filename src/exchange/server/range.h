@@ -60,6 +60,8 @@ int64_t weft_range_version(const weft_range *range);
 weft_status weft_range_join(weft_range *range, weft_actor_id learner, int64_t clock) WEFT_NODISCARD;
 weft_status weft_range_leave(weft_range *range, weft_actor_id learner) WEFT_NODISCARD;
 int weft_range_learners(const weft_range *range);
+/* It is here, or was. */
+bool weft_range_knows(const weft_range *range, weft_actor_id learner);
 /* Steps it has finished, as far as its updates are in; -1: it is not here. */
 int64_t weft_range_clock(const weft_range *range, weft_actor_id learner);
 /* Steps that everybody has finished; 0 while nobody is there. */

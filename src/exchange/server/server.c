@@ -8,6 +8,7 @@
 typedef struct question {
     weft_actor_id learner;
     int64_t request, clock, have;
+    bool leaving;
 } question;
 
 typedef struct shelf {
@@ -22,6 +23,7 @@ typedef struct server {
     weft_actor head;
     shelf *shelves;
     int count;
+    bool halt; /* somebody wants all to leave */
 } server;
 
 static shelf *find_shelf(const server *s, uint32_t number)
@@ -56,21 +58,36 @@ static weft_status answer(server *s, shelf *f, const question *q)
     p.range = (uint32_t)f->of.number;
     p.request = q->request;
     p.version = weft_range_version(f->of.range);
+    p.halt = s->halt;
     bool newer = q->have != p.version;
     if (newer) WEFT_TRY(copy_parameters(f));
     return weft_wire_send(&s->head, q->learner, WEFT_WIRE_PARAMETERS, &p, newer ? f->copy : NULL);
 }
 
-/* Whether the learner's own updates are in, and all that the policy wants it to see. */
+/* Whether the learner's own updates are in, and all that the policy wants it to see. Who leaves
+ * sees what all have come to. */
 static bool may_answer(const shelf *f, const question *q)
 {
+    if (q->leaving) return weft_range_learners(f->of.range) == 0;
     return weft_range_clock(f->of.range, q->learner) >= q->clock &&
            weft_range_may_begin(f->of.range, q->clock);
+}
+
+/* Who wants to leave is gone when its updates are in. */
+static weft_status let_go(const shelf *f)
+{
+    for (size_t i = 0; i < f->question_count; i++) {
+        const question *q = &f->questions[i];
+        int64_t clock = weft_range_clock(f->of.range, q->learner);
+        if (q->leaving && clock >= q->clock) WEFT_TRY(weft_range_leave(f->of.range, q->learner));
+    }
+    return WEFT_OK;
 }
 
 static weft_status answer_all(server *s, shelf *f)
 {
     size_t kept = 0;
+    WEFT_TRY(let_go(f));
     for (size_t i = 0; i < f->question_count; i++) {
         question q = f->questions[i];
         if (may_answer(f, &q))
@@ -122,14 +139,17 @@ static weft_status take_push(server *s, const weft_letter *letter, const Weft__P
 static weft_status take_pull(server *s, const weft_letter *letter, const Weft__Pull *m)
 {
     shelf *f = find_shelf(s, m->range);
-    if (!f || weft_range_clock(f->of.range, letter->from) < 0) {
+    bool known = f && (m->leaving ? weft_range_knows(f->of.range, letter->from)
+                                  : weft_range_clock(f->of.range, letter->from) >= 0);
+    if (!known) {
         Weft__Parameters nobody = WEFT__PARAMETERS__INIT;
         nobody.range = m->range;
         nobody.request = m->request;
         nobody.version = -1;
         return weft_wire_send(&s->head, letter->from, WEFT_WIRE_PARAMETERS, &nobody, NULL);
     }
-    WEFT_TRY(ask(f, (question){letter->from, m->request, m->clock, m->have}));
+    s->halt = s->halt || m->halt;
+    WEFT_TRY(ask(f, (question){letter->from, m->request, m->clock, m->have, m->leaving}));
     return answer_all(s, f);
 }
 

@@ -46,6 +46,13 @@ typedef struct weft_server_learner_options {
  * It fails where a server does not know it or finds its updates damaged. */
 weft_status weft_server_learner_create(const weft_server_learner_options *options,
                                        weft_actor **out) WEFT_NODISCARD;
+/* It begins no other step, and is done when it has the parameters that all learners have come to,
+ * once they have left, too. halt: they are to do so now. */
+weft_status weft_server_learner_leave(weft_actor *actor, bool halt) WEFT_NODISCARD;
+/* PEER: fails with what it has waited for so many seconds. */
+weft_status weft_server_learner_explain(const weft_actor *actor, double seconds) WEFT_NODISCARD;
+/* Somebody has said that all are to leave. */
+bool weft_server_learner_halted(const weft_actor *actor);
 /* Steps it has finished. */
 int64_t weft_server_learner_clock(const weft_actor *actor);
 

@@ -1,0 +1,274 @@
+/* Training with parameter servers. Each learner pushes the gradients of a range as soon as the last
+ * of them is there, and begins the next step with what the servers have by then, as their policy
+ * allows (Dean et al. 2012; Li et al. 2014; Ho et al. 2013; Gupta, Zhang and Wang 2016). */
+#include "base/spec.h"
+#include "exchange/server/remote.h"
+
+enum { MOST_SERVERS = 1024 };
+
+/* How long a learner sleeps between two looks at whether the job goes on. */
+static const double NAP = 0.05;
+
+/* --- opening --- */
+
+static weft_status parse(weft_remote *x, const char *arguments)
+{
+    char *policy = NULL, *scale = NULL;
+    double count = -1, bound = -1, beta = -1;
+    weft_spec_key keys[] = {
+        {.name = "policy", .text = &policy},
+        {.name = "c", .number = &count, .low = 1, .high = 1e6, .whole = true},
+        {.name = "bound", .number = &bound, .low = 0, .high = 1e9, .whole = true},
+        {.name = "scale", .text = &scale},
+        {.name = "beta", .number = &beta, .low = 0, .high = 100},
+        {.name = NULL}};
+    weft_status status = *arguments ? weft_spec_parse("exchange server", arguments, keys) : WEFT_OK;
+    if (status == WEFT_OK)
+        status = weft_policy_make(policy ? policy : "bsp", count, bound, scale, beta, &x->policy);
+    free(policy);
+    free(scale);
+    return status;
+}
+
+static weft_status check_site(const weft_remote *x, const weft_exchange_site *site)
+{
+    int learners = site->endpoint->learners;
+    if (!site->alike)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "exchange server: the ranks of a learner must have all parameters each, "
+                         "and this mesh splits them; give --mesh data=N, or one rank a learner");
+    if (x->policy.count > learners)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange server: a version of c=%d updates, but there are %d learners; "
+                         "give c=%d or less",
+                         x->policy.count, learners, learners);
+    return WEFT_OK;
+}
+
+static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
+{
+    void *data;
+    size_t bytes;
+    WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
+    weft_store_unmap_read(site->store, data);
+    x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
+    x->servers = site->servers ? site->servers : 1;
+    if (x->servers > x->count || x->servers > MOST_SERVERS)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange server: %d servers for %lld parameters; at most %d, and one for "
+                         "each parameter",
+                         x->servers, (long long)x->count, MOST_SERVERS);
+    x->leads = weft_comm_rank(site->alike) == 0;
+    WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
+    WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
+    if (!x->leads) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
+    WEFT_TRY(WEFT_NEW(&x->own, x->servers));
+    WEFT_TRY(WEFT_NEW(&x->places, x->servers));
+    WEFT_TRY(WEFT_NEW(&x->ranges, x->servers));
+    WEFT_TRY(WEFT_NEW(&x->missing, x->servers));
+    return WEFT_NEW(&x->whole, x->servers);
+}
+
+static void server_close(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    weft_status ended = x->ranges ? weft_remote_unplace(x) : WEFT_OK;
+    (void)ended; /* whoever waited for a server that fails was told */
+    free(x->codec);
+    free(x->own);
+    free(x->places);
+    free(x->ranges);
+    free(x->missing);
+    free(x->whole);
+    free(x->parameters);
+    free(x->gradients);
+    free(x);
+}
+
+static weft_status server_open(const char *arguments, const weft_exchange_site *site,
+                               weft_exchange **out)
+{
+    weft_remote *x;
+    WEFT_TRY(WEFT_NEW(&x, 1));
+    weft_status status = parse(x, arguments);
+    if (status == WEFT_OK && site) status = check_site(x, site);
+    if (status == WEFT_OK && site) status = make_room(x, site);
+    if (status == WEFT_OK)
+        *out = &x->head;
+    else
+        server_close(&x->head);
+    return status;
+}
+
+/* --- parameters --- */
+
+/* The store's into ours, or ours into the store. */
+static weft_status copy_parameters(weft_remote *x, bool in)
+{
+    weft_store *store = x->head.site.store;
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    memcpy(in ? data : x->parameters, in ? x->parameters : data, bytes);
+    if (in) return weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
+    weft_store_unmap_read(store, data);
+    return WEFT_OK;
+}
+
+/* All ranks of the learner go on with what its first one got. */
+static weft_status take_parameters(weft_remote *x)
+{
+    const weft_exchange_site *site = &x->head.site;
+    if (weft_comm_size(site->alike) > 1)
+        WEFT_TRY(weft_comm_run(site->alike, &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                             .dtype = x->dtype,
+                                                             .what = "parameters of the servers",
+                                                             .send = x->parameters,
+                                                             .receive = x->parameters,
+                                                             .count = x->count}));
+    return copy_parameters(x, true);
+}
+
+/* --- waiting --- */
+
+static weft_status check_servers(const weft_remote *x)
+{
+    for (int k = 0; k < x->servers; k++)
+        if (x->own[k].hosted) WEFT_TRY(weft_hosted_check(x->own[k].hosted));
+    return weft_endpoint_check(x->head.site.endpoint);
+}
+
+/* Until the learner may begin its next step, or is done. */
+static weft_status wait_for_servers(weft_remote *x)
+{
+    double limit = x->head.site.endpoint->timeout;
+    weft_patience patience = {0};
+    int64_t ticket;
+    while (!weft_net_wants(x->net, &ticket) && !weft_net_actor(x->net)->done) {
+        uint64_t heard = weft_net_tell(x->net).received;
+        WEFT_TRY(weft_net_pump(x->net, NAP));
+        WEFT_TRY(check_servers(x));
+        if (weft_net_tell(x->net).received != heard) patience = (weft_patience){0};
+        if (weft_patience_look(&patience, 1) > limit)
+            return weft_server_learner_explain(weft_net_actor(x->net), limit);
+    }
+    return WEFT_OK;
+}
+
+/* --- the moments --- */
+
+static weft_status count_gradients(weft_remote *x)
+{
+    weft_gradient g;
+    const weft_program *program = weft_instance_program(x->head.site.instance);
+    for (int i = 0; weft_program_gradient(program, i, &g); i++)
+        for (int k = 0; k < x->servers; k++) {
+            const weft_server_range *r = &x->ranges[k];
+            int64_t common =
+                WEFT_MIN(g.begin + g.count, r->begin + r->count) - WEFT_MAX(g.begin, r->begin);
+            x->whole[k] += WEFT_MAX(common, (int64_t)0);
+        }
+    return WEFT_OK;
+}
+
+static weft_status server_begin(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    if (!x->leads) return WEFT_OK;
+    WEFT_TRY(copy_parameters(x, false));
+    WEFT_TRY(weft_remote_place(x));
+    WEFT_TRY(count_gradients(x));
+    return wait_for_servers(x);
+}
+
+static weft_status server_before(weft_exchange *exchange, int64_t step)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    x->step = step;
+    if (x->leads) memcpy(x->missing, x->whole, (size_t)x->servers * sizeof(*x->whole));
+    return WEFT_OK;
+}
+
+/* A range whose last gradient is there goes at once. */
+static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    size_t size = weft_dtype_size(x->dtype);
+    const void *data;
+    if (!x->leads) return WEFT_OK;
+    WEFT_TRY(weft_gradient_map(exchange->site.instance, g->index, &data));
+    memcpy((char *)x->gradients + (size_t)g->begin * size, data, (size_t)g->count * size);
+    weft_gradient_unmap(exchange->site.instance, g->index, data);
+    for (int k = 0; k < x->servers; k++) {
+        const weft_server_range *r = &x->ranges[k];
+        int64_t common =
+            WEFT_MIN(g->begin + g->count, r->begin + r->count) - WEFT_MAX(g->begin, r->begin);
+        if (common <= 0) continue;
+        x->missing[k] -= common;
+        if (x->missing[k] == 0) WEFT_TRY(weft_net_part(x->net, x->step, k));
+    }
+    return WEFT_OK;
+}
+
+static weft_status server_poll(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    return x->leads ? weft_net_pump(x->net, 0) : WEFT_OK;
+}
+
+static weft_status server_update(weft_exchange *exchange, int64_t step)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    if (x->leads) {
+        WEFT_TRY(weft_net_computed(x->net, step));
+        WEFT_TRY(wait_for_servers(x));
+    }
+    return take_parameters(x);
+}
+
+static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    x->last = turn->last;
+    if (x->leads) turn->leave = weft_server_learner_halted(weft_net_actor(x->net));
+    return WEFT_OK;
+}
+
+/* The servers end when nobody needs them: when all learners have what they have come to. */
+static weft_status server_end(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    double all = 0;
+    if (x->leads) {
+        bool halted = weft_server_learner_halted(weft_net_actor(x->net));
+        WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted));
+        WEFT_TRY(wait_for_servers(x));
+        WEFT_TRY(weft_exchange_sum(exchange, "that all have left", &all));
+        WEFT_TRY(weft_remote_unplace(x));
+    }
+    return take_parameters(x);
+}
+
+const weft_exchange_ops weft_exchange_server = {
+    .struct_size = sizeof(weft_exchange_ops),
+    .name = "server",
+    .form = "server:policy=bsp|async|softsync|ssp[,c=N][,bound=N][,scale=none|inverse|exp]"
+            "[,beta=X]",
+    .help =
+        "servers update the parameters, when all gradients of a step are there (bsp), with each "
+        "one that comes (async), with every c of them (softsync), or while nobody is more than "
+        "`bound` steps ahead (ssp)",
+    .owns_update = true,
+    .reads = "servers,compress",
+    .open = server_open,
+    .close = server_close,
+    .begin = server_begin,
+    .before = server_before,
+    .ready = server_ready,
+    .poll = server_poll,
+    .update = server_update,
+    .after = server_after,
+    .end = server_end,
+};

@@ -1,0 +1,78 @@
+#include "exchange/server/hosted.h"
+
+#include <stdio.h>
+
+struct weft_hosted {
+    weft_net *net;
+    weft_hosted_place place;
+    pthread_t thread;
+    atomic_bool stop, failed;
+    weft_error error; /* read once `failed` is set */
+};
+
+/* How long it may sleep when it is told to stop. */
+static const double NAP = 0.02;
+
+static void *serve(void *user)
+{
+    weft_hosted *h = user;
+    weft_status status = weft_net_begin(h->net);
+    while (status == WEFT_OK && !atomic_load(&h->stop)) status = weft_net_pump(h->net, NAP);
+    weft_error_catch(&h->error, status);
+    atomic_store(&h->failed, status != WEFT_OK);
+    return NULL;
+}
+
+static weft_status open_door(weft_hosted *h, weft_net_world *world, weft_actor *server,
+                             weft_actor_id id, bool others)
+{
+    h->place.token = weft_net_world_token(world);
+    /* Of the same number there may be others in this process, of other runs or ranks. */
+    (void)snprintf(h->place.inside, sizeof(h->place.inside), "inproc://weft-%u-%p", id, (void *)h);
+    WEFT_TRY(weft_net_open(world, server, id, h->place.inside, &h->net));
+    if (!others) return WEFT_OK;
+    return weft_net_bind(h->net, "tcp://127.0.0.1:*", h->place.outside, sizeof(h->place.outside));
+}
+
+weft_status weft_hosted_start(weft_net_world *world, weft_actor *server, weft_actor_id id,
+                              bool others, weft_hosted **out)
+{
+    weft_hosted *h;
+    weft_status status = WEFT_NEW(&h, 1);
+    if (status != WEFT_OK) {
+        server->ops->destroy(server);
+        return status;
+    }
+    status = open_door(h, world, server, id, others);
+    if (status == WEFT_OK) status = weft_thread_start(&h->thread, serve, h);
+    if (status == WEFT_OK) {
+        *out = h;
+        return WEFT_OK;
+    }
+    weft_net_close(&h->net);
+    free(h);
+    return status;
+}
+
+weft_status weft_hosted_stop(weft_hosted **hosted)
+{
+    if (!hosted || !*hosted) return WEFT_OK;
+    weft_hosted *h = *hosted;
+    atomic_store(&h->stop, true);
+    pthread_join(h->thread, NULL);
+    weft_net_close(&h->net);
+    weft_status status = weft_error_raise(&h->error);
+    free(h);
+    *hosted = NULL;
+    return status;
+}
+
+weft_status weft_hosted_check(const weft_hosted *h)
+{
+    return atomic_load(&h->failed) ? weft_error_raise(&h->error) : WEFT_OK;
+}
+
+const weft_hosted_place *weft_hosted_at(const weft_hosted *h)
+{
+    return &h->place;
+}

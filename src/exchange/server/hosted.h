@@ -1,0 +1,26 @@
+/* A server in a thread of its own. */
+#ifndef WEFT_EXCHANGE_SERVER_HOSTED_H
+#define WEFT_EXCHANGE_SERVER_HOSTED_H
+
+#include "actor/net.h"
+
+typedef struct weft_hosted weft_hosted;
+
+/* Takes the actor, begins it as number `id` and goes on with it until it is stopped or fails.
+ * others: whether it is to be reached from other processes, too. */
+weft_status weft_hosted_start(weft_net_world *world, weft_actor *server, weft_actor_id id,
+                              bool others, weft_hosted **out) WEFT_NODISCARD;
+/* Ends its thread, and it; then its failure is told, if it had one. */
+weft_status weft_hosted_stop(weft_hosted **hosted);
+/* Why it has ended by itself; OK: it has not. */
+weft_status weft_hosted_check(const weft_hosted *hosted) WEFT_NODISCARD;
+
+/* Where a server is reached. */
+typedef struct weft_hosted_place {
+    uint64_t token;   /* of its world, */
+    char inside[64];  /* in which it is here, */
+    char outside[64]; /* and for others; "": it is not */
+} weft_hosted_place;
+const weft_hosted_place *weft_hosted_at(const weft_hosted *hosted);
+
+#endif

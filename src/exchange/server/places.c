@@ -1,0 +1,167 @@
+/* Which learner runs which server, with which part of the parameters, and where it is reached. */
+#include "exchange/server/remote.h"
+
+static int host_of(const weft_remote *x, int server)
+{
+    return server % x->head.site.endpoint->learners;
+}
+
+static weft_actor_id learner_id(const weft_remote *x, int learner)
+{
+    return (weft_actor_id)(x->servers + learner);
+}
+
+static weft_status optimize(void *user, void *parameters, const void *mean)
+{
+    return weft_flat_optimizer_step(user, parameters, mean);
+}
+
+/* --- servers --- */
+
+static weft_status make_range(weft_remote *x, int k)
+{
+    const weft_exchange_site *site = &x->head.site;
+    const weft_server_range *of = &x->ranges[k];
+    weft_own_server *own = &x->own[k];
+    size_t size = weft_dtype_size(x->dtype);
+    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, x->dtype,
+                                      of->count, &own->optimizer));
+    weft_range_options options = {.struct_size = sizeof(options),
+                                  .policy = x->policy,
+                                  .dtype = x->dtype,
+                                  .count = of->count,
+                                  .update = optimize,
+                                  .user = own->optimizer};
+    WEFT_TRY(weft_range_create(&options, &own->range));
+    memcpy(weft_range_parameters(own->range),
+           (const char *)x->parameters + (size_t)of->begin * size, (size_t)of->count * size);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < site->endpoint->learners && status == WEFT_OK; i++)
+        status = weft_range_join(own->range, learner_id(x, i), 0);
+    if (status != WEFT_OK) weft_range_destroy(&own->range);
+    return status;
+}
+
+static weft_status run_server(weft_remote *x, int k, bool others)
+{
+    weft_actor *server;
+    WEFT_TRY(make_range(x, k));
+    weft_served served = {k, x->own[k].range};
+    weft_status status = weft_server_create(&served, 1, &server);
+    if (status != WEFT_OK) {
+        weft_range_destroy(&x->own[k].range);
+        return status;
+    }
+    return weft_hosted_start(x->world, server, (weft_actor_id)k, others, &x->own[k].hosted);
+}
+
+/* --- where they are --- */
+
+static weft_status gather(const weft_remote *x, const char *what, const void *mine, void *all,
+                          int64_t bytes)
+{
+    return weft_endpoint_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                     .dtype = WEFT_U8,
+                                                                     .what = what,
+                                                                     .send = mine,
+                                                                     .receive = all,
+                                                                     .count = bytes});
+}
+
+/* What a learner says of itself. */
+typedef struct card {
+    uint64_t form;  /* how its parameters lie */
+    uint64_t token; /* of its world */
+} card;
+
+static weft_status meet(const weft_remote *x, bool *others)
+{
+    int n = x->head.site.endpoint->learners;
+    card mine = {weft_store_form(x->head.site.store), weft_net_world_token(x->world)}, *all;
+    bool alike = true;
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status = gather(x, "how parameters lie", &mine, all, sizeof(mine));
+    for (int i = 0; i < n; i++) {
+        alike = alike && all[i].form == mine.form;
+        *others = *others || all[i].token != mine.token;
+    }
+    free(all);
+    if (status == WEFT_OK && !alike)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "exchange %s: learners lay tensors in memory in different ways, as their "
+                         "devices do; give all of them the same device",
+                         x->head.ops->name);
+    return status;
+}
+
+static weft_status tell_places(weft_remote *x)
+{
+    for (int k = 0; k < x->servers; k++) {
+        if (x->own[k].hosted) x->places[k] = *weft_hosted_at(x->own[k].hosted);
+        WEFT_TRY(weft_endpoint_run(x->head.site.endpoint,
+                                   &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                    .dtype = WEFT_U8,
+                                                    .what = "where servers are",
+                                                    .send = &x->places[k],
+                                                    .receive = &x->places[k],
+                                                    .count = sizeof(weft_hosted_place),
+                                                    .peer = host_of(x, k)}));
+    }
+    return WEFT_OK;
+}
+
+/* --- the learner --- */
+
+static weft_status open_learner(weft_remote *x)
+{
+    const weft_exchange_site *site = &x->head.site;
+    weft_actor *learner;
+    weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .dtype = x->dtype,
+                                           .ranges = x->ranges,
+                                           .range_count = x->servers,
+                                           .steps = INT64_MAX,
+                                           .parameters = x->parameters,
+                                           .gradients = x->gradients,
+                                           .patience = 1};
+    WEFT_TRY(weft_server_learner_create(&options, &learner));
+    WEFT_TRY(
+        weft_net_open(x->world, learner, learner_id(x, site->endpoint->learner), NULL, &x->net));
+    for (int k = 0; k < x->servers; k++) {
+        const weft_hosted_place *p = &x->places[k];
+        bool here = p->token == weft_net_world_token(x->world);
+        WEFT_TRY(weft_net_know(x->net, (weft_actor_id)k, here ? p->inside : p->outside));
+    }
+    return weft_net_begin(x->net);
+}
+
+weft_status weft_remote_place(weft_remote *x)
+{
+    const weft_exchange_site *site = &x->head.site;
+    bool others = false;
+    WEFT_TRY(weft_net_world_of(site->context, &x->world));
+    WEFT_TRY(meet(x, &others));
+    for (int k = 0; k < x->servers; k++) {
+        weft_server_range *r = &x->ranges[k];
+        r->server = (weft_actor_id)k;
+        r->begin = weft_part_start(x->count, k, x->servers);
+        r->count = weft_part_start(x->count, k + 1, x->servers) - r->begin;
+        WEFT_TRY(weft_codec_open(site->context, x->codec, x->dtype, r->count, &r->codec));
+        if (host_of(x, k) == site->endpoint->learner) WEFT_TRY(run_server(x, k, others));
+    }
+    WEFT_TRY(tell_places(x));
+    return open_learner(x);
+}
+
+weft_status weft_remote_unplace(weft_remote *x)
+{
+    weft_status status = WEFT_OK;
+    weft_net_close(&x->net);
+    for (int k = 0; k < x->servers; k++) {
+        weft_status ended = weft_hosted_stop(&x->own[k].hosted);
+        if (status == WEFT_OK) status = ended;
+        weft_flat_optimizer_close(&x->own[k].optimizer);
+        weft_codec_close(&x->ranges[k].codec);
+    }
+    return status;
+}
