@@ -161,6 +161,9 @@ typedef struct weft_exchange_ops {
     weft_status (*update)(weft_exchange *exchange, int64_t step);
     /* After the update: parameters and the learner's state may be read and written. */
     weft_status (*after)(weft_exchange *exchange, weft_exchange_turn *turn);
+    /* A checkpoint follows, of the learner whose ranks are asked: what belongs into it is brought
+     * where it is read, parameters and state. Collective over them. */
+    weft_status (*save)(weft_exchange *exchange);
     /* After the last step of a process: what is under way has to come to its end, and the others
      * are told if they need to know. A checkpoint may follow. */
     weft_status (*end)(weft_exchange *exchange);
@@ -196,6 +199,7 @@ weft_status weft_exchange_begin(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_before(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_update(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_after(weft_exchange *exchange, weft_exchange_turn *turn) WEFT_NODISCARD;
+weft_status weft_exchange_save(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
 bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 /* Adds up a number over all learners, which go in lock step. */

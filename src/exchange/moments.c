@@ -156,6 +156,11 @@ weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
     return WEFT_OK;
 }
 
+weft_status weft_exchange_save(weft_exchange *e)
+{
+    return e->ops->save ? e->ops->save(e) : WEFT_OK;
+}
+
 weft_status weft_exchange_end(weft_exchange *e)
 {
     uint64_t failures = weft_failures();

@@ -43,6 +43,7 @@ static weft_status save(weft_run *run)
     if (!t->options.output.checkpoint || run->saved_step == r->position.step) return WEFT_OK;
     if (r->learner_index > 0 && !weft_rank_saves_all(r)) return WEFT_OK;
     run->saved_step = r->position.step;
+    if (r->exchange) WEFT_TRY(weft_exchange_save(r->exchange));
     char *path = NULL;
     weft_checkpoint_source source = {.store = r->store,
                                      .graph = r->graph,

@@ -61,6 +61,7 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     x->leads = weft_comm_rank(site->alike) == 0;
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
     WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
+    WEFT_TRY(weft_remote_list_states(x, site));
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
@@ -75,6 +76,8 @@ static void server_close(weft_exchange *exchange)
     weft_remote *x = (weft_remote *)exchange;
     weft_status ended = x->ranges ? weft_remote_unplace(x) : WEFT_OK;
     (void)ended; /* whoever waited for a server that fails was told */
+    for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
+    free(x->states);
     free(x->codec);
     free(x->own);
     free(x->places);
@@ -145,8 +148,7 @@ static weft_status wait_for_servers(weft_remote *x)
 {
     double limit = x->head.site.endpoint->timeout;
     weft_patience patience = {0};
-    int64_t ticket;
-    while (!weft_net_wants(x->net, &ticket) && !weft_net_actor(x->net)->done) {
+    while (weft_server_learner_waits(weft_net_actor(x->net))) {
         uint64_t heard = weft_net_tell(x->net).received;
         WEFT_TRY(weft_net_pump(x->net, NAP));
         WEFT_TRY(check_servers(x));
@@ -186,7 +188,8 @@ static weft_status server_begin(weft_exchange *exchange)
 static weft_status server_before(weft_exchange *exchange, int64_t step)
 {
     weft_remote *x = (weft_remote *)exchange;
-    x->step = step;
+    (void)step;
+    x->turn++;
     if (x->leads) memcpy(x->missing, x->whole, (size_t)x->servers * sizeof(*x->whole));
     return WEFT_OK;
 }
@@ -207,7 +210,7 @@ static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
             WEFT_MIN(g->begin + g->count, r->begin + r->count) - WEFT_MAX(g->begin, r->begin);
         if (common <= 0) continue;
         x->missing[k] -= common;
-        if (x->missing[k] == 0) WEFT_TRY(weft_net_part(x->net, x->step, k));
+        if (x->missing[k] == 0) WEFT_TRY(weft_net_part(x->net, x->turn, k));
     }
     return WEFT_OK;
 }
@@ -221,8 +224,9 @@ static weft_status server_poll(weft_exchange *exchange)
 static weft_status server_update(weft_exchange *exchange, int64_t step)
 {
     weft_remote *x = (weft_remote *)exchange;
+    (void)step;
     if (x->leads) {
-        WEFT_TRY(weft_net_computed(x->net, step));
+        WEFT_TRY(weft_net_computed(x->net, x->turn));
         WEFT_TRY(wait_for_servers(x));
     }
     return take_parameters(x);
@@ -236,6 +240,24 @@ static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *tur
     return WEFT_OK;
 }
 
+static weft_status server_save(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    double there = x->net != NULL;
+    WEFT_TRY(weft_comm_run(exchange->site.alike, &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                                  .dtype = WEFT_F64,
+                                                                  .what = "whether servers run",
+                                                                  .send = &there,
+                                                                  .receive = &there,
+                                                                  .count = 1}));
+    if (there == 0) return WEFT_OK; /* the end has brought it */
+    if (x->leads) {
+        WEFT_TRY(weft_server_learner_fetch(weft_net_actor(x->net)));
+        WEFT_TRY(wait_for_servers(x));
+    }
+    return take_parameters(x);
+}
+
 /* The servers end when nobody needs them: when all learners have what they have come to. */
 static weft_status server_end(weft_exchange *exchange)
 {
@@ -243,7 +265,8 @@ static weft_status server_end(weft_exchange *exchange)
     double all = 0;
     if (x->leads) {
         bool halted = weft_server_learner_halted(weft_net_actor(x->net));
-        WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted));
+        WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted,
+                                           exchange->site.endpoint->learner == 0));
         WEFT_TRY(wait_for_servers(x));
         WEFT_TRY(weft_exchange_sum(exchange, "that all have left", &all));
         WEFT_TRY(weft_remote_unplace(x));
@@ -270,5 +293,7 @@ const weft_exchange_ops weft_exchange_server = {
     .poll = server_poll,
     .update = server_update,
     .after = server_after,
+    .state = weft_remote_state_at,
+    .save = server_save,
     .end = server_end,
 };

@@ -21,6 +21,7 @@ typedef struct learner {
     int64_t clock;
     bool computing;
     bool leaving, halt, halted; /* it leaves, and all are to; it was told to */
+    bool whole;                 /* it asks for the state, too */
     double patience;
 } learner;
 
@@ -58,6 +59,7 @@ static weft_status send_pull(learner *l, const reach *r)
     m.have = r->version;
     m.leaving = l->leaving;
     m.halt = l->halt;
+    m.whole = l->whole;
     return weft_wire_send(&l->head, r->of.server, WEFT_WIRE_PULL, &m, NULL);
 }
 
@@ -94,8 +96,9 @@ static weft_status pull_all(learner *l)
     return hope(l);
 }
 
-static bool waits(const learner *l)
+bool weft_server_learner_waits(const weft_actor *actor)
 {
+    const learner *l = (const learner *)actor;
     for (int i = 0; i < l->options.range_count; i++)
         if (l->reaches[i].asked || l->reaches[i].update) return true;
     return false;
@@ -103,8 +106,9 @@ static bool waits(const learner *l)
 
 static weft_status go_on(learner *l)
 {
-    if (waits(l)) return WEFT_OK;
+    if (weft_server_learner_waits(&l->head)) return WEFT_OK;
     WEFT_TRY(weft_actor_set_timer(&l->head, AGAIN, -1));
+    l->whole = false;
     if (l->computing) return WEFT_OK;
     if (l->leaving || l->clock == l->options.steps) {
         l->head.done = true;
@@ -115,9 +119,17 @@ static weft_status go_on(learner *l)
     return weft_actor_compute(&l->head, l->clock + 1);
 }
 
-weft_status weft_server_learner_leave(weft_actor *actor, bool halt)
+weft_status weft_server_learner_fetch(weft_actor *actor)
 {
     learner *l = (learner *)actor;
+    l->whole = true;
+    return pull_all(l);
+}
+
+weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole)
+{
+    learner *l = (learner *)actor;
+    l->whole = whole;
     l->leaving = true;
     l->halt = halt;
     l->computing = false;
@@ -202,9 +214,13 @@ static weft_status take_parameters(learner *l, const Weft__Parameters *m, const 
     if (m->version < 0)
         return weft_fail(WEFT_ERR_PEER, "server %u does not know this learner (any more)",
                          r->of.server);
-    if (payload ? payload->bytes != bytes : m->version != r->version)
+    size_t have = payload ? payload->bytes : 0;
+    if (l->whole ? have < bytes : payload ? have != bytes : m->version != r->version)
         return weft_fail(WEFT_ERR_FORMAT, "server %u sends %zu bytes of parameters, should be %zu",
-                         r->of.server, payload ? payload->bytes : 0, bytes);
+                         r->of.server, have, bytes);
+    if (l->whole)
+        WEFT_TRY(l->options.take_state(l->options.user, (int)m->range,
+                                       (const char *)payload->data + bytes, have - bytes));
     if (payload) memcpy((char *)l->options.parameters + offset(l, r), payload->data, bytes);
     r->version = m->version;
     r->asked = false;

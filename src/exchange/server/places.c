@@ -35,7 +35,7 @@ static weft_status make_range(weft_remote *x, int k)
     WEFT_TRY(weft_range_create(&options, &own->range));
     memcpy(weft_range_parameters(own->range),
            (const char *)x->parameters + (size_t)of->begin * size, (size_t)of->count * size);
-    weft_status status = WEFT_OK;
+    weft_status status = weft_remote_give_state(x, k);
     for (int i = 0; i < site->endpoint->learners && status == WEFT_OK; i++)
         status = weft_range_join(own->range, learner_id(x, i), 0);
     if (status != WEFT_OK) weft_range_destroy(&own->range);
@@ -46,7 +46,7 @@ static weft_status run_server(weft_remote *x, int k, bool others)
 {
     weft_actor *server;
     WEFT_TRY(make_range(x, k));
-    weft_served served = {k, x->own[k].range};
+    weft_served served = {k, x->own[k].range, x->own[k].states, x->state_count};
     weft_status status = weft_server_create(&served, 1, &server);
     if (status != WEFT_OK) {
         weft_range_destroy(&x->own[k].range);
@@ -123,7 +123,9 @@ static weft_status open_learner(weft_remote *x)
                                            .steps = INT64_MAX,
                                            .parameters = x->parameters,
                                            .gradients = x->gradients,
-                                           .patience = 1};
+                                           .patience = 1,
+                                           .take_state = weft_remote_take_state,
+                                           .user = x};
     WEFT_TRY(weft_server_learner_create(&options, &learner));
     WEFT_TRY(
         weft_net_open(x->world, learner, learner_id(x, site->endpoint->learner), NULL, &x->net));
@@ -161,6 +163,8 @@ weft_status weft_remote_unplace(weft_remote *x)
         weft_status ended = weft_hosted_stop(&x->own[k].hosted);
         if (status == WEFT_OK) status = ended;
         weft_flat_optimizer_close(&x->own[k].optimizer);
+        free(x->own[k].states);
+        x->own[k].states = NULL;
         weft_codec_close(&x->ranges[k].codec);
     }
     return status;

@@ -10,8 +10,19 @@
 typedef struct weft_own_server {
     weft_hosted *hosted;
     weft_flat_optimizer *optimizer;
-    weft_range *range; /* the server's */
+    weft_range *range;    /* the server's */
+    struct iovec *states; /* what the optimiser keeps, as it is sent */
 } weft_own_server;
+
+/* What the optimiser of all servers keeps, as a checkpoint has it: numbers for each parameter, or
+ * one number, which is that of the first range. */
+typedef struct weft_remote_state {
+    char name[64];
+    bool like_parameters;
+    weft_type type;
+    void *data;
+    size_t bytes;
+} weft_remote_state;
 
 typedef struct weft_remote {
     weft_exchange head;
@@ -29,13 +40,24 @@ typedef struct weft_remote {
     weft_dtype dtype;
     int64_t count;                /* of all parameters as they lie */
     void *parameters, *gradients; /* [count]: what came last, what goes next */
-    int64_t step;                 /* that is going on */
-    bool last;                    /* the run's last step is over */
+    weft_remote_state *states;
+    int state_count;
+    int64_t turn; /* the step that is going on, counted from `begin` on */
+    bool last;    /* the run's last step is over */
 } weft_remote;
 
 /* places.c: the servers are started, and all learners know where. Collective between learners. */
 weft_status weft_remote_place(weft_remote *remote) WEFT_NODISCARD;
 /* Stops those that run here. */
 weft_status weft_remote_unplace(weft_remote *remote) WEFT_NODISCARD;
+
+/* states.c: what there is, before there are servers; out of a range's optimiser and into it. */
+weft_status weft_remote_list_states(weft_remote *remote,
+                                    const weft_exchange_site *site) WEFT_NODISCARD;
+weft_status weft_remote_take_state(void *remote, int range, const void *data,
+                                   size_t bytes) WEFT_NODISCARD;
+/* Also fills own[range].states. */
+weft_status weft_remote_give_state(weft_remote *remote, int range) WEFT_NODISCARD;
+bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 
 #endif

@@ -8,7 +8,7 @@
 typedef struct question {
     weft_actor_id learner;
     int64_t request, clock, have;
-    bool leaving;
+    bool leaving, whole;
 } question;
 
 typedef struct shelf {
@@ -52,6 +52,32 @@ static weft_status copy_parameters(shelf *f)
     return WEFT_OK;
 }
 
+/* Parameters and all that the update keeps, behind each other. */
+static weft_status copy_whole(const shelf *f, weft_blob **out)
+{
+    size_t bytes = weft_range_bytes(f->of.range);
+    for (int i = 0; i < f->of.state_count; i++) bytes += f->of.states[i].iov_len;
+    WEFT_TRY(weft_blob_new(bytes, out));
+    char *at = (*out)->data;
+    memcpy(at, weft_range_parameters(f->of.range), weft_range_bytes(f->of.range));
+    at += weft_range_bytes(f->of.range);
+    for (int i = 0; i < f->of.state_count; i++) {
+        memcpy(at, f->of.states[i].iov_base, f->of.states[i].iov_len);
+        at += f->of.states[i].iov_len;
+    }
+    return WEFT_OK;
+}
+
+static weft_status answer_whole(server *s, const shelf *f, const question *q,
+                                const Weft__Parameters *p)
+{
+    weft_blob *all;
+    WEFT_TRY(copy_whole(f, &all));
+    weft_status status = weft_wire_send(&s->head, q->learner, WEFT_WIRE_PARAMETERS, p, all);
+    weft_blob_drop(&all);
+    return status;
+}
+
 static weft_status answer(server *s, shelf *f, const question *q)
 {
     Weft__Parameters p = WEFT__PARAMETERS__INIT;
@@ -59,6 +85,7 @@ static weft_status answer(server *s, shelf *f, const question *q)
     p.request = q->request;
     p.version = weft_range_version(f->of.range);
     p.halt = s->halt;
+    if (q->whole) return answer_whole(s, f, q, &p);
     bool newer = q->have != p.version;
     if (newer) WEFT_TRY(copy_parameters(f));
     return weft_wire_send(&s->head, q->learner, WEFT_WIRE_PARAMETERS, &p, newer ? f->copy : NULL);
@@ -149,7 +176,7 @@ static weft_status take_pull(server *s, const weft_letter *letter, const Weft__P
         return weft_wire_send(&s->head, letter->from, WEFT_WIRE_PARAMETERS, &nobody, NULL);
     }
     s->halt = s->halt || m->halt;
-    WEFT_TRY(ask(f, (question){letter->from, m->request, m->clock, m->have, m->leaving}));
+    WEFT_TRY(ask(f, (question){letter->from, m->request, m->clock, m->have, m->leaving, m->whole}));
     return answer_all(s, f);
 }
 

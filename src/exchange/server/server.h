@@ -9,6 +9,8 @@
 #ifndef WEFT_EXCHANGE_SERVER_SERVER_H
 #define WEFT_EXCHANGE_SERVER_SERVER_H
 
+#include <sys/uio.h>
+
 #include "compress/compress.h"
 #include "exchange/server/range.h"
 
@@ -16,6 +18,10 @@
 typedef struct weft_served {
     int number;
     weft_range *range;
+    /* What its update keeps, to be sent with the parameters to whoever asks for it; the caller's.
+     */
+    const struct iovec *states;
+    int state_count;
 } weft_served;
 weft_status weft_server_create(const weft_served *ranges, int count,
                                weft_actor **out) WEFT_NODISCARD;
@@ -39,6 +45,9 @@ typedef struct weft_server_learner_options {
     void *parameters;      /* flat; what a computation reads. Written between computations only */
     const void *gradients; /* flat; what it makes */
     double patience;       /* seconds after which something is sent again, at first */
+    /* Is given the state of range number `range`, where it was asked for. FORMAT: it cannot be. */
+    weft_status (*take_state)(void *user, int range, const void *data, size_t bytes);
+    void *user;
 } weft_server_learner_options;
 
 /* Computation number t is step t. Its part k is the gradient of range k; parts that were not told
@@ -46,9 +55,13 @@ typedef struct weft_server_learner_options {
  * It fails where a server does not know it or finds its updates damaged. */
 weft_status weft_server_learner_create(const weft_server_learner_options *options,
                                        weft_actor **out) WEFT_NODISCARD;
+/* Whether it waits for servers: it can compute nothing then. */
+bool weft_server_learner_waits(const weft_actor *actor);
+/* Asks for what the servers have, with the state of their updates; between computations. */
+weft_status weft_server_learner_fetch(weft_actor *actor) WEFT_NODISCARD;
 /* It begins no other step, and is done when it has the parameters that all learners have come to,
- * once they have left, too. halt: they are to do so now. */
-weft_status weft_server_learner_leave(weft_actor *actor, bool halt) WEFT_NODISCARD;
+ * once they have left, too. halt: they are to do so now. whole: with the state. */
+weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole) WEFT_NODISCARD;
 /* PEER: fails with what it has waited for so many seconds. */
 weft_status weft_server_learner_explain(const weft_actor *actor, double seconds) WEFT_NODISCARD;
 /* Somebody has said that all are to leave. */

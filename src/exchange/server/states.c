@@ -1,0 +1,97 @@
+/* What the optimisers of servers keep, in checkpoints. */
+#include <stdio.h>
+
+#include "exchange/server/remote.h"
+
+/* Of an optimiser of so many parameters; a sample of two says what there is. */
+static bool belongs_to_each(const weft_exchange_state *s, int64_t count)
+{
+    return s->type.shape.rank == 1 && s->type.shape.dim[0] == count;
+}
+
+static weft_status list(weft_remote *x, weft_flat_optimizer *sample, int64_t count)
+{
+    weft_exchange_state s;
+    int n = 0;
+    while (weft_flat_optimizer_state(sample, n, &s)) n++;
+    WEFT_TRY(WEFT_NEW(&x->states, n));
+    for (; x->state_count < n; x->state_count++) {
+        weft_remote_state *mine = &x->states[x->state_count];
+        (void)weft_flat_optimizer_state(sample, x->state_count, &s);
+        (void)snprintf(mine->name, sizeof(mine->name), "%s", s.name);
+        mine->like_parameters = belongs_to_each(&s, count);
+        mine->type = s.type;
+        mine->bytes =
+            mine->like_parameters ? (size_t)x->count * weft_dtype_size(s.type.dtype) : s.bytes;
+        WEFT_TRY(weft_new_aligned(mine->bytes, &mine->data));
+        if (!mine->like_parameters) memcpy(mine->data, s.data, s.bytes);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_remote_list_states(weft_remote *x, const weft_exchange_site *site)
+{
+    weft_flat_optimizer *sample;
+    const int64_t two = 2;
+    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, x->dtype, two,
+                                      &sample));
+    weft_status status = list(x, sample, two);
+    weft_flat_optimizer_close(&sample);
+    return status;
+}
+
+/* Where that of a range lies in a state, and how long it is. */
+static struct iovec part_of(const weft_remote *x, const weft_remote_state *s, int range)
+{
+    const weft_server_range *r = &x->ranges[range];
+    size_t size = weft_dtype_size(s->type.dtype);
+    if (!s->like_parameters) return (struct iovec){s->data, s->bytes};
+    return (struct iovec){(char *)s->data + (size_t)r->begin * size, (size_t)r->count * size};
+}
+
+weft_status weft_remote_take_state(void *remote, int range, const void *data, size_t bytes)
+{
+    weft_remote *x = remote;
+    const char *from = data;
+    size_t want = 0;
+    for (int i = 0; i < x->state_count; i++) want += part_of(x, &x->states[i], range).iov_len;
+    if (bytes != want)
+        return weft_fail(WEFT_ERR_FORMAT, "server %d sends %zu bytes of state, should be %zu",
+                         range, bytes, want);
+    for (int i = 0; i < x->state_count; i++) {
+        struct iovec part = part_of(x, &x->states[i], range);
+        if (x->states[i].like_parameters || range == 0) memcpy(part.iov_base, from, part.iov_len);
+        from += part.iov_len;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_remote_give_state(weft_remote *x, int range)
+{
+    weft_own_server *own = &x->own[range];
+    weft_exchange_state s;
+    WEFT_TRY(WEFT_NEW(&own->states, x->state_count));
+    for (int i = 0; i < x->state_count; i++) {
+        struct iovec part = part_of(x, &x->states[i], range);
+        if (!weft_flat_optimizer_state(own->optimizer, i, &s) || s.bytes != part.iov_len)
+            return weft_fail(WEFT_ERR_INTERNAL, "an optimiser's state '%s' has another size",
+                             x->states[i].name);
+        if (x->head.restored) memcpy(s.data, part.iov_base, s.bytes);
+        own->states[i] = (struct iovec){s.data, s.bytes};
+    }
+    return WEFT_OK;
+}
+
+bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *out)
+{
+    const weft_remote *x = (const weft_remote *)exchange;
+    if (i >= x->state_count) return false;
+    const weft_remote_state *s = &x->states[i];
+    *out = (weft_exchange_state){.name = s->name,
+                                 .like_parameters = s->like_parameters,
+                                 .alike = true,
+                                 .type = s->type,
+                                 .data = s->data,
+                                 .bytes = s->bytes};
+    return true;
+}
