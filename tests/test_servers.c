@@ -1,0 +1,100 @@
+/* Training with servers, from the options to the checkpoint: the settings in which a policy is
+ * nothing else than data parallelism come to the same bits. */
+#include "exchange_runs.h"
+
+/* Policies that wait for everybody, however parameters are shared out: the batches of all learners
+ * are one. */
+static void test_synchronous(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"exchange=server", "exchange=server:policy=bsp servers=3",
+                                       "exchange=server:policy=ssp,bound=0 servers=2",
+                                       "exchange=server:policy=bsp,scale=inverse servers=5",
+                                       "exchange=server:policy=bsp,scale=exp compress=none"};
+    static const char *const optimizers[] = {
+        "optimizer=sgd lr=0.5", "optimizer=sgd lr=0.1 momentum=0.9 nesterov=true weight-decay=0.01",
+        "optimizer=adam lr=0.01 lr-schedule=cosine warmup=3"};
+    char *root = temporary_folder(), words[900], name[40];
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)
+        for (size_t o = 0; o < sizeof(optimizers) / sizeof(optimizers[0]); o++) {
+            if (w % 3 != o && getenv("WEFT_FAST")) continue;
+            (void)snprintf(words, sizeof(words), EXACT "steps=7 %s", optimizers[o]);
+            (void)snprintf(name, sizeof(name), "together-%zu-%zu", w, o);
+            const char *a = made(root, name);
+            run(words, "ranks=4 batch=16", a, 0);
+            (void)snprintf(words, sizeof(words), EXACT "batch=4 steps=7 ranks=4 %s", optimizers[o]);
+            (void)snprintf(name, sizeof(name), "servers-%zu-%zu", w, o);
+            const char *b = made(root, name);
+            run(words, ways[w], b, 0);
+            assert_same(a, b, "parameters", 0, ways[w]);
+        }
+    remove_folder(root);
+}
+
+/* One learner with asynchronous servers: nobody else's updates come, so it is serial. Two, of which
+ * each is a mesh: all ranks of it go on with the same parameters. */
+static void test_meshes(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    const char *a = made(root, "together"), *b = made(root, "learners");
+    run(EXACT "optimizer=adam lr=0.01 steps=7", "ranks=2 batch=8", a, 0);
+    run(EXACT "optimizer=adam lr=0.01 steps=7 exchange=server:policy=bsp servers=2",
+        "ranks=4 mesh=data=2 batch=4", b, 0);
+    assert_same(a, b, "parameters", 1e-12, "learners of two ranks");
+    remove_folder(root);
+}
+
+/* Stopped and gone on with another number of servers: not stopped at all. */
+static void test_stop_and_resume(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"parameters", "state", "exchange"};
+    static const char *const optimizers[] = {"optimizer=sgd lr=0.1 momentum=0.9",
+                                             "optimizer=adamw lr=0.01 warmup=3"};
+    char *root = temporary_folder(), words[900], name[40];
+    for (size_t o = 0; o < sizeof(optimizers) / sizeof(optimizers[0]); o++) {
+        (void)snprintf(words, sizeof(words), EXACT "exchange=server:policy=bsp batch=5 ranks=3 %s",
+                       optimizers[o]);
+        (void)snprintf(name, sizeof(name), "%zu-a", o);
+        const char *a = made(root, name);
+        name[strlen(name) - 1] = 'b';
+        const char *b = made(root, name);
+        run(words, "servers=3 steps=9", a, 0);
+        run(words, "servers=2 steps=4", b, 0);
+        run(words, "servers=5 steps=9 resume=true", b, 0);
+        for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
+            assert_same(a, b, files[f], 0, optimizers[o]);
+    }
+    remove_folder(root);
+}
+
+/* Nobody waits for anybody, and all come to their end with parameters that have learned. */
+static void test_asynchronous(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "exchange=server:policy=async servers=2",
+        "exchange=server:policy=async,scale=inverse compress=topk:ratio=0.1",
+        "exchange=server:policy=softsync,c=2 servers=3 compress=threshold:tau=0.001",
+        "exchange=server:policy=ssp,bound=2 compress=bf16",
+        "exchange=server:policy=ssp,bound=1 mesh=data=2 servers=2"};
+    char *root = temporary_folder(), name[40];
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        (void)snprintf(name, sizeof(name), "%zu", w);
+        run(SMALL "device=cpu batch=4 steps=20 ranks=4 optimizer=adam lr=0.01", ways[w],
+            made(root, name), 0);
+    }
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_synchronous),
+        cmocka_unit_test(test_meshes),
+        cmocka_unit_test(test_stop_and_resume),
+        cmocka_unit_test(test_asynchronous),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
