@@ -31,17 +31,28 @@ static void test_synchronous(void **state)
     remove_folder(root);
 }
 
-/* One learner with asynchronous servers: nobody else's updates come, so it is serial. Two, of which
- * each is a mesh: all ranks of it go on with the same parameters. */
+/* Learners that are meshes: whatever ranks have in common they go on with alike, also where servers
+ * of theirs take updates in different orders; and synchronous servers are data parallelism. */
 static void test_meshes(void **state)
 {
     (void)state;
-    char *root = temporary_folder();
-    const char *a = made(root, "together"), *b = made(root, "learners");
+    static const char *const meshes[] = {"data=2", "tensor=2", "pipeline=2 microbatches=2",
+                                         "data=2,tensor=2"};
+    static const int ranks[] = {4, 4, 4, 8};
+    char *root = temporary_folder(), words[300], name[40];
+    const char *a = made(root, "together");
     run(EXACT "optimizer=adam lr=0.01 steps=7", "ranks=2 batch=8", a, 0);
-    run(EXACT "optimizer=adam lr=0.01 steps=7 exchange=server:policy=bsp servers=2",
-        "ranks=4 mesh=data=2 batch=4", b, 0);
-    assert_same(a, b, "parameters", 1e-12, "learners of two ranks");
+    for (size_t m = 0; m < sizeof(meshes) / sizeof(meshes[0]); m++) {
+        (void)snprintf(words, sizeof(words), "mesh=%s ranks=%d batch=4", meshes[m], ranks[m]);
+        (void)snprintf(name, sizeof(name), "bsp-%zu", m);
+        const char *b = made(root, name);
+        run(EXACT "optimizer=adam lr=0.01 steps=7 exchange=server:policy=bsp servers=2", words, b,
+            0);
+        assert_same(a, b, "parameters", 1e-12, meshes[m]);
+        (void)snprintf(name, sizeof(name), "async-%zu", m);
+        run(SMALL "steps=20 exchange=server:policy=async servers=3 compress=threshold:tau=0.001",
+            words, made(root, name), 0);
+    }
     remove_folder(root);
 }
 

@@ -97,8 +97,7 @@ typedef struct weft_exchange_site {
     /* The learner's program, whose gradients weft_program_gradient lists for those with `ready`. */
     weft_instance *instance;
     const weft_optimizer_options *optimizer; /* of the run, as an update elsewhere needs them */
-    /* The ranks of this learner, if each has all of the parameters; NULL: they have parts. */
-    weft_comm *alike;
+    weft_comm *learner;                      /* the ranks of this one */
     int servers;       /* that the run is to have; 0: as many as the exchange likes */
     const char *codec; /* of updates: a specification */
 } weft_exchange_site;

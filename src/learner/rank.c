@@ -220,15 +220,12 @@ static weft_status open_exchange(weft_rank *r)
     r->elsewhere = r->recipe->optimizer;
     r->elsewhere.clip_norm = 0;
     r->elsewhere.accumulate = 1;
-    int64_t copies = 1;
-    if (r->recipe->plan.mesh && *r->recipe->plan.mesh)
-        WEFT_TRY(weft_mesh_axis(r->recipe->plan.mesh, "data", &copies));
     weft_exchange_site site = {.struct_size = sizeof(site),
                                .context = r->recipe->context,
                                .endpoint = r->endpoint,
                                .store = r->store,
                                .instance = r->instance,
-                               .alike = copies == r->recipe->plan.ranks ? r->learner : NULL,
+                               .learner = r->learner,
                                .servers = r->recipe->servers,
                                .codec = r->recipe->codec,
                                .optimizer = &r->elsewhere};

@@ -165,6 +165,13 @@ static weft_status range_of(const weft_store *s, int i, weft_dtype *dtype, weft_
     return WEFT_OK;
 }
 
+uint64_t weft_store_form_of(const weft_store *s, int i)
+{
+    const store_entry *e = &s->schema->entries[i];
+    const weft_layout *layout = e->order ? e->order : e->layout;
+    return layout ? weft_mix(weft_hash_text(layout->text), (uint64_t)layout->bytes) : 0;
+}
+
 uint64_t weft_store_form(const weft_store *s)
 {
     uint64_t form = 0;
@@ -174,10 +181,7 @@ uint64_t weft_store_form(const weft_store *s)
     if (all_parameters(s, &dtype, &begin, &bytes) != WEFT_OK) begin.memory = NULL;
     for (size_t i = 0; i < s->schema->count; i++) {
         const store_entry *e = &s->schema->entries[i];
-        const weft_layout *layout = e->order ? e->order : e->layout;
-        if (!layout) continue;
-        form = weft_mix(form, weft_hash_text(layout->text));
-        form = weft_mix(form, (uint64_t)layout->bytes);
+        form = weft_mix(form, weft_store_form_of(s, (int)i));
         /* Devices also put tensors in orders of their own. */
         weft_address at = weft_store_address(s, (int)i);
         bool flat = e->kind == WEFT_VALUE_PARAM && at.memory && begin.memory;

@@ -4,8 +4,6 @@
 #include "base/spec.h"
 #include "exchange/server/remote.h"
 
-enum { MOST_SERVERS = 1024 };
-
 /* How long a learner sleeps between two looks at whether the job goes on. */
 static const double NAP = 0.05;
 
@@ -33,10 +31,6 @@ static weft_status parse(weft_remote *x, const char *arguments)
 static weft_status check_site(const weft_remote *x, const weft_exchange_site *site)
 {
     int learners = site->endpoint->learners;
-    if (!site->alike)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "exchange server: the ranks of a learner must have all parameters each, "
-                         "and this mesh splits them; give --mesh data=N, or one rank a learner");
     if (x->policy.count > learners)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange server: a version of c=%d updates, but there are %d learners; "
@@ -52,16 +46,14 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    x->servers = site->servers ? site->servers : 1;
-    if (x->servers > x->count || x->servers > MOST_SERVERS)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "exchange server: %d servers for %lld parameters; at most %d, and one for "
-                         "each parameter",
-                         x->servers, (long long)x->count, MOST_SERVERS);
-    x->leads = weft_comm_rank(site->alike) == 0;
+    /* A rank that has less than that has a server for each of its numbers. */
+    x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
     WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
     WEFT_TRY(weft_remote_list_states(x, site));
+    WEFT_TRY(weft_copies_open(site->learner, site->store, weft_instance_program(site->instance),
+                              x->parameters, &x->copies));
+    x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
@@ -76,6 +68,7 @@ static void server_close(weft_exchange *exchange)
     weft_remote *x = (weft_remote *)exchange;
     weft_status ended = x->ranges ? weft_remote_unplace(x) : WEFT_OK;
     (void)ended; /* whoever waited for a server that fails was told */
+    weft_copies_close(&x->copies);
     for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
     free(x->states);
     free(x->codec);
@@ -120,17 +113,10 @@ static weft_status copy_parameters(weft_remote *x, bool in)
     return WEFT_OK;
 }
 
-/* All ranks of the learner go on with what its first one got. */
+/* All ranks of the learner go on with what the first of them got. */
 static weft_status take_parameters(weft_remote *x)
 {
-    const weft_exchange_site *site = &x->head.site;
-    if (weft_comm_size(site->alike) > 1)
-        WEFT_TRY(weft_comm_run(site->alike, &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                             .dtype = x->dtype,
-                                                             .what = "parameters of the servers",
-                                                             .send = x->parameters,
-                                                             .receive = x->parameters,
-                                                             .count = x->count}));
+    WEFT_TRY(weft_copies_share(x->copies));
     return copy_parameters(x, true);
 }
 
@@ -178,8 +164,8 @@ static weft_status count_gradients(weft_remote *x)
 static weft_status server_begin(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
-    if (!x->leads) return WEFT_OK;
     WEFT_TRY(copy_parameters(x, false));
+    if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_remote_place(x));
     WEFT_TRY(count_gradients(x));
     return wait_for_servers(x);
@@ -243,14 +229,7 @@ static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *tur
 static weft_status server_save(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
-    double there = x->net != NULL;
-    WEFT_TRY(weft_comm_run(exchange->site.alike, &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                                  .dtype = WEFT_F64,
-                                                                  .what = "whether servers run",
-                                                                  .send = &there,
-                                                                  .receive = &there,
-                                                                  .count = 1}));
-    if (there == 0) return WEFT_OK; /* the end has brought it */
+    if (x->ended) return WEFT_OK; /* the end has brought it */
     if (x->leads) {
         WEFT_TRY(weft_server_learner_fetch(weft_net_actor(x->net)));
         WEFT_TRY(wait_for_servers(x));
@@ -263,6 +242,7 @@ static weft_status server_end(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
     double all = 0;
+    x->ended = true;
     if (x->leads) {
         bool halted = weft_server_learner_halted(weft_net_actor(x->net));
         WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted,

@@ -2,7 +2,7 @@
 #ifndef WEFT_EXCHANGE_SERVER_REMOTE_H
 #define WEFT_EXCHANGE_SERVER_REMOTE_H
 
-#include "exchange/exchange.h"
+#include "exchange/copies.h"
 #include "exchange/server/hosted.h"
 #include "exchange/server/server.h"
 
@@ -29,7 +29,8 @@ typedef struct weft_remote {
     weft_policy policy;
     char *codec;
     int servers;
-    bool leads;           /* of the ranks of a learner, that which speaks to servers */
+    weft_copies *copies;  /* what ranks of the learner have in common */
+    bool leads, ended;    /* it speaks to servers; it has left them */
     weft_own_server *own; /* [servers]; empty where another learner runs it */
     weft_hosted_place *places;
     weft_server_range *ranges;

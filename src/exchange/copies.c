@@ -1,0 +1,195 @@
+#include "exchange/copies.h"
+
+/* Tags of transfers are below this. */
+enum { TAGS = 30000 };
+
+/* A parameter that a rank has a part of. */
+typedef struct holding {
+    uint64_t part; /* which part of which tensor, as a hash */
+    uint64_t form; /* how it lies */
+    int64_t begin, count;
+} holding;
+
+struct weft_copies {
+    weft_comm *learner;
+    weft_dtype dtype;
+    char *parameters;
+    int ranks, me;
+    int64_t *counts; /* [ranks] */
+    holding **of;    /* [ranks]: into `all` */
+    holding *all;
+    weft_operation **operations;
+    size_t operation_count, operation_capacity;
+    bool leads;
+};
+
+void weft_copies_close(weft_copies **copies)
+{
+    if (!copies || !*copies) return;
+    weft_copies *c = *copies;
+    for (size_t i = 0; i < c->operation_count; i++) weft_operation_destroy(&c->operations[i]);
+    free(c->operations);
+    free(c->counts);
+    free((void *)c->of);
+    free(c->all);
+    free(c);
+    *copies = NULL;
+}
+
+bool weft_copies_leads(const weft_copies *copies)
+{
+    return copies->leads;
+}
+
+/* --- who has what --- */
+
+static holding describe(const weft_store *store, const weft_gradient *g)
+{
+    int entry = weft_store_find(store, g->name);
+    weft_type type = weft_store_type(store, entry);
+    weft_shape whole;
+    int64_t start[WEFT_MAX_RANK];
+    holding h = {.part = weft_hash_text(g->name), .begin = g->begin, .count = g->count};
+    weft_store_part(store, entry, &whole, start);
+    for (int d = 0; d < whole.rank; d++) {
+        h.part = weft_mix(h.part, (uint64_t)start[d]);
+        h.part = weft_mix(h.part, (uint64_t)type.shape.dim[d]);
+    }
+    h.form = weft_store_form_of(store, entry);
+    return h;
+}
+
+/* Those that get gradients; the others never change. */
+static weft_status list_own(const weft_store *store, const weft_program *program, holding **out,
+                            int64_t *count)
+{
+    weft_gradient g;
+    int64_t n = 0;
+    while (weft_program_gradient(program, (int)n, &g)) n++;
+    WEFT_TRY(WEFT_NEW(out, n + 1));
+    for (*count = 0; *count < n; ++*count) {
+        (void)weft_program_gradient(program, (int)*count, &g);
+        (*out)[*count] = describe(store, &g);
+    }
+    return WEFT_OK;
+}
+
+static weft_status tell_all(weft_copies *c, const holding *mine, int64_t count)
+{
+    int64_t sum = 0, *bytes;
+    WEFT_TRY(WEFT_NEW(&c->counts, c->ranks));
+    WEFT_TRY(WEFT_NEW(&c->of, c->ranks));
+    WEFT_TRY(weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                        .dtype = WEFT_U8,
+                                                        .what = "how many parameters ranks have",
+                                                        .send = &count,
+                                                        .receive = c->counts,
+                                                        .count = sizeof(count)}));
+    for (int r = 0; r < c->ranks; r++) sum += c->counts[r];
+    WEFT_TRY(WEFT_NEW(&c->all, sum + 1));
+    WEFT_TRY(WEFT_NEW(&bytes, c->ranks));
+    sum = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        c->of[r] = c->all + sum;
+        sum += c->counts[r];
+        bytes[r] = c->counts[r] * (int64_t)sizeof(holding);
+    }
+    weft_status status =
+        weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                   .dtype = WEFT_U8,
+                                                   .what = "which parameters ranks have",
+                                                   .send = mine,
+                                                   .receive = c->all,
+                                                   .counts = bytes});
+    free(bytes);
+    return status;
+}
+
+/* Where rank r has that part, or -1. */
+static int64_t find(const weft_copies *c, int r, uint64_t part)
+{
+    for (int64_t i = 0; i < c->counts[r]; i++)
+        if (c->of[r][i].part == part) return i;
+    return -1;
+}
+
+/* The first rank that has it. */
+static int first_of(const weft_copies *c, uint64_t part)
+{
+    int r = 0;
+    while (find(c, r, part) < 0) r++;
+    return r;
+}
+
+/* --- transfers --- */
+
+static weft_status add(weft_copies *c, weft_transfer_kind kind, const holding *h, int peer,
+                       int64_t tag)
+{
+    WEFT_TRY(WEFT_GROW(&c->operations, &c->operation_capacity, c->operation_count));
+    void *at = c->parameters + (size_t)h->begin * weft_dtype_size(c->dtype);
+    WEFT_TRY(weft_comm_prepare(c->learner,
+                               &(weft_transfer){.kind = kind,
+                                                .dtype = c->dtype,
+                                                .what = "parameters of the servers",
+                                                .send = kind == WEFT_SEND ? at : NULL,
+                                                .receive = kind == WEFT_RECEIVE ? at : NULL,
+                                                .count = h->count,
+                                                .peer = peer,
+                                                .tag = (int)(tag % TAGS)},
+                               &c->operations[c->operation_count]));
+    c->operation_count++;
+    return WEFT_OK;
+}
+
+static weft_status prepare(weft_copies *c, int64_t i)
+{
+    const holding *mine = &c->of[c->me][i];
+    int first = first_of(c, mine->part);
+    c->leads = c->leads || first == c->me;
+    for (int r = first; r < c->ranks; r++) {
+        int64_t there = find(c, r, mine->part), tag = find(c, first, mine->part);
+        if (there < 0 || r == first || (first != c->me && r != c->me)) continue;
+        const holding *other = first == c->me ? &c->of[r][there] : &c->of[first][tag];
+        if (other->count != mine->count || other->form != mine->form)
+            return weft_fail(WEFT_ERR_UNSUPPORTED,
+                             "ranks %d and %d of a learner lay the same parameter in memory in "
+                             "different ways, as their devices do; give both the same device",
+                             first, r);
+        WEFT_TRY(first == c->me ? add(c, WEFT_SEND, mine, r, tag)
+                                : add(c, WEFT_RECEIVE, mine, first, tag));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_copies_open(weft_comm *learner, const weft_store *store,
+                             const weft_program *program, void *parameters, weft_copies **out)
+{
+    weft_copies *c;
+    holding *mine = NULL;
+    int64_t count = 0;
+    weft_gradient g;
+    WEFT_TRY(WEFT_NEW(&c, 1));
+    *c = (weft_copies){.learner = learner,
+                       .dtype = weft_program_gradient(program, 0, &g) ? g.dtype : WEFT_F32,
+                       .parameters = parameters,
+                       .ranks = weft_comm_size(learner),
+                       .me = weft_comm_rank(learner)};
+    weft_status status = list_own(store, program, &mine, &count);
+    if (status == WEFT_OK) status = tell_all(c, mine, count);
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++) status = prepare(c, i);
+    free(mine);
+    if (status == WEFT_OK)
+        *out = c;
+    else
+        weft_copies_close(&c);
+    return status;
+}
+
+weft_status weft_copies_share(const weft_copies *c)
+{
+    for (size_t i = 0; i < c->operation_count; i++)
+        WEFT_TRY(weft_operation_start(c->operations[i]));
+    for (size_t i = 0; i < c->operation_count; i++) WEFT_TRY(weft_operation_wait(c->operations[i]));
+    return WEFT_OK;
+}
