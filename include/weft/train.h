@@ -60,6 +60,8 @@ typedef struct weft_event {
      * in which pipeline stages waited for each other. */
     double comm_bytes, comm_seconds, exposed_comm_seconds, bubble_fraction;
     const double *rank_memory; /* summary: planned bytes of each rank */
+    const weft_series *series; /* summary: figure i of the exchange is series[i] */
+    int series_count;
     const weft_report *report;
     const char *path;
 } weft_event;

@@ -28,6 +28,13 @@ typedef enum weft_dtype {
     WEFT_DTYPE_COUNT
 } weft_dtype;
 
+/* A figure of a run that has a name, one number or several. */
+typedef struct weft_series {
+    const char *name;
+    const double *numbers;
+    int count; /* at least 1 */
+} weft_series;
+
 /* dim[0] is the slowest dimension. rank 0 is a scalar of one element. */
 typedef struct weft_shape {
     int rank;

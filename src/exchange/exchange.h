@@ -166,6 +166,8 @@ typedef struct weft_exchange_ops {
     /* After the last step of a process: what is under way has to come to its end, and the others
      * are told if they need to know. A checkpoint may follow. */
     weft_status (*end)(weft_exchange *exchange);
+    /* Figure i of the whole run, after `end`; false past the last. Numbers are the exchange's. */
+    bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
 } weft_exchange_ops;
 
 /* The head of every exchange; implementations extend it. weft_exchange_open fills it, and `open`
@@ -200,6 +202,7 @@ weft_status weft_exchange_update(weft_exchange *exchange, int64_t step) WEFT_NOD
 weft_status weft_exchange_after(weft_exchange *exchange, weft_exchange_turn *turn) WEFT_NODISCARD;
 weft_status weft_exchange_save(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
+bool weft_exchange_figure_at(weft_exchange *exchange, int i, weft_series *out);
 bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 /* Adds up a number over all learners, which go in lock step. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,

@@ -173,6 +173,12 @@ bool weft_exchange_state_at(weft_exchange *e, int i, weft_exchange_state *out)
     return e->ops->state && e->ops->state(e, i, out);
 }
 
+bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
+{
+    *out = (weft_series){.name = NULL};
+    return e->ops->figure && e->ops->figure(e, i, out);
+}
+
 weft_status weft_exchange_sum(weft_exchange *e, const char *what, double *number)
 {
     return weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,

@@ -134,6 +134,8 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
     return WEFT_OK;
 }
 
+enum { MOST_SERIES = 16 }; /* figures of an exchange */
+
 static weft_status summarise(weft_run *run, double *planned)
 {
     weft_trainer *t = run->job;
@@ -149,6 +151,11 @@ static weft_status summarise(weft_run *run, double *planned)
                         run->working > 0
                             ? (double)(steps * t->options.length.batch * t->learners) / run->working
                             : 0};
+    weft_series series[MOST_SERIES];
+    while (r->exchange && e.series_count < MOST_SERIES &&
+           weft_exchange_figure_at(r->exchange, e.series_count, &series[e.series_count]))
+        e.series_count++;
+    e.series = series;
     return tell(run, &e);
 }
 

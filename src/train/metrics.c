@@ -111,6 +111,13 @@ static void add_figures(weft_text *f, const weft_report *report)
     for (int i = 0; weft_report_figure(report, i, &figure); i++) real(f, figure.name, figure.value);
 }
 
+static void add_series(weft_text *f, const weft_series *s)
+{
+    weft_text_add(f, ",\"%s\":%s", s->name, s->count > 1 ? "[" : "");
+    for (int i = 0; i < s->count; i++) weft_text_add(f, "%s%.12g", i ? "," : "", s->numbers[i]);
+    if (s->count > 1) weft_text_add(f, "]");
+}
+
 static void add_event(weft_text *f, const weft_event *e)
 {
     switch (e->kind) {
@@ -140,6 +147,7 @@ static void add_event(weft_text *f, const weft_event *e)
         for (int i = 0; i < e->ranks; i++)
             weft_text_add(f, "%s%.0f", i ? "," : "", e->rank_memory[i]);
         weft_text_add(f, "]");
+        for (int i = 0; i < e->series_count; i++) add_series(f, &e->series[i]);
         break;
     default: return;
     }

@@ -249,8 +249,9 @@ static weft_status server_end(weft_exchange *exchange)
                                            exchange->site.endpoint->learner == 0));
         WEFT_TRY(wait_for_servers(x));
         WEFT_TRY(weft_exchange_sum(exchange, "that all have left", &all));
-        WEFT_TRY(weft_remote_unplace(x));
     }
+    WEFT_TRY(weft_remote_count(x));
+    if (x->leads) WEFT_TRY(weft_remote_unplace(x));
     return take_parameters(x);
 }
 
@@ -276,4 +277,5 @@ const weft_exchange_ops weft_exchange_server = {
     .state = weft_remote_state_at,
     .save = server_save,
     .end = server_end,
+    .figure = weft_remote_figure,
 };

@@ -7,6 +7,7 @@ struct weft_hosted {
     weft_hosted_place place;
     pthread_t thread;
     atomic_bool stop, failed;
+    bool ended;
     weft_error error; /* read once `failed` is set */
 };
 
@@ -54,14 +55,25 @@ weft_status weft_hosted_start(weft_net_world *world, weft_actor *server, weft_ac
     return status;
 }
 
+weft_status weft_hosted_end(weft_hosted *h)
+{
+    atomic_store(&h->stop, true);
+    if (!h->ended) pthread_join(h->thread, NULL);
+    h->ended = true;
+    return weft_error_raise(&h->error);
+}
+
+weft_net_report weft_hosted_tell(const weft_hosted *h)
+{
+    return weft_net_tell(h->net);
+}
+
 weft_status weft_hosted_stop(weft_hosted **hosted)
 {
     if (!hosted || !*hosted) return WEFT_OK;
     weft_hosted *h = *hosted;
-    atomic_store(&h->stop, true);
-    pthread_join(h->thread, NULL);
+    weft_status status = weft_hosted_end(h);
     weft_net_close(&h->net);
-    weft_status status = weft_error_raise(&h->error);
     free(h);
     *hosted = NULL;
     return status;

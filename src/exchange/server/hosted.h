@@ -10,8 +10,12 @@ typedef struct weft_hosted weft_hosted;
  * others: whether it is to be reached from other processes, too. */
 weft_status weft_hosted_start(weft_net_world *world, weft_actor *server, weft_actor_id id,
                               bool others, weft_hosted **out) WEFT_NODISCARD;
-/* Ends its thread, and it; then its failure is told, if it had one. */
+/* Ends its thread; what it has is still there. Its failure is told, if it had one. */
+weft_status weft_hosted_end(weft_hosted *hosted);
+/* The same, and destroys it. */
 weft_status weft_hosted_stop(weft_hosted **hosted);
+/* What it has sent and received; after its end. */
+weft_net_report weft_hosted_tell(const weft_hosted *hosted);
 /* Why it has ended by itself; OK: it has not. */
 weft_status weft_hosted_check(const weft_hosted *hosted) WEFT_NODISCARD;
 

@@ -24,6 +24,8 @@ typedef struct weft_remote_state {
     size_t bytes;
 } weft_remote_state;
 
+enum { WEFT_STALENESS = 256 };
+
 typedef struct weft_remote {
     weft_exchange head;
     weft_policy policy;
@@ -41,6 +43,10 @@ typedef struct weft_remote {
     weft_dtype dtype;
     int64_t count;                /* of all parameters as they lie */
     void *parameters, *gradients; /* [count]: what came last, what goes next */
+    struct weft_remote_figures {
+        double updates, dropped, bytes;   /* bytes: sent by learners and servers */
+        double staleness[WEFT_STALENESS]; /* updates by it; the last: so much, or more */
+    } figures;                            /* of all learners and servers of the run */
     weft_remote_state *states;
     int state_count;
     int64_t turn; /* the step that is going on, counted from `begin` on */
@@ -51,6 +57,10 @@ typedef struct weft_remote {
 weft_status weft_remote_place(weft_remote *remote) WEFT_NODISCARD;
 /* Stops those that run here. */
 weft_status weft_remote_unplace(weft_remote *remote) WEFT_NODISCARD;
+
+/* figures.c: what servers and learners have counted, before they go. Collective over all ranks. */
+weft_status weft_remote_count(weft_remote *remote) WEFT_NODISCARD;
+bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out);
 
 /* states.c: what there is, before there are servers; out of a range's optimiser and into it. */
 weft_status weft_remote_list_states(weft_remote *remote,

@@ -1,0 +1,59 @@
+/* What a run with servers came to: how stale updates were, and what was sent for them. */
+#include "exchange/server/remote.h"
+
+static void count_staleness(struct weft_remote_figures *f, const weft_range *range)
+{
+    size_t size;
+    const int64_t *staleness = weft_range_staleness(range, &size);
+    for (size_t i = 0; i < size; i++) {
+        f->staleness[WEFT_MIN(i, (size_t)WEFT_STALENESS - 1)] += (double)staleness[i];
+        f->updates += (double)staleness[i];
+    }
+}
+
+static void count_letters(struct weft_remote_figures *f, weft_net_report r)
+{
+    f->bytes += (double)r.bytes_sent;
+    f->dropped += (double)r.dropped;
+}
+
+static weft_status sum(const weft_remote *x, bool learners)
+{
+    weft_transfer t = {.kind = WEFT_ALL_REDUCE,
+                       .dtype = WEFT_F64,
+                       .what = "what servers have counted",
+                       .send = &x->figures,
+                       .receive = (void *)(uintptr_t)&x->figures,
+                       .count = sizeof(x->figures) / sizeof(double)};
+    return learners ? weft_endpoint_run(x->head.site.endpoint, &t)
+                    : weft_comm_run(x->head.site.learner, &t);
+}
+
+weft_status weft_remote_count(weft_remote *x)
+{
+    if (x->leads) {
+        for (int k = 0; k < x->servers; k++) {
+            if (!x->own[k].hosted) continue;
+            WEFT_TRY(weft_hosted_end(x->own[k].hosted));
+            count_staleness(&x->figures, x->own[k].range);
+            count_letters(&x->figures, weft_hosted_tell(x->own[k].hosted));
+        }
+        count_letters(&x->figures, weft_net_tell(x->net));
+        WEFT_TRY(sum(x, true));
+    }
+    return sum(x, false);
+}
+
+bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out)
+{
+    const struct weft_remote_figures *f = &((const weft_remote *)exchange)->figures;
+    int most = WEFT_STALENESS;
+    while (most > 1 && f->staleness[most - 1] == 0) most--;
+    const weft_series all[] = {{"server_updates", &f->updates, 1},
+                               {"server_bytes", &f->bytes, 1},
+                               {"server_letters_dropped", &f->dropped, 1},
+                               {"staleness", f->staleness, most}};
+    if (i >= (int)WEFT_COUNT(all)) return false;
+    *out = all[i];
+    return true;
+}
