@@ -1,10 +1,8 @@
 #include "exchange/server/hosted.h"
 
-#include <stdio.h>
-
 struct weft_hosted {
     weft_net *net;
-    weft_hosted_place place;
+    weft_place place;
     pthread_t thread;
     atomic_bool stop, failed;
     bool ended;
@@ -24,17 +22,6 @@ static void *serve(void *user)
     return NULL;
 }
 
-static weft_status open_door(weft_hosted *h, weft_net_world *world, weft_actor *server,
-                             weft_actor_id id, bool others)
-{
-    h->place.token = weft_net_world_token(world);
-    /* Of the same number there may be others in this process, of other runs or ranks. */
-    (void)snprintf(h->place.inside, sizeof(h->place.inside), "inproc://weft-%u-%p", id, (void *)h);
-    WEFT_TRY(weft_net_open(world, server, id, h->place.inside, &h->net));
-    if (!others) return WEFT_OK;
-    return weft_net_bind(h->net, "tcp://127.0.0.1:*", h->place.outside, sizeof(h->place.outside));
-}
-
 weft_status weft_hosted_start(weft_net_world *world, weft_actor *server, weft_actor_id id,
                               bool others, weft_hosted **out)
 {
@@ -44,7 +31,7 @@ weft_status weft_hosted_start(weft_net_world *world, weft_actor *server, weft_ac
         server->ops->destroy(server);
         return status;
     }
-    status = open_door(h, world, server, id, others);
+    status = weft_place_open(world, server, id, others, &h->net, &h->place);
     if (status == WEFT_OK) status = weft_thread_start(&h->thread, serve, h);
     if (status == WEFT_OK) {
         *out = h;
@@ -84,7 +71,7 @@ weft_status weft_hosted_check(const weft_hosted *h)
     return atomic_load(&h->failed) ? weft_error_raise(&h->error) : WEFT_OK;
 }
 
-const weft_hosted_place *weft_hosted_at(const weft_hosted *h)
+const weft_place *weft_hosted_at(const weft_hosted *h)
 {
     return &h->place;
 }

@@ -2,7 +2,7 @@
 #ifndef WEFT_EXCHANGE_SERVER_HOSTED_H
 #define WEFT_EXCHANGE_SERVER_HOSTED_H
 
-#include "actor/net.h"
+#include "exchange/place.h"
 
 typedef struct weft_hosted weft_hosted;
 
@@ -19,12 +19,7 @@ weft_net_report weft_hosted_tell(const weft_hosted *hosted);
 /* Why it has ended by itself; OK: it has not. */
 weft_status weft_hosted_check(const weft_hosted *hosted) WEFT_NODISCARD;
 
-/* Where a server is reached. */
-typedef struct weft_hosted_place {
-    uint64_t token;   /* of its world, */
-    char inside[64];  /* in which it is here, */
-    char outside[64]; /* and for others; "": it is not */
-} weft_hosted_place;
-const weft_hosted_place *weft_hosted_at(const weft_hosted *hosted);
+/* Where it is reached. */
+const weft_place *weft_hosted_at(const weft_hosted *hosted);
 
 #endif

@@ -57,55 +57,18 @@ static weft_status run_server(weft_remote *x, int k, bool others)
 
 /* --- where they are --- */
 
-static weft_status gather(const weft_remote *x, const char *what, const void *mine, void *all,
-                          int64_t bytes)
-{
-    return weft_endpoint_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                     .dtype = WEFT_U8,
-                                                                     .what = what,
-                                                                     .send = mine,
-                                                                     .receive = all,
-                                                                     .count = bytes});
-}
-
-/* What a learner says of itself. */
-typedef struct card {
-    uint64_t form;  /* how its parameters lie */
-    uint64_t token; /* of its world */
-} card;
-
-static weft_status meet(const weft_remote *x, bool *others)
-{
-    int n = x->head.site.endpoint->learners;
-    card mine = {weft_store_form(x->head.site.store), weft_net_world_token(x->world)}, *all;
-    bool alike = true;
-    WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status = gather(x, "how parameters lie", &mine, all, sizeof(mine));
-    for (int i = 0; i < n; i++) {
-        alike = alike && all[i].form == mine.form;
-        *others = *others || all[i].token != mine.token;
-    }
-    free(all);
-    if (status == WEFT_OK && !alike)
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "exchange %s: learners lay tensors in memory in different ways, as their "
-                         "devices do; give all of them the same device",
-                         x->head.ops->name);
-    return status;
-}
-
 static weft_status tell_places(weft_remote *x)
 {
     for (int k = 0; k < x->servers; k++) {
         if (x->own[k].hosted) x->places[k] = *weft_hosted_at(x->own[k].hosted);
-        WEFT_TRY(weft_endpoint_run(x->head.site.endpoint,
-                                   &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                    .dtype = WEFT_U8,
-                                                    .what = "where servers are",
-                                                    .send = &x->places[k],
-                                                    .receive = &x->places[k],
-                                                    .count = sizeof(weft_hosted_place),
-                                                    .peer = host_of(x, k)}));
+        WEFT_TRY(
+            weft_endpoint_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                                      .dtype = WEFT_U8,
+                                                                      .what = "where servers are",
+                                                                      .send = &x->places[k],
+                                                                      .receive = &x->places[k],
+                                                                      .count = sizeof(weft_place),
+                                                                      .peer = host_of(x, k)}));
     }
     return WEFT_OK;
 }
@@ -130,9 +93,8 @@ static weft_status open_learner(weft_remote *x)
     WEFT_TRY(
         weft_net_open(x->world, learner, learner_id(x, site->endpoint->learner), NULL, &x->net));
     for (int k = 0; k < x->servers; k++) {
-        const weft_hosted_place *p = &x->places[k];
-        bool here = p->token == weft_net_world_token(x->world);
-        WEFT_TRY(weft_net_know(x->net, (weft_actor_id)k, here ? p->inside : p->outside));
+        WEFT_TRY(
+            weft_net_know(x->net, (weft_actor_id)k, weft_place_address(&x->places[k], x->world)));
     }
     return weft_net_begin(x->net);
 }
@@ -142,7 +104,7 @@ weft_status weft_remote_place(weft_remote *x)
     const weft_exchange_site *site = &x->head.site;
     bool others = false;
     WEFT_TRY(weft_net_world_of(site->context, &x->world));
-    WEFT_TRY(meet(x, &others));
+    WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
     for (int k = 0; k < x->servers; k++) {
         weft_server_range *r = &x->ranges[k];
         r->server = (weft_actor_id)k;

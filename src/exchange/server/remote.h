@@ -34,7 +34,7 @@ typedef struct weft_remote {
     weft_copies *copies;  /* what ranks of the learner have in common */
     bool leads, ended;    /* it speaks to servers; it has left them */
     weft_own_server *own; /* [servers]; empty where another learner runs it */
-    weft_hosted_place *places;
+    weft_place *places;
     weft_server_range *ranges;
     int64_t *missing; /* of each range: elements of gradients that are not there yet */
     int64_t *whole;   /* the same, before a step */

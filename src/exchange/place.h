@@ -1,0 +1,26 @@
+/* Where actors of an exchange are reached, by those of the same process and by others. */
+#ifndef WEFT_EXCHANGE_PLACE_H
+#define WEFT_EXCHANGE_PLACE_H
+
+#include "actor/net.h"
+#include "exchange/exchange.h"
+
+typedef struct weft_place {
+    uint64_t token;   /* of its world, */
+    char inside[64];  /* in which it is here, */
+    char outside[64]; /* and for others; "": it is not */
+} weft_place;
+
+/* As weft_net_open, where it is reached inside of its world and, with `others`, from other
+ * processes of this machine. */
+weft_status weft_place_open(weft_net_world *world, weft_actor *actor, weft_actor_id id, bool others,
+                            weft_net **net, weft_place *out) WEFT_NODISCARD;
+/* The address for those of this world. */
+const char *weft_place_address(const weft_place *place, const weft_net_world *world);
+
+/* Whether some learner is in another world. Collective between learners. UNSUPPORTED: their
+ * parameters do not lie alike, so that they cannot be sent as they lie. */
+weft_status weft_learners_meet(const weft_exchange *exchange, const weft_net_world *world,
+                               bool *others) WEFT_NODISCARD;
+
+#endif
