@@ -62,7 +62,10 @@ WEFT_API void weft_store_unmap_read(const weft_store *store, void *data);
 /* A number that differs between stores of one model whose tensors lie in memory in different ways,
  * as those of different devices may. */
 WEFT_API uint64_t weft_store_form(const weft_store *store);
-/* The same of one tensor. */
+/* Where parameter i lies among WEFT_ALL_PARAMETERS, in elements. UNSUPPORTED as weft_store_map. */
+WEFT_API WEFT_NODISCARD weft_status weft_store_range(const weft_store *store, int i, int64_t *begin,
+                                                     int64_t *count);
+/* The form of one tensor. */
 WEFT_API uint64_t weft_store_form_of(const weft_store *store, int i);
 /* What it is to training. */
 WEFT_API weft_role weft_store_role(const weft_store *store, int i);

@@ -113,23 +113,6 @@ static weft_status oneshot_open(const char *arguments, const weft_exchange_site 
     return WEFT_OK;
 }
 
-/* The mean of a range over the learners, in place. */
-static weft_status mean(average *a, const char *what, weft_dtype dtype, void *data, size_t bytes)
-{
-    int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
-    int n = a->head.site.endpoint->learners;
-    WEFT_TRY(weft_endpoint_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                                       .dtype = dtype,
-                                                                       .what = what,
-                                                                       .send = data,
-                                                                       .receive = data,
-                                                                       .count = count,
-                                                                       .reproducible = true}));
-    for (int64_t i = 0; i < count; i++)
-        weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
-    return WEFT_OK;
-}
-
 static void outer_numbers(average *a, weft_dtype dtype, void *data, size_t bytes)
 {
     int64_t count = (int64_t)(bytes / weft_dtype_size(dtype));
@@ -196,7 +179,8 @@ static weft_status meet_as_it_lies(average *a, int i, bool zero)
     if (zero)
         memset(data, 0, bytes);
     else
-        status = mean(a, what, dtype, data, bytes);
+        status = weft_exchange_mean(&a->head, what, dtype, data,
+                                    (int64_t)(bytes / weft_dtype_size(dtype)));
     weft_status back = weft_store_unmap(store, i, data);
     return status == WEFT_OK ? back : status;
 }
@@ -210,7 +194,8 @@ static weft_status meet_plain(average *a, int i)
     WEFT_TRY(weft_new_aligned(weft_type_bytes(&type), &data));
     weft_status status = weft_store_read(store, i, data);
     if (status == WEFT_OK)
-        status = mean(a, weft_store_name(store, i), type.dtype, data, weft_type_bytes(&type));
+        status = weft_exchange_mean(&a->head, weft_store_name(store, i), type.dtype, data,
+                                    weft_shape_elements(&type.shape));
     if (status == WEFT_OK) status = weft_store_write(store, i, data);
     free(data);
     return status;

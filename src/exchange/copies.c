@@ -12,6 +12,7 @@ typedef struct holding {
 
 struct weft_copies {
     weft_comm *learner;
+    weft_store *store;
     weft_dtype dtype;
     char *parameters;
     int ranks, me;
@@ -43,35 +44,31 @@ bool weft_copies_leads(const weft_copies *copies)
 
 /* --- who has what --- */
 
-static holding describe(const weft_store *store, const weft_gradient *g)
+static weft_status describe(const weft_store *store, int entry, holding *out)
 {
-    int entry = weft_store_find(store, g->name);
     weft_type type = weft_store_type(store, entry);
     weft_shape whole;
     int64_t start[WEFT_MAX_RANK];
-    holding h = {.part = weft_hash_text(g->name), .begin = g->begin, .count = g->count};
+    out->part = weft_hash_text(weft_store_name(store, entry));
     weft_store_part(store, entry, &whole, start);
     for (int d = 0; d < whole.rank; d++) {
-        h.part = weft_mix(h.part, (uint64_t)start[d]);
-        h.part = weft_mix(h.part, (uint64_t)type.shape.dim[d]);
+        out->part = weft_mix(out->part, (uint64_t)start[d]);
+        out->part = weft_mix(out->part, (uint64_t)type.shape.dim[d]);
     }
-    h.form = weft_store_form_of(store, entry);
-    return h;
+    out->form = weft_store_form_of(store, entry);
+    return weft_store_range(store, entry, &out->begin, &out->count);
 }
 
-/* Those that get gradients; the others never change. */
-static weft_status list_own(const weft_store *store, const weft_program *program, holding **out,
-                            int64_t *count)
+static weft_status list_own(const weft_store *store, holding **out, int64_t *count)
 {
-    weft_gradient g;
-    int64_t n = 0;
-    while (weft_program_gradient(program, (int)n, &g)) n++;
+    weft_status status = WEFT_OK;
+    int n = weft_store_count(store);
+    *count = 0;
     WEFT_TRY(WEFT_NEW(out, n + 1));
-    for (*count = 0; *count < n; ++*count) {
-        (void)weft_program_gradient(program, (int)*count, &g);
-        (*out)[*count] = describe(store, &g);
-    }
-    return WEFT_OK;
+    for (int i = 0; i < n && status == WEFT_OK; i++)
+        if (weft_store_kind(store, i) == WEFT_VALUE_PARAM)
+            status = describe(store, i, &(*out)[(*count)++]);
+    return status;
 }
 
 static weft_status tell_all(weft_copies *c, const holding *mine, int64_t count)
@@ -131,7 +128,7 @@ static weft_status add(weft_copies *c, weft_transfer_kind kind, const holding *h
     WEFT_TRY(weft_comm_prepare(c->learner,
                                &(weft_transfer){.kind = kind,
                                                 .dtype = c->dtype,
-                                                .what = "parameters of the servers",
+                                                .what = "parameters that ranks share",
                                                 .send = kind == WEFT_SEND ? at : NULL,
                                                 .receive = kind == WEFT_RECEIVE ? at : NULL,
                                                 .count = h->count,
@@ -162,20 +159,25 @@ static weft_status prepare(weft_copies *c, int64_t i)
     return WEFT_OK;
 }
 
-weft_status weft_copies_open(weft_comm *learner, const weft_store *store,
-                             const weft_program *program, void *parameters, weft_copies **out)
+weft_status weft_copies_open(weft_comm *learner, weft_store *store, void *parameters,
+                             weft_copies **out)
 {
     weft_copies *c;
     holding *mine = NULL;
     int64_t count = 0;
-    weft_gradient g;
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    weft_store_unmap_read(store, data);
     WEFT_TRY(WEFT_NEW(&c, 1));
     *c = (weft_copies){.learner = learner,
-                       .dtype = weft_program_gradient(program, 0, &g) ? g.dtype : WEFT_F32,
+                       .store = store,
+                       .dtype = dtype,
                        .parameters = parameters,
                        .ranks = weft_comm_size(learner),
                        .me = weft_comm_rank(learner)};
-    weft_status status = list_own(store, program, &mine, &count);
+    weft_status status = list_own(store, &mine, &count);
     if (status == WEFT_OK) status = tell_all(c, mine, count);
     for (int64_t i = 0; i < count && status == WEFT_OK; i++) status = prepare(c, i);
     free(mine);
@@ -186,10 +188,27 @@ weft_status weft_copies_open(weft_comm *learner, const weft_store *store,
     return status;
 }
 
-weft_status weft_copies_share(const weft_copies *c)
+static weft_status copy(const weft_copies *c, bool in)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    WEFT_TRY(weft_store_map(c->store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    memcpy(in ? data : c->parameters, in ? c->parameters : data, bytes);
+    if (in) return weft_store_unmap(c->store, WEFT_ALL_PARAMETERS, data);
+    weft_store_unmap_read(c->store, data);
+    return WEFT_OK;
+}
+
+weft_status weft_copies_read(const weft_copies *c)
+{
+    return copy(c, false);
+}
+
+weft_status weft_copies_write(const weft_copies *c)
 {
     for (size_t i = 0; i < c->operation_count; i++)
         WEFT_TRY(weft_operation_start(c->operations[i]));
     for (size_t i = 0; i < c->operation_count; i++) WEFT_TRY(weft_operation_wait(c->operations[i]));
-    return WEFT_OK;
+    return copy(c, true);
 }

@@ -180,7 +180,8 @@ struct weft_exchange {
     bool restored;
 };
 
-extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server;
+extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server,
+    weft_exchange_gossip;
 
 /* Adds an exchange to what a context knows, and those that are built in. */
 weft_status weft_exchange_register(weft_context *context,
@@ -207,6 +208,10 @@ bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state 
 /* Adds up a number over all learners, which go in lock step. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
                               double *number) WEFT_NODISCARD;
+
+/* The mean of numbers over all learners, in place. Collective over them. */
+weft_status weft_exchange_mean(weft_exchange *exchange, const char *what, weft_dtype dtype,
+                               void *data, int64_t count) WEFT_NODISCARD;
 
 /* Lets the site's program tell the exchange what it listens to. */
 void weft_exchange_listen(weft_exchange *exchange);

@@ -189,3 +189,19 @@ weft_status weft_exchange_sum(weft_exchange *e, const char *what, double *number
                                                                 .count = 1,
                                                                 .reproducible = true});
 }
+
+weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dtype, void *data,
+                               int64_t count)
+{
+    int n = e->site.endpoint->learners;
+    WEFT_TRY(weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                                  .dtype = dtype,
+                                                                  .what = what,
+                                                                  .send = data,
+                                                                  .receive = data,
+                                                                  .count = count,
+                                                                  .reproducible = true}));
+    for (int64_t i = 0; i < count; i++)
+        weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
+    return WEFT_OK;
+}

@@ -165,6 +165,18 @@ static weft_status range_of(const weft_store *s, int i, weft_dtype *dtype, weft_
     return WEFT_OK;
 }
 
+weft_status weft_store_range(const weft_store *s, int i, int64_t *begin, int64_t *count)
+{
+    const store_entry *e = &s->schema->entries[i];
+    size_t size = weft_dtype_size(e->type.dtype), bytes;
+    weft_address first, at = weft_store_address(s, i);
+    weft_dtype dtype;
+    WEFT_TRY(all_parameters(s, &dtype, &first, &bytes));
+    *begin = at.memory ? (int64_t)((at.offset - first.offset) / size) : 0;
+    *count = at.memory ? (int64_t)(e->layout->bytes / size) : 0;
+    return WEFT_OK;
+}
+
 uint64_t weft_store_form_of(const weft_store *s, int i)
 {
     const store_entry *e = &s->schema->entries[i];

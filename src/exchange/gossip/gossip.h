@@ -55,6 +55,10 @@ typedef struct weft_peer_options {
 /* Computation number t is step t. The parameters are in place when it is asked for; what it has
  * made of them is taken when it has ended. All peers begin with the same ones. */
 weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out) WEFT_NODISCARD;
+/* It begins no other computation: this was its last step. */
+weft_status weft_peer_end(weft_actor *actor) WEFT_NODISCARD;
+/* Whether it has been asked for a computation that has not ended: there is room for another. */
+bool weft_peer_computes(const weft_actor *actor);
 /* Steps it has finished, and whether it has all that the others have said, up to their ends
  * (AVERAGE: whether it has ended itself). */
 int64_t weft_peer_clock(const weft_actor *actor);

@@ -119,6 +119,19 @@ weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
     return status;
 }
 
+weft_status weft_peer_end(weft_actor *actor)
+{
+    weft_peer *p = (weft_peer *)actor;
+    p->computing = false;
+    p->options.steps = p->clock;
+    return p->mode->ended(p);
+}
+
+bool weft_peer_computes(const weft_actor *actor)
+{
+    return ((const weft_peer *)actor)->computing;
+}
+
 int64_t weft_peer_clock(const weft_actor *actor)
 {
     return ((const weft_peer *)actor)->clock;

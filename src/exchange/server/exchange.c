@@ -51,8 +51,7 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
     WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
     WEFT_TRY(weft_remote_list_states(x, site));
-    WEFT_TRY(weft_copies_open(site->learner, site->store, weft_instance_program(site->instance),
-                              x->parameters, &x->copies));
+    WEFT_TRY(weft_copies_open(site->learner, site->store, x->parameters, &x->copies));
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
@@ -95,29 +94,6 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
     else
         server_close(&x->head);
     return status;
-}
-
-/* --- parameters --- */
-
-/* The store's into ours, or ours into the store. */
-static weft_status copy_parameters(weft_remote *x, bool in)
-{
-    weft_store *store = x->head.site.store;
-    void *data;
-    size_t bytes;
-    weft_dtype dtype;
-    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    memcpy(in ? data : x->parameters, in ? x->parameters : data, bytes);
-    if (in) return weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
-    weft_store_unmap_read(store, data);
-    return WEFT_OK;
-}
-
-/* All ranks of the learner go on with what the first of them got. */
-static weft_status take_parameters(weft_remote *x)
-{
-    WEFT_TRY(weft_copies_share(x->copies));
-    return copy_parameters(x, true);
 }
 
 /* --- waiting --- */
@@ -164,7 +140,7 @@ static weft_status count_gradients(weft_remote *x)
 static weft_status server_begin(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
-    WEFT_TRY(copy_parameters(x, false));
+    WEFT_TRY(weft_copies_read(x->copies));
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_remote_place(x));
     WEFT_TRY(count_gradients(x));
@@ -215,7 +191,7 @@ static weft_status server_update(weft_exchange *exchange, int64_t step)
         WEFT_TRY(weft_net_computed(x->net, x->turn));
         WEFT_TRY(wait_for_servers(x));
     }
-    return take_parameters(x);
+    return weft_copies_write(x->copies);
 }
 
 static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *turn)
@@ -234,7 +210,7 @@ static weft_status server_save(weft_exchange *exchange)
         WEFT_TRY(weft_server_learner_fetch(weft_net_actor(x->net)));
         WEFT_TRY(wait_for_servers(x));
     }
-    return take_parameters(x);
+    return weft_copies_write(x->copies);
 }
 
 /* The servers end when nobody needs them: when all learners have what they have come to. */
@@ -252,7 +228,7 @@ static weft_status server_end(weft_exchange *exchange)
     }
     WEFT_TRY(weft_remote_count(x));
     if (x->leads) WEFT_TRY(weft_remote_unplace(x));
-    return take_parameters(x);
+    return weft_copies_write(x->copies);
 }
 
 const weft_exchange_ops weft_exchange_server = {

@@ -1,0 +1,281 @@
+/* Training without servers. Each learner updates its own parameters; what a step has changed goes
+ * to all others, compressed, or neighbours meet in the middle (Strom 2015; Lian et al. 2018). */
+#include "base/spec.h"
+#include "exchange/copies.h"
+#include "exchange/gossip/gossip.h"
+#include "exchange/place.h"
+
+/* How long a learner sleeps between two looks at whether the job goes on. */
+static const double NAP = 0.05;
+
+typedef struct gossip {
+    weft_exchange head;
+    char *topology, *codec_name;
+    weft_gossip_mode mode;
+    weft_topology edges;
+    weft_codec *codec;
+    weft_copies *copies;
+    bool leads;
+    weft_net_world *world;
+    weft_net *net;
+    weft_dtype dtype;
+    int64_t count, turn;
+    void *parameters; /* [count]: as they lie */
+    double figures[2];
+} gossip;
+
+/* --- opening --- */
+
+static weft_status find_mode(const char *name, weft_gossip_mode *out)
+{
+    static const char *const names[] = {
+        [WEFT_GOSSIP_UPDATES] = "updates", [WEFT_GOSSIP_AVERAGE] = "average"};
+    for (size_t i = 0; i < WEFT_COUNT(names); i++)
+        if (!name || strcmp(names[i], name) == 0) {
+            *out = (weft_gossip_mode)i;
+            return WEFT_OK;
+        }
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "exchange gossip: mode=%s; there are updates, which go to all, and average, "
+                     "where neighbours meet",
+                     name);
+}
+
+static weft_status parse(gossip *x, const char *arguments)
+{
+    char *mode = NULL;
+    weft_spec_key keys[] = {{.name = "topology", .text = &x->topology},
+                            {.name = "mode", .text = &mode},
+                            {.name = NULL}};
+    weft_status status = *arguments ? weft_spec_parse("exchange gossip", arguments, keys) : WEFT_OK;
+    if (status == WEFT_OK) status = find_mode(mode, &x->mode);
+    if (status == WEFT_OK && !x->topology) status = weft_strdup("all", &x->topology);
+    /* Eight peers can have every topology. */
+    if (status == WEFT_OK) status = weft_topology_make(x->topology, 8, false, 1, &x->edges);
+    weft_topology_free(&x->edges);
+    free(mode);
+    return status;
+}
+
+static weft_status make_room(gossip *x, const weft_exchange_site *site)
+{
+    void *data;
+    size_t bytes;
+    bool named = site->codec && *site->codec;
+    if (named && x->mode == WEFT_GOSSIP_AVERAGE)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "exchange gossip: with mode=average whole parameters are sent, so that "
+            "--compress %s has nothing to compress; give mode=updates, or leave it out",
+            site->codec);
+    WEFT_TRY(weft_topology_make(x->topology, site->endpoint->learners,
+                                x->mode == WEFT_GOSSIP_AVERAGE, 1, &x->edges));
+    WEFT_TRY(weft_strdup(named ? site->codec : "none", &x->codec_name));
+    WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
+    weft_store_unmap_read(site->store, data);
+    x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
+    WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
+    WEFT_TRY(weft_copies_open(site->learner, site->store, x->parameters, &x->copies));
+    x->leads = weft_copies_leads(x->copies);
+    if (!x->leads) return WEFT_OK;
+    return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
+}
+
+static void gossip_close(weft_exchange *exchange)
+{
+    gossip *x = (gossip *)exchange;
+    weft_net_close(&x->net);
+    weft_copies_close(&x->copies);
+    weft_codec_close(&x->codec);
+    weft_topology_free(&x->edges);
+    free(x->topology);
+    free(x->codec_name);
+    free(x->parameters);
+    free(x);
+}
+
+static weft_status gossip_open(const char *arguments, const weft_exchange_site *site,
+                               weft_exchange **out)
+{
+    gossip *x;
+    WEFT_TRY(WEFT_NEW(&x, 1));
+    weft_status status = parse(x, arguments);
+    if (status == WEFT_OK && site) status = make_room(x, site);
+    if (status == WEFT_OK)
+        *out = &x->head;
+    else
+        gossip_close(&x->head);
+    return status;
+}
+
+/* --- peers --- */
+
+static weft_status make_peer(const gossip *x, weft_actor **out)
+{
+    const weft_endpoint *e = x->head.site.endpoint;
+    const weft_topology *t = &x->edges;
+    weft_peer_options options = {.struct_size = sizeof(options),
+                                 .mode = x->mode,
+                                 .me = e->learner,
+                                 .peers = e->learners,
+                                 .neighbours = t->list + t->first[e->learner],
+                                 .neighbour_count = t->first[e->learner + 1] - t->first[e->learner],
+                                 .asks = t->asks[e->learner],
+                                 .seed = 1,
+                                 .dtype = x->dtype,
+                                 .count = x->count,
+                                 .parameters = x->parameters,
+                                 .codec = x->codec,
+                                 .steps = INT64_MAX,
+                                 .patience = 1};
+    return weft_peer_create(&options, out);
+}
+
+static weft_status introduce(gossip *x, const weft_place *mine)
+{
+    const weft_endpoint *e = x->head.site.endpoint;
+    weft_place *all;
+    WEFT_TRY(WEFT_NEW(&all, e->learners));
+    weft_status status =
+        weft_endpoint_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                  .dtype = WEFT_U8,
+                                                                  .what = "where peers are",
+                                                                  .send = mine,
+                                                                  .receive = all,
+                                                                  .count = sizeof(*mine)});
+    for (int i = 0; i < e->learners && status == WEFT_OK; i++)
+        if (i != e->learner)
+            status = weft_net_know(x->net, (weft_actor_id)i, weft_place_address(&all[i], x->world));
+    free(all);
+    return status;
+}
+
+/* Until the peer may compute, or has all there is. */
+static weft_status wait_for(gossip *x, bool (*ready)(const weft_actor *actor))
+{
+    weft_patience patience = {0};
+    double limit = x->head.site.endpoint->timeout;
+    while (!ready(weft_net_actor(x->net))) {
+        uint64_t heard = weft_net_tell(x->net).received;
+        WEFT_TRY(weft_net_pump(x->net, NAP));
+        WEFT_TRY(weft_endpoint_check(x->head.site.endpoint));
+        if (weft_net_tell(x->net).received != heard) patience = (weft_patience){0};
+        if (weft_patience_look(&patience, 1) > limit)
+            return weft_fail(WEFT_ERR_PEER, "no peer has said anything for %g s after step %lld",
+                             limit, (long long)weft_peer_clock(weft_net_actor(x->net)));
+    }
+    return WEFT_OK;
+}
+
+/* --- the moments --- */
+
+static weft_status gossip_begin(weft_exchange *exchange)
+{
+    gossip *x = (gossip *)exchange;
+    weft_actor *peer;
+    weft_place mine;
+    bool others;
+    WEFT_TRY(weft_copies_read(x->copies));
+    if (!x->leads) return WEFT_OK;
+    WEFT_TRY(weft_net_world_of(exchange->site.context, &x->world));
+    WEFT_TRY(weft_learners_meet(exchange, x->world, &others));
+    WEFT_TRY(make_peer(x, &peer));
+    WEFT_TRY(weft_place_open(x->world, peer, (weft_actor_id)exchange->site.endpoint->learner,
+                             others, &x->net, &mine));
+    WEFT_TRY(introduce(x, &mine));
+    WEFT_TRY(weft_net_begin(x->net));
+    return wait_for(x, weft_peer_computes);
+}
+
+static weft_status gossip_poll(weft_exchange *exchange)
+{
+    gossip *x = (gossip *)exchange;
+    return x->leads ? weft_net_pump(x->net, 0) : WEFT_OK;
+}
+
+/* What the step has made of the parameters goes out, and the next one begins with what has come. */
+static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    gossip *x = (gossip *)exchange;
+    (void)turn;
+    WEFT_TRY(weft_copies_read(x->copies));
+    if (x->leads) {
+        WEFT_TRY(weft_net_pump(x->net, 0));
+        WEFT_TRY(weft_net_computed(x->net, ++x->turn));
+        WEFT_TRY(wait_for(x, weft_peer_computes));
+    }
+    return weft_copies_write(x->copies);
+}
+
+/* While others still need answers this one goes on giving them. */
+static weft_status leave_together(gossip *x)
+{
+    double all = 0;
+    weft_passage *passage;
+    bool done = false;
+    WEFT_TRY(weft_endpoint_bind(x->head.site.endpoint,
+                                &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                 .dtype = WEFT_F64,
+                                                 .what = "that all have heard all",
+                                                 .send = &all,
+                                                 .receive = &all,
+                                                 .count = 1},
+                                &passage));
+    weft_status status = weft_passage_start(passage);
+    while (status == WEFT_OK && !done) {
+        status = weft_net_pump(x->net, NAP / 10);
+        if (status == WEFT_OK) status = weft_passage_test(passage, &done);
+        if (status == WEFT_OK) status = weft_endpoint_check(x->head.site.endpoint);
+    }
+    weft_passage_destroy(&passage);
+    return status;
+}
+
+/* All that was said is heard. Then replicas differ by the order of additions, or, where peers only
+ * met, by what they have learned since: their mean is what the run has come to. */
+static weft_status settle(gossip *x)
+{
+    WEFT_TRY(weft_peer_end(weft_net_actor(x->net)));
+    WEFT_TRY(wait_for(x, weft_peer_finished));
+    WEFT_TRY(leave_together(x));
+    memcpy(x->parameters, weft_peer_parameters(weft_net_actor(x->net)),
+           (size_t)x->count * weft_dtype_size(x->dtype));
+    x->figures[0] = (double)weft_net_tell(x->net).bytes_sent;
+    x->figures[1] = (double)weft_net_tell(x->net).dropped;
+    weft_net_close(&x->net);
+    WEFT_TRY(weft_exchange_sum(&x->head, "bytes of the peers", &x->figures[0]));
+    WEFT_TRY(weft_exchange_sum(&x->head, "letters of the peers", &x->figures[1]));
+    return weft_exchange_mean(&x->head, "parameters of the peers", x->dtype, x->parameters,
+                              x->count);
+}
+
+static weft_status gossip_end(weft_exchange *exchange)
+{
+    gossip *x = (gossip *)exchange;
+    if (x->leads) WEFT_TRY(settle(x));
+    return weft_copies_write(x->copies);
+}
+
+static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
+{
+    static const char *const names[] = {"gossip_bytes", "gossip_letters_dropped"};
+    if (i >= (int)WEFT_COUNT(names)) return false;
+    *out = (weft_series){names[i], &((const gossip *)exchange)->figures[i], 1};
+    return true;
+}
+
+const weft_exchange_ops weft_exchange_gossip = {
+    .struct_size = sizeof(weft_exchange_ops),
+    .name = "gossip",
+    .form = "gossip[:topology=all|ring|torus|random,mode=updates|average]",
+    .help = "without servers: what a step has changed goes to all other learners, compressed "
+            "(updates), or learners now and then meet a neighbour in the middle (average)",
+    .reads = "compress",
+    .open = gossip_open,
+    .close = gossip_close,
+    .begin = gossip_begin,
+    .poll = gossip_poll,
+    .after = gossip_after,
+    .end = gossip_end,
+    .figure = gossip_figure,
+};
