@@ -234,6 +234,10 @@ void weft_flat_optimizer_close(weft_flat_optimizer **optimizer);
 /* Parameters get their next values in place. Both are [count]; the gradient is copied. */
 weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *parameters,
                                      const void *gradient) WEFT_NODISCARD;
+/* The same without copies: where it reads and writes the parameters, and where it reads the
+ * gradient, [count] each; its own. */
+void weft_flat_optimizer_rooms(weft_flat_optimizer *optimizer, void **parameters, void **gradient);
+weft_status weft_flat_optimizer_run(weft_flat_optimizer *optimizer) WEFT_NODISCARD;
 /* What it keeps: moments ("m", "v", "momentum") as [count], their age and the step as scalars;
  * false past the end. `alike` and `like_parameters` are for the caller to set. */
 bool weft_flat_optimizer_state(weft_flat_optimizer *optimizer, int i, weft_exchange_state *out);

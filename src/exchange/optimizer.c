@@ -123,6 +123,18 @@ weft_status weft_flat_optimizer_step(weft_flat_optimizer *o, void *parameters, c
     return copy_parameters(o, parameters, false);
 }
 
+void weft_flat_optimizer_rooms(weft_flat_optimizer *o, void **parameters, void **gradient)
+{
+    *parameters = weft_host(weft_store_address(o->store, o->parameter));
+    *gradient = weft_instance_input(o->instance, o->gradient);
+}
+
+weft_status weft_flat_optimizer_run(weft_flat_optimizer *o)
+{
+    weft_store_touch(o->store);
+    return weft_instance_run(o->instance, WEFT_PHASE_UPDATE);
+}
+
 bool weft_flat_optimizer_state(weft_flat_optimizer *o, int i, weft_exchange_state *out)
 {
     if (i < 0 || i >= o->state_count) return false;

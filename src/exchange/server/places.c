@@ -13,7 +13,9 @@ static weft_actor_id learner_id(const weft_remote *x, int learner)
 
 static weft_status optimize(void *user, void *parameters, const void *mean)
 {
-    return weft_flat_optimizer_step(user, parameters, mean);
+    (void)parameters; /* the optimiser's own, as */
+    (void)mean;       /* is this */
+    return weft_flat_optimizer_run(user);
 }
 
 /* --- servers --- */
@@ -32,6 +34,7 @@ static weft_status make_range(weft_remote *x, int k)
                                   .count = of->count,
                                   .update = optimize,
                                   .user = own->optimizer};
+    weft_flat_optimizer_rooms(own->optimizer, &options.parameters, &options.gradient);
     WEFT_TRY(weft_range_create(&options, &own->range));
     memcpy(weft_range_parameters(own->range),
            (const char *)x->parameters + (size_t)of->begin * size, (size_t)of->count * size);

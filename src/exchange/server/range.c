@@ -1,8 +1,8 @@
 /* Updates wait until those that belong together are there; then their mean makes a version. */
 #include "exchange/server/range.h"
 
-#include "base/tree.h"
 #include "compress/compress.h"
+#include "exchange/server/mean.h"
 
 typedef struct member {
     weft_actor_id id;
@@ -18,23 +18,32 @@ struct weft_range {
     size_t member_count, member_capacity;
     weft_push *waiting; /* in the order of arrival */
     size_t waiting_count, waiting_capacity;
-    void **sums; /* of updates, one for each level of the tree that was needed until now */
-    size_t sum_count, sum_capacity;
+    void *gradient; /* the mean of updates that make a version */
+    bool own_parameters, own_gradient;
+    weft_mean mean;
     int64_t *staleness;
     size_t staleness_count, staleness_capacity;
 };
+
+static weft_status room_for(const weft_range_options *o, void *given, void **out, bool *own)
+{
+    *out = given;
+    *own = !given;
+    return given ? WEFT_OK : weft_new_aligned((size_t)o->count * weft_dtype_size(o->dtype), out);
+}
 
 weft_status weft_range_create(const weft_range_options *options, weft_range **out)
 {
     weft_range *r;
     WEFT_TRY(WEFT_NEW(&r, 1));
     r->options = *options;
-    weft_status status =
-        weft_new_aligned((size_t)options->count * weft_dtype_size(options->dtype), &r->parameters);
+    weft_status status = room_for(options, options->parameters, &r->parameters, &r->own_parameters);
+    if (status == WEFT_OK)
+        status = room_for(options, options->gradient, &r->gradient, &r->own_gradient);
     if (status == WEFT_OK)
         *out = r;
     else
-        free(r);
+        weft_range_destroy(&r);
     return status;
 }
 
@@ -43,11 +52,11 @@ void weft_range_destroy(weft_range **range)
     if (!range || !*range) return;
     weft_range *r = *range;
     for (size_t i = 0; i < r->waiting_count; i++) weft_blob_drop(&r->waiting[i].update);
-    for (size_t i = 0; i < r->sum_count; i++) free(r->sums[i]);
-    free(r->parameters);
+    weft_mean_free(&r->mean);
+    if (r->own_parameters) free(r->parameters);
+    if (r->own_gradient) free(r->gradient);
     free(r->members);
     free(r->waiting);
-    free(r->sums);
     free(r->staleness);
     free(r);
     *range = NULL;
@@ -117,19 +126,6 @@ bool weft_range_may_begin(const weft_range *r, int64_t clock)
 
 /* --- versions --- */
 
-static weft_status sum_at(weft_range *r, size_t level, void **out)
-{
-    size_t bytes = weft_range_bytes(r);
-    while (r->sum_count <= level) {
-        WEFT_TRY(WEFT_GROW(&r->sums, &r->sum_capacity, r->sum_count));
-        WEFT_TRY(weft_new_aligned(bytes, &r->sums[r->sum_count]));
-        r->sum_count++;
-    }
-    *out = r->sums[level];
-    memset(*out, 0, bytes);
-    return WEFT_OK;
-}
-
 static weft_status note_staleness(weft_range *r, int64_t staleness)
 {
     while (r->staleness_count <= (size_t)staleness) {
@@ -137,25 +133,6 @@ static weft_status note_staleness(weft_range *r, int64_t staleness)
         r->staleness[r->staleness_count++] = 0;
     }
     r->staleness[staleness]++;
-    return WEFT_OK;
-}
-
-/* One update, as leaf v of a sum of n. */
-static weft_status add_leaf(weft_range *r, const weft_push *push, int v, int n)
-{
-    const weft_range_options *o = &r->options;
-    int64_t staleness = r->version - push->version;
-    weft_message message;
-    void *sum;
-    int place, merges;
-    WEFT_TRY(note_staleness(r, staleness));
-    weft_tree_push(n, 0, v, &place, &merges, NULL);
-    WEFT_TRY(sum_at(r, (size_t)place, &sum));
-    WEFT_TRY(
-        weft_message_open(push->update->data, push->update->bytes, o->dtype, o->count, &message));
-    weft_message_add(&message, o->count, weft_policy_weight(&o->policy, staleness), sum);
-    for (; merges > 0; merges--, place--)
-        weft_tree_add(o->dtype, r->sums[place - 1], r->sums[place], r->sums[place - 1], o->count);
     return WEFT_OK;
 }
 
@@ -171,10 +148,16 @@ static weft_status apply(weft_range *r, int n)
 {
     const weft_range_options *o = &r->options;
     qsort(r->waiting, (size_t)n, sizeof(weft_push), by_learner);
-    for (int v = 0; v < n; v++) WEFT_TRY(add_leaf(r, &r->waiting[v], v, n));
-    for (int64_t i = 0; n > 1 && i < o->count; i++)
-        weft_number_put(o->dtype, r->sums[0], i, weft_number_get(o->dtype, r->sums[0], i) / n);
-    WEFT_TRY(o->update(o->user, r->parameters, r->sums[0]));
+    WEFT_TRY(weft_mean_begin(&r->mean, o->dtype, o->count, n));
+    for (int v = 0; v < n; v++) {
+        const weft_push *push = &r->waiting[v];
+        int64_t staleness = r->version - push->version;
+        WEFT_TRY(note_staleness(r, staleness));
+        WEFT_TRY(weft_mean_take(&r->mean, v, push->update->data, push->update->bytes,
+                                weft_policy_weight(&o->policy, staleness)));
+    }
+    weft_mean_make(&r->mean, r->gradient);
+    WEFT_TRY(o->update(o->user, r->parameters, r->gradient));
     for (int v = 0; v < n; v++) weft_blob_drop(&r->waiting[v].update);
     r->waiting_count -= (size_t)n;
     memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(weft_push));

@@ -42,10 +42,13 @@ typedef struct weft_range_options {
     int64_t count;    /* numbers in the range */
     weft_range_update_fn update;
     void *user;
+    /* [count] each, where the update reads and writes them, so that nothing is copied; the
+     * caller's, aligned to 64 bytes. NULL: the range has its own. */
+    void *parameters, *gradient;
 } weft_range_options;
 
 typedef struct weft_range weft_range;
-/* All zeros, version 0, nobody there. */
+/* Version 0, nobody there; parameters of its own are all zeros. */
 weft_status weft_range_create(const weft_range_options *options, weft_range **out) WEFT_NODISCARD;
 void weft_range_destroy(weft_range **range);
 

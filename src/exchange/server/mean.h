@@ -1,0 +1,32 @@
+/* The mean of updates, made in one walk through memory: decoded, weighted, added up in the fixed
+ * tree and divided block by block. */
+#ifndef WEFT_EXCHANGE_SERVER_MEAN_H
+#define WEFT_EXCHANGE_SERVER_MEAN_H
+
+#include "compress/compress.h"
+
+/* Begins all zero. What it has grown to is kept from one mean to the next. */
+typedef struct weft_mean {
+    weft_dtype dtype;
+    int64_t count;
+    int updates;
+    struct weft_mean_leaf {
+        weft_message message;
+        double weight;
+    } * leaves;
+    size_t leaf_capacity;
+    void *blocks; /* one for each level of the tree */
+    int levels;
+} weft_mean;
+
+/* Of so many updates of `count` numbers. */
+weft_status weft_mean_begin(weft_mean *mean, weft_dtype dtype, int64_t count,
+                            int updates) WEFT_NODISCARD;
+/* Update v, whose bytes must outlive the mean. FORMAT: as weft_message_open. */
+weft_status weft_mean_take(weft_mean *mean, int v, const void *data, size_t bytes,
+                           double weight) WEFT_NODISCARD;
+/* After all of them: out[count]. */
+void weft_mean_make(weft_mean *mean, void *out);
+void weft_mean_free(weft_mean *mean);
+
+#endif
