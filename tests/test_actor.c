@@ -23,6 +23,7 @@ typedef struct script {
     double noted[64]; /* when what the test looks at happened, and what it was */
     int64_t what[64];
     int notes;
+    int said; /* computations that the host has been told have come */
 } script;
 
 struct player {
@@ -103,6 +104,14 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double
     return WEFT_OK;
 }
 
+static weft_status have_computed(void *user, weft_actor *actor, int64_t ticket)
+{
+    script *s = &((script *)user)[actor->id];
+    assert_int_equal(ticket, s->said);
+    s->said++;
+    return WEFT_OK;
+}
+
 static weft_sim *simulate(script *all, int count, weft_sim_link link, uint64_t seed)
 {
     weft_sim *sim;
@@ -111,6 +120,7 @@ static weft_sim *simulate(script *all, int count, weft_sim_link link, uint64_t s
                                 .link = link,
                                 .make = make,
                                 .compute = compute,
+                                .computed = have_computed,
                                 .user = all};
     assert_int_equal(weft_sim_create(&options, &sim), WEFT_OK);
     for (int i = 0; i < count; i++)
@@ -162,6 +172,29 @@ static void test_times(void **state)
     assert_int_equal(r.waiting, 0);
     assert_int_equal(r.most_bytes, 6000);
     assert_true(fabs(r.seconds - 6.5) < 1e-9);
+    weft_sim_destroy(&sim);
+}
+
+/* The second sender's way is slower. */
+static weft_sim_link by_sender(void *user, weft_actor_id from, weft_actor_id to)
+{
+    (void)user;
+    (void)to;
+    return (weft_sim_link){.latency = from};
+}
+
+static void test_links_by_name(void **state)
+{
+    (void)state;
+    script all[3] = {{.letter = note_letter}, {.begin = send_three}, {.begin = send_three}};
+    weft_sim *sim;
+    weft_sim_options options = {
+        .struct_size = sizeof(options), .link_of = by_sender, .make = make, .user = all};
+    assert_int_equal(weft_sim_create(&options, &sim), WEFT_OK);
+    for (weft_actor_id i = 0; i < 3; i++) assert_int_equal(weft_sim_add(sim, i, 0), WEFT_OK);
+    assert_int_equal(weft_sim_run(sim, INFINITY), WEFT_OK);
+    assert_int_equal(all[0].notes, 6);
+    for (int i = 0; i < 6; i++) assert_true(all[0].noted[i] == (i < 3 ? 1 : 2));
     weft_sim_destroy(&sim);
 }
 
@@ -244,6 +277,7 @@ static weft_status start_computing(player *p)
 }
 static weft_status note_part(player *p, int64_t ticket, int part)
 {
+    assert_int_equal(p->says->said, ticket + 1); /* what it is told of is there */
     note(p, 10 * ticket + part);
     return WEFT_OK;
 }
@@ -275,6 +309,8 @@ static void test_compute(void **state)
         assert_true(all[0].noted[i] == when[i]);
         assert_int_equal(all[0].what[i], what[i]);
     }
+    assert_int_equal(all[0].said, 2);
+    assert_int_equal(all[1].said, 1);
     assert_true(weft_sim_tell(sim).utilisation == (4.0 + 1) / 4 / 2);
     weft_sim_destroy(&sim);
     script two[1] = {{.begin = compute_twice, .seconds = 1}};
@@ -397,9 +433,10 @@ static void test_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),         cmocka_unit_test(test_kill),
-        cmocka_unit_test(test_pause_and_cut), cmocka_unit_test(test_compute),
-        cmocka_unit_test(test_bad_link),      cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_times),   cmocka_unit_test(test_links_by_name),
+        cmocka_unit_test(test_kill),    cmocka_unit_test(test_pause_and_cut),
+        cmocka_unit_test(test_compute), cmocka_unit_test(test_bad_link),
+        cmocka_unit_test(test_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

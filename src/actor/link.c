@@ -116,6 +116,12 @@ static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
     return status;
 }
 
+static weft_sim_link usual_link(const weft_sim *sim, weft_actor_id from, weft_actor_id to)
+{
+    const weft_sim_options *o = &sim->options;
+    return o->link_of ? o->link_of(o->user, from, to) : o->link;
+}
+
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_letter *letter)
 {
     weft_sim *sim = (weft_sim *)from->host;
@@ -125,7 +131,8 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_letter 
     if (to == from->id)
         return weft_fail(WEFT_ERR_INTERNAL, "%s %u writes to himself", from->ops->name, from->id);
     WEFT_TRY(find_way(sim, from->id, to, &w));
-    if (!w->own) w->link = sim->options.link;
+    if (!w->own) w->link = usual_link(sim, from->id, to);
+    w->own = true;
     sim->report.letters++;
     sim->report.bytes += bytes;
     m->sends_until = WEFT_MAX(m->sends_until, sim->now);

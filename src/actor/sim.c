@@ -98,6 +98,7 @@ static weft_status sim_compute(weft_actor *actor, int64_t ticket)
                                       : "nobody computes in this simulation");
     WEFT_TRY(WEFT_NEW(&parts, PARTS));
     m->computing = m->computes = true;
+    m->told = false;
     m->ticket = ticket;
     weft_status status =
         sim->options.compute(sim->options.user, actor, ticket, &seconds, parts, PARTS, &part_count);
@@ -140,10 +141,19 @@ static void kill_actor(machine *m)
     m->actor = NULL;
 }
 
+/* What an actor is told of has been computed. */
+static weft_status have_computed(const weft_sim *sim, machine *m, const event *e)
+{
+    if (m->told || (e->kind != EVENT_PART && e->kind != EVENT_COMPUTED)) return WEFT_OK;
+    m->told = true;
+    return sim->options.computed ? sim->options.computed(sim->options.user, m->actor, m->ticket)
+                                 : WEFT_OK;
+}
+
 static weft_status tell(weft_sim *sim, machine *m, event *e)
 {
     weft_actor *a = m->actor;
-    (void)sim;
+    WEFT_TRY(have_computed(sim, m, e));
     switch (e->kind) {
     case EVENT_LETTER: return a->ops->letter(a, &e->parcel->letter);
     case EVENT_TIMER:

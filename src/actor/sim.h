@@ -28,12 +28,20 @@ typedef weft_status (*weft_sim_compute_fn)(void *user, weft_actor *actor, int64_
                                            double *seconds, double *parts, int room,
                                            int *part_count);
 
+/* What has been asked for has come to its end, or its first part has: the actor is told next. So
+ * what it computes may be computed meanwhile, by other threads. */
+typedef weft_status (*weft_sim_computed_fn)(void *user, weft_actor *actor, int64_t ticket);
+/* The link from one to the other, when the first letter goes that way. */
+typedef weft_sim_link (*weft_sim_link_fn)(void *user, weft_actor_id from, weft_actor_id to);
+
 typedef struct weft_sim_options {
     size_t struct_size; /* sizeof(weft_sim_options) */
     uint64_t seed;
-    weft_sim_link link; /* of all pairs without one of their own */
+    weft_sim_link link;       /* of all pairs without one of their own */
+    weft_sim_link_fn link_of; /* says it in the place of `link`; may be NULL */
     weft_sim_make_fn make;
-    weft_sim_compute_fn compute; /* may be NULL where nobody computes */
+    weft_sim_compute_fn compute;   /* may be NULL where nobody computes */
+    weft_sim_computed_fn computed; /* may be NULL */
     void *user;
 } weft_sim_options;
 

@@ -43,6 +43,7 @@ typedef struct machine {
     double sends_until, receives_until, paused_until;
     uint64_t stamps[WEFT_ACTOR_TIMERS];
     bool computing, computes;
+    bool told; /* of the computation that goes on, at least a part */
     int64_t ticket;
     double busy;
 } machine;
@@ -50,7 +51,7 @@ typedef struct machine {
 /* From one to another; the table finds it by both. */
 typedef struct way {
     uint64_t key; /* 0: free */
-    bool own;
+    bool own;     /* `link` is set */
     weft_sim_link link;
     double last; /* when the last letter arrives */
 } way;

@@ -143,8 +143,6 @@ typedef struct weft_batch {
     bool last;           /* of its epoch */
 } weft_batch;
 
-typedef struct weft_loader weft_loader;
-
 typedef struct weft_loader_options {
     weft_split split;
     int64_t batch;
@@ -157,6 +155,16 @@ typedef struct weft_loader_options {
     weft_dtype real;     /* of the weights; 0: f32 */
     int64_t micro, first, rows; /* of every `micro` samples only `rows` from `first`; 0: all */
 } weft_loader_options;
+
+/* batch.c: a batch with room for what the options say, and any batch of any epoch made in it: the
+ * one behind `begin` samples of that epoch. The part must be prepared. */
+weft_status weft_batch_open(const weft_dataset *dataset, const weft_loader_options *options,
+                            weft_batch *out) WEFT_NODISCARD;
+void weft_batch_make(const weft_dataset *dataset, const weft_loader_options *options, int64_t epoch,
+                     int64_t begin, weft_batch *batch);
+void weft_batch_close(weft_batch *batch);
+
+typedef struct weft_loader weft_loader;
 
 /* Starts a thread that reads ahead. The part must be prepared. */
 weft_status weft_loader_start(const weft_dataset *dataset, const weft_loader_options *options,

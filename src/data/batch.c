@@ -1,0 +1,128 @@
+/* A batch. What stands in it is a function of the seed, the epoch and how many samples of it came
+ * before, so whoever makes them has no other state that would have to be saved. */
+#include "data/data.h"
+
+static size_t row_bytes(const weft_column *c)
+{
+    return weft_type_bytes(&(weft_type){c->dtype, c->shape});
+}
+
+int weft_batch_find(const weft_batch *batch, weft_port_role role, const char *name)
+{
+    int found = -1, count = 0;
+    for (int c = 0; c < batch->columns; c++) {
+        if (batch->column[c].role != role) continue;
+        if (strcmp(batch->column[c].name, name) == 0) return c;
+        found = c;
+        count++;
+    }
+    return count == 1 ? found : -1;
+}
+
+const void *weft_batch_rows(const weft_batch *batch, int column, int64_t row)
+{
+    return (const char *)batch->data[column] + (size_t)row * row_bytes(&batch->column[column]);
+}
+
+/* The weights are the last column. */
+static void put_weight(weft_batch *batch, int64_t i, double weight)
+{
+    const weft_column *c = &batch->column[batch->columns - 1];
+    void *all = batch->data[batch->columns - 1];
+    if (c->dtype == WEFT_F64)
+        ((double *)all)[i] = weight;
+    else
+        ((float *)all)[i] = (float)weight;
+}
+
+/* Of all samples of the batch, whichever rows are asked for: every rank comes to the same sum. */
+static double sum_of_weights(const weft_dataset *data, const weft_loader_options *o, uint64_t key,
+                             int64_t start, int64_t valid)
+{
+    double sum = 0;
+    int64_t count = weft_dataset_count(data, o->split);
+    if (!weft_dataset_weighted(data)) return (double)valid;
+    for (int64_t i = start; i < start + valid; i++) {
+        int64_t which = o->shuffle ? weft_permute(key, count, i) : i;
+        sum += weft_dataset_weight(data, o->split, which);
+    }
+    return sum;
+}
+
+/* What the options leave open. */
+static weft_loader_options complete(const weft_loader_options *given)
+{
+    weft_loader_options o = *given;
+    if (o.slots == 0) o.slots = o.batch;
+    if (o.parts == 0) o.parts = 1;
+    if (o.micro == 0) {
+        o.micro = o.rows = o.slots;
+        o.first = 0;
+    }
+    return o;
+}
+
+static void make_row(const weft_dataset *data, const weft_loader_options *o, int64_t which,
+                     int64_t row, weft_batch *batch)
+{
+    double weight = weft_dataset_weight(data, o->split, which);
+    for (int c = 0; c < batch->columns - 1; c++)
+        weft_dataset_read(data, o->split, which, c,
+                          (void *)(uintptr_t)weft_batch_rows(batch, c, row));
+    put_weight(batch, row, batch->weight > 0 ? weight / batch->weight : 0);
+}
+
+static void clear_row(int64_t row, weft_batch *batch)
+{
+    for (int c = 0; c < batch->columns - 1; c++)
+        memset((void *)(uintptr_t)weft_batch_rows(batch, c, row), 0, row_bytes(&batch->column[c]));
+    put_weight(batch, row, 0);
+}
+
+void weft_batch_make(const weft_dataset *data, const weft_loader_options *options, int64_t epoch,
+                     int64_t begin, weft_batch *batch)
+{
+    const weft_loader_options o = complete(options);
+    uint64_t key = weft_mix(o.seed, (uint64_t)epoch);
+    int64_t count = weft_dataset_count(data, o.split), all = o.batch * o.parts;
+    int64_t total = WEFT_MIN(all, count - begin);
+    /* What is left at the end of an epoch is shared out evenly. */
+    int64_t start = begin + weft_part_start(total, o.part, o.parts);
+    batch->epoch = epoch;
+    batch->done = begin + total;
+    batch->size = o.slots;
+    batch->total = total;
+    batch->valid = begin + weft_part_start(total, o.part + 1, o.parts) - start;
+    batch->last = batch->done == count;
+    batch->weight = sum_of_weights(data, &o, key, start, batch->valid);
+    for (int64_t i = 0; i < o.slots; i++) {
+        int64_t row = i % o.micro;
+        if (row < o.first || row >= o.first + o.rows) continue;
+        if (i >= batch->valid)
+            clear_row(i, batch);
+        else
+            make_row(data, &o, o.shuffle ? weft_permute(key, count, start + i) : start + i, i,
+                     batch);
+    }
+}
+
+/* The columns of the data set, and the weights. */
+weft_status weft_batch_open(const weft_dataset *data, const weft_loader_options *options,
+                            weft_batch *out)
+{
+    const weft_loader_options o = complete(options);
+    weft_status status = WEFT_OK;
+    *out = (weft_batch){.columns = 0};
+    while (weft_dataset_column(data, out->columns, &out->column[out->columns])) out->columns++;
+    out->column[out->columns++] = (weft_column){"weights", WEFT_PORT_WEIGHTS, o.real, {.rank = 0}};
+    for (int c = 0; c < out->columns && status == WEFT_OK; c++)
+        status = weft_new_aligned((size_t)o.slots * row_bytes(&out->column[c]), &out->data[c]);
+    if (status != WEFT_OK) weft_batch_close(out);
+    return status;
+}
+
+void weft_batch_close(weft_batch *batch)
+{
+    for (int c = 0; c < WEFT_BATCH_COLUMNS; c++) free(batch->data[c]);
+    *batch = (weft_batch){.columns = 0};
+}
