@@ -24,13 +24,16 @@
 typedef struct weft_blob weft_blob;
 struct weft_blob {
     atomic_int holders;
-    size_t bytes;
+    size_t bytes, room;                    /* room: that it was made with; 0: memory of others */
     void *data;                            /* aligned to 8 bytes at least */
     void (*release)(void *of, void *data); /* of memory that belongs to others; else NULL */
     void *of;
 };
 /* Zeroed, aligned to 64 bytes, with one holder. */
 weft_status weft_blob_new(size_t bytes, weft_blob **out) WEFT_NODISCARD;
+/* The same, of any content, in place of one that is given up (NULL: of none), whose memory is used
+ * again if nobody else holds it and it is large enough. On failure *blob is NULL. */
+weft_status weft_blob_renew(size_t bytes, weft_blob **blob) WEFT_NODISCARD;
 /* Of memory that `release(of, data)` gives back when nobody holds it any more; also if this fails.
  */
 weft_status weft_blob_wrap(void *data, size_t bytes, void (*release)(void *of, void *data),

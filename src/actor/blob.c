@@ -9,10 +9,21 @@ weft_status weft_blob_new(size_t bytes, weft_blob **out)
         free(blob);
         return status;
     }
-    blob->bytes = bytes;
+    blob->bytes = blob->room = bytes;
     atomic_init(&blob->holders, 1);
     *out = blob;
     return WEFT_OK;
+}
+
+weft_status weft_blob_renew(size_t bytes, weft_blob **blob)
+{
+    weft_blob *b = *blob;
+    if (b && b->room >= bytes && atomic_load_explicit(&b->holders, memory_order_acquire) == 1) {
+        b->bytes = bytes;
+        return WEFT_OK;
+    }
+    weft_blob_drop(blob);
+    return weft_blob_new(bytes, blob);
 }
 
 weft_status weft_blob_wrap(void *data, size_t bytes, void (*release)(void *of, void *data),

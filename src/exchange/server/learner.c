@@ -10,6 +10,7 @@ typedef struct reach {
     weft_server_range of;
     int64_t sequence, version, request;
     weft_blob *update; /* of push number `sequence`, until it is acknowledged */
+    weft_blob *spare;  /* the one before it */
     int64_t update_version;
     bool pushed, asked; /* in this step; a pull that is not answered */
 } reach;
@@ -74,8 +75,11 @@ static weft_status hope(learner *l)
 static weft_status push(learner *l, reach *r)
 {
     if (r->pushed) return WEFT_OK;
-    weft_blob_drop(&r->update);
-    WEFT_TRY(weft_blob_new(weft_message_bound(l->options.dtype, r->of.count), &r->update));
+    if (!r->update) {
+        r->update = r->spare;
+        r->spare = NULL;
+    }
+    WEFT_TRY(weft_blob_renew(weft_message_bound(l->options.dtype, r->of.count), &r->update));
     WEFT_TRY(weft_codec_encode(r->of.codec, (const char *)l->options.gradients + offset(l, r),
                                r->update->data, &r->update->bytes));
     r->pushed = true;
@@ -202,7 +206,9 @@ static weft_status take_pushed(learner *l, const Weft__Pushed *m)
                          m->fate == WEFT__PUSHED__FATE__UNKNOWN
                              ? "does not know this learner (any more)"
                              : "finds an update damaged");
-    weft_blob_drop(&r->update);
+    weft_blob_drop(&r->spare);
+    r->spare = r->update;
+    r->update = NULL;
     return go_on(l);
 }
 
@@ -245,7 +251,10 @@ static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
 static void learner_destroy(weft_actor *actor)
 {
     learner *l = (learner *)actor;
-    for (int i = 0; i < l->options.range_count; i++) weft_blob_drop(&l->reaches[i].update);
+    for (int i = 0; i < l->options.range_count; i++) {
+        weft_blob_drop(&l->reaches[i].update);
+        weft_blob_drop(&l->reaches[i].spare);
+    }
     free(l->reaches);
     free(l);
 }

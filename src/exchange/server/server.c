@@ -16,6 +16,7 @@ typedef struct shelf {
     question *questions;
     size_t question_count, question_capacity;
     weft_blob *copy; /* of the parameters at version `copied`, for all who pull it */
+    weft_blob *last; /* the one before it, which may be under way still */
     int64_t copied;
 } shelf;
 
@@ -45,8 +46,10 @@ static weft_status copy_parameters(shelf *f)
     weft_range *range = f->of.range;
     size_t bytes = weft_range_bytes(range);
     if (f->copy && f->copied == weft_range_version(range)) return WEFT_OK;
-    weft_blob_drop(&f->copy);
-    WEFT_TRY(weft_blob_new(bytes, &f->copy));
+    weft_blob *before = f->copy;
+    f->copy = f->last;
+    f->last = before;
+    WEFT_TRY(weft_blob_renew(bytes, &f->copy));
     memcpy(f->copy->data, weft_range_parameters(range), bytes);
     f->copied = weft_range_version(range);
     return WEFT_OK;
@@ -213,6 +216,7 @@ static void server_destroy(weft_actor *actor)
     for (int i = 0; i < s->count; i++) {
         weft_range_destroy(&s->shelves[i].of.range);
         weft_blob_drop(&s->shelves[i].copy);
+        weft_blob_drop(&s->shelves[i].last);
         free(s->shelves[i].questions);
     }
     free(s->shelves);
