@@ -28,14 +28,13 @@ static weft_status parse(weft_remote *x, const char *arguments)
     return status;
 }
 
-static weft_status check_site(const weft_remote *x, const weft_exchange_site *site)
+weft_status weft_remote_check(const weft_policy *policy, int learners)
 {
-    int learners = site->endpoint->learners;
-    if (x->policy.count > learners)
+    if (policy->count > learners)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange server: a version of c=%d updates, but there are %d learners; "
                          "give c=%d or less",
-                         x->policy.count, learners, learners);
+                         policy->count, learners, learners);
     return WEFT_OK;
 }
 
@@ -87,7 +86,7 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
     weft_remote *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status = parse(x, arguments);
-    if (status == WEFT_OK && site) status = check_site(x, site);
+    if (status == WEFT_OK && site) status = weft_remote_check(&x->policy, site->endpoint->learners);
     if (status == WEFT_OK && site) status = make_room(x, site);
     if (status == WEFT_OK)
         *out = &x->head;
@@ -254,4 +253,5 @@ const weft_exchange_ops weft_exchange_server = {
     .save = server_save,
     .end = server_end,
     .figure = weft_remote_figure,
+    .cast = weft_server_cast,
 };
