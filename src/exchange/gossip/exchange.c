@@ -82,8 +82,8 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
-    WEFT_TRY(weft_copies_open(site->learner, site->store, x->parameters, &x->copies));
+    WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
+    x->parameters = weft_copies_parameters(x->copies);
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
@@ -98,7 +98,6 @@ static void gossip_close(weft_exchange *exchange)
     weft_topology_free(&x->edges);
     free(x->topology);
     free(x->codec_name);
-    free(x->parameters);
     free(x);
 }
 

@@ -48,9 +48,9 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     /* A rank that has less than that has a server for each of its numbers. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
-    WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
     WEFT_TRY(weft_remote_list_states(x, site));
-    WEFT_TRY(weft_copies_open(site->learner, site->store, x->parameters, &x->copies));
+    WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
+    x->parameters = weft_copies_parameters(x->copies);
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
@@ -75,7 +75,6 @@ static void server_close(weft_exchange *exchange)
     free(x->ranges);
     free(x->missing);
     free(x->whole);
-    free(x->parameters);
     free(x->gradients);
     free(x);
 }
