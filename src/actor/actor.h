@@ -87,6 +87,8 @@ typedef struct weft_host_ops {
     weft_status (*send)(weft_actor *from, weft_actor_id to, const weft_letter *letter);
     weft_status (*set_timer)(weft_actor *actor, int timer, double seconds);
     weft_status (*compute)(weft_actor *actor, int64_t ticket);
+    weft_status (*know)(weft_host *host, weft_actor_id id, const char *address);
+    const char *(*address)(weft_host *host);
 } weft_host_ops;
 
 /* The head of every host; implementations extend it. */
@@ -117,6 +119,16 @@ static inline weft_status weft_actor_set_timer(weft_actor *actor, int timer, dou
 static inline weft_status weft_actor_compute(weft_actor *actor, int64_t ticket)
 {
     return actor->host->ops->compute(actor, ticket);
+}
+/* Where an actor is reached, as it says itself; a host to whom all are known does nothing. */
+static inline weft_status weft_actor_know(weft_actor *actor, weft_actor_id id, const char *address)
+{
+    return actor->host->ops->know(actor->host, id, address);
+}
+/* Where this one is reached, for weft_actor_know elsewhere; "": nowhere, or it need not be said. */
+static inline const char *weft_actor_address(const weft_actor *actor)
+{
+    return actor->host->ops->address(actor->host);
 }
 
 #endif

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <unistd.h>
 #include <zmq.h>
 
+#include "actor/address.h"
 #include "actor/envelope.h"
 
 enum { QUEUE = 1000, LINGER_MS = 1000, HEARTBEAT_MS = 1000, NAME_BYTES = 5 };
@@ -27,7 +29,8 @@ struct weft_net {
     weft_host host;
     weft_net_world *world;
     weft_actor *actor;
-    void *door; /* NULL: nobody else comes in */
+    void *door;   /* NULL: nobody else comes in */
+    char *places; /* where others reach it; NULL: nowhere */
     far *fars;
     size_t far_count, far_capacity;
     zmq_pollitem_t *polls;
@@ -127,19 +130,30 @@ static far *find_far(const weft_net *net, weft_actor_id id)
     return NULL;
 }
 
-weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *address)
+weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *list)
 {
     far *f = find_far(net, id);
+    char *address;
+    WEFT_TRY(weft_address_choose(list, net->world->token, &address));
+    if (!address) return WEFT_OK;
     if (!f) {
-        WEFT_TRY(WEFT_GROW(&net->fars, &net->far_capacity, net->far_count));
+        weft_status status = WEFT_GROW(&net->fars, &net->far_capacity, net->far_count);
+        if (status != WEFT_OK) {
+            free(address);
+            return status;
+        }
         f = &net->fars[net->far_count++];
         *f = (far){.id = id};
     }
-    if (f->address && strcmp(f->address, address) == 0) return WEFT_OK;
+    if (f->address && strcmp(f->address, address) == 0) {
+        free(address);
+        return WEFT_OK;
+    }
     if (f->socket) zmq_close(f->socket);
     f->socket = NULL;
     free(f->address);
-    return weft_strdup(address, &f->address);
+    f->address = address;
+    return WEFT_OK;
 }
 
 static weft_status connect_to(weft_net *net, far *f)
@@ -345,11 +359,24 @@ static weft_status run_timers(weft_net *net, bool *some)
     return WEFT_OK;
 }
 
+static weft_status net_know(weft_host *host, weft_actor_id id, const char *address)
+{
+    return weft_net_know((weft_net *)host, id, address);
+}
+
+static const char *net_address(weft_host *host)
+{
+    const weft_net *net = (const weft_net *)host;
+    return net->places ? net->places : "";
+}
+
 static const weft_host_ops net_ops = {
     .now = net_now,
     .send = net_send,
     .set_timer = net_set_timer,
     .compute = net_compute,
+    .know = net_know,
+    .address = net_address,
 };
 
 /* --- pumping --- */
@@ -406,9 +433,12 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     if (zmq_bind(net->door, address) != 0)
         return weft_fail(WEFT_ERR_IO, "cannot be reached at %s: %s", address,
                          zmq_strerror(zmq_errno()));
-    if (size > 0 && zmq_getsockopt(net->door, ZMQ_LAST_ENDPOINT, bound, &size) != 0)
+    char last[256];
+    size_t room = sizeof(last);
+    if (zmq_getsockopt(net->door, ZMQ_LAST_ENDPOINT, last, &room) != 0)
         return fail_zmq("the address of a socket");
-    return WEFT_OK;
+    if (size > 0) (void)snprintf(bound, size, "%s", last);
+    return weft_address_add(&net->places, last, net->world->token);
 }
 
 weft_status weft_net_open(weft_net_world *world, weft_actor *actor, weft_actor_id id,
@@ -446,6 +476,7 @@ void weft_net_close(weft_net **net)
     }
     free(n->fars);
     free(n->polls);
+    free(n->places);
     free(n);
     *net = NULL;
 }

@@ -34,7 +34,9 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound,
                           size_t size) WEFT_NODISCARD;
 /* Waits up to a second for what has been sent to leave. */
 void weft_net_close(weft_net **net);
-/* Where actor `id` is reached; it need not be there yet. */
+/* Where actor `id` is reached; it need not be there yet. Of several addresses, as
+ * weft_actor_address gives them, the first is taken that can be reached from here; where none can,
+ * nothing changes. */
 weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *address) WEFT_NODISCARD;
 
 /* Tells the actor to begin. */

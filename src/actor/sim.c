@@ -108,11 +108,28 @@ static weft_status sim_compute(weft_actor *actor, int64_t ticket)
     return status;
 }
 
+/* Here everybody is known. */
+static weft_status sim_know(weft_host *host, weft_actor_id id, const char *address)
+{
+    (void)host;
+    (void)id;
+    (void)address;
+    return WEFT_OK;
+}
+
+static const char *sim_address(weft_host *host)
+{
+    (void)host;
+    return "";
+}
+
 static const weft_host_ops host_ops = {
     .now = sim_now,
     .send = weft_sim_send,
     .set_timer = sim_set_timer,
     .compute = sim_compute,
+    .know = sim_know,
+    .address = sim_address,
 };
 
 /* --- what happens --- */

@@ -1,7 +1,7 @@
 #include "exchange/wire.h"
 
 /* No message of ours is larger; a letter that claims to be is none. */
-enum { MOST = 512 };
+enum { MOST = 1024 };
 
 weft_status weft_wire_send(weft_actor *from, weft_actor_id to, weft_wire_type type,
                            const void *message, weft_blob *payload)

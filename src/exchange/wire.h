@@ -15,7 +15,18 @@ typedef enum weft_wire_type {
     WEFT_WIRE_RUMOUR,
     WEFT_WIRE_HEARD,
     WEFT_WIRE_MEET,
-    WEFT_WIRE_MET
+    WEFT_WIRE_MET,
+    WEFT_WIRE_JOIN,
+    WEFT_WIRE_WELCOME,
+    WEFT_WIRE_REFUSED,
+    WEFT_WIRE_VIEW,
+    WEFT_WIRE_BEAT,
+    WEFT_WIRE_ALIVE,
+    WEFT_WIRE_RECALL,
+    WEFT_WIRE_READY,
+    WEFT_WIRE_LEAVE,
+    WEFT_WIRE_LEFT,
+    WEFT_WIRE_ASK
 } weft_wire_type;
 
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */

@@ -28,13 +28,14 @@ static weft_status parse(weft_remote *x, const char *arguments)
     return status;
 }
 
-weft_status weft_remote_check(const weft_policy *policy, int learners)
+static weft_status check_site(const weft_remote *x, const weft_exchange_site *site)
 {
-    if (policy->count > learners)
+    int learners = site->endpoint->learners;
+    if (x->policy.count > learners)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange server: a version of c=%d updates, but there are %d learners; "
                          "give c=%d or less",
-                         policy->count, learners, learners);
+                         x->policy.count, learners, learners);
     return WEFT_OK;
 }
 
@@ -48,9 +49,9 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     /* A rank that has less than that has a server for each of its numbers. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
+    WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
     WEFT_TRY(weft_remote_list_states(x, site));
-    WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
-    x->parameters = weft_copies_parameters(x->copies);
+    WEFT_TRY(weft_copies_open(site->learner, site->store, x->parameters, &x->copies));
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
@@ -75,6 +76,7 @@ static void server_close(weft_exchange *exchange)
     free(x->ranges);
     free(x->missing);
     free(x->whole);
+    free(x->parameters);
     free(x->gradients);
     free(x);
 }
@@ -85,7 +87,7 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
     weft_remote *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status = parse(x, arguments);
-    if (status == WEFT_OK && site) status = weft_remote_check(&x->policy, site->endpoint->learners);
+    if (status == WEFT_OK && site) status = check_site(x, site);
     if (status == WEFT_OK && site) status = make_room(x, site);
     if (status == WEFT_OK)
         *out = &x->head;
@@ -252,5 +254,4 @@ const weft_exchange_ops weft_exchange_server = {
     .save = server_save,
     .end = server_end,
     .figure = weft_remote_figure,
-    .cast = weft_server_cast,
 };

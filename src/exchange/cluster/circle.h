@@ -1,0 +1,52 @@
+/* The inside of the coordinator. */
+#ifndef WEFT_EXCHANGE_CLUSTER_CIRCLE_H
+#define WEFT_EXCHANGE_CLUSTER_CIRCLE_H
+
+#include "cluster.pb-c.h"
+#include "exchange/cluster/coordinator.h"
+#include "exchange/cluster/keepers.h"
+#include "exchange/wire.h"
+
+/* So many who have gone are remembered, whose last letters may still be under way. */
+enum { GONE = 1024 };
+
+/* What the coordinator alone knows of member i of its view. */
+typedef struct seat {
+    uint64_t key;
+    double heard; /* when */
+} seat;
+
+typedef struct circle {
+    weft_actor head;
+    weft_coordinator_options options;
+    char *texts[3]; /* of the fingerprint */
+    weft_blob *configuration;
+    weft_view view;
+    seat *seats; /* [view.member_count] */
+    size_t seat_capacity;
+    weft_actor_id gone[GONE];
+    size_t gone_count; /* of all; the last ones are known */
+    bool some_done;    /* a learner has done all its steps */
+    double emptied;    /* when it was over and the last one had gone; below 0: not yet */
+    double ticked;     /* when it last looked at the time */
+    bool recalls;      /* it hears from members of a run that began before it */
+    double recalled_until;
+    weft_view best; /* of theirs the newest */
+} circle;
+
+/* coordinator.c */
+weft_status weft_circle_show(circle *c, weft_actor_id to, const weft_view *view) WEFT_NODISCARD;
+/* The view gets another number, and all are told. */
+weft_status weft_circle_changed(circle *c) WEFT_NODISCARD;
+bool weft_circle_has_gone(const circle *c, weft_actor_id id);
+
+/* join.c */
+weft_status weft_circle_join(circle *c, const weft_letter *letter,
+                             const Weft__Join *join) WEFT_NODISCARD;
+
+/* recall.c: somebody has a view, this one has none; the answer; and time is over. */
+weft_status weft_circle_recall(circle *c, weft_actor_id who) WEFT_NODISCARD;
+weft_status weft_circle_remember(circle *c, const weft_letter *letter) WEFT_NODISCARD;
+weft_status weft_circle_adopt(circle *c) WEFT_NODISCARD;
+
+#endif

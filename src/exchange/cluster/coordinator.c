@@ -1,0 +1,297 @@
+/* The coordinator: takes members in, hears their beats, and tells all when something changes. */
+#include "exchange/cluster/coordinator.h"
+
+#include <stdio.h>
+
+#include "exchange/cluster/circle.h"
+
+enum { TICK = 0 };
+
+/* --- views --- */
+
+weft_status weft_circle_show(circle *c, weft_actor_id to, const weft_view *view)
+{
+    weft_blob *blob;
+    WEFT_TRY(weft_view_pack(view, &blob));
+    weft_status status = weft_actor_send(
+        &c->head, to, &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+    weft_blob_drop(&blob);
+    return status;
+}
+
+weft_status weft_circle_changed(circle *c)
+{
+    weft_blob *blob = NULL;
+    c->view.number++;
+    if (!c->view.running) return WEFT_OK;
+    if (c->options.replicas) weft_keepers_fill(&c->view);
+    WEFT_TRY(weft_view_pack(&c->view, &blob));
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < c->view.member_count && status == WEFT_OK; i++)
+        status =
+            weft_actor_send(&c->head, c->view.members[i].id,
+                            &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+    weft_blob_drop(&blob);
+    return status;
+}
+
+const weft_view *weft_coordinator_view(const weft_actor *coordinator)
+{
+    return &((const circle *)coordinator)->view;
+}
+
+/* --- who has gone --- */
+
+bool weft_circle_has_gone(const circle *c, weft_actor_id id)
+{
+    for (size_t i = 0; i < WEFT_MIN(c->gone_count, (size_t)GONE); i++)
+        if (c->gone[i] == id) return true;
+    return false;
+}
+
+/* Whether some role is there without which nothing is left to be done. */
+static bool work_is_left(const circle *c)
+{
+    return weft_view_count(&c->view, WEFT_MEMBER_LEARNER) +
+               weft_view_count(&c->view, WEFT_MEMBER_PEER) >
+           0;
+}
+
+static weft_status remove_member(circle *c, weft_actor_id id)
+{
+    weft_view *v = &c->view;
+    const weft_view_member *m = weft_view_find(v, id);
+    size_t at = (size_t)(m - v->members);
+    bool server = m->role == WEFT_MEMBER_SERVER;
+    c->gone[c->gone_count++ % GONE] = id;
+    v->member_count--;
+    memmove(&v->members[at], &v->members[at + 1], (v->member_count - at) * sizeof(*v->members));
+    memmove(&c->seats[at], &c->seats[at + 1], (v->member_count - at) * sizeof(*c->seats));
+    if (server && !v->over) WEFT_TRY(weft_keepers_lose(v, id));
+    return WEFT_OK;
+}
+
+static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__Leave *m)
+{
+    Weft__Left reply = WEFT__LEFT__INIT;
+    weft_view_member *other = weft_view_find(&c->view, m->other);
+    bool here = weft_view_find(&c->view, letter->from);
+    if (other && !other->dismissed) {
+        if (other->role == WEFT_MEMBER_SERVER && weft_keepers_need(&c->view, other->id)) {
+            Weft__Refused no = WEFT__REFUSED__INIT;
+            char reason[160];
+            (void)snprintf(reason, sizeof(reason),
+                           "server %u cannot leave: nobody else has all of its parameters",
+                           other->id);
+            no.reason = reason;
+            return weft_wire_send(&c->head, letter->from, WEFT_WIRE_REFUSED, &no, NULL);
+        }
+        other->dismissed = true;
+        WEFT_TRY(weft_circle_changed(c));
+    } else if (m->other == WEFT_NOBODY && here) {
+        WEFT_TRY(remove_member(c, letter->from));
+        c->some_done = c->some_done || m->done;
+        c->view.over = c->view.over || (c->some_done && !work_is_left(c));
+        WEFT_TRY(weft_circle_changed(c));
+    }
+    return weft_wire_send(&c->head, letter->from, WEFT_WIRE_LEFT, &reply, NULL);
+}
+
+/* --- beats --- */
+
+static weft_status refuse_unknown(circle *c, weft_actor_id who)
+{
+    Weft__Refused no = WEFT__REFUSED__INIT;
+    char reason[160];
+    if (weft_circle_has_gone(c, who))
+        (void)snprintf(reason, sizeof(reason),
+                       "it was silent for more than %g s and counts as gone; begin it anew",
+                       c->options.limit);
+    else
+        (void)snprintf(reason, sizeof(reason),
+                       "this is another run, or one that has gone on without it; begin it anew");
+    no.reason = reason;
+    return weft_wire_send(&c->head, who, WEFT_WIRE_REFUSED, &no, NULL);
+}
+
+static weft_status answer_beat(circle *c, weft_actor_id to)
+{
+    Weft__Alive m = WEFT__ALIVE__INIT;
+    double now = weft_actor_now(&c->head);
+    for (size_t i = 0; i < c->view.member_count; i++) {
+        const weft_view_member *o = &c->view.members[i];
+        if (o->role != WEFT_MEMBER_LEARNER || (m.slowest && o->figures.clock >= m.slowest_clock))
+            continue;
+        m.slowest = o->id;
+        m.slowest_clock = o->figures.clock;
+        m.slowest_silent = now - c->seats[i].heard;
+    }
+    return weft_wire_send(&c->head, to, WEFT_WIRE_ALIVE, &m, NULL);
+}
+
+static weft_status take_beat(circle *c, const weft_letter *letter, const Weft__Beat *m)
+{
+    weft_view_member *member = weft_view_find(&c->view, letter->from);
+    if (m->view <= 0) return WEFT_OK;
+    if (!c->view.running) return weft_circle_recall(c, letter->from);
+    if (!member || m->run != c->view.run) return refuse_unknown(c, letter->from);
+    c->seats[member - c->view.members].heard = weft_actor_now(&c->head);
+    if (m->figures)
+        member->figures = (weft_member_figures){m->figures->clock, m->figures->loss,
+                                                m->figures->rate, m->figures->staleness};
+    if (m->view < c->view.number) return weft_circle_show(c, letter->from, &c->view);
+    return answer_beat(c, letter->from);
+}
+
+static weft_status take_ready(circle *c, const weft_letter *letter, const Weft__Ready *m)
+{
+    if (m->range >= (uint32_t)c->view.range_count) return WEFT_OK;
+    weft_keeper *r = &c->view.ranges[m->range];
+    if (r->primary != letter->from || r->replica != m->replica || r->ready) return WEFT_OK;
+    r->ready = true;
+    return weft_circle_changed(c);
+}
+
+/* Somebody who only wants to know. */
+static weft_status take_ask(circle *c, const weft_letter *letter)
+{
+    double now = weft_actor_now(&c->head);
+    for (size_t i = 0; i < c->view.member_count; i++)
+        c->view.members[i].silent = now - c->seats[i].heard;
+    return weft_circle_show(c, letter->from, &c->view);
+}
+
+/* --- time --- */
+
+/* Whoever was silent for too long is gone. But if it was the coordinator that slept, nobody can
+ * be blamed for that time. */
+static weft_status drop_silent(circle *c, double now)
+{
+    double slept = now - c->ticked - 2 * (c->options.limit / 4);
+    bool some = false;
+    for (size_t i = 0; i < c->view.member_count && slept > 0; i++)
+        c->seats[i].heard += now - c->ticked;
+    c->ticked = now;
+    for (size_t i = c->view.member_count; i-- > 0;) {
+        if (now - c->seats[i].heard <= c->options.limit) continue;
+        WEFT_TRY(remove_member(c, c->view.members[i].id));
+        some = true;
+    }
+    return some ? weft_circle_changed(c) : WEFT_OK;
+}
+
+static weft_status coordinator_timer(weft_actor *actor, int timer)
+{
+    circle *c = (circle *)actor;
+    double now = weft_actor_now(actor);
+    (void)timer;
+    if (c->recalls && now >= c->recalled_until) WEFT_TRY(weft_circle_adopt(c));
+    if (!c->recalls) WEFT_TRY(drop_silent(c, now));
+    bool empty = (c->view.over || c->view.fault) && c->view.member_count == 0;
+    if (!empty)
+        c->emptied = -1;
+    else if (c->emptied < 0)
+        c->emptied = now; /* who did not hear that it may go asks again */
+    actor->done = empty && now - c->emptied > c->options.limit;
+    return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
+}
+
+static weft_status coordinator_begin(weft_actor *actor)
+{
+    circle *c = (circle *)actor;
+    c->ticked = weft_actor_now(actor);
+    c->emptied = -1;
+    return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
+}
+
+/* --- letters --- */
+
+static weft_status take(circle *c, const weft_letter *letter, const void *m)
+{
+    switch (letter->type) {
+    case WEFT_WIRE_JOIN: return weft_circle_join(c, letter, m);
+    case WEFT_WIRE_BEAT: return take_beat(c, letter, m);
+    case WEFT_WIRE_LEAVE: return take_leave(c, letter, m);
+    case WEFT_WIRE_READY: return take_ready(c, letter, m);
+    case WEFT_WIRE_ASK: return take_ask(c, letter);
+    default: return WEFT_OK;
+    }
+}
+
+static weft_status coordinator_letter(weft_actor *actor, const weft_letter *letter)
+{
+    static const struct {
+        uint32_t type;
+        const ProtobufCMessageDescriptor *kind;
+    } kinds[] = {
+        {WEFT_WIRE_JOIN, &weft__join__descriptor},   {WEFT_WIRE_BEAT, &weft__beat__descriptor},
+        {WEFT_WIRE_LEAVE, &weft__leave__descriptor}, {WEFT_WIRE_READY, &weft__ready__descriptor},
+        {WEFT_WIRE_ASK, &weft__ask__descriptor},
+    };
+    circle *c = (circle *)actor;
+    if (letter->from == WEFT_NOBODY) return WEFT_OK;
+    if (letter->type == WEFT_WIRE_VIEW) return weft_circle_remember(c, letter);
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
+        void *m = NULL;
+        if (kinds[i].type != letter->type || !(m = weft_wire_read(letter, kinds[i].kind))) continue;
+        weft_status status = take(c, letter, m);
+        weft_wire_free(m);
+        return status;
+    }
+    return WEFT_OK;
+}
+
+/* --- making it --- */
+
+static void coordinator_destroy(weft_actor *actor)
+{
+    circle *c = (circle *)actor;
+    weft_view_free(&c->view);
+    weft_view_free(&c->best);
+    weft_blob_drop(&c->configuration);
+    for (int i = 0; i < 3; i++) free(c->texts[i]);
+    free(c->seats);
+    free(c);
+}
+
+static const weft_actor_ops coordinator_ops = {
+    .name = "coordinator",
+    .begin = coordinator_begin,
+    .letter = coordinator_letter,
+    .timer = coordinator_timer,
+    .destroy = coordinator_destroy,
+};
+
+static weft_status fill(circle *c, const weft_coordinator_options *options)
+{
+    const weft_fingerprint *f = &options->fingerprint;
+    const char *texts[] = {f->version, f->model, f->data};
+    c->options = *options;
+    for (int i = 0; i < 3; i++) WEFT_TRY(weft_strdup(texts[i] ? texts[i] : "", &c->texts[i]));
+    c->options.fingerprint =
+        (weft_fingerprint){c->texts[0], c->texts[1], c->texts[2], f->parameters};
+    c->options.configuration = NULL;
+    c->options.most =
+        options->most > 0 ? WEFT_MIN(options->most, WEFT_MOST_MEMBERS) : WEFT_MOST_MEMBERS;
+    c->view.run = options->run;
+    if (!options->configuration) return WEFT_OK;
+    WEFT_TRY(weft_blob_new(options->configuration_bytes, &c->configuration));
+    memcpy(c->configuration->data, options->configuration, options->configuration_bytes);
+    return WEFT_OK;
+}
+
+weft_status weft_coordinator_create(const weft_coordinator_options *options, weft_actor **out)
+{
+    circle *c;
+    if (options->ranges > WEFT_MOST_RANGES)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d ranges of parameters, there may be %d",
+                         options->ranges, WEFT_MOST_RANGES);
+    WEFT_TRY(WEFT_NEW(&c, 1));
+    c->head.ops = &coordinator_ops;
+    weft_status status = fill(c, options);
+    if (status == WEFT_OK)
+        *out = &c->head;
+    else
+        coordinator_destroy(&c->head);
+    return status;
+}

@@ -1,0 +1,140 @@
+/* Who may take part. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "exchange/cluster/circle.h"
+
+enum { REASON = 300 };
+
+static bool differs(const char *ours, const char *theirs)
+{
+    return *ours && *theirs && strcmp(ours, theirs) != 0;
+}
+
+/* "" where it fits. What comes from the other side may be of any length. */
+static void compare(const circle *c, const Weft__Fingerprint *f, char reason[REASON])
+{
+    const weft_fingerprint *ours = &c->options.fingerprint;
+    if (!f) return;
+    if (differs(ours->version, f->version))
+        (void)snprintf(reason, REASON, "this run is of version %.40s, not of %.40s", ours->version,
+                       f->version);
+    else if (differs(ours->model, f->model))
+        (void)snprintf(reason, REASON, "this run trains the model %.100s, not %.100s", ours->model,
+                       f->model);
+    else if (differs(ours->data, f->data))
+        (void)snprintf(reason, REASON, "this run's data are %.100s, not %.100s", ours->data,
+                       f->data);
+    else if (ours->parameters && f->parameters && ours->parameters != f->parameters)
+        (void)snprintf(reason, REASON,
+                       "its parameters lie in memory in another way than this run's; take the "
+                       "same device and type of numbers");
+}
+
+static void look(const circle *c, const weft_letter *letter, const Weft__Join *m,
+                 char reason[REASON])
+{
+    reason[0] = '\0';
+    compare(c, m->fingerprint, reason);
+    if (*reason) return;
+    if (m->role >= WEFT_MEMBER_ROLES || strlen(m->address) >= WEFT_ADDRESS)
+        (void)snprintf(reason, REASON, "it does not say what it is, and where");
+    else if (letter->from == WEFT_COORDINATOR || weft_view_find(&c->view, letter->from))
+        (void)snprintf(reason, REASON, "there is a member of the number %u already", letter->from);
+    else if (weft_circle_has_gone(c, letter->from))
+        (void)snprintf(reason, REASON, "a member of the number %u has gone; come with another one",
+                       letter->from);
+    else if (c->view.member_count >= (size_t)c->options.most)
+        (void)snprintf(reason, REASON, "there are %d members, and there may be no more",
+                       c->options.most);
+    else if (c->options.expected[m->role] == 0)
+        (void)snprintf(reason, REASON, "this run has no %ss",
+                       weft_member_role_name((weft_member_role)m->role));
+    else if (c->view.fault)
+        (void)snprintf(reason, REASON, "%.280s", c->view.fault);
+    else if (c->view.over)
+        (void)snprintf(reason, REASON, "this run is over");
+}
+
+static bool is_taken(const circle *c, weft_member_role role, int slot)
+{
+    for (size_t i = 0; i < c->view.member_count; i++)
+        if (c->view.members[i].role == role && c->view.members[i].slot == slot) return true;
+    return false;
+}
+
+static int slot_for(const circle *c, weft_member_role role, int wish)
+{
+    int slot = 0;
+    if (wish >= 0 && wish < c->options.most && !is_taken(c, role, wish)) return wish;
+    while (is_taken(c, role, slot)) slot++;
+    return slot;
+}
+
+static weft_status seat_it(circle *c, const weft_letter *letter, const Weft__Join *m)
+{
+    weft_view *v = &c->view;
+    WEFT_TRY(WEFT_GROW(&v->members, &v->member_capacity, v->member_count));
+    WEFT_TRY(WEFT_GROW(&c->seats, &c->seat_capacity, v->member_count));
+    c->seats[v->member_count] = (seat){.key = m->key};
+    v->members[v->member_count] =
+        (weft_view_member){.id = letter->from,
+                           .role = (weft_member_role)m->role,
+                           .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
+    (void)snprintf(v->members[v->member_count].address, WEFT_ADDRESS, "%s", m->address);
+    v->member_count++;
+    return WEFT_OK;
+}
+
+/* What is missing before the run begins; "": nothing. */
+static void describe_missing(const circle *c, char *text, size_t size)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (int role = 0; role < WEFT_MEMBER_ROLES && at < size; role++) {
+        int there = weft_view_count(&c->view, (weft_member_role)role);
+        if (there >= c->options.expected[role]) continue;
+        at += (size_t)snprintf(text + at, size - at, "%s%d of %d %ss %s come", at ? ", " : "",
+                               there, c->options.expected[role],
+                               weft_member_role_name((weft_member_role)role),
+                               there == 1 ? "has" : "have");
+    }
+}
+
+static weft_status welcome(circle *c, const weft_view_member *member, char *waits)
+{
+    Weft__Welcome m = WEFT__WELCOME__INIT;
+    m.run = c->view.run;
+    m.slot = (uint32_t)member->slot;
+    m.waits = waits;
+    return weft_wire_send(&c->head, member->id, WEFT_WIRE_WELCOME, &m, c->configuration);
+}
+
+static weft_status begin_run(circle *c)
+{
+    if (c->options.ranges > 0) WEFT_TRY(weft_keepers_begin(&c->view, c->options.ranges));
+    c->view.running = true;
+    return weft_circle_changed(c);
+}
+
+/* The same member asks again until it hears something. */
+weft_status weft_circle_join(circle *c, const weft_letter *letter, const Weft__Join *m)
+{
+    char text[REASON];
+    Weft__Refused no = WEFT__REFUSED__INIT;
+    const weft_view_member *member = weft_view_find(&c->view, letter->from);
+    if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
+    bool again = member && c->seats[member - c->view.members].key == m->key;
+    if (!again) {
+        look(c, letter, m, text);
+        no.reason = text;
+        if (*text) return weft_wire_send(&c->head, letter->from, WEFT_WIRE_REFUSED, &no, NULL);
+        WEFT_TRY(seat_it(c, letter, m));
+        member = &c->view.members[c->view.member_count - 1];
+    }
+    c->seats[member - c->view.members].heard = weft_actor_now(&c->head);
+    describe_missing(c, text, sizeof(text));
+    WEFT_TRY(welcome(c, member, text));
+    if (again) return c->view.running ? weft_circle_show(c, letter->from, &c->view) : WEFT_OK;
+    return c->view.running ? weft_circle_changed(c) : *text ? WEFT_OK : begin_run(c);
+}

@@ -1,0 +1,269 @@
+#include "exchange/cluster/member.h"
+
+#include "cluster.pb-c.h"
+#include "exchange/wire.h"
+
+/* It says so often that it goes; then there is no coordinator any more. */
+enum { MOST_FAREWELLS = 10 };
+
+struct weft_member {
+    weft_member_options options;
+    char *texts[3]; /* of the fingerprint */
+    weft_actor *actor;
+    weft_view view;
+    int slot;
+    uint64_t run;
+    char *waits; /* who was missing when it was taken */
+    weft_member_figures figures;
+    bool leaving, done, left, dismissed;
+    int farewells; /* that nobody has answered */
+    double heard;  /* of the coordinator; below 0: never */
+    weft_member_word word;
+};
+
+const weft_view *weft_member_view(const weft_member *m)
+{
+    return &m->view;
+}
+
+int weft_member_slot(const weft_member *m)
+{
+    return m->slot;
+}
+
+bool weft_member_dismissed(const weft_member *m)
+{
+    return m->dismissed;
+}
+
+bool weft_member_has_left(const weft_member *m)
+{
+    return m->left;
+}
+
+void weft_member_tell(weft_member *m, const weft_member_figures *figures)
+{
+    m->figures = *figures;
+}
+
+weft_member_word weft_member_last_word(const weft_member *m)
+{
+    weft_member_word word = m->word;
+    word.silent = m->heard < 0 ? -1 : weft_actor_now(m->actor) - m->heard;
+    return word;
+}
+
+const char *weft_member_waits_for(const weft_member *m)
+{
+    return m->waits && *m->waits ? m->waits : NULL;
+}
+
+/* --- what it says --- */
+
+static weft_status send_join(weft_member *m)
+{
+    Weft__Join join = WEFT__JOIN__INIT;
+    Weft__Fingerprint print = WEFT__FINGERPRINT__INIT;
+    print.version = m->texts[0];
+    print.model = m->texts[1];
+    print.data = m->texts[2];
+    print.parameters = m->options.fingerprint.parameters;
+    join.key = m->options.key;
+    join.role = (uint32_t)m->options.role;
+    join.address = (char *)(uintptr_t)weft_actor_address(m->actor);
+    join.fingerprint = &print;
+    join.wish = m->options.wish;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_JOIN, &join, NULL);
+}
+
+static weft_status send_beat(weft_member *m)
+{
+    Weft__Beat beat = WEFT__BEAT__INIT;
+    Weft__Figures figures = WEFT__FIGURES__INIT;
+    figures.clock = m->figures.clock;
+    figures.loss = m->figures.loss;
+    figures.rate = m->figures.rate;
+    figures.staleness = m->figures.staleness;
+    beat.run = m->run;
+    beat.view = m->view.number;
+    beat.figures = &figures;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_BEAT, &beat, NULL);
+}
+
+static weft_status send_leave(weft_member *m)
+{
+    Weft__Leave leave = WEFT__LEAVE__INIT;
+    leave.done = m->done;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_LEAVE, &leave, NULL);
+}
+
+weft_status weft_member_timer(weft_member *m)
+{
+    m->left = m->left || m->farewells > MOST_FAREWELLS;
+    if (m->left) return WEFT_OK;
+    m->farewells += m->leaving;
+    WEFT_TRY(m->leaving ? send_leave(m) : m->view.number > 0 ? send_beat(m) : send_join(m));
+    return weft_actor_set_timer(m->actor, WEFT_MEMBER_TIMER, m->options.beat);
+}
+
+weft_status weft_member_begin(weft_member *m, weft_actor *actor)
+{
+    m->actor = actor;
+    return weft_member_timer(m);
+}
+
+weft_status weft_member_leave(weft_member *m, bool done)
+{
+    m->leaving = true;
+    m->done = m->done || done;
+    return weft_member_timer(m);
+}
+
+weft_status weft_member_ready(weft_member *m, int range, weft_actor_id replica)
+{
+    Weft__Ready ready = WEFT__READY__INIT;
+    ready.range = (uint32_t)range;
+    ready.replica = replica;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_READY, &ready, NULL);
+}
+
+/* --- what it hears --- */
+
+static weft_status take_welcome(weft_member *m, const weft_letter *letter,
+                                const Weft__Welcome *welcome)
+{
+    bool news = m->slot != (int)welcome->slot;
+    if (m->view.number > 0 || welcome->slot > INT32_MAX) return WEFT_OK;
+    m->run = welcome->run;
+    m->slot = (int)welcome->slot;
+    free(m->waits);
+    m->waits = NULL;
+    WEFT_TRY(weft_strdup(welcome->waits, &m->waits));
+    if (!news || !m->options.welcome) return WEFT_OK;
+    return m->options.welcome(m->options.user, m->slot,
+                              letter->payload ? letter->payload->data : NULL,
+                              letter->payload ? letter->payload->bytes : 0);
+}
+
+/* Only what this coordinator has taken part in counts, and only what is newer. */
+static weft_status take_view(weft_member *m, const weft_letter *letter, weft_member_news *news)
+{
+    weft_view view = {.number = 0};
+    weft_status status = weft_view_unpack(letter->payload, &view);
+    if (status == WEFT_ERR_FORMAT) return WEFT_OK;
+    WEFT_TRY(status);
+    const weft_view_member *me = weft_view_find(&view, m->actor->id);
+    if (!me || view.number <= m->view.number || (m->view.number > 0 && view.run != m->run)) {
+        weft_view_free(&view);
+        return WEFT_OK;
+    }
+    m->slot = me->slot;
+    m->run = view.run;
+    m->dismissed = m->dismissed || me->dismissed;
+    weft_view_free(&m->view);
+    m->view = view;
+    free(m->waits);
+    m->waits = NULL;
+    *news = WEFT_NEWS_VIEW;
+    for (size_t i = 0; i < view.member_count; i++)
+        if (view.members[i].id != m->actor->id && *view.members[i].address)
+            WEFT_TRY(weft_actor_know(m->actor, view.members[i].id, view.members[i].address));
+    return WEFT_OK;
+}
+
+static weft_status take_recall(weft_member *m)
+{
+    weft_blob *blob;
+    if (m->view.number == 0) return WEFT_OK;
+    WEFT_TRY(weft_view_pack(&m->view, &blob));
+    weft_status status =
+        weft_actor_send(m->actor, WEFT_COORDINATOR,
+                        &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+    weft_blob_drop(&blob);
+    return status;
+}
+
+static void take_alive(weft_member *m, const Weft__Alive *alive)
+{
+    m->word.slowest = alive->slowest;
+    m->word.slowest_clock = alive->slowest_clock;
+    m->word.slowest_silent = alive->slowest_silent;
+}
+
+static weft_status take(weft_member *m, const weft_letter *letter, const void *message)
+{
+    switch (letter->type) {
+    case WEFT_WIRE_WELCOME: return take_welcome(m, letter, message);
+    case WEFT_WIRE_ALIVE: take_alive(m, message); return WEFT_OK;
+    case WEFT_WIRE_RECALL: return take_recall(m);
+    case WEFT_WIRE_LEFT: m->left = m->leaving; return WEFT_OK;
+    case WEFT_WIRE_REFUSED:
+        /* To leave is granted, whatever the coordinator knows of it. */
+        m->left = m->leaving;
+        if (m->left) return WEFT_OK;
+        return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s %u: %.300s",
+                         weft_member_role_name(m->options.role), m->actor->id,
+                         ((const Weft__Refused *)message)->reason);
+    default: return WEFT_OK;
+    }
+}
+
+weft_status weft_member_letter(weft_member *m, const weft_letter *letter, weft_member_news *news)
+{
+    static const struct {
+        uint32_t type;
+        const ProtobufCMessageDescriptor *kind;
+    } kinds[] = {
+        {WEFT_WIRE_WELCOME, &weft__welcome__descriptor},
+        {WEFT_WIRE_REFUSED, &weft__refused__descriptor},
+        {WEFT_WIRE_ALIVE, &weft__alive__descriptor},
+        {WEFT_WIRE_RECALL, &weft__recall__descriptor},
+        {WEFT_WIRE_LEFT, &weft__left__descriptor},
+    };
+    *news = WEFT_NEWS_NONE;
+    if (letter->from != WEFT_COORDINATOR) return WEFT_OK;
+    *news = WEFT_NEWS_HEARD;
+    m->heard = weft_actor_now(m->actor);
+    if (letter->type == WEFT_WIRE_VIEW) return take_view(m, letter, news);
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
+        void *message = NULL;
+        if (kinds[i].type != letter->type || !(message = weft_wire_read(letter, kinds[i].kind)))
+            continue;
+        weft_status status = take(m, letter, message);
+        weft_wire_free(message);
+        return status;
+    }
+    return WEFT_OK;
+}
+
+/* --- making it --- */
+
+weft_status weft_member_create(const weft_member_options *options, weft_member **out)
+{
+    const weft_fingerprint *f = &options->fingerprint;
+    const char *texts[] = {f->version, f->model, f->data};
+    weft_member *m;
+    weft_status status = WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&m, 1));
+    m->options = *options;
+    m->slot = -1;
+    m->heard = -1;
+    for (int i = 0; i < 3 && status == WEFT_OK; i++)
+        status = weft_strdup(texts[i] ? texts[i] : "", &m->texts[i]);
+    if (status == WEFT_OK)
+        *out = m;
+    else
+        weft_member_destroy(&m);
+    return status;
+}
+
+void weft_member_destroy(weft_member **member)
+{
+    if (!member || !*member) return;
+    weft_member *m = *member;
+    weft_view_free(&m->view);
+    for (int i = 0; i < 3; i++) free(m->texts[i]);
+    free(m->waits);
+    free(m);
+    *member = NULL;
+}

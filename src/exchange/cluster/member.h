@@ -1,0 +1,79 @@
+/*
+ * What servers, learners and peers have in common: a part of an actor that joins the cluster, tells
+ * the coordinator that it lives, and hears who else is there.
+ *
+ * The actor gives it its letters and its timer; it answers those that are its own. It goes on with
+ * the last view when the coordinator is gone.
+ */
+#ifndef WEFT_EXCHANGE_CLUSTER_MEMBER_H
+#define WEFT_EXCHANGE_CLUSTER_MEMBER_H
+
+#include "exchange/cluster/coordinator.h"
+
+typedef struct weft_member weft_member;
+
+/* The timer of an actor that is its member's. */
+enum { WEFT_MEMBER_TIMER = WEFT_ACTOR_TIMERS - 1 };
+
+typedef struct weft_member_options {
+    size_t struct_size; /* sizeof(weft_member_options) */
+    weft_member_role role;
+    uint64_t key; /* drawn by the host: no other actor of the cluster has it */
+    int wish;     /* for a slot; below 0: any */
+    weft_fingerprint fingerprint;
+    double beat; /* seconds between two beats */
+    /* The coordinator takes it; may be NULL. `slot`: which of its role it is. configuration: what
+     * the coordinator was given for joiners, during the call. */
+    weft_status (*welcome)(void *user, int slot, const void *configuration, size_t bytes);
+    void *user;
+} weft_member_options;
+
+/* Texts of the fingerprint are copied. */
+weft_status weft_member_create(const weft_member_options *options,
+                               weft_member **out) WEFT_NODISCARD;
+void weft_member_destroy(weft_member **member);
+
+/* Asks to be taken, as this actor, which its host has begun. */
+weft_status weft_member_begin(weft_member *member, weft_actor *actor) WEFT_NODISCARD;
+/* What a letter was. */
+typedef enum weft_member_news {
+    WEFT_NEWS_NONE,  /* none of the member's: the actor looks at it */
+    WEFT_NEWS_HEARD, /* it was the member's */
+    WEFT_NEWS_VIEW   /* and there is another view now */
+} weft_member_news;
+/* PEER: the coordinator has refused or dropped it, and says why. What a view says of a fault or an
+ * end is for the actor to see. */
+weft_status weft_member_letter(weft_member *member, const weft_letter *letter,
+                               weft_member_news *news) WEFT_NODISCARD;
+/* WEFT_MEMBER_TIMER has run out. */
+weft_status weft_member_timer(weft_member *member) WEFT_NODISCARD;
+
+/* What its next beats say. */
+void weft_member_tell(weft_member *member, const weft_member_figures *figures);
+/* Says that it goes, until the coordinator has heard it; done: it has done all its steps. */
+weft_status weft_member_leave(weft_member *member, bool done) WEFT_NODISCARD;
+/* The coordinator knows that it has gone, or is gone itself. */
+bool weft_member_has_left(const weft_member *member);
+/* Tells the coordinator that the replica of a range has all of it. */
+weft_status weft_member_ready(weft_member *member, int range, weft_actor_id replica) WEFT_NODISCARD;
+
+/* The last view; its number is 0 before the first. */
+const weft_view *weft_member_view(const weft_member *member);
+/* -1: it has not been taken yet. */
+int weft_member_slot(const weft_member *member);
+/* What the run waits for before it begins, in words; NULL: for nothing, or it is not known. */
+const char *weft_member_waits_for(const weft_member *member);
+/* It has been told to go. */
+bool weft_member_dismissed(const weft_member *member);
+
+/* For explaining why nobody answers: seconds since the coordinator was heard of (below 0: never),
+ * and the slowest learner as it said then. */
+typedef struct weft_member_word {
+    double silent;
+    weft_actor_id slowest; /* WEFT_NOBODY: there was none */
+    int64_t slowest_clock;
+    double slowest_silent;
+} weft_member_word;
+weft_member_word weft_member_last_word(const weft_member *member);
+
+#endif
