@@ -160,10 +160,11 @@ weft_status weft_rank_evaluate(weft_rank *rank, weft_report *out) WEFT_NODISCARD
 /* The learning rate of the last step. */
 double weft_rank_learning_rate(const weft_rank *rank);
 
-/* The memory that the program of each rank that goes in lock step with this one takes, in bytes; 0
- * for others. planned has room for all. Collective over those ranks, as is what follows. */
+/* The memory that the program of each rank takes, in bytes; planned has room for all. Collective
+ * over the world, before learners go their own ways. */
 weft_status weft_gather_memory(weft_rank *rank, double *planned) WEFT_NODISCARD;
-/* Their traces as one file, written by rank 0. */
+/* The traces of ranks that go in lock step with this one as one file, written by rank 0. Collective
+ * over them. */
 weft_status weft_trace_write(weft_rank *rank, const char *path) WEFT_NODISCARD;
 
 /* Adds up n numbers over a communicator. */

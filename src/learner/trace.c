@@ -1,20 +1,18 @@
 /* What rank 0 gathers of all ranks: figures and traces. */
 #include "learner/learner.h"
 
-/* Planned bytes of every rank, and the largest resident set of its process. */
 weft_status weft_gather_memory(weft_rank *r, double *planned)
 {
     weft_program_info info = weft_program_describe(weft_instance_program(r->instance));
     double mine =
         (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes + info.arena_bytes +
                  info.slot_bytes + info.scratch_bytes + info.transfer_bytes);
-    for (int i = 0; i < weft_comm_size(r->world); i++) planned[i] = 0;
-    return weft_comm_run(r->together, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                       .dtype = WEFT_F64,
-                                                       .what = "the memory of all ranks",
-                                                       .send = &mine,
-                                                       .receive = planned,
-                                                       .count = 1});
+    return weft_comm_run(r->world, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                    .dtype = WEFT_F64,
+                                                    .what = "the memory of all ranks",
+                                                    .send = &mine,
+                                                    .receive = planned,
+                                                    .count = 1});
 }
 
 /* --- traces --- */

@@ -136,16 +136,15 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
 
 enum { MOST_SERIES = 16 }; /* figures of an exchange */
 
-static weft_status summarise(weft_run *run, double *planned)
+static weft_status summarise(weft_run *run)
 {
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
-    WEFT_TRY(weft_gather_memory(r, planned));
     int64_t steps = r->position.step - run->first_step;
     weft_event e = {.kind = WEFT_EVENT_SUMMARY,
                     .epoch = r->position.epoch,
                     .peak_memory = weft_peak_memory(),
-                    .rank_memory = planned,
+                    .rank_memory = run->planned,
                     .first_step_seconds = run->first_step_seconds,
                     .samples_per_second =
                         run->working > 0
@@ -164,15 +163,11 @@ static weft_status finish(weft_run *run)
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
     bool done = r->position.step >= t->total_steps;
-    double *planned;
     if (r->exchange) WEFT_TRY(weft_exchange_end(r->exchange));
     WEFT_TRY(weft_rank_check_finite(r));
     if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
     WEFT_TRY(save(run));
-    WEFT_TRY(WEFT_NEW(&planned, t->size));
-    weft_status status = summarise(run, planned);
-    free(planned);
-    WEFT_TRY(status);
+    WEFT_TRY(summarise(run));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_board_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
     if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, t->options.output.trace));
@@ -208,6 +203,9 @@ static weft_status run_rank(weft_run *run)
     if (r->rank == 0) WEFT_TRY(weft_trainer_open_outputs(t));
     weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
     WEFT_TRY(tell(run, &e));
+    free(run->planned);
+    WEFT_TRY(WEFT_NEW(&run->planned, t->size));
+    WEFT_TRY(weft_gather_memory(r, run->planned));
     if (r->exchange) WEFT_TRY(weft_exchange_begin(r->exchange));
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));
     run->last_step = weft_seconds();

@@ -261,7 +261,10 @@ void weft_trainer_destroy(weft_trainer **trainer)
     if (!trainer || !*trainer) return;
     weft_trainer *t = *trainer;
     (void)!weft_metrics_close(&t->metrics);
-    for (int i = 0; t->runs && i < t->local; i++) weft_rank_free(&t->runs[i].rank);
+    for (int i = 0; t->runs && i < t->local; i++) {
+        weft_rank_free(&t->runs[i].rank);
+        free(t->runs[i].planned);
+    }
     for (int i = 0; i < t->local; i++) weft_comm_close(&t->worlds[i]);
     free(t->runs);
     free(t->recipe.profile);

@@ -15,7 +15,8 @@ typedef struct weft_run {
     int64_t saved_step, evaluated_step, first_step;
     double started, last_step, working; /* working: seconds spent in steps */
     double first_step_seconds;
-    bool left; /* the learner ends before the run does, as its exchange wants it */
+    double *planned; /* bytes of each rank's program */
+    bool left;       /* the learner ends before the run does, as its exchange wants it */
     pthread_t thread;
     weft_status (*task)(struct weft_run *run);
 } weft_run;
