@@ -275,6 +275,8 @@ void weft_parallel(int threads, int64_t count, int64_t grain,
 /* Threads that parallel regions of the calling thread use from now on. */
 void weft_parallel_threads(int threads);
 int weft_cores(void);
+/* The calling thread may use all of these, whichever set of them it was started in. */
+void weft_cores_roam(void);
 
 /* topology.c: the cores that this process may use, cut into `parts` sets of neighbours. There are
  * none where the cores are fewer than the parts, or where the parts are processes to whom somebody

@@ -2,6 +2,7 @@
  * kernels use too, so that both share one pool and never spin against each other. */
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "base/base.h"
 
@@ -30,14 +31,22 @@ void weft_parallel_threads(int threads)
  * once, since a thread may keep to some of the cores later. */
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static int cores;
+static cpu_set_t all_cores;
 
 static void ask(void)
 {
     cores = omp_get_num_procs();
+    if (sched_getaffinity(0, sizeof(all_cores), &all_cores) != 0) CPU_ZERO(&all_cores);
 }
 
 int weft_cores(void)
 {
     (void)pthread_once(&asked, ask);
     return cores;
+}
+
+void weft_cores_roam(void)
+{
+    (void)pthread_once(&asked, ask);
+    if (CPU_COUNT(&all_cores) > 0) (void)sched_setaffinity(0, sizeof(all_cores), &all_cores);
 }

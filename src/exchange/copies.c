@@ -1,5 +1,7 @@
 #include "exchange/copies.h"
 
+#include "program/program.h"
+
 /* Tags of transfers are below this. */
 enum { TAGS = 30000 };
 
@@ -15,6 +17,8 @@ struct weft_copies {
     weft_store *store;
     weft_dtype dtype;
     char *parameters;
+    size_t bytes;
+    bool apart; /* from the store, as the device's memory is */
     int ranks, me;
     int64_t *counts; /* [ranks] */
     holding **of;    /* [ranks]: into `all` */
@@ -33,6 +37,7 @@ void weft_copies_close(weft_copies **copies)
     free(c->counts);
     free((void *)c->of);
     free(c->all);
+    if (c->apart) free(c->parameters);
     free(c);
     *copies = NULL;
 }
@@ -40,6 +45,11 @@ void weft_copies_close(weft_copies **copies)
 bool weft_copies_leads(const weft_copies *copies)
 {
     return copies->leads;
+}
+
+void *weft_copies_parameters(const weft_copies *copies)
+{
+    return copies->parameters;
 }
 
 /* --- who has what --- */
@@ -159,25 +169,29 @@ static weft_status prepare(weft_copies *c, int64_t i)
     return WEFT_OK;
 }
 
-weft_status weft_copies_open(weft_comm *learner, weft_store *store, void *parameters,
-                             weft_copies **out)
+static weft_status find_parameters(weft_copies *c)
+{
+    void *data;
+    WEFT_TRY(weft_store_map(c->store, WEFT_ALL_PARAMETERS, &c->dtype, &data, &c->bytes));
+    weft_store_unmap_read(c->store, data);
+    c->apart = !weft_device_shares(c->store->schema->device);
+    if (c->apart) return weft_new_aligned(c->bytes, &c->parameters);
+    c->parameters = data;
+    return WEFT_OK;
+}
+
+weft_status weft_copies_open(weft_comm *learner, weft_store *store, weft_copies **out)
 {
     weft_copies *c;
     holding *mine = NULL;
     int64_t count = 0;
-    void *data;
-    size_t bytes;
-    weft_dtype dtype;
-    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    weft_store_unmap_read(store, data);
     WEFT_TRY(WEFT_NEW(&c, 1));
     *c = (weft_copies){.learner = learner,
                        .store = store,
-                       .dtype = dtype,
-                       .parameters = parameters,
                        .ranks = weft_comm_size(learner),
                        .me = weft_comm_rank(learner)};
-    weft_status status = list_own(store, &mine, &count);
+    weft_status status = find_parameters(c);
+    if (status == WEFT_OK) status = list_own(store, &mine, &count);
     if (status == WEFT_OK) status = tell_all(c, mine, count);
     for (int64_t i = 0; i < count && status == WEFT_OK; i++) status = prepare(c, i);
     free(mine);
@@ -194,7 +208,7 @@ static weft_status copy(const weft_copies *c, bool in)
     size_t bytes;
     weft_dtype dtype;
     WEFT_TRY(weft_store_map(c->store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    memcpy(in ? data : c->parameters, in ? c->parameters : data, bytes);
+    if (c->apart) memcpy(in ? data : c->parameters, in ? c->parameters : data, bytes);
     if (in) return weft_store_unmap(c->store, WEFT_ALL_PARAMETERS, data);
     weft_store_unmap_read(c->store, data);
     return WEFT_OK;

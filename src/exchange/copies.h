@@ -7,18 +7,20 @@
 
 typedef struct weft_copies weft_copies;
 
-/* parameters: those of this rank as they lie, like WEFT_ALL_PARAMETERS of its store; the caller's,
- * as long as this is open. Collective over the ranks of the learner. UNSUPPORTED: ranks lay the
- * same part in memory in different ways. */
-weft_status weft_copies_open(weft_comm *learner, weft_store *store, void *parameters,
+/* Collective over the ranks of the learner. UNSUPPORTED: ranks lay the same part in memory in
+ * different ways. */
+weft_status weft_copies_open(weft_comm *learner, weft_store *store,
                              weft_copies **out) WEFT_NODISCARD;
 void weft_copies_close(weft_copies **copies);
 /* Whether this rank is the first to have some parameter; who is not gets all from others. */
 bool weft_copies_leads(const weft_copies *copies);
-/* The store's parameters into `parameters`. */
+/* This rank's parameters as they lie, like WEFT_ALL_PARAMETERS of its store: the store itself, if
+ * the host can write there. So they are written only when nothing reads the store. */
+void *weft_copies_parameters(const weft_copies *copies);
+/* Brings the store's parameters there. */
 weft_status weft_copies_read(const weft_copies *copies) WEFT_NODISCARD;
-/* `parameters` into the store, after the other ranks have been given what they have of them in
- * common. Collective over the ranks of the learner. */
+/* What is there is what the store has from now on, after the other ranks have been given what they
+ * have of them in common. Collective over the ranks of the learner. */
 weft_status weft_copies_write(const weft_copies *copies) WEFT_NODISCARD;
 
 #endif

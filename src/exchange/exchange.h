@@ -124,6 +124,9 @@ typedef struct weft_exchange_turn {
                  * It takes one more step, so that all its ranks know */
 } weft_exchange_turn;
 
+struct weft_scene;
+struct weft_cast;
+
 typedef struct weft_exchange_ops {
     size_t struct_size; /* sizeof(weft_exchange_ops) */
     const char *name;
@@ -168,6 +171,9 @@ typedef struct weft_exchange_ops {
     weft_status (*end)(weft_exchange *exchange);
     /* Figure i of the whole run, after `end`; false past the last. Numbers are the exchange's. */
     bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
+    /* The actors of a simulated run (exchange/cast.h). NULL: it cannot be simulated. */
+    weft_status (*cast)(const char *arguments, const struct weft_scene *scene,
+                        struct weft_cast **out);
 } weft_exchange_ops;
 
 /* The head of every exchange; implementations extend it. weft_exchange_open fills it, and `open`

@@ -41,41 +41,49 @@ static weft_status find_mode(const char *name, weft_gossip_mode *out)
                      name);
 }
 
-static weft_status parse(gossip *x, const char *arguments)
+weft_status weft_gossip_parse(const char *arguments, char **topology, weft_gossip_mode *mode)
 {
-    char *mode = NULL;
-    weft_spec_key keys[] = {{.name = "topology", .text = &x->topology},
-                            {.name = "mode", .text = &mode},
-                            {.name = NULL}};
+    char *name = NULL;
+    weft_topology edges = {0};
+    weft_spec_key keys[] = {
+        {.name = "topology", .text = topology}, {.name = "mode", .text = &name}, {.name = NULL}};
     weft_status status = *arguments ? weft_spec_parse("exchange gossip", arguments, keys) : WEFT_OK;
-    if (status == WEFT_OK) status = find_mode(mode, &x->mode);
-    if (status == WEFT_OK && !x->topology) status = weft_strdup("all", &x->topology);
+    if (status == WEFT_OK) status = find_mode(name, mode);
+    if (status == WEFT_OK && !*topology) status = weft_strdup("all", topology);
     /* Eight peers can have every topology. */
-    if (status == WEFT_OK) status = weft_topology_make(x->topology, 8, false, 1, &x->edges);
-    weft_topology_free(&x->edges);
-    free(mode);
+    if (status == WEFT_OK) status = weft_topology_make(*topology, 8, false, 1, &edges);
+    weft_topology_free(&edges);
+    free(name);
     return status;
+}
+
+weft_status weft_gossip_codec(weft_gossip_mode mode, const char *given, const char **out)
+{
+    bool named = given && *given;
+    if (named && mode == WEFT_GOSSIP_AVERAGE)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "exchange gossip: with mode=average whole parameters are sent, so that "
+            "--compress %s has nothing to compress; give mode=updates, or leave it out",
+            given);
+    *out = named ? given : "none";
+    return WEFT_OK;
 }
 
 static weft_status make_room(gossip *x, const weft_exchange_site *site)
 {
     void *data;
     size_t bytes;
-    bool named = site->codec && *site->codec;
-    if (named && x->mode == WEFT_GOSSIP_AVERAGE)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "exchange gossip: with mode=average whole parameters are sent, so that "
-            "--compress %s has nothing to compress; give mode=updates, or leave it out",
-            site->codec);
+    const char *codec = NULL;
+    WEFT_TRY(weft_gossip_codec(x->mode, site->codec, &codec));
     WEFT_TRY(weft_topology_make(x->topology, site->endpoint->learners,
                                 x->mode == WEFT_GOSSIP_AVERAGE, 1, &x->edges));
-    WEFT_TRY(weft_strdup(named ? site->codec : "none", &x->codec_name));
+    WEFT_TRY(weft_strdup(codec, &x->codec_name));
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
-    WEFT_TRY(weft_copies_open(site->learner, site->store, x->parameters, &x->copies));
+    WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
+    x->parameters = weft_copies_parameters(x->copies);
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
@@ -90,7 +98,6 @@ static void gossip_close(weft_exchange *exchange)
     weft_topology_free(&x->edges);
     free(x->topology);
     free(x->codec_name);
-    free(x->parameters);
     free(x);
 }
 
@@ -99,7 +106,7 @@ static weft_status gossip_open(const char *arguments, const weft_exchange_site *
 {
     gossip *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
-    weft_status status = parse(x, arguments);
+    weft_status status = weft_gossip_parse(arguments, &x->topology, &x->mode);
     if (status == WEFT_OK && site) status = make_room(x, site);
     if (status == WEFT_OK)
         *out = &x->head;
@@ -258,7 +265,7 @@ static weft_status gossip_end(weft_exchange *exchange)
 
 static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
 {
-    static const char *const names[] = {"gossip_bytes", "gossip_letters_dropped"};
+    static const char *const names[] = {"exchange_bytes", "exchange_letters_dropped"};
     if (i >= (int)WEFT_COUNT(names)) return false;
     *out = (weft_series){names[i], &((const gossip *)exchange)->figures[i], 1};
     return true;
@@ -278,4 +285,5 @@ const weft_exchange_ops weft_exchange_gossip = {
     .after = gossip_after,
     .end = gossip_end,
     .figure = gossip_figure,
+    .cast = weft_gossip_cast,
 };

@@ -33,7 +33,20 @@ void weft_topology_free(weft_topology *topology);
 
 /* --- peers --- */
 
+struct weft_scene;
+struct weft_cast;
+
 typedef enum weft_gossip_mode { WEFT_GOSSIP_UPDATES, WEFT_GOSSIP_AVERAGE } weft_gossip_mode;
+
+/* What stands behind "gossip:"; *topology is the caller's, also if this fails. */
+weft_status weft_gossip_parse(const char *arguments, char **topology,
+                              weft_gossip_mode *mode) WEFT_NODISCARD;
+/* Of the updates, as `given` (NULL or empty: nothing is). ARGUMENT: nothing is encoded. */
+weft_status weft_gossip_codec(weft_gossip_mode mode, const char *given,
+                              const char **out) WEFT_NODISCARD;
+/* cast.c */
+weft_status weft_gossip_cast(const char *arguments, const struct weft_scene *scene,
+                             struct weft_cast **out) WEFT_NODISCARD;
 
 typedef struct weft_peer_options {
     size_t struct_size; /* sizeof(weft_peer_options) */

@@ -28,14 +28,13 @@ static weft_status parse(weft_remote *x, const char *arguments)
     return status;
 }
 
-static weft_status check_site(const weft_remote *x, const weft_exchange_site *site)
+weft_status weft_remote_check(const weft_policy *policy, int learners)
 {
-    int learners = site->endpoint->learners;
-    if (x->policy.count > learners)
+    if (policy->count > learners)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange server: a version of c=%d updates, but there are %d learners; "
                          "give c=%d or less",
-                         x->policy.count, learners, learners);
+                         policy->count, learners, learners);
     return WEFT_OK;
 }
 
@@ -49,9 +48,9 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     /* A rank that has less than that has a server for each of its numbers. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
-    WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
     WEFT_TRY(weft_remote_list_states(x, site));
-    WEFT_TRY(weft_copies_open(site->learner, site->store, x->parameters, &x->copies));
+    WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
+    x->parameters = weft_copies_parameters(x->copies);
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
@@ -76,7 +75,6 @@ static void server_close(weft_exchange *exchange)
     free(x->ranges);
     free(x->missing);
     free(x->whole);
-    free(x->parameters);
     free(x->gradients);
     free(x);
 }
@@ -87,7 +85,7 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
     weft_remote *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status = parse(x, arguments);
-    if (status == WEFT_OK && site) status = check_site(x, site);
+    if (status == WEFT_OK && site) status = weft_remote_check(&x->policy, site->endpoint->learners);
     if (status == WEFT_OK && site) status = make_room(x, site);
     if (status == WEFT_OK)
         *out = &x->head;
@@ -254,4 +252,5 @@ const weft_exchange_ops weft_exchange_server = {
     .save = server_save,
     .end = server_end,
     .figure = weft_remote_figure,
+    .cast = weft_server_cast,
 };

@@ -15,6 +15,7 @@ static const double NAP = 0.02;
 static void *serve(void *user)
 {
     weft_hosted *h = user;
+    weft_cores_roam(); /* it serves all learners, not the one that has started it */
     weft_status status = weft_net_begin(h->net);
     while (status == WEFT_OK && !atomic_load(&h->stop)) status = weft_net_pump(h->net, NAP);
     weft_error_catch(&h->error, status);

@@ -2,6 +2,7 @@
 #ifndef WEFT_EXCHANGE_SERVER_REMOTE_H
 #define WEFT_EXCHANGE_SERVER_REMOTE_H
 
+#include "exchange/cast.h"
 #include "exchange/copies.h"
 #include "exchange/server/hosted.h"
 #include "exchange/server/server.h"
@@ -53,6 +54,12 @@ typedef struct weft_remote {
     bool last;    /* the run's last step is over */
 } weft_remote;
 
+/* ARGUMENT: no run of so many learners can have such a policy. */
+weft_status weft_remote_check(const weft_policy *policy, int learners) WEFT_NODISCARD;
+/* cast.c */
+weft_status weft_server_cast(const char *arguments, const weft_scene *scene,
+                             weft_cast **out) WEFT_NODISCARD;
+
 /* places.c: the servers are started, and all learners know where. Collective between learners. */
 weft_status weft_remote_place(weft_remote *remote) WEFT_NODISCARD;
 /* Stops those that run here. */
@@ -61,6 +68,10 @@ weft_status weft_remote_unplace(weft_remote *remote) WEFT_NODISCARD;
 /* figures.c: what servers and learners have counted, before they go. Collective over all ranks. */
 weft_status weft_remote_count(weft_remote *remote) WEFT_NODISCARD;
 bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out);
+/* Adds the updates of a range and their staleness; and those figures that say what became of
+ * updates, not how they were sent. */
+void weft_remote_count_range(struct weft_remote_figures *figures, const weft_range *range);
+bool weft_remote_policy_figure(const struct weft_remote_figures *figures, int i, weft_series *out);
 
 /* states.c: what there is, before there are servers; out of a range's optimiser and into it. */
 weft_status weft_remote_list_states(weft_remote *remote,

@@ -1,0 +1,53 @@
+/* Opening casts. */
+#include "exchange/cast.h"
+
+#include "base/registry.h"
+
+static weft_status no_actors(const weft_context *context, const char *name)
+{
+    weft_text text = {0};
+    char *others;
+    const weft_entry *entry;
+    for (int i = 0; (entry = weft_context_entry(context, WEFT_KIND_EXCHANGE, i)); i++) {
+        const weft_exchange_ops *ops = entry->ops;
+        if (ops->cast) weft_text_add(&text, "%s%s", text.size ? ", " : "", ops->name);
+    }
+    WEFT_TRY(weft_text_take(&text, &others));
+    weft_status status =
+        weft_fail(WEFT_ERR_UNSUPPORTED,
+                  "exchange %s is collectives between learners, which has no actors to be "
+                  "simulated; there are of those that have: %s",
+                  name, others);
+    free(others);
+    return status;
+}
+
+weft_status weft_cast_check(const weft_context *context, const char *spec)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    WEFT_TRY(weft_exchange_find(context, spec, &ops, &arguments));
+    return ops->cast ? WEFT_OK : no_actors(context, ops->name);
+}
+
+weft_status weft_cast_open(const char *spec, const weft_scene *scene, weft_cast **out)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    *out = NULL;
+    if (scene->struct_size != sizeof(*scene))
+        return weft_fail(WEFT_ERR_ARGUMENT, "weft_scene has %zu bytes, this library's %zu",
+                         scene->struct_size, sizeof(*scene));
+    WEFT_TRY(weft_cast_check(scene->context, spec));
+    WEFT_TRY(weft_exchange_find(scene->context, spec, &ops, &arguments));
+    uint64_t before = weft_failures();
+    weft_status status = ops->cast(arguments, scene, out);
+    return weft_told(status, before, "exchange", ops->name, "cast");
+}
+
+void weft_cast_close(weft_cast **cast)
+{
+    if (!cast || !*cast) return;
+    (*cast)->ops->close(*cast);
+    *cast = NULL;
+}

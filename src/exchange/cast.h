@@ -1,0 +1,63 @@
+/*
+ * Who plays in a simulated run of an exchange.
+ *
+ * In a real run each learner opens its exchange, which speaks to the others through an endpoint. A
+ * simulation has all learners in one process and virtual time (actor/sim.h): there an exchange
+ * makes the same actors that it makes for a real run, learners' and others', and the simulation
+ * does what they ask to be computed. An exchange that has no actors cannot be simulated.
+ */
+#ifndef WEFT_EXCHANGE_CAST_H
+#define WEFT_EXCHANGE_CAST_H
+
+#include "actor/actor.h"
+#include "exchange/exchange.h"
+
+typedef struct weft_cast weft_cast;
+
+/* What a simulation has for them. All of it stays the caller's and outlives the cast. */
+typedef struct weft_scene {
+    size_t struct_size; /* sizeof(weft_scene) */
+    weft_context *context;
+    const weft_store *store; /* of one learner; all are alike */
+    const weft_optimizer_options *optimizer;
+    int learners;
+    int servers;       /* as in weft_exchange_site */
+    const char *codec; /* the same */
+    int64_t steps;     /* that every learner takes */
+    weft_dtype dtype;
+    int64_t count; /* of WEFT_ALL_PARAMETERS */
+    /* [learners], [count] each. Computation number t of a learner is its step t: it begins with
+     * `parameters`, which all learners begin the run with, and leaves its gradient, or where the
+     * exchange does not own the update (then gradients is NULL) the next parameters in their place.
+     */
+    void *const *parameters, *const *gradients;
+} weft_scene;
+
+typedef struct weft_cast_ops {
+    void (*close)(weft_cast *cast); /* after the actors are gone */
+    /* Actor `id`, from 0 on. */
+    weft_status (*make)(weft_cast *cast, weft_actor_id id, weft_actor **out);
+    /* What the run has come to by now, [count]. over: nobody goes on, so what actors have kept back
+     * counts, too. While the actors are there. */
+    weft_status (*result)(weft_cast *cast, bool over, void *parameters);
+    /* Figure i until now; false past the last. Numbers are the cast's. NULL: there are none. */
+    bool (*figure)(weft_cast *cast, int i, weft_series *out);
+} weft_cast_ops;
+
+/* The head of every cast; implementations extend it, and fill it in. */
+struct weft_cast {
+    const weft_cast_ops *ops;
+    weft_scene scene;
+    int actors;                  /* 0 to actors - 1; of them learner i is actor */
+    weft_actor_id first_learner; /* + i */
+};
+
+/* The cast of "NAME:key=value,...". ARGUMENT: as weft_exchange_open; UNSUPPORTED: this exchange has
+ * no actors. */
+weft_status weft_cast_open(const char *spec, const weft_scene *scene,
+                           weft_cast **out) WEFT_NODISCARD;
+void weft_cast_close(weft_cast **cast);
+/* UNSUPPORTED: the exchange has none; the message names those that have. */
+weft_status weft_cast_check(const weft_context *context, const char *spec) WEFT_NODISCARD;
+
+#endif

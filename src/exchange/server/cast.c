@@ -1,0 +1,168 @@
+/* Servers and learners of a simulated run: the same actors, and as in a real run servers are
+ * actors 0, 1, ..., and learners those after them. */
+#include "exchange/cast.h"
+#include "exchange/server/remote.h"
+
+typedef struct server_cast {
+    weft_cast head;
+    weft_policy policy;
+    int servers;
+    weft_flat_optimizer **optimizers; /* [servers] */
+    weft_range **ranges;              /* [servers]: the servers' */
+    weft_server_range *reach;         /* [learners][servers] */
+    struct weft_remote_figures figures;
+} server_cast;
+
+static void cast_close(weft_cast *cast)
+{
+    server_cast *c = (server_cast *)cast;
+    for (int k = 0; c->optimizers && k < c->servers; k++)
+        weft_flat_optimizer_close(&c->optimizers[k]);
+    for (int i = 0; c->reach && i < c->head.scene.learners * c->servers; i++)
+        weft_codec_close(&c->reach[i].codec);
+    free(c->optimizers);
+    free(c->ranges);
+    free(c->reach);
+    free(c);
+}
+
+static weft_actor_id learner_id(const server_cast *c, int learner)
+{
+    return (weft_actor_id)(c->servers + learner);
+}
+
+static int64_t begin_of(const server_cast *c, int server)
+{
+    return weft_part_start(c->head.scene.count, server, c->servers);
+}
+
+static weft_status optimize(void *user, void *parameters, const void *mean)
+{
+    (void)parameters; /* the optimiser's own, as */
+    (void)mean;       /* is this */
+    return weft_flat_optimizer_run(user);
+}
+
+static weft_status make_range(server_cast *c, int k)
+{
+    const weft_scene *s = &c->head.scene;
+    size_t size = weft_dtype_size(s->dtype);
+    weft_range_options options = {.struct_size = sizeof(options),
+                                  .policy = c->policy,
+                                  .dtype = s->dtype,
+                                  .count = begin_of(c, k + 1) - begin_of(c, k),
+                                  .update = optimize};
+    WEFT_TRY(weft_flat_optimizer_open(s->context, s->store, s->optimizer, s->dtype, options.count,
+                                      &c->optimizers[k]));
+    options.user = c->optimizers[k];
+    weft_flat_optimizer_rooms(c->optimizers[k], &options.parameters, &options.gradient);
+    WEFT_TRY(weft_range_create(&options, &c->ranges[k]));
+    memcpy(weft_range_parameters(c->ranges[k]),
+           (const char *)s->parameters[0] + (size_t)begin_of(c, k) * size,
+           weft_range_bytes(c->ranges[k]));
+    return WEFT_OK;
+}
+
+static weft_status make_server(server_cast *c, int k, weft_actor **out)
+{
+    WEFT_TRY(make_range(c, k));
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < c->head.scene.learners && status == WEFT_OK; i++)
+        status = weft_range_join(c->ranges[k], learner_id(c, i), 0);
+    weft_served served = {.number = k, .range = c->ranges[k]};
+    if (status == WEFT_OK) status = weft_server_create(&served, 1, out);
+    if (status != WEFT_OK) weft_range_destroy(&c->ranges[k]);
+    return status;
+}
+
+static weft_status make_learner(server_cast *c, int i, weft_actor **out)
+{
+    const weft_scene *s = &c->head.scene;
+    weft_server_range *reach = c->reach + (size_t)i * (size_t)c->servers;
+    const char *codec = s->codec && *s->codec ? s->codec : "none";
+    for (int k = 0; k < c->servers; k++) {
+        reach[k] = (weft_server_range){.server = (weft_actor_id)k,
+                                       .begin = begin_of(c, k),
+                                       .count = begin_of(c, k + 1) - begin_of(c, k)};
+        WEFT_TRY(weft_codec_open(s->context, codec, s->dtype, reach[k].count, &reach[k].codec));
+    }
+    weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .dtype = s->dtype,
+                                           .ranges = reach,
+                                           .range_count = c->servers,
+                                           .steps = s->steps,
+                                           .parameters = s->parameters[i],
+                                           .gradients = s->gradients[i],
+                                           .patience = 1};
+    return weft_server_learner_create(&options, out);
+}
+
+static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out)
+{
+    server_cast *c = (server_cast *)cast;
+    return (int)id < c->servers ? make_server(c, (int)id, out)
+                                : make_learner(c, (int)id - c->servers, out);
+}
+
+/* Of learners that are gone nobody waits for an update. */
+static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
+{
+    const server_cast *c = (const server_cast *)cast;
+    char *to = parameters;
+    for (int k = 0; k < c->servers; k++) {
+        weft_range *range = c->ranges[k];
+        for (int i = 0; over && i < c->head.scene.learners; i++)
+            if (weft_range_clock(range, learner_id(c, i)) >= 0)
+                WEFT_TRY(weft_range_leave(range, learner_id(c, i)));
+        memcpy(to, weft_range_parameters(range), weft_range_bytes(range));
+        to += weft_range_bytes(range);
+    }
+    return WEFT_OK;
+}
+
+static bool cast_figure(weft_cast *cast, int i, weft_series *out)
+{
+    server_cast *c = (server_cast *)cast;
+    if (i == 0) c->figures = (struct weft_remote_figures){0};
+    for (int k = 0; i == 0 && k < c->servers; k++)
+        weft_remote_count_range(&c->figures, c->ranges[k]);
+    return weft_remote_policy_figure(&c->figures, i, out);
+}
+
+static const weft_cast_ops cast_ops = {
+    .close = cast_close,
+    .make = cast_make,
+    .result = cast_result,
+    .figure = cast_figure,
+};
+
+/* The policy is that of the exchange, opened without a place. */
+static weft_status take_policy(server_cast *c, const char *arguments)
+{
+    weft_exchange *parsed;
+    WEFT_TRY(weft_exchange_server.open(arguments, NULL, &parsed));
+    c->policy = ((const weft_remote *)parsed)->policy;
+    weft_exchange_server.close(parsed);
+    return weft_remote_check(&c->policy, c->head.scene.learners);
+}
+
+weft_status weft_server_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+{
+    server_cast *c;
+    WEFT_TRY(WEFT_NEW(&c, 1));
+    c->head.ops = &cast_ops;
+    c->head.scene = *scene;
+    c->servers = (int)WEFT_MIN(WEFT_MAX(scene->servers, 1), WEFT_MAX(scene->count, 1));
+    c->head.actors = c->servers + scene->learners;
+    c->head.first_learner = (weft_actor_id)c->servers;
+    weft_status status = take_policy(c, arguments);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->optimizers, c->servers);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->servers);
+    if (status == WEFT_OK)
+        status = WEFT_NEW(&c->reach, (size_t)c->servers * (size_t)scene->learners);
+    if (status == WEFT_OK)
+        *out = &c->head;
+    else
+        cast_close(&c->head);
+    return status;
+}
