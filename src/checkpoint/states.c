@@ -95,7 +95,7 @@ static weft_status load_those(const weft_checkpoint *c, weft_exchange *e, int le
     if (there && missing)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: has the state '%s' of exchange %s but not '%s', which goes with it; "
-                         "it is not whole, or of another version",
+                         "it is not whole, of another version, or of other options",
                          c->path, there, e->ops->name, missing);
     for (int i = 0; there && weft_exchange_state_at(e, i, &s); i++)
         if (s.alike == alike) WEFT_TRY(load_state(c, e, &s, learner));

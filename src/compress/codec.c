@@ -5,6 +5,9 @@
 
 #include "base/registry.h"
 
+/* No warm-up is longer, and a float can count so far. */
+static const double MOST_MESSAGES = 1 << 24;
+
 static const weft_codec_ops *const codecs[] = {
     &weft_codec_none,   &weft_codec_bf16, &weft_codec_threshold, &weft_codec_bitmap,
     &weft_codec_onebit, &weft_codec_topk, &weft_codec_dgc,
@@ -87,11 +90,11 @@ size_t weft_message_bound(weft_dtype dtype, int64_t count)
 
 weft_status weft_codec_encode(weft_codec *codec, const void *update, void *message, size_t *bytes)
 {
-    if ((int64_t)codec->clock[0] < codec->warmup)
+    if ((int64_t)codec->messages < codec->warmup)
         WEFT_TRY(weft_message_all(codec, update, message, bytes));
     else
         WEFT_TRY(codec->ops->encode(codec, update, message, bytes));
-    codec->clock[0]++;
+    if (codec->messages < MOST_MESSAGES) codec->messages++;
     return WEFT_OK;
 }
 
@@ -103,8 +106,7 @@ weft_status weft_codec_new(size_t size, weft_dtype dtype, int64_t count, bool re
     WEFT_TRY(weft_new_bytes(&codec, 1, size));
     codec->dtype = dtype;
     codec->count = count;
-    codec->states[codec->state_count++] =
-        (weft_codec_state){"clock", WEFT_F64, (int64_t)WEFT_COUNT(codec->clock), codec->clock};
+    if (residual) weft_codec_keep_one(codec, "messages", WEFT_CODEC_SENDER, &codec->messages);
     if (residual) status = weft_codec_keep(codec, "residual", &codec->residual);
     if (status != WEFT_OK)
         weft_codec_free(codec);
@@ -118,14 +120,25 @@ weft_status weft_codec_keep(weft_codec *codec, const char *name, void **data)
     *data = NULL;
     if (codec->count == 0) return WEFT_OK;
     WEFT_TRY(weft_new_aligned((size_t)codec->count * weft_dtype_size(codec->dtype), data));
-    codec->states[codec->state_count++] =
-        (weft_codec_state){name, codec->dtype, codec->count, *data};
+    codec->states[codec->state_count++] = (weft_codec_state){name, WEFT_CODEC_EACH, *data};
     return WEFT_OK;
+}
+
+void weft_codec_keep_one(weft_codec *codec, const char *name, weft_codec_extent extent,
+                         double *number)
+{
+    codec->states[codec->state_count++] = (weft_codec_state){name, extent, number};
+}
+
+double weft_codec_round(const weft_codec *codec, double number)
+{
+    return codec->dtype == WEFT_F32 ? (double)(float)number : number;
 }
 
 void weft_codec_free(weft_codec *codec)
 {
-    for (int i = 1; i < codec->state_count; i++) free(codec->states[i].data);
+    for (int i = 0; i < codec->state_count; i++)
+        if (codec->states[i].extent == WEFT_CODEC_EACH) free(codec->states[i].data);
     free(codec->hits.list);
     free(codec);
 }

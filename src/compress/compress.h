@@ -29,11 +29,17 @@ typedef struct weft_codec_ops {
     weft_status (*encode)(weft_codec *codec, const void *update, uint8_t *message, size_t *bytes);
 } weft_codec_ops;
 
-/* What goes with a checkpoint: `count` numbers, to be read and to be written. */
+/* What goes with a checkpoint, to be read and to be written: a number for each of the range,
+ * [count] of the codec's type; one of its range, a double with no more digits than that type has;
+ * or one that all codecs of a sender have alike, a double. */
+typedef enum weft_codec_extent {
+    WEFT_CODEC_EACH,
+    WEFT_CODEC_RANGE,
+    WEFT_CODEC_SENDER
+} weft_codec_extent;
 typedef struct weft_codec_state {
     const char *name; /* letters, digits and _ */
-    weft_dtype dtype;
-    int64_t count;
+    weft_codec_extent extent;
     void *data;
 } weft_codec_state;
 
@@ -54,10 +60,10 @@ struct weft_codec {
     const weft_codec_ops *ops;
     weft_dtype dtype; /* F32 or F64 */
     int64_t count;
-    int64_t warmup; /* so many messages have all there is, before any leaves something out */
-    /* Kept as a pair of numbers in the state "clock": messages until now, and the present step. */
-    double clock[2];
-    void *residual; /* count numbers of dtype; NULL: this codec leaves nothing out */
+    int64_t warmup;  /* so many messages have all there is, before any leaves something out */
+    double messages; /* until now */
+    double step;     /* of THRESHOLD and BITMAP, at present */
+    void *residual;  /* count numbers of dtype; NULL: this codec leaves nothing out */
     weft_hits hits;
     weft_codec_state states[WEFT_CODEC_STATES];
     int state_count;

@@ -97,7 +97,7 @@ static weft_status topk_encode(weft_codec *codec, const void *update, uint8_t *m
 /* A quarter, a sixteenth, ... for a quarter of the first messages each. */
 static double ratio_now(const largest *l)
 {
-    double part = l->stages ? l->head.clock[0] / (double)l->stages : 1;
+    double part = l->stages ? l->head.messages / (double)l->stages : 1;
     return part < 1 ? WEFT_MAX(l->ratio, pow(0.25, 1 + floor(4 * part))) : l->ratio;
 }
 

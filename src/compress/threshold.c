@@ -1,5 +1,7 @@
 /* Whole steps are sent, the rest waits (Strom 2015): from residual and update as many steps of
- * `tau` are taken as leave no more than one. The step may follow how much is sent. */
+ * `tau` are taken as leave no more than one. The step may follow how much is sent. It changes by
+ * less than a thirtieth from one message to the next, so a residual is never worth more than one of
+ * the steps before, and needs no clipping. */
 #include <float.h>
 #include <math.h>
 
@@ -33,7 +35,8 @@ static weft_status open_steps(bool bitmap, const char *arguments, weft_dtype dty
     t->adaptive = adaptive;
     t->bitmap = bitmap;
     codec->warmup = (int64_t)warmup;
-    codec->clock[1] = tau;
+    codec->step = weft_codec_round(codec, tau);
+    if (adaptive) weft_codec_keep_one(codec, "step", WEFT_CODEC_RANGE, &codec->step);
     *out = codec;
     return WEFT_OK;
 }
@@ -54,16 +57,17 @@ static weft_status bitmap_open(const char *arguments, weft_dtype dtype, int64_t 
 static void follow(weft_codec *codec)
 {
     double share = (double)codec->hits.count / (double)codec->count, factor = exp2(1.0 / 20);
-    double *step = &codec->clock[1];
-    if (share > FULL && *step * factor < 1e6) *step *= factor;
-    if (share<SPARSE && * step / factor> FLT_MIN) *step /= factor;
+    double step = codec->step;
+    if (share > FULL && step * factor < 1e6) step *= factor;
+    if (share < SPARSE && step / factor > FLT_MIN) step /= factor;
+    codec->step = weft_codec_round(codec, step);
 }
 
 static weft_status threshold_encode(weft_codec *codec, const void *update, uint8_t *message,
                                     size_t *bytes)
 {
     const threshold *t = (const threshold *)codec;
-    double step = codec->dtype == WEFT_F32 ? (double)(float)codec->clock[1] : codec->clock[1];
+    double step = codec->step;
     if (step == 0) return weft_message_all(codec, update, message, bytes);
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_steps_take)(codec, update, step));
     *bytes = weft_message_steps(codec, step, t->bitmap, message);

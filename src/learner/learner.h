@@ -106,7 +106,7 @@ typedef struct weft_rank {
     weft_schedule schedule;
     weft_endpoint *endpoint;          /* to the other learners; NULL: one learner */
     weft_exchange *exchange;          /* the same */
-    bool leaves;                      /* the exchange has said so */
+    bool leaves, ended;               /* the exchange has said so; it has come to its end */
     weft_optimizer_options elsewhere; /* for an exchange that owns the update */
 
     bool plain_sums; /* see weft_plan_options */
@@ -153,7 +153,10 @@ weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;
  * lock step, they agree on *stop when they have met, and after the last batch of an epoch; before,
  * nobody stops. */
 weft_status weft_rank_exchange(weft_rank *rank, bool last, bool epoch, bool *stop) WEFT_NODISCARD;
-/* Whether all learners are saved together, or the first one alone. */
+/* The end of the exchange; collective over all learners. */
+weft_status weft_rank_end(weft_rank *rank) WEFT_NODISCARD;
+/* Whether all learners are saved together, or the first one alone: where they do not go in lock
+ * step, before their exchange has ended. */
 bool weft_rank_saves_all(const weft_rank *rank);
 /* Evaluates the test part. Collective over the learner. */
 weft_status weft_rank_evaluate(weft_rank *rank, weft_report *out) WEFT_NODISCARD;

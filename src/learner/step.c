@@ -92,9 +92,16 @@ weft_status weft_rank_exchange(weft_rank *r, bool last, bool epoch, bool *stop)
     return WEFT_OK;
 }
 
+weft_status weft_rank_end(weft_rank *r)
+{
+    if (r->exchange) WEFT_TRY(weft_exchange_end(r->exchange));
+    r->ended = true;
+    return WEFT_OK;
+}
+
 bool weft_rank_saves_all(const weft_rank *r)
 {
-    return !r->exchange || r->exchange->ops->lockstep;
+    return !r->exchange || r->exchange->ops->lockstep || r->ended;
 }
 
 double weft_rank_learning_rate(const weft_rank *r)

@@ -77,6 +77,14 @@ static weft_status add_up_transfers(const weft_run *run, weft_event *e)
     return WEFT_OK;
 }
 
+/* Learners that do not go in lock step come to what they have in common when their exchange ends:
+ * that is what is told of the last step, and saved, of all of them. */
+static bool settles_later(const weft_run *run, bool stop)
+{
+    const weft_rank *r = &run->rank;
+    return !weft_rank_saves_all(r) && (stop || r->position.step == run->job->total_steps);
+}
+
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vote *v, bool *stop)
 {
     weft_trainer *t = run->job;
@@ -103,8 +111,9 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     int64_t every = t->options.output.checkpoint_every;
     bool due = every && r->position.step % every == 0;
     if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
-    if (b->last) WEFT_TRY(evaluate(run));
-    if (b->last || due) WEFT_TRY(save(run));
+    bool later = settles_later(run, *stop);
+    if (b->last && !later) WEFT_TRY(evaluate(run));
+    if ((b->last || due) && !later) WEFT_TRY(save(run));
     if (b->last || due) run->last_step = weft_seconds();
     return WEFT_OK;
 }
@@ -163,7 +172,8 @@ static weft_status finish(weft_run *run)
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
     bool done = r->position.step >= t->total_steps;
-    if (r->exchange) WEFT_TRY(weft_exchange_end(r->exchange));
+    if (!weft_rank_saves_all(r) && r->position.step > run->first_step) run->saved_step = -1;
+    WEFT_TRY(weft_rank_end(r));
     WEFT_TRY(weft_rank_check_finite(r));
     if (done && run->evaluated_step != r->position.step) WEFT_TRY(evaluate(run));
     WEFT_TRY(save(run));

@@ -110,28 +110,9 @@ static weft_status average_letter(weft_peer *p, const weft_letter *letter)
     return status;
 }
 
-static weft_status average_repeat(weft_peer *p, bool *more)
+static bool average_waits(const weft_peer *p)
 {
-    const average *a = p->state;
-    *more = false;
-    return a->asked ? send_meet(p) : WEFT_OK;
-}
-
-static weft_status average_ended(weft_peer *p)
-{
-    (void)p;
-    return WEFT_OK;
-}
-
-static bool average_has_room(const weft_peer *p)
-{
-    (void)p;
-    return true;
-}
-
-static bool average_finished(const weft_peer *p)
-{
-    return !((const average *)p->state)->asked;
+    return ((const average *)p->state)->asked;
 }
 
 const weft_peer_mode weft_peer_average = {
@@ -139,8 +120,6 @@ const weft_peer_mode weft_peer_average = {
     .close = average_close,
     .computed = average_computed,
     .letter = average_letter,
-    .repeat = average_repeat,
-    .ended = average_ended,
-    .has_room = average_has_room,
-    .finished = average_finished,
+    .waits = average_waits,
+    .repeat = send_meet,
 };

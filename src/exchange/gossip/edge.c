@@ -19,6 +19,7 @@ static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
     m.edge_sequence = edge->heard + 1 + (int64_t)i;
     m.origin = rumour->origin;
     m.sequence = rumour->sequence;
+    m.halt = rumour->halt;
     return weft_wire_send(from, edge->to, WEFT_WIRE_RUMOUR, &m, rumour->payload);
 }
 
@@ -52,7 +53,7 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumo
     Weft__Heard heard = WEFT__HEARD__INIT;
     if (m->edge_sequence == edge->come + 1) {
         edge->come++;
-        *rumour = (weft_rumour){m->origin, m->sequence, letter->payload};
+        *rumour = (weft_rumour){m->origin, m->sequence, letter->payload, m->halt};
     }
     heard.edge_sequence = edge->come;
     return weft_wire_send(me, edge->to, WEFT_WIRE_HEARD, &heard, NULL);

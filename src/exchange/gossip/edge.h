@@ -9,6 +9,7 @@ typedef struct weft_rumour {
     uint32_t origin;
     int64_t sequence;
     weft_blob *payload; /* NULL: the origin has ended */
+    bool halt;          /* and wants all others to */
 } weft_rumour;
 
 typedef struct weft_edge {

@@ -3,6 +3,7 @@
 #include "base/spec.h"
 #include "exchange/copies.h"
 #include "exchange/gossip/gossip.h"
+#include "exchange/kept.h"
 #include "exchange/place.h"
 
 /* How long a learner sleeps between two looks at whether the job goes on. */
@@ -14,12 +15,14 @@ typedef struct gossip {
     weft_gossip_mode mode;
     weft_topology edges;
     weft_codec *codec;
+    weft_kept *kept; /* what it keeps, in checkpoints */
     weft_copies *copies;
     bool leads;
     weft_net_world *world;
     weft_net *net;
     weft_dtype dtype;
     int64_t count, turn;
+    bool last;        /* the run's last step is over */
     void *parameters; /* [count]: as they lie */
     double figures[2];
 } gossip;
@@ -82,6 +85,7 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
+    WEFT_TRY(weft_kept_open(site->context, x->codec_name, x->dtype, x->count, &x->kept));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
     x->parameters = weft_copies_parameters(x->copies);
     x->leads = weft_copies_leads(x->copies);
@@ -95,6 +99,7 @@ static void gossip_close(weft_exchange *exchange)
     weft_net_close(&x->net);
     weft_copies_close(&x->copies);
     weft_codec_close(&x->codec);
+    weft_kept_close(&x->kept);
     weft_topology_free(&x->edges);
     free(x->topology);
     free(x->codec_name);
@@ -184,6 +189,7 @@ static weft_status gossip_begin(weft_exchange *exchange)
     bool others;
     WEFT_TRY(weft_copies_read(x->copies));
     if (!x->leads) return WEFT_OK;
+    weft_kept_give(x->kept, x->codec, 0);
     WEFT_TRY(weft_net_world_of(exchange->site.context, &x->world));
     WEFT_TRY(weft_learners_meet(exchange, x->world, &others));
     WEFT_TRY(make_peer(x, &peer));
@@ -204,12 +210,13 @@ static weft_status gossip_poll(weft_exchange *exchange)
 static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     gossip *x = (gossip *)exchange;
-    (void)turn;
+    x->last = turn->last;
     WEFT_TRY(weft_copies_read(x->copies));
     if (x->leads) {
         WEFT_TRY(weft_net_pump(x->net, 0));
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
         WEFT_TRY(wait_for(x, weft_peer_computes));
+        turn->leave = weft_peer_halted(weft_net_actor(x->net));
     }
     return weft_copies_write(x->copies);
 }
@@ -242,7 +249,7 @@ static weft_status leave_together(gossip *x)
  * met, by what they have learned since: their mean is what the run has come to. */
 static weft_status settle(gossip *x)
 {
-    WEFT_TRY(weft_peer_end(weft_net_actor(x->net)));
+    WEFT_TRY(weft_peer_end(weft_net_actor(x->net), !x->last));
     WEFT_TRY(wait_for(x, weft_peer_finished));
     WEFT_TRY(leave_together(x));
     memcpy(x->parameters, weft_peer_parameters(weft_net_actor(x->net)),
@@ -256,11 +263,23 @@ static weft_status settle(gossip *x)
                               x->count);
 }
 
+static weft_status gossip_save(weft_exchange *exchange)
+{
+    gossip *x = (gossip *)exchange;
+    if (x->leads) weft_kept_take(x->kept, x->codec, 0);
+    return WEFT_OK;
+}
+
 static weft_status gossip_end(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
     if (x->leads) WEFT_TRY(settle(x));
     return weft_copies_write(x->copies);
+}
+
+static bool gossip_state(weft_exchange *exchange, int i, weft_exchange_state *out)
+{
+    return weft_kept_state(((const gossip *)exchange)->kept, i, out);
 }
 
 static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
@@ -283,6 +302,8 @@ const weft_exchange_ops weft_exchange_gossip = {
     .begin = gossip_begin,
     .poll = gossip_poll,
     .after = gossip_after,
+    .state = gossip_state,
+    .save = gossip_save,
     .end = gossip_end,
     .figure = gossip_figure,
     .cast = weft_gossip_cast,

@@ -6,7 +6,8 @@
  * each; messages are passed on along the edges (Strom 2015). So replicas differ only by what is
  * under way, and are alike when all has come. `average`: it is added in full, and now and then a
  * peer and one of its neighbours meet in the middle, while both go on computing (AD-PSGD, Lian et
- * al. 2018). Nobody waits for anybody, but for room in the queue of an edge.
+ * al. 2018). That a peer has ended goes to all in both modes. Nobody waits for anybody, but for
+ * room in the queue of an edge.
  */
 #ifndef WEFT_EXCHANGE_GOSSIP_GOSSIP_H
 #define WEFT_EXCHANGE_GOSSIP_GOSSIP_H
@@ -68,12 +69,13 @@ typedef struct weft_peer_options {
 /* Computation number t is step t. The parameters are in place when it is asked for; what it has
  * made of them is taken when it has ended. All peers begin with the same ones. */
 weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out) WEFT_NODISCARD;
-/* It begins no other computation: this was its last step. */
-weft_status weft_peer_end(weft_actor *actor) WEFT_NODISCARD;
+/* It begins no other computation: this was its last step. halt: all others are to end, too. */
+weft_status weft_peer_end(weft_actor *actor, bool halt) WEFT_NODISCARD;
+/* Some peer has ended and said that all are to. What comes of it is the caller's. */
+bool weft_peer_halted(const weft_actor *actor);
 /* Whether it has been asked for a computation that has not ended: there is room for another. */
 bool weft_peer_computes(const weft_actor *actor);
-/* Steps it has finished, and whether it has all that the others have said, up to their ends
- * (AVERAGE: whether it has ended itself). */
+/* Steps it has finished, and whether it has all that the others have said, up to their ends. */
 int64_t weft_peer_clock(const weft_actor *actor);
 bool weft_peer_finished(const weft_actor *actor);
 /* What it has now. */

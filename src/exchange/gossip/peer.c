@@ -31,7 +31,7 @@ weft_status weft_peer_listen(weft_peer *p)
 
 weft_status weft_peer_go_on(weft_peer *p)
 {
-    if (p->computing || p->clock == p->options.steps || !p->mode->has_room(p)) return WEFT_OK;
+    if (p->computing || p->clock == p->options.steps || !weft_rumours_have_room(p)) return WEFT_OK;
     p->computing = true;
     memcpy(p->before, p->now, p->bytes);
     memcpy(p->options.parameters, p->now, p->bytes);
@@ -53,31 +53,36 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
     /* The learner's memory is its own again only with the next computation. */
     weft_peer_move(p, p->options.parameters, -1, p->before, NULL);
     WEFT_TRY(p->mode->computed(p, p->options.parameters));
-    if (p->clock == p->options.steps) WEFT_TRY(p->mode->ended(p));
+    if (p->clock == p->options.steps) WEFT_TRY(weft_rumours_say(p, NULL, false));
     return weft_peer_go_on(p);
 }
 
 static weft_status peer_letter(weft_actor *actor, const weft_letter *letter)
 {
     weft_peer *p = (weft_peer *)actor;
-    WEFT_TRY(p->mode->letter(p, letter));
+    const weft_blob *heard;
+    WEFT_TRY(weft_rumours_letter(p, letter, &heard));
+    if (heard && p->mode->heard) WEFT_TRY(p->mode->heard(p, heard));
+    if (p->mode->letter) WEFT_TRY(p->mode->letter(p, letter));
     return weft_peer_go_on(p);
 }
 
 static weft_status peer_timer(weft_actor *actor, int timer)
 {
     weft_peer *p = (weft_peer *)actor;
-    bool more = false;
+    bool more, waits = p->mode->waits && p->mode->waits(p);
     (void)timer;
     p->listens = false;
-    WEFT_TRY(p->mode->repeat(p, &more));
-    return more ? weft_peer_listen(p) : WEFT_OK;
+    WEFT_TRY(weft_rumours_repeat(p, &more));
+    if (waits) WEFT_TRY(p->mode->repeat(p));
+    return more || waits ? weft_peer_listen(p) : WEFT_OK;
 }
 
 static void peer_destroy(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;
     if (p->state) p->mode->close(p);
+    weft_rumours_close(p);
     free(p->now);
     free(p->before);
     free(p->neighbours);
@@ -101,7 +106,8 @@ static weft_status make(weft_peer *p)
     WEFT_TRY(weft_new_aligned(p->bytes, &p->before));
     WEFT_TRY(WEFT_NEW(&p->neighbours, o->neighbour_count));
     memcpy(p->neighbours, o->neighbours, (size_t)o->neighbour_count * sizeof(int));
-    return p->mode->open(p);
+    WEFT_TRY(weft_rumours_open(p));
+    return p->mode->open ? p->mode->open(p) : WEFT_OK;
 }
 
 weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
@@ -119,12 +125,17 @@ weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
     return status;
 }
 
-weft_status weft_peer_end(weft_actor *actor)
+weft_status weft_peer_end(weft_actor *actor, bool halt)
 {
     weft_peer *p = (weft_peer *)actor;
     p->computing = false;
     p->options.steps = p->clock;
-    return p->mode->ended(p);
+    return weft_rumours_say(p, NULL, halt);
+}
+
+bool weft_peer_halted(const weft_actor *actor)
+{
+    return ((const weft_peer *)actor)->rumours.halted;
 }
 
 bool weft_peer_computes(const weft_actor *actor)
@@ -140,7 +151,8 @@ int64_t weft_peer_clock(const weft_actor *actor)
 bool weft_peer_finished(const weft_actor *actor)
 {
     const weft_peer *p = (const weft_peer *)actor;
-    return p->clock == p->options.steps && p->mode->finished(p);
+    return p->clock == p->options.steps && weft_rumours_all_ended(p) &&
+           !(p->mode->waits && p->mode->waits(p));
 }
 
 const void *weft_peer_parameters(const weft_actor *actor)

@@ -13,14 +13,25 @@ typedef struct weft_peer_mode {
     void (*close)(weft_peer *peer);
     /* A computation has ended; `change` is what it made of the parameters. */
     weft_status (*computed)(weft_peer *peer, void *change);
+    /* What another peer has said to all, once. NULL: nobody says anything. */
+    weft_status (*heard)(weft_peer *peer, const weft_blob *payload);
+    /* What a neighbour has said to this one. NULL, as those that follow: nothing is said so. */
     weft_status (*letter)(weft_peer *peer, const weft_letter *letter);
-    /* Sends again what is not answered; whether there was something. */
-    weft_status (*repeat)(weft_peer *peer, bool *more);
-    /* The last computation has ended. */
-    weft_status (*ended)(weft_peer *peer);
-    bool (*has_room)(const weft_peer *peer);
-    bool (*finished)(const weft_peer *peer);
+    /* Whether it waits for an answer; and asks again. */
+    bool (*waits)(const weft_peer *peer);
+    weft_status (*repeat)(weft_peer *peer);
 } weft_peer_mode;
+
+/* Rumours: what a peer says to all others, passed on along the edges. */
+typedef struct weft_rumours {
+    weft_edge *edges; /* [neighbours] */
+    struct weft_origin {
+        int64_t come; /* all up to this one */
+        bool ended;
+    } * origins;      /* [peers] */
+    int64_t sequence; /* of one's own */
+    bool halted;      /* somebody wants all to end */
+} weft_rumours;
 
 struct weft_peer {
     weft_actor head;
@@ -32,6 +43,7 @@ struct weft_peer {
     int64_t clock;
     bool computing, listens; /* the timer is set */
     int *neighbours;
+    weft_rumours rumours;
     void *state; /* the mode's */
 };
 
@@ -41,6 +53,23 @@ extern const weft_peer_mode weft_peer_updates, weft_peer_average;
 weft_status weft_peer_listen(weft_peer *peer) WEFT_NODISCARD;
 /* Begins the next computation if there is one, and room. */
 weft_status weft_peer_go_on(weft_peer *peer) WEFT_NODISCARD;
+
+/* rumours.c */
+weft_status weft_rumours_open(weft_peer *peer) WEFT_NODISCARD;
+void weft_rumours_close(weft_peer *peer);
+/* To all; payload NULL: this peer has ended, and with `halt` all others are to. */
+weft_status weft_rumours_say(weft_peer *peer, weft_blob *payload, bool halt) WEFT_NODISCARD;
+/* Of a letter over an edge: what is new is passed on, and its payload, if it has one, is *heard
+ * (the letter's), else NULL. */
+weft_status weft_rumours_letter(weft_peer *peer, const weft_letter *letter,
+                                const weft_blob **heard) WEFT_NODISCARD;
+/* Sends again what has not been heard; whether there was something. */
+weft_status weft_rumours_repeat(weft_peer *peer, bool *more) WEFT_NODISCARD;
+/* No edge is so far behind that it should hear no more; all peers have ended, as far as this one
+ * knows. */
+bool weft_rumours_have_room(const weft_peer *peer);
+bool weft_rumours_all_ended(const weft_peer *peer);
+
 /* to += scale * (a - b); b NULL: zeros. */
 void weft_peer_move(const weft_peer *peer, void *to, double scale, const void *a, const void *b);
 

@@ -49,6 +49,7 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
     WEFT_TRY(weft_remote_list_states(x, site));
+    WEFT_TRY(weft_kept_open(site->context, x->codec, x->dtype, x->count, &x->kept));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
     x->parameters = weft_copies_parameters(x->copies);
     x->leads = weft_copies_leads(x->copies);
@@ -69,6 +70,7 @@ static void server_close(weft_exchange *exchange)
     weft_copies_close(&x->copies);
     for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
     free(x->states);
+    weft_kept_close(&x->kept);
     free(x->codec);
     free(x->own);
     free(x->places);
@@ -200,11 +202,18 @@ static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *tur
     return WEFT_OK;
 }
 
+static void take_kept(const weft_remote *x)
+{
+    for (int k = 0; k < x->servers; k++)
+        weft_kept_take(x->kept, x->ranges[k].codec, x->ranges[k].begin);
+}
+
 static weft_status server_save(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
     if (x->ended) return WEFT_OK; /* the end has brought it */
     if (x->leads) {
+        take_kept(x);
         WEFT_TRY(weft_server_learner_fetch(weft_net_actor(x->net)));
         WEFT_TRY(wait_for_servers(x));
     }
@@ -225,7 +234,10 @@ static weft_status server_end(weft_exchange *exchange)
         WEFT_TRY(weft_exchange_sum(exchange, "that all have left", &all));
     }
     WEFT_TRY(weft_remote_count(x));
-    if (x->leads) WEFT_TRY(weft_remote_unplace(x));
+    if (x->leads) {
+        take_kept(x);
+        WEFT_TRY(weft_remote_unplace(x));
+    }
     return weft_copies_write(x->copies);
 }
 

@@ -4,6 +4,7 @@
 
 #include "exchange/cast.h"
 #include "exchange/copies.h"
+#include "exchange/kept.h"
 #include "exchange/server/hosted.h"
 #include "exchange/server/server.h"
 
@@ -32,6 +33,7 @@ typedef struct weft_remote {
     weft_policy policy;
     char *codec;
     int servers;
+    weft_kept *kept;      /* what codecs keep, in checkpoints */
     weft_copies *copies;  /* what ranks of the learner have in common */
     bool leads, ended;    /* it speaks to servers; it has left them */
     weft_own_server *own; /* [servers]; empty where another learner runs it */

@@ -85,7 +85,7 @@ weft_status weft_remote_give_state(weft_remote *x, int range)
 bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *out)
 {
     const weft_remote *x = (const weft_remote *)exchange;
-    if (i >= x->state_count) return false;
+    if (i >= x->state_count) return weft_kept_state(x->kept, i - x->state_count, out);
     const weft_remote_state *s = &x->states[i];
     *out = (weft_exchange_state){.name = s->name,
                                  .like_parameters = s->like_parameters,

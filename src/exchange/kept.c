@@ -1,0 +1,112 @@
+#include "exchange/kept.h"
+
+#include <stdio.h>
+
+struct weft_kept {
+    weft_dtype dtype;
+    int64_t count;
+    struct kept_state {
+        char name[64];
+        weft_codec_extent extent;
+        void *data; /* [count] of dtype; SENDER: one double */
+    } states[WEFT_CODEC_STATES];
+    int state_count;
+};
+
+static size_t bytes_of(const weft_kept *k, const struct kept_state *s)
+{
+    if (s->extent == WEFT_CODEC_SENDER) return sizeof(double);
+    return (size_t)k->count * weft_dtype_size(k->dtype);
+}
+
+/* A sample says what there is; its parameters are the first one, and those of a range alike. */
+static weft_status list(weft_kept *k, weft_codec *sample)
+{
+    weft_codec_state s;
+    for (int i = 0; weft_codec_state_of(sample, i, &s); i++) {
+        struct kept_state *mine = &k->states[k->state_count];
+        (void)snprintf(mine->name, sizeof(mine->name), "%s_%s", sample->ops->name, s.name);
+        mine->extent = s.extent;
+        WEFT_TRY(weft_new_aligned(bytes_of(k, mine), &mine->data));
+        memset(mine->data, 0, bytes_of(k, mine));
+        k->state_count++;
+        if (s.extent == WEFT_CODEC_SENDER) memcpy(mine->data, s.data, sizeof(double));
+        if (s.extent != WEFT_CODEC_RANGE) continue;
+        for (int64_t n = 0; n < k->count; n++)
+            weft_number_put(k->dtype, mine->data, n, *(const double *)s.data);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_kept_open(weft_context *context, const char *spec, weft_dtype dtype, int64_t count,
+                           weft_kept **out)
+{
+    weft_kept *k;
+    weft_codec *sample;
+    WEFT_TRY(weft_codec_open(context, spec, dtype, 1, &sample));
+    weft_status status = WEFT_NEW(&k, 1);
+    if (status == WEFT_OK) {
+        k->dtype = dtype;
+        k->count = count;
+        status = list(k, sample);
+        *out = k;
+        if (status != WEFT_OK) weft_kept_close(out);
+    }
+    weft_codec_close(&sample);
+    return status;
+}
+
+void weft_kept_close(weft_kept **kept)
+{
+    if (!kept || !*kept) return;
+    for (int i = 0; i < (*kept)->state_count; i++) free((*kept)->states[i].data);
+    free(*kept);
+    *kept = NULL;
+}
+
+void weft_kept_give(const weft_kept *k, weft_codec *codec, int64_t begin)
+{
+    weft_codec_state s;
+    size_t size = weft_dtype_size(k->dtype);
+    for (int i = 0; weft_codec_state_of(codec, i, &s); i++) {
+        const char *from = k->states[i].data;
+        switch (s.extent) {
+        case WEFT_CODEC_EACH:
+            memcpy(s.data, from + (size_t)begin * size, (size_t)codec->count * size);
+            break;
+        case WEFT_CODEC_RANGE: *(double *)s.data = weft_number_get(k->dtype, from, begin); break;
+        case WEFT_CODEC_SENDER: memcpy(s.data, from, sizeof(double)); break;
+        }
+    }
+}
+
+void weft_kept_take(weft_kept *k, weft_codec *codec, int64_t begin)
+{
+    weft_codec_state s;
+    size_t size = weft_dtype_size(k->dtype);
+    for (int i = 0; weft_codec_state_of(codec, i, &s); i++) {
+        char *to = k->states[i].data;
+        switch (s.extent) {
+        case WEFT_CODEC_EACH:
+            memcpy(to + (size_t)begin * size, s.data, (size_t)codec->count * size);
+            break;
+        case WEFT_CODEC_RANGE:
+            for (int64_t n = begin; n < begin + codec->count; n++)
+                weft_number_put(k->dtype, to, n, *(const double *)s.data);
+            break;
+        case WEFT_CODEC_SENDER: memcpy(to, s.data, sizeof(double)); break;
+        }
+    }
+}
+
+bool weft_kept_state(const weft_kept *k, int i, weft_exchange_state *out)
+{
+    if (!k || i < 0 || i >= k->state_count) return false;
+    const struct kept_state *s = &k->states[i];
+    *out = (weft_exchange_state){.name = s->name,
+                                 .like_parameters = s->extent != WEFT_CODEC_SENDER,
+                                 .type = {.dtype = WEFT_F64},
+                                 .data = s->data,
+                                 .bytes = bytes_of(k, s)};
+    return true;
+}

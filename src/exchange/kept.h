@@ -1,0 +1,24 @@
+/* What the codecs of a rank keep between updates, as checkpoints have it: it belongs to parameters,
+ * not to the ranges that they are sent in, and so loads on another number of servers or ranks. */
+#ifndef WEFT_EXCHANGE_KEPT_H
+#define WEFT_EXCHANGE_KEPT_H
+
+#include "compress/compress.h"
+#include "exchange/exchange.h"
+
+typedef struct weft_kept weft_kept;
+
+/* Of a codec, by its specification, for `count` parameters in one or more ranges. What a codec
+ * keeps to begin with is in it. */
+weft_status weft_kept_open(weft_context *context, const char *spec, weft_dtype dtype, int64_t count,
+                           weft_kept **out) WEFT_NODISCARD;
+void weft_kept_close(weft_kept **kept);
+
+/* The codec of the range that begins at parameter `begin`: what it keeps, into it and out of it. */
+void weft_kept_give(const weft_kept *kept, weft_codec *codec, int64_t begin);
+void weft_kept_take(weft_kept *kept, weft_codec *codec, int64_t begin);
+
+/* State i, each learner's own; false past the end. */
+bool weft_kept_state(const weft_kept *kept, int i, weft_exchange_state *out);
+
+#endif
