@@ -384,6 +384,33 @@ static void test_damage(void **state)
     weft_range_destroy(&r);
 }
 
+/* Nobody pushes what it was not to begin, so what waits is bounded; and no number is too large. */
+static void test_ahead(void **state)
+{
+    (void)state;
+    static const int64_t most = INT64_MAX;
+    for (int bound = 0; bound < 3; bound++) {
+        descent d = {.lr = 0.5, .count = 2};
+        weft_range *r = open_range(&d, policy_of("ssp", -1, bound, NULL), 2);
+        learner l = begin_learner(1, 2);
+        weft_push_fate fate;
+        weft_blob *blob = gradient(&l, 2);
+        for (int i = 0; i <= bound; i++) push(&l, r, 2);
+        weft_push next = {1, l.sequence + 1, bound + 2, 0, blob}, last = next;
+        assert_int_equal(weft_range_push(r, &next, &fate), WEFT_ERR_FORMAT);
+        assert_non_null(
+            strstr(weft_last_message(), "which it was not to begin: the slowest is at 0"));
+        last.clock = most;
+        assert_int_equal(weft_range_push(r, &last, &fate), WEFT_ERR_FORMAT);
+        assert_int_equal(weft_range_clock(r, 1), bound + 1);
+        assert_true(weft_range_may_begin(r, -most - 1) && weft_range_may_begin(r, bound));
+        assert_false(weft_range_may_begin(r, bound + 1) || weft_range_may_begin(r, most));
+        weft_blob_drop(&blob);
+        end_learner(&l);
+        weft_range_destroy(&r);
+    }
+}
+
 /* --- options --- */
 
 static void test_policies(void **state)
@@ -441,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_exactly_once),
         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -148,4 +148,7 @@ void weft_message_add(weft_message *message, int64_t n, double scale, void *to);
 /* Back to its beginning. */
 void weft_message_rewind(weft_message *message);
 
+/* Of numbers that came as they are: whether all are finite. dtype F32 or F64. */
+bool weft_numbers_finite(weft_dtype dtype, const void *numbers, int64_t n);
+
 #endif

@@ -229,3 +229,8 @@ void weft_message_add(weft_message *m, int64_t n, double scale, void *to)
 {
     WEFT_OF_REAL(m->head.dtype, weft_message_add)(m, n, scale, to);
 }
+
+bool weft_numbers_finite(weft_dtype dtype, const void *numbers, int64_t n)
+{
+    return WEFT_OF_REAL(dtype, weft_all_finite)(numbers, n);
+}

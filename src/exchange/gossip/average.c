@@ -65,6 +65,13 @@ static weft_status average_computed(weft_peer *p, void *change)
     return send_meet(p);
 }
 
+/* What came with a letter is what somebody can have: of the right size, and all of it finite. */
+static bool is_someones(const weft_peer *p, const weft_blob *payload)
+{
+    return payload && payload->bytes == p->bytes &&
+           weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
+}
+
 /* Asked again, it says again what it said: it has moved already. */
 static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_letter *letter)
 {
@@ -74,9 +81,7 @@ static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_lette
     for (int i = 0; i < p->options.neighbour_count; i++)
         if (p->options.first + (weft_actor_id)p->neighbours[i] == letter->from)
             answer = &a->answers[i];
-    if (!answer || m->request < answer->request || !letter->payload ||
-        letter->payload->bytes != p->bytes)
-        return WEFT_OK;
+    if (!answer || m->request < answer->request || !is_someones(p, letter->payload)) return WEFT_OK;
     if (m->request > answer->request) {
         weft_blob_drop(&answer->had);
         WEFT_TRY(copy_now(p, &answer->had));
@@ -90,8 +95,8 @@ static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_lette
 static weft_status take_met(weft_peer *p, const Weft__Met *m, const weft_letter *letter)
 {
     average *a = p->state;
-    if (!a->asked || letter->from != a->whom || m->request != a->request || !letter->payload ||
-        letter->payload->bytes != p->bytes)
+    if (!a->asked || letter->from != a->whom || m->request != a->request ||
+        !is_someones(p, letter->payload))
         return WEFT_OK;
     weft_peer_move(p, p->now, 0.5, letter->payload->data, a->asked->data);
     weft_blob_drop(&a->asked);

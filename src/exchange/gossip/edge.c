@@ -39,8 +39,8 @@ weft_status weft_edge_repeat(weft_actor *from, const weft_edge *edge)
 
 static void forget_heard(weft_edge *edge, int64_t heard)
 {
+    if (heard <= edge->heard || edge->count == 0) return;
     int64_t gone = WEFT_MIN(heard - edge->heard, (int64_t)edge->count);
-    if (gone <= 0) return;
     for (int64_t i = 0; i < gone; i++) weft_blob_drop(&edge->queue[i].payload);
     edge->count -= (size_t)gone;
     memmove(edge->queue, edge->queue + gone, edge->count * sizeof(weft_rumour));

@@ -60,9 +60,7 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
 static weft_status peer_letter(weft_actor *actor, const weft_letter *letter)
 {
     weft_peer *p = (weft_peer *)actor;
-    const weft_blob *heard;
-    WEFT_TRY(weft_rumours_letter(p, letter, &heard));
-    if (heard && p->mode->heard) WEFT_TRY(p->mode->heard(p, heard));
+    WEFT_TRY(weft_rumours_letter(p, letter));
     if (p->mode->letter) WEFT_TRY(p->mode->letter(p, letter));
     return weft_peer_go_on(p);
 }

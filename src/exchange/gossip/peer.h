@@ -13,7 +13,8 @@ typedef struct weft_peer_mode {
     void (*close)(weft_peer *peer);
     /* A computation has ended; `change` is what it made of the parameters. */
     weft_status (*computed)(weft_peer *peer, void *change);
-    /* What another peer has said to all, once. NULL: nobody says anything. */
+    /* What another peer has said to all, once. Where it fails that goes no further, as if nothing
+     * had been said. NULL: nobody says anything. */
     weft_status (*heard)(weft_peer *peer, const weft_blob *payload);
     /* What a neighbour has said to this one. NULL, as those that follow: nothing is said so. */
     weft_status (*letter)(weft_peer *peer, const weft_letter *letter);
@@ -59,10 +60,8 @@ weft_status weft_rumours_open(weft_peer *peer) WEFT_NODISCARD;
 void weft_rumours_close(weft_peer *peer);
 /* To all; payload NULL: this peer has ended, and with `halt` all others are to. */
 weft_status weft_rumours_say(weft_peer *peer, weft_blob *payload, bool halt) WEFT_NODISCARD;
-/* Of a letter over an edge: what is new is passed on, and its payload, if it has one, is *heard
- * (the letter's), else NULL. */
-weft_status weft_rumours_letter(weft_peer *peer, const weft_letter *letter,
-                                const weft_blob **heard) WEFT_NODISCARD;
+/* A letter over an edge: what is new is heard and passed on. */
+weft_status weft_rumours_letter(weft_peer *peer, const weft_letter *letter) WEFT_NODISCARD;
 /* Sends again what has not been heard; whether there was something. */
 weft_status weft_rumours_repeat(weft_peer *peer, bool *more) WEFT_NODISCARD;
 /* No edge is so far behind that it should hear no more; all peers have ended, as far as this one

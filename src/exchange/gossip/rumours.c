@@ -40,12 +40,17 @@ weft_status weft_rumours_say(weft_peer *p, weft_blob *payload, bool halt)
     return pass_on(p, &rumour, NULL);
 }
 
-weft_status weft_rumours_letter(weft_peer *p, const weft_letter *letter, const weft_blob **heard)
+/* What is no update of ours is none of anybody's. */
+static bool is_damaged(weft_peer *p, const weft_blob *payload)
+{
+    return payload && (!p->mode->heard || p->mode->heard(p, payload) != WEFT_OK);
+}
+
+weft_status weft_rumours_letter(weft_peer *p, const weft_letter *letter)
 {
     weft_rumours *u = &p->rumours;
     weft_edge *edge = NULL;
     weft_rumour rumour;
-    *heard = NULL;
     for (int i = 0; i < p->options.neighbour_count; i++)
         if (u->edges[i].to == letter->from) edge = &u->edges[i];
     if (!edge) return WEFT_OK; /* nobody we know */
@@ -54,11 +59,10 @@ weft_status weft_rumours_letter(weft_peer *p, const weft_letter *letter, const w
     struct weft_origin *origin = &u->origins[rumour.origin];
     /* Edges keep the order, so of what an origin says nothing is skipped, whichever way it comes.
      */
-    if (rumour.sequence <= origin->come) return WEFT_OK;
+    if (rumour.sequence <= origin->come || is_damaged(p, rumour.payload)) return WEFT_OK;
     origin->come = rumour.sequence;
     origin->ended = origin->ended || !rumour.payload;
     u->halted = u->halted || rumour.halt;
-    *heard = rumour.payload;
     return pass_on(p, &rumour, edge);
 }
 

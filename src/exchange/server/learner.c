@@ -196,9 +196,16 @@ static weft_status learner_timer(weft_actor *actor, int timer)
     return weft_actor_set_timer(actor, AGAIN, l->patience);
 }
 
-static weft_status take_pushed(learner *l, const Weft__Pushed *m)
+/* The range that a server speaks of, if it is its own: nobody else has a say in it. */
+static reach *reach_of(learner *l, uint32_t range, weft_actor_id from)
 {
-    reach *r = find_reach(l, m->range);
+    reach *r = find_reach(l, range);
+    return r && r->of.server == from ? r : NULL;
+}
+
+static weft_status take_pushed(learner *l, const Weft__Pushed *m, weft_actor_id from)
+{
+    reach *r = reach_of(l, m->range, from);
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
     if (m->fate == WEFT__PUSHED__FATE__EARLY) return WEFT_OK;
     if (m->fate != WEFT__PUSHED__FATE__TAKEN)
@@ -212,9 +219,10 @@ static weft_status take_pushed(learner *l, const Weft__Pushed *m)
     return go_on(l);
 }
 
-static weft_status take_parameters(learner *l, const Weft__Parameters *m, const weft_blob *payload)
+static weft_status take_parameters(learner *l, const Weft__Parameters *m, const weft_letter *letter)
 {
-    reach *r = find_reach(l, m->range);
+    reach *r = reach_of(l, m->range, letter->from);
+    const weft_blob *payload = letter->payload;
     size_t bytes = r ? (size_t)r->of.count * weft_dtype_size(l->options.dtype) : 0;
     if (!r || !r->asked || m->request != r->request) return WEFT_OK;
     if (m->version < 0)
@@ -240,10 +248,10 @@ static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
     weft_status status = WEFT_OK;
     void *m = NULL;
     if (letter->type == WEFT_WIRE_PUSHED && (m = weft_wire_read(letter, &weft__pushed__descriptor)))
-        status = take_pushed(l, m);
+        status = take_pushed(l, m, letter->from);
     else if (letter->type == WEFT_WIRE_PARAMETERS &&
              (m = weft_wire_read(letter, &weft__parameters__descriptor)))
-        status = take_parameters(l, m, letter->payload);
+        status = take_parameters(l, m, letter);
     weft_wire_free(m);
     return status;
 }

@@ -121,7 +121,8 @@ int64_t weft_range_slowest(const weft_range *r)
 bool weft_range_may_begin(const weft_range *r, int64_t clock)
 {
     int64_t bound = r->options.policy.bound;
-    return bound == WEFT_NO_BOUND || clock <= weft_range_slowest(r) + bound;
+    /* Not the slowest plus the bound: a clock that somebody made up may be any number. */
+    return bound == WEFT_NO_BOUND || clock <= bound || clock - bound <= weft_range_slowest(r);
 }
 
 /* --- versions --- */
@@ -233,6 +234,12 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
         return weft_fail(WEFT_ERR_FORMAT,
                          "an update of learner %u is of step %lld, it was at %lld before",
                          push->learner, (long long)push->clock, (long long)m->clock);
+    /* So what waits is bounded, too. */
+    if (!weft_range_may_begin(r, push->clock - 1))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "an update of learner %u is of step %lld, which it was not to begin: the "
+                         "slowest is at %lld",
+                         push->learner, (long long)push->clock, (long long)weft_range_slowest(r));
     if (!push->update)
         return weft_fail(WEFT_ERR_FORMAT, "learner %u pushes no update", push->learner);
     return weft_message_open(push->update->data, push->update->bytes, o->dtype, o->count, &message);
