@@ -1,0 +1,29 @@
+#include "fuzz.h"
+
+#include "actor/envelope.h"
+
+/* The first byte says where what follows the envelope is cut in head and payload. What is read as
+ * an envelope is written as it was, and a letter fits only the envelope that was made for it. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    weft_envelope e;
+    uint8_t again[WEFT_ENVELOPE_BYTES];
+    if (size < 1 + WEFT_ENVELOPE_BYTES) {
+        if (size > 0 && weft_envelope_read(data + 1, size - 1, &e)) abort();
+        return 0;
+    }
+    if (!weft_envelope_read(data + 1, WEFT_ENVELOPE_BYTES, &e)) return 0;
+    weft_envelope_write(&e, again);
+    if (memcmp(again, data + 1, sizeof(again)) != 0) abort();
+    const uint8_t *rest = data + 1 + WEFT_ENVELOPE_BYTES;
+    size_t bytes = size - 1 - WEFT_ENVELOPE_BYTES, head = data[0] < bytes ? data[0] : bytes;
+    bool fits = weft_envelope_fits(&e, rest, head, rest + head, bytes - head);
+    if (fits && weft_envelope_total(&e) != WEFT_ENVELOPE_BYTES + bytes) abort();
+    /* With the right checksum it is one. */
+    weft_blob payload = {.bytes = bytes - head, .data = (void *)(uintptr_t)(rest + head)};
+    weft_letter letter = {.type = e.type, .head = rest, .head_bytes = head, .payload = &payload};
+    weft_envelope own = weft_envelope_of(e.from, e.to, &letter);
+    if (!weft_envelope_fits(&own, rest, head, rest + head, bytes - head)) abort();
+    if (fits && memcmp(&own, &e, sizeof(e)) != 0) abort();
+    return 0;
+}
