@@ -78,7 +78,8 @@ static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__
     bool here = weft_view_find(&c->view, letter->from);
     if (other && !other->dismissed) {
         if (other->role == WEFT_MEMBER_SERVER && weft_keepers_need(&c->view, other->id)) {
-            Weft__Refused no = WEFT__REFUSED__INIT;
+            Weft__Refused no;
+            weft__refused__init(&no);
             char reason[160];
             (void)snprintf(reason, sizeof(reason),
                            "server %u cannot leave: nobody else has all of its parameters",
@@ -101,7 +102,8 @@ static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__
 
 static weft_status refuse_unknown(circle *c, weft_actor_id who)
 {
-    Weft__Refused no = WEFT__REFUSED__INIT;
+    Weft__Refused no;
+    weft__refused__init(&no);
     char reason[160];
     if (weft_circle_has_gone(c, who))
         (void)snprintf(reason, sizeof(reason),

@@ -103,7 +103,8 @@ static void describe_missing(const circle *c, char *text, size_t size)
 
 static weft_status welcome(circle *c, const weft_view_member *member, char *waits)
 {
-    Weft__Welcome m = WEFT__WELCOME__INIT;
+    Weft__Welcome m;
+    weft__welcome__init(&m);
     m.run = c->view.run;
     m.slot = (uint32_t)member->slot;
     m.waits = waits;
@@ -121,7 +122,8 @@ static weft_status begin_run(circle *c)
 weft_status weft_circle_join(circle *c, const weft_letter *letter, const Weft__Join *m)
 {
     char text[REASON];
-    Weft__Refused no = WEFT__REFUSED__INIT;
+    Weft__Refused no;
+    weft__refused__init(&no);
     const weft_view_member *member = weft_view_find(&c->view, letter->from);
     if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
     bool again = member && c->seats[member - c->view.members].key == m->key;

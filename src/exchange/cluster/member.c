@@ -62,8 +62,10 @@ const char *weft_member_waits_for(const weft_member *m)
 
 static weft_status send_join(weft_member *m)
 {
-    Weft__Join join = WEFT__JOIN__INIT;
-    Weft__Fingerprint print = WEFT__FINGERPRINT__INIT;
+    Weft__Join join;
+    weft__join__init(&join);
+    Weft__Fingerprint print;
+    weft__fingerprint__init(&print);
     print.version = m->texts[0];
     print.model = m->texts[1];
     print.data = m->texts[2];

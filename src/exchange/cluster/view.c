@@ -82,7 +82,8 @@ static void fill_member(const weft_view_member *from, Weft__Member *m, Weft__Fig
 
 static weft_status pack(const weft_view *v, sheet *s, weft_blob **out)
 {
-    Weft__View m = WEFT__VIEW__INIT;
+    Weft__View m;
+    weft__view__init(&m);
     for (size_t i = 0; i < v->member_count; i++) {
         fill_member(&v->members[i], &s->members[i], &s->figures[i]);
         s->member_list[i] = &s->members[i];
