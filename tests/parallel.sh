@@ -264,6 +264,7 @@ kernels_of() { sed -nE "s/^ *[0-9]+ $1 ([a-z_+]+) ([cs]) .*/\1 \2/p" out; }
 if [ "$mpi" = ON ]; then
     # shellcheck disable=SC2086
     refuses 2 "the sizes must multiply to" "$weft" train $small -n 3 --mesh data=2 --engine mpi
+    refuses 2 "threads of one process; give --engine threads" "$weft" train $small -n 2 --exchange hogwild --engine mpi
     timeout 60 "$weft" train $small -n 2 --engine mpi >out 2>err
     [ $? = 0 ] && [ "$(grep -c 'test loss' out)" = 1 ] && [ ! -s err ] && pass || flunk "two processes"
     PATH=/nowhere "$weft" train $small -n 2 --engine mpi >out 2>err

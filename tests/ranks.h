@@ -52,13 +52,13 @@ static void *rank_thread(void *user)
 static inline int failures_on_ranks(const char *engine, int ranks, void (*fn)(weft_comm *, void *),
                                     void *user)
 {
-    weft_context *context;
+    weft_context *own;
     weft_comm *comms[WEFT_MAX_RANKS];
     static rank_call calls[WEFT_MAX_RANKS];
     int local = 0;
     atomic_store(&rank_failures, 0);
-    assert_ok(weft_context_create(&context));
-    assert_ok(weft_comm_open(context, engine, ranks, comms, &local));
+    assert_ok(weft_context_create(&own));
+    assert_ok(weft_comm_open(own, engine, ranks, comms, &local));
     for (int i = 0; i < local; i++) {
         weft_comm_set_timeout(comms[i], 60);
         calls[i] = (rank_call){.comm = comms[i], .fn = fn, .user = user};
@@ -68,7 +68,7 @@ static inline int failures_on_ranks(const char *engine, int ranks, void (*fn)(we
     (void)rank_thread(&calls[0]);
     for (int i = 1; i < local; i++) pthread_join(calls[i].thread, NULL);
     for (int i = 0; i < local; i++) weft_comm_close(&comms[i]);
-    weft_context_destroy(&context);
+    weft_context_destroy(&own);
     return atomic_load(&rank_failures);
 }
 

@@ -59,6 +59,10 @@ refuses 2 "the data axis, which this mesh does not have" -n 2 --exchange oneshot
 refuses 2 "the data axis, which this mesh does not have" --shard fc1/weight:out=data
 refuses 2 "state=keep, average or reset" -n 2 --exchange average:state=lose
 refuses 2 "takes all 2 ranks for one" -n 2 --exchange oneshot --mesh data=2
+refuses 2 "sample is '0', must be a whole number from 1" -n 2 --exchange hogwild:sample=0
+refuses 2 "did you mean 'sample'" -n 2 --exchange hogwild:smaple=2
+refuses 2 "exchange hogwild has no use for it; give --exchange server or gossip" -n 2 --exchange hogwild --compress threshold
+refuses 2 "exchange hogwild has no use for it; give --exchange server" -n 2 --exchange hogwild --servers 2
 refuses 2 "cannot be shared out to learners" -n 3 --exchange oneshot --mesh data=2
 refuses 2 "did you mean 'average'" --exchange avrage
 refuses 2 "several machines need --engine mpi" -n 2 --hosts a:1,b:1

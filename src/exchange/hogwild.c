@@ -1,0 +1,301 @@
+/* Learners that are threads of one process and update the same parameters without locks (Recht et
+ * al. 2011). A learner computes on its own copy, with an optimiser of its own. What its step has
+ * changed it adds to the common parameters, number by number, whatever others do meanwhile, and
+ * takes in the same pass what is there by then. Of a number that nobody else has touched it writes
+ * what its step has made of it, so that steps that touch different numbers are those of one
+ * learner, bit for bit. Of two that write the same number at the same moment one may be lost; how
+ * often is counted in a sample. */
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/clones.h"
+#include "base/spec.h"
+#include "exchange/copies.h"
+#include "exchange/place.h"
+
+/* Numbers that are read, computed with and written at a time: the fewer, the shorter is the time in
+ * which something may be lost. */
+enum { BLOCK = 64, STALENESS = 256 };
+
+typedef struct tally {
+    int64_t written, mixed; /* numbers; of them those that others have changed, too */
+    int64_t checked, lost;  /* of them those looked at; what was written over there */
+    int64_t every, skip;    /* one block of so many is looked at, after so many */
+} tally;
+
+#define REAL float
+#define WORD uint32_t
+#define NAME(function) function##_f32
+#include "exchange/hogwild_pass.h"
+#define REAL double
+#define WORD uint64_t
+#define NAME(function) function##_f64
+#include "exchange/hogwild_pass.h"
+
+/* What all learners have in common. */
+typedef struct field {
+    atomic_int users;
+    atomic_llong passes; /* of all, that have come to their end */
+    atomic_llong *steps; /* of each, in this process */
+    void *numbers;       /* each atomic */
+} field;
+
+enum { WRITTEN, MIXED, CHECKED, LOST, FIGURES };
+
+typedef struct hogwild {
+    weft_exchange head;
+    tally tally;
+    weft_copies *copies; /* what ranks of the learner have in common */
+    bool leads;
+    weft_dtype dtype;
+    int64_t count;    /* of the parameters as they lie */
+    void *parameters; /* [count]: the learner's own, */
+    void *took;       /* and as they were before its step, */
+    int64_t taken;    /* after so many passes of all */
+    field *field;
+    struct {
+        double of[FIGURES], staleness[STALENESS];
+    } figures; /* of all learners, in the end */
+} hogwild;
+
+/* --- opening --- */
+
+static void leave_field(field **at)
+{
+    field *f = *at;
+    *at = NULL;
+    if (!f || atomic_fetch_sub(&f->users, 1) > 1) return;
+    free(f->steps);
+    free(f->numbers);
+    free(f);
+}
+
+static void hogwild_close(weft_exchange *exchange)
+{
+    hogwild *h = (hogwild *)exchange;
+    leave_field(&h->field);
+    weft_copies_close(&h->copies);
+    free(h->took);
+    free(h);
+}
+
+static weft_status make_room(hogwild *h, const weft_exchange_site *site)
+{
+    void *data;
+    size_t bytes;
+    WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &h->dtype, &data, &bytes));
+    weft_store_unmap_read(site->store, data);
+    if (h->dtype != WEFT_F32 && h->dtype != WEFT_F64)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "exchange hogwild adds numbers of f32 and f64, these are %s",
+                         weft_dtype_name(h->dtype));
+    h->count = (int64_t)(bytes / weft_dtype_size(h->dtype));
+    WEFT_TRY(weft_copies_open(site->learner, site->store, &h->copies));
+    h->parameters = weft_copies_parameters(h->copies);
+    h->leads = weft_copies_leads(h->copies);
+    return h->leads ? weft_new_aligned(bytes, &h->took) : WEFT_OK;
+}
+
+static weft_status hogwild_open(const char *arguments, const weft_exchange_site *site,
+                                weft_exchange **out)
+{
+    hogwild *h;
+    double every = 64;
+    weft_spec_key keys[] = {
+        {.name = "sample", .number = &every, .low = 1, .high = 1e9, .whole = true}, {.name = NULL}};
+    if (*arguments) WEFT_TRY(weft_spec_parse("exchange hogwild", arguments, keys));
+    WEFT_TRY(WEFT_NEW(&h, 1));
+    h->tally.every = (int64_t)every;
+    weft_status status = site ? make_room(h, site) : WEFT_OK;
+    if (status == WEFT_OK)
+        *out = &h->head;
+    else
+        hogwild_close(&h->head);
+    return status;
+}
+
+/* --- the common parameters --- */
+
+static weft_status make_field(const hogwild *h, field **out)
+{
+    field *f;
+    int n = h->head.site.endpoint->learners;
+    WEFT_TRY(WEFT_NEW(&f, 1));
+    *out = f;
+    atomic_init(&f->users, n);
+    atomic_init(&f->passes, 0);
+    WEFT_TRY(WEFT_NEW(&f->steps, n));
+    for (int i = 0; i < n; i++) atomic_init(&f->steps[i], 0);
+    WEFT_TRY(weft_new_aligned((size_t)h->count * weft_dtype_size(h->dtype), &f->numbers));
+    (h->dtype == WEFT_F64 ? put_f64 : put_f32)(f->numbers, h->parameters, h->count);
+    return WEFT_OK;
+}
+
+/* The first learner makes it, and tells the others where. */
+static weft_status enter_field(hogwild *h)
+{
+    weft_net_world *world;
+    bool others;
+    field *made = NULL;
+    WEFT_TRY(weft_net_world_of(h->head.site.context, &world));
+    WEFT_TRY(weft_learners_meet(&h->head, world, &others));
+    if (others)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange hogwild: learners update parameters in memory that they share, "
+                         "so they have to be threads of one process; give --engine threads");
+    weft_status status = h->head.site.endpoint->learner == 0 ? make_field(h, &made) : WEFT_OK;
+    if (status == WEFT_OK)
+        status = weft_endpoint_run(h->head.site.endpoint,
+                                   &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                    .dtype = WEFT_U8,
+                                                    .what = "where parameters are",
+                                                    .send = (void *)&made,
+                                                    .receive = (void *)&made,
+                                                    .count = sizeof(made)});
+    if (status == WEFT_OK)
+        h->field = made;
+    else if (h->head.site.endpoint->learner == 0 && made) {
+        atomic_store(&made->users, 1);
+        leave_field(&made);
+    }
+    return status;
+}
+
+static void take(hogwild *h)
+{
+    h->taken = atomic_load(&h->field->passes);
+    (h->dtype == WEFT_F64 ? take_f64 : take_f32)(h->field->numbers, h->parameters, h->count);
+}
+
+/* Staleness is counted in passes of others between taking and writing. */
+static weft_status meet(hogwild *h, int64_t step)
+{
+    h->tally.skip = step % h->tally.every;
+    WEFT_TRY(weft_copies_read(h->copies));
+    (h->dtype == WEFT_F64 ? pass_f64 : pass_f32)(h->field->numbers, h->parameters, h->took,
+                                                 h->count, &h->tally);
+    int64_t before = atomic_fetch_add(&h->field->passes, 1);
+    h->figures.staleness[WEFT_MIN(before - h->taken, (int64_t)STALENESS - 1)]++;
+    h->taken = before + 1;
+    atomic_fetch_add(&h->field->steps[h->head.site.endpoint->learner], 1);
+    return weft_endpoint_check(h->head.site.endpoint);
+}
+
+/* --- the moments --- */
+
+static weft_status hogwild_begin(weft_exchange *exchange)
+{
+    hogwild *h = (hogwild *)exchange;
+    WEFT_TRY(weft_copies_read(h->copies));
+    return h->leads ? enter_field(h) : WEFT_OK;
+}
+
+static weft_status hogwild_before(weft_exchange *exchange, int64_t step)
+{
+    hogwild *h = (hogwild *)exchange;
+    (void)step;
+    if (h->leads) memcpy(h->took, h->parameters, (size_t)h->count * weft_dtype_size(h->dtype));
+    return WEFT_OK;
+}
+
+static weft_status hogwild_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    hogwild *h = (hogwild *)exchange;
+    if (h->leads) WEFT_TRY(meet(h, turn->step));
+    return weft_copies_write(h->copies);
+}
+
+static weft_status hogwild_save(weft_exchange *exchange)
+{
+    hogwild *h = (hogwild *)exchange;
+    if (h->leads) take(h);
+    return weft_copies_write(h->copies);
+}
+
+/* As long as any of the others goes on. */
+static weft_status wait_for_all(hogwild *h, weft_passage *passage)
+{
+    const weft_endpoint *e = h->head.site.endpoint;
+    weft_patience patience = {0};
+    int64_t passes = -1;
+    bool done = false;
+    WEFT_TRY(weft_passage_start(passage));
+    for (;;) {
+        WEFT_TRY(weft_passage_test(passage, &done));
+        if (done) return WEFT_OK;
+        WEFT_TRY(weft_endpoint_check(h->head.site.endpoint));
+        int64_t now = atomic_load(&h->field->passes);
+        if (now != passes) patience = (weft_patience){0};
+        passes = now;
+        if (weft_patience_look(&patience, e->timeout / 8) > e->timeout) break;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    int slowest = 0;
+    for (int i = 0; i < e->learners; i++)
+        if (atomic_load(&h->field->steps[i]) < atomic_load(&h->field->steps[slowest])) slowest = i;
+    return weft_fail(WEFT_ERR_PEER, "learner %d has stood still for %g s after %lld steps", slowest,
+                     e->timeout, (long long)atomic_load(&h->field->steps[slowest]));
+}
+
+static weft_status add_up_figures(hogwild *h)
+{
+    const tally *t = &h->tally;
+    weft_passage *passage;
+    const double mine[] = {[WRITTEN] = (double)t->written,
+                           [MIXED] = (double)t->mixed,
+                           [CHECKED] = (double)t->checked,
+                           [LOST] = (double)t->lost};
+    weft_transfer sum = {.kind = WEFT_ALL_REDUCE,
+                         .dtype = WEFT_F64,
+                         .what = "what learners have written",
+                         .send = &h->figures,
+                         .receive = &h->figures,
+                         .count = sizeof(h->figures) / sizeof(double)};
+    memcpy(h->figures.of, mine, sizeof(mine));
+    if (h->leads) {
+        WEFT_TRY(weft_endpoint_bind(h->head.site.endpoint, &sum, &passage));
+        weft_status status = wait_for_all(h, passage);
+        weft_passage_destroy(&passage);
+        WEFT_TRY(status);
+    }
+    return weft_comm_run(h->head.site.learner, &sum);
+}
+
+/* What all have come to is what it is when the last of them has. */
+static weft_status hogwild_end(weft_exchange *exchange)
+{
+    hogwild *h = (hogwild *)exchange;
+    WEFT_TRY(add_up_figures(h));
+    return hogwild_save(exchange);
+}
+
+static bool hogwild_figure(weft_exchange *exchange, int i, weft_series *out)
+{
+    const hogwild *h = (const hogwild *)exchange;
+    static const char *const names[] = {[WRITTEN] = "hogwild_written",
+                                        [MIXED] = "hogwild_mixed",
+                                        [CHECKED] = "hogwild_checked",
+                                        [LOST] = "hogwild_lost"};
+    int most = STALENESS;
+    while (most > 1 && h->figures.staleness[most - 1] == 0) most--;
+    if (i > FIGURES) return false;
+    *out = i < FIGURES ? (weft_series){names[i], &h->figures.of[i], 1}
+                       : (weft_series){"staleness", h->figures.staleness, most};
+    return true;
+}
+
+const weft_exchange_ops weft_exchange_hogwild = {
+    .struct_size = sizeof(weft_exchange_ops),
+    .name = "hogwild",
+    .form = "hogwild[:sample=64]",
+    .help = "learners are threads that update the same parameters without locks; one of so many "
+            "blocks is looked at for updates that are lost",
+    .open = hogwild_open,
+    .close = hogwild_close,
+    .begin = hogwild_begin,
+    .before = hogwild_before,
+    .after = hogwild_after,
+    .save = hogwild_save,
+    .end = hogwild_end,
+    .figure = hogwild_figure,
+};

@@ -1,0 +1,264 @@
+/* Learners that update the same parameters without locks: where they touch different numbers they
+ * are one learner to the bit, in whatever order; where they do not, what is lost is counted. */
+#include <math.h>
+#include <sched.h>
+
+#include "exchange_runs.h"
+#include "graph/graph.h"
+#include "ranks.h"
+#include "rows.h"
+
+enum { COUNT = 203, STEPS = 400 };
+
+/* --- by hand --- */
+
+/* Learners whose steps are a few lines of C, over common parameters. */
+typedef struct scene {
+    weft_context *context;
+    weft_dtype dtype;
+    const char *spec;
+    bool apart;            /* each has numbers of its own; otherwise all add one to all */
+    double w[COUNT];       /* in the end */
+    double figures[4];     /* written, mixed, checked, lost */
+    double stale, updates; /* the sum of staleness, and how many there were */
+} scene;
+
+/* One store with one parameter of odd size. */
+static weft_status make_store(const scene *s, weft_graph **g, weft_store **store, weft_instance **x)
+{
+    weft_shape shape = weft_shape_of(1, (int64_t[]){COUNT});
+    WEFT_TRY(weft_graph_create(s->context, s->dtype, g));
+    weft_value w = weft_graph_leaf(*g, WEFT_VALUE_PARAM, "w", s->dtype, &shape,
+                                   (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_value y = weft_graph_unary(*g, "relu", "y", w);
+    WEFT_TRY(weft_store_create(s->context, "reference", 1, store));
+    return weft_instance_build(*store, *g, &y, 1, x);
+}
+
+static double start_of(int i)
+{
+    return i / 7.0 - 3;
+}
+
+/* What a step makes of number i, rounded as it is kept. */
+static double stepped(weft_dtype dtype, double w, int i, int step)
+{
+    double next = w - 0.37 * (w - sin(i + 0.1 * step));
+    return dtype == WEFT_F32 ? (double)(float)next : next;
+}
+
+static weft_status step_once(const scene *s, weft_store *store, int me, int learners, int step)
+{
+    weft_dtype dtype;
+    void *data;
+    size_t bytes;
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    for (int i = 0; i < COUNT; i++) {
+        double w = weft_number_get(dtype, data, i);
+        if (!s->apart) weft_number_put(dtype, data, i, w + 1);
+        if (s->apart && i % learners == me)
+            weft_number_put(dtype, data, i, stepped(dtype, w, i, step));
+    }
+    return weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
+}
+
+static void take_figures(scene *s, weft_exchange *e)
+{
+    static const char *const names[] = {"hogwild_written", "hogwild_mixed", "hogwild_checked",
+                                        "hogwild_lost"};
+    weft_series f;
+    int i = 0;
+    for (; i < 4; i++) {
+        assert_true(weft_exchange_figure_at(e, i, &f));
+        assert_string_equal(f.name, names[i]);
+        s->figures[i] = f.numbers[0];
+    }
+    assert_true(weft_exchange_figure_at(e, i, &f));
+    assert_string_equal(f.name, "staleness");
+    s->stale = s->updates = 0;
+    for (int k = 0; k < f.count; k++) {
+        s->stale += k * f.numbers[k];
+        s->updates += f.numbers[k];
+    }
+    assert_false(weft_exchange_figure_at(e, i + 1, &f));
+}
+
+static void learn(weft_comm *comm, void *user)
+{
+    scene *s = user;
+    weft_graph *g;
+    weft_store *store;
+    weft_instance *x;
+    weft_endpoint *at;
+    weft_comm *alone[1];
+    weft_exchange *e;
+    int local, me = weft_comm_rank(comm), learners = weft_comm_size(comm);
+    double w[COUNT];
+    float narrow[COUNT];
+    rank_ok(make_store(s, &g, &store, &x));
+    rank_ok(weft_endpoint_over(comm, &at));
+    rank_ok(weft_comm_open(s->context, "self", 1, alone, &local));
+    for (int i = 0; i < COUNT; i++) narrow[i] = (float)(w[i] = s->apart ? start_of(i) : 0);
+    rank_ok(weft_store_write(store, 0, s->dtype == WEFT_F64 ? (void *)w : (void *)narrow));
+    weft_exchange_site site = {.struct_size = sizeof(site),
+                               .context = s->context,
+                               .endpoint = at,
+                               .store = store,
+                               .instance = x,
+                               .learner = alone[0]};
+    rank_ok(weft_exchange_open(s->spec, &site, &e));
+    rank_ok(weft_exchange_begin(e));
+    for (int step = 1; step <= STEPS; step++) {
+        weft_exchange_turn turn = {.step = step, .last = step == STEPS};
+        rank_ok(weft_exchange_before(e, step));
+        rank_ok(step_once(s, store, me, learners, step));
+        if ((step * (me + 3)) % 5 == 0) sched_yield();
+        rank_ok(weft_exchange_after(e, &turn));
+    }
+    rank_ok(weft_exchange_end(e));
+    rank_ok(weft_store_read(store, 0, s->dtype == WEFT_F64 ? (void *)w : (void *)narrow));
+    for (int i = 0; i < COUNT && me == 0; i++)
+        s->w[i] = s->dtype == WEFT_F64 ? w[i] : (double)narrow[i];
+    if (me == 0) take_figures(s, e);
+    weft_exchange_close(&e);
+    weft_comm_close(&alone[0]);
+    weft_endpoint_close(&at);
+    weft_instance_destroy(&x);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+}
+
+/* Steps that touch different numbers, which lie beside each other: one learner that takes all of
+ * them, to the bit. One learner alone does so trivially, whatever it touches. */
+static void test_disjoint_supports(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"hogwild", "hogwild:sample=1", "hogwild:sample=3"};
+    for (int learners = 1; learners <= 5; learners++)
+        for (int wide = 0; wide < 2; wide++) {
+            scene s = {.context = context,
+                       .dtype = wide ? WEFT_F64 : WEFT_F32,
+                       .spec = specs[learners % 3],
+                       .apart = true};
+            on_ranks("threads", learners, learn, &s);
+            for (int i = 0; i < COUNT; i++) {
+                double w = s.dtype == WEFT_F32 ? (double)(float)start_of(i) : start_of(i);
+                for (int step = 1; step <= STEPS; step++) w = stepped(s.dtype, w, i, step);
+                if (memcmp(&w, &s.w[i], sizeof(w)) != 0)
+                    fail_msg("%d learners: number %d is %.17g, should be %.17g", learners, i,
+                             s.w[i], w);
+            }
+            assert_true(s.figures[1] == 0 && s.figures[3] == 0 && s.figures[0] > 0);
+            assert_true(s.figures[0] <= COUNT * STEPS);
+            assert_true(s.updates == learners * STEPS);
+            assert_true(s.stale <= s.updates * STEPS * (learners - 1));
+        }
+}
+
+/* All add one to all: what is missing in the end is what was lost, and where everything is looked
+ * at, that is known. What two lose at once counts once. */
+static void test_lost_updates(void **state)
+{
+    (void)state;
+    for (int learners = 1; learners <= 4; learners++)
+        for (int wide = 0; wide < 2; wide++) {
+            scene s = {.context = context,
+                       .dtype = wide ? WEFT_F64 : WEFT_F32,
+                       .spec = "hogwild:sample=1"};
+            double sum = 0, all = (double)learners * STEPS * COUNT;
+            on_ranks("threads", learners, learn, &s);
+            for (int i = 0; i < COUNT; i++) sum += s.w[i];
+            assert_true(s.figures[0] == all && s.figures[2] == all);
+            if (learners == 1) assert_true(sum == all && s.figures[1] == 0 && s.stale == 0);
+            if ((sum == all) != (s.figures[3] == 0) || all - sum < s.figures[3])
+                fail_msg("%d learners: %g of %g updates are missing, %g were seen to be lost",
+                         learners, all - sum, all, s.figures[3]);
+            s.spec = "hogwild:sample=4";
+            on_ranks("threads", learners, learn, &s);
+            /* Of four blocks, the last of them shorter, each in its turn. */
+            assert_true(s.figures[2] == all / 4);
+        }
+}
+
+/* --- runs --- */
+
+/* In a table whose rows touch different weights it makes no difference who reads which. */
+static void test_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *alone, *learners;
+    } ways[] = {{"batch=5", "ranks=5 batch=5"},
+                {"batch=1", "ranks=5 batch=1"},
+                {"batch=5", "ranks=10 mesh=data=2 batch=5"},
+                {"batch=1", "ranks=10 mesh=tensor=2 batch=1"}};
+    char *root = temporary_folder(), data[4400], words[5000], name[40];
+    write_rows(root, NULL, 0, 0.2, data, sizeof(data));
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        (void)snprintf(words, sizeof(words),
+                       "%s dtype=f64 device=reference optimizer=sgd lr=1 epochs=1 threads=1", data);
+        (void)snprintf(name, sizeof(name), "alone-%zu", w);
+        const char *a = made(root, name);
+        run(words, ways[w].alone, a, 0);
+        (void)snprintf(words + strlen(words), sizeof(words) - strlen(words), " exchange=hogwild");
+        (void)snprintf(name, sizeof(name), "hogwild-%zu", w);
+        const char *b = made(root, name);
+        run(words, ways[w].learners, b, 0);
+        assert_same(a, b, "parameters", 0, ways[w].learners);
+    }
+    remove_folder(root);
+}
+
+/* A model all of whose weights everybody changes learns, with every optimiser and mesh. */
+static void test_dense(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "ranks=2 optimizer=sgd lr=0.1 momentum=0.8", "ranks=3 optimizer=adam lr=0.002 clip-norm=5",
+        "ranks=4 optimizer=adamw lr=0.002 weight-decay=0.01 mesh=data=2 zero=2",
+        "ranks=4 optimizer=adam lr=0.002 mesh=tensor=2 device=distant",
+        "ranks=4 optimizer=sgd lr=0.2 mesh=pipeline=2 microbatches=4 dtype=f64"};
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        char words[400];
+        log_of_run l;
+        if (w > 1 && getenv("WEFT_FAST")) break;
+        (void)snprintf(words, sizeof(words),
+                       "model=mlp data=glyphs:size=12,train=1600,test=400 seed=4 threads=1 "
+                       "batch=20 epochs=12 exchange=hogwild device=cpu %s",
+                       ways[w]);
+        assert_ok(train(words, NULL, 0, &l));
+        if (l.test_accuracy < 0.9) fail_msg("%s: accuracy %g", ways[w], l.test_accuracy);
+    }
+}
+
+/* Stopped, and gone on with more learners or fewer. */
+static void test_stop_and_resume(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    const char *folder = made(root, "a");
+    log_of_run l;
+    static const char words[] = SMALL "batch=4 optimizer=adam lr=0.01 exchange=hogwild";
+    run(words, "ranks=2 steps=1000000", folder, 5);
+    run(words, "ranks=3 steps=1000 resume=true", folder, 9);
+    run(words, "ranks=2 mesh=data=1 steps=100 resume=true", folder, 0);
+    assert_refused(train(SMALL "batch=4 steps=2 ranks=2 device=cpu,reference model=lenet "
+                               "data=glyphs:size=17,train=96,test=8 exchange=hogwild",
+                         NULL, 0, &l),
+                   WEFT_ERR_UNSUPPORTED, "give all of them the same device");
+    assert_refused(train(SMALL "batch=4 steps=2 ranks=2 exchange=hogwild:sample=0", NULL, 0, &l),
+                   WEFT_ERR_ARGUMENT, "sample");
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_disjoint_supports),
+        cmocka_unit_test(test_lost_updates),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_stop_and_resume),
+    };
+    return cmocka_run_group_tests_name("hogwild", tests, begin, end);
+}
