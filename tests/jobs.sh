@@ -45,6 +45,12 @@ stops TERM 143 one -n 3
 stops HUP 129 one -n 3
 stops INT 130 all -n 3
 stops INT 130 one -n 2 --exchange average:every=3
+# Learners that do not go in lock step tell each other, also where only the first one is asked.
+for engine in $engines; do
+    stops INT 130 one -n 3 --engine $engine --exchange gossip
+    stops TERM 143 one -n 3 --engine $engine --exchange gossip:topology=ring,mode=average
+    stops INT 130 one -n 4 --mesh data=2 --engine $engine --exchange server:policy=async --servers 2
+done
 for engine in $engines; do
     for signal in INT:130 TERM:143 HUP:129; do
         stops ${signal%:*} ${signal#*:} one -n 2 --engine $engine --max-restarts 2

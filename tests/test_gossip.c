@@ -298,6 +298,36 @@ static void test_slow_peer(void **state)
     }
 }
 
+/* One that leaves before its last step may end all: word of it comes everywhere, over any links,
+ * and nobody says so where it is not so. */
+static void test_all_are_told(void **state)
+{
+    (void)state;
+    for (int halt = 0; halt < 2; halt++)
+        for (size_t t = 0; t < 2 * WEFT_COUNT(topologies); t++) {
+            run r = draw((weft_gossip_mode)(t % 2), topologies[t / 2], 5, t);
+            r.link = BAD;
+            weft_sim_options options = {.struct_size = sizeof(options),
+                                        .seed = t,
+                                        .link = r.link,
+                                        .make = make,
+                                        .compute = compute,
+                                        .user = &r};
+            assert_int_equal(weft_sim_create(&options, &r.sim), WEFT_OK);
+            for (int i = 0; i < 5; i++)
+                assert_int_equal(weft_sim_add(r.sim, (weft_actor_id)i, 0), WEFT_OK);
+            assert_int_equal(weft_sim_run(r.sim, 4), WEFT_OK);
+            assert_int_equal(weft_peer_end(weft_sim_actor(r.sim, 3), halt), WEFT_OK);
+            assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_OK);
+            for (int i = 0; i < 5; i++) {
+                const weft_actor *a = weft_sim_actor(r.sim, (weft_actor_id)i);
+                assert_true(weft_peer_finished(a));
+                if (i != 3) assert_int_equal(weft_peer_halted(a), halt);
+            }
+            finish(&r);
+        }
+}
+
 static void test_topologies(void **state)
 {
     (void)state;
@@ -341,7 +371,7 @@ int main(void)
         cmocka_unit_test(test_topologies),         cmocka_unit_test(test_updates_are_alike),
         cmocka_unit_test(test_updates_over_a_cut), cmocka_unit_test(test_average_conserves),
         cmocka_unit_test(test_average_contracts),  cmocka_unit_test(test_no_deadlock),
-        cmocka_unit_test(test_slow_peer),
+        cmocka_unit_test(test_slow_peer),          cmocka_unit_test(test_all_are_told),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -94,7 +94,19 @@ weft_status weft_codec_encode(weft_codec *codec, const void *update, void *messa
         WEFT_TRY(weft_message_all(codec, update, message, bytes));
     else
         WEFT_TRY(codec->ops->encode(codec, update, message, bytes));
+    for (size_t i = 0; codec->residual && i < codec->gap_count; i++) {
+        size_t size = weft_dtype_size(codec->dtype);
+        memset((char *)codec->residual + (size_t)codec->gaps[i].begin * size, 0,
+               (size_t)codec->gaps[i].count * size);
+    }
     if (codec->messages < MOST_MESSAGES) codec->messages++;
+    return WEFT_OK;
+}
+
+weft_status weft_codec_skip(weft_codec *codec, int64_t begin, int64_t count)
+{
+    WEFT_TRY(WEFT_GROW(&codec->gaps, &codec->gap_capacity, codec->gap_count));
+    codec->gaps[codec->gap_count++] = (weft_codec_gap){begin, count};
     return WEFT_OK;
 }
 
@@ -140,6 +152,7 @@ void weft_codec_free(weft_codec *codec)
     for (int i = 0; i < codec->state_count; i++)
         if (codec->states[i].extent == WEFT_CODEC_EACH) free(codec->states[i].data);
     free(codec->hits.list);
+    free(codec->gaps);
     free(codec);
 }
 

@@ -55,6 +55,11 @@ typedef struct weft_hits {
 
 enum { WEFT_CODEC_STATES = 4 };
 
+/* Numbers in a row. */
+typedef struct weft_codec_gap {
+    int64_t begin, count;
+} weft_codec_gap;
+
 /* The head of every codec; implementations extend it. */
 struct weft_codec {
     const weft_codec_ops *ops;
@@ -67,6 +72,8 @@ struct weft_codec {
     weft_hits hits;
     weft_codec_state states[WEFT_CODEC_STATES];
     int state_count;
+    weft_codec_gap *gaps;
+    size_t gap_count, gap_capacity;
 };
 
 extern const weft_codec_ops weft_codec_none, weft_codec_bf16, weft_codec_threshold,
@@ -82,6 +89,9 @@ weft_status weft_codec_open(weft_context *context, const char *spec, weft_dtype 
 /* Checks the specification alone. */
 weft_status weft_codec_check(weft_context *context, const char *spec) WEFT_NODISCARD;
 void weft_codec_close(weft_codec **codec);
+/* `count` numbers of the range stand for nothing, as those between parameters do: whatever is sent
+ * for them, nothing of them is kept. */
+weft_status weft_codec_skip(weft_codec *codec, int64_t begin, int64_t count) WEFT_NODISCARD;
 /* State i, which is of this codec and range whatever it was opened with; false past the end. */
 bool weft_codec_state_of(weft_codec *codec, int i, weft_codec_state *out);
 

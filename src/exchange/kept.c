@@ -11,6 +11,8 @@ struct weft_kept {
         void *data; /* [count] of dtype; SENDER: one double */
     } states[WEFT_CODEC_STATES];
     int state_count;
+    weft_codec_gap *holdings; /* of parameters, in order */
+    int holding_count;
 };
 
 static size_t bytes_of(const weft_kept *k, const struct kept_state *s)
@@ -38,21 +40,48 @@ static weft_status list(weft_kept *k, weft_codec *sample)
     return WEFT_OK;
 }
 
-weft_status weft_kept_open(weft_context *context, const char *spec, weft_dtype dtype, int64_t count,
+static int by_begin(const void *a, const void *b)
+{
+    const weft_codec_gap *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static weft_status list_holdings(weft_kept *k, weft_store *store)
+{
+    void *data;
+    size_t bytes;
+    int n = weft_store_count(store);
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &k->dtype, &data, &bytes));
+    weft_store_unmap_read(store, data);
+    k->count = (int64_t)(bytes / weft_dtype_size(k->dtype));
+    WEFT_TRY(WEFT_NEW(&k->holdings, n + 1));
+    for (int i = 0; i < n; i++) {
+        weft_codec_gap *h = &k->holdings[k->holding_count];
+        if (weft_store_kind(store, i) != WEFT_VALUE_PARAM) continue;
+        WEFT_TRY(weft_store_range(store, i, &h->begin, &h->count));
+        k->holding_count++;
+    }
+    qsort(k->holdings, (size_t)k->holding_count, sizeof(*k->holdings), by_begin);
+    k->holdings[k->holding_count] = (weft_codec_gap){k->count, 0};
+    return WEFT_OK;
+}
+
+static weft_status make(weft_kept *k, weft_context *context, const char *spec, weft_store *store)
+{
+    weft_codec *sample;
+    WEFT_TRY(list_holdings(k, store));
+    WEFT_TRY(weft_codec_open(context, spec, k->dtype, 1, &sample));
+    weft_status status = list(k, sample);
+    weft_codec_close(&sample);
+    return status;
+}
+
+weft_status weft_kept_open(weft_context *context, const char *spec, weft_store *store,
                            weft_kept **out)
 {
-    weft_kept *k;
-    weft_codec *sample;
-    WEFT_TRY(weft_codec_open(context, spec, dtype, 1, &sample));
-    weft_status status = WEFT_NEW(&k, 1);
-    if (status == WEFT_OK) {
-        k->dtype = dtype;
-        k->count = count;
-        status = list(k, sample);
-        *out = k;
-        if (status != WEFT_OK) weft_kept_close(out);
-    }
-    weft_codec_close(&sample);
+    WEFT_TRY(WEFT_NEW(out, 1));
+    weft_status status = make(*out, context, spec, store);
+    if (status != WEFT_OK) weft_kept_close(out);
     return status;
 }
 
@@ -60,11 +89,25 @@ void weft_kept_close(weft_kept **kept)
 {
     if (!kept || !*kept) return;
     for (int i = 0; i < (*kept)->state_count; i++) free((*kept)->states[i].data);
+    free((*kept)->holdings);
     free(*kept);
     *kept = NULL;
 }
 
-void weft_kept_give(const weft_kept *k, weft_codec *codec, int64_t begin)
+/* What lies between parameters. */
+static weft_status skip_gaps(const weft_kept *k, weft_codec *codec, int64_t begin)
+{
+    int64_t at = begin, end = begin + codec->count;
+    for (int i = 0; i <= k->holding_count; i++) {
+        const weft_codec_gap *h = &k->holdings[i];
+        int64_t until = WEFT_MIN(h->begin, end);
+        if (until > at) WEFT_TRY(weft_codec_skip(codec, at - begin, until - at));
+        at = WEFT_MAX(at, h->begin + h->count);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_kept_give(const weft_kept *k, weft_codec *codec, int64_t begin)
 {
     weft_codec_state s;
     size_t size = weft_dtype_size(k->dtype);
@@ -78,6 +121,7 @@ void weft_kept_give(const weft_kept *k, weft_codec *codec, int64_t begin)
         case WEFT_CODEC_SENDER: memcpy(s.data, from, sizeof(double)); break;
         }
     }
+    return skip_gaps(k, codec, begin);
 }
 
 void weft_kept_take(weft_kept *k, weft_codec *codec, int64_t begin)

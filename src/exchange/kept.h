@@ -8,14 +8,15 @@
 
 typedef struct weft_kept weft_kept;
 
-/* Of a codec, by its specification, for `count` parameters in one or more ranges. What a codec
- * keeps to begin with is in it. */
-weft_status weft_kept_open(weft_context *context, const char *spec, weft_dtype dtype, int64_t count,
+/* Of a codec, by its specification, for the parameters of a store in one or more ranges. What a
+ * codec keeps to begin with is in it. */
+weft_status weft_kept_open(weft_context *context, const char *spec, weft_store *store,
                            weft_kept **out) WEFT_NODISCARD;
 void weft_kept_close(weft_kept **kept);
 
-/* The codec of the range that begins at parameter `begin`: what it keeps, into it and out of it. */
-void weft_kept_give(const weft_kept *kept, weft_codec *codec, int64_t begin);
+/* The codec of the range that begins at number `begin` of them as they lie: what it keeps, into it,
+ * once, and out of it. It also learns what of its range is no parameter. */
+weft_status weft_kept_give(const weft_kept *kept, weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 void weft_kept_take(weft_kept *kept, weft_codec *codec, int64_t begin);
 
 /* State i, each learner's own; false past the end. */

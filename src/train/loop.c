@@ -95,7 +95,6 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     r->position.samples = b->last ? 0 : b->done;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
     *stop = v->stop > 0 || v->leave > 0;
-    run->left = v->leave > 0;
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = b->epoch,
@@ -181,7 +180,8 @@ static weft_status finish(weft_run *run)
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_board_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
     if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, t->options.output.trace));
-    if (done || run->left) return WEFT_OK;
+    /* Where learners go their own ways a run has come as far as the first of them. */
+    if (done || (r->learner_index > 0 && !r->exchange->ops->lockstep)) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s",
                      (long long)r->position.step,
                      t->options.output.checkpoint ? "; go on with --resume from "

@@ -16,7 +16,6 @@ typedef struct weft_run {
     double started, last_step, working; /* working: seconds spent in steps */
     double first_step_seconds;
     double *planned; /* bytes of each rank's program */
-    bool left;       /* the learner ends before the run does, as its exchange wants it */
     pthread_t thread;
     weft_status (*task)(struct weft_run *run);
 } weft_run;

@@ -69,7 +69,7 @@ typedef struct weft_peer_options {
 /* Computation number t is step t. The parameters are in place when it is asked for; what it has
  * made of them is taken when it has ended. All peers begin with the same ones. */
 weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out) WEFT_NODISCARD;
-/* It begins no other computation: this was its last step. halt: all others are to end, too. */
+/* It begins no other computation, and one that goes on does not count. halt: all others are to end, too. */
 weft_status weft_peer_end(weft_actor *actor, bool halt) WEFT_NODISCARD;
 /* Some peer has ended and said that all are to. What comes of it is the caller's. */
 bool weft_peer_halted(const weft_actor *actor);

@@ -48,6 +48,7 @@ static weft_status peer_begin(weft_actor *actor)
 static weft_status peer_computed(weft_actor *actor, int64_t ticket)
 {
     weft_peer *p = (weft_peer *)actor;
+    if (!p->computing) return WEFT_OK; /* it has ended meanwhile */
     p->computing = false;
     p->clock = ticket;
     /* The learner's memory is its own again only with the next computation. */

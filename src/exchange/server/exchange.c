@@ -49,7 +49,7 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
     WEFT_TRY(weft_remote_list_states(x, site));
-    WEFT_TRY(weft_kept_open(site->context, x->codec, x->dtype, x->count, &x->kept));
+    WEFT_TRY(weft_kept_open(site->context, x->codec, site->store, &x->kept));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
     x->parameters = weft_copies_parameters(x->copies);
     x->leads = weft_copies_leads(x->copies);
@@ -141,10 +141,12 @@ static weft_status server_begin(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
     WEFT_TRY(weft_copies_read(x->copies));
-    if (!x->leads) return WEFT_OK;
-    WEFT_TRY(weft_remote_place(x));
-    WEFT_TRY(count_gradients(x));
-    return wait_for_servers(x);
+    if (x->leads) {
+        WEFT_TRY(weft_remote_place(x));
+        WEFT_TRY(count_gradients(x));
+        WEFT_TRY(wait_for_servers(x));
+    }
+    return weft_copies_write(x->copies); /* other learners may have begun before */
 }
 
 static weft_status server_before(weft_exchange *exchange, int64_t step)

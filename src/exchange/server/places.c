@@ -114,7 +114,7 @@ weft_status weft_remote_place(weft_remote *x)
         r->begin = weft_part_start(x->count, k, x->servers);
         r->count = weft_part_start(x->count, k + 1, x->servers) - r->begin;
         WEFT_TRY(weft_codec_open(site->context, x->codec, x->dtype, r->count, &r->codec));
-        weft_kept_give(x->kept, r->codec, r->begin);
+        WEFT_TRY(weft_kept_give(x->kept, r->codec, r->begin));
         if (host_of(x, k) == site->endpoint->learner) WEFT_TRY(run_server(x, k, others));
     }
     WEFT_TRY(tell_places(x));
