@@ -37,7 +37,7 @@ void weft_net_close(weft_net **net);
 /* Where actor `id` is reached; it need not be there yet. Of several addresses, as
  * weft_actor_address gives them, the first is taken that can be reached from here; where none can,
  * nothing changes. */
-weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *address) WEFT_NODISCARD;
+weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *list) WEFT_NODISCARD;
 
 /* Tells the actor to begin. */
 weft_status weft_net_begin(weft_net *net) WEFT_NODISCARD;

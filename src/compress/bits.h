@@ -71,8 +71,8 @@ static inline weft_gaps weft_gaps_begin(int64_t count, uint32_t hits)
     return (weft_gaps){(uint64_t)count / (hits ? hits : 1), 1};
 }
 
-/* One more bit pays where the mean is beyond 25/12 of 2^k: for gaps between hits that do not know of
- * each other that is where both codes are as long (Kiely 2004). */
+/* One more bit pays where the mean is beyond 25/12 of 2^k: for gaps between hits that do not know
+ * of each other that is where both codes are as long (Kiely 2004). */
 static inline int weft_gaps_bits(const weft_gaps *g)
 {
     int k = 0;

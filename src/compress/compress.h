@@ -151,7 +151,7 @@ typedef struct weft_message {
  * numbers of this type, all finite; the message says which. The bytes begin at a multiple of 8 and
  * must outlive it. */
 weft_status weft_message_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
-                              weft_message *out) WEFT_NODISCARD;
+                              weft_message *m) WEFT_NODISCARD;
 /* to[i] += scale * number[i] for the next n numbers, which must be there; `to` is of the message's
  * type. Only what is not zero is touched. */
 void weft_message_add(weft_message *message, int64_t n, double scale, void *to);

@@ -42,7 +42,7 @@ bool weft_circle_has_gone(const circle *c, weft_actor_id id);
 
 /* join.c */
 weft_status weft_circle_join(circle *c, const weft_letter *letter,
-                             const Weft__Join *join) WEFT_NODISCARD;
+                             const Weft__Join *m) WEFT_NODISCARD;
 
 /* recall.c: somebody has a view, this one has none; the answer; and time is over. */
 weft_status weft_circle_recall(circle *c, weft_actor_id who) WEFT_NODISCARD;

@@ -63,12 +63,12 @@ weft_status weft_server_cast(const char *arguments, const weft_scene *scene,
                              weft_cast **out) WEFT_NODISCARD;
 
 /* places.c: the servers are started, and all learners know where. Collective between learners. */
-weft_status weft_remote_place(weft_remote *remote) WEFT_NODISCARD;
+weft_status weft_remote_place(weft_remote *x) WEFT_NODISCARD;
 /* Stops those that run here. */
-weft_status weft_remote_unplace(weft_remote *remote) WEFT_NODISCARD;
+weft_status weft_remote_unplace(weft_remote *x) WEFT_NODISCARD;
 
 /* figures.c: what servers and learners have counted, before they go. Collective over all ranks. */
-weft_status weft_remote_count(weft_remote *remote) WEFT_NODISCARD;
+weft_status weft_remote_count(weft_remote *x) WEFT_NODISCARD;
 bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out);
 /* Adds the updates of a range and their staleness; and those figures that say what became of
  * updates, not how they were sent. */
@@ -76,12 +76,11 @@ void weft_remote_count_range(struct weft_remote_figures *figures, const weft_ran
 bool weft_remote_policy_figure(const struct weft_remote_figures *figures, int i, weft_series *out);
 
 /* states.c: what there is, before there are servers; out of a range's optimiser and into it. */
-weft_status weft_remote_list_states(weft_remote *remote,
-                                    const weft_exchange_site *site) WEFT_NODISCARD;
+weft_status weft_remote_list_states(weft_remote *x, const weft_exchange_site *site) WEFT_NODISCARD;
 weft_status weft_remote_take_state(void *remote, int range, const void *data,
                                    size_t bytes) WEFT_NODISCARD;
 /* Also fills own[range].states. */
-weft_status weft_remote_give_state(weft_remote *remote, int range) WEFT_NODISCARD;
+weft_status weft_remote_give_state(weft_remote *x, int range) WEFT_NODISCARD;
 bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 
 #endif
