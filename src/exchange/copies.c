@@ -7,7 +7,7 @@ enum { TAGS = 30000 };
 
 /* A parameter that a rank has a part of. */
 typedef struct holding {
-    uint64_t part; /* which part of which tensor, as a hash */
+    uint64_t part; /* which part of which tensor, or range of that, as a hash */
     uint64_t form; /* how it lies */
     int64_t begin, count;
 } holding;
@@ -65,6 +65,8 @@ static weft_status describe(const weft_store *store, int entry, holding *out)
         out->part = weft_mix(out->part, (uint64_t)start[d]);
         out->part = weft_mix(out->part, (uint64_t)type.shape.dim[d]);
     }
+    if (weft_store_is_spread(store, entry))
+        out->part = weft_mix(out->part, 1 + (uint64_t)store->schema->entries[entry].flat_begin);
     out->form = weft_store_form_of(store, entry);
     return weft_store_range(store, entry, &out->begin, &out->count);
 }
