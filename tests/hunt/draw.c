@@ -23,13 +23,10 @@ bool chance(dice *d, double p)
     return (double)(roll(d) >> 11) * 0x1p-53 < p;
 }
 
-static double one_of(dice *d, const double *list, int n)
+double one_of(dice *d, const double *list, int n)
 {
     return list[between(d, 0, n - 1)];
 }
-#define ONE_OF(d, ...)                                                                             \
-    one_of(d, (const double[]){__VA_ARGS__},                                                       \
-           (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 
 const double neutral_options[OPTIONS] = {
     [LR] = 0.05,      [DECAY_EVERY] = 1000, [GAMMA] = 0.1,      [BETA1] = 0.9, [BETA2] = 0.999,
@@ -135,6 +132,7 @@ static void draw_pins(dice *d, const hunt_case *c, way *w)
 static void draw_way(dice *d, const hunt_case *c, int most, way *w)
 {
     memset(w, 0, sizeof(*w)); /* ways are compared as memory */
+    if (c->exchange.kind != NO_MEETING && c->exchange.learners == 1) most = 1;
     w->recompute = chance(d, 0.25);
     w->gpipe = chance(d, 0.4);
     draw_mesh(d, most, w->mesh);
@@ -144,26 +142,17 @@ static void draw_way(dice *d, const hunt_case *c, int most, way *w)
         w->mesh[0] = divisor(d, (int)c->options[VIRTUAL_WORKERS], most);
         for (int i = 1; i < AXES; i++)
             if (chance(d, 0.8) || way_ranks(w) > most) w->mesh[i] = 1;
-    } else if (learners_of(c) == 1 && chance(d, 0.12)) { /* a mesh, or places, of a learner */
+    } else if (c->exchange.kind == NO_MEETING &&
+               chance(d, 0.12)) { /* a mesh, or places, of a learner */
         draw_places(d, c, most, w);
     }
-    if (w->mesh[0] > 1 && chance(d, 0.5)) w->zero = between(d, 1, 3);
+    bool own = c->exchange.kind != SERVER; /* the update is a rank's own */
+    if (w->mesh[0] > 1 && own && chance(d, 0.5)) w->zero = between(d, 1, 3);
     if (chance(d, 0.2)) draw_pins(d, c, w);
     if (c->options[DEVICE] == REFERENCE && chance(d, 0.35))
         w->elsewhere = between(d, 1, FAR_DEVICES - 1);
-}
-
-static void draw_exchange(dice *d, hunt_case *c)
-{
-    exchange *e = &c->exchange;
-    if (!chance(d, 0.15)) return;
-    *e = (exchange){.kind = chance(d, 0.8) ? AVERAGE : ONESHOT, .learners = between(d, 2, 4)};
-    if (e->kind == ONESHOT) return;
-    e->every = chance(d, 0.3) ? 1 : between(d, 1, 5);
-    e->state = between(d, 0, 2);
-    e->outer = chance(d, 0.3);
-    e->lr = ONE_OF(d, 1, 0.7);
-    e->momentum = ONE_OF(d, 0, 0.9);
+    if (c->exchange.kind == SERVER && chance(d, 0.7))
+        w->servers = chance(d, 0.05) ? 200 : between(d, 1, 9);
 }
 
 static void draw_batch(dice *d, hunt_case *c)

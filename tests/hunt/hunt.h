@@ -98,19 +98,28 @@ typedef struct way {
     int places, place[MOST_LAYERS + 1];
     pin pins[MOST_PINS];
     int elsewhere; /* of far_devices; 0: the case's own */
+    int servers;   /* 0: as many as there are unsaid */
 } way;
 
 /* Devices that compute as the reference does, in other memory. */
 enum { FAR_DEVICES = 7 };
 extern const char *const far_devices[FAR_DEVICES];
 
-typedef enum meeting { NO_MEETING, AVERAGE, ONESHOT } meeting;
+typedef enum meeting { NO_MEETING, AVERAGE, ONESHOT, SERVER, GOSSIP, HOGWILD } meeting;
+enum { BSP, ASYNC, SOFTSYNC, SSP };
+enum { UPDATES, MEETINGS };
 typedef struct exchange {
     meeting kind;
     int learners, every, state; /* state: index of keep, average, reset */
     bool outer;
     double lr, momentum;
+    int policy, count, bound, scale; /* of servers; scale: index of none, inverse, exp */
+    int topology, mode;              /* of gossip: index of all, ring, torus, random */
+    int sample;                      /* of hogwild */
+    int codec;                       /* of hunt_codecs; 0: none is asked for */
 } exchange;
+enum { CODECS = 10 };
+extern const char *const hunt_codecs[CODECS];
 
 /* Options of the command that are a number, a choice or a flag; see option_rows. */
 typedef enum option_id {
@@ -174,6 +183,17 @@ bool chance(dice *d, double p);
 extern const double neutral_options[OPTIONS];
 void draw_case(dice *d, hunt_case *c);
 void draw_network(dice *d, hunt_case *c);
+double one_of(dice *d, const double *list, int n);
+#define ONE_OF(d, ...)                                                                             \
+    one_of(d, (const double[]){__VA_ARGS__},                                                       \
+           (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
+void draw_exchange(dice *d, hunt_case *c);
+/* Whether two runs of the same way come to the same bits, and whether runs of different ways come
+ * to the same values: what is sent in full, in an order that is fixed. */
+bool is_repeatable(const hunt_case *c);
+bool is_comparable(const hunt_case *c);
+/* Servers that wait for all learners. */
+bool is_synchronous(const exchange *e);
 
 int way_ranks(const way *w);
 int learners_of(const hunt_case *c);
@@ -204,6 +224,7 @@ typedef struct words {
     char room[8192];
     size_t used;
 } words;
+void exchange_words(const exchange *e, char *out, size_t room);
 /* The words behind `weft train`. folder: of checkpoints; NULL: none. */
 void case_words(const hunt_case *c, const way *w, const char *folder, words *out);
 void print_words(FILE *to, const char *before, const words *w);

@@ -32,6 +32,13 @@ static void note(trial *t, const char *stage, const hunt_case *c, const way *w, 
     set_text(t->v->stage, sizeof(t->v->stage), stage);
 }
 
+/* Where each run goes its own way, any may diverge. */
+static bool is_expected(const trial *t, const char *message)
+{
+    bool may_diverge = t->v->runs == 1 || !is_comparable(t->c);
+    return listed_refusal(message) || (may_diverge && is_divergence(message));
+}
+
 bool train(trial *t, const char *stage, const hunt_case *c, const way *w, result *out)
 {
     char folder[32];
@@ -42,9 +49,7 @@ bool train(trial *t, const char *stage, const hunt_case *c, const way *w, result
     run_case(c, w, folder, 0, false, out);
     set_text(out->command, sizeof(out->command), t->v->command);
     if (out->status == WEFT_OK) return true;
-    bool first = t->v->runs == 1;
-    bool expected = listed_refusal(out->message) || (first && is_divergence(out->message));
-    found(t, expected ? REFUSED : SENTENCE, "%s", out->message);
+    found(t, is_expected(t, out->message) ? REFUSED : SENTENCE, "%s", out->message);
     result_free(out);
     return false;
 }
@@ -70,7 +75,7 @@ static bool train_in_two(trial *t, const char *stage, const hunt_case *c, result
         set_text(out->command, sizeof(out->command), t->v->command);
         if (out->status == WEFT_OK) return true;
     }
-    found(t, listed_refusal(out->message) ? REFUSED : SENTENCE, "%s", out->message);
+    found(t, is_expected(t, out->message) ? REFUSED : SENTENCE, "%s", out->message);
     result_free(out);
     return false;
 }
@@ -105,7 +110,7 @@ static void without(trial *t, const result *r, const way *other, const char *sta
     result plain;
     if (same_way(other, &t->c->way)) return;
     if (!train(t, stage, t->c, other, &plain)) return;
-    compare(t, stage, &plain, r, EXACT, false);
+    if (is_comparable(t->c)) compare(t, stage, &plain, r, EXACT, false);
     result_free(&plain);
 }
 
@@ -130,7 +135,7 @@ static void check_promises(trial *t, const result *r)
     other.elsewhere = 0;
     without(t, r, &other, "other memory against the host's");
     if (!c->twice || !train(t, "the same again", c, &c->way, &again)) return;
-    compare(t, "a second run against the first", r, &again, EXACT, true);
+    if (is_repeatable(c)) compare(t, "a second run against the first", r, &again, EXACT, true);
     result_free(&again);
 }
 
@@ -142,7 +147,9 @@ static void check_resumed(trial *t, const result *r)
     closeness how = alike ? EXACT : across(c, &c->way);
     if (!alike && across(c, &c->later) > how) how = across(c, &c->later);
     if (!c->stop || !train_in_two(t, "a run in two parts", c, &again)) return;
-    compare(t, "in two parts against in one", r, &again, how, alike);
+    check_finite(t, &again);
+    if (alike ? is_repeatable(c) : is_comparable(c))
+        compare(t, "in two parts against in one", r, &again, how, alike);
     result_free(&again);
 }
 
@@ -184,7 +191,12 @@ static void check_processes(trial *t, const result *r)
     t->v->runs++;
     run_command(c, &c->way, folder, &p);
     if (p.status != WEFT_OK) {
-        found(t, listed_refusal(p.message) ? REFUSED : SENTENCE, "%s", p.message);
+        found(t, is_expected(t, p.message) ? REFUSED : SENTENCE, "%s", p.message);
+        return;
+    }
+    if (!is_comparable(c)) {
+        check_finite(t, &p);
+        result_free(&p);
         return;
     }
     if (bits || is_f64(c)) compare_tensors(t, &r->tensors, &p.tensors, bits ? EXACT : CLOSE);
@@ -201,7 +213,7 @@ static void check_precision(trial *t)
     way one = plain_way();
     hunt_case c = *t->c;
     result r;
-    if (is_f64(t->c) || rounding_decides(t->c)) return;
+    if (is_f64(t->c) || rounding_decides(t->c) || !is_comparable(t->c)) return;
     c.options[DEVICE] = REFERENCE;
     c.options[DTYPE] = F64;
     if (!train(t, "one rank in double precision", &c, &one, &r)) return;
@@ -216,13 +228,15 @@ static void check_way(trial *t)
     result r;
     if (!train(t, "the way to run", c, &c->way, &r)) return;
     (void)snprintf(t->of_way, sizeof(t->of_way), "out%d", t->folders - 1);
-    if (how != ROUGH || !rounding_decides(c))
+    check_finite(t, &r);
+    if (is_comparable(c) && (how != ROUGH || !rounding_decides(c)))
         compare(t, "the way to run against one rank", &t->base, &r, how, false);
     if (c->evaluate && t->v->fault == CLEAN) check_evaluation(t, &r);
     check_promises(t, &r);
     check_resumed(t, &r);
     if (c->plan && t->v->fault == CLEAN) check_plan(t, &r);
-    if (c->processes && *hunt_command && t->v->fault == CLEAN && way_ranks(&c->way) > 1)
+    if (c->processes && *hunt_command && c->exchange.kind != HOGWILD && t->v->fault == CLEAN &&
+        way_ranks(&c->way) * learners_of(c) > 1)
         check_processes(t, &r);
     result_free(&r);
 }
@@ -235,6 +249,7 @@ void judge(const hunt_case *c, verdict *out)
     if (!train(&t, "one rank", c, &one, &t.base)) return;
     check_precision(&t);
     if (out->fault == CLEAN) check_way(&t);
-    if (c->exchange.kind != NO_MEETING) check_learners(&t);
+    if (c->exchange.kind == AVERAGE || c->exchange.kind == ONESHOT) check_learners(&t);
+    if (c->exchange.kind >= SERVER) check_exchange(&t);
     result_free(&t.base);
 }

@@ -37,5 +37,13 @@ bool train(trial *t, const char *stage, const hunt_case *c, const way *w, result
 
 /* learners.c: what averaging comes to, computed apart. */
 void check_learners(trial *t);
+/* Where weights begin: after a step that is too small to change them. */
+bool find_start(trial *t, const hunt_case *c, result *out);
+/* Whether samples are shared out to learners so that the mean of their gradients is that of one
+ * batch of all. */
+bool is_one_batch(const hunt_case *c);
+/* exchanges.c: settings of servers and gossip in which they are something simpler. */
+void check_exchange(trial *t);
+void check_finite(trial *t, const result *r);
 
 #endif

@@ -84,8 +84,7 @@ static bool is_real(const tensor *t)
            strncmp(t->name, "exchange ", 9) != 0;
 }
 
-/* Where weights begin: after a step that is too small to change them. */
-static bool find_start(trial *t, const hunt_case *c, result *out)
+bool find_start(trial *t, const hunt_case *c, result *out)
 {
     way one = plain_way();
     hunt_case still = *c;
@@ -129,6 +128,15 @@ static void check_first_meeting(trial *t)
     result_free(&start);
 }
 
+bool is_one_batch(const hunt_case *c)
+{
+    int learners = c->exchange.learners, all = (int)c->options[BATCH] * learners;
+    if (c->samples.weights || c->options[CLIP_NORM] != 0) return false;
+    for (int i = 0; i < c->layer_count; i++)
+        if (c->layers[i].kind == BATCH_NORM || c->layers[i].kind == DROPOUT) return false;
+    return c->samples.train % all % learners == 0 && all <= c->samples.train;
+}
+
 /* Meeting after each step, with steps that are linear in gradients and equal shares, is one step of
  * data parallelism with the batches of all. Where samples weigh differently, so do batches, and the
  * mean of their means is not that of all. */
@@ -136,14 +144,9 @@ static bool is_data_parallel(const hunt_case *c)
 {
     const double *o = c->options;
     const exchange *e = &c->exchange;
-    int all = (int)o[BATCH] * e->learners, rest = c->samples.train % all;
     if (e->kind != AVERAGE || e->every != 1 || (e->outer && (e->lr != 1 || e->momentum != 0)))
         return false;
-    if (c->samples.weights) return false;
-    if (o[OPTIMIZER] != SGD || o[MOMENTUM] != 0 || o[CLIP_NORM] != 0) return false;
-    for (int i = 0; i < c->layer_count; i++)
-        if (c->layers[i].kind == BATCH_NORM || c->layers[i].kind == DROPOUT) return false;
-    return rest % e->learners == 0 && all <= c->samples.train;
+    return o[OPTIMIZER] == SGD && o[MOMENTUM] == 0 && is_one_batch(c);
 }
 
 static void check_data_parallel(trial *t)

@@ -32,6 +32,7 @@ static void add_way(knobs *k, way *w)
     for (int i = 1; w->places && i <= MOST_LAYERS; i++) add_whole(k, &w->place[i], 0);
     for (int i = 0; i < MOST_PINS; i++) add_whole(k, &w->pins[i].id, 0);
     add_whole(k, &w->elsewhere, 0);
+    add_whole(k, &w->servers, 0);
 }
 
 static void add_options(knobs *k, hunt_case *c)
@@ -73,9 +74,13 @@ static void find_knobs(hunt_case *c, knobs *k)
     add_whole(k, &c->stop, 0);
     if (c->stop) add_way(k, &c->later);
     if (c->exchange.kind != NO_MEETING) {
-        add_whole(k, &c->exchange.learners, 2);
-        add_whole(k, &c->exchange.every, 1);
-        add_whole(k, &c->exchange.state, 0);
+        exchange *e = &c->exchange;
+        add_whole(k, &e->learners, e->kind >= SERVER ? 1 : 2);
+        int *const all[] = {&e->state, &e->policy, &e->scale, &e->topology, &e->mode, &e->codec};
+        for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) add_whole(k, all[i], 0);
+        add_whole(k, &e->every, 1);
+        if (e->policy == SOFTSYNC) add_whole(k, &e->count, 1);
+        if (e->policy == SSP) add_whole(k, &e->bound, 0);
     }
     add_options(k, c);
     add_samples(k, &c->samples);

@@ -306,18 +306,22 @@ static void add_way(const hunt_case *c, const way *p, words *w)
     }
 }
 
-static void add_exchange(const exchange *e, words *w)
+static void add_exchange(const hunt_case *c, const way *p, words *w)
 {
-    static const char *const states[] = {"keep", "average", "reset"};
+    const exchange *e = &c->exchange;
+    char what[128];
     if (e->kind == NO_MEETING) return;
+    exchange_words(e, what, sizeof(what));
     add(w, "--exchange");
-    if (e->kind == ONESHOT)
-        add(w, "oneshot");
-    else if (e->outer)
-        add(w, "average:every=%d,outer=nesterov,lr=%g,momentum=%g,state=%s", e->every, e->lr,
-            e->momentum, states[e->state]);
-    else
-        add(w, "average:every=%d,state=%s", e->every, states[e->state]);
+    add(w, "%s", what);
+    if (e->kind == SERVER && p->servers) {
+        add(w, "--servers");
+        add(w, "%d", p->servers);
+    }
+    if (e->codec) {
+        add(w, "--compress");
+        add(w, "%s", hunt_codecs[e->codec]);
+    }
 }
 
 void case_words(const hunt_case *c, const way *p, const char *folder, words *out)
@@ -329,7 +333,7 @@ void case_words(const hunt_case *c, const way *p, const char *folder, words *out
     add_data(&c->samples, out);
     add_options(c, p, out);
     add_way(c, p, out);
-    add_exchange(&c->exchange, out);
+    add_exchange(c, p, out);
     if (!folder) return;
     add(out, "--checkpoint");
     add(out, "%s", folder);
