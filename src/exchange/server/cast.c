@@ -3,9 +3,18 @@
 #include "exchange/cast.h"
 #include "exchange/server/remote.h"
 
+/* A learner's own steps between two pulls. */
+typedef struct meanwhile {
+    weft_descent *descent;
+    void *parameters;
+    const void *gradients;
+} meanwhile;
+
 typedef struct server_cast {
     weft_cast head;
     weft_policy policy;
+    int64_t push, fetch;
+    meanwhile *meanwhile; /* [learners] */
     int servers;
     weft_flat_optimizer **optimizers; /* [servers] */
     weft_range **ranges;              /* [servers]: the servers' */
@@ -20,6 +29,9 @@ static void cast_close(weft_cast *cast)
         weft_flat_optimizer_close(&c->optimizers[k]);
     for (int i = 0; c->reach && i < c->head.scene.learners * c->servers; i++)
         weft_codec_close(&c->reach[i].codec);
+    for (int i = 0; c->meanwhile && i < c->head.scene.learners; i++)
+        weft_descent_close(&c->meanwhile[i].descent);
+    free(c->meanwhile);
     free(c->optimizers);
     free(c->ranges);
     free(c->reach);
@@ -75,9 +87,21 @@ static weft_status make_server(server_cast *c, int k, weft_actor **out)
     return status;
 }
 
+static weft_status descend(void *user, int64_t step)
+{
+    meanwhile *m = user;
+    return weft_descent_step(m->descent, step, m->parameters, m->gradients);
+}
+
 static weft_status make_learner(server_cast *c, int i, weft_actor **out)
 {
     const weft_scene *s = &c->head.scene;
+    meanwhile *m = &c->meanwhile[i];
+    weft_descent_close(&m->descent); /* who comes again begins anew */
+    *m = (meanwhile){NULL, s->parameters[i], s->gradients[i]};
+    if (c->fetch > 1)
+        WEFT_TRY(
+            weft_descent_open(s->context, s->store, s->optimizer, s->dtype, s->count, &m->descent));
     weft_server_range *reach = c->reach + (size_t)i * (size_t)c->servers;
     const char *codec = s->codec && *s->codec ? s->codec : "none";
     for (int k = 0; k < c->servers; k++) {
@@ -93,7 +117,11 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
                                            .steps = s->steps,
                                            .parameters = s->parameters[i],
                                            .gradients = s->gradients[i],
-                                           .patience = 1};
+                                           .patience = 1,
+                                           .push = c->push,
+                                           .fetch = c->fetch,
+                                           .descend = m->descent ? descend : NULL,
+                                           .user = m};
     return weft_server_learner_create(&options, out);
 }
 
@@ -142,6 +170,8 @@ static weft_status take_policy(server_cast *c, const char *arguments)
     weft_exchange *parsed;
     WEFT_TRY(weft_exchange_server.open(arguments, NULL, &parsed));
     c->policy = ((const weft_remote *)parsed)->policy;
+    c->push = ((const weft_remote *)parsed)->push;
+    c->fetch = ((const weft_remote *)parsed)->fetch;
     weft_exchange_server.close(parsed);
     return weft_remote_check(&c->policy, c->head.scene.learners);
 }
@@ -156,6 +186,7 @@ weft_status weft_server_cast(const char *arguments, const weft_scene *scene, wef
     c->head.actors = c->servers + scene->learners;
     c->head.first_learner = (weft_actor_id)c->servers;
     weft_status status = take_policy(c, arguments);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
     if (status == WEFT_OK) status = WEFT_NEW(&c->optimizers, c->servers);
     if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->servers);
     if (status == WEFT_OK)

@@ -1,6 +1,8 @@
 /* Training with parameter servers. Each learner pushes the gradients of a range as soon as the last
  * of them is there, and begins the next step with what the servers have by then, as their policy
  * allows (Dean et al. 2012; Li et al. 2014; Ho et al. 2013; Gupta, Zhang and Wang 2016). */
+#include <math.h>
+
 #include "base/spec.h"
 #include "exchange/server/remote.h"
 
@@ -9,20 +11,36 @@ static const double NAP = 0.05;
 
 /* --- opening --- */
 
+/* Where a learner waits for others, they wait for each of its steps. */
+static weft_status set_pace(weft_remote *x, double push, double fetch)
+{
+    if (x->policy.bound != WEFT_NO_BOUND && (push > 1 || fetch > 1))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange server: %s is for learners that wait for nobody; give "
+                         "policy=async or softsync, or leave it out",
+                         push > 1 ? "push" : "fetch");
+    x->push = push < 1 ? 1 : (int64_t)push;
+    x->fetch = fetch < 1 ? 1 : (int64_t)fetch;
+    return WEFT_OK;
+}
+
 static weft_status parse(weft_remote *x, const char *arguments)
 {
     char *policy = NULL, *scale = NULL;
-    double count = -1, bound = -1, beta = -1;
+    double count = -1, bound = -1, beta = -1, push = -1, fetch = -1;
     weft_spec_key keys[] = {
         {.name = "policy", .text = &policy},
         {.name = "c", .number = &count, .low = 1, .high = 1e6, .whole = true},
-        {.name = "bound", .number = &bound, .low = 0, .high = 1e9, .whole = true},
+        {.name = "bound", .number = &bound, .low = 0, .high = INFINITY, .whole = true},
         {.name = "scale", .text = &scale},
         {.name = "beta", .number = &beta, .low = 0, .high = 100},
+        {.name = "push", .number = &push, .low = 1, .high = 1e6, .whole = true},
+        {.name = "fetch", .number = &fetch, .low = 1, .high = 1e6, .whole = true},
         {.name = NULL}};
     weft_status status = *arguments ? weft_spec_parse("exchange server", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK)
         status = weft_policy_make(policy ? policy : "bsp", count, bound, scale, beta, &x->policy);
+    if (status == WEFT_OK) status = set_pace(x, push, fetch);
     free(policy);
     free(scale);
     return status;
@@ -55,6 +73,9 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
+    if (x->fetch > 1)
+        WEFT_TRY(weft_descent_open(site->context, site->store, site->optimizer, x->dtype, x->count,
+                                   &x->descent));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
     WEFT_TRY(WEFT_NEW(&x->places, x->servers));
     WEFT_TRY(WEFT_NEW(&x->ranges, x->servers));
@@ -68,6 +89,7 @@ static void server_close(weft_exchange *exchange)
     weft_status ended = x->ranges ? weft_remote_unplace(x) : WEFT_OK;
     (void)ended; /* whoever waited for a server that fails was told */
     weft_copies_close(&x->copies);
+    weft_descent_close(&x->descent);
     for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
     free(x->states);
     weft_kept_close(&x->kept);
@@ -152,8 +174,8 @@ static weft_status server_begin(weft_exchange *exchange)
 static weft_status server_before(weft_exchange *exchange, int64_t step)
 {
     weft_remote *x = (weft_remote *)exchange;
-    (void)step;
     x->turn++;
+    x->step = step;
     if (x->leads) memcpy(x->missing, x->whole, (size_t)x->servers * sizeof(*x->whole));
     return WEFT_OK;
 }
@@ -247,11 +269,13 @@ const weft_exchange_ops weft_exchange_server = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "server",
     .form = "server:policy=bsp|async|softsync|ssp[,c=N][,bound=N][,scale=none|inverse|exp]"
-            "[,beta=X]",
+            "[,beta=X][,push=N][,fetch=N]",
     .help =
         "servers update the parameters, when all gradients of a step are there (bsp), with each "
         "one that comes (async), with every c of them (softsync), or while nobody is more than "
-        "`bound` steps ahead (ssp)",
+        "`bound` steps ahead (ssp); gradients of `push` steps go together, and parameters come "
+        "every "
+        "`fetch` steps",
     .owns_update = true,
     .reads = "servers,compress",
     .open = server_open,

@@ -1,6 +1,7 @@
 /* The learner: computes, pushes each range as soon as it can, and pulls before it goes on. */
 #include "exchange/server/server.h"
 
+#include "exchange/server/downpour.h"
 #include "exchange/wire.h"
 #include "server.pb-c.h"
 
@@ -12,7 +13,10 @@ typedef struct reach {
     weft_blob *update; /* of push number `sequence`, until it is acknowledged */
     weft_blob *spare;  /* the one before it */
     int64_t update_version;
+    int64_t clock; /* of the learner, with the last update */
+    weft_accrual accrual;
     bool pushed, asked; /* in this step; a pull that is not answered */
+    bool moved;         /* the learner's own parameters are no longer what it has pulled */
 } reach;
 
 typedef struct learner {
@@ -46,7 +50,8 @@ static weft_status send_push(learner *l, const reach *r)
 {
     Weft__Push m = WEFT__PUSH__INIT;
     m.range = (uint32_t)(r - l->reaches);
-    m.sequence = m.clock = r->sequence;
+    m.sequence = r->sequence;
+    m.clock = r->clock;
     m.version = r->update_version;
     return weft_wire_send(&l->head, r->of.server, WEFT_WIRE_PUSH, &m, r->update);
 }
@@ -56,8 +61,8 @@ static weft_status send_pull(learner *l, const reach *r)
     Weft__Pull m = WEFT__PULL__INIT;
     m.range = (uint32_t)(r - l->reaches);
     m.request = r->request;
-    m.clock = l->clock;
-    m.have = r->version;
+    m.clock = r->clock;
+    m.have = r->moved ? -1 : r->version;
     m.leaving = l->leaving;
     m.halt = l->halt;
     m.whole = l->whole;
@@ -71,22 +76,49 @@ static weft_status hope(learner *l)
     return weft_actor_set_timer(&l->head, AGAIN, l->patience);
 }
 
-/* The gradient of a range goes, once a step. */
-static weft_status push(learner *l, reach *r)
+/* What the steps up to `clock` have come to goes. */
+static weft_status send_update(learner *l, reach *r, int64_t clock)
 {
-    if (r->pushed) return WEFT_OK;
+    const void *gradient = (const char *)l->options.gradients + offset(l, r);
+    if (r->accrual.steps > 0) gradient = r->accrual.sum;
     if (!r->update) {
         r->update = r->spare;
         r->spare = NULL;
     }
     WEFT_TRY(weft_blob_renew(weft_message_bound(l->options.dtype, r->of.count), &r->update));
-    WEFT_TRY(weft_codec_encode(r->of.codec, (const char *)l->options.gradients + offset(l, r),
-                               r->update->data, &r->update->bytes));
-    r->pushed = true;
+    WEFT_TRY(weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes));
     r->sequence++;
-    r->update_version = r->version;
+    r->clock = clock;
+    r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
+    r->accrual.steps = 0;
     WEFT_TRY(hope(l));
     return send_push(l, r);
+}
+
+/* After step number `clock`, once: whether it is time for what happens every so many. */
+static bool due(const learner *l, int64_t every, int64_t clock)
+{
+    return every <= 1 || clock % every == 0 || clock == l->options.steps;
+}
+
+/* The gradient of a range in step number `clock` is there. */
+static weft_status push(learner *l, reach *r, int64_t clock)
+{
+    const char *gradients = l->options.gradients;
+    if (r->pushed) return WEFT_OK;
+    r->pushed = true;
+    if (l->options.push > 1)
+        WEFT_TRY(weft_accrual_add(&r->accrual, l->options.dtype, r->of.count,
+                                  gradients + offset(l, r), r->version));
+    return due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
+}
+
+/* Nothing is kept back. */
+static weft_status push_rest(learner *l)
+{
+    for (int i = 0; i < l->options.range_count; i++)
+        if (l->reaches[i].accrual.steps > 0) WEFT_TRY(send_update(l, &l->reaches[i], l->clock));
+    return WEFT_OK;
 }
 
 static weft_status pull_all(learner *l)
@@ -127,6 +159,7 @@ weft_status weft_server_learner_fetch(weft_actor *actor)
 {
     learner *l = (learner *)actor;
     l->whole = true;
+    WEFT_TRY(push_rest(l));
     return pull_all(l);
 }
 
@@ -137,6 +170,7 @@ weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole)
     l->leaving = true;
     l->halt = halt;
     l->computing = false;
+    WEFT_TRY(push_rest(l));
     return pull_all(l);
 }
 
@@ -170,17 +204,19 @@ static weft_status learner_part(weft_actor *actor, int64_t ticket, int part)
 {
     learner *l = (learner *)actor;
     reach *r = find_reach(l, (uint32_t)part);
-    (void)ticket;
-    return r ? push(l, r) : WEFT_OK;
+    return r ? push(l, r, ticket) : WEFT_OK;
 }
 
 static weft_status learner_computed(weft_actor *actor, int64_t ticket)
 {
     learner *l = (learner *)actor;
     l->computing = false;
-    for (int i = 0; i < l->options.range_count; i++) WEFT_TRY(push(l, &l->reaches[i]));
+    for (int i = 0; i < l->options.range_count; i++) WEFT_TRY(push(l, &l->reaches[i], ticket));
     l->clock = ticket;
-    return pull_all(l);
+    if (due(l, l->options.fetch, ticket)) return pull_all(l);
+    for (int i = 0; i < l->options.range_count; i++) l->reaches[i].moved = l->options.descend;
+    if (l->options.descend) WEFT_TRY(l->options.descend(l->options.user, ticket));
+    return go_on(l);
 }
 
 /* Twice as patient each time: who waits for a slow one need not shout. */
@@ -237,7 +273,7 @@ static weft_status take_parameters(learner *l, const Weft__Parameters *m, const 
                                        (const char *)payload->data + bytes, have - bytes));
     if (payload) memcpy((char *)l->options.parameters + offset(l, r), payload->data, bytes);
     r->version = m->version;
-    r->asked = false;
+    r->asked = r->moved = false;
     l->halted = l->halted || m->halt;
     return go_on(l);
 }
@@ -262,6 +298,7 @@ static void learner_destroy(weft_actor *actor)
     for (int i = 0; i < l->options.range_count; i++) {
         weft_blob_drop(&l->reaches[i].update);
         weft_blob_drop(&l->reaches[i].spare);
+        weft_accrual_free(&l->reaches[i].accrual);
     }
     free(l->reaches);
     free(l);

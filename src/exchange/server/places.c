@@ -78,6 +78,13 @@ static weft_status tell_places(weft_remote *x)
 
 /* --- the learner --- */
 
+static weft_status descend(void *user, int64_t turn)
+{
+    weft_remote *x = user;
+    (void)turn;
+    return weft_descent_step(x->descent, x->step, x->parameters, x->gradients);
+}
+
 static weft_status open_learner(weft_remote *x)
 {
     const weft_exchange_site *site = &x->head.site;
@@ -90,6 +97,9 @@ static weft_status open_learner(weft_remote *x)
                                            .parameters = x->parameters,
                                            .gradients = x->gradients,
                                            .patience = 1,
+                                           .push = x->push,
+                                           .fetch = x->fetch,
+                                           .descend = x->descent ? descend : NULL,
                                            .take_state = weft_remote_take_state,
                                            .user = x};
     WEFT_TRY(weft_server_learner_create(&options, &learner));

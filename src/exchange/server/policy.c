@@ -3,6 +3,9 @@
 
 #include "exchange/server/range.h"
 
+/* No run is longer; to be ahead by more is no bound. */
+static const double MOST_STEPS = 1e15;
+
 static const struct {
     const char *name;
     bool counts, bounds;
@@ -66,7 +69,7 @@ weft_status weft_policy_make(const char *name, double count, double bound, const
                                       "learner may be ahead",
                          name);
     if (count >= 0) out->count = (int)count;
-    if (bound >= 0) out->bound = isinf(bound) ? WEFT_NO_BOUND : (int64_t)bound;
+    if (bound >= 0) out->bound = bound > MOST_STEPS ? WEFT_NO_BOUND : (int64_t)bound;
     if (bound == 0) out->count = 0; /* where nobody is ahead, all that come belong together */
     return set_scale(scale ? scale : "none", beta, out);
 }

@@ -4,6 +4,7 @@
 
 #include "exchange/cast.h"
 #include "exchange/copies.h"
+#include "exchange/server/downpour.h"
 #include "exchange/kept.h"
 #include "exchange/server/hosted.h"
 #include "exchange/server/server.h"
@@ -31,6 +32,8 @@ enum { WEFT_STALENESS = 256 };
 typedef struct weft_remote {
     weft_exchange head;
     weft_policy policy;
+    int64_t push, fetch;   /* every so many steps */
+    weft_descent *descent; /* in between; NULL: there is nothing in between */
     char *codec;
     int servers;
     weft_kept *kept;      /* what codecs keep, in checkpoints */
@@ -53,6 +56,7 @@ typedef struct weft_remote {
     weft_remote_state *states;
     int state_count;
     int64_t turn; /* the step that is going on, counted from `begin` on */
+    int64_t step; /* the same, of the run */
     bool last;    /* the run's last step is over */
 } weft_remote;
 

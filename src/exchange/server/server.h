@@ -45,6 +45,12 @@ typedef struct weft_server_learner_options {
     void *parameters;      /* flat; what a computation reads. Written between computations only */
     const void *gradients; /* flat; what it makes */
     double patience;       /* seconds after which something is sent again, at first */
+    /* Gradients of so many steps are added up before they are pushed, and parameters are pulled
+     * after so many steps; 0: one. Both also after the last step. */
+    int64_t push, fetch;
+    /* After a step that parameters are not pulled after: what it makes of the learner's own. NULL:
+     * nothing. */
+    weft_status (*descend)(void *user, int64_t step);
     /* Is given the state of range number `range`, where it was asked for. FORMAT: it cannot be. */
     weft_status (*take_state)(void *user, int range, const void *data, size_t bytes);
     void *user;

@@ -1,0 +1,74 @@
+#include "exchange/server/downpour.h"
+
+#include "base/tree.h"
+
+/* --- what gathers --- */
+
+weft_status weft_accrual_add(weft_accrual *a, weft_dtype dtype, int64_t count, const void *gradient,
+                             int64_t version)
+{
+    size_t bytes = (size_t)count * weft_dtype_size(dtype);
+    if (!a->sum) WEFT_TRY(weft_new_aligned(bytes, &a->sum));
+    if (a->steps++ > 0) {
+        weft_tree_add(dtype, a->sum, gradient, a->sum, count);
+    } else {
+        memcpy(a->sum, gradient, bytes);
+        a->version = version;
+    }
+    return WEFT_OK;
+}
+
+void weft_accrual_free(weft_accrual *accrual)
+{
+    free(accrual->sum);
+    *accrual = (weft_accrual){.sum = NULL};
+}
+
+/* --- meanwhile --- */
+
+struct weft_descent {
+    weft_flat_optimizer *optimizer;
+    int32_t *step; /* that the schedule goes by */
+};
+
+static weft_status find_step(weft_descent *d)
+{
+    weft_exchange_state s;
+    for (int i = 0; weft_flat_optimizer_state(d->optimizer, i, &s); i++)
+        if (strcmp(s.name, "step") == 0 && s.type.dtype == WEFT_I32) d->step = s.data;
+    return d->step ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "an optimiser has no count of steps");
+}
+
+weft_status weft_descent_open(weft_context *context, const weft_store *like,
+                              const weft_optimizer_options *options, weft_dtype dtype,
+                              int64_t count, weft_descent **out)
+{
+    weft_descent *d;
+    weft_optimizer_options plain = *options;
+    plain.name = "sgd";
+    plain.momentum = plain.weight_decay = 0;
+    plain.nesterov = false;
+    WEFT_TRY(WEFT_NEW(&d, 1));
+    weft_status status =
+        weft_flat_optimizer_open(context, like, &plain, dtype, count, &d->optimizer);
+    if (status == WEFT_OK) status = find_step(d);
+    if (status == WEFT_OK)
+        *out = d;
+    else
+        weft_descent_close(&d);
+    return status;
+}
+
+void weft_descent_close(weft_descent **descent)
+{
+    if (!descent || !*descent) return;
+    weft_flat_optimizer_close(&(*descent)->optimizer);
+    free(*descent);
+    *descent = NULL;
+}
+
+weft_status weft_descent_step(weft_descent *d, int64_t step, void *parameters, const void *gradient)
+{
+    *d->step = (int32_t)(step - 1);
+    return weft_flat_optimizer_step(d->optimizer, parameters, gradient);
+}
