@@ -9,6 +9,7 @@
 #include "weft/device_ops.h"
 #include "weft/graph.h"
 #include "weft/job.h"
+#include "weft/keys.h"
 #include "weft/model.h"
 #include "weft/optim.h"
 #include "weft/options.h"

@@ -11,6 +11,25 @@
 #define WEFT_ACTOR_NET_H
 
 #include "actor/actor.h"
+#include "weft/keys.h"
+
+/* --- keys --- */
+
+typedef struct weft_key {
+    uint8_t bytes[32];
+} weft_key;
+typedef struct weft_key_pair {
+    weft_key secret, public_key;
+} weft_key_pair;
+weft_status weft_key_pair_make(weft_key_pair *out) WEFT_NODISCARD;
+weft_status weft_key_pair_of(const weft_key *secret, weft_key_pair *out) WEFT_NODISCARD;
+/* The secret key of a file. ARGUMENT: others may read it; FORMAT: it has none. */
+weft_status weft_key_load(const char *path, weft_key *secret) WEFT_NODISCARD;
+/* As 64 hexadecimal digits; false: these are none. */
+void weft_key_text(const weft_key *key, char text[WEFT_KEY_TEXT]);
+bool weft_key_read(const char *text, weft_key *out);
+
+/* --- worlds --- */
 
 /* What the hosts of one process share. */
 typedef struct weft_net_world weft_net_world;
@@ -21,6 +40,25 @@ void weft_net_world_destroy(weft_net_world **world);
 weft_status weft_net_world_of(weft_context *context, weft_net_world **out) WEFT_NODISCARD;
 /* A number that no other one has: those for whom it is the same reach each other by inproc. */
 uint64_t weft_net_world_token(const weft_net_world *world);
+/* A number of this machine: those for whom it is the same reach each other by its loopback. */
+uint64_t weft_net_world_host(void);
+
+/* Gives a world its keys, before its hosts are opened: those of a secret one, or with NULL some of
+ * its own, if it has none yet. UNSUPPORTED: ZeroMQ here cannot encrypt. */
+weft_status weft_net_world_arm(weft_net_world *world, const weft_key *secret) WEFT_NODISCARD;
+/* Whether it has keys, and the public one; NULL is allowed. */
+bool weft_net_world_armed(weft_net_world *world, weft_key *public_key);
+/* From now on whoever has this key comes in; the keys of a file, each on a line of its own. */
+weft_status weft_net_world_allow(weft_net_world *world, const weft_key *key) WEFT_NODISCARD;
+weft_status weft_net_world_allow_file(weft_net_world *world, const char *path) WEFT_NODISCARD;
+/* Lets other machines come, and goes to them, without keys. Only where a user has asked for it. */
+void weft_net_world_open(weft_net_world *world);
+/* Letters may have payloads of so many bytes, and whatever else was expected before; larger ones
+ * are not read. Of hosts that open afterwards. 64 MiB, as long as nothing is said. */
+void weft_net_world_expect(weft_net_world *world, size_t bytes);
+size_t weft_net_world_largest(weft_net_world *world);
+
+/* --- hosts --- */
 
 typedef struct weft_net weft_net;
 
@@ -28,16 +66,21 @@ typedef struct weft_net weft_net;
  * NULL: only those whom it has written to do. IO: the address cannot be had. */
 weft_status weft_net_open(weft_net_world *world, weft_actor *actor, weft_actor_id id,
                           const char *address, weft_net **out) WEFT_NODISCARD;
-/* Another address where it is reached. bound[size]: the address itself, where a part of it ("*")
- * was left to the system. */
+/* Another address where it is reached. bound[size]: as others write it, with the port where that
+ * was left to the system ("*") and the key if it has one; for every interface ("tcp://\*:...")
+ * several, with spaces between. ARGUMENT: it is no address, or one for other machines without keys;
+ * IO: it cannot be had. */
 weft_status weft_net_bind(weft_net *net, const char *address, char *bound,
                           size_t size) WEFT_NODISCARD;
 /* Waits up to a second for what has been sent to leave. */
 void weft_net_close(weft_net **net);
 /* Where actor `id` is reached; it need not be there yet. Of several addresses, as
- * weft_actor_address gives them, the first is taken that can be reached from here; where none can,
- * nothing changes. */
+ * weft_actor_address gives them, one is taken that can be reached from here, in a network of this
+ * machine if there is one; where none can, nothing changes. Who has that key is allowed; "#KEY"
+ * alone says no more than that. */
 weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *list) WEFT_NODISCARD;
+/* Why actor `id` is not reached, as far as is known, in words; NULL: it is, or nobody has tried. */
+const char *weft_net_trouble(const weft_net *net, weft_actor_id id);
 
 /* Tells the actor to begin. */
 weft_status weft_net_begin(weft_net *net) WEFT_NODISCARD;
@@ -54,6 +97,7 @@ weft_status weft_net_computed(weft_net *net, int64_t ticket) WEFT_NODISCARD;
 weft_actor *weft_net_actor(const weft_net *net);
 typedef struct weft_net_report {
     uint64_t sent, received, dropped, damaged; /* letters: not sent for want of room; not read */
+    uint64_t refused;                          /* connections: without a key that is allowed */
     uint64_t bytes_sent, bytes_received;       /* with envelopes */
 } weft_net_report;
 weft_net_report weft_net_tell(const weft_net *net);

@@ -241,7 +241,7 @@ weft_status weft_context_new(const struct weft_services *services,
  * for, by whichever thread that is. The kind must outlive the context, and is what tells it from
  * others. */
 typedef struct weft_kept_kind {
-    weft_status (*make)(void **out);
+    weft_status (*make)(weft_context *context, void **out); /* for as long as the context is */
     void (*destroy)(void *thing);
 } weft_kept_kind;
 weft_status weft_context_keep(weft_context *context, const weft_kept_kind *kind,

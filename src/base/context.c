@@ -39,7 +39,7 @@ static weft_status keep(weft_context *context, const weft_kept_kind *kind, void 
     for (k = context->kept; k && k->kind != kind;) k = k->next;
     if (!k) {
         WEFT_TRY(WEFT_NEW(&k, 1));
-        weft_status status = kind->make(&k->thing);
+        weft_status status = kind->make(context, &k->thing);
         if (status != WEFT_OK) {
             free(k);
             return status;

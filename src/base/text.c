@@ -116,6 +116,10 @@ const char *weft_suggest(char *buffer, size_t size, const char *name,
         (void)snprintf(buffer, size, "; did you mean '%s'?", near);
         return buffer;
     }
+    if (!next(user, 0)) {
+        (void)snprintf(buffer, size, "; there are none");
+        return buffer;
+    }
     size_t used = (size_t)snprintf(buffer, size, "; known are");
     for (int i = 0; next(user, i) && used < size; i++)
         used += (size_t)snprintf(buffer + used, size - used, "%s %s", i ? "," : "", next(user, i));

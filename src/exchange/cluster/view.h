@@ -16,7 +16,7 @@ const char *weft_member_role_name(weft_member_role role);
 /* Numbers of actors that mean something else. The coordinator's is the same in all clusters. */
 enum { WEFT_NOBODY = 0, WEFT_COORDINATOR = 1 };
 /* Bytes of an address, with its end; members and ranges that a view may have. */
-enum { WEFT_ADDRESS = 256, WEFT_MOST_MEMBERS = 4096, WEFT_MOST_RANGES = 4096 };
+enum { WEFT_ADDRESS = 512, WEFT_MOST_MEMBERS = 4096, WEFT_MOST_RANGES = 4096 };
 
 /* What a member says of its work. */
 typedef struct weft_member_figures {

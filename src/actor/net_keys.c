@@ -1,0 +1,229 @@
+/* Keys, and the files that they lie in. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "actor/net_inside.h"
+
+static const char SECRET[] = "weft-secret-key ";
+enum { DIGITS = 2 * sizeof(weft_key) };
+
+/* --- as text --- */
+
+void weft_key_text(const weft_key *key, char text[WEFT_KEY_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < sizeof(*key); i++) {
+        text[2 * i] = digits[key->bytes[i] >> 4];
+        text[2 * i + 1] = digits[key->bytes[i] & 15];
+    }
+    text[DIGITS] = '\0';
+}
+
+/* Exactly so many digits, and behind them nothing that could be one more. */
+static bool read_digits(const char *text, weft_key *out)
+{
+    for (size_t i = 0; i < DIGITS; i++) {
+        int c = tolower((unsigned char)text[i]);
+        if (!isxdigit(c)) return false;
+        uint8_t digit = (uint8_t)(isdigit(c) ? c - '0' : c - 'a' + 10);
+        out->bytes[i / 2] = (uint8_t)(i % 2 ? out->bytes[i / 2] | digit : digit << 4);
+    }
+    return !isalnum((unsigned char)text[DIGITS]);
+}
+
+bool weft_key_read(const char *text, weft_key *out)
+{
+    return read_digits(text, out) && text[DIGITS] == '\0';
+}
+
+/* --- pairs --- */
+
+static weft_status fail_curve(void)
+{
+    return weft_fail(
+        WEFT_ERR_UNSUPPORTED,
+        "this ZeroMQ was built without CURVE, so it has no keys (%s); install one with "
+        "libsodium",
+        zmq_strerror(zmq_errno()));
+}
+
+weft_status weft_key_pair_make(weft_key_pair *out)
+{
+    char public_key[41], secret[41];
+    if (zmq_curve_keypair(public_key, secret) != 0) return fail_curve();
+    bool done = zmq_z85_decode(out->public_key.bytes, public_key) &&
+                zmq_z85_decode(out->secret.bytes, secret);
+    explicit_bzero(secret, sizeof(secret));
+    return done ? WEFT_OK : weft_fail_zmq("keys cannot be made");
+}
+
+weft_status weft_key_pair_of(const weft_key *secret, weft_key_pair *out)
+{
+    char public_key[41], text[41];
+    bool done = zmq_z85_encode(text, secret->bytes, sizeof(secret->bytes)) &&
+                zmq_curve_public(public_key, text) == 0 &&
+                zmq_z85_decode(out->public_key.bytes, public_key);
+    explicit_bzero(text, sizeof(text));
+    if (!done) return fail_curve();
+    out->secret = *secret;
+    return WEFT_OK;
+}
+
+/* --- writing --- */
+
+/* A file of its own name, whole, with these permissions: another one is never replaced. */
+static weft_status write_new(const char *path, mode_t mode, const char *text)
+{
+    char *name = NULL;
+    WEFT_TRY(weft_format(&name, "%s.weft-new-%ld", path, (long)getpid()));
+    int file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    weft_status status = file < 0 ? weft_fail_io("create", name) : WEFT_OK;
+    size_t size = strlen(text);
+    if (file >= 0) {
+        if (fchmod(file, mode) != 0 || write(file, text, size) != (ssize_t)size || fsync(file) != 0)
+            status = weft_fail_io("write", path);
+        if (close(file) != 0 && status == WEFT_OK) status = weft_fail_io("write", path);
+        if (status == WEFT_OK && link(name, path) != 0)
+            status =
+                errno == EEXIST
+                    ? weft_fail(WEFT_ERR_ARGUMENT,
+                                "%s: is there already, and keys are not replaced; give another "
+                                "name, or remove it first",
+                                path)
+                    : weft_fail_io("create", path);
+        (void)unlink(name);
+    }
+    free(name);
+    return status;
+}
+
+static weft_status write_pair(const char *path, const char *beside, const weft_key_pair *pair)
+{
+    char *secret = NULL, *open = NULL, text[WEFT_KEY_TEXT];
+    const char *slash = strrchr(path, '/');
+    weft_key_text(&pair->secret, text);
+    weft_status status = weft_format(
+        &secret, "# A secret key: nobody else may read it. Others are given %s.pub.\n%s%s\n",
+        slash ? slash + 1 : path, SECRET, text);
+    explicit_bzero(text, sizeof(text));
+    weft_key_text(&pair->public_key, text);
+    if (status == WEFT_OK) status = weft_format(&open, "%s %s\n", text, slash ? slash + 1 : path);
+    if (status == WEFT_OK) status = write_new(path, 0600, secret);
+    if (status == WEFT_OK) {
+        status = write_new(beside, 0644, open);
+        if (status != WEFT_OK) (void)unlink(path);
+    }
+    if (secret) explicit_bzero(secret, strlen(secret));
+    free(secret);
+    free(open);
+    return status;
+}
+
+weft_status weft_keys_make(const char *path, char *public_key)
+{
+    weft_key_pair pair;
+    char *beside;
+    size_t size = strlen(path);
+    if (size == 0 || path[size - 1] == '/')
+        return weft_fail(WEFT_ERR_ARGUMENT, "'%s' names no file; keys need one", path);
+    if (!weft_is_printable(path))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: the name stands in the files, so it must be one that can be printed",
+                         path);
+    WEFT_TRY(weft_format(&beside, "%s.pub", path));
+    weft_status status = weft_key_pair_make(&pair);
+    if (status == WEFT_OK) status = write_pair(path, beside, &pair);
+    if (status == WEFT_OK && public_key) weft_key_text(&pair.public_key, public_key);
+    explicit_bzero(&pair, sizeof(pair));
+    free(beside);
+    return status;
+}
+
+/* --- reading --- */
+
+/* The lines of a small file, one after the other. */
+typedef weft_status (*line_fn)(void *user, const char *path, int number, char *line);
+
+static weft_status each_line(const char *path, bool secret, line_fn fn, void *user)
+{
+    char line[512];
+    struct stat info;
+    weft_status status = WEFT_OK;
+    FILE *file = fopen(path, "re");
+    if (!file) return weft_fail_io("open", path);
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
+        status = weft_fail(WEFT_ERR_IO, "%s: is not a regular file; give the path of a file", path);
+    else if (secret && (info.st_mode & 077))
+        status = weft_fail(WEFT_ERR_ARGUMENT,
+                           "%s: others may read this secret key (mode %03o); chmod 600 %s, and if "
+                           "somebody has read it, make another one",
+                           path, (unsigned)info.st_mode & 0777, path);
+    for (int number = 1; status == WEFT_OK && fgets(line, sizeof(line), file); number++) {
+        size_t size = strlen(line);
+        if (size + 1 == sizeof(line) && line[size - 1] != '\n')
+            status =
+                weft_fail(WEFT_ERR_FORMAT, "%s:%d: no line of keys is that long", path, number);
+        line[strcspn(line, "#\r\n")] = '\0';
+        char *begin = line + strspn(line, " \t");
+        if (status == WEFT_OK && *begin) status = fn(user, path, number, begin);
+    }
+    if (status == WEFT_OK && ferror(file)) status = weft_fail_io("read", path);
+    fclose(file);
+    explicit_bzero(line, sizeof(line));
+    return status;
+}
+
+typedef struct found {
+    weft_key key;
+    int count;
+} found;
+
+static weft_status take_secret(void *user, const char *path, int number, char *line)
+{
+    found *f = user;
+    size_t mark = sizeof(SECRET) - 1;
+    if (f->count == 0 && strncmp(line, SECRET, mark) == 0 && weft_key_read(line + mark, &f->key)) {
+        f->count = 1;
+        return WEFT_OK;
+    }
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "%s:%d: a file with a secret key has one line '%s' and 64 hexadecimal digits, "
+                     "as weft keygen writes it",
+                     path, number, SECRET);
+}
+
+weft_status weft_key_load(const char *path, weft_key *secret)
+{
+    found f = {.count = 0};
+    WEFT_TRY(each_line(path, true, take_secret, &f));
+    if (!f.count)
+        return weft_fail(WEFT_ERR_FORMAT, "%s: has no secret key; weft keygen makes one", path);
+    *secret = f.key;
+    explicit_bzero(&f, sizeof(f));
+    return WEFT_OK;
+}
+
+static weft_status take_allowed(void *user, const char *path, int number, char *line)
+{
+    weft_key key;
+    if (strncmp(line, SECRET, sizeof(SECRET) - 1) == 0)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%d: this is a secret key; a list of who is allowed has public ones, "
+                         "from the .pub beside it",
+                         path, number);
+    if (!read_digits(line, &key))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%d: each line of those who are allowed is a public key, 64 "
+                         "hexadecimal digits, and a name",
+                         path, number);
+    return weft_net_world_allow(user, &key);
+}
+
+weft_status weft_net_world_allow_file(weft_net_world *world, const char *path)
+{
+    return each_line(path, false, take_allowed, world);
+}

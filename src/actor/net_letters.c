@@ -1,0 +1,199 @@
+/* Letters on their way out and in. */
+#include "actor/net_inside.h"
+
+/* --- out --- */
+
+static void drop_hold(void *data, void *hint)
+{
+    weft_blob *blob = hint;
+    (void)data;
+    weft_blob_drop(&blob);
+}
+
+static bool send_frame(void *socket, const void *data, size_t bytes, bool more)
+{
+    return zmq_send(socket, data, bytes, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0;
+}
+
+/* Between threads a payload goes without a copy. ZeroMQ orders what was written before it is sent
+ * and what reads it, but it is not built for the thread sanitizer, which has to be told. */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define PAYLOAD_LEAVES(data) __tsan_release(data)
+#define PAYLOAD_COMES(data) __tsan_acquire(data)
+#else
+#define PAYLOAD_LEAVES(data) ((void)(data))
+#define PAYLOAD_COMES(data) ((void)(data))
+#endif
+
+/* Without a copy: the message holds the blob until it has left. */
+static bool send_blob(void *socket, weft_blob *blob)
+{
+    zmq_msg_t message;
+    PAYLOAD_LEAVES(blob->data);
+    if (zmq_msg_init_data(&message, blob->data, blob->bytes, drop_hold, weft_blob_hold(blob)) !=
+        0) {
+        drop_hold(NULL, blob);
+        return false;
+    }
+    if (zmq_msg_send(&message, socket, ZMQ_DONTWAIT) >= 0) return true;
+    zmq_msg_close(&message);
+    return false;
+}
+
+/* The first frame may find no room; those after it belong to it and do. */
+static bool send_letter(void *socket, const char *name, const weft_envelope *envelope,
+                        const weft_letter *letter)
+{
+    uint8_t head[WEFT_ENVELOPE_BYTES];
+    weft_envelope_write(envelope, head);
+    if (name && !send_frame(socket, name, WEFT_NAME_BYTES, true)) return false;
+    if (!send_frame(socket, head, sizeof(head), true)) return false;
+    if (!send_frame(socket, letter->head, letter->head_bytes, letter->payload)) return false;
+    return !letter->payload || send_blob(socket, letter->payload);
+}
+
+/* The other side would close the connection on a larger one, and again when it comes again. */
+static weft_status check_size(const weft_net *net, const weft_letter *letter)
+{
+    size_t bytes =
+        WEFT_MAX(letter->head_bytes, letter->payload ? letter->payload->bytes : (size_t)0);
+    size_t most = weft_net_world_largest(net->world);
+    if (bytes <= most) return WEFT_OK;
+    return weft_fail(WEFT_ERR_INTERNAL,
+                     "%s %u has a letter of %zu bytes, of which those of this run have at most %zu",
+                     net->actor->ops->name, net->actor->id, bytes, most);
+}
+
+weft_status weft_net_send(weft_actor *from, weft_actor_id to, const weft_letter *letter)
+{
+    weft_net *net = (weft_net *)from->host;
+    weft_envelope envelope = weft_envelope_of(from->id, to, letter);
+    char name[WEFT_NAME_BYTES];
+    uint64_t route;
+    bool there = false;
+    weft_far *f = weft_net_far(net, to);
+    WEFT_TRY(check_size(net, letter));
+    if (f && f->address && !f->socket) WEFT_TRY(weft_net_connect(net, f));
+    if (f && f->socket) {
+        there = send_letter(f->socket, NULL, &envelope, letter);
+    } else if (net->door && weft_callers_route(&net->callers, to, &route)) {
+        weft_net_name(to, route, name);
+        there = send_letter(net->door, name, &envelope, letter);
+    }
+    net->report.sent += there;
+    net->report.dropped += !there;
+    if (there) net->report.bytes_sent += weft_envelope_total(&envelope);
+    return WEFT_OK;
+}
+
+/* --- in --- */
+
+static void close_message(void *of, void *data)
+{
+    (void)data;
+    zmq_msg_close(of);
+    free(of);
+}
+
+/* What came, without a copy unless it lies crooked. */
+static weft_status take_payload(zmq_msg_t *message, weft_blob **out)
+{
+    size_t bytes = zmq_msg_size(message);
+    void *data = zmq_msg_data(message);
+    zmq_msg_t *own;
+    if ((uintptr_t)data % 8) {
+        WEFT_TRY(weft_blob_new(bytes, out));
+        memcpy((*out)->data, data, bytes);
+        return WEFT_OK;
+    }
+    WEFT_TRY(WEFT_NEW(&own, 1));
+    zmq_msg_init(own);
+    zmq_msg_move(own, message);
+    return weft_blob_wrap(zmq_msg_data(own), bytes, close_message, own, out);
+}
+
+enum { FRAMES = 4 };
+
+/* All frames of a message; those that are too many are thrown away. false: there is none. */
+static bool receive(void *socket, zmq_msg_t *frames, int *count)
+{
+    int more = 1;
+    size_t size = sizeof(more);
+    *count = 0;
+    while (more) {
+        zmq_msg_t extra, *frame = *count < FRAMES ? &frames[*count] : &extra;
+        zmq_msg_init(frame);
+        if (zmq_msg_recv(frame, socket, ZMQ_DONTWAIT) < 0) {
+            zmq_msg_close(frame);
+            return *count > 0;
+        }
+        if (frame == &extra) zmq_msg_close(frame);
+        if (*count <= FRAMES) (*count)++;
+        if (zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &size) != 0) more = 0;
+    }
+    return true;
+}
+
+/* Whom the socket knows to have sent something. */
+typedef struct sender {
+    weft_actor_id id;
+    uint64_t route;
+} sender;
+
+/* A letter from its frames: envelope, head and perhaps a payload. from: NULL: only one can send
+ * here. */
+static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const sender *from)
+{
+    weft_envelope e;
+    weft_blob *payload = NULL;
+    if (count == 3) PAYLOAD_COMES(zmq_msg_data(&frames[2]));
+    bool whole = count >= 2 && count <= 3 &&
+                 weft_envelope_read(zmq_msg_data(&frames[0]), zmq_msg_size(&frames[0]), &e) &&
+                 e.to == net->actor->id && (!from || e.from == from->id);
+    whole = whole && weft_envelope_fits(&e, zmq_msg_data(&frames[1]), zmq_msg_size(&frames[1]),
+                                        count == 3 ? zmq_msg_data(&frames[2]) : NULL,
+                                        count == 3 ? zmq_msg_size(&frames[2]) : 0);
+    if (whole && from)
+        whole = weft_callers_admit(&net->callers, from->id, from->route,
+                                   zmq_msg_gets(&frames[0], "User-Id"), weft_seconds());
+    net->report.received += whole;
+    net->report.damaged += !whole;
+    if (!whole || net->actor->done) return WEFT_OK;
+    net->report.bytes_received += weft_envelope_total(&e);
+    if (count == 3) WEFT_TRY(take_payload(&frames[2], &payload));
+    weft_status status =
+        net->actor->ops->letter(net->actor, &(weft_letter){.from = e.from,
+                                                           .type = e.type,
+                                                           .head = zmq_msg_data(&frames[1]),
+                                                           .head_bytes = zmq_msg_size(&frames[1]),
+                                                           .payload = payload});
+    weft_blob_drop(&payload);
+    return status;
+}
+
+static bool read_name(zmq_msg_t *frame, sender *from)
+{
+    const char *name = zmq_msg_data(frame);
+    if (zmq_msg_size(frame) != WEFT_NAME_BYTES || name[0] != 'W') return false;
+    memcpy(&from->id, name + 1, sizeof(from->id));
+    memcpy(&from->route, name + 1 + sizeof(from->id), sizeof(from->route));
+    return true;
+}
+
+weft_status weft_net_take(weft_net *net, void *socket, bool named, bool *some)
+{
+    zmq_msg_t frames[FRAMES];
+    sender from = {0};
+    weft_status status = WEFT_OK;
+    int count;
+    if (!receive(socket, frames, &count)) return WEFT_OK;
+    *some = true;
+    int kept = WEFT_MIN(count, FRAMES);
+    if (count > FRAMES || (named && !read_name(&frames[0], &from)))
+        net->report.damaged++;
+    else
+        status = deliver(net, frames + named, count - named, named ? &from : NULL);
+    for (int i = 0; i < kept; i++) zmq_msg_close(&frames[i]);
+    return status;
+}

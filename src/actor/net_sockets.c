@@ -1,0 +1,287 @@
+/* Sockets: one that takes in what others send, and answers them; for each actor that is written to
+ * first, one that goes to it. */
+#include <stdio.h>
+
+#include "actor/net_inside.h"
+
+enum {
+    QUEUE = 1000, /* letters, and */
+    FEWEST = 16,
+    LINGER_MS = 1000,
+    BEAT_MS = 1000,
+    SILENCE_MS = 15000, /* after which the other side is gone; a large letter may keep it busy */
+    HANDSHAKE_MS = 5000,
+    CONNECT_MS = 3000,
+    LONGEST_RETRY_MS = 2000
+};
+/* How much may wait for one receiver, whatever the letters' size. */
+static const size_t QUEUE_BYTES = (size_t)1 << 30;
+/* Who is not let in tries again after this, and who hears nothing of a connection after that. */
+static const double REFUSED_SECONDS = 1, SILENT_SECONDS = 5;
+
+weft_status weft_fail_zmq(const char *what)
+{
+    return weft_fail(WEFT_ERR_IO, "%s: %s", what, zmq_strerror(zmq_errno()));
+}
+
+void weft_net_name(weft_actor_id id, uint64_t route, char name[WEFT_NAME_BYTES])
+{
+    name[0] = 'W';
+    memcpy(name + 1, &id, sizeof(id));
+    memcpy(name + 1 + sizeof(id), &route, sizeof(route));
+}
+
+static bool set(void *socket, int option, int value)
+{
+    return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
+}
+
+/* What binds and connects afterwards has these. */
+static bool set_limits(const weft_net *net, void *socket)
+{
+    size_t largest = weft_net_world_largest(net->world);
+    size_t room = WEFT_MAX(WEFT_MIN(QUEUE_BYTES / largest, (size_t)QUEUE), (size_t)FEWEST);
+    int64_t most = (int64_t)largest;
+    return set(socket, ZMQ_LINGER, LINGER_MS) && set(socket, ZMQ_SNDHWM, (int)room) &&
+           set(socket, ZMQ_RCVHWM, (int)room) && set(socket, ZMQ_HEARTBEAT_IVL, BEAT_MS) &&
+           set(socket, ZMQ_HEARTBEAT_TIMEOUT, SILENCE_MS) &&
+           set(socket, ZMQ_HEARTBEAT_TTL, SILENCE_MS) &&
+           set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) &&
+           set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS) &&
+           set(socket, ZMQ_RECONNECT_IVL_MAX, LONGEST_RETRY_MS) &&
+           zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof(most)) == 0;
+}
+
+static weft_status open_socket(const weft_net *net, int kind, void **out)
+{
+    char name[WEFT_NAME_BYTES];
+    void *socket = zmq_socket(net->world->zmq, kind);
+    if (!socket) return weft_fail_zmq("a socket cannot be opened");
+    weft_net_name(net->actor->id, net->route, name);
+    if (set_limits(net, socket) &&
+        (kind == ZMQ_ROUTER ? set(socket, ZMQ_ROUTER_HANDOVER, 1)
+                            : zmq_setsockopt(socket, ZMQ_ROUTING_ID, name, sizeof(name)) == 0)) {
+        *out = socket;
+        return WEFT_OK;
+    }
+    weft_status status = weft_fail_zmq("a socket cannot be set up");
+    zmq_close(socket);
+    return status;
+}
+
+/* Beyond this machine there must be keys, unless somebody has said that there need not. */
+static weft_status check_open(const weft_net *net, const weft_address *address, bool keyed)
+{
+    if (!address->distant || keyed || net->world->open) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s goes beyond this machine, where letters would be neither encrypted nor "
+                     "anybody known; give keys (weft keygen makes them), or allow just that by "
+                     "--open-unencrypted",
+                     address->at);
+}
+
+/* --- what happens to a socket --- */
+
+enum {
+    FAILED = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+             ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
+    TRIES = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CONNECT_DELAYED | ZMQ_EVENT_CONNECT_RETRIED |
+            ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED
+};
+
+static weft_status open_monitor(const weft_net *net, void *socket, int events, void **out)
+{
+    char at[64];
+    (void)snprintf(at, sizeof(at), "inproc://monitor-%p", socket);
+    if (zmq_socket_monitor(socket, at, events) != 0)
+        return weft_fail_zmq("a socket cannot be watched");
+    *out = zmq_socket(net->world->zmq, ZMQ_PAIR);
+    if (*out && set(*out, ZMQ_LINGER, 0) && zmq_connect(*out, at) == 0) return WEFT_OK;
+    return weft_fail_zmq("a socket cannot be watched");
+}
+
+static void close_watched(void **socket, void **monitor)
+{
+    if (*monitor) {
+        (void)zmq_socket_monitor(*socket, NULL, 0);
+        zmq_close(*monitor);
+    }
+    if (*socket) zmq_close(*socket);
+    *socket = *monitor = NULL;
+}
+
+/* The number of the next event is its first two bytes; where it happened is a frame of its own. */
+static bool next_event(void *monitor, int *event)
+{
+    zmq_msg_t frame;
+    uint16_t number = 0;
+    zmq_msg_init(&frame);
+    bool came = zmq_msg_recv(&frame, monitor, ZMQ_DONTWAIT) >= 0;
+    if (came && zmq_msg_size(&frame) >= sizeof(number))
+        memcpy(&number, zmq_msg_data(&frame), sizeof(number));
+    if (came) (void)zmq_msg_recv(&frame, monitor, 0);
+    zmq_msg_close(&frame);
+    *event = number;
+    return came;
+}
+
+/* --- others --- */
+
+weft_far *weft_net_far(const weft_net *net, weft_actor_id id)
+{
+    for (size_t i = 0; i < net->far_count; i++)
+        if (net->fars[i].id == id) return &net->fars[i];
+    return NULL;
+}
+
+weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *list)
+{
+    weft_address address;
+    weft_far *f = weft_net_far(net, id);
+    WEFT_TRY(weft_address_choose(list, net->world->token, &address));
+    WEFT_TRY(check_open(net, &address, address.keyed));
+    if (address.keyed) WEFT_TRY(weft_net_world_allow(net->world, &address.key));
+    if (!address.at[0]) return WEFT_OK;
+    if (!f) {
+        WEFT_TRY(WEFT_GROW(&net->fars, &net->far_capacity, net->far_count));
+        f = &net->fars[net->far_count++];
+        *f = (weft_far){.id = id};
+    }
+    if (f->address && strcmp(f->address, list) == 0) return WEFT_OK;
+    close_watched(&f->socket, &f->monitor);
+    free(f->address);
+    f->address = NULL;
+    return weft_strdup(list, &f->address);
+}
+
+static bool set_keys(const weft_net *net, const weft_address *to, void *socket)
+{
+    const weft_net_world *w = net->world;
+    return zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, &to->key, sizeof(to->key)) == 0 &&
+           zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, &w->public_key, sizeof(weft_key)) == 0 &&
+           zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, &w->secret, sizeof(weft_key)) == 0;
+}
+
+weft_status weft_net_connect(weft_net *net, weft_far *f)
+{
+    weft_address to;
+    WEFT_TRY(weft_address_choose(f->address, net->world->token, &to));
+    if (to.keyed && !weft_net_world_armed(net->world, NULL))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: who is there has a key, so this side needs one too (weft keygen)",
+                         to.at);
+    WEFT_TRY(open_socket(net, ZMQ_DEALER, &f->socket));
+    weft_status status = WEFT_OK;
+    if ((to.keyed && !set_keys(net, &to, f->socket)) || !set(f->socket, ZMQ_IPV6, to.at[6] == '['))
+        status = weft_fail_zmq("a socket cannot be set up");
+    if (status == WEFT_OK && to.tcp)
+        status = open_monitor(net, f->socket, TRIES | FAILED, &f->monitor);
+    if (status == WEFT_OK && zmq_connect(f->socket, to.at) != 0)
+        status = weft_fail(WEFT_ERR_IO, "cannot go to %s: %s", to.at, zmq_strerror(zmq_errno()));
+    if (status != WEFT_OK) close_watched(&f->socket, &f->monitor);
+    f->since = weft_seconds();
+    f->ready = f->refused = false;
+    return status;
+}
+
+static void look_at(weft_far *f, double now)
+{
+    int event;
+    while (next_event(f->monitor, &event)) {
+        f->ready = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+        f->since = now;
+        if (event & FAILED) f->refused = true;
+        if (f->ready || event & FAILED || event == ZMQ_EVENT_CONNECT_RETRIED)
+            f->trouble = f->ready ? NULL
+                         : event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
+                             ? "it does not allow the key of this side"
+                         : event & FAILED ? "who is there has not the key that is expected, or is "
+                                            "none of this program"
+                                          : "nobody answers";
+    }
+}
+
+weft_status weft_net_look(weft_net *net)
+{
+    double now = weft_seconds();
+    int event;
+    for (size_t i = 0; i < net->far_count; i++) {
+        weft_far *f = &net->fars[i];
+        if (!f->monitor) continue;
+        look_at(f, now);
+        if (f->ready || now - f->since < (f->refused ? REFUSED_SECONDS : SILENT_SECONDS)) continue;
+        /* ZeroMQ has given up. What has waited there is lost, as on the way. */
+        close_watched(&f->socket, &f->monitor);
+        WEFT_TRY(weft_net_connect(net, f));
+    }
+    while (net->monitor && next_event(net->monitor, &event))
+        if (event & FAILED) net->report.refused++;
+    weft_net_tell_strangers(net);
+    return WEFT_OK;
+}
+
+const char *weft_net_trouble(const weft_net *net, weft_actor_id id)
+{
+    const weft_far *f = weft_net_far(net, id);
+    return f ? f->trouble : NULL;
+}
+
+/* --- the door --- */
+
+/* Inside of a process and a machine nobody needs keys. */
+static weft_status set_lock(const weft_net *net, bool locked)
+{
+    const weft_net_world *w = net->world;
+    if (!set(net->door, ZMQ_CURVE_SERVER, locked))
+        return weft_fail_zmq("a socket cannot be set up");
+    if (!locked ||
+        (zmq_setsockopt(net->door, ZMQ_ZAP_DOMAIN, "weft", 4) == 0 &&
+         zmq_setsockopt(net->door, ZMQ_CURVE_SECRETKEY, &w->secret, sizeof(weft_key)) == 0))
+        return WEFT_OK;
+    return weft_fail_zmq("a socket cannot be set up");
+}
+
+weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_t size)
+{
+    weft_address to;
+    char at[WEFT_ADDRESS_BYTES], told[WEFT_PLACES_BYTES];
+    size_t bytes = sizeof(at);
+    WEFT_TRY(weft_address_read(address, &to));
+    bool locked = weft_net_world_armed(net->world, NULL) && to.tcp;
+    WEFT_TRY(check_open(net, &to, locked));
+    if (!net->door) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->door));
+    WEFT_TRY(set_lock(net, locked));
+    if (to.tcp && !net->monitor) WEFT_TRY(open_monitor(net, net->door, FAILED, &net->monitor));
+    if (!set_limits(net, net->door) || !set(net->door, ZMQ_IPV6, to.at[6] == '['))
+        return weft_fail_zmq("a socket cannot be set up");
+    if (zmq_bind(net->door, to.at) != 0)
+        return weft_fail(WEFT_ERR_IO, "cannot be reached at %s: %s%s", to.at,
+                         zmq_strerror(zmq_errno()),
+                         zmq_errno() == EADDRINUSE ? "; another one is there already" : "");
+    if (zmq_getsockopt(net->door, ZMQ_LAST_ENDPOINT, at, &bytes) != 0)
+        return weft_fail_zmq("the address of a socket");
+    free(net->at);
+    net->at = NULL;
+    WEFT_TRY(weft_strdup(at, &net->at));
+    weft_address_tell(at, net->world, locked, told, sizeof(told));
+    if (size > 0) (void)snprintf(bound, size, "%s", told);
+    char *places;
+    bool more = net->places && net->places[0] != '#';
+    WEFT_TRY(weft_format(&places, "%s%s%s", more ? net->places : "", more ? " " : "", told));
+    free(net->places);
+    net->places = places;
+    return WEFT_OK;
+}
+
+void weft_net_close_sockets(weft_net *net)
+{
+    close_watched(&net->door, &net->monitor);
+    for (size_t i = 0; i < net->far_count; i++) {
+        close_watched(&net->fars[i].socket, &net->fars[i].monitor);
+        free(net->fars[i].address);
+    }
+    free(net->fars);
+    free(net->callers.slots);
+    free(net->at);
+    free(net->places);
+}

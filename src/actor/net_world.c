@@ -1,0 +1,156 @@
+/* What the hosts of a process share: ZeroMQ, keys, and what they expect. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "actor/net_inside.h"
+
+/* What the largest letter may have where nobody has said what is expected, and what others may have
+ * beside the largest. */
+static const size_t ANY_LETTER = (size_t)64 << 20, SMALL_LETTER = (size_t)1 << 20;
+
+weft_status weft_net_world_create(weft_net_world **out)
+{
+    WEFT_TRY(WEFT_NEW(out, 1));
+    weft_net_world *world = *out;
+    weft_status status = WEFT_OK;
+    world->zmq = zmq_ctx_new();
+    pthread_mutex_init(&world->lock, NULL);
+    if (!world->zmq) status = weft_fail_zmq("ZeroMQ does not start");
+    if (getentropy(&world->token, sizeof(world->token)) != 0 && status == WEFT_OK)
+        status = weft_fail(WEFT_ERR_IO, "the system gives no random numbers: %s", strerror(errno));
+    if (status != WEFT_OK) weft_net_world_destroy(out);
+    return status;
+}
+
+void weft_net_world_destroy(weft_net_world **world)
+{
+    if (!world || !*world) return;
+    weft_net_world *w = *world;
+    /* Whoever looks at keys ends when ZeroMQ says that it does, which then waits for him. */
+    if (w->zmq) {
+        (void)zmq_ctx_shutdown(w->zmq);
+        weft_guard_end(w);
+        zmq_ctx_term(w->zmq);
+    }
+    pthread_mutex_destroy(&w->lock);
+    explicit_bzero(&w->secret, sizeof(w->secret));
+    free(w->allowed);
+    free(w);
+    *world = NULL;
+}
+
+static weft_status make_world(weft_context *context, void **out)
+{
+    weft_net_world *world;
+    WEFT_TRY(weft_net_world_create(&world));
+    world->context = context;
+    *out = world;
+    return WEFT_OK;
+}
+
+static void destroy_world(void *kept)
+{
+    weft_net_world *world = kept;
+    weft_net_world_destroy(&world);
+}
+
+weft_status weft_net_world_of(weft_context *context, weft_net_world **out)
+{
+    static const weft_kept_kind kind = {make_world, destroy_world};
+    void *kept;
+    WEFT_TRY(weft_context_keep(context, &kind, &kept));
+    *out = kept;
+    return WEFT_OK;
+}
+
+uint64_t weft_net_world_token(const weft_net_world *world)
+{
+    return world->token;
+}
+
+/* Who has this machine's loopback: those of one boot and one network namespace. */
+uint64_t weft_net_world_host(void)
+{
+    char boot[64] = "";
+    struct stat net = {0};
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file) {
+        if (!fgets(boot, sizeof(boot), file)) boot[0] = '\0';
+        fclose(file);
+    }
+    (void)stat("/proc/self/ns/net", &net);
+    return weft_mix(weft_hash_text(boot), (uint64_t)net.st_ino);
+}
+
+/* --- keys --- */
+
+weft_status weft_net_world_arm(weft_net_world *world, const weft_key *secret)
+{
+    weft_key_pair pair;
+    if (!zmq_has("curve"))
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "this ZeroMQ was built without CURVE, so letters to other machines cannot "
+                         "be encrypted; install one with libsodium");
+    if (secret)
+        WEFT_TRY(weft_key_pair_of(secret, &pair));
+    else
+        WEFT_TRY(weft_key_pair_make(&pair));
+    WEFT_TRY(weft_guard_start(world));
+    pthread_mutex_lock(&world->lock);
+    if (!world->armed || secret) {
+        world->secret = pair.secret;
+        world->public_key = pair.public_key;
+    }
+    world->armed = true;
+    pthread_mutex_unlock(&world->lock);
+    explicit_bzero(&pair, sizeof(pair));
+    return WEFT_OK;
+}
+
+bool weft_net_world_armed(weft_net_world *world, weft_key *public_key)
+{
+    pthread_mutex_lock(&world->lock);
+    bool armed = world->armed;
+    if (public_key) *public_key = world->public_key;
+    pthread_mutex_unlock(&world->lock);
+    return armed;
+}
+
+weft_status weft_net_world_allow(weft_net_world *world, const weft_key *key)
+{
+    bool known = false;
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&world->lock);
+    for (size_t i = 0; i < world->allowed_count && !known; i++)
+        known = memcmp(&world->allowed[i], key, sizeof(*key)) == 0;
+    if (!known) status = WEFT_GROW(&world->allowed, &world->allowed_capacity, world->allowed_count);
+    if (!known && status == WEFT_OK) world->allowed[world->allowed_count++] = *key;
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
+void weft_net_world_open(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    world->open = true;
+    pthread_mutex_unlock(&world->lock);
+}
+
+/* --- what is expected --- */
+
+void weft_net_world_expect(weft_net_world *world, size_t bytes)
+{
+    pthread_mutex_lock(&world->lock);
+    world->letter_bytes = WEFT_MAX(WEFT_MAX(world->letter_bytes, bytes), SMALL_LETTER);
+    pthread_mutex_unlock(&world->lock);
+}
+
+size_t weft_net_world_largest(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    size_t bytes = world->letter_bytes ? world->letter_bytes : ANY_LETTER;
+    pthread_mutex_unlock(&world->lock);
+    return bytes;
+}

@@ -1,0 +1,41 @@
+/* weft keygen */
+#include <stdio.h>
+
+#include "cli.h"
+#include "weft/keys.h"
+
+static const weft_option no_options[] = {{.name = NULL}};
+
+static int run(weft_context *context, int argc, char **argv)
+{
+    const char *path = NULL;
+    char key[WEFT_KEY_TEXT];
+    char nothing;
+    int words = 0;
+    (void)context;
+    if (weft_options_parse(no_options, &nothing, argc, argv, 1, &path, &words) != WEFT_OK)
+        return usage_failure("keygen");
+    if (!words) {
+        fprintf(stderr, "weft: keygen needs the name of the file for the secret key\n"
+                        "Try 'weft help keygen'.\n");
+        return 2;
+    }
+    weft_status status = weft_keys_make(path, key);
+    if (status != WEFT_OK) return report_failure(status);
+    printf("%s  the secret key, for its owner alone\n%s.pub  the public key, for others:\n%s\n",
+           path, path, key);
+    return 0;
+}
+
+const command command_keygen = {
+    .name = "keygen",
+    .usage = "FILE",
+    .summary = "make the keys of a member of a cluster",
+    .text =
+        "Writes a secret key to FILE, which only its owner may read, and the public one that\n"
+        "belongs to it to FILE.pub. A file that is there is never replaced. Lines of .pub files,\n"
+        "one below the other, are the list of who is allowed to come in; '#' begins a comment.",
+    .examples = "  weft keygen alice.key\n"
+                "  cat alice.key.pub bob.key.pub > allowed\n",
+    .run = run,
+};
