@@ -11,7 +11,8 @@ weft_status weft_place_open(weft_net_world *world, weft_actor *actor, weft_actor
     WEFT_TRY(weft_net_open(world, actor, id, out->inside, net));
     if (!others) return WEFT_OK;
     weft_status status =
-        weft_net_bind(*net, "tcp://127.0.0.1:*", out->outside, sizeof(out->outside));
+        weft_net_bind(*net, weft_net_world_armed(world, NULL) ? "tcp://*:*" : "tcp://127.0.0.1:*",
+                      out->outside, sizeof(out->outside));
     if (status != WEFT_OK) weft_net_close(net);
     return status;
 }
@@ -25,31 +26,80 @@ const char *weft_place_address(const weft_place *place, const weft_net_world *wo
 typedef struct card {
     uint64_t form;  /* how its parameters lie */
     uint64_t token; /* of its world */
+    uint64_t host;  /* whose loopback it has */
 } card;
 
-weft_status weft_learners_meet(const weft_exchange *e, const weft_net_world *world, bool *others)
+static weft_status tell_all(const weft_exchange *e, const char *what, const void *mine, void *all,
+                            size_t bytes)
+{
+    return weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                .dtype = WEFT_U8,
+                                                                .what = what,
+                                                                .send = mine,
+                                                                .receive = all,
+                                                                .count = (int64_t)bytes});
+}
+
+/* Between machines letters are encrypted, with keys that are made for this run and that learners
+ * tell each other the way on which they are ranks of one job. */
+static weft_status tell_keys(const weft_exchange *e, weft_net_world *world)
 {
     int n = e->site.endpoint->learners;
-    card mine = {weft_store_form(e->site.store), weft_net_world_token(world)}, *all;
-    bool alike = true;
+    weft_key mine, *all;
+    weft_status armed = weft_net_world_arm(world, NULL);
+    /* Who cannot is found by all, and by none of them waiting for it. */
+    if (armed != WEFT_OK || !weft_net_world_armed(world, &mine)) mine = (weft_key){{0}};
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status = tell_all(e, "keys of learners", &mine, all, sizeof(mine));
+    for (int i = 0; i < n && status == WEFT_OK && armed == WEFT_OK; i++) {
+        static const weft_key none;
+        status = memcmp(&all[i], &none, sizeof(none)) != 0
+                     ? weft_net_world_allow(world, &all[i])
+                     : weft_fail(WEFT_ERR_UNSUPPORTED,
+                                 "exchange %s: learner %d is on another machine and has no "
+                                 "encryption",
+                                 e->ops->name, i);
+    }
+    free(all);
+    return armed != WEFT_OK ? armed : status;
+}
+
+/* A letter has at most all parameters and what an optimiser keeps beside them, of which eight times
+ * as much is more than any does. */
+static void expect_letters(const weft_exchange *e, weft_net_world *world)
+{
+    enum { MOST_STATES = 8 };
+    size_t bytes = 0;
+    for (int i = 0; i < weft_store_count(e->site.store); i++) {
+        weft_type type = weft_store_type(e->site.store, i);
+        if (weft_store_kind(e->site.store, i) == WEFT_VALUE_PARAM)
+            bytes += (size_t)weft_shape_elements(&type.shape) * weft_dtype_size(type.dtype);
+    }
+    weft_net_world_expect(world, MOST_STATES * bytes);
+}
+
+weft_status weft_learners_meet(const weft_exchange *e, weft_net_world *world, bool *others)
+{
+    int n = e->site.endpoint->learners;
+    card mine = {weft_store_form(e->site.store), weft_net_world_token(world),
+                 weft_net_world_host()};
+    card *all;
+    bool alike = true, apart = false;
     *others = false;
     WEFT_TRY(WEFT_NEW(&all, n));
-    weft_status status =
-        weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                             .dtype = WEFT_U8,
-                                                             .what = "how parameters lie",
-                                                             .send = &mine,
-                                                             .receive = all,
-                                                             .count = sizeof(mine)});
+    weft_status status = tell_all(e, "how parameters lie", &mine, all, sizeof(mine));
     for (int i = 0; i < n && status == WEFT_OK; i++) {
         alike = alike && all[i].form == mine.form;
         *others = *others || all[i].token != mine.token;
+        apart = apart || all[i].host != mine.host;
     }
     free(all);
-    if (status == WEFT_OK && !alike)
+    WEFT_TRY(status);
+    if (!alike)
         return weft_fail(WEFT_ERR_UNSUPPORTED,
                          "exchange %s: learners lay tensors in memory in different ways, as their "
                          "devices do; give all of them the same device",
                          e->ops->name);
-    return status;
+    expect_letters(e, world);
+    return apart ? tell_keys(e, world) : WEFT_OK;
 }

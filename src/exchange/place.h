@@ -6,21 +6,22 @@
 #include "exchange/exchange.h"
 
 typedef struct weft_place {
-    uint64_t token;   /* of its world, */
-    char inside[64];  /* in which it is here, */
-    char outside[64]; /* and for others; "": it is not */
+    uint64_t token;    /* of its world, */
+    char inside[64];   /* in which it is here, */
+    char outside[512]; /* and for others; "": it is not */
 } weft_place;
 
 /* As weft_net_open, where it is reached inside of its world and, with `others`, from other
- * processes of this machine. */
+ * processes: of this machine, or, if the world has keys, of all. */
 weft_status weft_place_open(weft_net_world *world, weft_actor *actor, weft_actor_id id, bool others,
                             weft_net **net, weft_place *out) WEFT_NODISCARD;
 /* The address for those of this world. */
 const char *weft_place_address(const weft_place *place, const weft_net_world *world);
 
-/* Whether some learner is in another world. Collective between learners. UNSUPPORTED: their
- * parameters do not lie alike, so that they cannot be sent as they lie. */
-weft_status weft_learners_meet(const weft_exchange *exchange, const weft_net_world *world,
+/* Whether some learner is in another world; if one is on another machine, all have keys then, and
+ * allow each other's. Collective between learners. UNSUPPORTED: their parameters do not lie alike,
+ * so that they cannot be sent as they lie; or one of them cannot encrypt. */
+weft_status weft_learners_meet(const weft_exchange *exchange, weft_net_world *world,
                                bool *others) WEFT_NODISCARD;
 
 #endif
