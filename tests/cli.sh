@@ -16,7 +16,7 @@ for way in --help -h ""; do
     accepts "weft $way" "$weft" $way
     cmp out help && pass || flunk "weft $way is another help"
 done
-for command in train eval predict inspect export help; do
+for command in train simulate eval predict inspect export help; do
     accepts "help $command" "$weft" help "$command"
     holds out '^usage: weft '
     cp out help
@@ -120,6 +120,23 @@ refuses 2 "resume needs --checkpoint DIR" "$weft" train --resume
 refuses 2 "already holds" "$weft" train $small --checkpoint run
 refuses 2 "Nesterov's method needs a momentum" "$weft" train $small --optimizer sgd --nesterov
 
+# Simulated runs, and clusters that are none.
+printf 'step: 0.1\nlearners:\n  - count: 3\n  - {speed: 0.1, jitter: 0.5}\n' >cluster.yaml
+accepts simulate "$weft" simulate $small --cluster cluster.yaml --exchange server:policy=async --metrics s.jsonl
+holds out '^1 steps of 4 learners in [0-9.]+ s of virtual time'
+holds out '^staleness of updates: '
+holds s.jsonl '"event":"step","step":1,.*"seconds":[0-9.]+\}$'
+holds s.jsonl '"event":"summary".*"exchange_bytes":[0-9]+.*"staleness":\['
+accepts "quiet simulation" "$weft" simulate $small --cluster cluster.yaml --exchange gossip --quiet
+[ -s out ] && flunk "--quiet printed" || pass
+refuses 2 "add --exchange" "$weft" simulate $small -n 4
+refuses 2 "cluster.yaml has 4 learners, -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
+refuses 1 "these can: server, gossip" "$weft" simulate $small -n 4 --exchange average
+refuses 2 "--mesh says nothing here" "$weft" simulate $small -n 4 --mesh data=2 --exchange server
+refuses 2 "no option is named 'cluster'" "$weft" train $small --cluster cluster.yaml
+printf 'learners: []\n' >none.yaml
+refuses 1 "none.yaml:1: there are no learners" "$weft" simulate $small --cluster none.yaml --exchange server
+
 # Files that are missing, empty, cut off, damaged or of another kind.
 refuses 1 "nowhere: has no file train-images-idx3-ubyte" "$weft" train --data idx:nowhere
 refuses 1 "nowhere.csv: cannot open" "$weft" train --data csv:nowhere.csv
@@ -188,7 +205,7 @@ PY
 accepts "train on a target" "$weft" train --model mlp --data csv:houses.csv,target=price --epochs 30 --batch 20 \
     --lr 0.01 --checkpoint houses --metrics houses.jsonl
 holds out 'test loss [0-9.]+  R2 0\.9[0-9]+  MAE [0-9.]+  RMSE [0-9.]+'
-holds houses.jsonl '"split":"test","loss":[0-9.e-]+,"r2":0\.9[0-9]+,"mae":[0-9.]+,"rmse":[0-9.]+\}'
+holds houses.jsonl '"split":"test","loss":[0-9.e-]+,"r2":0\.9[0-9]+,"mae":[0-9.]+,"rmse":[0-9.]+,"seconds":[0-9.]+\}'
 accepts "measure numbers" "$weft" eval houses
 holds out '^test: 24 samples, loss [0-9.]+, R2 0\.9[0-9]+, MAE [0-9.]+, RMSE [0-9.]+$'
 accepts "measure numbers as JSON" "$weft" eval houses --data csv:houses.csv,test=1 --json

@@ -22,6 +22,7 @@
 #include "weft/services.h"
 #include "weft/report.h"
 #include "weft/status.h"
+#include "weft/simulate.h"
 #include "weft/train.h"
 #include "weft/train_options.h"
 #include "weft/types.h"

@@ -151,18 +151,31 @@ weft_status weft_context_register(weft_context *context, const weft_entry *entri
     return status;
 }
 
-weft_status weft_context_add_table(weft_context *context, const weft_option *rows)
+static size_t count_rows(const weft_option *rows)
+{
+    size_t count = 0;
+    while (rows[count].name) count++;
+    return count;
+}
+
+weft_status weft_context_add_longer(weft_context *context, const weft_option *rows,
+                                    const weft_option *more)
 {
     weft_table *table;
-    size_t count = 1;
-    while (rows[count - 1].name) count++;
+    size_t first = count_rows(rows), count = first + count_rows(more) + 1;
     WEFT_TRY(weft_new_bytes(&table, 1, sizeof(*table) + count * sizeof(*rows)));
-    table->of = rows;
-    memcpy(table->rows, rows, count * sizeof(*rows));
+    table->of = more;
+    memcpy(table->rows, rows, first * sizeof(*rows));
+    memcpy(table->rows + first, more, (count - first) * sizeof(*rows));
     for (size_t i = 0; i < count; i++) table->rows[i].context = context;
     table->next = context->tables;
     context->tables = table;
     return WEFT_OK;
+}
+
+weft_status weft_context_add_table(weft_context *context, const weft_option *rows)
+{
+    return weft_context_add_longer(context, &(weft_option){.name = NULL}, rows);
 }
 
 const weft_option *weft_context_table(const weft_context *context, const weft_option *rows)

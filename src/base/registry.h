@@ -23,6 +23,10 @@ bool weft_plugin_is_path(const char *name, size_t size);
 /* A table of options whose rows ask this context; `rows` says which. The context must have been
  * given it before, once. */
 weft_status weft_context_add_table(weft_context *context, const weft_option *rows) WEFT_NODISCARD;
+/* The same for a table of which `more` are the last rows, `rows` those before: for a struct that
+ * begins with the struct of those. `more` says which. */
+weft_status weft_context_add_longer(weft_context *context, const weft_option *rows,
+                                    const weft_option *more) WEFT_NODISCARD;
 const weft_option *weft_context_table(const weft_context *context, const weft_option *rows);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "weft/options.h"
-#include "weft/train.h"
+#include "weft/simulate.h"
 
 typedef struct command {
     const char *name;
@@ -18,8 +18,8 @@ typedef struct command {
     int (*run)(weft_context *context, int argc, char **argv);
 } command;
 
-extern const command command_train, command_plan, command_eval, command_predict, command_inspect,
-    command_export, command_keygen, command_help;
+extern const command command_train, command_simulate, command_plan, command_eval, command_predict,
+    command_inspect, command_export, command_keygen, command_help;
 extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
@@ -55,9 +55,20 @@ int relay_end(relay *r, int code);
 /* Options of weft train: defaults, then the run file, then the command line. */
 weft_status read_train_options(const weft_context *context, weft_train_options *o, int argc,
                                char **argv);
+/* The same for a table that is longer, whose struct `init` fills; scratch is another one. Both are
+ * zeroed. */
+weft_status read_run_options(const weft_context *context, const weft_option *table,
+                             weft_status (*init)(const weft_context *context, void *options),
+                             void *scratch, void *options, int argc, char **argv);
 /* Options of weft eval and weft predict; the checkpoint may also be the only other word. */
 weft_status read_eval_options(const weft_option *table, int argc, char **argv,
                               weft_eval_options *out);
+
+/* simulate.c: figures of a summary; 0 where there is none, staleness below 0. */
+const weft_series *find_series(const weft_event *event, const char *name);
+double series_number(const weft_event *event, const char *name);
+double mean_staleness(const weft_event *event);
+const char *bytes_text(double bytes, char *out, size_t size);
 
 void print_confusion(const weft_report *report);
 /* A figure as people read it. */

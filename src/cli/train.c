@@ -42,21 +42,33 @@ static int interrupted_code(void)
     return stopped_by ? 128 + stopped_by : EXIT_INTERRUPTED;
 }
 
+weft_status read_run_options(const weft_context *context, const weft_option *table,
+                             weft_status (*init)(const weft_context *context, void *options),
+                             void *scratch, void *options, int argc, char **argv)
+{
+    const char *file = NULL;
+    int words = 0;
+    weft_status status = init(context, scratch);
+    if (status == WEFT_OK)
+        status = weft_options_parse(table, scratch, argc, argv, 1, &file, &words);
+    weft_options_free(table, scratch);
+    if (status == WEFT_OK) status = init(context, options);
+    if (status == WEFT_OK && words) status = weft_options_load(table, options, file);
+    if (status == WEFT_OK)
+        status = weft_options_parse(table, options, argc, argv, 1, &file, &words);
+    return status;
+}
+
+static weft_status init(const weft_context *context, void *options)
+{
+    return weft_train_options_init(context, options);
+}
+
 weft_status read_train_options(const weft_context *context, weft_train_options *o, int argc,
                                char **argv)
 {
-    const weft_option *table = weft_train_table(context);
-    const char *file = NULL;
     weft_train_options scratch = {0};
-    int words = 0;
-    weft_status status = weft_train_options_init(context, &scratch);
-    if (status == WEFT_OK)
-        status = weft_options_parse(table, &scratch, argc, argv, 1, &file, &words);
-    weft_options_free(table, &scratch);
-    if (status == WEFT_OK) status = weft_train_options_init(context, o);
-    if (status == WEFT_OK && words) status = weft_options_load(table, o, file);
-    if (status == WEFT_OK) status = weft_options_parse(table, o, argc, argv, 1, &file, &words);
-    return status;
+    return read_run_options(context, weft_train_table(context), init, &scratch, o, argc, argv);
 }
 
 static void say(const char *what, const char *message)

@@ -260,6 +260,11 @@ static const items_head *head(const weft_yaml *y)
     return (const items_head *)(const void *)(y->loaded + y->options);
 }
 
+bool weft_yaml_lists(const weft_yaml *y)
+{
+    return y->list_key && find_line(y, -1, y->list_key) > 0;
+}
+
 int weft_yaml_count(const weft_yaml *y)
 {
     return y->loaded && y->list_key ? (int)head(y)->count : 0;

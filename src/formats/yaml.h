@@ -24,7 +24,8 @@ weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
                             const weft_option *item_table, weft_yaml **out) WEFT_NODISCARD;
 void weft_yaml_free(weft_yaml **yaml);
 
-/* Items of the list. */
+/* Items of the list, and whether it is there, be it empty. */
+bool weft_yaml_lists(const weft_yaml *yaml);
 int weft_yaml_count(const weft_yaml *yaml);
 
 /* Whether the mapping gives a key of its table. */

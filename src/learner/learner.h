@@ -73,6 +73,7 @@ typedef struct weft_recipe {
     weft_optimizer_options optimizer; /* `update` goes by the exchange */
     weft_plan_options plan;           /* of a learner */
     int learners;
+    bool simulated;       /* others are in the same process; also one alone has its exchange */
     const char *schedule; /* of micro-batches in a pipeline */
     int64_t microbatches;
     int64_t slots;  /* samples of a batch with its padding */
@@ -126,6 +127,10 @@ weft_status weft_rank_store(const weft_rank *rank, weft_store **out) WEFT_NODISC
  * has a world, too. Collective. */
 weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;
 void weft_rank_free(weft_rank *rank);
+/* The same rank once more, for another thread: an instance of its own of the same program, on the
+ * same store for now. The first one has one rank and outlives it. */
+weft_status weft_rank_twin(const weft_rank *rank, weft_rank *out) WEFT_NODISCARD;
+void weft_rank_free_twin(weft_rank *rank);
 
 /* The loss in the learner's graph. */
 weft_value weft_rank_loss(const weft_rank *rank);

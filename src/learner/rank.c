@@ -36,7 +36,7 @@ static weft_status optimizer_options(const weft_recipe *k, weft_optimizer_option
     const weft_exchange_ops *ops;
     const char *arguments;
     *out = k->optimizer;
-    if (k->learners <= 1) return WEFT_OK;
+    if (k->learners <= 1 && !k->simulated) return WEFT_OK;
     WEFT_TRY(weft_exchange_find(k->context, k->exchange, &ops, &arguments));
     out->update = weft_exchange_updates(ops);
     if (out->update == WEFT_UPDATE_ELSEWHERE && k->plan.zero > 0)
@@ -278,4 +278,27 @@ void weft_rank_free(weft_rank *r)
     weft_plan_close_comms(&r->comms);
     weft_comm_close(&r->learner);
     weft_comm_close(&r->between);
+}
+
+weft_status weft_rank_twin(const weft_rank *r, weft_rank *out)
+{
+    int local = 0;
+    *out = *r;
+    out->world = out->learner = NULL;
+    out->instance = NULL;
+    out->evaluator = NULL;
+    weft_status status = weft_comm_open(r->recipe->context, "self", 1, &out->world, &local);
+    if (status == WEFT_OK) status = weft_comm_split(out->world, 0, 0, &out->learner);
+    weft_program *program = (weft_program *)(uintptr_t)weft_instance_program(r->instance);
+    if (status == WEFT_OK)
+        status = weft_instance_create(program, r->store, &r->comms, &out->instance);
+    if (status != WEFT_OK) weft_rank_free_twin(out);
+    return status;
+}
+
+void weft_rank_free_twin(weft_rank *r)
+{
+    weft_instance_destroy(&r->instance);
+    weft_comm_close(&r->learner);
+    weft_comm_close(&r->world);
 }

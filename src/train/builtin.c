@@ -23,6 +23,8 @@ weft_status weft_context_create(weft_context **out)
     for (size_t i = 0; i < WEFT_COUNT(rooms) && status == WEFT_OK; i++) status = rooms[i](context);
     if (status == WEFT_OK) status = weft_context_add_table(context, weft_train_rows);
     if (status == WEFT_OK)
+        status = weft_context_add_longer(context, weft_train_rows, weft_simulate_rows);
+    if (status == WEFT_OK)
         *out = context;
     else
         weft_context_destroy(&context);

@@ -131,11 +131,13 @@ static void add_event(weft_text *f, const weft_event *e)
         real(f, "comm_seconds", e->comm_seconds);
         real(f, "exposed_comm_seconds", e->exposed_comm_seconds);
         real(f, "bubble_fraction", e->bubble_fraction);
+        real(f, "seconds", e->seconds);
         break;
     case WEFT_EVENT_EVAL:
         weft_text_add(f, "{\"event\":\"eval\",\"step\":%lld,\"epoch\":%lld,\"split\":\"test\"",
                       (long long)e->step, (long long)e->epoch);
         add_figures(f, e->report);
+        real(f, "seconds", e->seconds);
         break;
     case WEFT_EVENT_SUMMARY:
         weft_text_add(f, "{\"event\":\"summary\",\"steps\":%lld", (long long)e->step);

@@ -14,6 +14,7 @@
 #include "weft/optim.h"
 #include "weft/plan.h"
 #include "weft/program.h"
+#include "weft/simulate.h"
 #include "weft/train.h"
 
 /* --- metrics file: one JSON object a line --- */
@@ -31,5 +32,7 @@ weft_status weft_train_options_copy(const weft_context *context, const weft_trai
 /* ARGUMENT: the struct or a group of it is of another size. */
 weft_status weft_train_options_check(const weft_train_options *options) WEFT_NODISCARD;
 extern const weft_option weft_train_rows[];
+/* Those that a simulation has besides. */
+extern const weft_option weft_simulate_rows[];
 
 #endif

@@ -19,7 +19,8 @@ typedef struct server_cast {
     weft_flat_optimizer **optimizers; /* [servers] */
     weft_range **ranges;              /* [servers]: the servers' */
     weft_server_range *reach;         /* [learners][servers] */
-    struct weft_remote_figures figures;
+    double updates, *staleness;       /* what figures say: of all ranges, and by staleness */
+    size_t staleness_count, staleness_capacity;
 } server_cast;
 
 static void cast_close(weft_cast *cast)
@@ -35,6 +36,7 @@ static void cast_close(weft_cast *cast)
     free(c->optimizers);
     free(c->ranges);
     free(c->reach);
+    free(c->staleness);
     free(c);
 }
 
@@ -148,13 +150,34 @@ static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
     return WEFT_OK;
 }
 
+static weft_status count_staleness(server_cast *c)
+{
+    c->updates = 0;
+    c->staleness_count = 0;
+    for (int k = 0; k < c->servers; k++) {
+        size_t size;
+        const int64_t *counts = weft_range_staleness(c->ranges[k], &size);
+        while (c->staleness_count < WEFT_MAX(size, (size_t)1)) {
+            WEFT_TRY(WEFT_GROW(&c->staleness, &c->staleness_capacity, c->staleness_count));
+            c->staleness[c->staleness_count++] = 0;
+        }
+        for (size_t i = 0; i < size; i++) {
+            c->staleness[i] += (double)counts[i];
+            c->updates += (double)counts[i];
+        }
+    }
+    return WEFT_OK;
+}
+
 static bool cast_figure(weft_cast *cast, int i, weft_series *out)
 {
     server_cast *c = (server_cast *)cast;
-    if (i == 0) c->figures = (struct weft_remote_figures){0};
-    for (int k = 0; i == 0 && k < c->servers; k++)
-        weft_remote_count_range(&c->figures, c->ranges[k]);
-    return weft_remote_policy_figure(&c->figures, i, out);
+    if (i == 0 && count_staleness(c) != WEFT_OK) return false;
+    const weft_series all[] = {{"server_updates", &c->updates, 1},
+                               {"staleness", c->staleness, (int)c->staleness_count}};
+    if (i >= (int)WEFT_COUNT(all)) return false;
+    *out = all[i];
+    return true;
 }
 
 static const weft_cast_ops cast_ops = {

@@ -1,7 +1,7 @@
 /* What a run with servers came to: how stale updates were, and what was sent for them. */
 #include "exchange/server/remote.h"
 
-void weft_remote_count_range(struct weft_remote_figures *f, const weft_range *range)
+static void count_staleness(struct weft_remote_figures *f, const weft_range *range)
 {
     size_t size;
     const int64_t *staleness = weft_range_staleness(range, &size);
@@ -35,7 +35,7 @@ weft_status weft_remote_count(weft_remote *x)
         for (int k = 0; k < x->servers; k++) {
             if (!x->own[k].hosted) continue;
             WEFT_TRY(weft_hosted_end(x->own[k].hosted));
-            weft_remote_count_range(&x->figures, x->own[k].range);
+            count_staleness(&x->figures, x->own[k].range);
             count_letters(&x->figures, weft_hosted_tell(x->own[k].hosted));
         }
         count_letters(&x->figures, weft_net_tell(x->net));
@@ -44,24 +44,16 @@ weft_status weft_remote_count(weft_remote *x)
     return sum(x, false);
 }
 
-bool weft_remote_policy_figure(const struct weft_remote_figures *f, int i, weft_series *out)
-{
-    int most = WEFT_STALENESS;
-    while (most > 1 && f->staleness[most - 1] == 0) most--;
-    const weft_series all[] = {{"server_updates", &f->updates, 1},
-                               {"staleness", f->staleness, most}};
-    if (i >= (int)WEFT_COUNT(all)) return false;
-    *out = all[i];
-    return true;
-}
-
 bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out)
 {
     const struct weft_remote_figures *f = &((const weft_remote *)exchange)->figures;
-    const weft_series sent[] = {{"exchange_bytes", &f->bytes, 1},
-                                {"exchange_letters_dropped", &f->dropped, 1}};
-    if (i >= (int)WEFT_COUNT(sent))
-        return weft_remote_policy_figure(f, i - (int)WEFT_COUNT(sent), out);
-    *out = sent[i];
+    int most = WEFT_STALENESS;
+    while (most > 1 && f->staleness[most - 1] == 0) most--;
+    const weft_series all[] = {{"server_updates", &f->updates, 1},
+                               {"exchange_bytes", &f->bytes, 1},
+                               {"exchange_letters_dropped", &f->dropped, 1},
+                               {"staleness", f->staleness, most}};
+    if (i >= (int)WEFT_COUNT(all)) return false;
+    *out = all[i];
     return true;
 }

@@ -74,10 +74,6 @@ weft_status weft_remote_unplace(weft_remote *x) WEFT_NODISCARD;
 /* figures.c: what servers and learners have counted, before they go. Collective over all ranks. */
 weft_status weft_remote_count(weft_remote *x) WEFT_NODISCARD;
 bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out);
-/* Adds the updates of a range and their staleness; and those figures that say what became of
- * updates, not how they were sent. */
-void weft_remote_count_range(struct weft_remote_figures *figures, const weft_range *range);
-bool weft_remote_policy_figure(const struct weft_remote_figures *figures, int i, weft_series *out);
 
 /* states.c: what there is, before there are servers; out of a range's optimiser and into it. */
 weft_status weft_remote_list_states(weft_remote *x, const weft_exchange_site *site) WEFT_NODISCARD;

@@ -1,0 +1,48 @@
+/*
+ * Simulated training: many learners in virtual time, with real numbers.
+ *
+ * Each learner has weights of its own and really computes its steps, by the program and from the
+ * batches that a run with the same options would have; what learners, servers and peers send each
+ * other is what they would send. How long that takes is not measured but modelled, after a file
+ * that describes the cluster, so a run is the same every time, on any machine, and a thousand
+ * learners fit on one.
+ */
+#ifndef WEFT_SIMULATE_H
+#define WEFT_SIMULATE_H
+
+#include "weft/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The options of a run, and the cluster it is on. */
+typedef struct weft_simulate_options {
+    weft_train_options train;
+    char *cluster; /* a file; NULL: learners that are alike, on links of 1 Gbit/s */
+} weft_simulate_options;
+
+/* As weft_train_table and weft_train_options_init. */
+WEFT_API const weft_option *weft_simulate_table(const weft_context *context);
+WEFT_API WEFT_NODISCARD weft_status weft_simulate_options_init(const weft_context *context,
+                                                               weft_simulate_options *options);
+
+/* Runs it to the end. Events are as those of weft_trainer_run, in virtual seconds: a step is as
+ * many steps of learners as there are learners, whoever took them, and its loss their mean; what is
+ * evaluated, and saved with `checkpoint`, is what the run as a whole has come to. The summary has
+ *
+ *   samples_per_second         while all learners were training, until the first had done its steps
+ *   exchange_bytes, exchange_letters, exchange_letters_lost    all that were sent
+ *   utilisation                the share of the same time in which learners computed
+ *   staleness                  how many updates met the parameters with staleness 0, 1, ...
+ *
+ * among the figures of the exchange. UNSUPPORTED: the exchange cannot be simulated; ARGUMENT: an
+ * option that a simulation has no use for, or as weft_trainer_create. */
+WEFT_API WEFT_NODISCARD weft_status weft_simulate(weft_context *context,
+                                                  const weft_simulate_options *options,
+                                                  weft_event_fn fn, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

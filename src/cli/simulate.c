@@ -1,0 +1,180 @@
+/* weft simulate */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A simulation as it is watched: the bar is about real time. */
+typedef struct watch {
+    const weft_train_options *options;
+    progress *bar;
+    double began, last;
+} watch;
+
+const weft_series *find_series(const weft_event *event, const char *name)
+{
+    for (int i = 0; i < event->series_count; i++)
+        if (strcmp(event->series[i].name, name) == 0) return &event->series[i];
+    return NULL;
+}
+
+double series_number(const weft_event *event, const char *name)
+{
+    const weft_series *s = find_series(event, name);
+    return s ? s->numbers[0] : 0;
+}
+
+double mean_staleness(const weft_event *event)
+{
+    const weft_series *s = find_series(event, "staleness");
+    double updates = 0, sum = 0;
+    for (int i = 0; s && i < s->count; i++) {
+        updates += s->numbers[i];
+        sum += i * s->numbers[i];
+    }
+    return s && updates > 0 ? sum / updates : -1;
+}
+
+const char *bytes_text(double bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    int u = 0;
+    for (; bytes >= 999.5 && u < 4; u++) bytes /= 1000;
+    (void)snprintf(out, size,
+                   bytes < 9.995 && u  ? "%.2f %s"
+                   : bytes < 99.5 && u ? "%.1f %s"
+                                       : "%.0f %s",
+                   bytes, units[u]);
+    return out;
+}
+
+/* A line for each staleness; where there are many, for each of as many ranges. */
+static void print_staleness(const weft_series *s)
+{
+    enum { LINES = 16, WIDTH = 40 };
+    int step = (s->count + LINES - 1) / LINES;
+    double most = 1;
+    for (int i = 0; i < s->count; i += step) {
+        double sum = 0;
+        for (int j = i; j < i + step && j < s->count; j++) sum += s->numbers[j];
+        if (sum > most) most = sum;
+    }
+    printf("  staleness     updates\n");
+    for (int i = 0; i < s->count; i += step) {
+        char range[32];
+        double sum = 0;
+        for (int j = i; j < i + step && j < s->count; j++) sum += s->numbers[j];
+        (void)snprintf(range, sizeof(range), step > 1 ? "%d to %d" : "%d", i, i + step - 1);
+        printf("  %-10s %10.0f  ", range, sum);
+        for (int j = 0; j < (int)(sum / most * WIDTH + 0.5); j++) putchar('#');
+        printf("\n");
+    }
+}
+
+static void print_summary(const watch *w, const weft_event *e)
+{
+    char sent[32];
+    const weft_series *staleness = find_series(e, "staleness");
+    double mean = mean_staleness(e), lost = series_number(e, "exchange_letters_lost");
+    printf(
+        "%lld steps of %d learner%s in %.6g s of virtual time (%.1f s here, %.0f MB at the most)\n",
+        (long long)e->step, e->learners, weft_plural(e->learners), e->seconds, now() - w->began,
+        (double)e->peak_memory / 1e6);
+    printf("while all were training: %.6g samples/s, learners computed %.1f %% of the time\n",
+           e->samples_per_second, 100 * series_number(e, "utilisation"));
+    printf("sent: %s in %.0f letters",
+           bytes_text(series_number(e, "exchange_bytes"), sent, sizeof(sent)),
+           series_number(e, "exchange_letters"));
+    printf(lost > 0 ? ", of which %.0f were lost\n" : "\n", lost);
+    if (mean < 0) return;
+    printf("staleness of updates: %.3g on the mean\n", mean);
+    print_staleness(staleness);
+}
+
+static void on_event(void *user, const weft_event *event)
+{
+    watch *w = user;
+    weft_event e = *event;
+    double time = now();
+    if (e.kind == WEFT_EVENT_SUMMARY) {
+        progress_end(w->bar);
+        w->bar = NULL;
+        if (!w->options->show.quiet) print_summary(w, event);
+        return;
+    }
+    if (e.kind == WEFT_EVENT_STEP && time > w->last)
+        e.samples_per_second = (double)w->options->length.batch / (time - w->last);
+    w->last = time;
+    if (w->bar) progress_event(w->bar, &e);
+}
+
+static weft_status init(const weft_context *context, void *options)
+{
+    return weft_simulate_options_init(context, options);
+}
+
+static int run(weft_context *context, int argc, char **argv)
+{
+    weft_simulate_options scratch = {0}, options = {0};
+    const weft_option *table = weft_simulate_table(context);
+    weft_status status = read_run_options(context, table, init, &scratch, &options, argc, argv);
+    int code = 2;
+    if (status != WEFT_OK) {
+        code = usage_failure("simulate");
+    } else {
+        listen_to(context, options.train.show.quiet);
+        watch w = {.options = &options.train, .bar = progress_new(&options.train)};
+        w.began = w.last = now();
+        status = weft_simulate(context, &options, on_event, &w);
+        if (w.bar) progress_end(w.bar);
+        code = report_failure(status);
+    }
+    weft_options_free(table, &options);
+    return code;
+}
+
+const command command_simulate = {
+    .name = "simulate",
+    .usage = "[RUN.yaml] [options]",
+    .summary = "train many learners in virtual time, with real numbers",
+    .text =
+        "Each learner computes the steps that it would compute in a run with the same options, "
+        "and\n"
+        "sends what it would send; how long that takes comes from the description of a cluster. "
+        "So\n"
+        "strategies can be tried with up to 1,024 learners, fast and slow ones, near and far, on "
+        "one\n"
+        "machine, and a run with the same --seed is the same every time. The times and samples/s "
+        "of\n"
+        "--metrics are virtual; a step there is one step of a learner for each learner there is.\n"
+        "\n"
+        "A cluster file has, each of them optional:\n"
+        "  rate: 1e10            floating point operations a second of a learner of speed 1, or\n"
+        "  step: 0.02            seconds of its steps\n"
+        "  latency: 0.0001       seconds a letter takes, besides its bytes; latency-jitter: up to "
+        "so\n"
+        "                        many more\n"
+        "  bandwidth: 125e6      bytes a second; 0: any number\n"
+        "  lost: 0.01            share of letters that are lost; so twice and reordered\n"
+        "  learners:             several groups, or -n learners that are alike\n"
+        "    - count: 3\n"
+        "      speed: 0.1        so many times as fast as others; 1 unless given\n"
+        "      jitter: 0.2       steps take up to this share longer\n"
+        "      slow: 0.05        this share of the steps takes slowdown (10) times as long\n"
+        "      latency: 0.02     and all else of links: of these learners' own, the worse of two\n"
+        "                        counts",
+    .examples =
+        "  weft simulate -n 8 --exchange server:policy=async --servers 2\n"
+        "  weft simulate --cluster cluster.yaml --exchange gossip:mode=average --metrics a.jsonl\n",
+    .table = weft_simulate_table,
+    .run = run,
+};

@@ -1,0 +1,173 @@
+#include "train/cluster.h"
+
+#include <stddef.h>
+
+#include "formats/yaml.h"
+#include "train/table.h"
+#include "weft/comm.h"
+
+#define SHARE .low = 0, .high = 0.999
+#define SECONDS .low = 0, .high = 1e6
+#define BYTES .low = 0, .high = 1e15
+
+#define CLUSTER(field_) .offset = offsetof(weft_cluster, field_)
+static const weft_option cluster_rows[] = {
+    {.name = "rate", .initial = "1e10", REAL, CLUSTER(rate), .low = 1, .high = 1e18},
+    {.name = "step", REAL, CLUSTER(step), .low = 1e-9, .high = 1e6},
+    {.name = "latency", .initial = "0.0001", REAL, CLUSTER(link.latency), SECONDS},
+    {.name = "latency-jitter", .initial = "0", REAL, CLUSTER(link.jitter), SECONDS},
+    {.name = "bandwidth", .initial = "125e6", REAL, CLUSTER(link.bandwidth), BYTES},
+    {.name = "lost", .initial = "0", REAL, CLUSTER(link.lost), SHARE},
+    {.name = "twice", .initial = "0", REAL, CLUSTER(link.twice), SHARE},
+    {.name = "reordered", .initial = "0", REAL, CLUSTER(link.reordered), SHARE},
+    {.name = NULL}};
+
+#define GROUP(field_) .offset = offsetof(weft_cluster_group, field_)
+static const weft_option group_rows[] = {
+    {.name = "count", .initial = "1", WHOLE, GROUP(count), .low = 1, .high = WEFT_MAX_RANKS},
+    {.name = "speed", .initial = "1", REAL, GROUP(speed), .low = 1e-6, .high = 1e6},
+    {.name = "jitter", .initial = "0", REAL, GROUP(jitter), .low = 0, .high = 1e6},
+    {.name = "slow", .initial = "0", REAL, GROUP(slow), .low = 0, .high = 1},
+    {.name = "slowdown", .initial = "10", REAL, GROUP(slowdown), .low = 1, .high = 1e6},
+    {.name = "latency", REAL, GROUP(link.latency), SECONDS},
+    {.name = "latency-jitter", REAL, GROUP(link.jitter), SECONDS},
+    {.name = "bandwidth", REAL, GROUP(link.bandwidth), BYTES},
+    {.name = "lost", REAL, GROUP(link.lost), SHARE},
+    {.name = "twice", REAL, GROUP(link.twice), SHARE},
+    {.name = "reordered", REAL, GROUP(link.reordered), SHARE},
+    {.name = NULL}};
+
+static const char LEARNERS[] = "learners";
+
+static weft_status read_group(const weft_yaml *y, int item, const weft_cluster *c,
+                              weft_cluster_group *out)
+{
+    *out = (weft_cluster_group){.count = 0};
+    WEFT_TRY(weft_options_init(group_rows, out));
+    out->link = c->link;
+    return weft_yaml_apply(y, item, out);
+}
+
+static weft_status read_groups(const char *path, const weft_yaml *y, weft_cluster *c)
+{
+    int count = weft_yaml_count(y), line = weft_yaml_line(y, -1, LEARNERS);
+    int64_t all = 0;
+    if (weft_yaml_lists(y) && count == 0)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%d: there are no learners; give at least one, as '- count: 4', or "
+                         "leave the key out and say -n",
+                         path, line);
+    WEFT_TRY(WEFT_NEW(&c->groups, count + 1));
+    for (; c->group_count < count; c->group_count++) {
+        WEFT_TRY(read_group(y, c->group_count, c, &c->groups[c->group_count]));
+        all += c->groups[c->group_count].count;
+    }
+    if (all > WEFT_MAX_RANKS)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %lld learners; there can be %d", path, line,
+                         (long long)all, WEFT_MAX_RANKS);
+    return WEFT_OK;
+}
+
+static weft_status read_text(const char *path, const weft_bytes *text, weft_cluster *c)
+{
+    weft_yaml *y;
+    WEFT_TRY(weft_yaml_parse(path, text->data, text->size, cluster_rows, LEARNERS, group_rows, &y));
+    weft_status status = weft_yaml_apply(y, -1, c);
+    if (status == WEFT_OK && weft_yaml_gives(y, -1, "rate") && weft_yaml_gives(y, -1, "step"))
+        status = weft_fail(WEFT_ERR_FORMAT,
+                           "%s:%d: step says how long a step takes, and rate how long it would "
+                           "take by its operations; give one of them",
+                           path, weft_yaml_line(y, -1, "step"));
+    if (status == WEFT_OK) status = read_groups(path, y, c);
+    weft_yaml_free(&y);
+    return status;
+}
+
+/* All alike, if nobody says otherwise. */
+static weft_status fill_up(weft_cluster *c, int64_t learners)
+{
+    if (!c->groups) WEFT_TRY(WEFT_NEW(&c->groups, 1));
+    if (c->group_count > 0) return WEFT_OK;
+    WEFT_TRY(weft_options_init(group_rows, &c->groups[0]));
+    c->groups[0].link = c->link;
+    c->groups[0].count = learners;
+    c->group_count = 1;
+    return WEFT_OK;
+}
+
+static weft_status agree(const char *path, const weft_cluster *c, int64_t *learners)
+{
+    int64_t all = 0;
+    for (int g = 0; g < c->group_count; g++) all += c->groups[g].count;
+    if (*learners > 1 && *learners != all)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s has %lld learner%s, -n gives %lld; leave -n out, or let both say the "
+                         "same",
+                         path, (long long)all, weft_plural(all), (long long)*learners);
+    *learners = all;
+    return WEFT_OK;
+}
+
+weft_status weft_cluster_open(const char *path, int64_t *learners, weft_cluster *out)
+{
+    weft_bytes text = {0};
+    *out = (weft_cluster){.rate = 0};
+    weft_status status = weft_options_init(cluster_rows, out);
+    if (status == WEFT_OK && path) {
+        status = weft_file_map(path, &text);
+        if (status == WEFT_OK) status = read_text(path, &text, out);
+        weft_file_unmap(&text);
+    }
+    if (status == WEFT_OK) status = fill_up(out, *learners);
+    if (status == WEFT_OK) status = agree(path, out, learners);
+    if (status != WEFT_OK) weft_cluster_free(out);
+    return status;
+}
+
+void weft_cluster_free(weft_cluster *cluster)
+{
+    free(cluster->groups);
+    *cluster = (weft_cluster){.rate = 0};
+}
+
+/* --- what takes how long --- */
+
+const weft_cluster_group *weft_cluster_group_of(const weft_cluster *c, int learner)
+{
+    const weft_cluster_group *g = c->groups;
+    for (int64_t i = learner; i >= g->count; g++) i -= g->count;
+    return g;
+}
+
+double weft_cluster_step(const weft_cluster *c, int learner, double flops, weft_random *random)
+{
+    const weft_cluster_group *g = weft_cluster_group_of(c, learner);
+    double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed;
+    /* Both are drawn each time, so that what one of them is changes nothing about the other. */
+    double longer = weft_random_unit(random), slow = weft_random_unit(random);
+    return seconds * (1 + g->jitter * longer) * (slow < g->slow ? g->slowdown : 1);
+}
+
+static double worse_bandwidth(double a, double b)
+{
+    if (a <= 0 || b <= 0) return WEFT_MAX(a, b); /* 0 is as much as there is */
+    return WEFT_MIN(a, b);
+}
+
+static weft_sim_link worse(const weft_sim_link *a, const weft_sim_link *b)
+{
+    return (weft_sim_link){.latency = WEFT_MAX(a->latency, b->latency),
+                           .jitter = WEFT_MAX(a->jitter, b->jitter),
+                           .bandwidth = worse_bandwidth(a->bandwidth, b->bandwidth),
+                           .lost = WEFT_MAX(a->lost, b->lost),
+                           .twice = WEFT_MAX(a->twice, b->twice),
+                           .reordered = WEFT_MAX(a->reordered, b->reordered)};
+}
+
+weft_sim_link weft_cluster_link(const weft_cluster *c, int from, int to)
+{
+    const weft_sim_link *a = from < 0 ? NULL : &weft_cluster_group_of(c, from)->link;
+    const weft_sim_link *b = to < 0 ? NULL : &weft_cluster_group_of(c, to)->link;
+    if (a && b) return worse(a, b);
+    return a ? *a : b ? *b : c->link;
+}

@@ -1,0 +1,152 @@
+/* The learners of a simulation. All run one program: a thread has an instance of it, which goes to
+ * the store of whichever learner has something to compute. */
+#include "train/simulation.h"
+
+/* A gradient is final: it goes where the learner's actor reads it. */
+static weft_status take_gradient(void *user, const weft_gradient *g)
+{
+    const weft_stagehand *h = user;
+    size_t size = weft_dtype_size(h->dtype);
+    const void *data;
+    WEFT_TRY(weft_gradient_map(h->rank.instance, g->index, &data));
+    memcpy((char *)h->now->gradients + (size_t)g->begin * size, data, (size_t)g->count * size);
+    weft_gradient_unmap(h->rank.instance, g->index, data);
+    return WEFT_OK;
+}
+
+static weft_status copy_parameters(const weft_player *p, bool in)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    WEFT_TRY(weft_store_map(p->store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    memcpy(in ? data : p->parameters, in ? p->parameters : data, bytes);
+    if (in) return weft_store_unmap(p->store, WEFT_ALL_PARAMETERS, data);
+    weft_store_unmap_read(p->store, data);
+    return WEFT_OK;
+}
+
+/* The batch that it has in a real run. */
+static void make_batch(const weft_simulation *s, int player, weft_stagehand *h)
+{
+    const weft_trainer *t = s->job;
+    int64_t step = s->players[player].steps;
+    weft_loader_options options = {.split = WEFT_TRAIN,
+                                   .batch = t->options.length.batch,
+                                   .slots = t->recipe.slots,
+                                   .parts = s->learners,
+                                   .part = player,
+                                   .seed = (uint64_t)t->options.task.seed,
+                                   .shuffle = true,
+                                   .real = weft_graph_real(s->lead->graph)};
+    weft_rank_rows(s->lead, &options);
+    weft_batch_make(t->data, &options, step / s->epoch,
+                    step % s->epoch * options.batch * options.parts, &h->batch);
+}
+
+static weft_status compute(void *user, int worker, int player)
+{
+    weft_simulation *s = user;
+    weft_stagehand *h = &s->hands[worker];
+    weft_player *p = &s->players[player];
+    weft_vote vote = {0};
+    h->now = p;
+    make_batch(s, player, h);
+    h->rank.store = p->store;
+    h->rank.position.step = p->steps;
+    WEFT_TRY(weft_instance_use(h->rank.instance, p->store));
+    WEFT_TRY(copy_parameters(p, true));
+    weft_status status = weft_rank_step(&h->rank, &h->batch, &vote);
+    if (status != WEFT_OK)
+        return weft_fail_within(status, "learner %d, step %lld", player, (long long)p->steps + 1);
+    p->loss = vote.loss;
+    p->rate = weft_rank_learning_rate(&h->rank);
+    return p->gradients ? WEFT_OK : copy_parameters(p, false);
+}
+
+void weft_simulation_give(weft_simulation *s, int player)
+{
+    weft_crew_give(s->crew, player);
+}
+
+weft_status weft_simulation_wait(weft_simulation *s, int player)
+{
+    return weft_crew_wait(s->crew, player);
+}
+
+/* --- making them --- */
+
+static weft_status open_hand(weft_simulation *s, weft_stagehand *h)
+{
+    const weft_trainer *t = s->job;
+    weft_loader_options options = {.split = WEFT_TRAIN,
+                                   .batch = t->options.length.batch,
+                                   .slots = t->recipe.slots,
+                                   .real = weft_graph_real(s->lead->graph)};
+    h->dtype = s->dtype;
+    WEFT_TRY(weft_rank_twin(s->lead, &h->rank));
+    weft_instance_listen(h->rank.instance,
+                         s->gradients ? &(weft_listener){.ready = take_gradient, .user = h} : NULL);
+    return weft_batch_open(t->data, &options, &h->batch);
+}
+
+static weft_status open_player(weft_simulation *s, int i)
+{
+    weft_player *p = &s->players[i];
+    size_t bytes = (size_t)s->count * weft_dtype_size(s->dtype);
+    weft_random_start(&p->random, (uint64_t)s->job->options.task.seed, 1000 + (uint64_t)i);
+    WEFT_TRY(weft_store_clone(s->lead->store, &p->store));
+    WEFT_TRY(weft_new_aligned(bytes, &p->parameters));
+    s->parameters[i] = p->parameters;
+    if (s->gradients) {
+        WEFT_TRY(weft_new_aligned(bytes, &p->gradients));
+        s->gradients[i] = p->gradients;
+    }
+    return copy_parameters(p, false);
+}
+
+/* Gradients are asked for where the exchange makes the update. */
+static weft_status make_room(weft_simulation *s)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    void *data;
+    size_t bytes;
+    WEFT_TRY(weft_exchange_find(s->job->context, s->job->recipe.exchange, &ops, &arguments));
+    WEFT_TRY(weft_store_map(s->lead->store, WEFT_ALL_PARAMETERS, &s->dtype, &data, &bytes));
+    weft_store_unmap_read(s->lead->store, data);
+    s->count = (int64_t)(bytes / weft_dtype_size(s->dtype));
+    WEFT_TRY(WEFT_NEW(&s->players, s->learners));
+    WEFT_TRY(WEFT_NEW(&s->parameters, s->learners));
+    if (ops->owns_update) WEFT_TRY(WEFT_NEW(&s->gradients, s->learners));
+    return WEFT_OK;
+}
+
+weft_status weft_simulation_people(weft_simulation *s)
+{
+    int threads = (int)s->job->options.where.threads;
+    int hands = WEFT_MIN(WEFT_MAX(weft_cores() / threads, 1), s->learners);
+    WEFT_TRY(make_room(s));
+    for (int i = 0; i < s->learners; i++) WEFT_TRY(open_player(s, i));
+    WEFT_TRY(WEFT_NEW(&s->hands, hands));
+    while (s->hand_count < hands) WEFT_TRY(open_hand(s, &s->hands[s->hand_count++]));
+    return weft_crew_open(hands, s->learners, compute, s, &s->crew);
+}
+
+void weft_simulation_dismiss(weft_simulation *s)
+{
+    weft_crew_close(&s->crew);
+    for (int i = 0; s->hands && i < s->hand_count; i++) {
+        weft_batch_close(&s->hands[i].batch);
+        weft_rank_free_twin(&s->hands[i].rank);
+    }
+    for (int i = 0; s->players && i < s->learners; i++) {
+        weft_store_destroy(&s->players[i].store);
+        free(s->players[i].parameters);
+        free(s->players[i].gradients);
+    }
+    free(s->hands);
+    free(s->players);
+    free((void *)s->parameters);
+    free((void *)s->gradients);
+}

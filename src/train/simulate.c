@@ -1,0 +1,223 @@
+/* A run in virtual time: the exchange's actors in the simulator, and learners that really compute
+ * what they are asked for. */
+#include <math.h>
+#include <stddef.h>
+
+#include "base/registry.h"
+#include "train/simulation.h"
+#include "train/table.h"
+
+/* --- options --- */
+
+const weft_option weft_simulate_rows[] = {
+    {.name = "cluster",
+     .argument = "FILE",
+     TEXT,
+     .offset = offsetof(weft_simulate_options, cluster),
+     .group = "What to run on",
+     .help =
+         "YAML that describes learners, their speeds and their links (docs/guide/strategies.md); "
+         "unless given, -n learners of 10 GFLOP/s on links of 1 Gbit/s and 0.1 ms"},
+    {.name = NULL},
+};
+
+const weft_option *weft_simulate_table(const weft_context *context)
+{
+    return weft_context_table(context, weft_simulate_rows);
+}
+
+weft_status weft_simulate_options_init(const weft_context *context, weft_simulate_options *options)
+{
+    WEFT_TRY(weft_train_options_init(context, &options->train));
+    options->cluster = NULL;
+    return WEFT_OK;
+}
+
+/* What is about ranks, processes and going on says nothing here. */
+static weft_status check_used(weft_context *context, const weft_train_options *o)
+{
+    static const struct {
+        const char *names, *why;
+    } all[] = {{"mesh,place,shard,zero,profile", "a learner of a simulation is one rank"},
+               {"engine,hosts,max-restarts,timeout,check-collectives,no-bind",
+                "a simulation is one process in virtual time"},
+               {"checkpoint-every,resume", "a simulation is saved when it is over"},
+               {"trace", "a simulation's times are not those of its instructions"}};
+    for (const weft_option *row = weft_train_table(context); row->name; row++)
+        for (size_t i = 0; i < WEFT_COUNT(all); i++) {
+            char *value;
+            const char *usual = row->initial ? row->initial : "";
+            if (!weft_is_listed(all[i].names, row->name)) continue;
+            WEFT_TRY(weft_options_get(weft_train_table(context), o, row->name, &value));
+            bool given = value && strcmp(value, usual) != 0;
+            free(value);
+            if (given)
+                return weft_fail(WEFT_ERR_ARGUMENT,
+                                 "--%s says nothing here, since %s; leave it out", row->name,
+                                 all[i].why);
+        }
+    if (!o->parallel.exchange)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a simulation is of what learners exchange; add --exchange");
+    if (strchr(o->where.device, ','))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "device '%s': the learners of a simulation share one program; give one "
+                         "device",
+                         o->where.device);
+    return weft_cast_check(context, o->parallel.exchange);
+}
+
+/* --- what the simulator asks --- */
+
+static int player_of(const weft_simulation *s, weft_actor_id id)
+{
+    int64_t i = (int64_t)id - (int64_t)s->cast->first_learner;
+    return i >= 0 && i < s->learners ? (int)i : -1;
+}
+
+static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
+{
+    weft_simulation *s = user;
+    (void)life;
+    return s->cast->ops->make(s->cast, id, out);
+}
+
+static weft_sim_link link_of(void *user, weft_actor_id from, weft_actor_id to)
+{
+    const weft_simulation *s = user;
+    return weft_cluster_link(&s->cluster, player_of(s, from), player_of(s, to));
+}
+
+/* The step is begun now, and looked at when virtual time has come to its end. */
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
+                           double *parts, int room, int *part_count)
+{
+    weft_simulation *s = user;
+    int i = player_of(s, actor->id);
+    weft_player *p = &s->players[i];
+    (void)parts;
+    (void)room;
+    *part_count = 0;
+    if (ticket != p->steps + 1)
+        return weft_fail(WEFT_ERR_INTERNAL, "step %lld is asked for after %lld", (long long)ticket,
+                         (long long)p->steps);
+    if (s->due) WEFT_TRY(weft_simulation_evaluate(s, false));
+    p->began = weft_actor_now(actor);
+    p->takes = *seconds = weft_cluster_step(&s->cluster, i, s->flops, &p->random);
+    weft_simulation_give(s, i);
+    return WEFT_OK;
+}
+
+static weft_status computed(void *user, weft_actor *actor, int64_t ticket)
+{
+    weft_simulation *s = user;
+    int i = player_of(s, actor->id);
+    (void)ticket;
+    WEFT_TRY(weft_simulation_wait(s, i));
+    return weft_simulation_note(s, &s->players[i]);
+}
+
+/* --- the run --- */
+
+static weft_status open_cast(weft_simulation *s)
+{
+    const weft_recipe *k = &s->job->recipe;
+    weft_optimizer_options *elsewhere = &s->lead->elsewhere;
+    *elsewhere = k->optimizer;
+    elsewhere->clip_norm = 0;
+    elsewhere->accumulate = 1;
+    weft_scene scene = {.struct_size = sizeof(scene),
+                        .context = k->context,
+                        .store = s->lead->store,
+                        .optimizer = elsewhere,
+                        .learners = s->learners,
+                        .servers = k->servers,
+                        .codec = k->codec,
+                        .steps = s->job->total_steps,
+                        .dtype = s->dtype,
+                        .count = s->count,
+                        .parameters = s->parameters,
+                        .gradients = s->gradients};
+    return weft_cast_open(k->exchange, &scene, &s->cast);
+}
+
+static weft_status run(weft_simulation *s)
+{
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = (uint64_t)s->job->options.task.seed,
+                                .link_of = link_of,
+                                .make = make,
+                                .compute = compute,
+                                .computed = computed,
+                                .user = s};
+    WEFT_TRY(weft_sim_create(&options, &s->sim));
+    for (int i = 0; i < s->cast->actors; i++) WEFT_TRY(weft_sim_add(s->sim, (weft_actor_id)i, 0));
+    WEFT_TRY(weft_sim_run(s->sim, INFINITY));
+    return weft_simulation_finish(s);
+}
+
+/* The first rank of a job of which nothing else is there. */
+static weft_status build_lead(weft_simulation *s)
+{
+    weft_trainer *t = s->job;
+    int local = 0;
+    int64_t all = t->options.length.batch * s->learners;
+    WEFT_TRY(weft_trainer_find_resumed(t));
+    WEFT_TRY(weft_comm_open(t->context, "self", 1, &t->worlds[0], &local));
+    t->recipe.simulated = true;
+    s->lead = &t->runs[0].rank;
+    *s->lead = (weft_rank){.recipe = &t->recipe, .world = t->worlds[0]};
+    WEFT_TRY(weft_rank_build(s->lead));
+    t->parameters = weft_rank_parameters(s->lead);
+    s->epoch = (t->samples + all - 1) / all;
+    s->flops = weft_program_describe(weft_instance_program(s->lead->instance)).flops *
+               (double)t->recipe.microbatches;
+    return WEFT_OK;
+}
+
+static weft_status play(weft_simulation *s)
+{
+    WEFT_TRY(build_lead(s));
+    WEFT_TRY(weft_simulation_people(s));
+    WEFT_TRY(open_cast(s));
+    WEFT_TRY(weft_trainer_open_outputs(s->job));
+    WEFT_TRY(weft_simulation_tell_start(s));
+    return run(s);
+}
+
+/* A run of as many learners as the cluster has, with as many threads each as in a real one. */
+static weft_status prepare(weft_simulation *s, weft_context *context,
+                           const weft_simulate_options *given)
+{
+    weft_train_options o;
+    int64_t learners = WEFT_MAX(given->train.job.ranks, (int64_t)1);
+    WEFT_TRY(weft_options_check(weft_simulate_table(context), given));
+    WEFT_TRY(check_used(context, &given->train));
+    WEFT_TRY(weft_cluster_open(given->cluster, &learners, &s->cluster));
+    WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
+    s->learners = (int)learners;
+    o.job.ranks = learners;
+    if (o.where.threads == 0) o.where.threads = WEFT_MAX(weft_cores() / s->learners, 1);
+    weft_status status = weft_trainer_prepare(context, &o, &s->job);
+    weft_options_free(weft_train_table(context), &o);
+    return status;
+}
+
+weft_status weft_simulate(weft_context *context, const weft_simulate_options *options,
+                          weft_event_fn fn, void *user)
+{
+    weft_simulation s = {.first_end = -1};
+    weft_status status = prepare(&s, context, options);
+    if (status == WEFT_OK) {
+        s.job->fn = fn;
+        s.job->user = user;
+        status = play(&s);
+    }
+    weft_crew_close(&s.crew);
+    weft_sim_destroy(&s.sim);
+    weft_cast_close(&s.cast);
+    weft_simulation_dismiss(&s);
+    weft_trainer_destroy(&s.job);
+    weft_cluster_free(&s.cluster);
+    return status;
+}

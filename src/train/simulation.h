@@ -1,0 +1,72 @@
+/* Inside of a simulated run. */
+#ifndef WEFT_TRAIN_SIMULATION_H
+#define WEFT_TRAIN_SIMULATION_H
+
+#include "exchange/cast.h"
+#include "train/cluster.h"
+#include "train/crew.h"
+#include "train/trainer.h"
+#include "weft/simulate.h"
+
+/* A learner that plays. */
+typedef struct weft_player {
+    weft_store *store;
+    void *parameters, *gradients; /* what the cast reads and writes; gradients may be NULL */
+    weft_random random;           /* of how long its steps take */
+    int64_t steps;                /* that it has done */
+    double began, takes, busy;    /* the step that goes on; seconds spent in those before */
+    double loss, rate;            /* of the last step; the rate may not be known yet */
+} weft_player;
+
+/* A thread that computes steps, now of this learner, now of that one. */
+typedef struct weft_stagehand {
+    weft_rank rank;
+    weft_batch batch;
+    weft_player *now;
+    weft_dtype dtype;
+} weft_stagehand;
+
+typedef struct weft_simulation {
+    weft_trainer *job; /* whose first rank has the program, and the store that is evaluated */
+    weft_rank *lead;
+    weft_cluster cluster;
+    weft_cast *cast;
+    weft_sim *sim;
+    weft_crew *crew;
+    weft_stagehand *hands;
+    int hand_count;
+    weft_player *players;
+    int learners;
+    void **parameters, **gradients; /* those of the players */
+    weft_dtype dtype;
+    int64_t count; /* of all parameters */
+    double flops;  /* of a step of a learner */
+    int64_t epoch; /* steps in an epoch */
+
+    /* What has happened. */
+    int64_t done;      /* steps of all learners */
+    double loss, rate; /* sums over those of this round */
+    bool due;          /* to be evaluated, before anybody goes on */
+    double told;       /* virtual seconds, and bytes sent, when a step was told of last */
+    double told_bytes;
+    double last;      /* virtual seconds when the last step was done */
+    double first_end; /* when the first learner had done its steps; below 0: none has */
+    double utilisation, samples_per_second;
+} weft_simulation;
+
+/* players.c: learners, and the threads that compute for them. */
+weft_status weft_simulation_people(weft_simulation *s) WEFT_NODISCARD;
+void weft_simulation_dismiss(weft_simulation *s);
+/* Begins what learner `player` has asked for, and waits until it is there. */
+void weft_simulation_give(weft_simulation *s, int player);
+weft_status weft_simulation_wait(weft_simulation *s, int player) WEFT_NODISCARD;
+
+/* told.c: what is said of the run, and what is kept of it. */
+weft_status weft_simulation_tell_start(weft_simulation *s) WEFT_NODISCARD;
+/* A step of a learner is done. */
+weft_status weft_simulation_note(weft_simulation *s, weft_player *p) WEFT_NODISCARD;
+weft_status weft_simulation_evaluate(weft_simulation *s, bool over) WEFT_NODISCARD;
+/* After the last step of all. */
+weft_status weft_simulation_finish(weft_simulation *s) WEFT_NODISCARD;
+
+#endif

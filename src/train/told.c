@@ -1,0 +1,195 @@
+/* What is said of a simulated run, and what is kept of it. */
+#include "train/simulation.h"
+
+/* Series of a summary: those of the cast, and of the simulation. */
+enum { MOST_SERIES = 16 };
+
+static weft_status tell(weft_simulation *s, weft_event *e)
+{
+    weft_trainer *t = s->job;
+    e->step = s->done / s->learners;
+    e->total_steps = t->total_steps;
+    e->epochs = t->options.length.epochs;
+    e->samples = t->samples;
+    e->parameters = t->parameters;
+    e->ranks = e->learners = s->learners;
+    e->seconds = s->last;
+    if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
+    if (t->fn) t->fn(t->user, e);
+    return WEFT_OK;
+}
+
+weft_status weft_simulation_tell_start(weft_simulation *s)
+{
+    weft_event e = {.kind = WEFT_EVENT_START};
+    return tell(s, &e);
+}
+
+/* --- steps --- */
+
+/* As many steps of learners as there are learners. */
+static weft_status tell_round(weft_simulation *s)
+{
+    weft_sim_report report = weft_sim_tell(s->sim);
+    double seconds = report.seconds - s->told, bytes = (double)report.bytes;
+    double samples = (double)(s->learners * s->job->options.length.batch);
+    weft_event e = {.kind = WEFT_EVENT_STEP,
+                    .epoch = (s->done / s->learners - 1) / s->epoch,
+                    .loss = s->loss / s->learners,
+                    .lr = s->rate / s->learners,
+                    .samples_per_second = seconds > 0 ? samples / seconds : 0,
+                    .comm_bytes = bytes - s->told_bytes};
+    WEFT_TRY(tell(s, &e));
+    s->loss = s->rate = 0;
+    s->told = report.seconds;
+    s->told_bytes = bytes;
+    s->due = s->done / s->learners % s->epoch == 0;
+    return WEFT_OK;
+}
+
+/* Until here all have been training. */
+static void note_first_end(weft_simulation *s)
+{
+    double busy = 0, steps = (double)s->done, now = weft_sim_tell(s->sim).seconds;
+    for (int i = 0; i < s->learners; i++) {
+        const weft_player *p = &s->players[i];
+        busy += p->busy + (p->takes > 0 ? now - p->began : 0);
+        steps += p->takes > 0 ? (now - p->began) / p->takes : 0;
+    }
+    s->first_end = now;
+    if (now <= 0) return;
+    s->utilisation = busy / now / s->learners;
+    s->samples_per_second = steps * (double)s->job->options.length.batch / now;
+}
+
+weft_status weft_simulation_note(weft_simulation *s, weft_player *p)
+{
+    p->busy += p->takes;
+    p->takes = 0;
+    p->steps++;
+    s->done++;
+    s->last = weft_sim_tell(s->sim).seconds;
+    s->loss += p->loss;
+    s->rate += p->rate;
+    if (s->first_end < 0 && p->steps == s->job->total_steps) note_first_end(s);
+    return s->done % s->learners == 0 ? tell_round(s) : WEFT_OK;
+}
+
+/* --- what the run has come to --- */
+
+/* Statistics, counters and moments are the first learner's, as in a real run. */
+static weft_status take_state(weft_simulation *s)
+{
+    const weft_store *from = s->players[0].store;
+    weft_store *to = s->lead->store;
+    WEFT_TRY(weft_simulation_wait(s, 0));
+    for (int i = 0; i < weft_store_count(to); i++) {
+        weft_type type = weft_store_type(to, i);
+        void *data;
+        if (weft_store_kind(to, i) != WEFT_VALUE_STATE) continue;
+        WEFT_TRY(weft_new_bytes(&data, 1, weft_type_bytes(&type)));
+        weft_status status =
+            weft_store_read(from, weft_store_find(from, weft_store_name(to, i)), data);
+        if (status == WEFT_OK) status = weft_store_write(to, i, data);
+        free(data);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+static weft_status take_result(weft_simulation *s, bool over)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    weft_store *to = s->lead->store;
+    WEFT_TRY(take_state(s));
+    WEFT_TRY(weft_store_map(to, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    weft_status status = s->cast->ops->result(s->cast, over, data);
+    if (status == WEFT_OK) return weft_store_unmap(to, WEFT_ALL_PARAMETERS, data);
+    weft_store_unmap_read(to, data);
+    return status;
+}
+
+weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
+{
+    weft_report report;
+    int64_t rounds = s->done / s->learners;
+    s->due = false;
+    if (weft_dataset_count(s->job->data, WEFT_TEST) == 0 && !over) return WEFT_OK;
+    WEFT_TRY(take_result(s, over));
+    WEFT_TRY(weft_rank_check_finite(s->lead));
+    if (weft_dataset_count(s->job->data, WEFT_TEST) == 0) return WEFT_OK;
+    WEFT_TRY(weft_rank_evaluate(s->lead, &report));
+    weft_event e = {.kind = WEFT_EVENT_EVAL, .epoch = (rounds - 1) / s->epoch, .report = &report};
+    weft_status status = tell(s, &e);
+    weft_report_free(&report);
+    return status;
+}
+
+/* --- the end --- */
+
+static weft_status save(weft_simulation *s)
+{
+    weft_trainer *t = s->job;
+    weft_rank *r = s->lead;
+    char *path = NULL;
+    int64_t rest = t->total_steps % s->epoch;
+    if (!t->options.output.checkpoint) return WEFT_OK;
+    weft_checkpoint_source source = {.store = r->store, .graph = r->graph, .comms = &r->comms};
+    weft_checkpoint_record record = {
+        .position = {.step = t->total_steps,
+                     .epoch = t->total_steps / s->epoch,
+                     .batch = rest,
+                     .samples = rest * t->options.length.batch * s->learners},
+        .settings = &t->settings,
+        .stats = weft_dataset_stats(t->data),
+        .model = &t->model};
+    WEFT_TRY(weft_checkpoint_save(&source, &record, t->options.output.checkpoint,
+                                  t->options.output.keep, &path));
+    weft_event e = {.kind = WEFT_EVENT_CHECKPOINT, .epoch = record.position.epoch, .path = path};
+    weft_status status = tell(s, &e);
+    free(path);
+    return status;
+}
+
+static weft_status summarise(weft_simulation *s)
+{
+    weft_sim_report r = weft_sim_tell(s->sim);
+    double bytes = (double)r.bytes, letters = (double)r.letters, lost = (double)r.lost, *memory;
+    weft_program_info info = weft_program_describe(weft_instance_program(s->lead->instance));
+    weft_series series[MOST_SERIES] = {{"exchange_bytes", &bytes, 1},
+                                       {"exchange_letters", &letters, 1},
+                                       {"exchange_letters_lost", &lost, 1},
+                                       {"utilisation", &s->utilisation, 1}};
+    weft_event e = {.kind = WEFT_EVENT_SUMMARY,
+                    .epoch = s->job->total_steps / s->epoch,
+                    .peak_memory = weft_peak_memory(),
+                    .samples_per_second = s->samples_per_second,
+                    .series = series,
+                    .series_count = 4};
+    const weft_cast_ops *ops = s->cast->ops;
+    for (int i = 0; ops->figure && e.series_count < MOST_SERIES; i++, e.series_count++)
+        if (!ops->figure(s->cast, i, &series[e.series_count])) break;
+    WEFT_TRY(WEFT_NEW(&memory, s->learners));
+    for (int i = 0; i < s->learners; i++)
+        memory[i] = (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes);
+    e.rank_memory = memory;
+    weft_status status = tell(s, &e);
+    free(memory);
+    return status;
+}
+
+weft_status weft_simulation_finish(weft_simulation *s)
+{
+    if (s->done != s->job->total_steps * s->learners)
+        return weft_fail(WEFT_ERR_PEER,
+                         "the simulation has come to a halt after %lld of %lld steps at %g s: all "
+                         "learners wait",
+                         (long long)s->done, (long long)(s->job->total_steps * s->learners),
+                         weft_sim_tell(s->sim).seconds);
+    WEFT_TRY(weft_simulation_evaluate(s, true));
+    WEFT_TRY(save(s));
+    WEFT_TRY(summarise(s));
+    return weft_metrics_close(&s->job->metrics);
+}
