@@ -411,6 +411,30 @@ static void test_ahead(void **state)
     }
 }
 
+/* Where all are to leave, a version that the first to leave has no part in is not made, whether the
+ * others have pushed theirs before or do so later. */
+static void test_halt(void **state)
+{
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        descent d = {.lr = 0.5, .count = 2};
+        weft_range *r = open_range(&d, policy_of("bsp", -1, -1, NULL), 3);
+        learner l[3];
+        for (int i = 0; i < 3; i++) l[i] = begin_learner(i + 1, 2);
+        for (int i = 0; i < 3; i++) push(&l[i], r, 2);
+        if (early) push(&l[1], r, 2);
+        weft_range_halt(r, 1);
+        assert_int_equal(weft_range_leave(r, 1), WEFT_OK);
+        if (!early) push(&l[1], r, 2);
+        push(&l[2], r, 2);
+        assert_int_equal(weft_range_clock(r, 3), 2);
+        for (weft_actor_id i = 2; i <= 3; i++) assert_int_equal(weft_range_leave(r, i), WEFT_OK);
+        assert_int_equal(weft_range_version(r), 1);
+        for (int i = 0; i < 3; i++) end_learner(&l[i]);
+        weft_range_destroy(&r);
+    }
+}
+
 /* --- options --- */
 
 static void test_policies(void **state)
@@ -469,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_exactly_once),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_halt),
         cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -13,6 +13,7 @@ typedef struct member {
 struct weft_range {
     weft_range_options options;
     int64_t version;
+    int64_t last; /* where all are to leave: the clock that the first has left at */
     void *parameters;
     member *members; /* by number, as they came */
     size_t member_count, member_capacity;
@@ -37,6 +38,7 @@ weft_status weft_range_create(const weft_range_options *options, weft_range **ou
     weft_range *r;
     WEFT_TRY(WEFT_NEW(&r, 1));
     r->options = *options;
+    r->last = INT64_MAX;
     weft_status status = room_for(options, options->parameters, &r->parameters, &r->own_parameters);
     if (status == WEFT_OK)
         status = room_for(options, options->gradient, &r->gradient, &r->own_gradient);
@@ -222,6 +224,24 @@ weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
     return apply_complete(r);
 }
 
+/* What one clock's updates make is made of all of them, or not at all. */
+static bool counts(const weft_range *r, int64_t clock)
+{
+    return r->options.policy.count > 0 || clock <= r->last;
+}
+
+void weft_range_halt(weft_range *r, int64_t clock)
+{
+    size_t kept = 0;
+    r->last = WEFT_MIN(r->last, clock);
+    for (size_t i = 0; i < r->waiting_count; i++)
+        if (counts(r, r->waiting[i].clock))
+            r->waiting[kept++] = r->waiting[i];
+        else
+            weft_blob_drop(&r->waiting[i].update);
+    r->waiting_count = kept;
+}
+
 static weft_status check(const weft_range *r, const weft_push *push, const member *m)
 {
     const weft_range_options *o = &r->options;
@@ -254,9 +274,11 @@ weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_fate
                                                : WEFT_PUSH_TAKEN;
     if (*fate != WEFT_PUSH_TAKEN) return WEFT_OK;
     WEFT_TRY(check(r, push, m));
-    WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
-    r->waiting[r->waiting_count++] = *push;
-    weft_blob_hold(push->update);
+    if (counts(r, push->clock)) {
+        WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
+        r->waiting[r->waiting_count++] = *push;
+        weft_blob_hold(push->update);
+    }
     m->sequence = push->sequence;
     m->clock = push->clock;
     return apply_complete(r);

@@ -62,6 +62,10 @@ int64_t weft_range_version(const weft_range *range);
  * (learners that come again have another number), or is not here. */
 weft_status weft_range_join(weft_range *range, weft_actor_id learner, int64_t clock) WEFT_NODISCARD;
 weft_status weft_range_leave(weft_range *range, weft_actor_id learner) WEFT_NODISCARD;
+/* All are to leave, the first after so many steps: where a version is made of one update of each
+ * learner, those of later steps, to which it adds nothing, make none. So what is left is what all
+ * had come to then, whoever was ahead. */
+void weft_range_halt(weft_range *range, int64_t clock);
 int weft_range_learners(const weft_range *range);
 /* It is here, or was. */
 bool weft_range_knows(const weft_range *range, weft_actor_id learner);

@@ -179,6 +179,7 @@ static weft_status take_pull(server *s, const weft_letter *letter, const Weft__P
         return weft_wire_send(&s->head, letter->from, WEFT_WIRE_PARAMETERS, &nobody, NULL);
     }
     s->halt = s->halt || m->halt;
+    if (m->halt) weft_range_halt(f->of.range, m->clock);
     WEFT_TRY(ask(f, (question){letter->from, m->request, m->clock, m->have, m->leaving, m->whole}));
     return answer_all(s, f);
 }
