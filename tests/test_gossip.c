@@ -33,15 +33,11 @@ typedef struct run {
 static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
 {
     run *r = user;
-    const weft_topology *t = &r->topology;
     (void)life;
     weft_peer_options options = {.struct_size = sizeof(options),
                                  .mode = r->mode,
                                  .me = (int)id,
-                                 .peers = r->peers,
-                                 .neighbours = t->list + t->first[id],
-                                 .neighbour_count = t->first[id + 1] - t->first[id],
-                                 .asks = t->asks[id],
+                                 .topology = &r->topology,
                                  .seed = r->seed,
                                  .dtype = WEFT_F64,
                                  .count = COUNT,
@@ -298,6 +294,23 @@ static void test_slow_peer(void **state)
     }
 }
 
+/* What o says comes to everybody once, over edges that are there. */
+static void assert_spans(const weft_topology *t, int o)
+{
+    const int *from = t->from + (ptrdiff_t)o * t->peers;
+    for (int p = 0; p < t->peers; p++) {
+        int at = p, steps = 0;
+        for (; at != o; at = from[at], steps++) {
+            bool edge = false;
+            assert_true(steps < t->peers && from[at] >= 0);
+            for (int e = t->first[at]; e < t->first[at + 1]; e++)
+                edge = edge || t->list[e] == from[at];
+            assert_true(edge);
+        }
+    }
+    assert_int_equal(from[o], -1);
+}
+
 /* One that leaves before its last step may end all: word of it comes everywhere, over any links,
  * and nobody says so where it is not so. */
 static void test_all_are_told(void **state)
@@ -348,6 +361,7 @@ static void test_topologies(void **state)
                             reached[t.list[e]] = reached[t.list[e]] || reached[a];
                         }
                 for (int a = 0; a < n; a++) assert_true(reached[a]);
+                for (int o = 0; o < n; o++) assert_spans(&t, o);
                 weft_topology_free(&t);
             }
 }

@@ -32,6 +32,7 @@ typedef struct cluster {
     int64_t tickets[ACTORS];
     float parameters[ACTORS][COUNT], gradients[COUNT];
     weft_codec *codecs[ACTORS][RANGES];
+    weft_topology topologies[2]; /* of each mode */
     weft_server_range reach[ACTORS][RANGES];
     held letters[HELD];
     int letter_count;
@@ -144,15 +145,15 @@ static void make_learner(cluster *c, int id)
 
 static void make_peer(cluster *c, int id, weft_gossip_mode mode)
 {
-    int first = mode == WEFT_GOSSIP_UPDATES ? PEER : NEIGHBOUR, other = 1 - (id - first);
+    int first = mode == WEFT_GOSSIP_UPDATES ? PEER : NEIGHBOUR;
+    /* Of the three the third is never there. */
+    if (!c->topologies[mode].list)
+        must(weft_topology_make("all", 3, mode == WEFT_GOSSIP_AVERAGE, 1, &c->topologies[mode]));
     weft_peer_options o = {.struct_size = sizeof(o),
                            .mode = mode,
                            .me = id - first,
-                           .peers = 3, /* the third is never there */
                            .first = (weft_actor_id)first,
-                           .neighbours = &other,
-                           .neighbour_count = 1,
-                           .asks = id == first,
+                           .topology = &c->topologies[mode],
                            .dtype = WEFT_F32,
                            .count = COUNT,
                            .parameters = c->parameters[id],
@@ -193,6 +194,7 @@ static void end(cluster *c)
         if (c->actors[i]) c->actors[i]->ops->destroy(c->actors[i]);
         for (int k = 0; k < RANGES; k++) weft_codec_close(&c->codecs[i][k]);
     }
+    for (int i = 0; i < 2; i++) weft_topology_free(&c->topologies[i]);
 }
 
 /* --- what comes --- */

@@ -11,6 +11,7 @@ typedef struct average {
     int64_t request;  /* number of the last one */
     weft_blob *asked; /* what it had when it asked; NULL: it has its answer */
     weft_actor_id whom;
+    double sent; /* when it asked last */
     struct answer {
         int64_t request; /* the last one of this neighbour */
         weft_blob *had;  /* the answer to it */
@@ -20,8 +21,7 @@ typedef struct average {
 static void average_close(weft_peer *p)
 {
     average *a = p->state;
-    for (int i = 0; a->answers && i < p->options.neighbour_count; i++)
-        weft_blob_drop(&a->answers[i].had);
+    for (int i = 0; a->answers && i < p->neighbour_count; i++) weft_blob_drop(&a->answers[i].had);
     weft_blob_drop(&a->asked);
     free(a->answers);
     free(a);
@@ -33,7 +33,7 @@ static weft_status average_open(weft_peer *p)
     WEFT_TRY(WEFT_NEW(&a, 1));
     p->state = a;
     weft_random_start(&a->random, p->options.seed, (uint64_t)p->options.me);
-    return WEFT_NEW(&a->answers, p->options.neighbour_count);
+    return WEFT_NEW(&a->answers, p->neighbour_count);
 }
 
 static weft_status copy_now(const weft_peer *p, weft_blob **out)
@@ -48,6 +48,7 @@ static weft_status send_meet(weft_peer *p)
     average *a = p->state;
     Weft__Meet m = WEFT__MEET__INIT;
     m.request = a->request;
+    a->sent = weft_actor_now(&p->head);
     WEFT_TRY(weft_wire_send(&p->head, a->whom, WEFT_WIRE_MEET, &m, a->asked));
     return weft_peer_listen(p);
 }
@@ -57,8 +58,8 @@ static weft_status average_computed(weft_peer *p, void *change)
     average *a = p->state;
     const weft_peer_options *o = &p->options;
     weft_peer_move(p, p->now, 1, change, NULL);
-    if (!o->asks || a->asked || o->neighbour_count == 0) return WEFT_OK;
-    uint32_t which = weft_random_u32(&a->random) % (uint32_t)o->neighbour_count;
+    if (!o->topology->asks[o->me] || a->asked || p->neighbour_count == 0) return WEFT_OK;
+    uint32_t which = weft_random_u32(&a->random) % (uint32_t)p->neighbour_count;
     a->whom = o->first + (weft_actor_id)p->neighbours[which];
     a->request++;
     WEFT_TRY(copy_now(p, &a->asked));
@@ -78,7 +79,7 @@ static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_lette
     average *a = p->state;
     struct answer *answer = NULL;
     Weft__Met reply = WEFT__MET__INIT;
-    for (int i = 0; i < p->options.neighbour_count; i++)
+    for (int i = 0; i < p->neighbour_count; i++)
         if (p->options.first + (weft_actor_id)p->neighbours[i] == letter->from)
             answer = &a->answers[i];
     if (!answer || m->request < answer->request || !is_someones(p, letter->payload)) return WEFT_OK;
@@ -120,11 +121,17 @@ static bool average_waits(const weft_peer *p)
     return ((const average *)p->state)->asked;
 }
 
+static weft_status average_repeat(weft_peer *p)
+{
+    const average *a = p->state;
+    return weft_actor_now(&p->head) - a->sent < p->options.patience ? WEFT_OK : send_meet(p);
+}
+
 const weft_peer_mode weft_peer_average = {
     .open = average_open,
     .close = average_close,
     .computed = average_computed,
     .letter = average_letter,
     .waits = average_waits,
-    .repeat = send_meet,
+    .repeat = average_repeat,
 };

@@ -26,17 +26,13 @@ static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out
 {
     gossip_cast *c = (gossip_cast *)cast;
     const weft_scene *s = &c->head.scene;
-    const weft_topology *t = &c->edges;
     int i = (int)id;
     if (c->mode == WEFT_GOSSIP_UPDATES)
         WEFT_TRY(weft_codec_open(s->context, c->codec, s->dtype, s->count, &c->codecs[i]));
     weft_peer_options options = {.struct_size = sizeof(options),
                                  .mode = c->mode,
                                  .me = i,
-                                 .peers = s->learners,
-                                 .neighbours = t->list + t->first[i],
-                                 .neighbour_count = t->first[i + 1] - t->first[i],
-                                 .asks = t->asks[i],
+                                 .topology = &c->edges,
                                  .seed = 1,
                                  .dtype = s->dtype,
                                  .count = s->count,

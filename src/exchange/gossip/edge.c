@@ -4,7 +4,7 @@
 #include "gossip.pb-c.h"
 
 /* So many are on their way again at a time; those after them would come too early. */
-enum { REPEATED = 16 };
+enum { REPEATED = 16, MOST_PATIENCE = 32 };
 
 void weft_edge_free(weft_edge *edge)
 {
@@ -14,12 +14,13 @@ void weft_edge_free(weft_edge *edge)
 
 static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
 {
-    const weft_rumour *rumour = &edge->queue[i];
+    weft_rumour *rumour = &edge->queue[i];
     Weft__Rumour m = WEFT__RUMOUR__INIT;
     m.edge_sequence = edge->heard + 1 + (int64_t)i;
     m.origin = rumour->origin;
     m.sequence = rumour->sequence;
     m.halt = rumour->halt;
+    rumour->sent = weft_actor_now(from);
     return weft_wire_send(from, edge->to, WEFT_WIRE_RUMOUR, &m, rumour->payload);
 }
 
@@ -31,9 +32,14 @@ weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour 
     return send(from, edge, edge->count++);
 }
 
-weft_status weft_edge_repeat(weft_actor *from, const weft_edge *edge)
+weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience)
 {
-    for (size_t i = 0; i < edge->count && i < REPEATED; i++) WEFT_TRY(send(from, edge, i));
+    double now = weft_actor_now(from);
+    edge->patience = WEFT_MAX(edge->patience, patience);
+    if (edge->count == 0 || now - edge->queue[0].sent < edge->patience) return WEFT_OK;
+    for (size_t i = 0; i < edge->count && i < REPEATED; i++)
+        if (now - edge->queue[i].sent >= edge->patience) WEFT_TRY(send(from, edge, i));
+    edge->patience = WEFT_MIN(2 * edge->patience, MOST_PATIENCE * patience);
     return WEFT_OK;
 }
 
@@ -45,6 +51,7 @@ static void forget_heard(weft_edge *edge, int64_t heard)
     edge->count -= (size_t)gone;
     memmove(edge->queue, edge->queue + gone, edge->count * sizeof(weft_rumour));
     edge->heard += gone;
+    edge->patience = 0;
 }
 
 static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumour *m,
@@ -53,7 +60,10 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumo
     Weft__Heard heard = WEFT__HEARD__INIT;
     if (m->edge_sequence == edge->come + 1) {
         edge->come++;
-        *rumour = (weft_rumour){m->origin, m->sequence, letter->payload, m->halt};
+        *rumour = (weft_rumour){.origin = m->origin,
+                                .sequence = m->sequence,
+                                .payload = letter->payload,
+                                .halt = m->halt};
     }
     heard.edge_sequence = edge->come;
     return weft_wire_send(me, edge->to, WEFT_WIRE_HEARD, &heard, NULL);

@@ -10,6 +10,7 @@ typedef struct weft_rumour {
     int64_t sequence;
     weft_blob *payload; /* NULL: the origin has ended */
     bool halt;          /* and wants all others to */
+    double sent;        /* when it last went over an edge; the edge's own */
 } weft_rumour;
 
 typedef struct weft_edge {
@@ -17,15 +18,17 @@ typedef struct weft_edge {
     int64_t heard;      /* the other has all up to this one */
     weft_rumour *queue; /* those after it, in order */
     size_t count, capacity;
-    int64_t come; /* from the other one, all up to this one */
+    double patience; /* so long until something is sent again; 0: as long as at first */
+    int64_t come;    /* from the other one, all up to this one */
 } weft_edge;
 
 void weft_edge_free(weft_edge *edge);
 /* Queues a rumour and sends it; the payload is shared. */
 weft_status weft_edge_tell(weft_actor *from, weft_edge *edge,
                            const weft_rumour *rumour) WEFT_NODISCARD;
-/* Sends again what has not been heard. */
-weft_status weft_edge_repeat(weft_actor *from, const weft_edge *edge) WEFT_NODISCARD;
+/* Sends again what has not been heard for so many seconds; for twice as many if that was sent again
+ * before and nothing has been heard since: who is slow is not helped by more letters. */
+weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience) WEFT_NODISCARD;
 /* A letter that came over the edge: *rumour is what is new (its payload the letter's), or has
  * origin UINT32_MAX. Says to the other one what has been heard. */
 weft_status weft_edge_letter(weft_actor *me, weft_edge *edge, const weft_letter *letter,

@@ -125,14 +125,10 @@ static weft_status gossip_open(const char *arguments, const weft_exchange_site *
 static weft_status make_peer(const gossip *x, weft_actor **out)
 {
     const weft_endpoint *e = x->head.site.endpoint;
-    const weft_topology *t = &x->edges;
     weft_peer_options options = {.struct_size = sizeof(options),
                                  .mode = x->mode,
                                  .me = e->learner,
-                                 .peers = e->learners,
-                                 .neighbours = t->list + t->first[e->learner],
-                                 .neighbour_count = t->first[e->learner + 1] - t->first[e->learner],
-                                 .asks = t->asks[e->learner],
+                                 .topology = &x->edges,
                                  .seed = 1,
                                  .dtype = x->dtype,
                                  .count = x->count,

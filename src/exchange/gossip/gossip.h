@@ -22,9 +22,12 @@ typedef struct weft_topology {
     int *first; /* [peers + 1]: of each peer's neighbours in the list */
     int *list;
     bool *asks; /* [peers]: of the first half, whose peers ask those of the other */
+    int *from; /* [peers][peers]: [o][p]: from which neighbour p has what o says; -1 for o itself */
 } weft_topology;
 
-/* all, ring, torus (rows and columns as near to each other as they can be) or random (a ring, and
+/* What a peer says goes over a tree of shortest ways, so that everybody has it once.
+ *
+ * all, ring, torus (rows and columns as near to each other as they can be) or random (a ring, and
  * as many edges more, by the seed). Connected, without loops. `halves`: only edges between even and
  * odd peers (in a torus: fields of a chessboard) remain, so that no circle of peers can wait.
  * ARGUMENT: no such topology, or too few peers. */
@@ -52,12 +55,10 @@ weft_status weft_gossip_cast(const char *arguments, const struct weft_scene *sce
 typedef struct weft_peer_options {
     size_t struct_size; /* sizeof(weft_peer_options) */
     weft_gossip_mode mode;
-    int me, peers;
-    weft_actor_id first;   /* peer k is actor first + k */
-    const int *neighbours; /* copied */
-    int neighbour_count;
-    bool asks;     /* AVERAGE: it asks, others are asked */
-    uint64_t seed; /* AVERAGE: of whom it asks */
+    int me;
+    weft_actor_id first;           /* peer k is actor first + k */
+    const weft_topology *topology; /* stays the caller's and outlives the peer */
+    uint64_t seed;                 /* AVERAGE: of whom it asks */
     weft_dtype dtype;
     int64_t count;
     void *parameters;  /* what a computation reads, and changes as its own update would */
@@ -69,7 +70,8 @@ typedef struct weft_peer_options {
 /* Computation number t is step t. The parameters are in place when it is asked for; what it has
  * made of them is taken when it has ended. All peers begin with the same ones. */
 weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out) WEFT_NODISCARD;
-/* It begins no other computation, and one that goes on does not count. halt: all others are to end, too. */
+/* It begins no other computation, and one that goes on does not count. halt: all others are to end,
+ * too. */
 weft_status weft_peer_end(weft_actor *actor, bool halt) WEFT_NODISCARD;
 /* Some peer has ended and said that all are to. What comes of it is the caller's. */
 bool weft_peer_halted(const weft_actor *actor);

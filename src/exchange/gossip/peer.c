@@ -84,7 +84,6 @@ static void peer_destroy(weft_actor *actor)
     weft_rumours_close(p);
     free(p->now);
     free(p->before);
-    free(p->neighbours);
     free(p);
 }
 
@@ -103,8 +102,10 @@ static weft_status make(weft_peer *p)
     p->bytes = (size_t)o->count * weft_dtype_size(o->dtype);
     WEFT_TRY(weft_new_aligned(p->bytes, &p->now));
     WEFT_TRY(weft_new_aligned(p->bytes, &p->before));
-    WEFT_TRY(WEFT_NEW(&p->neighbours, o->neighbour_count));
-    memcpy(p->neighbours, o->neighbours, (size_t)o->neighbour_count * sizeof(int));
+    const weft_topology *t = o->topology;
+    p->peers = t->peers;
+    p->neighbours = t->list + t->first[o->me];
+    p->neighbour_count = t->first[o->me + 1] - t->first[o->me];
     WEFT_TRY(weft_rumours_open(p));
     return p->mode->open ? p->mode->open(p) : WEFT_OK;
 }

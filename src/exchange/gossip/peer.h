@@ -43,7 +43,9 @@ struct weft_peer {
     void *before; /* what the computation that goes on began with */
     int64_t clock;
     bool computing, listens; /* the timer is set */
-    int *neighbours;
+    int peers;
+    const int *neighbours; /* the topology's */
+    int neighbour_count;
     weft_rumours rumours;
     void *state; /* the mode's */
 };

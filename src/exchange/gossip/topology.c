@@ -98,10 +98,7 @@ static weft_status list_neighbours(const edges *e, weft_topology *out)
     weft_status status = WEFT_NEW(&out->first, n + 1);
     if (status == WEFT_OK) status = WEFT_NEW(&out->list, count);
     if (status == WEFT_OK) status = WEFT_NEW(&out->asks, n);
-    if (status != WEFT_OK) {
-        weft_topology_free(out);
-        return status;
-    }
+    WEFT_TRY(status);
     count = 0;
     for (int a = 0; a < n; a++) {
         out->first[a] = count;
@@ -111,6 +108,32 @@ static weft_status list_neighbours(const edges *e, weft_topology *out)
     }
     out->first[n] = count;
     return WEFT_OK;
+}
+
+/* From whom each has what `origin` says: who is one step farther than those before has it from the
+ * first of them. queue: room for all. */
+static void span(const weft_topology *t, int origin, int *queue)
+{
+    int *from = t->from + (size_t)origin * (size_t)t->peers, end = 1;
+    for (int i = 0; i < t->peers; i++) from[i] = -1;
+    queue[0] = origin;
+    for (int i = 0; i < end && end < t->peers; i++)
+        for (int e = t->first[queue[i]]; e < t->first[queue[i] + 1]; e++) {
+            int next = t->list[e];
+            if (next == origin || from[next] >= 0) continue;
+            from[next] = queue[i];
+            queue[end++] = next;
+        }
+}
+
+static weft_status find_ways(weft_topology *t)
+{
+    int *queue;
+    WEFT_TRY(WEFT_NEW(&queue, t->peers));
+    weft_status status = WEFT_NEW(&t->from, (size_t)t->peers * (size_t)t->peers);
+    for (int o = 0; o < t->peers && status == WEFT_OK; o++) span(t, o, queue);
+    free(queue);
+    return status;
 }
 
 weft_status weft_topology_make(const char *name, int peers, bool halves, uint64_t seed,
@@ -127,6 +150,8 @@ weft_status weft_topology_make(const char *name, int peers, bool halves, uint64_
     topologies[which].join(&e, seed);
     weft_status status = list_neighbours(&e, out);
     free(e.there);
+    if (status == WEFT_OK) status = find_ways(out);
+    if (status != WEFT_OK) weft_topology_free(out);
     return status;
 }
 
@@ -135,5 +160,6 @@ void weft_topology_free(weft_topology *topology)
     free(topology->first);
     free(topology->list);
     free(topology->asks);
+    free(topology->from);
     *topology = (weft_topology){.peers = 0};
 }
