@@ -16,7 +16,7 @@ for way in --help -h ""; do
     accepts "weft $way" "$weft" $way
     cmp out help && pass || flunk "weft $way is another help"
 done
-for command in train simulate eval predict inspect export help; do
+for command in train simulate selftest eval predict inspect export help; do
     accepts "help $command" "$weft" help "$command"
     holds out '^usage: weft '
     cp out help
@@ -136,6 +136,17 @@ refuses 2 "--mesh says nothing here" "$weft" simulate $small -n 4 --mesh data=2 
 refuses 2 "no option is named 'cluster'" "$weft" train $small --cluster cluster.yaml
 printf 'learners: []\n' >none.yaml
 refuses 1 "none.yaml:1: there are no learners" "$weft" simulate $small --cluster none.yaml --exchange server
+
+# What is built in is what it must be, and whoever asks hears of it if not: here nothing can be saved.
+TMPDIR=$PWD accepts selftest "$weft" selftest
+holds out '^([0-9]+) of \1 settings are what they must be'
+grep -q '^FAILED' out && flunk "a setting failed" || pass
+(ulimit -f 4; TMPDIR=$PWD "$weft" selftest >out 2>err)
+[ $? = 1 ] && pass || flunk "selftest without files exits with $?"
+holds out '^FAILED .*cannot write'
+find . -name 'weft-selftest-*' | grep -q . && flunk "selftest leaves its folder behind" || pass
+refuses 1 "/nowhere/weft-selftest-" env TMPDIR=/nowhere "$weft" selftest
+refuses 2 "selftest takes no arguments" "$weft" selftest all
 
 # Files that are missing, empty, cut off, damaged or of another kind.
 refuses 1 "nowhere: has no file train-images-idx3-ubyte" "$weft" train --data idx:nowhere

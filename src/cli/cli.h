@@ -19,7 +19,7 @@ typedef struct command {
 } command;
 
 extern const command command_train, command_simulate, command_plan, command_eval, command_predict,
-    command_inspect, command_export, command_keygen, command_help;
+    command_inspect, command_export, command_keygen, command_selftest, command_help;
 extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
