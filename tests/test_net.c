@@ -15,7 +15,15 @@
 #include "base/tree.h"
 #include "exchange/server/server.h"
 
-enum { COUNT = 1003, LEARNERS = 3, SERVERS = 2, STEPS = 25, FIRST_LEARNER = 10, DAMAGED = 200 };
+enum {
+    COUNT = 1003,
+    LEARNERS = 3,
+    SERVERS = 2,
+    STEPS = 25,
+    FIRST_SERVER = 1,
+    FIRST_LEARNER = 10,
+    DAMAGED = 200
+};
 
 static const double LR = 0.125;
 
@@ -26,7 +34,7 @@ typedef struct job {
     atomic_int stop, failures;
     double began;
     double w[LEARNERS][COUNT];
-    weft_net_report reports[SERVERS];
+    weft_net_report reports[SERVERS + 1];
 } job;
 
 typedef struct member {
@@ -57,23 +65,52 @@ static weft_status descend(void *user, void *parameters, const void *mean)
 
 /* --- a server --- */
 
-static weft_status open_server(const member *m, int64_t *count, weft_net **out)
+static weft_member_options member_of(int id, int slot)
 {
-    char address[128];
-    weft_served served = {.number = m->number};
-    weft_actor *actor;
+    return (weft_member_options){
+        .struct_size = sizeof(weft_member_options), .key = (uint64_t)id, .wish = slot, .beat = 0.5};
+}
+
+static weft_status open_range(void *user, int number, weft_served *out)
+{
+    int64_t *count = user;
     weft_range_options options = {.struct_size = sizeof(options),
                                   .dtype = WEFT_F64,
                                   .count = *count,
                                   .update = descend,
                                   .user = count};
+    assert_int_equal(*count, begin_of(number + 1) - begin_of(number));
     WEFT_TRY(weft_policy_make("bsp", -1, -1, NULL, -1, &options.policy));
-    WEFT_TRY(weft_range_create(&options, &served.range));
-    for (int i = 0; i < LEARNERS; i++)
-        WEFT_TRY(weft_range_join(served.range, (weft_actor_id)(FIRST_LEARNER + i), 0));
-    WEFT_TRY(weft_server_create(&served, 1, &actor));
+    return weft_range_create(&options, &out->range);
+}
+
+/* The last of them is the coordinator. */
+static weft_status make_server(const member *m, int64_t *count, weft_actor **out)
+{
+    weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
+                                            .run = 5,
+                                            .expected = {LEARNERS, SERVERS, 0},
+                                            .ranges = SERVERS,
+                                            .limit = 60};
+    weft_server_options options = {.struct_size = sizeof(options),
+                                   .member = member_of(FIRST_SERVER + m->number, m->number),
+                                   .patience = 0.5,
+                                   .open = open_range,
+                                   .user = count};
+    return m->number == SERVERS ? weft_coordinator_create(&coordinator, out)
+                                : weft_server_create(&options, out);
+}
+
+static weft_status open_server(const member *m, int64_t *count, weft_net **out)
+{
+    char address[128];
+    weft_actor *actor;
+    int id = m->number == SERVERS ? WEFT_COORDINATOR : FIRST_SERVER + m->number;
+    WEFT_TRY(make_server(m, count, &actor));
     (void)snprintf(address, sizeof(address), "%s%d", m->job->address, m->number);
-    WEFT_TRY(weft_net_open(m->job->world, actor, (weft_actor_id)m->number, address, out));
+    WEFT_TRY(weft_net_open(m->job->world, actor, (weft_actor_id)id, address, out));
+    (void)snprintf(address, sizeof(address), "%s%d", m->job->address, SERVERS);
+    if (m->number < SERVERS) WEFT_TRY(weft_net_know(*out, WEFT_COORDINATOR, address));
     return weft_net_begin(*out);
 }
 
@@ -88,7 +125,7 @@ static void *serve(void *user)
 {
     member *m = user;
     weft_net *net = NULL;
-    int64_t count = begin_of(m->number + 1) - begin_of(m->number);
+    int64_t count = m->number < SERVERS ? begin_of(m->number + 1) - begin_of(m->number) : 0;
     weft_status status = open_server(m, &count, &net);
     while (status == WEFT_OK && (!atomic_load(&m->job->stop) || !has_heard_all(m, net)))
         status = weft_net_pump(net, 0.02);
@@ -109,13 +146,14 @@ static weft_status open_learner(const member *m, weft_server_range *ranges, cons
     char address[128];
     weft_actor *actor;
     for (int k = 0; k < SERVERS; k++) {
-        ranges[k] = (weft_server_range){.server = (weft_actor_id)k,
-                                        .begin = begin_of(k),
-                                        .count = begin_of(k + 1) - begin_of(k)};
+        ranges[k] =
+            (weft_server_range){.begin = begin_of(k), .count = begin_of(k + 1) - begin_of(k)};
         WEFT_TRY(
             weft_codec_open(m->job->context, "none", WEFT_F64, ranges[k].count, &ranges[k].codec));
     }
     weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .member =
+                                               member_of(FIRST_LEARNER + m->number, m->number),
                                            .dtype = WEFT_F64,
                                            .ranges = ranges,
                                            .range_count = SERVERS,
@@ -126,10 +164,8 @@ static weft_status open_learner(const member *m, weft_server_range *ranges, cons
     WEFT_TRY(weft_server_learner_create(&options, &actor));
     WEFT_TRY(
         weft_net_open(m->job->world, actor, (weft_actor_id)(FIRST_LEARNER + m->number), NULL, out));
-    for (int k = 0; k < SERVERS; k++) {
-        (void)snprintf(address, sizeof(address), "%s%d", m->job->address, k);
-        WEFT_TRY(weft_net_know(*out, (weft_actor_id)k, address));
-    }
+    (void)snprintf(address, sizeof(address), "%s%d", m->job->address, SERVERS);
+    WEFT_TRY(weft_net_know(*out, WEFT_COORDINATOR, address));
     return weft_net_begin(*out);
 }
 
@@ -198,7 +234,7 @@ static void disturb(const job *j)
 {
     char address[128];
     uint8_t bytes[WEFT_ENVELOPE_BYTES] = {0};
-    weft_envelope e = {.from = 11, .to = 0, .type = 1};
+    weft_envelope e = {.from = 11, .to = FIRST_SERVER, .type = 1};
     int linger = 10000;
     void *socket = zmq_socket(*(void **)j->world, ZMQ_DEALER);
     (void)snprintf(address, sizeof(address), "%s0", j->address);
@@ -217,7 +253,7 @@ static void disturb(const job *j)
 static void run_job(const char *address, double *expected)
 {
     job *j;
-    member servers[SERVERS], learners[LEARNERS];
+    member servers[SERVERS + 1], learners[LEARNERS];
     assert_int_equal(WEFT_NEW(&j, 1), WEFT_OK);
     j->address = address;
     j->began = weft_seconds();
@@ -229,14 +265,14 @@ static void run_job(const char *address, double *expected)
         learners[i] = (member){.job = j, .number = i};
         assert_int_equal(pthread_create(&learners[i].thread, NULL, train, &learners[i]), 0);
     }
-    for (int k = 0; k < SERVERS; k++) {
+    for (int k = 0; k <= SERVERS; k++) {
         servers[k] = (member){.job = j, .number = k};
         assert_int_equal(pthread_create(&servers[k].thread, NULL, serve, &servers[k]), 0);
     }
     disturb(j);
     for (int i = 0; i < LEARNERS; i++) pthread_join(learners[i].thread, NULL);
     atomic_store(&j->stop, 1);
-    for (int k = 0; k < SERVERS; k++) pthread_join(servers[k].thread, NULL);
+    for (int k = 0; k <= SERVERS; k++) pthread_join(servers[k].thread, NULL);
     assert_int_equal(atomic_load(&j->failures), 0);
     for (int i = 0; i < LEARNERS; i++)
         assert_memory_equal(j->w[i], expected, COUNT * sizeof(double));
@@ -259,7 +295,7 @@ static void test_connections(void **state)
     assert_non_null(mkdtemp(folder));
     (void)snprintf(ipc, sizeof(ipc), "ipc://%s/s", folder);
     run_job(ipc, w);
-    for (int k = 0; k < SERVERS; k++) {
+    for (int k = 0; k <= SERVERS; k++) {
         char path[64];
         (void)snprintf(path, sizeof(path), "%s/s%d", folder, k);
         (void)unlink(path);
@@ -277,7 +313,8 @@ static void test_address(void **state)
     weft_actor *actor;
     weft_net *net;
     assert_int_equal(weft_net_world_create(&world), WEFT_OK);
-    assert_int_equal(weft_server_create(NULL, 0, &actor), WEFT_OK);
+    weft_server_options options = {.struct_size = sizeof(options), .member = member_of(1, 0)};
+    assert_int_equal(weft_server_create(&options, &actor), WEFT_OK);
     assert_int_equal(weft_net_open(world, actor, 1, "tcp://127.0.0.1:x", &net), WEFT_ERR_IO);
     assert_non_null(strstr(weft_last_message(), "cannot be reached at tcp://127.0.0.1:x"));
     weft_net_world_destroy(&world);

@@ -45,7 +45,7 @@ static weft_range *open_range(descent *d, weft_policy policy, int learners)
                                   .user = d};
     assert_int_equal(weft_range_create(&options, &r), WEFT_OK);
     for (int i = 1; i <= learners; i++)
-        assert_int_equal(weft_range_join(r, (weft_actor_id)i, 0), WEFT_OK);
+        assert_int_equal(weft_range_join(r, (weft_actor_id)i, i, 0), WEFT_OK);
     return r;
 }
 
@@ -311,9 +311,9 @@ static void test_members(void **state)
     const double *w = weft_range_parameters(r);
     assert_true(w[0] == (0.25 + 0.75) / 2 && w[1] == 2 * w[0]);
     assert_int_equal(weft_range_leave(r, 2), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_range_join(r, 2, 0), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_range_join(r, 2, 2, 0), WEFT_ERR_ARGUMENT);
     /* A new one begins where the others are, and is waited for. */
-    assert_int_equal(weft_range_join(r, 4, 0), WEFT_OK);
+    assert_int_equal(weft_range_join(r, 4, 1, 0), WEFT_OK);
     assert_int_equal(weft_range_slowest(r), 1);
     for (int i = 0; i < 4; i++) fetch(&l[i], r, 2);
     push(&l[0], r, 2);

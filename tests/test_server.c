@@ -10,7 +10,7 @@
 #include "base/tree.h"
 #include "exchange/server/server.h"
 
-enum { COUNT = 23, MOST_LEARNERS = 8, MOST_SERVERS = 5, FIRST_LEARNER = 100 };
+enum { COUNT = 23, MOST_LEARNERS = 8, MOST_SERVERS = 5, FIRST_SERVER = 1, FIRST_LEARNER = 100 };
 
 static weft_context *context;
 
@@ -19,6 +19,7 @@ typedef struct run {
     weft_policy policy;
     int learners, servers, steps;
     const char *codec;
+    bool replicas;
     weft_sim_link link;
     double seconds[MOST_LEARNERS]; /* of a step */
     uint64_t seed;
@@ -55,32 +56,56 @@ static int64_t begin_of(const run *r, int server)
 
 static int64_t counts[MOST_SERVERS]; /* of the ranges, for `descend` */
 
-static weft_status make_server(run *r, int k, weft_actor **out)
+static weft_status open_range(void *user, int number, weft_served *out)
 {
-    weft_served served = {.number = k};
-    counts[k] = begin_of(r, k + 1) - begin_of(r, k);
+    const run *r = user;
+    counts[number] = begin_of(r, number + 1) - begin_of(r, number);
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = r->policy,
                                   .dtype = WEFT_F64,
-                                  .count = counts[k],
+                                  .count = counts[number],
                                   .update = descend,
-                                  .user = &counts[k]};
-    WEFT_TRY(weft_range_create(&options, &served.range));
-    for (int i = 0; i < r->learners; i++)
-        WEFT_TRY(weft_range_join(served.range, (weft_actor_id)(FIRST_LEARNER + i), 0));
-    return weft_server_create(&served, 1, out);
+                                  .user = &counts[number]};
+    return weft_range_create(&options, &out->range);
+}
+
+static weft_member_options member_of(uint64_t key, int wish)
+{
+    return (weft_member_options){
+        .struct_size = sizeof(weft_member_options), .key = key, .wish = wish, .beat = 1};
+}
+
+static weft_status make_coordinator(const run *r, weft_actor **out)
+{
+    weft_coordinator_options options = {.struct_size = sizeof(options),
+                                        .run = r->seed,
+                                        .expected = {r->learners, r->servers, 0},
+                                        .ranges = r->servers,
+                                        .replicas = r->replicas,
+                                        .limit = 20};
+    return weft_coordinator_create(&options, out);
+}
+
+static weft_status make_server(run *r, int k, weft_actor **out)
+{
+    weft_server_options options = {.struct_size = sizeof(options),
+                                   .member = member_of((uint64_t)k, k),
+                                   .patience = 0.5,
+                                   .open = open_range,
+                                   .user = r};
+    return weft_server_create(&options, out);
 }
 
 static weft_status make_learner(run *r, int i, weft_actor **out)
 {
     for (int k = 0; k < r->servers; k++) {
         weft_server_range *range = &r->reach[i][k];
-        *range = (weft_server_range){.server = (weft_actor_id)k,
-                                     .begin = begin_of(r, k),
+        *range = (weft_server_range){.begin = begin_of(r, k),
                                      .count = begin_of(r, k + 1) - begin_of(r, k)};
         WEFT_TRY(weft_codec_open(context, r->codec, WEFT_F64, range->count, &range->codec));
     }
     weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .member = member_of((uint64_t)(1000 + i), i),
                                            .dtype = WEFT_F64,
                                            .ranges = r->reach[i],
                                            .range_count = r->servers,
@@ -94,8 +119,9 @@ static weft_status make_learner(run *r, int i, weft_actor **out)
 static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
 {
     (void)life;
-    return id < FIRST_LEARNER ? make_server(user, (int)id, out)
-                              : make_learner(user, (int)id - FIRST_LEARNER, out);
+    return id == WEFT_COORDINATOR ? make_coordinator(user, out)
+           : id < FIRST_LEARNER   ? make_server(user, (int)id - FIRST_SERVER, out)
+                                  : make_learner(user, (int)id - FIRST_LEARNER, out);
 }
 
 static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
@@ -128,8 +154,9 @@ static void simulate(run *r)
                                 .compute = compute,
                                 .user = r};
     assert_int_equal(weft_sim_create(&options, &r->sim), WEFT_OK);
+    assert_int_equal(weft_sim_add(r->sim, WEFT_COORDINATOR, 0), WEFT_OK);
     for (int k = 0; k < r->servers; k++)
-        assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)k, 0), WEFT_OK);
+        assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST_SERVER + k), 0), WEFT_OK);
     for (int i = 0; i < r->learners; i++)
         assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST_LEARNER + i), 0), WEFT_OK);
     if (weft_sim_run(r->sim, INFINITY) != WEFT_OK) fail_msg("%s", weft_last_message());
@@ -273,8 +300,8 @@ static void test_once(void **state)
         for (int k = 0; k < 3; k++) {
             size_t size;
             int64_t updates = 0;
-            const weft_range *range =
-                weft_server_range_of(weft_sim_actor(r.sim, (weft_actor_id)k), k);
+            const weft_range *range = weft_server_range_of(
+                weft_sim_actor(r.sim, (weft_actor_id)(FIRST_SERVER + k)), k, true);
             const int64_t *histogram = weft_range_staleness(range, &size);
             for (size_t s = 0; s < size; s++) updates += histogram[s];
             assert_int_equal(updates, 6 * r.steps);
@@ -282,22 +309,6 @@ static void test_once(void **state)
         }
         finish(&r);
     }
-}
-
-static void test_strangers(void **state)
-{
-    (void)state;
-    run r = draw("async", -1, -1, 1, 1, 1);
-    weft_sim_options options = {
-        .struct_size = sizeof(options), .make = make, .compute = compute, .user = &r};
-    assert_int_equal(weft_sim_create(&options, &r.sim), WEFT_OK);
-    assert_int_equal(weft_sim_add(r.sim, 0, 0), WEFT_OK);
-    assert_int_equal(weft_sim_add(r.sim, FIRST_LEARNER + 1, 0), WEFT_OK);
-    assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_ERR_PEER);
-    assert_string_equal(weft_last_message(),
-                        "learner 101 at 0 s: server 0 does not know this learner (any more)");
-    weft_sim_destroy(&r.sim);
-    for (int k = 0; k < r.servers; k++) weft_codec_close(&r.reach[1][k].codec);
 }
 
 static int begin(void **state)
@@ -321,7 +332,6 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_once),
-        cmocka_unit_test(test_strangers),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

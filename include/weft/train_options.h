@@ -50,7 +50,7 @@ typedef struct weft_where_choice {
 typedef struct weft_parallel_choice {
     size_t struct_size;
     char *mesh, *schedule, *shard, *place, *exchange, *compress;
-    int64_t zero, servers;
+    int64_t zero, servers, replicas;
     bool recompute, profile;
 } weft_parallel_choice;
 

@@ -216,6 +216,7 @@ static weft_status happen_to(weft_sim *sim, machine *m, event *e)
         return status;
     }
     digest(sim, e);
+    m->last = sim->now;
     sim->report.events++;
     weft_status status = tell(sim, m, e);
     weft_sim_forget(sim, &e->parcel, false);
@@ -328,14 +329,16 @@ weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double
 weft_sim_report weft_sim_tell(const weft_sim *sim)
 {
     weft_sim_report report = sim->report;
-    double busy = 0;
+    double busy = 0, last = 0;
     int computing = 0;
     for (size_t i = 0; i < sim->machine_count; i++) {
-        busy += sim->machines[i].busy;
-        computing += sim->machines[i].computes;
+        const machine *m = &sim->machines[i];
+        busy += m->busy;
+        computing += m->computes;
+        if (m->computes) last = WEFT_MAX(last, m->last);
     }
-    report.seconds = sim->now;
-    if (computing && sim->now > 0) report.utilisation = busy / sim->now / computing;
+    report.seconds = computing ? last : sim->now;
+    if (last > 0) report.utilisation = busy / last / computing;
     return report;
 }
 

@@ -47,7 +47,7 @@ typedef struct weft_sim_options {
 
 /* What has happened until now. */
 typedef struct weft_sim_report {
-    double seconds; /* of virtual time */
+    double seconds; /* of virtual time, until the last that somebody was told who computes */
     uint64_t events, letters, lost, bytes;
     uint64_t digest;               /* of all that actors were told, in order */
     size_t waiting, most_waiting;  /* letters under way, now and at most */

@@ -45,7 +45,7 @@ typedef struct machine {
     bool computing, computes;
     bool told; /* of the computation that goes on, at least a part */
     int64_t ticket;
-    double busy;
+    double busy, last; /* when it was told something */
 } machine;
 
 /* From one to another; the table finds it by both. */

@@ -99,6 +99,7 @@ typedef struct weft_exchange_site {
     const weft_optimizer_options *optimizer; /* of the run, as an update elsewhere needs them */
     weft_comm *learner;                      /* the ranks of this one */
     int servers;       /* that the run is to have; 0: as many as the exchange likes */
+    int replicas;      /* of what each server has, on others; 0 or 1 */
     const char *codec; /* of updates: a specification */
 } weft_exchange_site;
 
@@ -138,8 +139,8 @@ typedef struct weft_exchange_ops {
     bool lockstep;
     /* `update` takes the place of the learner's update. Not with ZeRO, which shares that out. */
     bool owns_update;
-    const char *reads; /* of the options `servers` and `compress` those that it has a use for, with
-                        * a comma; NULL: none */
+    const char *reads; /* of the options `servers`, `replicas` and `compress` those that it has a
+                        * use for, with a comma; NULL: none */
     /* site NULL: only the arguments are checked; nothing but `close` follows. Its state is as it is
      * to begin with. */
     weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);

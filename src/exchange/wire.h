@@ -26,7 +26,12 @@ typedef enum weft_wire_type {
     WEFT_WIRE_READY,
     WEFT_WIRE_LEAVE,
     WEFT_WIRE_LEFT,
-    WEFT_WIRE_ASK
+    WEFT_WIRE_ASK,
+    WEFT_WIRE_GIVE,
+    WEFT_WIRE_GIVEN,
+    WEFT_WIRE_REPLICATE,
+    WEFT_WIRE_STATE,
+    WEFT_WIRE_REPLICATED
 } weft_wire_type;
 
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */

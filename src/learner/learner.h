@@ -84,6 +84,7 @@ typedef struct weft_recipe {
     bool traced;                    /* the first steps */
     const char *exchange;           /* between learners, where there are several */
     int servers;                    /* of it; 0: as many as it takes */
+    int replicas;                   /* of what each of them has */
     const char *codec;              /* of its updates; NULL or empty: none is given */
     const weft_checkpoint *resumed; /* to go on from; NULL: none */
 } weft_recipe;

@@ -227,6 +227,7 @@ static weft_status open_exchange(weft_rank *r)
                                .instance = r->instance,
                                .learner = r->learner,
                                .servers = r->recipe->servers,
+                               .replicas = r->recipe->replicas,
                                .codec = r->recipe->codec,
                                .optimizer = &r->elsewhere};
     WEFT_TRY(weft_exchange_open(r->recipe->exchange, &site, &r->exchange));

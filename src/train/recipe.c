@@ -61,6 +61,7 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->traced = o->output.trace != NULL;
     k->exchange = o->parallel.exchange;
     k->servers = (int)o->parallel.servers;
+    k->replicas = (int)o->parallel.replicas;
     k->codec = o->parallel.compress;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;

@@ -1,30 +1,44 @@
 /*
  * Letters that come to actors: of those who belong to them, in order, late, changed or made up, and
- * of strangers. Servers, learners and peers of both modes live here on a host that holds their
- * letters back; the bytes say what comes next. Whatever that is: no actor ends by it but a learner
- * by its own server's word, and none keeps more than it has been given.
+ * of strangers. A coordinator, servers with replicas, learners and peers of both modes live here on
+ * a host that holds their letters back; the bytes say what comes next. Whatever that is: no actor
+ * ends by it but by the word of the coordinator or of a server whom it has to believe, and none
+ * keeps more than it has been given.
  */
 #include "fuzz.h"
 
 #include <sanitizer/allocator_interface.h>
 
+#include "exchange/cluster/coordinator.h"
 #include "exchange/gossip/gossip.h"
 #include "exchange/server/server.h"
 #include "exchange/wire.h"
 
 enum { COUNT = 20, RANGES = 2, HELD = 64, MOST_PAYLOAD = 512 };
-enum { SERVER, LEARNER, OTHER_LEARNER, PEER, OTHER_PEER, NEIGHBOUR, OTHER_NEIGHBOUR, ACTORS };
+enum {
+    COORDINATOR,
+    SERVER,
+    OTHER_SERVER,
+    LEARNER,
+    OTHER_LEARNER,
+    PEER,
+    OTHER_PEER,
+    NEIGHBOUR,
+    OTHER_NEIGHBOUR,
+    ACTORS
+};
 
 /* A letter that was sent and not given to anybody yet. */
 typedef struct held {
     weft_actor_id from, to;
     uint32_t type;
     size_t head_bytes;
-    uint8_t head[512];
+    uint8_t head[1024];
     weft_blob *payload;
 } held;
 
 typedef struct cluster {
+    int kind; /* of policies */
     weft_host host;
     double now;
     weft_actor *actors[ACTORS]; /* NULL: it has ended */
@@ -77,7 +91,22 @@ static weft_status host_compute(weft_actor *actor, int64_t ticket)
     return WEFT_OK;
 }
 
-static const weft_host_ops host_ops = {host_now, host_send, host_set_timer, host_compute};
+static weft_status host_know(weft_host *host, weft_actor_id id, const char *address)
+{
+    (void)host;
+    (void)id;
+    if (!*address) abort();
+    return WEFT_OK;
+}
+
+static const char *host_address(weft_host *host)
+{
+    (void)host;
+    return "inproc://here";
+}
+
+static const weft_host_ops host_ops = {host_now,     host_send, host_set_timer,
+                                       host_compute, host_know, host_address};
 
 /* --- who is there --- */
 
@@ -94,25 +123,48 @@ static weft_status descend(void *user, void *parameters, const void *mean)
     return WEFT_OK;
 }
 
-static void make_server(cluster *c, int kind)
+static weft_status open_range(void *user, int number, weft_served *out)
 {
     static const weft_policy policies[][RANGES] = {
         {{.count = 0, .bound = 0},
          {.count = 1, .bound = WEFT_NO_BOUND, .scale = WEFT_SCALE_INVERSE}},
         {{.count = 2, .bound = WEFT_NO_BOUND}, {.count = 1, .bound = 3, .scale = WEFT_SCALE_EXP}},
     };
-    weft_served served[RANGES] = {{.number = 0}, {.number = 1}};
-    for (int k = 0; k < RANGES; k++) {
-        weft_range_options o = {.struct_size = sizeof(o),
-                                .policy = policies[kind][k],
-                                .dtype = WEFT_F32,
-                                .count = COUNT / RANGES,
-                                .update = descend};
-        must(weft_range_create(&o, &served[k].range));
-        for (weft_actor_id i = LEARNER; i <= OTHER_LEARNER; i++)
-            must(weft_range_join(served[k].range, i, 0));
-    }
-    must(weft_server_create(served, RANGES, &c->actors[SERVER]));
+    const cluster *c = user;
+    if (number >= RANGES) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
+    weft_range_options o = {.struct_size = sizeof(o),
+                            .policy = policies[c->kind][number],
+                            .dtype = WEFT_F32,
+                            .count = COUNT / RANGES,
+                            .update = descend};
+    return weft_range_create(&o, &out->range);
+}
+
+static weft_member_options member_of(int id)
+{
+    return (weft_member_options){
+        .struct_size = sizeof(weft_member_options), .key = (uint64_t)id, .wish = -1, .beat = 1};
+}
+
+static void make_coordinator(cluster *c)
+{
+    weft_coordinator_options o = {.struct_size = sizeof(o),
+                                  .run = 1,
+                                  .expected = {2, 2, 0},
+                                  .ranges = RANGES,
+                                  .replicas = true,
+                                  .limit = 2};
+    must(weft_coordinator_create(&o, &c->actors[COORDINATOR]));
+}
+
+static void make_server(cluster *c, int id)
+{
+    weft_server_options o = {.struct_size = sizeof(o),
+                             .member = member_of(id),
+                             .patience = 1,
+                             .open = open_range,
+                             .user = c};
+    must(weft_server_create(&o, &c->actors[id]));
 }
 
 static weft_status take_state(void *user, int range, const void *data, size_t bytes)
@@ -128,10 +180,10 @@ static void make_learner(cluster *c, int id)
     static const char *const specs[RANGES] = {"none", "topk:ratio=0.3"};
     for (int k = 0; k < RANGES; k++) {
         must(weft_codec_open(context, specs[k], WEFT_F32, COUNT / RANGES, &c->codecs[id][k]));
-        c->reach[id][k] =
-            (weft_server_range){SERVER, k * COUNT / RANGES, COUNT / RANGES, c->codecs[id][k]};
+        c->reach[id][k] = (weft_server_range){k * COUNT / RANGES, COUNT / RANGES, c->codecs[id][k]};
     }
     weft_server_learner_options o = {.struct_size = sizeof(o),
+                                     .member = member_of(id),
                                      .dtype = WEFT_F32,
                                      .ranges = c->reach[id],
                                      .range_count = RANGES,
@@ -168,7 +220,10 @@ static void begin(cluster *c, int kind)
 {
     c->host.ops = &host_ops;
     for (int i = 0; i < COUNT; i++) c->gradients[i] = 0.25F * (float)(i % 5 - 2);
-    make_server(c, kind);
+    c->kind = kind;
+    make_coordinator(c);
+    make_server(c, SERVER);
+    make_server(c, OTHER_SERVER);
     make_learner(c, LEARNER);
     make_learner(c, OTHER_LEARNER);
     for (int id = PEER; id < ACTORS; id++)
@@ -206,20 +261,25 @@ static uint8_t next(cluster *c)
     return *c->data++;
 }
 
-/* What an actor made of something. A learner may end by what its server says, and nobody else. */
-static void judge(cluster *c, int id, weft_status status, bool of_server)
+/* Of whom an actor must believe what he says, so that it may end by it. */
+static bool is_believed(int id, weft_actor_id from)
 {
-    bool learner = id == LEARNER || id == OTHER_LEARNER;
+    bool server = from == SERVER || from == OTHER_SERVER;
+    return id >= SERVER && id <= OTHER_LEARNER && (from == COORDINATOR || server);
+}
+
+static void judge(cluster *c, int id, weft_status status, bool believed)
+{
     if (status == WEFT_OK) return;
-    if (!learner || !of_server) abort();
+    if (!believed) abort();
     c->actors[id]->ops->destroy(c->actors[id]);
     c->actors[id] = NULL;
 }
 
 static void deliver(cluster *c, int to, const weft_letter *letter)
 {
-    if (to >= ACTORS || !c->actors[to] || c->actors[to]->done) return;
-    judge(c, to, c->actors[to]->ops->letter(c->actors[to], letter), letter->from == SERVER);
+    if (to >= ACTORS || !c->actors[to] || c->actors[to]->done || (int)letter->from == to) return;
+    judge(c, to, c->actors[to]->ops->letter(c->actors[to], letter), is_believed(to, letter->from));
 }
 
 /* One that was sent, as it is or with a byte changed. */
@@ -279,7 +339,7 @@ static void compute(cluster *c, int id)
 static void go_on(cluster *c)
 {
     uint8_t what = next(c);
-    int id = what >> 3 & 7, i = next(c);
+    int id = (what >> 3) % ACTORS, i = next(c);
     weft_actor *a = id < ACTORS ? c->actors[id] : NULL;
     c->now += 0.01;
     switch (what & 7) {
@@ -290,8 +350,11 @@ static void go_on(cluster *c)
         break;
     case 2: deliver_held(c, i % HELD, true); break;
     case 3: deliver_made_up(c, id); break;
-    case 4:
-        if (a && id != SERVER) judge(c, id, a->ops->timer(a, 0), false);
+    case 4: /* a member has another timer, too */
+        if (a && id <= OTHER_LEARNER && i & 1 && id != COORDINATOR)
+            judge(c, id, a->ops->timer(a, WEFT_MEMBER_TIMER), false);
+        else if (a)
+            judge(c, id, a->ops->timer(a, 0), false);
         break;
     case 5: compute(c, id % ACTORS); break;
     case 6:
@@ -315,9 +378,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(c);
         return 0;
     }
+    begin(c, data[0] & 1);
+    while (c->letter_count > 0 && c->letter_count < HELD && data[0] & 2) { /* all have come */
+        deliver_held(c, 0, false);
+        forget(c, 0);
+    }
     c->data = data + 1;
     c->size = size - 1;
-    begin(c, data[0] & 1);
     size_t at_first = __sanitizer_get_current_allocated_bytes();
     while (c->size > 0) {
         size_t left = c->size;

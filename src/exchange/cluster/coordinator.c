@@ -79,8 +79,8 @@ static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__
     if (other && !other->dismissed) {
         if (other->role == WEFT_MEMBER_SERVER && weft_keepers_need(&c->view, other->id)) {
             Weft__Refused no;
-            weft__refused__init(&no);
             char reason[160];
+            weft__refused__init(&no);
             (void)snprintf(reason, sizeof(reason),
                            "server %u cannot leave: nobody else has all of its parameters",
                            other->id);
@@ -103,8 +103,8 @@ static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__
 static weft_status refuse_unknown(circle *c, weft_actor_id who)
 {
     Weft__Refused no;
-    weft__refused__init(&no);
     char reason[160];
+    weft__refused__init(&no);
     if (weft_circle_has_gone(c, who))
         (void)snprintf(reason, sizeof(reason),
                        "it was silent for more than %g s and counts as gone; begin it anew",
@@ -231,7 +231,6 @@ static weft_status coordinator_letter(weft_actor *actor, const weft_letter *lett
         {WEFT_WIRE_ASK, &weft__ask__descriptor},
     };
     circle *c = (circle *)actor;
-    if (letter->from == WEFT_NOBODY) return WEFT_OK;
     if (letter->type == WEFT_WIRE_VIEW) return weft_circle_remember(c, letter);
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
         void *m = NULL;

@@ -123,8 +123,8 @@ weft_status weft_circle_join(circle *c, const weft_letter *letter, const Weft__J
 {
     char text[REASON];
     Weft__Refused no;
-    weft__refused__init(&no);
     const weft_view_member *member = weft_view_find(&c->view, letter->from);
+    weft__refused__init(&no);
     if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
     bool again = member && c->seats[member - c->view.members].key == m->key;
     if (!again) {

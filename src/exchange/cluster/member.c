@@ -63,8 +63,8 @@ const char *weft_member_waits_for(const weft_member *m)
 static weft_status send_join(weft_member *m)
 {
     Weft__Join join;
-    weft__join__init(&join);
     Weft__Fingerprint print;
+    weft__join__init(&join);
     weft__fingerprint__init(&print);
     print.version = m->texts[0];
     print.model = m->texts[1];
@@ -155,7 +155,9 @@ static weft_status take_view(weft_member *m, const weft_letter *letter, weft_mem
     if (status == WEFT_ERR_FORMAT) return WEFT_OK;
     WEFT_TRY(status);
     const weft_view_member *me = weft_view_find(&view, m->actor->id);
-    if (!me || view.number <= m->view.number || (m->view.number > 0 && view.run != m->run)) {
+    bool first = m->view.number == 0;
+    if (!me || me->role != m->options.role || !view.running || view.number <= m->view.number ||
+        (!first && (view.run != m->run || view.range_count != m->view.range_count))) {
         weft_view_free(&view);
         return WEFT_OK;
     }

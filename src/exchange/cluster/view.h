@@ -13,8 +13,9 @@ typedef enum weft_member_role {
 } weft_member_role;
 const char *weft_member_role_name(weft_member_role role);
 
-/* Numbers of actors that mean something else. The coordinator's is the same in all clusters. */
-enum { WEFT_NOBODY = 0, WEFT_COORDINATOR = 1 };
+/* The coordinator's number, in all clusters. It keeps no range and does no work: where a number
+ * says who does, this one says that nobody does. */
+enum { WEFT_COORDINATOR = 0, WEFT_NOBODY = WEFT_COORDINATOR };
 /* Bytes of an address, with its end; members and ranges that a view may have. */
 enum { WEFT_ADDRESS = 512, WEFT_MOST_MEMBERS = 4096, WEFT_MOST_RANGES = 4096 };
 

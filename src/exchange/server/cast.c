@@ -1,5 +1,5 @@
-/* Servers and learners of a simulated run: the same actors, and as in a real run servers are
- * actors 0, 1, ..., and learners those after them. */
+/* Coordinator, servers and learners of a simulated run: the same actors, numbered as in a real run:
+ * servers are 1, 2, ..., and learners those after them. */
 #include "exchange/cast.h"
 #include "exchange/server/remote.h"
 
@@ -9,6 +9,9 @@ typedef struct meanwhile {
     void *parameters;
     const void *gradients;
 } meanwhile;
+
+/* Seconds between two signs of life, and after which nobody waits for them. */
+static const double BEAT = 60, LIMIT = 600;
 
 typedef struct server_cast {
     weft_cast head;
@@ -42,7 +45,7 @@ static void cast_close(weft_cast *cast)
 
 static weft_actor_id learner_id(const server_cast *c, int learner)
 {
-    return (weft_actor_id)(c->servers + learner);
+    return (weft_actor_id)(1 + c->servers + learner);
 }
 
 static int64_t begin_of(const server_cast *c, int server)
@@ -57,10 +60,11 @@ static weft_status optimize(void *user, void *parameters, const void *mean)
     return weft_flat_optimizer_run(user);
 }
 
-static weft_status make_range(server_cast *c, int k)
+static weft_status open_range(void *user, int k, weft_served *out)
 {
+    server_cast *c = user;
     const weft_scene *s = &c->head.scene;
-    size_t size = weft_dtype_size(s->dtype);
+    if (k >= c->servers) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", k);
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = c->policy,
                                   .dtype = s->dtype,
@@ -71,22 +75,46 @@ static weft_status make_range(server_cast *c, int k)
     options.user = c->optimizers[k];
     weft_flat_optimizer_rooms(c->optimizers[k], &options.parameters, &options.gradient);
     WEFT_TRY(weft_range_create(&options, &c->ranges[k]));
+    /* Until a learner gives the same, so that what the run has come to is known from the start. */
     memcpy(weft_range_parameters(c->ranges[k]),
-           (const char *)s->parameters[0] + (size_t)begin_of(c, k) * size,
+           (const char *)s->parameters[0] + (size_t)begin_of(c, k) * weft_dtype_size(s->dtype),
            weft_range_bytes(c->ranges[k]));
+    out->range = c->ranges[k];
     return WEFT_OK;
 }
 
-static weft_status make_server(server_cast *c, int k, weft_actor **out)
+static void close_range(void *user, int k)
 {
-    WEFT_TRY(make_range(c, k));
-    weft_status status = WEFT_OK;
-    for (int i = 0; i < c->head.scene.learners && status == WEFT_OK; i++)
-        status = weft_range_join(c->ranges[k], learner_id(c, i), 0);
-    weft_served served = {.number = k, .range = c->ranges[k]};
-    if (status == WEFT_OK) status = weft_server_create(&served, 1, out);
-    if (status != WEFT_OK) weft_range_destroy(&c->ranges[k]);
-    return status;
+    server_cast *c = user;
+    weft_flat_optimizer_close(&c->optimizers[k]);
+    c->ranges[k] = NULL;
+}
+
+static weft_member_options member_of(weft_actor_id id, int wish)
+{
+    return (weft_member_options){
+        .struct_size = sizeof(weft_member_options), .key = id, .wish = wish, .beat = BEAT};
+}
+
+static weft_status make_coordinator(const server_cast *c, weft_actor **out)
+{
+    weft_coordinator_options options = {.struct_size = sizeof(options),
+                                        .run = 1,
+                                        .expected = {c->head.scene.learners, c->servers, 0},
+                                        .ranges = c->servers,
+                                        .limit = LIMIT};
+    return weft_coordinator_create(&options, out);
+}
+
+static weft_status make_server(server_cast *c, weft_actor_id id, weft_actor **out)
+{
+    weft_server_options options = {.struct_size = sizeof(options),
+                                   .member = member_of(id, (int)id - 1),
+                                   .patience = 1,
+                                   .open = open_range,
+                                   .close = close_range,
+                                   .user = c};
+    return weft_server_create(&options, out);
 }
 
 static weft_status descend(void *user, int64_t step)
@@ -107,12 +135,12 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
     weft_server_range *reach = c->reach + (size_t)i * (size_t)c->servers;
     const char *codec = s->codec && *s->codec ? s->codec : "none";
     for (int k = 0; k < c->servers; k++) {
-        reach[k] = (weft_server_range){.server = (weft_actor_id)k,
-                                       .begin = begin_of(c, k),
+        reach[k] = (weft_server_range){.begin = begin_of(c, k),
                                        .count = begin_of(c, k + 1) - begin_of(c, k)};
         WEFT_TRY(weft_codec_open(s->context, codec, s->dtype, reach[k].count, &reach[k].codec));
     }
     weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .member = member_of(learner_id(c, i), i),
                                            .dtype = s->dtype,
                                            .ranges = reach,
                                            .range_count = c->servers,
@@ -130,8 +158,9 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
 static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out)
 {
     server_cast *c = (server_cast *)cast;
-    return (int)id < c->servers ? make_server(c, (int)id, out)
-                                : make_learner(c, (int)id - c->servers, out);
+    if (id == WEFT_COORDINATOR) return make_coordinator(c, out);
+    return (int)id <= c->servers ? make_server(c, id, out)
+                                 : make_learner(c, (int)id - 1 - c->servers, out);
 }
 
 /* Of learners that are gone nobody waits for an update. */
@@ -141,6 +170,13 @@ static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
     char *to = parameters;
     for (int k = 0; k < c->servers; k++) {
         weft_range *range = c->ranges[k];
+        size_t size = weft_dtype_size(c->head.scene.dtype);
+        if (!range) { /* the run has not begun */
+            memcpy(to, (const char *)c->head.scene.parameters[0] + (size_t)begin_of(c, k) * size,
+                   (size_t)(begin_of(c, k + 1) - begin_of(c, k)) * size);
+            to += (size_t)(begin_of(c, k + 1) - begin_of(c, k)) * size;
+            continue;
+        }
         for (int i = 0; over && i < c->head.scene.learners; i++)
             if (weft_range_clock(range, learner_id(c, i)) >= 0)
                 WEFT_TRY(weft_range_leave(range, learner_id(c, i)));
@@ -155,8 +191,8 @@ static weft_status count_staleness(server_cast *c)
     c->updates = 0;
     c->staleness_count = 0;
     for (int k = 0; k < c->servers; k++) {
-        size_t size;
-        const int64_t *counts = weft_range_staleness(c->ranges[k], &size);
+        size_t size = 0;
+        const int64_t *counts = c->ranges[k] ? weft_range_staleness(c->ranges[k], &size) : NULL;
         while (c->staleness_count < WEFT_MAX(size, (size_t)1)) {
             WEFT_TRY(WEFT_GROW(&c->staleness, &c->staleness_capacity, c->staleness_count));
             c->staleness[c->staleness_count++] = 0;
@@ -206,8 +242,8 @@ weft_status weft_server_cast(const char *arguments, const weft_scene *scene, wef
     c->head.ops = &cast_ops;
     c->head.scene = *scene;
     c->servers = (int)WEFT_MIN(WEFT_MAX(scene->servers, 1), WEFT_MAX(scene->count, 1));
-    c->head.actors = c->servers + scene->learners;
-    c->head.first_learner = (weft_actor_id)c->servers;
+    c->head.actors = 1 + c->servers + scene->learners;
+    c->head.first_learner = learner_id(c, 0);
     weft_status status = take_policy(c, arguments);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
     if (status == WEFT_OK) status = WEFT_NEW(&c->optimizers, c->servers);

@@ -63,6 +63,10 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
+    if (site->replicas > 0 && site->servers < 2)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange server: a replica is kept by another server, so --replicas 1 "
+                         "needs --servers 2 or more");
     /* A rank that has less than that has a server for each of its numbers. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
@@ -77,7 +81,6 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
         WEFT_TRY(weft_descent_open(site->context, site->store, site->optimizer, x->dtype, x->count,
                                    &x->descent));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
-    WEFT_TRY(WEFT_NEW(&x->places, x->servers));
     WEFT_TRY(WEFT_NEW(&x->ranges, x->servers));
     WEFT_TRY(WEFT_NEW(&x->missing, x->servers));
     return WEFT_NEW(&x->whole, x->servers);
@@ -94,8 +97,8 @@ static void server_close(weft_exchange *exchange)
     free(x->states);
     weft_kept_close(&x->kept);
     free(x->codec);
+    for (int k = 0; x->own && k < x->servers; k++) free(x->own[k].ranges);
     free(x->own);
-    free(x->places);
     free(x->ranges);
     free(x->missing);
     free(x->whole);
@@ -122,6 +125,7 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
 
 static weft_status check_servers(const weft_remote *x)
 {
+    if (x->coordinator) WEFT_TRY(weft_hosted_check(x->coordinator));
     for (int k = 0; k < x->servers; k++)
         if (x->own[k].hosted) WEFT_TRY(weft_hosted_check(x->own[k].hosted));
     return weft_endpoint_check(x->head.site.endpoint);
@@ -133,10 +137,11 @@ static weft_status wait_for_servers(weft_remote *x)
     double limit = x->head.site.endpoint->timeout;
     weft_patience patience = {0};
     while (weft_server_learner_waits(weft_net_actor(x->net))) {
-        uint64_t heard = weft_net_tell(x->net).received;
+        uint64_t heard = weft_server_learner_heard(weft_net_actor(x->net));
         WEFT_TRY(weft_net_pump(x->net, NAP));
         WEFT_TRY(check_servers(x));
-        if (weft_net_tell(x->net).received != heard) patience = (weft_patience){0};
+        if (weft_server_learner_heard(weft_net_actor(x->net)) != heard)
+            patience = (weft_patience){0};
         if (weft_patience_look(&patience, 1) > limit)
             return weft_server_learner_explain(weft_net_actor(x->net), limit);
     }
@@ -167,6 +172,7 @@ static weft_status server_begin(weft_exchange *exchange)
         WEFT_TRY(weft_remote_place(x));
         WEFT_TRY(count_gradients(x));
         WEFT_TRY(wait_for_servers(x));
+        x->turn = weft_server_learner_clock(weft_net_actor(x->net));
     }
     return weft_copies_write(x->copies); /* other learners may have begun before */
 }
@@ -222,7 +228,9 @@ static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *tur
 {
     weft_remote *x = (weft_remote *)exchange;
     x->last = turn->last;
-    if (x->leads) turn->leave = weft_server_learner_halted(weft_net_actor(x->net));
+    if (x->leads)
+        turn->leave = weft_server_learner_halted(weft_net_actor(x->net)) ||
+                      weft_server_learner_dismissed(weft_net_actor(x->net));
     return WEFT_OK;
 }
 
@@ -277,7 +285,7 @@ const weft_exchange_ops weft_exchange_server = {
         "every "
         "`fetch` steps",
     .owns_update = true,
-    .reads = "servers,compress",
+    .reads = "servers,replicas,compress",
     .open = server_open,
     .close = server_close,
     .begin = server_begin,

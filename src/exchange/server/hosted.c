@@ -1,5 +1,7 @@
 #include "exchange/server/hosted.h"
 
+#include "exchange/cluster/view.h"
+
 struct weft_hosted {
     weft_net *net;
     weft_place place;
@@ -23,16 +25,18 @@ static void *serve(void *user)
     return NULL;
 }
 
-weft_status weft_hosted_start(weft_net_world *world, weft_actor *server, weft_actor_id id,
-                              bool others, weft_hosted **out)
+weft_status weft_hosted_start(weft_net_world *world, weft_actor *actor, weft_actor_id id,
+                              const char *coordinator, bool others, weft_hosted **out)
 {
     weft_hosted *h;
     weft_status status = WEFT_NEW(&h, 1);
     if (status != WEFT_OK) {
-        server->ops->destroy(server);
+        actor->ops->destroy(actor);
         return status;
     }
-    status = weft_place_open(world, server, id, others, &h->net, &h->place);
+    status = weft_place_open(world, actor, id, others, &h->net, &h->place);
+    if (status == WEFT_OK && coordinator)
+        status = weft_net_know(h->net, WEFT_COORDINATOR, coordinator);
     if (status == WEFT_OK) status = weft_thread_start(&h->thread, serve, h);
     if (status == WEFT_OK) {
         *out = h;
@@ -72,7 +76,12 @@ weft_status weft_hosted_check(const weft_hosted *h)
     return atomic_load(&h->failed) ? weft_error_raise(&h->error) : WEFT_OK;
 }
 
-const weft_place *weft_hosted_at(const weft_hosted *h)
+const weft_actor *weft_hosted_actor(const weft_hosted *h)
 {
-    return &h->place;
+    return weft_net_actor(h->net);
+}
+
+const char *weft_hosted_address(const weft_hosted *h)
+{
+    return weft_actor_address(weft_net_actor(h->net));
 }

@@ -1,155 +1,96 @@
 /* The learner: computes, pushes each range as soon as it can, and pulls before it goes on. */
-#include "exchange/server/server.h"
-
-#include "exchange/server/downpour.h"
-#include "exchange/wire.h"
-#include "server.pb-c.h"
-
-enum { AGAIN = 0 }; /* the timer */
-
-typedef struct reach {
-    weft_server_range of;
-    int64_t sequence, version, request;
-    weft_blob *update; /* of push number `sequence`, until it is acknowledged */
-    weft_blob *spare;  /* the one before it */
-    int64_t update_version;
-    int64_t clock; /* of the learner, with the last update */
-    weft_accrual accrual;
-    bool pushed, asked; /* in this step; a pull that is not answered */
-    bool moved;         /* the learner's own parameters are no longer what it has pulled */
-} reach;
-
-typedef struct learner {
-    weft_actor head;
-    weft_server_learner_options options;
-    reach *reaches;
-    int64_t clock;
-    bool computing;
-    bool leaving, halt, halted; /* it leaves, and all are to; it was told to */
-    bool whole;                 /* it asks for the state, too */
-    double patience;
-} learner;
+#include "exchange/server/reach.h"
 
 int64_t weft_server_learner_clock(const weft_actor *actor)
 {
     return ((const learner *)actor)->clock;
 }
 
-/* Where the range begins in the flat numbers. */
-static size_t offset(const learner *l, const reach *r)
+bool weft_server_learner_halted(const weft_actor *actor)
 {
-    return (size_t)r->of.begin * weft_dtype_size(l->options.dtype);
+    return ((const learner *)actor)->halted;
 }
 
-static reach *find_reach(learner *l, uint32_t range)
+bool weft_server_learner_dismissed(const weft_actor *actor)
 {
-    return range < (uint32_t)l->options.range_count ? &l->reaches[range] : NULL;
+    return weft_member_dismissed(((const learner *)actor)->member);
 }
 
-static weft_status send_push(learner *l, const reach *r)
+const weft_member *weft_server_learner_member(const weft_actor *actor)
 {
-    Weft__Push m = WEFT__PUSH__INIT;
-    m.range = (uint32_t)(r - l->reaches);
-    m.sequence = r->sequence;
-    m.clock = r->clock;
-    m.version = r->update_version;
-    return weft_wire_send(&l->head, r->of.server, WEFT_WIRE_PUSH, &m, r->update);
+    return ((const learner *)actor)->member;
 }
 
-static weft_status send_pull(learner *l, const reach *r)
+uint64_t weft_server_learner_heard(const weft_actor *actor)
 {
-    Weft__Pull m = WEFT__PULL__INIT;
-    m.range = (uint32_t)(r - l->reaches);
-    m.request = r->request;
-    m.clock = r->clock;
-    m.have = r->moved ? -1 : r->version;
-    m.leaving = l->leaving;
-    m.halt = l->halt;
-    m.whole = l->whole;
-    return weft_wire_send(&l->head, r->of.server, WEFT_WIRE_PULL, &m, NULL);
+    return ((const learner *)actor)->heard;
 }
 
-/* What is sent now is sent again if nobody answers. */
-static weft_status hope(learner *l)
+void weft_server_learner_tell(weft_actor *actor, double loss, double rate)
 {
-    l->patience = l->options.patience;
-    return weft_actor_set_timer(&l->head, AGAIN, l->patience);
-}
-
-/* What the steps up to `clock` have come to goes. */
-static weft_status send_update(learner *l, reach *r, int64_t clock)
-{
-    const void *gradient = (const char *)l->options.gradients + offset(l, r);
-    if (r->accrual.steps > 0) gradient = r->accrual.sum;
-    if (!r->update) {
-        r->update = r->spare;
-        r->spare = NULL;
-    }
-    WEFT_TRY(weft_blob_renew(weft_message_bound(l->options.dtype, r->of.count), &r->update));
-    WEFT_TRY(weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes));
-    r->sequence++;
-    r->clock = clock;
-    r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
-    r->accrual.steps = 0;
-    WEFT_TRY(hope(l));
-    return send_push(l, r);
-}
-
-/* After step number `clock`, once: whether it is time for what happens every so many. */
-static bool due(const learner *l, int64_t every, int64_t clock)
-{
-    return every <= 1 || clock % every == 0 || clock == l->options.steps;
-}
-
-/* The gradient of a range in step number `clock` is there. */
-static weft_status push(learner *l, reach *r, int64_t clock)
-{
-    const char *gradients = l->options.gradients;
-    if (r->pushed) return WEFT_OK;
-    r->pushed = true;
-    if (l->options.push > 1)
-        WEFT_TRY(weft_accrual_add(&r->accrual, l->options.dtype, r->of.count,
-                                  gradients + offset(l, r), r->version));
-    return due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
-}
-
-/* Nothing is kept back. */
-static weft_status push_rest(learner *l)
-{
-    for (int i = 0; i < l->options.range_count; i++)
-        if (l->reaches[i].accrual.steps > 0) WEFT_TRY(send_update(l, &l->reaches[i], l->clock));
-    return WEFT_OK;
-}
-
-static weft_status pull_all(learner *l)
-{
-    for (int i = 0; i < l->options.range_count; i++) {
-        reach *r = &l->reaches[i];
-        r->request++;
-        r->asked = true;
-        WEFT_TRY(send_pull(l, r));
-    }
-    return hope(l);
+    learner *l = (learner *)actor;
+    l->figures.loss = loss;
+    l->figures.rate = rate;
+    weft_member_tell(l->member, &l->figures);
 }
 
 bool weft_server_learner_waits(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
+    if (l->gone) return false;
+    if (!l->in || l->arriving) return true;
     for (int i = 0; i < l->options.range_count; i++)
-        if (l->reaches[i].asked || l->reaches[i].update) return true;
+        if (weft_reach_waits(&l->reaches[i])) return true;
     return false;
+}
+
+/* --- from step to step --- */
+
+static void set_clock(learner *l, int64_t clock)
+{
+    l->clock = l->figures.clock = clock;
+    weft_member_tell(l->member, &l->figures);
+}
+
+static bool all_answered(const learner *l)
+{
+    for (int i = 0; i < l->options.range_count; i++)
+        if (weft_reach_waits(&l->reaches[i])) return false;
+    return true;
+}
+
+/* Ranges are told of a new learner one by one, so they may be at different steps: it begins with
+ * the last of them, and the others are told. */
+static weft_status arrive(learner *l, bool *again)
+{
+    int64_t first = INT64_MAX, last = 0;
+    for (int i = 0; i < l->options.range_count; i++) {
+        first = WEFT_MIN(first, l->reaches[i].begins);
+        last = WEFT_MAX(last, l->reaches[i].begins);
+    }
+    for (int i = 0; i < l->options.range_count; i++) l->reaches[i].clock = last;
+    l->arriving = false;
+    set_clock(l, last);
+    *again = first < last;
+    return *again ? weft_reach_pull_all(l) : WEFT_OK;
+}
+
+static weft_status take_leave(learner *l)
+{
+    l->gone = true;
+    return weft_member_leave(l->member, !weft_member_dismissed(l->member));
 }
 
 static weft_status go_on(learner *l)
 {
-    if (weft_server_learner_waits(&l->head)) return WEFT_OK;
-    WEFT_TRY(weft_actor_set_timer(&l->head, AGAIN, -1));
+    bool again = false;
+    if (!l->in || l->gone || !all_answered(l)) return WEFT_OK;
+    WEFT_TRY(weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, -1));
     l->whole = false;
-    if (l->computing) return WEFT_OK;
-    if (l->leaving || l->clock == l->options.steps) {
-        l->head.done = true;
-        return WEFT_OK;
-    }
+    if (l->arriving) WEFT_TRY(arrive(l, &again));
+    if (again || l->computing) return WEFT_OK;
+    if (l->leaving || l->clock >= l->options.steps || weft_member_dismissed(l->member))
+        return take_leave(l);
     for (int i = 0; i < l->options.range_count; i++) l->reaches[i].pushed = false;
     l->computing = true;
     return weft_actor_compute(&l->head, l->clock + 1);
@@ -159,84 +100,75 @@ weft_status weft_server_learner_fetch(weft_actor *actor)
 {
     learner *l = (learner *)actor;
     l->whole = true;
-    WEFT_TRY(push_rest(l));
-    return pull_all(l);
+    WEFT_TRY(weft_reach_push_rest(l));
+    return weft_reach_pull_all(l);
 }
 
 weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole)
 {
     learner *l = (learner *)actor;
+    if (l->gone) return WEFT_OK;
     l->whole = whole;
     l->leaving = true;
     l->halt = halt;
     l->computing = false;
-    WEFT_TRY(push_rest(l));
-    return pull_all(l);
-}
-
-weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
-{
-    const learner *l = (const learner *)actor;
-    for (int i = 0; i < l->options.range_count; i++) {
-        const reach *r = &l->reaches[i];
-        if (!r->asked && !r->update) continue;
-        return weft_fail(WEFT_ERR_PEER,
-                         "server %u has not answered after step %lld for %g s: it is gone, or "
-                         "waits for another learner",
-                         r->of.server, (long long)l->clock, seconds);
-    }
-    return weft_fail(WEFT_ERR_INTERNAL, "a learner waits for nobody");
-}
-
-bool weft_server_learner_halted(const weft_actor *actor)
-{
-    return ((const learner *)actor)->halted;
-}
-
-/* --- what it is told --- */
-
-static weft_status learner_begin(weft_actor *actor)
-{
-    return pull_all((learner *)actor);
+    WEFT_TRY(weft_reach_push_rest(l));
+    return weft_reach_pull_all(l);
 }
 
 static weft_status learner_part(weft_actor *actor, int64_t ticket, int part)
 {
     learner *l = (learner *)actor;
-    reach *r = find_reach(l, (uint32_t)part);
-    return r ? push(l, r, ticket) : WEFT_OK;
+    reach *r = weft_reach_find(l, (uint32_t)part);
+    return r && !l->gone ? weft_reach_push(l, r, ticket) : WEFT_OK;
 }
 
 static weft_status learner_computed(weft_actor *actor, int64_t ticket)
 {
     learner *l = (learner *)actor;
+    if (l->gone) return WEFT_OK;
     l->computing = false;
-    for (int i = 0; i < l->options.range_count; i++) WEFT_TRY(push(l, &l->reaches[i], ticket));
-    l->clock = ticket;
-    if (due(l, l->options.fetch, ticket)) return pull_all(l);
+    for (int i = 0; i < l->options.range_count; i++)
+        WEFT_TRY(weft_reach_push(l, &l->reaches[i], ticket));
+    set_clock(l, ticket);
+    if (weft_reach_due(l, l->options.fetch, ticket)) return weft_reach_pull_all(l);
     for (int i = 0; i < l->options.range_count; i++) l->reaches[i].moved = l->options.descend;
     if (l->options.descend) WEFT_TRY(l->options.descend(l->options.user, ticket));
     return go_on(l);
 }
 
-/* Twice as patient each time: who waits for a slow one need not shout. */
-static weft_status learner_timer(weft_actor *actor, int timer)
+/* --- who is there --- */
+
+/* What is not answered goes to whoever keeps the range now. */
+static weft_status take_view(learner *l)
 {
-    learner *l = (learner *)actor;
-    (void)timer;
-    for (int i = 0; i < l->options.range_count; i++) {
-        if (l->reaches[i].update) WEFT_TRY(send_push(l, &l->reaches[i]));
-        if (l->reaches[i].asked) WEFT_TRY(send_pull(l, &l->reaches[i]));
+    const weft_view *v = weft_member_view(l->member);
+    if (l->gone) return WEFT_OK;
+    if (v->fault) return weft_fail(WEFT_ERR_PEER, "%s", v->fault);
+    if (v->range_count != l->options.range_count)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "the run has its parameters in %d ranges, this learner in %d",
+                         v->range_count, l->options.range_count);
+    for (int k = 0; k < v->range_count; k++) {
+        reach *r = &l->reaches[k];
+        bool other = r->server != v->ranges[k].primary;
+        r->server = v->ranges[k].primary;
+        if (other) WEFT_TRY(weft_reach_again(l, r));
     }
-    l->patience = WEFT_MIN(2 * l->patience, 32 * l->options.patience);
-    return weft_actor_set_timer(actor, AGAIN, l->patience);
+    if (l->in) return WEFT_OK;
+    l->in = l->arriving = true;
+    return weft_reach_pull_all(l);
 }
+
+/* --- letters --- */
 
 /* The range that a server speaks of, if it is its own: nobody else has a say in it. */
 static reach *reach_of(learner *l, uint32_t range, weft_actor_id from)
 {
-    reach *r = find_reach(l, range);
-    return r && r->of.server == from ? r : NULL;
+    reach *r = weft_reach_find(l, range);
+    if (!r || r->server != from) return NULL;
+    l->heard++;
+    return r;
 }
 
 static weft_status take_pushed(learner *l, const Weft__Pushed *m, weft_actor_id from)
@@ -245,7 +177,7 @@ static weft_status take_pushed(learner *l, const Weft__Pushed *m, weft_actor_id 
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
     if (m->fate == WEFT__PUSHED__FATE__EARLY) return WEFT_OK;
     if (m->fate != WEFT__PUSHED__FATE__TAKEN)
-        return weft_fail(WEFT_ERR_PEER, "server %u %s", r->of.server,
+        return weft_fail(WEFT_ERR_PEER, "server %u %s", r->server,
                          m->fate == WEFT__PUSHED__FATE__UNKNOWN
                              ? "does not know this learner (any more)"
                              : "finds an update damaged");
@@ -255,32 +187,47 @@ static weft_status take_pushed(learner *l, const Weft__Pushed *m, weft_actor_id 
     return go_on(l);
 }
 
+static weft_status take_given(learner *l, const Weft__Given *m, weft_actor_id from)
+{
+    reach *r = reach_of(l, m->range, from);
+    if (!r || !r->gift) return WEFT_OK;
+    weft_blob_drop(&r->gift);
+    return weft_reach_pull(l, r);
+}
+
+static weft_status check_size(const learner *l, const reach *r, const Weft__Parameters *m,
+                              size_t have)
+{
+    size_t bytes = weft_reach_bytes(l, r);
+    if (l->whole ? have >= bytes : have ? have == bytes : m->version == r->version) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT, "server %u sends %zu bytes of parameters, should be %zu",
+                     r->server, have, bytes);
+}
+
 static weft_status take_parameters(learner *l, const Weft__Parameters *m, const weft_letter *letter)
 {
     reach *r = reach_of(l, m->range, letter->from);
     const weft_blob *payload = letter->payload;
-    size_t bytes = r ? (size_t)r->of.count * weft_dtype_size(l->options.dtype) : 0;
-    if (!r || !r->asked || m->request != r->request) return WEFT_OK;
+    if (!r || !r->asked || r->gift || m->request != r->request) return WEFT_OK;
     if (m->version < 0)
         return weft_fail(WEFT_ERR_PEER, "server %u does not know this learner (any more)",
-                         r->of.server);
-    size_t have = payload ? payload->bytes : 0;
-    if (l->whole ? have < bytes : payload ? have != bytes : m->version != r->version)
-        return weft_fail(WEFT_ERR_FORMAT, "server %u sends %zu bytes of parameters, should be %zu",
-                         r->of.server, have, bytes);
+                         r->server);
+    if (m->wanted) return weft_member_slot(l->member) == 0 ? weft_reach_give(l, r) : WEFT_OK;
+    size_t bytes = weft_reach_bytes(l, r), have = payload ? payload->bytes : 0;
+    WEFT_TRY(check_size(l, r, m, have));
     if (l->whole)
         WEFT_TRY(l->options.take_state(l->options.user, (int)m->range,
                                        (const char *)payload->data + bytes, have - bytes));
-    if (payload) memcpy((char *)l->options.parameters + offset(l, r), payload->data, bytes);
+    if (have) memcpy((char *)l->options.parameters + weft_reach_offset(l, r), payload->data, bytes);
     r->version = m->version;
+    r->begins = WEFT_MAX(m->clock, (int64_t)0);
     r->asked = r->moved = false;
     l->halted = l->halted || m->halt;
     return go_on(l);
 }
 
-static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
+static weft_status read_letter(learner *l, const weft_letter *letter)
 {
-    learner *l = (learner *)actor;
     weft_status status = WEFT_OK;
     void *m = NULL;
     if (letter->type == WEFT_WIRE_PUSHED && (m = weft_wire_read(letter, &weft__pushed__descriptor)))
@@ -288,18 +235,55 @@ static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
     else if (letter->type == WEFT_WIRE_PARAMETERS &&
              (m = weft_wire_read(letter, &weft__parameters__descriptor)))
         status = take_parameters(l, m, letter);
+    else if (letter->type == WEFT_WIRE_GIVEN &&
+             (m = weft_wire_read(letter, &weft__given__descriptor)))
+        status = take_given(l, m, letter->from);
     weft_wire_free(m);
     return status;
+}
+
+static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
+{
+    learner *l = (learner *)actor;
+    weft_member_news news;
+    WEFT_TRY(weft_member_letter(l->member, letter, &news));
+    if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(l));
+    actor->done = weft_member_has_left(l->member);
+    return news == WEFT_NEWS_NONE && !l->gone ? read_letter(l, letter) : WEFT_OK;
+}
+
+/* Twice as patient each time: who waits for a slow one need not shout. */
+static weft_status learner_timer(weft_actor *actor, int timer)
+{
+    learner *l = (learner *)actor;
+    if (timer == WEFT_MEMBER_TIMER) {
+        WEFT_TRY(weft_member_timer(l->member));
+        actor->done = weft_member_has_left(l->member);
+        return WEFT_OK;
+    }
+    if (l->gone) return WEFT_OK;
+    for (int i = 0; i < l->options.range_count; i++) WEFT_TRY(weft_reach_again(l, &l->reaches[i]));
+    l->patience = WEFT_MIN(2 * l->patience, 32 * l->options.patience);
+    return weft_actor_set_timer(actor, WEFT_SERVER_AGAIN, l->patience);
+}
+
+/* --- making it --- */
+
+static weft_status learner_begin(weft_actor *actor)
+{
+    return weft_member_begin(((learner *)actor)->member, actor);
 }
 
 static void learner_destroy(weft_actor *actor)
 {
     learner *l = (learner *)actor;
-    for (int i = 0; i < l->options.range_count; i++) {
+    for (int i = 0; l->reaches && i < l->options.range_count; i++) {
         weft_blob_drop(&l->reaches[i].update);
         weft_blob_drop(&l->reaches[i].spare);
+        weft_blob_drop(&l->reaches[i].gift);
         weft_accrual_free(&l->reaches[i].accrual);
     }
+    weft_member_destroy(&l->member);
     free(l->reaches);
     free(l);
 }
@@ -318,15 +302,16 @@ weft_status weft_server_learner_create(const weft_server_learner_options *option
 {
     learner *l;
     WEFT_TRY(WEFT_NEW(&l, 1));
-    weft_status status = WEFT_NEW(&l->reaches, options->range_count);
-    if (status != WEFT_OK) {
-        free(l);
-        return status;
-    }
     l->head.ops = &learner_ops;
     l->options = *options;
-    for (int i = 0; i < options->range_count; i++)
+    l->options.member.role = WEFT_MEMBER_LEARNER;
+    weft_status status = WEFT_NEW(&l->reaches, options->range_count);
+    if (status == WEFT_OK) status = weft_member_create(&l->options.member, &l->member);
+    for (int i = 0; i < options->range_count && status == WEFT_OK; i++)
         l->reaches[i] = (reach){.of = options->ranges[i], .version = -1};
-    *out = &l->head;
-    return WEFT_OK;
+    if (status == WEFT_OK)
+        *out = &l->head;
+    else
+        learner_destroy(&l->head);
+    return status;
 }

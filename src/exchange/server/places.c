@@ -1,15 +1,37 @@
-/* Which learner runs which server, with which part of the parameters, and where it is reached. */
+/* Which learner runs which server, and the coordinator by which they find each other. */
+#include <stdio.h>
+
 #include "exchange/server/remote.h"
+
+/* Who takes part in a run of one job lives as long as the job, which knows when one of its ranks
+ * is gone; so nobody is given up for being silent. */
+static const double BEAT = 1, LIMIT = 1e9;
 
 static int host_of(const weft_remote *x, int server)
 {
     return server % x->head.site.endpoint->learners;
 }
 
+static weft_actor_id server_id(int server)
+{
+    return (weft_actor_id)(WEFT_COORDINATOR + 1 + server);
+}
+
 static weft_actor_id learner_id(const weft_remote *x, int learner)
 {
-    return (weft_actor_id)(x->servers + learner);
+    return server_id(x->servers + learner);
 }
+
+static weft_member_options member_of(weft_actor_id id, int slot)
+{
+    return (weft_member_options){.struct_size = sizeof(weft_member_options),
+                                 .key = id,
+                                 .wish = slot,
+                                 .fingerprint = {.version = WEFT_VERSION},
+                                 .beat = BEAT};
+}
+
+/* --- ranges of servers that run here --- */
 
 static weft_status optimize(void *user, void *parameters, const void *mean)
 {
@@ -18,65 +40,86 @@ static weft_status optimize(void *user, void *parameters, const void *mean)
     return weft_flat_optimizer_run(user);
 }
 
-/* --- servers --- */
-
-static weft_status make_range(weft_remote *x, int k)
+static weft_status open_range(void *user, int number, weft_served *out)
 {
+    weft_own_server *server = user;
+    const weft_remote *x = server->remote;
     const weft_exchange_site *site = &x->head.site;
-    const weft_server_range *of = &x->ranges[k];
-    weft_own_server *own = &x->own[k];
-    size_t size = weft_dtype_size(x->dtype);
-    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, x->dtype,
-                                      of->count, &own->optimizer));
+    if (number >= x->servers) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
+    weft_own_range *own = &server->ranges[number];
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = x->policy,
                                   .dtype = x->dtype,
-                                  .count = of->count,
-                                  .update = optimize,
-                                  .user = own->optimizer};
+                                  .count = x->ranges[number].count,
+                                  .update = optimize};
+    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, x->dtype,
+                                      options.count, &own->optimizer));
+    WEFT_TRY(weft_remote_point_states(x, number, own));
+    options.user = own->optimizer;
     weft_flat_optimizer_rooms(own->optimizer, &options.parameters, &options.gradient);
-    WEFT_TRY(weft_range_create(&options, &own->range));
-    memcpy(weft_range_parameters(own->range),
-           (const char *)x->parameters + (size_t)of->begin * size, (size_t)of->count * size);
-    weft_status status = weft_remote_give_state(x, k);
-    for (int i = 0; i < site->endpoint->learners && status == WEFT_OK; i++)
-        status = weft_range_join(own->range, learner_id(x, i), 0);
-    if (status != WEFT_OK) weft_range_destroy(&own->range);
-    return status;
+    out->states = own->states;
+    out->state_count = x->state_count;
+    return weft_range_create(&options, &out->range);
 }
 
-static weft_status run_server(weft_remote *x, int k, bool others)
+static void close_range(void *user, int number)
+{
+    weft_own_range *own = &((weft_own_server *)user)->ranges[number];
+    weft_flat_optimizer_close(&own->optimizer);
+    free(own->states);
+    own->states = NULL;
+}
+
+/* --- who runs here --- */
+
+/* A line of text from the learner that knows it to all others. */
+static weft_status tell(const weft_remote *x, char *text, int from)
+{
+    return weft_endpoint_run(x->head.site.endpoint,
+                             &(weft_transfer){.kind = WEFT_BROADCAST,
+                                              .dtype = WEFT_U8,
+                                              .what = "where the coordinator is",
+                                              .send = text,
+                                              .receive = text,
+                                              .count = WEFT_ADDRESS,
+                                              .peer = from});
+}
+
+static weft_status run_coordinator(weft_remote *x, bool others, char address[WEFT_ADDRESS])
+{
+    const weft_endpoint *between = x->head.site.endpoint;
+    weft_actor *coordinator;
+    weft_coordinator_options options = {.struct_size = sizeof(options),
+                                        .run = weft_net_world_token(x->world),
+                                        .expected = {between->learners, x->servers, 0},
+                                        .ranges = x->servers,
+                                        .replicas = x->head.site.replicas > 0,
+                                        .limit = LIMIT,
+                                        .fingerprint = {.version = WEFT_VERSION}};
+    if (between->learner == 0) {
+        WEFT_TRY(weft_coordinator_create(&options, &coordinator));
+        WEFT_TRY(weft_hosted_start(x->world, coordinator, WEFT_COORDINATOR, NULL, others,
+                                   &x->coordinator));
+        (void)snprintf(address, WEFT_ADDRESS, "%s", weft_hosted_address(x->coordinator));
+    }
+    return tell(x, address, 0);
+}
+
+static weft_status run_server(weft_remote *x, int k, const char *coordinator, bool others)
 {
     weft_actor *server;
-    WEFT_TRY(make_range(x, k));
-    weft_served served = {k, x->own[k].range, x->own[k].states, x->state_count};
-    weft_status status = weft_server_create(&served, 1, &server);
-    if (status != WEFT_OK) {
-        weft_range_destroy(&x->own[k].range);
-        return status;
-    }
-    return weft_hosted_start(x->world, server, (weft_actor_id)k, others, &x->own[k].hosted);
+    weft_own_server *own = &x->own[k];
+    own->remote = x;
+    WEFT_TRY(WEFT_NEW(&own->ranges, x->servers));
+    weft_server_options options = {.struct_size = sizeof(options),
+                                   .member = member_of(server_id(k), k),
+                                   .patience = 1,
+                                   .open = open_range,
+                                   .close = close_range,
+                                   .user = own};
+    WEFT_TRY(weft_server_create(&options, &server));
+    return weft_hosted_start(x->world, server, server_id(k), coordinator, others, &own->hosted);
 }
-
-/* --- where they are --- */
-
-static weft_status tell_places(weft_remote *x)
-{
-    for (int k = 0; k < x->servers; k++) {
-        if (x->own[k].hosted) x->places[k] = *weft_hosted_at(x->own[k].hosted);
-        WEFT_TRY(
-            weft_endpoint_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                                      .dtype = WEFT_U8,
-                                                                      .what = "where servers are",
-                                                                      .send = &x->places[k],
-                                                                      .receive = &x->places[k],
-                                                                      .count = sizeof(weft_place),
-                                                                      .peer = host_of(x, k)}));
-    }
-    return WEFT_OK;
-}
-
-/* --- the learner --- */
 
 static weft_status descend(void *user, int64_t turn)
 {
@@ -85,11 +128,12 @@ static weft_status descend(void *user, int64_t turn)
     return weft_descent_step(x->descent, x->step, x->parameters, x->gradients);
 }
 
-static weft_status open_learner(weft_remote *x)
+static weft_status open_learner(weft_remote *x, const char *coordinator)
 {
-    const weft_exchange_site *site = &x->head.site;
+    int me = x->head.site.endpoint->learner;
     weft_actor *learner;
     weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .member = member_of(learner_id(x, me), me),
                                            .dtype = x->dtype,
                                            .ranges = x->ranges,
                                            .range_count = x->servers,
@@ -100,35 +144,35 @@ static weft_status open_learner(weft_remote *x)
                                            .push = x->push,
                                            .fetch = x->fetch,
                                            .descend = x->descent ? descend : NULL,
+                                           .give_state = weft_remote_give_state,
+                                           .state_bytes = weft_remote_state_bytes,
                                            .take_state = weft_remote_take_state,
                                            .user = x};
     WEFT_TRY(weft_server_learner_create(&options, &learner));
-    WEFT_TRY(
-        weft_net_open(x->world, learner, learner_id(x, site->endpoint->learner), NULL, &x->net));
-    for (int k = 0; k < x->servers; k++) {
-        WEFT_TRY(
-            weft_net_know(x->net, (weft_actor_id)k, weft_place_address(&x->places[k], x->world)));
-    }
+    WEFT_TRY(weft_net_open(x->world, learner, learner_id(x, me), NULL, &x->net));
+    WEFT_TRY(weft_net_know(x->net, WEFT_COORDINATOR, coordinator));
     return weft_net_begin(x->net);
 }
 
 weft_status weft_remote_place(weft_remote *x)
 {
     const weft_exchange_site *site = &x->head.site;
+    char coordinator[WEFT_ADDRESS] = "";
     bool others = false;
     WEFT_TRY(weft_net_world_of(site->context, &x->world));
     WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
+    WEFT_TRY(run_coordinator(x, others, coordinator));
     for (int k = 0; k < x->servers; k++) {
         weft_server_range *r = &x->ranges[k];
-        r->server = (weft_actor_id)k;
         r->begin = weft_part_start(x->count, k, x->servers);
         r->count = weft_part_start(x->count, k + 1, x->servers) - r->begin;
         WEFT_TRY(weft_codec_open(site->context, x->codec, x->dtype, r->count, &r->codec));
         WEFT_TRY(weft_kept_give(x->kept, r->codec, r->begin));
-        if (host_of(x, k) == site->endpoint->learner) WEFT_TRY(run_server(x, k, others));
     }
-    WEFT_TRY(tell_places(x));
-    return open_learner(x);
+    for (int k = 0; k < x->servers; k++)
+        if (host_of(x, k) == site->endpoint->learner)
+            WEFT_TRY(run_server(x, k, coordinator, others));
+    return open_learner(x, coordinator);
 }
 
 weft_status weft_remote_unplace(weft_remote *x)
@@ -138,10 +182,9 @@ weft_status weft_remote_unplace(weft_remote *x)
     for (int k = 0; k < x->servers; k++) {
         weft_status ended = weft_hosted_stop(&x->own[k].hosted);
         if (status == WEFT_OK) status = ended;
-        weft_flat_optimizer_close(&x->own[k].optimizer);
-        free(x->own[k].states);
-        x->own[k].states = NULL;
+        for (int r = 0; x->own[k].ranges && r < x->servers; r++) close_range(&x->own[k], r);
         weft_codec_close(&x->ranges[k].codec);
     }
-    return status;
+    weft_status ended = weft_hosted_stop(&x->coordinator);
+    return status == WEFT_OK ? ended : status;
 }

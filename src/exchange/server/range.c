@@ -1,30 +1,5 @@
 /* Updates wait until those that belong together are there; then their mean makes a version. */
-#include "exchange/server/range.h"
-
-#include "compress/compress.h"
-#include "exchange/server/mean.h"
-
-typedef struct member {
-    weft_actor_id id;
-    bool here;
-    int64_t clock, sequence;
-} member;
-
-struct weft_range {
-    weft_range_options options;
-    int64_t version;
-    int64_t last; /* where all are to leave: the clock that the first has left at */
-    void *parameters;
-    member *members; /* by number, as they came */
-    size_t member_count, member_capacity;
-    weft_push *waiting; /* in the order of arrival */
-    size_t waiting_count, waiting_capacity;
-    void *gradient; /* the mean of updates that make a version */
-    bool own_parameters, own_gradient;
-    weft_mean mean;
-    int64_t *staleness;
-    size_t staleness_count, staleness_capacity;
-};
+#include "exchange/server/range_inside.h"
 
 static weft_status room_for(const weft_range_options *o, void *given, void **out, bool *own)
 {
@@ -53,7 +28,7 @@ void weft_range_destroy(weft_range **range)
 {
     if (!range || !*range) return;
     weft_range *r = *range;
-    for (size_t i = 0; i < r->waiting_count; i++) weft_blob_drop(&r->waiting[i].update);
+    for (size_t i = 0; i < r->waiting_count; i++) weft_blob_drop(&r->waiting[i].push.update);
     weft_mean_free(&r->mean);
     if (r->own_parameters) free(r->parameters);
     if (r->own_gradient) free(r->gradient);
@@ -101,6 +76,16 @@ int weft_range_learners(const weft_range *r)
     return count;
 }
 
+bool weft_range_learner_at(const weft_range *r, int i, weft_actor_id *out)
+{
+    for (size_t k = 0; k < r->member_count; k++) {
+        if (!r->members[k].here || i-- > 0) continue;
+        *out = r->members[k].id;
+        return true;
+    }
+    return false;
+}
+
 bool weft_range_knows(const weft_range *r, weft_actor_id learner)
 {
     return find(r, learner) != NULL;
@@ -117,7 +102,7 @@ int64_t weft_range_slowest(const weft_range *r)
     int64_t slowest = INT64_MAX;
     for (size_t i = 0; i < r->member_count; i++)
         if (r->members[i].here) slowest = WEFT_MIN(slowest, r->members[i].clock);
-    return slowest == INT64_MAX ? 0 : slowest;
+    return slowest == INT64_MAX ? r->begun : slowest;
 }
 
 bool weft_range_may_begin(const weft_range *r, int64_t clock)
@@ -141,19 +126,20 @@ static weft_status note_staleness(weft_range *r, int64_t staleness)
 
 static int by_learner(const void *a, const void *b)
 {
-    const weft_push *x = a, *y = b;
-    if (x->learner != y->learner) return x->learner < y->learner ? -1 : 1;
-    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+    const pushed *x = a, *y = b;
+    if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+    if (x->push.learner != y->push.learner) return x->push.learner < y->push.learner ? -1 : 1;
+    return (x->push.sequence > y->push.sequence) - (x->push.sequence < y->push.sequence);
 }
 
-/* The first n that wait make a version; their order is that of the learners, not of arrival. */
+/* The first n that wait make a version; their order is that of the slots, not of arrival. */
 static weft_status apply(weft_range *r, int n)
 {
     const weft_range_options *o = &r->options;
-    qsort(r->waiting, (size_t)n, sizeof(weft_push), by_learner);
+    qsort(r->waiting, (size_t)n, sizeof(pushed), by_learner);
     WEFT_TRY(weft_mean_begin(&r->mean, o->dtype, o->count, n));
     for (int v = 0; v < n; v++) {
-        const weft_push *push = &r->waiting[v];
+        const weft_push *push = &r->waiting[v].push;
         int64_t staleness = r->version - push->version;
         WEFT_TRY(note_staleness(r, staleness));
         WEFT_TRY(weft_mean_take(&r->mean, v, push->update->data, push->update->bytes,
@@ -161,9 +147,9 @@ static weft_status apply(weft_range *r, int n)
     }
     weft_mean_make(&r->mean, r->gradient);
     WEFT_TRY(o->update(o->user, r->parameters, r->gradient));
-    for (int v = 0; v < n; v++) weft_blob_drop(&r->waiting[v].update);
+    for (int v = 0; v < n; v++) weft_blob_drop(&r->waiting[v].push.update);
     r->waiting_count -= (size_t)n;
-    memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(weft_push));
+    memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(pushed));
     r->version++;
     return WEFT_OK;
 }
@@ -173,11 +159,10 @@ static int gather_clock(weft_range *r, int64_t clock)
 {
     int front = 0;
     for (size_t i = 0; i < r->waiting_count; i++) {
-        if (r->waiting[i].clock != clock) continue;
-        weft_push push = r->waiting[i];
-        memmove(r->waiting + front + 1, r->waiting + front,
-                (i - (size_t)front) * sizeof(weft_push));
-        r->waiting[front++] = push;
+        if (r->waiting[i].push.clock != clock) continue;
+        pushed p = r->waiting[i];
+        memmove(r->waiting + front + 1, r->waiting + front, (i - (size_t)front) * sizeof(pushed));
+        r->waiting[front++] = p;
     }
     return front;
 }
@@ -193,7 +178,7 @@ static int complete(weft_range *r)
         return r->waiting_count >= (size_t)count ? count : 0;
     }
     int64_t next = INT64_MAX;
-    for (size_t i = 0; i < r->waiting_count; i++) next = WEFT_MIN(next, r->waiting[i].clock);
+    for (size_t i = 0; i < r->waiting_count; i++) next = WEFT_MIN(next, r->waiting[i].push.clock);
     return here == 0 || weft_range_slowest(r) >= next ? gather_clock(r, next) : 0;
 }
 
@@ -205,21 +190,31 @@ static weft_status apply_complete(weft_range *r)
 
 /* --- what happens --- */
 
-weft_status weft_range_join(weft_range *r, weft_actor_id learner, int64_t clock)
+weft_status weft_range_join(weft_range *r, weft_actor_id learner, int slot, int64_t clock)
 {
     if (find(r, learner))
         return weft_fail(WEFT_ERR_ARGUMENT, "learner %u was here before", learner);
     int64_t slowest = weft_range_slowest(r);
     WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
     r->members[r->member_count++] =
-        (member){.id = learner, .here = true, .clock = WEFT_MAX(clock, slowest)};
+        (member){.id = learner, .slot = slot, .here = true, .clock = WEFT_MAX(clock, slowest)};
     return WEFT_OK;
+}
+
+weft_status weft_range_advance(weft_range *r, weft_actor_id learner, int64_t clock)
+{
+    member *m = find(r, learner);
+    if (!m || !m->here || m->sequence > 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "learner %u is not about to begin", learner);
+    m->clock = WEFT_MAX(m->clock, clock);
+    return apply_complete(r);
 }
 
 weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
 {
     member *m = find(r, learner);
     if (!m || !m->here) return weft_fail(WEFT_ERR_ARGUMENT, "learner %u is not here", learner);
+    r->begun = weft_range_slowest(r);
     m->here = false;
     return apply_complete(r);
 }
@@ -235,10 +230,10 @@ void weft_range_halt(weft_range *r, int64_t clock)
     size_t kept = 0;
     r->last = WEFT_MIN(r->last, clock);
     for (size_t i = 0; i < r->waiting_count; i++)
-        if (counts(r, r->waiting[i].clock))
+        if (counts(r, r->waiting[i].push.clock))
             r->waiting[kept++] = r->waiting[i];
         else
-            weft_blob_drop(&r->waiting[i].update);
+            weft_blob_drop(&r->waiting[i].push.update);
     r->waiting_count = kept;
 }
 
@@ -276,7 +271,7 @@ weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_fate
     WEFT_TRY(check(r, push, m));
     if (counts(r, push->clock)) {
         WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
-        r->waiting[r->waiting_count++] = *push;
+        r->waiting[r->waiting_count++] = (pushed){*push, m->slot};
         weft_blob_hold(push->update);
     }
     m->sequence = push->sequence;

@@ -57,10 +57,17 @@ void *weft_range_parameters(weft_range *range);
 size_t weft_range_bytes(const weft_range *range);
 int64_t weft_range_version(const weft_range *range);
 
-/* A learner begins, as far as the slowest is, or at `clock` if that is more; and a learner is gone:
- * what it has pushed counts, and nobody waits for it any more. ARGUMENT: it was here before
- * (learners that come again have another number), or is not here. */
-weft_status weft_range_join(weft_range *range, weft_actor_id learner, int64_t clock) WEFT_NODISCARD;
+/* A learner begins, as far as the slowest is, or at `clock` if that is more. Updates of which one
+ * version is made are added up in the order of the slots. ARGUMENT: it was here before (learners
+ * that come again have another number). */
+weft_status weft_range_join(weft_range *range, weft_actor_id learner, int slot,
+                            int64_t clock) WEFT_NODISCARD;
+/* One that has not pushed anything yet begins at `clock`, if that is more. ARGUMENT: it is not
+ * here, or has pushed. */
+weft_status weft_range_advance(weft_range *range, weft_actor_id learner,
+                               int64_t clock) WEFT_NODISCARD;
+/* A learner is gone: what it has pushed counts, and nobody waits for it any more. ARGUMENT: it is
+ * not here. */
 weft_status weft_range_leave(weft_range *range, weft_actor_id learner) WEFT_NODISCARD;
 /* All are to leave, the first after so many steps: where a version is made of one update of each
  * learner, those of later steps, to which it adds nothing, make none. So what is left is what all
@@ -71,7 +78,9 @@ int weft_range_learners(const weft_range *range);
 bool weft_range_knows(const weft_range *range, weft_actor_id learner);
 /* Steps it has finished, as far as its updates are in; -1: it is not here. */
 int64_t weft_range_clock(const weft_range *range, weft_actor_id learner);
-/* Steps that everybody has finished; 0 while nobody is there. */
+/* Learner number i of those that are here, in the order in which they came; false past the last. */
+bool weft_range_learner_at(const weft_range *range, int i, weft_actor_id *out);
+/* Steps that everybody has finished; those that all had finished who were here, if nobody is. */
 int64_t weft_range_slowest(const weft_range *range);
 /* Whether a learner that has finished so many steps may begin the next: of what it must see,
  * nothing is missing. */
@@ -94,6 +103,13 @@ typedef enum weft_push_fate {
  * has changed then. */
 weft_status weft_range_push(weft_range *range, const weft_push *push,
                             weft_push_fate *fate) WEFT_NODISCARD;
+
+/* range_state.c: all of it, as bytes; what its update keeps is for others to add. */
+weft_status weft_range_save(const weft_range *range, weft_blob **out) WEFT_NODISCARD;
+/* In the place of what it has; used: of the bytes. FORMAT: it is not of such a range; it stays as
+ * it was. */
+weft_status weft_range_load(weft_range *range, const void *data, size_t bytes,
+                            size_t *used) WEFT_NODISCARD;
 
 /* How many updates met the parameters with each staleness; *size is one more than the largest. */
 const int64_t *weft_range_staleness(const weft_range *range, size_t *size);

@@ -9,12 +9,18 @@
 #include "exchange/server/hosted.h"
 #include "exchange/server/server.h"
 
-/* A server that this learner's process runs for all. */
-typedef struct weft_own_server {
-    weft_hosted *hosted;
+struct weft_remote;
+
+/* A range on a server that this learner's process runs for all. */
+typedef struct weft_own_range {
     weft_flat_optimizer *optimizer;
-    weft_range *range;    /* the server's */
     struct iovec *states; /* what the optimiser keeps, as it is sent */
+} weft_own_range;
+
+typedef struct weft_own_server {
+    struct weft_remote *remote;
+    weft_hosted *hosted;    /* NULL: another learner runs it */
+    weft_own_range *ranges; /* [servers]; empty where it has not this one */
 } weft_own_server;
 
 /* What the optimiser of all servers keeps, as a checkpoint has it: numbers for each parameter, or
@@ -36,11 +42,11 @@ typedef struct weft_remote {
     weft_descent *descent; /* in between; NULL: there is nothing in between */
     char *codec;
     int servers;
-    weft_kept *kept;      /* what codecs keep, in checkpoints */
-    weft_copies *copies;  /* what ranks of the learner have in common */
-    bool leads, ended;    /* it speaks to servers; it has left them */
-    weft_own_server *own; /* [servers]; empty where another learner runs it */
-    weft_place *places;
+    weft_kept *kept;          /* what codecs keep, in checkpoints */
+    weft_copies *copies;      /* what ranks of the learner have in common */
+    bool leads, ended;        /* it speaks to servers; it has left them */
+    weft_own_server *own;     /* [servers]: range k begins as that of server k */
+    weft_hosted *coordinator; /* of the first learner */
     weft_server_range *ranges;
     int64_t *missing; /* of each range: elements of gradients that are not there yet */
     int64_t *whole;   /* the same, before a step */
@@ -55,7 +61,7 @@ typedef struct weft_remote {
     } figures;                            /* of all learners and servers of the run */
     weft_remote_state *states;
     int state_count;
-    int64_t turn; /* the step that is going on, counted from `begin` on */
+    int64_t turn; /* the step that is going on, or the last one: the clock of the learner */
     int64_t step; /* the same, of the run */
     bool last;    /* the run's last step is over */
 } weft_remote;
@@ -75,12 +81,16 @@ weft_status weft_remote_unplace(weft_remote *x) WEFT_NODISCARD;
 weft_status weft_remote_count(weft_remote *x) WEFT_NODISCARD;
 bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out);
 
-/* states.c: what there is, before there are servers; out of a range's optimiser and into it. */
+/* states.c: what there is, before there are servers; out of a range's state and into it. */
 weft_status weft_remote_list_states(weft_remote *x, const weft_exchange_site *site) WEFT_NODISCARD;
 weft_status weft_remote_take_state(void *remote, int range, const void *data,
                                    size_t bytes) WEFT_NODISCARD;
-/* Also fills own[range].states. */
-weft_status weft_remote_give_state(weft_remote *x, int range) WEFT_NODISCARD;
+size_t weft_remote_state_bytes(void *remote, int range);
+weft_status weft_remote_give_state(void *remote, int range, void *data,
+                                   size_t bytes) WEFT_NODISCARD;
+/* Where the optimiser of a range keeps it. */
+weft_status weft_remote_point_states(const weft_remote *x, int range,
+                                     weft_own_range *own) WEFT_NODISCARD;
 bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 
 #endif

@@ -1,249 +1,294 @@
-/* The server: takes pushes, and answers pulls when the policy lets it. */
-#include "exchange/server/server.h"
+/* The server: has the ranges that the view gives it, takes pushes, and answers pulls. */
+#include "exchange/server/shelf.h"
 
-#include "exchange/wire.h"
-#include "server.pb-c.h"
-
-/* A pull that is not answered yet. */
-typedef struct question {
-    weft_actor_id learner;
-    int64_t request, clock, have;
-    bool leaving, whole;
-} question;
-
-typedef struct shelf {
-    weft_served of;
-    question *questions;
-    size_t question_count, question_capacity;
-    weft_blob *copy; /* of the parameters at version `copied`, for all who pull it */
-    weft_blob *last; /* the one before it, which may be under way still */
-    int64_t copied;
-} shelf;
-
-typedef struct server {
-    weft_actor head;
-    shelf *shelves;
-    int count;
-    bool halt; /* somebody wants all to leave */
-} server;
-
-static shelf *find_shelf(const server *s, uint32_t number)
+weft_range *weft_server_range_of(const weft_actor *actor, int number, bool primary)
 {
-    for (int i = 0; i < s->count; i++)
-        if ((uint32_t)s->shelves[i].of.number == number) return &s->shelves[i];
-    return NULL;
+    const shelf *f = weft_shelf_find((const server *)actor, (uint32_t)number);
+    return f && (f->primary || !primary) ? f->of.range : NULL;
 }
 
-weft_range *weft_server_range_of(const weft_actor *actor, int number)
+bool weft_server_is_ready(const weft_actor *actor)
 {
     const server *s = (const server *)actor;
-    const shelf *f = find_shelf(s, (uint32_t)number);
-    return f ? f->of.range : NULL;
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->shelves[i].given) return false;
+    return weft_member_view(s->member)->number > 0;
 }
 
-static weft_status copy_parameters(shelf *f)
+const weft_member *weft_server_member(const weft_actor *actor)
 {
-    weft_range *range = f->of.range;
-    size_t bytes = weft_range_bytes(range);
-    if (f->copy && f->copied == weft_range_version(range)) return WEFT_OK;
-    weft_blob *before = f->copy;
-    f->copy = f->last;
-    f->last = before;
-    WEFT_TRY(weft_blob_renew(bytes, &f->copy));
-    memcpy(f->copy->data, weft_range_parameters(range), bytes);
-    f->copied = weft_range_version(range);
-    return WEFT_OK;
+    return ((const server *)actor)->member;
 }
 
-/* Parameters and all that the update keeps, behind each other. */
-static weft_status copy_whole(const shelf *f, weft_blob **out)
+/* --- views --- */
+
+static weft_status let_in(server *s, shelf *f, const weft_view *v)
 {
-    size_t bytes = weft_range_bytes(f->of.range);
-    for (int i = 0; i < f->of.state_count; i++) bytes += f->of.states[i].iov_len;
-    WEFT_TRY(weft_blob_new(bytes, out));
-    char *at = (*out)->data;
-    memcpy(at, weft_range_parameters(f->of.range), weft_range_bytes(f->of.range));
-    at += weft_range_bytes(f->of.range);
-    for (int i = 0; i < f->of.state_count; i++) {
-        memcpy(at, f->of.states[i].iov_base, f->of.states[i].iov_len);
-        at += f->of.states[i].iov_len;
+    for (size_t i = 0; i < v->member_count; i++) {
+        const weft_view_member *m = &v->members[i];
+        change c = {
+            .kind = WEFT__REPLICATE__KIND__JOIN, .learner = m->id, .slot = m->slot, .clock = 0};
+        if (m->role == WEFT_MEMBER_LEARNER && !weft_range_knows(f->of.range, m->id))
+            WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
     }
     return WEFT_OK;
 }
 
-static weft_status answer_whole(server *s, const shelf *f, const question *q,
-                                const Weft__Parameters *p)
+static weft_status let_out(server *s, shelf *f, const weft_view *v)
 {
-    weft_blob *all;
-    WEFT_TRY(copy_whole(f, &all));
-    weft_status status = weft_wire_send(&s->head, q->learner, WEFT_WIRE_PARAMETERS, p, all);
-    weft_blob_drop(&all);
-    return status;
-}
-
-static weft_status answer(server *s, shelf *f, const question *q)
-{
-    Weft__Parameters p = WEFT__PARAMETERS__INIT;
-    p.range = (uint32_t)f->of.number;
-    p.request = q->request;
-    p.version = weft_range_version(f->of.range);
-    p.halt = s->halt;
-    if (q->whole) return answer_whole(s, f, q, &p);
-    bool newer = q->have != p.version;
-    if (newer) WEFT_TRY(copy_parameters(f));
-    return weft_wire_send(&s->head, q->learner, WEFT_WIRE_PARAMETERS, &p, newer ? f->copy : NULL);
-}
-
-/* Whether the learner's own updates are in, and all that the policy wants it to see. Who leaves
- * sees what all have come to. */
-static bool may_answer(const shelf *f, const question *q)
-{
-    if (q->leaving) return weft_range_learners(f->of.range) == 0;
-    return weft_range_clock(f->of.range, q->learner) >= q->clock &&
-           weft_range_may_begin(f->of.range, q->clock);
-}
-
-/* Who wants to leave is gone when its updates are in. */
-static weft_status let_go(const shelf *f)
-{
-    for (size_t i = 0; i < f->question_count; i++) {
-        const question *q = &f->questions[i];
-        int64_t clock = weft_range_clock(f->of.range, q->learner);
-        if (q->leaving && clock >= q->clock) WEFT_TRY(weft_range_leave(f->of.range, q->learner));
-    }
-    return WEFT_OK;
-}
-
-static weft_status answer_all(server *s, shelf *f)
-{
-    size_t kept = 0;
-    WEFT_TRY(let_go(f));
-    for (size_t i = 0; i < f->question_count; i++) {
-        question q = f->questions[i];
-        if (may_answer(f, &q))
-            WEFT_TRY(answer(s, f, &q));
+    weft_actor_id learner;
+    for (int i = 0; weft_range_learner_at(f->of.range, i, &learner);) {
+        change c = {.kind = WEFT__REPLICATE__KIND__LEAVE, .learner = learner};
+        if (weft_view_find(v, learner))
+            i++;
         else
-            f->questions[kept++] = q;
+            WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
     }
-    f->question_count = kept;
     return WEFT_OK;
 }
 
-/* A learner asks one thing at a time; if it asks again, that is what it wants to know. */
-static weft_status ask(shelf *f, question q)
+/* What this server is to the range, and who is there. */
+static weft_status keep_range(server *s, int number, const weft_view *v)
 {
-    for (size_t i = 0; i < f->question_count; i++)
-        if (f->questions[i].learner == q.learner) {
-            if (q.request >= f->questions[i].request) f->questions[i] = q;
-            return WEFT_OK;
-        }
-    WEFT_TRY(WEFT_GROW(&f->questions, &f->question_capacity, f->question_count));
-    f->questions[f->question_count++] = q;
-    return WEFT_OK;
+    const weft_keeper *k = &v->ranges[number];
+    bool primary = k->primary == s->head.id, mine = primary || k->replica == s->head.id;
+    shelf *f = weft_shelf_find(s, (uint32_t)number);
+    if (f && !mine) weft_shelf_remove(s, f);
+    if (!mine) return WEFT_OK;
+    if (!f) WEFT_TRY(weft_shelf_add(s, number, primary, &f));
+    f->primary = primary;
+    if (!primary) return WEFT_OK;
+    WEFT_TRY(weft_shelf_set_replica(s, f, k->replica));
+    WEFT_TRY(let_in(s, f, v));
+    WEFT_TRY(let_out(s, f, v));
+    return weft_shelf_answer(s, f);
+}
+
+static weft_status take_view(server *s)
+{
+    const weft_view *v = weft_member_view(s->member);
+    for (int k = 0; k < v->range_count && !v->over && !v->fault; k++) WEFT_TRY(keep_range(s, k, v));
+    if (!v->over && !v->fault && !weft_member_dismissed(s->member)) return WEFT_OK;
+    if (s->leaving) return WEFT_OK;
+    s->leaving = true;
+    return weft_member_leave(s->member, false);
+}
+
+/* --- letters of learners --- */
+
+static shelf *primary_of(const server *s, uint32_t number)
+{
+    shelf *f = weft_shelf_find(s, number);
+    return f && f->primary ? f : NULL;
+}
+
+/* Who knows of changes that this server has not heard of yet must ask again. */
+static bool is_ahead(const server *s, int64_t view)
+{
+    return view > weft_member_view(s->member)->number;
 }
 
 static weft_status take_push(server *s, const weft_letter *letter, const Weft__Push *m)
 {
-    shelf *f = find_shelf(s, m->range);
+    shelf *f = primary_of(s, m->range);
     Weft__Pushed reply = WEFT__PUSHED__INIT;
     weft_push_fate fate = WEFT_PUSH_UNKNOWN;
+    change c = {.kind = WEFT__REPLICATE__KIND__PUSH,
+                .learner = letter->from,
+                .sequence = m->sequence,
+                .clock = m->clock,
+                .version = m->version,
+                .update = letter->payload};
+    if (!f || !f->given) return WEFT_OK;
+    weft_status status = weft_shelf_change(s, f, &c, &fate);
+    /* What a learner sends is its fault alone. */
+    if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
+    if (fate == WEFT_PUSH_UNKNOWN && is_ahead(s, m->view)) return WEFT_OK;
     reply.range = m->range;
     reply.sequence = m->sequence;
-    reply.fate = WEFT__PUSHED__FATE__UNKNOWN;
-    if (f) {
-        weft_push push = {letter->from, m->sequence, m->clock, m->version, letter->payload};
-        weft_status status = weft_range_push(f->of.range, &push, &fate);
-        /* What a learner sends is its fault alone. */
-        if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
-        if (status == WEFT_ERR_FORMAT)
-            reply.fate = WEFT__PUSHED__FATE__DAMAGED;
-        else if (fate == WEFT_PUSH_EARLY)
-            reply.fate = WEFT__PUSHED__FATE__EARLY;
-        else if (fate != WEFT_PUSH_UNKNOWN)
-            reply.fate = WEFT__PUSHED__FATE__TAKEN;
-    }
-    WEFT_TRY(weft_wire_send(&s->head, letter->from, WEFT_WIRE_PUSHED, &reply, NULL));
-    return f ? answer_all(s, f) : WEFT_OK;
+    reply.fate = status == WEFT_ERR_FORMAT   ? WEFT__PUSHED__FATE__DAMAGED
+                 : fate == WEFT_PUSH_EARLY   ? WEFT__PUSHED__FATE__EARLY
+                 : fate == WEFT_PUSH_UNKNOWN ? WEFT__PUSHED__FATE__UNKNOWN
+                                             : WEFT__PUSHED__FATE__TAKEN;
+    WEFT_TRY(weft_shelf_tell(s, f, letter->from, WEFT_WIRE_PUSHED, m->sequence, &reply, NULL));
+    return weft_shelf_answer(s, f);
+}
+
+static bool gives(const server *s, weft_actor_id learner)
+{
+    const weft_view_member *m = weft_view_find(weft_member_view(s->member), learner);
+    return m && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
+}
+
+static weft_status say_parameters(server *s, const weft_letter *letter, const Weft__Pull *m,
+                                  bool wanted)
+{
+    Weft__Parameters p = WEFT__PARAMETERS__INIT;
+    p.range = m->range;
+    p.request = m->request;
+    p.version = wanted ? 0 : -1;
+    p.wanted = wanted;
+    return weft_wire_send(&s->head, letter->from, WEFT_WIRE_PARAMETERS, &p, NULL);
 }
 
 static weft_status take_pull(server *s, const weft_letter *letter, const Weft__Pull *m)
 {
-    shelf *f = find_shelf(s, m->range);
-    bool known = f && (m->leaving ? weft_range_knows(f->of.range, letter->from)
-                                  : weft_range_clock(f->of.range, letter->from) >= 0);
-    if (!known) {
-        Weft__Parameters nobody = WEFT__PARAMETERS__INIT;
-        nobody.range = m->range;
-        nobody.request = m->request;
-        nobody.version = -1;
-        return weft_wire_send(&s->head, letter->from, WEFT_WIRE_PARAMETERS, &nobody, NULL);
-    }
+    shelf *f = primary_of(s, m->range);
+    if (!f) return WEFT_OK;
+    bool known = m->leaving ? weft_range_knows(f->of.range, letter->from)
+                            : weft_range_clock(f->of.range, letter->from) >= 0;
+    if (!known) return is_ahead(s, m->view) ? WEFT_OK : say_parameters(s, letter, m, false);
+    if (!f->given && gives(s, letter->from)) return say_parameters(s, letter, m, true);
     s->halt = s->halt || m->halt;
-    if (m->halt) weft_range_halt(f->of.range, m->clock);
-    WEFT_TRY(ask(f, (question){letter->from, m->request, m->clock, m->have, m->leaving, m->whole}));
-    return answer_all(s, f);
+    if (m->halt && m->clock < f->halted) {
+        change c = {.kind = WEFT__REPLICATE__KIND__HALT, .clock = m->clock};
+        f->halted = m->clock;
+        WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
+    }
+    question q = {.learner = letter->from,
+                  .request = m->request,
+                  .clock = m->clock,
+                  .have = m->have,
+                  .sequence = m->sequence,
+                  .leaving = m->leaving,
+                  .whole = m->whole,
+                  .arriving = m->arriving};
+    WEFT_TRY(weft_shelf_ask(s, f, &q));
+    return weft_shelf_answer(s, f);
+}
+
+static weft_status take_give(server *s, const weft_letter *letter, const Weft__Give *m)
+{
+    shelf *f = primary_of(s, m->range);
+    Weft__Given reply = WEFT__GIVEN__INIT;
+    if (!f || !gives(s, letter->from)) return WEFT_OK;
+    if (!f->given) {
+        weft_status status = weft_shelf_take_whole(f, letter->payload);
+        if (status == WEFT_ERR_FORMAT) return WEFT_OK;
+        WEFT_TRY(status);
+        f->given = true;
+        WEFT_TRY(weft_shelf_begin_replica(s, f));
+    }
+    reply.range = m->range;
+    WEFT_TRY(weft_shelf_tell(s, f, letter->from, WEFT_WIRE_GIVEN, 0, &reply, NULL));
+    return weft_shelf_answer(s, f);
+}
+
+static weft_status take(server *s, const weft_letter *letter, const void *m)
+{
+    switch (letter->type) {
+    case WEFT_WIRE_PUSH: return take_push(s, letter, m);
+    case WEFT_WIRE_PULL: return take_pull(s, letter, m);
+    case WEFT_WIRE_GIVE: return take_give(s, letter, m);
+    case WEFT_WIRE_REPLICATE: return weft_take_replicate(s, letter, m);
+    case WEFT_WIRE_STATE: return weft_take_state(s, letter, m);
+    case WEFT_WIRE_REPLICATED: return weft_take_replicated(s, letter, m);
+    default: return WEFT_OK;
+    }
+}
+
+static weft_status read_letter(server *s, const weft_letter *letter)
+{
+    static const struct {
+        uint32_t type;
+        const ProtobufCMessageDescriptor *kind;
+    } kinds[] = {
+        {WEFT_WIRE_PUSH, &weft__push__descriptor},
+        {WEFT_WIRE_PULL, &weft__pull__descriptor},
+        {WEFT_WIRE_GIVE, &weft__give__descriptor},
+        {WEFT_WIRE_REPLICATE, &weft__replicate__descriptor},
+        {WEFT_WIRE_STATE, &weft__state__descriptor},
+        {WEFT_WIRE_REPLICATED, &weft__replicated__descriptor},
+    };
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
+        void *m = NULL;
+        if (kinds[i].type != letter->type || !(m = weft_wire_read(letter, kinds[i].kind))) continue;
+        weft_status status = take(s, letter, m);
+        weft_wire_free(m);
+        return status;
+    }
+    return WEFT_OK; /* what is none of ours is not answered */
 }
 
 static weft_status server_letter(weft_actor *actor, const weft_letter *letter)
 {
     server *s = (server *)actor;
-    weft_status status = WEFT_OK;
-    void *m = NULL;
-    if (letter->type == WEFT_WIRE_PUSH && (m = weft_wire_read(letter, &weft__push__descriptor)))
-        status = take_push(s, letter, m);
-    else if (letter->type == WEFT_WIRE_PULL &&
-             (m = weft_wire_read(letter, &weft__pull__descriptor)))
-        status = take_pull(s, letter, m);
-    weft_wire_free(m);
-    return status; /* what is none of ours is not answered */
+    weft_member_news news;
+    WEFT_TRY(weft_member_letter(s->member, letter, &news));
+    if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(s));
+    actor->done = weft_member_has_left(s->member);
+    return news == WEFT_NEWS_NONE && !s->leaving ? read_letter(s, letter) : WEFT_OK;
 }
 
-static weft_status nothing(weft_actor *actor)
+/* --- time --- */
+
+/* What its beats say: updates, and how stale they were. */
+static void tell_figures(server *s)
 {
-    (void)actor;
-    return WEFT_OK;
+    weft_member_figures figures = {.clock = 0};
+    double updates = 0, sum = 0;
+    size_t size;
+    for (size_t i = 0; i < s->count; i++) {
+        const int64_t *staleness = weft_range_staleness(s->shelves[i].of.range, &size);
+        for (size_t t = 0; t < size && s->shelves[i].primary; t++) {
+            updates += (double)staleness[t];
+            sum += (double)staleness[t] * (double)t;
+        }
+    }
+    figures.clock = (int64_t)updates;
+    figures.staleness = updates > 0 ? sum / updates : 0;
+    weft_member_tell(s->member, &figures);
 }
 
-static weft_status no_timer(weft_actor *actor, int timer)
+/* Twice as patient each time. */
+static weft_status server_timer(weft_actor *actor, int timer)
 {
-    (void)actor;
-    (void)timer;
-    return WEFT_OK;
+    server *s = (server *)actor;
+    bool some = false;
+    if (timer == WEFT_MEMBER_TIMER) {
+        tell_figures(s);
+        WEFT_TRY(weft_member_timer(s->member));
+        actor->done = weft_member_has_left(s->member);
+        return WEFT_OK;
+    }
+    for (size_t i = 0; i < s->count; i++) WEFT_TRY(weft_shelf_remind(s, &s->shelves[i], &some));
+    s->patience = WEFT_MIN(2 * s->patience, 32 * s->options.patience);
+    return weft_actor_set_timer(actor, WEFT_SERVER_AGAIN, some ? s->patience : -1);
+}
+
+static weft_status server_begin(weft_actor *actor)
+{
+    return weft_member_begin(((server *)actor)->member, actor);
 }
 
 static void server_destroy(weft_actor *actor)
 {
     server *s = (server *)actor;
-    for (int i = 0; i < s->count; i++) {
-        weft_range_destroy(&s->shelves[i].of.range);
-        weft_blob_drop(&s->shelves[i].copy);
-        weft_blob_drop(&s->shelves[i].last);
-        free(s->shelves[i].questions);
-    }
+    while (s->count) weft_shelf_remove(s, &s->shelves[0]);
+    weft_member_destroy(&s->member);
     free(s->shelves);
     free(s);
 }
 
 static const weft_actor_ops server_ops = {
     .name = "server",
-    .begin = nothing,
+    .begin = server_begin,
     .letter = server_letter,
-    .timer = no_timer,
+    .timer = server_timer,
     .destroy = server_destroy,
 };
 
-weft_status weft_server_create(const weft_served *ranges, int count, weft_actor **out)
+weft_status weft_server_create(const weft_server_options *options, weft_actor **out)
 {
     server *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
-    weft_status status = WEFT_NEW(&s->shelves, count);
-    if (status != WEFT_OK) {
-        free(s);
-        return status;
-    }
     s->head.ops = &server_ops;
-    s->count = count;
-    for (int i = 0; i < count; i++) s->shelves[i].of = ranges[i];
-    *out = &s->head;
-    return WEFT_OK;
+    s->options = *options;
+    s->options.member.role = WEFT_MEMBER_SERVER;
+    weft_status status = weft_member_create(&s->options.member, &s->member);
+    if (status == WEFT_OK)
+        *out = &s->head;
+    else
+        free(s);
+    return status;
 }

@@ -1,10 +1,11 @@
 /*
  * Servers and the learners that train with them, as actors.
  *
- * The flat parameters are cut into ranges; each has its server, and a server may have several. A
- * learner pushes the update of a range as soon as its gradients are there, and pulls the newest
- * parameters when its step is over; the policy says when it gets them. Whatever is not answered is
- * sent again, and each update counts once.
+ * The flat parameters are cut into ranges. The coordinator says which server keeps which of them,
+ * as its primary or, where there are replicas, in case that one is lost. The learner of slot 0
+ * gives the parameters that the run begins with. A learner pushes the update of a range as soon as
+ * its gradients are there, and pulls the newest parameters when its step is over; the policy says
+ * when it gets them. Whatever is not answered is sent again, and each update counts once.
  */
 #ifndef WEFT_EXCHANGE_SERVER_SERVER_H
 #define WEFT_EXCHANGE_SERVER_SERVER_H
@@ -12,37 +13,59 @@
 #include <sys/uio.h>
 
 #include "compress/compress.h"
+#include "exchange/cluster/member.h"
 #include "exchange/server/range.h"
 
-/* Takes the ranges (with their numbers among all), which it destroys with itself. */
+/* --- servers --- */
+
+/* A range that a server is to have. */
 typedef struct weft_served {
-    int number;
-    weft_range *range;
-    /* What its update keeps, to be sent with the parameters to whoever asks for it; the caller's.
-     */
+    int number;        /* filled in by the server */
+    weft_range *range; /* the server's, with no learners yet */
+    /* What its update keeps, to be sent with the parameters to whoever asks for it; the caller's,
+     * until `close`. */
     const struct iovec *states;
     int state_count;
 } weft_served;
-weft_status weft_server_create(const weft_served *ranges, int count,
-                               weft_actor **out) WEFT_NODISCARD;
 
-/* Its range of that number, or NULL; the server's. */
-weft_range *weft_server_range_of(const weft_actor *actor, int number);
+typedef struct weft_server_options {
+    size_t struct_size;         /* sizeof(weft_server_options) */
+    weft_member_options member; /* its role is filled in */
+    double patience;            /* seconds after which something is sent again, at first */
+    /* A range of that number for this server, as primary or as replica of another one's; when it
+     * knows who is there, in the thread that runs the server. */
+    weft_status (*open)(void *user, int number, weft_served *out);
+    void (*close)(void *user, int number); /* after the range is destroyed; may be NULL */
+    void *user;
+} weft_server_options;
+
+/* Joins the cluster and keeps the ranges that the coordinator gives it. It is done when the run is
+ * over, or has come to a fault. */
+weft_status weft_server_create(const weft_server_options *options, weft_actor **out) WEFT_NODISCARD;
+enum { WEFT_SERVER_AGAIN = 0 }; /* its timer */
+
+/* Its range of that number, or NULL; the server's. primary: only if no other server has it. */
+weft_range *weft_server_range_of(const weft_actor *actor, int number, bool primary);
+/* The parameters of the run are there, and the learners in all of its own ranges. */
+bool weft_server_is_ready(const weft_actor *actor);
+const weft_member *weft_server_member(const weft_actor *actor);
+
+/* --- learners --- */
 
 /* A range as a learner sees it. */
 typedef struct weft_server_range {
-    weft_actor_id server;
     int64_t begin, count; /* in the flat parameters */
     weft_codec *codec;    /* of its updates; stays the caller's */
 } weft_server_range;
 
 typedef struct weft_server_learner_options {
-    size_t struct_size; /* sizeof(weft_server_learner_options) */
+    size_t struct_size;         /* sizeof(weft_server_learner_options) */
+    weft_member_options member; /* its role is filled in */
     weft_dtype dtype;
-    const weft_server_range *ranges;
+    const weft_server_range *ranges; /* of all ranges of the run; stay the caller's */
     int range_count;
-    int64_t steps;         /* to be done */
-    void *parameters;      /* flat; what a computation reads. Written between computations only */
+    int64_t steps;    /* the clock at which it is done; who comes later begins where others are */
+    void *parameters; /* flat; what a computation reads. Written between computations only */
     const void *gradients; /* flat; what it makes */
     double patience;       /* seconds after which something is sent again, at first */
     /* Gradients of so many steps are added up before they are pushed, and parameters are pulled
@@ -51,6 +74,10 @@ typedef struct weft_server_learner_options {
     /* After a step that parameters are not pulled after: what it makes of the learner's own. NULL:
      * nothing. */
     weft_status (*descend)(void *user, int64_t step);
+    /* What the state of range number `range` is to begin with, which goes behind the parameters
+     * where this learner gives them; may be NULL. */
+    weft_status (*give_state)(void *user, int range, void *data, size_t bytes);
+    size_t (*state_bytes)(void *user, int range); /* with give_state */
     /* Is given the state of range number `range`, where it was asked for. FORMAT: it cannot be. */
     weft_status (*take_state)(void *user, int range, const void *data, size_t bytes);
     void *user;
@@ -63,6 +90,8 @@ weft_status weft_server_learner_create(const weft_server_learner_options *option
                                        weft_actor **out) WEFT_NODISCARD;
 /* Whether it waits for servers: it can compute nothing then. */
 bool weft_server_learner_waits(const weft_actor *actor);
+/* How often a server has answered it. */
+uint64_t weft_server_learner_heard(const weft_actor *actor);
 /* Asks for what the servers have, with the state of their updates; between computations. */
 weft_status weft_server_learner_fetch(weft_actor *actor) WEFT_NODISCARD;
 /* It begins no other step, and is done when it has the parameters that all learners have come to,
@@ -70,6 +99,11 @@ weft_status weft_server_learner_fetch(weft_actor *actor) WEFT_NODISCARD;
 weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole) WEFT_NODISCARD;
 /* PEER: fails with what it has waited for so many seconds. */
 weft_status weft_server_learner_explain(const weft_actor *actor, double seconds) WEFT_NODISCARD;
+/* What its next beats say besides its clock. */
+void weft_server_learner_tell(weft_actor *actor, double loss, double rate);
+/* The coordinator has told it to go: it begins no other step. */
+bool weft_server_learner_dismissed(const weft_actor *actor);
+const weft_member *weft_server_learner_member(const weft_actor *actor);
 /* Somebody has said that all are to leave. */
 bool weft_server_learner_halted(const weft_actor *actor);
 /* Steps it has finished. */

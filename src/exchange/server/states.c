@@ -24,7 +24,10 @@ static weft_status list(weft_remote *x, weft_flat_optimizer *sample, int64_t cou
         mine->bytes =
             mine->like_parameters ? (size_t)x->count * weft_dtype_size(s.type.dtype) : s.bytes;
         WEFT_TRY(weft_new_aligned(mine->bytes, &mine->data));
-        if (!mine->like_parameters) memcpy(mine->data, s.data, s.bytes);
+        /* All numbers of a kind begin alike. */
+        size_t one = mine->like_parameters ? weft_dtype_size(s.type.dtype) : s.bytes;
+        for (size_t at = 0; at < mine->bytes; at += one)
+            memcpy((char *)mine->data + at, s.data, one);
     }
     return WEFT_OK;
 }
@@ -53,8 +56,7 @@ weft_status weft_remote_take_state(void *remote, int range, const void *data, si
 {
     weft_remote *x = remote;
     const char *from = data;
-    size_t want = 0;
-    for (int i = 0; i < x->state_count; i++) want += part_of(x, &x->states[i], range).iov_len;
+    size_t want = weft_remote_state_bytes(remote, range);
     if (bytes != want)
         return weft_fail(WEFT_ERR_FORMAT, "server %d sends %zu bytes of state, should be %zu",
                          range, bytes, want);
@@ -66,17 +68,37 @@ weft_status weft_remote_take_state(void *remote, int range, const void *data, si
     return WEFT_OK;
 }
 
-weft_status weft_remote_give_state(weft_remote *x, int range)
+size_t weft_remote_state_bytes(void *remote, int range)
 {
-    weft_own_server *own = &x->own[range];
-    weft_exchange_state s;
-    WEFT_TRY(WEFT_NEW(&own->states, x->state_count));
+    const weft_remote *x = remote;
+    size_t bytes = 0;
+    for (int i = 0; i < x->state_count; i++) bytes += part_of(x, &x->states[i], range).iov_len;
+    return bytes;
+}
+
+weft_status weft_remote_give_state(void *remote, int range, void *data, size_t bytes)
+{
+    const weft_remote *x = remote;
+    char *to = data;
+    if (bytes != weft_remote_state_bytes(remote, range))
+        return weft_fail(WEFT_ERR_INTERNAL, "room of %zu bytes for a state", bytes);
     for (int i = 0; i < x->state_count; i++) {
         struct iovec part = part_of(x, &x->states[i], range);
-        if (!weft_flat_optimizer_state(own->optimizer, i, &s) || s.bytes != part.iov_len)
+        memcpy(to, part.iov_base, part.iov_len);
+        to += part.iov_len;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_remote_point_states(const weft_remote *x, int range, weft_own_range *own)
+{
+    weft_exchange_state s;
+    WEFT_TRY(WEFT_NEW(&own->states, WEFT_MAX(x->state_count, 1)));
+    for (int i = 0; i < x->state_count; i++) {
+        if (!weft_flat_optimizer_state(own->optimizer, i, &s) ||
+            s.bytes != part_of(x, &x->states[i], range).iov_len)
             return weft_fail(WEFT_ERR_INTERNAL, "an optimiser's state '%s' has another size",
                              x->states[i].name);
-        if (x->head.restored) memcpy(s.data, part.iov_base, s.bytes);
         own->states[i] = (struct iovec){s.data, s.bytes};
     }
     return WEFT_OK;

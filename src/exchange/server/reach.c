@@ -1,0 +1,181 @@
+/* What a learner asks of servers: once, and again until it is answered. */
+#include "exchange/server/reach.h"
+
+#include <stdio.h>
+
+reach *weft_reach_find(learner *l, uint32_t range)
+{
+    return range < (uint32_t)l->options.range_count ? &l->reaches[range] : NULL;
+}
+
+size_t weft_reach_offset(const learner *l, const reach *r)
+{
+    return (size_t)r->of.begin * weft_dtype_size(l->options.dtype);
+}
+
+size_t weft_reach_bytes(const learner *l, const reach *r)
+{
+    return (size_t)r->of.count * weft_dtype_size(l->options.dtype);
+}
+
+bool weft_reach_waits(const reach *r)
+{
+    return r->asked || r->update || r->gift;
+}
+
+weft_status weft_reach_hope(learner *l)
+{
+    l->patience = l->options.patience;
+    return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, l->patience);
+}
+
+/* --- letters --- */
+
+static weft_status send_push(learner *l, const reach *r)
+{
+    Weft__Push m = WEFT__PUSH__INIT;
+    m.range = (uint32_t)(r - l->reaches);
+    m.sequence = r->sequence;
+    m.clock = r->clock;
+    m.version = r->update_version;
+    m.view = weft_member_view(l->member)->number;
+    return weft_wire_send(&l->head, r->server, WEFT_WIRE_PUSH, &m, r->update);
+}
+
+static weft_status send_pull(learner *l, const reach *r)
+{
+    Weft__Pull m = WEFT__PULL__INIT;
+    m.range = (uint32_t)(r - l->reaches);
+    m.request = r->request;
+    m.clock = r->clock;
+    m.have = r->moved ? -1 : r->version;
+    m.leaving = l->leaving;
+    m.halt = l->halt;
+    m.whole = l->whole;
+    m.sequence = r->sequence;
+    m.arriving = l->arriving;
+    m.view = weft_member_view(l->member)->number;
+    return weft_wire_send(&l->head, r->server, WEFT_WIRE_PULL, &m, NULL);
+}
+
+static weft_status send_gift(learner *l, const reach *r)
+{
+    Weft__Give m = WEFT__GIVE__INIT;
+    m.range = (uint32_t)(r - l->reaches);
+    return weft_wire_send(&l->head, r->server, WEFT_WIRE_GIVE, &m, r->gift);
+}
+
+weft_status weft_reach_again(learner *l, const reach *r)
+{
+    if (r->server == WEFT_NOBODY) return WEFT_OK;
+    if (r->gift) return send_gift(l, r);
+    if (r->update) WEFT_TRY(send_push(l, r));
+    return r->asked ? send_pull(l, r) : WEFT_OK;
+}
+
+/* --- what it asks --- */
+
+/* What the steps up to `clock` have come to goes. */
+static weft_status send_update(learner *l, reach *r, int64_t clock)
+{
+    const void *gradient = (const char *)l->options.gradients + weft_reach_offset(l, r);
+    if (r->accrual.steps > 0) gradient = r->accrual.sum;
+    if (!r->update) {
+        r->update = r->spare;
+        r->spare = NULL;
+    }
+    WEFT_TRY(weft_blob_renew(weft_message_bound(l->options.dtype, r->of.count), &r->update));
+    WEFT_TRY(weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes));
+    r->sequence++;
+    r->clock = clock;
+    r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
+    r->accrual.steps = 0;
+    WEFT_TRY(weft_reach_hope(l));
+    return r->server == WEFT_NOBODY ? WEFT_OK : send_push(l, r);
+}
+
+bool weft_reach_due(const learner *l, int64_t every, int64_t clock)
+{
+    return every <= 1 || clock % every == 0 || clock == l->options.steps;
+}
+
+weft_status weft_reach_push(learner *l, reach *r, int64_t clock)
+{
+    const char *gradients = l->options.gradients;
+    if (r->pushed) return WEFT_OK;
+    r->pushed = true;
+    if (l->options.push > 1)
+        WEFT_TRY(weft_accrual_add(&r->accrual, l->options.dtype, r->of.count,
+                                  gradients + weft_reach_offset(l, r), r->version));
+    return weft_reach_due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
+}
+
+weft_status weft_reach_push_rest(learner *l)
+{
+    for (int i = 0; i < l->options.range_count; i++)
+        if (l->reaches[i].accrual.steps > 0) WEFT_TRY(send_update(l, &l->reaches[i], l->clock));
+    return WEFT_OK;
+}
+
+weft_status weft_reach_pull(learner *l, reach *r)
+{
+    r->request++;
+    r->asked = true;
+    return r->server == WEFT_NOBODY ? WEFT_OK : send_pull(l, r);
+}
+
+weft_status weft_reach_pull_all(learner *l)
+{
+    for (int i = 0; i < l->options.range_count; i++) WEFT_TRY(weft_reach_pull(l, &l->reaches[i]));
+    return weft_reach_hope(l);
+}
+
+weft_status weft_reach_give(learner *l, reach *r)
+{
+    const weft_server_learner_options *o = &l->options;
+    int k = (int)(r - l->reaches);
+    size_t numbers = weft_reach_bytes(l, r), state = o->give_state ? o->state_bytes(o->user, k) : 0;
+    if (r->gift) return WEFT_OK;
+    WEFT_TRY(weft_blob_new(numbers + state, &r->gift));
+    memcpy(r->gift->data, (const char *)o->parameters + weft_reach_offset(l, r), numbers);
+    if (state) WEFT_TRY(o->give_state(o->user, k, (char *)r->gift->data + numbers, state));
+    return send_gift(l, r);
+}
+
+/* --- why nobody answers --- */
+
+static weft_status explain_absence(const learner *l, double seconds)
+{
+    weft_member_word word = weft_member_last_word(l->member);
+    const char *waits = weft_member_waits_for(l->member);
+    if (word.silent < 0)
+        return weft_fail(WEFT_ERR_PEER, "the coordinator has not answered for %g s", seconds);
+    return weft_fail(WEFT_ERR_PEER, "the run has not begun for %g s: %s", seconds,
+                     waits ? waits : "the coordinator has not said who takes part");
+}
+
+weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
+{
+    const learner *l = (const learner *)actor;
+    const weft_view *v = weft_member_view(l->member);
+    weft_member_word word = weft_member_last_word(l->member);
+    char what[100] = "it is gone, or the line to it is cut";
+    int k = 0;
+    if (!l->in) return explain_absence(l, seconds);
+    while (k < l->options.range_count && !weft_reach_waits(&l->reaches[k])) k++;
+    if (k == l->options.range_count)
+        return weft_fail(WEFT_ERR_INTERNAL, "a learner waits for nobody");
+    const reach *r = &l->reaches[k];
+    bool behind =
+        word.slowest != WEFT_NOBODY && word.slowest != l->head.id && word.slowest_clock < l->clock;
+    if (!weft_view_find(v, r->server))
+        (void)snprintf(what, sizeof(what), "it is none of the members any more");
+    else if (word.silent > seconds)
+        (void)snprintf(what, sizeof(what), "nor has the coordinator: the line is cut");
+    else if (behind)
+        (void)snprintf(what, sizeof(what),
+                       "it waits for learner %u, which is at step %lld and was heard of %.0f s ago",
+                       word.slowest, (long long)word.slowest_clock, word.slowest_silent);
+    return weft_fail(WEFT_ERR_PEER, "server %u has not answered after step %lld for %g s: %s",
+                     r->server, (long long)l->clock, seconds, what);
+}
