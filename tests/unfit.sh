@@ -59,12 +59,14 @@ refuses 2 "the data axis, which this mesh does not have" -n 2 --exchange oneshot
 refuses 2 "the data axis, which this mesh does not have" --shard fc1/weight:out=data
 refuses 2 "state=keep, average or reset" -n 2 --exchange average:state=lose
 refuses 2 "takes all 2 ranks for one" -n 2 --exchange oneshot --mesh data=2
+refuses 2 "alpha is beta over the number of learners; give one of them" -n 2 --exchange easgd:alpha=0.1,beta=0.5
+refuses 2 "every is '0', must be a whole number from 1" -n 2 --exchange easgd:every=0
 refuses 2 "push is for learners that wait for nobody; give policy=async or softsync" -n 2 --exchange server:push=2
 refuses 2 "fetch is '0', must be a whole number from 1" -n 2 --exchange server:policy=async,fetch=0
 refuses 2 "sample is '0', must be a whole number from 1" -n 2 --exchange hogwild:sample=0
 refuses 2 "did you mean 'sample'" -n 2 --exchange hogwild:smaple=2
-refuses 2 "exchange hogwild has no use for it; give --exchange server or gossip" -n 2 --exchange hogwild --compress threshold
-refuses 2 "exchange hogwild has no use for it; give --exchange server" -n 2 --exchange hogwild --servers 2
+refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd or gossip" -n 2 --exchange hogwild --compress threshold
+refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" -n 2 --exchange hogwild --servers 2
 refuses 2 "cannot be shared out to learners" -n 3 --exchange oneshot --mesh data=2
 refuses 2 "did you mean 'average'" --exchange avrage
 refuses 2 "several machines need --engine mpi" -n 2 --hosts a:1,b:1

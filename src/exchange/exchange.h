@@ -188,7 +188,7 @@ struct weft_exchange {
 };
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server,
-    weft_exchange_gossip, weft_exchange_hogwild;
+    weft_exchange_gossip, weft_exchange_easgd, weft_exchange_hogwild;
 
 /* Adds an exchange to what a context knows, and those that are built in. */
 weft_status weft_exchange_register(weft_context *context,

@@ -4,7 +4,7 @@
 
 static const weft_exchange_ops *const exchanges[] = {
     &weft_exchange_average, &weft_exchange_oneshot, &weft_exchange_server,
-    &weft_exchange_gossip,  &weft_exchange_hogwild,
+    &weft_exchange_easgd,   &weft_exchange_gossip,  &weft_exchange_hogwild,
 };
 
 weft_status weft_exchange_register(weft_context *context, const weft_exchange_ops *ops)

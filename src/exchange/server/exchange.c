@@ -56,7 +56,7 @@ weft_status weft_remote_check(const weft_policy *policy, int learners)
     return WEFT_OK;
 }
 
-static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
+weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site)
 {
     void *data;
     size_t bytes;
@@ -70,14 +70,14 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     /* A rank that has less than that has a server for each of its numbers. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
-    WEFT_TRY(weft_remote_list_states(x, site));
+    if (!x->adds) WEFT_TRY(weft_remote_list_states(x, site));
     WEFT_TRY(weft_kept_open(site->context, x->codec, site->store, &x->kept));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
     x->parameters = weft_copies_parameters(x->copies);
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
-    if (x->fetch > 1)
+    if (x->fetch > 1 && !x->adds)
         WEFT_TRY(weft_descent_open(site->context, site->store, site->optimizer, x->dtype, x->count,
                                    &x->descent));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
@@ -86,7 +86,7 @@ static weft_status make_room(weft_remote *x, const weft_exchange_site *site)
     return WEFT_NEW(&x->whole, x->servers);
 }
 
-static void server_close(weft_exchange *exchange)
+void weft_remote_close(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
     weft_status ended = x->ranges ? weft_remote_unplace(x) : WEFT_OK;
@@ -113,11 +113,11 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status = parse(x, arguments);
     if (status == WEFT_OK && site) status = weft_remote_check(&x->policy, site->endpoint->learners);
-    if (status == WEFT_OK && site) status = make_room(x, site);
+    if (status == WEFT_OK && site) status = weft_remote_make_room(x, site);
     if (status == WEFT_OK)
         *out = &x->head;
     else
-        server_close(&x->head);
+        weft_remote_close(&x->head);
     return status;
 }
 
@@ -131,8 +131,7 @@ static weft_status check_servers(const weft_remote *x)
     return weft_endpoint_check(x->head.site.endpoint);
 }
 
-/* Until the learner may begin its next step, or is done. */
-static weft_status wait_for_servers(weft_remote *x)
+weft_status weft_remote_wait(weft_remote *x)
 {
     double limit = x->head.site.endpoint->timeout;
     weft_patience patience = {0};
@@ -171,7 +170,7 @@ static weft_status server_begin(weft_exchange *exchange)
     if (x->leads) {
         WEFT_TRY(weft_remote_place(x));
         WEFT_TRY(count_gradients(x));
-        WEFT_TRY(wait_for_servers(x));
+        WEFT_TRY(weft_remote_wait(x));
         x->turn = weft_server_learner_clock(weft_net_actor(x->net));
     }
     return weft_copies_write(x->copies); /* other learners may have begun before */
@@ -207,7 +206,7 @@ static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
     return WEFT_OK;
 }
 
-static weft_status server_poll(weft_exchange *exchange)
+weft_status weft_remote_poll(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
     return x->leads ? weft_net_pump(x->net, 0) : WEFT_OK;
@@ -219,7 +218,7 @@ static weft_status server_update(weft_exchange *exchange, int64_t step)
     (void)step;
     if (x->leads) {
         WEFT_TRY(weft_net_computed(x->net, x->turn));
-        WEFT_TRY(wait_for_servers(x));
+        WEFT_TRY(weft_remote_wait(x));
     }
     return weft_copies_write(x->copies);
 }
@@ -240,36 +239,46 @@ static void take_kept(const weft_remote *x)
         weft_kept_take(x->kept, x->ranges[k].codec, x->ranges[k].begin);
 }
 
+weft_status weft_remote_fetch(weft_remote *x)
+{
+    if (!x->leads) return WEFT_OK;
+    take_kept(x);
+    WEFT_TRY(weft_server_learner_fetch(weft_net_actor(x->net)));
+    return weft_remote_wait(x);
+}
+
 static weft_status server_save(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
     if (x->ended) return WEFT_OK; /* the end has brought it */
-    if (x->leads) {
-        take_kept(x);
-        WEFT_TRY(weft_server_learner_fetch(weft_net_actor(x->net)));
-        WEFT_TRY(wait_for_servers(x));
-    }
+    WEFT_TRY(weft_remote_fetch(x));
     return weft_copies_write(x->copies);
 }
 
 /* The servers end when nobody needs them: when all learners have what they have come to. */
-static weft_status server_end(weft_exchange *exchange)
+weft_status weft_remote_end(weft_remote *x)
 {
-    weft_remote *x = (weft_remote *)exchange;
     double all = 0;
     x->ended = true;
     if (x->leads) {
         bool halted = weft_server_learner_halted(weft_net_actor(x->net));
         WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted,
-                                           exchange->site.endpoint->learner == 0));
-        WEFT_TRY(wait_for_servers(x));
-        WEFT_TRY(weft_exchange_sum(exchange, "that all have left", &all));
+                                           x->head.site.endpoint->learner == 0));
+        WEFT_TRY(weft_remote_wait(x));
+        WEFT_TRY(weft_exchange_sum(&x->head, "that all have left", &all));
     }
     WEFT_TRY(weft_remote_count(x));
     if (x->leads) {
         take_kept(x);
         WEFT_TRY(weft_remote_unplace(x));
     }
+    return WEFT_OK;
+}
+
+static weft_status server_end(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    WEFT_TRY(weft_remote_end(x));
     return weft_copies_write(x->copies);
 }
 
@@ -287,11 +296,11 @@ const weft_exchange_ops weft_exchange_server = {
     .owns_update = true,
     .reads = "servers,replicas,compress",
     .open = server_open,
-    .close = server_close,
+    .close = weft_remote_close,
     .begin = server_begin,
     .before = server_before,
     .ready = server_ready,
-    .poll = server_poll,
+    .poll = weft_remote_poll,
     .update = server_update,
     .after = server_after,
     .state = weft_remote_state_at,

@@ -1,6 +1,7 @@
 /* Which learner runs which server, and the coordinator by which they find each other. */
 #include <stdio.h>
 
+#include "base/tree.h"
 #include "exchange/server/remote.h"
 
 /* Who takes part in a run of one job lives as long as the job, which knows when one of its ranks
@@ -40,23 +41,40 @@ static weft_status optimize(void *user, void *parameters, const void *mean)
     return weft_flat_optimizer_run(user);
 }
 
+static weft_status add(void *user, void *parameters, const void *mean)
+{
+    const weft_addition *a = user;
+    weft_tree_add(a->dtype, parameters, mean, parameters, a->count);
+    return WEFT_OK;
+}
+
+/* What a range does with the mean of updates. */
+static weft_status choose_update(const weft_remote *x, weft_own_range *own, weft_range_options *out)
+{
+    const weft_exchange_site *site = &x->head.site;
+    own->addition = (weft_addition){x->dtype, out->count};
+    out->update = x->adds ? add : optimize;
+    out->user = &own->addition;
+    if (x->adds) return WEFT_OK;
+    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, x->dtype,
+                                      out->count, &own->optimizer));
+    out->user = own->optimizer;
+    weft_flat_optimizer_rooms(own->optimizer, &out->parameters, &out->gradient);
+    return WEFT_OK;
+}
+
 static weft_status open_range(void *user, int number, weft_served *out)
 {
     weft_own_server *server = user;
     const weft_remote *x = server->remote;
-    const weft_exchange_site *site = &x->head.site;
     if (number >= x->servers) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
     weft_own_range *own = &server->ranges[number];
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = x->policy,
                                   .dtype = x->dtype,
-                                  .count = x->ranges[number].count,
-                                  .update = optimize};
-    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, x->dtype,
-                                      options.count, &own->optimizer));
+                                  .count = x->ranges[number].count};
+    WEFT_TRY(choose_update(x, own, &options));
     WEFT_TRY(weft_remote_point_states(x, number, own));
-    options.user = own->optimizer;
-    weft_flat_optimizer_rooms(own->optimizer, &options.parameters, &options.gradient);
     out->states = own->states;
     out->state_count = x->state_count;
     return weft_range_create(&options, &out->range);

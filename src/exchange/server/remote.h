@@ -11,9 +11,16 @@
 
 struct weft_remote;
 
+/* An update that adds what comes. */
+typedef struct weft_addition {
+    weft_dtype dtype;
+    int64_t count;
+} weft_addition;
+
 /* A range on a server that this learner's process runs for all. */
 typedef struct weft_own_range {
-    weft_flat_optimizer *optimizer;
+    weft_flat_optimizer *optimizer; /* NULL: it adds */
+    weft_addition addition;
     struct iovec *states; /* what the optimiser keeps, as it is sent */
 } weft_own_range;
 
@@ -38,6 +45,7 @@ enum { WEFT_STALENESS = 256 };
 typedef struct weft_remote {
     weft_exchange head;
     weft_policy policy;
+    bool adds;             /* servers add what comes, without an optimiser */
     int64_t push, fetch;   /* every so many steps */
     weft_descent *descent; /* in between; NULL: there is nothing in between */
     char *codec;
@@ -71,6 +79,20 @@ weft_status weft_remote_check(const weft_policy *policy, int learners) WEFT_NODI
 /* cast.c */
 weft_status weft_server_cast(const char *arguments, const weft_scene *scene,
                              weft_cast **out) WEFT_NODISCARD;
+
+/* exchange.c: what exchanges have in common whose learners speak to servers. Whoever opens one sets
+ * the policy, `adds`, push and fetch; its head is the exchange's. */
+weft_status weft_remote_make_room(weft_remote *remote,
+                                  const weft_exchange_site *site) WEFT_NODISCARD;
+/* Frees the exchange, too. */
+void weft_remote_close(weft_exchange *exchange);
+weft_status weft_remote_poll(weft_exchange *exchange) WEFT_NODISCARD;
+/* Until the learner may begin its next step, or is done. */
+weft_status weft_remote_wait(weft_remote *remote) WEFT_NODISCARD;
+/* What the servers have, into `parameters`, with the state of their updates; and the same when all
+ * learners have left. Collective over all ranks of the learner, or of all learners. */
+weft_status weft_remote_fetch(weft_remote *remote) WEFT_NODISCARD;
+weft_status weft_remote_end(weft_remote *remote) WEFT_NODISCARD;
 
 /* places.c: the servers are started, and all learners know where. Collective between learners. */
 weft_status weft_remote_place(weft_remote *x) WEFT_NODISCARD;

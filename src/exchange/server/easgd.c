@@ -1,0 +1,188 @@
+/* Elastic averaging (Zhang, Choromanska and LeCun 2015). Each learner goes its own way, with its
+ * own optimiser; every so many steps it is drawn by a share alpha of their distance towards a
+ * centre, and the centre towards it, by the same numbers: d = alpha (x - centre), x -= d, centre +=
+ * d. The centre lies on servers, which add what learners give; it is what the run comes to. */
+#include <math.h>
+
+#include "base/clones.h"
+#include "base/spec.h"
+#include "exchange/server/remote.h"
+
+typedef struct easgd {
+    weft_remote remote; /* its parameters: the centre as it came last; its gradients: the force */
+    int64_t every;
+    double alpha, beta; /* alpha, or NAN: beta over the number of learners */
+    void *own;          /* [count]: the learner's parameters as they lie */
+    void *aside;        /* [count]: the same while a checkpoint has the centre in their place */
+    bool is_aside;
+} easgd;
+
+/* --- opening --- */
+
+static void easgd_close(weft_exchange *exchange)
+{
+    easgd *e = (easgd *)exchange;
+    free(e->aside);
+    free(e->remote.parameters);
+    weft_remote_close(exchange);
+}
+
+static weft_status make_room(easgd *e, const weft_exchange_site *site)
+{
+    weft_remote *x = &e->remote;
+    if (isnan(e->alpha)) e->alpha = e->beta / site->endpoint->learners;
+    weft_status status = weft_remote_make_room(x, site);
+    e->own = x->parameters;
+    x->parameters = NULL;
+    WEFT_TRY(status);
+    size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
+    WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
+    return weft_new_aligned(bytes, &e->aside);
+}
+
+static weft_status parse(easgd *e, const char *arguments)
+{
+    double every = 1, alpha = NAN, beta = NAN;
+    weft_spec_key keys[] = {
+        {.name = "every", .number = &every, .low = 1, .high = 1e9, .whole = true},
+        {.name = "alpha", .number = &alpha, .low = 0, .high = 1},
+        {.name = "beta", .number = &beta, .low = 0, .high = 1},
+        {.name = NULL}};
+    if (*arguments) WEFT_TRY(weft_spec_parse("exchange easgd", arguments, keys));
+    if (!isnan(alpha) && !isnan(beta))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange easgd: alpha is beta over the number of learners; give one of "
+                         "them, or none");
+    e->every = (int64_t)every;
+    e->alpha = alpha;
+    e->beta = isnan(beta) ? 0.9 : beta;
+    return WEFT_OK;
+}
+
+static weft_status easgd_open(const char *arguments, const weft_exchange_site *site,
+                              weft_exchange **out)
+{
+    easgd *e;
+    WEFT_TRY(WEFT_NEW(&e, 1));
+    e->remote.adds = true;
+    e->remote.push = 1;
+    e->remote.fetch = INT64_MAX; /* when it is asked for */
+    weft_status status = weft_policy_make("async", -1, -1, NULL, -1, &e->remote.policy);
+    if (status == WEFT_OK) status = parse(e, arguments);
+    if (status == WEFT_OK && site) status = make_room(e, site);
+    if (status == WEFT_OK)
+        *out = &e->remote.head;
+    else
+        easgd_close(&e->remote.head);
+    return status;
+}
+
+/* --- the force --- */
+
+/* What is taken from x is what is given, to the last bit. */
+#define DRAW(real)                                                                                 \
+    WEFT_CLONES static void draw_##real(real *restrict x, const real *restrict centre,             \
+                                        real *restrict force, int64_t n, real alpha)               \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) force[i] = alpha * (x[i] - centre[i]);                     \
+        for (int64_t i = 0; i < n; i++) x[i] -= force[i];                                          \
+    }
+DRAW(float)
+DRAW(double)
+
+static weft_status meet(easgd *e)
+{
+    weft_remote *x = &e->remote;
+    WEFT_TRY(weft_copies_read(x->copies));
+    WEFT_TRY(weft_remote_fetch(x));
+    if (x->dtype == WEFT_F64)
+        draw_double(e->own, x->parameters, x->gradients, x->count, e->alpha);
+    else
+        draw_float(e->own, x->parameters, x->gradients, x->count, (float)e->alpha);
+    return weft_net_computed(x->net, ++x->turn);
+}
+
+/* --- the moments --- */
+
+static weft_status easgd_begin(weft_exchange *exchange)
+{
+    easgd *e = (easgd *)exchange;
+    weft_remote *x = &e->remote;
+    WEFT_TRY(weft_copies_read(x->copies));
+    memcpy(x->parameters, e->own, (size_t)x->count * weft_dtype_size(x->dtype));
+    if (!x->leads) return WEFT_OK;
+    WEFT_TRY(weft_remote_place(x));
+    WEFT_TRY(weft_remote_wait(x));
+    x->turn = weft_server_learner_clock(weft_net_actor(x->net));
+    return WEFT_OK;
+}
+
+/* The learner goes on where it was. */
+static weft_status easgd_before(weft_exchange *exchange, int64_t step)
+{
+    easgd *e = (easgd *)exchange;
+    (void)step;
+    if (!e->is_aside) return WEFT_OK;
+    e->is_aside = false;
+    memcpy(e->own, e->aside, (size_t)e->remote.count * weft_dtype_size(e->remote.dtype));
+    return weft_copies_write(e->remote.copies);
+}
+
+static weft_status easgd_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    easgd *e = (easgd *)exchange;
+    weft_remote *x = &e->remote;
+    x->last = turn->last;
+    if (turn->last || turn->step % e->every == 0) {
+        if (x->leads) WEFT_TRY(meet(e));
+        WEFT_TRY(weft_copies_write(x->copies));
+    }
+    if (x->leads) turn->leave = weft_server_learner_halted(weft_net_actor(x->net));
+    return WEFT_OK;
+}
+
+static weft_status show_centre(easgd *e)
+{
+    weft_remote *x = &e->remote;
+    size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
+    if (!e->is_aside) memcpy(e->aside, e->own, bytes);
+    e->is_aside = true;
+    memcpy(e->own, x->parameters, bytes);
+    return weft_copies_write(x->copies);
+}
+
+static weft_status easgd_save(weft_exchange *exchange)
+{
+    easgd *e = (easgd *)exchange;
+    if (e->remote.ended) return WEFT_OK; /* the end has brought it */
+    WEFT_TRY(weft_copies_read(e->remote.copies));
+    WEFT_TRY(weft_remote_fetch(&e->remote));
+    return show_centre(e);
+}
+
+static weft_status easgd_end(weft_exchange *exchange)
+{
+    easgd *e = (easgd *)exchange;
+    WEFT_TRY(weft_copies_read(e->remote.copies));
+    WEFT_TRY(weft_remote_end(&e->remote));
+    return show_centre(e);
+}
+
+const weft_exchange_ops weft_exchange_easgd = {
+    .struct_size = sizeof(weft_exchange_ops),
+    .name = "easgd",
+    .form = "easgd[:every=1][,alpha=A|,beta=0.9]",
+    .help = "learners train alone; every so many steps each and a centre on servers draw near each "
+            "other by a share alpha of their distance, beta over the number of learners",
+    .reads = "servers,replicas,compress",
+    .open = easgd_open,
+    .close = easgd_close,
+    .begin = easgd_begin,
+    .before = easgd_before,
+    .poll = weft_remote_poll,
+    .after = easgd_after,
+    .state = weft_remote_state_at,
+    .save = easgd_save,
+    .end = easgd_end,
+    .figure = weft_remote_figure,
+};

@@ -1,0 +1,191 @@
+/* Elastic averaging, learners by hand: what draws a learner draws the centre the other way, to the
+ * bit; without it learners are alone; and all come to rest where forces balance. */
+#include <math.h>
+
+#include "exchange_runs.h"
+#include "graph/graph.h"
+#include "ranks.h"
+
+enum { COUNT = 37, MOST = 4 };
+
+typedef struct scene {
+    const char *spec;
+    int servers, steps;
+    bool exact; /* steps add whole numbers; otherwise they go down quadratics */
+    double middle[MOST], rate;
+    double start[COUNT], end[COUNT]; /* of the centre */
+    double given[MOST][COUNT];       /* by each learner, all in all */
+    double last[MOST][COUNT];        /* where it was after its last step */
+} scene;
+
+static weft_status make_store(weft_graph **g, weft_store **store, weft_instance **x)
+{
+    weft_shape shape = weft_shape_of(1, (int64_t[]){COUNT});
+    WEFT_TRY(weft_graph_create(context, WEFT_F64, g));
+    weft_value w = weft_graph_leaf(*g, WEFT_VALUE_PARAM, "w", WEFT_F64, &shape,
+                                   (weft_init){WEFT_INIT_CONSTANT, 0});
+    weft_value y = weft_graph_unary(*g, "relu", "y", w);
+    WEFT_TRY(weft_store_create(context, "reference", 1, store));
+    return weft_instance_build(*store, *g, &y, 1, x);
+}
+
+static double stepped(const scene *s, int me, int step, int i, double w)
+{
+    if (s->exact) return w + (double)((3 * me + 5 * step + i) % 7 - 3);
+    return w - s->rate * (w - s->middle[me] * (1 + i));
+}
+
+static void learn(weft_comm *comm, void *user)
+{
+    scene *s = user;
+    weft_graph *g;
+    weft_store *store;
+    weft_instance *x;
+    weft_endpoint *at;
+    weft_comm *alone[1];
+    weft_exchange *e;
+    int local, me = weft_comm_rank(comm);
+    double before[COUNT], w[COUNT];
+    rank_ok(make_store(&g, &store, &x));
+    rank_ok(weft_endpoint_over(comm, &at));
+    rank_ok(weft_comm_open(context, "self", 1, alone, &local));
+    memcpy(w, s->start, sizeof(w));
+    rank_ok(weft_store_write(store, 0, w));
+    weft_exchange_site site = {.struct_size = sizeof(site),
+                               .context = context,
+                               .endpoint = at,
+                               .store = store,
+                               .instance = x,
+                               .servers = s->servers,
+                               .learner = alone[0]};
+    rank_ok(weft_exchange_open(s->spec, &site, &e));
+    rank_ok(weft_exchange_begin(e));
+    for (int step = 1; step <= s->steps; step++) {
+        weft_exchange_turn turn = {.step = step, .last = step == s->steps};
+        rank_ok(weft_exchange_before(e, step));
+        rank_ok(weft_store_read(store, 0, w));
+        for (int i = 0; i < COUNT; i++) before[i] = w[i] = stepped(s, me, step, i, w[i]);
+        rank_ok(weft_store_write(store, 0, w));
+        rank_ok(weft_exchange_after(e, &turn));
+        rank_ok(weft_store_read(store, 0, w));
+        for (int i = 0; i < COUNT; i++) s->given[me][i] += before[i] - w[i];
+        /* A checkpoint between two steps changes nothing for the learner. */
+        if (me == 0 && step % 4 == 0) rank_ok(weft_exchange_save(e));
+        rank_ok(weft_comm_barrier(comm));
+    }
+    memcpy(s->last[me], w, sizeof(w));
+    rank_ok(weft_exchange_end(e));
+    rank_ok(weft_store_read(store, 0, w));
+    if (me == 0) memcpy(s->end, w, sizeof(w));
+    for (int i = 0; i < COUNT && me > 0; i++) rank_check(isfinite(w[i]));
+    weft_exchange_close(&e);
+    weft_comm_close(&alone[0]);
+    weft_endpoint_close(&at);
+    weft_instance_destroy(&x);
+    weft_store_destroy(&store);
+    weft_graph_destroy(&g);
+}
+
+/* Halves of whole numbers are exact as long as there are few of them. */
+static void test_forces_are_conserved(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"easgd:alpha=0.5", "easgd:alpha=0.25,every=2",
+                                        "easgd:every=3,alpha=1"};
+    for (int learners = 1; learners <= MOST; learners++)
+        for (size_t k = 0; k < sizeof(specs) / sizeof(specs[0]); k++) {
+            scene s = {.spec = specs[k], .servers = 1 + (int)k, .steps = 9, .exact = true};
+            double moved = 0;
+            for (int i = 0; i < COUNT; i++) s.start[i] = i % 5;
+            on_ranks("threads", learners, learn, &s);
+            for (int i = 0; i < COUNT; i++) {
+                double sum = s.start[i];
+                for (int l = 0; l < learners; l++) sum += s.given[l][i];
+                if (sum != s.end[i])
+                    fail_msg("%s: the centre has come to %.17g, by what was given to %.17g", s.spec,
+                             s.end[i], sum);
+                moved += fabs(s.end[i] - s.start[i]);
+            }
+            assert_true(moved > 1);
+        }
+}
+
+/* Nobody is drawn anywhere. */
+static void test_alone(void **state)
+{
+    (void)state;
+    scene s = {.spec = "easgd:alpha=0,every=2",
+               .servers = 2,
+               .steps = 30,
+               .rate = 0.3,
+               .middle = {1, -2, 0.5, 3}};
+    for (int i = 0; i < COUNT; i++) s.start[i] = sin(i);
+    on_ranks("threads", MOST, learn, &s);
+    assert_memory_equal(s.start, s.end, sizeof(s.end));
+    for (int l = 0; l < MOST; l++)
+        for (int i = 0; i < COUNT; i++) {
+            double w = s.start[i];
+            for (int step = 1; step <= s.steps; step++) w = stepped(&s, l, step, i, w);
+            assert_true(w == s.last[l][i]);
+        }
+}
+
+/* At rest the centre is in the middle of all, and each learner where its slope balances the force.
+ * Learners take turns in drawing at the centre, so that is true up to about alpha. */
+static void test_rest(void **state)
+{
+    (void)state;
+    scene s = {.spec = "easgd:beta=0.08",
+               .servers = 2,
+               .steps = 700,
+               .rate = 0.2,
+               .middle = {1, -2, 0.5, 3}};
+    double alpha = 0.08 / MOST, middle = (1 - 2 + 0.5 + 3) / MOST;
+    on_ranks("threads", MOST, learn, &s);
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(fabs(s.end[i] - middle * (1 + i)) < 0.1 * (1 + i));
+        for (int l = 0; l < MOST; l++) {
+            double slope = (1 - alpha) * s.rate; /* the force is of where the step has led to */
+            double rest = (slope * s.middle[l] * (1 + i) + alpha * s.end[i]) / (slope + alpha);
+            assert_true(fabs(s.last[l][i] - rest) < 0.02 * (1 + i));
+        }
+    }
+    for (int l = 0; l < MOST; l++) s.middle[l] = 1.25;
+    on_ranks("threads", MOST, learn, &s);
+    for (int i = 0; i < COUNT; i++) assert_true(fabs(s.end[i] - 1.25 * (1 + i)) < 1e-3 * (1 + i));
+}
+
+/* Stopped, and gone on with others. */
+static void test_runs(void **state)
+{
+    (void)state;
+    char *root = temporary_folder();
+    const char *folder = made(root, "a");
+    log_of_run l;
+    static const char words[] = SMALL "batch=4 optimizer=adam lr=0.01 exchange=easgd:every=3";
+    run(words, "ranks=2 steps=1000000 servers=2", folder, 7);
+    run(words, "ranks=3 steps=2000 resume=true servers=3", folder, 9);
+    run(words, "ranks=4 mesh=data=2 zero=3 steps=200 resume=true", folder, 0);
+    assert_refused(
+        train(SMALL "batch=4 steps=2 ranks=2 exchange=easgd:alpha=0.1,beta=0.9", NULL, 0, &l),
+        WEFT_ERR_ARGUMENT, "give one of them");
+    assert_refused(train(SMALL "batch=4 steps=2 ranks=2 exchange=easgd:alpha=1.5", NULL, 0, &l),
+                   WEFT_ERR_ARGUMENT, "alpha is '1.5', must be from 0 to 1");
+    assert_ok(train("model=mlp data=glyphs:size=12,train=1600,test=400 seed=4 threads=1 batch=20 "
+                    "epochs=25 lr=0.002 ranks=3 exchange=easgd:every=2 compress=threshold "
+                    "servers=2",
+                    NULL, 0, &l));
+    if (l.test_accuracy < 0.85) fail_msg("accuracy %g", l.test_accuracy);
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forces_are_conserved),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_runs),
+    };
+    return cmocka_run_group_tests_name("easgd", tests, begin, end);
+}
