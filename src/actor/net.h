@@ -40,6 +40,9 @@ void weft_net_world_destroy(weft_net_world **world);
 weft_status weft_net_world_of(weft_context *context, weft_net_world **out) WEFT_NODISCARD;
 /* A number that no other one has: those for whom it is the same reach each other by inproc. */
 uint64_t weft_net_world_token(const weft_net_world *world);
+/* A number that was not drawn in this world before, for addresses: one may be taken for a while
+ * after its socket has been closed. */
+uint64_t weft_net_world_draw(weft_net_world *world);
 /* A number of this machine: those for whom it is the same reach each other by its loopback. */
 uint64_t weft_net_world_host(void);
 

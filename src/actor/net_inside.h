@@ -13,6 +13,7 @@ enum { WEFT_NAME_BYTES = 13, WEFT_ADDRESS_BYTES = 256, WEFT_PLACES_BYTES = 512 }
 struct weft_net_world {
     void *zmq;
     uint64_t token;
+    atomic_ullong drawn;   /* numbers, until now */
     weft_context *context; /* whose log is told of strangers; may be NULL */
     pthread_mutex_t lock;  /* of what follows */
     bool armed;            /* it has keys, so tcp is encrypted */

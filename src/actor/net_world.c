@@ -70,6 +70,11 @@ uint64_t weft_net_world_token(const weft_net_world *world)
     return world->token;
 }
 
+uint64_t weft_net_world_draw(weft_net_world *world)
+{
+    return atomic_fetch_add(&world->drawn, 1);
+}
+
 /* Who has this machine's loopback: those of one boot and one network namespace. */
 uint64_t weft_net_world_host(void)
 {

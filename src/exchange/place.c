@@ -7,7 +7,8 @@ weft_status weft_place_open(weft_net_world *world, weft_actor *actor, weft_actor
 {
     *out = (weft_place){.token = weft_net_world_token(world)};
     /* Of the same number there may be others in this process, of other runs or ranks. */
-    (void)snprintf(out->inside, sizeof(out->inside), "inproc://weft-%u-%p", id, (void *)actor);
+    (void)snprintf(out->inside, sizeof(out->inside), "inproc://weft-%u-%llu", id,
+                   (unsigned long long)weft_net_world_draw(world));
     WEFT_TRY(weft_net_open(world, actor, id, out->inside, net));
     if (!others) return WEFT_OK;
     weft_status status =
