@@ -31,7 +31,8 @@ typedef enum weft_wire_type {
     WEFT_WIRE_GIVEN,
     WEFT_WIRE_REPLICATE,
     WEFT_WIRE_STATE,
-    WEFT_WIRE_REPLICATED
+    WEFT_WIRE_REPLICATED,
+    WEFT_WIRE_AGAIN
 } weft_wire_type;
 
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */

@@ -226,6 +226,13 @@ static weft_status take_parameters(learner *l, const Weft__Parameters *m, const 
     return go_on(l);
 }
 
+static weft_status take_again(learner *l, weft_actor_id from)
+{
+    for (int i = 0; i < l->options.range_count; i++)
+        if (l->reaches[i].server == from) WEFT_TRY(weft_reach_again(l, &l->reaches[i]));
+    return WEFT_OK;
+}
+
 static weft_status read_letter(learner *l, const weft_letter *letter)
 {
     weft_status status = WEFT_OK;
@@ -238,6 +245,8 @@ static weft_status read_letter(learner *l, const weft_letter *letter)
     else if (letter->type == WEFT_WIRE_GIVEN &&
              (m = weft_wire_read(letter, &weft__given__descriptor)))
         status = take_given(l, m, letter->from);
+    else if (letter->type == WEFT_WIRE_AGAIN)
+        status = take_again(l, letter->from);
     weft_wire_free(m);
     return status;
 }

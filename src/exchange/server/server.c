@@ -64,10 +64,21 @@ static weft_status keep_range(server *s, int number, const weft_view *v)
     return weft_shelf_answer(s, f);
 }
 
+/* Who knew of this view before, and has not been answered, need not wait until it asks again. */
+static weft_status call_again(server *s)
+{
+    const Weft__Again again = WEFT__AGAIN__INIT;
+    for (size_t i = 0; i < s->early_count; i++)
+        WEFT_TRY(weft_wire_send(&s->head, s->early[i], WEFT_WIRE_AGAIN, &again, NULL));
+    s->early_count = 0;
+    return WEFT_OK;
+}
+
 static weft_status take_view(server *s)
 {
     const weft_view *v = weft_member_view(s->member);
     for (int k = 0; k < v->range_count && !v->over && !v->fault; k++) WEFT_TRY(keep_range(s, k, v));
+    WEFT_TRY(call_again(s));
     if (!v->over && !v->fault && !weft_member_dismissed(s->member)) return WEFT_OK;
     if (s->leaving) return WEFT_OK;
     s->leaving = true;
@@ -82,10 +93,21 @@ static shelf *primary_of(const server *s, uint32_t number)
     return f && f->primary ? f : NULL;
 }
 
-/* Who knows of changes that this server has not heard of yet must ask again. */
 static bool is_ahead(const server *s, int64_t view)
 {
     return view > weft_member_view(s->member)->number;
+}
+
+/* What this server cannot answer, perhaps since it has not heard yet of changes that the other one
+ * has, is asked again. */
+static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
+{
+    if (!is_ahead(s, view) || s->early_count >= WEFT_MOST_MEMBERS) return WEFT_OK;
+    for (size_t i = 0; i < s->early_count; i++)
+        if (s->early[i] == who) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&s->early, &s->early_capacity, s->early_count));
+    s->early[s->early_count++] = who;
+    return WEFT_OK;
 }
 
 static weft_status take_push(server *s, const weft_letter *letter, const Weft__Push *m)
@@ -99,11 +121,12 @@ static weft_status take_push(server *s, const weft_letter *letter, const Weft__P
                 .clock = m->clock,
                 .version = m->version,
                 .update = letter->payload};
-    if (!f || !f->given) return WEFT_OK;
+    if (!f || !f->given) return leave_open(s, letter->from, m->view);
     weft_status status = weft_shelf_change(s, f, &c, &fate);
     /* What a learner sends is its fault alone. */
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
-    if (fate == WEFT_PUSH_UNKNOWN && is_ahead(s, m->view)) return WEFT_OK;
+    if (fate == WEFT_PUSH_UNKNOWN && is_ahead(s, m->view))
+        return leave_open(s, letter->from, m->view);
     reply.range = m->range;
     reply.sequence = m->sequence;
     reply.fate = status == WEFT_ERR_FORMAT   ? WEFT__PUSHED__FATE__DAMAGED
@@ -134,10 +157,11 @@ static weft_status say_parameters(server *s, const weft_letter *letter, const We
 static weft_status take_pull(server *s, const weft_letter *letter, const Weft__Pull *m)
 {
     shelf *f = primary_of(s, m->range);
-    if (!f) return WEFT_OK;
+    if (!f) return leave_open(s, letter->from, m->view);
     bool known = m->leaving ? weft_range_knows(f->of.range, letter->from)
                             : weft_range_clock(f->of.range, letter->from) >= 0;
-    if (!known) return is_ahead(s, m->view) ? WEFT_OK : say_parameters(s, letter, m, false);
+    if (!known && is_ahead(s, m->view)) return leave_open(s, letter->from, m->view);
+    if (!known) return say_parameters(s, letter, m, false);
     if (!f->given && gives(s, letter->from)) return say_parameters(s, letter, m, true);
     s->halt = s->halt || m->halt;
     if (m->halt && m->clock < f->halted) {
@@ -266,6 +290,7 @@ static void server_destroy(weft_actor *actor)
     server *s = (server *)actor;
     while (s->count) weft_shelf_remove(s, &s->shelves[0]);
     weft_member_destroy(&s->member);
+    free(s->early);
     free(s->shelves);
     free(s);
 }

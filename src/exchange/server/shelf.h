@@ -64,6 +64,9 @@ typedef struct server {
     size_t count, capacity;
     bool halt;    /* somebody wants all to leave */
     bool leaving; /* it is not needed any more */
+    /* Who wrote of a view that this server does not have yet. */
+    weft_actor_id *early;
+    size_t early_count, early_capacity;
     double patience;
 } server;
 
