@@ -16,7 +16,7 @@ for way in --help -h ""; do
     accepts "weft $way" "$weft" $way
     cmp out help && pass || flunk "weft $way is another help"
 done
-for command in train simulate selftest eval predict inspect export help; do
+for command in train simulate compare selftest eval predict inspect export help; do
     accepts "help $command" "$weft" help "$command"
     holds out '^usage: weft '
     cp out help
@@ -136,6 +136,39 @@ refuses 2 "--mesh says nothing here" "$weft" simulate $small -n 4 --mesh data=2 
 refuses 2 "no option is named 'cluster'" "$weft" train $small --cluster cluster.yaml
 printf 'learners: []\n' >none.yaml
 refuses 1 "none.yaml:1: there are no learners" "$weft" simulate $small --cluster none.yaml --exchange server
+
+# Runs side by side.
+pair='exchange=server:policy=async servers=2; exchange=gossip compress=bf16'
+accepts compare "$weft" compare $small --cluster cluster.yaml --strategies "$pair" --plot pair.svg
+holds out '^strategy +s to loss [0-9.]+ +samples/s +accuracy +sent +staleness +utilisation$'
+holds out '^server:policy=async servers=2 +[0-9.]+ +[0-9]+ +0\.[0-9]+ +[0-9.]+ MB +[0-9.]+ +[0-9]+ %$'
+holds out '^gossip compress=bf16 +[0-9.]+ +[0-9]+ +0\.[0-9]+ +[0-9.]+ MB +- +[0-9]+ %$'
+python3 - <<'PY' && pass || flunk "pair.svg is no picture of two curves"
+import xml.etree.ElementTree as tree
+root = tree.parse("pair.svg").getroot()
+name = "{http://www.w3.org/2000/svg}"
+lines = root.findall(name + "polyline")
+assert len(lines) == 4 and len({line.get("stroke") for line in lines}) == 2
+for line in lines:
+    for x, y in (map(float, p.split(",")) for p in line.get("points").split()):
+        assert 0 <= x <= 1000 and 0 <= y <= 1000
+words = "".join(root.itertext())
+assert "gossip compress=bf16" in words and "seconds of virtual time" in words and "training loss" in words
+PY
+cp out pair.txt
+"$weft" compare $small --cluster cluster.yaml --strategies "$pair" >out 2>err
+cmp out pair.txt && pass || flunk "a comparison in virtual time says something else the second time"
+accepts "real comparison" "$weft" compare $small -n 2 --strategies 'mesh=data=2; exchange=average batch=10' --target 9 --quiet
+holds out '^average batch=10 +[0-9.]+ +[0-9]+ +0\.[0-9]+ +[0-9.]+ MB +- +-$'
+printf 'batch: 20\nmodel: mlp\nstrategies: >-\n  exchange=gossip;\n  lr=100000 optimizer=sgd exchange=server\n' >race.yaml
+"$weft" compare race.yaml -n 2 --data glyphs:size=16,train=400,test=20 --epochs 3 --plot race.svg >out 2>err
+holds out '^lr=100000 optimizer=sgd exchange=server +the loss became no number$'
+refuses 2 "fewer than two" "$weft" compare -n 2
+refuses 2 "fewer than two" "$weft" compare -n 2 --strategies exchange=gossip
+refuses 2 "one of them is empty" "$weft" compare -n 2 --strategies 'exchange=gossip;;exchange=average'
+refuses 2 "did you mean 'exchange'" "$weft" compare -n 2 --strategies 'exchange=gossip; excange=average'
+refuses 2 "--metrics would be written by each run" "$weft" compare -n 2 --strategies "$pair" --metrics x.jsonl
+refuses 1 "nowhere/x.svg: cannot create" "$weft" compare -n 2 --strategies "$pair" --plot nowhere/x.svg
 
 # What is built in is what it must be, and whoever asks hears of it if not: here nothing can be saved.
 TMPDIR=$PWD accepts selftest "$weft" selftest

@@ -27,9 +27,21 @@ WEFT_API const weft_option *weft_simulate_table(const weft_context *context);
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_options_init(const weft_context *context,
                                                                weft_simulate_options *options);
 
-/* Runs it to the end. Events are as those of weft_trainer_run, in virtual seconds: a step is as
- * many steps of learners as there are learners, whoever took them, and its loss their mean; what is
- * evaluated, and saved with `checkpoint`, is what the run as a whole has come to. The summary has
+/* The same for runs that are compared, which are simulated where there is a cluster. */
+typedef struct weft_compare_options {
+    weft_simulate_options base;
+    char *strategies; /* "exchange=average; exchange=gossip compress=bf16": options of each */
+    char *plot;       /* a file for a picture of their losses; NULL: none */
+    double target;    /* a loss; 0: the lowest that all come to */
+} weft_compare_options;
+WEFT_API const weft_option *weft_compare_table(const weft_context *context);
+WEFT_API WEFT_NODISCARD weft_status weft_compare_options_init(const weft_context *context,
+                                                              weft_compare_options *options);
+
+/* Runs a simulation to the end. Events are as those of weft_trainer_run, in virtual seconds: a step
+ * is as many steps of learners as there are learners, whoever took them, and its loss their mean;
+ * what is evaluated, and saved with `checkpoint`, is what the run as a whole has come to. The
+ * summary has
  *
  *   samples_per_second         while all learners were training, until the first had done its steps
  *   exchange_bytes, exchange_letters, exchange_letters_lost    all that were sent

@@ -18,8 +18,9 @@ typedef struct command {
     int (*run)(weft_context *context, int argc, char **argv);
 } command;
 
-extern const command command_train, command_simulate, command_plan, command_eval, command_predict,
-    command_inspect, command_export, command_keygen, command_selftest, command_help;
+extern const command command_train, command_simulate, command_compare, command_plan, command_eval,
+    command_predict, command_inspect, command_export, command_keygen, command_selftest,
+    command_help;
 extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };

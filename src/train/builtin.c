@@ -25,6 +25,8 @@ weft_status weft_context_create(weft_context **out)
     if (status == WEFT_OK)
         status = weft_context_add_longer(context, weft_train_rows, weft_simulate_rows);
     if (status == WEFT_OK)
+        status = weft_context_add_longer(context, weft_train_rows, weft_compare_rows);
+    if (status == WEFT_OK)
         *out = context;
     else
         weft_context_destroy(&context);

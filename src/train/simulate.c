@@ -1,37 +1,10 @@
 /* A run in virtual time: the exchange's actors in the simulator, and learners that really compute
  * what they are asked for. */
 #include <math.h>
-#include <stddef.h>
 
-#include "base/registry.h"
 #include "train/simulation.h"
-#include "train/table.h"
 
 /* --- options --- */
-
-const weft_option weft_simulate_rows[] = {
-    {.name = "cluster",
-     .argument = "FILE",
-     TEXT,
-     .offset = offsetof(weft_simulate_options, cluster),
-     .group = "What to run on",
-     .help =
-         "YAML that describes learners, their speeds and their links (docs/guide/strategies.md); "
-         "unless given, -n learners of 10 GFLOP/s on links of 1 Gbit/s and 0.1 ms"},
-    {.name = NULL},
-};
-
-const weft_option *weft_simulate_table(const weft_context *context)
-{
-    return weft_context_table(context, weft_simulate_rows);
-}
-
-weft_status weft_simulate_options_init(const weft_context *context, weft_simulate_options *options)
-{
-    WEFT_TRY(weft_train_options_init(context, &options->train));
-    options->cluster = NULL;
-    return WEFT_OK;
-}
 
 /* What is about ranks, processes and going on says nothing here. */
 static weft_status check_used(weft_context *context, const weft_train_options *o)

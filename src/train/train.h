@@ -34,5 +34,7 @@ weft_status weft_train_options_check(const weft_train_options *options) WEFT_NOD
 extern const weft_option weft_train_rows[];
 /* Those that a simulation has besides. */
 extern const weft_option weft_simulate_rows[];
+/* And what a comparison has besides that; they begin with weft_simulate_rows. */
+extern const weft_option weft_compare_rows[];
 
 #endif

@@ -1,0 +1,353 @@
+/* weft compare */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "compare.h"
+
+enum { MOST_RUNS = 64 };
+
+typedef struct contest {
+    weft_context *context;
+    int argc;
+    char **argv; /* the options of all */
+    contestant all[MOST_RUNS];
+    int count;
+    bool simulated, quiet;
+    /* of the run that goes on */
+    contestant *now;
+    double batch, comm_bytes;
+} contest;
+
+/* --- what a run says --- */
+
+static void add_point(contestant *c, point p)
+{
+    if (c->count == c->capacity) {
+        size_t more = c->capacity ? 2 * c->capacity : 256;
+        point *larger = realloc(c->points, more * sizeof(*larger));
+        if (!larger) return; /* the curve is drawn as far as it goes */
+        c->points = larger;
+        c->capacity = more;
+    }
+    c->points[c->count++] = p;
+}
+
+static void take_quality(contestant *c, const weft_report *report)
+{
+    weft_figure f;
+    if (!weft_report_figure(report, 1, &f)) return;
+    c->quality = f.value;
+    c->quality_name = report->classes ? "accuracy" : "R2";
+}
+
+static void take_summary(contest *k, const weft_event *e)
+{
+    contestant *c = k->now;
+    c->seconds = e->seconds;
+    c->samples_per_second = e->samples_per_second;
+    c->staleness = mean_staleness(e);
+    c->utilisation = find_series(e, "utilisation") ? series_number(e, "utilisation") : -1;
+    c->bytes = find_series(e, "exchange_bytes") ? series_number(e, "exchange_bytes")
+                                                : k->comm_bytes * e->learners;
+}
+
+static void on_event(void *user, const weft_event *e)
+{
+    contest *k = user;
+    if (e->kind == WEFT_EVENT_STEP) {
+        k->comm_bytes += e->comm_bytes;
+        add_point(k->now, (point){e->seconds, (double)e->step * k->batch * e->learners, e->loss});
+    }
+    if (e->kind == WEFT_EVENT_EVAL) take_quality(k->now, e->report);
+    if (e->kind == WEFT_EVENT_SUMMARY) take_summary(k, e);
+}
+
+/* --- running --- */
+
+static weft_status init(const weft_context *context, void *options)
+{
+    return weft_compare_options_init(context, options);
+}
+
+static weft_status read_options(const contest *k, weft_compare_options *out)
+{
+    weft_compare_options scratch = {.target = 0};
+    return read_run_options(k->context, weft_compare_table(k->context), init, &scratch, out,
+                            k->argc, k->argv);
+}
+
+/* The options of one run: those of all, and its own. */
+static weft_status set_words(const weft_option *table, weft_compare_options *o, const char *words)
+{
+    char *copy = strdup(words), *save = NULL;
+    weft_status status = WEFT_OK;
+    for (char *w = copy ? strtok_r(copy, " \t\n", &save) : NULL; w && status == WEFT_OK;
+         w = strtok_r(NULL, " \t\n", &save)) {
+        char *equals = strchr(w, '=');
+        if (equals) *equals = '\0';
+        status = weft_options_set(table, o, w, equals ? equals + 1 : "true");
+    }
+    free(copy);
+    return status;
+}
+
+static weft_status train(contest *k, const weft_train_options *options)
+{
+    weft_trainer *trainer = NULL;
+    weft_status status = weft_trainer_create(k->context, options, &trainer);
+    if (status == WEFT_OK) status = weft_trainer_run(trainer, on_event, k);
+    weft_trainer_destroy(&trainer);
+    return status;
+}
+
+static weft_status run_one(contest *k)
+{
+    weft_compare_options o = {.target = 0};
+    const weft_option *table = weft_compare_table(k->context);
+    weft_status status = read_options(k, &o);
+    if (status == WEFT_OK) status = set_words(table, &o, k->now->words);
+    /* What is sent is counted for those who keep metrics. */
+    if (status == WEFT_OK && !k->simulated)
+        status = weft_options_set(table, &o, "metrics", "/dev/null");
+    k->batch = (double)o.base.train.length.batch;
+    k->comm_bytes = 0;
+    if (status == WEFT_OK)
+        status = k->simulated ? weft_simulate(k->context, &o.base, on_event, k)
+                              : train(k, &o.base.train);
+    weft_options_free(table, &o);
+    return status;
+}
+
+/* --- what comes of it --- */
+
+/* Each loss becomes the mean of those of the last fortieth of the run. */
+static void smooth(contestant *c)
+{
+    size_t window = c->count / 40 + 1;
+    double *raw = malloc((c->count + 1) * sizeof(*raw)), sum = 0;
+    if (!raw) return;
+    for (size_t i = 0; i < c->count; i++) raw[i] = c->points[i].loss;
+    for (size_t i = 0; i < c->count; i++) {
+        sum += raw[i] - (i >= window ? raw[i - window] : 0);
+        c->points[i].loss = sum / (double)(i < window ? i + 1 : window);
+    }
+    free(raw);
+}
+
+static double lowest(const contestant *c)
+{
+    double low = INFINITY;
+    for (size_t i = 0; i < c->count; i++) low = fmin(low, c->points[i].loss);
+    return low;
+}
+
+static double find_target(const contest *k, double asked)
+{
+    double target = 0;
+    for (int i = 0; i < k->count && asked <= 0; i++)
+        if (!k->all[i].failed) target = fmax(target, lowest(&k->all[i]));
+    return asked > 0 ? asked : target;
+}
+
+static void find_reached(contestant *c, double target)
+{
+    c->reached = -1;
+    for (size_t i = 0; i < c->count && c->reached < 0; i++)
+        if (c->points[i].loss <= target) c->reached = c->points[i].seconds;
+}
+
+static const char *number(double x, const char *form, char *out, size_t size)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    if (x < 0 || !isfinite(x))
+        (void)snprintf(out, size, "-");
+    else
+        (void)snprintf(out, size, form, x);
+#pragma GCC diagnostic pop
+    return out;
+}
+
+static void print_table(contest *k, double asked)
+{
+    size_t width = strlen("strategy");
+    double target = find_target(k, asked);
+    char head[48];
+    const char *quality = "accuracy";
+    for (int i = 0; i < k->count; i++) {
+        if (strlen(k->all[i].label) > width) width = strlen(k->all[i].label);
+        if (k->all[i].quality_name) quality = k->all[i].quality_name;
+    }
+    (void)snprintf(head, sizeof(head), "s to loss %.4g", target);
+    printf("%-*s %18s %11s %9s %9s %10s %12s\n", (int)width, "strategy", head, "samples/s", quality,
+           "sent", "staleness", "utilisation");
+    for (int i = 0; i < k->count; i++) {
+        contestant *c = &k->all[i];
+        char text[6][32];
+        if (c->failed) {
+            printf("%-*s the loss became no number\n", (int)width, c->label);
+            continue;
+        }
+        find_reached(c, target);
+        printf("%-*s %18s %11s %9s %9s %10s %12s\n", (int)width, c->label,
+               number(c->reached, "%.4g", text[0], 32),
+               number(c->samples_per_second, "%.0f", text[1], 32),
+               number(c->quality, "%.4f", text[2], 32), bytes_text(c->bytes, text[3], 32),
+               number(c->staleness, "%.2f", text[4], 32),
+               number(100 * c->utilisation, "%.0f %%", text[5], 32));
+    }
+}
+
+/* --- the command --- */
+
+static char *trim(char *text)
+{
+    while (isspace((unsigned char)*text)) text++;
+    size_t size = strlen(text);
+    while (size > 0 && isspace((unsigned char)text[size - 1])) text[--size] = '\0';
+    return text;
+}
+
+static const char *label_of(const char *words)
+{
+    static const char exchange[] = "exchange=";
+    return strncmp(words, exchange, strlen(exchange)) == 0 ? words + strlen(exchange) : words;
+}
+
+/* false: too few, too many, or one is empty; it has been told. */
+static bool take_strategies(contest *k, const char *given)
+{
+    const char *list = given ? given : "";
+    char *copy = strdup(list);
+    bool fits = copy != NULL;
+    for (char *at = copy, *next; at && fits && *list; at = next) {
+        next = strchr(at, ';');
+        if (next) *next++ = '\0';
+        char *words = trim(at);
+        fits = *words && k->count < MOST_RUNS;
+        if (!fits) break;
+        k->all[k->count] =
+            (contestant){.words = strdup(words), .quality = -1, .staleness = -1, .utilisation = -1};
+        k->all[k->count].label = label_of(k->all[k->count].words);
+        k->count++;
+    }
+    free(copy);
+    if (fits && k->count >= 2) return true;
+    fprintf(stderr,
+            "weft: strategies '%s' are %s; give from 2 to %d with semicolons between them, as in "
+            "--strategies 'exchange=average; exchange=gossip'\nTry 'weft help compare'.\n",
+            list, fits ? "fewer than two" : "too many, or one of them is empty", MOST_RUNS);
+    return false;
+}
+
+static bool check_kept(const weft_train_options *o)
+{
+    const char *name = o->output.checkpoint ? "checkpoint"
+                       : o->output.metrics  ? "metrics"
+                       : o->output.trace    ? "trace"
+                                            : NULL;
+    if (name)
+        fprintf(stderr,
+                "weft: --%s would be written by each run in turn; leave it out\nTry 'weft help "
+                "compare'.\n",
+                name);
+    else if (weft_job_wanted(o))
+        fprintf(stderr, "weft: runs are compared within one process; leave --engine out\nTry 'weft "
+                        "help compare'.\n");
+    return !name && !weft_job_wanted(o);
+}
+
+/* Before hours of work: whether the options of all runs are some. */
+static weft_status check_all(contest *k)
+{
+    for (int i = 0; i < k->count; i++) {
+        weft_compare_options o = {.target = 0};
+        const weft_option *table = weft_compare_table(k->context);
+        weft_status status = read_options(k, &o);
+        if (status == WEFT_OK) status = set_words(table, &o, k->all[i].words);
+        weft_options_free(table, &o);
+        if (status != WEFT_OK) return status;
+    }
+    return WEFT_OK;
+}
+
+static weft_status run_all(contest *k)
+{
+    for (int i = 0; i < k->count; i++) {
+        k->now = &k->all[i];
+        if (!k->quiet) printf("%d of %d: %s\n", i + 1, k->count, k->now->label);
+        fflush(stdout);
+        weft_status status = run_one(k);
+        k->now->failed = status == WEFT_ERR_NUMERIC;
+        if (status != WEFT_OK && !k->now->failed) {
+            fflush(stdout);
+            fprintf(stderr, "weft: in the run '%s':\n", k->now->label);
+            return status;
+        }
+        smooth(k->now);
+    }
+    return WEFT_OK;
+}
+
+static int compare(contest *k, const weft_compare_options *o)
+{
+    if (!take_strategies(k, o->strategies) || !check_kept(&o->base.train)) return 2;
+    k->simulated = o->base.cluster != NULL;
+    k->quiet = o->base.train.show.quiet;
+    listen_to(k->context, k->quiet);
+    if (check_all(k) != WEFT_OK) return usage_failure("compare");
+    weft_output *plot = NULL;
+    weft_status status = o->plot ? weft_output_open(o->plot, WEFT_OUTPUT_REPLACE, &plot) : WEFT_OK;
+    if (status == WEFT_OK) status = run_all(k);
+    if (status == WEFT_OK) print_table(k, o->target);
+    if (status == WEFT_OK && plot) status = plot_losses(k->all, k->count, k->simulated, plot);
+    int code = report_failure(status);
+    weft_status closed = weft_output_close(&plot, status == WEFT_OK);
+    return code ? code : report_failure(closed);
+}
+
+static int run(weft_context *context, int argc, char **argv)
+{
+    contest *k = calloc(1, sizeof(*k));
+    weft_compare_options options = {.target = 0};
+    if (!k) return 1;
+    k->context = context;
+    k->argc = argc;
+    k->argv = argv;
+    weft_status status = read_options(k, &options);
+    int code = status == WEFT_OK ? compare(k, &options) : usage_failure("compare");
+    weft_options_free(weft_compare_table(context), &options);
+    for (int i = 0; i < k->count; i++) {
+        free(k->all[i].words);
+        free(k->all[i].points);
+    }
+    free(k);
+    return code;
+}
+
+const command command_compare = {
+    .name = "compare",
+    .usage = "[RUN.yaml] --strategies LIST [options]",
+    .summary = "run several strategies on the same model, data and seed, and compare them",
+    .text = "One run after the other, on this machine or with --cluster in virtual time, with the "
+            "options\n"
+            "that are given for all and its own. Then a table: when the training loss came down to "
+            "the\n"
+            "target (means over a fortieth of the run), samples a second (simulated: while all "
+            "learners\n"
+            "were training), the last figure on the test part, bytes sent, the mean staleness of "
+            "updates,\n"
+            "and the share of the time in which learners computed. A real run with learners knows "
+            "the loss\n"
+            "of the first one, a simulated one the mean of all. A dash: there is no such figure.",
+    .examples = "  weft compare -n 4 --strategies 'exchange=average:every=4; exchange=gossip' "
+                "--plot losses.svg\n"
+                "  weft compare --cluster cluster.yaml --target 0.5 --strategies \\\n"
+                "      'exchange=server:policy=bsp; exchange=server:policy=async servers=2'\n",
+    .table = weft_compare_table,
+    .run = run,
+};

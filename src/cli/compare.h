@@ -1,0 +1,31 @@
+/* Runs that are compared. */
+#ifndef WEFT_CLI_COMPARE_H
+#define WEFT_CLI_COMPARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/output.h"
+
+/* The course of a run: the loss of a step, smoothed, when it was done, after so many samples. */
+typedef struct point {
+    double seconds, samples, loss;
+} point;
+
+typedef struct contestant {
+    char *words;       /* its options */
+    const char *label; /* the same as it is shown */
+    point *points;
+    size_t count, capacity;
+    bool failed;    /* the loss became no number */
+    double reached; /* when the loss was as low as the target; below 0: never */
+    double seconds, samples_per_second, bytes, staleness, utilisation; /* below 0: not known */
+    double quality; /* accuracy, or R2, of the last evaluation */
+    const char *quality_name;
+} contestant;
+
+/* plot.c: an SVG of all their losses, against time and against samples. */
+weft_status plot_losses(const contestant *all, int count, bool simulated, weft_output *to);
+
+#endif
