@@ -86,8 +86,8 @@ static weft_status find(const char *name, size_t *out)
             *out = i;
             return WEFT_OK;
         }
-    return weft_fail(WEFT_ERR_ARGUMENT, "topology=%s; there are all, ring, torus and random%s",
-                     name, weft_suggest(near, sizeof(near), name, topology_name, NULL));
+    return weft_fail(WEFT_ERR_ARGUMENT, "there is no topology=%s%s", name,
+                     weft_suggest(near, sizeof(near), name, topology_name, NULL));
 }
 
 static weft_status list_neighbours(const edges *e, weft_topology *out)

@@ -33,7 +33,7 @@ static weft_status find_policy(const char *name, size_t *out)
             *out = i;
             return WEFT_OK;
         }
-    return weft_fail(WEFT_ERR_ARGUMENT, "policy=%s; there are bsp, async, softsync and ssp%s", name,
+    return weft_fail(WEFT_ERR_ARGUMENT, "there is no policy=%s%s", name,
                      weft_suggest(near, sizeof(near), name, policy_name, NULL));
 }
 
