@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench soak hunt failures mutate lint fuzz install-test man clean
+.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench soak hunt chaos failures mutate lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -48,6 +48,10 @@ soak: $(BUILD)/weft
 hunt: $(BUILD)/weft
 	@scripts/deps test
 	@scripts/run-hunt $(or $(MINUTES),5) $(SEED)
+
+# Ten thousand simulated runs of learners and servers with random faults; RUNS=N, or SEED=S for one told in words.
+chaos: $(BUILD)/weft
+	@WEFT_CHAOS=$(or $(RUNS),10000) WEFT_CHAOS_SEED=$(SEED) $(BUILD)/tests/test_chaos
 
 # Lets each call fail that the command makes, one at a time: about ten minutes.
 failures: deps

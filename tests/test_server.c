@@ -145,6 +145,12 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double
     return WEFT_OK;
 }
 
+/* Whom the faults kill, at that time; 0: nobody. */
+static struct {
+    weft_actor_id who;
+    double when;
+} death;
+
 static void simulate(run *r)
 {
     weft_sim_options options = {.struct_size = sizeof(options),
@@ -159,6 +165,7 @@ static void simulate(run *r)
         assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST_SERVER + k), 0), WEFT_OK);
     for (int i = 0; i < r->learners; i++)
         assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST_LEARNER + i), 0), WEFT_OK);
+    if (death.who) assert_int_equal(weft_sim_kill(r->sim, death.who, death.when), WEFT_OK);
     if (weft_sim_run(r->sim, INFINITY) != WEFT_OK) fail_msg("%s", weft_last_message());
     for (int i = 0; i < r->learners; i++) {
         const weft_actor *a = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));
@@ -311,6 +318,51 @@ static void test_once(void **state)
     }
 }
 
+/* One server of several is lost in the middle, of whichever ranges it has replicas: in bsp all come
+ * to the same bits as if nothing had happened. */
+static void test_lost_server(void **state)
+{
+    (void)state;
+    for (int servers = 2; servers <= MOST_SERVERS; servers++)
+        for (int lost = 0; lost < servers; lost++)
+            for (int bad = 0; bad < 2; bad++) {
+                run r = draw("bsp", -1, -1, 1 + servers % 4, servers, (uint64_t)(servers + lost));
+                double w[COUNT];
+                if (bad) r.link = BAD;
+                r.replicas = true;
+                death.who = (weft_actor_id)(FIRST_SERVER + lost);
+                death.when = 15 + 3 * bad;
+                synchronous(&r, w);
+                simulate(&r);
+                death.who = 0;
+                assert_null(weft_sim_actor(r.sim, (weft_actor_id)(FIRST_SERVER + lost)));
+                for (int i = 0; i < r.learners; i++) assert_memory_equal(r.w[i], w, sizeof(w));
+                finish(&r);
+            }
+}
+
+/* Without replicas the run ends, and says what is lost. */
+static void test_lost_range(void **state)
+{
+    (void)state;
+    run r = draw("async", -1, -1, 1, 2, 4);
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .link = r.link,
+                                .make = make,
+                                .compute = compute,
+                                .user = &r};
+    assert_int_equal(weft_sim_create(&options, &r.sim), WEFT_OK);
+    for (weft_actor_id id = 0; id <= 2; id++) assert_int_equal(weft_sim_add(r.sim, id, 0), WEFT_OK);
+    assert_int_equal(weft_sim_add(r.sim, FIRST_LEARNER, 0), WEFT_OK);
+    assert_int_equal(weft_sim_kill(r.sim, FIRST_SERVER + 1, 10), WEFT_OK);
+    assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_ERR_PEER);
+    assert_non_null(
+        strstr(weft_last_message(),
+               "server 2 is lost, and with it range 1 of 2 of the parameters, of which "
+               "nobody has a replica (--replicas 1 keeps one); go on from a checkpoint"));
+    finish(&r);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -332,6 +384,8 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_once),
+        cmocka_unit_test(test_lost_server),
+        cmocka_unit_test(test_lost_range),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

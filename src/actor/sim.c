@@ -139,6 +139,24 @@ static weft_status fail_of(const weft_sim *sim, const machine *m, weft_status st
     return weft_fail_within(status, "%s %u at %g s", m->actor->ops->name, m->actor->id, sim->now);
 }
 
+static void kill_actor(machine *m)
+{
+    if (!m->actor) return;
+    m->actor->ops->destroy(m->actor);
+    m->actor = NULL;
+}
+
+/* Whoever fails is gone; whether the others go on without him is for the simulation to say. */
+static weft_status settle(weft_sim *sim, machine *m, weft_status status)
+{
+    if (status == WEFT_OK) return WEFT_OK;
+    weft_actor_id id = m->actor->id;
+    status = fail_of(sim, m, status);
+    if (!sim->options.failed) return status;
+    kill_actor(m);
+    return sim->options.failed(sim->options.user, id, status);
+}
+
 static weft_status begin(weft_sim *sim, machine *m, weft_actor_id id)
 {
     if (m->actor) return WEFT_OK; /* it lives already */
@@ -147,15 +165,7 @@ static weft_status begin(weft_sim *sim, machine *m, weft_actor_id id)
     m->computing = false;
     m->actor->host = &sim->host;
     m->actor->id = id;
-    weft_status status = m->actor->ops->begin(m->actor);
-    return status == WEFT_OK ? status : fail_of(sim, m, status);
-}
-
-static void kill_actor(machine *m)
-{
-    if (!m->actor) return;
-    m->actor->ops->destroy(m->actor);
-    m->actor = NULL;
+    return settle(sim, m, m->actor->ops->begin(m->actor));
 }
 
 /* What an actor is told of has been computed. */
@@ -220,7 +230,7 @@ static weft_status happen_to(weft_sim *sim, machine *m, event *e)
     sim->report.events++;
     weft_status status = tell(sim, m, e);
     weft_sim_forget(sim, &e->parcel, false);
-    return status == WEFT_OK ? status : fail_of(sim, m, status);
+    return settle(sim, m, status);
 }
 
 static weft_status happen(weft_sim *sim, event *e)
@@ -337,6 +347,7 @@ weft_sim_report weft_sim_tell(const weft_sim *sim)
         computing += m->computes;
         if (m->computes) last = WEFT_MAX(last, m->last);
     }
+    report.now = sim->now;
     report.seconds = computing ? last : sim->now;
     if (last > 0) report.utilisation = busy / last / computing;
     return report;

@@ -42,12 +42,15 @@ typedef struct weft_sim_options {
     weft_sim_make_fn make;
     weft_sim_compute_fn compute;   /* may be NULL where nobody computes */
     weft_sim_computed_fn computed; /* may be NULL */
+    /* An actor has failed, as this thread's message says, and is gone. NULL: so does the run. */
+    weft_status (*failed)(void *user, weft_actor_id id, weft_status status);
     void *user;
 } weft_sim_options;
 
 /* What has happened until now. */
 typedef struct weft_sim_report {
-    double seconds; /* of virtual time, until the last that somebody was told who computes */
+    double now;     /* virtual time */
+    double seconds; /* of it, until the last that somebody was told who computes */
     uint64_t events, letters, lost, bytes;
     uint64_t digest;               /* of all that actors were told, in order */
     size_t waiting, most_waiting;  /* letters under way, now and at most */

@@ -38,8 +38,8 @@ typedef struct held {
 } held;
 
 typedef struct cluster {
-    int kind; /* of policies */
     weft_host host;
+    int kind; /* of policies */
     double now;
     weft_actor *actors[ACTORS]; /* NULL: it has ended */
     bool computes[ACTORS];

@@ -12,6 +12,7 @@ enum { GONE = 1024 };
 
 /* What the coordinator alone knows of member i of its view. */
 typedef struct seat {
+    bool keyed; /* false: it was taken by the coordinator before this one */
     uint64_t key;
     double heard; /* when */
 } seat;
@@ -27,9 +28,10 @@ typedef struct circle {
     weft_actor_id gone[GONE];
     size_t gone_count; /* of all; the last ones are known */
     bool some_done;    /* a learner has done all its steps */
-    double emptied;    /* when it was over and the last one had gone; below 0: not yet */
-    double ticked;     /* when it last looked at the time */
-    bool recalls;      /* it hears from members of a run that began before it */
+    double idle;    /* since when nobody trains, in a run that has begun; below 0: somebody does */
+    double emptied; /* when it was over and the last one had gone; below 0: not yet */
+    double ticked;  /* when it last looked at the time */
+    bool recalls;   /* it hears from members of a run that began before it */
     double recalled_until;
     weft_view best; /* of theirs the newest */
 } circle;

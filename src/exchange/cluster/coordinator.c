@@ -24,7 +24,7 @@ weft_status weft_circle_changed(circle *c)
     weft_blob *blob = NULL;
     c->view.number++;
     if (!c->view.running) return WEFT_OK;
-    if (c->options.replicas) weft_keepers_fill(&c->view);
+    if (c->options.replicas && !c->view.over) weft_keepers_fill(&c->view);
     WEFT_TRY(weft_view_pack(&c->view, &blob));
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < c->view.member_count && status == WEFT_OK; i++)
@@ -182,6 +182,23 @@ static weft_status drop_silent(circle *c, double now)
     return some ? weft_circle_changed(c) : WEFT_OK;
 }
 
+/* Servers need not wait for ever for learners who will not come. */
+enum { IDLE_LIMITS = 30 };
+
+static weft_status look_for_work(circle *c, double now)
+{
+    weft_view *v = &c->view;
+    double most = IDLE_LIMITS * c->options.limit;
+    if (!v->running || v->over || v->fault || work_is_left(c)) {
+        c->idle = -1;
+        return WEFT_OK;
+    }
+    if (c->idle < 0) c->idle = now;
+    if (now - c->idle <= most) return WEFT_OK;
+    WEFT_TRY(weft_format(&v->fault, "nobody has trained for %g s, and nobody comes", most));
+    return weft_circle_changed(c);
+}
+
 static weft_status coordinator_timer(weft_actor *actor, int timer)
 {
     circle *c = (circle *)actor;
@@ -189,6 +206,7 @@ static weft_status coordinator_timer(weft_actor *actor, int timer)
     (void)timer;
     if (c->recalls && now >= c->recalled_until) WEFT_TRY(weft_circle_adopt(c));
     if (!c->recalls) WEFT_TRY(drop_silent(c, now));
+    if (!c->recalls) WEFT_TRY(look_for_work(c, now));
     bool empty = (c->view.over || c->view.fault) && c->view.member_count == 0;
     if (!empty)
         c->emptied = -1;
@@ -202,7 +220,7 @@ static weft_status coordinator_begin(weft_actor *actor)
 {
     circle *c = (circle *)actor;
     c->ticked = weft_actor_now(actor);
-    c->emptied = -1;
+    c->emptied = c->idle = -1;
     return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
 }
 

@@ -4,7 +4,7 @@
  *
  * A run begins when all that are expected have come. From then on anybody may come and go. When the
  * coordinator dies the members go on with what they know; one that begins at its place learns from
- * them how far the run is.
+ * them how far the run is. A run in which nobody has trained for long has come to its end.
  */
 #ifndef WEFT_EXCHANGE_CLUSTER_COORDINATOR_H
 #define WEFT_EXCHANGE_CLUSTER_COORDINATOR_H

@@ -76,7 +76,7 @@ static weft_status seat_it(circle *c, const weft_letter *letter, const Weft__Joi
     weft_view *v = &c->view;
     WEFT_TRY(WEFT_GROW(&v->members, &v->member_capacity, v->member_count));
     WEFT_TRY(WEFT_GROW(&c->seats, &c->seat_capacity, v->member_count));
-    c->seats[v->member_count] = (seat){.key = m->key};
+    c->seats[v->member_count] = (seat){.keyed = true, .key = m->key};
     v->members[v->member_count] =
         (weft_view_member){.id = letter->from,
                            .role = (weft_member_role)m->role,
@@ -126,7 +126,8 @@ weft_status weft_circle_join(circle *c, const weft_letter *letter, const Weft__J
     const weft_view_member *member = weft_view_find(&c->view, letter->from);
     weft__refused__init(&no);
     if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
-    bool again = member && c->seats[member - c->view.members].key == m->key;
+    const seat *known = member ? &c->seats[member - c->view.members] : NULL;
+    bool again = known && (!known->keyed || known->key == m->key);
     if (!again) {
         look(c, letter, m, text);
         no.reason = text;
@@ -134,7 +135,7 @@ weft_status weft_circle_join(circle *c, const weft_letter *letter, const Weft__J
         WEFT_TRY(seat_it(c, letter, m));
         member = &c->view.members[c->view.member_count - 1];
     }
-    c->seats[member - c->view.members].heard = weft_actor_now(&c->head);
+    c->seats[member - c->view.members] = (seat){true, m->key, weft_actor_now(&c->head)};
     describe_missing(c, text, sizeof(text));
     WEFT_TRY(welcome(c, member, text));
     if (again) return c->view.running ? weft_circle_show(c, letter->from, &c->view) : WEFT_OK;

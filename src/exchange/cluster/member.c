@@ -4,7 +4,9 @@
 #include "exchange/wire.h"
 
 /* It says so often that it goes; then there is no coordinator any more. */
-enum { MOST_FAREWELLS = 10 };
+enum { MOST_FAREWELLS = 60 };
+/* So often it says that it lives, and nobody has written to it meanwhile: it is alone. */
+enum { MOST_UNANSWERED = 300 };
 
 struct weft_member {
     weft_member_options options;
@@ -16,8 +18,9 @@ struct weft_member {
     char *waits; /* who was missing when it was taken */
     weft_member_figures figures;
     bool leaving, done, left, dismissed;
-    int farewells; /* that nobody has answered */
-    double heard;  /* of the coordinator; below 0: never */
+    int farewells;  /* that nobody has answered */
+    int unanswered; /* beats since somebody has written, whoever it was */
+    double heard;   /* of the coordinator; below 0: never */
     weft_member_word word;
 };
 
@@ -104,6 +107,10 @@ weft_status weft_member_timer(weft_member *m)
     m->left = m->left || m->farewells > MOST_FAREWELLS;
     if (m->left) return WEFT_OK;
     m->farewells += m->leaving;
+    if (m->unanswered++ > MOST_UNANSWERED)
+        return weft_fail(WEFT_ERR_PEER,
+                         "neither the coordinator nor anybody else has written for %g s",
+                         MOST_UNANSWERED * m->options.beat);
     WEFT_TRY(m->leaving ? send_leave(m) : m->view.number > 0 ? send_beat(m) : send_join(m));
     return weft_actor_set_timer(m->actor, WEFT_MEMBER_TIMER, m->options.beat);
 }
@@ -225,6 +232,7 @@ weft_status weft_member_letter(weft_member *m, const weft_letter *letter, weft_m
         {WEFT_WIRE_LEFT, &weft__left__descriptor},
     };
     *news = WEFT_NEWS_NONE;
+    m->unanswered = 0;
     if (letter->from != WEFT_COORDINATOR) return WEFT_OK;
     *news = WEFT_NEWS_HEARD;
     m->heard = weft_actor_now(m->actor);

@@ -45,7 +45,7 @@ typedef enum weft_member_news {
  * end is for the actor to see. */
 weft_status weft_member_letter(weft_member *member, const weft_letter *letter,
                                weft_member_news *news) WEFT_NODISCARD;
-/* WEFT_MEMBER_TIMER has run out. */
+/* WEFT_MEMBER_TIMER has run out. PEER: nobody at all has written for some hundred beats. */
 weft_status weft_member_timer(weft_member *member) WEFT_NODISCARD;
 
 /* What its next beats say. */

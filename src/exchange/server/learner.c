@@ -21,6 +21,12 @@ const weft_member *weft_server_learner_member(const weft_actor *actor)
     return ((const learner *)actor)->member;
 }
 
+int64_t weft_server_learner_acknowledged(const weft_actor *actor, int range)
+{
+    const reach *r = &((const learner *)actor)->reaches[range];
+    return r->sequence - (r->update != NULL);
+}
+
 uint64_t weft_server_learner_heard(const weft_actor *actor)
 {
     return ((const learner *)actor)->heard;
@@ -212,7 +218,7 @@ static weft_status take_parameters(learner *l, const Weft__Parameters *m, const 
     if (m->version < 0)
         return weft_fail(WEFT_ERR_PEER, "server %u does not know this learner (any more)",
                          r->server);
-    if (m->wanted) return weft_member_slot(l->member) == 0 ? weft_reach_give(l, r) : WEFT_OK;
+    if (m->wanted) return weft_reach_give(l, r);
     size_t bytes = weft_reach_bytes(l, r), have = payload ? payload->bytes : 0;
     WEFT_TRY(check_size(l, r, m, have));
     if (l->whole)

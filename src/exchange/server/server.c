@@ -77,7 +77,7 @@ static weft_status call_again(server *s)
 static weft_status take_view(server *s)
 {
     const weft_view *v = weft_member_view(s->member);
-    for (int k = 0; k < v->range_count && !v->over && !v->fault; k++) WEFT_TRY(keep_range(s, k, v));
+    for (int k = 0; k < v->range_count && !v->fault; k++) WEFT_TRY(keep_range(s, k, v));
     WEFT_TRY(call_again(s));
     if (!v->over && !v->fault && !weft_member_dismissed(s->member)) return WEFT_OK;
     if (s->leaving) return WEFT_OK;
@@ -137,10 +137,16 @@ static weft_status take_push(server *s, const weft_letter *letter, const Weft__P
     return weft_shelf_answer(s, f);
 }
 
+/* Whether a learner is the first of those that are there. */
 static bool gives(const server *s, weft_actor_id learner)
 {
-    const weft_view_member *m = weft_view_find(weft_member_view(s->member), learner);
-    return m && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
+    const weft_view *v = weft_member_view(s->member);
+    const weft_view_member *me = weft_view_find(v, learner);
+    if (!me || me->role != WEFT_MEMBER_LEARNER) return false;
+    for (size_t i = 0; i < v->member_count; i++)
+        if (v->members[i].role == WEFT_MEMBER_LEARNER && v->members[i].slot < me->slot)
+            return false;
+    return true;
 }
 
 static weft_status say_parameters(server *s, const weft_letter *letter, const Weft__Pull *m,
@@ -185,7 +191,7 @@ static weft_status take_give(server *s, const weft_letter *letter, const Weft__G
 {
     shelf *f = primary_of(s, m->range);
     Weft__Given reply = WEFT__GIVEN__INIT;
-    if (!f || !gives(s, letter->from)) return WEFT_OK;
+    if (!f || (!f->given && !gives(s, letter->from))) return WEFT_OK;
     if (!f->given) {
         weft_status status = weft_shelf_take_whole(f, letter->payload);
         if (status == WEFT_ERR_FORMAT) return WEFT_OK;

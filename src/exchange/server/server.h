@@ -2,7 +2,7 @@
  * Servers and the learners that train with them, as actors.
  *
  * The flat parameters are cut into ranges. The coordinator says which server keeps which of them,
- * as its primary or, where there are replicas, in case that one is lost. The learner of slot 0
+ * as its primary or, where there are replicas, in case that one is lost. The first learner
  * gives the parameters that the run begins with. A learner pushes the update of a range as soon as
  * its gradients are there, and pulls the newest parameters when its step is over; the policy says
  * when it gets them. Whatever is not answered is sent again, and each update counts once.
@@ -90,6 +90,8 @@ weft_status weft_server_learner_create(const weft_server_learner_options *option
                                        weft_actor **out) WEFT_NODISCARD;
 /* Whether it waits for servers: it can compute nothing then. */
 bool weft_server_learner_waits(const weft_actor *actor);
+/* Updates of a range that its server has taken, for good. */
+int64_t weft_server_learner_acknowledged(const weft_actor *actor, int range);
 /* How often a server has answered it. */
 uint64_t weft_server_learner_heard(const weft_actor *actor);
 /* Asks for what the servers have, with the state of their updates; between computations. */
