@@ -73,6 +73,7 @@ static void cut_log(shelf *f, int64_t index)
     size_t gone = 0;
     while (gone < f->log_count && f->log[gone].index <= index)
         weft_blob_drop(&f->log[gone++].update);
+    if (gone == 0) return;
     f->log_count -= gone;
     memmove(f->log, f->log + gone, f->log_count * sizeof(*f->log));
 }
