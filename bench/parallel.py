@@ -75,6 +75,15 @@ compare("lenet, batch 100: 8 virtual workers on two ranks against as many micro-
     ("data=2, 4 micro-batches", lenet + ["-n", "2", "-t", "1", "--microbatches", "4"]),
     ("data=2, 8 virtual workers", lenet + ["-n", "2", "-t", "1", "--virtual-workers", "8"]),
 ], 120)
+alone = lenet[:2] + ["-n", "2", "-t", "1", "--batch", "100", "--exchange"]
+compare("lenet, 100 samples a rank: two learners that wait for nobody against two ranks in step", [
+    ("data=2", lenet[:2] + ["-n", "2", "-t", "1", "--batch", "200"]),
+    ("hogwild", alone + ["hogwild"]),
+    ("hogwild, all blocks looked at", alone + ["hogwild:sample=1"]),
+    ("easgd every 10", alone + ["easgd:every=10"]),
+    ("server, async", alone + ["server:policy=async"]),
+    ("server, async, push 5, fetch 5", alone + ["server:policy=async,push=5,fetch=5"]),
+], 120)
 vgg = ["--model", "vgg11", "--data", "glyphs:size=32,train=400,test=10", "--batch", "64"]
 compare("vgg11 on 32x32, batch 64: a pipeline of two stages, 8 micro-batches", [
     ("1 rank x 2 threads", vgg + ["-t", "2", "--microbatches", "8"]),
