@@ -31,6 +31,8 @@ typedef struct circle {
     double idle;    /* since when nobody trains, in a run that has begun; below 0: somebody does */
     double emptied; /* when it was over and the last one had gone; below 0: not yet */
     double ticked;  /* when it last looked at the time */
+    double said;    /* when all were told of a view */
+    bool unsaid;    /* it has changed since, and they will be */
     bool recalls;   /* it hears from members of a run that began before it */
     double recalled_until;
     weft_view best; /* of theirs the newest */

@@ -1,11 +1,15 @@
 /* The coordinator: takes members in, hears their beats, and tells all when something changes. */
 #include "exchange/cluster/coordinator.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "exchange/cluster/circle.h"
 
-enum { TICK = 0 };
+enum { TICK = 0, SAY = 1 };
+
+/* Of the time after which a member counts as gone: so often at the most all are told of a view. */
+static const double OFTEN = 0.002;
 
 /* --- views --- */
 
@@ -19,12 +23,11 @@ weft_status weft_circle_show(circle *c, weft_actor_id to, const weft_view *view)
     return status;
 }
 
-weft_status weft_circle_changed(circle *c)
+static weft_status say(circle *c)
 {
     weft_blob *blob = NULL;
-    c->view.number++;
-    if (!c->view.running) return WEFT_OK;
-    if (c->options.replicas && !c->view.over) weft_keepers_fill(&c->view);
+    c->said = weft_actor_now(&c->head);
+    c->unsaid = false;
     WEFT_TRY(weft_view_pack(&c->view, &blob));
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < c->view.member_count && status == WEFT_OK; i++)
@@ -33,6 +36,19 @@ weft_status weft_circle_changed(circle *c)
                             &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
     weft_blob_drop(&blob);
     return status;
+}
+
+/* At once; but where many come or go together, all of them are told of with the next one. */
+weft_status weft_circle_changed(circle *c)
+{
+    double quiet = OFTEN * c->options.limit, now = weft_actor_now(&c->head);
+    c->view.number++;
+    if (!c->view.running) return WEFT_OK;
+    if (c->options.replicas && !c->view.over) weft_keepers_fill(&c->view);
+    if (c->unsaid) return WEFT_OK;
+    if (now - c->said >= quiet) return say(c);
+    c->unsaid = true;
+    return weft_actor_set_timer(&c->head, SAY, c->said + quiet - now);
 }
 
 const weft_view *weft_coordinator_view(const weft_actor *coordinator)
@@ -203,7 +219,7 @@ static weft_status coordinator_timer(weft_actor *actor, int timer)
 {
     circle *c = (circle *)actor;
     double now = weft_actor_now(actor);
-    (void)timer;
+    if (timer == SAY) return c->unsaid ? say(c) : WEFT_OK;
     if (c->recalls && now >= c->recalled_until) WEFT_TRY(weft_circle_adopt(c));
     if (!c->recalls) WEFT_TRY(drop_silent(c, now));
     if (!c->recalls) WEFT_TRY(look_for_work(c, now));
@@ -220,6 +236,7 @@ static weft_status coordinator_begin(weft_actor *actor)
 {
     circle *c = (circle *)actor;
     c->ticked = weft_actor_now(actor);
+    c->said = -INFINITY;
     c->emptied = c->idle = -1;
     return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
 }
