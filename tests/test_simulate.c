@@ -290,7 +290,7 @@ static void test_refused(void **state)
          WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=gossip servers=2", "has no use for it", WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=server batch=97", "give --batch 96 or less", WEFT_ERR_ARGUMENT},
-        {"ranks=2 exchange=server optimizer=sgd lr=1e6 steps=40", "learner ", WEFT_ERR_NUMERIC}};
+        {"ranks=2 exchange=server optimizer=sgd lr=1e6 steps=40", ": step ", WEFT_ERR_NUMERIC}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         told t;
         assert_refused(simulate(SMALL "batch=4", all[i].words, NULL, &t), all[i].status,

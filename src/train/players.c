@@ -57,8 +57,7 @@ static weft_status compute(void *user, int worker, int player)
     WEFT_TRY(weft_instance_use(h->rank.instance, p->store));
     WEFT_TRY(copy_parameters(p, true));
     weft_status status = weft_rank_step(&h->rank, &h->batch, &vote);
-    if (status != WEFT_OK)
-        return weft_fail_within(status, "learner %d, step %lld", player, (long long)p->steps + 1);
+    if (status != WEFT_OK) return weft_fail_within(status, "learner %d", player);
     p->loss = vote.loss;
     p->rate = weft_rank_learning_rate(&h->rank);
     return p->gradients ? WEFT_OK : copy_parameters(p, false);

@@ -86,8 +86,9 @@ static weft_status computed(void *user, weft_actor *actor, int64_t ticket)
     weft_simulation *s = user;
     int i = player_of(s, actor->id);
     (void)ticket;
-    WEFT_TRY(weft_simulation_wait(s, i));
-    return weft_simulation_note(s, &s->players[i]);
+    weft_status status = weft_simulation_wait(s, i);
+    weft_error_catch(&s->error, status);
+    return status == WEFT_OK ? weft_simulation_note(s, &s->players[i]) : status;
 }
 
 /* --- the run --- */
@@ -125,8 +126,10 @@ static weft_status run(weft_simulation *s)
                                 .user = s};
     WEFT_TRY(weft_sim_create(&options, &s->sim));
     for (int i = 0; i < s->cast->actors; i++) WEFT_TRY(weft_sim_add(s->sim, (weft_actor_id)i, 0));
-    WEFT_TRY(weft_sim_run(s->sim, INFINITY));
-    return weft_simulation_finish(s);
+    weft_status status = weft_sim_run(s->sim, INFINITY);
+    /* Actors have numbers of their own, which say nothing to anybody. */
+    WEFT_TRY(weft_error_raise(&s->error));
+    return status == WEFT_OK ? weft_simulation_finish(s) : status;
 }
 
 /* The first rank of a job of which nothing else is there. */
