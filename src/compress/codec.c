@@ -61,6 +61,14 @@ weft_status weft_codec_open(weft_context *context, const char *spec, weft_dtype 
     return open_codec(context, spec, dtype, count, out);
 }
 
+weft_status weft_codec_open_back(weft_context *context, const char *spec, weft_dtype dtype,
+                                 int64_t count, weft_codec **out)
+{
+    WEFT_TRY(weft_codec_open(context, spec, dtype, count, out));
+    if ((*out)->ops->back) (*out)->ops->back(*out);
+    return WEFT_OK;
+}
+
 weft_status weft_codec_check(weft_context *context, const char *spec)
 {
     weft_codec *codec = NULL;

@@ -25,6 +25,9 @@ typedef struct weft_codec_ops {
     /* arguments: what stands behind "NAME:", or "". count 0: they are only checked. */
     weft_status (*open)(const char *arguments, weft_dtype dtype, int64_t count, weft_codec **out);
     void (*close)(weft_codec *codec);
+    /* It is to encode differences of which what it left out before is part: it keeps no momentum.
+     * NULL: it never does. */
+    void (*back)(weft_codec *codec);
     /* Adds the update to what is kept, and writes a message of what goes now. */
     weft_status (*encode)(weft_codec *codec, const void *update, uint8_t *message, size_t *bytes);
 } weft_codec_ops;
@@ -86,6 +89,10 @@ weft_status weft_codecs_register(weft_context *context) WEFT_NODISCARD;
  * codec, a wrong key or value, or a range of another kind. */
 weft_status weft_codec_open(weft_context *context, const char *spec, weft_dtype dtype,
                             int64_t count, weft_codec **out) WEFT_NODISCARD;
+/* The same for the way back: an update there is the whole difference between what is and what
+ * others know of it, so that nothing is kept from one to the next. */
+weft_status weft_codec_open_back(weft_context *context, const char *spec, weft_dtype dtype,
+                                 int64_t count, weft_codec **out) WEFT_NODISCARD;
 /* Checks the specification alone. */
 weft_status weft_codec_check(weft_context *context, const char *spec) WEFT_NODISCARD;
 void weft_codec_close(weft_codec **codec);

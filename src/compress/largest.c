@@ -124,6 +124,12 @@ static weft_status dgc_encode(weft_codec *codec, const void *update, uint8_t *me
     return WEFT_OK;
 }
 
+static void dgc_back(weft_codec *codec)
+{
+    largest *l = (largest *)codec;
+    l->momentum_of = l->most = 0;
+}
+
 const weft_codec_ops weft_codec_topk = {
     .name = "topk",
     .form = "topk[:ratio=X][,values=full|bf16][,warmup=N]",
@@ -139,5 +145,6 @@ const weft_codec_ops weft_codec_dgc = {
     .help = "the largest of what momentum has gathered are sent (deep gradient compression)",
     .open = dgc_open,
     .close = weft_codec_free,
+    .back = dgc_back,
     .encode = dgc_encode,
 };

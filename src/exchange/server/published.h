@@ -1,0 +1,39 @@
+/*
+ * What learners know of a server's range, where parameters come back to them compressed.
+ *
+ * The server keeps the numbers that a learner has who took in everything: `public`. When parameters
+ * have a new version, what they are apart from those is encoded, and what the message says is added
+ * on both sides. So nothing is ever lost or counted twice, whatever a codec leaves out: it is part
+ * of the next difference, and all who are at the same version have the same bits. Messages are kept
+ * while it is shorter to send them than all numbers; who is farther behind, or new, gets those.
+ *
+ * No messages and no time of its own. One thread at a time.
+ */
+#ifndef WEFT_EXCHANGE_SERVER_PUBLISHED_H
+#define WEFT_EXCHANGE_SERVER_PUBLISHED_H
+
+#include "actor/actor.h"
+#include "compress/compress.h"
+
+typedef struct weft_published weft_published;
+
+/* Takes the codec, also if this fails; parameters: [its count], what everybody knows at version
+ * `version`. */
+weft_status weft_published_open(weft_codec *codec, const void *parameters, int64_t version,
+                                weft_published **out) WEFT_NODISCARD;
+void weft_published_close(weft_published **published);
+/* [count]; what those know who have the newest version. */
+const void *weft_published_numbers(const weft_published *published);
+/* The parameters are these now. NUMERIC: one of them is no finite number. */
+weft_status weft_published_note(weft_published *published, const void *parameters,
+                                int64_t version) WEFT_NODISCARD;
+/* What leads from version `have` to the newest: with *changes messages for weft_published_add, else
+ * all numbers. The blob is the caller's hold on it. */
+weft_status weft_published_since(weft_published *published, int64_t have, weft_blob **out,
+                                 bool *changes) WEFT_NODISCARD;
+
+/* Adds messages to [count] numbers. FORMAT: they are damaged. */
+weft_status weft_published_add(const weft_blob *changes, weft_dtype dtype, int64_t count,
+                               void *numbers) WEFT_NODISCARD;
+
+#endif
