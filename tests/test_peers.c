@@ -115,8 +115,8 @@ static void test_stop(void **state)
     remove_folder(root);
 }
 
-/* Synchronous servers have a fixed order: what is sent compressed goes on after a stop as if there
- * had been none, to the bit. */
+/* Synchronous servers have a fixed order: what is sent compressed, there and back, goes on after a
+ * stop as if there had been none, to the bit, and a checkpoint on the way changes nothing. */
 static void test_resumed_codecs(void **state)
 {
     (void)state;
@@ -132,13 +132,15 @@ static void test_resumed_codecs(void **state)
                            2 * mesh, mesh, e->name, steps ? ":tau=0.001,adaptive" : "");
             if (strcmp(e->name, "topk") == 0 || strcmp(e->name, "dgc") == 0)
                 (void)strncat(words, ":warmup=6,ratio=0.05", 30);
+            (void)strncat(words, " compress-back=", 20);
+            (void)strncat(words, e->name, 20);
             (void)snprintf(name, sizeof(name), "%s-%d-a", e->name, mesh);
             const char *a = made(root, name);
             name[strlen(name) - 1] = 'b';
             const char *b = made(root, name);
             run(words, "steps=9", a, 0);
-            run(words, "steps=4", b, 0);
-            run(words, "steps=9 resume=true", b, 0);
+            run(words, "steps=4 checkpoint-every=3", b, 0);
+            run(words, "steps=9 resume=true checkpoint-every=2", b, 0);
             for (size_t f = 0; f < WEFT_COUNT(files); f++) assert_same(a, b, files[f], 0, words);
         }
     remove_folder(root);

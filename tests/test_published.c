@@ -34,7 +34,8 @@ static world *begin_with(const char *spec, weft_dtype dtype, int64_t count)
     w->size = weft_dtype_size(dtype);
     for (int64_t i = 0; i < count; i++) weft_number_put(dtype, w->now, i, sin(0.7 * (double)i));
     assert_int_equal(weft_codec_open_back(context, spec, dtype, count, &codec), WEFT_OK);
-    assert_int_equal(weft_published_open(codec, w->now, 0, &w->p), WEFT_OK);
+    assert_int_equal(weft_published_open(codec, &w->p), WEFT_OK);
+    memcpy(weft_published_numbers(w->p), w->now, (size_t)count * w->size);
     for (int k = 0; k < FOLLOWERS; k++) w->at[k] = -1;
     return w;
 }

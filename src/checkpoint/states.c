@@ -88,6 +88,8 @@ static weft_status load_those(const weft_checkpoint *c, weft_exchange *e, int le
     for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
         if (s.alike != alike) continue;
         bool known = has(c, &s, learner);
+        if (s.found) *s.found = known;
+        if (s.found && !known) continue;
         *(known ? &there : &missing) = s.name;
         ++*count;
         *found += known;
@@ -98,7 +100,7 @@ static weft_status load_those(const weft_checkpoint *c, weft_exchange *e, int le
                          "it is not whole, of another version, or of other options",
                          c->path, there, e->ops->name, missing);
     for (int i = 0; there && weft_exchange_state_at(e, i, &s); i++)
-        if (s.alike == alike) WEFT_TRY(load_state(c, e, &s, learner));
+        if (s.alike == alike && (!s.found || *s.found)) WEFT_TRY(load_state(c, e, &s, learner));
     return WEFT_OK;
 }
 

@@ -69,6 +69,12 @@ weft_status weft_codec_open_back(weft_context *context, const char *spec, weft_d
     return WEFT_OK;
 }
 
+const char *weft_codec_back(const char *there, const char *back)
+{
+    if (back && *back) return back;
+    return there && *there ? there : "none";
+}
+
 weft_status weft_codec_check(weft_context *context, const char *spec)
 {
     weft_codec *codec = NULL;

@@ -93,6 +93,9 @@ weft_status weft_codec_open(weft_context *context, const char *spec, weft_dtype 
  * others know of it, so that nothing is kept from one to the next. */
 weft_status weft_codec_open_back(weft_context *context, const char *spec, weft_dtype dtype,
                                  int64_t count, weft_codec **out) WEFT_NODISCARD;
+/* The specification of the way back, where either may be NULL or empty: as the way there, unless
+ * another one is given. */
+const char *weft_codec_back(const char *there, const char *back);
 /* Checks the specification alone. */
 weft_status weft_codec_check(weft_context *context, const char *spec) WEFT_NODISCARD;
 void weft_codec_close(weft_codec **codec);

@@ -23,6 +23,7 @@ typedef struct weft_scene {
     int learners;
     int servers;       /* as in weft_exchange_site */
     const char *codec; /* the same */
+    const char *back;  /* the same */
     int64_t steps;     /* that every learner takes */
     weft_dtype dtype;
     int64_t count; /* of WEFT_ALL_PARAMETERS */

@@ -101,6 +101,7 @@ typedef struct weft_exchange_site {
     int servers;       /* that the run is to have; 0: as many as the exchange likes */
     int replicas;      /* of what each server has, on others; 0 or 1 */
     const char *codec; /* of updates: a specification */
+    const char *back;  /* of what comes back to learners; NULL or empty: the same */
 } weft_exchange_site;
 
 /* Something that belongs into a checkpoint. Either `like_parameters`: as many elements as
@@ -113,6 +114,9 @@ typedef struct weft_exchange_state {
     weft_type type; /* not looked at where like_parameters */
     void *data;     /* in the host's memory; the exchange's, as long as it is open */
     size_t bytes;
+    /* A checkpoint may lack it, and whether it did not is said here; NULL: it is there with the
+     * others, or none is. */
+    bool *found;
 } weft_exchange_state;
 
 /* A step of a learner that has come to its end. */

@@ -95,7 +95,7 @@ void weft_kept_close(weft_kept **kept)
 }
 
 /* What lies between parameters. */
-static weft_status skip_gaps(const weft_kept *k, weft_codec *codec, int64_t begin)
+weft_status weft_kept_skip(const weft_kept *k, weft_codec *codec, int64_t begin)
 {
     int64_t at = begin, end = begin + codec->count;
     for (int i = 0; i <= k->holding_count; i++) {
@@ -121,7 +121,7 @@ weft_status weft_kept_give(const weft_kept *k, weft_codec *codec, int64_t begin)
         case WEFT_CODEC_SENDER: memcpy(s.data, from, sizeof(double)); break;
         }
     }
-    return skip_gaps(k, codec, begin);
+    return weft_kept_skip(k, codec, begin);
 }
 
 void weft_kept_take(weft_kept *k, weft_codec *codec, int64_t begin)

@@ -15,9 +15,11 @@ weft_status weft_kept_open(weft_context *context, const char *spec, weft_store *
 void weft_kept_close(weft_kept **kept);
 
 /* The codec of the range that begins at number `begin` of them as they lie: what it keeps, into it,
- * once, and out of it. It also learns what of its range is no parameter. */
+ * once, and out of it. The first also tells it what of its range is no parameter, */
 weft_status weft_kept_give(const weft_kept *kept, weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 void weft_kept_take(weft_kept *kept, weft_codec *codec, int64_t begin);
+/* and this tells a codec that alone. */
+weft_status weft_kept_skip(const weft_kept *kept, weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 
 /* State i, each learner's own; false past the end. */
 bool weft_kept_state(const weft_kept *kept, int i, weft_exchange_state *out);

@@ -86,6 +86,7 @@ typedef struct weft_recipe {
     int servers;                    /* of it; 0: as many as it takes */
     int replicas;                   /* of what each of them has */
     const char *codec;              /* of its updates; NULL or empty: none is given */
+    const char *back;               /* of what comes back; the same */
     const weft_checkpoint *resumed; /* to go on from; NULL: none */
 } weft_recipe;
 

@@ -229,6 +229,7 @@ static weft_status open_exchange(weft_rank *r)
                                .servers = r->recipe->servers,
                                .replicas = r->recipe->replicas,
                                .codec = r->recipe->codec,
+                               .back = r->recipe->back,
                                .optimizer = &r->elsewhere};
     WEFT_TRY(weft_exchange_open(r->recipe->exchange, &site, &r->exchange));
     weft_exchange_listen(r->exchange);

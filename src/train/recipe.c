@@ -63,6 +63,7 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->servers = (int)o->parallel.servers;
     k->replicas = (int)o->parallel.replicas;
     k->codec = o->parallel.compress;
+    k->back = o->parallel.compress_back;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
     return optimizer_options(t, &k->optimizer);

@@ -107,6 +107,7 @@ static weft_status open_cast(weft_simulation *s)
                         .learners = s->learners,
                         .servers = k->servers,
                         .codec = k->codec,
+                        .back = k->back,
                         .steps = s->job->total_steps,
                         .dtype = s->dtype,
                         .count = s->count,

@@ -59,6 +59,8 @@ static weft_status count_learners(weft_trainer *t)
         WEFT_TRY(weft_exchange_check(
             t->context, o->parallel.exchange)); /* also where one learner has no use for it */
     if (o->parallel.compress) WEFT_TRY(weft_codec_check(t->context, o->parallel.compress));
+    if (o->parallel.compress_back)
+        WEFT_TRY(weft_codec_check(t->context, o->parallel.compress_back));
     if (o->job.hosts && strcmp(o->job.engine, "mpi") != 0)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "hosts '%s' and engine %s contradict each other; several machines need "

@@ -80,7 +80,10 @@ static weft_status open_range(void *user, int k, weft_served *out)
            (const char *)s->parameters[0] + (size_t)begin_of(c, k) * weft_dtype_size(s->dtype),
            weft_range_bytes(c->ranges[k]));
     out->range = c->ranges[k];
-    return WEFT_OK;
+    weft_status status = weft_remote_publish(s->context, weft_codec_back(s->codec, s->back),
+                                             s->dtype, options.count, NULL, 0, &out->published);
+    if (status != WEFT_OK) weft_range_destroy(&out->range);
+    return status;
 }
 
 static void close_range(void *user, int k)

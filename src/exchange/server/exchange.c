@@ -70,6 +70,7 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
     /* A rank that has less than that has a server for each of its numbers. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
+    WEFT_TRY(weft_strdup(x->adds ? "none" : weft_codec_back(x->codec, site->back), &x->back));
     if (!x->adds) WEFT_TRY(weft_remote_list_states(x, site));
     WEFT_TRY(weft_kept_open(site->context, x->codec, site->store, &x->kept));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
@@ -97,6 +98,7 @@ void weft_remote_close(weft_exchange *exchange)
     free(x->states);
     weft_kept_close(&x->kept);
     free(x->codec);
+    free(x->back);
     for (int k = 0; x->own && k < x->servers; k++) free(x->own[k].ranges);
     free(x->own);
     free(x->ranges);
@@ -181,6 +183,11 @@ static weft_status server_before(weft_exchange *exchange, int64_t step)
     weft_remote *x = (weft_remote *)exchange;
     x->turn++;
     x->step = step;
+    if (x->fetched) {
+        x->fetched = false;
+        if (x->leads) weft_remote_know(x);
+        WEFT_TRY(weft_copies_write(x->copies));
+    }
     if (x->leads) memcpy(x->missing, x->whole, (size_t)x->servers * sizeof(*x->whole));
     return WEFT_OK;
 }
@@ -251,6 +258,7 @@ static weft_status server_save(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
     if (x->ended) return WEFT_OK; /* the end has brought it */
+    x->fetched = strcmp(x->back, "none") != 0;
     WEFT_TRY(weft_remote_fetch(x));
     return weft_copies_write(x->copies);
 }
@@ -294,7 +302,7 @@ const weft_exchange_ops weft_exchange_server = {
         "every "
         "`fetch` steps",
     .owns_update = true,
-    .reads = "servers,replicas,compress",
+    .reads = "servers,replicas,compress,compress-back",
     .open = server_open,
     .close = weft_remote_close,
     .begin = server_begin,

@@ -205,7 +205,12 @@ static weft_status check_size(const learner *l, const reach *r, const Weft__Para
                               size_t have)
 {
     size_t bytes = weft_reach_bytes(l, r);
-    if (l->whole ? have >= bytes : have ? have == bytes : m->version == r->version) return WEFT_OK;
+    if (m->changes && !l->whole && have && r->version >= 0 && !r->moved) return WEFT_OK;
+    if (m->changes ? false
+        : l->whole ? have >= bytes
+        : have     ? have == bytes
+                   : m->version == r->version)
+        return WEFT_OK;
     return weft_fail(WEFT_ERR_FORMAT, "server %u sends %zu bytes of parameters, should be %zu",
                      r->server, have, bytes);
 }
@@ -224,7 +229,11 @@ static weft_status take_parameters(learner *l, const Weft__Parameters *m, const 
     if (l->whole)
         WEFT_TRY(l->options.take_state(l->options.user, (int)m->range,
                                        (const char *)payload->data + bytes, have - bytes));
-    if (have) memcpy((char *)l->options.parameters + weft_reach_offset(l, r), payload->data, bytes);
+    char *numbers = (char *)l->options.parameters + weft_reach_offset(l, r);
+    if (m->changes)
+        WEFT_TRY(weft_published_add(payload, l->options.dtype, r->of.count, numbers));
+    else if (have)
+        memcpy(numbers, payload->data, bytes);
     r->version = m->version;
     r->begins = WEFT_MAX(m->clock, (int64_t)0);
     r->asked = r->moved = false;

@@ -74,10 +74,14 @@ static weft_status open_range(void *user, int number, weft_served *out)
                                   .dtype = x->dtype,
                                   .count = x->ranges[number].count};
     WEFT_TRY(choose_update(x, own, &options));
-    WEFT_TRY(weft_remote_point_states(x, number, own));
+    WEFT_TRY(weft_remote_publish(x->head.site.context, x->back, x->dtype, options.count, x->kept,
+                                 x->ranges[number].begin, &out->published));
+    weft_status status = weft_remote_point_states(x, number, out->published, own);
     out->states = own->states;
     out->state_count = x->state_count;
-    return weft_range_create(&options, &out->range);
+    if (status == WEFT_OK) status = weft_range_create(&options, &out->range);
+    if (status != WEFT_OK) weft_published_close(&out->published);
+    return status;
 }
 
 static void close_range(void *user, int number)

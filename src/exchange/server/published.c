@@ -52,11 +52,11 @@ static weft_status make_room(weft_published *p)
 {
     WEFT_TRY(weft_new_aligned(p->bytes, &p->public));
     WEFT_TRY(weft_new_aligned(p->bytes, &p->difference));
+    memset(p->public, 0, p->bytes);
     return weft_new_aligned(weft_message_bound(p->codec->dtype, p->codec->count), &p->room);
 }
 
-weft_status weft_published_open(weft_codec *codec, const void *parameters, int64_t version,
-                                weft_published **out)
+weft_status weft_published_open(weft_codec *codec, weft_published **out)
 {
     weft_published *p;
     weft_status status = WEFT_NEW(&p, 1);
@@ -66,15 +66,14 @@ weft_status weft_published_open(weft_codec *codec, const void *parameters, int64
     }
     p->codec = codec;
     p->bytes = (size_t)codec->count * weft_dtype_size(codec->dtype);
-    p->version = version;
+    p->version = -1;
     status = make_room(p);
-    if (status == WEFT_OK) memcpy(p->public, parameters, p->bytes);
     *out = p;
     if (status != WEFT_OK) weft_published_close(out);
     return status;
 }
 
-const void *weft_published_numbers(const weft_published *p)
+void *weft_published_numbers(const weft_published *p)
 {
     return p->public;
 }
@@ -93,6 +92,11 @@ static weft_status encode(weft_published *p, const void *parameters, size_t *byt
         SUBTRACT(double);
     else
         SUBTRACT(float);
+    for (size_t i = 0; i < p->codec->gap_count; i++) {
+        size_t size = weft_dtype_size(p->codec->dtype);
+        memset(p->difference + (size_t)p->codec->gaps[i].begin * size, 0,
+               (size_t)p->codec->gaps[i].count * size);
+    }
     if (p->codec->residual) memset(p->codec->residual, 0, p->bytes);
     return weft_codec_encode(p->codec, p->difference, p->room, bytes);
 }
@@ -119,6 +123,8 @@ static weft_status add_link(weft_published *p, int64_t version, size_t bytes)
 weft_status weft_published_note(weft_published *p, const void *parameters, int64_t version)
 {
     size_t bytes;
+    if (p->version < 0 && version > 0) memcpy(p->public, parameters, p->bytes);
+    if (p->version < 0) p->version = version;
     if (version == p->version) return WEFT_OK;
     WEFT_TRY(encode(p, parameters, &bytes));
     weft_blob_drop(&p->last);

@@ -17,14 +17,14 @@
 
 typedef struct weft_published weft_published;
 
-/* Takes the codec, also if this fails; parameters: [its count], what everybody knows at version
- * `version`. */
-weft_status weft_published_open(weft_codec *codec, const void *parameters, int64_t version,
-                                weft_published **out) WEFT_NODISCARD;
+/* Takes the codec, also if this fails; all zeros. */
+weft_status weft_published_open(weft_codec *codec, weft_published **out) WEFT_NODISCARD;
 void weft_published_close(weft_published **published);
-/* [count]; what those know who have the newest version. */
-const void *weft_published_numbers(const weft_published *published);
-/* The parameters are these now. NUMERIC: one of them is no finite number. */
+/* [count]; what those know who have the newest version. May be written before the first version
+ * there is, and is then what all begin with. */
+void *weft_published_numbers(const weft_published *published);
+/* The parameters are these now. Where the first version of which it hears is not 0 all begin with
+ * these parameters. NUMERIC: one of them is no finite number. */
 weft_status weft_published_note(weft_published *published, const void *parameters,
                                 int64_t version) WEFT_NODISCARD;
 /* What leads from version `have` to the newest: with *changes messages for weft_published_add, else

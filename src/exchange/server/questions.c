@@ -15,25 +15,39 @@ static weft_status copy_parameters(shelf *f)
     return WEFT_OK;
 }
 
+/* What the learner is to be told; NULL: it has that. */
+static weft_status pick(shelf *f, const question *q, weft_blob **out, bool *changes)
+{
+    weft_published *p = f->of.published;
+    int64_t version = weft_range_version(f->of.range);
+    *out = NULL;
+    *changes = false;
+    if (p) WEFT_TRY(weft_published_note(p, weft_range_parameters(f->of.range), version));
+    if (q->whole) return weft_shelf_whole(f, out);
+    /* What is left in the end are the parameters themselves. */
+    if (p && !q->leaving)
+        return q->have == version ? WEFT_OK : weft_published_since(p, q->have, out, changes);
+    if (q->have == version && !p) return WEFT_OK;
+    WEFT_TRY(copy_parameters(f));
+    *out = weft_blob_hold(f->copy);
+    return WEFT_OK;
+}
+
 static weft_status answer(server *s, shelf *f, const question *q)
 {
     Weft__Parameters p = WEFT__PARAMETERS__INIT;
-    weft_blob *all = NULL;
+    weft_blob *what;
+    bool changes;
     p.range = (uint32_t)f->of.number;
     p.request = q->request;
     p.version = weft_range_version(f->of.range);
     p.clock = weft_range_clock(f->of.range, q->learner);
     p.halt = s->halt;
-    bool newer = q->have != p.version;
-    if (q->whole)
-        WEFT_TRY(weft_shelf_whole(f, &all));
-    else if (newer)
-        WEFT_TRY(copy_parameters(f));
-    weft_status status = weft_shelf_tell(s, f, q->learner, WEFT_WIRE_PARAMETERS, q->request, &p,
-                                         q->whole ? all
-                                         : newer  ? f->copy
-                                                  : NULL);
-    weft_blob_drop(&all);
+    WEFT_TRY(pick(f, q, &what, &changes));
+    p.changes = changes;
+    weft_status status =
+        weft_shelf_tell(s, f, q->learner, WEFT_WIRE_PARAMETERS, q->request, &p, what);
+    weft_blob_drop(&what);
     return status;
 }
 

@@ -38,6 +38,7 @@ typedef struct weft_remote_state {
     weft_type type;
     void *data;
     size_t bytes;
+    bool known; /* what learners know of the parameters, where those come back compressed */
 } weft_remote_state;
 
 enum { WEFT_STALENESS = 256 };
@@ -48,7 +49,7 @@ typedef struct weft_remote {
     bool adds;             /* servers add what comes, without an optimiser */
     int64_t push, fetch;   /* every so many steps */
     weft_descent *descent; /* in between; NULL: there is nothing in between */
-    char *codec;
+    char *codec, *back;    /* of updates, and of what comes back */
     int servers;
     weft_kept *kept;          /* what codecs keep, in checkpoints */
     weft_copies *copies;      /* what ranks of the learner have in common */
@@ -69,9 +70,11 @@ typedef struct weft_remote {
     } figures;                            /* of all learners and servers of the run */
     weft_remote_state *states;
     int state_count;
-    int64_t turn; /* the step that is going on, or the last one: the clock of the learner */
-    int64_t step; /* the same, of the run */
-    bool last;    /* the run's last step is over */
+    int64_t turn;       /* the step that is going on, or the last one: the clock of the learner */
+    int64_t step;       /* the same, of the run */
+    bool last;          /* the run's last step is over */
+    bool fetched;       /* a checkpoint has brought the parameters themselves */
+    bool resumed_known; /* it has what learners knew */
 } weft_remote;
 
 /* ARGUMENT: no run of so many learners can have such a policy. */
@@ -111,8 +114,15 @@ size_t weft_remote_state_bytes(void *remote, int range);
 weft_status weft_remote_give_state(void *remote, int range, void *data,
                                    size_t bytes) WEFT_NODISCARD;
 /* Where the optimiser of a range keeps it. */
-weft_status weft_remote_point_states(const weft_remote *x, int range,
+weft_status weft_remote_point_states(const weft_remote *x, int range, const weft_published *known,
                                      weft_own_range *own) WEFT_NODISCARD;
+/* Parameters as learners know them, where that is not what they are. */
+void weft_remote_know(const weft_remote *x);
+/* Of the range that begins there; *out is NULL where nothing comes back compressed. kept: knows
+ * what of it is no parameter; may be NULL. */
+weft_status weft_remote_publish(weft_context *context, const char *back, weft_dtype dtype,
+                                int64_t count, const weft_kept *kept, int64_t begin,
+                                weft_published **out) WEFT_NODISCARD;
 bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 
 #endif

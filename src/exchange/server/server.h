@@ -14,6 +14,7 @@
 
 #include "compress/compress.h"
 #include "exchange/cluster/member.h"
+#include "exchange/server/published.h"
 #include "exchange/server/range.h"
 
 /* --- servers --- */
@@ -26,6 +27,7 @@ typedef struct weft_served {
      * until `close`. */
     const struct iovec *states;
     int state_count;
+    weft_published *published; /* the server's; NULL: what goes back is not compressed */
 } weft_served;
 
 typedef struct weft_server_options {

@@ -22,6 +22,7 @@ void weft_shelf_remove(server *s, shelf *f)
 {
     int number = f->of.number;
     weft_range_destroy(&f->of.range);
+    weft_published_close(&f->of.published);
     if (s->options.close) s->options.close(s->options.user, number);
     weft_blob_drop(&f->copy);
     weft_blob_drop(&f->last);
@@ -121,6 +122,7 @@ weft_status weft_shelf_take_whole(shelf *f, const weft_blob *blob)
                          blob ? blob->bytes : 0, numbers);
     const char *at = blob->data;
     memcpy(weft_range_parameters(f->of.range), at, numbers);
+    if (f->of.published) memcpy(weft_published_numbers(f->of.published), at, numbers);
     at += numbers;
     for (int i = 0; i < f->of.state_count && blob->bytes == all; i++) {
         memcpy(f->of.states[i].iov_base, at, f->of.states[i].iov_len);

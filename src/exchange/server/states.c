@@ -14,7 +14,7 @@ static weft_status list(weft_remote *x, weft_flat_optimizer *sample, int64_t cou
     weft_exchange_state s;
     int n = 0;
     while (weft_flat_optimizer_state(sample, n, &s)) n++;
-    WEFT_TRY(WEFT_NEW(&x->states, n));
+    WEFT_TRY(WEFT_NEW(&x->states, n + 1));
     for (; x->state_count < n; x->state_count++) {
         weft_remote_state *mine = &x->states[x->state_count];
         (void)weft_flat_optimizer_state(sample, x->state_count, &s);
@@ -32,6 +32,21 @@ static weft_status list(weft_remote *x, weft_flat_optimizer *sample, int64_t cou
     return WEFT_OK;
 }
 
+/* Behind the optimiser's. */
+static weft_status list_known(weft_remote *x)
+{
+    weft_remote_state *known = &x->states[x->state_count];
+    if (strcmp(x->back, "none") == 0) return WEFT_OK;
+    *known = (weft_remote_state){.name = "known",
+                                 .like_parameters = true,
+                                 .type = {.dtype = x->dtype},
+                                 .bytes = (size_t)x->count * weft_dtype_size(x->dtype),
+                                 .known = true};
+    WEFT_TRY(weft_new_aligned(known->bytes, &known->data));
+    x->state_count++;
+    return WEFT_OK;
+}
+
 weft_status weft_remote_list_states(weft_remote *x, const weft_exchange_site *site)
 {
     weft_flat_optimizer *sample;
@@ -40,7 +55,7 @@ weft_status weft_remote_list_states(weft_remote *x, const weft_exchange_site *si
                                       &sample));
     weft_status status = list(x, sample, two);
     weft_flat_optimizer_close(&sample);
-    return status;
+    return status == WEFT_OK ? list_known(x) : status;
 }
 
 /* Where that of a range lies in a state, and how long it is. */
@@ -83,20 +98,50 @@ weft_status weft_remote_give_state(void *remote, int range, void *data, size_t b
     if (bytes != weft_remote_state_bytes(remote, range))
         return weft_fail(WEFT_ERR_INTERNAL, "room of %zu bytes for a state", bytes);
     for (int i = 0; i < x->state_count; i++) {
-        struct iovec part = part_of(x, &x->states[i], range);
-        memcpy(to, part.iov_base, part.iov_len);
+        const weft_remote_state *s = &x->states[i];
+        struct iovec part = part_of(x, s, range);
+        const char *from = part.iov_base;
+        /* Who begins knows the parameters. */
+        if (s->known && !x->resumed_known)
+            from = (const char *)x->parameters + (from - (const char *)s->data);
+        memcpy(to, from, part.iov_len);
         to += part.iov_len;
     }
     return WEFT_OK;
 }
 
-weft_status weft_remote_point_states(const weft_remote *x, int range, weft_own_range *own)
+void weft_remote_know(const weft_remote *x)
+{
+    for (int i = 0; i < x->state_count; i++)
+        if (x->states[i].known) memcpy(x->parameters, x->states[i].data, x->states[i].bytes);
+}
+
+weft_status weft_remote_publish(weft_context *context, const char *back, weft_dtype dtype,
+                                int64_t count, const weft_kept *kept, int64_t begin,
+                                weft_published **out)
+{
+    weft_codec *codec;
+    *out = NULL;
+    if (strcmp(back, "none") == 0) return WEFT_OK;
+    WEFT_TRY(weft_codec_open_back(context, back, dtype, count, &codec));
+    weft_status status = kept ? weft_kept_skip(kept, codec, begin) : WEFT_OK;
+    if (status == WEFT_OK) return weft_published_open(codec, out);
+    weft_codec_close(&codec);
+    return status;
+}
+
+weft_status weft_remote_point_states(const weft_remote *x, int range, const weft_published *known,
+                                     weft_own_range *own)
 {
     weft_exchange_state s;
     WEFT_TRY(WEFT_NEW(&own->states, WEFT_MAX(x->state_count, 1)));
     for (int i = 0; i < x->state_count; i++) {
-        if (!weft_flat_optimizer_state(own->optimizer, i, &s) ||
-            s.bytes != part_of(x, &x->states[i], range).iov_len)
+        struct iovec part = part_of(x, &x->states[i], range);
+        if (x->states[i].known) {
+            own->states[i] = (struct iovec){weft_published_numbers(known), part.iov_len};
+            continue;
+        }
+        if (!weft_flat_optimizer_state(own->optimizer, i, &s) || s.bytes != part.iov_len)
             return weft_fail(WEFT_ERR_INTERNAL, "an optimiser's state '%s' has another size",
                              x->states[i].name);
         own->states[i] = (struct iovec){s.data, s.bytes};
@@ -106,12 +151,13 @@ weft_status weft_remote_point_states(const weft_remote *x, int range, weft_own_r
 
 bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *out)
 {
-    const weft_remote *x = (const weft_remote *)exchange;
+    weft_remote *x = (weft_remote *)exchange;
     if (i >= x->state_count) return weft_kept_state(x->kept, i - x->state_count, out);
     const weft_remote_state *s = &x->states[i];
     *out = (weft_exchange_state){.name = s->name,
                                  .like_parameters = s->like_parameters,
                                  .alike = true,
+                                 .found = s->known ? &x->resumed_known : NULL,
                                  .type = s->type,
                                  .data = s->data,
                                  .bytes = s->bytes};
