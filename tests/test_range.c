@@ -435,6 +435,50 @@ static void test_halt(void **state)
     }
 }
 
+/* As bytes, and gone on with: the same bits, be it in the middle of a version. What is cut off is
+ * none. */
+static void test_state(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bsp", "softsync"};
+    for (int p = 0; p < 2; p++) {
+        descent d = {.lr = 0.5, .count = 3};
+        weft_range *a = open_range(&d, policy_of(names[p], p ? 3 : -1, -1, NULL), 3);
+        weft_range *b = open_range(&d, policy_of(names[p], p ? 3 : -1, -1, NULL), 1);
+        learner l[3];
+        weft_blob *blob;
+        size_t used, sizes[2];
+        for (int i = 0; i < 3; i++) l[i] = begin_learner(i + 1, 3);
+        for (int t = 0; t < 7; t++) {
+            push(&l[t % 3], a, 3);
+            fetch(&l[t % 3], a, 3);
+        }
+        assert_int_equal(weft_range_save(a, &blob), WEFT_OK);
+        for (size_t cut = 0; cut < blob->bytes; cut++)
+            assert_int_equal(weft_range_load(b, blob->data, cut, &used), WEFT_ERR_FORMAT);
+        assert_int_equal(weft_range_version(b), 0);
+        assert_int_equal(weft_range_load(b, blob->data, blob->bytes, &used), WEFT_OK);
+        assert_int_equal(used, blob->bytes);
+        weft_blob_drop(&blob);
+        for (int t = 7; t < 12; t++) {
+            learner before = l[t % 3];
+            push(&l[t % 3], a, 3);
+            l[t % 3] = before;
+            push(&l[t % 3], b, 3);
+        }
+        assert_int_equal(weft_range_version(a), 4);
+        assert_int_equal(weft_range_version(b), 4);
+        assert_memory_equal(weft_range_parameters(a), weft_range_parameters(b), 3 * sizeof(double));
+        const int64_t *x = weft_range_staleness(a, &sizes[0]);
+        const int64_t *y = weft_range_staleness(b, &sizes[1]);
+        assert_int_equal(sizes[0], sizes[1]);
+        assert_memory_equal(x, y, sizes[0] * sizeof(*x));
+        for (int i = 0; i < 3; i++) end_learner(&l[i]);
+        weft_range_destroy(&a);
+        weft_range_destroy(&b);
+    }
+}
+
 /* --- options --- */
 
 static void test_policies(void **state)
@@ -494,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_halt),
+        cmocka_unit_test(test_state),
         cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -10,7 +10,14 @@
 #include "base/tree.h"
 #include "exchange/server/server.h"
 
-enum { COUNT = 23, MOST_LEARNERS = 8, MOST_SERVERS = 5, FIRST_SERVER = 1, FIRST_LEARNER = 100 };
+enum {
+    COUNT = 23,
+    MOST_LEARNERS = 30,
+    SYNCHRONOUS = 8,
+    MOST_SERVERS = 5,
+    FIRST_SERVER = 1,
+    FIRST_LEARNER = 100
+};
 
 static weft_context *context;
 
@@ -22,6 +29,8 @@ typedef struct run {
     bool replicas;
     weft_sim_link link;
     double seconds[MOST_LEARNERS]; /* of a step */
+    double uneven;                 /* and up to this share of them more or less */
+    weft_random random;
     uint64_t seed;
     /* what is there while it goes on */
     weft_sim *sim;
@@ -132,6 +141,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double
     int64_t low = INT64_MAX, high = 0;
     gradient(me, ticket, r->w[me], r->g[me]);
     *seconds = r->seconds[me];
+    if (r->uneven > 0) *seconds *= weft_random_between(&r->random, 1 - r->uneven, 1 + r->uneven);
     *part_count = WEFT_MIN(room, r->servers - 1); /* the last one is there at the end */
     for (int k = 0; k < *part_count; k++) parts[k] = (double)(k + 1) / r->servers;
     r->clock[me] = ticket;
@@ -225,7 +235,7 @@ static void synchronous(const run *r, double *w)
 static void test_bsp_is_synchronous(void **state)
 {
     (void)state;
-    for (int learners = 1; learners <= MOST_LEARNERS; learners++)
+    for (int learners = 1; learners <= SYNCHRONOUS; learners++)
         for (int servers = 1; servers <= MOST_SERVERS; servers++)
             for (int bad = 0; bad < 2; bad++) {
                 uint64_t seed = (uint64_t)(100 * learners + 10 * servers + bad);
@@ -363,6 +373,72 @@ static void test_lost_range(void **state)
     finish(&r);
 }
 
+/* --- how stale updates are --- */
+
+static double mean_staleness(const run *r, double *beyond, int64_t limit)
+{
+    double sum = 0, all = 0, late = 0;
+    for (int k = 0; k < r->servers; k++) {
+        size_t size;
+        const weft_range *range = weft_server_range_of(
+            weft_sim_actor(r->sim, (weft_actor_id)(FIRST_SERVER + k)), k, true);
+        const int64_t *histogram = weft_range_staleness(range, &size);
+        for (size_t t = 0; t < size; t++) {
+            sum += (double)histogram[t] * (double)t;
+            all += (double)histogram[t];
+            if ((int64_t)t > limit) late += (double)histogram[t];
+        }
+    }
+    *beyond = late / all;
+    return sum / all;
+}
+
+/* Learners of equal speed in turn: L - 1 others have pushed since one has pulled, but in the first
+ * round. (Of several ranges the first is pushed long before all are pulled, and is fresher.) */
+static void test_round_robin(void **state)
+{
+    (void)state;
+    for (int learners = 1; learners <= 9; learners += 2) {
+        run r = draw("async", -1, -1, learners, 1, 1);
+        r.link = (weft_sim_link){.latency = 1e-6};
+        for (int i = 0; i < learners; i++) r.seconds[i] = 1;
+        simulate(&r);
+        for (int k = 0; k < r.servers; k++) {
+            size_t size;
+            const int64_t *histogram = weft_range_staleness(
+                weft_server_range_of(weft_sim_actor(r.sim, (weft_actor_id)(FIRST_SERVER + k)), k,
+                                     true),
+                &size);
+            assert_int_equal(size, learners);
+            for (int t = 0; t < learners - 1; t++) assert_int_equal(histogram[t], 1);
+            assert_int_equal(histogram[learners - 1], learners * (r.steps - 1) + 1);
+        }
+        finish(&r);
+    }
+}
+
+/* Of n-softsync, whose versions are made of c = L/n updates, the mean staleness is about n. */
+static void test_softsync(void **state)
+{
+    (void)state;
+    static const int all[] = {2, 3, 5, 10, 30};
+    for (size_t i = 0; i < WEFT_COUNT(all); i++) {
+        double beyond;
+        int n = all[i];
+        run r = draw("softsync", MOST_LEARNERS / n, -1, MOST_LEARNERS, 1, 5);
+        r.link = (weft_sim_link){.latency = 1e-4};
+        r.steps = 150;
+        r.uneven = 0.5;
+        weft_random_start(&r.random, 3, (uint64_t)n);
+        for (int k = 0; k < MOST_LEARNERS; k++) r.seconds[k] = 1;
+        simulate(&r);
+        double mean = mean_staleness(&r, &beyond, 2 * n);
+        print_message("%d-softsync: mean staleness %.2f, %.4f beyond %d\n", n, mean, beyond, 2 * n);
+        assert_true(fabs(mean - n) <= 0.1 * n && beyond < 0.01);
+        finish(&r);
+    }
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -386,6 +462,8 @@ int main(void)
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_lost_server),
         cmocka_unit_test(test_lost_range),
+        cmocka_unit_test(test_round_robin),
+        cmocka_unit_test(test_softsync),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -183,6 +183,10 @@ weft_status weft_remote_place(weft_remote *x)
     bool others = false;
     WEFT_TRY(weft_net_world_of(site->context, &x->world));
     WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
+    /* A new replica is sent all of a range, with the updates of all learners that wait. */
+    if (site->replicas > 0)
+        weft_net_world_expect(x->world, (size_t)(4 + site->endpoint->learners) * (size_t)x->count *
+                                            weft_dtype_size(x->dtype));
     WEFT_TRY(run_coordinator(x, others, coordinator));
     for (int k = 0; k < x->servers; k++) {
         weft_server_range *r = &x->ranges[k];

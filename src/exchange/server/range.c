@@ -116,6 +116,7 @@ bool weft_range_may_begin(const weft_range *r, int64_t clock)
 
 static weft_status note_staleness(weft_range *r, int64_t staleness)
 {
+    staleness = WEFT_MIN(staleness, (int64_t)WEFT_MOST_STALE);
     while (r->staleness_count <= (size_t)staleness) {
         WEFT_TRY(WEFT_GROW(&r->staleness, &r->staleness_capacity, r->staleness_count));
         r->staleness[r->staleness_count++] = 0;

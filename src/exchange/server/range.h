@@ -111,7 +111,9 @@ weft_status weft_range_save(const weft_range *range, weft_blob **out) WEFT_NODIS
 weft_status weft_range_load(weft_range *range, const void *data, size_t bytes,
                             size_t *used) WEFT_NODISCARD;
 
-/* How many updates met the parameters with each staleness; *size is one more than the largest. */
+/* How many updates met the parameters with each staleness; *size is one more than the largest. So
+ * stale counts as well what is more. */
+enum { WEFT_MOST_STALE = 1 << 16 };
 const int64_t *weft_range_staleness(const weft_range *range, size_t *size);
 
 #endif

@@ -135,6 +135,7 @@ static weft_status read_rest(weft_range *r, const header *h, rest *from)
     r->version = h->version;
     r->begun = h->begun;
     r->last = h->last;
+    if (h->staleness > WEFT_MOST_STALE + 1) return fail_read();
     WEFT_TRY(read_members(r, from, h->members));
     for (uint64_t i = 0; i < h->waiting; i++) WEFT_TRY(read_push(r, from));
     for (uint64_t i = 0; i < h->staleness; i++) {

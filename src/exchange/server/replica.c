@@ -92,6 +92,7 @@ weft_status weft_shelf_flush(server *s, shelf *f)
                                                 .payload = d->payload});
         weft_blob_drop(&d->payload);
     }
+    if (sent == 0) return status;
     f->deferred_count -= sent;
     memmove(f->deferred, f->deferred + sent, f->deferred_count * sizeof(*f->deferred));
     return status;
