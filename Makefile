@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench soak hunt chaos failures mutate lint fuzz install-test man clean
+.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench strategies soak hunt chaos failures mutate lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -34,6 +34,10 @@ test-%: deps
 bench: deps
 	@scripts/deps bench
 	@scripts/run-bench
+
+# What each strategy needs to learn and what it sends; about half an hour. EPOCHS and NAMES choose.
+strategies: $(BUILD)/weft
+	@/usr/bin/python3 bench/strategies.py $(BUILD)/weft $(or $(EPOCHS),5) $(NAMES)
 
 lint: deps
 	@scripts/deps lint

@@ -69,6 +69,9 @@ refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" 
 refuses 2 "sample is '0', must be a whole number from 1" -n 2 --exchange hogwild:sample=0
 refuses 2 "did you mean 'sample'" -n 2 --exchange hogwild:smaple=2
 refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd or gossip" -n 2 --exchange hogwild --compress threshold
+refuses 2 "exchange gossip has no use for it; give --exchange server" -n 2 --exchange gossip --compress-back topk
+refuses 2 "there is no exchange; give --exchange server" --compress-back topk
+refuses 2 "did you mean 'topk'" -n 2 --exchange server --compress-back tokp
 refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" -n 2 --exchange hogwild --servers 2
 refuses 2 "cannot be shared out to learners" -n 3 --exchange oneshot --mesh data=2
 refuses 2 "did you mean 'average'" --exchange avrage
