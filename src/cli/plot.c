@@ -77,10 +77,11 @@ static weft_status print_ticks(const panel *p, bool vertical)
     static const double mantissas[] = {1, 2, 5};
     weft_status status = WEFT_OK;
     if (a->logarithmic) {
-        for (double power = pow(10, floor(log10(a->low))); power <= a->high; power *= 10)
-            for (int i = 0; i < 3 && status == WEFT_OK; i++)
-                if (mantissas[i] * power >= a->low && mantissas[i] * power <= a->high)
-                    status = print_tick(p, vertical, mantissas[i] * power);
+        int first = (int)floor(log10(a->low)), last = (int)ceil(log10(a->high));
+        for (int i = 3 * first; i <= 3 * last && status == WEFT_OK; i++) {
+            double v = mantissas[(i - 3 * first) % 3] * pow(10, first + (i - 3 * first) / 3);
+            if (v >= a->low && v <= a->high) status = print_tick(p, vertical, v);
+        }
         return status;
     }
     double step = nice_step(a->high - a->low, 6);

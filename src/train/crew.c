@@ -2,10 +2,10 @@
 
 #include <pthread.h>
 
-typedef struct job {
+typedef struct task {
     bool given, ended;
     weft_error error;
-} job;
+} task;
 
 typedef struct worker {
     weft_crew *crew;
@@ -16,7 +16,7 @@ typedef struct worker {
 struct weft_crew {
     weft_crew_fn fn;
     void *user;
-    job *jobs;
+    task *jobs;
     int job_count;
     int *waiting; /* a ring: jobs that no thread has begun */
     int first, count;
@@ -50,25 +50,25 @@ static void *work(void *user)
     return NULL;
 }
 
-void weft_crew_give(weft_crew *c, int number)
+void weft_crew_give(weft_crew *c, int job)
 {
     pthread_mutex_lock(&c->lock);
-    c->jobs[number].given = true;
-    c->jobs[number].ended = false;
-    c->waiting[(c->first + c->count++) % c->job_count] = number;
+    c->jobs[job].given = true;
+    c->jobs[job].ended = false;
+    c->waiting[(c->first + c->count++) % c->job_count] = job;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
 }
 
-weft_status weft_crew_wait(weft_crew *c, int number)
+weft_status weft_crew_wait(weft_crew *c, int job)
 {
-    job *j = &c->jobs[number];
-    if (!j->given) return WEFT_OK;
+    task *t = &c->jobs[job];
+    if (!t->given) return WEFT_OK;
     pthread_mutex_lock(&c->lock);
-    while (!j->ended) pthread_cond_wait(&c->changed, &c->lock);
+    while (!t->ended) pthread_cond_wait(&c->changed, &c->lock);
     pthread_mutex_unlock(&c->lock);
-    j->given = false;
-    return weft_error_raise(&j->error);
+    t->given = false;
+    return weft_error_raise(&t->error);
 }
 
 void weft_crew_close(weft_crew **crew)
