@@ -64,7 +64,7 @@ refuses 2 "every is '0', must be a whole number from 1" -n 2 --exchange easgd:ev
 refuses 2 "push is for learners that wait for nobody; give policy=async or softsync" -n 2 --exchange server:push=2
 refuses 2 "fetch is '0', must be a whole number from 1" -n 2 --exchange server:policy=async,fetch=0
 refuses 2 "a replica is kept by another server, so --replicas 1 needs --servers 2 or more" -n 2 --exchange server --replicas 1
-refuses 2 "--replicas" -n 2 --exchange server --servers 2 --replicas 2
+refuses 2 "'replicas' is '2', must be a whole number from 0 to 1" -n 2 --exchange server --servers 2 --replicas 2
 refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" -n 2 --exchange hogwild --replicas 1
 refuses 2 "sample is '0', must be a whole number from 1" -n 2 --exchange hogwild:sample=0
 refuses 2 "did you mean 'sample'" -n 2 --exchange hogwild:smaple=2
