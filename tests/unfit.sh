@@ -73,6 +73,38 @@ refuses 2 "exchange gossip has no use for it; give --exchange server" -n 2 --exc
 refuses 2 "there is no exchange; give --exchange server" --compress-back topk
 refuses 2 "did you mean 'topk'" -n 2 --exchange server --compress-back tokp
 refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" -n 2 --exchange hogwild --servers 2
+refuses 2 "there is no policy=foo; known are bsp, async, softsync, ssp" -n 2 --exchange server:policy=foo
+refuses 2 "policy=bsp has no c; softsync has one" -n 2 --exchange server:policy=bsp,c=2
+refuses 2 "policy=async has no bound; ssp has one" -n 2 --exchange server:policy=async,bound=2
+refuses 2 "policy=softsync needs c=, the updates of which a version is made" -n 2 --exchange server:policy=softsync
+refuses 2 "policy=ssp needs bound=, the steps that a learner may be ahead" -n 2 --exchange server:policy=ssp
+refuses 2 "a version of c=3 updates, but there are 2 learners; give c=2 or less" -n 2 --exchange server:policy=softsync,c=3
+for value in 0 -1 1.5 1e12 nan; do
+    refuses 2 "c is '$value', must be a whole number from 1" -n 2 --exchange server:policy=softsync,c=$value
+done
+for value in -1 1.5 nan; do
+    refuses 2 "bound is '$value', must be a whole number from 0" -n 2 --exchange server:policy=ssp,bound=$value
+done
+for value in -1 nan inf 101; do
+    refuses 2 "beta is '$value', must be from 0 to 100" -n 2 --exchange server:policy=async,scale=exp,beta=$value
+done
+refuses 2 "beta is of scale=exp, not of scale=inverse" -n 2 --exchange server:policy=async,scale=inverse,beta=1
+refuses 2 "exchange server: policy is given twice" -n 2 --exchange server:policy=bsp,policy=async
+refuses 2 "exchange server: no key is named 'foo'" -n 2 --exchange server:foo=2
+refuses 2 "servers is '3', but there is no exchange; give --exchange server" -n 2 --servers 3
+refuses 2 "servers is '3', but exchange gossip has no use for it" -n 2 --exchange gossip --servers 3
+refuses 2 "must be a whole number from 0 to 1024" -n 2 --exchange server --servers 1025
+refuses 2 "replicas is '1', but there is no exchange" -n 2 --replicas 1
+refuses 2 "but exchange server makes the update itself; give --zero 0" -n 4 --mesh data=2 --exchange server --zero 1
+refuses 2 "there is no topology=star; known are all, ring, torus, random" -n 2 --exchange gossip:topology=star
+refuses 2 "mode=meet; there are updates, which go to all, and average, where neighbours meet" -n 2 --exchange gossip:mode=meet
+refuses 2 "has nothing to compress; give mode=updates, or leave it out" -n 2 --exchange gossip:mode=average --compress bf16
+refuses 2 "compress is 'bf16', but there is no exchange" -n 2 --compress bf16
+refuses 2 "compress is 'bf16', but exchange average has no use for it" -n 2 --exchange average --compress bf16
+refuses 2 "no codec is named 'zip'; known are none, bf16" -n 2 --exchange server --compress zip
+refuses 2 "codec topk: ratio is 'nan', must be from 1e-06 to 1" -n 2 --exchange server --compress topk:ratio=nan
+refuses 2 "codec threshold: tau is '-1', must be from 0" -n 2 --exchange gossip --compress threshold:tau=-1
+refuses 2 "codec bf16 takes no options, not 'tau=1'" -n 2 --exchange gossip --compress bf16:tau=1
 refuses 2 "cannot be shared out to learners" -n 3 --exchange oneshot --mesh data=2
 refuses 2 "did you mean 'average'" --exchange avrage
 refuses 2 "several machines need --engine mpi" -n 2 --hosts a:1,b:1
