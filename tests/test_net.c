@@ -31,6 +31,7 @@ typedef struct job {
     weft_context *context;
     weft_net_world *world;
     const char *address; /* with a number for each server */
+    bool loses;          /* a server, in the middle of it */
     atomic_int stop, failures;
     double began;
     double w[LEARNERS][COUNT];
@@ -71,42 +72,43 @@ static weft_member_options member_of(int id, int slot)
         .struct_size = sizeof(weft_member_options), .key = (uint64_t)id, .wish = slot, .beat = 0.5};
 }
 
+static int64_t counts[SERVERS]; /* of the ranges, for `descend` */
+
 static weft_status open_range(void *user, int number, weft_served *out)
 {
-    int64_t *count = user;
+    (void)user;
     weft_range_options options = {.struct_size = sizeof(options),
                                   .dtype = WEFT_F64,
-                                  .count = *count,
+                                  .count = counts[number],
                                   .update = descend,
-                                  .user = count};
-    assert_int_equal(*count, begin_of(number + 1) - begin_of(number));
+                                  .user = &counts[number]};
     WEFT_TRY(weft_policy_make("bsp", -1, -1, NULL, -1, &options.policy));
     return weft_range_create(&options, &out->range);
 }
 
 /* The last of them is the coordinator. */
-static weft_status make_server(const member *m, int64_t *count, weft_actor **out)
+static weft_status make_server(const member *m, weft_actor **out)
 {
     weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
                                             .run = 5,
                                             .expected = {LEARNERS, SERVERS, 0},
                                             .ranges = SERVERS,
-                                            .limit = 60};
+                                            .replicas = m->job->loses,
+                                            .limit = m->job->loses ? 5 : 60};
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of(FIRST_SERVER + m->number, m->number),
                                    .patience = 0.5,
-                                   .open = open_range,
-                                   .user = count};
+                                   .open = open_range};
     return m->number == SERVERS ? weft_coordinator_create(&coordinator, out)
                                 : weft_server_create(&options, out);
 }
 
-static weft_status open_server(const member *m, int64_t *count, weft_net **out)
+static weft_status open_server(const member *m, weft_net **out)
 {
     char address[128];
     weft_actor *actor;
     int id = m->number == SERVERS ? WEFT_COORDINATOR : FIRST_SERVER + m->number;
-    WEFT_TRY(make_server(m, count, &actor));
+    WEFT_TRY(make_server(m, &actor));
     (void)snprintf(address, sizeof(address), "%s%d", m->job->address, m->number);
     WEFT_TRY(weft_net_open(m->job->world, actor, (weft_actor_id)id, address, out));
     (void)snprintf(address, sizeof(address), "%s%d", m->job->address, SERVERS);
@@ -121,13 +123,21 @@ static bool has_heard_all(const member *m, const weft_net *net)
            weft_seconds() > m->job->began + 20;
 }
 
+/* It ends without a word. */
+static bool dies(const member *m, const weft_net *net)
+{
+    if (!m->job->loses || m->number != SERVERS - 1) return false;
+    const weft_range *range = weft_server_range_of(weft_net_actor(net), m->number, true);
+    return range && weft_range_version(range) >= STEPS / 3;
+}
+
 static void *serve(void *user)
 {
     member *m = user;
     weft_net *net = NULL;
-    int64_t count = m->number < SERVERS ? begin_of(m->number + 1) - begin_of(m->number) : 0;
-    weft_status status = open_server(m, &count, &net);
-    while (status == WEFT_OK && (!atomic_load(&m->job->stop) || !has_heard_all(m, net)))
+    weft_status status = open_server(m, &net);
+    while (status == WEFT_OK && !(net && dies(m, net)) &&
+           (!atomic_load(&m->job->stop) || !has_heard_all(m, net)))
         status = weft_net_pump(net, 0.02);
     if (status != WEFT_OK) {
         fprintf(stderr, "server %d: %s\n", m->number, weft_last_message());
@@ -250,12 +260,14 @@ static void disturb(const job *j)
     zmq_close(socket);
 }
 
-static void run_job(const char *address, double *expected)
+static void run_job(const char *address, bool loses, double *expected)
 {
     job *j;
     member servers[SERVERS + 1], learners[LEARNERS];
     assert_int_equal(WEFT_NEW(&j, 1), WEFT_OK);
     j->address = address;
+    j->loses = loses;
+    for (int k = 0; k < SERVERS; k++) counts[k] = begin_of(k + 1) - begin_of(k);
     j->began = weft_seconds();
     assert_int_equal(weft_context_create(&j->context), WEFT_OK);
     assert_int_equal(weft_net_world_create(&j->world), WEFT_OK);
@@ -291,10 +303,10 @@ static void test_connections(void **state)
     double *w;
     assert_int_equal(WEFT_NEW(&w, COUNT), WEFT_OK);
     synchronous(w);
-    run_job("inproc://server-", w);
+    run_job("inproc://server-", false, w);
     assert_non_null(mkdtemp(folder));
     (void)snprintf(ipc, sizeof(ipc), "ipc://%s/s", folder);
-    run_job(ipc, w);
+    run_job(ipc, false, w);
     for (int k = 0; k <= SERVERS; k++) {
         char path[64];
         (void)snprintf(path, sizeof(path), "%s/s%d", folder, k);
@@ -302,7 +314,22 @@ static void test_connections(void **state)
     }
     assert_int_equal(rmdir(folder), 0);
     (void)snprintf(ipc, sizeof(ipc), "tcp://127.0.0.1:%d", 2000 + (int)(getpid() % 3000));
-    run_job(ipc, w);
+    run_job(ipc, false, w);
+    free(w);
+}
+
+/* One of the servers is lost, and the other one has its replica: the bits of a run in which nothing
+ * was. */
+static void test_lost_server(void **state)
+{
+    (void)state;
+    char tcp[64];
+    double *w;
+    assert_int_equal(WEFT_NEW(&w, COUNT), WEFT_OK);
+    synchronous(w);
+    run_job("inproc://lost-", true, w);
+    (void)snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%d", 5000 + (int)(getpid() % 3000));
+    run_job(tcp, true, w);
     free(w);
 }
 
@@ -324,6 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_lost_server),
         cmocka_unit_test(test_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
