@@ -273,9 +273,9 @@ static void test_refused(void **state)
     } all[] = {
         {"ranks=2", "add --exchange", WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=average",
-         "cannot be simulated: it is collectives between learners, not "
-         "actors; these can: server, gossip",
+         "cannot be simulated, since it is not made of actors; these can: server, gossip",
          WEFT_ERR_UNSUPPORTED},
+        {"ranks=2 exchange=hogwild", "exchange hogwild cannot be simulated", WEFT_ERR_UNSUPPORTED},
         {"ranks=4 mesh=data=2 exchange=server", "--mesh says nothing here", WEFT_ERR_ARGUMENT},
         {"ranks=4 engine=mpi exchange=server", "--engine says nothing here", WEFT_ERR_ARGUMENT},
         {"ranks=2 timeout=5 exchange=server", "--timeout says nothing here", WEFT_ERR_ARGUMENT},

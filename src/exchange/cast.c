@@ -13,11 +13,11 @@ static weft_status no_actors(const weft_context *context, const char *name)
         if (ops->cast) weft_text_add(&text, "%s%s", text.size ? ", " : "", ops->name);
     }
     WEFT_TRY(weft_text_take(&text, &others));
-    weft_status status = weft_fail(
-        WEFT_ERR_UNSUPPORTED,
-        "exchange %s cannot be simulated: it is collectives between learners, not actors; "
-        "these can: %s",
-        name, others);
+    weft_status status =
+        weft_fail(WEFT_ERR_UNSUPPORTED,
+                  "exchange %s cannot be simulated, since it is not made of actors; "
+                  "these can: %s",
+                  name, others);
     free(others);
     return status;
 }
