@@ -87,6 +87,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_trainer_run(weft_trainer *trainer, weft
 /* Asks the trainer to end after the present step. Safe in a signal handler. */
 WEFT_API void weft_trainer_stop(weft_trainer *trainer);
 
+/* The options of the run, also of one that was joined; the trainer's. */
+WEFT_API const weft_train_options *weft_trainer_options(const weft_trainer *trainer);
+
 /* The training program and graph, for inspection; owned by the trainer. */
 WEFT_API const weft_graph *weft_trainer_graph(const weft_trainer *trainer);
 WEFT_API const weft_program *weft_trainer_program(const weft_trainer *trainer);

@@ -2,6 +2,7 @@
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
+#include "weft/cluster.h"
 #include "weft/comm.h"
 #include "weft/context.h"
 #include "weft/data.h"
@@ -10,6 +11,7 @@
 #include "weft/graph.h"
 #include "weft/job.h"
 #include "weft/keys.h"
+#include "weft/members.h"
 #include "weft/model.h"
 #include "weft/optim.h"
 #include "weft/options.h"

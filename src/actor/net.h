@@ -63,6 +63,11 @@ size_t weft_net_world_largest(weft_net_world *world);
 
 /* --- hosts --- */
 
+/* Numbers that nobody can guess or has had before; of actors that come and go, above those that are
+ * given out in order. */
+uint64_t weft_draw(void);
+weft_actor_id weft_draw_id(void);
+
 typedef struct weft_net weft_net;
 
 /* Takes the actor, which it destroys with itself, as number `id`. address: where others reach it;

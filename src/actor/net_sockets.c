@@ -1,5 +1,6 @@
 /* Sockets: one that takes in what others send, and answers them; for each actor that is written to
  * first, one that goes to it. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "actor/net_inside.h"
@@ -92,7 +93,9 @@ enum {
 static weft_status open_monitor(const weft_net *net, void *socket, int events, void **out)
 {
     char at[64];
-    (void)snprintf(at, sizeof(at), "inproc://monitor-%p", socket);
+    /* The next socket may lie where one was that is closed, and of which the place is still known.
+     */
+    (void)snprintf(at, sizeof(at), "inproc://monitor-%016" PRIx64, weft_draw());
     if (zmq_socket_monitor(socket, at, events) != 0)
         return weft_fail_zmq("a socket cannot be watched");
     *out = zmq_socket(net->world->zmq, ZMQ_PAIR);

@@ -89,6 +89,18 @@ uint64_t weft_net_world_host(void)
     return weft_mix(weft_hash_text(boot), (uint64_t)net.st_ino);
 }
 
+uint64_t weft_draw(void)
+{
+    uint64_t number = 0;
+    while (getentropy(&number, sizeof(number)) != 0 && errno == EINTR) continue;
+    return number ? number : (uint64_t)getpid();
+}
+
+weft_actor_id weft_draw_id(void)
+{
+    return (weft_actor_id)(weft_draw() >> 32) | 1U << 31;
+}
+
 /* --- keys --- */
 
 weft_status weft_net_world_arm(weft_net_world *world, const weft_key *secret)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "weft/cluster.h"
 #include "weft/options.h"
 #include "weft/simulate.h"
 
@@ -19,8 +20,8 @@ typedef struct command {
 } command;
 
 extern const command command_train, command_simulate, command_compare, command_plan, command_eval,
-    command_predict, command_inspect, command_export, command_keygen, command_selftest,
-    command_help;
+    command_predict, command_inspect, command_export, command_coordinator, command_server,
+    command_join, command_leave, command_status, command_keygen, command_selftest, command_help;
 extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
@@ -46,6 +47,14 @@ int progress_columns(void);                              /* of the terminal */
 progress *progress_new(const weft_train_options *options);
 void progress_event(void *user, const weft_event *event);
 void progress_end(progress *p);
+
+/* From now on signals that ask for the end stop the trainer that runs, and what waits for this. */
+extern weft_stop wanted_stop;
+void catch_signals(void);
+/* The exit code of what a signal has ended, as shells count. */
+int interrupted_code(void);
+/* Shows a trainer's run until it ends or a signal comes. */
+weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options);
 
 /* Puts a pipe in the place of standard output, from which all is passed on. NULL: there is none,
  * and nothing is changed. Ending tells if something did not arrive, and returns the exit code. */

@@ -10,7 +10,7 @@ static void overview(void)
         "weft %s: parallel and distributed deep learning in C\n\nusage: weft COMMAND [options]\n\n",
         weft_version());
     for (int i = 0; commands[i]; i++)
-        printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
     printf(
         "\nA first run, about ten seconds:\n  weft train\n\n"
         "'weft help COMMAND' explains a command, 'weft inspect --list' the models, layers, data\n"

@@ -12,18 +12,20 @@
 /* The one trainer of this process, for the signal handler, and the signal that ended it. */
 static weft_trainer *_Atomic running;
 static volatile sig_atomic_t stopped_by;
+weft_stop wanted_stop;
 
 static void on_signal(int number)
 {
     weft_trainer *trainer = running;
     stopped_by = number;
+    wanted_stop.wanted = 1;
     if (trainer) weft_trainer_stop(trainer);
     signal(number, SIG_DFL); /* a second one ends at once */
 }
 
 /* One that is ignored stays so: nohup. A shell's background job ignores SIGINT, but may be sent one
  * by hand. */
-static void catch_signals(void)
+void catch_signals(void)
 {
     struct sigaction action, before;
     memset(&action, 0, sizeof(action));
@@ -37,7 +39,7 @@ static void catch_signals(void)
 }
 
 /* The exit code of a run that a signal has ended, as shells count. */
-static int interrupted_code(void)
+int interrupted_code(void)
 {
     return stopped_by ? 128 + stopped_by : EXIT_INTERRUPTED;
 }
@@ -104,6 +106,18 @@ static void limit_coming(int seconds)
     alarm((unsigned)seconds);
 }
 
+weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options)
+{
+    progress *p = progress_new(options);
+    running = trainer;
+    catch_signals();
+    if (weft_job_supervised()) say("built", "");
+    weft_status status = weft_trainer_run(trainer, on_event, p);
+    progress_end(p);
+    running = NULL;
+    return status;
+}
+
 static weft_status train(weft_context *context, const weft_train_options *options)
 {
     weft_trainer *trainer = NULL;
@@ -115,15 +129,7 @@ static weft_status train(weft_context *context, const weft_train_options *option
     if (limited) limit_coming((int)options->job.timeout + GRACE);
     weft_status status = weft_trainer_create(context, options, &trainer);
     if (limited) limit_coming(0);
-    if (status == WEFT_OK) {
-        progress *p = progress_new(options);
-        running = trainer;
-        catch_signals();
-        if (weft_job_supervised()) say("built", "");
-        status = weft_trainer_run(trainer, on_event, p);
-        progress_end(p);
-        running = NULL;
-    }
+    if (status == WEFT_OK) status = run_trainer(trainer, options);
     weft_trainer_destroy(&trainer);
     return status;
 }

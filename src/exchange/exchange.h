@@ -67,6 +67,10 @@ struct weft_passage {
 
 /* Over a communicator whose ranks are the learners; it stays the caller's. */
 weft_status weft_endpoint_over(weft_comm *between, weft_endpoint **out) WEFT_NODISCARD;
+/* Of a learner whom only messages connect with the others: sums are its own, and what it would
+ * receive from others stays as it is. */
+weft_status weft_endpoint_apart(int learner, int learners, double timeout,
+                                weft_endpoint **out) WEFT_NODISCARD;
 /* Closes *endpoint and nulls it. Its passages must have been destroyed. */
 void weft_endpoint_close(weft_endpoint **endpoint);
 
@@ -88,6 +92,29 @@ weft_status weft_endpoint_run(weft_endpoint *endpoint,
 
 typedef struct weft_exchange weft_exchange;
 
+/* Of a run whose learners are processes that come and go: what one of them knows of it. */
+typedef struct weft_learner_link {
+    const char *coordinator;  /* where that is, as weft_net_know takes it; NULL: not known yet */
+    int slot, learners;       /* which learner this is; how many there are to be */
+    const char *model, *data; /* by which others know that it trains the same */
+} weft_learner_link;
+
+/* What a process that is a server of such a run is to serve. All of it stays the caller's and
+ * outlives the actor. */
+typedef struct weft_serving {
+    size_t struct_size; /* sizeof(weft_serving) */
+    weft_context *context;
+    const weft_store *store; /* on the device that is to update */
+    const weft_optimizer_options *optimizer;
+    weft_dtype dtype;
+    int64_t count; /* of a learner's WEFT_ALL_PARAMETERS */
+    int servers;   /* as in weft_exchange_site */
+    int learners;
+    const char *codec, *back; /* the same */
+    uint32_t id;              /* of the actor; drawn, as no other one has it */
+    void *own;                /* the actor's; to be freed after it */
+} weft_serving;
+
 /* Where an exchange is: one rank of one learner. All of it stays the caller's and outlives it. */
 typedef struct weft_exchange_site {
     size_t struct_size; /* sizeof(weft_exchange_site) */
@@ -102,6 +129,7 @@ typedef struct weft_exchange_site {
     int replicas;      /* of what each server has, on others; 0 or 1 */
     const char *codec; /* of updates: a specification */
     const char *back;  /* of what comes back to learners; NULL or empty: the same */
+    const weft_learner_link *cluster; /* NULL: the learners are one job, which makes all there is */
 } weft_exchange_site;
 
 /* Something that belongs into a checkpoint. Either `like_parameters`: as many elements as
@@ -121,14 +149,16 @@ typedef struct weft_exchange_state {
 
 /* A step of a learner that has come to its end. */
 typedef struct weft_exchange_turn {
-    int64_t step; /* its number, from 1 */
-    bool last;    /* of the run */
+    int64_t step;      /* its number, from 1 */
+    bool last;         /* of the run */
+    double loss, rate; /* of the step; samples a second of this learner */
     bool met;   /* set by the exchange: all learners have met in it, which is when those that go in
                  * lock step agree on whether to stop */
     bool leave; /* set by an exchange without lock step: this learner ends, while others may go on.
                  * It takes one more step, so that all its ranks know */
 } weft_exchange_turn;
 
+struct weft_actor;
 struct weft_scene;
 struct weft_cast;
 
@@ -179,6 +209,12 @@ typedef struct weft_exchange_ops {
     /* The actors of a simulated run (exchange/cast.h). NULL: it cannot be simulated. */
     weft_status (*cast)(const char *arguments, const struct weft_scene *scene,
                         struct weft_cast **out);
+    /* The actor of a server process, of which such a run has as many as `serving` says. NULL: its
+     * learners cannot be processes that come and go. */
+    weft_status (*serve)(const char *arguments, weft_serving *serving, struct weft_actor **out);
+    /* With a cluster: steps the run had come to when this learner began; after `begin`. Below 0:
+     * another rank of the learner knows. */
+    int64_t (*began)(weft_exchange *exchange);
 } weft_exchange_ops;
 
 /* The head of every exchange; implementations extend it. weft_exchange_open fills it, and `open`

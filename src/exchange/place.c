@@ -67,7 +67,7 @@ static weft_status tell_keys(const weft_exchange *e, weft_net_world *world)
 
 /* A letter has at most all parameters and what an optimiser keeps beside them, of which eight times
  * as much is more than any does. */
-static void expect_letters(const weft_exchange *e, weft_net_world *world)
+void weft_learners_expect(const weft_exchange *e, weft_net_world *world)
 {
     enum { MOST_STATES = 8 };
     size_t bytes = 0;
@@ -101,6 +101,6 @@ weft_status weft_learners_meet(const weft_exchange *e, weft_net_world *world, bo
                          "exchange %s: learners lay tensors in memory in different ways, as their "
                          "devices do; give all of them the same device",
                          e->ops->name);
-    expect_letters(e, world);
+    weft_learners_expect(e, world);
     return apart ? tell_keys(e, world) : WEFT_OK;
 }

@@ -79,15 +79,17 @@ typedef struct weft_recipe {
     int64_t slots;  /* samples of a batch with its padding */
     int64_t worker; /* of them those of a virtual worker; 0: there are none */
     bool recompute;
-    bool measured;                  /* stages are balanced by measured costs */
-    double *profile;                /* these; kept where nothing is run */
-    bool traced;                    /* the first steps */
-    const char *exchange;           /* between learners, where there are several */
-    int servers;                    /* of it; 0: as many as it takes */
-    int replicas;                   /* of what each of them has */
-    const char *codec;              /* of its updates; NULL or empty: none is given */
-    const char *back;               /* of what comes back; the same */
-    const weft_checkpoint *resumed; /* to go on from; NULL: none */
+    bool measured;                    /* stages are balanced by measured costs */
+    double *profile;                  /* these; kept where nothing is run */
+    bool traced;                      /* the first steps */
+    const char *exchange;             /* between learners, where there are several */
+    int servers;                      /* of it; 0: as many as it takes */
+    int replicas;                     /* of what each of them has */
+    const char *codec;                /* of its updates; NULL or empty: none is given */
+    const char *back;                 /* of what comes back; the same */
+    const weft_learner_link *cluster; /* NULL: all learners are of this job */
+    double timeout;                   /* with it: how long a learner waits for others */
+    const weft_checkpoint *resumed;   /* to go on from; NULL: none */
 } weft_recipe;
 
 /* One rank. Ranks of one mesh make up a learner; rank r is rank r % mesh of learner r / mesh. */
@@ -118,6 +120,7 @@ typedef struct weft_rank {
     weft_comm_stats used; /* by the program and the exchange in the last step */
     double bubble;        /* seconds waited for others in its passes, of `passes` */
     double passes;
+    double loss, rate; /* of the last step, for those who look at the run; samples a second */
 } weft_rank;
 
 /* Graph, plan and the rank's part of the graph, for a rank that has its recipe and its number. With
@@ -160,6 +163,9 @@ weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;
  * lock step, they agree on *stop when they have met, and after the last batch of an epoch; before,
  * nobody stops. */
 weft_status weft_rank_exchange(weft_rank *rank, bool last, bool epoch, bool *stop) WEFT_NODISCARD;
+/* The beginning of the exchange, and of the position where others are further already. Collective
+ * over the learner. steps: of an epoch; all: samples of a step of all learners. */
+weft_status weft_rank_begin(weft_rank *rank, int64_t steps, int64_t all) WEFT_NODISCARD;
 /* The end of the exchange; collective over all learners. */
 weft_status weft_rank_end(weft_rank *rank) WEFT_NODISCARD;
 /* Whether all learners are saved together, or the first one alone: where they do not go in lock

@@ -36,7 +36,7 @@ static weft_status optimizer_options(const weft_recipe *k, weft_optimizer_option
     const weft_exchange_ops *ops;
     const char *arguments;
     *out = k->optimizer;
-    if (k->learners <= 1 && !k->simulated) return WEFT_OK;
+    if (k->learners <= 1 && !k->simulated && !k->cluster) return WEFT_OK;
     WEFT_TRY(weft_exchange_find(k->context, k->exchange, &ops, &arguments));
     out->update = weft_exchange_updates(ops);
     if (out->update == WEFT_UPDATE_ELSEWHERE && k->plan.zero > 0)
@@ -100,7 +100,7 @@ weft_status weft_rank_rewrite(weft_rank *r)
 static weft_status split_world(weft_rank *r)
 {
     int mesh = r->recipe->plan.ranks, within = r->rank % mesh;
-    r->learner_index = r->rank / mesh;
+    r->learner_index = r->rank / mesh + (r->recipe->cluster ? r->recipe->cluster->slot : 0);
     r->together = r->world;
     WEFT_TRY(weft_comm_split(r->world, r->learner_index, within, &r->learner));
     WEFT_TRY(weft_comm_split(r->world, within, r->learner_index, &r->between));
@@ -216,7 +216,11 @@ static weft_status plan_again(weft_rank *r)
 
 static weft_status open_exchange(weft_rank *r)
 {
-    WEFT_TRY(weft_endpoint_over(r->between, &r->endpoint));
+    const weft_learner_link *link = r->recipe->cluster;
+    if (link)
+        WEFT_TRY(weft_endpoint_apart(link->slot, link->learners, r->recipe->timeout, &r->endpoint));
+    else
+        WEFT_TRY(weft_endpoint_over(r->between, &r->endpoint));
     r->elsewhere = r->recipe->optimizer;
     r->elsewhere.clip_norm = 0;
     r->elsewhere.accumulate = 1;
@@ -230,6 +234,7 @@ static weft_status open_exchange(weft_rank *r)
                                .replicas = r->recipe->replicas,
                                .codec = r->recipe->codec,
                                .back = r->recipe->back,
+                               .cluster = link,
                                .optimizer = &r->elsewhere};
     WEFT_TRY(weft_exchange_open(r->recipe->exchange, &site, &r->exchange));
     weft_exchange_listen(r->exchange);
@@ -252,12 +257,41 @@ weft_status weft_rank_build(weft_rank *r)
         r->position = k->resumed->position;
         WEFT_TRY(weft_checkpoint_load_learner(k->resumed, r->store, r->graph, r->learner_index));
     }
-    if (weft_comm_size(r->between) > 1) WEFT_TRY(open_exchange(r));
+    if (k->cluster || weft_comm_size(r->between) > 1) WEFT_TRY(open_exchange(r));
     if (k->resumed)
         WEFT_TRY(
             weft_checkpoint_load_exchange(k->resumed, k->context, r->exchange, r->learner_index));
     WEFT_TRY(weft_comm_barrier(r->world));
     r->began = weft_seconds();
+    return WEFT_OK;
+}
+
+/* Of the ranks of a learner one speaks to the others; the clock is what it has heard. */
+static weft_status hear_clock(weft_rank *r, int64_t *clock)
+{
+    int64_t began = r->exchange->ops->began(r->exchange);
+    double heard[] = {began >= 0 ? (double)began : 0, began >= 0};
+    WEFT_TRY(weft_sum_over(r->learner, "where the run is", heard, 2));
+    *clock = (int64_t)heard[0];
+    if (heard[1] <= 1) return WEFT_OK;
+    return weft_fail(WEFT_ERR_UNSUPPORTED,
+                     "the ranks of a learner that comes and goes must all have all parameters, and "
+                     "with this mesh they share them out; split the batch or the pictures (data, "
+                     "domain)");
+}
+
+weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
+{
+    int64_t clock;
+    if (!r->exchange) return WEFT_OK;
+    WEFT_TRY(weft_exchange_begin(r->exchange));
+    if (!r->recipe->cluster || !r->exchange->ops->began) return WEFT_OK;
+    WEFT_TRY(hear_clock(r, &clock));
+    if (clock <= r->position.step) return WEFT_OK;
+    r->position = (weft_position){.step = clock,
+                                  .epoch = clock / steps,
+                                  .batch = clock % steps,
+                                  .samples = clock % steps * all};
     return WEFT_OK;
 }
 

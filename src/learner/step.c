@@ -78,7 +78,8 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
 weft_status weft_rank_exchange(weft_rank *r, bool last, bool epoch, bool *stop)
 {
     weft_comm_stats before = weft_comm_get_stats(r->world);
-    weft_exchange_turn turn = {.step = r->position.step, .last = last};
+    weft_exchange_turn turn = {
+        .step = r->position.step, .last = last, .loss = r->loss, .rate = r->rate};
     if (!r->exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_after(r->exchange, &turn));
     add_stats(&r->used, &before, r);

@@ -41,14 +41,15 @@ static weft_status save(weft_run *run)
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
     if (!t->options.output.checkpoint || run->saved_step == r->position.step) return WEFT_OK;
-    if (r->learner_index > 0 && !weft_rank_saves_all(r)) return WEFT_OK;
+    if (r->learner_index > 0 && !t->linked && !weft_rank_saves_all(r)) return WEFT_OK;
     run->saved_step = r->position.step;
     if (r->exchange) WEFT_TRY(weft_exchange_save(r->exchange));
     char *path = NULL;
     weft_checkpoint_source source = {.store = r->store,
                                      .graph = r->graph,
                                      .comms = &r->comms,
-                                     .between = weft_rank_saves_all(r) ? r->endpoint : NULL,
+                                     .between =
+                                         weft_rank_saves_all(r) && !t->linked ? r->endpoint : NULL,
                                      .exchange = r->exchange};
     weft_checkpoint_record record = {.position = r->position,
                                      .settings = &t->settings,
@@ -95,12 +96,14 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     r->position.samples = b->last ? 0 : b->done;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
     *stop = v->stop > 0 || v->leave > 0;
+    r->loss = v->loss;
+    r->rate = (double)b->total / (now - run->last_step);
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = b->epoch,
                     .loss = v->loss,
                     .lr = weft_rank_learning_rate(r),
-                    .samples_per_second = (double)b->total / (now - run->last_step)};
+                    .samples_per_second = r->rate};
     WEFT_TRY(add_up_transfers(run, &e));
     if (run->first_step_seconds == 0) run->first_step_seconds = weft_process_seconds();
     run->working += now - run->last_step;
@@ -181,12 +184,20 @@ static weft_status finish(weft_run *run)
     weft_board_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
     if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, t->options.output.trace));
     /* Where learners go their own ways a run has come as far as the first of them. */
-    if (done || (r->learner_index > 0 && !r->exchange->ops->lockstep)) return WEFT_OK;
+    if (done || (r->learner_index > 0 && !t->linked && !r->exchange->ops->lockstep)) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s",
                      (long long)r->position.step,
                      t->options.output.checkpoint ? "; go on with --resume from "
                                                   : " (no --checkpoint was given)",
                      t->options.output.checkpoint ? t->options.output.checkpoint : "");
+}
+
+/* Learners beyond those that the run was laid out for see the samples in another order. */
+static uint64_t samples_seed(const weft_run *run)
+{
+    uint64_t seed = (uint64_t)run->job->options.task.seed;
+    int round = run->rank.learner_index / run->job->learners;
+    return round ? weft_mix(seed, (uint64_t)round) : seed;
 }
 
 static weft_status run_rank(weft_run *run)
@@ -201,8 +212,8 @@ static weft_status run_rank(weft_run *run)
                                    .batch = t->options.length.batch,
                                    .slots = t->recipe.slots,
                                    .parts = t->learners,
-                                   .part = r->learner_index,
-                                   .seed = (uint64_t)t->options.task.seed,
+                                   .part = r->learner_index % t->learners,
+                                   .seed = samples_seed(run),
                                    .shuffle = true,
                                    .real = weft_graph_real(r->graph),
                                    .epoch = r->position.epoch,
@@ -216,7 +227,11 @@ static weft_status run_rank(weft_run *run)
     free(run->planned);
     WEFT_TRY(WEFT_NEW(&run->planned, t->size));
     WEFT_TRY(weft_gather_memory(r, run->planned));
-    if (r->exchange) WEFT_TRY(weft_exchange_begin(r->exchange));
+    int64_t all = t->options.length.batch * t->learners;
+    WEFT_TRY(weft_rank_begin(r, (t->samples + all - 1) / all, all));
+    run->first_step = r->position.step;
+    options.epoch = r->position.epoch;
+    options.done = r->position.samples;
     WEFT_TRY(weft_loader_start(t->data, &options, &loader));
     run->last_step = weft_seconds();
     weft_status status = run_steps(run, loader);

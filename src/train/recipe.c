@@ -3,9 +3,9 @@
 #include "optim/optim.h"
 #include "train/trainer.h"
 
-static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_options *out)
+weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *o,
+                                  int64_t total_steps, weft_optimizer_options *out)
 {
-    const weft_update_choice *o = &t->options.update;
     weft_optimizer_options_init(out);
     out->name = o->optimizer;
     out->lr = o->lr;
@@ -16,13 +16,12 @@ static weft_status optimizer_options(const weft_trainer *t, weft_optimizer_optio
     out->beta2 = o->beta2;
     out->epsilon = o->epsilon;
     out->clip_norm = o->clip_norm;
-    WEFT_TRY(weft_schedule_kind_of(t->context, o->lr_schedule, &out->schedule));
+    WEFT_TRY(weft_schedule_kind_of(context, o->lr_schedule, &out->schedule));
     out->warmup = o->warmup;
-    out->total = t->total_steps;
+    out->total = total_steps;
     out->every = o->decay_every;
     out->gamma = o->gamma;
     out->floor = o->lr_floor;
-    out->accumulate = t->recipe.microbatches;
     char low[32], high[32];
     if (out->floor > out->lr)
         return weft_fail(WEFT_ERR_ARGUMENT, "lr-floor %s is above lr %s",
@@ -66,5 +65,9 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->back = o->parallel.compress_back;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
-    return optimizer_options(t, &k->optimizer);
+    k->cluster = t->linked ? &t->link : NULL;
+    k->timeout = o->job.timeout;
+    WEFT_TRY(weft_optimizer_chosen(t->context, &o->update, t->total_steps, &k->optimizer));
+    k->optimizer.accumulate = k->microbatches;
+    return WEFT_OK;
 }

@@ -68,7 +68,7 @@ static weft_status read_file(const char *path, weft_bytes *out)
 
 weft_status weft_trainer_read_model(weft_trainer *t)
 {
-    if (weft_model_is_file(t->options.task.model)) {
+    if (t->model.size == 0 && weft_model_is_file(t->options.task.model)) {
         weft_status status = read_file(t->options.task.model, &t->model);
         if (status != WEFT_OK && t->resumed.model.size > 0)
             return weft_fail(status, "%s; %s/model.yaml is the one that this run was begun with",

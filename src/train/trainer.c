@@ -87,7 +87,13 @@ static weft_status count_learners(weft_trainer *t)
                          "%d ranks cannot be shared out to learners of %lld (mesh '%s')", t->size,
                          (long long)mesh, o->parallel.mesh);
     t->mesh = (int)mesh;
-    t->learners = t->size / (int)mesh;
+    t->learners = t->linked ? t->link.learners : t->size / (int)mesh;
+    if (t->linked && mesh != t->size)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a process that joins is one learner, of %lld ranks by its mesh, but -n "
+                         "gives %d; start another process for another learner",
+                         (long long)mesh, t->size);
+    if (t->linked) return WEFT_OK;
     if (exchange && t->learners == 1 && t->size > 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange is between learners, but the mesh '%s' takes all %d ranks for "
@@ -191,6 +197,18 @@ static weft_status build(weft_run *run)
     return WEFT_OK;
 }
 
+/* What others of the run must have alike. */
+static weft_status describe_data(weft_trainer *t)
+{
+    const weft_data_stats *s = weft_dataset_stats(t->data);
+    char shape[80];
+    WEFT_TRY(weft_format(&t->link_texts[2], "%lld samples of %s with %d %s", (long long)t->samples,
+                         weft_shape_text(&s->shape, shape, sizeof(shape)),
+                         s->targets ? s->targets : s->classes, s->targets ? "targets" : "classes"));
+    t->link.data = t->link_texts[2];
+    return WEFT_OK;
+}
+
 static weft_status make(weft_trainer *t)
 {
     WEFT_TRY(check_ranks(&t->options.job));
@@ -198,6 +216,7 @@ static weft_status make(weft_trainer *t)
     WEFT_TRY(count_learners(t));
     WEFT_TRY(weft_trainer_find_resumed(t));
     WEFT_TRY(open_data(t));
+    if (t->linked) WEFT_TRY(describe_data(t));
     WEFT_TRY(weft_trainer_read_model(t));
     WEFT_TRY(weft_trainer_write_recipe(t));
     return weft_trainer_everywhere(t, build);
@@ -242,12 +261,29 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     return WEFT_OK;
 }
 
-weft_status weft_trainer_create(weft_context *context, const weft_train_options *options,
-                                weft_trainer **out)
+static weft_status take_joining(weft_trainer *t, const weft_joining *j)
+{
+    if (!j) return WEFT_OK;
+    t->linked = true;
+    t->link = (weft_learner_link){.slot = j->slot, .learners = j->learners};
+    if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));
+    WEFT_TRY(weft_strdup(t->options.task.model, &t->link_texts[1]));
+    t->link.coordinator = t->link_texts[0];
+    t->link.model = t->link_texts[1];
+    if (!j->model) return WEFT_OK;
+    char *text;
+    WEFT_TRY(weft_strdup(j->model, &text));
+    t->model = (weft_bytes){.data = (unsigned char *)text, .size = strlen(text)};
+    return WEFT_OK;
+}
+
+weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
+                                        const weft_joining *joining, weft_trainer **out)
 {
     weft_trainer *t;
     weft_status status = begin(context, options, &t);
     if (!t) return status;
+    if (status == WEFT_OK) status = take_joining(t, joining);
     if (status == WEFT_OK) status = make(t);
     if (status != WEFT_OK) {
         for (int i = 0; i < t->local; i++) weft_comm_abort(t->worlds[i]);
@@ -256,6 +292,12 @@ weft_status weft_trainer_create(weft_context *context, const weft_train_options 
     }
     *out = t;
     return WEFT_OK;
+}
+
+weft_status weft_trainer_create(weft_context *context, const weft_train_options *options,
+                                weft_trainer **out)
+{
+    return weft_trainer_create_joining(context, options, NULL, out);
 }
 
 void weft_trainer_destroy(weft_trainer **trainer)
@@ -277,6 +319,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     weft_core_sets_free(&t->cores);
     weft_dataset_close(&t->data);
     weft_settings_free(&t->settings);
+    for (int i = 0; i < 3; i++) free(t->link_texts[i]);
     weft_options_free(weft_train_table(t->context), &t->options);
     pthread_mutex_destroy(&t->lock);
     weft_context_destroy(&t->own);
@@ -287,6 +330,10 @@ void weft_trainer_destroy(weft_trainer **trainer)
 void weft_trainer_stop(weft_trainer *t)
 {
     atomic_store_explicit(&t->stop, 1, memory_order_relaxed);
+}
+const weft_train_options *weft_trainer_options(const weft_trainer *t)
+{
+    return &t->options;
 }
 const weft_graph *weft_trainer_graph(const weft_trainer *t)
 {

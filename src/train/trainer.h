@@ -41,6 +41,10 @@ struct weft_trainer {
 
     int folder_lock; /* see weft_folder_lock; -1 where this process does not write checkpoints */
 
+    weft_learner_link link; /* to a run of processes that come and go, */
+    bool linked;            /* if it is a learner of one */
+    char *link_texts[3];    /* of the link: coordinator, model, data */
+
     weft_core_sets *cores; /* of the ranks on this machine; NULL: they share all */
     weft_line line;        /* to a supervisor */
 
@@ -51,6 +55,18 @@ struct weft_trainer {
 /* Runs task on every rank of this process at once; returns the failure that came first. */
 weft_status weft_trainer_everywhere(weft_trainer *t,
                                     weft_status (*task)(weft_run *run)) WEFT_NODISCARD;
+
+/* A learner of a run of processes that come and go: slot `slot` of `learners`, with the text of its
+ * model where that is no file here (NULL: it is one, or built in). coordinator NULL: it is only to
+ * be looked at. */
+typedef struct weft_joining {
+    const char *coordinator;
+    int slot, learners;
+    const char *model;
+} weft_joining;
+weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
+                                        const weft_joining *joining,
+                                        weft_trainer **out) WEFT_NODISCARD;
 
 /* A trainer for as many ranks as the options say, none of which has been opened or built. */
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
@@ -69,5 +85,8 @@ weft_status weft_trainer_share_out(weft_trainer *t) WEFT_NODISCARD;
 /* recipe.c: what the ranks are made from, once data and model are there. ARGUMENT: the options of
  * the optimiser contradict each other. */
 weft_status weft_trainer_write_recipe(weft_trainer *t) WEFT_NODISCARD;
+/* The optimiser that options ask for, in a run of so many steps. */
+weft_status weft_optimizer_chosen(const weft_context *context, const weft_update_choice *options,
+                                  int64_t total_steps, weft_optimizer_options *out) WEFT_NODISCARD;
 
 #endif

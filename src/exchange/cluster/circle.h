@@ -9,6 +9,13 @@
 
 /* So many who have gone are remembered, whose last letters may still be under way. */
 enum { GONE = 1024 };
+/* Guests who have been told of a slot of a learner, which is kept free for them for a while. */
+enum { PROMISES = 256 };
+typedef struct promise {
+    weft_actor_id guest;
+    int slot;
+    double until; /* 0: there is none */
+} promise;
 
 /* What the coordinator alone knows of member i of its view. */
 typedef struct seat {
@@ -27,7 +34,8 @@ typedef struct circle {
     size_t seat_capacity;
     weft_actor_id gone[GONE];
     size_t gone_count; /* of all; the last ones are known */
-    bool some_done;    /* a learner has done all its steps */
+    promise promises[PROMISES];
+    bool some_done; /* a learner has done all its steps */
     double idle;    /* since when nobody trains, in a run that has begun; below 0: somebody does */
     double emptied; /* when it was over and the last one had gone; below 0: not yet */
     double ticked;  /* when it last looked at the time */
@@ -47,6 +55,9 @@ bool weft_circle_has_gone(const circle *c, weft_actor_id id);
 /* join.c */
 weft_status weft_circle_join(circle *c, const weft_letter *letter,
                              const Weft__Join *m) WEFT_NODISCARD;
+
+/* What somebody needs to know before he joins. */
+weft_status weft_circle_invite(circle *c, weft_actor_id guest, bool learner) WEFT_NODISCARD;
 
 /* recall.c: somebody has a view, this one has none; the answer; and time is over. */
 weft_status weft_circle_recall(circle *c, weft_actor_id who) WEFT_NODISCARD;

@@ -171,8 +171,10 @@ static weft_status take_ready(circle *c, const weft_letter *letter, const Weft__
 }
 
 /* Somebody who only wants to know. */
-static weft_status take_ask(circle *c, const weft_letter *letter)
+static weft_status take_ask(circle *c, const weft_letter *letter, const Weft__Ask *m)
 {
+    if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
+    if (m->invited) WEFT_TRY(weft_circle_invite(c, letter->from, m->learner));
     double now = weft_actor_now(&c->head);
     for (size_t i = 0; i < c->view.member_count; i++)
         c->view.members[i].silent = now - c->seats[i].heard;
@@ -250,7 +252,7 @@ static weft_status take(circle *c, const weft_letter *letter, const void *m)
     case WEFT_WIRE_BEAT: return take_beat(c, letter, m);
     case WEFT_WIRE_LEAVE: return take_leave(c, letter, m);
     case WEFT_WIRE_READY: return take_ready(c, letter, m);
-    case WEFT_WIRE_ASK: return take_ask(c, letter);
+    case WEFT_WIRE_ASK: return take_ask(c, letter, m);
     default: return WEFT_OK;
     }
 }

@@ -71,6 +71,14 @@ static int slot_for(const circle *c, weft_member_role role, int wish)
     return slot;
 }
 
+static promise *promise_of(circle *c, int slot)
+{
+    double now = weft_actor_now(&c->head);
+    for (int i = 0; i < PROMISES; i++)
+        if (c->promises[i].until > now && c->promises[i].slot == slot) return &c->promises[i];
+    return NULL;
+}
+
 static weft_status seat_it(circle *c, const weft_letter *letter, const Weft__Join *m)
 {
     weft_view *v = &c->view;
@@ -81,6 +89,8 @@ static weft_status seat_it(circle *c, const weft_letter *letter, const Weft__Joi
         (weft_view_member){.id = letter->from,
                            .role = (weft_member_role)m->role,
                            .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
+    promise *kept = promise_of(c, v->members[v->member_count].slot);
+    if (kept && m->role == WEFT_MEMBER_LEARNER) kept->until = 0;
     (void)snprintf(v->members[v->member_count].address, WEFT_ADDRESS, "%s", m->address);
     v->member_count++;
     return WEFT_OK;
@@ -109,6 +119,37 @@ static weft_status welcome(circle *c, const weft_view_member *member, char *wait
     m.slot = (uint32_t)member->slot;
     m.waits = waits;
     return weft_wire_send(&c->head, member->id, WEFT_WIRE_WELCOME, &m, c->configuration);
+}
+
+/* The same guest is told of the same slot; others of another one, as long as he may come. Where
+ * there are more guests than can be remembered, the one that was asked first is forgotten. */
+static int promised_slot(circle *c, weft_actor_id guest)
+{
+    enum { KEPT_SECONDS = 60 };
+    double now = weft_actor_now(&c->head);
+    promise *oldest = &c->promises[0];
+    int slot = 0;
+    for (int i = 0; i < PROMISES; i++) {
+        promise *p = &c->promises[i];
+        if (p->until > now && p->guest == guest && !is_taken(c, WEFT_MEMBER_LEARNER, p->slot))
+            return p->slot;
+        if (p->until < oldest->until) oldest = p;
+    }
+    while (is_taken(c, WEFT_MEMBER_LEARNER, slot) || promise_of(c, slot)) slot++;
+    *oldest = (promise){guest, slot, now + KEPT_SECONDS};
+    return slot;
+}
+
+weft_status weft_circle_invite(circle *c, weft_actor_id guest, bool learner)
+{
+    Weft__Welcome m;
+    char waits[REASON];
+    describe_missing(c, waits, sizeof(waits));
+    weft__welcome__init(&m);
+    m.run = c->view.run;
+    m.slot = learner ? (uint32_t)promised_slot(c, guest) : 0;
+    m.waits = waits;
+    return weft_wire_send(&c->head, guest, WEFT_WIRE_WELCOME, &m, c->configuration);
 }
 
 static weft_status begin_run(circle *c)

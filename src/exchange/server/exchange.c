@@ -165,6 +165,17 @@ static weft_status count_gradients(weft_remote *x)
     return WEFT_OK;
 }
 
+/* Somebody else may have come while this one made itself ready. */
+static weft_status check_slot(const weft_remote *x)
+{
+    const weft_learner_link *link = x->head.site.cluster;
+    int slot = weft_member_slot(weft_server_learner_member(weft_net_actor(x->net)));
+    if (!link || slot == link->slot) return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER,
+                     "another learner has taken slot %d of the run meanwhile; join again",
+                     link->slot);
+}
+
 static weft_status server_begin(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
@@ -174,6 +185,7 @@ static weft_status server_begin(weft_exchange *exchange)
         WEFT_TRY(count_gradients(x));
         WEFT_TRY(weft_remote_wait(x));
         x->turn = weft_server_learner_clock(weft_net_actor(x->net));
+        WEFT_TRY(check_slot(x));
     }
     return weft_copies_write(x->copies); /* other learners may have begun before */
 }
@@ -234,6 +246,7 @@ static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *tur
 {
     weft_remote *x = (weft_remote *)exchange;
     x->last = turn->last;
+    if (x->leads) weft_server_learner_tell(weft_net_actor(x->net), turn->loss, turn->rate);
     if (x->leads)
         turn->leave = weft_server_learner_halted(weft_net_actor(x->net)) ||
                       weft_server_learner_dismissed(weft_net_actor(x->net));
@@ -263,6 +276,16 @@ static weft_status server_save(weft_exchange *exchange)
     return weft_copies_write(x->copies);
 }
 
+/* The coordinator hears of it, if there is one; nobody waits for long. */
+static weft_status say_goodbye(const weft_remote *x)
+{
+    static const double LONG_ENOUGH = 15;
+    double until = weft_seconds() + LONG_ENOUGH;
+    while (!weft_net_actor(x->net)->done && weft_seconds() < until)
+        WEFT_TRY(weft_net_pump(x->net, NAP));
+    return WEFT_OK;
+}
+
 /* The servers end when nobody needs them: when all learners have what they have come to. */
 weft_status weft_remote_end(weft_remote *x)
 {
@@ -270,9 +293,12 @@ weft_status weft_remote_end(weft_remote *x)
     x->ended = true;
     if (x->leads) {
         bool halted = weft_server_learner_halted(weft_net_actor(x->net));
+        bool alone = x->head.site.cluster && !x->last && !halted; /* the others go on */
+        if (alone) WEFT_TRY(weft_server_learner_quit(weft_net_actor(x->net)));
         WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted,
                                            x->head.site.endpoint->learner == 0));
         WEFT_TRY(weft_remote_wait(x));
+        if (x->head.site.cluster) WEFT_TRY(say_goodbye(x));
         WEFT_TRY(weft_exchange_sum(&x->head, "that all have left", &all));
     }
     WEFT_TRY(weft_remote_count(x));
@@ -288,6 +314,12 @@ static weft_status server_end(weft_exchange *exchange)
     weft_remote *x = (weft_remote *)exchange;
     WEFT_TRY(weft_remote_end(x));
     return weft_copies_write(x->copies);
+}
+
+static int64_t server_began(weft_exchange *exchange)
+{
+    const weft_remote *x = (const weft_remote *)exchange;
+    return x->leads ? x->turn : -1;
 }
 
 const weft_exchange_ops weft_exchange_server = {
@@ -316,4 +348,6 @@ const weft_exchange_ops weft_exchange_server = {
     .end = server_end,
     .figure = weft_remote_figure,
     .cast = weft_server_cast,
+    .serve = weft_server_serve,
+    .began = server_began,
 };

@@ -122,6 +122,15 @@ weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole)
     return weft_reach_pull_all(l);
 }
 
+weft_status weft_server_learner_quit(weft_actor *actor)
+{
+    learner *l = (learner *)actor;
+    if (l->gone) return WEFT_OK;
+    l->gone = true;
+    l->computing = false;
+    return weft_member_leave(l->member, false);
+}
+
 static weft_status learner_part(weft_actor *actor, int64_t ticket, int part)
 {
     learner *l = (learner *)actor;

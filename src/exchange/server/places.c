@@ -23,6 +23,12 @@ static weft_actor_id learner_id(const weft_remote *x, int learner)
     return server_id(x->servers + learner);
 }
 
+/* A learner that comes and goes has a number that nobody else has, and never comes again by it. */
+static weft_actor_id own_id(const weft_remote *x)
+{
+    return x->head.site.cluster ? weft_draw_id() : learner_id(x, x->head.site.endpoint->learner);
+}
+
 static weft_member_options member_of(weft_actor_id id, int slot)
 {
     return (weft_member_options){.struct_size = sizeof(weft_member_options),
@@ -150,12 +156,26 @@ static weft_status descend(void *user, int64_t turn)
     return weft_descent_step(x->descent, x->step, x->parameters, x->gradients);
 }
 
+/* Learners of one job have found out before that they train the same. */
+static weft_member_options learner_member(const weft_remote *x, weft_actor_id id, int slot)
+{
+    const weft_learner_link *link = x->head.site.cluster;
+    weft_member_options m = member_of(id, slot);
+    if (!link) return m;
+    m.key = weft_draw();
+    m.fingerprint.model = link->model;
+    m.fingerprint.data = link->data;
+    m.fingerprint.parameters = weft_store_form(x->head.site.store);
+    return m;
+}
+
 static weft_status open_learner(weft_remote *x, const char *coordinator)
 {
     int me = x->head.site.endpoint->learner;
+    weft_actor_id id = own_id(x);
     weft_actor *learner;
     weft_server_learner_options options = {.struct_size = sizeof(options),
-                                           .member = member_of(learner_id(x, me), me),
+                                           .member = learner_member(x, id, me),
                                            .dtype = x->dtype,
                                            .ranges = x->ranges,
                                            .range_count = x->servers,
@@ -171,7 +191,7 @@ static weft_status open_learner(weft_remote *x, const char *coordinator)
                                            .take_state = weft_remote_take_state,
                                            .user = x};
     WEFT_TRY(weft_server_learner_create(&options, &learner));
-    WEFT_TRY(weft_net_open(x->world, learner, learner_id(x, me), NULL, &x->net));
+    WEFT_TRY(weft_net_open(x->world, learner, id, NULL, &x->net));
     WEFT_TRY(weft_net_know(x->net, WEFT_COORDINATOR, coordinator));
     return weft_net_begin(x->net);
 }
@@ -182,12 +202,13 @@ weft_status weft_remote_place(weft_remote *x)
     char coordinator[WEFT_ADDRESS] = "";
     bool others = false;
     WEFT_TRY(weft_net_world_of(site->context, &x->world));
-    WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
+    weft_learners_expect(&x->head, x->world);
+    if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
     /* A new replica is sent all of a range, with the updates of all learners that wait. */
     if (site->replicas > 0)
         weft_net_world_expect(x->world, (size_t)(4 + site->endpoint->learners) * (size_t)x->count *
                                             weft_dtype_size(x->dtype));
-    WEFT_TRY(run_coordinator(x, others, coordinator));
+    if (!site->cluster) WEFT_TRY(run_coordinator(x, others, coordinator));
     for (int k = 0; k < x->servers; k++) {
         weft_server_range *r = &x->ranges[k];
         r->begin = weft_part_start(x->count, k, x->servers);
@@ -196,9 +217,9 @@ weft_status weft_remote_place(weft_remote *x)
         WEFT_TRY(weft_kept_give(x->kept, r->codec, r->begin));
     }
     for (int k = 0; k < x->servers; k++)
-        if (host_of(x, k) == site->endpoint->learner)
+        if (!site->cluster && host_of(x, k) == site->endpoint->learner)
             WEFT_TRY(run_server(x, k, coordinator, others));
-    return open_learner(x, coordinator);
+    return open_learner(x, site->cluster ? site->cluster->coordinator : coordinator);
 }
 
 weft_status weft_remote_unplace(weft_remote *x)

@@ -97,6 +97,10 @@ weft_status weft_remote_wait(weft_remote *remote) WEFT_NODISCARD;
 weft_status weft_remote_fetch(weft_remote *remote) WEFT_NODISCARD;
 weft_status weft_remote_end(weft_remote *remote) WEFT_NODISCARD;
 
+/* serve.c */
+weft_status weft_server_serve(const char *arguments, weft_serving *serving,
+                              weft_actor **out) WEFT_NODISCARD;
+
 /* places.c: the servers are started, and all learners know where. Collective between learners. */
 weft_status weft_remote_place(weft_remote *x) WEFT_NODISCARD;
 /* Stops those that run here. */

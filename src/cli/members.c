@@ -1,0 +1,178 @@
+/* weft coordinator, server and join: the processes of a run that come and go. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "members.h"
+
+/* --- options --- */
+
+int member_begin(weft_context *context, weft_cluster_kind kind, const char *name, int argc,
+                 char **argv, const char **words, int most, weft_cluster_options *o)
+{
+    const weft_option *table = weft_cluster_table(context, kind);
+    int count = 0;
+    memset(o, 0, sizeof(*o));
+    weft_status status = weft_cluster_options_init(context, kind, o);
+    if (status == WEFT_OK) status = weft_options_parse(table, o, argc, argv, most, words, &count);
+    if (status == WEFT_OK && count < most && kind != WEFT_CLUSTER_COORDINATOR) {
+        fprintf(stderr, "weft: %s needs %s\nTry 'weft help %s'.\n", name,
+                count ? "the number of a member (weft status)"
+                      : "the address of a coordinator, tcp://HOST:PORT",
+                name);
+        return 2;
+    }
+    if (status == WEFT_OK) status = weft_options_check(table, o);
+    if (status != WEFT_OK) return usage_failure(name);
+    listen_to(context, o->train.show.quiet);
+    catch_signals();
+    return 0;
+}
+
+int member_end(weft_context *context, weft_cluster_options *o, weft_status status)
+{
+    weft_cluster_options_free(context, o);
+    int code = report_failure(status);
+    return status == WEFT_ERR_INTERRUPTED ? interrupted_code() : code;
+}
+
+/* --- weft coordinator --- */
+
+typedef struct seen {
+    bool quiet, addressed;
+    int members;
+} seen;
+
+static int count_role(const weft_cluster_status *s, const char *role)
+{
+    int count = 0;
+    for (int i = 0; i < s->count; i++) count += strcmp(s->members[i].role, role) == 0;
+    return count;
+}
+
+/* Others may wait for the line with the address, which goes out at once. */
+static void on_members(void *user, const char *address, const weft_cluster_status *status)
+{
+    seen *s = user;
+    if (s->quiet) return;
+    if (!s->addressed) printf("coordinator at %s\n", address);
+    s->addressed = true;
+    if (status->count != s->members || status->over)
+        printf("%d learners, %d servers%s\n", count_role(status, "learner"),
+               count_role(status, "server"),
+               status->fault     ? "; the run has failed"
+               : status->over    ? "; the run is over"
+               : status->running ? "; the run goes on"
+                                 : "; waiting for more");
+    s->members = status->count;
+    fflush(stdout);
+}
+
+static const weft_option *coordinator_table(const weft_context *context)
+{
+    return weft_cluster_table((weft_context *)(uintptr_t)context, WEFT_CLUSTER_COORDINATOR);
+}
+
+static int run_coordinator(weft_context *context, int argc, char **argv)
+{
+    weft_cluster_options o;
+    const char *file = NULL;
+    int code =
+        member_begin(context, WEFT_CLUSTER_COORDINATOR, "coordinator", argc, argv, &file, 0, &o);
+    if (code) {
+        weft_cluster_options_free(context, &o);
+        return code;
+    }
+    seen s = {.quiet = o.train.show.quiet};
+    return member_end(context, &o, weft_coordinator_run(context, &o, &wanted_stop, on_members, &s));
+}
+
+const command command_coordinator = {
+    .name = "coordinator",
+    .usage = "[--listen ADDRESS] [options of weft train]",
+    .summary = "begin a run whose learners and servers come and go",
+    .text =
+        "Takes the options of weft train, of which -n, --mesh and --servers say how many learners\n"
+        "and servers the run begins with; the data are read for their shape. Trains nothing "
+        "itself:\n"
+        "servers come with weft server, learners with weft join, and they go on without the\n"
+        "coordinator when that is gone. Ends when the run is over.",
+    .examples = "  weft coordinator -n 2 --exchange server:policy=async --servers 1 --data "
+                "glyphs:size=16\n"
+                "  weft coordinator --listen 'tcp://*:7070' --key c.key --allow allowed -n 4 \\\n"
+                "    --exchange server:policy=ssp,bound=3 --servers 2 --replicas 1\n",
+    .table = coordinator_table,
+    .run = run_coordinator,
+};
+
+/* --- weft server --- */
+
+static const weft_option *server_table(const weft_context *context)
+{
+    return weft_cluster_table((weft_context *)(uintptr_t)context, WEFT_CLUSTER_SERVER);
+}
+
+static int run_server(weft_context *context, int argc, char **argv)
+{
+    weft_cluster_options o;
+    const char *address = NULL;
+    int code = member_begin(context, WEFT_CLUSTER_SERVER, "server", argc, argv, &address, 1, &o);
+    if (code) {
+        weft_cluster_options_free(context, &o);
+        return code;
+    }
+    return member_end(context, &o, weft_server_run(context, address, &o, &wanted_stop));
+}
+
+const command command_server = {
+    .name = "server",
+    .usage = "tcp://HOST:PORT [--listen ADDRESS]",
+    .summary = "keep a part of the parameters of a run",
+    .text = "Joins the run of the coordinator at that address as a server. What it is to keep, and "
+            "how\n"
+            "it is updated, comes from there. Ends when the run does.",
+    .examples = "  weft server tcp://127.0.0.1:7070\n",
+    .table = server_table,
+    .run = run_server,
+};
+
+/* --- weft join --- */
+
+static const weft_option *join_table(const weft_context *context)
+{
+    return weft_cluster_table((weft_context *)(uintptr_t)context, WEFT_CLUSTER_LEARNER);
+}
+
+static int run_join(weft_context *context, int argc, char **argv)
+{
+    weft_cluster_options o;
+    const char *address = NULL;
+    weft_trainer *trainer = NULL;
+    int code = member_begin(context, WEFT_CLUSTER_LEARNER, "join", argc, argv, &address, 1, &o);
+    if (code) {
+        weft_cluster_options_free(context, &o);
+        return code;
+    }
+    weft_status status = weft_trainer_join(context, address, &o, &wanted_stop, &trainer);
+    if (status == WEFT_OK) status = run_trainer(trainer, weft_trainer_options(trainer));
+    weft_trainer_destroy(&trainer);
+    return member_end(context, &o, status);
+}
+
+const command command_join = {
+    .name = "join",
+    .usage = "tcp://HOST:PORT --data SPEC",
+    .summary = "train as a learner of a run",
+    .text =
+        "Joins the run of the coordinator at that address as a learner: model, options and\n"
+        "parameters come from there, the data must be of the same shape. It begins where the run\n"
+        "is, and may go at any time (Ctrl-C, weft leave); the others go on. With -n and --mesh it\n"
+        "is a mesh of several ranks.",
+    .examples =
+        "  weft join tcp://127.0.0.1:7070 --data glyphs:size=16\n"
+        "  weft join 'tcp://10.0.0.1:7070#KEY' --key alice.key --data idx:mnist -n 2 --mesh "
+        "data=2\n",
+    .table = join_table,
+    .run = run_join,
+};

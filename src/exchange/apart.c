@@ -1,0 +1,79 @@
+/* The endpoint of a learner that comes and goes: it meets nobody. What learners of one job would do
+ * together each of them does for itself. */
+#include "exchange/exchange.h"
+
+typedef struct apart_passage {
+    weft_passage head;
+    weft_transfer transfer;
+} apart_passage;
+
+static void apart_close(weft_endpoint *endpoint)
+{
+    free(endpoint);
+}
+
+static weft_status apart_bind(weft_endpoint *endpoint, const weft_transfer *t, weft_passage **out)
+{
+    apart_passage *p;
+    if (t->kind != WEFT_ALL_REDUCE && t->kind != WEFT_ALL_GATHER && t->kind != WEFT_BROADCAST &&
+        t->kind != WEFT_BARRIER)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "learners that come and go cannot do together what learner %d is to do "
+                         "for '%s'",
+                         endpoint->learner, t->what ? t->what : "?");
+    WEFT_TRY(WEFT_NEW(&p, 1));
+    p->transfer = *t;
+    *out = &p->head;
+    return WEFT_OK;
+}
+
+static weft_status apart_start(weft_passage *passage)
+{
+    const weft_transfer *t = &((apart_passage *)passage)->transfer;
+    size_t bytes = (size_t)t->count * weft_dtype_size(t->dtype);
+    bool copies = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_ALL_GATHER;
+    char *to = t->receive;
+    const weft_endpoint *e = passage->endpoint;
+    if (!copies || bytes == 0 || (t->kind == WEFT_ALL_GATHER && e->learner >= e->learners))
+        return WEFT_OK;
+    if (t->kind == WEFT_ALL_GATHER) to += bytes * (size_t)e->learner;
+    if (to != t->send) memcpy(to, t->send, bytes);
+    return WEFT_OK;
+}
+
+static weft_status apart_test(weft_passage *passage, bool *done)
+{
+    (void)passage;
+    *done = true;
+    return WEFT_OK;
+}
+
+static weft_status apart_wait(weft_passage *passage)
+{
+    (void)passage;
+    return WEFT_OK;
+}
+
+static void apart_destroy(weft_passage *passage)
+{
+    free(passage);
+}
+
+static const weft_endpoint_kind apart = {
+    .struct_size = sizeof(apart),
+    .name = "apart",
+    .close = apart_close,
+    .bind = apart_bind,
+    .start = apart_start,
+    .test = apart_test,
+    .wait = apart_wait,
+    .destroy = apart_destroy,
+};
+
+weft_status weft_endpoint_apart(int learner, int learners, double timeout, weft_endpoint **out)
+{
+    WEFT_TRY(WEFT_NEW(out, 1));
+    **out = (weft_endpoint){
+        .kind = &apart, .learner = learner, .learners = learners, .timeout = timeout};
+    return WEFT_OK;
+}

@@ -1,0 +1,225 @@
+#include "exchange/process.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "exchange/cluster/coordinator.h"
+#include "exchange/cluster/guest.h"
+
+/* How long a process may sleep when it is told to stop, between two notes, and how soon a
+ * coordinator goes when the last member has gone. */
+static const double NAP = 0.05, NOTE = 5, LINGERS = 2;
+
+static bool is_stopped(const weft_waiting *w)
+{
+    return w->stop && w->stop->wanted;
+}
+
+static weft_status fail_stopped(const char *what)
+{
+    return weft_fail(WEFT_ERR_INTERRUPTED, "%s was stopped", what);
+}
+
+/* --- what a view says, for people --- */
+
+void weft_cluster_status_free(weft_cluster_status *status)
+{
+    free(status->fault);
+    free(status->members);
+    free(status->texts);
+    *status = (weft_cluster_status){0};
+}
+
+static weft_status describe(const weft_view *view, weft_cluster_status *out)
+{
+    size_t n = view->member_count, used = 0;
+    weft_status status = WEFT_OK;
+    *out = (weft_cluster_status){.running = view->running, .over = view->over};
+    if (view->fault) status = weft_strdup(view->fault, &out->fault);
+    if (status == WEFT_OK) status = WEFT_NEW(&out->members, n + 1);
+    if (status == WEFT_OK) status = WEFT_NEW(&out->texts, n * WEFT_ADDRESS + 1);
+    for (size_t i = 0; i < n && status == WEFT_OK; i++) {
+        const weft_view_member *m = &view->members[i];
+        char *text = out->texts + used;
+        used += (size_t)snprintf(text, WEFT_ADDRESS, "%s", m->address) + 1;
+        out->members[out->count++] = (weft_cluster_member){.id = m->id,
+                                                           .role = weft_member_role_name(m->role),
+                                                           .address = text,
+                                                           .slot = m->slot,
+                                                           .clock = m->figures.clock,
+                                                           .loss = m->figures.loss,
+                                                           .rate = m->figures.rate,
+                                                           .staleness = m->figures.staleness,
+                                                           .silent = m->silent,
+                                                           .leaving = m->dismissed};
+    }
+    if (status != WEFT_OK) weft_cluster_status_free(out);
+    return status;
+}
+
+/* --- asking --- */
+
+void weft_invitation_free(weft_invitation *invitation)
+{
+    weft_cluster_status_free(&invitation->status);
+    free(invitation->configuration);
+    *invitation = (weft_invitation){0};
+}
+
+static weft_status wait_for_answer(const weft_waiting *w, weft_net *net, const char *address)
+{
+    weft_patience patience = {0};
+    double noted = 0;
+    while (!weft_net_actor(net)->done) {
+        const char *why;
+        WEFT_TRY(weft_net_pump(net, NAP));
+        if (is_stopped(w)) return fail_stopped("waiting for the coordinator");
+        double waited = weft_patience_look(&patience, 1);
+        why = weft_net_trouble(net, WEFT_COORDINATOR);
+        if (waited > w->timeout)
+            return weft_fail(WEFT_ERR_PEER, "no coordinator answers at %s within %g s: %s", address,
+                             w->timeout, why ? why : "it says nothing");
+        if (waited - noted < NOTE) continue;
+        noted = waited;
+        weft_log(w->context, WEFT_LOG_NOTE, "waiting for the coordinator at %s (%s), %.0f s left",
+                 address, why ? why : "it says nothing", ceil(w->timeout - waited));
+    }
+    return WEFT_OK;
+}
+
+static weft_status take_answer(const weft_actor *guest, weft_invitation *out)
+{
+    const weft_blob *blob = weft_guest_configuration(guest);
+    WEFT_TRY(describe(weft_guest_view(guest), &out->status));
+    out->slot = weft_guest_slot(guest);
+    if (!blob) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&out->configuration, blob->bytes + 1));
+    memcpy(out->configuration, blob->data, blob->bytes);
+    out->bytes = blob->bytes;
+    return WEFT_OK;
+}
+
+weft_status weft_cluster_ask(const weft_waiting *w, weft_net_world *world, const char *address,
+                             weft_asking what, uint32_t other, weft_invitation *out)
+{
+    weft_actor *guest;
+    weft_net *net;
+    weft_guest_options options = {.struct_size = sizeof(options),
+                                  .invited = what != WEFT_ASK_WHO,
+                                  .learner = what == WEFT_ASK_SLOT,
+                                  .other = other,
+                                  .again = 0.5};
+    *out = (weft_invitation){0};
+    WEFT_TRY(weft_guest_create(&options, &guest));
+    WEFT_TRY(weft_net_open(world, guest, weft_draw_id(), NULL, &net));
+    weft_status status = weft_net_know(net, WEFT_COORDINATOR, address);
+    if (status == WEFT_OK) status = weft_net_begin(net);
+    if (status == WEFT_OK) status = wait_for_answer(w, net, address);
+    if (status == WEFT_OK) status = take_answer(guest, out);
+    if (status != WEFT_OK) weft_invitation_free(out);
+    weft_net_close(&net);
+    return status;
+}
+
+/* --- the coordinator --- */
+
+static weft_status tell_view(const weft_coordinating *what, const char *address,
+                             const weft_view *view)
+{
+    weft_cluster_status status;
+    if (!what->tell) return WEFT_OK;
+    WEFT_TRY(describe(view, &status));
+    what->tell(what->user, address, &status);
+    weft_cluster_status_free(&status);
+    return WEFT_OK;
+}
+
+/* Until nobody is left of a run that is over, or has come to a fault. */
+static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_coordinating *what,
+                              const char *address)
+{
+    const weft_actor *actor = weft_net_actor(net);
+    int64_t number = -1;
+    size_t members = 0;
+    double emptied = 0;
+    while (!actor->done && !is_stopped(w)) {
+        WEFT_TRY(weft_net_pump(net, NAP));
+        const weft_view *view = weft_coordinator_view(actor);
+        if (view->number != number || view->member_count != members)
+            WEFT_TRY(tell_view(what, address, view));
+        number = view->number;
+        members = view->member_count;
+        bool empty = (view->over || view->fault) && members == 0;
+        if (!empty) emptied = weft_seconds();
+        if (empty && weft_seconds() - emptied > LINGERS) break;
+    }
+    const weft_view *view = weft_coordinator_view(actor);
+    if (view->fault) return weft_fail(WEFT_ERR_PEER, "%s", view->fault);
+    return is_stopped(w) && !view->over ? fail_stopped("the coordinator") : WEFT_OK;
+}
+
+weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *world,
+                                     const weft_coordinating *what)
+{
+    weft_actor *actor;
+    weft_net *net;
+    char address[WEFT_ADDRESS];
+    weft_coordinator_options options = {.struct_size = sizeof(options),
+                                        .run = weft_draw(),
+                                        .expected = {what->learners, what->ranges, 0},
+                                        .ranges = what->ranges,
+                                        .replicas = what->replicas,
+                                        .limit = what->silence,
+                                        .fingerprint = {.version = WEFT_VERSION,
+                                                        .model = what->model,
+                                                        .data = what->data,
+                                                        .parameters = what->parameters},
+                                        .configuration = what->configuration,
+                                        .configuration_bytes = what->bytes};
+    WEFT_TRY(weft_coordinator_create(&options, &actor));
+    WEFT_TRY(weft_net_open(world, actor, WEFT_COORDINATOR, NULL, &net));
+    weft_status status = weft_net_bind(net, what->listen, address, sizeof(address));
+    if (status == WEFT_OK) status = weft_net_begin(net);
+    if (status == WEFT_OK) status = coordinate(w, net, what, address);
+    weft_net_close(&net);
+    return status;
+}
+
+/* --- a server --- */
+
+static weft_status serve(const weft_waiting *w, weft_net *net, const char *address)
+{
+    weft_patience patience = {0};
+    weft_actor *actor = weft_net_actor(net);
+    while (!actor->done && !is_stopped(w)) {
+        uint64_t heard = weft_net_tell(net).received;
+        WEFT_TRY(weft_net_pump(net, NAP));
+        if (weft_net_tell(net).received != heard) patience = (weft_patience){0};
+        if (weft_patience_look(&patience, 1) > w->timeout)
+            return weft_fail(WEFT_ERR_PEER,
+                             "nobody of the run at %s has said anything to this server for %g s",
+                             address, w->timeout);
+    }
+    return actor->done ? WEFT_OK : fail_stopped("the server");
+}
+
+weft_status weft_server_process(const weft_waiting *w, weft_net_world *world, const char *exchange,
+                                const char *coordinator, const char *listen, weft_serving *serving)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    weft_actor *actor;
+    weft_net *net = NULL;
+    WEFT_TRY(weft_exchange_find(w->context, exchange, &ops, &arguments));
+    if (!ops->serve) return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s has no servers", ops->name);
+    serving->id = weft_draw_id();
+    WEFT_TRY(ops->serve(arguments, serving, &actor));
+    weft_status status = weft_net_open(world, actor, serving->id, listen, &net);
+    if (status == WEFT_OK) status = weft_net_know(net, WEFT_COORDINATOR, coordinator);
+    if (status == WEFT_OK) status = weft_net_begin(net);
+    if (status == WEFT_OK) status = serve(w, net, coordinator);
+    weft_net_close(&net);
+    free(serving->own);
+    serving->own = NULL;
+    return status;
+}

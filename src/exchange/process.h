@@ -1,0 +1,56 @@
+/* Processes that come together by a coordinator: how one of them runs, and what it asks before. */
+#ifndef WEFT_EXCHANGE_PROCESS_H
+#define WEFT_EXCHANGE_PROCESS_H
+
+#include "actor/net.h"
+#include "exchange/exchange.h"
+#include "weft/members.h"
+
+/* What somebody has asked the coordinator for. */
+typedef struct weft_invitation {
+    weft_cluster_status status;
+    int slot;            /* of a learner, that nobody has */
+    char *configuration; /* what the coordinator was given */
+    size_t bytes;
+} weft_invitation;
+void weft_invitation_free(weft_invitation *invitation);
+
+/* How a process waits: until somebody wants it to end, and as long as the other side may be silent.
+ * Its notes say what it waits for, and for how long still. */
+typedef struct weft_waiting {
+    weft_context *context;
+    const weft_stop *stop; /* may be NULL */
+    double timeout;        /* seconds */
+} weft_waiting;
+
+typedef enum weft_asking { WEFT_ASK_WHO, WEFT_ASK_TERMS, WEFT_ASK_SLOT } weft_asking;
+/* Asks the coordinator at an address: who is there, for the configuration, too, or also for the
+ * slot of a learner; or that a member goes (`other`; 0: nobody). PEER: it does not answer, and why
+ * as far as is known, or it refuses; INTERRUPTED: stopped. */
+weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_world *world,
+                             const char *address, weft_asking what, uint32_t other,
+                             weft_invitation *out) WEFT_NODISCARD;
+
+/* A coordinator, until the run is over or it is stopped (INTERRUPTED). */
+typedef struct weft_coordinating {
+    const char *listen;   /* an address */
+    int learners, ranges; /* that the run is to begin with; ranges: 0 without servers */
+    bool replicas;
+    double silence; /* seconds after which a member is gone */
+    const char *model, *data;
+    uint64_t parameters; /* how they lie */
+    const char *configuration;
+    size_t bytes;
+    weft_cluster_fn tell; /* where it listens, and who is there, when that changes */
+    void *user;
+} weft_coordinating;
+weft_status weft_coordinator_process(const weft_waiting *waiting, weft_net_world *world,
+                                     const weft_coordinating *what) WEFT_NODISCARD;
+
+/* A server of an exchange, until it is not needed any more. PEER: it is refused, dropped, or the
+ * run has come to a fault. */
+weft_status weft_server_process(const weft_waiting *waiting, weft_net_world *world,
+                                const char *exchange, const char *coordinator, const char *listen,
+                                weft_serving *serving) WEFT_NODISCARD;
+
+#endif

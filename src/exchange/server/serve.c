@@ -1,0 +1,112 @@
+/* A server that is a process of its own. */
+#include "exchange/server/remote.h"
+
+/* Seconds between two signs of life. */
+static const double BEAT = 1;
+
+typedef struct served_range {
+    weft_flat_optimizer *optimizer;
+    struct iovec *states;
+    int state_count;
+} served_range;
+
+typedef struct serving {
+    const weft_serving *site;
+    weft_policy policy;
+    int servers;
+    served_range ranges[];
+} serving;
+
+static weft_status optimize(void *user, void *parameters, const void *mean)
+{
+    (void)parameters; /* the optimiser's own, as */
+    (void)mean;       /* is this */
+    return weft_flat_optimizer_run(user);
+}
+
+/* In the order in which learners have them. */
+static weft_status list_states(served_range *r, weft_served *out, size_t bytes)
+{
+    weft_exchange_state s;
+    while (weft_flat_optimizer_state(r->optimizer, r->state_count, &s)) r->state_count++;
+    WEFT_TRY(WEFT_NEW(&r->states, r->state_count + 1));
+    out->states = r->states;
+    out->state_count = r->state_count;
+    for (int i = 0; i < r->state_count; i++)
+        if (weft_flat_optimizer_state(r->optimizer, i, &s))
+            r->states[i] = (struct iovec){s.data, s.bytes};
+    if (out->published)
+        r->states[out->state_count++] =
+            (struct iovec){weft_published_numbers(out->published), bytes};
+    return WEFT_OK;
+}
+
+static weft_status open_range(void *user, int number, weft_served *out)
+{
+    serving *s = user;
+    const weft_serving *site = s->site;
+    if (number >= s->servers) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
+    served_range *r = &s->ranges[number];
+    int64_t begin = weft_part_start(site->count, number, s->servers);
+    weft_range_options options = {.struct_size = sizeof(options),
+                                  .policy = s->policy,
+                                  .dtype = site->dtype,
+                                  .count =
+                                      weft_part_start(site->count, number + 1, s->servers) - begin,
+                                  .update = optimize};
+    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, site->dtype,
+                                      options.count, &r->optimizer));
+    const char *codec = site->codec && *site->codec ? site->codec : "none";
+    WEFT_TRY(weft_remote_publish(site->context, weft_codec_back(codec, site->back), site->dtype,
+                                 options.count, NULL, begin, &out->published));
+    options.user = r->optimizer;
+    weft_flat_optimizer_rooms(r->optimizer, &options.parameters, &options.gradient);
+    weft_status status = list_states(r, out, (size_t)options.count * weft_dtype_size(site->dtype));
+    if (status == WEFT_OK) status = weft_range_create(&options, &out->range);
+    if (status != WEFT_OK) weft_published_close(&out->published);
+    return status;
+}
+
+static void close_range(void *user, int number)
+{
+    served_range *r = &((serving *)user)->ranges[number];
+    weft_flat_optimizer_close(&r->optimizer);
+    free(r->states);
+    *r = (served_range){0};
+}
+
+/* The policy is that of the exchange, opened without a place. */
+static weft_status take_policy(serving *s, const char *arguments)
+{
+    weft_exchange *parsed;
+    WEFT_TRY(weft_exchange_server.open(arguments, NULL, &parsed));
+    s->policy = ((const weft_remote *)parsed)->policy;
+    weft_exchange_server.close(parsed);
+    return weft_remote_check(&s->policy, s->site->learners);
+}
+
+weft_status weft_server_serve(const char *arguments, weft_serving *site, weft_actor **out)
+{
+    serving *s;
+    int servers = (int)WEFT_MIN(WEFT_MAX(site->servers, 1), WEFT_MAX(site->count, 1));
+    WEFT_TRY(weft_new_bytes(&s, 1, sizeof(*s) + (size_t)servers * sizeof(*s->ranges)));
+    s->site = site;
+    s->servers = servers;
+    weft_server_options options = {.struct_size = sizeof(options),
+                                   .member = {.struct_size = sizeof(weft_member_options),
+                                              .key = weft_draw(),
+                                              .wish = -1,
+                                              .fingerprint = {.version = WEFT_VERSION},
+                                              .beat = BEAT},
+                                   .patience = 1,
+                                   .open = open_range,
+                                   .close = close_range,
+                                   .user = s};
+    weft_status status = take_policy(s, arguments);
+    if (status == WEFT_OK) status = weft_server_create(&options, out);
+    if (status == WEFT_OK)
+        site->own = s;
+    else
+        free(s);
+    return status;
+}

@@ -1,0 +1,218 @@
+/* A coordinator, a server and a learner as processes. */
+#include "train/members.h"
+
+#include "exchange/exchange.h"
+
+static const char HERE[] = "tcp://127.0.0.1:7070", ANY_HERE[] = "tcp://127.0.0.1:*",
+                  ANY[] = "tcp://*:*";
+
+/* --- keys --- */
+
+static weft_status take_keys(weft_net_world *world, const weft_cluster_options *o)
+{
+    weft_key secret;
+    if (o->open_unencrypted && o->key)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "key and open-unencrypted contradict each other; leave one of them out");
+    if (o->open_unencrypted) weft_net_world_open(world);
+    if (!o->key) return WEFT_OK;
+    WEFT_TRY(weft_key_load(o->key, &secret));
+    WEFT_TRY(weft_net_world_arm(world, &secret));
+    return o->allow ? weft_net_world_allow_file(world, o->allow) : WEFT_OK;
+}
+
+static weft_status enter(weft_context *context, const weft_cluster_options *o,
+                         weft_net_world **world)
+{
+    WEFT_TRY(weft_net_world_of(context, world));
+    return take_keys(*world, o);
+}
+
+/* --- a coordinator --- */
+
+/* A run that has neither file nor engine of its own: what the options make of a learner. */
+static weft_status look_at_run(weft_context *context, const weft_train_options *o, int *learners,
+                               weft_trainer **out)
+{
+    const weft_option *table = weft_train_table(context);
+    weft_train_options one = {0};
+    int64_t mesh = 1;
+    char text[32];
+    if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
+    if (!o->parallel.exchange)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "learners that come and go need an exchange; give --exchange server:...");
+    if (o->job.ranks < 1 || o->job.ranks % mesh)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%lld ranks cannot be shared out to learners of %lld (mesh '%s')",
+                         (long long)o->job.ranks, (long long)mesh, o->parallel.mesh);
+    *learners = (int)(o->job.ranks / mesh);
+    weft_real_text((double)mesh, text, sizeof(text));
+    WEFT_TRY(weft_train_options_copy(context, o, &one));
+    weft_status status = weft_options_set(table, &one, "ranks", text);
+    weft_joining joining = {.learners = *learners};
+    if (status == WEFT_OK) status = weft_trainer_create_joining(context, &one, &joining, out);
+    weft_options_free(table, &one);
+    return status;
+}
+
+static weft_status find_terms(weft_context *context, weft_trainer *t, weft_terms *terms)
+{
+    void *data;
+    size_t bytes;
+    weft_store *store = t->runs[0].rank.store;
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &terms->dtype, &data, &bytes));
+    weft_store_unmap_read(store, data);
+    int64_t servers = t->options.parallel.servers;
+    terms->learners = t->learners;
+    terms->count = (int64_t)(bytes / weft_dtype_size(terms->dtype));
+    terms->servers = (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(terms->count, 1));
+    terms->steps = t->total_steps;
+    WEFT_TRY(weft_train_options_copy(context, &t->options, &terms->options));
+    if (t->model.size == 0) return WEFT_OK;
+    return weft_format(&terms->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
+}
+
+static weft_status check_exchange(weft_context *context, const char *exchange)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    WEFT_TRY(weft_exchange_find(context, exchange, &ops, &arguments));
+    if (ops->serve) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "exchange %s is between the learners of one job; for learners that come and "
+                     "go give --exchange server:...",
+                     ops->name);
+}
+
+weft_status weft_coordinator_run(weft_context *context, const weft_cluster_options *o,
+                                 const weft_stop *stop, weft_cluster_fn tell, void *user)
+{
+    weft_net_world *world;
+    weft_trainer *t = NULL;
+    weft_terms terms = {.dtype = WEFT_F32};
+    weft_text text = {0};
+    int learners = 0;
+    weft_waiting waiting = {context, stop, o->train.job.timeout};
+    WEFT_TRY(enter(context, o, &world));
+    weft_status status = look_at_run(context, &o->train, &learners, &t);
+    if (status == WEFT_OK) status = check_exchange(context, o->train.parallel.exchange);
+    if (status == WEFT_OK) status = find_terms(context, t, &terms);
+    if (status == WEFT_OK) status = weft_terms_write(context, &terms, &text);
+    if (status == WEFT_OK) {
+        weft_coordinating what = {.listen = o->listen ? o->listen : HERE,
+                                  .learners = learners,
+                                  .ranges = terms.servers,
+                                  .replicas = o->train.parallel.replicas > 0,
+                                  .silence = o->silence,
+                                  .model = t->link.model,
+                                  .data = t->link.data,
+                                  .parameters = weft_store_form(t->runs[0].rank.store),
+                                  .configuration = text.data,
+                                  .bytes = text.size,
+                                  .tell = tell,
+                                  .user = user};
+        status = weft_coordinator_process(&waiting, world, &what);
+    }
+    free(text.data);
+    weft_terms_free(context, &terms);
+    weft_trainer_destroy(&t);
+    return status;
+}
+
+/* --- who comes --- */
+
+static weft_status ask(weft_context *context, const char *address, weft_asking what,
+                       const weft_cluster_options *o, const weft_stop *stop,
+                       weft_invitation *invitation, weft_terms *terms)
+{
+    weft_net_world *world;
+    weft_waiting waiting = {context, stop, o->train.job.timeout};
+    WEFT_TRY(enter(context, o, &world));
+    WEFT_TRY(weft_cluster_ask(&waiting, world, address, what, 0, invitation));
+    weft_status status =
+        weft_terms_read(context, invitation->configuration, invitation->bytes, &o->train, terms);
+    if (status != WEFT_OK) weft_invitation_free(invitation);
+    return status;
+}
+
+static weft_status serve(weft_context *context, const char *address, const weft_cluster_options *o,
+                         const weft_stop *stop, const weft_terms *terms)
+{
+    weft_net_world *world;
+    weft_store *store;
+    weft_optimizer_options optimizer;
+    weft_waiting waiting = {context, stop, o->train.job.timeout};
+    bool armed, near = strncmp(address, "tcp://127.", 10) == 0;
+    WEFT_TRY(weft_net_world_of(context, &world));
+    armed = weft_net_world_armed(world, NULL) || o->open_unencrypted;
+    weft_net_world_expect(world, 8 * (size_t)terms->count * weft_dtype_size(terms->dtype));
+    WEFT_TRY(weft_optimizer_chosen(context, &terms->options.update, terms->steps, &optimizer));
+    optimizer.clip_norm = 0;
+    WEFT_TRY(weft_store_create(context, o->train.where.device, 0, &store));
+    weft_serving serving = {.struct_size = sizeof(serving),
+                            .context = context,
+                            .store = store,
+                            .optimizer = &optimizer,
+                            .dtype = terms->dtype,
+                            .count = terms->count,
+                            .servers = terms->servers,
+                            .learners = terms->learners,
+                            .codec = terms->options.parallel.compress,
+                            .back = terms->options.parallel.compress_back};
+    optimizer.update = WEFT_UPDATE_HERE;
+    const char *listen = o->listen ? o->listen : armed && !near ? ANY : ANY_HERE;
+    weft_status status = weft_server_process(&waiting, world, terms->options.parallel.exchange,
+                                             address, listen, &serving);
+    weft_store_destroy(&store);
+    return status;
+}
+
+weft_status weft_server_run(weft_context *context, const char *address,
+                            const weft_cluster_options *o, const weft_stop *stop)
+{
+    weft_invitation invitation;
+    weft_terms terms;
+    weft_context *own;
+    WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, &invitation, &terms));
+    weft_status status = weft_context_with_threads(context, (int)o->train.where.threads, &own);
+    if (status == WEFT_OK) {
+        status = serve(own, address, o, stop, &terms);
+        weft_context_destroy(&own);
+    }
+    weft_terms_free(context, &terms);
+    weft_invitation_free(&invitation);
+    return status;
+}
+
+weft_status weft_trainer_join(weft_context *context, const char *address,
+                              const weft_cluster_options *o, const weft_stop *stop,
+                              weft_trainer **out)
+{
+    weft_invitation invitation;
+    weft_terms terms;
+    WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, &invitation, &terms));
+    weft_joining joining = {.coordinator = address,
+                            .slot = invitation.slot,
+                            .learners = terms.learners,
+                            .model = terms.model};
+    weft_status status = weft_trainer_create_joining(context, &terms.options, &joining, out);
+    weft_terms_free(context, &terms);
+    weft_invitation_free(&invitation);
+    return status;
+}
+
+weft_status weft_cluster_look(weft_context *context, const char *address,
+                              const weft_cluster_options *o, const weft_stop *stop, uint32_t leave,
+                              weft_cluster_status *out)
+{
+    weft_net_world *world;
+    weft_invitation invitation;
+    weft_waiting waiting = {context, stop, o->train.job.timeout};
+    WEFT_TRY(enter(context, o, &world));
+    WEFT_TRY(weft_cluster_ask(&waiting, world, address, WEFT_ASK_WHO, leave, &invitation));
+    *out = invitation.status;
+    invitation.status = (weft_cluster_status){0};
+    weft_invitation_free(&invitation);
+    return WEFT_OK;
+}

@@ -1,0 +1,27 @@
+/* Inside of runs whose processes come and go. */
+#ifndef WEFT_TRAIN_MEMBERS_H
+#define WEFT_TRAIN_MEMBERS_H
+
+#include "exchange/process.h"
+#include "train/trainer.h"
+#include "weft/cluster.h"
+
+/* Whether an option is each process's own, and none of the run's. */
+bool weft_cluster_is_own(const char *option);
+
+/* What a coordinator gives joiners: the run's options, and what it has found out, as text. */
+typedef struct weft_terms {
+    weft_train_options options; /* with the joiner's own */
+    int learners, servers;
+    int64_t count, steps; /* parameters as they lie; of the run */
+    weft_dtype dtype;
+    char *model; /* the text of its file; NULL: it is built in */
+} weft_terms;
+weft_status weft_terms_write(weft_context *context, const weft_terms *terms,
+                             weft_text *out) WEFT_NODISCARD;
+/* own: what the joiner decides for itself. FORMAT: the coordinator is of another program. */
+weft_status weft_terms_read(weft_context *context, const char *text, size_t bytes,
+                            const weft_train_options *own, weft_terms *out) WEFT_NODISCARD;
+void weft_terms_free(weft_context *context, weft_terms *terms);
+
+#endif

@@ -1,0 +1,166 @@
+/* The options of processes that come together: of those of a run the ones that are their own. */
+#include <stddef.h>
+
+#include "base/base.h"
+#include "train/members.h"
+#include "train/table.h"
+
+#define OWN(field_) .offset = offsetof(weft_cluster_options, field_)
+
+_Static_assert(offsetof(weft_cluster_options, train) == 0, "rows of weft train fit as they are");
+
+static const weft_option own_rows[] = {
+    {.name = "listen",
+     .argument = "ADDRESS",
+     TEXT,
+     OWN(listen),
+     .group = "How to come together",
+     .help = "where others come to it: tcp://HOST:PORT, with * for any; a coordinator's is "
+             "tcp://127.0.0.1:7070 unless said, a server's is chosen"},
+    {.name = "key",
+     .argument = "FILE",
+     TEXT,
+     OWN(key),
+     .group = "How to come together",
+     .help = "the secret key of this process (weft keygen); with it all that goes by tcp is "
+             "encrypted"},
+    {.name = "allow",
+     .argument = "FILE",
+     TEXT,
+     OWN(allow),
+     .with = "key",
+     .help = "the public keys of those who are let in, each on a line"},
+    {.name = "open-unencrypted",
+     .initial = "false",
+     FLAG,
+     OWN(open_unencrypted),
+     .help = "without keys: let any machine come, and go to any; whoever reaches the port can take "
+             "part and read along"},
+    {.name = "silence",
+     .argument = "SECONDS",
+     .initial = "10",
+     REAL,
+     OWN(silence),
+     .low = 1,
+     .high = 1e6,
+     .help = "a member that is not heard of for so long is gone"},
+    {.name = NULL},
+};
+
+/* What a process decides for itself, whatever the run is. */
+static const char LEARNER[] = "data,ranks,mesh,device,threads,no-bind,timeout,check-collectives,"
+                              "checkpoint,checkpoint-every,keep,metrics,trace,quiet,progress";
+static const char SERVER[] = "device,threads,timeout,quiet";
+static const char GUEST[] = "timeout,quiet";
+/* What a coordinator has no use for, which trains nothing itself. */
+static const char NOT_COORDINATOR[] =
+    "engine,hosts,checkpoint,checkpoint-every,keep,resume,metrics,trace,progress,max-restarts,"
+    "profile,no-bind,check-collectives,place";
+
+bool weft_cluster_is_own(const char *option)
+{
+    return weft_is_listed(LEARNER, option) || weft_is_listed(NOT_COORDINATOR, option);
+}
+
+static bool takes(weft_cluster_kind kind, const char *option)
+{
+    switch (kind) {
+    case WEFT_CLUSTER_COORDINATOR: return !weft_is_listed(NOT_COORDINATOR, option);
+    case WEFT_CLUSTER_SERVER: return weft_is_listed(SERVER, option);
+    case WEFT_CLUSTER_LEARNER: return weft_is_listed(LEARNER, option);
+    case WEFT_CLUSTER_GUEST: return weft_is_listed(GUEST, option);
+    }
+    return false;
+}
+
+static bool takes_own(weft_cluster_kind kind, const char *option)
+{
+    if (strcmp(option, "listen") == 0)
+        return kind == WEFT_CLUSTER_COORDINATOR || kind == WEFT_CLUSTER_SERVER;
+    if (strcmp(option, "allow") == 0)
+        return kind == WEFT_CLUSTER_COORDINATOR || kind == WEFT_CLUSTER_SERVER;
+    return strcmp(option, "silence") != 0 || kind == WEFT_CLUSTER_COORDINATOR;
+}
+
+/* An option that says something only with another one that is not here, says it anyway. */
+static void add_row(weft_option *table, int *count, const weft_option *row, weft_cluster_kind kind)
+{
+    weft_option *o = &table[(*count)++];
+    *o = *row;
+    if (o->with && !takes(kind, o->with) && strcmp(o->with, "key") != 0) o->with = NULL;
+    if (kind != WEFT_CLUSTER_COORDINATOR && strcmp(o->name, "timeout") == 0) {
+        o->initial = "60";
+        o->help = "give up when nobody of the run has been heard of for so long";
+    }
+}
+
+static weft_status make_table(weft_context *context, weft_cluster_kind kind, void **out)
+{
+    const weft_option *train = weft_train_table(context), *o;
+    weft_option *table;
+    int count = 0;
+    for (o = train; o->name;) o++;
+    WEFT_TRY(WEFT_NEW(&table, (size_t)(o - train) + WEFT_COUNT(own_rows)));
+    const char *group = NULL;
+    for (o = train; o->name; o++) {
+        if (o->group) group = o->group;
+        if (!takes(kind, o->name)) continue;
+        add_row(table, &count, o, kind);
+        table[count - 1].group = group;
+        group = NULL;
+    }
+    for (o = own_rows; o->name; o++)
+        if (takes_own(kind, o->name)) add_row(table, &count, o, kind);
+    *out = table;
+    return WEFT_OK;
+}
+
+static weft_status make_coordinator(weft_context *context, void **out)
+{
+    return make_table(context, WEFT_CLUSTER_COORDINATOR, out);
+}
+
+static weft_status make_server(weft_context *context, void **out)
+{
+    return make_table(context, WEFT_CLUSTER_SERVER, out);
+}
+
+static weft_status make_learner(weft_context *context, void **out)
+{
+    return make_table(context, WEFT_CLUSTER_LEARNER, out);
+}
+
+static weft_status make_guest(weft_context *context, void **out)
+{
+    return make_table(context, WEFT_CLUSTER_GUEST, out);
+}
+
+const weft_option *weft_cluster_table(weft_context *context, weft_cluster_kind kind)
+{
+    static const weft_kept_kind kinds[] = {
+        [WEFT_CLUSTER_COORDINATOR] = {make_coordinator, free},
+        [WEFT_CLUSTER_SERVER] = {make_server, free},
+        [WEFT_CLUSTER_LEARNER] = {make_learner, free},
+        [WEFT_CLUSTER_GUEST] = {make_guest, free},
+    };
+    static const weft_option none[] = {{.name = NULL}};
+    void *table;
+    return weft_context_keep(context, &kinds[kind], &table) == WEFT_OK ? table : none;
+}
+
+weft_status weft_cluster_options_init(weft_context *context, weft_cluster_kind kind,
+                                      weft_cluster_options *o)
+{
+    WEFT_TRY(weft_train_options_init(context, &o->train));
+    for (const weft_option *row = weft_cluster_table(context, kind); row->name; row++)
+        if (row->initial)
+            WEFT_TRY(
+                weft_options_set(weft_cluster_table(context, kind), o, row->name, row->initial));
+    return WEFT_OK;
+}
+
+void weft_cluster_options_free(weft_context *context, weft_cluster_options *o)
+{
+    weft_options_free(weft_train_table(context), &o->train);
+    weft_options_free(own_rows, o);
+}

@@ -1,0 +1,122 @@
+/* What a joiner is told of a run: pairs of a name and a text, each with a zero byte at its end. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "train/members.h"
+
+static void add_pair(weft_text *out, const char *name, const char *text)
+{
+    weft_text_add_bytes(out, name, strlen(name) + 1);
+    weft_text_add_bytes(out, text, strlen(text) + 1);
+}
+
+static void add_number(weft_text *out, const char *name, int64_t number)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%" PRId64, number);
+    add_pair(out, name, text);
+}
+
+/* Names that are no options begin with '@'. */
+weft_status weft_terms_write(weft_context *context, const weft_terms *t, weft_text *out)
+{
+    const weft_option *table = weft_train_table(context);
+    for (const weft_option *o = table; o->name; o++) {
+        char *text;
+        if (weft_cluster_is_own(o->name)) continue;
+        WEFT_TRY(weft_options_get(table, &t->options, o->name, &text));
+        if (text) add_pair(out, o->name, text);
+        free(text);
+    }
+    add_number(out, "@learners", t->learners);
+    add_number(out, "@servers", t->servers);
+    add_number(out, "@count", t->count);
+    add_number(out, "@steps", t->steps);
+    add_number(out, "@dtype", t->dtype);
+    if (t->model) add_pair(out, "@model", t->model);
+    return out->failed ? weft_fail_memory(out->size) : WEFT_OK;
+}
+
+static weft_status fail_terms(const char *name)
+{
+    return weft_fail(WEFT_ERR_FORMAT,
+                     "what the coordinator says of its run is not understood ('%.40s'); take the "
+                     "same weft on all machines",
+                     name);
+}
+
+static weft_status take_pair(weft_context *context, weft_terms *t, const char *name,
+                             const char *text)
+{
+    const weft_option *table = weft_train_table(context), *o = table;
+    int64_t number = 0;
+    bool whole = weft_parse_int(text, &number) && number >= 0;
+    if (strcmp(name, "@model") == 0) {
+        free(t->model);
+        t->model = NULL;
+        return weft_strdup(text, &t->model);
+    }
+    if (*name != '@') {
+        while (o->name && strcmp(o->name, name) != 0) o++;
+        if (!o->name || weft_cluster_is_own(name)) return fail_terms(name);
+        return weft_options_set(table, &t->options, name, text);
+    }
+    if (!whole) return fail_terms(name);
+    if (strcmp(name, "@learners") == 0 && number >= 1 && number <= WEFT_MAX_RANKS)
+        t->learners = (int)number;
+    else if (strcmp(name, "@servers") == 0 && number <= WEFT_MAX_RANKS)
+        t->servers = (int)number;
+    else if (strcmp(name, "@count") == 0)
+        t->count = number;
+    else if (strcmp(name, "@steps") == 0)
+        t->steps = number;
+    else if (strcmp(name, "@dtype") == 0 && (number == WEFT_F32 || number == WEFT_F64))
+        t->dtype = (weft_dtype)number;
+    else
+        return fail_terms(name);
+    return WEFT_OK;
+}
+
+/* What is the joiner's own comes last. */
+static weft_status take_own(weft_context *context, const weft_train_options *own, weft_terms *t)
+{
+    const weft_option *table = weft_train_table(context);
+    for (const weft_option *o = table; o->name; o++) {
+        char *text;
+        if (!weft_cluster_is_own(o->name)) continue;
+        WEFT_TRY(weft_options_get(table, own, o->name, &text));
+        weft_status status = text ? weft_options_set(table, &t->options, o->name, text) : WEFT_OK;
+        free(text);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_terms_read(weft_context *context, const char *text, size_t bytes,
+                            const weft_train_options *own, weft_terms *out)
+{
+    const char *at = text, *end = text + bytes;
+    *out = (weft_terms){.dtype = WEFT_F32};
+    if (!text || !bytes || end[-1] != '\0') return fail_terms("nothing");
+    weft_status status = weft_train_options_init(context, &out->options);
+    while (status == WEFT_OK && at < end) {
+        const char *name = at, *value = name + strlen(name) + 1;
+        if (value >= end) {
+            status = fail_terms(name);
+            break;
+        }
+        status = take_pair(context, out, name, value);
+        at = value + strlen(value) + 1;
+    }
+    if (status == WEFT_OK && out->learners < 1) status = fail_terms("learners");
+    if (status == WEFT_OK) status = take_own(context, own, out);
+    if (status != WEFT_OK) weft_terms_free(context, out);
+    return status;
+}
+
+void weft_terms_free(weft_context *context, weft_terms *terms)
+{
+    weft_options_free(weft_train_table(context), &terms->options);
+    free(terms->model);
+    *terms = (weft_terms){0};
+}

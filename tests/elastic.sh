@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# Runs whose learners and servers come and go, as processes: tests/elastic.sh PATH/TO/weft.
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/check.sh"
+trap 'for p in $(below $$); do kill -KILL "$p" 2>/dev/null; done; rm -rf "$work"' EXIT
+data="--data glyphs:size=16,train=2000,test=200"
+at=
+
+# coordinator ARGUMENTS...: begins one; leaves $at, where it listens, and $c.
+coordinator() {
+    local k
+    rm -f co
+    # shellcheck disable=SC2086
+    timeout 120 "$weft" coordinator --listen "${listen:-tcp://127.0.0.1:*}" $data --batch 40 -t 1 "$@" >co 2>ce &
+    c=$!
+    for k in $(seq 200); do grep -q "^coordinator at" co && break; sleep 0.05; done
+    at=$(sed -n 's/^coordinator at //p' co)
+    [ -n "$at" ] || { cp ce err; flunk "no coordinator: $*"; }
+}
+# server NAME ARGUMENTS..., join NAME ARGUMENTS...: a member, whose process is $NAME and output NAME.out, NAME.err.
+server() {
+    local name=$1
+    shift
+    timeout 120 "$weft" server "$at" -t 1 "$@" >"$name.out" 2>"$name.err" &
+    eval "$name=$!"
+}
+join() {
+    local name=$1
+    shift
+    # shellcheck disable=SC2086
+    timeout 120 "$weft" join "$at" $data -t 1 "$@" >"$name.out" 2>"$name.err" &
+    eval "$name=$!"
+}
+# ends CODE NAME: its process ends with that code.
+ends() {
+    local code
+    wait "${!2}"
+    code=$?
+    [ $code = "$1" ] && pass || { cp "$2.out" out 2>/dev/null; cp "$2.err" err 2>/dev/null; flunk "$2 ended with $code, not $1: $what"; }
+}
+# the process itself, which timeout has started
+self() { below "$1" | head -n 1; }
+learned() { awk '/accuracy/ { a = $6 } END { exit !(a >= 0.8) }' "$1.out" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
+members() { "$weft" status "$at" 2>/dev/null | grep -c " $1 "; }
+until_there() { # ROLE COUNT
+    local k
+    for k in $(seq 200); do [ "$(members "$1")" = "$2" ] && return; sleep 0.05; done
+    flunk "no $2 $1s: $what"
+}
+
+what="as many as were expected"
+coordinator -n 2 --exchange server:policy=async --servers 2 --epochs 3
+server s1
+server s2
+join l1
+until_there learner 1
+holds <("$weft" status "$at") 'learner +0'
+join l2
+ends 0 l1
+ends 0 l2
+ends 0 s1
+ends 0 s2
+ends 0 c
+learned l1
+learned l2
+holds co 'the run is over'
+
+what="bsp has the numbers of one process"
+coordinator -n 2 --exchange server:policy=bsp --servers 1 --epochs 2
+server s1
+join l1 -n 2 --mesh data=2
+join l2 -n 2 --mesh data=2
+ends 0 l1
+ends 0 l2
+ends 0 s1
+ends 0 c
+# shellcheck disable=SC2086
+"$weft" train $data --batch 40 -t 1 -n 4 --mesh data=2 --exchange server:policy=bsp --epochs 2 >out 2>err
+cmp -s <(grep 'step  *50 ' out) <(grep 'step  *50 ' l1.out) && pass || flunk "other numbers: $what"
+
+what="who comes, goes, and is killed"
+coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 --epochs 40 --silence 2
+server s1
+server s2
+join l1
+until_there learner 1
+server s3
+join l2
+join l3
+until_there learner 3
+until_there server 3
+kill -KILL "$(self "$l2")"
+until_there learner 2
+kill -KILL "$(self "$s1")"
+until_there server 2
+kill -INT "$(self "$l3")"
+ends 130 l3
+until_there learner 1
+join l4
+until_there learner 2
+id=$("$weft" status "$at" | awk '$2 == "learner" && $3 == 1 { print $1 }')
+accepts "leave" "$weft" leave "$at" "$id"
+ends 0 l4
+refuses 1 "no member 77 is there" "$weft" leave "$at" 77
+ends 0 l1
+ends 0 s2
+ends 0 s3
+ends 0 c
+learned l1
+
+what="the coordinator is killed, and another one comes"
+coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 100 --silence 2
+server s1
+join l1
+join l2
+until_there learner 2
+kill -KILL "$(self "$c")"
+wait "$c" 2>/dev/null
+listen=$at
+coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 100 --silence 2
+listen=
+until_there learner 2
+ends 0 l1
+ends 0 l2
+ends 0 s1
+ends 0 c
+learned l1
+
+what="keys"
+for k in coordinator server learner stranger; do "$weft" keygen $k.key >/dev/null; done
+cat server.key.pub learner.key.pub coordinator.key.pub >allowed
+coordinator -n 1 --exchange server:policy=async --servers 1 --epochs 1 --key coordinator.key --allow allowed
+server s1 --key server.key --allow allowed
+refuses 1 "it does not allow the key of this side" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
+refuses 2 "so this side needs one too" "$weft" join "$at" --timeout 3 -q
+refuses 1 "no coordinator answers" "$weft" status "${at%%#*}" --timeout 2 -q
+join l1 --key learner.key
+ends 0 l1
+ends 0 s1
+ends 0 c
+learned l1
+
+what="who does not fit"
+coordinator -n 2 --exchange server:policy=async --servers 1
+refuses 1 "this run's data are 2000 samples" "$weft" join "$at" --data glyphs:size=16,train=1999,test=200 -q
+refuses 1 "another one is there already" "$weft" coordinator --listen "$at" -q $data --exchange server -n 2
+refuses 2 "no option is named 'lr'" "$weft" join "$at" --lr 3
+refuses 2 "beyond this machine" "$weft" coordinator --listen 'tcp://*:*' -q --exchange server -n 2
+refuses 2 "is between the learners of one job" "$weft" coordinator --exchange average -n 2 -q
+refuses 2 "need an exchange" "$weft" coordinator -n 2 -q
+refuses 2 "address of a coordinator" "$weft" join
+refuses 2 "number of a member" "$weft" leave "$at"
+refuses 2 "no number of a member" "$weft" leave "$at" me
+refuses 2 "key and open-unencrypted contradict" "$weft" server "$at" --key coordinator.key --open-unencrypted
+refuses 2 "allow is 'allowed', but" "$weft" server "$at" --allow allowed
+refuses 1 "no coordinator answers at tcp://127.0.0.1:9 within 1 s: nobody answers" "$weft" server tcp://127.0.0.1:9 --timeout 1
+refuses 2 "no address" "$weft" join nowhere
+kill -TERM "$(self "$c")"
+ends 143 c
+[ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left"
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
