@@ -168,6 +168,8 @@ static weft_status take_view(learner *l)
         reach *r = &l->reaches[k];
         bool other = r->server != v->ranges[k].primary;
         r->server = v->ranges[k].primary;
+        /* What another server took the learner to know is not known to this one. */
+        r->moved = r->moved || (other && l->in);
         if (other) WEFT_TRY(weft_reach_again(l, r));
     }
     if (l->in) return WEFT_OK;
