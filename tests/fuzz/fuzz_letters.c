@@ -390,8 +390,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t left = c->size;
         go_on(c);
         size_t now = __sanitizer_get_current_allocated_bytes();
-        /* A letter of a few hundred bytes, at most, for each two that have been read. */
-        if (now > at_first + (1 << 16) + 512 * (size - left)) abort();
+        /* A letter of a few hundred bytes, at most, for each two that have been read, and how often
+         * each staleness was met, for the ranges of both servers. */
+        size_t counts = (size_t)2 * RANGES * 2 * WEFT_MOST_STALE * sizeof(int64_t);
+        if (now > at_first + counts + (1 << 16) + 512 * (size - left)) abort();
     }
     end(c);
     free(c);
