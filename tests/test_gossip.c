@@ -341,6 +341,20 @@ static void test_all_are_told(void **state)
         }
 }
 
+/* Over links that take longer than anybody is patient little is sent more than once. */
+static void test_slow_links(void **state)
+{
+    (void)state;
+    run r = draw(WEFT_GOSSIP_UPDATES, "all", 4, 6);
+    r.steps = 100;
+    r.link = (weft_sim_link){.latency = 0.02, .bandwidth = 2000};
+    simulate(&r);
+    const double needed = 4.0 * 3 * r.steps;
+    print_message("%.0f letters for %.0f updates\n", (double)weft_sim_tell(r.sim).letters, needed);
+    assert_true((double)weft_sim_tell(r.sim).letters < 2 * 1.5 * needed);
+    finish(&r);
+}
+
 static void test_topologies(void **state)
 {
     (void)state;
@@ -385,7 +399,8 @@ int main(void)
         cmocka_unit_test(test_topologies),         cmocka_unit_test(test_updates_are_alike),
         cmocka_unit_test(test_updates_over_a_cut), cmocka_unit_test(test_average_conserves),
         cmocka_unit_test(test_average_contracts),  cmocka_unit_test(test_no_deadlock),
-        cmocka_unit_test(test_slow_peer),          cmocka_unit_test(test_all_are_told),
+        cmocka_unit_test(test_slow_links),         cmocka_unit_test(test_slow_peer),
+        cmocka_unit_test(test_all_are_told),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -28,6 +28,7 @@ weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour 
 {
     WEFT_TRY(WEFT_GROW(&edge->queue, &edge->capacity, edge->count));
     edge->queue[edge->count] = *rumour;
+    edge->queue[edge->count].began = weft_actor_now(from);
     weft_blob_hold(rumour->payload);
     return send(from, edge, edge->count++);
 }
@@ -35,23 +36,23 @@ weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour 
 weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience)
 {
     double now = weft_actor_now(from);
-    edge->patience = WEFT_MAX(edge->patience, patience);
+    edge->patience = WEFT_MIN(WEFT_MAX(edge->patience, patience), MOST_PATIENCE * patience);
     if (edge->count == 0 || now - edge->queue[0].sent < edge->patience) return WEFT_OK;
     for (size_t i = 0; i < edge->count && i < REPEATED; i++)
         if (now - edge->queue[i].sent >= edge->patience) WEFT_TRY(send(from, edge, i));
-    edge->patience = WEFT_MIN(2 * edge->patience, MOST_PATIENCE * patience);
+    edge->patience *= 2;
     return WEFT_OK;
 }
 
-static void forget_heard(weft_edge *edge, int64_t heard)
+static void forget_heard(weft_edge *edge, int64_t heard, double now)
 {
     if (heard <= edge->heard || edge->count == 0) return;
     int64_t gone = WEFT_MIN(heard - edge->heard, (int64_t)edge->count);
+    edge->patience = 2 * (now - edge->queue[gone - 1].began);
     for (int64_t i = 0; i < gone; i++) weft_blob_drop(&edge->queue[i].payload);
     edge->count -= (size_t)gone;
     memmove(edge->queue, edge->queue + gone, edge->count * sizeof(weft_rumour));
     edge->heard += gone;
-    edge->patience = 0;
 }
 
 static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumour *m,
@@ -79,7 +80,7 @@ weft_status weft_edge_letter(weft_actor *me, weft_edge *edge, const weft_letter 
         status = take_rumour(me, edge, m, letter, rumour);
     else if (letter->type == WEFT_WIRE_HEARD &&
              (m = weft_wire_read(letter, &weft__heard__descriptor)))
-        forget_heard(edge, ((const Weft__Heard *)m)->edge_sequence);
+        forget_heard(edge, ((const Weft__Heard *)m)->edge_sequence, weft_actor_now(me));
     weft_wire_free(m);
     return status;
 }
