@@ -119,7 +119,7 @@ weft_status weft_fail_zmq(const char *what) WEFT_NODISCARD;
  * route of another one could take its place. */
 void weft_net_name(weft_actor_id id, uint64_t route, char name[WEFT_NAME_BYTES]);
 weft_far *weft_net_far(const weft_net *net, weft_actor_id id);
-weft_status weft_net_connect(weft_net *net, weft_far *to) WEFT_NODISCARD;
+weft_status weft_net_connect(weft_net *net, weft_far *f) WEFT_NODISCARD;
 /* Looks at what has happened to sockets; those whom the other side does not let in try again. */
 weft_status weft_net_look(weft_net *net) WEFT_NODISCARD;
 void weft_net_close_sockets(weft_net *net);
