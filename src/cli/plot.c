@@ -79,7 +79,8 @@ static weft_status print_ticks(const panel *p, bool vertical)
     if (a->logarithmic) {
         int first = (int)floor(log10(a->low)), last = (int)ceil(log10(a->high));
         for (int i = 3 * first; i <= 3 * last && status == WEFT_OK; i++) {
-            double v = mantissas[(i - 3 * first) % 3] * pow(10, first + (i - 3 * first) / 3);
+            int decade = first + (i - 3 * first) / 3;
+            double v = mantissas[(i - 3 * first) % 3] * pow(10, decade);
             if (v >= a->low && v <= a->high) status = print_tick(p, vertical, v);
         }
         return status;
