@@ -85,20 +85,19 @@ weft_status weft_server_cast(const char *arguments, const weft_scene *scene,
 
 /* exchange.c: what exchanges have in common whose learners speak to servers. Whoever opens one sets
  * the policy, `adds`, push and fetch; its head is the exchange's. */
-weft_status weft_remote_make_room(weft_remote *remote,
-                                  const weft_exchange_site *site) WEFT_NODISCARD;
+weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site) WEFT_NODISCARD;
 /* Frees the exchange, too. */
 void weft_remote_close(weft_exchange *exchange);
 weft_status weft_remote_poll(weft_exchange *exchange) WEFT_NODISCARD;
 /* Until the learner may begin its next step, or is done. */
-weft_status weft_remote_wait(weft_remote *remote) WEFT_NODISCARD;
+weft_status weft_remote_wait(weft_remote *x) WEFT_NODISCARD;
 /* What the servers have, into `parameters`, with the state of their updates; and the same when all
  * learners have left. Collective over all ranks of the learner, or of all learners. */
-weft_status weft_remote_fetch(weft_remote *remote) WEFT_NODISCARD;
-weft_status weft_remote_end(weft_remote *remote) WEFT_NODISCARD;
+weft_status weft_remote_fetch(weft_remote *x) WEFT_NODISCARD;
+weft_status weft_remote_end(weft_remote *x) WEFT_NODISCARD;
 
 /* serve.c */
-weft_status weft_server_serve(const char *arguments, weft_serving *serving,
+weft_status weft_server_serve(const char *arguments, weft_serving *site,
                               weft_actor **out) WEFT_NODISCARD;
 
 /* places.c: the servers are started, and all learners know where. Collective between learners. */
