@@ -57,6 +57,9 @@ static weft_status open_socket(const weft_net *net, int kind, void **out)
 {
     char name[WEFT_NAME_BYTES];
     void *socket = zmq_socket(net->world->zmq, kind);
+    if (!socket && zmq_errno() == EMFILE)
+        return weft_fail(WEFT_ERR_IO, "a process may have no more sockets or files than it has: "
+                                      "give it fewer servers or learners, or raise ulimit -n");
     if (!socket) return weft_fail_zmq("a socket cannot be opened");
     weft_net_name(net->actor->id, net->route, name);
     if (set_limits(net, socket) &&
