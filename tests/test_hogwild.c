@@ -155,8 +155,9 @@ static void test_disjoint_supports(void **state)
         }
 }
 
-/* All add one to all: what is missing in the end is what was lost, and where everything is looked
- * at, that is known. What two lose at once counts once. */
+/* All add one to all, and everything is looked at: something is missing in the end exactly where
+ * something was seen to be written over. Not as much: what two lose at once counts once, and who
+ * writes over such a loss brings back what he had read before it. */
 static void test_lost_updates(void **state)
 {
     (void)state;
@@ -170,7 +171,7 @@ static void test_lost_updates(void **state)
             for (int i = 0; i < COUNT; i++) sum += s.w[i];
             assert_true(s.figures[0] == all && s.figures[2] == all);
             if (learners == 1) assert_true(sum == all && s.figures[1] == 0 && s.stale == 0);
-            if ((sum == all) != (s.figures[3] == 0) || all - sum < s.figures[3])
+            if ((sum == all) != (s.figures[3] == 0))
                 fail_msg("%d learners: %g of %g updates are missing, %g were seen to be lost",
                          learners, all - sum, all, s.figures[3]);
             s.spec = "hogwild:sample=4";
