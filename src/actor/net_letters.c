@@ -10,27 +10,33 @@ static void drop_hold(void *data, void *hint)
     weft_blob_drop(&blob);
 }
 
-static bool send_frame(void *socket, const void *data, size_t bytes, bool more)
-{
-    return zmq_send(socket, data, bytes, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0;
-}
-
-/* Between threads a payload goes without a copy. ZeroMQ orders what was written before it is sent
- * and what reads it, but it is not built for the thread sanitizer, which has to be told. */
+/* Between threads what is sent goes without another copy. ZeroMQ orders what was written before it
+ * is sent and what reads it, but it is not built for the thread sanitizer, which has to be told. */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
-#define PAYLOAD_LEAVES(data) __tsan_release(data)
-#define PAYLOAD_COMES(data) __tsan_acquire(data)
+#define FRAME_LEAVES(data) __tsan_release(data)
+#define FRAME_COMES(data) __tsan_acquire(data)
 #else
-#define PAYLOAD_LEAVES(data) ((void)(data))
-#define PAYLOAD_COMES(data) ((void)(data))
+#define FRAME_LEAVES(data) ((void)(data))
+#define FRAME_COMES(data) ((void)(data))
 #endif
+
+static bool send_frame(void *socket, const void *data, size_t bytes, bool more)
+{
+    zmq_msg_t message;
+    if (zmq_msg_init_size(&message, bytes) != 0) return false;
+    if (bytes) memcpy(zmq_msg_data(&message), data, bytes);
+    FRAME_LEAVES(zmq_msg_data(&message));
+    if (zmq_msg_send(&message, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) return true;
+    zmq_msg_close(&message);
+    return false;
+}
 
 /* Without a copy: the message holds the blob until it has left. */
 static bool send_blob(void *socket, weft_blob *blob)
 {
     zmq_msg_t message;
-    PAYLOAD_LEAVES(blob->data);
+    FRAME_LEAVES(blob->data);
     if (zmq_msg_init_data(&message, blob->data, blob->bytes, drop_hold, weft_blob_hold(blob)) !=
         0) {
         drop_hold(NULL, blob);
@@ -147,7 +153,7 @@ static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const se
 {
     weft_envelope e;
     weft_blob *payload = NULL;
-    if (count == 3) PAYLOAD_COMES(zmq_msg_data(&frames[2]));
+    for (int i = 0; i < count && i < FRAMES; i++) FRAME_COMES(zmq_msg_data(&frames[i]));
     bool whole = count >= 2 && count <= 3 &&
                  weft_envelope_read(zmq_msg_data(&frames[0]), zmq_msg_size(&frames[0]), &e) &&
                  e.to == net->actor->id && (!from || e.from == from->id);

@@ -103,6 +103,14 @@ bool is_comparable(const hunt_case *c)
     return is_repeatable(c) && c->exchange.codec < LOSSLESS;
 }
 
+/* Learners that are a step ahead when all are stopped have sent an update that no version is made
+ * of; what a codec has kept of it stays. */
+bool goes_on_alike(const hunt_case *c)
+{
+    const exchange *e = &c->exchange;
+    return is_repeatable(c) && (e->kind < SERVER || e->learners == 1 || e->codec < LOSSLESS);
+}
+
 void check_finite(trial *t, const result *r)
 {
     for (int i = 0; i < r->tensors.count && t->v->fault == CLEAN; i++) {

@@ -192,6 +192,7 @@ void draw_exchange(dice *d, hunt_case *c);
  * to the same values: what is sent in full, in an order that is fixed. */
 bool is_repeatable(const hunt_case *c);
 bool is_comparable(const hunt_case *c);
+bool goes_on_alike(const hunt_case *c);
 /* Servers that wait for all learners. */
 bool is_synchronous(const exchange *e);
 

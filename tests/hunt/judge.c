@@ -164,7 +164,7 @@ static void check_resumed(trial *t, result *r)
     check_finite(t, &again);
     forget_others(c, &again.tensors);
     forget_others(c, &r->tensors);
-    if (alike ? is_repeatable(c) : is_comparable(c))
+    if (alike ? goes_on_alike(c) : is_comparable(c))
         compare(t, "in two parts against in one", r, &again, how, alike);
     result_free(&again);
 }
