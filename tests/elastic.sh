@@ -42,7 +42,7 @@ ends() {
 }
 # the process itself, which timeout has started
 self() { below "$1" | head -n 1; }
-learned() { awk '/accuracy/ { a = $6 } END { exit !(a >= 0.8) }' "$1.out" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
+learned() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.8) }' "$1.out" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
 members() { "$weft" status "$at" 2>/dev/null | grep -c " $1 "; }
 until_there() { # ROLE COUNT
     local k
