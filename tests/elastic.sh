@@ -103,12 +103,29 @@ until_there learner 2
 id=$("$weft" status "$at" | awk '$2 == "learner" && $3 == 1 { print $1 }')
 accepts "leave" "$weft" leave "$at" "$id"
 ends 0 l4
+holds l4.err 'this learner has left after step'
 refuses 1 "no member 77 is there" "$weft" leave "$at" 77
 ends 0 l1
 ends 0 s2
 ends 0 s3
 ends 0 c
 learned l1
+
+what="a centre that learners draw at, and one who comes later"
+coordinator -n 1 --exchange easgd:every=5 --servers 2 --epochs 20
+server s1
+server s2
+join l1
+until_there learner 1
+join l2
+until_there learner 2
+ends 0 l1
+ends 0 l2
+ends 0 s1
+ends 0 s2
+ends 0 c
+learned l1
+learned l2
 
 what="the coordinator is killed, and another one comes"
 coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 100 --silence 2

@@ -137,6 +137,28 @@ static void test_alone_is_serial(void **state)
     remove_folder(root);
 }
 
+/* One learner and a centre that meet once, at the end: with alpha 1 the centre goes all the way to
+ * where the learner alone has come to. */
+static void test_centre(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"exchange=easgd:every=100,alpha=1 servers=2",
+                                       "exchange=easgd:every=11,beta=1 servers=3"};
+    static const char words[] = EXACT "batch=5 steps=11 momentum=0.5 optimizer=sgd lr=0.1";
+    char *root = temporary_folder(), name[40];
+    const char *a = made(root, "alone");
+    run(words, "", a, 0);
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        told t;
+        (void)snprintf(name, sizeof(name), "centre-%zu", w);
+        const char *b = made(root, name);
+        assert_ok(simulate(words, ways[w], b, &t));
+        assert_same(a, b, "parameters", 1e-14, ways[w]);
+        assert_int_equal(t.staleness_count, 1);
+    }
+    remove_folder(root);
+}
+
 static char *contents(const char *path, size_t *size)
 {
     FILE *f = fopen(path, "r");
@@ -273,7 +295,7 @@ static void test_refused(void **state)
     } all[] = {
         {"ranks=2", "add --exchange", WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=average",
-         "cannot be simulated, since it is not made of actors; these can: server, gossip",
+         "cannot be simulated, since it is not made of actors; these can: server, easgd, gossip",
          WEFT_ERR_UNSUPPORTED},
         {"ranks=2 exchange=hogwild", "exchange hogwild cannot be simulated", WEFT_ERR_UNSUPPORTED},
         {"ranks=4 mesh=data=2 exchange=server", "--mesh says nothing here", WEFT_ERR_ARGUMENT},
@@ -341,9 +363,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_is_the_real_run), cmocka_unit_test(test_alone_is_serial),
-        cmocka_unit_test(test_replays),         cmocka_unit_test(test_round_robin),
-        cmocka_unit_test(test_softsync),        cmocka_unit_test(test_straggler),
-        cmocka_unit_test(test_refused),         cmocka_unit_test(test_cluster_files),
+        cmocka_unit_test(test_centre),          cmocka_unit_test(test_replays),
+        cmocka_unit_test(test_round_robin),     cmocka_unit_test(test_softsync),
+        cmocka_unit_test(test_straggler),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cluster_files),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -96,6 +96,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     r->position.samples = b->last ? 0 : b->done;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
     *stop = v->stop > 0 || v->leave > 0;
+    run->dismissed = t->linked && v->leave > 0;
     r->loss = v->loss;
     r->rate = (double)b->total / (now - run->last_step);
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
@@ -109,7 +110,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     run->working += now - run->last_step;
     run->last_step = now;
     WEFT_TRY(tell(run, &e));
-    if (t->size == 1) *stop = atomic_load(&t->stop) != 0; /* nobody to agree with */
+    if (t->size == 1) *stop = *stop || atomic_load(&t->stop); /* nobody to agree with */
     int64_t every = t->options.output.checkpoint_every;
     bool due = every && r->position.step % every == 0;
     if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
@@ -183,8 +184,14 @@ static weft_status finish(weft_run *run)
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
     weft_board_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
     if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, t->options.output.trace));
+    if (run->dismissed && r->rank == 0)
+        weft_log(t->context, WEFT_LOG_NOTE,
+                 "this learner has left after step %lld, as it was told; the run goes on",
+                 (long long)r->position.step);
     /* Where learners go their own ways a run has come as far as the first of them. */
-    if (done || (r->learner_index > 0 && !t->linked && !r->exchange->ops->lockstep)) return WEFT_OK;
+    if (done || run->dismissed ||
+        (r->learner_index > 0 && !t->linked && !r->exchange->ops->lockstep))
+        return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld%s%s",
                      (long long)r->position.step,
                      t->options.output.checkpoint ? "; go on with --resume from "

@@ -81,7 +81,7 @@ static weft_status check_exchange(weft_context *context, const char *exchange)
     if (ops->serve) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "exchange %s is between the learners of one job; for learners that come and "
-                     "go give --exchange server:...",
+                     "go give --exchange server:... or easgd",
                      ops->name);
 }
 

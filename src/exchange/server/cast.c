@@ -3,11 +3,15 @@
 #include "exchange/cast.h"
 #include "exchange/server/remote.h"
 
-/* A learner's own steps between two pulls. */
+struct server_cast;
+
+/* What a learner does besides its steps. */
 typedef struct meanwhile {
-    weft_descent *descent;
-    void *parameters;
-    const void *gradients;
+    const struct server_cast *cast;
+    weft_descent *descent; /* between two pulls; NULL: nothing */
+    void *parameters;      /* that it computes with */
+    const void *gradients; /* of them, where the exchange makes the update */
+    void *served, *force;  /* where it draws: what came from servers, what goes there */
 } meanwhile;
 
 /* Seconds between two signs of life, and after which nobody waits for them. */
@@ -15,28 +19,37 @@ static const double BEAT = 60, LIMIT = 600;
 
 typedef struct server_cast {
     weft_cast head;
-    weft_policy policy;
-    int64_t push, fetch;
+    const weft_exchange_ops *ops;
+    weft_exchange *parsed; /* opened without a place: its rules */
+    const weft_remote *rules;
     meanwhile *meanwhile; /* [learners] */
     int servers;
-    weft_flat_optimizer **optimizers; /* [servers] */
-    weft_range **ranges;              /* [servers]: the servers' */
-    weft_server_range *reach;         /* [learners][servers] */
-    double updates, *staleness;       /* what figures say: of all ranges, and by staleness */
+    weft_updater *updaters;     /* [servers] */
+    weft_range **ranges;        /* [servers]: the servers' */
+    weft_server_range *reach;   /* [learners][servers] */
+    double updates, *staleness; /* what figures say: of all ranges, and by staleness */
     size_t staleness_count, staleness_capacity;
 } server_cast;
+
+static void stop_meanwhile(meanwhile *m)
+{
+    weft_descent_close(&m->descent);
+    free(m->served);
+    free(m->force);
+    *m = (meanwhile){0};
+}
 
 static void cast_close(weft_cast *cast)
 {
     server_cast *c = (server_cast *)cast;
-    for (int k = 0; c->optimizers && k < c->servers; k++)
-        weft_flat_optimizer_close(&c->optimizers[k]);
+    for (int k = 0; c->updaters && k < c->servers; k++) weft_updater_close(&c->updaters[k]);
     for (int i = 0; c->reach && i < c->head.scene.learners * c->servers; i++)
         weft_codec_close(&c->reach[i].codec);
     for (int i = 0; c->meanwhile && i < c->head.scene.learners; i++)
-        weft_descent_close(&c->meanwhile[i].descent);
+        stop_meanwhile(&c->meanwhile[i]);
+    if (c->parsed) c->ops->close(c->parsed);
     free(c->meanwhile);
-    free(c->optimizers);
+    free(c->updaters);
     free(c->ranges);
     free(c->reach);
     free(c->staleness);
@@ -53,35 +66,26 @@ static int64_t begin_of(const server_cast *c, int server)
     return weft_part_start(c->head.scene.count, server, c->servers);
 }
 
-static weft_status optimize(void *user, void *parameters, const void *mean)
-{
-    (void)parameters; /* the optimiser's own, as */
-    (void)mean;       /* is this */
-    return weft_flat_optimizer_run(user);
-}
-
 static weft_status open_range(void *user, int k, weft_served *out)
 {
     server_cast *c = user;
     const weft_scene *s = &c->head.scene;
     if (k >= c->servers) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", k);
     weft_range_options options = {.struct_size = sizeof(options),
-                                  .policy = c->policy,
+                                  .policy = c->rules->policy,
                                   .dtype = s->dtype,
-                                  .count = begin_of(c, k + 1) - begin_of(c, k),
-                                  .update = optimize};
-    WEFT_TRY(weft_flat_optimizer_open(s->context, s->store, s->optimizer, s->dtype, options.count,
-                                      &c->optimizers[k]));
-    options.user = c->optimizers[k];
-    weft_flat_optimizer_rooms(c->optimizers[k], &options.parameters, &options.gradient);
+                                  .count = begin_of(c, k + 1) - begin_of(c, k)};
+    WEFT_TRY(weft_updater_open(&c->updaters[k], c->rules->adds, s->context, s->store, s->optimizer,
+                               &options));
     WEFT_TRY(weft_range_create(&options, &c->ranges[k]));
     /* Until a learner gives the same, so that what the run has come to is known from the start. */
     memcpy(weft_range_parameters(c->ranges[k]),
            (const char *)s->parameters[0] + (size_t)begin_of(c, k) * weft_dtype_size(s->dtype),
            weft_range_bytes(c->ranges[k]));
     out->range = c->ranges[k];
-    weft_status status = weft_remote_publish(s->context, weft_codec_back(s->codec, s->back),
-                                             s->dtype, options.count, NULL, 0, &out->published);
+    weft_status status =
+        weft_remote_publish(s->context, weft_remote_back(c->rules->adds, s->codec, s->back),
+                            s->dtype, options.count, NULL, 0, &out->published);
     if (status != WEFT_OK) weft_range_destroy(&out->range);
     return status;
 }
@@ -89,7 +93,7 @@ static weft_status open_range(void *user, int k, weft_served *out)
 static void close_range(void *user, int k)
 {
     server_cast *c = user;
-    weft_flat_optimizer_close(&c->optimizers[k]);
+    weft_updater_close(&c->updaters[k]);
     c->ranges[k] = NULL;
 }
 
@@ -126,15 +130,41 @@ static weft_status descend(void *user, int64_t step)
     return weft_descent_step(m->descent, step, m->parameters, m->gradients);
 }
 
+static weft_status respond(void *user)
+{
+    meanwhile *m = user;
+    const weft_scene *s = &m->cast->head.scene;
+    m->cast->rules->draw(m->cast->rules, s->learners, s->dtype, s->count, m->parameters, m->served,
+                         m->force);
+    return WEFT_OK;
+}
+
+/* Who comes again begins anew. */
+static weft_status start_meanwhile(const server_cast *c, int i)
+{
+    const weft_scene *s = &c->head.scene;
+    meanwhile *m = &c->meanwhile[i];
+    size_t bytes = (size_t)s->count * weft_dtype_size(s->dtype);
+    stop_meanwhile(m);
+    m->cast = c;
+    m->parameters = s->parameters[i];
+    if (s->gradients) m->gradients = s->gradients[i];
+    if (!c->rules->draw)
+        return c->rules->fetch > 1 ? weft_descent_open(s->context, s->store, s->optimizer, s->dtype,
+                                                       s->count, &m->descent)
+                                   : WEFT_OK;
+    WEFT_TRY(weft_new_aligned(bytes, &m->served));
+    WEFT_TRY(weft_new_aligned(bytes, &m->force));
+    memcpy(m->served, m->parameters, bytes);
+    return WEFT_OK;
+}
+
 static weft_status make_learner(server_cast *c, int i, weft_actor **out)
 {
     const weft_scene *s = &c->head.scene;
     meanwhile *m = &c->meanwhile[i];
-    weft_descent_close(&m->descent); /* who comes again begins anew */
-    *m = (meanwhile){NULL, s->parameters[i], s->gradients[i]};
-    if (c->fetch > 1)
-        WEFT_TRY(
-            weft_descent_open(s->context, s->store, s->optimizer, s->dtype, s->count, &m->descent));
+    bool draws = c->rules->draw;
+    WEFT_TRY(start_meanwhile(c, i));
     weft_server_range *reach = c->reach + (size_t)i * (size_t)c->servers;
     const char *codec = s->codec && *s->codec ? s->codec : "none";
     for (int k = 0; k < c->servers; k++) {
@@ -148,12 +178,13 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
                                            .ranges = reach,
                                            .range_count = c->servers,
                                            .steps = s->steps,
-                                           .parameters = s->parameters[i],
-                                           .gradients = s->gradients[i],
+                                           .parameters = draws ? m->served : m->parameters,
+                                           .gradients = draws ? m->force : m->gradients,
                                            .patience = 1,
-                                           .push = c->push,
-                                           .fetch = c->fetch,
+                                           .push = c->rules->push,
+                                           .fetch = c->rules->fetch,
                                            .descend = m->descent ? descend : NULL,
+                                           .respond = draws ? respond : NULL,
                                            .user = m};
     return weft_server_learner_create(&options, out);
 }
@@ -226,30 +257,27 @@ static const weft_cast_ops cast_ops = {
     .figure = cast_figure,
 };
 
-/* The policy is that of the exchange, opened without a place. */
-static weft_status take_policy(server_cast *c, const char *arguments)
+static weft_status take_rules(server_cast *c, const char *arguments)
 {
-    weft_exchange *parsed;
-    WEFT_TRY(weft_exchange_server.open(arguments, NULL, &parsed));
-    c->policy = ((const weft_remote *)parsed)->policy;
-    c->push = ((const weft_remote *)parsed)->push;
-    c->fetch = ((const weft_remote *)parsed)->fetch;
-    weft_exchange_server.close(parsed);
-    return weft_remote_check(&c->policy, c->head.scene.learners);
+    WEFT_TRY(c->ops->open(arguments, NULL, &c->parsed));
+    c->rules = (const weft_remote *)c->parsed;
+    return weft_remote_check(&c->rules->policy, c->head.scene.learners);
 }
 
-weft_status weft_server_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments,
+                             const weft_scene *scene, weft_cast **out)
 {
     server_cast *c;
     WEFT_TRY(WEFT_NEW(&c, 1));
     c->head.ops = &cast_ops;
     c->head.scene = *scene;
+    c->ops = ops;
     c->servers = (int)WEFT_MIN(WEFT_MAX(scene->servers, 1), WEFT_MAX(scene->count, 1));
     c->head.actors = 1 + c->servers + scene->learners;
     c->head.first_learner = learner_id(c, 0);
-    weft_status status = take_policy(c, arguments);
+    weft_status status = take_rules(c, arguments);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
-    if (status == WEFT_OK) status = WEFT_NEW(&c->optimizers, c->servers);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->updaters, c->servers);
     if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->servers);
     if (status == WEFT_OK)
         status = WEFT_NEW(&c->reach, (size_t)c->servers * (size_t)scene->learners);

@@ -10,12 +10,34 @@
 
 typedef struct easgd {
     weft_remote remote; /* its parameters: the centre as it came last; its gradients: the force */
-    int64_t every;
     double alpha, beta; /* alpha, or NAN: beta over the number of learners */
-    void *own;          /* [count]: the learner's parameters as they lie */
-    void *aside;        /* [count]: the same while a checkpoint has the centre in their place */
+    void *aside; /* [count]: the learner's own while a checkpoint has the centre in their place */
     bool is_aside;
 } easgd;
+
+/* --- the force --- */
+
+/* What is taken from x is what is given, to the last bit. */
+#define DRAW(real)                                                                                 \
+    WEFT_CLONES static void draw_##real(real *restrict x, const real *restrict centre,             \
+                                        real *restrict force, int64_t n, real alpha)               \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) force[i] = alpha * (x[i] - centre[i]);                     \
+        for (int64_t i = 0; i < n; i++) x[i] -= force[i];                                          \
+    }
+DRAW(float)
+DRAW(double)
+
+static void draw(const weft_remote *x, int learners, weft_dtype dtype, int64_t count, void *own,
+                 const void *served, void *force)
+{
+    const easgd *e = (const easgd *)x;
+    double alpha = isnan(e->alpha) ? e->beta / learners : e->alpha;
+    if (dtype == WEFT_F64)
+        draw_double(own, served, force, count, alpha);
+    else
+        draw_float(own, served, force, count, (float)alpha);
+}
 
 /* --- opening --- */
 
@@ -30,9 +52,8 @@ static void easgd_close(weft_exchange *exchange)
 static weft_status make_room(easgd *e, const weft_exchange_site *site)
 {
     weft_remote *x = &e->remote;
-    if (isnan(e->alpha)) e->alpha = e->beta / site->endpoint->learners;
     weft_status status = weft_remote_make_room(x, site);
-    e->own = x->parameters;
+    x->own_parameters = x->parameters;
     x->parameters = NULL;
     WEFT_TRY(status);
     size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
@@ -53,7 +74,7 @@ static weft_status parse(easgd *e, const char *arguments)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange easgd: alpha is beta over the number of learners; give one of "
                          "them, or none");
-    e->every = (int64_t)every;
+    e->remote.fetch = (int64_t)every;
     e->alpha = alpha;
     e->beta = isnan(beta) ? 0.9 : beta;
     return WEFT_OK;
@@ -65,8 +86,8 @@ static weft_status easgd_open(const char *arguments, const weft_exchange_site *s
     easgd *e;
     WEFT_TRY(WEFT_NEW(&e, 1));
     e->remote.adds = true;
+    e->remote.draw = draw;
     e->remote.push = 1;
-    e->remote.fetch = INT64_MAX; /* when it is asked for */
     weft_status status = weft_policy_make("async", -1, -1, NULL, -1, &e->remote.policy);
     if (status == WEFT_OK) status = parse(e, arguments);
     if (status == WEFT_OK && site) status = make_room(e, site);
@@ -77,31 +98,6 @@ static weft_status easgd_open(const char *arguments, const weft_exchange_site *s
     return status;
 }
 
-/* --- the force --- */
-
-/* What is taken from x is what is given, to the last bit. */
-#define DRAW(real)                                                                                 \
-    WEFT_CLONES static void draw_##real(real *restrict x, const real *restrict centre,             \
-                                        real *restrict force, int64_t n, real alpha)               \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++) force[i] = alpha * (x[i] - centre[i]);                     \
-        for (int64_t i = 0; i < n; i++) x[i] -= force[i];                                          \
-    }
-DRAW(float)
-DRAW(double)
-
-static weft_status meet(easgd *e)
-{
-    weft_remote *x = &e->remote;
-    WEFT_TRY(weft_copies_read(x->copies));
-    WEFT_TRY(weft_remote_fetch(x));
-    if (x->dtype == WEFT_F64)
-        draw_double(e->own, x->parameters, x->gradients, x->count, e->alpha);
-    else
-        draw_float(e->own, x->parameters, x->gradients, x->count, (float)e->alpha);
-    return weft_net_computed(x->net, ++x->turn);
-}
-
 /* --- the moments --- */
 
 static weft_status easgd_begin(weft_exchange *exchange)
@@ -109,12 +105,12 @@ static weft_status easgd_begin(weft_exchange *exchange)
     easgd *e = (easgd *)exchange;
     weft_remote *x = &e->remote;
     WEFT_TRY(weft_copies_read(x->copies));
-    memcpy(x->parameters, e->own, (size_t)x->count * weft_dtype_size(x->dtype));
-    if (!x->leads) return WEFT_OK;
-    WEFT_TRY(weft_remote_place(x));
-    WEFT_TRY(weft_remote_wait(x));
-    x->turn = weft_server_learner_clock(weft_net_actor(x->net));
-    return WEFT_OK;
+    size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
+    memcpy(x->parameters, x->own_parameters, bytes);
+    if (x->leads) WEFT_TRY(weft_remote_begin(x));
+    if (!exchange->site.cluster) return WEFT_OK;
+    memcpy(x->own_parameters, x->parameters, bytes); /* who comes later begins with the centre */
+    return weft_copies_write(x->copies);
 }
 
 /* The learner goes on where it was. */
@@ -124,30 +120,31 @@ static weft_status easgd_before(weft_exchange *exchange, int64_t step)
     (void)step;
     if (!e->is_aside) return WEFT_OK;
     e->is_aside = false;
-    memcpy(e->own, e->aside, (size_t)e->remote.count * weft_dtype_size(e->remote.dtype));
+    memcpy(e->remote.own_parameters, e->aside,
+           (size_t)e->remote.count * weft_dtype_size(e->remote.dtype));
     return weft_copies_write(e->remote.copies);
 }
 
 static weft_status easgd_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
-    easgd *e = (easgd *)exchange;
-    weft_remote *x = &e->remote;
-    x->last = turn->last;
-    if (turn->last || turn->step % e->every == 0) {
-        if (x->leads) WEFT_TRY(meet(e));
-        WEFT_TRY(weft_copies_write(x->copies));
+    weft_remote *x = (weft_remote *)exchange;
+    weft_remote_turn(x, turn);
+    if (!turn->last && turn->step % x->fetch != 0) return WEFT_OK;
+    WEFT_TRY(weft_copies_read(x->copies));
+    if (x->leads) {
+        WEFT_TRY(weft_net_computed(x->net, ++x->turn));
+        WEFT_TRY(weft_remote_wait(x));
     }
-    if (x->leads) turn->leave = weft_server_learner_halted(weft_net_actor(x->net));
-    return WEFT_OK;
+    return weft_copies_write(x->copies);
 }
 
 static weft_status show_centre(easgd *e)
 {
     weft_remote *x = &e->remote;
     size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
-    if (!e->is_aside) memcpy(e->aside, e->own, bytes);
+    if (!e->is_aside) memcpy(e->aside, x->own_parameters, bytes);
     e->is_aside = true;
-    memcpy(e->own, x->parameters, bytes);
+    memcpy(x->own_parameters, x->parameters, bytes);
     return weft_copies_write(x->copies);
 }
 
@@ -168,6 +165,23 @@ static weft_status easgd_end(weft_exchange *exchange)
     return show_centre(e);
 }
 
+static weft_status easgd_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+{
+    return weft_remote_cast(&weft_exchange_easgd, arguments, scene, out);
+}
+
+static weft_status easgd_serve(const char *arguments, weft_serving *serving, weft_actor **out)
+{
+    return weft_remote_serve(&weft_exchange_easgd, arguments, serving, out);
+}
+
+/* Servers count meetings. */
+static int64_t easgd_began(weft_exchange *exchange)
+{
+    const weft_remote *x = (const weft_remote *)exchange;
+    return x->leads ? x->turn * x->fetch : -1;
+}
+
 const weft_exchange_ops weft_exchange_easgd = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "easgd",
@@ -185,4 +199,7 @@ const weft_exchange_ops weft_exchange_easgd = {
     .save = easgd_save,
     .end = easgd_end,
     .figure = weft_remote_figure,
+    .cast = easgd_cast,
+    .serve = easgd_serve,
+    .began = easgd_began,
 };

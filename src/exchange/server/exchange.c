@@ -56,6 +56,11 @@ weft_status weft_remote_check(const weft_policy *policy, int learners)
     return WEFT_OK;
 }
 
+const char *weft_remote_back(bool adds, const char *codec, const char *back)
+{
+    return adds ? "none" : weft_codec_back(codec, back);
+}
+
 weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site)
 {
     void *data;
@@ -70,7 +75,7 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
     /* A rank that has less than that has a server for each of its numbers. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
-    WEFT_TRY(weft_strdup(x->adds ? "none" : weft_codec_back(x->codec, site->back), &x->back));
+    WEFT_TRY(weft_strdup(weft_remote_back(x->adds, site->codec, site->back), &x->back));
     if (!x->adds) WEFT_TRY(weft_remote_list_states(x, site));
     WEFT_TRY(weft_kept_open(site->context, x->codec, site->store, &x->kept));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
@@ -176,16 +181,21 @@ static weft_status check_slot(const weft_remote *x)
                      link->slot);
 }
 
+weft_status weft_remote_begin(weft_remote *x)
+{
+    WEFT_TRY(weft_remote_place(x));
+    WEFT_TRY(weft_remote_wait(x));
+    x->turn = weft_server_learner_clock(weft_net_actor(x->net));
+    return check_slot(x);
+}
+
 static weft_status server_begin(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
     WEFT_TRY(weft_copies_read(x->copies));
     if (x->leads) {
-        WEFT_TRY(weft_remote_place(x));
+        WEFT_TRY(weft_remote_begin(x));
         WEFT_TRY(count_gradients(x));
-        WEFT_TRY(weft_remote_wait(x));
-        x->turn = weft_server_learner_clock(weft_net_actor(x->net));
-        WEFT_TRY(check_slot(x));
     }
     return weft_copies_write(x->copies); /* other learners may have begun before */
 }
@@ -242,14 +252,18 @@ static weft_status server_update(weft_exchange *exchange, int64_t step)
     return weft_copies_write(x->copies);
 }
 
+void weft_remote_turn(weft_remote *x, weft_exchange_turn *turn)
+{
+    x->last = turn->last;
+    if (!x->leads) return;
+    weft_server_learner_tell(weft_net_actor(x->net), turn->loss, turn->rate);
+    turn->leave = weft_server_learner_halted(weft_net_actor(x->net)) ||
+                  weft_server_learner_dismissed(weft_net_actor(x->net));
+}
+
 static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
-    weft_remote *x = (weft_remote *)exchange;
-    x->last = turn->last;
-    if (x->leads) weft_server_learner_tell(weft_net_actor(x->net), turn->loss, turn->rate);
-    if (x->leads)
-        turn->leave = weft_server_learner_halted(weft_net_actor(x->net)) ||
-                      weft_server_learner_dismissed(weft_net_actor(x->net));
+    weft_remote_turn((weft_remote *)exchange, turn);
     return WEFT_OK;
 }
 
@@ -322,6 +336,16 @@ static int64_t server_began(weft_exchange *exchange)
     return x->leads ? x->turn : -1;
 }
 
+static weft_status server_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+{
+    return weft_remote_cast(&weft_exchange_server, arguments, scene, out);
+}
+
+static weft_status server_serve(const char *arguments, weft_serving *serving, weft_actor **out)
+{
+    return weft_remote_serve(&weft_exchange_server, arguments, serving, out);
+}
+
 const weft_exchange_ops weft_exchange_server = {
     .struct_size = sizeof(weft_exchange_ops),
     .name = "server",
@@ -347,7 +371,7 @@ const weft_exchange_ops weft_exchange_server = {
     .save = server_save,
     .end = server_end,
     .figure = weft_remote_figure,
-    .cast = weft_server_cast,
-    .serve = weft_server_serve,
+    .cast = server_cast,
+    .serve = server_serve,
     .began = server_began,
 };

@@ -43,10 +43,12 @@ void weft_server_learner_tell(weft_actor *actor, double loss, double rate)
 bool weft_server_learner_waits(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
+    /* What goes while it computes is of no concern to it, until there is to be nothing more. */
+    bool all = !l->options.respond || l->leaving || l->whole;
     if (l->gone) return false;
-    if (!l->in || l->arriving) return true;
+    if (!l->in || l->arriving || l->responds) return true;
     for (int i = 0; i < l->options.range_count; i++)
-        if (weft_reach_waits(&l->reaches[i])) return true;
+        if (all ? weft_reach_waits(&l->reaches[i]) : l->reaches[i].asked) return true;
     return false;
 }
 
@@ -87,6 +89,25 @@ static weft_status take_leave(learner *l)
     return weft_member_leave(l->member, !weft_member_dismissed(l->member));
 }
 
+static weft_status push_all(learner *l)
+{
+    for (int i = 0; i < l->options.range_count; i++)
+        WEFT_TRY(weft_reach_push(l, &l->reaches[i], l->clock));
+    return WEFT_OK;
+}
+
+static bool is_done(const learner *l)
+{
+    return l->leaving || l->clock >= l->options.steps || weft_member_dismissed(l->member);
+}
+
+static weft_status respond(learner *l)
+{
+    l->responds = false;
+    WEFT_TRY(l->options.respond(l->options.user));
+    return push_all(l);
+}
+
 static weft_status go_on(learner *l)
 {
     bool again = false;
@@ -95,8 +116,8 @@ static weft_status go_on(learner *l)
     l->whole = false;
     if (l->arriving) WEFT_TRY(arrive(l, &again));
     if (again || l->computing) return WEFT_OK;
-    if (l->leaving || l->clock >= l->options.steps || weft_member_dismissed(l->member))
-        return take_leave(l);
+    if (l->responds) WEFT_TRY(respond(l));
+    if (is_done(l)) return all_answered(l) ? take_leave(l) : WEFT_OK;
     for (int i = 0; i < l->options.range_count; i++) l->reaches[i].pushed = false;
     l->computing = true;
     return weft_actor_compute(&l->head, l->clock + 1);
@@ -143,9 +164,9 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     learner *l = (learner *)actor;
     if (l->gone) return WEFT_OK;
     l->computing = false;
-    for (int i = 0; i < l->options.range_count; i++)
-        WEFT_TRY(weft_reach_push(l, &l->reaches[i], ticket));
     set_clock(l, ticket);
+    l->responds = l->options.respond && weft_reach_due(l, l->options.fetch, ticket);
+    if (!l->options.respond) WEFT_TRY(push_all(l));
     if (weft_reach_due(l, l->options.fetch, ticket)) return weft_reach_pull_all(l);
     for (int i = 0; i < l->options.range_count; i++) l->reaches[i].moved = l->options.descend;
     if (l->options.descend) WEFT_TRY(l->options.descend(l->options.user, ticket));

@@ -1,7 +1,6 @@
 /* Which learner runs which server, and the coordinator by which they find each other. */
 #include <stdio.h>
 
-#include "base/tree.h"
 #include "exchange/server/remote.h"
 
 /* Who takes part in a run of one job lives as long as the job, which knows when one of its ranks
@@ -40,35 +39,6 @@ static weft_member_options member_of(weft_actor_id id, int slot)
 
 /* --- ranges of servers that run here --- */
 
-static weft_status optimize(void *user, void *parameters, const void *mean)
-{
-    (void)parameters; /* the optimiser's own, as */
-    (void)mean;       /* is this */
-    return weft_flat_optimizer_run(user);
-}
-
-static weft_status add(void *user, void *parameters, const void *mean)
-{
-    const weft_addition *a = user;
-    weft_tree_add(a->dtype, parameters, mean, parameters, a->count);
-    return WEFT_OK;
-}
-
-/* What a range does with the mean of updates. */
-static weft_status choose_update(const weft_remote *x, weft_own_range *own, weft_range_options *out)
-{
-    const weft_exchange_site *site = &x->head.site;
-    own->addition = (weft_addition){x->dtype, out->count};
-    out->update = x->adds ? add : optimize;
-    out->user = &own->addition;
-    if (x->adds) return WEFT_OK;
-    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, x->dtype,
-                                      out->count, &own->optimizer));
-    out->user = own->optimizer;
-    weft_flat_optimizer_rooms(own->optimizer, &out->parameters, &out->gradient);
-    return WEFT_OK;
-}
-
 static weft_status open_range(void *user, int number, weft_served *out)
 {
     weft_own_server *server = user;
@@ -79,8 +49,10 @@ static weft_status open_range(void *user, int number, weft_served *out)
                                   .policy = x->policy,
                                   .dtype = x->dtype,
                                   .count = x->ranges[number].count};
-    WEFT_TRY(choose_update(x, own, &options));
-    WEFT_TRY(weft_remote_publish(x->head.site.context, x->back, x->dtype, options.count, x->kept,
+    const weft_exchange_site *site = &x->head.site;
+    WEFT_TRY(weft_updater_open(&own->updater, x->adds, site->context, site->store, site->optimizer,
+                               &options));
+    WEFT_TRY(weft_remote_publish(site->context, x->back, x->dtype, options.count, x->kept,
                                  x->ranges[number].begin, &out->published));
     weft_status status = weft_remote_point_states(x, number, out->published, own);
     out->states = own->states;
@@ -93,7 +65,7 @@ static weft_status open_range(void *user, int number, weft_served *out)
 static void close_range(void *user, int number)
 {
     weft_own_range *own = &((weft_own_server *)user)->ranges[number];
-    weft_flat_optimizer_close(&own->optimizer);
+    weft_updater_close(&own->updater);
     free(own->states);
     own->states = NULL;
 }
@@ -156,6 +128,14 @@ static weft_status descend(void *user, int64_t turn)
     return weft_descent_step(x->descent, x->step, x->parameters, x->gradients);
 }
 
+static weft_status respond(void *user)
+{
+    weft_remote *x = user;
+    x->draw(x, x->head.site.endpoint->learners, x->dtype, x->count, x->own_parameters,
+            x->parameters, x->gradients);
+    return WEFT_OK;
+}
+
 /* Learners of one job have found out before that they train the same. */
 static weft_member_options learner_member(const weft_remote *x, weft_actor_id id, int slot)
 {
@@ -184,8 +164,10 @@ static weft_status open_learner(weft_remote *x, const char *coordinator)
                                            .gradients = x->gradients,
                                            .patience = 1,
                                            .push = x->push,
-                                           .fetch = x->fetch,
+                                           .fetch =
+                                               x->draw ? 1 : x->fetch, /* is told of meetings */
                                            .descend = x->descent ? descend : NULL,
+                                           .respond = x->draw ? respond : NULL,
                                            .give_state = weft_remote_give_state,
                                            .state_bytes = weft_remote_state_bytes,
                                            .take_state = weft_remote_take_state,

@@ -33,6 +33,7 @@ typedef struct learner {
     bool arriving; /* it asks where it may begin */
     bool computing;
     bool leaving, halt, halted; /* it leaves, and all are to; it was told to */
+    bool responds;              /* it does when it has what it has asked for */
     bool whole;                 /* it asks for the state, too */
     bool gone;                  /* it does nothing any more but take its leave */
     double patience;

@@ -11,16 +11,16 @@
 
 struct weft_remote;
 
-/* An update that adds what comes. */
-typedef struct weft_addition {
+/* What a range does with the mean of updates: the run's optimiser has it, or it is added. */
+typedef struct weft_updater {
+    weft_flat_optimizer *optimizer; /* NULL: it is added */
     weft_dtype dtype;
     int64_t count;
-} weft_addition;
+} weft_updater;
 
 /* A range on a server that this learner's process runs for all. */
 typedef struct weft_own_range {
-    weft_flat_optimizer *optimizer; /* NULL: it adds */
-    weft_addition addition;
+    weft_updater updater;
     struct iovec *states; /* what the optimiser keeps, as it is sent */
 } weft_own_range;
 
@@ -43,11 +43,18 @@ typedef struct weft_remote_state {
 
 enum { WEFT_STALENESS = 256 };
 
+/* How learners that keep parameters of their own and those of the servers draw near each other:
+ * `own` changes, and `force` is what the servers are to add. All are [count]. */
+struct weft_remote;
+typedef void (*weft_draw_fn)(const struct weft_remote *x, int learners, weft_dtype dtype,
+                             int64_t count, void *own, const void *served, void *force);
+
 typedef struct weft_remote {
     weft_exchange head;
     weft_policy policy;
     bool adds;             /* servers add what comes, without an optimiser */
-    int64_t push, fetch;   /* every so many steps */
+    weft_draw_fn draw;     /* learners have parameters of their own. NULL: those of the servers */
+    int64_t push, fetch;   /* every so many steps; fetch with `draw`: so often they meet */
     weft_descent *descent; /* in between; NULL: there is nothing in between */
     char *codec, *back;    /* of updates, and of what comes back */
     int servers;
@@ -64,6 +71,7 @@ typedef struct weft_remote {
     weft_dtype dtype;
     int64_t count;                /* of all parameters as they lie */
     void *parameters, *gradients; /* [count]: what came last, what goes next */
+    void *own_parameters;         /* [count]: with `draw`, the learner's; NULL without */
     struct weft_remote_figures {
         double updates, dropped, bytes;   /* bytes: sent by learners and servers */
         double staleness[WEFT_STALENESS]; /* updates by it; the last: so much, or more */
@@ -79,9 +87,15 @@ typedef struct weft_remote {
 
 /* ARGUMENT: no run of so many learners can have such a policy. */
 weft_status weft_remote_check(const weft_policy *policy, int learners) WEFT_NODISCARD;
-/* cast.c */
-weft_status weft_server_cast(const char *arguments, const weft_scene *scene,
-                             weft_cast **out) WEFT_NODISCARD;
+/* cast.c: of an exchange that opens a weft_remote. */
+weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments,
+                             const weft_scene *scene, weft_cast **out) WEFT_NODISCARD;
+/* updater.c: says in the options of a range, which has type and size by now, how it is updated.
+ * *u stays where it is until the range is destroyed. */
+weft_status weft_updater_open(weft_updater *u, bool adds, weft_context *context,
+                              const weft_store *like, const weft_optimizer_options *optimizer,
+                              weft_range_options *range) WEFT_NODISCARD;
+void weft_updater_close(weft_updater *u);
 
 /* exchange.c: what exchanges have in common whose learners speak to servers. Whoever opens one sets
  * the policy, `adds`, push and fetch; its head is the exchange's. */
@@ -89,16 +103,22 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
 /* Frees the exchange, too. */
 void weft_remote_close(weft_exchange *exchange);
 weft_status weft_remote_poll(weft_exchange *exchange) WEFT_NODISCARD;
+/* The learner begins, with what the servers have. Only by the rank that leads. */
+weft_status weft_remote_begin(weft_remote *x) WEFT_NODISCARD;
 /* Until the learner may begin its next step, or is done. */
 weft_status weft_remote_wait(weft_remote *x) WEFT_NODISCARD;
+/* A step is over: what others hear of it, and whether this learner is to leave. */
+void weft_remote_turn(weft_remote *x, weft_exchange_turn *turn);
+/* The codec of what comes back, of --compress and --compress-back as they are given. */
+const char *weft_remote_back(bool adds, const char *codec, const char *back);
 /* What the servers have, into `parameters`, with the state of their updates; and the same when all
  * learners have left. Collective over all ranks of the learner, or of all learners. */
 weft_status weft_remote_fetch(weft_remote *x) WEFT_NODISCARD;
 weft_status weft_remote_end(weft_remote *x) WEFT_NODISCARD;
 
-/* serve.c */
-weft_status weft_server_serve(const char *arguments, weft_serving *site,
-                              weft_actor **out) WEFT_NODISCARD;
+/* serve.c: of an exchange that opens a weft_remote. */
+weft_status weft_remote_serve(const weft_exchange_ops *ops, const char *arguments,
+                              weft_serving *site, weft_actor **out) WEFT_NODISCARD;
 
 /* places.c: the servers are started, and all learners know where. Collective between learners. */
 weft_status weft_remote_place(weft_remote *x) WEFT_NODISCARD;

@@ -5,7 +5,7 @@
 static const double BEAT = 1;
 
 typedef struct served_range {
-    weft_flat_optimizer *optimizer;
+    weft_updater updater;
     struct iovec *states;
     int state_count;
 } served_range;
@@ -13,27 +13,22 @@ typedef struct served_range {
 typedef struct serving {
     const weft_serving *site;
     weft_policy policy;
+    bool adds;
     int servers;
     served_range ranges[];
 } serving;
-
-static weft_status optimize(void *user, void *parameters, const void *mean)
-{
-    (void)parameters; /* the optimiser's own, as */
-    (void)mean;       /* is this */
-    return weft_flat_optimizer_run(user);
-}
 
 /* In the order in which learners have them. */
 static weft_status list_states(served_range *r, weft_served *out, size_t bytes)
 {
     weft_exchange_state s;
-    while (weft_flat_optimizer_state(r->optimizer, r->state_count, &s)) r->state_count++;
+    weft_flat_optimizer *optimizer = r->updater.optimizer;
+    while (optimizer && weft_flat_optimizer_state(optimizer, r->state_count, &s)) r->state_count++;
     WEFT_TRY(WEFT_NEW(&r->states, r->state_count + 1));
     out->states = r->states;
     out->state_count = r->state_count;
     for (int i = 0; i < r->state_count; i++)
-        if (weft_flat_optimizer_state(r->optimizer, i, &s))
+        if (weft_flat_optimizer_state(optimizer, i, &s))
             r->states[i] = (struct iovec){s.data, s.bytes};
     if (out->published)
         r->states[out->state_count++] =
@@ -52,15 +47,11 @@ static weft_status open_range(void *user, int number, weft_served *out)
                                   .policy = s->policy,
                                   .dtype = site->dtype,
                                   .count =
-                                      weft_part_start(site->count, number + 1, s->servers) - begin,
-                                  .update = optimize};
-    WEFT_TRY(weft_flat_optimizer_open(site->context, site->store, site->optimizer, site->dtype,
-                                      options.count, &r->optimizer));
-    const char *codec = site->codec && *site->codec ? site->codec : "none";
-    WEFT_TRY(weft_remote_publish(site->context, weft_codec_back(codec, site->back), site->dtype,
-                                 options.count, NULL, begin, &out->published));
-    options.user = r->optimizer;
-    weft_flat_optimizer_rooms(r->optimizer, &options.parameters, &options.gradient);
+                                      weft_part_start(site->count, number + 1, s->servers) - begin};
+    WEFT_TRY(weft_updater_open(&r->updater, s->adds, site->context, site->store, site->optimizer,
+                               &options));
+    WEFT_TRY(weft_remote_publish(site->context, weft_remote_back(s->adds, site->codec, site->back),
+                                 site->dtype, options.count, NULL, begin, &out->published));
     weft_status status = list_states(r, out, (size_t)options.count * weft_dtype_size(site->dtype));
     if (status == WEFT_OK) status = weft_range_create(&options, &out->range);
     if (status != WEFT_OK) weft_published_close(&out->published);
@@ -70,22 +61,24 @@ static weft_status open_range(void *user, int number, weft_served *out)
 static void close_range(void *user, int number)
 {
     served_range *r = &((serving *)user)->ranges[number];
-    weft_flat_optimizer_close(&r->optimizer);
+    weft_updater_close(&r->updater);
     free(r->states);
     *r = (served_range){0};
 }
 
 /* The policy is that of the exchange, opened without a place. */
-static weft_status take_policy(serving *s, const char *arguments)
+static weft_status take_policy(serving *s, const weft_exchange_ops *ops, const char *arguments)
 {
     weft_exchange *parsed;
-    WEFT_TRY(weft_exchange_server.open(arguments, NULL, &parsed));
+    WEFT_TRY(ops->open(arguments, NULL, &parsed));
     s->policy = ((const weft_remote *)parsed)->policy;
-    weft_exchange_server.close(parsed);
+    s->adds = ((const weft_remote *)parsed)->adds;
+    ops->close(parsed);
     return weft_remote_check(&s->policy, s->site->learners);
 }
 
-weft_status weft_server_serve(const char *arguments, weft_serving *site, weft_actor **out)
+weft_status weft_remote_serve(const weft_exchange_ops *ops, const char *arguments,
+                              weft_serving *site, weft_actor **out)
 {
     serving *s;
     int servers = (int)WEFT_MIN(WEFT_MAX(site->servers, 1), WEFT_MAX(site->count, 1));
@@ -102,7 +95,7 @@ weft_status weft_server_serve(const char *arguments, weft_serving *site, weft_ac
                                    .open = open_range,
                                    .close = close_range,
                                    .user = s};
-    weft_status status = take_policy(s, arguments);
+    weft_status status = take_policy(s, ops, arguments);
     if (status == WEFT_OK) status = weft_server_create(&options, out);
     if (status == WEFT_OK)
         site->own = s;

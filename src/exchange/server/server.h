@@ -76,6 +76,11 @@ typedef struct weft_server_learner_options {
     /* After a step that parameters are not pulled after: what it makes of the learner's own. NULL:
      * nothing. */
     weft_status (*descend)(void *user, int64_t step);
+    /* Parameters of its own, which draw and are drawn by the servers': after every `fetch` steps
+     * those are pulled, this makes gradients of both, and they are pushed while the next step is
+     * computed. `parameters` is what was pulled and nothing else. push: 1. NULL: gradients are
+     * those of the step, and go before anything is pulled. */
+    weft_status (*respond)(void *user);
     /* What the state of range number `range` is to begin with, which goes behind the parameters
      * where this learner gives them; may be NULL. */
     weft_status (*give_state)(void *user, int range, void *data, size_t bytes);

@@ -141,7 +141,7 @@ weft_status weft_remote_point_states(const weft_remote *x, int range, const weft
             own->states[i] = (struct iovec){weft_published_numbers(known), part.iov_len};
             continue;
         }
-        if (!weft_flat_optimizer_state(own->optimizer, i, &s) || s.bytes != part.iov_len)
+        if (!weft_flat_optimizer_state(own->updater.optimizer, i, &s) || s.bytes != part.iov_len)
             return weft_fail(WEFT_ERR_INTERNAL, "an optimiser's state '%s' has another size",
                              x->states[i].name);
         own->states[i] = (struct iovec){s.data, s.bytes};
