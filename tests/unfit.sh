@@ -105,6 +105,28 @@ refuses 2 "no codec is named 'zip'; known are none, bf16" -n 2 --exchange server
 refuses 2 "codec topk: ratio is 'nan', must be from 1e-06 to 1" -n 2 --exchange server --compress topk:ratio=nan
 refuses 2 "codec threshold: tau is '-1', must be from 0" -n 2 --exchange gossip --compress threshold:tau=-1
 refuses 2 "codec bf16 takes no options, not 'tau=1'" -n 2 --exchange gossip --compress bf16:tau=1
+# What no run of so many learners, servers or parameters can have is refused with one learner, too, who has no use for it.
+refuses 2 "a version of c=2 updates, but there is 1 learner; give c=1, or more learners" --exchange server:policy=softsync,c=2
+for n in 1 2; do
+    for exchange in server easgd; do
+        refuses 2 "exchange $exchange: a replica is kept by another server" -n $n --exchange $exchange --replicas 1
+        refuses 2 "exchange $exchange: 129 servers would be threads of this job, each of which hears of all others, and more than 128 take minutes to begin; give --servers 128 or fewer" -n $n --exchange $exchange --servers 129
+        refuses 2 "'servers' is '1025', must be a whole number from 0 to 1024" -n $n --exchange $exchange --servers 1025
+    done
+    refuses 2 "has nothing to compress" -n $n --exchange gossip:mode=average --compress none
+done
+printf 'layers:\n  - {type: flatten}\n  - {type: dense, units: outputs}\n' >few.yaml
+printf 'a,b,y\n%s' "$(seq 40 | awk '{ print $1 "," $1 * 2 "," $1 * 3 }')" >few.csv
+for command in train simulate; do
+    refuses 2 "servers is 4, and the model has only 3 parameters to share out; give --servers 3 or fewer" -n 2 --data csv:few.csv,target=y --batch 5 --model few.yaml --exchange server --servers 4
+done
+for exchange in average oneshot hogwild; do
+    refuses 2 "exchange $exchange cannot be simulated, since it is not made of actors; these can: server" -n 2 --exchange $exchange
+done
+refuses 2 "--replicas says nothing here, since no server of a simulation is lost" -n 2 --exchange server --servers 2 --replicas 1
+refuses 2 "a version of c=3 updates, but there are 2 learners" -n 2 --exchange server:policy=softsync,c=3
+refuses 2 "has nothing to compress" -n 2 --exchange gossip:mode=average --compress bf16
+command=train
 refuses 2 "cannot be shared out to learners" -n 3 --exchange oneshot --mesh data=2
 refuses 2 "did you mean 'average'" --exchange avrage
 refuses 2 "several machines need --engine mpi" -n 2 --hosts a:1,b:1

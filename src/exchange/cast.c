@@ -14,7 +14,7 @@ static weft_status no_actors(const weft_context *context, const char *name)
     }
     WEFT_TRY(weft_text_take(&text, &others));
     weft_status status =
-        weft_fail(WEFT_ERR_UNSUPPORTED,
+        weft_fail(WEFT_ERR_ARGUMENT,
                   "exchange %s cannot be simulated, since it is not made of actors; "
                   "these can: %s",
                   name, others);
@@ -40,6 +40,11 @@ weft_status weft_cast_open(const char *spec, const weft_scene *scene, weft_cast 
                          scene->struct_size, sizeof(*scene));
     WEFT_TRY(weft_cast_check(scene->context, spec));
     WEFT_TRY(weft_exchange_find(scene->context, spec, &ops, &arguments));
+    WEFT_TRY(weft_exchange_fits(scene->context, spec,
+                                &(weft_exchange_plan){.learners = scene->learners,
+                                                      .servers = scene->servers,
+                                                      .codec = scene->codec,
+                                                      .back = scene->back}));
     uint64_t before = weft_failures();
     weft_status status = ops->cast(arguments, scene, out);
     return weft_told(status, before, "exchange", ops->name, "cast");

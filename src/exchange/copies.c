@@ -171,6 +171,14 @@ static weft_status prepare(weft_copies *c, int64_t i)
     return WEFT_OK;
 }
 
+bool weft_copies_are_whole(const weft_copies *c)
+{
+    for (int r = 1; r < c->ranks; r++)
+        for (int64_t i = 0; i < c->counts[r]; i++)
+            if (first_of(c, c->of[r][i].part) != 0) return false;
+    return true;
+}
+
 static weft_status find_parameters(weft_copies *c)
 {
     void *data;

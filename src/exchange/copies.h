@@ -14,6 +14,8 @@ weft_status weft_copies_open(weft_comm *learner, weft_store *store,
 void weft_copies_close(weft_copies **copies);
 /* Whether this rank is the first to have some parameter; who is not gets all from others. */
 bool weft_copies_leads(const weft_copies *copies);
+/* Whether one rank, the first, has all parameters; the same on all. */
+bool weft_copies_are_whole(const weft_copies *copies);
 /* This rank's parameters as they lie, like WEFT_ALL_PARAMETERS of its store: the store itself, if
  * the host can write there. So they are written only when nothing reads the store. */
 void *weft_copies_parameters(const weft_copies *copies);

@@ -132,6 +132,13 @@ typedef struct weft_exchange_site {
     const weft_learner_link *cluster; /* NULL: the learners are one job, which makes all there is */
 } weft_exchange_site;
 
+/* What a run is to be of, before any of it is there. */
+typedef struct weft_exchange_plan {
+    int learners, servers, replicas; /* the latter as in weft_exchange_site, as are */
+    const char *codec, *back;        /* these */
+    bool hosted; /* servers are threads of the learners' processes; nobody comes or goes */
+} weft_exchange_plan;
+
 /* Something that belongs into a checkpoint. Either `like_parameters`: as many elements as
  * WEFT_ALL_PARAMETERS of the store, of their type and in their order; it is saved tensor by tensor
  * and so loads on any mesh. Or of a type of its own, and the same on all ranks of a learner. */
@@ -179,6 +186,8 @@ typedef struct weft_exchange_ops {
      * to begin with. */
     weft_status (*open)(const char *arguments, const weft_exchange_site *site, weft_exchange **out);
     void (*close)(weft_exchange *exchange);
+    /* ARGUMENT: no such run can have it. Of one that was opened without a site. NULL: all can. */
+    weft_status (*fits)(const weft_exchange *exchange, const weft_exchange_plan *plan);
     /* State number i; false past the end. NULL: there is none. */
     bool (*state)(weft_exchange *exchange, int i, weft_exchange_state *out);
 
@@ -241,6 +250,9 @@ weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
                                weft_exchange **out) WEFT_NODISCARD;
 /* Checks the specification alone. */
 weft_status weft_exchange_check(weft_context *context, const char *spec) WEFT_NODISCARD;
+/* The same, and whether such a run can have it. What is opened at a site is looked at so, too. */
+weft_status weft_exchange_fits(weft_context *context, const char *spec,
+                               const weft_exchange_plan *plan) WEFT_NODISCARD;
 void weft_exchange_close(weft_exchange **exchange);
 
 /* The same for exchanges that have nothing to do there. */

@@ -66,15 +66,16 @@ static weft_status open_at(const weft_context *context, const char *spec,
     return WEFT_OK;
 }
 
-weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
-                               weft_exchange **out)
+weft_status weft_exchange_fits(weft_context *context, const char *spec,
+                               const weft_exchange_plan *plan)
 {
-    if (site->struct_size != sizeof(*site))
-        return weft_fail(WEFT_ERR_ARGUMENT, "weft_exchange_site has %zu bytes, this library's %zu",
-                         site->struct_size, sizeof(*site));
-    WEFT_TRY(open_at(site->context, spec, site, out));
-    weft_status status = check_states(*out);
-    if (status != WEFT_OK) weft_exchange_close(out);
+    weft_exchange *e;
+    WEFT_TRY(open_at(context, spec, NULL, &e));
+    uint64_t before = weft_failures();
+    weft_status status =
+        e->ops->fits ? weft_told(e->ops->fits(e, plan), before, "exchange", e->ops->name, "fits")
+                     : WEFT_OK;
+    weft_exchange_close(&e);
     return status;
 }
 
@@ -84,6 +85,26 @@ weft_status weft_exchange_check(weft_context *context, const char *spec)
     WEFT_TRY(open_at(context, spec, NULL, &exchange));
     weft_exchange_close(&exchange);
     return WEFT_OK;
+}
+
+weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
+                               weft_exchange **out)
+{
+    if (site->struct_size != sizeof(*site))
+        return weft_fail(WEFT_ERR_ARGUMENT, "weft_exchange_site has %zu bytes, this library's %zu",
+                         site->struct_size, sizeof(*site));
+    *out = NULL;
+    WEFT_TRY(weft_exchange_fits(site->context, spec,
+                                &(weft_exchange_plan){.learners = site->endpoint->learners,
+                                                      .servers = site->servers,
+                                                      .replicas = site->replicas,
+                                                      .codec = site->codec,
+                                                      .back = site->back,
+                                                      .hosted = !site->cluster}));
+    WEFT_TRY(open_at(site->context, spec, site, out));
+    weft_status status = check_states(*out);
+    if (status != WEFT_OK) weft_exchange_close(out);
+    return status;
 }
 
 void weft_exchange_close(weft_exchange **exchange)

@@ -15,6 +15,7 @@ static weft_status check_used(weft_context *context, const weft_train_options *o
                {"engine,hosts,max-restarts,timeout,check-collectives,no-bind",
                 "a simulation is one process in virtual time"},
                {"checkpoint-every,resume", "a simulation is saved when it is over"},
+               {"replicas", "no server of a simulation is lost"},
                {"trace", "a simulation's times are not those of its instructions"}};
     for (const weft_option *row = weft_train_table(context); row->name; row++)
         for (size_t i = 0; i < WEFT_COUNT(all); i++) {
@@ -146,6 +147,7 @@ static weft_status build_lead(weft_simulation *s)
     *s->lead = (weft_rank){.recipe = &t->recipe, .world = t->worlds[0]};
     WEFT_TRY(weft_rank_build(s->lead));
     t->parameters = weft_rank_parameters(s->lead);
+    WEFT_TRY(weft_trainer_check_servers(t));
     s->epoch = (t->samples + all - 1) / all;
     s->flops = weft_program_describe(weft_instance_program(s->lead->instance)).flops *
                (double)t->recipe.microbatches;

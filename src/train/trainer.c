@@ -38,6 +38,18 @@ static weft_status open_data(weft_trainer *t)
     return WEFT_OK;
 }
 
+static weft_status check_plan(const weft_trainer *t)
+{
+    const weft_parallel_choice *o = &t->options.parallel;
+    return weft_exchange_fits(t->context, o->exchange,
+                              &(weft_exchange_plan){.learners = t->learners,
+                                                    .servers = (int)o->servers,
+                                                    .replicas = (int)o->replicas,
+                                                    .codec = o->compress,
+                                                    .back = o->compress_back,
+                                                    .hosted = t->worlds[0] && !t->linked});
+}
+
 /* Ranks of one learner: what the mesh multiplies to, or all there are. */
 static weft_status count_learners(weft_trainer *t)
 {
@@ -55,9 +67,7 @@ static weft_status count_learners(weft_trainer *t)
                          "device '%s' names %d devices for %d rank%s; give one for each rank, or "
                          "fewer, which take turns",
                          o->where.device, devices, t->size, weft_plural(t->size));
-    if (exchange)
-        WEFT_TRY(weft_exchange_check(
-            t->context, o->parallel.exchange)); /* also where one learner has no use for it */
+    if (exchange) WEFT_TRY(weft_exchange_check(t->context, o->parallel.exchange));
     if (o->parallel.compress) WEFT_TRY(weft_codec_check(t->context, o->parallel.compress));
     if (o->parallel.compress_back)
         WEFT_TRY(weft_codec_check(t->context, o->parallel.compress_back));
@@ -84,8 +94,8 @@ static weft_status count_learners(weft_trainer *t)
                          o->parallel.mesh, (long long)mesh, t->size);
     if (t->size % mesh)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%d ranks cannot be shared out to learners of %lld (mesh '%s')", t->size,
-                         (long long)mesh, o->parallel.mesh);
+                         "%d rank%s cannot be shared out to learners of %lld (mesh '%s')", t->size,
+                         weft_plural(t->size), (long long)mesh, o->parallel.mesh);
     t->mesh = (int)mesh;
     t->learners = t->linked ? t->link.learners : t->size / (int)mesh;
     if (t->linked && mesh != t->size)
@@ -93,6 +103,7 @@ static weft_status count_learners(weft_trainer *t)
                          "a process that joins is one learner, of %lld ranks by its mesh, but -n "
                          "gives %d; start another process for another learner",
                          (long long)mesh, t->size);
+    if (exchange) WEFT_TRY(check_plan(t)); /* also where one learner has no use for it */
     if (t->linked) return WEFT_OK;
     if (exchange && t->learners == 1 && t->size > 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -197,6 +208,17 @@ static weft_status build(weft_run *run)
     return WEFT_OK;
 }
 
+weft_status weft_trainer_check_servers(const weft_trainer *t)
+{
+    int64_t servers = t->options.parallel.servers, n = weft_rank_parameters(&t->runs[0].rank);
+    if (servers <= n) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "servers is %lld, and the model has only %lld parameter%s to share out; give "
+                     "--servers %lld or fewer",
+                     (long long)servers, (long long)n, weft_plural(n),
+                     (long long)WEFT_MAX(n, (int64_t)1));
+}
+
 /* What others of the run must have alike. */
 static weft_status describe_data(weft_trainer *t)
 {
@@ -219,7 +241,8 @@ static weft_status make(weft_trainer *t)
     if (t->linked) WEFT_TRY(describe_data(t));
     WEFT_TRY(weft_trainer_read_model(t));
     WEFT_TRY(weft_trainer_write_recipe(t));
-    return weft_trainer_everywhere(t, build);
+    WEFT_TRY(weft_trainer_everywhere(t, build));
+    return weft_trainer_check_servers(t);
 }
 
 /* *out has to be destroyed even if that fails, unless it is NULL. */

@@ -53,6 +53,9 @@ struct weft_trainer {
     weft_error error;     /* of the rank that has most to say */
 };
 
+/* ARGUMENT: there are more servers than parameters; of ranks that are built. */
+weft_status weft_trainer_check_servers(const weft_trainer *t) WEFT_NODISCARD;
+
 /* Runs task on every rank of this process at once; returns the failure that came first. */
 weft_status weft_trainer_everywhere(weft_trainer *t,
                                     weft_status (*task)(weft_run *run)) WEFT_NODISCARD;

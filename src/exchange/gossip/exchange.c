@@ -120,6 +120,12 @@ static weft_status gossip_open(const char *arguments, const weft_exchange_site *
     return status;
 }
 
+static weft_status gossip_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
+{
+    const char *codec;
+    return weft_gossip_codec(((const gossip *)exchange)->mode, plan->codec, &codec);
+}
+
 /* --- peers --- */
 
 static weft_status make_peer(const gossip *x, weft_actor **out)
@@ -295,6 +301,7 @@ const weft_exchange_ops weft_exchange_gossip = {
     .reads = "compress",
     .open = gossip_open,
     .close = gossip_close,
+    .fits = gossip_fits,
     .begin = gossip_begin,
     .poll = gossip_poll,
     .after = gossip_after,

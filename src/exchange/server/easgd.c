@@ -191,6 +191,7 @@ const weft_exchange_ops weft_exchange_easgd = {
     .reads = "servers,replicas,compress",
     .open = easgd_open,
     .close = easgd_close,
+    .fits = weft_remote_fits,
     .begin = easgd_begin,
     .before = easgd_before,
     .poll = weft_remote_poll,

@@ -46,13 +46,34 @@ static weft_status parse(weft_remote *x, const char *arguments)
     return status;
 }
 
-weft_status weft_remote_check(const weft_policy *policy, int learners)
+/* Each is a thread that hears of all others whenever somebody comes or goes, so that what it takes
+ * to begin grows with the square of their number: 128 begin in two seconds on two cores, 256 in a
+ * minute and a half. */
+enum { MOST_HOSTED = 128 };
+
+weft_status weft_remote_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
 {
-    if (policy->count > learners)
+    const weft_policy *policy = &((const weft_remote *)exchange)->policy;
+    const char *name = exchange->ops->name;
+    if (policy->count > plan->learners)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "exchange server: a version of c=%d updates, but there are %d learners; "
-                         "give c=%d or less",
-                         policy->count, learners, learners);
+                         "exchange %s: a version of c=%d updates, but there %s %d learner%s; "
+                         "give c=%d%s",
+                         name, policy->count, plan->learners == 1 ? "is" : "are", plan->learners,
+                         weft_plural(plan->learners), plan->learners,
+                         plan->learners == 1 ? ", or more learners" : " or less");
+    if (plan->replicas > 0 && plan->servers < 2)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s: a replica is kept by another server, so --replicas 1 "
+                         "needs --servers 2 or more",
+                         name);
+    if (plan->hosted && plan->servers > MOST_HOSTED)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "exchange %s: %d servers would be threads of this job, each of which hears "
+            "of all others, and more than %d take minutes to begin; give --servers %d "
+            "or fewer",
+            name, plan->servers, MOST_HOSTED, MOST_HOSTED);
     return WEFT_OK;
 }
 
@@ -68,10 +89,6 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    if (site->replicas > 0 && site->servers < 2)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "exchange server: a replica is kept by another server, so --replicas 1 "
-                         "needs --servers 2 or more");
     /* A rank that has less than that has a server for each of its numbers. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
@@ -79,6 +96,11 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
     if (!x->adds) WEFT_TRY(weft_remote_list_states(x, site));
     WEFT_TRY(weft_kept_open(site->context, x->codec, site->store, &x->kept));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
+    if (site->cluster && !weft_copies_are_whole(x->copies))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the ranks of a learner that comes and goes must all have all parameters, "
+                         "and with this mesh they share them out; split the batch or the pictures "
+                         "(data, domain)");
     x->parameters = weft_copies_parameters(x->copies);
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
@@ -119,7 +141,6 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
     weft_remote *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status = parse(x, arguments);
-    if (status == WEFT_OK && site) status = weft_remote_check(&x->policy, site->endpoint->learners);
     if (status == WEFT_OK && site) status = weft_remote_make_room(x, site);
     if (status == WEFT_OK)
         *out = &x->head;
@@ -361,6 +382,7 @@ const weft_exchange_ops weft_exchange_server = {
     .reads = "servers,replicas,compress,compress-back",
     .open = server_open,
     .close = weft_remote_close,
+    .fits = weft_remote_fits,
     .begin = server_begin,
     .before = server_before,
     .ready = server_ready,

@@ -85,8 +85,9 @@ typedef struct weft_remote {
     bool resumed_known; /* it has what learners knew */
 } weft_remote;
 
-/* ARGUMENT: no run of so many learners can have such a policy. */
-weft_status weft_remote_check(const weft_policy *policy, int learners) WEFT_NODISCARD;
+/* ARGUMENT: no such run can have such servers. */
+weft_status weft_remote_fits(const weft_exchange *exchange,
+                             const weft_exchange_plan *plan) WEFT_NODISCARD;
 /* cast.c: of an exchange that opens a weft_remote. */
 weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments,
                              const weft_scene *scene, weft_cast **out) WEFT_NODISCARD;
