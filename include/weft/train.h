@@ -32,6 +32,10 @@ WEFT_API bool weft_job_wanted(const weft_train_options *options);
  * checkpoint, without the ranks that were lost; what a rank fails in by itself is not started
  * again. *code is the exit code of the job. UNSUPPORTED: there is no mpirun, and what to install.
  *
+ * With engine processes the program is weft, or takes its commands coordinator, server and join,
+ * and `arguments` are not looked at: each process has a command line of its own, made from the
+ * options. What dies is started again by itself, and the whole job only when parameters are lost.
+ *
  * One job at a time. While it runs the process takes SIGINT, SIGTERM, SIGHUP and SIGTSTP, and
  * adopts orphans; of its children only those of the job are waited for, and ended at the end. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_run(const weft_train_options *options,

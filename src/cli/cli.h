@@ -32,6 +32,8 @@ void listen_to(weft_context *context, bool quiet);
 
 /* Prints "weft: <message>" to stderr and returns the exit code of a status. */
 int report_failure(weft_status status);
+/* What a process that trains, or serves those who do, says of its failure; see weft_job_words. */
+void say_words(const char *what, const char *message);
 /* The same for a mistake on the command line, with a pointer to the help. */
 int usage_failure(const char *command_name);
 

@@ -24,6 +24,10 @@ int member_begin(weft_context *context, weft_cluster_kind kind, const char *name
         return 2;
     }
     if (status == WEFT_OK) status = weft_options_check(table, o);
+    if (status != WEFT_OK && weft_job_supervised()) {
+        say_words(weft_status_name(status), weft_last_message());
+        return 2;
+    }
     if (status != WEFT_OK) return usage_failure(name);
     listen_to(context, o->train.show.quiet);
     catch_signals();
@@ -33,8 +37,10 @@ int member_begin(weft_context *context, weft_cluster_kind kind, const char *name
 int member_end(weft_context *context, weft_cluster_options *o, weft_status status)
 {
     weft_cluster_options_free(context, o);
-    int code = report_failure(status);
-    return status == WEFT_ERR_INTERRUPTED ? interrupted_code() : code;
+    if (status == WEFT_OK) return 0;
+    say_words(weft_status_name(status), weft_last_message());
+    if (status == WEFT_ERR_INTERRUPTED) return interrupted_code();
+    return status == WEFT_ERR_ARGUMENT ? 2 : 1;
 }
 
 /* --- weft coordinator --- */

@@ -73,7 +73,7 @@ weft_status read_train_options(const weft_context *context, weft_train_options *
     return read_run_options(context, weft_train_table(context), init, &scratch, o, argc, argv);
 }
 
-static void say(const char *what, const char *message)
+void say_words(const char *what, const char *message)
 {
     char line[2400];
     weft_job_words(what, message, line, sizeof(line));
@@ -84,7 +84,7 @@ static void say(const char *what, const char *message)
 /* A supervisor hears that the job is done; the rest is for people. */
 static void on_event(void *user, const weft_event *event)
 {
-    if (weft_job_supervised() && event->kind == WEFT_EVENT_SUMMARY) say("finished", "");
+    if (weft_job_supervised() && event->kind == WEFT_EVENT_SUMMARY) say_words("finished", "");
     if (user) progress_event(user, event);
 }
 
@@ -111,7 +111,7 @@ weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options
     progress *p = progress_new(options);
     running = trainer;
     catch_signals();
-    if (weft_job_supervised()) say("built", "");
+    if (weft_job_supervised()) say_words("built", "");
     weft_status status = weft_trainer_run(trainer, on_event, p);
     progress_end(p);
     running = NULL;
@@ -167,10 +167,8 @@ static char **rank_words(const weft_context *context, const weft_train_options *
     bool whole = words && (*next++ = strdup("train"));
     for (const weft_option *o = table; whole && o->name; o++) {
         char *value = NULL;
-        bool shown = strcmp(o->name, "progress") == 0; /* as this process has decided */
         whole = weft_options_get(table, options, o->name, &value) == WEFT_OK;
-        if (whole && value)
-            whole = add_word(&next, o->name, shown ? progress_kind(&options->show) : value);
+        if (whole && value) whole = add_word(&next, o->name, value);
         weft_free(value);
     }
     if (whole) return words;
@@ -178,11 +176,13 @@ static char **rank_words(const weft_context *context, const weft_train_options *
     return NULL;
 }
 
-/* Starts this same command as the ranks of a job. */
-static int supervise(const weft_context *context, const weft_train_options *options)
+/* Starts this same command as the ranks of a job; how they show their progress is decided by this
+ * process. */
+static int supervise(const weft_context *context, weft_train_options *options, const char *show)
 {
     char program[4096], columns[16];
-    char **words = rank_words(context, options);
+    bool set = weft_options_set(weft_train_table(context), options, "progress", show) == WEFT_OK;
+    char **words = set ? rank_words(context, options) : NULL;
     int code = 1;
     ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
     if (!words || size < 0) {
@@ -214,7 +214,7 @@ static int report_rank(weft_status status)
         status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED || weft_job_told(status);
     if (status == WEFT_OK) return 0;
     if (weft_job_rank() <= 0 || !common) {
-        say(weft_status_name(status), weft_last_message());
+        say_words(weft_status_name(status), weft_last_message());
         if (status != WEFT_ERR_INTERRUPTED) return status == WEFT_ERR_ARGUMENT ? 2 : 1;
     }
     if (status == WEFT_ERR_INTERRUPTED) return interrupted_code();
@@ -236,7 +236,7 @@ static int run(weft_context *context, int argc, char **argv)
     else if (status != WEFT_OK)
         code = usage_failure("train");
     else if (options.job.ranks > 0 && weft_job_wanted(&options))
-        code = supervise(context, &options);
+        code = supervise(context, &options, progress_kind(&options.show));
     else
         code = report_rank(train(context, &options));
     weft_options_free(weft_train_table(context), &options);

@@ -11,6 +11,7 @@ static const weft_engine *const engines[] = {
     &weft_engine_self,
     &weft_engine_threads,
     &weft_engine_mpi,
+    &weft_engine_processes,
 };
 
 weft_status weft_engines_register(weft_context *context)

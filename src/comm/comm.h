@@ -65,7 +65,8 @@ typedef struct weft_engine {
     bool implied; /* by the number of ranks */
 } weft_engine;
 
-extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi;
+extern const weft_engine weft_engine_self, weft_engine_threads, weft_engine_mpi,
+    weft_engine_processes;
 
 /* The engines that are built in, to what a context knows. */
 weft_status weft_engines_register(weft_context *context) WEFT_NODISCARD;

@@ -158,3 +158,21 @@ static weft_status self_open(weft_context *context, int ranks, weft_comm **out, 
 
 const weft_engine weft_engine_self = {
     .name = "self", .summary = "one rank", .open = self_open, .implied = true};
+
+/* Learners that are processes find each other by a coordinator, and no communicator connects them:
+ * each of them is a job of its own. */
+static weft_status processes_open(weft_context *context, int ranks, weft_comm **out, int *local)
+{
+    (void)context;
+    (void)out;
+    (void)local;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "engine processes has no ranks of one program (%d were asked for): its "
+                     "learners are started by a supervisor, as weft train and weft_job_run do",
+                     ranks);
+}
+
+const weft_engine weft_engine_processes = {
+    .name = "processes",
+    .summary = "learners and servers are processes, which are started again when they die",
+    .open = processes_open};

@@ -97,6 +97,7 @@ typedef struct weft_learner_link {
     const char *coordinator;  /* where that is, as weft_net_know takes it; NULL: not known yet */
     int slot, learners;       /* which learner this is; how many there are to be */
     const char *model, *data; /* by which others know that it trains the same */
+    bool job; /* all learners are of one job: when one is stopped all are, and the first speaks */
 } weft_learner_link;
 
 /* What a process that is a server of such a run is to serve. All of it stays the caller's and
@@ -111,6 +112,7 @@ typedef struct weft_serving {
     int servers;   /* as in weft_exchange_site */
     int learners;
     const char *codec, *back; /* the same */
+    int place;                /* the slot that it is to have, from 1; 0: any */
     uint32_t id;              /* of the actor; drawn, as no other one has it */
     void *own;                /* the actor's; to be freed after it */
 } weft_serving;

@@ -100,13 +100,14 @@ static weft_status take_answer(const weft_actor *guest, weft_invitation *out)
 }
 
 weft_status weft_cluster_ask(const weft_waiting *w, weft_net_world *world, const char *address,
-                             weft_asking what, uint32_t other, weft_invitation *out)
+                             weft_asking what, uint32_t other, int slot, weft_invitation *out)
 {
     weft_actor *guest;
     weft_net *net;
     weft_guest_options options = {.struct_size = sizeof(options),
                                   .invited = what != WEFT_ASK_WHO,
                                   .learner = what == WEFT_ASK_SLOT,
+                                  .place = slot + 1,
                                   .other = other,
                                   .again = 0.5};
     *out = (weft_invitation){0};
@@ -152,6 +153,7 @@ static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_c
         bool empty = (view->over || view->fault) && members == 0;
         if (!empty) emptied = weft_seconds();
         if (empty && weft_seconds() - emptied > LINGERS) break;
+        if (what->job && view->fault) break;
     }
     const weft_view *view = weft_coordinator_view(actor);
     if (view->fault) return weft_fail(WEFT_ERR_PEER, "%s", view->fault);

@@ -25,10 +25,11 @@ typedef struct weft_waiting {
 
 typedef enum weft_asking { WEFT_ASK_WHO, WEFT_ASK_TERMS, WEFT_ASK_SLOT } weft_asking;
 /* Asks the coordinator at an address: who is there, for the configuration, too, or also for the
- * slot of a learner; or that a member goes (`other`; 0: nobody). PEER: it does not answer, and why
- * as far as is known, or it refuses; INTERRUPTED: stopped. */
+ * slot of a learner; or that a member goes (`other`; 0: nobody). slot: that of a member that has
+ * ended, whose place who asks is to have; below 0: any. PEER: it does not answer, and why as far as
+ * is known, or it refuses; INTERRUPTED: stopped. */
 weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_world *world,
-                             const char *address, weft_asking what, uint32_t other,
+                             const char *address, weft_asking what, uint32_t other, int slot,
                              weft_invitation *out) WEFT_NODISCARD;
 
 /* A coordinator, until the run is over or it is stopped (INTERRUPTED). */
@@ -36,6 +37,7 @@ typedef struct weft_coordinating {
     const char *listen;   /* an address */
     int learners, ranges; /* that the run is to begin with; ranges: 0 without servers */
     bool replicas;
+    bool job;       /* all members are of one job, which ends when the run has come to a fault */
     double silence; /* seconds after which a member is gone */
     const char *model, *data;
     uint64_t parameters; /* how they lie */

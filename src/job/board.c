@@ -57,11 +57,20 @@ const char *weft_job_name(void)
     return getenv(WEFT_BOARD_VARIABLE);
 }
 
+int weft_job_slot(void)
+{
+    int64_t slot;
+    const char *text = getenv(WEFT_SLOT_VARIABLE);
+    bool given = text && weft_job_name() && weft_parse_int(text, &slot);
+    return given && slot >= 0 && slot < WEFT_MAX_RANKS ? (int)slot : -1;
+}
+
 void weft_board_open(weft_line *line)
 {
     const char *where = weft_job_name();
     line->board = where ? weft_board_map(where) : NULL;
     line->deaf = !getenv(WEFT_SUPERVISED_VARIABLE);
+    line->first = 0;
 }
 
 void weft_board_close(weft_line *line)
@@ -82,19 +91,33 @@ bool weft_board_listen(weft_line *line)
 
 void weft_board_stage(const weft_line *line, int rank, int stage)
 {
-    if (line->board && rank < WEFT_MAX_RANKS)
-        atomic_store_explicit(&line->board->stage[rank], stage, memory_order_relaxed);
+    if (line->board && line->first + rank < WEFT_MAX_RANKS)
+        atomic_store_explicit(&line->board->stage[line->first + rank], stage, memory_order_relaxed);
 }
 
 void weft_board_step(const weft_line *line, int rank, int64_t step)
 {
-    if (line->board && rank < WEFT_MAX_RANKS)
-        atomic_store_explicit(&line->board->step[rank], step, memory_order_relaxed);
+    if (line->board && line->first + rank < WEFT_MAX_RANKS)
+        atomic_store_explicit(&line->board->step[line->first + rank], step, memory_order_relaxed);
+}
+
+bool weft_board_begun(const weft_line *line, int64_t out[WEFT_BEGUN])
+{
+    if (!line->board || !atomic_load(&line->board->has_begun)) return false;
+    for (int i = 0; i < WEFT_BEGUN; i++) out[i] = atomic_load(&line->board->begun[i]);
+    return true;
+}
+
+void weft_board_begin(const weft_line *line, const int64_t begun[WEFT_BEGUN])
+{
+    if (!line->board) return;
+    for (int i = 0; i < WEFT_BEGUN; i++) atomic_store(&line->board->begun[i], begun[i]);
+    atomic_store(&line->board->has_begun, true);
 }
 
 void weft_board_note(const weft_line *line, weft_comm *world)
 {
-    int rank = weft_comm_rank(world);
+    int rank = line->first + weft_comm_rank(world);
     weft_board *board = line->board;
     if (!board || rank >= WEFT_MAX_RANKS) return;
     atomic_store_explicit(&board->pid[rank], (int)getpid(), memory_order_relaxed);
@@ -125,4 +148,17 @@ uint64_t weft_work_of(pid_t pid)
     if (file && fscanf(file, "rchar: %llu wchar: %llu", &got, &put) == 2) work += got + put;
     if (file) fclose(file);
     return work;
+}
+
+bool weft_is_stopped(pid_t pid)
+{
+    char path[64], text[1024] = "";
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    size_t size = fread(text, 1, sizeof(text) - 1, file);
+    text[size] = '\0';
+    fclose(file);
+    const char *at = strrchr(text, ')');
+    return at && at[1] == ' ' && at[2] == 'T';
 }

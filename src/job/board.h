@@ -6,6 +6,7 @@
 #ifndef WEFT_JOB_BOARD_H
 #define WEFT_JOB_BOARD_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "base/base.h"
@@ -14,11 +15,14 @@
 
 #define WEFT_BOARD_VARIABLE "WEFT_BOARD"
 #define WEFT_SUPERVISED_VARIABLE "WEFT_SUPERVISED"
+#define WEFT_SLOT_VARIABLE "WEFT_SLOT"
 
 typedef struct weft_board {
-    _Atomic int64_t step[WEFT_MAX_RANKS];      /* that the rank is in; 0: not begun */
-    _Atomic int stage[WEFT_MAX_RANKS];         /* weft_stage */
-    _Atomic int pid[WEFT_MAX_RANKS];           /* its process; 0: it has not come yet */
+    _Atomic int64_t step[WEFT_MAX_RANKS]; /* that the rank is in; 0: not begun */
+    _Atomic int stage[WEFT_MAX_RANKS];    /* weft_stage */
+    _Atomic int pid[WEFT_MAX_RANKS];      /* its process; 0: it has not come yet */
+    _Atomic int64_t begun[WEFT_BEGUN];    /* see weft_board_begun */
+    atomic_bool has_begun;
     char job[64];                              /* what MPI calls it, by rank 0 */
     char note[WEFT_MAX_RANKS][WEFT_NOTE_SIZE]; /* its transfer, see weft_comm_set_note */
 } weft_board;
@@ -46,6 +50,8 @@ void weft_orphans_end(weft_orphans *orphans);
 void weft_orphans_kill(const weft_orphans *orphans, pid_t pid);
 /* leftovers.c: what a launcher that was killed has left of a job that has ended. */
 void weft_leftovers_remove(pid_t launcher, const char *job);
+/* Whether somebody has stopped a process. */
+bool weft_is_stopped(pid_t pid);
 /* A number that changes whenever a process computes, reads or writes; 0: it has ended. */
 uint64_t weft_work_of(pid_t pid);
 /* Children of all threads of a process; how many. */

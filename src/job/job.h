@@ -12,6 +12,7 @@
  * is given. */
 typedef struct weft_job_options {
     bool mpi;      /* the ranks are processes of MPI, else threads of one */
+    bool members;  /* or learners are processes that come and go; then see weft_job_part */
     int64_t ranks; /* 0: as many as somebody else has started */
     const char *hosts, *mesh, *place, *exchange;
     int64_t zero, virtual_workers;
@@ -19,7 +20,24 @@ typedef struct weft_job_options {
     const char *checkpoint; /* the folder that a job which died goes on from */
     bool resume;            /* so does the first one */
     int64_t max_restarts;
+    /* Of a job of members: the first is the coordinator. */
+    struct weft_job_part *parts;
+    int part_count;
+    double silence; /* seconds after which a member that is not heard of is gone */
 } weft_job_options;
+
+/* One of the processes of a job of members: what it is called, and its command line behind the
+ * program's name, to which --resume is added when it, or all of the job, is started again. */
+typedef enum weft_part_role {
+    WEFT_PART_COORDINATOR,
+    WEFT_PART_SERVER,
+    WEFT_PART_LEARNER
+} weft_part_role;
+typedef struct weft_job_part {
+    weft_part_role role;
+    int slot;
+    char **words; /* NULL at the end */
+} weft_job_part;
 
 /* See weft_job_wanted and weft_job_run. */
 bool weft_job_needed(const weft_job_options *options);
@@ -31,13 +49,18 @@ weft_status weft_job_supervise(const weft_job_options *options, const char *prog
 
 /* What its supervisor calls the job; NULL: it has none on this machine. */
 const char *weft_job_name(void);
+/* Which of its role a member of a job is; below 0: it is none. */
+int weft_job_slot(void);
 
 typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED } weft_stage;
+
+enum { WEFT_BEGUN = 5 }; /* numbers by which a run says where it began, and how long it is */
 
 /* A process's line to its supervisor, see board.h. */
 typedef struct weft_line {
     struct weft_board *board; /* NULL: there is none */
     bool deaf;                /* no supervisor speaks on standard input */
+    int first;                /* of this process's ranks on the board */
 } weft_line;
 
 void weft_board_open(weft_line *line);
@@ -46,6 +69,10 @@ void weft_board_stage(const weft_line *line, int rank, int stage);
 void weft_board_step(const weft_line *line, int rank, int64_t step);
 /* Whether the supervisor asks for the end; for the first rank, once a step. */
 bool weft_board_listen(weft_line *line);
+/* Where the run of a job of members began, for a coordinator that comes in the place of the one
+ * that has found it out. False: it is not known yet. */
+bool weft_board_begun(const weft_line *line, int64_t out[WEFT_BEGUN]);
+void weft_board_begin(const weft_line *line, const int64_t begun[WEFT_BEGUN]);
 /* Says which process a rank is, and lets it note its transfers. */
 void weft_board_note(const weft_line *line, weft_comm *world);
 

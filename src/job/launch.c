@@ -25,7 +25,7 @@ int weft_job_rank(void)
 bool weft_job_needed(const weft_job_options *o)
 {
     if (weft_job_rank() >= 0 || getenv(WEFT_SUPERVISED_VARIABLE)) return false;
-    return o->max_restarts > 0 || o->mpi;
+    return o->max_restarts > 0 || o->mpi || o->members;
 }
 
 /* Whether a rank left without having come to the end. Of other machines rank 0 speaks for all. */
@@ -82,6 +82,7 @@ static void begin_anew(job *j)
     j->block[0] = j->lost_host[0] = j->stopped[0] = '\0';
     memset(j->missing, 0, sizeof(j->missing));
     weft_hosts_forget(&j->hosts);
+    atomic_store(&j->board->has_begun, false);
     memset(j->board->job, 0, sizeof(j->board->job));
     for (int r = 0; r < WEFT_MAX_RANKS; r++) {
         j->on[r] = -1;
@@ -92,12 +93,20 @@ static void begin_anew(job *j)
     }
 }
 
+/* Members are started again unless somebody says how often. */
+static int64_t restarts(const weft_job_options *o)
+{
+    enum { OFTEN = 100 };
+    return o->members && o->max_restarts == 0 ? OFTEN : o->max_restarts;
+}
+
 static weft_status run_all(job *j, int *code)
 {
     bool again = j->options->resume;
-    for (int64_t left = j->options->max_restarts;; left--) {
+    for (j->restarts = restarts(j->options);; j->restarts--) {
         begin_anew(j);
-        WEFT_TRY(run_once(j, again, code));
+        WEFT_TRY(j->options->members ? weft_job_run_members(j, again, code)
+                                     : run_once(j, again, code));
         int times, asked = weft_job_asked(&times);
         if (weft_job_stopped(j, *code, asked)) {
             if (j->stopped[0]) weft_job_say(j, "%s", j->stopped);
@@ -105,15 +114,17 @@ static weft_status run_all(job *j, int *code)
             return WEFT_OK;
         }
         if (*code != 0) weft_job_tell_death(j);
-        if (left > 0 && j->own == 1) weft_job_say(j, "weft: no restart: it would end the same way");
-        if (left <= 0 || asked || !weft_job_can_restart(j, *code)) return WEFT_OK;
+        if (j->restarts > 0 && j->own == 1 && !j->options->members)
+            weft_job_say(j, "weft: no restart: it would end the same way");
+        if (j->restarts <= 0 || asked || !weft_job_can_restart(j, *code)) return WEFT_OK;
         weft_job_shrink(j);
         WEFT_TRY(weft_job_keep_model(j));
         weft_job_say(
             j,
             "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
             "left)",
-            (long long)j->ranks, weft_plural(j->ranks), (long long)left - 1, weft_plural(left - 1));
+            (long long)j->ranks, weft_plural(j->ranks), (long long)j->restarts - 1,
+            weft_plural(j->restarts - 1));
         again = true;
     }
 }

@@ -15,6 +15,7 @@ typedef struct job {
     weft_job_fn tell;
     void *user;
     bool mpi, open_mpi;
+    int64_t restarts; /* that are left */
     int64_t ranks;
     char mesh[128]; /* after a restart with fewer ranks; "": the user's */
     bool alone;     /* its data axis has one rank left */
@@ -76,6 +77,8 @@ void weft_job_catch(struct sigaction before[WEFT_ASKING]);
 void weft_job_release(const struct sigaction before[WEFT_ASKING]);
 /* The first signal that came since, 0: none; and how many. */
 int weft_job_asked(int *how_often);
+/* Whether somebody has asked for a pause since this was last asked. */
+bool weft_job_wants_pause(void);
 /* Passes on what the ranks say on stderr until the job closes it. */
 struct weft_child;
 void weft_job_watch(job *j, const struct weft_child *child);
@@ -89,6 +92,10 @@ void weft_job_heard_all(job *j);
 void weft_job_ended(job *j, int state);
 /* Who died where, in which step and transfer, or which host is lost. */
 void weft_job_tell_death(const job *j);
+
+/* members.c: a job whose processes are started again one by one, as long as restarts are left;
+ * `again`: from the newest checkpoint. */
+weft_status weft_job_run_members(job *j, bool again, int *code) WEFT_NODISCARD;
 
 /* restart.c: whether a job that ended with this code was stopped, by the signal `asked` (0: none)
  * of this process or by one that its ranks got, rather than died. */

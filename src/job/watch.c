@@ -177,10 +177,16 @@ int weft_job_asked(int *how_often)
     return asked;
 }
 
+bool weft_job_wants_pause(void)
+{
+    bool wanted = paused != 0;
+    paused = 0;
+    return wanted;
+}
+
 /* The ranks stop, then this process, and when it goes on so do they. */
 static void pause_all(const weft_child *c)
 {
-    paused = 0;
     kill(c->pid, SIGTSTP); /* which mpirun hands on */
     (void)raise(SIGSTOP);
     kill(c->pid, SIGCONT);
@@ -191,7 +197,7 @@ static void pause_all(const weft_child *c)
 static void pass_on(const job *j, const weft_child *c, int *done)
 {
     int now = times;
-    if (paused) pause_all(c);
+    if (weft_job_wants_pause()) pause_all(c);
     if (now > 0 && *done == 0) weft_child_ask(c);
     if (now > 1 && now > *done) kill(c->pid, j->mpi && now == 2 ? SIGTERM : SIGKILL);
     *done = now;

@@ -88,6 +88,7 @@ typedef struct weft_recipe {
     const char *codec;                /* of its updates; NULL or empty: none is given */
     const char *back;                 /* of what comes back; the same */
     const weft_learner_link *cluster; /* NULL: all learners are of this job */
+    weft_position begun;              /* where the run of those that are not began */
     double timeout;                   /* with it: how long a learner waits for others */
     const weft_checkpoint *resumed;   /* to go on from; NULL: none */
 } weft_recipe;

@@ -276,6 +276,24 @@ static weft_status hear_clock(weft_rank *r, int64_t *clock)
     return WEFT_OK;
 }
 
+/* So many steps further in epochs of `steps`, each of which takes `all` samples; the first may have
+ * been begun by other learners. */
+static weft_position advance(weft_position from, int64_t clock, int64_t steps, int64_t all,
+                             int64_t samples)
+{
+    int64_t rest = WEFT_MAX((samples - from.samples + all - 1) / all, (int64_t)0);
+    weft_position p = {.step = from.step + clock, .epoch = from.epoch};
+    if (clock < rest) {
+        p.batch = from.batch + clock;
+        p.samples = from.samples + clock * all;
+        return p;
+    }
+    p.epoch += 1 + (clock - rest) / steps;
+    p.batch = (clock - rest) % steps;
+    p.samples = p.batch * all;
+    return p;
+}
+
 weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
 {
     int64_t clock;
@@ -283,11 +301,8 @@ weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
     WEFT_TRY(weft_exchange_begin(r->exchange));
     if (!r->recipe->cluster || !r->exchange->ops->began) return WEFT_OK;
     WEFT_TRY(hear_clock(r, &clock));
-    if (clock <= r->position.step) return WEFT_OK;
-    r->position = (weft_position){.step = clock,
-                                  .epoch = clock / steps,
-                                  .batch = clock % steps,
-                                  .samples = clock % steps * all};
+    r->position = advance(r->recipe->begun, clock, steps, all,
+                          weft_dataset_count(r->recipe->data, WEFT_TRAIN));
     return WEFT_OK;
 }
 

@@ -3,18 +3,25 @@
 
 #include "train/trainer.h"
 
+/* Of learners that come and go each has its own output, unless all are of one job. */
+static bool is_first(const weft_run *run)
+{
+    const weft_trainer *t = run->job;
+    return run->rank.learner_index == 0 || (t->linked && !t->link.job);
+}
+
 /* Only rank 0 speaks. */
 static weft_status tell(const weft_run *run, weft_event *e)
 {
     weft_trainer *t = run->job;
     const weft_rank *r = &run->rank;
-    if (r->rank != 0) return WEFT_OK;
+    if (r->rank != 0 || !is_first(run)) return WEFT_OK;
     e->step = r->position.step;
     e->total_steps = t->total_steps;
     e->epochs = t->options.length.epochs;
     e->samples = t->samples;
     e->parameters = t->parameters;
-    e->ranks = t->size;
+    e->ranks = t->link.job ? t->mesh * t->learners : t->size;
     e->learners = t->learners;
     e->seconds = weft_seconds() - run->started;
     if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
@@ -41,7 +48,7 @@ static weft_status save(weft_run *run)
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
     if (!t->options.output.checkpoint || run->saved_step == r->position.step) return WEFT_OK;
-    if (r->learner_index > 0 && !t->linked && !weft_rank_saves_all(r)) return WEFT_OK;
+    if (!is_first(run) && (t->linked || !weft_rank_saves_all(r))) return WEFT_OK;
     run->saved_step = r->position.step;
     if (r->exchange) WEFT_TRY(weft_exchange_save(r->exchange));
     char *path = NULL;
@@ -207,6 +214,15 @@ static uint64_t samples_seed(const weft_run *run)
     return round ? weft_mix(seed, (uint64_t)round) : seed;
 }
 
+static weft_status tell_start(weft_run *run)
+{
+    const weft_rank *r = &run->rank;
+    weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
+    if (r->rank == 0 && is_first(run))
+        WEFT_TRY(weft_trainer_open_outputs(run->job, r->position.step));
+    return tell(run, &e);
+}
+
 static weft_status run_rank(weft_run *run)
 {
     weft_trainer *t = run->job;
@@ -228,14 +244,15 @@ static weft_status run_rank(weft_run *run)
                                    .epochs = t->options.length.steps ? INT64_MAX
                                                                      : t->options.length.epochs};
     weft_rank_rows(r, &options);
-    if (r->rank == 0) WEFT_TRY(weft_trainer_open_outputs(t));
-    weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
-    WEFT_TRY(tell(run, &e));
+    if (!t->link.job) WEFT_TRY(tell_start(run));
+    int ranks = t->link.job ? t->mesh * t->learners : t->size;
     free(run->planned);
-    WEFT_TRY(WEFT_NEW(&run->planned, t->size));
+    WEFT_TRY(WEFT_NEW(&run->planned, ranks));
     WEFT_TRY(weft_gather_memory(r, run->planned));
+    for (int i = t->size; i < ranks; i++) run->planned[i] = run->planned[i - t->size];
     int64_t all = t->options.length.batch * t->learners;
     WEFT_TRY(weft_rank_begin(r, (t->samples + all - 1) / all, all));
+    if (t->link.job) WEFT_TRY(tell_start(run)); /* it may have been started again */
     run->first_step = r->position.step;
     options.epoch = r->position.epoch;
     options.done = r->position.samples;

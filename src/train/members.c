@@ -30,6 +30,28 @@ static weft_status enter(weft_context *context, const weft_cluster_options *o,
 
 /* --- a coordinator --- */
 
+/* Where the run began, if another coordinator of this job has found it out. */
+static bool take_begun(weft_joining *j)
+{
+    weft_line line;
+    int64_t n[WEFT_BEGUN];
+    weft_board_open(&line);
+    bool known = weft_board_begun(&line, n);
+    weft_board_close(&line);
+    if (!known) return false;
+    j->begun = (weft_position){.step = n[0], .epoch = n[1], .batch = n[2], .samples = n[3]};
+    j->steps = n[4];
+    return true;
+}
+
+static void keep_begun(weft_trainer *t)
+{
+    if (t->resumed.path) t->begun = t->resumed.position;
+    weft_position p = t->begun;
+    int64_t n[WEFT_BEGUN] = {p.step, p.epoch, p.batch, p.samples, t->total_steps};
+    weft_board_begin(&t->line, n);
+}
+
 /* A run that has neither file nor engine of its own: what the options make of a learner. */
 static weft_status look_at_run(weft_context *context, const weft_train_options *o, int *learners,
                                weft_trainer **out)
@@ -51,7 +73,13 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     WEFT_TRY(weft_train_options_copy(context, o, &one));
     weft_status status = weft_options_set(table, &one, "ranks", text);
     weft_joining joining = {.learners = *learners};
+    if (status == WEFT_OK && take_begun(&joining)) {
+        free(one.output.checkpoint); /* the run has gone on since */
+        one.output.checkpoint = NULL;
+        one.output.resume = false;
+    }
     if (status == WEFT_OK) status = weft_trainer_create_joining(context, &one, &joining, out);
+    if (status == WEFT_OK) keep_begun(*out);
     weft_options_free(table, &one);
     return status;
 }
@@ -68,6 +96,7 @@ static weft_status find_terms(weft_context *context, weft_trainer *t, weft_terms
     terms->count = (int64_t)(bytes / weft_dtype_size(terms->dtype));
     terms->servers = (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(terms->count, 1));
     terms->steps = t->total_steps;
+    terms->begun = t->begun;
     WEFT_TRY(weft_train_options_copy(context, &t->options, &terms->options));
     if (t->model.size == 0) return WEFT_OK;
     return weft_format(&terms->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
@@ -105,6 +134,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
                                   .ranges = terms.servers,
                                   .replicas = o->train.parallel.replicas > 0,
                                   .silence = o->silence,
+                                  .job = weft_job_slot() >= 0,
                                   .model = t->link.model,
                                   .data = t->link.data,
                                   .parameters = weft_store_form(t->runs[0].rank.store),
@@ -129,7 +159,7 @@ static weft_status ask(weft_context *context, const char *address, weft_asking w
     weft_net_world *world;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));
-    WEFT_TRY(weft_cluster_ask(&waiting, world, address, what, 0, invitation));
+    WEFT_TRY(weft_cluster_ask(&waiting, world, address, what, 0, weft_job_slot(), invitation));
     weft_status status =
         weft_terms_read(context, invitation->configuration, invitation->bytes, &o->train, terms);
     if (status != WEFT_OK) weft_invitation_free(invitation);
@@ -158,6 +188,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
                             .count = terms->count,
                             .servers = terms->servers,
                             .learners = terms->learners,
+                            .place = weft_job_slot() + 1,
                             .codec = terms->options.parallel.compress,
                             .back = terms->options.parallel.compress_back};
     optimizer.update = WEFT_UPDATE_HERE;
@@ -195,7 +226,10 @@ weft_status weft_trainer_join(weft_context *context, const char *address,
     weft_joining joining = {.coordinator = address,
                             .slot = invitation.slot,
                             .learners = terms.learners,
-                            .model = terms.model};
+                            .model = terms.model,
+                            .begun = terms.begun,
+                            .steps = terms.steps,
+                            .job = weft_job_slot() >= 0};
     weft_status status = weft_trainer_create_joining(context, &terms.options, &joining, out);
     weft_terms_free(context, &terms);
     weft_invitation_free(&invitation);
@@ -210,7 +244,7 @@ weft_status weft_cluster_look(weft_context *context, const char *address,
     weft_invitation invitation;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));
-    WEFT_TRY(weft_cluster_ask(&waiting, world, address, WEFT_ASK_WHO, leave, &invitation));
+    WEFT_TRY(weft_cluster_ask(&waiting, world, address, WEFT_ASK_WHO, leave, -1, &invitation));
     *out = invitation.status;
     invitation.status = (weft_cluster_status){0};
     weft_invitation_free(&invitation);

@@ -8,12 +8,15 @@
 
 /* Whether an option is each process's own, and none of the run's. */
 bool weft_cluster_is_own(const char *option);
+/* Whether a process of this kind takes an option of runs. */
+bool weft_cluster_takes(weft_cluster_kind kind, const char *option);
 
 /* What a coordinator gives joiners: the run's options, and what it has found out, as text. */
 typedef struct weft_terms {
     weft_train_options options; /* with the joiner's own */
     int learners, servers;
     int64_t count, steps; /* parameters as they lie; of the run */
+    weft_position begun;  /* where it began: after a checkpoint, or at 0 */
     weft_dtype dtype;
     char *model; /* the text of its file; NULL: it is built in */
 } weft_terms;

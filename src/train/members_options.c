@@ -48,21 +48,22 @@ static const weft_option own_rows[] = {
 };
 
 /* What a process decides for itself, whatever the run is. */
-static const char LEARNER[] = "data,ranks,mesh,device,threads,no-bind,timeout,check-collectives,"
-                              "checkpoint,checkpoint-every,keep,metrics,trace,quiet,progress";
+static const char LEARNER[] =
+    "data,ranks,mesh,device,threads,no-bind,timeout,check-collectives,"
+    "checkpoint,checkpoint-every,keep,resume,metrics,trace,quiet,progress";
 static const char SERVER[] = "device,threads,timeout,quiet";
 static const char GUEST[] = "timeout,quiet";
 /* What a coordinator has no use for, which trains nothing itself. */
 static const char NOT_COORDINATOR[] =
-    "engine,hosts,checkpoint,checkpoint-every,keep,resume,metrics,trace,progress,max-restarts,"
-    "profile,no-bind,check-collectives,place";
+    "engine,hosts,checkpoint-every,keep,metrics,trace,progress,max-restarts,profile,no-bind,"
+    "check-collectives,place";
 
 bool weft_cluster_is_own(const char *option)
 {
     return weft_is_listed(LEARNER, option) || weft_is_listed(NOT_COORDINATOR, option);
 }
 
-static bool takes(weft_cluster_kind kind, const char *option)
+bool weft_cluster_takes(weft_cluster_kind kind, const char *option)
 {
     switch (kind) {
     case WEFT_CLUSTER_COORDINATOR: return !weft_is_listed(NOT_COORDINATOR, option);
@@ -87,11 +88,15 @@ static void add_row(weft_option *table, int *count, const weft_option *row, weft
 {
     weft_option *o = &table[(*count)++];
     *o = *row;
-    if (o->with && !takes(kind, o->with) && strcmp(o->with, "key") != 0) o->with = NULL;
+    if (o->with && !weft_cluster_takes(kind, o->with) && strcmp(o->with, "key") != 0)
+        o->with = NULL;
     if (kind != WEFT_CLUSTER_COORDINATOR && strcmp(o->name, "timeout") == 0) {
         o->initial = "60";
         o->help = "give up when nobody of the run has been heard of for so long";
     }
+    if (kind == WEFT_CLUSTER_COORDINATOR && strcmp(o->name, "checkpoint") == 0)
+        o->help = "with --resume: the folder whose newest checkpoint the run goes on from, which "
+                  "its learners are given, too";
 }
 
 static weft_status make_table(weft_context *context, weft_cluster_kind kind, void **out)
@@ -104,7 +109,7 @@ static weft_status make_table(weft_context *context, weft_cluster_kind kind, voi
     const char *group = NULL;
     for (o = train; o->name; o++) {
         if (o->group) group = o->group;
-        if (!takes(kind, o->name)) continue;
+        if (!weft_cluster_takes(kind, o->name)) continue;
         add_row(table, &count, o, kind);
         table[count - 1].group = group;
         group = NULL;

@@ -33,6 +33,10 @@ weft_status weft_terms_write(weft_context *context, const weft_terms *t, weft_te
     add_number(out, "@count", t->count);
     add_number(out, "@steps", t->steps);
     add_number(out, "@dtype", t->dtype);
+    add_number(out, "@begun.step", t->begun.step);
+    add_number(out, "@begun.epoch", t->begun.epoch);
+    add_number(out, "@begun.batch", t->begun.batch);
+    add_number(out, "@begun.samples", t->begun.samples);
     if (t->model) add_pair(out, "@model", t->model);
     return out->failed ? weft_fail_memory(out->size) : WEFT_OK;
 }
@@ -70,6 +74,14 @@ static weft_status take_pair(weft_context *context, weft_terms *t, const char *n
         t->count = number;
     else if (strcmp(name, "@steps") == 0)
         t->steps = number;
+    else if (strcmp(name, "@begun.step") == 0)
+        t->begun.step = number;
+    else if (strcmp(name, "@begun.epoch") == 0)
+        t->begun.epoch = number;
+    else if (strcmp(name, "@begun.batch") == 0)
+        t->begun.batch = number;
+    else if (strcmp(name, "@begun.samples") == 0)
+        t->begun.samples = number;
     else if (strcmp(name, "@dtype") == 0 && (number == WEFT_F32 || number == WEFT_F64))
         t->dtype = (weft_dtype)number;
     else

@@ -237,7 +237,8 @@ const weft_option weft_train_rows[] = {
      TEXT,
      RUN(job.engine),
      .names = WEFT_KIND_ENGINE,
-     .help = "ranks are threads of this process, or MPI processes"},
+     .help = "ranks are threads of this process, or MPI processes; processes (with --exchange "
+             "server): each learner and server is a process, and is started again when it dies"},
     {.name = "mesh",
      .argument = "AXIS=N,...",
      TEXT,
@@ -343,8 +344,8 @@ const weft_option weft_train_rows[] = {
      RUN(job.max_restarts),
      .low = 0,
      .high = 1e6,
-     .with = "checkpoint",
-     .help = "when a rank dies, go on from the newest checkpoint, R times at most"},
+     .help = "when a rank dies, go on from the newest checkpoint, R times at most; engine "
+             "processes: start again what dies, R times in all (0: 100 times)"},
     {.name = "timeout",
      .argument = "SECONDS",
      .initial = "300",
@@ -352,7 +353,8 @@ const weft_option weft_train_rows[] = {
      RUN(job.timeout),
      .low = 0.1,
      .high = 1e6,
-     .help = "give up when a rank has not come for so long"},
+     .help = "give up when a rank has not come for so long; engine processes: go on without one "
+             "that has said nothing for a third of it, or 10 seconds"},
     {.name = "check-collectives",
      .initial = "false",
      FLAG,

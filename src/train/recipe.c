@@ -66,6 +66,7 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
     k->cluster = t->linked ? &t->link : NULL;
+    k->begun = t->begun;
     k->timeout = o->job.timeout;
     WEFT_TRY(weft_optimizer_chosen(t->context, &o->update, t->total_steps, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;

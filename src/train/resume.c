@@ -85,7 +85,8 @@ weft_status weft_trainer_read_model(weft_trainer *t)
 static weft_status take_folder(weft_trainer *t)
 {
     const char *folder = t->options.output.checkpoint;
-    if (t->runs[0].rank.rank != 0) return WEFT_OK;
+    bool looks = t->linked && (!t->link.coordinator || (t->link.job && t->link.slot > 0));
+    if (t->runs[0].rank.rank != 0 || looks) return WEFT_OK;
     return weft_folder_lock(folder, weft_job_name(), 2 * t->options.job.timeout, &t->folder_lock);
 }
 
@@ -165,11 +166,13 @@ static weft_status check_folder(weft_trainer *t)
                      strerror(errno));
 }
 
-weft_status weft_trainer_open_outputs(weft_trainer *t)
+weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step)
 {
     const weft_train_options *o = &t->options;
     if (o->output.checkpoint) WEFT_TRY(check_folder(t));
     if (!o->output.metrics) return WEFT_OK;
-    return weft_metrics_open(o->output.metrics, t->resumed.path ? t->resumed.position.step : -1,
-                             &t->metrics);
+    int64_t after = t->resumed.path ? t->resumed.position.step : -1;
+    /* One of a job that was started again goes on where the run is. */
+    if (t->link.job && step > 0) after = step;
+    return weft_metrics_open(o->output.metrics, after, &t->metrics);
 }

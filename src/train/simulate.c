@@ -159,7 +159,7 @@ static weft_status play(weft_simulation *s)
     WEFT_TRY(build_lead(s));
     WEFT_TRY(weft_simulation_people(s));
     WEFT_TRY(open_cast(s));
-    WEFT_TRY(weft_trainer_open_outputs(s->job));
+    WEFT_TRY(weft_trainer_open_outputs(s->job, 0));
     WEFT_TRY(weft_simulation_tell_start(s));
     return run(s);
 }

@@ -1,10 +1,11 @@
 /* What of a run's options concerns its supervisor. */
 #include "job/job.h"
-#include "train/train.h"
+#include "train/processes.h"
 
 static weft_job_options job_options(const weft_train_options *o)
 {
     return (weft_job_options){.mpi = strcmp(o->job.engine, "mpi") == 0,
+                              .members = strcmp(o->job.engine, "processes") == 0,
                               .ranks = o->job.ranks,
                               .hosts = o->job.hosts,
                               .mesh = o->parallel.mesh,
@@ -29,5 +30,13 @@ weft_status weft_job_run(const weft_train_options *options, const char *program,
 {
     WEFT_TRY(weft_train_options_check(options));
     weft_job_options o = job_options(options);
-    return weft_job_supervise(&o, program, arguments, tell, user, code);
+    if (!o.members) return weft_job_supervise(&o, program, arguments, tell, user, code);
+    weft_processes p;
+    weft_status status = weft_processes_plan(options, &p);
+    o.parts = p.parts;
+    o.part_count = p.count;
+    o.silence = p.silence;
+    if (status == WEFT_OK) status = weft_job_supervise(&o, program, arguments, tell, user, code);
+    weft_processes_free(&p);
+    return status;
 }

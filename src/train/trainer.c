@@ -32,6 +32,7 @@ static weft_status open_data(weft_trainer *t)
     int64_t rest = (t->samples - done->samples + all - 1) / all;
     int64_t left = (o->length.epochs - done->epoch - 1) * steps + rest;
     t->total_steps = o->length.steps ? o->length.steps : done->step + WEFT_MAX(left, (int64_t)0);
+    if (t->run_steps > 0) t->total_steps = t->run_steps;
     if (t->total_steps > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld steps are more than the counter holds",
                          (long long)t->total_steps);
@@ -76,6 +77,11 @@ static weft_status count_learners(weft_trainer *t)
                          "hosts '%s' and engine %s contradict each other; several machines need "
                          "--engine mpi",
                          o->job.hosts, o->job.engine);
+    if (o->job.max_restarts > 0 && !o->output.checkpoint)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "max-restarts is '%lld', but max-restarts needs --checkpoint DIR; give "
+                         "that too, or leave --max-restarts out",
+                         (long long)o->job.max_restarts);
     if (exchange && o->parallel.place)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "place and exchange contradict each other: with --exchange each learner "
@@ -129,6 +135,7 @@ static weft_status open_ranks(weft_trainer *t)
     WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->job.engine, (int)o->job.ranks,
                             t->worlds, &t->local));
     t->size = weft_comm_size(t->worlds[0]);
+    if (t->link.job) t->line.first = t->link.slot * t->size;
     WEFT_TRY(WEFT_NEW(&t->runs, t->local));
     for (int i = 0; i < t->local; i++) {
         weft_comm_set_timeout(t->worlds[i], t->options.job.timeout);
@@ -288,7 +295,9 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
 {
     if (!j) return WEFT_OK;
     t->linked = true;
-    t->link = (weft_learner_link){.slot = j->slot, .learners = j->learners};
+    t->link = (weft_learner_link){.slot = j->slot, .learners = j->learners, .job = j->job};
+    t->begun = j->begun;
+    t->run_steps = j->steps;
     if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));
     WEFT_TRY(weft_strdup(t->options.task.model, &t->link_texts[1]));
     t->link.coordinator = t->link_texts[0];

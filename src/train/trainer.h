@@ -45,6 +45,8 @@ struct weft_trainer {
     weft_learner_link link; /* to a run of processes that come and go, */
     bool linked;            /* if it is a learner of one */
     char *link_texts[3];    /* of the link: coordinator, model, data */
+    weft_position begun;    /* where that run began */
+    int64_t run_steps;      /* that it takes; 0: not known yet */
 
     weft_core_sets *cores; /* of the ranks on this machine; NULL: they share all */
     weft_line line;        /* to a supervisor */
@@ -67,6 +69,9 @@ typedef struct weft_joining {
     const char *coordinator;
     int slot, learners;
     const char *model;
+    weft_position begun; /* where the run began, */
+    int64_t steps;       /* and what it takes in all; 0: not known yet */
+    bool job;            /* see weft_learner_link */
 } weft_joining;
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,
@@ -81,8 +86,9 @@ weft_status weft_trainer_find_resumed(weft_trainer *t) WEFT_NODISCARD;
 /* The text of a YAML model, which is kept, so that checkpoints do not depend on the file. ARGUMENT:
  * the checkpoint is of another model; the message names the first difference. */
 weft_status weft_trainer_read_model(weft_trainer *t) WEFT_NODISCARD;
-/* Where the run will write: nothing is made or emptied before it begins. Once, by rank 0. */
-weft_status weft_trainer_open_outputs(weft_trainer *t) WEFT_NODISCARD;
+/* Where the run will write: nothing is made or emptied before it begins. Once, by rank 0, before
+ * the step behind `step`. */
+weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step) WEFT_NODISCARD;
 /* batch.c: micro-batches, slots and samples of a micro-batch, once the number of samples is known.
  * ARGUMENT: the batch cannot be cut so, or its parts not be shared out to the ranks. */
 weft_status weft_trainer_share_out(weft_trainer *t) WEFT_NODISCARD;

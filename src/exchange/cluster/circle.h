@@ -56,8 +56,9 @@ bool weft_circle_has_gone(const circle *c, weft_actor_id id);
 weft_status weft_circle_join(circle *c, const weft_letter *letter,
                              const Weft__Join *m) WEFT_NODISCARD;
 
-/* What somebody needs to know before he joins. */
-weft_status weft_circle_invite(circle *c, weft_actor_id guest, bool learner) WEFT_NODISCARD;
+/* What somebody needs to know before he joins; wish: the slot that he is to have, below 0: any. */
+weft_status weft_circle_invite(circle *c, weft_actor_id guest, bool learner,
+                               int wish) WEFT_NODISCARD;
 
 /* recall.c: somebody has a view, this one has none; the answer; and time is over. */
 weft_status weft_circle_recall(circle *c, weft_actor_id who) WEFT_NODISCARD;

@@ -170,11 +170,30 @@ static weft_status take_ready(circle *c, const weft_letter *letter, const Weft__
     return weft_circle_changed(c);
 }
 
+/* Who comes in the place of a member knows that this one has ended, so nobody needs to wait until
+ * its silence says so. Of a guest's question only the first counts: what it asks again may come
+ * when the new member is there. */
+static weft_status replace(circle *c, weft_actor_id guest, weft_member_role role, int slot)
+{
+    if (weft_circle_has_gone(c, guest)) return WEFT_OK;
+    c->gone[c->gone_count++ % GONE] = guest;
+    for (size_t i = 0; i < c->view.member_count; i++) {
+        const weft_view_member *m = &c->view.members[i];
+        if (m->role != role || m->slot != slot) continue;
+        WEFT_TRY(remove_member(c, m->id));
+        return weft_circle_changed(c);
+    }
+    return WEFT_OK;
+}
+
 /* Somebody who only wants to know. */
 static weft_status take_ask(circle *c, const weft_letter *letter, const Weft__Ask *m)
 {
     if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
-    if (m->invited) WEFT_TRY(weft_circle_invite(c, letter->from, m->learner));
+    int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
+    weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
+    if (wish >= 0) WEFT_TRY(replace(c, letter->from, role, wish));
+    if (m->invited) WEFT_TRY(weft_circle_invite(c, letter->from, m->learner, wish));
     double now = weft_actor_now(&c->head);
     for (size_t i = 0; i < c->view.member_count; i++)
         c->view.members[i].silent = now - c->seats[i].heard;

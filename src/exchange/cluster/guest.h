@@ -10,8 +10,9 @@
 typedef struct weft_guest_options {
     size_t struct_size;    /* sizeof(weft_guest_options) */
     bool invited, learner; /* learner: a slot is kept free for it */
-    weft_actor_id other;   /* WEFT_NOBODY: nobody is to go */
-    double again;          /* seconds after which it asks again */
+    int place;           /* the slot that it is to have, from 1: whoever had it has ended; 0: any */
+    weft_actor_id other; /* WEFT_NOBODY: nobody is to go */
+    double again;        /* seconds after which it asks again */
 } weft_guest_options;
 
 /* Done when it has its answer; PEER: that was no. */

@@ -123,7 +123,7 @@ static weft_status welcome(circle *c, const weft_view_member *member, char *wait
 
 /* The same guest is told of the same slot; others of another one, as long as he may come. Where
  * there are more guests than can be remembered, the one that was asked first is forgotten. */
-static int promised_slot(circle *c, weft_actor_id guest)
+static int promised_slot(circle *c, weft_actor_id guest, int wish)
 {
     enum { KEPT_SECONDS = 60 };
     double now = weft_actor_now(&c->head);
@@ -134,20 +134,22 @@ static int promised_slot(circle *c, weft_actor_id guest)
         if (p->until > now && p->guest == guest && !is_taken(c, WEFT_MEMBER_LEARNER, p->slot))
             return p->slot;
         if (p->until < oldest->until) oldest = p;
+        if (wish >= 0 && p->slot == wish) p->until = 0; /* of whoever has ended before it came */
     }
+    if (wish >= 0 && !is_taken(c, WEFT_MEMBER_LEARNER, wish)) slot = wish;
     while (is_taken(c, WEFT_MEMBER_LEARNER, slot) || promise_of(c, slot)) slot++;
     *oldest = (promise){guest, slot, now + KEPT_SECONDS};
     return slot;
 }
 
-weft_status weft_circle_invite(circle *c, weft_actor_id guest, bool learner)
+weft_status weft_circle_invite(circle *c, weft_actor_id guest, bool learner, int wish)
 {
     Weft__Welcome m;
     char waits[REASON];
     describe_missing(c, waits, sizeof(waits));
     weft__welcome__init(&m);
     m.run = c->view.run;
-    m.slot = learner ? (uint32_t)promised_slot(c, guest) : 0;
+    m.slot = learner ? (uint32_t)promised_slot(c, guest, wish) : 0;
     m.waits = waits;
     return weft_wire_send(&c->head, guest, WEFT_WIRE_WELCOME, &m, c->configuration);
 }

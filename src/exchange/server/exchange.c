@@ -328,12 +328,13 @@ weft_status weft_remote_end(weft_remote *x)
     x->ended = true;
     if (x->leads) {
         bool halted = weft_server_learner_halted(weft_net_actor(x->net));
-        bool alone = x->head.site.cluster && !x->last && !halted; /* the others go on */
+        const weft_learner_link *link = x->head.site.cluster;
+        bool alone = link && !link->job && !x->last && !halted; /* the others go on */
         if (alone) WEFT_TRY(weft_server_learner_quit(weft_net_actor(x->net)));
         WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted,
                                            x->head.site.endpoint->learner == 0));
         WEFT_TRY(weft_remote_wait(x));
-        if (x->head.site.cluster) WEFT_TRY(say_goodbye(x));
+        if (link) WEFT_TRY(say_goodbye(x));
         WEFT_TRY(weft_exchange_sum(&x->head, "that all have left", &all));
     }
     WEFT_TRY(weft_remote_count(x));

@@ -88,7 +88,7 @@ weft_status weft_remote_serve(const weft_exchange_ops *ops, const char *argument
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = {.struct_size = sizeof(weft_member_options),
                                               .key = weft_draw(),
-                                              .wish = -1,
+                                              .wish = site->place - 1,
                                               .fingerprint = {.version = WEFT_VERSION},
                                               .beat = BEAT},
                                    .patience = 1,

@@ -1,0 +1,271 @@
+/* A job of members: one process is the coordinator, others are servers and learners, and what dies
+ * is started again while the others go on. */
+#include "job/members.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LOOK = 50 }; /* milliseconds */
+/* Seconds: before one is started again, since it may have ended as the coordinator is about to,
+ * which says why; and that those who are told to end may take. */
+static const double PAUSE = 0.25, GRACE = 2;
+
+/* --- starting --- */
+
+enum { OWN_WORDS = 4 };
+
+/* A learner that comes anew reads the newest checkpoint for what is its own alone. */
+static weft_status write_command(const troupe *t, const player *p, const char ***out)
+{
+    const job *j = t->j;
+    int count = 0, n = 0;
+    weft_part_role role = p->part->role;
+    bool resumes = t->again || (p->before && role == WEFT_PART_LEARNER);
+    while (p->part->words[count]) count++;
+    WEFT_TRY(WEFT_NEW(out, count + OWN_WORDS + 1));
+    const char **w = *out;
+    w[n++] = j->program;
+    for (int i = 0; i < count; i++) w[n++] = p->part->words[i];
+    if (j->model && role == WEFT_PART_COORDINATOR) {
+        w[n++] = "--model";
+        w[n++] = j->model;
+    }
+    if (resumes && role != WEFT_PART_SERVER && j->options->checkpoint) w[n++] = "--resume";
+    return WEFT_OK;
+}
+
+weft_status weft_player_start(troupe *t, player *p)
+{
+    const char **words, *environment[4];
+    char slot[32];
+    (void)snprintf(slot, sizeof(slot), WEFT_SLOT_VARIABLE "=%d", p->part->slot);
+    environment[0] = t->j->environment[0];
+    environment[1] = t->j->environment[1];
+    environment[2] = slot;
+    environment[3] = NULL;
+    WEFT_TRY(write_command(t, p, &words));
+    p->what[0] = p->said[0] = '\0';
+    p->line_size = 0;
+    p->died = p->paused = 0;
+    p->hung = false;
+    weft_status status =
+        weft_child_start((char *const *)(uintptr_t)words, environment, SIGKILL, &p->child);
+    free(words);
+    p->runs = status == WEFT_OK;
+    p->before = true;
+    return status;
+}
+
+/* --- ending --- */
+
+static void fail(troupe *t, int code, bool own)
+{
+    t->failed = true;
+    t->code = code == 2 ? 2 : 1;
+    if (own) t->j->own = t->code;
+}
+
+/* What somebody has stopped has stopped all: learners of one job do. */
+static void take_stop(troupe *t, player *p, int code)
+{
+    t->stopping = p->done = true;
+    if (t->code == 0 || code != 128 + SIGINT) t->code = code;
+    if (p->part->slot == 0 && p->part->role == WEFT_PART_LEARNER)
+        (void)snprintf(t->j->stopped, sizeof(t->j->stopped), "weft: %.500s", p->said);
+}
+
+/* Whoever fails in something by himself would fail in it again; who has lost the others, or was
+ * given up by them, may come back. */
+static void take_failure(troupe *t, player *p, int state)
+{
+    bool killed = WIFSIGNALED(state), waits = strcmp(p->what, "peer") == 0;
+    if (!killed && (!waits || p->part->role == WEFT_PART_COORDINATOR)) {
+        weft_job_say(t->j, "weft: %s", p->said[0] ? p->said : p->why);
+        fail(t, WEXITSTATUS(state), !waits);
+        return;
+    }
+    p->died = weft_job_seconds(t->j);
+}
+
+void weft_player_end(troupe *t, player *p)
+{
+    weft_player_drain(t, p);
+    int state = weft_child_end(&p->child);
+    int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    bool learner = p->part->role == WEFT_PART_LEARNER;
+    p->runs = false;
+    weft_player_explain(t, p, state);
+    if (t->closing) return;
+    if (code == 0)
+        p->done = true;
+    else if (learner && WIFEXITED(state) && strcmp(p->what, "interrupted") == 0)
+        take_stop(t, p, code);
+    else if (t->stopping)
+        p->done = true;
+    else if (!learner && strcmp(p->what, "interrupted") == 0)
+        p->died = weft_job_seconds(t->j); /* somebody has told it to end */
+    else
+        take_failure(t, p, state);
+}
+
+static void restart(troupe *t, player *p)
+{
+    job *j = t->j;
+    if (j->restarts <= 0) {
+        weft_job_say(j, "weft: %s; no restart is left (--max-restarts %lld)", p->why,
+                     (long long)j->options->max_restarts);
+        fail(t, 1, false);
+        return;
+    }
+    j->restarts--;
+    weft_job_say(j, "weft: %s; it is started again (%lld restart%s left)", p->why,
+                 (long long)j->restarts, weft_plural(j->restarts));
+    if (weft_player_start(t, p) == WEFT_OK) return;
+    weft_job_say(j, "weft: %s", weft_last_message());
+    fail(t, 1, true);
+}
+
+/* --- watching --- */
+
+static void signal_all(const troupe *t, int number)
+{
+    for (int i = 0; i < t->count; i++)
+        if (t->all[i].runs) kill(t->all[i].child.pid, number);
+}
+
+/* The first signal lets learners save and stop, the next one ends all. Who has not begun has
+ * nothing to save. */
+static void pass_on(troupe *t)
+{
+    int now;
+    weft_job_asked(&now);
+    if (weft_job_wants_pause()) {
+        signal_all(t, SIGSTOP);
+        (void)raise(SIGSTOP);
+        signal_all(t, SIGCONT);
+    }
+    if (now > 0 && t->passed == 0) {
+        t->stopping = true;
+        for (int i = 0; i < t->count; i++) {
+            const player *p = &t->all[i];
+            if (!p->runs || p->part->role != WEFT_PART_LEARNER) continue;
+            weft_child_ask(&p->child);
+            if (weft_player_step(t, p) == 0) kill(p->child.pid, SIGKILL);
+        }
+    }
+    if (now > 1 && now > t->passed) {
+        t->failed = true;
+        t->code = 128 + SIGINT;
+    }
+    t->passed = now;
+}
+
+/* What somebody has stopped does not end: the others have given it up by then, and nobody but this
+ * process can see that a coordinator does not answer. */
+static void end_what_is_stopped(troupe *t, player *p)
+{
+    double now = weft_job_seconds(t->j);
+    bool stopped = p->runs && weft_is_stopped(p->child.pid);
+    if (!stopped) p->paused = 0;
+    if (stopped && p->paused == 0) p->paused = now;
+    if (!stopped || now - p->paused <= t->j->options->silence) return;
+    p->hung = true;
+    kill(p->child.pid, SIGKILL);
+}
+
+static void listen(troupe *t, struct pollfd *fds)
+{
+    char text[4096];
+    for (int i = 0; i < t->count; i++)
+        fds[i] =
+            (struct pollfd){.fd = t->all[i].runs ? t->all[i].child.errors : -1, .events = POLLIN};
+    if (poll(fds, (nfds_t)t->count, LOOK) <= 0) return;
+    for (int i = 0; i < t->count; i++) {
+        if (!(fds[i].revents & POLLIN)) continue;
+        ssize_t got = read(fds[i].fd, text, sizeof(text));
+        if (got > 0) weft_player_hear(t, &t->all[i], text, (size_t)got);
+    }
+}
+
+/* Whether all learners have come to their ends. */
+static bool is_over(const troupe *t)
+{
+    for (int i = 0; i < t->count; i++) {
+        const player *p = &t->all[i];
+        if (p->part->role != WEFT_PART_LEARNER || p->done) continue;
+        if (p->runs || !t->stopping) return false;
+    }
+    return true;
+}
+
+static void watch(troupe *t, struct pollfd *fds)
+{
+    while (!t->failed && !is_over(t)) {
+        listen(t, fds);
+        pass_on(t);
+        for (int i = 0; i < t->count && !t->failed; i++) {
+            player *p = &t->all[i];
+            end_what_is_stopped(t, p);
+            if (p->runs && weft_child_ended(&p->child)) weft_player_end(t, p);
+        }
+        double now = weft_job_seconds(t->j);
+        for (int i = 0; i < t->count && !t->failed && !t->stopping; i++)
+            if (t->all[i].died > 0 && now - t->all[i].died > PAUSE) restart(t, &t->all[i]);
+    }
+}
+
+/* Servers and the coordinator have nothing that anybody needs any more. */
+static void close_all(troupe *t)
+{
+    double began = weft_seconds();
+    t->closing = true;
+    signal_all(t, t->failed ? SIGKILL : SIGTERM);
+    for (bool some = true, killed = t->failed; some;) {
+        some = false;
+        for (int i = 0; i < t->count; i++) {
+            player *p = &t->all[i];
+            if (p->runs && weft_child_ended(&p->child)) weft_player_end(t, p);
+            some = some || p->runs;
+        }
+        if (!some) break;
+        if (!killed && weft_seconds() - began > GRACE) {
+            signal_all(t, SIGKILL);
+            killed = true;
+        }
+        (void)poll(NULL, 0, LOOK / 5);
+    }
+}
+
+static weft_status run(troupe *t, int *code)
+{
+    struct pollfd *fds;
+    weft_status status = WEFT_NEW(&fds, t->count);
+    for (int i = 0; i < t->count && status == WEFT_OK; i++)
+        status = weft_player_start(t, &t->all[i]);
+    if (status == WEFT_OK) watch(t, fds);
+    t->failed = t->failed || status != WEFT_OK;
+    close_all(t);
+    free(fds);
+    *code = t->code;
+    if (t->stopping && *code == 0) *code = 128 + SIGINT;
+    return status;
+}
+
+weft_status weft_job_run_members(job *j, bool again, int *code)
+{
+    const weft_job_options *o = j->options;
+    troupe t = {.j = j, .again = again, .count = o->part_count};
+    WEFT_TRY(WEFT_NEW(&t.all, t.count));
+    for (int i = 0; i < t.count; i++) t.all[i] = (player){.part = &o->parts[i]};
+    weft_orphans_begin(&j->orphans, j->environment[0]);
+    weft_status status = run(&t, code);
+    weft_orphans_end(&j->orphans);
+    j->explained = true;
+    free(t.all);
+    return status;
+}

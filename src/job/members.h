@@ -1,0 +1,49 @@
+/* The inside of a job of members: a coordinator, servers and learners as processes. */
+#ifndef WEFT_JOB_MEMBERS_H
+#define WEFT_JOB_MEMBERS_H
+
+#include "job/child.h"
+#include "job/supervisor.h"
+
+/* One of its processes. */
+typedef struct player {
+    const weft_job_part *part;
+    weft_child child;
+    bool runs, done; /* done: it has come to its end, and nobody takes its place */
+    bool before;     /* it has been started before */
+    double died;     /* when, if it is to be started again; 0: it is not */
+    double paused;   /* since when somebody has stopped it; 0: nobody has */
+    bool hung;       /* it was ended for that */
+    char what[16];   /* the status that it ended with, if it has said so, */
+    char said[1024]; /* and its words */
+    char why[1400];  /* what is told of its end when it is started again */
+    char line[4096]; /* what has come of a line */
+    size_t line_size;
+} player;
+
+typedef struct troupe {
+    job *j;
+    player *all;
+    int count;
+    bool again; /* the job goes on from a checkpoint */
+    bool stopping, failed, closing;
+    int code;   /* of the job, when it was stopped or has failed */
+    int passed; /* signals that were passed on */
+} troupe;
+
+/* members.c: starts a player, or takes in how it has ended. */
+weft_status weft_player_start(troupe *t, player *p) WEFT_NODISCARD;
+void weft_player_end(troupe *t, player *p);
+
+/* members_heard.c: takes in what one says on standard error. */
+void weft_player_hear(troupe *t, player *p, const char *text, size_t size);
+/* What is left in its pipe. */
+void weft_player_drain(troupe *t, player *p);
+/* "learner 2" and the like. */
+const char *weft_player_name(const player *p, char *out, size_t size);
+/* In which a learner is; 0: in none yet, or not known. */
+int64_t weft_player_step(const troupe *t, const player *p);
+/* How it has ended, as far as that is not its own to say, into its `why`. */
+void weft_player_explain(const troupe *t, player *p, int state);
+
+#endif

@@ -1,0 +1,90 @@
+/* What the processes of a job of members say, and what is said of them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "job/members.h"
+#include "job/said.h"
+#include "weft/plan.h"
+
+const char *weft_player_name(const player *p, char *out, size_t size)
+{
+    static const char *const roles[] = {"the coordinator", "server", "learner"};
+    const char *role = roles[p->part->role];
+    if (p->part->role == WEFT_PART_COORDINATOR)
+        (void)snprintf(out, size, "%s", role);
+    else
+        (void)snprintf(out, size, "%s %d", role, p->part->slot);
+    return out;
+}
+
+/* Its last words are told when it is known what follows of them; all else at once. */
+static void end_line(troupe *t, player *p)
+{
+    weft_said said;
+    p->line_size = 0;
+    bool own = weft_said_read(p->line, &said);
+    if (own &&
+        (strcmp(said.what, WEFT_SAID_BUILT) == 0 || strcmp(said.what, WEFT_SAID_FINISHED) == 0))
+        return;
+    if (own) {
+        memcpy(p->what, said.what, sizeof(p->what));
+        (void)snprintf(p->said, sizeof(p->said), "%.1000s", said.message);
+    } else if (!t->closing) {
+        weft_job_say(t->j, "%s", p->line);
+    }
+}
+
+void weft_player_hear(troupe *t, player *p, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        bool end = text[i] == '\n';
+        if (!end) p->line[p->line_size++] = text[i] ? text[i] : ' ';
+        p->line[p->line_size] = '\0';
+        if (end || p->line_size == sizeof(p->line) - 1) end_line(t, p);
+    }
+}
+
+void weft_player_drain(troupe *t, player *p)
+{
+    char text[4096];
+    int flags = fcntl(p->child.errors, F_GETFL);
+    (void)fcntl(p->child.errors, F_SETFL, flags | O_NONBLOCK);
+    for (ssize_t got;
+         (got = read(p->child.errors, text, sizeof(text))) > 0 || (got < 0 && errno == EINTR);)
+        if (got > 0) weft_player_hear(t, p, text, (size_t)got);
+    if (p->line_size > 0) end_line(t, p);
+}
+
+int64_t weft_player_step(const troupe *t, const player *p)
+{
+    const job *j = t->j;
+    int64_t mesh = 1;
+    if (p->part->role != WEFT_PART_LEARNER) return 0;
+    if (j->options->mesh && weft_mesh_ranks(j->options->mesh, &mesh) != WEFT_OK) return 0;
+    int64_t rank = p->part->slot * mesh;
+    return rank < WEFT_MAX_RANKS ? atomic_load(&j->board->step[rank]) : 0;
+}
+
+void weft_player_explain(const troupe *t, player *p, int state)
+{
+    char name[64], how[128], when[48] = "";
+    int64_t step = weft_player_step(t, p);
+    weft_player_name(p, name, sizeof(name));
+    if (step > 0) (void)snprintf(when, sizeof(when), " in step %lld", (long long)step);
+    if (p->hung)
+        (void)snprintf(how, sizeof(how), "was stopped for %g s, and has been ended",
+                       t->j->options->silence);
+    else if (WIFSIGNALED(state))
+        (void)snprintf(how, sizeof(how), "died of signal %d (%s)%s", WTERMSIG(state),
+                       strsignal(WTERMSIG(state)), when);
+    else
+        (void)snprintf(how, sizeof(how), "ended with code %d%s", WEXITSTATUS(state), when);
+    bool words = !WIFSIGNALED(state) && p->said[0];
+    (void)snprintf(p->why, sizeof(p->why), "%s %s%s%s", name, how, words ? ": " : "",
+                   words ? p->said : "");
+}

@@ -1,0 +1,191 @@
+/* A job whose coordinator, servers and learners are processes: their command lines, which are those
+ * of weft coordinator, server and join. */
+#include "train/processes.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "train/members.h"
+
+/* --- what cannot be --- */
+
+static weft_status refuse(const char *option, const char *value, const char *why)
+{
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s '%s' and engine processes contradict each other: %s",
+                     option, value, why);
+}
+
+static weft_status check(const weft_train_options *o, int64_t mesh)
+{
+    if (!o->parallel.exchange)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "engine processes is for learners that servers connect; give --exchange "
+                         "server:..., or take another engine");
+    if (o->job.hosts)
+        return refuse("hosts", o->job.hosts, "several machines need --engine mpi, or weft join");
+    if (o->parallel.place)
+        return refuse("place", o->parallel.place,
+                      "each learner has one place, its own rank; give --mesh pipeline=N to cut "
+                      "learners into stages, or leave one of them out");
+    if (o->parallel.profile)
+        return refuse("profile", "true", "learners must be cut alike; leave one of them out");
+    if (strchr(o->where.device, ','))
+        return refuse("device", o->where.device, "all learners have the same; give one of them");
+    if (o->job.ranks % mesh)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%lld ranks cannot be shared out to learners of %lld (mesh '%s')",
+                         (long long)o->job.ranks, (long long)mesh, o->parallel.mesh);
+    return WEFT_OK;
+}
+
+/* --- where they meet --- */
+
+/* A port of this machine that is kept for the coordinator, also for one that comes in the place of
+ * another: who is bound to it and does not listen lets others who allow that listen. */
+static weft_status keep_port(weft_processes *p)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(at);
+    int yes = 1;
+    p->port = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (p->port < 0 || setsockopt(p->port, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
+        bind(p->port, (struct sockaddr *)&at, size) != 0 ||
+        getsockname(p->port, (struct sockaddr *)&at, &size) != 0)
+        return weft_fail(WEFT_ERR_IO, "the coordinator gets no port on 127.0.0.1: %s",
+                         strerror(errno));
+    (void)snprintf(p->address, sizeof(p->address), "tcp://127.0.0.1:%u",
+                   (unsigned)ntohs(at.sin_port));
+    return WEFT_OK;
+}
+
+/* --- command lines --- */
+
+enum { OWN_WORDS = 8 };
+
+typedef struct sentence {
+    char **words;
+    int count;
+} sentence;
+
+static weft_status add(sentence *s, const char *name, const char *value)
+{
+    WEFT_TRY(weft_format(&s->words[s->count], "--%s=%s", name, value));
+    s->count++;
+    return WEFT_OK;
+}
+
+/* What each of them is told in another way than the job was. */
+static weft_status own_value(const weft_processes *p, const weft_job_part *part,
+                             const weft_option *o, char **value)
+{
+    const weft_train_options *all = p->options;
+    bool speaks = part->role == WEFT_PART_LEARNER && part->slot == 0;
+    int64_t threads = all->where.threads;
+    if (threads == 0) threads = WEFT_MAX((int64_t)weft_cores() / all->job.ranks, (int64_t)1);
+    if (strcmp(o->name, "threads") == 0) {
+        weft_free(*value);
+        return weft_format(value, "%lld", (long long)threads);
+    }
+    if (strcmp(o->name, "ranks") == 0 && part->role == WEFT_PART_LEARNER) {
+        weft_free(*value);
+        return weft_format(value, "%lld", (long long)p->mesh);
+    }
+    bool quiet = strcmp(o->name, "quiet") == 0 && !speaks;
+    /* Processes that kept to cores of their own would keep to the same. */
+    if (quiet || strcmp(o->name, "no-bind") == 0) {
+        weft_free(*value);
+        return weft_strdup("true", value);
+    }
+    bool writes = strcmp(o->name, "metrics") == 0 || strcmp(o->name, "trace") == 0;
+    if (writes && !speaks) {
+        weft_free(*value);
+        *value = NULL;
+    }
+    return WEFT_OK;
+}
+
+static weft_cluster_kind kind_of(weft_part_role role)
+{
+    return role == WEFT_PART_COORDINATOR ? WEFT_CLUSTER_COORDINATOR
+           : role == WEFT_PART_SERVER    ? WEFT_CLUSTER_SERVER
+                                         : WEFT_CLUSTER_LEARNER;
+}
+
+static weft_status add_options(const weft_processes *p, const weft_job_part *part, sentence *s)
+{
+    for (const weft_option *o = weft_train_rows; o->name; o++) {
+        char *value;
+        if (!weft_cluster_takes(kind_of(part->role), o->name)) continue;
+        WEFT_TRY(weft_options_get(weft_train_rows, p->options, o->name, &value));
+        weft_status status = own_value(p, part, o, &value);
+        if (status == WEFT_OK && value) status = add(s, o->name, value);
+        weft_free(value);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
+}
+
+static weft_status write_part(const weft_processes *p, weft_job_part *part)
+{
+    static const char *const commands[] = {"coordinator", "server", "join"};
+    sentence s = {0};
+    char silence[32];
+    int rows = 0;
+    while (weft_train_rows[rows].name) rows++;
+    WEFT_TRY(WEFT_NEW(&part->words, rows + OWN_WORDS));
+    s.words = part->words;
+    WEFT_TRY(weft_strdup(commands[part->role], &s.words[s.count]));
+    s.count++;
+    if (part->role == WEFT_PART_COORDINATOR) {
+        weft_real_text(p->silence, silence, sizeof(silence));
+        WEFT_TRY(add(&s, "listen", p->address));
+        WEFT_TRY(add(&s, "silence", silence));
+    } else {
+        WEFT_TRY(weft_strdup(p->address, &s.words[s.count]));
+        s.count++;
+    }
+    return add_options(p, part, &s);
+}
+
+/* --- all of it --- */
+
+/* A member says once a second that it lives, so less would be too little. */
+static const double LEAST_SILENCE = 3, MOST_SILENCE = 10;
+
+weft_status weft_processes_plan(const weft_train_options *options, weft_processes *out)
+{
+    weft_processes *p = out;
+    *p = (weft_processes){.options = options, .port = -1, .mesh = 1};
+    if (options->parallel.mesh) WEFT_TRY(weft_mesh_ranks(options->parallel.mesh, &p->mesh));
+    WEFT_TRY(check(options, p->mesh));
+    p->silence = WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_SILENCE), MOST_SILENCE);
+    int learners = (int)(options->job.ranks / p->mesh);
+    int servers = (int)WEFT_MAX(options->parallel.servers, 1);
+    WEFT_TRY(keep_port(p));
+    WEFT_TRY(WEFT_NEW(&p->parts, 1 + servers + learners));
+    p->count = 1 + servers + learners;
+    for (int i = 0; i < p->count; i++) {
+        weft_job_part *part = &p->parts[i];
+        part->role = i == 0         ? WEFT_PART_COORDINATOR
+                     : i <= servers ? WEFT_PART_SERVER
+                                    : WEFT_PART_LEARNER;
+        part->slot = i == 0 ? 0 : i <= servers ? i - 1 : i - 1 - servers;
+        WEFT_TRY(write_part(p, part));
+    }
+    return WEFT_OK;
+}
+
+void weft_processes_free(weft_processes *p)
+{
+    for (int i = 0; i < p->count; i++) {
+        char **words = p->parts[i].words;
+        for (int k = 0; words && words[k]; k++) weft_free(words[k]);
+        free(words);
+    }
+    free(p->parts);
+    if (p->port >= 0) close(p->port);
+    *p = (weft_processes){.port = -1};
+}

@@ -1,0 +1,24 @@
+/* What a supervisor starts for engine processes. */
+#ifndef WEFT_TRAIN_PROCESSES_H
+#define WEFT_TRAIN_PROCESSES_H
+
+#include "job/job.h"
+#include "train/train.h"
+
+typedef struct weft_processes {
+    const weft_train_options *options;
+    int64_t mesh;     /* ranks of a learner */
+    double silence;   /* seconds after which one of them is gone */
+    int port;         /* that is kept for the coordinator: a socket; -1: none */
+    char address[64]; /* where it listens */
+    weft_job_part *parts;
+    int count;
+} weft_processes;
+
+/* ARGUMENT: the options do not fit the engine. *out has to be freed even then; options outlive it.
+ */
+weft_status weft_processes_plan(const weft_train_options *options,
+                                weft_processes *out) WEFT_NODISCARD;
+void weft_processes_free(weft_processes *processes);
+
+#endif

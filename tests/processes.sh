@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# Jobs whose coordinator, servers and learners are processes: tests/processes.sh PATH/TO/weft.
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/check.sh"
+trap 'for p in $(below $$); do kill -CONT "$p" 2>/dev/null; kill -KILL "$p" 2>/dev/null; done; rm -rf "$work"' EXIT
+data="--data glyphs:size=16,train=2000,test=200 --batch 25 -t 1"
+async="--exchange server:policy=async --servers 2"
+
+# run EXTRA...: a job in the background; $job is its supervisor, out and err what it says.
+run() {
+    # shellcheck disable=SC2086
+    timeout --foreground 100 "$weft" train $data --engine processes "$@" >out 2>err &
+    timer=$!
+    for _ in $(seq 100); do
+        job=$(below $timer | head -n 1)
+        [ -n "$job" ] && break
+        sleep 0.02
+    done
+}
+# part ROLE SLOT: the process of that part (coordinator, server, join).
+part() {
+    local pid
+    # shellcheck disable=SC2013
+    for pid in $(cat "/proc/$job/task/$job/children" 2>/dev/null); do
+        [ "$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" | sed -n 2p)" = "$1" ] &&
+            tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx "WEFT_SLOT=$2" && echo "$pid" && return
+    done
+}
+# reaches PATTERN: waits for a line of the job.
+reaches() {
+    local until=$((SECONDS + 30))
+    until grep -qE -- "$1" out err; do
+        [ $SECONDS -gt $until ] && flunk "never said '$1': $what" && return 1
+        sleep 0.05
+    done
+}
+ends() {
+    local code
+    wait $timer
+    code=$?
+    [ $code = "$1" ] && pass || flunk "ended with $code, not $1: $what"
+}
+learned() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.8) }' out && pass || flunk "has not learned: $what"; }
+# hits SIGNAL ROLE SLOT WORDS: one process gets a signal, and the supervisor says so.
+hits() {
+    local pid
+    pid=$(part "$2" "$3")
+    [ -n "$pid" ] || { flunk "no $2 $3: $what"; return; }
+    kill "-$1" "$pid"
+    reaches "$4"
+}
+# alike A B FILES...: these files of two checkpoints are the same.
+alike() {
+    local file
+    for file in "${@:3}"; do
+        cmp -s "$1/latest/$file.safetensors" "$2/latest/$file.safetensors" || { flunk "$file differs: $what"; return; }
+    done
+    pass
+}
+nothing_left() {
+    [ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left: $what"
+}
+
+[ -n "${TIMES:-}" ] && trap 'echo "$SECONDS s: $BASH_COMMAND"' DEBUG
+what="bsp has the bits of threads"
+same() { # what codecs have left out is kept of the first learner alone
+    local files="parameters state"
+    rm -rf t p
+    case $* in *--compress*) ;; *) files="$files exchange" ;; esac
+    # shellcheck disable=SC2086
+    accepts "threads: $*" "$weft" train $data "$@" -c t
+    mv out told
+    # shellcheck disable=SC2086
+    accepts "processes: $*" "$weft" train $data "$@" -c p --engine processes
+    cmp -s <(grep ' test ' told) <(grep ' test ' out) && pass || flunk "other figures: $*"
+    # shellcheck disable=SC2086
+    alike t p $files
+}
+same -n 4 --exchange server:policy=bsp --servers 2 -e 2
+same -n 4 --mesh data=2 --exchange server:policy=ssp,bound=0 --servers 1 --steps 15 --optimizer sgd --momentum 0.9
+same -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 --compress topk:ratio=0.1 --steps 15
+
+what="a resumed job has the bits of one that was not interrupted"
+rm -rf once twice
+bsp="-n 3 --exchange server:policy=bsp --servers 2 --engine processes"
+# shellcheck disable=SC2086
+accepts "once" "$weft" train $data $bsp -e 2 -c once -q
+# shellcheck disable=SC2086
+accepts "first" "$weft" train $data $bsp -e 1 -c twice -q
+# shellcheck disable=SC2086
+accepts "second" "$weft" train $data $bsp -e 2 -c twice --resume --metrics m.jsonl
+alike once twice parameters state exchange
+holds out 'resumed after step'
+holds m.jsonl '"ranks":3'
+
+what="each kind of process is killed"
+run -n 3 $async --replicas 1 -e 30 --timeout 9 -c killed --metrics killed.jsonl
+reaches 'step .* test'
+hits KILL join 1 'learner 1 died of signal 9 .*started again'
+hits KILL join 0 'learner 0 died of signal 9 .*started again'
+hits KILL coordinator 0 'the coordinator died of signal 9 .*started again'
+hits KILL server 1 'server 1 died of signal 9 .*\(96 restarts left\)'
+ends 0
+learned
+nothing_left
+[ "$(grep -c '"event":"step"' killed.jsonl)" -gt 0 ] && pass || flunk "no metrics: $what"
+
+what="a server is lost of which nobody has a replica"
+run -n 2 $async -e 15 -c lost
+reaches 'wrote lost'
+hits KILL server 0 'nobody has a replica'
+ends 0
+holds err 'starting again from the newest checkpoint'
+learned
+run -n 2 $async -e 400
+reaches 'step .* test'
+hits KILL server 0 'nobody has a replica'
+ends 1
+[ "$(grep -c 'nobody has a replica' err)" = 1 ] && pass || flunk "said more than once: $what"
+nothing_left
+
+what="restarts are used up"
+run -n 2 $async -e 400 --max-restarts 1
+reaches 'step .* test'
+hits KILL join 1 '0 restarts left'
+hits KILL join 1 'no restart is left \(--max-restarts 1\)'
+ends 1
+nothing_left
+
+what="who is stopped is given up, and comes again"
+run -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 -e 30 --timeout 9
+reaches 'step .* test'
+stopped=$(part join 1)
+hits STOP join 1 'learner 1 was stopped for 3 s.*started again'
+gone 5 "$stopped" && pass || flunk "$stopped is left: $what"
+ends 0
+learned
+
+what="signals"
+rm -rf asked
+run -n 3 --exchange server:policy=bsp --servers 2 -e 4000 -c asked
+reaches 'wrote'
+kill -INT "$job"
+ends 130
+holds err 'stopped after step [0-9]+; go on with --resume from asked'
+last=$(sed -n 's/.*stopped after step \([0-9]*\);.*/\1/p' err)
+[ "$(readlink asked/latest)" = "step-$last" ] && pass || flunk "no checkpoint of step $last: $what"
+# shellcheck disable=SC2086
+accepts "and goes on" "$weft" train $data $bsp --steps $((last + 5)) -c asked --resume
+holds out "resumed after step $last"
+nothing_left
+run -n 2 $async -e 4000
+reaches 'step .* test'
+kill -TERM "$job"
+ends 143
+run -n 2 $async -e 4000
+reaches 'step .* test'
+kill -STOP "$(part join 0)" "$(part join 1)"
+kill -INT "$job"
+sleep 0.3
+kill -INT "$job"
+ends 130
+nothing_left
+
+what="the supervisor is killed"
+run -n 2 $async -e 4000
+reaches 'step .* test'
+# shellcheck disable=SC2046
+all=$(marked $(below "$job"))
+kill -KILL "$job"
+# shellcheck disable=SC2086
+gone 5 $all && pass || flunk "processes are left: $what"
+wait $timer 2>/dev/null
+
+what="bad input"
+bad() { refuses "$1" "$2" "$weft" train $data --engine processes "${@:3}"; }
+# shellcheck disable=SC2086
+{
+    bad 2 "give --exchange server:..." -n 2
+    bad 2 "is between the learners of one job" -n 2 --exchange gossip
+    bad 2 "is between the learners of one job" -n 2 --exchange easgd
+    bad 2 "cannot be shared out to learners of 2" -n 3 --mesh data=2 $async
+    bad 2 "hosts 'a:2' and engine processes" -n 2 $async --hosts a:2
+    bad 2 "place '*=cpu:0' and engine processes" -n 2 $async --place '*=cpu:0'
+    bad 2 "profile 'true' and engine processes" -n 2 $async --profile
+    bad 2 "give one of them" -n 2 $async --device cpu,reference
+    bad 2 "policy" -n 2 --exchange server:policy=none
+    bad 2 "needs --servers 2 or more" -n 2 --exchange server:policy=async --replicas 1
+    bad 2 "already holds" -n 2 $async -c asked
+    bad 1 "nowhere" -n 2 $async --model nowhere.yaml
+}
+nothing_left
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
