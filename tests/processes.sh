@@ -80,6 +80,9 @@ same() { # what codecs have left out is kept of the first learner alone
 }
 same -n 4 --exchange server:policy=bsp --servers 2 -e 2
 same -n 4 --mesh data=2 --exchange server:policy=ssp,bound=0 --servers 1 --steps 15 --optimizer sgd --momentum 0.9
+# shellcheck disable=SC2086
+accepts "easgd" "$weft" train $data -n 2 --exchange easgd:every=5 --servers 2 --engine processes -e 3
+learned
 same -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 --compress topk:ratio=0.1 --steps 15
 
 what="a resumed job has the bits of one that was not interrupted"
@@ -180,7 +183,7 @@ bad() { refuses "$1" "$2" "$weft" train $data --engine processes "${@:3}"; }
 {
     bad 2 "give --exchange server:..." -n 2
     bad 2 "is between the learners of one job" -n 2 --exchange gossip
-    bad 2 "is between the learners of one job" -n 2 --exchange easgd
+    bad 2 "is between the learners of one job" -n 2 --exchange average
     bad 2 "cannot be shared out to learners of 2" -n 3 --mesh data=2 $async
     bad 2 "hosts 'a:2' and engine processes" -n 2 $async --hosts a:2
     bad 2 "place '*=cpu:0' and engine processes" -n 2 $async --place '*=cpu:0'
