@@ -41,6 +41,9 @@ weft_status weft_blob_wrap(void *data, size_t bytes, void (*release)(void *of, v
 weft_blob *weft_blob_hold(weft_blob *blob);
 /* Gives up a hold and nulls it; NULL is allowed. */
 void weft_blob_drop(weft_blob **blob);
+/* Whether somebody else holds it, too: of what nobody else was given but a host to send, whether
+ * that still has a copy of it on its way. */
+bool weft_blob_shared(const weft_blob *blob);
 
 /* --- letters --- */
 

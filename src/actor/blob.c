@@ -15,10 +15,15 @@ weft_status weft_blob_new(size_t bytes, weft_blob **out)
     return WEFT_OK;
 }
 
+bool weft_blob_shared(const weft_blob *blob)
+{
+    return blob && atomic_load_explicit(&blob->holders, memory_order_acquire) > 1;
+}
+
 weft_status weft_blob_renew(size_t bytes, weft_blob **blob)
 {
     weft_blob *b = *blob;
-    if (b && b->room >= bytes && atomic_load_explicit(&b->holders, memory_order_acquire) == 1) {
+    if (b && b->room >= bytes && !weft_blob_shared(b)) {
         b->bytes = bytes;
         return WEFT_OK;
     }

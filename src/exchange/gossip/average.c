@@ -11,7 +11,8 @@ typedef struct average {
     int64_t request;  /* number of the last one */
     weft_blob *asked; /* what it had when it asked; NULL: it has its answer */
     weft_actor_id whom;
-    double sent; /* when it asked last */
+    double sent; /* when it asked last, and nothing of that was on its way any more */
+    weft_trip trip;
     struct answer {
         int64_t request; /* the last one of this neighbour */
         weft_blob *had;  /* the answer to it */
@@ -48,7 +49,7 @@ static weft_status send_meet(weft_peer *p)
     average *a = p->state;
     Weft__Meet m = WEFT__MEET__INIT;
     m.request = a->request;
-    a->sent = weft_actor_now(&p->head);
+    m.sent = a->sent = weft_actor_now(&p->head);
     WEFT_TRY(weft_wire_send(&p->head, a->whom, WEFT_WIRE_MEET, &m, a->asked));
     return weft_peer_listen(p);
 }
@@ -90,6 +91,7 @@ static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_lette
         weft_peer_move(p, p->now, 0.5, letter->payload->data, answer->had->data);
     }
     reply.request = m->request;
+    reply.sent = m->sent;
     return weft_wire_send(&p->head, letter->from, WEFT_WIRE_MET, &reply, answer->had);
 }
 
@@ -99,6 +101,7 @@ static weft_status take_met(weft_peer *p, const Weft__Met *m, const weft_letter 
     if (!a->asked || letter->from != a->whom || m->request != a->request ||
         !is_someones(p, letter->payload))
         return WEFT_OK;
+    weft_trip_answered(&a->trip, weft_actor_now(&p->head) - m->sent);
     weft_peer_move(p, p->now, 0.5, letter->payload->data, a->asked->data);
     weft_blob_drop(&a->asked);
     return WEFT_OK;
@@ -123,8 +126,16 @@ static bool average_waits(const weft_peer *p)
 
 static weft_status average_repeat(weft_peer *p)
 {
-    const average *a = p->state;
-    return weft_actor_now(&p->head) - a->sent < p->options.patience ? WEFT_OK : send_meet(p);
+    average *a = p->state;
+    double now = weft_actor_now(&p->head);
+    if (weft_blob_shared(a->asked)) {
+        a->sent = now;
+        return weft_peer_listen(p);
+    }
+    if (now - a->sent < weft_trip_patience(&a->trip, p->options.patience))
+        return weft_peer_listen(p);
+    weft_trip_again(&a->trip);
+    return send_meet(p);
 }
 
 const weft_peer_mode weft_peer_average = {

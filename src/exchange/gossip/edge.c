@@ -4,7 +4,7 @@
 #include "gossip.pb-c.h"
 
 /* So many are on their way again at a time; those after them would come too early. */
-enum { REPEATED = 16, MOST_PATIENCE = 32 };
+enum { REPEATED = 16, KEPT = 128 };
 
 void weft_edge_free(weft_edge *edge)
 {
@@ -20,39 +20,81 @@ static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
     m.origin = rumour->origin;
     m.sequence = rumour->sequence;
     m.halt = rumour->halt;
-    rumour->sent = weft_actor_now(from);
+    m.sent = rumour->sent = weft_actor_now(from);
     return weft_wire_send(from, edge->to, WEFT_WIRE_RUMOUR, &m, rumour->payload);
+}
+
+/* As many as there may be. A line that is given more than it carries keeps them, and whatever comes
+ * after them, answers too, waits behind them. */
+static weft_status send_more(weft_actor *from, weft_edge *edge)
+{
+    edge->window = WEFT_MAX(edge->window, (size_t)1);
+    for (; edge->told < edge->count && edge->told < edge->window; edge->told++)
+        WEFT_TRY(send(from, edge, edge->told));
+    return WEFT_OK;
+}
+
+static void let_go(void *of, void *data)
+{
+    weft_blob *payload = of;
+    (void)data;
+    weft_blob_drop(&payload);
+}
+
+/* Who passes a payload on holds what it was made of: else who sent it would take it to be still on
+ * its way. */
+static weft_status wrap(weft_blob *payload, weft_blob **out)
+{
+    weft_blob *of = payload->release == let_go ? payload->of : payload;
+    return weft_blob_wrap(of->data, of->bytes, let_go, weft_blob_hold(of), out);
 }
 
 weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour *rumour)
 {
+    weft_rumour mine = *rumour;
     WEFT_TRY(WEFT_GROW(&edge->queue, &edge->capacity, edge->count));
-    edge->queue[edge->count] = *rumour;
-    edge->queue[edge->count].began = weft_actor_now(from);
-    weft_blob_hold(rumour->payload);
-    return send(from, edge, edge->count++);
+    if (rumour->payload) WEFT_TRY(wrap(rumour->payload, &mine.payload));
+    edge->queue[edge->count++] = mine;
+    return send_more(from, edge);
+}
+
+/* A host that keeps one for so many times as long as anybody is patient will not send it any more.
+ */
+static bool is_leaving(const weft_rumour *rumour, double now, double patience)
+{
+    return weft_blob_shared(rumour->payload) && now - rumour->sent < KEPT * patience;
 }
 
 weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience)
 {
     double now = weft_actor_now(from);
-    edge->patience = WEFT_MIN(WEFT_MAX(edge->patience, patience), MOST_PATIENCE * patience);
-    if (edge->count == 0 || now - edge->queue[0].sent < edge->patience) return WEFT_OK;
-    for (size_t i = 0; i < edge->count && i < REPEATED; i++)
-        if (now - edge->queue[i].sent >= edge->patience) WEFT_TRY(send(from, edge, i));
-    edge->patience *= 2;
+    if (edge->told == 0) return WEFT_OK;
+    if (is_leaving(&edge->queue[0], now, patience)) edge->moved = now;
+    double most = weft_trip_patience(&edge->trip, patience);
+    if (now - WEFT_MAX(edge->moved, edge->queue[0].sent) < most) return WEFT_OK;
+    for (size_t i = 0; i < edge->told && i < REPEATED; i++) {
+        if (is_leaving(&edge->queue[i], now, patience)) break;
+        if (now - edge->queue[i].sent >= most) WEFT_TRY(send(from, edge, i));
+    }
+    edge->window = edge->window / 2;
+    weft_trip_again(&edge->trip);
     return WEFT_OK;
 }
 
-static void forget_heard(weft_edge *edge, int64_t heard, double now)
+static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__Heard *m)
 {
-    if (heard <= edge->heard || edge->count == 0) return;
-    int64_t gone = WEFT_MIN(heard - edge->heard, (int64_t)edge->count);
-    edge->patience = 2 * (now - edge->queue[gone - 1].began);
-    for (int64_t i = 0; i < gone; i++) weft_blob_drop(&edge->queue[i].payload);
-    edge->count -= (size_t)gone;
+    double now = weft_actor_now(me);
+    if (m->edge_sequence <= edge->heard || edge->told == 0) return WEFT_OK;
+    size_t gone = (size_t)WEFT_MIN(m->edge_sequence - edge->heard, (int64_t)edge->told);
+    weft_trip_answered(&edge->trip, now - m->sent);
+    if (edge->told >= edge->window) edge->window += gone;
+    for (size_t i = 0; i < gone; i++) weft_blob_drop(&edge->queue[i].payload);
+    edge->count -= gone;
+    edge->told -= gone;
     memmove(edge->queue, edge->queue + gone, edge->count * sizeof(weft_rumour));
-    edge->heard += gone;
+    edge->heard += (int64_t)gone;
+    edge->moved = now;
+    return send_more(me, edge);
 }
 
 static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumour *m,
@@ -67,6 +109,7 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumo
                                 .halt = m->halt};
     }
     heard.edge_sequence = edge->come;
+    heard.sent = m->sent;
     return weft_wire_send(me, edge->to, WEFT_WIRE_HEARD, &heard, NULL);
 }
 
@@ -80,7 +123,7 @@ weft_status weft_edge_letter(weft_actor *me, weft_edge *edge, const weft_letter 
         status = take_rumour(me, edge, m, letter, rumour);
     else if (letter->type == WEFT_WIRE_HEARD &&
              (m = weft_wire_read(letter, &weft__heard__descriptor)))
-        forget_heard(edge, ((const Weft__Heard *)m)->edge_sequence, weft_actor_now(me));
+        status = forget_heard(me, edge, m);
     weft_wire_free(m);
     return status;
 }

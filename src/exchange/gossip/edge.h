@@ -4,13 +4,15 @@
 #define WEFT_EXCHANGE_GOSSIP_EDGE_H
 
 #include "actor/actor.h"
+#include "exchange/trip.h"
 
 typedef struct weft_rumour {
     uint32_t origin;
     int64_t sequence;
-    weft_blob *payload; /* NULL: the origin has ended */
-    bool halt;          /* and wants all others to */
-    double began, sent; /* when it first and last went over an edge; the edge's own */
+    weft_blob
+        *payload; /* NULL: the origin has ended; in the queue of an edge, held by that alone */
+    bool halt;    /* and wants all others to */
+    double sent;  /* when it last went over the edge; the edge's own */
 } weft_rumour;
 
 typedef struct weft_edge {
@@ -18,17 +20,20 @@ typedef struct weft_edge {
     int64_t heard;      /* the other has all up to this one */
     weft_rumour *queue; /* those after it, in order */
     size_t count, capacity;
-    double patience; /* so long until something is sent again: twice what the last ones took */
-    int64_t come;    /* from the other one, all up to this one */
+    size_t told;   /* so many of them are under way, */
+    size_t window; /* and so many may be: more as they are heard, fewer as they are lost */
+    double moved;  /* when something was last seen to go on */
+    weft_trip trip;
+    int64_t come; /* from the other one, all up to this one */
 } weft_edge;
 
 void weft_edge_free(weft_edge *edge);
-/* Queues a rumour and sends it; the payload is shared. */
+/* Queues a rumour, and sends it when there is room on the way; the payload is shared. */
 weft_status weft_edge_tell(weft_actor *from, weft_edge *edge,
                            const weft_rumour *rumour) WEFT_NODISCARD;
-/* Sends again what has not been heard for so many seconds at least, for twice as many as the last
- * ones took to be heard, and for twice as many again if nothing has been heard since: who is slow,
- * or behind a slow link, is not helped by more letters. */
+/* Sends again what has not been heard for so many seconds at least, and for longer than that takes,
+ * unless its first copy is still on its way out of here or others are being heard: who is slow, or
+ * behind a slow link, is not helped by more letters. */
 weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience) WEFT_NODISCARD;
 /* A letter that came over the edge: *rumour is what is new (its payload the letter's), or has
  * origin UINT32_MAX. Says to the other one what has been heard. */

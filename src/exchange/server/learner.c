@@ -112,7 +112,7 @@ static weft_status go_on(learner *l)
 {
     bool again = false;
     if (!l->in || l->gone || !all_answered(l)) return WEFT_OK;
-    WEFT_TRY(weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, -1));
+    WEFT_TRY(weft_reach_rest(l));
     l->whole = false;
     if (l->arriving) WEFT_TRY(arrive(l, &again));
     if (again || l->computing) return WEFT_OK;
@@ -308,7 +308,6 @@ static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
     return news == WEFT_NEWS_NONE && !l->gone ? read_letter(l, letter) : WEFT_OK;
 }
 
-/* Twice as patient each time: who waits for a slow one need not shout. */
 static weft_status learner_timer(weft_actor *actor, int timer)
 {
     learner *l = (learner *)actor;
@@ -317,10 +316,7 @@ static weft_status learner_timer(weft_actor *actor, int timer)
         actor->done = weft_member_has_left(l->member);
         return WEFT_OK;
     }
-    if (l->gone) return WEFT_OK;
-    for (int i = 0; i < l->options.range_count; i++) WEFT_TRY(weft_reach_again(l, &l->reaches[i]));
-    l->patience = WEFT_MIN(2 * l->patience, 32 * l->options.patience);
-    return weft_actor_set_timer(actor, WEFT_SERVER_AGAIN, l->patience);
+    return l->gone ? WEFT_OK : weft_reach_overdue(l);
 }
 
 /* --- making it --- */

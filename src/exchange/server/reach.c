@@ -3,6 +3,10 @@
 
 #include <stdio.h>
 
+/* So many times as long as it is patient at first. A server may have waited for others before it
+ * answered, which says nothing of the next time. */
+enum { MOST_PATIENCE = 32 };
+
 reach *weft_reach_find(learner *l, uint32_t range)
 {
     return range < (uint32_t)l->options.range_count ? &l->reaches[range] : NULL;
@@ -23,10 +27,44 @@ bool weft_reach_waits(const reach *r)
     return r->asked || r->update || r->gift;
 }
 
+static weft_status set_timer(learner *l)
+{
+    double least = l->options.patience, patience = weft_trip_patience(&l->trip, least);
+    l->hoped = weft_actor_now(&l->head);
+    return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN,
+                                WEFT_MIN(patience, MOST_PATIENCE * least));
+}
+
 weft_status weft_reach_hope(learner *l)
 {
-    l->patience = l->options.patience;
-    return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, l->patience);
+    l->again = l->again && l->hopes;
+    l->hopes = true;
+    l->began = weft_actor_now(&l->head);
+    return set_timer(l);
+}
+
+weft_status weft_reach_overdue(learner *l)
+{
+    double now = weft_actor_now(&l->head);
+    bool leaves = false, early = now - l->began < MOST_PATIENCE * l->options.patience;
+    for (int i = 0; i < l->options.range_count; i++) {
+        const reach *r = &l->reaches[i];
+        if (early && (weft_blob_shared(r->update) || weft_blob_shared(r->gift))) {
+            leaves = true;
+        } else if (weft_reach_waits(r)) {
+            l->again = true;
+            WEFT_TRY(weft_reach_again(l, r));
+        }
+    }
+    if (!leaves) weft_trip_again(&l->trip);
+    return set_timer(l);
+}
+
+weft_status weft_reach_rest(learner *l)
+{
+    if (l->hopes && !l->again) weft_trip_answered(&l->trip, weft_actor_now(&l->head) - l->hoped);
+    l->hopes = l->again = false;
+    return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, -1);
 }
 
 /* --- letters --- */

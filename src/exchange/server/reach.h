@@ -4,6 +4,7 @@
 
 #include "exchange/server/downpour.h"
 #include "exchange/server/server.h"
+#include "exchange/trip.h"
 #include "exchange/wire.h"
 #include "server.pb-c.h"
 
@@ -36,7 +37,11 @@ typedef struct learner {
     bool responds;              /* it does when it has what it has asked for */
     bool whole;                 /* it asks for the state, too */
     bool gone;                  /* it does nothing any more but take its leave */
-    double patience;
+    weft_trip trip;
+    double began;   /* when something was asked last, */
+    double hoped;   /* when something was asked last, or was last seen on its way out of here; */
+    bool hopes;     /* it is not answered; */
+    bool again;     /* something of it was sent again */
     uint64_t heard; /* letters of servers */
     weft_member_figures figures;
 } learner;
@@ -60,7 +65,10 @@ weft_status weft_reach_pull_all(learner *l) WEFT_NODISCARD;
 bool weft_reach_waits(const reach *r);
 /* Sends all again that is not answered. */
 weft_status weft_reach_again(learner *l, const reach *r) WEFT_NODISCARD;
-/* Sends again if nobody answers in time. */
+/* Sends again if nobody answers in time: longer than that takes after what was asked has left. */
 weft_status weft_reach_hope(learner *l) WEFT_NODISCARD;
+weft_status weft_reach_overdue(learner *l) WEFT_NODISCARD;
+/* All is answered. */
+weft_status weft_reach_rest(learner *l) WEFT_NODISCARD;
 
 #endif
