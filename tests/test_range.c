@@ -94,7 +94,7 @@ static weft_push_fate push_as(learner *l, weft_range *r, int64_t count, int64_t 
 {
     weft_push_fate fate;
     weft_blob *blob = gradient(l, count);
-    weft_push push = {l->id, sequence, sequence, l->version, blob};
+    weft_push push = {l->id, sequence, sequence, l->version, blob, 0, 1};
     assert_int_equal(weft_range_push(r, &push, &fate), WEFT_OK);
     weft_blob_drop(&blob);
     return fate;
@@ -322,7 +322,7 @@ static void test_members(void **state)
     l[3].clock = 2;
     weft_blob *blob = gradient(&l[3], 2);
     weft_push_fate fate;
-    weft_push late = {4, 1, 2, 1, blob};
+    weft_push late = {4, 1, 2, 1, blob, 0, 1};
     assert_int_equal(weft_range_push(r, &late, &fate), WEFT_OK);
     assert_int_equal(fate, WEFT_PUSH_TAKEN);
     assert_int_equal(weft_range_version(r), 2);
@@ -367,8 +367,8 @@ static void test_damage(void **state)
     learner l = begin_learner(1, 2);
     weft_blob *blob = gradient(&l, 2);
     weft_push_fate fate;
-    weft_push cut = {1, 1, 1, 0, blob}, newer = {1, 1, 1, 5, blob}, none = {1, 1, 1, 0, NULL},
-              back = {1, 1, 0, 0, blob};
+    weft_push cut = {1, 1, 1, 0, blob, 0, 1}, newer = {1, 1, 1, 5, blob, 0, 1},
+              none = {1, 1, 1, 0, NULL, 0, 1}, back = {1, 1, 0, 0, blob, 0, 1};
     blob->bytes--;
     assert_int_equal(weft_range_push(r, &cut, &fate), WEFT_ERR_FORMAT);
     blob->bytes++;
@@ -396,7 +396,7 @@ static void test_ahead(void **state)
         weft_push_fate fate;
         weft_blob *blob = gradient(&l, 2);
         for (int i = 0; i <= bound; i++) push(&l, r, 2);
-        weft_push next = {1, l.sequence + 1, bound + 2, 0, blob}, last = next;
+        weft_push next = {1, l.sequence + 1, bound + 2, 0, blob, 0, 1}, last = next;
         assert_int_equal(weft_range_push(r, &next, &fate), WEFT_ERR_FORMAT);
         assert_non_null(
             strstr(weft_last_message(), "which it was not to begin: the slowest is at 0"));

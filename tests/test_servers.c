@@ -31,6 +31,50 @@ static void test_synchronous(void **state)
     remove_folder(root);
 }
 
+/* A table whose samples differ in weight, and of which no number of learners has the same. */
+static const char *weighted_table(const char *root)
+{
+    const char *path = made(root, "table.csv");
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("a,b,c,w,t\n", f);
+    for (int i = 0; i < 53; i++)
+        fprintf(f, "%d.5,%d,%d,%d.25,%d\n", i % 7, i % 5 - 2, i % 11, i % 4, i * i % 13);
+    fclose(f);
+    return path;
+}
+
+/* Learners have different numbers of samples, and one of them none, at the end of an epoch, and
+ * weights of their own all the time; the mean is that of the whole batch all the same. */
+static void test_uneven(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"exchange=server:policy=bsp",
+                                       "exchange=server:policy=ssp,bound=0 servers=3 replicas=1"};
+    static const char base[] = "model=mlp seed=4 threads=1 dtype=f64 device=reference epochs=3 "
+                               "optimizer=sgd lr=0.05 momentum=0.5 data=csv:%s,%s";
+    static const char *const data[] = {"target=t,test=0.1", "target=t,weight=w,test=0.1"};
+    char *root = temporary_folder(), words[900], more[200], name[40];
+    char table[300];
+    (void)snprintf(table, sizeof(table), "%s", weighted_table(root));
+    for (int learners = 2; learners <= 4; learners++)
+        for (size_t w = 0; w < 2 * sizeof(ways) / sizeof(ways[0]); w++) {
+            char spec[600];
+            (void)snprintf(spec, sizeof(spec), base, table, data[w % 2]);
+            (void)snprintf(words, sizeof(words), "%s ranks=%d batch=%d", spec, learners,
+                           learners * 5);
+            (void)snprintf(name, sizeof(name), "together-%d-%zu", learners, w);
+            const char *a = made(root, name);
+            run(words, "", a, 0);
+            (void)snprintf(more, sizeof(more), "ranks=%d batch=5 %s", learners, ways[w / 2]);
+            (void)snprintf(name, sizeof(name), "apart-%d-%zu", learners, w);
+            const char *b = made(root, name);
+            run(spec, more, b, 0);
+            assert_same(a, b, "parameters", 1e-12, more);
+        }
+    remove_folder(root);
+}
+
 /* Learners that are meshes: whatever ranks have in common they go on with alike, also where servers
  * of theirs take updates in different orders; and synchronous servers are data parallelism. */
 static void test_meshes(void **state)
@@ -102,9 +146,8 @@ static void test_asynchronous(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_synchronous),
-        cmocka_unit_test(test_meshes),
-        cmocka_unit_test(test_stop_and_resume),
+        cmocka_unit_test(test_synchronous),  cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_meshes),       cmocka_unit_test(test_stop_and_resume),
         cmocka_unit_test(test_asynchronous),
     };
     return cmocka_run_group_tests(tests, begin, end);

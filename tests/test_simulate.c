@@ -137,6 +137,31 @@ static void test_alone_is_serial(void **state)
     remove_folder(root);
 }
 
+/* Rates are scheduled by the steps of learners, however many updates these are: after the first
+ * five, the rate is as good as nothing, and so is whatever follows. */
+static void test_schedule(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "exchange=server:policy=async servers=2", "exchange=server:policy=async,push=5,fetch=5",
+        "exchange=server:policy=softsync,c=3", "exchange=server:policy=ssp,bound=1 compress=bf16"};
+    static const char words[] = EXACT "ranks=3 batch=4 optimizer=sgd lr=0.1 lr-schedule=step "
+                                      "decay-every=5 gamma=1e-12";
+    char *root = temporary_folder(), more[200], name[40];
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        const char *folder[2];
+        for (int longer = 0; longer < 2; longer++) {
+            told t;
+            (void)snprintf(name, sizeof(name), "schedule-%zu-%d", w, longer);
+            folder[longer] = made(root, name);
+            (void)snprintf(more, sizeof(more), "%s steps=%d", ways[w], longer ? 25 : 5);
+            assert_ok(simulate(words, more, folder[longer], &t));
+        }
+        assert_same(folder[0], folder[1], "parameters", 1e-9, ways[w]);
+    }
+    remove_folder(root);
+}
+
 /* One learner and a centre that meet once, at the end: with alpha 1 the centre goes all the way to
  * where the learner alone has come to. */
 static void test_centre(void **state)
@@ -363,10 +388,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_is_the_real_run), cmocka_unit_test(test_alone_is_serial),
-        cmocka_unit_test(test_centre),          cmocka_unit_test(test_replays),
-        cmocka_unit_test(test_round_robin),     cmocka_unit_test(test_softsync),
-        cmocka_unit_test(test_straggler),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_cluster_files),
+        cmocka_unit_test(test_schedule),        cmocka_unit_test(test_centre),
+        cmocka_unit_test(test_replays),         cmocka_unit_test(test_round_robin),
+        cmocka_unit_test(test_softsync),        cmocka_unit_test(test_straggler),
+        cmocka_unit_test(test_refused),         cmocka_unit_test(test_cluster_files),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -32,6 +32,7 @@ typedef struct weft_scene {
      * exchange does not own the update (then gradients is NULL) the next parameters in their place.
      */
     void *const *parameters, *const *gradients;
+    const double *weights; /* [learners]: of the samples of the computation that has ended */
 } weft_scene;
 
 typedef struct weft_cast_ops {

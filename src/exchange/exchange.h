@@ -236,6 +236,9 @@ struct weft_exchange {
     /* What is alike in all learners comes from a checkpoint. So does what is not, unless the
      * checkpoint does not know this learner. */
     bool restored;
+    /* Of the samples of the step that is going on: the sum of their weights. Set before `before`.
+     */
+    double weight;
 };
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server,
@@ -295,6 +298,9 @@ void weft_flat_optimizer_close(weft_flat_optimizer **optimizer);
 /* Parameters get their next values in place. Both are [count]; the gradient is copied. */
 weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *parameters,
                                      const void *gradient) WEFT_NODISCARD;
+/* The next update is that of step `step` of the run, from 1, by which its rate is scheduled.
+ * Without it the schedule goes by the number of updates. */
+void weft_flat_optimizer_at(weft_flat_optimizer *optimizer, int64_t step);
 /* The same without copies: where it reads and writes the parameters, and where it reads the
  * gradient, [count] each; its own. */
 void weft_flat_optimizer_rooms(weft_flat_optimizer *optimizer, void **parameters, void **gradient);

@@ -15,6 +15,7 @@ struct weft_flat_optimizer {
     weft_instance *instance;
     weft_value gradient;
     int parameter; /* in the store */
+    int32_t *step; /* that the schedule goes by */
     size_t bytes;
     struct state {
         char name[64];
@@ -74,8 +75,9 @@ static weft_status list_states(weft_flat_optimizer *o)
         s->entry = e;
         for (char *c = s->name; *c; c++)
             if (*c == '/') *c = '_';
+        if (strcmp(s->name, "step") == 0) o->step = weft_host(weft_store_address(o->store, e));
     }
-    return WEFT_OK;
+    return o->step ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "an optimiser has no count of steps");
 }
 
 weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *like,
@@ -121,6 +123,11 @@ weft_status weft_flat_optimizer_step(weft_flat_optimizer *o, void *parameters, c
     memcpy(weft_instance_input(o->instance, o->gradient), gradient, o->bytes);
     WEFT_TRY(weft_instance_run(o->instance, WEFT_PHASE_UPDATE));
     return copy_parameters(o, parameters, false);
+}
+
+void weft_flat_optimizer_at(weft_flat_optimizer *o, int64_t step)
+{
+    *o->step = (int32_t)(step - 1);
 }
 
 void weft_flat_optimizer_rooms(weft_flat_optimizer *o, void **parameters, void **gradient)

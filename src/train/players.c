@@ -52,6 +52,7 @@ static weft_status compute(void *user, int worker, int player)
     weft_vote vote = {0};
     h->now = p;
     make_batch(s, player, h);
+    s->weights[player] = h->batch.weight;
     h->rank.store = p->store;
     h->rank.position.step = p->steps;
     WEFT_TRY(weft_instance_use(h->rank.instance, p->store));
@@ -117,6 +118,7 @@ static weft_status make_room(weft_simulation *s)
     s->count = (int64_t)(bytes / weft_dtype_size(s->dtype));
     WEFT_TRY(WEFT_NEW(&s->players, s->learners));
     WEFT_TRY(WEFT_NEW(&s->parameters, s->learners));
+    WEFT_TRY(WEFT_NEW(&s->weights, s->learners));
     if (ops->owns_update) WEFT_TRY(WEFT_NEW(&s->gradients, s->learners));
     return WEFT_OK;
 }
@@ -147,5 +149,6 @@ void weft_simulation_dismiss(weft_simulation *s)
     free(s->hands);
     free(s->players);
     free((void *)s->parameters);
+    free(s->weights);
     free((void *)s->gradients);
 }

@@ -113,7 +113,8 @@ static weft_status open_cast(weft_simulation *s)
                         .dtype = s->dtype,
                         .count = s->count,
                         .parameters = s->parameters,
-                        .gradients = s->gradients};
+                        .gradients = s->gradients,
+                        .weights = s->weights};
     return weft_cast_open(k->exchange, &scene, &s->cast);
 }
 

@@ -38,6 +38,7 @@ typedef struct weft_simulation {
     weft_player *players;
     int learners;
     void **parameters, **gradients; /* those of the players */
+    double *weights;                /* of the samples of their last steps */
     weft_dtype dtype;
     int64_t count; /* of all parameters */
     double flops;  /* of a step of a learner */

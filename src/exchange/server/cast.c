@@ -181,6 +181,7 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
                                            .parameters = draws ? m->served : m->parameters,
                                            .gradients = draws ? m->force : m->gradients,
                                            .patience = 1,
+                                           .weight = s->weights ? &s->weights[i] : NULL,
                                            .push = c->rules->push,
                                            .fetch = c->rules->fetch,
                                            .descend = m->descent ? descend : NULL,

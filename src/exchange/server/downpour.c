@@ -5,7 +5,7 @@
 /* --- what gathers --- */
 
 weft_status weft_accrual_add(weft_accrual *a, weft_dtype dtype, int64_t count, const void *gradient,
-                             int64_t version)
+                             int64_t version, double weight)
 {
     size_t bytes = (size_t)count * weft_dtype_size(dtype);
     if (!a->sum) WEFT_TRY(weft_new_aligned(bytes, &a->sum));
@@ -14,7 +14,9 @@ weft_status weft_accrual_add(weft_accrual *a, weft_dtype dtype, int64_t count, c
     } else {
         memcpy(a->sum, gradient, bytes);
         a->version = version;
+        a->weight = 0;
     }
+    a->weight += weight;
     return WEFT_OK;
 }
 
@@ -28,16 +30,7 @@ void weft_accrual_free(weft_accrual *accrual)
 
 struct weft_descent {
     weft_flat_optimizer *optimizer;
-    int32_t *step; /* that the schedule goes by */
 };
-
-static weft_status find_step(weft_descent *d)
-{
-    weft_exchange_state s;
-    for (int i = 0; weft_flat_optimizer_state(d->optimizer, i, &s); i++)
-        if (strcmp(s.name, "step") == 0 && s.type.dtype == WEFT_I32) d->step = s.data;
-    return d->step ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "an optimiser has no count of steps");
-}
 
 weft_status weft_descent_open(weft_context *context, const weft_store *like,
                               const weft_optimizer_options *options, weft_dtype dtype,
@@ -51,7 +44,6 @@ weft_status weft_descent_open(weft_context *context, const weft_store *like,
     WEFT_TRY(WEFT_NEW(&d, 1));
     weft_status status =
         weft_flat_optimizer_open(context, like, &plain, dtype, count, &d->optimizer);
-    if (status == WEFT_OK) status = find_step(d);
     if (status == WEFT_OK)
         *out = d;
     else
@@ -69,6 +61,6 @@ void weft_descent_close(weft_descent **descent)
 
 weft_status weft_descent_step(weft_descent *d, int64_t step, void *parameters, const void *gradient)
 {
-    *d->step = (int32_t)(step - 1);
+    weft_flat_optimizer_at(d->optimizer, step);
     return weft_flat_optimizer_step(d->optimizer, parameters, gradient);
 }

@@ -10,9 +10,10 @@ typedef struct weft_accrual {
     void *sum;       /* [count], once something was added */
     int64_t steps;   /* of which it is the sum */
     int64_t version; /* that the first of them was computed on */
+    double weight;   /* of the samples of all */
 } weft_accrual;
 weft_status weft_accrual_add(weft_accrual *accrual, weft_dtype dtype, int64_t count,
-                             const void *gradient, int64_t version) WEFT_NODISCARD;
+                             const void *gradient, int64_t version, double weight) WEFT_NODISCARD;
 void weft_accrual_free(weft_accrual *accrual);
 
 /* Plain descent on a learner's own parameters, at the run's rate of the step. */

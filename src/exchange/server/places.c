@@ -163,6 +163,8 @@ static weft_status open_learner(weft_remote *x, const char *coordinator)
                                            .parameters = x->parameters,
                                            .gradients = x->gradients,
                                            .patience = 1,
+                                           .step = &x->step,
+                                           .weight = &x->head.weight,
                                            .push = x->push,
                                            .fetch =
                                                x->draw ? 1 : x->fetch, /* is told of meetings */

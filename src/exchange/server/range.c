@@ -133,20 +133,37 @@ static int by_learner(const void *a, const void *b)
     return (x->push.sequence > y->push.sequence) - (x->push.sequence < y->push.sequence);
 }
 
+/* What the first n weigh on the mean; 0: all weigh the same, and none is to be multiplied. */
+static double mean_weight(const weft_range *r, int n)
+{
+    double sum = 0;
+    bool alike = true;
+    for (int i = 0; i < n; i++) {
+        sum += r->waiting[i].push.weight;
+        alike = alike && r->waiting[i].push.weight == r->waiting[0].push.weight;
+    }
+    return alike ? 0 : sum / n;
+}
+
 /* The first n that wait make a version; their order is that of the slots, not of arrival. */
 static weft_status apply(weft_range *r, int n)
 {
     const weft_range_options *o = &r->options;
+    int64_t step = 0;
+    double mean = mean_weight(r, n);
     qsort(r->waiting, (size_t)n, sizeof(pushed), by_learner);
     WEFT_TRY(weft_mean_begin(&r->mean, o->dtype, o->count, n));
     for (int v = 0; v < n; v++) {
         const weft_push *push = &r->waiting[v].push;
         int64_t staleness = r->version - push->version;
+        double share = mean > 0 ? push->weight / mean : 1;
         WEFT_TRY(note_staleness(r, staleness));
         WEFT_TRY(weft_mean_take(&r->mean, v, push->update->data, push->update->bytes,
-                                weft_policy_weight(&o->policy, staleness)));
+                                weft_policy_weight(&o->policy, staleness) * share));
+        step = WEFT_MAX(step, push->step);
     }
     weft_mean_make(&r->mean, r->gradient);
+    if (o->at && step > 0) o->at(o->user, step);
     WEFT_TRY(o->update(o->user, r->parameters, r->gradient));
     for (int v = 0; v < n; v++) weft_blob_drop(&r->waiting[v].push.update);
     r->waiting_count -= (size_t)n;
@@ -256,6 +273,10 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
                          "an update of learner %u is of step %lld, which it was not to begin: the "
                          "slowest is at %lld",
                          push->learner, (long long)push->clock, (long long)weft_range_slowest(r));
+    if (push->step < 0 || push->step > INT32_MAX || !(push->weight >= 0 && push->weight < 1e290))
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "an update of learner %u is of step %lld of the run, and of weight %g",
+                         push->learner, (long long)push->step, push->weight);
     if (!push->update)
         return weft_fail(WEFT_ERR_FORMAT, "learner %u pushes no update", push->learner);
     return weft_message_open(push->update->data, push->update->bytes, o->dtype, o->count, &message);

@@ -41,6 +41,9 @@ typedef struct weft_range_options {
     weft_dtype dtype; /* F32 or F64 */
     int64_t count;    /* numbers in the range */
     weft_range_update_fn update;
+    /* Before it: the step of the run that the updates are of, the last of theirs. NULL: nobody
+     * needs to know. */
+    void (*at)(void *user, int64_t step);
     void *user;
     /* [count] each, where the update reads and writes them, so that nothing is copied; the
      * caller's, aligned to 64 bytes. NULL: the range has its own. */
@@ -92,6 +95,8 @@ typedef struct weft_push {
     int64_t clock;     /* steps it has finished with this one */
     int64_t version;   /* of the parameters that it was computed on */
     weft_blob *update; /* a message as in compress/compress.h */
+    int64_t step;      /* of the run, by which rates are scheduled; 0: not known */
+    double weight;     /* of its samples; a mean goes by these, unless all are alike */
 } weft_push;
 typedef enum weft_push_fate {
     WEFT_PUSH_TAKEN,  /* it counts, now or with others that are still to come */

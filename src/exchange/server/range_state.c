@@ -9,14 +9,15 @@ typedef struct header {
     uint64_t members, waiting, staleness;
     uint64_t dtype;
 } header;
-static const uint64_t MARK = 0x31656e6172746677; /* "wftrane1" */
+static const uint64_t MARK = 0x32656e6172746677; /* "wftrane2" */
 
 /* A member, and an update that waits with its bytes behind it. */
 typedef struct member_card {
     int64_t id, slot, here, clock, sequence;
 } member_card;
 typedef struct push_card {
-    int64_t learner, slot, sequence, clock, version;
+    int64_t learner, slot, sequence, clock, version, step;
+    double weight;
     uint64_t bytes; /* of the update; filled up to 8 */
 } push_card;
 
@@ -62,8 +63,8 @@ weft_status weft_range_save(const weft_range *r, weft_blob **out)
     }
     for (size_t i = 0; i < r->waiting_count; i++) {
         const weft_push *p = &r->waiting[i].push;
-        push_card c = {p->learner, r->waiting[i].slot, p->sequence,
-                       p->clock,   p->version,         p->update->bytes};
+        push_card c = {p->learner, r->waiting[i].slot, p->sequence,     p->clock, p->version,
+                       p->step,    p->weight,          p->update->bytes};
         at = put(at, &c, sizeof(c));
         at = put(at, p->update->data, p->update->bytes);
     }
@@ -113,7 +114,8 @@ static weft_status read_push(weft_range *r, rest *from)
     weft_blob *update;
     weft_message message;
     if (!get(from, &c, sizeof(c)) || c.bytes > from->bytes || c.version < 0 ||
-        c.version > r->version || c.clock < 0)
+        c.version > r->version || c.clock < 0 || c.step < 0 || c.step > INT32_MAX ||
+        !(c.weight >= 0 && c.weight < 1e290))
         return fail_read();
     WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
     WEFT_TRY(weft_blob_new((size_t)c.bytes, &update));
@@ -125,7 +127,13 @@ static weft_status read_push(weft_range *r, rest *from)
         weft_blob_drop(&update);
         return status;
     }
-    weft_push push = {(weft_actor_id)c.learner, c.sequence, c.clock, c.version, update};
+    weft_push push = {.learner = (weft_actor_id)c.learner,
+                      .sequence = c.sequence,
+                      .clock = c.clock,
+                      .version = c.version,
+                      .update = update,
+                      .step = c.step,
+                      .weight = c.weight};
     r->waiting[r->waiting_count++] = (pushed){push, (int)c.slot};
     return WEFT_OK;
 }

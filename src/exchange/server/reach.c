@@ -76,6 +76,8 @@ static weft_status send_push(learner *l, const reach *r)
     m.sequence = r->sequence;
     m.clock = r->clock;
     m.version = r->update_version;
+    m.step = r->update_step;
+    m.weight = r->update_weight;
     m.view = weft_member_view(l->member)->number;
     return weft_wire_send(&l->head, r->server, WEFT_WIRE_PUSH, &m, r->update);
 }
@@ -113,6 +115,16 @@ weft_status weft_reach_again(learner *l, const reach *r)
 
 /* --- what it asks --- */
 
+static int64_t step_of(const learner *l, int64_t clock)
+{
+    return l->options.step ? *l->options.step : clock;
+}
+
+static double weight_of(const learner *l)
+{
+    return l->options.weight ? *l->options.weight : 1;
+}
+
 /* What the steps up to `clock` have come to goes. */
 static weft_status send_update(learner *l, reach *r, int64_t clock)
 {
@@ -127,6 +139,8 @@ static weft_status send_update(learner *l, reach *r, int64_t clock)
     r->sequence++;
     r->clock = clock;
     r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
+    r->update_weight = r->accrual.steps > 0 ? r->accrual.weight : weight_of(l);
+    r->update_step = step_of(l, clock);
     r->accrual.steps = 0;
     WEFT_TRY(weft_reach_hope(l));
     return r->server == WEFT_NOBODY ? WEFT_OK : send_push(l, r);
@@ -144,7 +158,7 @@ weft_status weft_reach_push(learner *l, reach *r, int64_t clock)
     r->pushed = true;
     if (l->options.push > 1)
         WEFT_TRY(weft_accrual_add(&r->accrual, l->options.dtype, r->of.count,
-                                  gradients + weft_reach_offset(l, r), r->version));
+                                  gradients + weft_reach_offset(l, r), r->version, weight_of(l)));
     return weft_reach_due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
 }
 

@@ -16,7 +16,8 @@ typedef struct reach {
     weft_blob *update; /* of push number `sequence`, until it is acknowledged */
     weft_blob *spare;  /* the one before it */
     weft_blob *gift;   /* what the run is to begin with, until it is acknowledged */
-    int64_t update_version;
+    int64_t update_version, update_step;
+    double update_weight;
     int64_t clock;  /* of the learner, with the last update or where it began */
     int64_t begins; /* at which the server lets it begin */
     weft_accrual accrual;

@@ -48,6 +48,8 @@ static weft_status send_change(server *s, const shelf *f, const change *c)
     m.sequence = c->sequence;
     m.clock = c->clock;
     m.version = c->version;
+    m.step = c->step;
+    m.weight = c->weight;
     return weft_wire_send(&s->head, f->replica, WEFT_WIRE_REPLICATE, &m, c->update);
 }
 
@@ -220,6 +222,8 @@ weft_status weft_take_replicate(server *s, const weft_letter *letter, const Weft
                     .sequence = m->sequence,
                     .clock = m->clock,
                     .version = m->version,
+                    .step = m->step,
+                    .weight = m->weight,
                     .update = letter->payload};
         weft_push_fate fate;
         weft_status status = weft_shelf_change(s, f, &c, &fate);

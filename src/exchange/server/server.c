@@ -120,6 +120,8 @@ static weft_status take_push(server *s, const weft_letter *letter, const Weft__P
                 .sequence = m->sequence,
                 .clock = m->clock,
                 .version = m->version,
+                .step = m->step,
+                .weight = m->weight,
                 .update = letter->payload};
     if (!f || !f->given) return leave_open(s, letter->from, m->view);
     weft_status status = weft_shelf_change(s, f, &c, &fate);

@@ -70,6 +70,10 @@ typedef struct weft_server_learner_options {
     void *parameters; /* flat; what a computation reads. Written between computations only */
     const void *gradients; /* flat; what it makes */
     double patience;       /* seconds after which something is sent again, at first */
+    /* Of the step that is computed: its number in the run, and the weight of its samples. NULL: the
+     * computation's number, and as much as everybody's. */
+    const int64_t *step;
+    const double *weight;
     /* Gradients of so many steps are added up before they are pushed, and parameters are pulled
      * after so many steps; 0: one. Both also after the last step. */
     int64_t push, fetch;

@@ -44,7 +44,9 @@ static weft_status apply(shelf *f, const change *c, weft_push_fate *fate)
                       .sequence = c->sequence,
                       .clock = c->clock,
                       .version = c->version,
-                      .update = c->update};
+                      .update = c->update,
+                      .step = c->step,
+                      .weight = c->weight};
     switch (c->kind) {
     case WEFT__REPLICATE__KIND__PUSH: return weft_range_push(r, &push, fate);
     case WEFT__REPLICATE__KIND__JOIN: return weft_range_join(r, c->learner, c->slot, c->clock);

@@ -19,7 +19,8 @@ typedef struct change {
     int64_t index;
     weft_actor_id learner;
     int slot;
-    int64_t sequence, clock, version;
+    int64_t sequence, clock, version, step;
+    double weight;
     weft_blob *update;
 } change;
 

@@ -9,6 +9,11 @@ static weft_status optimize(void *user, void *parameters, const void *mean)
     return weft_flat_optimizer_run(((weft_updater *)user)->optimizer);
 }
 
+static void set_step(void *user, int64_t step)
+{
+    weft_flat_optimizer_at(((weft_updater *)user)->optimizer, step);
+}
+
 static weft_status add(void *user, void *parameters, const void *mean)
 {
     const weft_updater *u = user;
@@ -25,6 +30,7 @@ weft_status weft_updater_open(weft_updater *u, bool adds, weft_context *context,
     range->user = u;
     if (adds) return WEFT_OK;
     WEFT_TRY(weft_flat_optimizer_open(context, like, optimizer, u->dtype, u->count, &u->optimizer));
+    range->at = set_step;
     weft_flat_optimizer_rooms(u->optimizer, &range->parameters, &range->gradient);
     return WEFT_OK;
 }
