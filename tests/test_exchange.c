@@ -154,8 +154,11 @@ static void test_state_of_others(void **state)
     last_note[0] = '\0';
     run(EXACT "batch=4 steps=4 exchange=keep resume=true", "ranks=2", folder, 0);
     assert_non_null(strstr(last_note, "has no state of exchange keep, which begins anew"));
-    run(EXACT "batch=4 steps=6 exchange=oneshot resume=true", "ranks=2", folder, 0);
-    assert_non_null(strstr(last_note, "is of an exchange (keep) that this run has not"));
+    assert_refused(
+        train(EXACT "batch=4 steps=6 ranks=2 exchange=oneshot resume=true", folder, 0, &l),
+        WEFT_ERR_ARGUMENT, "of --exchange keep, which this run would lose; go on with these");
+    assert_refused(train(EXACT "batch=4 steps=6 ranks=1 resume=true", folder, 0, &l),
+                   WEFT_ERR_ARGUMENT, "of --exchange keep, which this run would lose");
     run(EXACT "batch=4 steps=8 exchange=keep resume=true", "ranks=2", folder, 0);
     assert_refused(train(EXACT "batch=4 steps=9 ranks=2 exchange=half resume=true", folder, 0, &l),
                    WEFT_ERR_ARGUMENT, "has the state 'common' of exchange half but not 'other'");

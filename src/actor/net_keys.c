@@ -148,9 +148,24 @@ weft_status weft_keys_make(const char *path, char *public_key)
 /* The lines of a small file, one after the other. */
 typedef weft_status (*line_fn)(void *user, const char *path, int number, char *line);
 
+/* Without its end; false: there is none. What does not fit, or is no text, makes *bad true. */
+static bool next_line(FILE *file, char *line, size_t room, bool *bad)
+{
+    size_t size = 0;
+    int c = getc(file);
+    if (c == EOF) return false;
+    for (; c != EOF && c != '\n' && !*bad; c = getc(file)) {
+        *bad = c == '\0' || size + 1 == room;
+        if (!*bad) line[size++] = (char)c;
+    }
+    line[size] = '\0';
+    return true;
+}
+
 static weft_status each_line(const char *path, bool secret, line_fn fn, void *user)
 {
     char line[512];
+    bool bad = false;
     struct stat info;
     weft_status status = WEFT_OK;
     FILE *file = fopen(path, "re");
@@ -162,12 +177,12 @@ static weft_status each_line(const char *path, bool secret, line_fn fn, void *us
                            "%s: others may read this secret key (mode %03o); chmod 600 %s, and if "
                            "somebody has read it, make another one",
                            path, (unsigned)info.st_mode & 0777, path);
-    for (int number = 1; status == WEFT_OK && fgets(line, sizeof(line), file); number++) {
-        size_t size = strlen(line);
-        if (size + 1 == sizeof(line) && line[size - 1] != '\n')
+    for (int number = 1; status == WEFT_OK && next_line(file, line, sizeof(line), &bad); number++) {
+        if (bad)
             status =
-                weft_fail(WEFT_ERR_FORMAT, "%s:%d: no line of keys is that long", path, number);
-        line[strcspn(line, "#\r\n")] = '\0';
+                weft_fail(WEFT_ERR_FORMAT,
+                          "%s:%d: no line of keys is that long, or has a zero byte", path, number);
+        line[strcspn(line, "#\r")] = '\0';
         char *begin = line + strspn(line, " \t");
         if (status == WEFT_OK && *begin) status = fn(user, path, number, begin);
     }

@@ -65,8 +65,8 @@ weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *
 weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft_store *store,
                                          const weft_graph *graph, int learner) WEFT_NODISCARD;
 /* Then the state of its exchange, by name (NULL: there is no exchange). Where the checkpoint has
- * nothing of it, or state of another exchange, that is noted in a sentence, and the exchange begins
- * anew. ARGUMENT: only some of it is there, or of another type. */
+ * nothing of it, that is noted in a sentence, and the exchange begins anew. ARGUMENT: only some of
+ * it is there, or of another type, or state of another exchange, which would be lost. */
 weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint, weft_context *context,
                                           weft_exchange *exchange, int learner) WEFT_NODISCARD;
 

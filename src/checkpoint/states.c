@@ -118,26 +118,30 @@ static bool is_known(weft_exchange *e, const char *name)
     return false;
 }
 
-static void note_unknown(const weft_checkpoint *c, weft_context *context, weft_exchange *e)
+/* What others have left in it would be lost, such as what codecs owe. */
+static weft_status check_known(const weft_checkpoint *c, weft_exchange *e)
 {
     const weft_safetensors *all = &c->tensors[WEFT_EXCHANGE_FILE];
+    const char *codec = weft_settings_find(&c->settings, "compress");
     for (size_t i = 0; i < all->count; i++)
-        if (!e || !is_known(e, all->tensors[i].name)) {
-            weft_log(context, WEFT_LOG_NOTE,
-                     "%s: '%s' is of an exchange (%s) that this run has not; it is left out",
-                     c->path, all->tensors[i].name, weft_settings_find(&c->settings, "exchange"));
-            return;
-        }
+        if (!e || !is_known(e, all->tensors[i].name))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: has the state '%s' of --exchange %s%s%s, which this run would "
+                             "lose; go on with these, or begin anew without --resume",
+                             c->path, all->tensors[i].name,
+                             weft_settings_find(&c->settings, "exchange"),
+                             codec ? " --compress " : "", codec ? codec : "");
+    return WEFT_OK;
 }
 
 weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context *context,
                                           weft_exchange *e, int learner)
 {
     int alike, own, found_alike, found_own;
-    if (learner == 0) note_unknown(c, context, e);
-    if (!e) return WEFT_OK;
+    if (!e) return check_known(c, e);
     WEFT_TRY(load_those(c, e, learner, true, &alike, &found_alike));
     WEFT_TRY(load_those(c, e, learner, false, &own, &found_own));
+    WEFT_TRY(check_known(c, e));
     e->restored = alike > 0 ? found_alike > 0 : found_own > 0;
     if (alike + own > found_alike + found_own && learner == 0)
         weft_log(context, WEFT_LOG_NOTE, "%s: has no state of exchange %s, which begins anew",

@@ -13,6 +13,8 @@ static const char *const listed[] = {
     "* virtual workers share a batch of *; give * or fewer",
     "*the data have 1 class, a classifier needs at least 2",
     "all weights of the * part are 0, so that no sample counts",
+    /* servers */
+    "servers is *, and the model has only * parameter* to share out; give --servers * or fewer",
     /* meshes */
     "batch is *, which cannot be shared out to * ranks*; give --batch *",
     "batch * in * micro-batches is * each, which cannot be shared out to * ranks*; give --batch *",

@@ -1,0 +1,29 @@
+/* Lists of who is let in: lines, each a public key. Nobody is let in by less. */
+#include "fuzz.h"
+
+#include "actor/net_inside.h"
+#include "fuzz_file.h"
+
+/* Whether the digits of a key stand in the file. */
+static bool stands(const uint8_t *data, size_t size, const weft_key *key)
+{
+    char text[WEFT_KEY_TEXT];
+    weft_key_text(key, text);
+    size_t digits = strlen(text);
+    for (size_t at = 0; at + digits <= size; at++)
+        if (strncasecmp((const char *)data + at, text, digits) == 0) return true;
+    return false;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    weft_net_world *world;
+    if (weft_net_world_create(&world) != WEFT_OK) abort();
+    weft_status status = weft_net_world_allow_file(world, fuzz_file(data, size));
+    if (status != WEFT_OK && !weft_last_message()[0]) abort();
+    if (world->allowed_count > size / 64) abort();
+    for (size_t i = 0; i < world->allowed_count; i++)
+        if (!stands(data, size, &world->allowed[i])) abort();
+    weft_net_world_destroy(&world);
+    return 0;
+}
