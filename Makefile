@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench strategies soak hunt chaos failures mutate lint fuzz install-test man clean
+.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench strategies soak soak-processes hunt chaos failures mutate lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -47,6 +47,11 @@ lint: deps
 soak: $(BUILD)/weft
 	@scripts/deps test
 	@scripts/soak $(or $(SOAK_KILLS),200)
+
+# The same for jobs whose learners and servers are processes; FAULTS sets how many.
+soak-processes: $(BUILD)/weft
+	@scripts/deps test
+	@scripts/soak-processes $(or $(FAULTS),100) $(or $(SEED),1)
 
 # Random networks, data and ways to run; MINUTES and SEED choose. Failures are kept in build/hunt.
 hunt: $(BUILD)/weft

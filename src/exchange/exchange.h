@@ -279,6 +279,8 @@ weft_status weft_exchange_mean(weft_exchange *exchange, const char *what, weft_d
 
 /* Lets the site's program tell the exchange what it listens to. */
 void weft_exchange_listen(weft_exchange *exchange);
+/* Lets it go on between the instructions of an instance that is none of its own. */
+void weft_exchange_attend(weft_exchange *exchange, weft_instance *instance);
 /* Who updates the parameters of a learner with this exchange. */
 weft_update weft_exchange_updates(const weft_exchange_ops *ops);
 

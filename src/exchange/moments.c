@@ -160,6 +160,12 @@ void weft_exchange_listen(weft_exchange *e)
     weft_instance_listen(e->site.instance, &listener);
 }
 
+void weft_exchange_attend(weft_exchange *e, weft_instance *instance)
+{
+    const weft_listener listener = {.poll = e->ops->poll ? poll : NULL, .user = e};
+    weft_instance_listen(instance, &listener);
+}
+
 weft_update weft_exchange_updates(const weft_exchange_ops *ops)
 {
     if (ops->owns_update) return WEFT_UPDATE_ELSEWHERE;

@@ -12,8 +12,9 @@
 
 enum { LOOK = 50 }; /* milliseconds */
 /* Seconds: before one is started again, since it may have ended as the coordinator is about to,
- * which says why; and that those who are told to end may take. */
-static const double PAUSE = 0.25, GRACE = 2;
+ * which says why; that those who are told to end may take; and that others may take to end when the
+ * first learner has. */
+static const double PAUSE = 0.25, GRACE = 2, LATE = 10;
 
 /* --- starting --- */
 
@@ -105,7 +106,7 @@ void weft_player_end(troupe *t, player *p)
         p->done = true;
     else if (learner && WIFEXITED(state) && strcmp(p->what, "interrupted") == 0)
         take_stop(t, p, code);
-    else if (t->stopping)
+    else if (t->stopping || t->told > 0) /* nothing is to be done any more */
         p->done = true;
     else if (!learner && strcmp(p->what, "interrupted") == 0)
         p->died = weft_job_seconds(t->j); /* somebody has told it to end */
@@ -192,12 +193,15 @@ static void listen(troupe *t, struct pollfd *fds)
     }
 }
 
-/* Whether all learners have come to their ends. */
+/* Whether all learners have come to their ends. Where the first one has, nobody needs the others:
+ * who has come anew meanwhile may wait for servers that are gone. */
 static bool is_over(const troupe *t)
 {
+    bool late = t->told > 0 && weft_job_seconds(t->j) - t->told > LATE;
     for (int i = 0; i < t->count; i++) {
         const player *p = &t->all[i];
         if (p->part->role != WEFT_PART_LEARNER || p->done) continue;
+        if (late && p->part->slot > 0) continue;
         if (p->runs || !t->stopping) return false;
     }
     return true;

@@ -27,8 +27,9 @@ typedef struct troupe {
     int count;
     bool again; /* the job goes on from a checkpoint */
     bool stopping, failed, closing;
-    int code;   /* of the job, when it was stopped or has failed */
-    int passed; /* signals that were passed on */
+    double told; /* when the first learner had told what the run came to; 0: not yet */
+    int code;    /* of the job, when it was stopped or has failed */
+    int passed;  /* signals that were passed on */
 } troupe;
 
 /* members.c: starts a player, or takes in how it has ended. */

@@ -28,9 +28,10 @@ static void end_line(troupe *t, player *p)
     weft_said said;
     p->line_size = 0;
     bool own = weft_said_read(p->line, &said);
-    if (own &&
-        (strcmp(said.what, WEFT_SAID_BUILT) == 0 || strcmp(said.what, WEFT_SAID_FINISHED) == 0))
-        return;
+    bool finished = own && strcmp(said.what, WEFT_SAID_FINISHED) == 0;
+    if (finished && p->part->role == WEFT_PART_LEARNER && p->part->slot == 0)
+        t->told = weft_job_seconds(t->j);
+    if (finished || (own && strcmp(said.what, WEFT_SAID_BUILT) == 0)) return;
     if (own) {
         memcpy(p->what, said.what, sizeof(p->what));
         (void)snprintf(p->said, sizeof(p->said), "%.1000s", said.message);

@@ -210,6 +210,11 @@ static weft_status run_batches(evaluation *v)
     return status == WEFT_OK ? weft_instance_drain(e->instance) : status;
 }
 
+weft_instance *weft_evaluator_instance(weft_evaluator *e)
+{
+    return e->instance;
+}
+
 weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft_split split,
                                weft_report *out, weft_predict_fn fn, void *user)
 {

@@ -31,6 +31,8 @@ weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft
                                   const weft_model_options *model, const weft_bytes *text,
                                   const weft_share *share, weft_evaluator **out) WEFT_NODISCARD;
 void weft_evaluator_destroy(weft_evaluator **evaluator);
+/* What it runs. */
+weft_instance *weft_evaluator_instance(weft_evaluator *evaluator);
 
 /* Runs a part of the data; fn may be NULL. The part must be prepared. */
 weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *data,

@@ -313,6 +313,9 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
     if (!r->evaluator)
         WEFT_TRY(weft_evaluator_create(k->context, r->store, k->real, &k->model, k->text, &share,
                                        &r->evaluator));
+    /* Who says nothing for long is given up by those who are not of the same job. */
+    if (k->cluster && r->exchange)
+        weft_exchange_attend(r->exchange, weft_evaluator_instance(r->evaluator));
     return weft_evaluator_run(r->evaluator, k->data, WEFT_TEST, out, NULL, NULL);
 }
 

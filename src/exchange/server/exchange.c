@@ -114,10 +114,28 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
     return WEFT_NEW(&x->whole, x->servers);
 }
 
+/* The coordinator hears of it, if there is one; nobody waits for long. */
+static weft_status say_goodbye(const weft_remote *x)
+{
+    static const double LONG_ENOUGH = 15;
+    double until = weft_seconds() + LONG_ENOUGH;
+    while (!weft_net_actor(x->net)->done && weft_seconds() < until)
+        WEFT_TRY(weft_net_pump(x->net, NAP));
+    return WEFT_OK;
+}
+
+static weft_status go(const weft_remote *x)
+{
+    if (!x->stays || !x->net) return WEFT_OK;
+    WEFT_TRY(weft_server_learner_go(weft_net_actor(x->net)));
+    return say_goodbye(x);
+}
+
 void weft_remote_close(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
-    weft_status ended = x->ranges ? weft_remote_unplace(x) : WEFT_OK;
+    weft_status ended = go(x);
+    if (x->ranges) ended = weft_remote_unplace(x);
     (void)ended; /* whoever waited for a server that fails was told */
     weft_copies_close(&x->copies);
     weft_descent_close(&x->descent);
@@ -259,7 +277,8 @@ static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
 weft_status weft_remote_poll(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
-    return x->leads ? weft_net_pump(x->net, 0) : WEFT_OK;
+    weft_status status = x->net ? weft_net_pump(x->net, 0) : WEFT_OK;
+    return x->ended ? WEFT_OK : status; /* it has all that it needs */
 }
 
 static weft_status server_update(weft_exchange *exchange, int64_t step)
@@ -311,16 +330,6 @@ static weft_status server_save(weft_exchange *exchange)
     return weft_copies_write(x->copies);
 }
 
-/* The coordinator hears of it, if there is one; nobody waits for long. */
-static weft_status say_goodbye(const weft_remote *x)
-{
-    static const double LONG_ENOUGH = 15;
-    double until = weft_seconds() + LONG_ENOUGH;
-    while (!weft_net_actor(x->net)->done && weft_seconds() < until)
-        WEFT_TRY(weft_net_pump(x->net, NAP));
-    return WEFT_OK;
-}
-
 /* The servers end when nobody needs them: when all learners have what they have come to. */
 weft_status weft_remote_end(weft_remote *x)
 {
@@ -331,16 +340,19 @@ weft_status weft_remote_end(weft_remote *x)
         const weft_learner_link *link = x->head.site.cluster;
         bool alone = link && !link->job && !x->last && !halted; /* the others go on */
         if (alone) WEFT_TRY(weft_server_learner_quit(weft_net_actor(x->net)));
+        /* Who comes in its place must find what it has not told yet. */
+        x->stays = link && link->job && link->slot == 0;
+        if (x->stays) weft_server_learner_stay(weft_net_actor(x->net));
         WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted,
                                            x->head.site.endpoint->learner == 0));
         WEFT_TRY(weft_remote_wait(x));
-        if (link) WEFT_TRY(say_goodbye(x));
+        if (link && !x->stays) WEFT_TRY(say_goodbye(x));
         WEFT_TRY(weft_exchange_sum(&x->head, "that all have left", &all));
     }
     WEFT_TRY(weft_remote_count(x));
     if (x->leads) {
         take_kept(x);
-        WEFT_TRY(weft_remote_unplace(x));
+        if (!x->stays) WEFT_TRY(weft_remote_unplace(x));
     }
     return WEFT_OK;
 }

@@ -86,6 +86,7 @@ static weft_status arrive(learner *l, bool *again)
 static weft_status take_leave(learner *l)
 {
     l->gone = true;
+    if (l->stays) return WEFT_OK;
     return weft_member_leave(l->member, !weft_member_dismissed(l->member));
 }
 
@@ -141,6 +142,19 @@ weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole)
     l->computing = false;
     WEFT_TRY(weft_reach_push_rest(l));
     return weft_reach_pull_all(l);
+}
+
+void weft_server_learner_stay(weft_actor *actor)
+{
+    ((learner *)actor)->stays = true;
+}
+
+weft_status weft_server_learner_go(weft_actor *actor)
+{
+    learner *l = (learner *)actor;
+    if (!l->gone || !l->stays) return WEFT_OK;
+    l->stays = false;
+    return take_leave(l);
 }
 
 weft_status weft_server_learner_quit(weft_actor *actor)

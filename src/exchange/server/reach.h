@@ -37,7 +37,8 @@ typedef struct learner {
     bool leaving, halt, halted; /* it leaves, and all are to; it was told to */
     bool responds;              /* it does when it has what it has asked for */
     bool whole;                 /* it asks for the state, too */
-    bool gone;                  /* it does nothing any more but take its leave */
+    bool gone;                  /* it does nothing any more but take its leave, */
+    bool stays;                 /* and not yet that */
     weft_trip trip;
     double began;   /* when something was asked last, */
     double hoped;   /* when something was asked last, or was last seen on its way out of here; */

@@ -60,7 +60,8 @@ typedef struct weft_remote {
     int servers;
     weft_kept *kept;          /* what codecs keep, in checkpoints */
     weft_copies *copies;      /* what ranks of the learner have in common */
-    bool leads, ended;        /* it speaks to servers; it has left them */
+    bool leads, ended;        /* it speaks to servers; it has left them, */
+    bool stays;               /* and is a member until it is closed */
     weft_own_server *own;     /* [servers]: range k begins as that of server k */
     weft_hosted *coordinator; /* of the first learner */
     weft_server_range *ranges;

@@ -110,6 +110,10 @@ weft_status weft_server_learner_fetch(weft_actor *actor) WEFT_NODISCARD;
 /* It begins no other step, and is done when it has the parameters that all learners have come to,
  * once they have left, too. halt: they are to do so now. whole: with the state. */
 weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole) WEFT_NODISCARD;
+/* When it has left the servers it stays a member, so that they keep what all have come to, until it
+ * goes. */
+void weft_server_learner_stay(weft_actor *actor);
+weft_status weft_server_learner_go(weft_actor *actor) WEFT_NODISCARD;
 /* It goes at once, and the others go on without it. */
 weft_status weft_server_learner_quit(weft_actor *actor) WEFT_NODISCARD;
 /* PEER: fails with what it has waited for so many seconds. */
