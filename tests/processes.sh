@@ -141,6 +141,14 @@ gone 5 "$stopped" && pass || flunk "$stopped is left: $what"
 ends 0
 learned
 
+what="the first learner is stopped, and the other one has come to its end meanwhile"
+run -n 2 $async --replicas 1 -e 12 --timeout 9
+reaches 'step .* test'
+hits STOP join 0 'learner 0 was stopped for 3 s.*started again'
+ends 0
+learned
+nothing_left
+
 what="signals"
 rm -rf asked
 run -n 3 --exchange server:policy=bsp --servers 2 -e 4000 -c asked

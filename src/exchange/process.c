@@ -171,6 +171,7 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *worl
                                         .expected = {what->learners, what->ranges, 0},
                                         .ranges = what->ranges,
                                         .replicas = what->replicas,
+                                        .first = what->job,
                                         .limit = what->silence,
                                         .fingerprint = {.version = WEFT_VERSION,
                                                         .model = what->model,

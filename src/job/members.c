@@ -102,7 +102,10 @@ void weft_player_end(troupe *t, player *p)
     p->runs = false;
     weft_player_explain(t, p, state);
     if (t->closing) return;
-    if (code == 0)
+    if (code == 0 && p->part->role == WEFT_PART_COORDINATOR && t->told == 0 && !t->stopping) {
+        weft_job_say(t->j, "weft: the run has ended without the first learner");
+        fail(t, 1, false);
+    } else if (code == 0)
         p->done = true;
     else if (learner && WIFEXITED(state) && strcmp(p->what, "interrupted") == 0)
         take_stop(t, p, code);

@@ -91,7 +91,7 @@ static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__
 {
     Weft__Left reply = WEFT__LEFT__INIT;
     weft_view_member *other = weft_view_find(&c->view, m->other);
-    bool here = weft_view_find(&c->view, letter->from);
+    const weft_view_member *here = weft_view_find(&c->view, letter->from);
     if (other && !other->dismissed) {
         if (other->role == WEFT_MEMBER_SERVER && weft_keepers_need(&c->view, other->id)) {
             Weft__Refused no;
@@ -106,8 +106,9 @@ static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__
         other->dismissed = true;
         WEFT_TRY(weft_circle_changed(c));
     } else if (m->other == WEFT_NOBODY && here) {
+        bool counts = !c->options.first || here->slot == 0;
         WEFT_TRY(remove_member(c, letter->from));
-        c->some_done = c->some_done || m->done;
+        c->some_done = c->some_done || (m->done && counts);
         c->view.over = c->view.over || (c->some_done && !work_is_left(c));
         WEFT_TRY(weft_circle_changed(c));
     }

@@ -23,6 +23,8 @@ typedef struct weft_coordinator_options {
     int expected[WEFT_MEMBER_ROLES]; /* who has to be there before the run begins */
     int ranges;    /* of the parameters, which servers keep; 0 where there are none */
     bool replicas; /* each range is to have one */
+    bool first;    /* the run is over only when the learner of slot 0 has done its steps, too: it is
+                      the one who tells what the run came to */
     int most;      /* members; 0: WEFT_MOST_MEMBERS */
     double limit;  /* seconds of silence after which a member has gone */
     weft_fingerprint fingerprint;
