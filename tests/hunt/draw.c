@@ -151,8 +151,9 @@ static void draw_way(dice *d, const hunt_case *c, int most, way *w)
     if (chance(d, 0.2)) draw_pins(d, c, w);
     if (c->options[DEVICE] == REFERENCE && chance(d, 0.35))
         w->elsewhere = between(d, 1, FAR_DEVICES - 1);
-    if (c->exchange.kind == SERVER && chance(d, 0.7))
-        w->servers = chance(d, 0.05) ? 40 : between(d, 1, 9);
+    if (!has_servers(&c->exchange)) return;
+    if (chance(d, 0.7)) w->servers = chance(d, 0.05) ? 40 : between(d, 1, 9);
+    w->replicas = w->servers > 1 && chance(d, 0.3);
 }
 
 static void draw_batch(dice *d, hunt_case *c)

@@ -37,17 +37,23 @@ static void draw_server(dice *d, exchange *e)
     if (e->policy == SOFTSYNC) e->count = between(d, 1, e->learners);
     if (e->policy == SSP) e->bound = between(d, 0, 3);
     if (chance(d, 0.3)) e->scale = between(d, 1, 2);
+    if (chance(d, 0.15)) e->back = between(d, 1, CODECS - 1);
+    if (e->policy != ASYNC && e->policy != SOFTSYNC) return;
+    if (chance(d, 0.3)) e->push = between(d, 1, 4);
+    if (chance(d, 0.3)) e->fetch = between(d, 1, 4);
 }
 
 void draw_exchange(dice *d, hunt_case *c)
 {
-    static const meeting kinds[] = {AVERAGE, AVERAGE, AVERAGE, ONESHOT, SERVER,  SERVER,
-                                    SERVER,  SERVER,  GOSSIP,  GOSSIP,  HOGWILD, HOGWILD};
+    static const meeting kinds[] = {AVERAGE, AVERAGE, AVERAGE, ONESHOT, SERVER, SERVER,  SERVER,
+                                    SERVER,  EASGD,   EASGD,   GOSSIP,  GOSSIP, HOGWILD, HOGWILD};
     exchange *e = &c->exchange;
     if (!chance(d, 0.3)) return;
-    *e = (exchange){.kind = kinds[between(d, 0, 11)], .learners = between(d, 2, 4)};
+    *e = (exchange){.kind = kinds[between(d, 0, 13)], .learners = between(d, 2, 4)};
     if (e->kind == AVERAGE) draw_average(d, e);
     if (e->kind == SERVER) draw_server(d, e);
+    if (e->kind == EASGD) e->every = between(d, 1, 4);
+    if (e->kind == EASGD && chance(d, 0.5)) e->alpha = ONE_OF(d, 0.1, 1);
     if (e->kind == GOSSIP) {
         e->topology = between(d, 0, 3);
         e->mode = chance(d, 0.3) ? MEETINGS : UPDATES;
@@ -79,9 +85,13 @@ void exchange_words(const exchange *e, char *out, size_t room)
                        e->mode == MEETINGS ? "average" : "updates");
     if (e->policy == SOFTSYNC) (void)snprintf(more, sizeof(more), ",c=%d", e->count);
     if (e->policy == SSP) (void)snprintf(more, sizeof(more), ",bound=%d", e->bound);
-    if (e->kind == SERVER)
-        (void)snprintf(out, room, "server:policy=%s%s,scale=%s", policies[e->policy], more,
-                       scales[e->scale]);
+    if (e->kind == EASGD && e->alpha > 0) (void)snprintf(more, sizeof(more), ",alpha=%g", e->alpha);
+    if (e->kind == EASGD) (void)snprintf(out, room, "easgd:every=%d%s", e->every, more);
+    if (e->kind != SERVER) return;
+    int size = snprintf(out, room, "server:policy=%s%s,scale=%s", policies[e->policy], more,
+                        scales[e->scale]);
+    if (e->push) size += snprintf(out + size, room - (size_t)size, ",push=%d", e->push);
+    if (e->fetch) (void)snprintf(out + size, room - (size_t)size, ",fetch=%d", e->fetch);
 }
 
 /* --- what must hold --- */
@@ -98,9 +108,19 @@ bool is_repeatable(const hunt_case *c)
     return e->kind < SERVER || e->learners == 1 || is_synchronous(e);
 }
 
+bool has_servers(const exchange *e)
+{
+    return e->kind == SERVER || e->kind == EASGD;
+}
+
+static bool is_lossless(const exchange *e)
+{
+    return e->codec < LOSSLESS && e->back < LOSSLESS;
+}
+
 bool is_comparable(const hunt_case *c)
 {
-    return is_repeatable(c) && c->exchange.codec < LOSSLESS;
+    return is_repeatable(c) && is_lossless(&c->exchange);
 }
 
 /* Learners that are a step ahead when all are stopped have sent an update that no version is made
@@ -108,7 +128,7 @@ bool is_comparable(const hunt_case *c)
 bool goes_on_alike(const hunt_case *c)
 {
     const exchange *e = &c->exchange;
-    return is_repeatable(c) && (e->kind < SERVER || e->learners == 1 || e->codec < LOSSLESS);
+    return is_repeatable(c) && (e->kind < SERVER || e->learners == 1 || is_lossless(e));
 }
 
 void check_finite(trial *t, const result *r)
@@ -174,6 +194,7 @@ static void check_still(trial *t)
     c.options[LR_FLOOR] = 0;
     if (!find_start(t, &c, &start)) return;
     one.servers = t->c->way.servers;
+    one.replicas = t->c->way.replicas;
     if (train(t, "steps that change nothing", &c, &one, &r)) {
         for (int i = 0; i < start.tensors.count && t->v->fault == CLEAN; i++) {
             const tensor *a = &start.tensors.list[i];

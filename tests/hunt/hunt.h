@@ -99,13 +99,14 @@ typedef struct way {
     pin pins[MOST_PINS];
     int elsewhere; /* of far_devices; 0: the case's own */
     int servers;   /* 0: as many as there are unsaid */
+    int replicas;
 } way;
 
 /* Devices that compute as the reference does, in other memory. */
 enum { FAR_DEVICES = 7 };
 extern const char *const far_devices[FAR_DEVICES];
 
-typedef enum meeting { NO_MEETING, AVERAGE, ONESHOT, SERVER, GOSSIP, HOGWILD } meeting;
+typedef enum meeting { NO_MEETING, AVERAGE, ONESHOT, SERVER, EASGD, GOSSIP, HOGWILD } meeting;
 enum { BSP, ASYNC, SOFTSYNC, SSP };
 enum { UPDATES, MEETINGS };
 typedef struct exchange {
@@ -114,6 +115,8 @@ typedef struct exchange {
     bool outer;
     double lr, momentum;
     int policy, count, bound, scale; /* of servers; scale: index of none, inverse, exp */
+    int push, fetch, back;           /* of servers; 0: unsaid; back: of hunt_codecs */
+    double alpha;                    /* of easgd; 0: unsaid */
     int topology, mode;              /* of gossip: index of all, ring, torus, random */
     int sample;                      /* of hogwild */
     int codec;                       /* of hunt_codecs; 0: none is asked for */
@@ -193,6 +196,7 @@ void draw_exchange(dice *d, hunt_case *c);
 bool is_repeatable(const hunt_case *c);
 bool is_comparable(const hunt_case *c);
 bool goes_on_alike(const hunt_case *c);
+bool has_servers(const exchange *e);
 /* Servers that wait for all learners. */
 bool is_synchronous(const exchange *e);
 

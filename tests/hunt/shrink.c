@@ -33,6 +33,7 @@ static void add_way(knobs *k, way *w)
     for (int i = 0; i < MOST_PINS; i++) add_whole(k, &w->pins[i].id, 0);
     add_whole(k, &w->elsewhere, 0);
     add_whole(k, &w->servers, 0);
+    add_whole(k, &w->replicas, 0);
 }
 
 static void add_options(knobs *k, hunt_case *c)
@@ -76,7 +77,8 @@ static void find_knobs(hunt_case *c, knobs *k)
     if (c->exchange.kind != NO_MEETING) {
         exchange *e = &c->exchange;
         add_whole(k, &e->learners, e->kind >= SERVER ? 1 : 2);
-        int *const all[] = {&e->state, &e->policy, &e->scale, &e->topology, &e->mode, &e->codec};
+        int *const all[] = {&e->state, &e->policy, &e->scale, &e->topology, &e->mode,
+                            &e->codec, &e->push,   &e->fetch, &e->back};
         for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) add_whole(k, all[i], 0);
         add_whole(k, &e->every, 1);
         if (e->policy == SOFTSYNC) add_whole(k, &e->count, 1);

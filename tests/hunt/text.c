@@ -314,9 +314,17 @@ static void add_exchange(const hunt_case *c, const way *p, words *w)
     exchange_words(e, what, sizeof(what));
     add(w, "--exchange");
     add(w, "%s", what);
-    if (e->kind == SERVER && p->servers) {
+    if (has_servers(e) && p->servers) {
         add(w, "--servers");
         add(w, "%d", p->servers);
+    }
+    if (has_servers(e) && p->replicas && p->servers > 1) {
+        add(w, "--replicas");
+        add(w, "%d", p->replicas);
+    }
+    if (e->kind == SERVER && e->back) {
+        add(w, "--compress-back");
+        add(w, "%s", hunt_codecs[e->back]);
     }
     if (e->codec) {
         add(w, "--compress");
