@@ -281,6 +281,31 @@ static void test_leaving(void **state)
     }
 }
 
+/* The last one is lost when the other has done its steps: nothing is left to be done. But in a job
+ * the first learner tells what the run came to, so whoever comes in its place finds the servers. */
+static void test_lost_at_the_end(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        crowd c;
+        begin(&c, 2, 2, false, 1, false);
+        c.coordinator.first = first != 0; /* which is made when the run begins */
+        until(&c, 40);
+        int lost = LEARNERS;
+        for (int i = 0; i < 2; i++)
+            if (weft_member_slot(person_of(&c, LEARNERS + i)->member) == 0) lost = LEARNERS + i;
+        int other = 2 * LEARNERS + 1 - lost;
+        assert_int_equal(weft_sim_kill(c.sim, (weft_actor_id)lost, 41), WEFT_OK);
+        until(&c, 42);
+        assert_int_equal(weft_member_leave(person_of(&c, other)->member, true), WEFT_OK);
+        until(&c, 120);
+        assert_true(view_of(&c, WEFT_COORDINATOR)->over == !first);
+        assert_int_equal(weft_view_count(view_of(&c, WEFT_COORDINATOR), WEFT_MEMBER_SERVER),
+                         first ? 2 : 0);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 /* --- who is not taken --- */
 
 static void test_refusals(void **state)
@@ -418,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_silent_are_dropped),
         cmocka_unit_test(test_sleepers),
         cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_lost_at_the_end),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_twice),
         cmocka_unit_test(test_keepers),

@@ -73,6 +73,11 @@ static bool work_is_left(const circle *c)
            0;
 }
 
+static void look_for_end(circle *c)
+{
+    c->view.over = c->view.over || (c->some_done && !work_is_left(c));
+}
+
 static weft_status remove_member(circle *c, weft_actor_id id)
 {
     weft_view *v = &c->view;
@@ -109,7 +114,7 @@ static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__
         bool counts = !c->options.first || here->slot == 0;
         WEFT_TRY(remove_member(c, letter->from));
         c->some_done = c->some_done || (m->done && counts);
-        c->view.over = c->view.over || (c->some_done && !work_is_left(c));
+        look_for_end(c);
         WEFT_TRY(weft_circle_changed(c));
     }
     return weft_wire_send(&c->head, letter->from, WEFT_WIRE_LEFT, &reply, NULL);
@@ -217,6 +222,8 @@ static weft_status drop_silent(circle *c, double now)
         WEFT_TRY(remove_member(c, c->view.members[i].id));
         some = true;
     }
+    if (some)
+        look_for_end(c); /* the last one may be among them, when others have done their steps */
     return some ? weft_circle_changed(c) : WEFT_OK;
 }
 
