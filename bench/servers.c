@@ -62,10 +62,11 @@ static float *numbers(float value)
 typedef struct rig {
     weft_context *context;
     weft_store *store; /* NULL: the server adds */
-    weft_flat_optimizer *optimizer;
+    weft_flat_optimizer *optimizers[64];
     weft_net_world *here, *there; /* the same, or reached by tcp only */
     weft_hosted *coordinator, *server;
-    weft_server_range range;
+    weft_server_range ranges[64];
+    int range_count;
     weft_net *learner;
     float *gradients, *parameters;
     int64_t step;
@@ -73,17 +74,15 @@ typedef struct rig {
 
 static weft_status add(void *user, void *parameters, const void *mean)
 {
-    (void)user;
-    weft_tree_add(WEFT_F32, parameters, mean, parameters, COUNT);
+    weft_tree_add(WEFT_F32, parameters, mean, parameters, (int64_t)(intptr_t)user);
     return WEFT_OK;
 }
 
 static weft_status descend(void *user, void *parameters, const void *mean)
 {
-    const rig *r = user;
     (void)parameters;
     (void)mean;
-    return weft_flat_optimizer_run(r->optimizer);
+    return weft_flat_optimizer_run(user);
 }
 
 static weft_status open_range(void *user, int number, weft_served *out)
@@ -91,19 +90,19 @@ static weft_status open_range(void *user, int number, weft_served *out)
     rig *r = user;
     weft_range_options options = {.struct_size = sizeof(options),
                                   .dtype = WEFT_F32,
-                                  .count = COUNT,
+                                  .count = r->ranges[number].count,
                                   .update = r->store ? descend : add,
-                                  .user = r};
+                                  .user = (void *)(intptr_t)r->ranges[number].count};
     weft_optimizer_options sgd;
-    (void)number;
     WEFT_TRY(weft_policy_make("async", -1, -1, NULL, -1, &options.policy));
     if (r->store) {
         weft_optimizer_options_init(&sgd);
         sgd.name = "sgd";
         sgd.lr = 1;
-        WEFT_TRY(
-            weft_flat_optimizer_open(r->context, r->store, &sgd, WEFT_F32, COUNT, &r->optimizer));
-        weft_flat_optimizer_rooms(r->optimizer, &options.parameters, &options.gradient);
+        WEFT_TRY(weft_flat_optimizer_open(r->context, r->store, &sgd, WEFT_F32, options.count,
+                                          &r->optimizers[number]));
+        options.user = r->optimizers[number];
+        weft_flat_optimizer_rooms(r->optimizers[number], &options.parameters, &options.gradient);
     }
     return weft_range_create(&options, &out->range);
 }
@@ -123,7 +122,7 @@ static void open_servers(rig *r, bool tcp)
     weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
                                             .run = 1,
                                             .expected = {1, 1, 0},
-                                            .ranges = 1,
+                                            .ranges = r->range_count,
                                             .limit = 1e9,
                                             .fingerprint = {.version = "bench"}};
     weft_server_options server = {.struct_size = sizeof(server),
@@ -153,14 +152,12 @@ static void open_learner(rig *r)
     weft_server_learner_options options = {.struct_size = sizeof(options),
                                            .member = member_of(WEFT_COORDINATOR + 2),
                                            .dtype = WEFT_F32,
-                                           .ranges = &r->range,
-                                           .range_count = 1,
+                                           .ranges = r->ranges,
+                                           .range_count = r->range_count,
                                            .steps = INT64_MAX,
                                            .parameters = r->parameters,
                                            .gradients = r->gradients,
                                            .patience = 60};
-    r->range.count = COUNT;
-    stop_on(weft_codec_open(r->context, "none", WEFT_F32, COUNT, &r->range.codec));
     stop_on(weft_server_learner_create(&options, &actor));
     stop_on(weft_net_open(r->here, actor, WEFT_COORDINATOR + 2, NULL, &r->learner));
     stop_on(weft_net_know(r->learner, WEFT_COORDINATOR, weft_hosted_address(r->coordinator)));
@@ -172,11 +169,18 @@ static void open_rig(weft_context *context, bool tcp, bool descends, rig *r)
 {
     *r = (rig){.context = context, .gradients = numbers(-1), .parameters = numbers(0)};
     if (descends) stop_on(weft_store_create(context, "cpu", 0, &r->store));
+    r->range_count = getenv("R") ? atoi(getenv("R")) : 1;
+    for (int k = 0; k < r->range_count; k++) {
+        weft_server_range *g = &r->ranges[k];
+        g->begin = weft_part_start(COUNT, k, r->range_count);
+        g->count = weft_part_start(COUNT, k + 1, r->range_count) - g->begin;
+        stop_on(weft_codec_open(r->context, "none", WEFT_F32, g->count, &g->codec));
+    }
     stop_on(weft_net_world_create(&r->here));
     r->there = r->here;
     if (tcp) stop_on(weft_net_world_create(&r->there));
-    weft_net_world_expect(r->here, BYTES + WEFT_MESSAGE_HEADER);
-    weft_net_world_expect(r->there, BYTES + WEFT_MESSAGE_HEADER);
+    weft_net_world_expect(r->here, BYTES / (size_t)r->range_count + 4096);
+    weft_net_world_expect(r->there, BYTES / (size_t)r->range_count + 4096);
     open_servers(r, tcp);
     open_learner(r);
 }
@@ -203,9 +207,11 @@ static void close_rig(rig *r)
     stop_on(weft_hosted_stop(&r->coordinator));
     if (r->there != r->here) weft_net_world_destroy(&r->there);
     weft_net_world_destroy(&r->here);
-    weft_flat_optimizer_close(&r->optimizer);
+    for (int k = 0; k < r->range_count; k++) {
+        weft_flat_optimizer_close(&r->optimizers[k]);
+        weft_codec_close(&r->ranges[k].codec);
+    }
     weft_store_destroy(&r->store);
-    weft_codec_close(&r->range.codec);
     free(r->gradients);
     free(r->parameters);
 }

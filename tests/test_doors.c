@@ -339,7 +339,7 @@ static void send_whole(void *socket, weft_actor_id id, int change)
 {
     uint8_t head[WEFT_ENVELOPE_BYTES];
     weft_letter letter = {.type = 3};
-    weft_envelope e = weft_envelope_of(id, SERVER, &letter);
+    weft_envelope e = weft_envelope_of(id, SERVER, &letter, false);
     weft_envelope_write(&e, head);
     if (change >= 0) head[change] ^= 0x40;
     send_frames(socket, head, sizeof(head), 0);

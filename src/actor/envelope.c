@@ -19,7 +19,8 @@ static uint64_t get(const uint8_t *from, int bytes)
 void weft_envelope_write(const weft_envelope *e, uint8_t to[WEFT_ENVELOPE_BYTES])
 {
     memcpy(to, MAGIC, sizeof(MAGIC));
-    put(to + 4, WEFT_ENVELOPE_VERSION, 4);
+    put(to + 4, WEFT_ENVELOPE_VERSION, 2);
+    put(to + 6, e->inside, 2);
     put(to + 8, e->from, 4);
     put(to + 12, e->to, 4);
     put(to + 16, e->type, 4);
@@ -34,17 +35,20 @@ static uint64_t checksum_of(const weft_envelope *e, const void *head, const void
     weft_envelope_write(e, fields);
     uint64_t sum = XXH3_64bits(fields, WEFT_ENVELOPE_BYTES - 8);
     if (e->head_bytes) sum = XXH3_64bits_withSeed(head, e->head_bytes, sum);
-    if (e->payload_bytes) sum = XXH3_64bits_withSeed(payload, (size_t)e->payload_bytes, sum);
+    if (e->payload_bytes && !e->inside)
+        sum = XXH3_64bits_withSeed(payload, (size_t)e->payload_bytes, sum);
     return sum;
 }
 
-weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_letter *letter)
+weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_letter *letter,
+                               bool inside)
 {
     weft_envelope e = {.from = from,
                        .to = to,
                        .type = letter->type,
                        .head_bytes = (uint32_t)letter->head_bytes,
-                       .payload_bytes = letter->payload ? letter->payload->bytes : 0};
+                       .payload_bytes = letter->payload ? letter->payload->bytes : 0,
+                       .inside = inside};
     e.checksum = checksum_of(&e, letter->head, letter->payload ? letter->payload->data : NULL);
     return e;
 }
@@ -53,14 +57,15 @@ bool weft_envelope_read(const void *data, size_t bytes, weft_envelope *out)
 {
     const uint8_t *from = data;
     if (bytes != WEFT_ENVELOPE_BYTES || memcmp(from, MAGIC, sizeof(MAGIC)) != 0 ||
-        get(from + 4, 4) != WEFT_ENVELOPE_VERSION)
+        get(from + 4, 2) != WEFT_ENVELOPE_VERSION || get(from + 6, 2) > 1)
         return false;
     *out = (weft_envelope){.from = (weft_actor_id)get(from + 8, 4),
                            .to = (weft_actor_id)get(from + 12, 4),
                            .type = (uint32_t)get(from + 16, 4),
                            .head_bytes = (uint32_t)get(from + 20, 4),
                            .payload_bytes = get(from + 24, 8),
-                           .checksum = get(from + 32, 8)};
+                           .checksum = get(from + 32, 8),
+                           .inside = get(from + 6, 2)};
     return true;
 }
 

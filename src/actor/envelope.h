@@ -10,11 +10,14 @@ typedef struct weft_envelope {
     weft_actor_id from, to;
     uint32_t type, head_bytes;
     uint64_t payload_bytes;
-    uint64_t checksum; /* XXH3 of head and payload, and of the fields above */
+    uint64_t checksum; /* XXH3 of head and payload, and of the other fields */
+    uint64_t inside; /* 1: the payload is memory that sender and receiver share, no bytes on a wire
+                      * that could change; the checksum is of all but that */
 } weft_envelope;
 
-weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_letter *letter);
-/* Little endian: magic "WEFT", version, then the fields in their order. */
+weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_letter *letter,
+                               bool inside);
+/* Little endian: magic "WEFT", version, `inside`, then the fields in their order. */
 void weft_envelope_write(const weft_envelope *envelope, uint8_t to[WEFT_ENVELOPE_BYTES]);
 /* false: it is none of this version. */
 bool weft_envelope_read(const void *data, size_t bytes, weft_envelope *out);

@@ -59,6 +59,7 @@ typedef struct weft_caller {
     weft_actor_id id;
     uint32_t letters; /* in this second */
     uint64_t route;   /* the last one that it came by, */
+    bool inside;      /* whether that is of this process, */
     uint64_t key;     /* and a hash of its key; 0: it has none */
     double heard, second;
 } weft_caller;
@@ -68,9 +69,10 @@ typedef struct weft_callers {
 } weft_callers;
 /* Whether a letter of this one is taken. user: what the guard has called its key; may be NULL. */
 bool weft_callers_admit(weft_callers *callers, weft_actor_id id, uint64_t route, const char *user,
-                        double now);
-/* false: it has not come yet. */
-bool weft_callers_route(const weft_callers *callers, weft_actor_id id, uint64_t *route);
+                        double now, bool inside);
+/* false: it has not come yet. inside: it is of this process. */
+bool weft_callers_route(const weft_callers *callers, weft_actor_id id, uint64_t *route,
+                        bool *inside);
 
 typedef struct weft_watch {
     uint64_t refused, damaged; /* told so far */
@@ -89,6 +91,7 @@ typedef struct weft_far {
     void *monitor; /* what happens to the socket; NULL: nobody asks */
     bool ready;    /* both sides know each other */
     bool refused;  /* the other side does not want to */
+    bool inside;   /* it is of this process */
     double since;  /* when that changed, or the socket was opened */
     const char *trouble;
 } weft_far;

@@ -74,16 +74,18 @@ static weft_status check_size(const weft_net *net, const weft_letter *letter)
 weft_status weft_net_send(weft_actor *from, weft_actor_id to, const weft_letter *letter)
 {
     weft_net *net = (weft_net *)from->host;
-    weft_envelope envelope = weft_envelope_of(from->id, to, letter);
+    weft_envelope envelope;
     char name[WEFT_NAME_BYTES];
     uint64_t route;
-    bool there = false;
+    bool there = false, inside;
     weft_far *f = weft_net_far(net, to);
     WEFT_TRY(check_size(net, letter));
     if (f && f->address && !f->socket) WEFT_TRY(weft_net_connect(net, f));
     if (f && f->socket) {
+        envelope = weft_envelope_of(from->id, to, letter, f->inside);
         there = send_letter(f->socket, NULL, &envelope, letter);
-    } else if (net->door && weft_callers_route(&net->callers, to, &route)) {
+    } else if (net->door && weft_callers_route(&net->callers, to, &route, &inside)) {
+        envelope = weft_envelope_of(from->id, to, letter, inside);
         weft_net_name(to, route, name);
         there = send_letter(net->door, name, &envelope, letter);
     }
@@ -147,6 +149,12 @@ typedef struct sender {
     uint64_t route;
 } sender;
 
+/* Who comes over a wire says where from. */
+static bool is_inside(zmq_msg_t *frame)
+{
+    return !zmq_msg_gets(frame, "Peer-Address") && !zmq_msg_gets(frame, "Socket-Type");
+}
+
 /* A letter from its frames: envelope, head and perhaps a payload. from: NULL: only one can send
  * here. */
 static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const sender *from)
@@ -157,12 +165,13 @@ static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const se
     bool whole = count >= 2 && count <= 3 &&
                  weft_envelope_read(zmq_msg_data(&frames[0]), zmq_msg_size(&frames[0]), &e) &&
                  e.to == net->actor->id && (!from || e.from == from->id);
+    whole = whole && (!e.inside || is_inside(&frames[0]));
     whole = whole && weft_envelope_fits(&e, zmq_msg_data(&frames[1]), zmq_msg_size(&frames[1]),
                                         count == 3 ? zmq_msg_data(&frames[2]) : NULL,
                                         count == 3 ? zmq_msg_size(&frames[2]) : 0);
     if (whole && from)
         whole = weft_callers_admit(&net->callers, from->id, from->route,
-                                   zmq_msg_gets(&frames[0], "User-Id"), weft_seconds());
+                                   zmq_msg_gets(&frames[0], "User-Id"), weft_seconds(), e.inside);
     net->report.received += whole;
     net->report.damaged += !whole;
     if (!whole || net->actor->done) return WEFT_OK;

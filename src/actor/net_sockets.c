@@ -187,6 +187,7 @@ weft_status weft_net_connect(weft_net *net, weft_far *f)
     if (status != WEFT_OK) close_watched(&f->socket, &f->monitor);
     f->since = weft_seconds();
     f->ready = f->refused = false;
+    f->inside = strncmp(to.at, "inproc:", strlen("inproc:")) == 0;
     return status;
 }
 

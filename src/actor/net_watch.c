@@ -30,7 +30,7 @@ static bool make_room(weft_callers *c, double now)
 }
 
 bool weft_callers_admit(weft_callers *c, weft_actor_id id, uint64_t route, const char *user,
-                        double now)
+                        double now, bool inside)
 {
     uint64_t key = user ? weft_hash_text(user) : 0;
     weft_caller *who = c->capacity ? slot_of(c->slots, c->capacity, id) : NULL;
@@ -48,14 +48,16 @@ bool weft_callers_admit(weft_callers *c, weft_actor_id id, uint64_t route, const
     }
     who->heard = now;
     who->route = route;
+    who->inside = inside;
     return who->letters++ < LETTERS_A_SECOND;
 }
 
-bool weft_callers_route(const weft_callers *c, weft_actor_id id, uint64_t *route)
+bool weft_callers_route(const weft_callers *c, weft_actor_id id, uint64_t *route, bool *inside)
 {
     const weft_caller *who = c->capacity ? slot_of(c->slots, c->capacity, id) : NULL;
     if (!who || !who->taken) return false;
     *route = who->route;
+    *inside = who->inside;
     return true;
 }
 

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* With the right checksum it is one. */
     weft_blob payload = {.bytes = bytes - head, .data = (void *)(uintptr_t)(rest + head)};
     weft_letter letter = {.type = e.type, .head = rest, .head_bytes = head, .payload = &payload};
-    weft_envelope own = weft_envelope_of(e.from, e.to, &letter);
+    weft_envelope own = weft_envelope_of(e.from, e.to, &letter, e.inside);
     if (!weft_envelope_fits(&own, rest, head, rest + head, bytes - head)) abort();
     if (fits && memcmp(&own, &e, sizeof(e)) != 0) abort();
     return 0;

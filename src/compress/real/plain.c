@@ -4,6 +4,9 @@
 
 #include "compress/real/any.h"
 
+/* Numbers that stay close while they are looked at again. */
+enum { BLOCK = 4096 };
+
 WEFT_CLONES static bool all_finite(const real *restrict x, int64_t n)
 {
     int wrong = 0;
@@ -16,12 +19,13 @@ bool WEFT_REAL_NAME(weft_all_finite)(const void *numbers, int64_t n)
     return all_finite(numbers, n);
 }
 
-static weft_status check(const real *x, int64_t n)
+/* Of those from number `at` on. */
+static weft_status check(const real *x, int64_t n, int64_t at)
 {
     if (all_finite(x, n)) return WEFT_OK;
     int64_t i = 0;
     while (isfinite(x[i])) i++;
-    return not_finite(i);
+    return not_finite(at + i);
 }
 
 WEFT_CLONES static void add(real *restrict r, const real *restrict u, int64_t n)
@@ -31,24 +35,27 @@ WEFT_CLONES static void add(real *restrict r, const real *restrict u, int64_t n)
 
 weft_status WEFT_REAL_NAME(weft_residual_check)(const weft_codec *codec)
 {
-    return check(codec->residual, codec->count);
+    return check(codec->residual, codec->count, 0);
 }
 
 weft_status WEFT_REAL_NAME(weft_residual_add)(weft_codec *codec, const void *update)
 {
     add(codec->residual, update, codec->count);
-    return check(codec->residual, codec->count);
+    return check(codec->residual, codec->count, 0);
 }
 
 weft_status WEFT_REAL_NAME(weft_all_take)(weft_codec *codec, const void *update, void *numbers)
 {
-    size_t bytes = (size_t)codec->count * sizeof(real);
-    memcpy(numbers, update, bytes);
-    if (codec->residual) {
-        add(numbers, codec->residual, codec->count);
-        memset(codec->residual, 0, bytes);
+    const real *u = update, *r = codec->residual;
+    real *to = numbers;
+    for (int64_t at = 0; at < codec->count; at += BLOCK) {
+        int64_t n = WEFT_MIN((int64_t)BLOCK, codec->count - at);
+        memcpy(to + at, u + at, (size_t)n * sizeof(real));
+        if (r) add(to + at, r + at, n);
+        WEFT_TRY(check(to + at, n, at));
     }
-    return check(numbers, codec->count);
+    if (r) memset(codec->residual, 0, (size_t)codec->count * sizeof(real));
+    return WEFT_OK;
 }
 
 /* The nearest, of two equally near the even one, but no infinite one: bf16 ends a little below

@@ -40,10 +40,10 @@ weft_status weft_mean_begin(weft_mean *m, weft_dtype dtype, int64_t count, int u
     return WEFT_OK;
 }
 
-weft_status weft_mean_take(weft_mean *m, int v, const void *data, size_t bytes, double weight)
+void weft_mean_take(weft_mean *m, int v, const weft_message *message, double weight)
 {
     m->leaves[v].weight = weight;
-    return weft_message_open(data, bytes, m->dtype, m->count, &m->leaves[v].message);
+    m->leaves[v].message = *message;
 }
 
 WEFT_CLONES static void divide_f32(float *restrict x, int64_t n, float by)

@@ -22,9 +22,8 @@ typedef struct weft_mean {
 /* Of so many updates of `count` numbers. */
 weft_status weft_mean_begin(weft_mean *mean, weft_dtype dtype, int64_t count,
                             int updates) WEFT_NODISCARD;
-/* Update v, whose bytes must outlive the mean. FORMAT: as weft_message_open. */
-weft_status weft_mean_take(weft_mean *mean, int v, const void *data, size_t bytes,
-                           double weight) WEFT_NODISCARD;
+/* Update v, at its beginning, whose bytes must outlive the mean. */
+void weft_mean_take(weft_mean *mean, int v, const weft_message *message, double weight);
 /* After all of them: out[count]. */
 void weft_mean_make(weft_mean *mean, void *out);
 void weft_mean_free(weft_mean *mean);

@@ -158,8 +158,8 @@ static weft_status apply(weft_range *r, int n)
         int64_t staleness = r->version - push->version;
         double share = mean > 0 ? push->weight / mean : 1;
         WEFT_TRY(note_staleness(r, staleness));
-        WEFT_TRY(weft_mean_take(&r->mean, v, push->update->data, push->update->bytes,
-                                weft_policy_weight(&o->policy, staleness) * share));
+        weft_mean_take(&r->mean, v, &r->waiting[v].message,
+                       weft_policy_weight(&o->policy, staleness) * share);
         step = WEFT_MAX(step, push->step);
     }
     weft_mean_make(&r->mean, r->gradient);
@@ -255,10 +255,10 @@ void weft_range_halt(weft_range *r, int64_t clock)
     r->waiting_count = kept;
 }
 
-static weft_status check(const weft_range *r, const weft_push *push, const member *m)
+static weft_status check(const weft_range *r, const weft_push *push, const member *m,
+                         weft_message *message)
 {
     const weft_range_options *o = &r->options;
-    weft_message message;
     if (push->version < 0 || push->version > r->version)
         return weft_fail(WEFT_ERR_FORMAT,
                          "an update of learner %u is for version %lld, the parameters are at %lld",
@@ -279,21 +279,22 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
                          push->learner, (long long)push->step, push->weight);
     if (!push->update)
         return weft_fail(WEFT_ERR_FORMAT, "learner %u pushes no update", push->learner);
-    return weft_message_open(push->update->data, push->update->bytes, o->dtype, o->count, &message);
+    return weft_message_open(push->update->data, push->update->bytes, o->dtype, o->count, message);
 }
 
 weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_fate *fate)
 {
     member *m = find(r, push->learner);
+    weft_message message;
     *fate = !m || !m->here                     ? WEFT_PUSH_UNKNOWN
             : push->sequence <= m->sequence    ? WEFT_PUSH_KNOWN
             : push->sequence > m->sequence + 1 ? WEFT_PUSH_EARLY
                                                : WEFT_PUSH_TAKEN;
     if (*fate != WEFT_PUSH_TAKEN) return WEFT_OK;
-    WEFT_TRY(check(r, push, m));
+    WEFT_TRY(check(r, push, m, &message));
     if (counts(r, push->clock)) {
         WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
-        r->waiting[r->waiting_count++] = (pushed){*push, m->slot};
+        r->waiting[r->waiting_count++] = (pushed){*push, m->slot, message};
         weft_blob_hold(push->update);
     }
     m->sequence = push->sequence;

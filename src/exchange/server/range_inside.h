@@ -16,7 +16,8 @@ typedef struct member {
 /* An update that waits for others. */
 typedef struct pushed {
     weft_push push;
-    int slot; /* of its learner */
+    int slot;             /* of its learner */
+    weft_message message; /* the update as it was read, which takes a walk through all of it */
 } pushed;
 
 struct weft_range {

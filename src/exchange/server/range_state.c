@@ -134,7 +134,7 @@ static weft_status read_push(weft_range *r, rest *from)
                       .update = update,
                       .step = c.step,
                       .weight = c.weight};
-    r->waiting[r->waiting_count++] = (pushed){push, (int)c.slot};
+    r->waiting[r->waiting_count++] = (pushed){push, (int)c.slot, message};
     return WEFT_OK;
 }
 
