@@ -62,10 +62,10 @@ static float *numbers(float value)
 typedef struct rig {
     weft_context *context;
     weft_store *store; /* NULL: the server adds */
-    weft_flat_optimizer *optimizers[64];
+    weft_flat_optimizer **optimizers;
     weft_net_world *here, *there; /* the same, or reached by tcp only */
     weft_hosted *coordinator, *server;
-    weft_server_range ranges[64];
+    weft_server_range *ranges;
     int range_count;
     weft_net *learner;
     float *gradients, *parameters;
@@ -165,22 +165,36 @@ static void open_learner(rig *r)
     wait_for_servers(r);
 }
 
+/* As the exchange does for one server. */
+static void cut(rig *r)
+{
+    r->range_count = weft_server_ranges(COUNT, WEFT_F32, 1);
+    stop_on(WEFT_NEW(&r->ranges, r->range_count));
+    stop_on(WEFT_NEW(&r->optimizers, r->range_count));
+    for (int k = 0; k < r->range_count; k++) {
+        weft_server_range *range = &r->ranges[k];
+        range->begin = weft_part_start(COUNT, k, r->range_count);
+        range->count = weft_part_start(COUNT, k + 1, r->range_count) - range->begin;
+        stop_on(weft_codec_open(r->context, "none", WEFT_F32, range->count, &range->codec));
+    }
+}
+
+static void expect(const rig *r, weft_net_world *world)
+{
+    weft_net_world_expect(world, 2 * BYTES / (size_t)r->range_count);
+    weft_net_world_queue(world, weft_server_letters(r->range_count));
+}
+
 static void open_rig(weft_context *context, bool tcp, bool descends, rig *r)
 {
     *r = (rig){.context = context, .gradients = numbers(-1), .parameters = numbers(0)};
     if (descends) stop_on(weft_store_create(context, "cpu", 0, &r->store));
-    r->range_count = getenv("R") ? atoi(getenv("R")) : 1;
-    for (int k = 0; k < r->range_count; k++) {
-        weft_server_range *g = &r->ranges[k];
-        g->begin = weft_part_start(COUNT, k, r->range_count);
-        g->count = weft_part_start(COUNT, k + 1, r->range_count) - g->begin;
-        stop_on(weft_codec_open(r->context, "none", WEFT_F32, g->count, &g->codec));
-    }
+    cut(r);
     stop_on(weft_net_world_create(&r->here));
     r->there = r->here;
     if (tcp) stop_on(weft_net_world_create(&r->there));
-    weft_net_world_expect(r->here, BYTES / (size_t)r->range_count + 4096);
-    weft_net_world_expect(r->there, BYTES / (size_t)r->range_count + 4096);
+    expect(r, r->here);
+    expect(r, r->there);
     open_servers(r, tcp);
     open_learner(r);
 }
@@ -211,6 +225,8 @@ static void close_rig(rig *r)
         weft_flat_optimizer_close(&r->optimizers[k]);
         weft_codec_close(&r->ranges[k].codec);
     }
+    free((void *)r->optimizers);
+    free(r->ranges);
     weft_store_destroy(&r->store);
     free(r->gradients);
     free(r->parameters);
@@ -336,6 +352,7 @@ int main(int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 11;
     rounds = rounds < 1 ? 1 : rounds > MOST ? MOST : rounds;
     stop_on(weft_context_create(&context));
+    stop_on(weft_context_set_threads(context, 1));
     if (argc < 3 || strcmp(argv[2], "tcp") == 0) measure(context, true, rounds);
     if (argc < 3 || strcmp(argv[2], "inproc") == 0) measure(context, false, rounds);
     weft_context_destroy(&context);

@@ -60,6 +60,10 @@ void weft_net_world_open(weft_net_world *world);
  * are not read. Of hosts that open afterwards. 64 MiB, as long as nothing is said. */
 void weft_net_world_expect(weft_net_world *world, size_t bytes);
 size_t weft_net_world_largest(weft_net_world *world);
+/* So many letters may wait for one receiver, however large they may be; of hosts that open
+ * afterwards. Otherwise as many as have room. */
+void weft_net_world_queue(weft_net_world *world, size_t letters);
+size_t weft_net_world_queued(weft_net_world *world);
 
 /* --- hosts --- */
 

@@ -21,7 +21,7 @@ struct weft_net_world {
     weft_key secret, public_key;
     weft_key *allowed;
     size_t allowed_count, allowed_capacity;
-    size_t letter_bytes;
+    size_t letter_bytes, queue;
     bool guarded; /* somebody looks at keys */
     pthread_t guard;
 };

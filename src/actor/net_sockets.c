@@ -1,6 +1,7 @@
 /* Sockets: one that takes in what others send, and answers them; for each actor that is written to
  * first, one that goes to it. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "actor/net_inside.h"
@@ -42,6 +43,7 @@ static bool set_limits(const weft_net *net, void *socket)
 {
     size_t largest = weft_net_world_largest(net->world);
     size_t room = WEFT_MAX(WEFT_MIN(QUEUE_BYTES / largest, (size_t)QUEUE), (size_t)FEWEST);
+    room = WEFT_MAX(room, WEFT_MIN(weft_net_world_queued(net->world), (size_t)INT_MAX));
     int64_t most = (int64_t)largest;
     return set(socket, ZMQ_LINGER, LINGER_MS) && set(socket, ZMQ_SNDHWM, (int)room) &&
            set(socket, ZMQ_RCVHWM, (int)room) && set(socket, ZMQ_HEARTBEAT_IVL, BEAT_MS) &&

@@ -166,6 +166,21 @@ void weft_net_world_expect(weft_net_world *world, size_t bytes)
     pthread_mutex_unlock(&world->lock);
 }
 
+void weft_net_world_queue(weft_net_world *world, size_t letters)
+{
+    pthread_mutex_lock(&world->lock);
+    world->queue = WEFT_MAX(world->queue, letters);
+    pthread_mutex_unlock(&world->lock);
+}
+
+size_t weft_net_world_queued(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    size_t letters = world->queue;
+    pthread_mutex_unlock(&world->lock);
+    return letters;
+}
+
 size_t weft_net_world_largest(weft_net_world *world)
 {
     pthread_mutex_lock(&world->lock);

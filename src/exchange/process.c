@@ -5,6 +5,7 @@
 
 #include "exchange/cluster/coordinator.h"
 #include "exchange/cluster/guest.h"
+#include "exchange/server/server.h"
 
 /* How long a process may sleep when it is told to stop, between two notes, and how soon a
  * coordinator goes when the last member has gone. */
@@ -166,10 +167,11 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *worl
     weft_actor *actor;
     weft_net *net;
     char address[WEFT_ADDRESS];
+    int ranges = weft_server_ranges(what->count, what->dtype, what->servers);
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = weft_draw(),
-                                        .expected = {what->learners, what->ranges, 0},
-                                        .ranges = what->ranges,
+                                        .expected = {what->learners, what->servers, 0},
+                                        .ranges = ranges,
                                         .replicas = what->replicas,
                                         .first = what->job,
                                         .limit = what->silence,
@@ -215,6 +217,8 @@ weft_status weft_server_process(const weft_waiting *w, weft_net_world *world, co
     weft_net *net = NULL;
     WEFT_TRY(weft_exchange_find(w->context, exchange, &ops, &arguments));
     if (!ops->serve) return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s has no servers", ops->name);
+    weft_net_world_queue(world, weft_server_letters(weft_server_ranges(
+                                    serving->count, serving->dtype, serving->servers)));
     serving->id = weft_draw_id();
     WEFT_TRY(ops->serve(arguments, serving, &actor));
     weft_status status = weft_net_open(world, actor, serving->id, listen, &net);

@@ -34,8 +34,10 @@ weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_world *world,
 
 /* A coordinator, until the run is over or it is stopped (INTERRUPTED). */
 typedef struct weft_coordinating {
-    const char *listen;   /* an address */
-    int learners, ranges; /* that the run is to begin with; ranges: 0 without servers */
+    const char *listen;    /* an address */
+    int learners, servers; /* that the run is to begin with */
+    weft_dtype dtype;      /* of the parameters that servers share */
+    int64_t count;
     bool replicas;
     bool job;       /* all members are of one job, which ends when the run has come to a fault */
     double silence; /* seconds after which a member is gone */

@@ -131,7 +131,9 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     if (status == WEFT_OK) {
         weft_coordinating what = {.listen = o->listen ? o->listen : HERE,
                                   .learners = learners,
-                                  .ranges = terms.servers,
+                                  .servers = terms.servers,
+                                  .dtype = terms.dtype,
+                                  .count = terms.count,
                                   .replicas = o->train.parallel.replicas > 0,
                                   .silence = o->silence,
                                   .job = weft_job_slot() >= 0,

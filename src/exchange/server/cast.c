@@ -23,10 +23,10 @@ typedef struct server_cast {
     weft_exchange *parsed; /* opened without a place: its rules */
     const weft_remote *rules;
     meanwhile *meanwhile; /* [learners] */
-    int servers;
-    weft_updater *updaters;     /* [servers] */
-    weft_range **ranges;        /* [servers]: the servers' */
-    weft_server_range *reach;   /* [learners][servers] */
+    int servers, range_count;
+    weft_updater *updaters;     /* [range_count] */
+    weft_range **ranges;        /* [range_count]: the servers' */
+    weft_server_range *reach;   /* [learners][range_count] */
     double updates, *staleness; /* what figures say: of all ranges, and by staleness */
     size_t staleness_count, staleness_capacity;
 } server_cast;
@@ -42,8 +42,8 @@ static void stop_meanwhile(meanwhile *m)
 static void cast_close(weft_cast *cast)
 {
     server_cast *c = (server_cast *)cast;
-    for (int k = 0; c->updaters && k < c->servers; k++) weft_updater_close(&c->updaters[k]);
-    for (int i = 0; c->reach && i < c->head.scene.learners * c->servers; i++)
+    for (int k = 0; c->updaters && k < c->range_count; k++) weft_updater_close(&c->updaters[k]);
+    for (int i = 0; c->reach && i < c->head.scene.learners * c->range_count; i++)
         weft_codec_close(&c->reach[i].codec);
     for (int i = 0; c->meanwhile && i < c->head.scene.learners; i++)
         stop_meanwhile(&c->meanwhile[i]);
@@ -61,16 +61,16 @@ static weft_actor_id learner_id(const server_cast *c, int learner)
     return (weft_actor_id)(1 + c->servers + learner);
 }
 
-static int64_t begin_of(const server_cast *c, int server)
+static int64_t begin_of(const server_cast *c, int range)
 {
-    return weft_part_start(c->head.scene.count, server, c->servers);
+    return weft_part_start(c->head.scene.count, range, c->range_count);
 }
 
 static weft_status open_range(void *user, int k, weft_served *out)
 {
     server_cast *c = user;
     const weft_scene *s = &c->head.scene;
-    if (k >= c->servers) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", k);
+    if (k >= c->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", k);
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = c->rules->policy,
                                   .dtype = s->dtype,
@@ -108,7 +108,7 @@ static weft_status make_coordinator(const server_cast *c, weft_actor **out)
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = 1,
                                         .expected = {c->head.scene.learners, c->servers, 0},
-                                        .ranges = c->servers,
+                                        .ranges = c->range_count,
                                         .limit = LIMIT};
     return weft_coordinator_create(&options, out);
 }
@@ -165,9 +165,9 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
     meanwhile *m = &c->meanwhile[i];
     bool draws = c->rules->draw;
     WEFT_TRY(start_meanwhile(c, i));
-    weft_server_range *reach = c->reach + (size_t)i * (size_t)c->servers;
+    weft_server_range *reach = c->reach + (size_t)i * (size_t)c->range_count;
     const char *codec = s->codec && *s->codec ? s->codec : "none";
-    for (int k = 0; k < c->servers; k++) {
+    for (int k = 0; k < c->range_count; k++) {
         reach[k] = (weft_server_range){.begin = begin_of(c, k),
                                        .count = begin_of(c, k + 1) - begin_of(c, k)};
         WEFT_TRY(weft_codec_open(s->context, codec, s->dtype, reach[k].count, &reach[k].codec));
@@ -176,7 +176,7 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
                                            .member = member_of(learner_id(c, i), i),
                                            .dtype = s->dtype,
                                            .ranges = reach,
-                                           .range_count = c->servers,
+                                           .range_count = c->range_count,
                                            .steps = s->steps,
                                            .parameters = draws ? m->served : m->parameters,
                                            .gradients = draws ? m->force : m->gradients,
@@ -203,7 +203,7 @@ static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
 {
     const server_cast *c = (const server_cast *)cast;
     char *to = parameters;
-    for (int k = 0; k < c->servers; k++) {
+    for (int k = 0; k < c->range_count; k++) {
         weft_range *range = c->ranges[k];
         size_t size = weft_dtype_size(c->head.scene.dtype);
         if (!range) { /* the run has not begun */
@@ -225,7 +225,7 @@ static weft_status count_staleness(server_cast *c)
 {
     c->updates = 0;
     c->staleness_count = 0;
-    for (int k = 0; k < c->servers; k++) {
+    for (int k = 0; k < c->range_count; k++) {
         size_t size = 0;
         const int64_t *counts = c->ranges[k] ? weft_range_staleness(c->ranges[k], &size) : NULL;
         while (c->staleness_count < WEFT_MAX(size, (size_t)1)) {
@@ -274,14 +274,15 @@ weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments
     c->head.scene = *scene;
     c->ops = ops;
     c->servers = (int)WEFT_MIN(WEFT_MAX(scene->servers, 1), WEFT_MAX(scene->count, 1));
+    c->range_count = weft_server_ranges(scene->count, scene->dtype, c->servers);
     c->head.actors = 1 + c->servers + scene->learners;
     c->head.first_learner = learner_id(c, 0);
     weft_status status = take_rules(c, arguments);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
-    if (status == WEFT_OK) status = WEFT_NEW(&c->updaters, c->servers);
-    if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->servers);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->updaters, c->range_count);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->range_count);
     if (status == WEFT_OK)
-        status = WEFT_NEW(&c->reach, (size_t)c->servers * (size_t)scene->learners);
+        status = WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)scene->learners);
     if (status == WEFT_OK)
         *out = &c->head;
     else

@@ -91,6 +91,7 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
     /* A rank that has less than that has a server for each of its numbers. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
+    x->range_count = weft_server_ranges(x->count, x->dtype, x->servers);
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
     WEFT_TRY(weft_strdup(weft_remote_back(x->adds, site->codec, site->back), &x->back));
     if (!x->adds) WEFT_TRY(weft_remote_list_states(x, site));
@@ -109,9 +110,9 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
         WEFT_TRY(weft_descent_open(site->context, site->store, site->optimizer, x->dtype, x->count,
                                    &x->descent));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
-    WEFT_TRY(WEFT_NEW(&x->ranges, x->servers));
-    WEFT_TRY(WEFT_NEW(&x->missing, x->servers));
-    return WEFT_NEW(&x->whole, x->servers);
+    WEFT_TRY(WEFT_NEW(&x->ranges, x->range_count));
+    WEFT_TRY(WEFT_NEW(&x->missing, x->range_count));
+    return WEFT_NEW(&x->whole, x->range_count);
 }
 
 /* The coordinator hears of it, if there is one; nobody waits for long. */
@@ -200,7 +201,7 @@ static weft_status count_gradients(weft_remote *x)
     weft_gradient g;
     const weft_program *program = weft_instance_program(x->head.site.instance);
     for (int i = 0; weft_program_gradient(program, i, &g); i++)
-        for (int k = 0; k < x->servers; k++) {
+        for (int k = 0; k < x->range_count; k++) {
             const weft_server_range *r = &x->ranges[k];
             int64_t common =
                 WEFT_MIN(g.begin + g.count, r->begin + r->count) - WEFT_MAX(g.begin, r->begin);
@@ -249,7 +250,7 @@ static weft_status server_before(weft_exchange *exchange, int64_t step)
         if (x->leads) weft_remote_know(x);
         WEFT_TRY(weft_copies_write(x->copies));
     }
-    if (x->leads) memcpy(x->missing, x->whole, (size_t)x->servers * sizeof(*x->whole));
+    if (x->leads) memcpy(x->missing, x->whole, (size_t)x->range_count * sizeof(*x->whole));
     return WEFT_OK;
 }
 
@@ -263,7 +264,7 @@ static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
     WEFT_TRY(weft_gradient_map(exchange->site.instance, g->index, &data));
     memcpy((char *)x->gradients + (size_t)g->begin * size, data, (size_t)g->count * size);
     weft_gradient_unmap(exchange->site.instance, g->index, data);
-    for (int k = 0; k < x->servers; k++) {
+    for (int k = 0; k < x->range_count; k++) {
         const weft_server_range *r = &x->ranges[k];
         int64_t common =
             WEFT_MIN(g->begin + g->count, r->begin + r->count) - WEFT_MAX(g->begin, r->begin);
@@ -309,7 +310,7 @@ static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *tur
 
 static void take_kept(const weft_remote *x)
 {
-    for (int k = 0; k < x->servers; k++)
+    for (int k = 0; k < x->range_count; k++)
         weft_kept_take(x->kept, x->ranges[k].codec, x->ranges[k].begin);
 }
 

@@ -35,7 +35,7 @@ weft_status weft_remote_count(weft_remote *x)
         for (int k = 0; k < x->servers; k++) {
             if (!x->own[k].hosted) continue;
             WEFT_TRY(weft_hosted_end(x->own[k].hosted));
-            for (int r = 0; r < x->servers; r++) {
+            for (int r = 0; r < x->range_count; r++) {
                 const weft_range *range =
                     weft_server_range_of(weft_hosted_actor(x->own[k].hosted), r, true);
                 if (range) count_staleness(&x->figures, range);

@@ -43,7 +43,7 @@ static weft_status open_range(void *user, int number, weft_served *out)
 {
     weft_own_server *server = user;
     const weft_remote *x = server->remote;
-    if (number >= x->servers) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
+    if (number >= x->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
     weft_own_range *own = &server->ranges[number];
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = x->policy,
@@ -92,7 +92,7 @@ static weft_status run_coordinator(weft_remote *x, bool others, char address[WEF
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = weft_net_world_token(x->world),
                                         .expected = {between->learners, x->servers, 0},
-                                        .ranges = x->servers,
+                                        .ranges = x->range_count,
                                         .replicas = x->head.site.replicas > 0,
                                         .limit = LIMIT,
                                         .fingerprint = {.version = WEFT_VERSION}};
@@ -110,7 +110,7 @@ static weft_status run_server(weft_remote *x, int k, const char *coordinator, bo
     weft_actor *server;
     weft_own_server *own = &x->own[k];
     own->remote = x;
-    WEFT_TRY(WEFT_NEW(&own->ranges, x->servers));
+    WEFT_TRY(WEFT_NEW(&own->ranges, x->range_count));
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = member_of(server_id(k), k),
                                    .patience = 1,
@@ -158,7 +158,7 @@ static weft_status open_learner(weft_remote *x, const char *coordinator)
                                            .member = learner_member(x, id, me),
                                            .dtype = x->dtype,
                                            .ranges = x->ranges,
-                                           .range_count = x->servers,
+                                           .range_count = x->range_count,
                                            .steps = INT64_MAX,
                                            .parameters = x->parameters,
                                            .gradients = x->gradients,
@@ -193,10 +193,11 @@ weft_status weft_remote_place(weft_remote *x)
         weft_net_world_expect(x->world, (size_t)(4 + site->endpoint->learners) * (size_t)x->count *
                                             weft_dtype_size(x->dtype));
     if (!site->cluster) WEFT_TRY(run_coordinator(x, others, coordinator));
-    for (int k = 0; k < x->servers; k++) {
+    weft_net_world_queue(x->world, weft_server_letters(x->range_count));
+    for (int k = 0; k < x->range_count; k++) {
         weft_server_range *r = &x->ranges[k];
-        r->begin = weft_part_start(x->count, k, x->servers);
-        r->count = weft_part_start(x->count, k + 1, x->servers) - r->begin;
+        r->begin = weft_part_start(x->count, k, x->range_count);
+        r->count = weft_part_start(x->count, k + 1, x->range_count) - r->begin;
         WEFT_TRY(weft_codec_open(site->context, x->codec, x->dtype, r->count, &r->codec));
         WEFT_TRY(weft_kept_give(x->kept, r->codec, r->begin));
     }
@@ -213,9 +214,9 @@ weft_status weft_remote_unplace(weft_remote *x)
     for (int k = 0; k < x->servers; k++) {
         weft_status ended = weft_hosted_stop(&x->own[k].hosted);
         if (status == WEFT_OK) status = ended;
-        for (int r = 0; x->own[k].ranges && r < x->servers; r++) close_range(&x->own[k], r);
-        weft_codec_close(&x->ranges[k].codec);
+        for (int r = 0; x->own[k].ranges && r < x->range_count; r++) close_range(&x->own[k], r);
     }
+    for (int k = 0; k < x->range_count; k++) weft_codec_close(&x->ranges[k].codec);
     weft_status ended = weft_hosted_stop(&x->coordinator);
     return status == WEFT_OK ? ended : status;
 }

@@ -7,6 +7,18 @@
  * answered, which says nothing of the next time. */
 enum { MOST_PATIENCE = 32 };
 
+int weft_server_ranges(int64_t count, weft_dtype dtype, int servers)
+{
+    int64_t each = count / WEFT_MAX(servers, 1) * (int64_t)weft_dtype_size(dtype);
+    int64_t pieces = WEFT_MAX(each / WEFT_RANGE_BYTES, (int64_t)1);
+    return servers * (int)WEFT_MIN(pieces, (int64_t)WEFT_MAX(WEFT_MOST_RANGES / servers, 1));
+}
+
+size_t weft_server_letters(int ranges)
+{
+    return 4 * (size_t)ranges;
+}
+
 reach *weft_reach_find(learner *l, uint32_t range)
 {
     return range < (uint32_t)l->options.range_count ? &l->reaches[range] : NULL;

@@ -27,7 +27,7 @@ typedef struct weft_own_range {
 typedef struct weft_own_server {
     struct weft_remote *remote;
     weft_hosted *hosted;    /* NULL: another learner runs it */
-    weft_own_range *ranges; /* [servers]; empty where it has not this one */
+    weft_own_range *ranges; /* [range_count]; empty where it has not this one */
 } weft_own_server;
 
 /* What the optimiser of all servers keeps, as a checkpoint has it: numbers for each parameter, or
@@ -57,12 +57,12 @@ typedef struct weft_remote {
     int64_t push, fetch;   /* every so many steps; fetch with `draw`: so often they meet */
     weft_descent *descent; /* in between; NULL: there is nothing in between */
     char *codec, *back;    /* of updates, and of what comes back */
-    int servers;
+    int servers, range_count;
     weft_kept *kept;          /* what codecs keep, in checkpoints */
     weft_copies *copies;      /* what ranks of the learner have in common */
     bool leads, ended;        /* it speaks to servers; it has left them, */
     bool stays;               /* and is a member until it is closed */
-    weft_own_server *own;     /* [servers]: range k begins as that of server k */
+    weft_own_server *own;     /* [servers] */
     weft_hosted *coordinator; /* of the first learner */
     weft_server_range *ranges;
     int64_t *missing; /* of each range: elements of gradients that are not there yet */

@@ -14,7 +14,7 @@ typedef struct serving {
     const weft_serving *site;
     weft_policy policy;
     bool adds;
-    int servers;
+    int range_count;
     served_range ranges[];
 } serving;
 
@@ -40,14 +40,14 @@ static weft_status open_range(void *user, int number, weft_served *out)
 {
     serving *s = user;
     const weft_serving *site = s->site;
-    if (number >= s->servers) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
+    if (number >= s->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
     served_range *r = &s->ranges[number];
-    int64_t begin = weft_part_start(site->count, number, s->servers);
-    weft_range_options options = {.struct_size = sizeof(options),
-                                  .policy = s->policy,
-                                  .dtype = site->dtype,
-                                  .count =
-                                      weft_part_start(site->count, number + 1, s->servers) - begin};
+    int64_t begin = weft_part_start(site->count, number, s->range_count);
+    weft_range_options options = {
+        .struct_size = sizeof(options),
+        .policy = s->policy,
+        .dtype = site->dtype,
+        .count = weft_part_start(site->count, number + 1, s->range_count) - begin};
     WEFT_TRY(weft_updater_open(&r->updater, s->adds, site->context, site->store, site->optimizer,
                                &options));
     WEFT_TRY(weft_remote_publish(site->context, weft_remote_back(s->adds, site->codec, site->back),
@@ -82,9 +82,10 @@ weft_status weft_remote_serve(const weft_exchange_ops *ops, const char *argument
 {
     serving *s;
     int servers = (int)WEFT_MIN(WEFT_MAX(site->servers, 1), WEFT_MAX(site->count, 1));
-    WEFT_TRY(weft_new_bytes(&s, 1, sizeof(*s) + (size_t)servers * sizeof(*s->ranges)));
+    int ranges = weft_server_ranges(site->count, site->dtype, servers);
+    WEFT_TRY(weft_new_bytes(&s, 1, sizeof(*s) + (size_t)ranges * sizeof(*s->ranges)));
     s->site = site;
-    s->servers = servers;
+    s->range_count = ranges;
     weft_server_options options = {.struct_size = sizeof(options),
                                    .member = {.struct_size = sizeof(weft_member_options),
                                               .key = weft_draw(),

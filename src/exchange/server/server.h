@@ -52,6 +52,17 @@ weft_range *weft_server_range_of(const weft_actor *actor, int number, bool prima
 bool weft_server_is_ready(const weft_actor *actor);
 const weft_member *weft_server_member(const weft_actor *actor);
 
+/* --- ranges --- */
+
+/* In how many ranges so many parameters are cut for so many servers: a multiple of those. A range
+ * of much more than this is cut again, so that one side works on a piece while another piece is
+ * under way, and an update leaves before all of its gradients are there. */
+enum { WEFT_RANGE_BYTES = 4 << 20 };
+int weft_server_ranges(int64_t count, weft_dtype dtype, int servers);
+/* Letters that may wait for one receiver: of each range an update and a question, and both again.
+ */
+size_t weft_server_letters(int ranges);
+
 /* --- learners --- */
 
 /* A range as a learner sees it. */
