@@ -162,9 +162,10 @@ static weft_status apply(weft_range *r, int n)
                        weft_policy_weight(&o->policy, staleness) * share);
         step = WEFT_MAX(step, push->step);
     }
-    weft_mean_make(&r->mean, r->gradient);
+    const void *sum = r->own_gradient ? weft_mean_there(&r->mean) : NULL;
+    if (!sum) weft_mean_make(&r->mean, r->gradient);
     if (o->at && step > 0) o->at(o->user, step);
-    WEFT_TRY(o->update(o->user, r->parameters, r->gradient));
+    WEFT_TRY(o->update(o->user, r->parameters, sum ? sum : r->gradient));
     for (int v = 0; v < n; v++) weft_blob_drop(&r->waiting[v].push.update);
     r->waiting_count -= (size_t)n;
     memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(pushed));

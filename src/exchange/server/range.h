@@ -32,7 +32,8 @@ weft_status weft_policy_make(const char *name, double count, double bound, const
                              double beta, weft_policy *out) WEFT_NODISCARD;
 double weft_policy_weight(const weft_policy *policy, int64_t staleness);
 
-/* Gives parameters their next values, from the mean of updates. */
+/* Gives parameters their next values, from the mean of updates: where the options say, or, with
+ * none given, anywhere at a multiple of 8 bytes. */
 typedef weft_status (*weft_range_update_fn)(void *user, void *parameters, const void *gradient);
 
 typedef struct weft_range_options {
