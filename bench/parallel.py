@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Strategies against each other in one run: rounds that take turns, medians, ratios.
 
-usage: parallel.py WEFT [ROUNDS]
+usage: parallel.py WEFT [ROUNDS [WORD]]
+
+With WORD only those comparisons whose title has it.
 """
 import json
 import os
@@ -13,13 +15,15 @@ import tempfile
 
 WEFT = os.path.abspath(sys.argv[1])
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+WORD = sys.argv[3] if len(sys.argv) > 3 else ""
 HERE = pathlib.Path(__file__).resolve().parent
 SHARED = HERE.parent.parent / "shared" / "data" / "mnist15k"
 DATA = f"idx:{SHARED}" if SHARED.exists() else "glyphs"
 
 
 def rate(arguments, steps):
-    """Median samples/s of the later steps, and the last metrics line of a step."""
+    """Median samples/s of the later steps, and the last metrics line of a step. Where learners do not go
+    in lock step, the first one's times their number."""
     with tempfile.TemporaryDirectory() as folder:
         metrics = f"{folder}/m.jsonl"
         command = [WEFT, "train", "-q", "--steps", str(steps), "--metrics", metrics, *arguments]
@@ -34,8 +38,10 @@ def torch_ddp():
     return float(out.stdout.split()[-1]) if out.returncode == 0 and out.stdout else None
 
 
-def compare(title, configurations, steps):
+def compare(title, configurations, steps, goals={}):
     """Runs the configurations in turns and prints medians with their share of the first."""
+    if WORD not in title:
+        return
     rates = {name: [] for name, _ in configurations}
     last = {}
     for _ in range(ROUNDS):
@@ -53,8 +59,8 @@ def compare(title, configurations, steps):
         ratios = sorted(a / b for a, b in zip(rates[name], rates[configurations[0][0]]))
         print(f"  {name:44} {median:8.0f} samples/s  {100 * statistics.median(ratios):6.1f} % "
               f"(rounds {100 * ratios[0]:.1f} to {100 * ratios[-1]:.1f})  "
-              f"waits {100 * last[name].get('bubble_fraction', 0):.0f} %")
-    return rates
+              f"waits {100 * last[name].get('bubble_fraction', 0):.0f} %"
+              + (f"  (goal: {goals[name]} %)" if name in goals else ""))
 
 
 lenet = ["--data", DATA, "--batch", "100"]
@@ -83,7 +89,7 @@ compare("lenet, 100 samples a rank: two learners that wait for nobody against tw
     ("easgd every 10", alone + ["easgd:every=10"]),
     ("server, async", alone + ["server:policy=async"]),
     ("server, async, push 5, fetch 5", alone + ["server:policy=async,push=5,fetch=5"]),
-], 120)
+], 120, {"hogwild": 100, "server, async": 90})
 vgg = ["--model", "vgg11", "--data", "glyphs:size=32,train=400,test=10", "--batch", "64"]
 compare("vgg11 on 32x32, batch 64: a pipeline of two stages, 8 micro-batches", [
     ("1 rank x 2 threads", vgg + ["-t", "2", "--microbatches", "8"]),
