@@ -335,11 +335,11 @@ static void send_frames(void *socket, const void *head, size_t head_bytes, size_
 }
 
 /* A letter from `id` without head and payload, whole. */
-static void send_whole(void *socket, weft_actor_id id, int change)
+static void send_whole(void *socket, weft_actor_id id, int change, bool inside)
 {
     uint8_t head[WEFT_ENVELOPE_BYTES];
     weft_letter letter = {.type = 3};
-    weft_envelope e = weft_envelope_of(id, SERVER, &letter, false);
+    weft_envelope e = weft_envelope_of(id, SERVER, &letter, inside);
     weft_envelope_write(&e, head);
     if (change >= 0) head[change] ^= 0x40;
     send_frames(socket, head, sizeof(head), 0);
@@ -357,22 +357,23 @@ static void test_allowed_but_wrong(void **state)
     assert_int_equal(weft_net_world_allow(server.world, &own.public_key), WEFT_OK);
     void *socket = raw_socket(zmq, at, &own, STRANGER);
     int heard = echo_of(server.net)->heard;
-    send_whole(socket, STRANGER, -1); /* as it must be */
+    send_whole(socket, STRANGER, -1, false); /* as it must be */
     pump_for(&server, 0.5);
     assert_int_equal(echo_of(server.net)->heard, heard + 1);
     assert_int_equal(weft_net_tell(server.net).damaged, 0);
-    send_whole(socket, STRANGER, 0);  /* another magic */
-    send_whole(socket, STRANGER, 4);  /* another version */
-    send_whole(socket, STRANGER, 35); /* another checksum */
-    send_whole(socket, CLIENT, -1);   /* in another one's name */
+    send_whole(socket, STRANGER, 0, false);  /* another magic */
+    send_whole(socket, STRANGER, 4, false);  /* another version */
+    send_whole(socket, STRANGER, 35, false); /* another checksum */
+    send_whole(socket, CLIENT, -1, false);   /* in another one's name */
+    send_whole(socket, STRANGER, -1, true);  /* as if it were in this process */
     pump_for(&server, 0.5);
-    assert_int_equal(weft_net_tell(server.net).damaged, 4);
+    assert_int_equal(weft_net_tell(server.net).damaged, 5);
     assert_int_equal(echo_of(server.net)->heard, heard + 1);
     /* Of another connection that calls itself as the client does, with a key of its own. */
     void *second = raw_socket(zmq, at, &own, CLIENT);
-    send_whole(second, CLIENT, -1);
+    send_whole(second, CLIENT, -1, false);
     pump_for(&server, 0.5);
-    assert_int_equal(weft_net_tell(server.net).damaged, 5);
+    assert_int_equal(weft_net_tell(server.net).damaged, 6);
     zmq_close(second);
     /* More bytes than anybody expects, and then the server is still there. */
     send_frames(socket, "", 0, (size_t)5 << 20);

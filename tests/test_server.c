@@ -232,6 +232,21 @@ static void synchronous(const run *r, double *w)
     free(room);
 }
 
+/* A share is cut again where it is large, all shares into as many. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    const int64_t piece = WEFT_RANGE_BYTES / 8;
+    assert_int_equal(weft_server_ranges(1, WEFT_F64, 1), 1);
+    assert_int_equal(weft_server_ranges(1000, WEFT_F64, 3), 3);
+    assert_int_equal(weft_server_ranges(2 * piece - 1, WEFT_F64, 1), 1);
+    assert_int_equal(weft_server_ranges(2 * piece, WEFT_F64, 1), 2);
+    assert_int_equal(weft_server_ranges(2 * piece, WEFT_F64, 2), 2);
+    assert_int_equal(weft_server_ranges(16 * piece, WEFT_F32, 2), 8);
+    assert_int_equal(weft_server_ranges(INT64_MAX / 8, WEFT_F64, 7) % 7, 0);
+    assert_true(weft_server_ranges(INT64_MAX / 8, WEFT_F64, 7) <= WEFT_MOST_RANGES);
+}
+
 static void test_bsp_is_synchronous(void **state)
 {
     (void)state;
@@ -455,6 +470,7 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_bsp_is_synchronous),
         cmocka_unit_test(test_one_learner_is_serial),
         cmocka_unit_test(test_bounds),

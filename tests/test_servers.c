@@ -31,6 +31,32 @@ static void test_synchronous(void **state)
     remove_folder(root);
 }
 
+/* Shares of servers that are cut again, since they are large. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"exchange=server", "exchange=server servers=2 replicas=1"};
+    char *root = temporary_folder(), words[900], name[40], path[256];
+    (void)snprintf(path, sizeof(path), "%s/wide.yaml", root);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, "layers:\n  - {type: flatten}\n  - {type: dense, units: 1500}\n  - {type: relu}\n"
+               "  - {type: dense, units: 1500}\n  - {type: relu}\n"
+               "  - {type: dense, units: outputs}\n");
+    assert_int_equal(fclose(f), 0);
+    (void)snprintf(words, sizeof(words), EXACT "model=%s steps=2 optimizer=sgd lr=0.1", path);
+    run(words, "ranks=2 batch=8", made(root, "together"), 0);
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        (void)snprintf(words, sizeof(words),
+                       EXACT "model=%s steps=2 optimizer=sgd lr=0.1 ranks=2 batch=4", path);
+        (void)snprintf(name, sizeof(name), "pieces-%zu", w);
+        const char *b = made(root, name);
+        run(words, ways[w], b, 0);
+        assert_same(made(root, "together"), b, "parameters", 0, ways[w]);
+    }
+    remove_folder(root);
+}
+
 /* A table whose samples differ in weight, and of which no number of learners has the same. */
 static const char *weighted_table(const char *root)
 {
@@ -146,9 +172,9 @@ static void test_asynchronous(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_synchronous),  cmocka_unit_test(test_uneven),
-        cmocka_unit_test(test_meshes),       cmocka_unit_test(test_stop_and_resume),
-        cmocka_unit_test(test_asynchronous),
+        cmocka_unit_test(test_synchronous),     cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_uneven),          cmocka_unit_test(test_meshes),
+        cmocka_unit_test(test_stop_and_resume), cmocka_unit_test(test_asynchronous),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

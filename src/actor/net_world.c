@@ -17,7 +17,8 @@ weft_status weft_net_world_create(weft_net_world **out)
     weft_status status = WEFT_OK;
     world->zmq = zmq_ctx_new();
     /* As many as the system gives; what it refuses is told where it is asked. */
-    if (world->zmq) (void)zmq_ctx_set(world->zmq, ZMQ_MAX_SOCKETS, zmq_ctx_get(world->zmq, ZMQ_SOCKET_LIMIT));
+    if (world->zmq)
+        (void)zmq_ctx_set(world->zmq, ZMQ_MAX_SOCKETS, zmq_ctx_get(world->zmq, ZMQ_SOCKET_LIMIT));
     pthread_mutex_init(&world->lock, NULL);
     if (!world->zmq) status = weft_fail_zmq("ZeroMQ does not start");
     if (getentropy(&world->token, sizeof(world->token)) != 0 && status == WEFT_OK)

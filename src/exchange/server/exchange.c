@@ -390,8 +390,7 @@ const weft_exchange_ops weft_exchange_server = {
         "servers update the parameters, when all gradients of a step are there (bsp), with each "
         "one that comes (async), with every c of them (softsync), or while nobody is more than "
         "`bound` steps ahead (ssp); gradients of `push` steps go together, and parameters come "
-        "every "
-        "`fetch` steps",
+        "every `fetch` steps",
     .owns_update = true,
     .reads = "servers,replicas,compress,compress-back",
     .open = server_open,
