@@ -168,11 +168,17 @@ refuses 2 "beyond this machine" "$weft" coordinator --listen 'tcp://*:*' -q --ex
 refuses 2 "is between the learners of one job" "$weft" coordinator --exchange average -n 2 -q
 refuses 2 "must all have all parameters" "$weft" coordinator -n 2 --mesh tensor=2 -q $data --batch 40 --exchange server
 refuses 2 "must all have all parameters" "$weft" join "$at" $data -n 2 --mesh pipeline=2 -q
+refuses 2 "must all have all parameters, and with this mesh" "$weft" join "$at" $data -n 2 --mesh tensor=2 -q
 refuses 2 "a version of c=3 updates, but there are 2 learners" "$weft" coordinator -n 2 -q $data --batch 40 --exchange server:policy=softsync,c=3
 refuses 2 "need an exchange" "$weft" coordinator -n 2 -q
 refuses 2 "address of a coordinator" "$weft" join
 refuses 2 "number of a member" "$weft" leave "$at"
 refuses 2 "no number of a member" "$weft" leave "$at" me
+refuses 2 "nobody is allowed, so nobody could come in; give --allow" "$weft" coordinator --key coordinator.key -n 1 --exchange server:policy=async $data
+echo '# nobody yet' >nobody
+refuses 2 "allow is 'nobody', which has no key" "$weft" coordinator --key coordinator.key --allow nobody -n 1 --exchange server:policy=async $data
+refuses 2 "'99999' is no port" "$weft" coordinator --listen tcp://127.0.0.1:99999 -n 1 --exchange server:policy=async $data
+refuses 2 "'65536' is no port" "$weft" join tcp://127.0.0.1:65536 $data
 refuses 2 "key and open-unencrypted contradict" "$weft" server "$at" --key coordinator.key --open-unencrypted
 refuses 2 "allow is 'allowed', but" "$weft" server "$at" --allow allowed
 refuses 1 "no coordinator answers at tcp://127.0.0.1:9 within 1 s: nobody answers" "$weft" server tcp://127.0.0.1:9 --timeout 1

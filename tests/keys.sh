@@ -26,7 +26,7 @@ refuses 2 "c.key.pub: is there already" "$weft" keygen c.key
 ln -s nowhere link.key
 refuses 2 "link.key: is there already" "$weft" keygen link.key
 [ ! -e nowhere ] && pass || flunk "a link was followed"
-refuses 1 "no/d.key" "$weft" keygen no/d.key
+refuses 1 "weft: no/d.key: cannot create" "$weft" keygen no/d.key
 refuses 2 "an argument is empty" "$weft" keygen ""
 mkdir folder
 refuses 2 "names no file" "$weft" keygen folder/

@@ -54,6 +54,7 @@ bool weft_net_world_armed(weft_net_world *world, weft_key *public_key);
 /* From now on whoever has this key comes in; the keys of a file, each on a line of its own. */
 weft_status weft_net_world_allow(weft_net_world *world, const weft_key *key) WEFT_NODISCARD;
 weft_status weft_net_world_allow_file(weft_net_world *world, const char *path) WEFT_NODISCARD;
+bool weft_net_world_allows(weft_net_world *world); /* anybody at all */
 /* Lets other machines come, and goes to them, without keys. Only where a user has asked for it. */
 void weft_net_world_open(weft_net_world *world);
 /* Letters may have payloads of so many bytes, and whatever else was expected before; larger ones

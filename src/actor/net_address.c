@@ -11,6 +11,15 @@
 static const char INSIDE[] = "inproc://";
 enum { MARK = 24 };
 
+/* Any that is free, or a number: what is larger than all ports would be another one without a word.
+ */
+static bool is_port(const char *text)
+{
+    int64_t port;
+    return strcmp(text, "*") == 0 ||
+           (weft_parse_int(text, &port) && port >= 0 && port <= UINT16_MAX);
+}
+
 /* The host of tcp://HOST:PORT, without the brackets of IPv6. */
 static bool read_host(const char *at, char *host, size_t size)
 {
@@ -60,6 +69,11 @@ weft_status weft_address_read(const char *text, weft_address *out)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: no address; it is tcp://HOST:PORT, ipc://PATH or inproc://NAME",
                          size ? out->at : "''");
+    if (out->tcp && !is_port(strrchr(out->at, ':') + 1))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s: '%s' is no port; it is a number from 1 to 65535, or * for any that "
+                         "is free",
+                         out->at, strrchr(out->at, ':') + 1);
     out->distant = out->tcp && !is_loopback(host);
     return WEFT_OK;
 }

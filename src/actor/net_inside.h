@@ -92,6 +92,7 @@ typedef struct weft_far {
     bool ready;    /* both sides know each other */
     bool refused;  /* the other side does not want to */
     bool inside;   /* it is of this process */
+    bool answers;  /* somebody has let it come since it last began to */
     double since;  /* when that changed, or the socket was opened */
     const char *trouble;
 } weft_far;

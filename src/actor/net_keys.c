@@ -81,7 +81,7 @@ static weft_status write_new(const char *path, mode_t mode, const char *text)
     char *name = NULL;
     WEFT_TRY(weft_format(&name, "%s.weft-new-%ld", path, (long)getpid()));
     int file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    weft_status status = file < 0 ? weft_fail_io("create", name) : WEFT_OK;
+    weft_status status = file < 0 ? weft_fail_io("create", path) : WEFT_OK;
     size_t size = strlen(text);
     if (file >= 0) {
         if (fchmod(file, mode) != 0 || write(file, text, size) != (ssize_t)size || fsync(file) != 0)

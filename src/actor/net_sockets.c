@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "actor/net_inside.h"
 
@@ -55,14 +56,29 @@ static bool set_limits(const weft_net *net, void *socket)
            zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof(most)) == 0;
 }
 
+/* Each socket takes a file, of which there mostly are fewer than ZeroMQ has room for. */
+static weft_status fail_open(const weft_net *net)
+{
+    struct rlimit files;
+    if (zmq_errno() != EMFILE || getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return weft_fail_zmq("a socket cannot be opened");
+    int most = zmq_ctx_get(net->world->zmq, ZMQ_MAX_SOCKETS);
+    if (files.rlim_cur > (rlim_t)most)
+        return weft_fail(WEFT_ERR_IO,
+                         "a process may have %d sockets of ZeroMQ or %llu open files, and has as "
+                         "many; give it fewer servers or learners",
+                         most, (unsigned long long)files.rlim_cur);
+    return weft_fail(WEFT_ERR_IO,
+                     "a process may have %llu open files here, and has as many: give it fewer "
+                     "servers or learners, or raise ulimit -n",
+                     (unsigned long long)files.rlim_cur);
+}
+
 static weft_status open_socket(const weft_net *net, int kind, void **out)
 {
     char name[WEFT_NAME_BYTES];
     void *socket = zmq_socket(net->world->zmq, kind);
-    if (!socket && zmq_errno() == EMFILE)
-        return weft_fail(WEFT_ERR_IO, "a process may have no more sockets or files than it has: "
-                                      "give it fewer servers or learners, or raise ulimit -n");
-    if (!socket) return weft_fail_zmq("a socket cannot be opened");
+    if (!socket) return fail_open(net);
     weft_net_name(net->actor->id, net->route, name);
     if (set_limits(net, socket) &&
         (kind == ZMQ_ROUTER ? set(socket, ZMQ_ROUTER_HANDOVER, 1)
@@ -188,25 +204,33 @@ weft_status weft_net_connect(weft_net *net, weft_far *f)
         status = weft_fail(WEFT_ERR_IO, "cannot go to %s: %s", to.at, zmq_strerror(zmq_errno()));
     if (status != WEFT_OK) close_watched(&f->socket, &f->monitor);
     f->since = weft_seconds();
-    f->ready = f->refused = false;
+    f->ready = f->refused = f->answers = false;
     f->inside = strncmp(to.at, "inproc:", strlen("inproc:")) == 0;
     return status;
 }
 
+static const char *words_of(int failed)
+{
+    if (failed == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) return "it does not allow the key of this side";
+    return "who is there has not the key that is expected, or is none of this program";
+}
+
+/* Who has let a connection come and then ended it answers: it is tried again after both. */
 static void look_at(weft_far *f, double now)
 {
     int event;
     while (next_event(f->monitor, &event)) {
         f->ready = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
         f->since = now;
-        if (event & FAILED) f->refused = true;
-        if (f->ready || event & FAILED || event == ZMQ_EVENT_CONNECT_RETRIED)
-            f->trouble = f->ready ? NULL
-                         : event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
-                             ? "it does not allow the key of this side"
-                         : event & FAILED ? "who is there has not the key that is expected, or is "
-                                            "none of this program"
-                                          : "nobody answers";
+        if (event == ZMQ_EVENT_CONNECTED) f->answers = true;
+        if (event & FAILED) {
+            f->refused = true;
+            f->trouble = words_of(event);
+        }
+        if (f->ready) f->trouble = NULL;
+        if (event != ZMQ_EVENT_CONNECT_RETRIED) continue;
+        if (!f->answers) f->trouble = "nobody answers";
+        f->answers = false;
     }
 }
 

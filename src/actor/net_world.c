@@ -16,7 +16,8 @@ weft_status weft_net_world_create(weft_net_world **out)
     weft_net_world *world = *out;
     weft_status status = WEFT_OK;
     world->zmq = zmq_ctx_new();
-    /* As many as the system gives; what it refuses is told where it is asked. */
+    /* Its own 1,023 are fewer than files that the system gives; what that refuses is told where it
+     * is asked. */
     if (world->zmq)
         (void)zmq_ctx_set(world->zmq, ZMQ_MAX_SOCKETS, zmq_ctx_get(world->zmq, ZMQ_SOCKET_LIMIT));
     pthread_mutex_init(&world->lock, NULL);
@@ -149,6 +150,14 @@ weft_status weft_net_world_allow(weft_net_world *world, const weft_key *key)
     if (!known && status == WEFT_OK) world->allowed[world->allowed_count++] = *key;
     pthread_mutex_unlock(&world->lock);
     return status;
+}
+
+bool weft_net_world_allows(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    bool some = world->allowed_count > 0;
+    pthread_mutex_unlock(&world->lock);
+    return some;
 }
 
 void weft_net_world_open(weft_net_world *world)

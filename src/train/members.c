@@ -21,6 +21,21 @@ static weft_status take_keys(weft_net_world *world, const weft_cluster_options *
     return o->allow ? weft_net_world_allow_file(world, o->allow) : WEFT_OK;
 }
 
+/* Everybody comes to a coordinator first. Servers hear from it whom they may let in. */
+static weft_status check_allowed(weft_net_world *world, const weft_cluster_options *o)
+{
+    if (!o->key || weft_net_world_allows(world)) return WEFT_OK;
+    if (o->allow)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "allow is '%s', which has no key, so nobody could come in; put the lines "
+                         "of .pub files there (weft keygen makes them)",
+                         o->allow);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "key is '%s', but nobody is allowed, so nobody could come in; give --allow "
+                     "FILE, with the lines of .pub files (weft keygen makes them)",
+                     o->key);
+}
+
 static weft_status enter(weft_context *context, const weft_cluster_options *o,
                          weft_net_world **world)
 {
@@ -124,6 +139,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     int learners = 0;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));
+    WEFT_TRY(check_allowed(world, o));
     weft_status status = look_at_run(context, &o->train, &learners, &t);
     if (status == WEFT_OK) status = check_exchange(context, o->train.parallel.exchange);
     if (status == WEFT_OK) status = find_terms(context, t, &terms);
