@@ -53,6 +53,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_compare_options_init(const weft_context
 WEFT_API WEFT_NODISCARD weft_status weft_simulate(weft_context *context,
                                                   const weft_simulate_options *options,
                                                   weft_event_fn fn, void *user);
+/* Whether it could begin: the failures of weft_simulate that are known before the first step. */
+WEFT_API WEFT_NODISCARD weft_status weft_simulate_check(weft_context *context,
+                                                        const weft_simulate_options *options);
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,7 @@ typedef struct contest {
     int argc;
     char **argv; /* the options of all */
     contestant all[MOST_RUNS];
-    int count;
+    int count, measured;
     bool simulated, quiet;
     /* of the run that goes on */
     contestant *now;
@@ -148,7 +148,7 @@ static double lowest(const contestant *c)
 static double find_target(const contest *k, double asked)
 {
     double target = 0;
-    for (int i = 0; i < k->count && asked <= 0; i++)
+    for (int i = 0; i < k->measured && asked <= 0; i++)
         if (!k->all[i].failed) target = fmax(target, lowest(&k->all[i]));
     return asked > 0 ? asked : target;
 }
@@ -160,11 +160,17 @@ static void find_reached(contestant *c, double target)
         if (c->points[i].loss <= target) c->reached = c->points[i].seconds;
 }
 
+/* Times, counts and shares are below 0 where nobody knows them; an R2 may be. */
+static double known(double x)
+{
+    return x < 0 ? NAN : x;
+}
+
 static const char *number(double x, const char *form, char *out, size_t size)
 {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    if (x < 0 || !isfinite(x))
+    if (!isfinite(x))
         (void)snprintf(out, size, "-");
     else
         (void)snprintf(out, size, form, x);
@@ -178,14 +184,14 @@ static void print_table(contest *k, double asked)
     double target = find_target(k, asked);
     char head[48];
     const char *quality = "accuracy";
-    for (int i = 0; i < k->count; i++) {
+    for (int i = 0; i < k->measured; i++) {
         if (strlen(k->all[i].label) > width) width = strlen(k->all[i].label);
         if (k->all[i].quality_name) quality = k->all[i].quality_name;
     }
     (void)snprintf(head, sizeof(head), "s to loss %.4g", target);
     printf("%-*s %18s %11s %9s %9s %10s %12s\n", (int)width, "strategy", head, "samples/s", quality,
            "sent", "staleness", "utilisation");
-    for (int i = 0; i < k->count; i++) {
+    for (int i = 0; i < k->measured; i++) {
         contestant *c = &k->all[i];
         char text[6][32];
         if (c->failed) {
@@ -194,11 +200,11 @@ static void print_table(contest *k, double asked)
         }
         find_reached(c, target);
         printf("%-*s %18s %11s %9s %9s %10s %12s\n", (int)width, c->label,
-               number(c->reached, "%.4g", text[0], 32),
-               number(c->samples_per_second, "%.0f", text[1], 32),
+               number(known(c->reached), "%.4g", text[0], 32),
+               number(known(c->samples_per_second), "%.0f", text[1], 32),
                number(c->quality, "%.4f", text[2], 32), bytes_text(c->bytes, text[3], 32),
-               number(c->staleness, "%.2f", text[4], 32),
-               number(100 * c->utilisation, "%.0f %%", text[5], 32));
+               number(known(c->staleness), "%.2f", text[4], 32),
+               number(100 * known(c->utilisation), "%.0f %%", text[5], 32));
     }
 }
 
@@ -230,8 +236,8 @@ static bool take_strategies(contest *k, const char *given)
         char *words = trim(at);
         fits = *words && k->count < MOST_RUNS;
         if (!fits) break;
-        k->all[k->count] =
-            (contestant){.words = strdup(words), .quality = -1, .staleness = -1, .utilisation = -1};
+        k->all[k->count] = (contestant){
+            .words = strdup(words), .quality = NAN, .staleness = -1, .utilisation = -1};
         k->all[k->count].label = label_of(k->all[k->count].words);
         k->count++;
     }
@@ -244,35 +250,36 @@ static bool take_strategies(contest *k, const char *given)
     return false;
 }
 
-static bool check_kept(const weft_train_options *o)
+/* As the run will begin, up to where its first step would be. */
+static weft_status check_one(contest *k, const weft_compare_options *o)
 {
-    const char *name = o->output.checkpoint ? "checkpoint"
-                       : o->output.metrics  ? "metrics"
-                       : o->output.trace    ? "trace"
-                                            : NULL;
-    if (name)
-        fprintf(stderr,
-                "weft: --%s would be written by each run in turn; leave it out\nTry 'weft help "
-                "compare'.\n",
-                name);
-    else if (weft_job_wanted(o))
-        fprintf(stderr, "weft: runs are compared within one process; leave --engine out\nTry 'weft "
-                        "help compare'.\n");
-    return !name && !weft_job_wanted(o);
+    weft_trainer *trainer = NULL;
+    if (k->simulated) return weft_simulate_check(k->context, &o->base);
+    weft_status status = weft_trainer_create(k->context, &o->base.train, &trainer);
+    weft_trainer_destroy(&trainer);
+    return status;
 }
 
-/* Before hours of work: whether the options of all runs are some. */
-static weft_status check_all(contest *k)
+/* Before hours of work: whether all runs can be. The code of the command; 0: they can. */
+static int check_all(contest *k)
 {
     for (int i = 0; i < k->count; i++) {
         weft_compare_options o = {.target = 0};
         const weft_option *table = weft_compare_table(k->context);
-        weft_status status = read_options(k, &o);
-        if (status == WEFT_OK) status = set_words(table, &o, k->all[i].words);
+        bool fits = compare_words_fit(k->all[i].words);
+        weft_status status = fits ? read_options(k, &o) : WEFT_OK;
+        if (fits && status == WEFT_OK) status = set_words(table, &o, k->all[i].words);
+        if (fits && status == WEFT_OK) fits = compare_options_fit(&o.base.train);
+        if (fits && status == WEFT_OK) {
+            status = check_one(k, &o);
+            if (status != WEFT_OK)
+                fprintf(stderr, "weft: the run '%s' cannot be:\n", k->all[i].label);
+        }
         weft_options_free(table, &o);
-        if (status != WEFT_OK) return status;
+        if (status != WEFT_OK) return usage_failure("compare");
+        if (!fits) return 2;
     }
-    return WEFT_OK;
+    return 0;
 }
 
 static weft_status run_all(contest *k)
@@ -289,23 +296,29 @@ static weft_status run_all(contest *k)
             return status;
         }
         smooth(k->now);
+        k->measured++;
     }
     return WEFT_OK;
 }
 
 static int compare(contest *k, const weft_compare_options *o)
 {
-    if (!take_strategies(k, o->strategies) || !check_kept(&o->base.train)) return 2;
+    if (!take_strategies(k, o->strategies) || !compare_options_fit(&o->base.train)) return 2;
     k->simulated = o->base.cluster != NULL;
     k->quiet = o->base.train.show.quiet;
     listen_to(k->context, k->quiet);
-    if (check_all(k) != WEFT_OK) return usage_failure("compare");
+    int wrong = check_all(k);
+    if (wrong) return wrong;
     weft_output *plot = NULL;
     weft_status status = o->plot ? weft_output_open(o->plot, WEFT_OUTPUT_REPLACE, &plot) : WEFT_OK;
     if (status == WEFT_OK) status = run_all(k);
-    if (status == WEFT_OK) print_table(k, o->target);
-    if (status == WEFT_OK && plot) status = plot_losses(k->all, k->count, k->simulated, plot);
     int code = report_failure(status);
+    /* What has been measured is worth its time, also where a later run has failed. */
+    if (k->measured > 0) print_table(k, o->target);
+    if (status == WEFT_OK && plot) {
+        status = plot_losses(k->all, k->count, k->simulated, plot);
+        code = report_failure(status);
+    }
     weft_status closed = weft_output_close(&plot, status == WEFT_OK);
     return code ? code : report_failure(closed);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "weft/output.h"
+#include "weft/train.h"
 
 /* The course of a run: the loss of a step, smoothed, when it was done, after so many samples. */
 typedef struct point {
@@ -24,6 +25,10 @@ typedef struct contestant {
     double quality; /* accuracy, or R2, of the last evaluation */
     const char *quality_name;
 } contestant;
+
+/* compare_words.c: whether options may be those of one run among others; it is told if not. */
+bool compare_words_fit(const char *words);
+bool compare_options_fit(const weft_train_options *options);
 
 /* plot.c: an SVG of all their losses, against time and against samples. */
 weft_status plot_losses(const contestant *all, int count, bool simulated, weft_output *to);

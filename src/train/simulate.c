@@ -155,11 +155,16 @@ static weft_status build_lead(weft_simulation *s)
     return WEFT_OK;
 }
 
-static weft_status play(weft_simulation *s)
+static weft_status set_stage(weft_simulation *s)
 {
     WEFT_TRY(build_lead(s));
     WEFT_TRY(weft_simulation_people(s));
-    WEFT_TRY(open_cast(s));
+    return open_cast(s);
+}
+
+static weft_status play(weft_simulation *s)
+{
+    WEFT_TRY(set_stage(s));
     WEFT_TRY(weft_trainer_open_outputs(s->job, 0));
     WEFT_TRY(weft_simulation_tell_start(s));
     return run(s);
@@ -183,6 +188,16 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
     return status;
 }
 
+static void strike(weft_simulation *s)
+{
+    weft_crew_close(&s->crew);
+    weft_sim_destroy(&s->sim);
+    weft_cast_close(&s->cast);
+    weft_simulation_dismiss(s);
+    weft_trainer_destroy(&s->job);
+    weft_cluster_free(&s->cluster);
+}
+
 weft_status weft_simulate(weft_context *context, const weft_simulate_options *options,
                           weft_event_fn fn, void *user)
 {
@@ -193,11 +208,15 @@ weft_status weft_simulate(weft_context *context, const weft_simulate_options *op
         s.job->user = user;
         status = play(&s);
     }
-    weft_crew_close(&s.crew);
-    weft_sim_destroy(&s.sim);
-    weft_cast_close(&s.cast);
-    weft_simulation_dismiss(&s);
-    weft_trainer_destroy(&s.job);
-    weft_cluster_free(&s.cluster);
+    strike(&s);
+    return status;
+}
+
+weft_status weft_simulate_check(weft_context *context, const weft_simulate_options *options)
+{
+    weft_simulation s = {.first_end = -1};
+    weft_status status = prepare(&s, context, options);
+    if (status == WEFT_OK) status = set_stage(&s);
+    strike(&s);
     return status;
 }

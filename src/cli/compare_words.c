@@ -1,0 +1,45 @@
+/* What one run of a comparison may be told. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "compare.h"
+
+bool compare_options_fit(const weft_train_options *o)
+{
+    const char *name = o->output.checkpoint ? "checkpoint"
+                       : o->output.metrics  ? "metrics"
+                       : o->output.trace    ? "trace"
+                                            : NULL;
+    if (name)
+        fprintf(stderr,
+                "weft: --%s would be written by each run in turn; leave it out\nTry 'weft help "
+                "compare'.\n",
+                name);
+    else if (weft_job_wanted(o))
+        fprintf(stderr, "weft: runs are compared within one process; leave --engine out\nTry 'weft "
+                        "help compare'.\n");
+    return !name && !weft_job_wanted(o);
+}
+
+/* What is of the comparison as a whole would change nothing, or not what the table says. */
+bool compare_words_fit(const char *words)
+{
+    static const char *const own[] = {
+        "cluster", "strategies", "target",  "plot",  "checkpoint", "checkpoint-every",
+        "keep",    "resume",     "metrics", "trace", "quiet",      "progress"};
+    for (const char *w = words; *w;) {
+        size_t size = strcspn(w, "= \t\n");
+        for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+            if (strlen(own[i]) == size && strncmp(own[i], w, size) == 0) {
+                fprintf(stderr,
+                        "weft: strategy '%s': %s is no option of one run, but of the comparison or "
+                        "of none; leave it out there\nTry 'weft help compare'.\n",
+                        words, own[i]);
+                return false;
+            }
+        w += strcspn(w, " \t\n");
+        w += strspn(w, " \t\n");
+    }
+    return true;
+}
