@@ -271,9 +271,10 @@ static int check_all(contest *k)
         if (fits && status == WEFT_OK) status = set_words(table, &o, k->all[i].words);
         if (fits && status == WEFT_OK) fits = compare_options_fit(&o.base.train);
         if (fits && status == WEFT_OK) {
-            status = check_one(k, &o);
-            if (status != WEFT_OK)
-                fprintf(stderr, "weft: the run '%s' cannot be:\n", k->all[i].label);
+            fits = check_one(k, &o) == WEFT_OK;
+            if (!fits)
+                fprintf(stderr, "weft: the run '%s' cannot be: %s\nTry 'weft help compare'.\n",
+                        k->all[i].label, weft_last_message());
         }
         weft_options_free(table, &o);
         if (status != WEFT_OK) return usage_failure("compare");
