@@ -150,6 +150,29 @@ static void test_stop_and_resume(void **state)
     remove_folder(root);
 }
 
+/* The same where codecs leave something out, of parameters whose layouts are padded. */
+static void test_resume_what_was_left_out(void **state)
+{
+    (void)state;
+    static const char *const codecs[] = {"compress=onebit compress-back=none",
+                                         "compress=none compress-back=onebit:block=32",
+                                         "compress=topk:ratio=0.05 compress-back=bf16"};
+    char *root = temporary_folder(), words[900], name[40];
+    for (size_t c = 0; c < sizeof(codecs) / sizeof(codecs[0]); c++) {
+        (void)snprintf(words, sizeof(words),
+                       SMALL "exchange=server:policy=bsp batch=5 ranks=3 servers=2 %s", codecs[c]);
+        (void)snprintf(name, sizeof(name), "left-%zu-a", c);
+        const char *a = made(root, name);
+        name[strlen(name) - 1] = 'b';
+        const char *b = made(root, name);
+        run(words, "steps=9", a, 0);
+        run(words, "steps=4", b, 0);
+        run(words, "steps=9 resume=true", b, 0);
+        assert_same(a, b, "parameters", 0, codecs[c]);
+    }
+    remove_folder(root);
+}
+
 /* Nobody waits for anybody, and all come to their end with parameters that have learned. */
 static void test_asynchronous(void **state)
 {
@@ -174,7 +197,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_synchronous),     cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_uneven),          cmocka_unit_test(test_meshes),
-        cmocka_unit_test(test_stop_and_resume), cmocka_unit_test(test_asynchronous),
+        cmocka_unit_test(test_stop_and_resume), cmocka_unit_test(test_resume_what_was_left_out),
+        cmocka_unit_test(test_asynchronous),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -11,8 +11,8 @@ struct weft_kept {
         void *data; /* [count] of dtype; SENDER: one double */
     } states[WEFT_CODEC_STATES];
     int state_count;
-    weft_codec_gap *holdings; /* of parameters, in order */
-    int holding_count;
+    weft_codec_gap *gaps; /* what is no parameter, in order */
+    size_t gap_count, gap_capacity;
 };
 
 static size_t bytes_of(const weft_kept *k, const struct kept_state *s)
@@ -40,47 +40,104 @@ static weft_status list(weft_kept *k, weft_codec *sample)
     return WEFT_OK;
 }
 
-static int by_begin(const void *a, const void *b)
+/* --- what is no parameter --- */
+
+/* Its elements become ones, wherever they lie. */
+static weft_status mark(weft_store *store, int i)
 {
-    const weft_codec_gap *x = a, *y = b;
-    return (x->begin > y->begin) - (x->begin < y->begin);
+    weft_type type = weft_store_type(store, i);
+    int64_t n = weft_shape_elements(&type.shape);
+    void *ones;
+    WEFT_TRY(weft_new_bytes(&ones, (size_t)n, weft_dtype_size(type.dtype)));
+    for (int64_t k = 0; k < n; k++) weft_number_put(type.dtype, ones, k, 1);
+    weft_status status = weft_store_write(store, i, ones);
+    free(ones);
+    return status;
 }
 
-static weft_status list_holdings(weft_kept *k, weft_store *store)
+/* The same for a range of elements, of which nothing is padded. */
+static weft_status mark_range(const weft_kept *k, const weft_store *store, int i, void *all)
 {
-    void *data;
-    size_t bytes;
-    int n = weft_store_count(store);
-    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &k->dtype, &data, &bytes));
-    weft_store_unmap_read(store, data);
-    k->count = (int64_t)(bytes / weft_dtype_size(k->dtype));
-    WEFT_TRY(WEFT_NEW(&k->holdings, n + 1));
-    for (int i = 0; i < n; i++) {
-        weft_codec_gap *h = &k->holdings[k->holding_count];
-        if (weft_store_kind(store, i) != WEFT_VALUE_PARAM) continue;
-        WEFT_TRY(weft_store_range(store, i, &h->begin, &h->count));
-        k->holding_count++;
-    }
-    qsort(k->holdings, (size_t)k->holding_count, sizeof(*k->holdings), by_begin);
-    k->holdings[k->holding_count] = (weft_codec_gap){k->count, 0};
+    int64_t begin, count;
+    WEFT_TRY(weft_store_range(store, i, &begin, &count));
+    for (int64_t n = begin; n < begin + count; n++) weft_number_put(k->dtype, all, n, 1);
     return WEFT_OK;
 }
 
-static weft_status make(weft_kept *k, weft_context *context, const char *spec, weft_store *store)
+/* Runs of zeros. */
+static weft_status list_gaps(weft_kept *k, const void *all)
+{
+    for (int64_t i = 0; i < k->count; i++) {
+        weft_codec_gap *last = k->gap_count ? &k->gaps[k->gap_count - 1] : NULL;
+        if (weft_number_get(k->dtype, all, i) != 0) continue;
+        if (last && last->begin + last->count == i) {
+            last->count++;
+            continue;
+        }
+        WEFT_TRY(WEFT_GROW(&k->gaps, &k->gap_capacity, k->gap_count));
+        k->gaps[k->gap_count++] = (weft_codec_gap){i, 1};
+    }
+    return WEFT_OK;
+}
+
+/* What lies between parameters, and within one whose layout is padded: what is not there any more
+ * when all elements are one. */
+static weft_status find_gaps(weft_kept *k, weft_store *copy)
+{
+    void *all;
+    size_t bytes;
+    weft_status status = WEFT_OK;
+    WEFT_TRY(weft_store_map(copy, WEFT_ALL_PARAMETERS, &k->dtype, &all, &bytes));
+    memset(all, 0, bytes);
+    WEFT_TRY(weft_store_unmap(copy, WEFT_ALL_PARAMETERS, all));
+    for (int i = 0; i < weft_store_count(copy); i++)
+        if (weft_store_kind(copy, i) == WEFT_VALUE_PARAM && !weft_store_is_spread(copy, i))
+            WEFT_TRY(mark(copy, i));
+    WEFT_TRY(weft_store_map(copy, WEFT_ALL_PARAMETERS, &k->dtype, &all, &bytes));
+    for (int i = 0; i < weft_store_count(copy) && status == WEFT_OK; i++)
+        if (weft_store_kind(copy, i) == WEFT_VALUE_PARAM && weft_store_is_spread(copy, i))
+            status = mark_range(k, copy, i, all);
+    if (status == WEFT_OK) status = list_gaps(k, all);
+    weft_store_unmap_read(copy, all);
+    return status;
+}
+
+/* Whether a codec leaves anything out. */
+static weft_status look_at(weft_kept *k, weft_context *context, const char *spec, bool keeps,
+                           bool *loses)
 {
     weft_codec *sample;
-    WEFT_TRY(list_holdings(k, store));
     WEFT_TRY(weft_codec_open(context, spec, k->dtype, 1, &sample));
-    weft_status status = list(k, sample);
+    *loses = *loses || sample->residual;
+    weft_status status = keeps ? list(k, sample) : WEFT_OK;
     weft_codec_close(&sample);
     return status;
 }
 
-weft_status weft_kept_open(weft_context *context, const char *spec, weft_store *store,
-                           weft_kept **out)
+static weft_status make(weft_kept *k, weft_context *context, const char *spec, const char *back,
+                        const weft_store *store)
+{
+    weft_store *copy;
+    void *data;
+    size_t bytes;
+    bool loses = false;
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &k->dtype, &data, &bytes));
+    weft_store_unmap_read(store, data);
+    k->count = (int64_t)(bytes / weft_dtype_size(k->dtype));
+    WEFT_TRY(look_at(k, context, spec, true, &loses));
+    if (back) WEFT_TRY(look_at(k, context, back, false, &loses));
+    if (!loses || k->count == 0) return WEFT_OK;
+    WEFT_TRY(weft_store_clone(store, &copy));
+    weft_status status = find_gaps(k, copy);
+    weft_store_destroy(&copy);
+    return status;
+}
+
+weft_status weft_kept_open(weft_context *context, const char *spec, const char *back,
+                           const weft_store *store, weft_kept **out)
 {
     WEFT_TRY(WEFT_NEW(out, 1));
-    weft_status status = make(*out, context, spec, store);
+    weft_status status = make(*out, context, spec, back, store);
     if (status != WEFT_OK) weft_kept_close(out);
     return status;
 }
@@ -89,20 +146,18 @@ void weft_kept_close(weft_kept **kept)
 {
     if (!kept || !*kept) return;
     for (int i = 0; i < (*kept)->state_count; i++) free((*kept)->states[i].data);
-    free((*kept)->holdings);
+    free((*kept)->gaps);
     free(*kept);
     *kept = NULL;
 }
 
-/* What lies between parameters. */
 weft_status weft_kept_skip(const weft_kept *k, weft_codec *codec, int64_t begin)
 {
-    int64_t at = begin, end = begin + codec->count;
-    for (int i = 0; i <= k->holding_count; i++) {
-        const weft_codec_gap *h = &k->holdings[i];
-        int64_t until = WEFT_MIN(h->begin, end);
-        if (until > at) WEFT_TRY(weft_codec_skip(codec, at - begin, until - at));
-        at = WEFT_MAX(at, h->begin + h->count);
+    for (size_t i = 0; i < k->gap_count; i++) {
+        const weft_codec_gap *g = &k->gaps[i];
+        int64_t from = WEFT_MAX(g->begin, begin);
+        int64_t until = WEFT_MIN(g->begin + g->count, begin + codec->count);
+        if (until > from) WEFT_TRY(weft_codec_skip(codec, from - begin, until - from));
     }
     return WEFT_OK;
 }

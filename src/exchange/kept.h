@@ -9,9 +9,10 @@
 typedef struct weft_kept weft_kept;
 
 /* Of a codec, by its specification, for the parameters of a store in one or more ranges. What a
- * codec keeps to begin with is in it. */
-weft_status weft_kept_open(weft_context *context, const char *spec, weft_store *store,
-                           weft_kept **out) WEFT_NODISCARD;
+ * codec keeps to begin with is in it. back: of another one that goes the other way, of which
+ * nothing is kept; NULL: there is none. */
+weft_status weft_kept_open(weft_context *context, const char *spec, const char *back,
+                           const weft_store *store, weft_kept **out) WEFT_NODISCARD;
 void weft_kept_close(weft_kept **kept);
 
 /* The codec of the range that begins at number `begin` of them as they lie: what it keeps, into it,

@@ -2,12 +2,14 @@
 #include "base/tree.h"
 #include "exchange/cast.h"
 #include "exchange/gossip/gossip.h"
+#include "exchange/kept.h"
 
 typedef struct gossip_cast {
     weft_cast head;
     weft_gossip_mode mode;
     weft_topology edges;
     const char *codec;
+    weft_kept *kept;          /* knows what is no parameter */
     weft_codec **codecs;      /* [learners]; UPDATES */
     const weft_actor **peers; /* [learners]: the simulation's */
 } gossip_cast;
@@ -16,6 +18,7 @@ static void cast_close(weft_cast *cast)
 {
     gossip_cast *c = (gossip_cast *)cast;
     for (int i = 0; c->codecs && i < c->head.scene.learners; i++) weft_codec_close(&c->codecs[i]);
+    weft_kept_close(&c->kept);
     weft_topology_free(&c->edges);
     free((void *)c->codecs);
     free((void *)c->peers);
@@ -27,8 +30,10 @@ static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out
     gossip_cast *c = (gossip_cast *)cast;
     const weft_scene *s = &c->head.scene;
     int i = (int)id;
-    if (c->mode == WEFT_GOSSIP_UPDATES)
+    if (c->mode == WEFT_GOSSIP_UPDATES) {
         WEFT_TRY(weft_codec_open(s->context, c->codec, s->dtype, s->count, &c->codecs[i]));
+        WEFT_TRY(weft_kept_skip(c->kept, c->codecs[i], 0));
+    }
     weft_peer_options options = {.struct_size = sizeof(options),
                                  .mode = c->mode,
                                  .me = i,
@@ -86,7 +91,9 @@ static weft_status open_cast(gossip_cast *c, const char *arguments)
         status = weft_topology_make(topology, c->head.scene.learners,
                                     c->mode == WEFT_GOSSIP_AVERAGE, 1, &c->edges);
     free(topology);
-    if (status == WEFT_OK) status = WEFT_NEW(&c->codecs, c->head.scene.learners);
+    const weft_scene *s = &c->head.scene;
+    if (status == WEFT_OK) status = weft_kept_open(s->context, c->codec, NULL, s->store, &c->kept);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->codecs, s->learners);
     return status == WEFT_OK ? WEFT_NEW(&c->peers, c->head.scene.learners) : status;
 }
 

@@ -22,6 +22,7 @@ typedef struct server_cast {
     const weft_exchange_ops *ops;
     weft_exchange *parsed; /* opened without a place: its rules */
     const weft_remote *rules;
+    weft_kept *kept;      /* knows what is no parameter */
     meanwhile *meanwhile; /* [learners] */
     int servers, range_count;
     weft_updater *updaters;     /* [range_count] */
@@ -48,6 +49,7 @@ static void cast_close(weft_cast *cast)
     for (int i = 0; c->meanwhile && i < c->head.scene.learners; i++)
         stop_meanwhile(&c->meanwhile[i]);
     if (c->parsed) c->ops->close(c->parsed);
+    weft_kept_close(&c->kept);
     free(c->meanwhile);
     free(c->updaters);
     free(c->ranges);
@@ -85,7 +87,7 @@ static weft_status open_range(void *user, int k, weft_served *out)
     out->range = c->ranges[k];
     weft_status status =
         weft_remote_publish(s->context, weft_remote_back(c->rules->adds, s->codec, s->back),
-                            s->dtype, options.count, NULL, 0, &out->published);
+                            s->dtype, options.count, c->kept, begin_of(c, k), &out->published);
     if (status != WEFT_OK) weft_range_destroy(&out->range);
     return status;
 }
@@ -171,6 +173,7 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
         reach[k] = (weft_server_range){.begin = begin_of(c, k),
                                        .count = begin_of(c, k + 1) - begin_of(c, k)};
         WEFT_TRY(weft_codec_open(s->context, codec, s->dtype, reach[k].count, &reach[k].codec));
+        WEFT_TRY(weft_kept_skip(c->kept, reach[k].codec, reach[k].begin));
     }
     weft_server_learner_options options = {.struct_size = sizeof(options),
                                            .member = member_of(learner_id(c, i), i),
@@ -278,6 +281,10 @@ weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments
     c->head.actors = 1 + c->servers + scene->learners;
     c->head.first_learner = learner_id(c, 0);
     weft_status status = take_rules(c, arguments);
+    if (status == WEFT_OK)
+        status = weft_kept_open(scene->context, weft_codec_back(scene->codec, NULL),
+                                weft_remote_back(c->rules->adds, scene->codec, scene->back),
+                                scene->store, &c->kept);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
     if (status == WEFT_OK) status = WEFT_NEW(&c->updaters, c->range_count);
     if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->range_count);
