@@ -174,7 +174,8 @@ const command command_join = {
         "Joins the run of the coordinator at that address as a learner: model, options and\n"
         "parameters come from there, the data must be of the same shape. It begins where the run\n"
         "is, and may go at any time (Ctrl-C, weft leave); the others go on. With -n and --mesh it\n"
-        "is a mesh of several ranks, which split batches or pictures (data, domain): each must have\n"
+        "is a mesh of several ranks, which split batches or pictures (data, domain): each must "
+        "have\n"
         "all parameters, so tensor and pipeline are refused.",
     .examples =
         "  weft join tcp://127.0.0.1:7070 --data glyphs:size=16\n"
