@@ -87,6 +87,7 @@ static weft_status load_those(const weft_checkpoint *c, weft_exchange *e, int le
     *count = *found = 0;
     for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
         if (s.alike != alike) continue;
+        if (s.like_parameters && s.bytes == 0) continue; /* of no parameters nothing is written */
         bool known = has(c, &s, learner);
         if (s.found) *s.found = known;
         if (s.found && !known) continue;

@@ -217,6 +217,10 @@ static uint64_t samples_seed(const weft_run *run)
 static weft_status tell_start(weft_run *run)
 {
     const weft_rank *r = &run->rank;
+    if (!r->exchange && run->job->options.parallel.exchange)
+        weft_log(run->job->context, WEFT_LOG_NOTE,
+                 "one learner has nobody to exchange with: --exchange %s changes nothing",
+                 run->job->options.parallel.exchange);
     weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
     if (r->rank == 0 && is_first(run))
         WEFT_TRY(weft_trainer_open_outputs(run->job, r->position.step));

@@ -50,14 +50,18 @@ weft_status weft_remote_count(weft_remote *x)
 
 bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out)
 {
-    const struct weft_remote_figures *f = &((const weft_remote *)exchange)->figures;
+    const weft_remote *x = (const weft_remote *)exchange;
+    const struct weft_remote_figures *f = &x->figures;
     int most = WEFT_STALENESS;
     while (most > 1 && f->staleness[most - 1] == 0) most--;
     const weft_series all[] = {{"server_updates", &f->updates, 1},
                                {"exchange_bytes", &f->bytes, 1},
                                {"exchange_letters_dropped", &f->dropped, 1},
                                {"staleness", f->staleness, most}};
-    if (i >= (int)WEFT_COUNT(all)) return false;
-    *out = all[i];
+    /* Servers that are processes of their own say what they have counted themselves. */
+    const weft_series apart[] = {all[1], all[2]};
+    bool alone = x->head.site.cluster;
+    if (i >= (int)(alone ? WEFT_COUNT(apart) : WEFT_COUNT(all))) return false;
+    *out = alone ? apart[i] : all[i];
     return true;
 }
