@@ -37,10 +37,11 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
         t = find(&c->tensors[file], prefix, "step");
     const char *exchange = weft_settings_find(&c->settings, "exchange");
     if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && exchange && *exchange)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: has no state '%s' of the optimizer: its run had --exchange %s, which "
-                         "keeps that itself; go on with the same exchange, and with two learners or more",
-                         c->path, name, exchange);
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "%s: has no state '%s' of the optimizer: its run had --exchange %s, which "
+            "keeps that itself; go on with the same exchange, and with two learners or more",
+            c->path, name, exchange);
     if (!t)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
