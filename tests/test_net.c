@@ -313,7 +313,7 @@ static void test_connections(void **state)
         (void)unlink(path);
     }
     assert_int_equal(rmdir(folder), 0);
-    (void)snprintf(ipc, sizeof(ipc), "tcp://127.0.0.1:%d", 2000 + (int)(getpid() % 3000));
+    (void)snprintf(ipc, sizeof(ipc), "tcp://127.0.0.1:%d", 2000 + (int)(getpid() % 600));
     run_job(ipc, false, w);
     free(w);
 }
@@ -328,7 +328,7 @@ static void test_lost_server(void **state)
     assert_int_equal(WEFT_NEW(&w, COUNT), WEFT_OK);
     synchronous(w);
     run_job("inproc://lost-", true, w);
-    (void)snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%d", 5000 + (int)(getpid() % 3000));
+    (void)snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%d", 2600 + (int)(getpid() % 600));
     run_job(tcp, true, w);
     free(w);
 }
