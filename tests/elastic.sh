@@ -4,52 +4,7 @@ set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/check.sh"
-trap 'for p in $(below $$); do kill -KILL "$p" 2>/dev/null; done; rm -rf "$work"' EXIT
-data="--data glyphs:size=16,train=2000,test=200"
-at=
-
-# coordinator ARGUMENTS...: begins one; leaves $at, where it listens, and $c.
-coordinator() {
-    local k
-    rm -f co
-    # shellcheck disable=SC2086
-    timeout 120 "$weft" coordinator --listen "${listen:-tcp://127.0.0.1:*}" $data --batch 40 -t 1 "$@" >co 2>ce &
-    c=$!
-    for k in $(seq 200); do grep -q "^coordinator at" co && break; sleep 0.05; done
-    at=$(sed -n 's/^coordinator at //p' co)
-    [ -n "$at" ] || { cp ce err; flunk "no coordinator: $*"; }
-}
-# server NAME ARGUMENTS..., join NAME ARGUMENTS...: a member, whose process is $NAME and output NAME.out, NAME.err.
-server() {
-    local name=$1
-    shift
-    timeout 120 "$weft" server "$at" -t 1 "$@" >"$name.out" 2>"$name.err" &
-    eval "$name=$!"
-}
-join() {
-    local name=$1
-    shift
-    # shellcheck disable=SC2086
-    timeout 120 "$weft" join "$at" $data -t 1 "$@" >"$name.out" 2>"$name.err" &
-    eval "$name=$!"
-}
-# ends CODE NAME: its process ends with that code.
-ends() {
-    local code
-    wait "${!2}"
-    code=$?
-    [ $code = "$1" ] && pass || { cp "$2.out" out 2>/dev/null; cp "$2.err" err 2>/dev/null; flunk "$2 ended with $code, not $1: $what"; }
-}
-# the process itself, which timeout has started
-self() { below "$1" | head -n 1; }
-learned() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.8) }' "$1.out" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
-members() { "$weft" status "$at" 2>/dev/null | grep -c " $1 "; }
-until_there() { # ROLE COUNT
-    local k
-    for k in $(seq 200); do [ "$(members "$1")" = "$2" ] && return; sleep 0.05; done
-    flunk "no $2 $1s: $what"
-}
-
+. "$here/members.sh"
 what="as many as were expected"
 coordinator -n 2 --exchange server:policy=async --servers 2 --epochs 3
 server s1
@@ -185,6 +140,6 @@ refuses 1 "no coordinator answers at tcp://127.0.0.1:9 within 1 s: nobody answer
 refuses 2 "no address" "$weft" join nowhere
 kill -TERM "$(self "$c")"
 ends 143 c
-[ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left"
+none_left
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -190,7 +190,7 @@ bad() { refuses "$1" "$2" "$weft" train $data --engine processes "${@:3}"; }
 # shellcheck disable=SC2086
 {
     bad 2 "give --exchange server:..." -n 2
-    bad 2 "is between the learners of one job" -n 2 --exchange gossip
+    bad 2 "exchange gossip has no servers, and a job of engine processes has some" -n 2 --exchange gossip
     bad 2 "is between the learners of one job" -n 2 --exchange average
     bad 2 "cannot be shared out to learners of 2" -n 3 --mesh data=2 $async
     bad 2 "hosts 'a:2' and engine processes" -n 2 $async --hosts a:2

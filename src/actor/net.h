@@ -57,6 +57,8 @@ weft_status weft_net_world_allow_file(weft_net_world *world, const char *path) W
 bool weft_net_world_allows(weft_net_world *world); /* anybody at all */
 /* Lets other machines come, and goes to them, without keys. Only where a user has asked for it. */
 void weft_net_world_open(weft_net_world *world);
+/* Whether it has keys, or needs none: other machines may come. */
+bool weft_net_world_is_reached(weft_net_world *world);
 /* Letters may have payloads of so many bytes, and whatever else was expected before; larger ones
  * are not read. Of hosts that open afterwards. 64 MiB, as long as nothing is said. */
 void weft_net_world_expect(weft_net_world *world, size_t bytes);

@@ -167,6 +167,14 @@ void weft_net_world_open(weft_net_world *world)
     pthread_mutex_unlock(&world->lock);
 }
 
+bool weft_net_world_is_reached(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    bool reached = world->open || world->armed;
+    pthread_mutex_unlock(&world->lock);
+    return reached;
+}
+
 /* --- what is expected --- */
 
 void weft_net_world_expect(weft_net_world *world, size_t bytes)

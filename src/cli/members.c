@@ -103,7 +103,9 @@ const command command_coordinator = {
         "and servers the run begins with; the data are read for their shape. Trains nothing "
         "itself:\n"
         "servers come with weft server, learners with weft join, and they go on without the\n"
-        "coordinator when that is gone. Ends when the run is over.",
+        "coordinator when that is gone. With --exchange gossip there are no servers. Ends when "
+        "the\n"
+        "run is over.",
     .examples = "  weft coordinator -n 2 --exchange server:policy=async --servers 1 --data "
                 "glyphs:size=16\n"
                 "  weft coordinator --listen 'tcp://*:7070' --key c.key --allow allowed -n 4 \\\n"

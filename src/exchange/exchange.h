@@ -220,11 +220,12 @@ typedef struct weft_exchange_ops {
     /* The actors of a simulated run (exchange/cast.h). NULL: it cannot be simulated. */
     weft_status (*cast)(const char *arguments, const struct weft_scene *scene,
                         struct weft_cast **out);
-    /* The actor of a server process, of which such a run has as many as `serving` says. NULL: its
-     * learners cannot be processes that come and go. */
+    /* The actor of a server process, of which such a run has as many as `serving` says. NULL: it
+     * has no servers. */
     weft_status (*serve)(const char *arguments, weft_serving *serving, struct weft_actor **out);
     /* With a cluster: steps the run had come to when this learner began; after `begin`. Below 0:
-     * another rank of the learner knows. */
+     * another rank of the learner knows. NULL: its learners cannot be processes that come and go.
+     */
     int64_t (*began)(weft_exchange *exchange);
 } weft_exchange_ops;
 

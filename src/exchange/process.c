@@ -167,7 +167,7 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *worl
     weft_actor *actor;
     weft_net *net;
     char address[WEFT_ADDRESS];
-    int ranges = weft_server_ranges(what->count, what->dtype, what->servers);
+    int ranges = what->servers ? weft_server_ranges(what->count, what->dtype, what->servers) : 0;
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = weft_draw(),
                                         .expected = {what->learners, what->servers, 0},
@@ -191,6 +191,12 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *worl
 }
 
 /* --- a server --- */
+
+const char *weft_listen_beside(weft_net_world *world, const char *coordinator)
+{
+    bool near = strncmp(coordinator, "tcp://127.", 10) == 0;
+    return weft_net_world_is_reached(world) && !near ? "tcp://*:*" : "tcp://127.0.0.1:*";
+}
 
 static weft_status serve(const weft_waiting *w, weft_net *net, const char *address)
 {

@@ -51,6 +51,10 @@ typedef struct weft_coordinating {
 weft_status weft_coordinator_process(const weft_waiting *waiting, weft_net_world *world,
                                      const weft_coordinating *what) WEFT_NODISCARD;
 
+/* Where somebody listens who comes to a coordinator at that address: for other machines, unless
+ * that one is of this machine or they may not come. */
+const char *weft_listen_beside(weft_net_world *world, const char *coordinator);
+
 /* A server of an exchange, until it is not needed any more. PEER: it is refused, dropped, or the
  * run has come to a fault. */
 weft_status weft_server_process(const weft_waiting *waiting, weft_net_world *world,

@@ -32,7 +32,12 @@ typedef enum weft_wire_type {
     WEFT_WIRE_REPLICATE,
     WEFT_WIRE_STATE,
     WEFT_WIRE_REPLICATED,
-    WEFT_WIRE_AGAIN
+    WEFT_WIRE_AGAIN,
+    WEFT_WIRE_NOD,
+    WEFT_WIRE_GREET,
+    WEFT_WIRE_GREETED,
+    WEFT_WIRE_WANT,
+    WEFT_WIRE_SNAPSHOT
 } weft_wire_type;
 
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */

@@ -3,8 +3,7 @@
 
 #include "exchange/exchange.h"
 
-static const char HERE[] = "tcp://127.0.0.1:7070", ANY_HERE[] = "tcp://127.0.0.1:*",
-                  ANY[] = "tcp://*:*";
+static const char HERE[] = "tcp://127.0.0.1:7070";
 
 /* --- keys --- */
 
@@ -77,8 +76,10 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     char text[32];
     if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
     if (!o->parallel.exchange)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "learners that come and go need an exchange; give --exchange server:...");
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "learners that come and go need an exchange; give --exchange server:... or "
+            "gossip:...");
     if (o->job.ranks < 1 || o->job.ranks % mesh)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%lld ranks cannot be shared out to learners of %lld (mesh '%s')",
@@ -99,7 +100,8 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     return status;
 }
 
-static weft_status find_terms(weft_context *context, weft_trainer *t, weft_terms *terms)
+static weft_status find_terms(weft_context *context, weft_trainer *t, bool serves,
+                              weft_terms *terms)
 {
     void *data;
     size_t bytes;
@@ -109,7 +111,7 @@ static weft_status find_terms(weft_context *context, weft_trainer *t, weft_terms
     int64_t servers = t->options.parallel.servers;
     terms->learners = t->learners;
     terms->count = (int64_t)(bytes / weft_dtype_size(terms->dtype));
-    terms->servers = (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(terms->count, 1));
+    terms->servers = serves ? (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(terms->count, 1)) : 0;
     terms->steps = t->total_steps;
     terms->begun = t->begun;
     WEFT_TRY(weft_train_options_copy(context, &t->options, &terms->options));
@@ -117,15 +119,22 @@ static weft_status find_terms(weft_context *context, weft_trainer *t, weft_terms
     return weft_format(&terms->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
 }
 
-static weft_status check_exchange(weft_context *context, const char *exchange)
+static weft_status check_exchange(weft_context *context, const char *exchange, bool *serves)
 {
     const weft_exchange_ops *ops;
     const char *arguments;
     WEFT_TRY(weft_exchange_find(context, exchange, &ops, &arguments));
-    if (ops->serve) return WEFT_OK;
+    *serves = ops->serve;
+    if (ops->began && !ops->serve && weft_job_slot() >= 0)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "exchange %s has no servers, and a job of engine processes has some; begin "
+            "its learners with weft join, or take another engine",
+            ops->name);
+    if (ops->began) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "exchange %s is between the learners of one job; for learners that come and "
-                     "go give --exchange server:... or easgd",
+                     "go give --exchange server:..., easgd or gossip",
                      ops->name);
 }
 
@@ -137,12 +146,13 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     weft_terms terms = {.dtype = WEFT_F32};
     weft_text text = {0};
     int learners = 0;
+    bool serves = false;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));
     WEFT_TRY(check_allowed(world, o));
     weft_status status = look_at_run(context, &o->train, &learners, &t);
-    if (status == WEFT_OK) status = check_exchange(context, o->train.parallel.exchange);
-    if (status == WEFT_OK) status = find_terms(context, t, &terms);
+    if (status == WEFT_OK) status = check_exchange(context, o->train.parallel.exchange, &serves);
+    if (status == WEFT_OK) status = find_terms(context, t, serves, &terms);
     if (status == WEFT_OK) status = weft_terms_write(context, &terms, &text);
     if (status == WEFT_OK) {
         weft_coordinating what = {.listen = o->listen ? o->listen : HERE,
@@ -191,9 +201,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
     weft_store *store;
     weft_optimizer_options optimizer;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
-    bool armed, near = strncmp(address, "tcp://127.", 10) == 0;
     WEFT_TRY(weft_net_world_of(context, &world));
-    armed = weft_net_world_armed(world, NULL) || o->open_unencrypted;
     weft_net_world_expect(world, 8 * (size_t)terms->count * weft_dtype_size(terms->dtype));
     WEFT_TRY(weft_optimizer_chosen(context, &terms->options.update, terms->steps, &optimizer));
     optimizer.clip_norm = 0;
@@ -210,7 +218,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
                             .codec = terms->options.parallel.compress,
                             .back = terms->options.parallel.compress_back};
     optimizer.update = WEFT_UPDATE_HERE;
-    const char *listen = o->listen ? o->listen : armed && !near ? ANY : ANY_HERE;
+    const char *listen = o->listen ? o->listen : weft_listen_beside(world, address);
     weft_status status = weft_server_process(&waiting, world, terms->options.parallel.exchange,
                                              address, listen, &serving);
     weft_store_destroy(&store);

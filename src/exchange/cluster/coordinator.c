@@ -85,8 +85,7 @@ static weft_status remove_member(circle *c, weft_actor_id id)
     size_t at = (size_t)(m - v->members);
     bool server = m->role == WEFT_MEMBER_SERVER;
     c->gone[c->gone_count++ % GONE] = id;
-    v->member_count--;
-    memmove(&v->members[at], &v->members[at + 1], (v->member_count - at) * sizeof(*v->members));
+    (void)weft_view_remove(v, id);
     memmove(&c->seats[at], &c->seats[at + 1], (v->member_count - at) * sizeof(*c->seats));
     if (server && !v->over) WEFT_TRY(weft_keepers_lose(v, id));
     return WEFT_OK;
@@ -339,6 +338,7 @@ static weft_status fill(circle *c, const weft_coordinator_options *options)
     c->options.most =
         options->most > 0 ? WEFT_MIN(options->most, WEFT_MOST_MEMBERS) : WEFT_MOST_MEMBERS;
     c->view.run = options->run;
+    c->view.silence = options->limit;
     if (!options->configuration) return WEFT_OK;
     WEFT_TRY(weft_blob_new(options->configuration_bytes, &c->configuration));
     memcpy(c->configuration->data, options->configuration, options->configuration_bytes);

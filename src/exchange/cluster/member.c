@@ -61,6 +61,15 @@ const char *weft_member_waits_for(const weft_member *m)
     return m->waits && *m->waits ? m->waits : NULL;
 }
 
+weft_status weft_member_explain(const weft_member *m, double seconds)
+{
+    const char *waits = weft_member_waits_for(m);
+    if (m->heard < 0)
+        return weft_fail(WEFT_ERR_PEER, "the coordinator has not answered for %g s", seconds);
+    return weft_fail(WEFT_ERR_PEER, "the run has not begun for %g s: %s", seconds,
+                     waits ? waits : "the coordinator has not said who takes part");
+}
+
 /* --- what it says --- */
 
 static weft_status send_join(weft_member *m)
@@ -107,7 +116,7 @@ weft_status weft_member_timer(weft_member *m)
     m->left = m->left || m->farewells > MOST_FAREWELLS;
     if (m->left) return WEFT_OK;
     m->farewells += m->leaving;
-    if (m->unanswered++ > MOST_UNANSWERED)
+    if (m->unanswered++ > MOST_UNANSWERED && m->view.member_count != 1) /* or there is nobody */
         return weft_fail(WEFT_ERR_PEER,
                          "neither the coordinator nor anybody else has written for %g s",
                          MOST_UNANSWERED * m->options.beat);
@@ -154,44 +163,107 @@ static weft_status take_welcome(weft_member *m, const weft_letter *letter,
                               letter->payload ? letter->payload->bytes : 0);
 }
 
-/* Only what this coordinator has taken part in counts, and only what is newer. */
-static weft_status take_view(weft_member *m, const weft_letter *letter, weft_member_news *news)
+/* Only what this coordinator has taken part in counts, and only what is newer. Takes the view. */
+static weft_status adopt(weft_member *m, weft_view *view, weft_member_news *news)
 {
-    weft_view view = {.number = 0};
-    weft_status status = weft_view_unpack(letter->payload, &view);
-    if (status == WEFT_ERR_FORMAT) return WEFT_OK;
-    WEFT_TRY(status);
-    const weft_view_member *me = weft_view_find(&view, m->actor->id);
+    const weft_view_member *me = weft_view_find(view, m->actor->id);
     bool first = m->view.number == 0;
-    if (!me || me->role != m->options.role || !view.running || view.number <= m->view.number ||
-        (!first && (view.run != m->run || view.range_count != m->view.range_count))) {
-        weft_view_free(&view);
+    if (!me || me->role != m->options.role || !view->running || view->number <= m->view.number ||
+        (!first && (view->run != m->run || view->range_count != m->view.range_count))) {
+        weft_view_free(view);
         return WEFT_OK;
     }
     m->slot = me->slot;
-    m->run = view.run;
+    m->run = view->run;
     m->dismissed = m->dismissed || me->dismissed;
     weft_view_free(&m->view);
-    m->view = view;
+    m->view = *view;
     free(m->waits);
     m->waits = NULL;
     *news = WEFT_NEWS_VIEW;
-    for (size_t i = 0; i < view.member_count; i++)
-        if (view.members[i].id != m->actor->id && *view.members[i].address)
-            WEFT_TRY(weft_actor_know(m->actor, view.members[i].id, view.members[i].address));
+    for (size_t i = 0; i < m->view.member_count; i++) {
+        const weft_view_member *o = &m->view.members[i];
+        if (o->id != m->actor->id && *o->address)
+            WEFT_TRY(weft_actor_know(m->actor, o->id, o->address));
+    }
     return WEFT_OK;
 }
 
-static weft_status take_recall(weft_member *m)
+/* *view has number 0 where that is none. */
+static weft_status read_view(const weft_letter *letter, weft_view *view)
+{
+    *view = (weft_view){.number = 0};
+    weft_status status = weft_view_unpack(letter->payload, view);
+    return status == WEFT_ERR_FORMAT ? WEFT_OK : status;
+}
+
+static weft_status take_view(weft_member *m, const weft_letter *letter, weft_member_news *news)
+{
+    weft_view view;
+    WEFT_TRY(read_view(letter, &view));
+    return adopt(m, &view, news);
+}
+
+weft_status weft_member_show(const weft_member *m, weft_actor_id to)
 {
     weft_blob *blob;
     if (m->view.number == 0) return WEFT_OK;
     WEFT_TRY(weft_view_pack(&m->view, &blob));
-    weft_status status =
-        weft_actor_send(m->actor, WEFT_COORDINATOR,
-                        &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+    weft_status status = weft_actor_send(
+        m->actor, to, &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
     weft_blob_drop(&blob);
     return status;
+}
+
+/* --- without a coordinator --- */
+
+bool weft_member_is_left_alone(const weft_member *m)
+{
+    return m->view.number > 0 && weft_actor_now(m->actor) - m->heard > 2 * m->view.silence;
+}
+
+bool weft_member_lose(weft_member *m, weft_actor_id id)
+{
+    if (id == m->actor->id || !weft_view_remove(&m->view, id)) return false;
+    m->view.number++;
+    return true;
+}
+
+/* Of two views of the same number, each without somebody who is silent, what they have in common
+ * is the next. */
+static bool lose_all(weft_member *m, const weft_view *view)
+{
+    int64_t number = m->view.number;
+    for (size_t i = m->view.member_count; i-- > 0;)
+        if (!weft_view_find(view, m->view.members[i].id))
+            (void)weft_member_lose(m, m->view.members[i].id);
+    if (m->view.number == number && view->member_count == m->view.member_count) return false;
+    m->view.number = number + 1;
+    return true;
+}
+
+weft_status weft_member_hear(weft_member *m, const weft_letter *letter, weft_member_news *news)
+{
+    weft_view view;
+    *news = WEFT_NEWS_HEARD;
+    if (m->view.number == 0 || !weft_view_find(&m->view, letter->from)) return WEFT_OK;
+    WEFT_TRY(read_view(letter, &view));
+    bool here = weft_view_find(&view, m->actor->id), alone = weft_member_is_left_alone(m);
+    if (view.number == 0 || view.run != m->run || (!here && !alone)) {
+        weft_view_free(&view);
+        return WEFT_OK;
+    }
+    if (!here) {
+        weft_view_free(&view);
+        return weft_fail(WEFT_ERR_PEER,
+                         "the others have not heard of this one for more than %g s, and have gone "
+                         "on without it; begin it anew",
+                         m->view.silence);
+    }
+    if (view.number != m->view.number) return adopt(m, &view, news);
+    if (alone && lose_all(m, &view)) *news = WEFT_NEWS_VIEW;
+    weft_view_free(&view);
+    return WEFT_OK;
 }
 
 static void take_alive(weft_member *m, const Weft__Alive *alive)
@@ -206,7 +278,7 @@ static weft_status take(weft_member *m, const weft_letter *letter, const void *m
     switch (letter->type) {
     case WEFT_WIRE_WELCOME: return take_welcome(m, letter, message);
     case WEFT_WIRE_ALIVE: take_alive(m, message); return WEFT_OK;
-    case WEFT_WIRE_RECALL: return take_recall(m);
+    case WEFT_WIRE_RECALL: return weft_member_show(m, WEFT_COORDINATOR);
     case WEFT_WIRE_LEFT: m->left = m->leaving; return WEFT_OK;
     case WEFT_WIRE_REFUSED:
         /* To leave is granted, whatever the coordinator knows of it. */

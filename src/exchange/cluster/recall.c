@@ -40,6 +40,7 @@ weft_status weft_circle_adopt(circle *c)
     c->view = c->best;
     c->best = (weft_view){.number = 0};
     c->view.number += LEAP;
+    c->view.silence = c->options.limit;
     for (size_t i = 0; i < c->view.member_count; i++) c->seats[i] = (seat){.heard = now};
     c->ticked = now;
     return weft_circle_changed(c);

@@ -26,6 +26,17 @@ weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id)
     return NULL;
 }
 
+bool weft_view_remove(weft_view *view, weft_actor_id id)
+{
+    const weft_view_member *m = weft_view_find(view, id);
+    if (!m) return false;
+    size_t at = (size_t)(m - view->members);
+    view->member_count--;
+    memmove(&view->members[at], &view->members[at + 1],
+            (view->member_count - at) * sizeof(*view->members));
+    return true;
+}
+
 int weft_view_count(const weft_view *view, weft_member_role role)
 {
     int count = 0;
@@ -99,6 +110,7 @@ static weft_status pack(const weft_view *v, sheet *s, weft_blob **out)
     m.number = v->number;
     m.running = v->running;
     m.over = v->over;
+    m.silence = v->silence;
     if (v->fault) m.fault = v->fault;
     m.members = s->member_list;
     m.n_members = v->member_count;
@@ -146,6 +158,7 @@ static weft_status take(const Weft__View *m, weft_view *v)
     v->number = m->number;
     v->running = m->running;
     v->over = m->over;
+    v->silence = m->silence;
     if (*m->fault) WEFT_TRY(weft_strdup(m->fault, &v->fault));
     WEFT_TRY(WEFT_NEW(&v->members, WEFT_MAX(m->n_members, 1)));
     WEFT_TRY(WEFT_NEW(&v->ranges, WEFT_MAX(m->n_ranges, 1)));

@@ -48,6 +48,7 @@ typedef struct weft_view {
     int64_t number; /* 0: none has come yet */
     bool running;   /* all that were expected have come */
     bool over;      /* all learners have done what they were to do */
+    double silence; /* seconds after which a member that is not heard of counts as gone */
     char *fault;    /* why the run cannot go on; NULL: it can */
     weft_view_member *members;
     size_t member_count, member_capacity;
@@ -58,6 +59,8 @@ typedef struct weft_view {
 void weft_view_free(weft_view *view);
 /* NULL: it is none of them. */
 weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id);
+/* Takes a member out; false: it was none. */
+bool weft_view_remove(weft_view *view, weft_actor_id id);
 /* How many members have this role. */
 int weft_view_count(const weft_view *view, weft_member_role role);
 

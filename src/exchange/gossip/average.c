@@ -14,15 +14,17 @@ typedef struct average {
     double sent; /* when it asked last, and nothing of that was on its way any more */
     weft_trip trip;
     struct answer {
+        weft_actor_id to;
         int64_t request; /* the last one of this neighbour */
         weft_blob *had;  /* the answer to it */
     } * answers;
+    size_t answer_count, answer_capacity;
 } average;
 
 static void average_close(weft_peer *p)
 {
     average *a = p->state;
-    for (int i = 0; a->answers && i < p->neighbour_count; i++) weft_blob_drop(&a->answers[i].had);
+    for (size_t i = 0; i < a->answer_count; i++) weft_blob_drop(&a->answers[i].had);
     weft_blob_drop(&a->asked);
     free(a->answers);
     free(a);
@@ -33,8 +35,9 @@ static weft_status average_open(weft_peer *p)
     average *a;
     WEFT_TRY(WEFT_NEW(&a, 1));
     p->state = a;
-    weft_random_start(&a->random, p->options.seed, (uint64_t)p->options.me);
-    return WEFT_NEW(&a->answers, p->neighbour_count);
+    weft_random_start(&a->random, p->options.seed,
+                      p->member ? p->options.member.key : (uint64_t)p->options.me);
+    return WEFT_OK;
 }
 
 static weft_status copy_now(const weft_peer *p, weft_blob **out)
@@ -57,11 +60,10 @@ static weft_status send_meet(weft_peer *p)
 static weft_status average_computed(weft_peer *p, void *change)
 {
     average *a = p->state;
-    const weft_peer_options *o = &p->options;
     weft_peer_move(p, p->now, 1, change, NULL);
-    if (!o->topology->asks[o->me] || a->asked || p->neighbour_count == 0) return WEFT_OK;
+    if (p->neighbour_count == 0 || !p->topology->asks[p->me] || a->asked) return WEFT_OK;
     uint32_t which = weft_random_u32(&a->random) % (uint32_t)p->neighbour_count;
-    a->whom = o->first + (weft_actor_id)p->neighbours[which];
+    a->whom = p->ids[p->neighbours[which]];
     a->request++;
     WEFT_TRY(copy_now(p, &a->asked));
     return send_meet(p);
@@ -74,16 +76,40 @@ static bool is_someones(const weft_peer *p, const weft_blob *payload)
            weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
 }
 
+/* What it has answered to somebody who is there. *out is NULL: he is not. */
+static weft_status find_answer(const weft_peer *p, weft_actor_id to, struct answer **out)
+{
+    average *a = p->state;
+    *out = NULL;
+    for (size_t i = 0; i < a->answer_count; i++)
+        if (a->answers[i].to == to) *out = &a->answers[i];
+    if (*out || weft_peer_index(p, to) < 0) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&a->answers, &a->answer_capacity, a->answer_count));
+    *out = &a->answers[a->answer_count++];
+    **out = (struct answer){.to = to};
+    return WEFT_OK;
+}
+
+/* Who has gone neither answers nor asks again. Who is no neighbour any more may do both. */
+static void average_view(weft_peer *p)
+{
+    average *a = p->state;
+    for (size_t i = a->answer_count; i-- > 0;) {
+        if (weft_peer_index(p, a->answers[i].to) >= 0) continue;
+        weft_blob_drop(&a->answers[i].had);
+        a->answers[i] = a->answers[--a->answer_count];
+    }
+    if (a->asked && weft_peer_index(p, a->whom) < 0) weft_blob_drop(&a->asked);
+}
+
 /* Asked again, it says again what it said: it has moved already. */
 static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_letter *letter)
 {
-    average *a = p->state;
-    struct answer *answer = NULL;
+    struct answer *answer;
     Weft__Met reply = WEFT__MET__INIT;
-    for (int i = 0; i < p->neighbour_count; i++)
-        if (p->options.first + (weft_actor_id)p->neighbours[i] == letter->from)
-            answer = &a->answers[i];
-    if (!answer || m->request < answer->request || !is_someones(p, letter->payload)) return WEFT_OK;
+    if (!is_someones(p, letter->payload)) return WEFT_OK;
+    WEFT_TRY(find_answer(p, letter->from, &answer));
+    if (!answer || m->request < answer->request || m->request <= 0) return WEFT_OK;
     if (m->request > answer->request) {
         weft_blob_drop(&answer->had);
         WEFT_TRY(copy_now(p, &answer->had));
@@ -145,4 +171,5 @@ const weft_peer_mode weft_peer_average = {
     .letter = average_letter,
     .waits = average_waits,
     .repeat = average_repeat,
+    .view = average_view,
 };

@@ -10,6 +10,16 @@ void weft_edge_free(weft_edge *edge)
 {
     for (size_t i = 0; i < edge->count; i++) weft_blob_drop(&edge->queue[i].payload);
     free(edge->queue);
+    edge->queue = NULL;
+    edge->count = edge->capacity = edge->told = 0;
+}
+
+void weft_edge_open(weft_edge *edge, int64_t round)
+{
+    weft_edge_free(edge);
+    edge->heard = 0;
+    edge->round = round;
+    edge->open = true;
 }
 
 static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
@@ -20,6 +30,7 @@ static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
     m.origin = rumour->origin;
     m.sequence = rumour->sequence;
     m.halt = rumour->halt;
+    m.round = edge->round;
     m.sent = rumour->sent = weft_actor_now(from);
     return weft_wire_send(from, edge->to, WEFT_WIRE_RUMOUR, &m, rumour->payload);
 }
@@ -41,11 +52,16 @@ static void let_go(void *of, void *data)
     weft_blob_drop(&payload);
 }
 
+weft_blob *weft_edge_inside(weft_blob *payload)
+{
+    return payload->release == let_go ? payload->of : payload;
+}
+
 /* Who passes a payload on holds what it was made of: else who sent it would take it to be still on
  * its way. */
 static weft_status wrap(weft_blob *payload, weft_blob **out)
 {
-    weft_blob *of = payload->release == let_go ? payload->of : payload;
+    weft_blob *of = weft_edge_inside(payload);
     return weft_blob_wrap(of->data, of->bytes, let_go, weft_blob_hold(of), out);
 }
 
@@ -54,6 +70,7 @@ weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour 
     weft_rumour mine = *rumour;
     WEFT_TRY(WEFT_GROW(&edge->queue, &edge->capacity, edge->count));
     if (rumour->payload) WEFT_TRY(wrap(rumour->payload, &mine.payload));
+    if (mine.began <= 0) mine.began = weft_actor_now(from);
     edge->queue[edge->count++] = mine;
     return send_more(from, edge);
 }
@@ -84,7 +101,8 @@ weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience)
 static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__Heard *m)
 {
     double now = weft_actor_now(me);
-    if (m->edge_sequence <= edge->heard || edge->told == 0) return WEFT_OK;
+    if (m->round != edge->round || m->edge_sequence <= edge->heard || edge->told == 0)
+        return WEFT_OK;
     size_t gone = (size_t)WEFT_MIN(m->edge_sequence - edge->heard, (int64_t)edge->told);
     weft_trip_answered(&edge->trip, now - m->sent);
     if (edge->told >= edge->window) edge->window += gone;
@@ -101,6 +119,7 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumo
                                const weft_letter *letter, weft_rumour *rumour)
 {
     Weft__Heard heard = WEFT__HEARD__INIT;
+    if (m->round != edge->asked) return WEFT_OK; /* it has not heard of the greeting */
     if (m->edge_sequence == edge->come + 1) {
         edge->come++;
         *rumour = (weft_rumour){.origin = m->origin,
@@ -110,6 +129,7 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumo
     }
     heard.edge_sequence = edge->come;
     heard.sent = m->sent;
+    heard.round = edge->asked;
     return weft_wire_send(me, edge->to, WEFT_WIRE_HEARD, &heard, NULL);
 }
 
@@ -118,7 +138,7 @@ weft_status weft_edge_letter(weft_actor *me, weft_edge *edge, const weft_letter 
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    *rumour = (weft_rumour){.origin = UINT32_MAX};
+    *rumour = (weft_rumour){.sequence = 0};
     if (letter->type == WEFT_WIRE_RUMOUR && (m = weft_wire_read(letter, &weft__rumour__descriptor)))
         status = take_rumour(me, edge, m, letter, rumour);
     else if (letter->type == WEFT_WIRE_HEARD &&

@@ -7,11 +7,12 @@
 #include "exchange/trip.h"
 
 typedef struct weft_rumour {
-    uint32_t origin;
+    weft_actor_id origin;
     int64_t sequence;
     weft_blob
         *payload; /* NULL: the origin has ended; in the queue of an edge, held by that alone */
     bool halt;    /* and wants all others to */
+    double began; /* when it came, where peers come and go */
     double sent;  /* when it last went over the edge; the edge's own */
 } weft_rumour;
 
@@ -25,9 +26,24 @@ typedef struct weft_edge {
     double moved;  /* when something was last seen to go on */
     weft_trip trip;
     int64_t come; /* from the other one, all up to this one */
+    /* Where peers come and go each direction begins anew with a greeting of who receives: */
+    int64_t round;  /* the last one of the other, which rumours to it follow, */
+    bool open;      /* and whether that was in this view; else nothing is told yet */
+    int64_t asked;  /* and its own, which those from the other one follow, */
+    bool answered;  /* which the other one has heard, */
+    double greeted; /* and when it said so */
+    double since;   /* when what is not told yet begins */
+    bool lacks;     /* the other one lacks what is known only as part of a sum */
+    double behind;  /* since when this one does, of the other; 0: it does not */
+    bool skips;     /* something was left out on the way from the other one */
 } weft_edge;
 
 void weft_edge_free(weft_edge *edge);
+/* The other one has greeted: nothing is under way to it any more, and rumours begin with 1. */
+void weft_edge_open(weft_edge *edge, int64_t round);
+/* What somebody holds who keeps the payload of a rumour that has come or is to go: who sent it
+ * takes the rest to be still on its way. */
+weft_blob *weft_edge_inside(weft_blob *payload);
 /* Queues a rumour, and sends it when there is room on the way; the payload is shared. */
 weft_status weft_edge_tell(weft_actor *from, weft_edge *edge,
                            const weft_rumour *rumour) WEFT_NODISCARD;
@@ -36,7 +52,7 @@ weft_status weft_edge_tell(weft_actor *from, weft_edge *edge,
  * behind a slow link, is not helped by more letters. */
 weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience) WEFT_NODISCARD;
 /* A letter that came over the edge: *rumour is what is new (its payload the letter's), or has
- * origin UINT32_MAX. Says to the other one what has been heard. */
+ * sequence 0. Says to the other one what has been heard. */
 weft_status weft_edge_letter(weft_actor *me, weft_edge *edge, const weft_letter *letter,
                              weft_rumour *rumour) WEFT_NODISCARD;
 

@@ -5,9 +5,14 @@
 #include "exchange/gossip/gossip.h"
 #include "exchange/kept.h"
 #include "exchange/place.h"
+#include "exchange/process.h"
 
 /* How long a learner sleeps between two looks at whether the job goes on. */
 static const double NAP = 0.05;
+/* Seconds between two signs of life of a peer that comes and goes. */
+static const double BEAT = 1;
+/* Of what peers draw: all of them have the same edges. */
+enum { SEED = 1 };
 
 typedef struct gossip {
     weft_exchange head;
@@ -23,6 +28,7 @@ typedef struct gossip {
     weft_dtype dtype;
     int64_t count, turn;
     bool last;        /* the run's last step is over */
+    bool stepped;     /* this process has taken one */
     void *parameters; /* [count]: as they lie */
     double figures[2];
 } gossip;
@@ -79,8 +85,9 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     size_t bytes;
     const char *codec = NULL;
     WEFT_TRY(weft_gossip_codec(x->mode, site->codec, &codec));
-    WEFT_TRY(weft_topology_make(x->topology, site->endpoint->learners,
-                                x->mode == WEFT_GOSSIP_AVERAGE, 1, &x->edges));
+    if (!site->cluster)
+        WEFT_TRY(weft_topology_make(x->topology, site->endpoint->learners,
+                                    x->mode == WEFT_GOSSIP_AVERAGE, SEED, &x->edges));
     WEFT_TRY(weft_strdup(codec, &x->codec_name));
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
@@ -130,18 +137,30 @@ static weft_status gossip_fits(const weft_exchange *exchange, const weft_exchang
 
 static weft_status make_peer(const gossip *x, weft_actor **out)
 {
-    const weft_endpoint *e = x->head.site.endpoint;
+    const weft_exchange_site *site = &x->head.site;
+    const weft_learner_link *link = site->cluster;
     weft_peer_options options = {.struct_size = sizeof(options),
                                  .mode = x->mode,
-                                 .me = e->learner,
+                                 .me = site->endpoint->learner,
                                  .topology = &x->edges,
-                                 .seed = 1,
+                                 .shape = link ? x->topology : NULL,
+                                 .seed = SEED,
                                  .dtype = x->dtype,
                                  .count = x->count,
                                  .parameters = x->parameters,
                                  .codec = x->codec,
                                  .steps = INT64_MAX,
                                  .patience = 1};
+    if (link)
+        options.member =
+            (weft_member_options){.struct_size = sizeof(options.member),
+                                  .key = weft_draw(),
+                                  .wish = link->slot,
+                                  .fingerprint = {.version = WEFT_VERSION,
+                                                  .model = link->model,
+                                                  .data = link->data,
+                                                  .parameters = weft_store_form(site->store)},
+                                  .beat = BEAT};
     return weft_peer_create(&options, out);
 }
 
@@ -175,37 +194,76 @@ static weft_status wait_for(gossip *x, bool (*ready)(const weft_actor *actor))
         WEFT_TRY(weft_endpoint_check(x->head.site.endpoint));
         if (weft_net_tell(x->net).received != heard) patience = (weft_patience){0};
         if (weft_patience_look(&patience, 1) > limit)
-            return weft_fail(WEFT_ERR_PEER, "no peer has said anything for %g s after step %lld",
-                             limit, (long long)weft_peer_clock(weft_net_actor(x->net)));
+            return weft_peer_explain(weft_net_actor(x->net), limit);
     }
     return WEFT_OK;
 }
 
 /* --- the moments --- */
 
-static weft_status gossip_begin(weft_exchange *exchange)
+/* Those of one job tell each other where they are. */
+static weft_status meet(gossip *x)
 {
-    gossip *x = (gossip *)exchange;
+    const weft_endpoint *e = x->head.site.endpoint;
     weft_actor *peer;
     weft_place mine;
     bool others;
-    WEFT_TRY(weft_copies_read(x->copies));
-    if (!x->leads) return WEFT_OK;
-    WEFT_TRY(weft_kept_give(x->kept, x->codec, 0));
-    WEFT_TRY(weft_net_world_of(exchange->site.context, &x->world));
-    WEFT_TRY(weft_learners_meet(exchange, x->world, &others));
+    WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
     WEFT_TRY(make_peer(x, &peer));
-    WEFT_TRY(weft_place_open(x->world, peer, (weft_actor_id)exchange->site.endpoint->learner,
-                             others, &x->net, &mine));
-    WEFT_TRY(introduce(x, &mine));
-    WEFT_TRY(weft_net_begin(x->net));
-    return wait_for(x, weft_peer_computes);
+    WEFT_TRY(weft_place_open(x->world, peer, (weft_actor_id)e->learner, others, &x->net, &mine));
+    return introduce(x, &mine);
+}
+
+/* Others hear of it by the coordinator. */
+static weft_status join(gossip *x)
+{
+    const char *coordinator = x->head.site.cluster->coordinator;
+    weft_actor *peer;
+    weft_learners_expect(&x->head, x->world);
+    WEFT_TRY(make_peer(x, &peer));
+    WEFT_TRY(weft_net_open(x->world, peer, weft_draw_id(),
+                           weft_listen_beside(x->world, coordinator), &x->net));
+    return weft_net_know(x->net, WEFT_COORDINATOR, coordinator);
+}
+
+/* Somebody else may have come while this one made itself ready. */
+static weft_status check_slot(const gossip *x)
+{
+    const weft_learner_link *link = x->head.site.cluster;
+    if (!link || weft_member_slot(weft_peer_member(weft_net_actor(x->net))) == link->slot)
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER,
+                     "another learner has taken slot %d of the run meanwhile; join again",
+                     link->slot);
+}
+
+static bool may_go_on(const weft_actor *peer)
+{
+    return weft_peer_computes(peer) || weft_peer_leaves(peer);
+}
+
+/* Who joins begins with what the run has come to. */
+static weft_status gossip_begin(weft_exchange *exchange)
+{
+    gossip *x = (gossip *)exchange;
+    bool joins = exchange->site.cluster;
+    WEFT_TRY(weft_copies_read(x->copies));
+    if (x->leads) {
+        WEFT_TRY(weft_kept_give(x->kept, x->codec, 0));
+        WEFT_TRY(weft_net_world_of(exchange->site.context, &x->world));
+        WEFT_TRY(joins ? join(x) : meet(x));
+        WEFT_TRY(weft_net_begin(x->net));
+        WEFT_TRY(wait_for(x, may_go_on));
+        WEFT_TRY(check_slot(x));
+        x->turn = weft_peer_clock(weft_net_actor(x->net));
+    }
+    return joins ? weft_copies_write(x->copies) : WEFT_OK;
 }
 
 static weft_status gossip_poll(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    return x->leads ? weft_net_pump(x->net, 0) : WEFT_OK;
+    return x->net ? weft_net_pump(x->net, 0) : WEFT_OK;
 }
 
 /* What the step has made of the parameters goes out, and the next one begins with what has come. */
@@ -213,12 +271,15 @@ static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *tur
 {
     gossip *x = (gossip *)exchange;
     x->last = turn->last;
+    x->stepped = true;
     WEFT_TRY(weft_copies_read(x->copies));
     if (x->leads) {
+        weft_peer_tell(weft_net_actor(x->net), turn->loss, turn->rate);
         WEFT_TRY(weft_net_pump(x->net, 0));
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
-        WEFT_TRY(wait_for(x, weft_peer_computes));
-        turn->leave = weft_peer_halted(weft_net_actor(x->net));
+        WEFT_TRY(wait_for(x, may_go_on));
+        turn->leave =
+            weft_peer_halted(weft_net_actor(x->net)) || weft_peer_leaves(weft_net_actor(x->net));
     }
     return weft_copies_write(x->copies);
 }
@@ -247,6 +308,15 @@ static weft_status leave_together(gossip *x)
     return status;
 }
 
+static void take_result(gossip *x)
+{
+    memcpy(x->parameters, weft_peer_parameters(weft_net_actor(x->net)),
+           (size_t)x->count * weft_dtype_size(x->dtype));
+    x->figures[0] = (double)weft_net_tell(x->net).bytes_sent;
+    x->figures[1] = (double)weft_net_tell(x->net).dropped;
+    weft_net_close(&x->net);
+}
+
 /* All that was said is heard. Then replicas differ by the order of additions, or, where peers only
  * met, by what they have learned since: their mean is what the run has come to. */
 static weft_status settle(gossip *x)
@@ -254,15 +324,26 @@ static weft_status settle(gossip *x)
     WEFT_TRY(weft_peer_end(weft_net_actor(x->net), !x->last));
     WEFT_TRY(wait_for(x, weft_peer_finished));
     WEFT_TRY(leave_together(x));
-    memcpy(x->parameters, weft_peer_parameters(weft_net_actor(x->net)),
-           (size_t)x->count * weft_dtype_size(x->dtype));
-    x->figures[0] = (double)weft_net_tell(x->net).bytes_sent;
-    x->figures[1] = (double)weft_net_tell(x->net).dropped;
-    weft_net_close(&x->net);
+    take_result(x);
     WEFT_TRY(weft_exchange_sum(&x->head, "bytes of the peers", &x->figures[0]));
     WEFT_TRY(weft_exchange_sum(&x->head, "letters of the peers", &x->figures[1]));
     return weft_exchange_mean(&x->head, "parameters of the peers", x->dtype, x->parameters,
                               x->count);
+}
+
+/* The others go on, or end with what this one has, too. The coordinator hears of it, if there is
+ * one, and who still needs answers gets them; nobody waits for long. */
+static weft_status leave(gossip *x)
+{
+    static const double LONG_ENOUGH = 15;
+    weft_actor *peer = weft_net_actor(x->net);
+    bool done = x->last || !x->stepped; /* who came too late to take a step ends with the run */
+    WEFT_TRY(done ? weft_peer_end(peer, false) : weft_peer_quit(peer));
+    WEFT_TRY(wait_for(x, weft_peer_finished));
+    double until = weft_seconds() + LONG_ENOUGH;
+    while (!peer->done && weft_seconds() < until) WEFT_TRY(weft_net_pump(x->net, NAP));
+    take_result(x);
+    return WEFT_OK;
 }
 
 static weft_status gossip_save(weft_exchange *exchange)
@@ -275,8 +356,14 @@ static weft_status gossip_save(weft_exchange *exchange)
 static weft_status gossip_end(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    if (x->leads) WEFT_TRY(settle(x));
+    if (x->leads) WEFT_TRY(exchange->site.cluster ? leave(x) : settle(x));
     return weft_copies_write(x->copies);
+}
+
+static int64_t gossip_began(weft_exchange *exchange)
+{
+    const gossip *x = (const gossip *)exchange;
+    return x->leads ? x->turn : -1;
 }
 
 static bool gossip_state(weft_exchange *exchange, int i, weft_exchange_state *out)
@@ -310,4 +397,5 @@ const weft_exchange_ops weft_exchange_gossip = {
     .end = gossip_end,
     .figure = gossip_figure,
     .cast = weft_gossip_cast,
+    .began = gossip_began,
 };

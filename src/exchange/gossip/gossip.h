@@ -14,6 +14,7 @@
 
 #include "actor/actor.h"
 #include "compress/compress.h"
+#include "exchange/cluster/member.h"
 
 /* --- who is next to whom --- */
 
@@ -55,10 +56,16 @@ weft_status weft_gossip_cast(const char *arguments, const struct weft_scene *sce
 typedef struct weft_peer_options {
     size_t struct_size; /* sizeof(weft_peer_options) */
     weft_gossip_mode mode;
+    /* Peers that are always the same: which one it is, peer k is actor first + k, and who is next
+     * to whom, which stays the caller's and outlives the peer. */
     int me;
-    weft_actor_id first;           /* peer k is actor first + k */
-    const weft_topology *topology; /* stays the caller's and outlives the peer */
-    uint64_t seed;                 /* AVERAGE: of whom it asks */
+    weft_actor_id first;
+    const weft_topology *topology;
+    /* Peers that come and go: who is there says a coordinator, and who is next to whom the topology
+     * of this name. NULL: they are always the same. The role of the member is filled in. */
+    const char *shape;
+    weft_member_options member;
+    uint64_t seed; /* of whom it asks (AVERAGE), and of topologies */
     weft_dtype dtype;
     int64_t count;
     void *parameters;  /* what a computation reads, and changes as its own update would */
@@ -68,16 +75,31 @@ typedef struct weft_peer_options {
 } weft_peer_options;
 
 /* Computation number t is step t. The parameters are in place when it is asked for; what it has
- * made of them is taken when it has ended. All peers begin with the same ones. */
+ * made of them is taken when it has ended. All peers begin with the same ones: where they come and
+ * go with those of the first slot, and who comes later with what the run has come to, and with its
+ * clock. Those are done when the coordinator knows that they have gone; PEER: it has refused or
+ * dropped this one, or so have the others. */
 weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out) WEFT_NODISCARD;
 /* It begins no other computation, and one that goes on does not count. halt: all others are to end,
  * too. */
 weft_status weft_peer_end(weft_actor *actor, bool halt) WEFT_NODISCARD;
+/* It ends, and the others go on without it: it goes when its neighbours have what it has said. Of
+ * peers that come and go. */
+weft_status weft_peer_quit(weft_actor *actor) WEFT_NODISCARD;
+/* It was told to go, or goes: it begins no other computation. */
+bool weft_peer_leaves(const weft_actor *actor);
+/* What its next beats say besides its clock. */
+void weft_peer_tell(weft_actor *actor, double loss, double rate);
+/* PEER: fails with what it has waited for so many seconds. */
+weft_status weft_peer_explain(const weft_actor *actor, double seconds) WEFT_NODISCARD;
+/* As a member; NULL where peers are always the same. */
+const weft_member *weft_peer_member(const weft_actor *actor);
 /* Some peer has ended and said that all are to. What comes of it is the caller's. */
 bool weft_peer_halted(const weft_actor *actor);
 /* Whether it has been asked for a computation that has not ended: there is room for another. */
 bool weft_peer_computes(const weft_actor *actor);
-/* Steps it has finished, and whether it has all that the others have said, up to their ends. */
+/* Steps it has finished, and whether it has all that the others have said, up to their ends; where
+ * peers come and go, whether it takes its leave. */
 int64_t weft_peer_clock(const weft_actor *actor);
 bool weft_peer_finished(const weft_actor *actor);
 /* What it has now. */

@@ -1,6 +1,8 @@
 /* What peers of both modes have in common: computing on a copy of what they have. */
 #include "exchange/gossip/peer.h"
 
+enum { AGAIN = 0 };
+
 static const weft_peer_mode *const modes[] = {
     [WEFT_GOSSIP_UPDATES] = &weft_peer_updates,
     [WEFT_GOSSIP_AVERAGE] = &weft_peer_average,
@@ -22,27 +24,107 @@ void weft_peer_move(const weft_peer *peer, void *to, double scale, const void *a
         MOVE(float);
 }
 
+int weft_peer_index(const weft_peer *p, weft_actor_id id)
+{
+    for (int i = 0; i < p->peers; i++)
+        if (p->ids[i] == id) return i;
+    return -1;
+}
+
+weft_edge *weft_peer_edge(const weft_peer *p, weft_actor_id id)
+{
+    for (int i = 0; i < p->neighbour_count; i++)
+        if (p->rumours.edges[i].to == id) return &p->rumours.edges[i];
+    return NULL;
+}
+
 weft_status weft_peer_listen(weft_peer *p)
 {
     if (p->listens) return WEFT_OK;
     p->listens = true;
-    return weft_actor_set_timer(&p->head, 0, p->options.patience);
+    return weft_actor_set_timer(&p->head, AGAIN, p->options.patience);
+}
+
+/* --- from step to step --- */
+
+static void set_clock(weft_peer *p, int64_t clock)
+{
+    p->clock = p->figures.clock = clock;
+    if (p->member) weft_member_tell(p->member, &p->figures);
+}
+
+static weft_status say_end(weft_peer *p, bool halt)
+{
+    p->ended = true;
+    return weft_rumours_say(p, NULL, halt);
+}
+
+static bool has_heard_all(const weft_peer *p)
+{
+    return weft_rumours_all_ended(p) && !(p->mode->waits && p->mode->waits(p));
+}
+
+/* Tells the others when that is another one. */
+static weft_status note_all(weft_peer *p)
+{
+    uint64_t all = p->ended && has_heard_all(p) ? weft_rumours_sum(p) : 0;
+    if (all == p->all) return WEFT_OK;
+    p->all = all;
+    return weft_around_nod(p);
+}
+
+/* Of peers that come and go: one that has taken all its steps goes when all have what all have
+ * said, one that quits when its neighbours have what it has. They are given time as long as they
+ * hear some of it, and after the last so many times the silence. */
+static weft_status look_for_end(weft_peer *p)
+{
+    static const double LONG_ENOUGH = 12;
+    double now = weft_actor_now(&p->head), silence = weft_member_view(p->member)->silence;
+    if (p->computing) return WEFT_OK;
+    p->quits = p->quits || weft_member_dismissed(p->member);
+    if (p->in && !p->ended && (p->quits || p->clock >= p->options.steps))
+        WEFT_TRY(say_end(p, false));
+    WEFT_TRY(note_all(p));
+    if (!p->quits && !p->all) p->closing = -1;
+    if (p->gone || (!p->quits && !p->all)) return WEFT_OK;
+    int64_t heard = weft_rumours_heard(p);
+    if (p->closing < 0 || heard != p->heard) p->closing = now;
+    p->heard = heard;
+    bool ready = !p->in || (p->quits ? weft_rumours_all_heard(p) : weft_around_alike(p));
+    if (!ready && now - p->closing <= LONG_ENOUGH * silence) return WEFT_OK;
+    p->gone = true;
+    return weft_member_leave(p->member, !p->quits);
 }
 
 weft_status weft_peer_go_on(weft_peer *p)
 {
-    if (p->computing || p->clock == p->options.steps || !weft_rumours_have_room(p)) return WEFT_OK;
+    if (p->member) WEFT_TRY(look_for_end(p));
+    if (!p->in || p->computing || p->ended || p->clock >= p->options.steps ||
+        !weft_rumours_have_room(p))
+        return WEFT_OK;
     p->computing = true;
     memcpy(p->before, p->now, p->bytes);
     memcpy(p->options.parameters, p->now, p->bytes);
     return weft_actor_compute(&p->head, p->clock + 1);
 }
 
+weft_status weft_peer_enter(weft_peer *p, int64_t clock)
+{
+    p->in = true;
+    set_clock(p, clock);
+    WEFT_TRY(weft_around_nod(p));
+    WEFT_TRY(weft_greet_all(p));
+    return weft_peer_go_on(p);
+}
+
 static weft_status peer_begin(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;
     memcpy(p->now, p->options.parameters, p->bytes);
-    return weft_peer_go_on(p);
+    p->in = !p->member;
+    p->ticked = weft_actor_now(actor);
+    p->closing = -1;
+    return p->member ? weft_member_begin(p->member, actor) : weft_peer_go_on(p);
 }
 
 static weft_status peer_computed(weft_actor *actor, int64_t ticket)
@@ -50,38 +132,76 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
     weft_peer *p = (weft_peer *)actor;
     if (!p->computing) return WEFT_OK; /* it has ended meanwhile */
     p->computing = false;
-    p->clock = ticket;
+    set_clock(p, ticket);
     /* The learner's memory is its own again only with the next computation. */
     weft_peer_move(p, p->options.parameters, -1, p->before, NULL);
     WEFT_TRY(p->mode->computed(p, p->options.parameters));
-    if (p->clock == p->options.steps) WEFT_TRY(weft_rumours_say(p, NULL, false));
+    if (p->clock >= p->options.steps) WEFT_TRY(say_end(p, false));
     return weft_peer_go_on(p);
+}
+
+/* --- what comes --- */
+
+/* What concerns a member is read first; what is said of training only where it takes part. */
+static weft_status read_as_member(weft_peer *p, const weft_letter *letter, bool *mine)
+{
+    weft_member_news news;
+    int from = weft_peer_index(p, letter->from);
+    if (from >= 0) p->seats[from].heard = weft_actor_now(&p->head);
+    WEFT_TRY(weft_member_letter(p->member, letter, &news));
+    if (news == WEFT_NEWS_VIEW) WEFT_TRY(weft_around_view(p));
+    p->head.done = weft_member_has_left(p->member);
+    *mine = news != WEFT_NEWS_NONE || weft_member_view(p->member)->number == 0;
+    if (*mine) return WEFT_OK;
+    WEFT_TRY(weft_around_letter(p, letter));
+    WEFT_TRY(weft_greet_letter(p, letter));
+    WEFT_TRY(weft_snapshot_letter(p, letter));
+    *mine = !p->in;
+    return WEFT_OK;
 }
 
 static weft_status peer_letter(weft_actor *actor, const weft_letter *letter)
 {
     weft_peer *p = (weft_peer *)actor;
-    WEFT_TRY(weft_rumours_letter(p, letter));
-    if (p->mode->letter) WEFT_TRY(p->mode->letter(p, letter));
+    bool mine = false;
+    if (p->member) WEFT_TRY(read_as_member(p, letter, &mine));
+    if (!mine) WEFT_TRY(weft_rumours_letter(p, letter));
+    if (!mine && p->mode->letter) WEFT_TRY(p->mode->letter(p, letter));
+    return weft_peer_go_on(p);
+}
+
+static weft_status take_member_timer(weft_peer *p)
+{
+    WEFT_TRY(weft_member_timer(p->member));
+    p->head.done = weft_member_has_left(p->member);
+    WEFT_TRY(weft_around_tick(p));
     return weft_peer_go_on(p);
 }
 
 static weft_status peer_timer(weft_actor *actor, int timer)
 {
     weft_peer *p = (weft_peer *)actor;
-    bool more, waits = p->mode->waits && p->mode->waits(p);
-    (void)timer;
+    bool more, greets = false, waits = p->mode->waits && p->mode->waits(p);
+    if (timer == WEFT_MEMBER_TIMER) return p->member ? take_member_timer(p) : WEFT_OK;
     p->listens = false;
     WEFT_TRY(weft_rumours_repeat(p, &more));
     if (waits) WEFT_TRY(p->mode->repeat(p));
-    return more || waits ? weft_peer_listen(p) : WEFT_OK;
+    if (p->member) WEFT_TRY(weft_greet_again(p, &greets));
+    if (p->giver != WEFT_NOBODY) WEFT_TRY(weft_want_again(p));
+    return more || waits || greets || p->giver != WEFT_NOBODY ? weft_peer_listen(p) : WEFT_OK;
 }
+
+/* --- making it --- */
 
 static void peer_destroy(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;
     if (p->state) p->mode->close(p);
     weft_rumours_close(p);
+    weft_member_destroy(&p->member);
+    weft_topology_free(&p->own);
+    free(p->seats);
+    free(p->ids);
     free(p->now);
     free(p->before);
     free(p);
@@ -96,17 +216,31 @@ static const weft_actor_ops peer_ops = {
     .destroy = peer_destroy,
 };
 
-static weft_status make(weft_peer *p)
+/* Those who are always there. */
+static weft_status know_all(weft_peer *p)
 {
     const weft_peer_options *o = &p->options;
+    p->topology = o->topology;
+    p->peers = o->topology->peers;
+    p->me = o->me;
+    WEFT_TRY(WEFT_NEW(&p->ids, p->peers));
+    for (int i = 0; i < p->peers; i++) {
+        weft_origin *origin;
+        p->ids[i] = o->first + (weft_actor_id)i;
+        WEFT_TRY(weft_origin_of(&p->rumours, p->ids[i], &origin));
+    }
+    return weft_rumours_arrange(p);
+}
+
+static weft_status make(weft_peer *p)
+{
+    weft_peer_options *o = &p->options;
     p->bytes = (size_t)o->count * weft_dtype_size(o->dtype);
     WEFT_TRY(weft_new_aligned(p->bytes, &p->now));
     WEFT_TRY(weft_new_aligned(p->bytes, &p->before));
-    const weft_topology *t = o->topology;
-    p->peers = t->peers;
-    p->neighbours = t->list + t->first[o->me];
-    p->neighbour_count = t->first[o->me + 1] - t->first[o->me];
-    WEFT_TRY(weft_rumours_open(p));
+    p->topology = &p->own;
+    o->member.role = WEFT_MEMBER_LEARNER;
+    WEFT_TRY(o->shape ? weft_member_create(&o->member, &p->member) : know_all(p));
     return p->mode->open ? p->mode->open(p) : WEFT_OK;
 }
 
@@ -125,12 +259,54 @@ weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
     return status;
 }
 
+/* --- for its host --- */
+
 weft_status weft_peer_end(weft_actor *actor, bool halt)
 {
     weft_peer *p = (weft_peer *)actor;
     p->computing = false;
     p->options.steps = p->clock;
-    return weft_rumours_say(p, NULL, halt);
+    return p->member ? weft_peer_go_on(p) : say_end(p, halt);
+}
+
+weft_status weft_peer_quit(weft_actor *actor)
+{
+    weft_peer *p = (weft_peer *)actor;
+    p->computing = false;
+    p->quits = true;
+    return weft_peer_go_on(p);
+}
+
+bool weft_peer_leaves(const weft_actor *actor)
+{
+    return ((const weft_peer *)actor)->quits || ((const weft_peer *)actor)->gone;
+}
+
+void weft_peer_tell(weft_actor *actor, double loss, double rate)
+{
+    weft_peer *p = (weft_peer *)actor;
+    p->figures.loss = loss;
+    p->figures.rate = rate;
+    if (p->member) weft_member_tell(p->member, &p->figures);
+}
+
+const weft_member *weft_peer_member(const weft_actor *actor)
+{
+    return ((const weft_peer *)actor)->member;
+}
+
+weft_status weft_peer_explain(const weft_actor *actor, double seconds)
+{
+    const weft_peer *p = (const weft_peer *)actor;
+    if (p->member && weft_member_view(p->member)->number == 0)
+        return weft_member_explain(p->member, seconds);
+    if (!p->in)
+        return weft_fail(WEFT_ERR_PEER,
+                         "none of the %d others has given this peer what the run has come to "
+                         "for %g s",
+                         p->peers - 1, seconds);
+    return weft_fail(WEFT_ERR_PEER, "no peer has said anything for %g s after step %lld", seconds,
+                     (long long)p->clock);
 }
 
 bool weft_peer_halted(const weft_actor *actor)
@@ -151,8 +327,8 @@ int64_t weft_peer_clock(const weft_actor *actor)
 bool weft_peer_finished(const weft_actor *actor)
 {
     const weft_peer *p = (const weft_peer *)actor;
-    return p->clock == p->options.steps && weft_rumours_all_ended(p) &&
-           !(p->mode->waits && p->mode->waits(p));
+    if (p->member) return p->gone;
+    return p->clock == p->options.steps && has_heard_all(p);
 }
 
 const void *weft_peer_parameters(const weft_actor *actor)

@@ -4,14 +4,45 @@
 /* An edge that has so many rumours unheard has no room for those of another step. */
 enum { ROOM = 256 };
 
-weft_status weft_rumours_open(weft_peer *p)
+/* A direction begins anew only with a greeting, so what was under way is told again from the log.
+ */
+static void take_over(weft_edge *edge, weft_edge *old, double now)
+{
+    bool told = old->open && old->count == 0;
+    *edge = (weft_edge){.to = old->to,
+                        .round = old->round,
+                        .window = old->window,
+                        .trip = old->trip,
+                        .since = told        ? now
+                                 : old->open ? old->queue[0].began
+                                             : old->since};
+    weft_edge_free(old);
+}
+
+weft_status weft_rumours_arrange(weft_peer *p)
 {
     weft_rumours *u = &p->rumours;
-    WEFT_TRY(WEFT_NEW(&u->edges, p->neighbour_count));
-    WEFT_TRY(WEFT_NEW(&u->origins, p->peers));
-    for (int i = 0; i < p->neighbour_count; i++)
-        u->edges[i].to = p->options.first + (weft_actor_id)p->neighbours[i];
-    return WEFT_OK;
+    weft_edge *old = u->edges;
+    double now = p->member ? weft_actor_now(&p->head) : 0;
+    int old_count = old ? p->neighbour_count : 0;
+    p->neighbours = NULL;
+    p->neighbour_count = 0;
+    if (p->peers > 1) {
+        p->neighbours = p->topology->list + p->topology->first[p->me];
+        p->neighbour_count = p->topology->first[p->me + 1] - p->topology->first[p->me];
+    }
+    u->edges = NULL;
+    weft_status status = WEFT_NEW(&u->edges, p->neighbour_count + 1);
+    for (int i = 0; i < p->neighbour_count && status == WEFT_OK; i++) {
+        weft_edge *edge = &u->edges[i];
+        *edge = (weft_edge){.to = p->ids[p->neighbours[i]], .open = !p->member, .since = now};
+        for (int k = 0; k < old_count; k++)
+            if (old[k].to == edge->to) take_over(edge, &old[k], now);
+    }
+    for (int k = 0; k < old_count; k++) weft_edge_free(&old[k]);
+    free(old);
+    if (status != WEFT_OK) p->neighbour_count = 0;
+    return status;
 }
 
 void weft_rumours_close(weft_peer *p)
@@ -20,16 +51,25 @@ void weft_rumours_close(weft_peer *p)
     for (int i = 0; u->edges && i < p->neighbour_count; i++) weft_edge_free(&u->edges[i]);
     free(u->edges);
     free(u->origins);
+    weft_log_free(u);
 }
 
-/* To those neighbours who have it from here. */
-static weft_status pass_on(weft_peer *p, const weft_rumour *rumour)
+/* To those neighbours who have it from here. What somebody said who has gone has no way of its own
+ * any more: it goes to all but the one it came from. */
+static weft_status pass_on(weft_peer *p, const weft_rumour *rumour, weft_actor_id sender)
 {
     weft_rumours *u = &p->rumours;
     bool told = false;
-    const int *from = p->options.topology->from + (size_t)rumour->origin * (size_t)p->peers;
+    int origin = weft_peer_index(p, rumour->origin);
+    WEFT_TRY(weft_log_add(p, rumour));
     for (int i = 0; i < p->neighbour_count; i++) {
-        if (from[p->neighbours[i]] != p->options.me) continue;
+        const weft_edge *edge = &u->edges[i];
+        bool from_here =
+            origin >= 0
+                ? p->topology->from[(size_t)origin * (size_t)p->peers + (size_t)p->neighbours[i]] ==
+                      p->me
+                : edge->to != sender;
+        if (!from_here || !edge->open) continue;
         WEFT_TRY(weft_edge_tell(&p->head, &u->edges[i], rumour));
         told = true;
     }
@@ -39,13 +79,15 @@ static weft_status pass_on(weft_peer *p, const weft_rumour *rumour)
 weft_status weft_rumours_say(weft_peer *p, weft_blob *payload, bool halt)
 {
     weft_rumours *u = &p->rumours;
-    weft_rumour rumour = {.origin = (uint32_t)p->options.me,
-                          .sequence = ++u->sequence,
-                          .payload = payload,
-                          .halt = halt};
-    u->origins[p->options.me].come = u->sequence;
-    u->origins[p->options.me].ended = !payload;
-    return pass_on(p, &rumour);
+    weft_origin *own;
+    weft_actor_id me = p->member ? p->head.id : p->ids[p->me];
+    weft_rumour rumour = {
+        .origin = me, .sequence = u->sequence + 1, .payload = payload, .halt = halt};
+    WEFT_TRY(weft_origin_of(u, me, &own));
+    if (!own) return weft_fail(WEFT_ERR_UNSUPPORTED, "too many peers have been in this run");
+    own->come = ++u->sequence;
+    own->ended = !payload;
+    return pass_on(p, &rumour, me);
 }
 
 /* What is no update of ours is none of anybody's. */
@@ -54,24 +96,45 @@ static bool is_damaged(weft_peer *p, const weft_blob *payload)
     return payload && (!p->mode->heard || p->mode->heard(p, payload) != WEFT_OK);
 }
 
+/* Who it is of is one of those who are there, or was, where they come and go. */
+static weft_status find_origin(weft_peer *p, const weft_rumour *rumour, weft_origin **out)
+{
+    *out = NULL;
+    if (rumour->sequence <= 0) return WEFT_OK;
+    if (!p->member) {
+        *out = weft_origin_find(&p->rumours, rumour->origin);
+        return WEFT_OK;
+    }
+    return weft_origin_of(&p->rumours, rumour->origin, out);
+}
+
+/* The sender had more than it could tell. It is asked again, as somebody else may have told. */
+static weft_status skip(weft_peer *p, weft_edge *edge)
+{
+    edge->skips = true;
+    return weft_peer_listen(p);
+}
+
 weft_status weft_rumours_letter(weft_peer *p, const weft_letter *letter)
 {
     weft_rumours *u = &p->rumours;
-    weft_edge *edge = NULL;
+    weft_edge *edge = weft_peer_edge(p, letter->from);
+    weft_origin *origin;
     weft_rumour rumour;
-    for (int i = 0; i < p->neighbour_count; i++)
-        if (u->edges[i].to == letter->from) edge = &u->edges[i];
     if (!edge) return WEFT_OK; /* nobody we know */
     WEFT_TRY(weft_edge_letter(&p->head, edge, letter, &rumour));
-    if (rumour.origin >= (uint32_t)p->peers) return WEFT_OK;
-    struct weft_origin *origin = &u->origins[rumour.origin];
+    WEFT_TRY(find_origin(p, &rumour, &origin));
     /* Edges keep the order, so of what an origin says nothing is skipped, whichever way it comes.
      */
-    if (rumour.sequence <= origin->come || is_damaged(p, rumour.payload)) return WEFT_OK;
+    bool skips = origin && rumour.sequence > origin->come + 1;
+    if (skips && p->member) return skip(p, edge);
+    if (!origin || skips || origin->ended || rumour.sequence <= origin->come ||
+        is_damaged(p, rumour.payload))
+        return WEFT_OK;
     origin->come = rumour.sequence;
-    origin->ended = origin->ended || !rumour.payload;
+    origin->ended = !rumour.payload;
     u->halted = u->halted || rumour.halt;
-    return pass_on(p, &rumour);
+    return pass_on(p, &rumour, letter->from);
 }
 
 weft_status weft_rumours_repeat(weft_peer *p, bool *more)
@@ -85,16 +148,57 @@ weft_status weft_rumours_repeat(weft_peer *p, bool *more)
     return WEFT_OK;
 }
 
+/* Of what has been said since the edge was closed. */
+static bool is_far_behind(const weft_peer *p, int i)
+{
+    const weft_rumours *u = &p->rumours;
+    const weft_edge *edge = &u->edges[i];
+    if (edge->open) return edge->count >= ROOM;
+    return p->seats[p->neighbours[i]].has && u->log_count >= ROOM &&
+           u->log[u->log_first + u->log_count - ROOM].began >= edge->since;
+}
+
 bool weft_rumours_have_room(const weft_peer *p)
 {
     for (int i = 0; i < p->neighbour_count; i++)
-        if (p->rumours.edges[i].count >= ROOM) return false;
+        if (is_far_behind(p, i)) return false;
     return true;
 }
 
 bool weft_rumours_all_ended(const weft_peer *p)
 {
-    for (int i = 0; i < p->peers; i++)
-        if (!p->rumours.origins[i].ended) return false;
+    for (int i = 0; i < p->peers; i++) {
+        const weft_origin *origin = weft_origin_find(&p->rumours, p->ids[i]);
+        if (!origin || !origin->ended) return false;
+    }
     return true;
+}
+
+uint64_t weft_rumours_sum(const weft_peer *p)
+{
+    const weft_rumours *u = &p->rumours;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < u->origin_count; i++)
+        if (u->origins[i].come > 0) sum += weft_mix(u->origins[i].id, (uint64_t)u->origins[i].come);
+    return sum | 1;
+}
+
+static bool is_behind(const weft_edge *edge)
+{
+    return !edge->open || edge->count > 0 || edge->lacks || edge->behind > 0;
+}
+
+bool weft_rumours_all_heard(const weft_peer *p)
+{
+    for (int i = 0; i < p->neighbour_count; i++)
+        if (is_behind(&p->rumours.edges[i])) return false;
+    return true;
+}
+
+int64_t weft_rumours_heard(const weft_peer *p)
+{
+    int64_t heard = 0;
+    for (int i = 0; i < p->neighbour_count; i++)
+        heard += p->rumours.edges[i].heard + p->rumours.edges[i].open;
+    return heard;
 }

@@ -10,6 +10,14 @@ static weft_status apply(weft_peer *p, const weft_blob *payload)
     return WEFT_OK;
 }
 
+static void add(const weft_peer *p, double scale, const weft_blob *payload, void *to)
+{
+    const weft_peer_options *o = &p->options;
+    weft_message message;
+    if (weft_message_open(payload->data, payload->bytes, o->dtype, o->count, &message) == WEFT_OK)
+        weft_message_add(&message, o->count, scale, to);
+}
+
 static weft_status updates_computed(weft_peer *p, void *change)
 {
     const weft_peer_options *o = &p->options;
@@ -25,4 +33,5 @@ static weft_status updates_computed(weft_peer *p, void *change)
 const weft_peer_mode weft_peer_updates = {
     .computed = updates_computed,
     .heard = apply,
+    .add = add,
 };

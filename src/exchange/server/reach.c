@@ -208,16 +208,6 @@ weft_status weft_reach_give(learner *l, reach *r)
 
 /* --- why nobody answers --- */
 
-static weft_status explain_absence(const learner *l, double seconds)
-{
-    weft_member_word word = weft_member_last_word(l->member);
-    const char *waits = weft_member_waits_for(l->member);
-    if (word.silent < 0)
-        return weft_fail(WEFT_ERR_PEER, "the coordinator has not answered for %g s", seconds);
-    return weft_fail(WEFT_ERR_PEER, "the run has not begun for %g s: %s", seconds,
-                     waits ? waits : "the coordinator has not said who takes part");
-}
-
 weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
 {
     const learner *l = (const learner *)actor;
@@ -225,7 +215,7 @@ weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
     weft_member_word word = weft_member_last_word(l->member);
     char what[100] = "it is gone, or the line to it is cut";
     int k = 0;
-    if (!l->in) return explain_absence(l, seconds);
+    if (!l->in) return weft_member_explain(l->member, seconds);
     while (k < l->options.range_count && !weft_reach_waits(&l->reaches[k])) k++;
     if (k == l->options.range_count)
         return weft_fail(WEFT_ERR_INTERNAL, "a learner waits for nobody");

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Runs without servers whose learners come and go, as processes: tests/elastic_gossip.sh PATH/TO/weft.
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/check.sh"
+. "$here/members.sh"
+last() { grep "accuracy" "$1.out" | tail -n 1; }
+# the same figures at the end
+alike() { [ -n "$(last "$1")" ] && [ "$(last "$1")" = "$(last "$2")" ] && pass || { last "$1" >out; last "$2" >err; flunk "$1 and $2 differ: $what"; }; }
+# the number of a learner that is not the first
+another() { "$weft" status "$at" | awk '$2 == "learner" && $3 > 0 { id = $1 } END { print id }'; }
+
+what="as many as were expected"
+coordinator -n 3 --exchange gossip:topology=ring --epochs 4
+join l1
+until_there learner 1
+holds <("$weft" status "$at") 'waits for members'
+join l2
+join l3 -n 2 --mesh data=2 --checkpoint kept
+for l in l1 l2 l3 c; do ends 0 $l; done
+learned l1
+alike l1 l2
+alike l1 l3
+holds co 'the run is over'
+accepts "a checkpoint" "$weft" eval kept $data
+grep -q "$(last l1 | sed 's/.*accuracy *\([0-9.]*\).*/\1/')" out && pass || flunk "another accuracy: $what"
+
+what="who comes, goes, and is killed"
+coordinator -n 1 --exchange gossip:topology=ring --compress threshold:tau=0.003 --epochs 60 --silence 2
+join l1
+until_there learner 1
+join l2
+join l3
+join l4
+until_there learner 4
+kill -KILL "$(self "$l2")"
+until_there learner 3
+kill -INT "$(self "$l3")"
+ends 130 l3
+until_there learner 2
+join l5
+join l6
+until_there learner 4
+accepts "leave" "$weft" leave "$at" "$(another)"
+until_there learner 3
+holds <("$weft" status "$at") 'learner +0 +[1-9][0-9]* +[0-9.]+ +[1-9]'
+ends 0 l1
+ends 0 c
+learned l1
+for l in l4 l5 l6; do ends 0 $l; done
+
+for mode in updates average; do
+    what="the coordinator is killed, then a learner: mode=$mode"
+    coordinator -n 3 --exchange gossip:topology=ring,mode=$mode --epochs 60 --silence 2
+    join l1
+    join l2
+    join l3
+    until_there learner 3
+    kill -KILL "$(self "$c")"
+    wait "$c" 2>/dev/null
+    sleep 1
+    kill -KILL "$(self "$l2")"
+    ends 0 l1
+    ends 0 l3
+    learned l1
+    learned l3
+    [ $mode = average ] || alike l1 l3
+done
+
+what="another coordinator comes"
+coordinator -n 2 --exchange gossip --epochs 100 --silence 2
+join l1
+join l2
+until_there learner 2
+kill -KILL "$(self "$c")"
+wait "$c" 2>/dev/null
+listen=$at
+coordinator -n 2 --exchange gossip --epochs 100 --silence 2
+listen=
+until_there learner 2
+join l3
+for l in l1 l2 l3 c; do ends 0 $l; done
+alike l1 l2
+alike l1 l3
+
+what="keys"
+for k in coordinator one other stranger; do "$weft" keygen $k.key >/dev/null; done
+cat one.key.pub other.key.pub >allowed
+coordinator -n 2 --exchange gossip --epochs 2 --key coordinator.key --allow allowed
+refuses 1 "it does not allow the key of this side" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
+join l1 --key one.key
+join l2 --key other.key
+for l in l1 l2 c; do ends 0 $l; done
+learned l1
+alike l1 l2
+
+what="who does not fit"
+coordinator -n 2 --exchange gossip
+refuses 2 "exchange gossip has no servers" "$weft" server "$at" -q
+refuses 2 "exchange gossip has no use for it" "$weft" coordinator -n 2 --exchange gossip --servers 1 -q
+join l1
+until_there learner 1
+kill -TERM "$(self "$c")"
+ends 143 c
+kill -TERM "$(self "$l1")"
+ends 143 l1
+none_left
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
