@@ -103,8 +103,8 @@ join l1
 until_there learner 1
 kill -TERM "$(self "$c")"
 ends 143 c
-kill -TERM "$(self "$l1")"
-ends 143 l1
+kill -KILL "$(self "$l1")"
+wait "$l1" 2>/dev/null
 none_left
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
