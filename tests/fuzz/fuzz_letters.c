@@ -39,7 +39,9 @@ typedef struct held {
 
 typedef struct cluster {
     weft_host host;
-    int kind; /* of policies */
+    int kind;              /* of policies */
+    bool elastic;          /* all are peers that come and go by the coordinator */
+    weft_gossip_mode mode; /* theirs */
     double now;
     weft_actor *actors[ACTORS]; /* NULL: it has ended */
     bool computes[ACTORS];
@@ -154,6 +156,9 @@ static void make_coordinator(cluster *c)
                                   .ranges = RANGES,
                                   .replicas = true,
                                   .limit = 2};
+    if (c->elastic) o.expected[WEFT_MEMBER_LEARNER] = ACTORS - PEER;
+    if (c->elastic) o.expected[WEFT_MEMBER_SERVER] = o.ranges = 0;
+    o.replicas = !c->elastic;
     must(weft_coordinator_create(&o, &c->actors[COORDINATOR]));
 }
 
@@ -216,19 +221,44 @@ static void make_peer(cluster *c, int id, weft_gossip_mode mode)
     must(weft_peer_create(&o, &c->actors[id]));
 }
 
-static void begin(cluster *c, int kind)
+static void make_comer(cluster *c, int id)
 {
-    c->host.ops = &host_ops;
-    for (int i = 0; i < COUNT; i++) c->gradients[i] = 0.25F * (float)(i % 5 - 2);
-    c->kind = kind;
-    make_coordinator(c);
+    weft_peer_options o = {.struct_size = sizeof(o),
+                           .mode = c->mode,
+                           .shape = "ring",
+                           .member = member_of(id),
+                           .dtype = WEFT_F32,
+                           .count = COUNT,
+                           .parameters = c->parameters[id],
+                           .steps = 1000,
+                           .patience = 1};
+    must(weft_codec_open(context, "threshold:tau=0.25", WEFT_F32, COUNT, &c->codecs[id][0]));
+    o.codec = c->codecs[id][0];
+    must(weft_peer_create(&o, &c->actors[id]));
+}
+
+static void make_job(cluster *c)
+{
     make_server(c, SERVER);
     make_server(c, OTHER_SERVER);
     make_learner(c, LEARNER);
     make_learner(c, OTHER_LEARNER);
     for (int id = PEER; id < ACTORS; id++)
         make_peer(c, id, id < NEIGHBOUR ? WEFT_GOSSIP_UPDATES : WEFT_GOSSIP_AVERAGE);
+}
+
+static void begin(cluster *c, int kind)
+{
+    c->host.ops = &host_ops;
+    for (int i = 0; i < COUNT; i++) c->gradients[i] = 0.25F * (float)(i % 5 - 2);
+    c->kind = kind & 1;
+    c->elastic = kind & 4;
+    c->mode = kind & 8 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES;
+    make_coordinator(c);
+    if (!c->elastic) make_job(c);
+    for (int id = PEER; id < ACTORS && c->elastic; id++) make_comer(c, id);
     for (int i = 0; i < ACTORS; i++) {
+        if (!c->actors[i]) continue;
         c->actors[i]->host = &c->host;
         c->actors[i]->id = (weft_actor_id)i;
         must(c->actors[i]->ops->begin(c->actors[i]));
@@ -262,8 +292,9 @@ static uint8_t next(cluster *c)
 }
 
 /* Of whom an actor must believe what he says, so that it may end by it. */
-static bool is_believed(int id, weft_actor_id from)
+static bool is_believed(const cluster *c, int id, weft_actor_id from)
 {
+    if (c->elastic) return id >= PEER && (from == COORDINATOR || from >= PEER);
     bool server = from == SERVER || from == OTHER_SERVER;
     return id >= SERVER && id <= OTHER_LEARNER && (from == COORDINATOR || server);
 }
@@ -279,7 +310,8 @@ static void judge(cluster *c, int id, weft_status status, bool believed)
 static void deliver(cluster *c, int to, const weft_letter *letter)
 {
     if (to >= ACTORS || !c->actors[to] || c->actors[to]->done || (int)letter->from == to) return;
-    judge(c, to, c->actors[to]->ops->letter(c->actors[to], letter), is_believed(to, letter->from));
+    judge(c, to, c->actors[to]->ops->letter(c->actors[to], letter),
+          is_believed(c, to, letter->from));
 }
 
 /* One that was sent, as it is or with a byte changed. */
@@ -351,10 +383,10 @@ static void go_on(cluster *c)
     case 2: deliver_held(c, i % HELD, true); break;
     case 3: deliver_made_up(c, id); break;
     case 4: /* a member has another timer, too */
-        if (a && id <= OTHER_LEARNER && i & 1 && id != COORDINATOR)
-            judge(c, id, a->ops->timer(a, WEFT_MEMBER_TIMER), false);
+        if (a && (id <= OTHER_LEARNER || c->elastic) && i & 1 && id != COORDINATOR)
+            judge(c, id, a->ops->timer(a, WEFT_MEMBER_TIMER), c->elastic);
         else if (a)
-            judge(c, id, a->ops->timer(a, 0), false);
+            judge(c, id, a->ops->timer(a, 0), c->elastic);
         break;
     case 5: compute(c, id % ACTORS); break;
     case 6:
@@ -378,7 +410,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(c);
         return 0;
     }
-    begin(c, data[0] & 1);
+    begin(c, data[0]);
     while (c->letter_count > 0 && c->letter_count < HELD && data[0] & 2) { /* all have come */
         deliver_held(c, 0, false);
         forget(c, 0);
