@@ -130,15 +130,14 @@ int64_t weft_rumours_heard(const weft_peer *peer);
 
 /* log.c: what has come from whom. */
 /* NULL: nothing. */
-weft_origin *weft_origin_find(const weft_rumours *rumours, weft_actor_id id);
+weft_origin *weft_origin_find(const weft_rumours *u, weft_actor_id id);
 /* Adds it where there was nothing; *out is NULL where there are too many. */
-weft_status weft_origin_of(weft_rumours *rumours, weft_actor_id id,
-                           weft_origin **out) WEFT_NODISCARD;
+weft_status weft_origin_of(weft_rumours *u, weft_actor_id id, weft_origin **out) WEFT_NODISCARD;
 /* Keeps a rumour for a while. */
 weft_status weft_log_add(weft_peer *peer, const weft_rumour *rumour) WEFT_NODISCARD;
-void weft_log_free(weft_rumours *rumours);
+void weft_log_free(weft_rumours *u);
 /* What is kept of an origin, which has come to more than follows on it. */
-void weft_log_forget(weft_rumours *rumours, weft_actor_id origin);
+void weft_log_forget(weft_rumours *u, weft_actor_id origin);
 /* The origins in a payload, from byte `at` on, where they are as they must be. */
 bool weft_origins_read(const weft_blob *payload, size_t at, const weft_origin **out, size_t *count);
 /* Whether all is kept that this one has and who has those origins has not. */
