@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench strategies soak soak-processes hunt chaos failures mutate lint fuzz install-test man clean
+.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench bench-links strategies soak soak-processes hunt chaos failures mutate lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -38,6 +38,12 @@ bench: deps
 # What each strategy needs to learn and what it sends; about half an hour. EPOCHS and NAMES choose.
 strategies: $(BUILD)/weft
 	@/usr/bin/python3 bench/strategies.py $(BUILD)/weft $(or $(EPOCHS),5) $(NAMES)
+
+# Learners with a slow line between them, synchronous and compressed: about ten minutes. EPOCHS and NAMES choose, MBIT and
+# MS say what the line is like.
+bench-links: $(BUILD)/weft
+	@scripts/deps test
+	@MBIT="$(MBIT)" MS="$(MS)" bench/links $(BUILD)/weft $(or $(EPOCHS),2) $(NAMES)
 
 lint: deps
 	@scripts/deps lint
