@@ -417,15 +417,19 @@ static bool has_ended(const chaos *c)
     return true;
 }
 
-/* Whoever has the range at the end, be it as replica of one that is lost: the newest. */
+/* Whoever has the range at the end, be it as replica of one that is lost: the newest. All learners
+ * have gone by then, also those that a server was lost before it could say so; what waited for them
+ * counts. */
 static weft_range *last_of(const chaos *c, int k)
 {
     weft_range *best = NULL;
+    weft_actor_id learner;
     for (int s = 0; s < c->server_lives; s++) {
         const weft_actor *a = weft_sim_actor(c->sim, (weft_actor_id)(FIRST_SERVER + s));
         weft_range *r = a ? weft_server_range_of(a, k, false) : NULL;
         if (r && (!best || weft_range_version(r) > weft_range_version(best))) best = r;
     }
+    while (best && weft_range_learner_at(best, 0, &learner)) must(weft_range_leave(best, learner));
     return best;
 }
 
