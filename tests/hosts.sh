@@ -137,11 +137,13 @@ said 1 "the job cannot be started on delta of --hosts alpha:2,delta:2"
 said 0 "starting again"
 # Learners that speak to servers and to each other past MPI, which between hosts they do with keys: the numbers of one host.
 few="--data glyphs:size=16,train=400,test=50 --batch 40 --epochs 2 -t 1 --timeout 20"
+# Now and then Open MPI's launcher is late to put a process that has begun already into a group, and says so.
+quiet() { ! grep -v 'setpgid(.*) failed in parent' err | grep -q .; }
 for exchange in "server:policy=bsp --servers 2" "gossip"; do
     what="--exchange $exchange on two hosts"
     # shellcheck disable=SC2086
     host_command alpha timeout 60 "$weft" train $few --engine mpi -n 2 --hosts alpha:1,beta:1 --exchange $exchange >out 2>err &&
-        [ ! -s err ] && pass || flunk "$what"
+        quiet && pass || flunk "$what"
     grep "test loss" out >there
     # shellcheck disable=SC2086
     timeout 60 "$weft" train $few -n 2 --exchange $exchange >out 2>err && [ "$(grep -c 'test loss' there)" = 2 ] && pass || flunk "$what"
