@@ -36,7 +36,10 @@ static const char *leaf_name(const selection *s, const item *it)
 static weft_exchange_state state_of(const selection *s, const item *it)
 {
     weft_exchange_state state;
-    (void)weft_exchange_state_at(s->source->exchange, it->state, &state);
+    if (it->learner > 0 && !s->source->between)
+        (void)weft_exchange_state_of(s->source->exchange, it->learner, it->state, &state);
+    else
+        (void)weft_exchange_state_at(s->source->exchange, it->state, &state);
     return state;
 }
 
@@ -96,7 +99,7 @@ static weft_status selected_read(void *user, size_t i, void *data)
 {
     selection *s = user;
     weft_type type = selected_type(user, i);
-    if (s->items[i].learner > 0) return hand_over(s, i, &type, data);
+    if (s->items[i].learner > 0 && s->source->between) return hand_over(s, i, &type, data);
     return own_learner(s->source) == 0 ? gather(s, &s->items[i], &type, data) : WEFT_OK;
 }
 
@@ -123,12 +126,16 @@ static weft_status select_leaves(selection *s, weft_value_kind kind, int learner
     return WEFT_OK;
 }
 
-/* What is alike is the first learner's. */
+/* What is alike is the first learner's. A learner that saves alone has, of the others, what they
+ * have handed over. */
 static weft_status select_states(selection *s, int learner)
 {
+    weft_exchange *e = s->source->exchange;
     weft_exchange_state state;
-    for (int i = 0; weft_exchange_state_at(s->source->exchange, i, &state); i++) {
-        if (state.alike && learner > 0) continue;
+    for (int i = 0; weft_exchange_state_at(e, i, &state); i++) {
+        if (learner > 0 && (state.alike || (!s->source->between &&
+                                            !weft_exchange_state_of(e, learner, i, &state))))
+            continue;
         WEFT_TRY(state.like_parameters ? select_leaves(s, WEFT_VALUE_PARAM, learner, i)
                                        : select_one(s, (item){WEFT_NO_VALUE, learner, i, NULL}));
     }
@@ -146,7 +153,8 @@ static weft_status select_all(selection s[WEFT_CHECKPOINT_FILES],
         WEFT_TRY(select_leaves(&s[WEFT_LEARNERS_FILE], WEFT_VALUE_PARAM, k, -1));
         WEFT_TRY(select_leaves(&s[WEFT_LEARNERS_FILE], WEFT_VALUE_STATE, k, -1));
     }
-    for (int k = 0; k < learners && from->exchange; k++)
+    if (!from->exchange) return WEFT_OK;
+    for (int k = 0; k < from->exchange->site.endpoint->learners; k++)
         WEFT_TRY(select_states(&s[WEFT_EXCHANGE_FILE], k));
     return WEFT_OK;
 }

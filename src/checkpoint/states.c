@@ -78,6 +78,46 @@ static weft_status load_state(const weft_checkpoint *c, weft_exchange *e,
                               : load_tensor(c, s, place);
 }
 
+/* The largest number of a learner of which the checkpoint has anything. */
+static int most_learner(const weft_checkpoint *c)
+{
+    const weft_safetensors *all = &c->tensors[WEFT_EXCHANGE_FILE];
+    int64_t most = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        const char *name = all->tensors[i].name;
+        size_t digits = strspn(name, "0123456789");
+        if (digits > 0 && digits < 7 && name[digits] == '/')
+            most = WEFT_MAX(most, (int64_t)strtol(name, NULL, 10));
+    }
+    return (int)most;
+}
+
+/* Adds what learners had who are none of this run: to one of them goes each of these. */
+static weft_status add_others(const weft_checkpoint *c, weft_exchange *e,
+                              const weft_exchange_state *s, int learner)
+{
+    int learners = e->site.endpoint->learners, most = most_learner(c);
+    weft_exchange_state other = *s;
+    weft_status status = WEFT_OK;
+    weft_dtype dtype;
+    size_t bytes;
+    void *parameters;
+    if (!s->adds || s->alike || learner + learners > most) return WEFT_OK;
+    WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &parameters, &bytes));
+    weft_store_unmap_read(e->site.store, parameters);
+    WEFT_TRY(weft_new_aligned(s->bytes, &other.data));
+    for (int k = learner + learners; k <= most && status == WEFT_OK; k += learners) {
+        if (!has(c, s, k)) continue;
+        status = load_state(c, e, &other, k);
+        for (size_t n = 0; n < s->bytes / weft_dtype_size(dtype) && status == WEFT_OK; n++)
+            weft_number_put(dtype, s->data, (int64_t)n,
+                            weft_number_get(dtype, s->data, (int64_t)n) +
+                                weft_number_get(dtype, other.data, (int64_t)n));
+    }
+    free(other.data);
+    return status;
+}
+
 /* States that are alike in all learners, or those that are not: all of them, or none. */
 static weft_status load_those(const weft_checkpoint *c, weft_exchange *e, int learner, bool alike,
                               int *count, int *found)
@@ -100,8 +140,11 @@ static weft_status load_those(const weft_checkpoint *c, weft_exchange *e, int le
                          "%s: has the state '%s' of exchange %s but not '%s', which goes with it; "
                          "it is not whole, of another version, or of other options",
                          c->path, there, e->ops->name, missing);
-    for (int i = 0; there && weft_exchange_state_at(e, i, &s); i++)
-        if (s.alike == alike && (!s.found || *s.found)) WEFT_TRY(load_state(c, e, &s, learner));
+    for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
+        if (s.alike != alike || (s.found && !*s.found)) continue;
+        if (there) WEFT_TRY(load_state(c, e, &s, learner));
+        WEFT_TRY(add_others(c, e, &s, learner));
+    }
     return WEFT_OK;
 }
 

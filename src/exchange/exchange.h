@@ -151,6 +151,9 @@ typedef struct weft_exchange_state {
     weft_type type; /* not looked at where like_parameters */
     void *data;     /* in the host's memory; the exchange's, as long as it is open */
     size_t bytes;
+    /* Of each parameter, and linear in it: where a run goes on with fewer learners, what those had
+     * who are no more is added up, so that the sum over all stays. */
+    bool adds;
     /* A checkpoint may lack it, and whether it did not is said here; NULL: it is there with the
      * others, or none is. */
     bool *found;
@@ -212,6 +215,11 @@ typedef struct weft_exchange_ops {
     /* A checkpoint follows, of the learner whose ranks are asked: what belongs into it is brought
      * where it is read, parameters and state. Collective over them. */
     weft_status (*save)(weft_exchange *exchange);
+    /* Without lock step: what is this learner's own is brought where `state` says, since another
+     * one's checkpoint is to have it. Needed where there is such state. */
+    weft_status (*keep)(weft_exchange *exchange);
+    /* Without lock step: nobody begins a step before all have finished the one before. NULL: no. */
+    bool (*together)(const weft_exchange *exchange);
     /* After the last step of a process: what is under way has to come to its end, and the others
      * are told if they need to know. A checkpoint may follow. */
     weft_status (*end)(weft_exchange *exchange);
@@ -229,11 +237,14 @@ typedef struct weft_exchange_ops {
     int64_t (*began)(weft_exchange *exchange);
 } weft_exchange_ops;
 
+typedef struct weft_others weft_others;
+
 /* The head of every exchange; implementations extend it. weft_exchange_open fills it, and `open`
  * does not have it yet. */
 struct weft_exchange {
     const weft_exchange_ops *ops;
     weft_exchange_site site;
+    weft_others *others; /* what others keep for themselves; NULL: nobody asks for it */
     /* What is alike in all learners comes from a checkpoint. So does what is not, unless the
      * checkpoint does not know this learner. */
     bool restored;
@@ -270,6 +281,13 @@ weft_status weft_exchange_save(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
 bool weft_exchange_figure_at(weft_exchange *exchange, int i, weft_series *out);
 bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
+/* Checkpoints in the middle of a run are the first learner's, but are to have what is the others'
+ * own, too: after `begin`, of all learners. Then `_hand` after each step that one follows: others
+ * hand theirs over, and the first one takes it. With `_state_of` it has their states; false also
+ * where nothing has come of that learner. Both are collective over the ranks of a learner. */
+weft_status weft_exchange_share(weft_exchange *exchange) WEFT_NODISCARD;
+weft_status weft_exchange_hand(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
+bool weft_exchange_state_of(weft_exchange *exchange, int learner, int i, weft_exchange_state *out);
 /* Adds up a number over all learners, which go in lock step. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
                               double *number) WEFT_NODISCARD;

@@ -204,6 +204,7 @@ bool weft_kept_state(const weft_kept *k, int i, weft_exchange_state *out)
     const struct kept_state *s = &k->states[i];
     *out = (weft_exchange_state){.name = s->name,
                                  .like_parameters = s->extent != WEFT_CODEC_SENDER,
+                                 .adds = s->extent == WEFT_CODEC_EACH,
                                  .type = {.dtype = WEFT_F64},
                                  .data = s->data,
                                  .bytes = bytes_of(k, s)};

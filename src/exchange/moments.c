@@ -1,7 +1,7 @@
 /* Opening exchanges, and calling them at their moments. */
 #include <ctype.h>
 
-#include "exchange/exchange.h"
+#include "exchange/others.h"
 
 static bool is_word(const char *name)
 {
@@ -110,6 +110,7 @@ weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
 void weft_exchange_close(weft_exchange **exchange)
 {
     if (!exchange || !*exchange) return;
+    weft_others_close(&(*exchange)->others);
     (*exchange)->ops->close(*exchange);
     *exchange = NULL;
 }
@@ -190,8 +191,29 @@ weft_status weft_exchange_save(weft_exchange *e)
 
 weft_status weft_exchange_end(weft_exchange *e)
 {
+    if (e->others) WEFT_TRY(weft_others_end(e->others, true));
     uint64_t failures = weft_failures();
-    return e->ops->end ? heard(e, e->ops->end(e), failures, "end") : WEFT_OK;
+    if (e->ops->end) WEFT_TRY(heard(e, e->ops->end(e), failures, "end"));
+    return e->others ? weft_others_end(e->others, false) : WEFT_OK;
+}
+
+weft_status weft_exchange_share(weft_exchange *e)
+{
+    return weft_others_open(e, &e->others);
+}
+
+weft_status weft_exchange_hand(weft_exchange *e, int64_t step)
+{
+    if (!e->others) return WEFT_OK;
+    return e->site.endpoint->learner == 0 ? weft_others_take(e->others, step)
+                                          : weft_others_hand(e->others, step);
+}
+
+bool weft_exchange_state_of(weft_exchange *e, int learner, int i, weft_exchange_state *out)
+{
+    if (!weft_exchange_state_at(e, i, out)) return false;
+    out->data = weft_others_data(e->others, learner, i);
+    return out->data != NULL;
 }
 
 bool weft_exchange_state_at(weft_exchange *e, int i, weft_exchange_state *out)

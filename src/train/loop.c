@@ -51,6 +51,7 @@ static weft_status save(weft_run *run)
     if (!is_first(run) && (t->linked || !weft_rank_saves_all(r))) return WEFT_OK;
     run->saved_step = r->position.step;
     if (r->exchange) WEFT_TRY(weft_exchange_save(r->exchange));
+    if (!weft_rank_saves_all(r)) WEFT_TRY(weft_exchange_hand(r->exchange, r->position.step));
     char *path = NULL;
     weft_checkpoint_source source = {.store = r->store,
                                      .graph = r->graph,
@@ -121,7 +122,9 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     int64_t every = t->options.output.checkpoint_every;
     bool due = every && r->position.step % every == 0;
     if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
-    bool later = settles_later(run, *stop);
+    bool later = settles_later(run, *stop), others = !is_first(run) && !weft_rank_saves_all(r);
+    if ((b->last || due) && others && !later)
+        WEFT_TRY(weft_exchange_hand(r->exchange, r->position.step));
     if (b->last && !later) WEFT_TRY(evaluate(run));
     if ((b->last || due) && !later) WEFT_TRY(save(run));
     if (b->last || due) run->last_step = weft_seconds();
@@ -256,6 +259,7 @@ static weft_status run_rank(weft_run *run)
     for (int i = t->size; i < ranks; i++) run->planned[i] = run->planned[i - t->size];
     int64_t all = t->options.length.batch * t->learners;
     WEFT_TRY(weft_rank_begin(r, (t->samples + all - 1) / all, all));
+    if (r->exchange && t->options.output.checkpoint) WEFT_TRY(weft_exchange_share(r->exchange));
     if (t->link.job) WEFT_TRY(tell_start(run)); /* it may have been started again */
     run->first_step = r->position.step;
     options.epoch = r->position.epoch;

@@ -198,6 +198,7 @@ const weft_exchange_ops weft_exchange_easgd = {
     .after = easgd_after,
     .state = weft_remote_state_at,
     .save = easgd_save,
+    .keep = weft_remote_keep,
     .end = easgd_end,
     .figure = weft_remote_figure,
     .cast = easgd_cast,

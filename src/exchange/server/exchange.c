@@ -322,6 +322,18 @@ weft_status weft_remote_fetch(weft_remote *x)
     return weft_remote_wait(x);
 }
 
+weft_status weft_remote_keep(weft_exchange *exchange)
+{
+    const weft_remote *x = (const weft_remote *)exchange;
+    if (x->leads) take_kept(x);
+    return WEFT_OK;
+}
+
+static bool server_together(const weft_exchange *exchange)
+{
+    return ((const weft_remote *)exchange)->policy.bound == 0;
+}
+
 static weft_status server_save(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
@@ -404,6 +416,8 @@ const weft_exchange_ops weft_exchange_server = {
     .after = server_after,
     .state = weft_remote_state_at,
     .save = server_save,
+    .keep = weft_remote_keep,
+    .together = server_together,
     .end = server_end,
     .figure = weft_remote_figure,
     .cast = server_cast,

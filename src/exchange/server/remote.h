@@ -116,6 +116,8 @@ const char *weft_remote_back(bool adds, const char *codec, const char *back);
 /* What the servers have, into `parameters`, with the state of their updates; and the same when all
  * learners have left. Collective over all ranks of the learner, or of all learners. */
 weft_status weft_remote_fetch(weft_remote *x) WEFT_NODISCARD;
+/* What the codecs of this learner keep, where checkpoints look for it. */
+weft_status weft_remote_keep(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_remote_end(weft_remote *x) WEFT_NODISCARD;
 
 /* serve.c: of an exchange that opens a weft_remote. */

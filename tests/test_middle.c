@@ -1,0 +1,136 @@
+/* Checkpoints in the middle of a run whose codecs leave something out: they have what every learner
+ * still owes. */
+#include <math.h>
+#include <stdio.h>
+
+#include "exchange_runs.h"
+#include "weft/registry.h"
+
+/* As if the run had died after that step: what came later is not there. */
+static void go_back_to(const char *folder, int step, int last)
+{
+    char path[4300], name[40];
+    for (int s = step + 1; s <= last; s++) {
+        (void)snprintf(path, sizeof(path), "%s/step-%d", folder, s);
+        if (access(path, F_OK) == 0) remove_folder(strdup(path));
+    }
+    (void)snprintf(path, sizeof(path), "%s/latest", folder);
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(name, sizeof(name), "step-%d", step);
+    assert_int_equal(symlink(name, path), 0);
+}
+
+/* Where the order is fixed a run that goes on from the middle is the undisturbed one, to the bit.
+ */
+static void test_fixed_order(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"parameters", "state", "learners", "exchange"};
+    static const char *const ways[] = {"policy=bsp ranks=3", "policy=ssp,bound=0 ranks=2",
+                                       "policy=bsp ranks=4 mesh=data=2"};
+    const weft_entry *e;
+    char *root = temporary_folder(), words[500], name[60];
+    for (int i = 0; (e = weft_context_entry(context, WEFT_KIND_CODEC, i)); i++)
+        for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
+            bool steps = strcmp(e->name, "threshold") == 0 || strcmp(e->name, "bitmap") == 0;
+            bool some = strcmp(e->name, "topk") == 0 || strcmp(e->name, "dgc") == 0;
+            (void)snprintf(words, sizeof(words),
+                           EXACT "batch=4 optimizer=adam lr=0.01 servers=2 compress-back=%s "
+                                 "compress=%s%s exchange=server:%s",
+                           e->name, e->name,
+                           steps  ? ":tau=0.001,adaptive"
+                           : some ? ":warmup=6,ratio=0.05"
+                                  : "",
+                           ways[w]);
+            (void)snprintf(name, sizeof(name), "%s-%zu-a", e->name, w);
+            const char *a = made(root, name);
+            name[strlen(name) - 1] = 'b';
+            const char *b = made(root, name);
+            run(words, "steps=9", a, 0);
+            run(words, "steps=9 checkpoint-every=4 keep=9", b, 0);
+            go_back_to(b, 4, 9);
+            run(words, "steps=9 resume=true", b, 0);
+            for (size_t f = 0; f < WEFT_COUNT(files); f++) assert_same(a, b, files[f], 0, words);
+        }
+    remove_folder(root);
+}
+
+/* The sum over all learners of what they keep of one tensor; *learners: how many have it. */
+static double owed(const char *folder, const char *state, const char *tensor, int *learners)
+{
+    tensors t;
+    double sum = 0;
+    *learners = 0;
+    assert_true(open_tensors(folder, "exchange", &t));
+    for (int k = 0; k < 16; k++) {
+        char name[100];
+        (void)snprintf(name, sizeof(name), k ? "%d/%s/%s" : "%.0d%s/%s", k, state, tensor);
+        const weft_tensor *p = weft_safetensors_find(&t.all, name);
+        for (int64_t i = 0; p && i < weft_shape_elements(&p->shape); i++)
+            sum += weft_number_get(WEFT_F64, p->data, i) * (double)(i % 7 + 1);
+        *learners += p != NULL;
+    }
+    close_tensors(&t);
+    return sum;
+}
+
+/* Nothing is ever sent, so what is owed is the sum of all gradients; and those of a step are as
+ * good as nothing when the run goes on. */
+static void test_other_numbers(void **state)
+{
+    (void)state;
+    static const int after[] = {2, 3, 5, 7};
+    char *root = temporary_folder(), words[500];
+    for (size_t i = 0; i < WEFT_COUNT(after); i++) {
+        int before, now;
+        (void)snprintf(words, sizeof(words), "%d", after[i]);
+        const char *folder = made(root, words);
+        const char *run_words = EXACT "batch=4 optimizer=sgd lr=0.1 servers=2 "
+                                      "compress=threshold:tau=1e6 exchange=server:policy=bsp";
+        run(run_words, "ranks=5 steps=6 checkpoint-every=3 keep=9", folder, 0);
+        go_back_to(folder, 3, 6);
+        double want = owed(folder, "threshold_residual", "fc1/weight", &before);
+        (void)snprintf(words, sizeof(words), "ranks=%d steps=4 resume=true clip-norm=1e-12",
+                       after[i]);
+        run(run_words, words, folder, 0);
+        double have = owed(folder, "threshold_residual", "fc1/weight", &now);
+        assert_int_equal(before, 5);
+        assert_int_equal(now, after[i]);
+        assert_true(fabs(want) > 1e-3);
+        if (fabs(want - have) > 1e-9 * fabs(want))
+            fail_msg("5 learners owe %.17g, and %d then %.17g", want, after[i], have);
+    }
+    remove_folder(root);
+}
+
+/* Where nobody waits for others, the checkpoint does not either, and has what has come. */
+static void test_no_order(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "exchange=server:policy=ssp,bound=1 servers=2 compress=topk:ratio=0.1 keep=99",
+        "exchange=gossip:topology=ring compress=topk:ratio=0.1 keep=99",
+        "exchange=easgd:every=2 servers=2 compress=topk:ratio=0.1 keep=99"};
+    char *root = temporary_folder(), name[10];
+    for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
+        int learners;
+        (void)snprintf(name, sizeof(name), "%zu", w);
+        const char *folder = made(root, name);
+        run(EXACT "batch=4 ranks=3 steps=30 checkpoint-every=2", ways[w], folder, 0);
+        go_back_to(folder, 28, 30);
+        (void)owed(folder, "topk_residual", "fc1/weight", &learners);
+        if (w == 0) assert_int_equal(learners, 3);
+        run(EXACT "batch=4 ranks=3 steps=30 resume=true", ways[w], folder, 0);
+        (void)owed(folder, "topk_residual", "fc1/weight", &learners);
+        assert_int_equal(learners, 3);
+    }
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fixed_order),
+                                       cmocka_unit_test(test_other_numbers),
+                                       cmocka_unit_test(test_no_order)};
+    return cmocka_run_group_tests_name("middle", tests, begin, end);
+}
