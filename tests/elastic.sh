@@ -33,7 +33,9 @@ ends 0 s1
 ends 0 c
 # shellcheck disable=SC2086
 "$weft" train $data --batch 40 -t 1 -n 4 --mesh data=2 --exchange server:policy=bsp --epochs 2 >out 2>err
-cmp -s <(grep 'step  *50 ' out) <(grep 'step  *50 ' l1.out) && pass || flunk "other numbers: $what"
+# What is evaluated is the parameters after step 50; lines that a slow machine prints on the way may say "step 50" too.
+evaluated() { grep '^step  *50  *test' "$1"; }
+evaluated out >want && cmp -s want <(evaluated l1.out) && pass || { evaluated l1.out >>want; cp want out; flunk "other numbers: $what"; }
 
 what="who comes, goes, and is killed"
 coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 --epochs 40 --silence 2

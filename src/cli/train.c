@@ -111,6 +111,7 @@ weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options
     progress *p = progress_new(options);
     running = trainer;
     catch_signals();
+    if (wanted_stop.wanted) weft_trainer_stop(trainer); /* before there was one */
     if (weft_job_supervised()) say_words("built", "");
     weft_status status = weft_trainer_run(trainer, on_event, p);
     progress_end(p);

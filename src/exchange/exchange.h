@@ -27,6 +27,8 @@
 #ifndef WEFT_EXCHANGE_EXCHANGE_H
 #define WEFT_EXCHANGE_EXCHANGE_H
 
+#include <stdatomic.h>
+
 #include "base/base.h"
 #include "weft/comm.h"
 #include "weft/optim.h"
@@ -98,6 +100,7 @@ typedef struct weft_learner_link {
     int slot, learners;       /* which learner this is; how many there are to be */
     const char *model, *data; /* by which others know that it trains the same */
     bool job; /* all learners are of one job: when one is stopped all are, and the first speaks */
+    const atomic_int *stop; /* not 0: somebody wants this one to end; NULL: nobody can */
 } weft_learner_link;
 
 /* What a process that is a server of such a run is to serve. All of it stays the caller's and
@@ -288,6 +291,10 @@ bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state 
 weft_status weft_exchange_share(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_hand(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 bool weft_exchange_state_of(weft_exchange *exchange, int learner, int i, weft_exchange_state *out);
+/* Seconds that a learner waits for others that say nothing, where it would wait for `usual`: hardly
+ * any when it comes and goes, and somebody wants it to go. */
+double weft_exchange_limit(const weft_exchange *exchange, double usual);
+bool weft_exchange_is_stopped(const weft_exchange *exchange);
 /* Adds up a number over all learners, which go in lock step. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
                               double *number) WEFT_NODISCARD;

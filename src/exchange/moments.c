@@ -222,6 +222,20 @@ bool weft_exchange_state_at(weft_exchange *e, int i, weft_exchange_state *out)
     return e->ops->state && e->ops->state(e, i, out);
 }
 
+/* Who is there answers within that, over any line that a run goes on over. */
+static const double IN_A_HURRY = 1;
+
+bool weft_exchange_is_stopped(const weft_exchange *e)
+{
+    const weft_learner_link *link = e->site.cluster;
+    return link && !link->job && link->stop && atomic_load(link->stop);
+}
+
+double weft_exchange_limit(const weft_exchange *e, double usual)
+{
+    return weft_exchange_is_stopped(e) ? WEFT_MIN(usual, IN_A_HURRY) : usual;
+}
+
 bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
 {
     *out = (weft_series){.name = NULL};

@@ -295,7 +295,8 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
 {
     if (!j) return WEFT_OK;
     t->linked = true;
-    t->link = (weft_learner_link){.slot = j->slot, .learners = j->learners, .job = j->job};
+    t->link = (weft_learner_link){
+        .slot = j->slot, .learners = j->learners, .job = j->job, .stop = &t->stop};
     t->begun = j->begun;
     t->run_steps = j->steps;
     if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));

@@ -193,8 +193,12 @@ static weft_status wait_for(gossip *x, bool (*ready)(const weft_actor *actor))
         WEFT_TRY(weft_net_pump(x->net, NAP));
         WEFT_TRY(weft_endpoint_check(x->head.site.endpoint));
         if (weft_net_tell(x->net).received != heard) patience = (weft_patience){0};
-        if (weft_patience_look(&patience, 1) > limit)
-            return weft_peer_explain(weft_net_actor(x->net), limit);
+        double waited = weft_patience_look(&patience, 1);
+        if (waited > weft_exchange_limit(&x->head, limit) && weft_exchange_is_stopped(&x->head))
+            return weft_fail(WEFT_ERR_INTERRUPTED,
+                             "stopped after step %lld of this learner, while it waited for others",
+                             (long long)weft_peer_clock(weft_net_actor(x->net)));
+        if (waited > limit) return weft_peer_explain(weft_net_actor(x->net), limit);
     }
     return WEFT_OK;
 }
@@ -339,9 +343,11 @@ static weft_status leave(gossip *x)
     weft_actor *peer = weft_net_actor(x->net);
     bool done = x->last || !x->stepped; /* who came too late to take a step ends with the run */
     WEFT_TRY(done ? weft_peer_end(peer, false) : weft_peer_quit(peer));
-    WEFT_TRY(wait_for(x, weft_peer_finished));
-    double until = weft_seconds() + LONG_ENOUGH;
-    while (!peer->done && weft_seconds() < until) WEFT_TRY(weft_net_pump(x->net, NAP));
+    weft_status status = wait_for(x, weft_peer_finished);
+    if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status); /* it goes without an answer */
+    double began = weft_seconds();
+    while (!peer->done && weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
+        WEFT_TRY(weft_net_pump(x->net, NAP));
     take_result(x);
     return WEFT_OK;
 }

@@ -119,8 +119,9 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
 static weft_status say_goodbye(const weft_remote *x)
 {
     static const double LONG_ENOUGH = 15;
-    double until = weft_seconds() + LONG_ENOUGH;
-    while (!weft_net_actor(x->net)->done && weft_seconds() < until)
+    double began = weft_seconds();
+    while (!weft_net_actor(x->net)->done &&
+           weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
         WEFT_TRY(weft_net_pump(x->net, NAP));
     return WEFT_OK;
 }
@@ -178,6 +179,17 @@ static weft_status check_servers(const weft_remote *x)
     return weft_endpoint_check(x->head.site.endpoint);
 }
 
+/* Nobody says anything to a learner that is to end: it goes without an answer. */
+static weft_status give_up(const weft_remote *x)
+{
+    long long clock = (long long)weft_server_learner_clock(weft_net_actor(x->net));
+    WEFT_TRY(weft_server_learner_quit(weft_net_actor(x->net)));
+    WEFT_TRY(say_goodbye(x));
+    return weft_fail(WEFT_ERR_INTERRUPTED,
+                     "stopped after step %lld of this learner, while it waited for an answer",
+                     clock);
+}
+
 weft_status weft_remote_wait(weft_remote *x)
 {
     double limit = x->head.site.endpoint->timeout;
@@ -188,8 +200,10 @@ weft_status weft_remote_wait(weft_remote *x)
         WEFT_TRY(check_servers(x));
         if (weft_server_learner_heard(weft_net_actor(x->net)) != heard)
             patience = (weft_patience){0};
-        if (weft_patience_look(&patience, 1) > limit)
-            return weft_server_learner_explain(weft_net_actor(x->net), limit);
+        double waited = weft_patience_look(&patience, 1);
+        if (waited > weft_exchange_limit(&x->head, limit) && weft_exchange_is_stopped(&x->head))
+            return give_up(x);
+        if (waited > limit) return weft_server_learner_explain(weft_net_actor(x->net), limit);
     }
     return WEFT_OK;
 }

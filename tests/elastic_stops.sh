@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Somebody wants a process to end while nobody answers it: tests/elastic_stops.sh PATH/TO/weft.
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/check.sh"
+. "$here/members.sh"
+long="--timeout 300"
+
+# stops SIGNAL NAME: it ends soon, by that signal. Of what it takes beyond a second or two the machine may be the reason.
+stops() {
+    local code=$((128 + $(kill -l "$1"))) begun=$SECONDS
+    kill -"$1" "$(self "${!2}")"
+    ends $code "$2"
+    [ $((SECONDS - begun)) -le 6 ] && pass || flunk "$2 took $((SECONDS - begun)) s to end after SIG$1: $what"
+}
+# asks NAME ARGUMENTS...: a command whose process is $NAME.
+asks() {
+    local name=$1
+    shift
+    timeout 120 "$weft" "$@" >"$name.out" 2>"$name.err" &
+    eval "$name=$!"
+}
+still() { kill -STOP "$(self "$1")"; }
+gone() { kill -KILL "$(self "$1")"; wait "$1" 2>/dev/null; }
+
+for exchange in server:policy=bsp easgd:every=2; do
+    what="the server of $exchange says nothing"
+    # shellcheck disable=SC2086
+    coordinator -n 2 --exchange $exchange --servers 1 --epochs 1000 --silence 200 $long
+    server s1
+    join l1
+    join l2
+    until_there learner 2
+    sleep 1
+    still "$s1"
+    stops INT l1
+    stops TERM l2
+    gone "$s1"
+    gone "$c"
+done
+
+what="the neighbour says nothing"
+# shellcheck disable=SC2086
+coordinator -n 2 --exchange gossip --epochs 1000 --silence 200 $long
+join l1
+join l2
+until_there learner 2
+sleep 1
+still "$l2"
+stops TERM l1
+gone "$l2"
+
+what="the coordinator says nothing"
+still "$c"
+# shellcheck disable=SC2086
+join l1 $long
+# shellcheck disable=SC2086
+asks status status "$at" $long
+# shellcheck disable=SC2086
+asks leave leave "$at" 77 $long
+sleep 1
+stops INT l1
+stops TERM status
+stops INT leave
+gone "$c"
+
+what="a run that waits for more"
+# shellcheck disable=SC2086
+coordinator -n 2 --exchange server:policy=bsp --servers 1 $long
+server s1
+join l1
+until_there learner 1
+still "$c"
+stops TERM l1
+gone "$s1"
+gone "$c"
+none_left
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
