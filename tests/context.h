@@ -1,23 +1,9 @@
-/* One context for all tests of a program, with what makes and frees it. */
+/* One context for all tests of a program, and what it said. */
 #ifndef WEFT_TESTS_CONTEXT_H
 #define WEFT_TESTS_CONTEXT_H
 
+#include "one_context.h"
 #include "support.h"
-
-static weft_context *context;
-
-static int setup(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
 
 /* What a context said, but for its explanations. */
 typedef struct said {

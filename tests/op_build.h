@@ -81,8 +81,20 @@ static inline void out(fixture *f, weft_value v)
     X(global_line)                                                                                 \
     X(global_volume)                                                                               \
     X(global_blocks)
+/* The cases of op_cases_norms.c; some have settings of their own in the table. */
+#define NORM_CASES(X)                                                                              \
+    X(batch_norm)                                                                                  \
+    X(batch_norm_flat)                                                                             \
+    X(batch_norm_blocks)                                                                           \
+    X(batch_norm_state)                                                                            \
+    X(batch_norm_infer)                                                                            \
+    X(batch_norm_folded)                                                                           \
+    X(batch_norm_folded_odd)                                                                       \
+    X(batch_norm_folded_dense)                                                                     \
+    X(layer_norm)
 #define DECLARE(name) void name(fixture *f);
 WINDOW_CASES(DECLARE)
+NORM_CASES(DECLARE)
 #undef DECLARE
 
 #endif

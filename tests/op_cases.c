@@ -1,49 +1,6 @@
 /* The cases of test_ops.c: every operator, on odd sizes, and in the neighbourhoods that a device
  * may fuse or lay out in its own way. */
-#include <math.h>
-
 #include "op_build.h"
-
-/* Numbers that look random, away from zero so that kinks are not met. */
-static double number(int input, int64_t i)
-{
-    double x = sin((double)(i * 37 + input * 101 + 11) * 12.9898) * 43758.5453;
-    x = 2 * (x - floor(x)) - 1;
-    return x + (x < 0 ? -0.05 : 0.05);
-}
-
-weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, double scale,
-                         double shift)
-{
-    char name[16];
-    int n = f->input_count++;
-    assert_true(n < MOST_INPUTS);
-    weft_shape shape = weft_shape_of(rank, dim);
-    (void)snprintf(name, sizeof(name), "in%d", n);
-    f->inputs[n] = weft_graph_leaf(f->graph, WEFT_VALUE_INPUT, name, weft_graph_real(f->graph),
-                                   &shape, (weft_init){WEFT_INIT_CONSTANT, 0});
-    f->sizes[n] = weft_shape_elements(&shape);
-    f->data[n] = malloc((size_t)f->sizes[n] * sizeof(double));
-    for (int64_t i = 0; i < f->sizes[n]; i++) f->data[n][i] = number(n, i) * scale + shift;
-    if (wanted) weft_graph_want_gradient(f->graph, f->inputs[n]);
-    return f->inputs[n];
-}
-static weft_value ints(fixture *f, int rank, const int64_t *dim, int32_t limit)
-{
-    char name[16];
-    int n = f->input_count++;
-    assert_true(n < MOST_INPUTS);
-    weft_shape shape = weft_shape_of(rank, dim);
-    (void)snprintf(name, sizeof(name), "in%d", n);
-    f->inputs[n] = weft_graph_leaf(f->graph, WEFT_VALUE_INPUT, name, WEFT_I32, &shape,
-                                   (weft_init){WEFT_INIT_CONSTANT, 0});
-    f->sizes[n] = weft_shape_elements(&shape);
-    f->ints[n] = malloc((size_t)f->sizes[n] * sizeof(int32_t));
-    for (int64_t i = 0; i < f->sizes[n]; i++) f->ints[n][i] = (int32_t)((i * 7 + 3) % limit);
-    return f->inputs[n];
-}
-
-/* --- cases --- */
 
 static void dense(fixture *f)
 {
@@ -90,84 +47,6 @@ static void matmul_square(fixture *f)
 {
     weft_value x = X(f, 4, 4);
     out(f, node(f, "matmul", IN(x, x), ATTRS(WEFT_ATTR_INT("tb", 1))));
-}
-
-/* By the statistics of the batch; what[0..3]: mean, variance, running mean, running variance. */
-static weft_value by_batch(fixture *f, weft_value x, weft_value gamma, weft_value beta,
-                           weft_value weights, weft_value what[4])
-{
-    weft_type type = weft_graph_value_type(f->graph, x);
-    int64_t c = type.shape.dim[1], positions = weft_shape_elements(&type.shape) / c;
-    weft_attr attr = WEFT_ATTR_INT("positions", positions / type.shape.dim[0]);
-    weft_value old_mean = fixture_input(f, 1, &c, false, 1, 0),
-               old_variance = fixture_input(f, 1, &c, false, 0.3, 0.6);
-    weft_value counts = node(f, "batch_count", IN(weights), NONE);
-    what[0] = node(f, "batch_mean", IN(x, weights, counts), NONE);
-    what[1] = node(f, "batch_variance", IN(x, weights, counts, what[0]), NONE);
-    what[2] =
-        node(f, "batch_running", IN(what[0], what[1], counts, old_mean, old_variance), ATTRS(attr));
-    what[3] = what[2] + 1;
-    return node(f, "batch_norm", IN(x, gamma, beta, weights, counts, what[0], what[1]), NONE);
-}
-static void batch_norm_on(fixture *f, weft_value x, int64_t batch, int64_t channels)
-{
-    weft_value gamma = fixture_input(f, 1, &channels, true, 1, 0),
-               beta = fixture_input(f, 1, &channels, true, 1, 0);
-    weft_value weights = fixture_input(f, 1, &batch, false, 0.3, 0.6), unused[4];
-    f->data[f->input_count - 1][batch - 1] = 0; /* a padded sample */
-    out(f, by_batch(f, x, gamma, beta, weights, unused));
-}
-static void batch_norm(fixture *f)
-{
-    batch_norm_on(f, X(f, 3, 5, 2, 3), 3, 5);
-}
-static void batch_norm_flat(fixture *f)
-{
-    batch_norm_on(f, X(f, 5, 3), 5, 3);
-}
-static void batch_norm_blocks(fixture *f)
-{
-    weft_value x = node(f, "conv", IN(X(f, 3, 3, 5, 5), X(f, 32, 3, 3, 3)), NONE);
-    batch_norm_on(f, x, 3, 32);
-}
-static void batch_norm_state(fixture *f)
-{
-    weft_value x = X(f, 3, 5, 2, 3), g = X(f, 5), b = X(f, 5), w = POSITIVE(f, 3);
-    weft_value what[4], y = by_batch(f, x, g, b, w, what);
-    out(f, y);
-    for (int i = 0; i < 4; i++) out(f, what[i]);
-}
-static void batch_norm_infer(fixture *f)
-{
-    weft_value x = X(f, 2, 5, 2, 3), g = X(f, 5), b = X(f, 5), m = X(f, 5);
-    out(f, node(f, "batch_norm_infer", IN(x, g, b, m, POSITIVE(f, 5)), NONE));
-}
-/* Convolution and normalisation by given statistics: one kernel where a device can. */
-static void batch_norm_folded(fixture *f)
-{
-    weft_value x = X(f, 2, 3, 6, 6), w = X(f, 32, 3, 3, 3), b = X(f, 32), g = X(f, 32),
-               t = X(f, 32);
-    weft_value y = node(f, "bias", IN(node(f, "conv", IN(x, w), NONE), b), NONE);
-    y = node(f, "batch_norm_infer", IN(y, g, t, X(f, 32), POSITIVE(f, 32)), NONE);
-    out(f, node(f, "relu", IN(y), NONE));
-}
-static void batch_norm_folded_odd(fixture *f)
-{
-    weft_value x = X(f, 1, 3, 5, 5), w = X(f, 5, 3, 3, 3), v = X(f, 5, 3, 3, 3), g = X(f, 5);
-    weft_value t = X(f, 5), m = X(f, 5), a = node(f, "conv", IN(x, v), NONE);
-    weft_value y = node(f, "conv", IN(x, w), NONE);
-    y = node(f, "batch_norm_infer", IN(y, g, t, m, POSITIVE(f, 5)), NONE);
-    out(f, node(f, "add", IN(a, y), NONE));
-}
-static void batch_norm_folded_dense(fixture *f)
-{
-    weft_value y = node(f, "dense", IN(X(f, 3, 7), X(f, 7, 5)), NONE);
-    weft_value g = X(f, 5), t = X(f, 5), m = X(f, 5);
-    out(f, node(f, "batch_norm_infer", IN(y, g, t, m, POSITIVE(f, 5)), NONE));
-}
-static void layer_norm(fixture *f)
-{
-    out(f, node(f, "layer_norm", IN(X(f, 2, 3, 7), X(f, 7), X(f, 7)), NONE));
 }
 
 #define UNARY(op)                                                                                  \
@@ -233,7 +112,7 @@ static void bias_vector(fixture *f)
 }
 static void dropout(fixture *f)
 {
-    weft_value step = ints(f, 0, NULL, 5), first = ints(f, 0, NULL, 7);
+    weft_value step = fixture_ints(f, 0, NULL, 5), first = fixture_ints(f, 0, NULL, 7);
     out(f, node(f, "dropout", IN(X(f, 5, 7), step, first),
                 ATTRS(WEFT_ATTR_REAL("rate", 0.4), WEFT_ATTR_INT("seed", 3))));
 }
@@ -312,11 +191,11 @@ static void broadcast(fixture *f)
 }
 static void embedding(fixture *f)
 {
-    out(f, node(f, "embedding", IN(ints(f, DIMS(2, 5), 7), X(f, 7, 3)), NONE));
+    out(f, node(f, "embedding", IN(fixture_ints(f, DIMS(2, 5), 7), X(f, 7, 3)), NONE));
 }
 static void softmax_xent(fixture *f)
 {
-    weft_value x = X(f, 5, 4), labels = ints(f, DIMS(5), 4), weights = POSITIVE(f, 5);
+    weft_value x = X(f, 5, 4), labels = fixture_ints(f, DIMS(5), 4), weights = POSITIVE(f, 5);
     f->data[f->input_count - 1][2] = 0;
     out(f, node(f, "softmax_xent", IN(x, labels, weights), NONE));
 }
@@ -343,16 +222,16 @@ static void sgd(fixture *f)
 static void adam(fixture *f)
 {
     weft_value w = X(f, 9), g = X(f, 9), m = X(f, 9), v = POSITIVE(f, 9);
-    out(f, node(f, "adam", IN(w, g, m, v, SCALAR(f, 0.1), ints(f, 0, NULL, 5)), NONE));
+    out(f, node(f, "adam", IN(w, g, m, v, SCALAR(f, 0.1), fixture_ints(f, 0, NULL, 5)), NONE));
 }
 static void schedule(fixture *f)
 {
-    out(f, node(f, "schedule", IN(ints(f, 0, NULL, 5)),
+    out(f, node(f, "schedule", IN(fixture_ints(f, 0, NULL, 5)),
                 ATTRS(WEFT_ATTR_REAL("base", 0.5), WEFT_ATTR_INT("warmup", 9))));
 }
 static void counter(fixture *f)
 {
-    weft_value next = node(f, "counter", IN(ints(f, 0, NULL, 5)), NONE);
+    weft_value next = node(f, "counter", IN(fixture_ints(f, 0, NULL, 5)), NONE);
     out(f, node(f, "schedule", IN(next),
                 ATTRS(WEFT_ATTR_REAL("base", 0.5), WEFT_ATTR_INT("warmup", 9))));
 }
@@ -465,52 +344,3 @@ const op_case op_cases[] = {
     CASE(constant),
 };
 const int op_case_count = sizeof(op_cases) / sizeof(op_cases[0]);
-
-/* loss = sum of every output times fixed numbers, so that no gradient is the same twice. */
-static void add_loss(fixture *f)
-{
-    for (int i = 0, outputs = f->output_count; i < outputs; i++) {
-        weft_type type = weft_graph_value_type(f->graph, f->outputs[i]);
-        weft_value weight = fixture_input(f, type.shape.rank, type.shape.dim, false, 1, 0);
-        weft_value y = weft_graph_node(f->graph, "mul", "weighted",
-                                       (weft_value[]){f->outputs[i], weight}, 2, NULL, 0);
-        weft_attr axes = {.name = "axes", .count = type.shape.rank};
-        for (int d = 0; d < type.shape.rank; d++) axes.ints[d] = d;
-        if (type.shape.rank > 0)
-            y = weft_graph_node(f->graph, "reduce_sum", "sum", &y, 1, &axes, 1);
-        f->loss = i == 0 ? y
-                         : weft_graph_node(f->graph, "add", "total", (weft_value[]){f->loss, y}, 2,
-                                           NULL, 0);
-    }
-}
-
-void fixture_start(fixture *f, const op_case *c, weft_dtype real)
-{
-    memset(f, 0, sizeof(*f));
-    assert_ok(weft_context_create(&f->context));
-    assert_ok(weft_graph_create(f->context, real, &f->graph));
-    c->build(f);
-    add_loss(f);
-    assert_ok(weft_graph_status(f->graph));
-    if (!c->no_gradient) assert_ok(weft_graph_differentiate(f->graph, f->loss));
-}
-
-void fixture_end(fixture *f)
-{
-    for (int i = 0; i < f->input_count; i++) {
-        free(f->data[i]);
-        free(f->ints[i]);
-    }
-    weft_graph_destroy(&f->graph);
-    weft_context_destroy(&f->context);
-}
-
-int fixture_fetch(const fixture *f, weft_value *fetch)
-{
-    int count = 0;
-    for (int i = 0; i < f->output_count; i++) fetch[count++] = f->outputs[i];
-    for (int i = 0; i < f->input_count; i++)
-        if (weft_graph_gradient(f->graph, f->inputs[i]) != WEFT_NO_VALUE)
-            fetch[count++] = weft_graph_gradient(f->graph, f->inputs[i]);
-    return count;
-}

@@ -30,6 +30,8 @@ typedef struct op_case {
 /* Adds a real input of this shape with fixed numbers in [-scale, scale] + shift. */
 weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, double scale,
                          double shift);
+/* An integer input with fixed numbers from 0 to limit - 1. */
+weft_value fixture_ints(fixture *f, int rank, const int64_t *dim, int32_t limit);
 
 /* The graph of a case with a loss that weighs every output, and its gradients. */
 void fixture_start(fixture *f, const op_case *c, weft_dtype real);

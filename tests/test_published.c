@@ -1,17 +1,12 @@
 /* What comes back from servers compressed: whoever follows has the bits that the server says it
  * has, from wherever it begins, and is never farther from the parameters than a codec leaves. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
 #include "base/registry.h"
 #include "exchange/server/published.h"
+#include "one_context.h"
 
 enum { MOST = 4000, FOLLOWERS = 4 };
-
-static weft_context *context;
 
 typedef struct world {
     weft_dtype dtype;
@@ -187,19 +182,6 @@ static void test_damaged(void **state)
     finish(w);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,5 +190,5 @@ int main(void)
         cmocka_unit_test(test_all_is_all),
         cmocka_unit_test(test_damaged),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,93 @@
+/* Graphs under test: what is fed to them, their loss, and what is fetched. */
+#include <math.h>
+
+#include "op_cases.h"
+
+/* Numbers that look random, away from zero so that kinks are not met. */
+static double number(int input, int64_t i)
+{
+    double x = sin((double)(i * 37 + input * 101 + 11) * 12.9898) * 43758.5453;
+    x = 2 * (x - floor(x)) - 1;
+    return x + (x < 0 ? -0.05 : 0.05);
+}
+
+weft_value fixture_input(fixture *f, int rank, const int64_t *dim, bool wanted, double scale,
+                         double shift)
+{
+    char name[16];
+    int n = f->input_count++;
+    assert_true(n < MOST_INPUTS);
+    weft_shape shape = weft_shape_of(rank, dim);
+    (void)snprintf(name, sizeof(name), "in%d", n);
+    f->inputs[n] = weft_graph_leaf(f->graph, WEFT_VALUE_INPUT, name, weft_graph_real(f->graph),
+                                   &shape, (weft_init){WEFT_INIT_CONSTANT, 0});
+    f->sizes[n] = weft_shape_elements(&shape);
+    f->data[n] = malloc((size_t)f->sizes[n] * sizeof(double));
+    for (int64_t i = 0; i < f->sizes[n]; i++) f->data[n][i] = number(n, i) * scale + shift;
+    if (wanted) weft_graph_want_gradient(f->graph, f->inputs[n]);
+    return f->inputs[n];
+}
+
+weft_value fixture_ints(fixture *f, int rank, const int64_t *dim, int32_t limit)
+{
+    char name[16];
+    int n = f->input_count++;
+    assert_true(n < MOST_INPUTS);
+    weft_shape shape = weft_shape_of(rank, dim);
+    (void)snprintf(name, sizeof(name), "in%d", n);
+    f->inputs[n] = weft_graph_leaf(f->graph, WEFT_VALUE_INPUT, name, WEFT_I32, &shape,
+                                   (weft_init){WEFT_INIT_CONSTANT, 0});
+    f->sizes[n] = weft_shape_elements(&shape);
+    f->ints[n] = malloc((size_t)f->sizes[n] * sizeof(int32_t));
+    for (int64_t i = 0; i < f->sizes[n]; i++) f->ints[n][i] = (int32_t)((i * 7 + 3) % limit);
+    return f->inputs[n];
+}
+
+/* loss = sum of every output times fixed numbers, so that no gradient is the same twice. */
+static void add_loss(fixture *f)
+{
+    for (int i = 0, outputs = f->output_count; i < outputs; i++) {
+        weft_type type = weft_graph_value_type(f->graph, f->outputs[i]);
+        weft_value weight = fixture_input(f, type.shape.rank, type.shape.dim, false, 1, 0);
+        weft_value y = weft_graph_node(f->graph, "mul", "weighted",
+                                       (weft_value[]){f->outputs[i], weight}, 2, NULL, 0);
+        weft_attr axes = {.name = "axes", .count = type.shape.rank};
+        for (int d = 0; d < type.shape.rank; d++) axes.ints[d] = d;
+        if (type.shape.rank > 0)
+            y = weft_graph_node(f->graph, "reduce_sum", "sum", &y, 1, &axes, 1);
+        f->loss = i == 0 ? y
+                         : weft_graph_node(f->graph, "add", "total", (weft_value[]){f->loss, y}, 2,
+                                           NULL, 0);
+    }
+}
+
+void fixture_start(fixture *f, const op_case *c, weft_dtype real)
+{
+    memset(f, 0, sizeof(*f));
+    assert_ok(weft_context_create(&f->context));
+    assert_ok(weft_graph_create(f->context, real, &f->graph));
+    c->build(f);
+    add_loss(f);
+    assert_ok(weft_graph_status(f->graph));
+    if (!c->no_gradient) assert_ok(weft_graph_differentiate(f->graph, f->loss));
+}
+
+void fixture_end(fixture *f)
+{
+    for (int i = 0; i < f->input_count; i++) {
+        free(f->data[i]);
+        free(f->ints[i]);
+    }
+    weft_graph_destroy(&f->graph);
+    weft_context_destroy(&f->context);
+}
+
+int fixture_fetch(const fixture *f, weft_value *fetch)
+{
+    int count = 0;
+    for (int i = 0; i < f->output_count; i++) fetch[count++] = f->outputs[i];
+    for (int i = 0; i < f->input_count; i++)
+        if (weft_graph_gradient(f->graph, f->inputs[i]) != WEFT_NO_VALUE)
+            fetch[count++] = weft_graph_gradient(f->graph, f->inputs[i]);
+    return count;
+}

@@ -1,0 +1,19 @@
+/* A network of which steps can be taken, as a program of its own. */
+#ifndef WEFT_TESTS_ONE_NET_H
+#define WEFT_TESTS_ONE_NET_H
+
+#include "support.h"
+
+typedef struct net {
+    weft_context *context;
+    weft_graph *graph;
+    weft_store *store;
+    weft_instance *program;
+    weft_model_values values;
+} net;
+
+void net_make(net *n, const char *model, const char *device, bool training, int64_t batch);
+void net_drop(net *n);
+void net_step(net *n);
+
+#endif

@@ -1,0 +1,143 @@
+/* What a coordinator sees to, in the simulator: who may not take part, who keeps the ranges of a
+ * server that dies, and that the next coordinator knows what this one knew. */
+#include "crowd.h"
+
+/* --- who is not taken --- */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        weft_fingerprint print;
+        weft_member_role role;
+        const char *says;
+    } wrong[] = {
+        {{"2", NULL, NULL, 0}, WEFT_MEMBER_LEARNER, "this run is of version 1, not of 2"},
+        {{"1", "mlp", NULL, 0}, WEFT_MEMBER_LEARNER, "this run trains the model lenet, not mlp"},
+        {{"1", NULL, "9", 0}, WEFT_MEMBER_LEARNER, "this run's data are 1x28x28, not 9"},
+        {{"1", NULL, NULL, 6}, WEFT_MEMBER_LEARNER, "its parameters lie in memory in another way"},
+        {{"1", NULL, NULL, 5}, WEFT_MEMBER_PEER, "this run has no peers"},
+    };
+    for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {
+        crowd c;
+        begin(&c, 2, 1, false, i, false);
+        c.members[50].role = wrong[i].role;
+        c.members[50].fingerprint = wrong[i].print;
+        assert_int_equal(weft_sim_add(c.sim, 50, 20), WEFT_OK);
+        until(&c, 30);
+        assert_agreed(&c, 3);
+        assert_int_equal(c.refused, 1);
+        if (!strstr(c.refusal, wrong[i].says)) fail_msg("'%s'", c.refusal);
+        weft_sim_destroy(&c.sim);
+    }
+    crowd c;
+    begin(&c, 2, 1, false, 1, false);
+    c.coordinator.most = 3;
+    assert_int_equal(weft_sim_add(c.sim, 50, 20), WEFT_OK);
+    until(&c, 30);
+    assert_string_equal(c.refusal, "the coordinator refuses learner 50: there are 3 members, and "
+                                   "there may be no more");
+    weft_sim_destroy(&c.sim);
+}
+
+/* A second one of a number that is there (its first life is not known to be over). */
+static void test_twice(void **state)
+{
+    (void)state;
+    crowd c;
+    begin(&c, 2, 1, false, 1, false);
+    assert_int_equal(weft_sim_kill(c.sim, LEARNERS, 20), WEFT_OK);
+    assert_int_equal(weft_sim_restart(c.sim, LEARNERS, 21), WEFT_OK);
+    until(&c, 25);
+    assert_int_equal(c.refused, 1);
+    assert_non_null(strstr(c.refusal, "there is a member of the number 30 already"));
+    weft_sim_destroy(&c.sim);
+}
+
+/* --- servers --- */
+
+/* The replica of who dies takes its place, if it is whole; and gets another one. */
+static void test_keepers(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        crowd c;
+        begin(&c, 1, 3, true, seed, seed > 2);
+        until(&c, 40);
+        const weft_keeper before[] = {view_of(&c, LEARNERS)->ranges[0],
+                                      view_of(&c, LEARNERS)->ranges[1],
+                                      view_of(&c, LEARNERS)->ranges[2]};
+        for (int t = 0; t < 20; t++) { /* which is not sent again by the member itself */
+            for (int k = 0; k < 3; k++)
+                assert_int_equal(weft_member_ready(person_of(&c, (int)before[k].primary)->member, k,
+                                                   before[k].replica),
+                                 WEFT_OK);
+            until(&c, 41 + t);
+        }
+        assert_true(view_of(&c, LEARNERS)->ranges[0].ready);
+        weft_actor_id dies = before[0].primary;
+        assert_int_equal(weft_sim_kill(c.sim, dies, 65), WEFT_OK);
+        until(&c, 120);
+        assert_agreed(&c, 3);
+        const weft_view *v = view_of(&c, LEARNERS);
+        assert_null(v->fault);
+        for (int k = 0; k < 3; k++) {
+            const weft_keeper *r = &v->ranges[k];
+            assert_int_equal(r->primary,
+                             before[k].primary == dies ? before[k].replica : before[k].primary);
+            assert_true(r->replica != WEFT_NOBODY && r->replica != dies &&
+                        r->replica != r->primary);
+            if (before[k].primary == dies || before[k].replica == dies) assert_false(r->ready);
+        }
+        /* Another one before that is whole: its range is lost. */
+        weft_actor_id owner = v->ranges[0].primary;
+        assert_int_equal(weft_sim_kill(c.sim, owner, 121), WEFT_OK);
+        until(&c, 170);
+        assert_non_null(view_of(&c, LEARNERS)->fault);
+        assert_non_null(strstr(view_of(&c, LEARNERS)->fault, "and with it range 0 of 3"));
+        weft_sim_destroy(&c.sim);
+    }
+}
+
+/* --- the coordinator --- */
+
+static void test_coordinator_comes_again(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        crowd c;
+        begin(&c, 4, 2, true, seed, seed > 2);
+        until(&c, 40);
+        uint64_t run = view_of(&c, WEFT_COORDINATOR)->run;
+        int64_t number = view_of(&c, WEFT_COORDINATOR)->number;
+        c.coordinator.run = 1; /* the next one draws another */
+        assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
+        assert_int_equal(weft_sim_kill(c.sim, LEARNERS, 50), WEFT_OK);
+        until(&c, 60);
+        assert_int_equal(view_of(&c, LEARNERS + 1)->member_count, 6); /* nobody is told */
+        assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 60), WEFT_OK);
+        /* One who comes before it knows waits. */
+        assert_int_equal(weft_sim_add(c.sim, LEARNERS + 9, 60), WEFT_OK);
+        until(&c, 120);
+        assert_agreed(&c, 6);
+        const weft_view *v = view_of(&c, WEFT_COORDINATOR);
+        assert_int_equal(v->run, run);
+        assert_true(v->number > number && v->running);
+        assert_null(weft_view_find(v, LEARNERS));
+        assert_non_null(weft_view_find(v, LEARNERS + 9));
+        assert_int_equal(v->range_count, 2);
+        assert_int_equal(c.refused, 0);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_keepers),
+        cmocka_unit_test(test_coordinator_comes_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
