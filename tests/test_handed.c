@@ -1,5 +1,6 @@
 /* Gradients that a program hands over: each once a step, as the update reads it, as soon as it is
- * there, and not written afterwards; in every way to run. */
+ * there, and not written afterwards; in every way to run. And parameters that are there only when
+ * the program says that it needs them. */
 #include <math.h>
 
 #include "nets.h"
@@ -16,6 +17,8 @@ typedef struct heard {
     int count;
     void *before; /* the parameters before the step */
     size_t bytes;
+    int brought;  /* of them, in this step */
+    double flops; /* before the last one */
 } heard;
 
 static size_t size_of(weft_dtype dtype)
@@ -36,6 +39,42 @@ static weft_status hear(void *user, const weft_gradient *g)
     if (status != WEFT_OK) return status;
     memcpy(h->copy[g->index], data, h->size[g->index]);
     weft_gradient_unmap(h->instance, g->index, data);
+    return WEFT_OK;
+}
+
+static bool is_late(const heard *h)
+{
+    return h->setting->update == WEFT_UPDATE_ELSEWHERE;
+}
+
+/* Numbers into the store, or what is none. */
+static void put(const heard *h, int entry, const void *numbers)
+{
+    void *data;
+    weft_dtype dtype;
+    size_t bytes;
+    rank_ok(weft_store_map(h->store, entry, &dtype, &data, &bytes));
+    if (numbers)
+        memcpy(data, numbers, bytes);
+    else
+        memset(data, 0xff, bytes);
+    rank_ok(weft_store_unmap(h->store, entry, data));
+}
+
+static void bring_one(heard *h, const weft_reading *r)
+{
+    rank_check(r->index == h->brought && r->flops >= h->flops);
+    rank_check(strcmp(weft_store_name(h->store, r->entry), r->name) == 0);
+    h->brought++;
+    h->flops = r->flops;
+    put(h, r->entry, (const char *)h->before + (size_t)r->begin * size_of(r->dtype));
+}
+
+/* A parameter comes at the last moment. */
+static weft_status bring(void *user, const weft_reading *r)
+{
+    heard *h = user;
+    if (r->index >= h->brought) bring_one(h, r); /* the first micro-batch */
     return WEFT_OK;
 }
 
@@ -88,15 +127,23 @@ static void around(void *user, bool after)
     void *now;
     weft_dtype dtype;
     if (after) {
+        weft_reading r;
+        rank_check(!is_late(h) ||
+                   !weft_program_reading(weft_instance_program(h->instance), h->brought, &r));
+        weft_instance_await(h->instance, false);
+        if (is_late(h)) put(h, WEFT_ALL_PARAMETERS, h->before); /* also those that nobody reads */
         check_step(h);
         return;
     }
-    h->polls = 0;
+    h->polls = h->brought = 0;
+    h->flops = 0;
     for (int i = 0; i < h->count; i++) h->at[i] = -1;
     rank_ok(weft_store_map(h->store, WEFT_ALL_PARAMETERS, &dtype, &now, &h->bytes));
     if (!h->before) h->before = malloc(h->bytes + 1);
     memcpy(h->before, now, h->bytes);
     weft_store_unmap_read(h->store, now);
+    if (is_late(h)) put(h, WEFT_ALL_PARAMETERS, NULL);
+    weft_instance_await(h->instance, is_late(h));
 }
 
 /* Where nothing is summed over ranks and nothing clipped, gradients come while backward goes on. */
@@ -112,8 +159,9 @@ static void listen(heard *h, const setting *s, prepared *p)
     *h = (heard){.setting = s, .store = p->store, .instance = p->program};
     for (; weft_program_gradient(weft_instance_program(p->program), h->count, &g); h->count++)
         h->copy[h->count] = malloc(h->size[h->count] = (size_t)g.count * size_of(g.dtype));
-    weft_instance_listen(p->program,
-                         &(weft_listener){.ready = hear, .poll = count_poll, .user = h});
+    weft_instance_listen(
+        p->program,
+        &(weft_listener){.ready = hear, .needed = bring, .poll = count_poll, .user = h});
     p->around = around;
     p->user = h;
 }

@@ -175,16 +175,35 @@ typedef struct weft_gradient {
     int index;        /* of this gradient, among those of the program */
     weft_dtype dtype;
     int64_t begin, count;
+    double flops; /* of one micro-batch, until it is there */
 } weft_gradient;
 
 /* Gradient i, in the order in which they are made; false past the end. */
 WEFT_API bool weft_program_gradient(const weft_program *program, int i, weft_gradient *out);
 
-/* Is told of gradients in the thread that runs the instance. Neither may run or change it, or write
- * parameters: backward still reads these. A failure ends the run with it. */
+/* A parameter of this rank that the program reads: elements [begin, begin + count) of
+ * WEFT_ALL_PARAMETERS. */
+typedef struct weft_reading {
+    const char *name;
+    int index; /* of this parameter, among those that the program reads */
+    int entry; /* of the store */
+    weft_dtype dtype;
+    int64_t begin, count;
+    double flops; /* of one micro-batch, before it is read first */
+} weft_reading;
+
+/* Parameter i, in the order in which a step first reads them; false past the end. */
+WEFT_API bool weft_program_reading(const weft_program *program, int i, weft_reading *out);
+
+/* Is told of parameters and gradients in the thread that runs the instance. None of its functions
+ * may run or change it, or write parameters that have been read: backward reads them again. A
+ * failure ends the run with it. */
 typedef struct weft_listener {
     /* This gradient is what the update reads. Nothing writes it before the next run of BACKWARD. */
     weft_status (*ready)(void *user, const weft_gradient *gradient);
+    /* The next instruction reads this parameter, which must have its numbers when this returns; it
+     * may wait for them. May be NULL. */
+    weft_status (*needed)(void *user, const weft_reading *parameter);
     /* Between two instructions, for what must be pushed to go on; must not wait. May be NULL. */
     weft_status (*poll)(void *user);
     void *user;
@@ -196,6 +215,11 @@ WEFT_API void weft_instance_listen(weft_instance *instance, const weft_listener 
  * of the last micro-batch, and in the UPDATE that follows. Then each is told of once. false at
  * first. */
 WEFT_API void weft_instance_announce(weft_instance *instance, bool announce);
+
+/* Whether parameters are still to come: from now on `needed` is told of each before every
+ * instruction that reads it and is the first of the program to do so, in each micro-batch. false at
+ * first. */
+WEFT_API void weft_instance_await(weft_instance *instance, bool await);
 
 /* Where the host can read a gradient that is ready: dense, as it lies. It is the instance's own
  * memory, or where its device has another memory, a copy. Give it back with _unmap. */

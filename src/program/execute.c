@@ -1,5 +1,6 @@
 /* Running instances: instructions in order, transfers that are under way meanwhile. */
 #include "program/handed.h"
+#include "program/reading.h"
 
 static void record(weft_instance *x, int i, double start, bool wait)
 {
@@ -127,6 +128,7 @@ weft_status weft_instance_settle(weft_instance *x)
 weft_status weft_instance_run_one(weft_instance *x, int i)
 {
     const instruction *code = &x->program->code[i];
+    if (x->awaits && code->read_count > 0) WEFT_TRY(weft_reading_tell(x, i));
     WEFT_TRY(weft_instance_end_before(x, i));
     weft_bound *bound = bound_of(x, i, slot_of(x, code));
     if (code->derives) {

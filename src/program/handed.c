@@ -1,6 +1,7 @@
 /* Gradients that somebody outside of the program is told of: where each lies when the last
  * instruction or transfer has made it what the update reads. */
 #include "program/handed.h"
+#include "program/reading.h"
 
 static weft_status another_order(const weft_program *p, weft_value leaf)
 {
@@ -109,6 +110,7 @@ weft_status weft_handed_end(weft_program *p)
         if (p->handed[h].by < 0)
             return weft_fail(WEFT_ERR_INTERNAL, "nothing makes the gradient of '%s'",
                              p->graph->values[p->handed[h].leaf].name);
+        p->handed[h].flops = weft_program_flops_until(p, p->handed[h].by);
         p->code[p->handed[h].by].handed = (int)h;
         p->code[p->handed[h].by].handed_count++;
     }
@@ -128,7 +130,8 @@ bool weft_program_gradient(const weft_program *p, int i, weft_gradient *out)
                            .index = i,
                            .dtype = e->type.dtype,
                            .begin = (int64_t)(e->offset + h->begin) / size,
-                           .count = (int64_t)h->bytes / size};
+                           .count = (int64_t)h->bytes / size,
+                           .flops = h->flops};
     return true;
 }
 

@@ -10,6 +10,7 @@ typedef struct handed {
     weft_value leaf;
     int buffer, by;
     size_t begin, bytes;
+    double flops; /* of a micro-batch, until then */
 } handed;
 
 /* Of a value, while a program is lowered: the first leaf whose gradient it is; of a leaf: the next

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "program/handed.h"
+#include "program/reading.h"
 
 weft_status weft_program_add_code(weft_program *p, instruction code)
 {
@@ -250,5 +251,6 @@ weft_status weft_program_lower(weft_program *p, const grouping *groups)
     }
     for (; phase <= WEFT_PHASE_UPDATE; phase++) WEFT_TRY(lower_fetches(p, phase));
     WEFT_TRY(weft_handed_end(p));
+    WEFT_TRY(weft_readings_find(p));
     return place_unread(p);
 }

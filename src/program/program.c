@@ -79,6 +79,7 @@ void weft_program_destroy(weft_program **program)
     weft_readers_free(&p->readers);
     free(p->handed);
     free(p->handing);
+    free(p->readings);
     free(p->fetch);
     weft_schema_release(&p->schema);
     free(p);

@@ -172,6 +172,7 @@ typedef struct instruction {
     bool derives; /* makes a derived layout, where that is not as the parameter is by now */
     int finish;   /* transfer: before which instruction it must have ended; -1: any time */
     int handed, handed_count; /* gradients that it makes: so many, from here on */
+    int read, read_count;     /* parameters that nothing has read before, the same way */
     weft_phase phase;
     int in[WEFT_GROUP_VALUES], out[WEFT_GROUP_VALUES]; /* buffers */
     weft_value in_value[WEFT_GROUP_VALUES], out_value[WEFT_GROUP_VALUES];
@@ -208,7 +209,9 @@ struct weft_program {
     weft_readers readers;
     struct handed *handed; /* gradients, in the order in which they are made */
     size_t handed_count;
-    struct handing *handing; /* while it is lowered */
+    struct handing *handing;  /* while it is lowered */
+    struct reading *readings; /* parameters, in the order in which they are read first */
+    size_t reading_count;
 
     size_t input_bytes, slot_bytes[SPACES]; /* of one slot */
     size_t arena_bytes[SPACES], gradient_bytes[SPACES], scratch_bytes[SPACES];
@@ -240,6 +243,7 @@ struct weft_instance {
     int pending_count;
     weft_listener listener; /* to gradients; its functions are NULL where nobody listens */
     bool announces;         /* what is made now is final */
+    bool awaits;            /* parameters may have to come yet */
 
     trace_event *trace;
     size_t trace_count, trace_capacity;

@@ -1,0 +1,91 @@
+/* Parameters that somebody outside of the program fills in while it runs: which instruction is the
+ * first to read each, and who is told before it does. */
+#include "program/reading.h"
+
+/* --- when it is made --- */
+
+/* The entry of the store that an operand is, or -1: only parameters are filled in from outside. A
+ * second layout of one is made by an instruction that reads the first. */
+static int entry_of(const weft_program *p, int b)
+{
+    const buffer *root = &p->buffers[buffer_root(p, b)];
+    if (root->kind != BUFFER_STORE) return -1;
+    return p->schema->entries[root->entry].kind == WEFT_VALUE_PARAM ? root->entry : -1;
+}
+
+static weft_status note(weft_program *p, bool *seen, size_t *room, int i)
+{
+    instruction *code = &p->code[i];
+    double own = code->phase == WEFT_PHASE_UPDATE ? 0 : code->flops;
+    code->read = (int)p->reading_count;
+    for (int j = 0; j < code->in_count; j++) {
+        int entry = entry_of(p, code->in[j]);
+        if (entry < 0 || seen[entry]) continue;
+        seen[entry] = true;
+        WEFT_TRY(WEFT_GROW(&p->readings, room, p->reading_count));
+        p->readings[p->reading_count++] =
+            (reading){.entry = entry, .flops = weft_program_flops_until(p, i) - own};
+        code->read_count++;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_readings_find(weft_program *p)
+{
+    bool *seen;
+    size_t room = 0;
+    weft_status status = WEFT_NEW(&seen, p->schema->count + 1);
+    for (int phase = WEFT_PHASE_FORWARD; phase <= WEFT_PHASE_UPDATE; phase++)
+        for (size_t i = 0; i < p->code_count && status == WEFT_OK; i++)
+            if ((int)p->code[i].phase == phase) status = note(p, seen, &room, (int)i);
+    free(seen);
+    return status;
+}
+
+/* --- what is known of them --- */
+
+double weft_program_flops_until(const weft_program *p, int i)
+{
+    double flops = 0;
+    weft_phase phase = p->code[i].phase;
+    for (int k = 0; k < (int)p->code_count; k++) {
+        const instruction *code = &p->code[k];
+        if (code->phase == WEFT_PHASE_UPDATE) continue;
+        if (code->phase < phase || (code->phase == phase && k <= i)) flops += code->flops;
+    }
+    return flops;
+}
+
+bool weft_program_reading(const weft_program *p, int i, weft_reading *out)
+{
+    if (i < 0 || (size_t)i >= p->reading_count) return false;
+    const reading *r = &p->readings[i];
+    const store_entry *e = &p->schema->entries[r->entry];
+    int64_t size = (int64_t)weft_dtype_size(e->type.dtype);
+    *out = (weft_reading){.name = e->name,
+                          .index = i,
+                          .entry = r->entry,
+                          .dtype = e->type.dtype,
+                          .begin = (int64_t)e->offset / size,
+                          .count = (int64_t)e->layout->bytes / size,
+                          .flops = r->flops};
+    return true;
+}
+
+/* --- while it runs --- */
+
+weft_status weft_reading_tell(const weft_instance *x, int i)
+{
+    const instruction *code = &x->program->code[i];
+    weft_reading r;
+    for (int k = 0; k < code->read_count; k++) {
+        (void)weft_program_reading(x->program, code->read + k, &r);
+        WEFT_TRY(x->listener.needed(x->listener.user, &r));
+    }
+    return WEFT_OK;
+}
+
+void weft_instance_await(weft_instance *x, bool await)
+{
+    x->awaits = await && x->listener.needed;
+}

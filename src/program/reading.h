@@ -1,0 +1,20 @@
+/* Parameters that a program reads. */
+#ifndef WEFT_PROGRAM_READING_H
+#define WEFT_PROGRAM_READING_H
+
+#include "program/program.h"
+
+/* An entry of the store, and what a micro-batch has done before it is read. */
+typedef struct reading {
+    int entry;
+    double flops;
+} reading;
+
+/* When all instructions are there. */
+weft_status weft_readings_find(weft_program *program) WEFT_NODISCARD;
+/* Before instruction i of an instance that awaits parameters. */
+weft_status weft_reading_tell(const weft_instance *x, int i) WEFT_NODISCARD;
+/* Of a micro-batch, up to and with instruction i, those of the update not counted. */
+double weft_program_flops_until(const weft_program *program, int i);
+
+#endif
