@@ -19,6 +19,7 @@ typedef struct script {
     weft_status (*computed)(player *p, int64_t ticket);
     double seconds; /* of a computation, in `parts` equal parts */
     int parts;
+    double shares[8];
     int lives;
     double noted[64]; /* when what the test looks at happened, and what it was */
     int64_t what[64];
@@ -92,15 +93,14 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
     return WEFT_OK;
 }
 
-static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
-                           double *parts, int room, int *part_count)
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
-    const script *s = &((script *)user)[actor->id];
+    script *s = &((script *)user)[actor->id];
     (void)ticket;
-    assert_true(s->parts <= room);
-    *seconds = s->seconds;
-    *part_count = s->parts;
-    for (int i = 0; i < s->parts; i++) parts[i] = (double)(i + 1) / s->parts;
+    work->seconds = s->seconds;
+    work->parts = s->shares;
+    work->part_count = s->parts;
+    for (int i = 0; i < s->parts; i++) s->shares[i] = (double)(i + 1) / s->parts;
     return WEFT_OK;
 }
 

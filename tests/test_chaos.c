@@ -51,6 +51,7 @@ typedef struct chaos {
     double quiet;        /* when the last fault is over, and known to all */
     bool stale;          /* somebody who had slept brought the coordinator an old view */
     weft_sim_link link;
+    double needs[MOST_SERVERS], parts[MOST_SERVERS]; /* shares of a step */
     weft_sim *sim;
     life *lives;
     int learner_lives, server_lives;
@@ -154,8 +155,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
 }
 
 /* The next update of each range has its own mark. */
-static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
-                           double *parts, int room, int *part_count)
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     chaos *c = user;
     int i = (int)actor->id - FIRST_LEARNER;
@@ -163,9 +163,10 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double
     (void)ticket;
     memset(l->g, 0, sizeof(l->g));
     for (int k = 0; k < c->servers; k++) l->g[k * COUNT + i * MOST_STEPS + l->sequence[k]++] = 1;
-    *seconds = l->seconds * weft_random_between(&c->random, 0.8, 1.2);
-    *part_count = WEFT_MIN(room, c->servers - 1);
-    for (int k = 0; k < *part_count; k++) parts[k] = (double)(k + 1) / c->servers;
+    work->seconds = l->seconds * weft_random_between(&c->random, 0.8, 1.2);
+    work->parts = c->parts;
+    work->part_count = c->servers - 1;
+    for (int k = 0; k < work->part_count; k++) c->parts[k] = (double)(k + 1) / c->servers;
     return WEFT_OK;
 }
 
@@ -491,6 +492,11 @@ static void play(chaos *c)
     must(WEFT_NEW(&c->lives, LIVES));
     draw(c);
     options.link = c->link;
+    for (int k = 0; k < c->servers; k++) c->needs[k] = weft_random_unit(&c->random) / 2;
+    if (pick(c, 2)) {
+        options.needs = c->needs;
+        options.need_count = c->servers;
+    }
     must(weft_sim_create(&options, &c->sim));
     tell(c, "seed %llu: %s, %d learners, %d servers, %d steps%s, lost %.2f\n",
          (unsigned long long)c->seed, c->policy_name, c->learners, c->servers, c->steps,

@@ -23,6 +23,7 @@ typedef struct run {
     weft_sim_link link;
     uint64_t seed;
     weft_cast *cast;
+    double parts[MOST];
     double w[MOST][COUNT], g[MOST][COUNT];
     double result[COUNT], sum[COUNT]; /* in the end; of all gradients */
     double updates, stale[MOST_STALE];
@@ -50,8 +51,7 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
     return r->cast->ops->make(r->cast, id, out);
 }
 
-static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
-                           double *parts, int room, int *part_count)
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     run *r = user;
     int me = (int)(actor->id - r->cast->first_learner);
@@ -59,9 +59,10 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double
         r->g[me][i] = gradient_of(r, me, ticket, r->w[me], i);
         r->sum[i] += r->g[me][i];
     }
-    *seconds = 1 + 0.1 * me;
-    *part_count = WEFT_MIN(room, r->servers - 1);
-    for (int k = 0; k < *part_count; k++) parts[k] = (double)(k + 1) / r->servers;
+    work->seconds = 1 + 0.1 * me;
+    work->parts = r->parts;
+    work->part_count = r->servers - 1;
+    for (int k = 0; k < work->part_count; k++) r->parts[k] = (double)(k + 1) / r->servers;
     return WEFT_OK;
 }
 

@@ -50,22 +50,18 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
     return weft_peer_create(&options, out);
 }
 
-static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
-                           double *parts, int room, int *part_count)
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     run *r = user;
     weft_random random;
-    (void)parts;
-    (void)room;
     weft_random_start(&random, r->seed * 1000 + actor->id, (uint64_t)ticket);
     for (int i = 0; i < COUNT && r->size > 0; i++) {
         double change = rint(weft_random_between(&random, -r->size, r->size)) / 1024;
         r->w[actor->id][i] += change;
         r->changed[i] += change;
     }
-    *seconds = r->seconds[actor->id];
-    *part_count = 0;
-    r->until[actor->id] = weft_actor_now(actor) + *seconds;
+    work->seconds = r->seconds[actor->id];
+    r->until[actor->id] = weft_actor_now(actor) + work->seconds;
     r->computations++;
     return WEFT_OK;
 }

@@ -106,20 +106,16 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
     return weft_peer_create(&options, out);
 }
 
-static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
-                           double *parts, int room, int *part_count)
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     chaos *c = user;
     int i = (int)actor->id - FIRST;
     life *l = &c->life[i];
     (void)ticket;
-    (void)parts;
-    (void)room;
     if (l->made >= MOST_STEPS)
         return weft_fail(WEFT_ERR_INTERNAL, "peer %d makes too many steps", i);
     l->w[i * MOST_STEPS + l->made++] += 1;
-    *seconds = l->seconds * weft_random_between(&c->random, 0.8, 1.2);
-    *part_count = 0;
+    work->seconds = l->seconds * weft_random_between(&c->random, 0.8, 1.2);
     return WEFT_OK;
 }
 

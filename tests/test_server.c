@@ -30,12 +30,15 @@ typedef struct run {
     weft_sim_link link;
     double seconds[MOST_LEARNERS]; /* of a step */
     double uneven;                 /* and up to this share of them more or less */
+    double needs[MOST_SERVERS];    /* shares of a step before which it reads the ranges */
+    bool early;                    /* a step begins before they are there */
     weft_random random;
     uint64_t seed;
     /* what is there while it goes on */
     weft_sim *sim;
     double w[MOST_LEARNERS][COUNT], g[MOST_LEARNERS][COUNT];
     weft_server_range reach[MOST_LEARNERS][MOST_SERVERS];
+    double parts[MOST_SERVERS];
     int64_t clock[MOST_LEARNERS];
     int64_t spread; /* most between the first and the last, with the steps that go on */
     double until[MOST_LEARNERS]; /* when each one ended */
@@ -133,17 +136,13 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
                                   : make_learner(user, (int)id - FIRST_LEARNER, out);
 }
 
-static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
-                           double *parts, int room, int *part_count)
+/* What a step reads is there. */
+static weft_status calculate(void *user, weft_actor *actor, int64_t ticket)
 {
     run *r = user;
     int me = (int)actor->id - FIRST_LEARNER;
     int64_t low = INT64_MAX, high = 0;
     gradient(me, ticket, r->w[me], r->g[me]);
-    *seconds = r->seconds[me];
-    if (r->uneven > 0) *seconds *= weft_random_between(&r->random, 1 - r->uneven, 1 + r->uneven);
-    *part_count = WEFT_MIN(room, r->servers - 1); /* the last one is there at the end */
-    for (int k = 0; k < *part_count; k++) parts[k] = (double)(k + 1) / r->servers;
     r->clock[me] = ticket;
     for (int i = 0; i < r->learners; i++) {
         const weft_actor *other = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));
@@ -151,7 +150,26 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double
         high = WEFT_MAX(high, r->clock[i]);
     }
     r->spread = WEFT_MAX(r->spread, high - low);
-    r->until[me] = weft_actor_now(actor) + *seconds;
+    return WEFT_OK;
+}
+
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
+{
+    run *r = user;
+    int me = (int)actor->id - FIRST_LEARNER;
+    work->seconds = r->seconds[me];
+    if (r->uneven > 0)
+        work->seconds *= weft_random_between(&r->random, 1 - r->uneven, 1 + r->uneven);
+    work->parts = r->parts; /* the last one is there at the end */
+    work->part_count = r->servers - 1;
+    for (int k = 0; k < work->part_count; k++) r->parts[k] = (double)(k + 1) / r->servers;
+    return r->early ? WEFT_OK : calculate(user, actor, ticket);
+}
+
+static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
+{
+    (void)ticket;
+    ((run *)user)->until[actor->id - FIRST_LEARNER] = weft_actor_now(actor);
     return WEFT_OK;
 }
 
@@ -168,7 +186,13 @@ static void simulate(run *r)
                                 .link = r->link,
                                 .make = make,
                                 .compute = compute,
+                                .ended = ended,
                                 .user = r};
+    if (r->early) {
+        options.needs = r->needs;
+        options.need_count = r->servers;
+        options.supplied = calculate;
+    }
     assert_int_equal(weft_sim_create(&options, &r->sim), WEFT_OK);
     assert_int_equal(weft_sim_add(r->sim, WEFT_COORDINATOR, 0), WEFT_OK);
     for (int k = 0; k < r->servers; k++)
@@ -199,6 +223,7 @@ static run draw(const char *policy, double count, double bound, int learners, in
     assert_int_equal(weft_policy_make(policy, count, bound, NULL, -1, &r.policy), WEFT_OK);
     weft_random_start(&random, seed, 9);
     for (int i = 0; i < learners; i++) r.seconds[i] = weft_random_between(&random, 0.5, 2);
+    for (int k = 0; k < servers; k++) r.needs[k] = weft_random_unit(&random) / 2;
     r.link = (weft_sim_link){.latency = 0.01, .bandwidth = 1e5};
     return r;
 }
@@ -252,11 +277,12 @@ static void test_bsp_is_synchronous(void **state)
     (void)state;
     for (int learners = 1; learners <= SYNCHRONOUS; learners++)
         for (int servers = 1; servers <= MOST_SERVERS; servers++)
-            for (int bad = 0; bad < 2; bad++) {
-                uint64_t seed = (uint64_t)(100 * learners + 10 * servers + bad);
+            for (int how = 0; how < 4; how++) {
+                uint64_t seed = (uint64_t)(100 * learners + 10 * servers + how);
                 run r = draw("bsp", -1, -1, learners, servers, seed);
                 double w[COUNT];
-                if (bad) r.link = BAD;
+                if (how & 1) r.link = BAD;
+                r.early = how & 2;
                 synchronous(&r, w);
                 simulate(&r);
                 for (int i = 0; i < learners; i++) assert_memory_equal(r.w[i], w, sizeof(w));
@@ -288,12 +314,48 @@ static void test_bounds(void **state)
     for (uint64_t seed = 1; seed <= 10; seed++)
         for (int bound = 0; bound < 4; bound++) {
             run r = draw("ssp", -1, bound, 5, 2, seed);
+            r.early = seed % 4 < 2;
             r.seconds[2] *= 10;
             if (seed % 2) r.link = BAD;
             simulate(&r);
             assert_true(r.spread <= bound + 1);
             if (bound) assert_true(r.spread == bound + 1); /* and they do use it */
             finish(&r);
+        }
+}
+
+/* Seconds of a step, of a learner that is alone. */
+static double step_of(double latency, bool early, const double needs[2])
+{
+    double until[2];
+    for (int longer = 0; longer < 2; longer++) {
+        run r = draw("async", -1, -1, 1, 2, 3);
+        r.steps = longer ? 60 : 20;
+        r.seconds[0] = 1;
+        r.link = (weft_sim_link){.latency = latency};
+        r.early = early;
+        r.needs[0] = needs[0];
+        r.needs[1] = needs[1];
+        simulate(&r);
+        until[longer] = r.until[0];
+        finish(&r);
+    }
+    return (until[1] - until[0]) / 40;
+}
+
+/* A step begins when the one before has ended. A range comes a round trip after that: whoever does
+ * not need it before has not waited at all, and else for the rest of it only. */
+static void test_pulls_are_hidden(void **state)
+{
+    (void)state;
+    static const double needs[][2] = {{0, 0}, {0.25, 0.5}, {0.5, 0.25}, {0.75, 1}, {0, 1}};
+    static const double latencies[] = {0.01, 0.1, 0.2, 0.4, 1.5};
+    for (size_t n = 0; n < WEFT_COUNT(needs); n++)
+        for (size_t l = 0; l < WEFT_COUNT(latencies); l++) {
+            double trip = 2 * latencies[l], first = fmin(needs[n][0], needs[n][1]);
+            double hidden = fmax(1, trip + 1 - first);
+            assert_true(fabs(step_of(latencies[l], true, needs[n]) - hidden) < 1e-9);
+            assert_true(fabs(step_of(latencies[l], false, needs[n]) - (1 + trip)) < 1e-9);
         }
 }
 
@@ -474,6 +536,7 @@ int main(void)
         cmocka_unit_test(test_bsp_is_synchronous),
         cmocka_unit_test(test_one_learner_is_serial),
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_pulls_are_hidden),
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_lost_server),

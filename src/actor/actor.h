@@ -63,6 +63,8 @@ typedef struct weft_letter {
 typedef struct weft_actor weft_actor;
 typedef struct weft_host weft_host;
 
+enum { WEFT_ANY_PART = -1 };
+
 /* What an actor does when it is told something. Failing ends it, and its host says why. */
 typedef struct weft_actor_ops {
     const char *name;
@@ -70,6 +72,9 @@ typedef struct weft_actor_ops {
     /* The letter is the actor's during the call; a payload can be held for longer. */
     weft_status (*letter)(weft_actor *actor, const weft_letter *letter);
     weft_status (*timer)(weft_actor *actor, int timer);
+    /* Whether part number `part` of what a computation reads, or WEFT_ANY_PART, is still to come:
+     * it must wait until that is there. NULL: all is there when it is asked for. */
+    bool (*lacks)(const weft_actor *actor, int64_t ticket, int part);
     /* Part number `part` of a computation is there, while it goes on; may be NULL. */
     weft_status (*part)(weft_actor *actor, int64_t ticket, int part);
     weft_status (*computed)(weft_actor *actor, int64_t ticket);

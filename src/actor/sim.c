@@ -3,7 +3,7 @@
 
 #include "actor/simulator.h"
 
-enum { PARTS = 4096, MACHINES = 1 << 20 };
+enum { MACHINES = 1 << 20 };
 
 /* --- events --- */
 
@@ -73,41 +73,6 @@ static weft_status sim_set_timer(weft_actor *actor, int timer, double seconds)
                                       .what = timer});
 }
 
-static weft_status plan_computed(weft_sim *sim, const machine *m, weft_actor_id id, double seconds,
-                                 const double *parts, int part_count)
-{
-    for (int i = 0; i < part_count; i++)
-        WEFT_TRY(weft_sim_plan(sim, (event){.at = sim->now + seconds * parts[i],
-                                            .kind = EVENT_PART,
-                                            .to = id,
-                                            .life = m->life,
-                                            .what = i}));
-    return weft_sim_plan(
-        sim, (event){.at = sim->now + seconds, .kind = EVENT_COMPUTED, .to = id, .life = m->life});
-}
-
-static weft_status sim_compute(weft_actor *actor, int64_t ticket)
-{
-    weft_sim *sim = (weft_sim *)actor->host;
-    machine *m = weft_sim_machine(sim, actor->id);
-    double seconds = 0, *parts;
-    int part_count = 0;
-    if (m->computing || !sim->options.compute)
-        return weft_fail(WEFT_ERR_INTERNAL, "%s",
-                         m->computing ? "a computation is going on already"
-                                      : "nobody computes in this simulation");
-    WEFT_TRY(WEFT_NEW(&parts, PARTS));
-    m->computing = m->computes = true;
-    m->told = false;
-    m->ticket = ticket;
-    weft_status status =
-        sim->options.compute(sim->options.user, actor, ticket, &seconds, parts, PARTS, &part_count);
-    if (status == WEFT_OK) status = plan_computed(sim, m, actor->id, seconds, parts, part_count);
-    free(parts);
-    m->busy += seconds;
-    return status;
-}
-
 /* Here everybody is known. */
 static weft_status sim_know(weft_host *host, weft_actor_id id, const char *address)
 {
@@ -127,7 +92,7 @@ static const weft_host_ops host_ops = {
     .now = sim_now,
     .send = weft_sim_send,
     .set_timer = sim_set_timer,
-    .compute = sim_compute,
+    .compute = weft_sim_compute,
     .know = sim_know,
     .address = sim_address,
 };
@@ -162,7 +127,7 @@ static weft_status begin(weft_sim *sim, machine *m, weft_actor_id id)
     if (m->actor) return WEFT_OK; /* it lives already */
     WEFT_TRY(sim->options.make(sim->options.user, id, m->life, &m->actor));
     m->life++;
-    m->computing = false;
+    m->computing = m->stalled = false;
     m->actor->host = &sim->host;
     m->actor->id = id;
     return settle(sim, m, m->actor->ops->begin(m->actor));
@@ -186,7 +151,11 @@ static weft_status tell(weft_sim *sim, machine *m, event *e)
     case EVENT_TIMER:
         return e->stamp == m->stamps[e->what] ? a->ops->timer(a, (int)e->what) : WEFT_OK;
     case EVENT_PART: return a->ops->part ? a->ops->part(a, m->ticket, (int)e->what) : WEFT_OK;
-    case EVENT_COMPUTED: m->computing = false; return a->ops->computed(a, m->ticket);
+    case EVENT_COMPUTED:
+        m->computing = false;
+        if (sim->options.ended) WEFT_TRY(sim->options.ended(sim->options.user, a, m->ticket));
+        return a->ops->computed(a, m->ticket);
+    case EVENT_NEED: return weft_sim_need(sim, m, (int)e->what);
     case EVENT_BEGIN:
     case EVENT_ARRIVE:
     case EVENT_KILL:
@@ -229,6 +198,7 @@ static weft_status happen_to(weft_sim *sim, machine *m, event *e)
     m->last = sim->now;
     sim->report.events++;
     weft_status status = tell(sim, m, e);
+    if (status == WEFT_OK && m->stalled) status = weft_sim_work_on(sim, m);
     weft_sim_forget(sim, &e->parcel, false);
     return settle(sim, m, status);
 }
@@ -247,6 +217,7 @@ static weft_status happen(weft_sim *sim, event *e)
         break;
     case EVENT_LETTER:
     case EVENT_TIMER:
+    case EVENT_NEED:
     case EVENT_PART:
     case EVENT_COMPUTED: break;
     }

@@ -22,12 +22,19 @@ typedef struct weft_sim_link {
 
 /* Makes the actor `id`; life counts how often it was made before. */
 typedef weft_status (*weft_sim_make_fn)(void *user, weft_actor_id id, int life, weft_actor **out);
-/* Does what the actor asked for, and says how long that takes. parts[] may be filled with the
- * shares of that time after which parts 0, 1, ... are there, of `room` at most. */
-typedef weft_status (*weft_sim_compute_fn)(void *user, weft_actor *actor, int64_t ticket,
-                                           double *seconds, double *parts, int room,
-                                           int *part_count);
+/* A computation. */
+typedef struct weft_sim_work {
+    double seconds;      /* that it takes, if it never waits */
+    const double *parts; /* [part_count]: the shares of that time after which part 0, 1, ... of what
+                          * it makes is there; the caller's, until it has ended */
+    int part_count;
+} weft_sim_work;
 
+/* Does what the actor asks for, or begins it; *work is empty. */
+typedef weft_status (*weft_sim_compute_fn)(void *user, weft_actor *actor, int64_t ticket,
+                                           weft_sim_work *work);
+/* All that it reads is there: what reads it may be computed from now on, by other threads. */
+typedef weft_status (*weft_sim_supplied_fn)(void *user, weft_actor *actor, int64_t ticket);
 /* What has been asked for has come to its end, or its first part has: the actor is told next. So
  * what it computes may be computed meanwhile, by other threads. */
 typedef weft_status (*weft_sim_computed_fn)(void *user, weft_actor *actor, int64_t ticket);
@@ -40,8 +47,15 @@ typedef struct weft_sim_options {
     weft_sim_link link;       /* of all pairs without one of their own */
     weft_sim_link_fn link_of; /* says it in the place of `link`; may be NULL */
     weft_sim_make_fn make;
-    weft_sim_compute_fn compute;   /* may be NULL where nobody computes */
-    weft_sim_computed_fn computed; /* may be NULL */
+    weft_sim_compute_fn compute; /* may be NULL where nobody computes */
+    /* [need_count]: the shares of a computation's time before which it reads part 0, 1, ... of what
+     * actors get from elsewhere (weft_actor_ops.lacks): it waits there for what has not come. All
+     * of their parts, or NULL: it begins when all of them are there. */
+    const double *needs;
+    int need_count;
+    weft_sim_supplied_fn supplied; /* may be NULL, as this may */
+    weft_sim_computed_fn computed;
+    weft_sim_computed_fn ended; /* all of it has; also when parts were told of before */
     /* An actor has failed, as this thread's message says, and is gone. NULL: so does the run. */
     weft_status (*failed)(void *user, weft_actor_id id, weft_status status);
     void *user;

@@ -9,6 +9,7 @@ typedef enum event_kind {
     EVENT_ARRIVE, /* a letter is at the receiver's machine, which may be receiving another one */
     EVENT_LETTER,
     EVENT_TIMER,
+    EVENT_NEED, /* a computation has come to where it reads something that may not be there */
     EVENT_PART,
     EVENT_COMPUTED,
     EVENT_KILL,
@@ -30,7 +31,7 @@ typedef struct event {
     weft_actor_id to;
     int life;       /* of the receiver for which it is */
     uint64_t stamp; /* TIMER: which setting of it */
-    int64_t what;   /* TIMER: which; PART: which; COMPUTED: ticket */
+    int64_t what;   /* TIMER, NEED, PART: which */
     double until;   /* PAUSE */
     parcel *parcel; /* ARRIVE, LETTER */
 } event;
@@ -43,8 +44,11 @@ typedef struct machine {
     double sends_until, receives_until, paused_until;
     uint64_t stamps[WEFT_ACTOR_TIMERS];
     bool computing, computes;
-    bool told; /* of the computation that goes on, at least a part */
+    bool told;           /* of the computation that goes on, at least a part */
+    bool begun, stalled; /* has that been; it waits for something that it reads */
     int64_t ticket;
+    weft_sim_work work;
+    double share;      /* of it that is done, where it last waited or looked */
     double busy, last; /* when it was told something */
 } machine;
 
@@ -81,6 +85,12 @@ struct weft_sim {
 /* sim.c */
 weft_status weft_sim_plan(weft_sim *sim, event e) WEFT_NODISCARD;
 machine *weft_sim_machine(const weft_sim *sim, weft_actor_id id);
+
+/* work.c: the host's compute; a computation goes on, if it can; it has come to where it needs that.
+ */
+weft_status weft_sim_compute(weft_actor *actor, int64_t ticket) WEFT_NODISCARD;
+weft_status weft_sim_work_on(weft_sim *sim, machine *m) WEFT_NODISCARD;
+weft_status weft_sim_need(weft_sim *sim, machine *m, int part) WEFT_NODISCARD;
 
 /* link.c */
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to,

@@ -27,7 +27,7 @@ typedef struct weft_scene {
     int64_t steps;     /* that every learner takes */
     weft_dtype dtype;
     int64_t count; /* of WEFT_ALL_PARAMETERS */
-    /* [learners], [count] each. Computation number t of a learner is its step t: it begins with
+    /* [learners], [count] each. Computation number t of a learner is its step t: it reads
      * `parameters`, which all learners begin the run with, and leaves its gradient, or where the
      * exchange does not own the update (then gradients is NULL) the next parameters in their place.
      */
@@ -39,6 +39,10 @@ typedef struct weft_cast_ops {
     void (*close)(weft_cast *cast); /* after the actors are gone */
     /* Actor `id`, from 0 on. */
     weft_status (*make)(weft_cast *cast, weft_actor_id id, weft_actor **out);
+    /* Part i of what a learner reads in a computation and makes in it: elements [begin, begin +
+     * count) of parameters and gradients; false past the last. NULL: it has what it reads when it
+     * begins, and makes all at once. */
+    bool (*part)(const weft_cast *cast, int i, int64_t *begin, int64_t *count);
     /* What the run has come to by now, [count]. over: nobody goes on, so what actors have kept back
      * counts, too. While the actors are there. */
     weft_status (*result)(weft_cast *cast, bool over, void *parameters);

@@ -23,6 +23,8 @@ struct weft_copies {
     int64_t *counts; /* [ranks] */
     holding **of;    /* [ranks]: into `all` */
     holding *all;
+    int64_t *at;     /* [entries of the store]: which holding of this rank it is; -1: none */
+    size_t *started; /* [own holdings + 1]: the first of the operations with it */
     weft_operation **operations;
     size_t operation_count, operation_capacity;
     bool leads;
@@ -34,6 +36,8 @@ void weft_copies_close(weft_copies **copies)
     weft_copies *c = *copies;
     for (size_t i = 0; i < c->operation_count; i++) weft_operation_destroy(&c->operations[i]);
     free(c->operations);
+    free(c->at);
+    free(c->started);
     free(c->counts);
     free((void *)c->of);
     free(c->all);
@@ -71,15 +75,20 @@ static weft_status describe(const weft_store *store, int entry, holding *out)
     return weft_store_range(store, entry, &out->begin, &out->count);
 }
 
-static weft_status list_own(const weft_store *store, holding **out, int64_t *count)
+static weft_status list_own(weft_copies *c, holding **out, int64_t *count)
 {
     weft_status status = WEFT_OK;
-    int n = weft_store_count(store);
+    int n = weft_store_count(c->store);
     *count = 0;
     WEFT_TRY(WEFT_NEW(out, n + 1));
-    for (int i = 0; i < n && status == WEFT_OK; i++)
-        if (weft_store_kind(store, i) == WEFT_VALUE_PARAM)
-            status = describe(store, i, &(*out)[(*count)++]);
+    WEFT_TRY(WEFT_NEW(&c->at, n + 1));
+    WEFT_TRY(WEFT_NEW(&c->started, n + 1));
+    for (int i = 0; i < n && status == WEFT_OK; i++) {
+        c->at[i] = -1;
+        if (weft_store_kind(c->store, i) != WEFT_VALUE_PARAM) continue;
+        c->at[i] = *count;
+        status = describe(c->store, i, &(*out)[(*count)++]);
+    }
     return status;
 }
 
@@ -201,9 +210,13 @@ weft_status weft_copies_open(weft_comm *learner, weft_store *store, weft_copies 
                        .ranks = weft_comm_size(learner),
                        .me = weft_comm_rank(learner)};
     weft_status status = find_parameters(c);
-    if (status == WEFT_OK) status = list_own(store, &mine, &count);
+    if (status == WEFT_OK) status = list_own(c, &mine, &count);
     if (status == WEFT_OK) status = tell_all(c, mine, count);
-    for (int64_t i = 0; i < count && status == WEFT_OK; i++) status = prepare(c, i);
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++) {
+        c->started[i] = c->operation_count;
+        status = prepare(c, i);
+    }
+    if (status == WEFT_OK) c->started[count] = c->operation_count;
     free(mine);
     if (status == WEFT_OK)
         *out = c;
@@ -229,10 +242,62 @@ weft_status weft_copies_read(const weft_copies *c)
     return copy(c, false);
 }
 
+static weft_status send_some(const weft_copies *c, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++) WEFT_TRY(weft_operation_start(c->operations[i]));
+    for (size_t i = from; i < to; i++) WEFT_TRY(weft_operation_wait(c->operations[i]));
+    return WEFT_OK;
+}
+
 weft_status weft_copies_write(const weft_copies *c)
 {
-    for (size_t i = 0; i < c->operation_count; i++)
-        WEFT_TRY(weft_operation_start(c->operations[i]));
-    for (size_t i = 0; i < c->operation_count; i++) WEFT_TRY(weft_operation_wait(c->operations[i]));
+    WEFT_TRY(send_some(c, 0, c->operation_count));
     return copy(c, true);
+}
+
+/* --- one after the other --- */
+
+/* Ranks that share nothing wait for nobody. Others meet at each parameter, and none may come to a
+ * later one of them before an earlier one. */
+weft_status weft_copies_follow(weft_copies *c, const weft_program *program, bool *can)
+{
+    struct {
+        uint64_t order, shares;
+    } mine = {0, c->operation_count > 0}, *all;
+    weft_reading r;
+    *can = true;
+    for (int i = 0; weft_program_reading(program, i, &r); i++)
+        mine.order = weft_mix(mine.order, weft_hash_text(r.name));
+    WEFT_TRY(WEFT_NEW(&all, c->ranks));
+    weft_status status =
+        weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                   .dtype = WEFT_U8,
+                                                   .what = "in which order ranks read parameters",
+                                                   .send = &mine,
+                                                   .receive = all,
+                                                   .count = sizeof(mine)});
+    bool shared = false;
+    for (int i = 0; i < c->ranks && status == WEFT_OK; i++) shared = shared || all[i].shares;
+    for (int i = 1; i < c->ranks && shared; i++) *can = *can && all[i].order == all[0].order;
+    free(all);
+    return status;
+}
+
+/* The store itself is where they come, or else each is brought there. */
+weft_status weft_copies_begin(const weft_copies *c)
+{
+    return c->apart ? WEFT_OK : copy(c, true);
+}
+
+weft_status weft_copies_write_one(const weft_copies *c, int entry)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    int64_t i = c->at[entry];
+    WEFT_TRY(send_some(c, c->started[i], c->started[i + 1]));
+    if (!c->apart) return WEFT_OK;
+    WEFT_TRY(weft_store_map(c->store, entry, &dtype, &data, &bytes));
+    memcpy(data, c->parameters + (size_t)c->of[c->me][i].begin * weft_dtype_size(dtype), bytes);
+    return weft_store_unmap(c->store, entry, data);
 }

@@ -25,4 +25,13 @@ weft_status weft_copies_read(const weft_copies *copies) WEFT_NODISCARD;
  * have of them in common. Collective over the ranks of the learner. */
 weft_status weft_copies_write(const weft_copies *copies) WEFT_NODISCARD;
 
+/* The same, parameter by parameter while a program runs. Whether its ranks can do that: all that
+ * have parameters in common read them in the same order. Collective over them. */
+weft_status weft_copies_follow(weft_copies *copies, const weft_program *program,
+                               bool *can) WEFT_NODISCARD;
+/* Numbers are about to come. Then, when those of an entry of the store are there: it has them, and
+ * so have the ranks that share it. Collective over these. */
+weft_status weft_copies_begin(const weft_copies *copies) WEFT_NODISCARD;
+weft_status weft_copies_write_one(const weft_copies *copies, int entry) WEFT_NODISCARD;
+
 #endif

@@ -208,11 +208,18 @@ typedef struct weft_exchange_ops {
     /* A gradient of it is final (weft_listener, whose rules hold). Each once a step, in the order
      * in which they are made; weft_gradient_map gives the numbers, until the next `before`. */
     weft_status (*ready)(weft_exchange *exchange, const weft_gradient *gradient);
+    /* The program is about to read a parameter (weft_listener), after weft_instance_await: its
+     * numbers may come until then. */
+    weft_status (*needed)(weft_exchange *exchange, const weft_reading *parameter);
     /* Between two instructions of a pass: lets what was begun go on, and does not wait. */
     weft_status (*poll)(weft_exchange *exchange);
-    /* After the last gradient, with owns_update: the parameters get their next values. Needed with
-     * it, and not called without. */
+    /* After the last gradient, with owns_update: the parameters get their next values, or will have
+     * got each when it is `needed`. With owns_update there must be one, without it there is none.
+     */
     weft_status (*update)(weft_exchange *exchange, int64_t step);
+    /* Between two steps: somebody else than the program is about to read the parameters, so all of
+     * them must be there. Collective over the ranks of the learner. */
+    weft_status (*settle)(weft_exchange *exchange);
     /* After the update: parameters and the learner's state may be read and written. */
     weft_status (*after)(weft_exchange *exchange, weft_exchange_turn *turn);
     /* A checkpoint follows, of the learner whose ranks are asked: what belongs into it is brought
@@ -254,6 +261,8 @@ struct weft_exchange {
     /* Of the samples of the step that is going on: the sum of their weights. Set before `before`.
      */
     double weight;
+    /* Seconds for which it has kept its rank waiting in `needed` and `update`; the exchange's. */
+    double waited;
 };
 
 extern const weft_exchange_ops weft_exchange_average, weft_exchange_oneshot, weft_exchange_server,
@@ -279,6 +288,7 @@ void weft_exchange_close(weft_exchange **exchange);
 weft_status weft_exchange_begin(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_before(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_update(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
+weft_status weft_exchange_settle(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_after(weft_exchange *exchange, weft_exchange_turn *turn) WEFT_NODISCARD;
 weft_status weft_exchange_save(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;

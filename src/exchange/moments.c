@@ -140,6 +140,19 @@ weft_status weft_exchange_update(weft_exchange *e, int64_t step)
     return e->ops->update ? heard(e, e->ops->update(e, step), failures, "update") : WEFT_OK;
 }
 
+weft_status weft_exchange_settle(weft_exchange *e)
+{
+    uint64_t failures = weft_failures();
+    return e->ops->settle ? heard(e, e->ops->settle(e), failures, "settle") : WEFT_OK;
+}
+
+static weft_status needed(void *user, const weft_reading *parameter)
+{
+    weft_exchange *e = user;
+    uint64_t failures = weft_failures();
+    return heard(e, e->ops->needed(e, parameter), failures, "needed");
+}
+
 static weft_status ready(void *user, const weft_gradient *gradient)
 {
     weft_exchange *e = user;
@@ -156,8 +169,10 @@ static weft_status poll(void *user)
 
 void weft_exchange_listen(weft_exchange *e)
 {
-    const weft_listener listener = {
-        .ready = e->ops->ready ? ready : NULL, .poll = e->ops->poll ? poll : NULL, .user = e};
+    const weft_listener listener = {.ready = e->ops->ready ? ready : NULL,
+                                    .needed = e->ops->needed ? needed : NULL,
+                                    .poll = e->ops->poll ? poll : NULL,
+                                    .user = e};
     weft_instance_listen(e->site.instance, &listener);
 }
 

@@ -123,7 +123,8 @@ typedef struct weft_rank {
     weft_comm_stats used; /* by the program and the exchange in the last step */
     double bubble;        /* seconds waited for others in its passes, of `passes` */
     double passes;
-    double loss, rate; /* of the last step, for those who look at the run; samples a second */
+    double exchange_waited; /* what the exchange had waited, when that was last looked at */
+    double loss, rate;      /* of the last step, for those who look at the run; samples a second */
 } weft_rank;
 
 /* Graph, plan and the rank's part of the graph, for a rank that has its recipe and its number. With

@@ -30,6 +30,15 @@ static void add_stats(weft_comm_stats *sum, const weft_comm_stats *since, const 
     sum->waited += now.waited - since->waited;
 }
 
+/* What the exchange has waited for since it was looked at last. */
+static void add_waited(weft_rank *r)
+{
+    if (!r->exchange) return;
+    r->used.waited += r->exchange->waited - r->exchange_waited;
+    r->used.seconds += r->exchange->waited - r->exchange_waited;
+    r->exchange_waited = r->exchange->waited;
+}
+
 /* The action that makes the gradients what they are in this step. */
 static int last_backward(const weft_schedule *s)
 {
@@ -43,6 +52,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
     const weft_schedule *s = &r->schedule;
     weft_comm_stats before = weft_comm_get_stats(r->world);
     r->used = (weft_comm_stats){0};
+    if (r->exchange) r->exchange_waited = r->exchange->waited;
     if (r->exchange) r->exchange->weight = b->weight;
     if (r->exchange) WEFT_TRY(weft_exchange_before(r->exchange, r->position.step + 1));
     add_stats(&r->used, &before, r);
@@ -73,6 +83,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
     weft_instance_announce(r->instance, false);
     if (r->exchange) WEFT_TRY(weft_exchange_update(r->exchange, r->position.step + 1));
     add_stats(&r->used, &before, r);
+    add_waited(r);
     return WEFT_OK;
 }
 
@@ -84,6 +95,7 @@ weft_status weft_rank_exchange(weft_rank *r, bool last, bool epoch, bool *stop)
     if (!r->exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_after(r->exchange, &turn));
     add_stats(&r->used, &before, r);
+    add_waited(r);
     r->leaves = r->leaves || turn.leave;
     if (!r->exchange->ops->lockstep) return WEFT_OK;
     double all = *stop;

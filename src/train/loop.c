@@ -121,6 +121,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     if (t->size == 1) *stop = *stop || atomic_load(&t->stop); /* nobody to agree with */
     int64_t every = t->options.output.checkpoint_every;
     bool due = every && r->position.step % every == 0;
+    if ((b->last || due) && r->exchange) WEFT_TRY(weft_exchange_settle(r->exchange));
     if (b->last || due) WEFT_TRY(weft_rank_check_finite(r));
     bool later = settles_later(run, *stop), others = !is_first(run) && !weft_rank_saves_all(r);
     if ((b->last || due) && others && !later)

@@ -62,23 +62,28 @@ static weft_sim_link link_of(void *user, weft_actor_id from, weft_actor_id to)
     return weft_cluster_link(&s->cluster, player_of(s, from), player_of(s, to));
 }
 
-/* The step is begun now, and looked at when virtual time has come to its end. */
-static weft_status compute(void *user, weft_actor *actor, int64_t ticket, double *seconds,
-                           double *parts, int room, int *part_count)
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     weft_simulation *s = user;
     int i = player_of(s, actor->id);
     weft_player *p = &s->players[i];
-    (void)parts;
-    (void)room;
-    *part_count = 0;
     if (ticket != p->steps + 1)
         return weft_fail(WEFT_ERR_INTERNAL, "step %lld is asked for after %lld", (long long)ticket,
                          (long long)p->steps);
     if (s->due) WEFT_TRY(weft_simulation_evaluate(s, false));
     p->began = weft_actor_now(actor);
-    p->takes = *seconds = weft_cluster_step(&s->cluster, i, s->flops, &p->random);
-    weft_simulation_give(s, i);
+    p->takes = work->seconds = weft_cluster_step(&s->cluster, i, s->flops, &p->random);
+    work->parts = s->makes;
+    work->part_count = s->parts;
+    return WEFT_OK;
+}
+
+/* The step is begun now, and looked at when virtual time has come to its end. */
+static weft_status supplied(void *user, weft_actor *actor, int64_t ticket)
+{
+    weft_simulation *s = user;
+    (void)ticket;
+    weft_simulation_give(s, player_of(s, actor->id));
     return WEFT_OK;
 }
 
@@ -89,7 +94,14 @@ static weft_status computed(void *user, weft_actor *actor, int64_t ticket)
     (void)ticket;
     weft_status status = weft_simulation_wait(s, i);
     weft_error_catch(&s->error, status);
-    return status == WEFT_OK ? weft_simulation_note(s, &s->players[i]) : status;
+    return status;
+}
+
+static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
+{
+    weft_simulation *s = user;
+    (void)ticket;
+    return weft_simulation_note(s, &s->players[player_of(s, actor->id)]);
 }
 
 /* --- the run --- */
@@ -125,7 +137,11 @@ static weft_status run(weft_simulation *s)
                                 .link_of = link_of,
                                 .make = make,
                                 .compute = compute,
+                                .needs = s->needs,
+                                .need_count = s->parts,
+                                .supplied = supplied,
                                 .computed = computed,
+                                .ended = ended,
                                 .user = s};
     WEFT_TRY(weft_sim_create(&options, &s->sim));
     for (int i = 0; i < s->cast->actors; i++) WEFT_TRY(weft_sim_add(s->sim, (weft_actor_id)i, 0));
@@ -159,7 +175,8 @@ static weft_status set_stage(weft_simulation *s)
 {
     WEFT_TRY(build_lead(s));
     WEFT_TRY(weft_simulation_people(s));
-    return open_cast(s);
+    WEFT_TRY(open_cast(s));
+    return weft_simulation_time(s);
 }
 
 static weft_status play(weft_simulation *s)
@@ -196,6 +213,8 @@ static void strike(weft_simulation *s)
     weft_simulation_dismiss(s);
     weft_trainer_destroy(&s->job);
     weft_cluster_free(&s->cluster);
+    free(s->needs);
+    free(s->makes);
 }
 
 weft_status weft_simulate(weft_context *context, const weft_simulate_options *options,

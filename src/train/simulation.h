@@ -40,9 +40,12 @@ typedef struct weft_simulation {
     void **parameters, **gradients; /* those of the players */
     double *weights;                /* of the samples of their last steps */
     weft_dtype dtype;
-    int64_t count; /* of all parameters */
-    double flops;  /* of a step of a learner */
-    int64_t epoch; /* steps in an epoch */
+    int64_t count;         /* of all parameters */
+    double flops;          /* of a step of a learner */
+    double *needs, *makes; /* [parts]: shares of a step before which a part of the parameters must
+                            * be there, and after which that part of the gradients is */
+    int parts;             /* of what learners exchange; 0: all is one */
+    int64_t epoch;         /* steps in an epoch */
 
     /* What has happened. */
     int64_t done;      /* steps of all learners */
@@ -62,6 +65,10 @@ void weft_simulation_dismiss(weft_simulation *s);
 /* Begins what learner `player` has asked for, and waits until it is there. */
 void weft_simulation_give(weft_simulation *s, int player);
 weft_status weft_simulation_wait(weft_simulation *s, int player) WEFT_NODISCARD;
+
+/* timing.c: when in a step parts of the parameters are read, and parts of the gradients are there.
+ */
+weft_status weft_simulation_time(weft_simulation *s) WEFT_NODISCARD;
 
 /* told.c: what is said of the run, and what is kept of it. */
 weft_status weft_simulation_tell_start(weft_simulation *s) WEFT_NODISCARD;

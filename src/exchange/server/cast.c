@@ -201,6 +201,16 @@ static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out
                                  : make_learner(c, (int)id - 1 - c->servers, out);
 }
 
+/* Those that draw have parameters of their own. */
+static bool cast_part(const weft_cast *cast, int i, int64_t *begin, int64_t *count)
+{
+    const server_cast *c = (const server_cast *)cast;
+    if (c->rules->draw || i >= c->range_count) return false;
+    *begin = begin_of(c, i);
+    *count = begin_of(c, i + 1) - *begin;
+    return true;
+}
+
 /* Of learners that are gone nobody waits for an update. */
 static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
 {
@@ -257,6 +267,7 @@ static bool cast_figure(weft_cast *cast, int i, weft_series *out)
 static const weft_cast_ops cast_ops = {
     .close = cast_close,
     .make = cast_make,
+    .part = cast_part,
     .result = cast_result,
     .figure = cast_figure,
 };

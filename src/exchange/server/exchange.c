@@ -151,6 +151,7 @@ void weft_remote_close(weft_exchange *exchange)
     free(x->ranges);
     free(x->missing);
     free(x->whole);
+    free(x->late);
     free(x->gradients);
     free(x);
 }
@@ -190,11 +191,18 @@ static weft_status give_up(const weft_remote *x)
                      clock);
 }
 
-weft_status weft_remote_wait(weft_remote *x)
+static bool lacks(const weft_remote *x, int range)
 {
-    double limit = x->head.site.endpoint->timeout;
+    const weft_actor *learner = weft_net_actor(x->net);
+    return range == WEFT_ANY_PART ? weft_server_learner_waits(learner)
+                                  : weft_server_learner_lacks(learner, range);
+}
+
+weft_status weft_remote_wait_for(weft_remote *x, int range)
+{
+    double limit = x->head.site.endpoint->timeout, began = weft_seconds();
     weft_patience patience = {0};
-    while (weft_server_learner_waits(weft_net_actor(x->net))) {
+    while (lacks(x, range)) {
         uint64_t heard = weft_server_learner_heard(weft_net_actor(x->net));
         WEFT_TRY(weft_net_pump(x->net, NAP));
         WEFT_TRY(check_servers(x));
@@ -205,7 +213,13 @@ weft_status weft_remote_wait(weft_remote *x)
             return give_up(x);
         if (waited > limit) return weft_server_learner_explain(weft_net_actor(x->net), limit);
     }
+    x->head.waited += weft_seconds() - began;
     return WEFT_OK;
+}
+
+weft_status weft_remote_wait(weft_remote *x)
+{
+    return weft_remote_wait_for(x, WEFT_ANY_PART);
 }
 
 /* --- the moments --- */
@@ -251,6 +265,7 @@ static weft_status server_begin(weft_exchange *exchange)
         WEFT_TRY(weft_remote_begin(x));
         WEFT_TRY(count_gradients(x));
     }
+    WEFT_TRY(weft_remote_open_late(x));
     return weft_copies_write(x->copies); /* other learners may have begun before */
 }
 
@@ -301,10 +316,11 @@ static weft_status server_update(weft_exchange *exchange, int64_t step)
     weft_remote *x = (weft_remote *)exchange;
     (void)step;
     if (x->leads) {
+        for (int k = 0; k < x->range_count; k++) /* nothing has read it, and it goes, too */
+            if (x->whole[k] == 0) WEFT_TRY(weft_remote_wait_for(x, k));
         WEFT_TRY(weft_net_computed(x->net, x->turn));
-        WEFT_TRY(weft_remote_wait(x));
     }
-    return weft_copies_write(x->copies);
+    return weft_remote_await(x);
 }
 
 void weft_remote_turn(weft_remote *x, weft_exchange_turn *turn)
@@ -330,6 +346,7 @@ static void take_kept(const weft_remote *x)
 
 weft_status weft_remote_fetch(weft_remote *x)
 {
+    weft_remote_forgo(x);
     if (!x->leads) return WEFT_OK;
     take_kept(x);
     WEFT_TRY(weft_server_learner_fetch(weft_net_actor(x->net)));
@@ -362,6 +379,7 @@ weft_status weft_remote_end(weft_remote *x)
 {
     double all = 0;
     x->ended = true;
+    weft_remote_forgo(x);
     if (x->leads) {
         bool halted = weft_server_learner_halted(weft_net_actor(x->net));
         const weft_learner_link *link = x->head.site.cluster;
@@ -425,8 +443,10 @@ const weft_exchange_ops weft_exchange_server = {
     .begin = server_begin,
     .before = server_before,
     .ready = server_ready,
+    .needed = weft_remote_needed,
     .poll = weft_remote_poll,
     .update = server_update,
+    .settle = weft_remote_settle,
     .after = server_after,
     .state = weft_remote_state_at,
     .save = server_save,

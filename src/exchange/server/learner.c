@@ -109,6 +109,13 @@ static weft_status respond(learner *l)
     return push_all(l);
 }
 
+static weft_status compute(learner *l)
+{
+    for (int i = 0; i < l->options.range_count; i++) l->reaches[i].pushed = false;
+    l->computing = true;
+    return weft_actor_compute(&l->head, l->clock + 1);
+}
+
 static weft_status go_on(learner *l)
 {
     bool again = false;
@@ -119,9 +126,7 @@ static weft_status go_on(learner *l)
     if (again || l->computing) return WEFT_OK;
     if (l->responds) WEFT_TRY(respond(l));
     if (is_done(l)) return all_answered(l) ? take_leave(l) : WEFT_OK;
-    for (int i = 0; i < l->options.range_count; i++) l->reaches[i].pushed = false;
-    l->computing = true;
-    return weft_actor_compute(&l->head, l->clock + 1);
+    return compute(l);
 }
 
 weft_status weft_server_learner_fetch(weft_actor *actor)
@@ -166,6 +171,19 @@ weft_status weft_server_learner_quit(weft_actor *actor)
     return weft_member_leave(l->member, false);
 }
 
+bool weft_server_learner_lacks(const weft_actor *actor, int range)
+{
+    const learner *l = (const learner *)actor;
+    if (l->options.respond || l->gone) return false; /* it computes with what it has */
+    return range == WEFT_ANY_PART ? !all_answered(l) : weft_reach_waits(&l->reaches[range]);
+}
+
+static bool learner_lacks(const weft_actor *actor, int64_t ticket, int part)
+{
+    (void)ticket;
+    return weft_server_learner_lacks(actor, part);
+}
+
 static weft_status learner_part(weft_actor *actor, int64_t ticket, int part)
 {
     learner *l = (learner *)actor;
@@ -181,7 +199,11 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     set_clock(l, ticket);
     l->responds = l->options.respond && weft_reach_due(l, l->options.fetch, ticket);
     if (!l->options.respond) WEFT_TRY(push_all(l));
-    if (weft_reach_due(l, l->options.fetch, ticket)) return weft_reach_pull_all(l);
+    if (weft_reach_due(l, l->options.fetch, ticket)) {
+        WEFT_TRY(weft_reach_pull_all(l));
+        /* Answers come while the next step is computed, as far as that goes without them. */
+        return l->options.respond || is_done(l) ? WEFT_OK : compute(l);
+    }
     for (int i = 0; i < l->options.range_count; i++) l->reaches[i].moved = l->options.descend;
     if (l->options.descend) WEFT_TRY(l->options.descend(l->options.user, ticket));
     return go_on(l);
@@ -359,6 +381,7 @@ static const weft_actor_ops learner_ops = {
     .begin = learner_begin,
     .letter = learner_letter,
     .timer = learner_timer,
+    .lacks = learner_lacks,
     .part = learner_part,
     .computed = learner_computed,
     .destroy = learner_destroy,

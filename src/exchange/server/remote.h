@@ -67,6 +67,9 @@ typedef struct weft_remote {
     weft_server_range *ranges;
     int64_t *missing; /* of each range: elements of gradients that are not there yet */
     int64_t *whole;   /* the same, before a step */
+    bool *late;       /* of each parameter that the program reads: it is still to come; NULL: all
+                       * are there before a step begins */
+    bool awaits;      /* some may be late */
     weft_net_world *world;
     weft_net *net; /* of the learner; NULL: not begun */
     weft_dtype dtype;
@@ -107,8 +110,20 @@ void weft_remote_close(weft_exchange *exchange);
 weft_status weft_remote_poll(weft_exchange *exchange) WEFT_NODISCARD;
 /* The learner begins, with what the servers have. Only by the rank that leads. */
 weft_status weft_remote_begin(weft_remote *x) WEFT_NODISCARD;
-/* Until the learner may begin its next step, or is done. */
+/* Until it lacks nothing, or is done; or until it does not lack that range. */
 weft_status weft_remote_wait(weft_remote *x) WEFT_NODISCARD;
+weft_status weft_remote_wait_for(weft_remote *x, int range) WEFT_NODISCARD;
+/* late.c: what was asked for comes while the next step goes on, parameter by parameter, or where
+ * the ranks of a learner cannot do that, at once. Collective over them. */
+weft_status weft_remote_open_late(weft_remote *x) WEFT_NODISCARD;
+weft_status weft_remote_await(weft_remote *x) WEFT_NODISCARD;
+weft_status weft_remote_needed(weft_exchange *exchange,
+                               const weft_reading *parameter) WEFT_NODISCARD;
+/* All of it is there. */
+weft_status weft_remote_settle(weft_exchange *exchange) WEFT_NODISCARD;
+/* Nobody waits for it any more, as something else is asked for in its place. */
+void weft_remote_forgo(weft_remote *x);
+
 /* A step is over: what others hear of it, and whether this learner is to leave. */
 void weft_remote_turn(weft_remote *x, weft_exchange_turn *turn);
 /* The codec of what comes back, of --compress and --compress-back as they are given. */

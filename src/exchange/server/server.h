@@ -78,7 +78,8 @@ typedef struct weft_server_learner_options {
     const weft_server_range *ranges; /* of all ranges of the run; stay the caller's */
     int range_count;
     int64_t steps;    /* the clock at which it is done; who comes later begins where others are */
-    void *parameters; /* flat; what a computation reads. Written between computations only */
+    void *parameters; /* flat; what a computation reads. A range of them is written between two
+                       * computations, and while one that has begun lacks it */
     const void *gradients; /* flat; what it makes */
     double patience;       /* seconds after which something is sent again, at first */
     /* Of the step that is computed: its number in the run, and the weight of its samples. NULL: the
@@ -105,13 +106,16 @@ typedef struct weft_server_learner_options {
     void *user;
 } weft_server_learner_options;
 
-/* Computation number t is step t. Its part k is the gradient of range k; parts that were not told
- * of are there when it has ended. The actor is done when it has the parameters after its last step.
- * It fails where a server does not know it or finds its updates damaged. */
+/* Computation number t is step t. It reads range k as part k, and makes its gradient as part k;
+ * parts that were not told of are there when it has ended, and are lacked no more by then. The
+ * actor is done when it has the parameters after its last step. It fails where a server does not
+ * know it or finds its updates damaged. */
 weft_status weft_server_learner_create(const weft_server_learner_options *options,
                                        weft_actor **out) WEFT_NODISCARD;
-/* Whether it waits for servers: it can compute nothing then. */
+/* Whether it waits for servers: it can end no computation then. */
 bool weft_server_learner_waits(const weft_actor *actor);
+/* Whether the computation that has begun must wait before it reads that range, or WEFT_ANY_PART. */
+bool weft_server_learner_lacks(const weft_actor *actor, int range);
 /* Updates of a range that its server has taken, for good. */
 int64_t weft_server_learner_acknowledged(const weft_actor *actor, int range);
 /* How often a server has answered it. */

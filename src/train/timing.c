@@ -1,0 +1,51 @@
+/* When in a simulated step something is read or made: as much of the step is over by then as of its
+ * floating point operations. */
+#include "train/simulation.h"
+
+static bool overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count)
+{
+    return a < b + b_count && b < a + a_count;
+}
+
+/* Of a step of so many micro-batches it is the first that reads a parameter first. What nobody
+ * reads may come until the end. */
+static double needed_after(const weft_simulation *s, int64_t begin, int64_t count)
+{
+    const weft_program *program = weft_instance_program(s->lead->instance);
+    weft_reading r;
+    double flops = s->flops;
+    for (int i = 0; weft_program_reading(program, i, &r); i++)
+        if (overlap(r.begin, r.count, begin, count)) flops = WEFT_MIN(flops, r.flops);
+    return flops;
+}
+
+/* And it is the last that makes the gradients what they are. */
+static double made_after(const weft_simulation *s, int64_t begin, int64_t count)
+{
+    const weft_program *program = weft_instance_program(s->lead->instance);
+    double before = s->flops - s->flops / (double)s->job->recipe.microbatches, flops = before;
+    weft_gradient g;
+    bool some = false;
+    for (int i = 0; weft_program_gradient(program, i, &g); i++)
+        if (overlap(g.begin, g.count, begin, count)) {
+            flops = WEFT_MAX(flops, before + g.flops);
+            some = true;
+        }
+    return some ? WEFT_MIN(flops, s->flops) : s->flops;
+}
+
+weft_status weft_simulation_time(weft_simulation *s)
+{
+    int64_t begin, count;
+    if (!s->cast->ops->part || s->flops <= 0) return WEFT_OK;
+    while (s->cast->ops->part(s->cast, s->parts, &begin, &count)) s->parts++;
+    if (s->parts == 0) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&s->needs, s->parts));
+    WEFT_TRY(WEFT_NEW(&s->makes, s->parts));
+    for (int i = 0; i < s->parts; i++) {
+        (void)s->cast->ops->part(s->cast, i, &begin, &count);
+        s->needs[i] = needed_after(s, begin, count) / s->flops;
+        s->makes[i] = made_after(s, begin, count) / s->flops;
+    }
+    return WEFT_OK;
+}
