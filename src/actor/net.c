@@ -176,8 +176,9 @@ weft_status weft_net_begin(weft_net *net)
 
 bool weft_net_wants(weft_net *net, int64_t *ticket)
 {
-    bool wants = net->wants;
-    net->wants = false;
+    const weft_actor *a = net->actor;
+    bool wants = net->wants && !(a->ops->lacks && a->ops->lacks(a, net->ticket, WEFT_ANY_PART));
+    net->wants = net->wants && !wants;
     *ticket = net->ticket;
     return wants;
 }

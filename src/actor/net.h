@@ -103,7 +103,8 @@ weft_status weft_net_begin(weft_net *net) WEFT_NODISCARD;
  * up to so many seconds for the first. */
 weft_status weft_net_pump(weft_net *net, double seconds) WEFT_NODISCARD;
 
-/* The computation that the actor has asked for and nobody has begun: its ticket, once. */
+/* The computation that the actor has asked for, nobody has begun and all of whose parts are there:
+ * its ticket, once. Whoever knows when it reads which part may begin before, when it likes. */
 bool weft_net_wants(weft_net *net, int64_t *ticket);
 /* As the moments of a computation come. */
 weft_status weft_net_part(weft_net *net, int64_t ticket, int part) WEFT_NODISCARD;

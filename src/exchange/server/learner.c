@@ -116,7 +116,7 @@ static weft_status compute(learner *l)
     return weft_actor_compute(&l->head, l->clock + 1);
 }
 
-static weft_status go_on(learner *l)
+weft_status weft_reach_go_on(learner *l)
 {
     bool again = false;
     if (!l->in || l->gone || !all_answered(l)) return WEFT_OK;
@@ -206,7 +206,7 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     }
     for (int i = 0; i < l->options.range_count; i++) l->reaches[i].moved = l->options.descend;
     if (l->options.descend) WEFT_TRY(l->options.descend(l->options.user, ticket));
-    return go_on(l);
+    return weft_reach_go_on(l);
 }
 
 /* --- who is there --- */
@@ -234,105 +234,7 @@ static weft_status take_view(learner *l)
     return weft_reach_pull_all(l);
 }
 
-/* --- letters --- */
-
-/* The range that a server speaks of, if it is its own: nobody else has a say in it. */
-static reach *reach_of(learner *l, uint32_t range, weft_actor_id from)
-{
-    reach *r = weft_reach_find(l, range);
-    if (!r || r->server != from) return NULL;
-    l->heard++;
-    return r;
-}
-
-static weft_status take_pushed(learner *l, const Weft__Pushed *m, weft_actor_id from)
-{
-    reach *r = reach_of(l, m->range, from);
-    if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
-    if (m->fate == WEFT__PUSHED__FATE__EARLY) return WEFT_OK;
-    if (m->fate != WEFT__PUSHED__FATE__TAKEN)
-        return weft_fail(WEFT_ERR_PEER, "server %u %s", r->server,
-                         m->fate == WEFT__PUSHED__FATE__UNKNOWN
-                             ? "does not know this learner (any more)"
-                             : "finds an update damaged");
-    weft_blob_drop(&r->spare);
-    r->spare = r->update;
-    r->update = NULL;
-    return go_on(l);
-}
-
-static weft_status take_given(learner *l, const Weft__Given *m, weft_actor_id from)
-{
-    reach *r = reach_of(l, m->range, from);
-    if (!r || !r->gift) return WEFT_OK;
-    weft_blob_drop(&r->gift);
-    return weft_reach_pull(l, r);
-}
-
-static weft_status check_size(const learner *l, const reach *r, const Weft__Parameters *m,
-                              size_t have)
-{
-    size_t bytes = weft_reach_bytes(l, r);
-    if (m->changes && !l->whole && have && r->version >= 0 && !r->moved) return WEFT_OK;
-    if (m->changes ? false
-        : l->whole ? have >= bytes
-        : have     ? have == bytes
-                   : m->version == r->version)
-        return WEFT_OK;
-    return weft_fail(WEFT_ERR_FORMAT, "server %u sends %zu bytes of parameters, should be %zu",
-                     r->server, have, bytes);
-}
-
-static weft_status take_parameters(learner *l, const Weft__Parameters *m, const weft_letter *letter)
-{
-    reach *r = reach_of(l, m->range, letter->from);
-    const weft_blob *payload = letter->payload;
-    if (!r || !r->asked || r->gift || m->request != r->request) return WEFT_OK;
-    if (m->version < 0)
-        return weft_fail(WEFT_ERR_PEER, "server %u does not know this learner (any more)",
-                         r->server);
-    if (m->wanted) return weft_reach_give(l, r);
-    size_t bytes = weft_reach_bytes(l, r), have = payload ? payload->bytes : 0;
-    WEFT_TRY(check_size(l, r, m, have));
-    if (l->whole)
-        WEFT_TRY(l->options.take_state(l->options.user, (int)m->range,
-                                       (const char *)payload->data + bytes, have - bytes));
-    char *numbers = (char *)l->options.parameters + weft_reach_offset(l, r);
-    if (m->changes)
-        WEFT_TRY(weft_published_add(payload, l->options.dtype, r->of.count, numbers));
-    else if (have)
-        memcpy(numbers, payload->data, bytes);
-    r->version = m->version;
-    r->begins = WEFT_MAX(m->clock, (int64_t)0);
-    r->asked = r->moved = false;
-    l->halted = l->halted || m->halt;
-    return go_on(l);
-}
-
-static weft_status take_again(learner *l, weft_actor_id from)
-{
-    for (int i = 0; i < l->options.range_count; i++)
-        if (l->reaches[i].server == from) WEFT_TRY(weft_reach_again(l, &l->reaches[i]));
-    return WEFT_OK;
-}
-
-static weft_status read_letter(learner *l, const weft_letter *letter)
-{
-    weft_status status = WEFT_OK;
-    void *m = NULL;
-    if (letter->type == WEFT_WIRE_PUSHED && (m = weft_wire_read(letter, &weft__pushed__descriptor)))
-        status = take_pushed(l, m, letter->from);
-    else if (letter->type == WEFT_WIRE_PARAMETERS &&
-             (m = weft_wire_read(letter, &weft__parameters__descriptor)))
-        status = take_parameters(l, m, letter);
-    else if (letter->type == WEFT_WIRE_GIVEN &&
-             (m = weft_wire_read(letter, &weft__given__descriptor)))
-        status = take_given(l, m, letter->from);
-    else if (letter->type == WEFT_WIRE_AGAIN)
-        status = take_again(l, letter->from);
-    weft_wire_free(m);
-    return status;
-}
+/* --- what it is told --- */
 
 static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
 {
@@ -341,7 +243,7 @@ static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
     WEFT_TRY(weft_member_letter(l->member, letter, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(l));
     actor->done = weft_member_has_left(l->member);
-    return news == WEFT_NEWS_NONE && !l->gone ? read_letter(l, letter) : WEFT_OK;
+    return news == WEFT_NEWS_NONE && !l->gone ? weft_reach_letter(l, letter) : WEFT_OK;
 }
 
 static weft_status learner_timer(weft_actor *actor, int timer)

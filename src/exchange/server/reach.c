@@ -142,10 +142,10 @@ static weft_status send_update(learner *l, reach *r, int64_t clock)
 {
     const void *gradient = (const char *)l->options.gradients + weft_reach_offset(l, r);
     if (r->accrual.steps > 0) gradient = r->accrual.sum;
-    if (!r->update) {
-        r->update = r->spare;
-        r->spare = NULL;
-    }
+    if (r->update)
+        return weft_fail(WEFT_ERR_INTERNAL, "a range is pushed that its learner lacks still");
+    r->update = r->spare;
+    r->spare = NULL;
     WEFT_TRY(weft_blob_renew(weft_message_bound(l->options.dtype, r->of.count), &r->update));
     WEFT_TRY(weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes));
     r->sequence++;

@@ -48,6 +48,11 @@ typedef struct learner {
     weft_member_figures figures;
 } learner;
 
+/* learner.c: whatever can begin now that something has been answered. */
+weft_status weft_reach_go_on(learner *l) WEFT_NODISCARD;
+/* answers.c: a letter that is not the member's. */
+weft_status weft_reach_letter(learner *l, const weft_letter *letter) WEFT_NODISCARD;
+
 /* reach.c */
 reach *weft_reach_find(learner *l, uint32_t range);
 /* Where the range begins in the flat numbers, in bytes, and how many they are. */

@@ -102,7 +102,7 @@ weft_status weft_updater_open(weft_updater *u, bool adds, weft_context *context,
                               weft_range_options *range) WEFT_NODISCARD;
 void weft_updater_close(weft_updater *u);
 
-/* exchange.c: what exchanges have in common whose learners speak to servers. Whoever opens one sets
+/* remote.c: what exchanges have in common whose learners speak to servers. Whoever opens one sets
  * the policy, `adds`, push and fetch; its head is the exchange's. */
 weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site) WEFT_NODISCARD;
 /* Frees the exchange, too. */
