@@ -257,17 +257,22 @@ weft_status weft_copies_write(const weft_copies *c)
 
 /* --- one after the other --- */
 
-/* Ranks that share nothing wait for nobody. Others meet at each parameter, and none may come to a
- * later one of them before an earlier one. */
+static bool shares_with(const weft_copies *c, int r)
+{
+    for (int64_t i = 0; i < c->counts[c->me]; i++)
+        if (find(c, r, c->of[c->me][i].part) >= 0) return true;
+    return false;
+}
+
+/* Ranks meet at each parameter that they share, and none of them may come to a later one before an
+ * earlier one. */
 weft_status weft_copies_follow(weft_copies *c, const weft_program *program, bool *can)
 {
-    struct {
-        uint64_t order, shares;
-    } mine = {0, c->operation_count > 0}, *all;
+    uint64_t mine = 0, *all;
+    double differ = 0;
     weft_reading r;
-    *can = true;
     for (int i = 0; weft_program_reading(program, i, &r); i++)
-        mine.order = weft_mix(mine.order, weft_hash_text(r.name));
+        mine = weft_mix(mine, weft_hash_text(r.name));
     WEFT_TRY(WEFT_NEW(&all, c->ranks));
     weft_status status =
         weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
@@ -276,10 +281,18 @@ weft_status weft_copies_follow(weft_copies *c, const weft_program *program, bool
                                                    .send = &mine,
                                                    .receive = all,
                                                    .count = sizeof(mine)});
-    bool shared = false;
-    for (int i = 0; i < c->ranks && status == WEFT_OK; i++) shared = shared || all[i].shares;
-    for (int i = 1; i < c->ranks && shared; i++) *can = *can && all[i].order == all[0].order;
+    for (int i = 0; i < c->ranks && status == WEFT_OK; i++)
+        if (all[i] != mine && shares_with(c, i)) differ = 1;
     free(all);
+    if (status == WEFT_OK)
+        status = weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                            .dtype = WEFT_F64,
+                                                            .what = "whether they differ",
+                                                            .send = &differ,
+                                                            .receive = &differ,
+                                                            .count = 1,
+                                                            .reproducible = true});
+    *can = differ == 0;
     return status;
 }
 

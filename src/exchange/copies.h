@@ -26,7 +26,7 @@ weft_status weft_copies_read(const weft_copies *copies) WEFT_NODISCARD;
 weft_status weft_copies_write(const weft_copies *copies) WEFT_NODISCARD;
 
 /* The same, parameter by parameter while a program runs. Whether its ranks can do that: all that
- * have parameters in common read them in the same order. Collective over them. */
+ * have parameters in common read what they have in the same order. Collective over them. */
 weft_status weft_copies_follow(weft_copies *copies, const weft_program *program,
                                bool *can) WEFT_NODISCARD;
 /* Numbers are about to come. Then, when those of an entry of the store are there: it has them, and
