@@ -130,12 +130,35 @@ holds s.jsonl '"event":"summary".*"exchange_bytes":[0-9]+.*"staleness":\['
 accepts "quiet simulation" "$weft" simulate $small --cluster cluster.yaml --exchange gossip --quiet
 [ -s out ] && flunk "--quiet printed" || pass
 refuses 2 "add --exchange" "$weft" simulate $small -n 4
-refuses 2 "cluster.yaml has 4 learners, -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
+refuses 2 "cluster.yaml:2: there are 4 learners here, -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
 refuses 2 "these can: server, easgd, gossip" "$weft" simulate $small -n 4 --exchange average
 refuses 2 "--mesh says nothing here" "$weft" simulate $small -n 4 --mesh data=2 --exchange server
 refuses 2 "no option is named 'cluster'" "$weft" train $small --cluster cluster.yaml
 printf 'learners: []\n' >none.yaml
-refuses 1 "none.yaml:1: there are no learners" "$weft" simulate $small --cluster none.yaml --exchange server
+refuses 2 "none.yaml:1: there are no learners" "$weft" simulate $small --cluster none.yaml --exchange server
+# What cannot be is said with its line and what would be right, as of an option: line|words|text.
+while IFS='|' read -r words text; do
+    # shellcheck disable=SC2059
+    printf -- "$text" >wrong.yaml
+    # shellcheck disable=SC2086
+    refuses 2 "wrong.yaml:$words" "$weft" simulate $small --cluster wrong.yaml --exchange server
+done <<'WRONG'
+1: no key is named 'stepp'; did you mean 'step'?|stepp: 1\n
+2: option 'step' is '-1', must be a finite number from|# so\nstep: -1\n
+1: 'step' must be one plain value|step: [1, 2]\n
+1: must be a mapping of keys to values (rate: ...)|- 1\n
+1: 'learners' must be a sequence of mappings (- count: ...)|learners: {count: 4}\n
+3: item 2 of 'learners' must be a mapping (- count: ...)|learners:\n  - count: 2\n  - 4\n
+3: no key is named 'spede'; did you mean 'speed'?|learners:\n  - count: 4\n    spede: 1\n
+2: option 'count' is '1e9', must be a whole number from 1 to|learners:\n  - count: 1e9\n
+1: 2000 learners in all; there can be|learners:\n  - count: 1000\n  - count: 1000\n
+3: the key 'count' is given twice; leave one of them out|learners:\n  - count: 4\n    count: 5\n
+2: step says how long a step takes|rate: 1\nstep: 1\n
+2: is not YAML|step: "1\n
+2: a second document begins|step: 1\n---\nstep: 2\n
+3: anchors and aliases are not allowed; write here what *g|learners:\n  - &g {count: 2}\n  - *g\n
+WRONG
+refuses 2 "nowhere.yaml: cannot open" "$weft" simulate $small --cluster nowhere.yaml --exchange server
 
 # Runs side by side.
 pair='exchange=server:policy=async servers=2; exchange=gossip compress=bf16'

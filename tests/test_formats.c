@@ -73,7 +73,7 @@ static void test_yaml_is_text(void **state)
     for (size_t at = 0; at < sizeof(text); at++)
         if (!text[at])
             assert_refused(weft_yaml_parse("y", text, at + 1, none, NULL, NULL, &y),
-                           WEFT_ERR_FORMAT, "y: holds a zero byte");
+                           WEFT_ERR_FORMAT, "y:2: holds a zero byte");
 }
 
 static size_t npy_file(char *out, const char *dict, const void *data, size_t size)

@@ -138,6 +138,10 @@ static bool visit(walk *w, const weft_yaml *y, const yaml_event_t *event, int it
     case YAML_SCALAR_EVENT: {
         const char *value = (const char *)event->data.scalar.value;
         bool was_key = w->is_key;
+        if (w->in_list && w->depth == 2) { /* an item that is none */
+            w->item++;
+            return !key && w->item == item;
+        }
         w->is_key = !w->is_key;
         if (!was_key) return false;
         if (w->depth == 1) w->in_list = y->list_key && strcmp(value, y->list_key) == 0;
@@ -187,14 +191,23 @@ static weft_status explain(const weft_yaml *y)
                          weft_yaml_line(y, item, y->unexpected), y->unexpected,
                          weft_suggest(near, sizeof(near), y->unexpected, key_candidate,
                                       item < 0 ? y->fields : y->item_fields));
+    /* Where an item is no mapping it names the key that the items belong to. */
+    if (item >= 0 && y->field && strcmp(y->field, y->list_key) == 0)
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: item %d of '%s' must be a mapping (- %s: ...)",
+                         y->name, weft_yaml_line(y, item, NULL), item + 1, y->list_key,
+                         y->item_table->name);
     /* It names the first of ours where the text has no key at all that could be compared. */
     if (y->field && find_line(y, item, y->field) > 0) {
         bool list = y->list_key && strcmp(y->field, y->list_key) == 0;
-        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: '%s' must be %s", y->name,
-                         weft_yaml_line(y, list ? -1 : item, y->field), y->field,
-                         list ? "a sequence of mappings (- type: ...)" : "one plain value");
+        int line = weft_yaml_line(y, list ? -1 : item, y->field);
+        return list ? weft_fail(WEFT_ERR_FORMAT,
+                                "%s:%d: '%s' must be a sequence of mappings (- %s: ...)", y->name,
+                                line, y->field, y->item_table->name)
+                    : weft_fail(WEFT_ERR_FORMAT, "%s:%d: '%s' must be one plain value", y->name,
+                                line, y->field);
     }
-    return weft_fail(WEFT_ERR_FORMAT, "%s:1: must be a mapping of keys to values", y->name);
+    return weft_fail(WEFT_ERR_FORMAT, "%s:1: must be a mapping of keys to values (%s: ...)",
+                     y->name, y->table->name ? y->table->name : "key");
 }
 
 static weft_status load(weft_yaml *y)
@@ -211,9 +224,14 @@ static weft_status load(weft_yaml *y)
     free(joined);
     y->loaded = (char **)loaded;
     if (error == CYAML_ERR_OOM) return weft_fail_memory(y->size);
-    if (error == CYAML_ERR_ALIAS)
-        return weft_fail(WEFT_ERR_FORMAT, "%s: anchors and aliases are not allowed", y->name);
     return error == CYAML_OK ? WEFT_OK : explain(y);
+}
+
+static int line_at(const char *text, const char *at)
+{
+    int line = 1;
+    for (; text < at; text++) line += *text == '\n';
+    return line;
 }
 
 weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
@@ -221,8 +239,10 @@ weft_status weft_yaml_parse(const char *name, const void *data, size_t size,
                             const weft_option *item_table, weft_yaml **out)
 {
     weft_yaml *y;
-    if (memchr(data ? data : "", 0, size))
-        return weft_fail(WEFT_ERR_FORMAT, "%s: holds a zero byte, so it is not YAML", name);
+    const char *zero = memchr(data ? data : "", 0, size);
+    if (zero)
+        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: holds a zero byte, so it is not YAML", name,
+                         line_at(data, zero));
     WEFT_TRY(WEFT_NEW(&y, 1));
     *y = (weft_yaml){.text = data ? data : "",
                      .size = size,

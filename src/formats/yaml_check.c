@@ -31,7 +31,8 @@ static weft_status take_key(check *c, const yaml_event_t *event)
     const char *key = (const char *)event->data.scalar.value;
     seen *s = &c->keys[c->depth];
     if (weft_names_find(&s->names, key) >= 0)
-        return weft_fail(WEFT_ERR_FORMAT, "%s:%d: the key '%s' is given twice", c->name,
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%d: the key '%s' is given twice; leave one of them out", c->name,
                          line_of(event), key);
     WEFT_TRY(WEFT_GROW(&s->key, &s->capacity, s->count));
     WEFT_TRY(weft_strdup(key, &s->key[s->count]));
@@ -80,7 +81,11 @@ static weft_status look(check *c, const yaml_event_t *event)
     case YAML_MAPPING_START_EVENT: return begin(c, event);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT: end(c); return WEFT_OK;
-    case YAML_ALIAS_EVENT: taken(c); return WEFT_OK;
+    case YAML_ALIAS_EVENT:
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "%s:%d: anchors and aliases are not allowed; write here what *%s stands "
+                         "for",
+                         c->name, line_of(event), (const char *)event->data.alias.anchor);
     case YAML_SCALAR_EVENT:
         if (c->is_key[c->depth]) WEFT_TRY(take_key(c, event));
         taken(c);

@@ -52,6 +52,7 @@ static weft_status read_groups(const char *path, const weft_yaml *y, weft_cluste
 {
     int count = weft_yaml_count(y), line = weft_yaml_line(y, -1, LEARNERS);
     int64_t all = 0;
+    c->line = line;
     if (weft_yaml_lists(y) && count == 0)
         return weft_fail(WEFT_ERR_FORMAT,
                          "%s:%d: there are no learners; give at least one, as '- count: 4', or "
@@ -63,8 +64,8 @@ static weft_status read_groups(const char *path, const weft_yaml *y, weft_cluste
         all += c->groups[c->group_count].count;
     }
     if (all > WEFT_MAX_RANKS)
-        return weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %lld learners; there can be %d", path, line,
-                         (long long)all, WEFT_MAX_RANKS);
+        return weft_fail(WEFT_ERR_ARGUMENT, "%s:%d: %lld learners in all; there can be %d", path,
+                         line, (long long)all, WEFT_MAX_RANKS);
     return WEFT_OK;
 }
 
@@ -101,23 +102,36 @@ static weft_status agree(const char *path, const weft_cluster *c, int64_t *learn
     for (int g = 0; g < c->group_count; g++) all += c->groups[g].count;
     if (*learners > 1 && *learners != all)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s has %lld learner%s, -n gives %lld; leave -n out, or let both say the "
-                         "same",
-                         path, (long long)all, weft_plural(all), (long long)*learners);
+                         "%s:%d: there are %lld learner%s here, -n gives %lld; leave -n out, or "
+                         "let both say the same",
+                         path, c->line, (long long)all, weft_plural(all), (long long)*learners);
     *learners = all;
     return WEFT_OK;
 }
 
-weft_status weft_cluster_open(const char *path, int64_t *learners, weft_cluster *out)
+/* It is written by hand as options are, and what is wrong with it is wrong as an option is. */
+static weft_status as_argument(weft_status status)
+{
+    weft_error error = {0};
+    if (status != WEFT_ERR_FORMAT && status != WEFT_ERR_IO) return status;
+    weft_error_catch(&error, status);
+    return weft_fail(WEFT_ERR_ARGUMENT, "%s", error.message);
+}
+
+static weft_status read_file(const char *path, weft_cluster *c)
 {
     weft_bytes text = {0};
+    weft_status status = weft_file_map(path, &text);
+    if (status == WEFT_OK) status = read_text(path, &text, c);
+    weft_file_unmap(&text);
+    return as_argument(status);
+}
+
+weft_status weft_cluster_open(const char *path, int64_t *learners, weft_cluster *out)
+{
     *out = (weft_cluster){.rate = 0};
     weft_status status = weft_options_init(cluster_rows, out);
-    if (status == WEFT_OK && path) {
-        status = weft_file_map(path, &text);
-        if (status == WEFT_OK) status = read_text(path, &text, out);
-        weft_file_unmap(&text);
-    }
+    if (status == WEFT_OK && path) status = read_file(path, out);
     if (status == WEFT_OK) status = fill_up(out, *learners);
     if (status == WEFT_OK) status = agree(path, out, learners);
     if (status != WEFT_OK) weft_cluster_free(out);

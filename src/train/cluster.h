@@ -19,12 +19,12 @@ typedef struct weft_cluster {
     double step; /* or seconds of a step; 0: it goes by the rate */
     weft_sim_link link;
     weft_cluster_group *groups;
-    int group_count;
+    int group_count, line; /* of the file, where they begin */
 } weft_cluster;
 
 /* The cluster that a file describes (NULL: all is as usual). *learners is how many there are to be,
- * and becomes how many the file has; 1 leaves it to the file. FORMAT, ARGUMENT: the message names
- * the line. */
+ * and becomes how many the file has; 1 leaves it to the file. ARGUMENT: the message names the line.
+ */
 weft_status weft_cluster_open(const char *path, int64_t *learners,
                               weft_cluster *out) WEFT_NODISCARD;
 void weft_cluster_free(weft_cluster *cluster);
