@@ -365,25 +365,27 @@ static void test_cluster_files(void **state)
                {"latency: -0.1\n", "cluster.yaml:1: option 'latency' is"},
                {"learners:\n  - lost: 1.5\n", "cluster.yaml:2: option 'lost' is"},
                {"learners:\n  - count: 1000\n  - count: 1000\n",
-                "cluster.yaml:1: 2000 learners; there can "
+                "cluster.yaml:1: 2000 learners in all; there can "
                 "be 1024"},
                {"rate: 1e9\nstep: 0.1\n", "cluster.yaml:2: step says"},
-               {"learners: [{count: 3}]\n", "cluster.yaml has 3 learners, -n gives 2"},
+               {"learners: [{count: 3}]\n", "cluster.yaml:1: there are 3 learners here, -n"},
                {"learners: 3\n", "cluster.yaml:1: 'learners' must be a sequence of mappings"},
                {"step: soon\n", "cluster.yaml:1: option 'step' is"},
-               {"step: [1\n", "cluster.yaml:"}};
+               {"step: [1\n", "cluster.yaml:"},
+               {"learners:\n  - 4\n", "cluster.yaml:2: item 1 of 'learners' must be a mapping"},
+               {"learners:\n  - count: 1\n  -\n", "cluster.yaml:3: item 2 of 'learners' must be"}};
     char *root = temporary_folder(), words[400];
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         told t;
         (void)snprintf(words, sizeof(words), SMALL "ranks=2 exchange=server cluster=%s",
                        cluster_file(root, "cluster.yaml", all[i].text));
         weft_status status = simulate(words, "", NULL, &t);
-        if (status == WEFT_OK || !strstr(weft_last_message(), all[i].says))
+        if (status != WEFT_ERR_ARGUMENT || !strstr(weft_last_message(), all[i].says))
             fail_msg("%s\nis told: %s\nnot: %s", all[i].text, weft_last_message(), all[i].says);
     }
     told t;
     assert_refused(simulate(SMALL "exchange=server cluster=/nowhere.yaml", "", NULL, &t),
-                   WEFT_ERR_IO, "/nowhere.yaml");
+                   WEFT_ERR_ARGUMENT, "/nowhere.yaml");
     remove_folder(root);
 }
 
