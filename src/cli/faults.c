@@ -3,6 +3,7 @@
  * write then. */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,8 @@
 #include "cli.h"
 
 /* Handlers may do little: no stdio, no memory. What is said goes out at once, so that the ranks of
- * a job, which all see the fault, do not speak in between. Nobody comes here twice. */
+ * a job, which all see the fault, do not speak in between. Only the first thread of a process that
+ * comes here speaks. */
 static char said[12288];
 static size_t said_size;
 
@@ -88,8 +90,11 @@ static char words_before[256] = "\n";
 
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
     (void)number;
     (void)context;
+    /* Another thread has met it too; it says so, and ends the process. */
+    while (atomic_flag_test_and_set(&told)) (void)pause();
     say(words_before);
     say_file((uintptr_t)info->si_addr);
     say(": was cut off while it was read, or its disk has failed; files must not change during a "
