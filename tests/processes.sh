@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Jobs whose coordinator, servers and learners are processes: tests/processes.sh PATH/TO/weft.
+# Jobs whose coordinator, servers and learners are processes: tests/processes.sh PATH/TO/weft servers|peers,
+# those with servers, or those without.
 set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -63,6 +64,8 @@ nothing_left() {
     [ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left: $what"
 }
 
+
+servers() {
 [ -n "${TIMES:-}" ] && trap 'echo "$SECONDS s: $BASH_COMMAND"' DEBUG
 what="bsp has the bits of threads"
 same() { # what codecs have left out is kept of the first learner alone
@@ -189,8 +192,9 @@ what="bad input"
 bad() { refuses "$1" "$2" "$weft" train $data --engine processes "${@:3}"; }
 # shellcheck disable=SC2086
 {
-    bad 2 "give --exchange server:..." -n 2
-    bad 2 "exchange gossip has no servers, and a job of engine processes has some" -n 2 --exchange gossip
+    bad 2 "give --exchange server:..., easgd or gossip" -n 2
+    bad 2 "exchange gossip has no use for it" -n 2 --exchange gossip --servers 2
+    bad 2 "there is no topology=rung" -n 2 --exchange gossip:topology=rung
     bad 2 "is between the learners of one job" -n 2 --exchange average
     bad 2 "cannot be shared out to learners of 2" -n 3 --mesh data=2 $async
     bad 2 "hosts 'a:2' and engine processes" -n 2 $async --hosts a:2
@@ -203,5 +207,106 @@ bad() { refuses "$1" "$2" "$weft" train $data --engine processes "${@:3}"; }
     bad 1 "nowhere" -n 2 $async --model nowhere.yaml
 }
 nothing_left
+}
+
+# --- without servers ---
+
+# near A B: the parameters of two checkpoints differ by what rounding does.
+near() {
+    python3 - "$1/latest/parameters.safetensors" "$2/latest/parameters.safetensors" <<'PYTHON' && pass || flunk "$1 and $2 differ: $what"
+import array, json, struct, sys
+def read(path):
+    data = open(path, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    tensors = sorted((k, v["data_offsets"]) for k, v in json.loads(data[8:8 + size]).items() if k != "__metadata__")
+    return [x for _, (a, b) in tensors for x in array.array("f", data[8 + size + a:8 + size + b])]
+a, b = map(read, sys.argv[1:])
+sys.exit(not a or len(a) != len(b) or max(abs(x - y) for x, y in zip(a, b)) > 1e-7)
+PYTHON
+}
+peers() {
+    local mode shape last gossip="--exchange gossip --compress threshold:tau=0.003"
+    what="the end is the mean of all"
+    # shellcheck disable=SC2086
+    for n in 2 3 5; do
+        rm -rf mean own
+        accepts "one step, synchronous" "$weft" train $data -n $n --exchange average --steps 1 --optimizer sgd -q -c mean
+        accepts "$n peers" "$weft" train $data -n $n --exchange gossip:mode=average --steps 1 --optimizer sgd -q -c own --engine processes --metrics m.jsonl
+        near mean own
+        holds m.jsonl "\"exchange_mean_of\":$n[,}]"
+    done
+    # shellcheck disable=SC2086
+    for shape in ring torus random; do
+        accepts "$shape" "$weft" train $data -n 4 --exchange gossip:topology=$shape -e 3 --engine processes
+        learned
+    done
+    # shellcheck disable=SC2086
+    accepts "meshes" "$weft" train $data -n 4 --mesh data=2 $gossip -e 4 --engine processes
+    learned
+
+    for mode in updates average; do
+        what="each kind of process is killed: mode=$mode"
+        rm -rf killed
+        run -n 3 --exchange gossip:mode=$mode,topology=ring -e 60 --timeout 9 -c killed --metrics killed.jsonl
+        reaches 'step .* test'
+        hits KILL join 1 'learner 1 died of signal 9 .*started again'
+        sleep 2
+        hits KILL join 0 'learner 0 died of signal 9 .*started again'
+        hits KILL coordinator 0 'the coordinator died of signal 9 .*\(97 restarts left\)'
+        ends 0
+        learned
+        holds killed.jsonl '"exchange_mean_of":3[,}]'
+        accepts "its checkpoint" "$weft" eval killed --data glyphs:size=16,train=2000,test=200 -q
+        nothing_left
+    done
+
+    what="who is stopped is given up, and comes again"
+    # shellcheck disable=SC2086
+    run -n 3 $gossip -e 60 --timeout 9
+    reaches 'step .* test'
+    hits STOP join 2 'learner 2 was stopped for 3 s.*started again'
+    ends 0
+    learned
+
+    what="all that have what the run has come to are lost"
+    rm -rf lost
+    # shellcheck disable=SC2086
+    run -n 2 $gossip -e 60 -c lost
+    reaches 'wrote lost'
+    kill -KILL "$(part join 0)" "$(part join 1)"
+    reaches 'no learner is left that has what the run had come to'
+    ends 0
+    holds err 'starting again from the newest checkpoint'
+    learned
+    # shellcheck disable=SC2086
+    run -n 2 $gossip -e 4000
+    reaches 'step .* test'
+    kill -KILL "$(part join 0)" "$(part join 1)"
+    reaches 'no learner is left that has what the run had come to'
+    ends 1
+    [ "$(grep -c 'no learner is left' err)" = 1 ] && pass || flunk "said more than once: $what"
+    nothing_left
+
+    what="signals"
+    rm -rf asked
+    run -n 3 --exchange gossip:mode=average -e 4000 -c asked
+    reaches 'wrote'
+    kill -INT "$job"
+    ends 130
+    holds err 'stopped after step [0-9]+; go on with --resume from asked'
+    last=$(sed -n 's/.*stopped after step \([0-9]*\);.*/\1/p' err)
+    [ "$(readlink asked/latest)" = "step-$last" ] && pass || flunk "no checkpoint of step $last: $what"
+    # shellcheck disable=SC2086
+    accepts "and goes on" "$weft" train $data -n 3 --exchange gossip:mode=average --steps $((last + 5)) -c asked --resume --engine processes
+    holds out "resumed after step $last"
+    nothing_left
+    # shellcheck disable=SC2086
+    run -n 3 $gossip -e 4000
+    reaches 'step .* test'
+    kill -TERM "$job"
+    ends 143
+    nothing_left
+}
+"$2"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -64,7 +64,7 @@ static void only_what_it_started_is_ended(void **state)
                    folder);
     assert_ok(weft_train_options_init(fresh_context(), &options));
     assert_int_equal(pthread_create(&thread, NULL, start_more, own), 0);
-    assert_ok(weft_job_run(&options, "/bin/sh", words, NULL, NULL, &code));
+    assert_ok(weft_job_run(fresh_context(), &options, "/bin/sh", words, NULL, NULL, &code));
     pthread_join(thread, NULL);
     assert_int_equal(code, 3);
     for (int i = 0; i < 3; i++) {

@@ -1,7 +1,8 @@
 /*
  * Peers that come, go, die, sleep and are cut off at random, with a coordinator that may die for
  * good, in the simulator: whatever happens, each run ends; every update is in a replica once or not
- * at all; and those who end together have the same ones, those of the dead among them.
+ * at all; and those who end together have the same ones, those of the dead among them, and the same
+ * mean, to the bit.
  *
  * Every update has a mark of its own, which is added to one number of the parameters.
  * WEFT_CHAOS=N: so many runs. WEFT_CHAOS_SEED=S: that one alone, told in words.
@@ -50,6 +51,7 @@ typedef struct chaos {
     life *life;
     bool loud;
     char why[300];
+    int means; /* that were compared */
     weft_sim_report report;
 } chaos;
 
@@ -335,6 +337,19 @@ static void compare(chaos *c, int a, int b)
     }
 }
 
+/* They have come to the same mean. */
+static void compare_ends(chaos *c, int a, int b)
+{
+    const weft_actor *x = peer_at(c, a), *y = peer_at(c, b);
+    if (!c->life[a].near[b] || !c->life[b].near[a]) return;
+    if (weft_peer_settled(x) == 0 || weft_peer_settled(y) == 0)
+        wrong(c, "peers %d and %d end without a mean", a, b);
+    else if (memcmp(weft_peer_parameters(x), weft_peer_parameters(y), COUNT * sizeof(double)) != 0)
+        wrong(c, "peers %d and %d end with different means, of %d and of %d", a, b,
+              weft_peer_settled(x), weft_peer_settled(y));
+    c->means++;
+}
+
 static void judge(chaos *c)
 {
     for (int i = 0; i < c->lives; i++) {
@@ -350,6 +365,9 @@ static void judge(chaos *c)
     c->report = weft_sim_tell(c->sim);
     if (c->report.most_bytes > 2000 * COUNT * sizeof(double))
         wrong(c, "letters of %zu bytes were under way at once", c->report.most_bytes);
+    for (int i = 0; i < c->lives; i++)
+        for (int j = 0; j < i && counts(c, i); j++)
+            if (counts(c, j)) compare_ends(c, i, j);
     for (int i = 0; i < c->lives && c->mode == WEFT_GOSSIP_UPDATES; i++) {
         if (!counts(c, i)) continue;
         for (int k = 0; k < c->life[i].made; k++)
@@ -401,9 +419,11 @@ static void test_chaos(void **state)
     (void)state;
     uint64_t one = number_of("WEFT_CHAOS_SEED", 0), runs = number_of("WEFT_CHAOS", 400), bad = 0;
     uint64_t from = one ? one : 1, until = one ? one + 1 : runs + 1;
+    int means = 0;
     for (uint64_t seed = from; seed < until; seed++) {
         chaos c = {.seed = seed, .loud = one != 0};
         play(&c);
+        means += c.means;
         if (seed % 16 == 0 && !*c.why) { /* it is the same run again */
             chaos again = {.seed = seed};
             play(&again);
@@ -413,8 +433,8 @@ static void test_chaos(void **state)
             print_message("seed %llu: %s (WEFT_CHAOS_SEED=%llu tells more)\n",
                           (unsigned long long)seed, c.why, (unsigned long long)seed);
     }
-    print_message("%llu runs, %llu wrong\n", (unsigned long long)(until - from),
-                  (unsigned long long)bad);
+    print_message("%llu runs, %d means alike, %llu wrong\n", (unsigned long long)(until - from),
+                  means, (unsigned long long)bad);
     assert_int_equal(bad, 0);
 }
 

@@ -38,7 +38,8 @@ WEFT_API bool weft_job_wanted(const weft_train_options *options);
  *
  * One job at a time. While it runs the process takes SIGINT, SIGTERM, SIGHUP and SIGTSTP, and
  * adopts orphans; of its children only those of the job are waited for, and ended at the end. */
-WEFT_API WEFT_NODISCARD weft_status weft_job_run(const weft_train_options *options,
+WEFT_API WEFT_NODISCARD weft_status weft_job_run(const weft_context *context,
+                                                 const weft_train_options *options,
                                                  const char *program, char *const *arguments,
                                                  weft_job_fn tell, void *user, int *code);
 

@@ -195,7 +195,7 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     (void)snprintf(columns, sizeof(columns), "%d", progress_columns());
     setenv("COLUMNS", columns, 1);
     relay *through = relay_begin();
-    weft_status status = weft_job_run(options, program, words, on_line, NULL, &code);
+    weft_status status = weft_job_run(context, options, program, words, on_line, NULL, &code);
     free_words(words);
     if (status != WEFT_OK) code = report_failure(status);
     return relay_end(through, code);

@@ -99,7 +99,8 @@ typedef struct weft_learner_link {
     const char *coordinator;  /* where that is, as weft_net_know takes it; NULL: not known yet */
     int slot, learners;       /* which learner this is; how many there are to be */
     const char *model, *data; /* by which others know that it trains the same */
-    bool job; /* all learners are of one job: when one is stopped all are, and the first speaks */
+    bool job;  /* all learners are of one job: when one is stopped all are, and the first speaks */
+    bool late; /* and it had taken steps before this process began */
     const atomic_int *stop; /* not 0: somebody wants this one to end; NULL: nobody can */
 } weft_learner_link;
 

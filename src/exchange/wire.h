@@ -37,7 +37,11 @@ typedef enum weft_wire_type {
     WEFT_WIRE_GREET,
     WEFT_WIRE_GREETED,
     WEFT_WIRE_WANT,
-    WEFT_WIRE_SNAPSHOT
+    WEFT_WIRE_SNAPSHOT,
+    WEFT_WIRE_SHARE,
+    WEFT_WIRE_SHARED,
+    WEFT_WIRE_MEAN,
+    WEFT_WIRE_LOST
 } weft_wire_type;
 
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */

@@ -101,6 +101,13 @@ void weft_board_step(const weft_line *line, int rank, int64_t step)
         atomic_store_explicit(&line->board->step[line->first + rank], step, memory_order_relaxed);
 }
 
+bool weft_board_stepped(const weft_line *line)
+{
+    for (int r = 0; line->board && r < WEFT_MAX_RANKS; r++)
+        if (atomic_load(&line->board->step[r]) > 0) return true;
+    return false;
+}
+
 bool weft_board_begun(const weft_line *line, int64_t out[WEFT_BEGUN])
 {
     if (!line->board || !atomic_load(&line->board->has_begun)) return false;

@@ -67,6 +67,8 @@ void weft_board_open(weft_line *line);
 void weft_board_close(weft_line *line);
 void weft_board_stage(const weft_line *line, int rank, int stage);
 void weft_board_step(const weft_line *line, int rank, int64_t step);
+/* Whether any rank of the job has begun a step. */
+bool weft_board_stepped(const weft_line *line);
 /* Whether the supervisor asks for the end; for the first rank, once a step. */
 bool weft_board_listen(weft_line *line);
 /* Where the run of a job of members began, for a coordinator that comes in the place of the one

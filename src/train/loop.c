@@ -104,7 +104,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     r->position.samples = b->last ? 0 : b->done;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
     *stop = v->stop > 0 || v->leave > 0;
-    run->dismissed = t->linked && v->leave > 0;
+    run->dismissed = t->linked && v->leave > 0 && v->stop <= 0;
     r->loss = v->loss;
     r->rate = (double)b->total / (now - run->last_step);
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));

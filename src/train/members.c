@@ -125,12 +125,6 @@ static weft_status check_exchange(weft_context *context, const char *exchange, b
     const char *arguments;
     WEFT_TRY(weft_exchange_find(context, exchange, &ops, &arguments));
     *serves = ops->serve;
-    if (ops->began && !ops->serve && weft_job_slot() >= 0)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "exchange %s has no servers, and a job of engine processes has some; begin "
-            "its learners with weft join, or take another engine",
-            ops->name);
     if (ops->began) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "exchange %s is between the learners of one job; for learners that come and "

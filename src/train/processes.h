@@ -17,7 +17,7 @@ typedef struct weft_processes {
 
 /* ARGUMENT: the options do not fit the engine. *out has to be freed even then; options outlive it.
  */
-weft_status weft_processes_plan(const weft_train_options *options,
+weft_status weft_processes_plan(const weft_context *context, const weft_train_options *options,
                                 weft_processes *out) WEFT_NODISCARD;
 void weft_processes_free(weft_processes *processes);
 

@@ -25,14 +25,15 @@ bool weft_job_wanted(const weft_train_options *options)
     return weft_job_needed(&o);
 }
 
-weft_status weft_job_run(const weft_train_options *options, const char *program,
-                         char *const *arguments, weft_job_fn tell, void *user, int *code)
+weft_status weft_job_run(const weft_context *context, const weft_train_options *options,
+                         const char *program, char *const *arguments, weft_job_fn tell, void *user,
+                         int *code)
 {
     WEFT_TRY(weft_train_options_check(options));
     weft_job_options o = job_options(options);
     if (!o.members) return weft_job_supervise(&o, program, arguments, tell, user, code);
     weft_processes p;
-    weft_status status = weft_processes_plan(options, &p);
+    weft_status status = weft_processes_plan(context, options, &p);
     o.parts = p.parts;
     o.part_count = p.count;
     o.silence = p.silence;

@@ -73,9 +73,11 @@ static bool work_is_left(const circle *c)
            0;
 }
 
+/* Learners without servers end together, and in one job the first goes first. */
 static void look_for_end(circle *c)
 {
-    c->view.over = c->view.over || (c->some_done && !work_is_left(c));
+    bool together = c->options.first && c->options.ranges == 0;
+    c->view.over = c->view.over || (c->some_done && (together || !work_is_left(c)));
 }
 
 static weft_status remove_member(circle *c, weft_actor_id id)
@@ -172,6 +174,16 @@ static weft_status take_ready(circle *c, const weft_letter *letter, const Weft__
     weft_keeper *r = &c->view.ranges[m->range];
     if (r->primary != letter->from || r->replica != m->replica || r->ready) return WEFT_OK;
     r->ready = true;
+    return weft_circle_changed(c);
+}
+
+/* Of one job, where learners alone have what it has come to. */
+static weft_status take_lost(circle *c, const Weft__Lost *m)
+{
+    weft_view *v = &c->view;
+    if (!c->options.first || c->options.ranges > 0 || m->view != v->number || v->over || v->fault)
+        return WEFT_OK;
+    WEFT_TRY(weft_strdup("no learner is left that has what the run had come to", &v->fault));
     return weft_circle_changed(c);
 }
 
@@ -279,6 +291,7 @@ static weft_status take(circle *c, const weft_letter *letter, const void *m)
     case WEFT_WIRE_LEAVE: return take_leave(c, letter, m);
     case WEFT_WIRE_READY: return take_ready(c, letter, m);
     case WEFT_WIRE_ASK: return take_ask(c, letter, m);
+    case WEFT_WIRE_LOST: return take_lost(c, m);
     default: return WEFT_OK;
     }
 }
@@ -291,7 +304,7 @@ static weft_status coordinator_letter(weft_actor *actor, const weft_letter *lett
     } kinds[] = {
         {WEFT_WIRE_JOIN, &weft__join__descriptor},   {WEFT_WIRE_BEAT, &weft__beat__descriptor},
         {WEFT_WIRE_LEAVE, &weft__leave__descriptor}, {WEFT_WIRE_READY, &weft__ready__descriptor},
-        {WEFT_WIRE_ASK, &weft__ask__descriptor},
+        {WEFT_WIRE_ASK, &weft__ask__descriptor},     {WEFT_WIRE_LOST, &weft__lost__descriptor},
     };
     circle *c = (circle *)actor;
     if (letter->type == WEFT_WIRE_VIEW) return weft_circle_remember(c, letter);

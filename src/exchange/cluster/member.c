@@ -145,6 +145,13 @@ weft_status weft_member_ready(weft_member *m, int range, weft_actor_id replica)
     return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_READY, &ready, NULL);
 }
 
+weft_status weft_member_miss(const weft_member *m)
+{
+    Weft__Lost lost = WEFT__LOST__INIT;
+    lost.view = m->view.number;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_LOST, &lost, NULL);
+}
+
 /* --- what it hears --- */
 
 static weft_status take_welcome(weft_member *m, const weft_letter *letter,
@@ -255,6 +262,8 @@ weft_status weft_member_hear(weft_member *m, const weft_letter *letter, weft_mem
     }
     if (!here) {
         weft_view_free(&view);
+        m->left = m->leaving; /* which they know already */
+        if (m->left) return WEFT_OK;
         return weft_fail(WEFT_ERR_PEER,
                          "the others have not heard of this one for more than %g s, and have gone "
                          "on without it; begin it anew",

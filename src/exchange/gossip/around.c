@@ -13,6 +13,7 @@ static weft_status nod(weft_peer *p, weft_actor_id to, bool is_answer)
     m.has = p->in;
     m.answer = is_answer;
     m.all = p->all;
+    m.settled = p->settling.of > 0;
     return weft_wire_send(&p->head, to, WEFT_WIRE_NOD, &m, NULL);
 }
 
@@ -36,7 +37,7 @@ static weft_actor_id choose_giver(const weft_peer *p)
 }
 
 /* Where nobody has anything, as all say who have this view, the run begins with what the first one
- * has. Who came with a later view asks that one, too. */
+ * has, unless it had begun before. Who came with a later view asks that one, too. */
 static weft_status find_beginning(weft_peer *p)
 {
     bool none = p->me == 0;
@@ -45,7 +46,8 @@ static weft_status find_beginning(weft_peer *p)
     if (giver != WEFT_NOBODY) return weft_want_from(p, giver);
     for (int i = 0; i < p->peers; i++)
         none = none && (i == p->me || (p->seats[i].says && !p->seats[i].has));
-    return none ? weft_peer_enter(p, 0) : WEFT_OK;
+    if (!none) return WEFT_OK;
+    return p->options.late ? weft_member_miss(p->member) : weft_peer_enter(p, 0);
 }
 
 /* --- views --- */
@@ -111,6 +113,7 @@ static weft_status arrange(weft_peer *p)
     if (count > 1)
         WEFT_TRY(weft_topology_make(p->options.shape, count, p->options.mode == WEFT_GOSSIP_AVERAGE,
                                     p->options.seed, &p->own));
+    weft_settle_arrange(p);
     WEFT_TRY(weft_rumours_arrange(p));
     if (p->mode->view) p->mode->view(p);
     return WEFT_OK;
@@ -189,6 +192,7 @@ static weft_status take_nod(weft_peer *p, const Weft__Nod *m, weft_actor_id from
     p->seats[i].has = m->has;
     p->seats[i].says = same;
     p->seats[i].all = same ? m->all : 0;
+    p->seats[i].settled = same && m->settled;
     if (!m->has && !m->answer) WEFT_TRY(nod(p, from, true));
     return find_beginning(p);
 }

@@ -114,7 +114,9 @@ static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_lette
         weft_blob_drop(&answer->had);
         WEFT_TRY(copy_now(p, &answer->had));
         answer->request = m->request;
-        weft_peer_move(p, p->now, 0.5, letter->payload->data, answer->had->data);
+        /* What all have come to is not moved by who has come since. */
+        if (p->settling.of == 0)
+            weft_peer_move(p, p->now, 0.5, letter->payload->data, answer->had->data);
     }
     reply.request = m->request;
     reply.sent = m->sent;

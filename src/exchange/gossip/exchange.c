@@ -1,6 +1,5 @@
 /* Training without servers. Each learner updates its own parameters; what a step has changed goes
  * to all others, compressed, or neighbours meet in the middle (Strom 2015; Lian et al. 2018). */
-#include "base/spec.h"
 #include "exchange/copies.h"
 #include "exchange/gossip/gossip.h"
 #include "exchange/kept.h"
@@ -29,55 +28,12 @@ typedef struct gossip {
     int64_t count, turn;
     bool last;        /* the run's last step is over */
     bool stepped;     /* this process has taken one */
+    bool stays;       /* others may still need it, see weft_peer_release */
     void *parameters; /* [count]: as they lie */
-    double figures[2];
+    double figures[3];
 } gossip;
 
 /* --- opening --- */
-
-static weft_status find_mode(const char *name, weft_gossip_mode *out)
-{
-    static const char *const names[] = {
-        [WEFT_GOSSIP_UPDATES] = "updates", [WEFT_GOSSIP_AVERAGE] = "average"};
-    for (size_t i = 0; i < WEFT_COUNT(names); i++)
-        if (!name || strcmp(names[i], name) == 0) {
-            *out = (weft_gossip_mode)i;
-            return WEFT_OK;
-        }
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "exchange gossip: mode=%s; there are updates, which go to all, and average, "
-                     "where neighbours meet",
-                     name);
-}
-
-weft_status weft_gossip_parse(const char *arguments, char **topology, weft_gossip_mode *mode)
-{
-    char *name = NULL;
-    weft_topology edges = {0};
-    weft_spec_key keys[] = {
-        {.name = "topology", .text = topology}, {.name = "mode", .text = &name}, {.name = NULL}};
-    weft_status status = *arguments ? weft_spec_parse("exchange gossip", arguments, keys) : WEFT_OK;
-    if (status == WEFT_OK) status = find_mode(name, mode);
-    if (status == WEFT_OK && !*topology) status = weft_strdup("all", topology);
-    /* Eight peers can have every topology. */
-    if (status == WEFT_OK) status = weft_topology_make(*topology, 8, false, 1, &edges);
-    weft_topology_free(&edges);
-    free(name);
-    return status;
-}
-
-weft_status weft_gossip_codec(weft_gossip_mode mode, const char *given, const char **out)
-{
-    bool named = given && *given;
-    if (named && mode == WEFT_GOSSIP_AVERAGE)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "exchange gossip: with mode=average whole parameters are sent, so that "
-            "--compress %s has nothing to compress; give mode=updates, or leave it out",
-            given);
-    *out = named ? given : "none";
-    return WEFT_OK;
-}
 
 static weft_status make_room(gossip *x, const weft_exchange_site *site)
 {
@@ -100,9 +56,32 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
 }
 
+/* The coordinator hears of it, if there is one, and who still needs answers gets them; nobody waits
+ * for long. */
+static weft_status say_goodbye(const gossip *x)
+{
+    static const double LONG_ENOUGH = 15;
+    double began = weft_seconds();
+    while (!weft_net_actor(x->net)->done &&
+           weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
+        WEFT_TRY(weft_net_pump(x->net, NAP));
+    return WEFT_OK;
+}
+
+/* Who fails here has told what the run came to. */
+static void go(const gossip *x)
+{
+    weft_status status = WEFT_OK;
+    if (!x->stays || !x->net) return;
+    status = weft_peer_release(weft_net_actor(x->net));
+    if (status == WEFT_OK) status = say_goodbye(x);
+    (void)status;
+}
+
 static void gossip_close(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
+    go(x);
     weft_net_close(&x->net);
     weft_copies_close(&x->copies);
     weft_codec_close(&x->codec);
@@ -144,6 +123,8 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
                                  .me = site->endpoint->learner,
                                  .topology = &x->edges,
                                  .shape = link ? x->topology : NULL,
+                                 .job = link && link->job,
+                                 .late = link && link->late,
                                  .seed = SEED,
                                  .dtype = x->dtype,
                                  .count = x->count,
@@ -318,7 +299,6 @@ static void take_result(gossip *x)
            (size_t)x->count * weft_dtype_size(x->dtype));
     x->figures[0] = (double)weft_net_tell(x->net).bytes_sent;
     x->figures[1] = (double)weft_net_tell(x->net).dropped;
-    weft_net_close(&x->net);
 }
 
 /* All that was said is heard. Then replicas differ by the order of additions, or, where peers only
@@ -329,26 +309,33 @@ static weft_status settle(gossip *x)
     WEFT_TRY(wait_for(x, weft_peer_finished));
     WEFT_TRY(leave_together(x));
     take_result(x);
+    weft_net_close(&x->net);
+    x->figures[2] = x->head.site.endpoint->learners;
     WEFT_TRY(weft_exchange_sum(&x->head, "bytes of the peers", &x->figures[0]));
     WEFT_TRY(weft_exchange_sum(&x->head, "letters of the peers", &x->figures[1]));
     return weft_exchange_mean(&x->head, "parameters of the peers", x->dtype, x->parameters,
                               x->count);
 }
 
-/* The others go on, or end with what this one has, too. The coordinator hears of it, if there is
- * one, and who still needs answers gets them; nobody waits for long. */
+/* The others go on, or end with the same. */
 static weft_status leave(gossip *x)
 {
-    static const double LONG_ENOUGH = 15;
+    const weft_learner_link *link = x->head.site.cluster;
     weft_actor *peer = weft_net_actor(x->net);
-    bool done = x->last || !x->stepped; /* who came too late to take a step ends with the run */
-    WEFT_TRY(done ? weft_peer_end(peer, false) : weft_peer_quit(peer));
+    bool late = !x->stepped; /* who came too late to take a step ends with the run */
+    bool alone = !x->last && !late && !link->job;
+    x->stays = link->job && link->slot == 0;
+    WEFT_TRY(alone ? weft_peer_quit(peer) : weft_peer_end(peer, !x->last && !late));
     weft_status status = wait_for(x, weft_peer_finished);
     if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status); /* it goes without an answer */
-    double began = weft_seconds();
-    while (!peer->done && weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
-        WEFT_TRY(weft_net_pump(x->net, NAP));
+    x->figures[2] = weft_peer_settled(peer);
+    if (!alone && x->figures[2] == 0)
+        weft_log(x->head.site.context, WEFT_LOG_WARNING,
+                 "the learners have not come to a mean, as some of them did not answer: what this "
+                 "one has is its own");
+    if (!x->stays) WEFT_TRY(say_goodbye(x));
     take_result(x);
+    if (!x->stays) weft_net_close(&x->net);
     return WEFT_OK;
 }
 
@@ -379,7 +366,8 @@ static bool gossip_state(weft_exchange *exchange, int i, weft_exchange_state *ou
 
 static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
 {
-    static const char *const names[] = {"exchange_bytes", "exchange_letters_dropped"};
+    static const char *const names[] = {"exchange_bytes", "exchange_letters_dropped",
+                                        "exchange_mean_of"};
     if (i >= (int)WEFT_COUNT(names)) return false;
     *out = (weft_series){names[i], &((const gossip *)exchange)->figures[i], 1};
     return true;

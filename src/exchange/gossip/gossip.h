@@ -43,7 +43,7 @@ struct weft_cast;
 
 typedef enum weft_gossip_mode { WEFT_GOSSIP_UPDATES, WEFT_GOSSIP_AVERAGE } weft_gossip_mode;
 
-/* What stands behind "gossip:"; *topology is the caller's, also if this fails. */
+/* spec.c: what stands behind "gossip:"; *topology is the caller's, also if this fails. */
 weft_status weft_gossip_parse(const char *arguments, char **topology,
                               weft_gossip_mode *mode) WEFT_NODISCARD;
 /* Of the updates, as `given` (NULL or empty: nothing is). ARGUMENT: nothing is encoded. */
@@ -65,6 +65,8 @@ typedef struct weft_peer_options {
      * of this name. NULL: they are always the same. The role of the member is filled in. */
     const char *shape;
     weft_member_options member;
+    bool job;      /* all are of one job: the one of slot 0 goes first, when it is released */
+    bool late;     /* of a job that had taken steps before this one came: it is not to begin anew */
     uint64_t seed; /* of whom it asks (AVERAGE), and of topologies */
     weft_dtype dtype;
     int64_t count;
@@ -83,6 +85,11 @@ weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
 /* It begins no other computation, and one that goes on does not count. halt: all others are to end,
  * too. */
 weft_status weft_peer_end(weft_actor *actor, bool halt) WEFT_NODISCARD;
+/* Of peers of one job the first: it is not needed any more for what all have come to. */
+weft_status weft_peer_release(weft_actor *actor) WEFT_NODISCARD;
+/* Of how many peers it has the mean, that all have who were there at the end; 0: it has none, as
+ * some did not answer, or peers are always the same. */
+int weft_peer_settled(const weft_actor *actor);
 /* It ends, and the others go on without it: it goes when its neighbours have what it has said. Of
  * peers that come and go. */
 weft_status weft_peer_quit(weft_actor *actor) WEFT_NODISCARD;

@@ -73,9 +73,18 @@ static weft_status note_all(weft_peer *p)
     return weft_around_nod(p);
 }
 
-/* Of peers that come and go: one that has taken all its steps goes when all have what all have
- * said, one that quits when its neighbours have what it has. They are given time as long as they
- * hear some of it, and after the last so many times the silence. */
+/* Of one job nobody goes before the first, who tells what it came to: who comes in its place must
+ * find that. */
+static bool may_leave(const weft_peer *p)
+{
+    if (!p->options.job || p->quits) return true;
+    if (weft_member_slot(p->member) == 0) return p->released;
+    return weft_member_view(p->member)->over || weft_member_is_left_alone(p->member);
+}
+
+/* Of peers that come and go: one that has taken all its steps goes when all have the mean of what
+ * they have ended with, one that quits when its neighbours have what it has. They are given time as
+ * long as they hear some of it, and after the last so many times the silence. */
 static weft_status look_for_end(weft_peer *p)
 {
     static const double LONG_ENOUGH = 12;
@@ -83,15 +92,17 @@ static weft_status look_for_end(weft_peer *p)
     if (p->computing) return WEFT_OK;
     p->quits = p->quits || weft_member_dismissed(p->member);
     if (p->in && !p->ended && (p->quits || p->clock >= p->options.steps))
-        WEFT_TRY(say_end(p, false));
+        WEFT_TRY(say_end(p, p->halts));
     WEFT_TRY(note_all(p));
+    WEFT_TRY(weft_settle_go(p));
     if (!p->quits && !p->all) p->closing = -1;
     if (p->gone || (!p->quits && !p->all)) return WEFT_OK;
-    int64_t heard = weft_rumours_heard(p);
+    int64_t heard = weft_rumours_heard(p) + p->settling.moves;
     if (p->closing < 0 || heard != p->heard) p->closing = now;
     p->heard = heard;
-    bool ready = !p->in || (p->quits ? weft_rumours_all_heard(p) : weft_around_alike(p));
+    bool ready = !p->in || (p->quits ? weft_rumours_all_heard(p) : weft_settle_all_have(p));
     if (!ready && now - p->closing <= LONG_ENOUGH * silence) return WEFT_OK;
+    if (!may_leave(p)) return WEFT_OK;
     p->gone = true;
     return weft_member_leave(p->member, !p->quits);
 }
@@ -156,6 +167,7 @@ static weft_status read_as_member(weft_peer *p, const weft_letter *letter, bool 
     WEFT_TRY(weft_around_letter(p, letter));
     WEFT_TRY(weft_greet_letter(p, letter));
     WEFT_TRY(weft_snapshot_letter(p, letter));
+    WEFT_TRY(weft_settle_letter(p, letter));
     *mine = !p->in;
     return WEFT_OK;
 }
@@ -181,14 +193,16 @@ static weft_status take_member_timer(weft_peer *p)
 static weft_status peer_timer(weft_actor *actor, int timer)
 {
     weft_peer *p = (weft_peer *)actor;
-    bool more, greets = false, waits = p->mode->waits && p->mode->waits(p);
+    bool more, greets = false, settles = false, waits = p->mode->waits && p->mode->waits(p);
     if (timer == WEFT_MEMBER_TIMER) return p->member ? take_member_timer(p) : WEFT_OK;
     p->listens = false;
     WEFT_TRY(weft_rumours_repeat(p, &more));
     if (waits) WEFT_TRY(p->mode->repeat(p));
     if (p->member) WEFT_TRY(weft_greet_again(p, &greets));
+    if (p->member) WEFT_TRY(weft_settle_again(p, &settles));
     if (p->giver != WEFT_NOBODY) WEFT_TRY(weft_want_again(p));
-    return more || waits || greets || p->giver != WEFT_NOBODY ? weft_peer_listen(p) : WEFT_OK;
+    bool again = more || waits || greets || settles || p->giver != WEFT_NOBODY;
+    return again ? weft_peer_listen(p) : WEFT_OK;
 }
 
 /* --- making it --- */
@@ -198,6 +212,7 @@ static void peer_destroy(weft_actor *actor)
     weft_peer *p = (weft_peer *)actor;
     if (p->state) p->mode->close(p);
     weft_rumours_close(p);
+    weft_settle_close(p);
     weft_member_destroy(&p->member);
     weft_topology_free(&p->own);
     free(p->seats);
@@ -266,6 +281,7 @@ weft_status weft_peer_end(weft_actor *actor, bool halt)
     weft_peer *p = (weft_peer *)actor;
     p->computing = false;
     p->options.steps = p->clock;
+    p->halts = halt;
     return p->member ? weft_peer_go_on(p) : say_end(p, halt);
 }
 
@@ -275,6 +291,18 @@ weft_status weft_peer_quit(weft_actor *actor)
     p->computing = false;
     p->quits = true;
     return weft_peer_go_on(p);
+}
+
+weft_status weft_peer_release(weft_actor *actor)
+{
+    weft_peer *p = (weft_peer *)actor;
+    p->released = true;
+    return weft_peer_go_on(p);
+}
+
+int weft_peer_settled(const weft_actor *actor)
+{
+    return ((const weft_peer *)actor)->settling.of;
 }
 
 bool weft_peer_leaves(const weft_actor *actor)
@@ -327,7 +355,8 @@ int64_t weft_peer_clock(const weft_actor *actor)
 bool weft_peer_finished(const weft_actor *actor)
 {
     const weft_peer *p = (const weft_peer *)actor;
-    if (p->member) return p->gone;
+    bool stays = p->options.job && !p->quits && p->member && weft_member_slot(p->member) == 0;
+    if (p->member) return p->gone || (stays && weft_settle_all_have(p));
     return p->clock == p->options.steps && has_heard_all(p);
 }
 

@@ -53,8 +53,25 @@ typedef struct weft_seat {
     double heard; /* when it last was */
     bool has;     /* what the run has come to, as it said, */
     bool says;    /* having this view, */
-    uint64_t all; /* and to have all that anybody there has said: a sum over that */
+    uint64_t all; /* and to have all that anybody there has said: a sum over that, */
+    bool settled; /* and the mean of what all have ended with */
 } weft_seat;
+
+/* How peers that have ended come to their mean: each gets sums of those whose turn it is to add up,
+ * and gives the sum of them and its own to its parent, which gives it the mean in the end. */
+enum { WEFT_SETTLE_CHILDREN = 13 }; /* two to that is more than WEFT_MOST_MEMBERS */
+typedef struct weft_settling {
+    int parent;                                      /* as in the peer's `ids`; -1: none */
+    int children[WEFT_SETTLE_CHILDREN], child_count; /* from the largest subtree to the smallest */
+    weft_blob *shares[WEFT_SETTLE_CHILDREN];         /* of the children */
+    weft_blob *sum;                                  /* of them and its own; NULL: one is missing */
+    bool heard;                                      /* by the parent */
+    weft_blob *mean;                                 /* what all have come to, */
+    int of; /* and of how many it is the mean; 0: it has none */
+    double sent;
+    weft_trip trip;
+    int64_t moves; /* another number when it has gone on */
+} weft_settling;
 
 struct weft_peer {
     weft_actor head;
@@ -81,13 +98,16 @@ struct weft_peer {
     weft_seat *seats; /* [peers] */
     uint64_t members; /* a sum over who is there */
 
-    double ticked;       /* it last looked at them, */
-    double closing;      /* and it wanted to go; below 0: it does not */
-    int64_t heard;       /* what its neighbours had of it then */
-    int64_t round;       /* of its greetings */
-    bool in;             /* it has what the run has come to */
-    uint64_t all;        /* what it has, if that is all there is; 0: it is not */
-    bool quits, gone;    /* it goes before the others; it takes its leave */
+    double ticked;    /* it last looked at them, */
+    double closing;   /* and it wanted to go; below 0: it does not */
+    int64_t heard;    /* what its neighbours had of it then */
+    int64_t round;    /* of its greetings */
+    bool in;          /* it has what the run has come to */
+    uint64_t all;     /* what it has, if that is all there is; 0: it is not */
+    bool quits, gone; /* it goes before the others; it takes its leave */
+    bool halts;       /* and all others are to end with it */
+    bool released;    /* see weft_peer_release */
+    weft_settling settling;
     weft_actor_id giver; /* of a snapshot; WEFT_NOBODY: it asks for none */
     int64_t request;
     int tries;
@@ -160,6 +180,15 @@ weft_status weft_greet_letter(weft_peer *peer, const weft_letter *letter) WEFT_N
 weft_status weft_want_from(weft_peer *peer, weft_actor_id giver) WEFT_NODISCARD;
 weft_status weft_want_again(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_snapshot_letter(weft_peer *peer, const weft_letter *letter) WEFT_NODISCARD;
+/* settle.c: the mean of what all have ended with. `_arrange`: others are there now; `_go`: goes on
+ * where it can; `_again`: sends again what has not been heard; whether there was something. */
+void weft_settle_close(weft_peer *peer);
+void weft_settle_arrange(weft_peer *peer);
+weft_status weft_settle_go(weft_peer *peer) WEFT_NODISCARD;
+weft_status weft_settle_again(weft_peer *peer, bool *more) WEFT_NODISCARD;
+weft_status weft_settle_letter(weft_peer *peer, const weft_letter *letter) WEFT_NODISCARD;
+/* All who are there have the mean. */
+bool weft_settle_all_have(const weft_peer *peer);
 /* around.c: who is there. */
 weft_status weft_around_view(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_around_tick(weft_peer *peer) WEFT_NODISCARD;
