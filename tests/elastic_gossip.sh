@@ -65,7 +65,17 @@ for mode in updates average; do
     ends 0 l3
     learned l1
     learned l3
-    [ $mode = average ] || alike l1 l3
+    alike l1 l3
+done
+
+what="all end with the same parameters"
+for mode in updates average; do
+    rm -rf kept1 kept2 kept3
+    coordinator -n 3 --exchange gossip:mode=$mode --epochs 3
+    for l in 1 2 3; do join l$l --checkpoint kept$l --metrics l$l.jsonl; done
+    for l in l1 l2 l3 c; do ends 0 $l; done
+    for l in 2 3; do cmp -s kept1/latest/parameters.safetensors kept$l/latest/parameters.safetensors && pass || flunk "other parameters: $what"; done
+    holds l3.jsonl '"exchange_mean_of":3[,}]'
 done
 
 what="another coordinator comes"
@@ -98,6 +108,7 @@ alike l1 l2
 what="who does not fit"
 coordinator -n 2 --exchange gossip
 refuses 2 "exchange gossip has no servers" "$weft" server "$at" -q
+refuses 2 "must all have all parameters" "$weft" join "$at" -q $data -n 2 --mesh tensor=2
 refuses 2 "exchange gossip has no use for it" "$weft" coordinator -n 2 --exchange gossip --servers 1 -q
 join l1
 until_there learner 1

@@ -36,6 +36,7 @@ typedef struct weft_edge {
     bool lacks;     /* the other one lacks what is known only as part of a sum */
     double behind;  /* since when this one does, of the other; 0: it does not */
     bool skips;     /* something was left out on the way from the other one */
+    bool summed;    /* the other one is to greet, since this one has taken over a sum */
 } weft_edge;
 
 void weft_edge_free(weft_edge *edge);

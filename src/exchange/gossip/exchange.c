@@ -51,6 +51,11 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     WEFT_TRY(weft_kept_open(site->context, x->codec_name, NULL, site->store, &x->kept));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
     x->parameters = weft_copies_parameters(x->copies);
+    if (site->cluster && !weft_copies_are_whole(x->copies))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the ranks of a learner that comes and goes must all have all parameters, "
+                         "and with this mesh they share them out; split the batch or the pictures "
+                         "(data, domain)");
     x->leads = weft_copies_leads(x->copies);
     if (!x->leads) return WEFT_OK;
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);

@@ -21,6 +21,7 @@ static weft_status greet(weft_peer *p, const weft_edge *edge)
     m.view = weft_member_view(p->member)->number;
     m.members = p->members;
     m.round = edge->asked;
+    m.summed = edge->summed;
     WEFT_TRY(copy_origins(p, &origins));
     weft_status status = weft_wire_send(&p->head, edge->to, WEFT_WIRE_GREET, &m, origins);
     weft_blob_drop(&origins);
@@ -57,8 +58,10 @@ weft_status weft_greet_again(weft_peer *p, bool *more)
         *more = *more || !edge->answered || edge->behind > 0;
         if (!edge->answered)
             WEFT_TRY(greet(p, edge));
-        else if (is_due(p, edge))
+        else if (is_due(p, edge)) {
             WEFT_TRY(begin(p, edge));
+            *more = true;
+        }
     }
     return WEFT_OK;
 }
@@ -85,6 +88,7 @@ static weft_status take_greet(weft_peer *p, const Weft__Greet *m, const weft_let
     weft_edge_open(edge, m->round);
     WEFT_TRY(weft_log_tell(p, edge, theirs, count));
     WEFT_TRY(answer(p, edge));
+    if (m->summed) return begin(p, edge);
     return edge->answered ? WEFT_OK : greet(p, edge); /* it may not have had the view before */
 }
 
@@ -116,6 +120,7 @@ static weft_status take_greeted(weft_peer *p, const Weft__Greeted *m, weft_actor
     weft_edge *edge = weft_peer_edge(p, from);
     if (!edge || !p->in || m->round != edge->asked || edge->answered) return WEFT_OK;
     edge->answered = true;
+    edge->summed = false;
     edge->greeted = weft_actor_now(&p->head);
     if (!m->behind) edge->behind = 0;
     return m->behind ? fall_behind(p, edge) : WEFT_OK;

@@ -85,6 +85,7 @@ static weft_status catch_up(weft_peer *p, const void *numbers, const weft_origin
     memcpy(p->now, numbers, p->bytes);
     WEFT_TRY(weft_log_add_up(p, theirs, count));
     WEFT_TRY(note(p, theirs, count));
+    for (int i = 0; i < p->neighbour_count; i++) p->rumours.edges[i].summed = true;
     return weft_greet_all(p);
 }
 
