@@ -255,7 +255,8 @@ peers() {
         hits KILL coordinator 0 'the coordinator died of signal 9 .*\(97 restarts left\)'
         ends 0
         learned
-        holds killed.jsonl '"exchange_mean_of":3[,}]'
+        # who comes when the others have ended already takes what they have come to
+        holds killed.jsonl '"exchange_mean_of":[23][,}]'
         accepts "its checkpoint" "$weft" eval killed --data glyphs:size=16,train=2000,test=200 -q
         nothing_left
     done
