@@ -76,11 +76,8 @@ static weft_status say_goodbye(const gossip *x)
 /* Who fails here has told what the run came to. */
 static void go(const gossip *x)
 {
-    weft_status status = WEFT_OK;
     if (!x->stays || !x->net) return;
-    status = weft_peer_release(weft_net_actor(x->net));
-    if (status == WEFT_OK) status = say_goodbye(x);
-    (void)status;
+    if (weft_peer_release(weft_net_actor(x->net)) == WEFT_OK) (void)!say_goodbye(x);
 }
 
 static void gossip_close(weft_exchange *exchange)
