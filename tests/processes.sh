@@ -88,6 +88,10 @@ accepts "easgd" "$weft" train $data -n 2 --exchange easgd:every=5 --servers 2 --
 learned
 same -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 --compress topk:ratio=0.1 --steps 15
 
+# Parameters whose layouts are padded: servers that are processes know it from the coordinator.
+same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-back onebit --steps 9
+same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-back topk:ratio=0.02 --steps 9
+
 what="a resumed job has the bits of one that was not interrupted"
 rm -rf once twice
 bsp="-n 3 --exchange server:policy=bsp --servers 2 --engine processes"

@@ -27,7 +27,8 @@ static void test_fixed_order(void **state)
     (void)state;
     static const char *const files[] = {"parameters", "state", "learners", "exchange"};
     static const char *const ways[] = {"policy=bsp ranks=3", "policy=ssp,bound=0 ranks=2",
-                                       "policy=bsp ranks=4 mesh=data=2"};
+                                       "policy=bsp ranks=4 mesh=data=2",
+                                       "policy=bsp ranks=4 mesh=tensor=2"};
     const weft_entry *e;
     char *root = temporary_folder(), words[500], name[60];
     for (int i = 0; (e = weft_context_entry(context, WEFT_KIND_CODEC, i)); i++)

@@ -102,17 +102,31 @@ size_t weft_message_bound(weft_dtype dtype, int64_t count)
     return WEFT_MESSAGE_HEADER + (size_t)count * weft_dtype_size(dtype);
 }
 
+/* Of what stands for nothing, nothing is sent: it has what takes the update away. */
+static void close_gaps(weft_codec *codec, const void *update)
+{
+    for (size_t i = 0; codec->residual && i < codec->gap_count; i++)
+        for (int64_t k = 0; k < codec->gaps[i].count; k++)
+            weft_number_put(codec->dtype, codec->residual, codec->gaps[i].begin + k,
+                            -weft_number_get(codec->dtype, update, codec->gaps[i].begin + k));
+}
+
+void weft_codec_empty_gaps(const weft_codec *codec, void *numbers)
+{
+    size_t size = weft_dtype_size(codec->dtype);
+    for (size_t i = 0; numbers && i < codec->gap_count; i++)
+        memset((char *)numbers + (size_t)codec->gaps[i].begin * size, 0,
+               (size_t)codec->gaps[i].count * size);
+}
+
 weft_status weft_codec_encode(weft_codec *codec, const void *update, void *message, size_t *bytes)
 {
+    close_gaps(codec, update);
     if ((int64_t)codec->messages < codec->warmup)
         WEFT_TRY(weft_message_all(codec, update, message, bytes));
     else
         WEFT_TRY(codec->ops->encode(codec, update, message, bytes));
-    for (size_t i = 0; codec->residual && i < codec->gap_count; i++) {
-        size_t size = weft_dtype_size(codec->dtype);
-        memset((char *)codec->residual + (size_t)codec->gaps[i].begin * size, 0,
-               (size_t)codec->gaps[i].count * size);
-    }
+    weft_codec_empty_gaps(codec, codec->residual);
     if (codec->messages < MOST_MESSAGES) codec->messages++;
     return WEFT_OK;
 }
@@ -121,6 +135,7 @@ weft_status weft_codec_skip(weft_codec *codec, int64_t begin, int64_t count)
 {
     WEFT_TRY(WEFT_GROW(&codec->gaps, &codec->gap_capacity, codec->gap_count));
     codec->gaps[codec->gap_count++] = (weft_codec_gap){begin, count};
+    codec->skipped += count;
     return WEFT_OK;
 }
 

@@ -16,6 +16,8 @@ weft_status weft_codec_keep(weft_codec *codec, const char *name, void **data) WE
 /* The same of one number, of its range or of its sender. */
 void weft_codec_keep_one(weft_codec *codec, const char *name, weft_codec_extent extent,
                          double *number);
+/* Zeros where a range stands for nothing. */
+void weft_codec_empty_gaps(const weft_codec *codec, void *numbers);
 /* To the digits that the codec's numbers have. */
 double weft_codec_round(const weft_codec *codec, double number);
 /* As weft_spec_parse, where nothing is given too. */

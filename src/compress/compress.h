@@ -77,6 +77,7 @@ struct weft_codec {
     int state_count;
     weft_codec_gap *gaps;
     size_t gap_count, gap_capacity;
+    int64_t skipped; /* numbers in gaps */
 };
 
 extern const weft_codec_ops weft_codec_none, weft_codec_bf16, weft_codec_threshold,
@@ -99,8 +100,9 @@ const char *weft_codec_back(const char *there, const char *back);
 /* Checks the specification alone. */
 weft_status weft_codec_check(weft_context *context, const char *spec) WEFT_NODISCARD;
 void weft_codec_close(weft_codec **codec);
-/* `count` numbers of the range stand for nothing, as those between parameters do: whatever is sent
- * for them, nothing of them is kept. */
+/* `count` numbers of the range, behind all that were told of before, stand for nothing, as those
+ * between parameters do: whatever is sent for them, nothing of them is kept, and means and shares
+ * are of the others. */
 weft_status weft_codec_skip(weft_codec *codec, int64_t begin, int64_t count) WEFT_NODISCARD;
 /* State i, which is of this codec and range whatever it was opened with; false past the end. */
 bool weft_codec_state_of(weft_codec *codec, int i, weft_codec_state *out);

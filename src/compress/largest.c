@@ -81,7 +81,7 @@ static weft_status dgc_open(const char *arguments, weft_dtype dtype, int64_t cou
 
 static int64_t how_many(const weft_codec *codec, double ratio)
 {
-    return WEFT_MAX((int64_t)ceil(ratio * (double)codec->count), 1);
+    return WEFT_MAX((int64_t)ceil(ratio * (double)(codec->count - codec->skipped)), 1);
 }
 
 static weft_status topk_encode(weft_codec *codec, const void *update, uint8_t *message,
@@ -118,6 +118,8 @@ static weft_status dgc_encode(weft_codec *codec, const void *update, uint8_t *me
     double ratio = ratio_now(l);
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_momentum_add)(codec, l->momentum, update,
                                                            l->momentum_of, l->most));
+    weft_codec_empty_gaps(codec, codec->residual);
+    weft_codec_empty_gaps(codec, l->momentum);
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_largest)(codec, how_many(codec, ratio)));
     if (ratio < 1) end_momentum(l);
     *bytes = weft_message_numbers(codec, l->halves, message);

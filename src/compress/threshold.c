@@ -56,7 +56,8 @@ static weft_status bitmap_open(const char *arguments, weft_dtype dtype, int64_t 
 /* Twenty messages in a row halve the step, or double it. */
 static void follow(weft_codec *codec)
 {
-    double share = (double)codec->hits.count / (double)codec->count, factor = exp2(1.0 / 20);
+    double numbers = (double)WEFT_MAX(codec->count - codec->skipped, (int64_t)1);
+    double share = (double)codec->hits.count / numbers, factor = exp2(1.0 / 20);
     double step = codec->step;
     if (share > FULL && step * factor < 1e6) step *= factor;
     if (share < SPARSE && step / factor > FLT_MIN) step /= factor;

@@ -180,6 +180,11 @@ static weft_status prepare(weft_copies *c, int64_t i)
     return WEFT_OK;
 }
 
+bool weft_copies_leads_with(const weft_copies *c, int64_t parameter)
+{
+    return parameter < c->counts[c->me] && first_of(c, c->of[c->me][parameter].part) == c->me;
+}
+
 bool weft_copies_are_whole(const weft_copies *c)
 {
     for (int r = 1; r < c->ranks; r++)

@@ -16,6 +16,8 @@ void weft_copies_close(weft_copies **copies);
 bool weft_copies_leads(const weft_copies *copies);
 /* Whether one rank, the first, has all parameters; the same on all. */
 bool weft_copies_are_whole(const weft_copies *copies);
+/* The same of one of them, counted in the order of the store. */
+bool weft_copies_leads_with(const weft_copies *copies, int64_t parameter);
 /* This rank's parameters as they lie, like WEFT_ALL_PARAMETERS of its store: the store itself, if
  * the host can write there. So they are written only when nothing reads the store. */
 void *weft_copies_parameters(const weft_copies *copies);

@@ -30,6 +30,7 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "compress/compress.h"
 #include "weft/comm.h"
 #include "weft/optim.h"
 #include "weft/program.h"
@@ -104,6 +105,14 @@ typedef struct weft_learner_link {
     const atomic_int *stop; /* not 0: somebody wants this one to end; NULL: nobody can */
 } weft_learner_link;
 
+/* What is no parameter of a store's WEFT_ALL_PARAMETERS as they lie: what stands between them, and
+ * within one whose layout is padded. In order, none touching the next. */
+typedef struct weft_gap_list {
+    weft_codec_gap *gaps;
+    size_t count;
+} weft_gap_list;
+weft_status weft_parameter_gaps(const weft_store *store, weft_gap_list *out) WEFT_NODISCARD;
+
 /* What a process that is a server of such a run is to serve. All of it stays the caller's and
  * outlives the actor. */
 typedef struct weft_serving {
@@ -116,6 +125,7 @@ typedef struct weft_serving {
     int servers;   /* as in weft_exchange_site */
     int learners;
     const char *codec, *back; /* the same */
+    weft_gap_list gaps;       /* of these */
     int place;                /* the slot that it is to have, from 1; 0: any */
     uint32_t id;              /* of the actor; drawn, as no other one has it */
     void *own;                /* the actor's; to be freed after it */

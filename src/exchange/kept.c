@@ -11,8 +11,7 @@ struct weft_kept {
         void *data; /* [count] of dtype; SENDER: one double */
     } states[WEFT_CODEC_STATES];
     int state_count;
-    weft_codec_gap *gaps; /* what is no parameter, in order */
-    size_t gap_count, gap_capacity;
+    weft_gap_list gaps; /* what is no parameter */
 };
 
 static size_t bytes_of(const weft_kept *k, const struct kept_state *s)
@@ -40,68 +39,6 @@ static weft_status list(weft_kept *k, weft_codec *sample)
     return WEFT_OK;
 }
 
-/* --- what is no parameter --- */
-
-/* Its elements become ones, wherever they lie. */
-static weft_status mark(weft_store *store, int i)
-{
-    weft_type type = weft_store_type(store, i);
-    int64_t n = weft_shape_elements(&type.shape);
-    void *ones;
-    WEFT_TRY(weft_new_bytes(&ones, (size_t)n, weft_dtype_size(type.dtype)));
-    for (int64_t k = 0; k < n; k++) weft_number_put(type.dtype, ones, k, 1);
-    weft_status status = weft_store_write(store, i, ones);
-    free(ones);
-    return status;
-}
-
-/* The same for a range of elements, of which nothing is padded. */
-static weft_status mark_range(const weft_kept *k, const weft_store *store, int i, void *all)
-{
-    int64_t begin, count;
-    WEFT_TRY(weft_store_range(store, i, &begin, &count));
-    for (int64_t n = begin; n < begin + count; n++) weft_number_put(k->dtype, all, n, 1);
-    return WEFT_OK;
-}
-
-/* Runs of zeros. */
-static weft_status list_gaps(weft_kept *k, const void *all)
-{
-    for (int64_t i = 0; i < k->count; i++) {
-        weft_codec_gap *last = k->gap_count ? &k->gaps[k->gap_count - 1] : NULL;
-        if (weft_number_get(k->dtype, all, i) != 0) continue;
-        if (last && last->begin + last->count == i) {
-            last->count++;
-            continue;
-        }
-        WEFT_TRY(WEFT_GROW(&k->gaps, &k->gap_capacity, k->gap_count));
-        k->gaps[k->gap_count++] = (weft_codec_gap){i, 1};
-    }
-    return WEFT_OK;
-}
-
-/* What lies between parameters, and within one whose layout is padded: what is not there any more
- * when all elements are one. */
-static weft_status find_gaps(weft_kept *k, weft_store *copy)
-{
-    void *all;
-    size_t bytes;
-    weft_status status = WEFT_OK;
-    WEFT_TRY(weft_store_map(copy, WEFT_ALL_PARAMETERS, &k->dtype, &all, &bytes));
-    memset(all, 0, bytes);
-    WEFT_TRY(weft_store_unmap(copy, WEFT_ALL_PARAMETERS, all));
-    for (int i = 0; i < weft_store_count(copy); i++)
-        if (weft_store_kind(copy, i) == WEFT_VALUE_PARAM && !weft_store_is_spread(copy, i))
-            WEFT_TRY(mark(copy, i));
-    WEFT_TRY(weft_store_map(copy, WEFT_ALL_PARAMETERS, &k->dtype, &all, &bytes));
-    for (int i = 0; i < weft_store_count(copy) && status == WEFT_OK; i++)
-        if (weft_store_kind(copy, i) == WEFT_VALUE_PARAM && weft_store_is_spread(copy, i))
-            status = mark_range(k, copy, i, all);
-    if (status == WEFT_OK) status = list_gaps(k, all);
-    weft_store_unmap_read(copy, all);
-    return status;
-}
-
 /* Whether a codec leaves anything out. */
 static weft_status look_at(weft_kept *k, weft_context *context, const char *spec, bool keeps,
                            bool *loses)
@@ -115,9 +52,8 @@ static weft_status look_at(weft_kept *k, weft_context *context, const char *spec
 }
 
 static weft_status make(weft_kept *k, weft_context *context, const char *spec, const char *back,
-                        const weft_store *store)
+                        const weft_store *store, const weft_copies *copies)
 {
-    weft_store *copy;
     void *data;
     size_t bytes;
     bool loses = false;
@@ -127,17 +63,14 @@ static weft_status make(weft_kept *k, weft_context *context, const char *spec, c
     WEFT_TRY(look_at(k, context, spec, true, &loses));
     if (back) WEFT_TRY(look_at(k, context, back, false, &loses));
     if (!loses || k->count == 0) return WEFT_OK;
-    WEFT_TRY(weft_store_clone(store, &copy));
-    weft_status status = find_gaps(k, copy);
-    weft_store_destroy(&copy);
-    return status;
+    return weft_gaps_of(store, copies, &k->gaps);
 }
 
 weft_status weft_kept_open(weft_context *context, const char *spec, const char *back,
-                           const weft_store *store, weft_kept **out)
+                           const weft_store *store, const weft_copies *copies, weft_kept **out)
 {
     WEFT_TRY(WEFT_NEW(out, 1));
-    weft_status status = make(*out, context, spec, back, store);
+    weft_status status = make(*out, context, spec, back, store, copies);
     if (status != WEFT_OK) weft_kept_close(out);
     return status;
 }
@@ -146,20 +79,19 @@ void weft_kept_close(weft_kept **kept)
 {
     if (!kept || !*kept) return;
     for (int i = 0; i < (*kept)->state_count; i++) free((*kept)->states[i].data);
-    free((*kept)->gaps);
+    free((*kept)->gaps.gaps);
     free(*kept);
     *kept = NULL;
 }
 
+weft_gap_list weft_kept_gaps(const weft_kept *k)
+{
+    return k ? k->gaps : (weft_gap_list){0};
+}
+
 weft_status weft_kept_skip(const weft_kept *k, weft_codec *codec, int64_t begin)
 {
-    for (size_t i = 0; i < k->gap_count; i++) {
-        const weft_codec_gap *g = &k->gaps[i];
-        int64_t from = WEFT_MAX(g->begin, begin);
-        int64_t until = WEFT_MIN(g->begin + g->count, begin + codec->count);
-        if (until > from) WEFT_TRY(weft_codec_skip(codec, from - begin, until - from));
-    }
-    return WEFT_OK;
+    return weft_gaps_skip(k->gaps, codec, begin);
 }
 
 weft_status weft_kept_give(const weft_kept *k, weft_codec *codec, int64_t begin)

@@ -114,6 +114,8 @@ static weft_status find_terms(weft_context *context, weft_trainer *t, bool serve
     terms->servers = serves ? (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(terms->count, 1)) : 0;
     terms->steps = t->total_steps;
     terms->begun = t->begun;
+    if (serves && (t->options.parallel.compress || t->options.parallel.compress_back))
+        WEFT_TRY(weft_parameter_gaps(store, &terms->gaps));
     WEFT_TRY(weft_train_options_copy(context, &t->options, &terms->options));
     if (t->model.size == 0) return WEFT_OK;
     return weft_format(&terms->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
@@ -206,6 +208,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
                             .optimizer = &optimizer,
                             .dtype = terms->dtype,
                             .count = terms->count,
+                            .gaps = terms->gaps,
                             .servers = terms->servers,
                             .learners = terms->learners,
                             .place = weft_job_slot() + 1,

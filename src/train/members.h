@@ -16,6 +16,7 @@ typedef struct weft_terms {
     weft_train_options options; /* with the joiner's own */
     int learners, servers;
     int64_t count, steps; /* parameters as they lie; of the run */
+    weft_gap_list gaps;   /* what of them is none, where codecs leave something out */
     weft_position begun;  /* where it began: after a checkpoint, or at 0 */
     weft_dtype dtype;
     char *model; /* the text of its file; NULL: it is built in */

@@ -17,6 +17,24 @@ static void add_number(weft_text *out, const char *name, int64_t number)
     add_pair(out, name, text);
 }
 
+/* How far each is from the end of the one before it, and how long. */
+static weft_status add_gaps(weft_text *out, weft_gap_list gaps)
+{
+    weft_text text = {0};
+    char *taken = NULL;
+    int64_t at = 0;
+    for (size_t i = 0; i < gaps.count; i++) {
+        const weft_codec_gap *g = &gaps.gaps[i];
+        weft_text_add(&text, "%s%" PRId64 " %" PRId64, i ? " " : "", g->begin - at, g->count);
+        at = g->begin + g->count;
+    }
+    if (gaps.count == 0) return WEFT_OK;
+    WEFT_TRY(weft_text_take(&text, &taken));
+    add_pair(out, "@gaps", taken);
+    free(taken);
+    return WEFT_OK;
+}
+
 /* Names that are no options begin with '@'. */
 weft_status weft_terms_write(weft_context *context, const weft_terms *t, weft_text *out)
 {
@@ -31,6 +49,7 @@ weft_status weft_terms_write(weft_context *context, const weft_terms *t, weft_te
     add_number(out, "@learners", t->learners);
     add_number(out, "@servers", t->servers);
     add_number(out, "@count", t->count);
+    WEFT_TRY(add_gaps(out, t->gaps));
     add_number(out, "@steps", t->steps);
     add_number(out, "@dtype", t->dtype);
     add_number(out, "@begun.step", t->begun.step);
@@ -49,6 +68,42 @@ static weft_status fail_terms(const char *name)
                      name);
 }
 
+/* A number of at most `most`, with a space or the end behind it. */
+static bool read_number(const char **at, int64_t most, int64_t *out)
+{
+    *out = 0;
+    if (**at < '0' || **at > '9') return false;
+    for (; **at >= '0' && **at <= '9'; ++*at) {
+        *out = 10 * *out + (**at - '0');
+        if (*out > most) return false;
+    }
+    if (**at == ' ') ++*at;
+    return true;
+}
+
+/* In order, of at least one number each, and none beyond the parameters. */
+static bool read_gaps(const char *text, int64_t count, weft_gap_list *out, size_t capacity)
+{
+    int64_t at = 0, length;
+    for (int64_t distance; *text; at += distance + length) {
+        if (out->count == capacity || !read_number(&text, count - at, &distance) ||
+            !read_number(&text, count - at - distance, &length) || length < 1)
+            return false;
+        out->gaps[out->count++] = (weft_codec_gap){at + distance, length};
+    }
+    return true;
+}
+
+/* Each takes four bytes of the text at the least, the last one three. */
+static weft_status take_gaps(weft_terms *t, const char *text)
+{
+    size_t capacity = strlen(text) / 4 + 1;
+    free(t->gaps.gaps);
+    t->gaps = (weft_gap_list){0};
+    WEFT_TRY(WEFT_NEW(&t->gaps.gaps, capacity));
+    return read_gaps(text, t->count, &t->gaps, capacity) ? WEFT_OK : fail_terms("@gaps");
+}
+
 static weft_status take_pair(weft_context *context, weft_terms *t, const char *name,
                              const char *text)
 {
@@ -60,6 +115,7 @@ static weft_status take_pair(weft_context *context, weft_terms *t, const char *n
         t->model = NULL;
         return weft_strdup(text, &t->model);
     }
+    if (strcmp(name, "@gaps") == 0) return take_gaps(t, text);
     if (*name != '@') {
         while (o->name && strcmp(o->name, name) != 0) o++;
         if (!o->name || weft_cluster_is_own(name)) return fail_terms(name);
@@ -70,7 +126,7 @@ static weft_status take_pair(weft_context *context, weft_terms *t, const char *n
         t->learners = (int)number;
     else if (strcmp(name, "@servers") == 0 && number <= WEFT_MAX_RANKS)
         t->servers = (int)number;
-    else if (strcmp(name, "@count") == 0)
+    else if (strcmp(name, "@count") == 0 && t->gaps.count == 0)
         t->count = number;
     else if (strcmp(name, "@steps") == 0)
         t->steps = number;
@@ -130,5 +186,6 @@ void weft_terms_free(weft_context *context, weft_terms *terms)
 {
     weft_options_free(weft_train_table(context), &terms->options);
     free(terms->model);
+    free(terms->gaps.gaps);
     *terms = (weft_terms){0};
 }

@@ -7,11 +7,11 @@
 
 enum { LANES = 16 };
 
-/* Sums of both kinds (which are no numbers where one of theirs is none), how many are of the
- * second, and the largest magnitude, of residual and update. */
+/* Sums of both kinds (which are no numbers where one of theirs is none), how many they are,
+ * and the largest magnitude, of residual and update. */
 typedef struct moments {
     double below, above;
-    int64_t above_count;
+    int64_t above_count, count; /* of the second, and of both */
     double most;
 } moments;
 
@@ -30,10 +30,9 @@ WEFT_CLONES static void add_lanes(real *restrict r, const real *restrict u, int6
         }
 }
 
-static moments add_block(real *r, const real *u, int64_t n)
+static void add_run(real *r, const real *u, int64_t n, moments *m)
 {
     real below[LANES] = {0}, above[LANES] = {0}, count[LANES] = {0}, most[LANES] = {0};
-    moments m = {0, 0, 0, 0};
     int64_t whole = n / LANES * LANES;
     add_lanes(r, u, whole, below, above, count, most);
     for (int64_t i = whole; i < n; i++) {
@@ -45,10 +44,28 @@ static moments add_block(real *r, const real *u, int64_t n)
         most[k] = size > most[k] ? size : most[k];
     }
     for (int k = 0; k < LANES; k++) {
-        m.below += (double)below[k];
-        m.above += (double)above[k];
-        m.above_count += (int64_t)count[k];
-        m.most = WEFT_MAX(m.most, (double)most[k]);
+        m->below += (double)below[k];
+        m->above += (double)above[k];
+        m->above_count += (int64_t)count[k];
+        m->most = WEFT_MAX(m->most, (double)most[k]);
+    }
+    m->count += n;
+}
+
+/* Of the n numbers from `begin` on, without those that stand for nothing; *gap: the first gap that
+ * does not end before them. */
+static moments add_block(const weft_codec *codec, const real *u, int64_t begin, int64_t n,
+                         size_t *gap)
+{
+    moments m = {0};
+    int64_t end = begin + n;
+    real *r = codec->residual;
+    for (int64_t at = begin; at < end;) {
+        const weft_codec_gap *g = *gap < codec->gap_count ? &codec->gaps[*gap] : NULL;
+        int64_t until = g ? WEFT_MIN(g->begin, end) : end;
+        if (until > at) add_run(r + at, u + at, until - at, &m);
+        at = g ? WEFT_MAX(g->begin + g->count, at) : end;
+        if (g && at <= end) ++*gap;
     }
     return m;
 }
@@ -87,11 +104,12 @@ weft_status WEFT_REAL_NAME(weft_blocks_take)(weft_codec *codec, const void *upda
     const real *u = update;
     int64_t blocks = (codec->count + block - 1) / block;
     uint8_t *bits = body + (size_t)(2 * blocks) * sizeof(real);
+    size_t gap = 0;
     for (int64_t b = 0; b < blocks; b++, means += 2) {
         int64_t begin = b * block, n = WEFT_MIN(block, codec->count - begin);
-        moments m = add_block(r + begin, u + begin, n);
+        moments m = add_block(codec, u, begin, n, &gap);
         if (!isfinite(m.below) || !isfinite(m.above)) return too_large(codec);
-        means[0] = rounded(m.below, n - m.above_count, m.most);
+        means[0] = rounded(m.below, m.count - m.above_count, m.most);
         means[1] = rounded(m.above, m.above_count, m.most);
         put_bits(r + begin, n, means, bits + begin / 8);
     }

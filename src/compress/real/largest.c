@@ -51,11 +51,23 @@ weft_status WEFT_REAL_NAME(weft_largest)(weft_codec *codec, int64_t most)
     return WEFT_OK;
 }
 
-static double norm(const real *x, int64_t n)
+static double squares(const real *x, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
-    return sqrt(sum);
+    return sum;
+}
+
+/* Without what stands for nothing. */
+static double norm(const weft_codec *codec, const real *x)
+{
+    double sum = 0;
+    int64_t at = 0;
+    for (size_t i = 0; i < codec->gap_count; i++) {
+        sum += squares(x + at, codec->gaps[i].begin - at);
+        at = codec->gaps[i].begin + codec->gaps[i].count;
+    }
+    return sqrt(sum + squares(x + at, codec->count - at));
 }
 
 WEFT_CLONES static void follow(real *restrict velocity, real *restrict momentum,
@@ -70,7 +82,7 @@ WEFT_CLONES static void follow(real *restrict velocity, real *restrict momentum,
 weft_status WEFT_REAL_NAME(weft_momentum_add)(weft_codec *codec, void *momentum, const void *update,
                                               double m, double most)
 {
-    double size = most > 0 ? norm(update, codec->count) : 0;
+    double size = most > 0 ? norm(codec, update) : 0;
     follow(codec->residual, momentum, update, codec->count, (real)m,
            (real)(size > most ? most / size : 1));
     return WEFT_REAL_NAME(weft_residual_check)(codec);

@@ -92,7 +92,8 @@ static weft_status open_cast(gossip_cast *c, const char *arguments)
                                     c->mode == WEFT_GOSSIP_AVERAGE, 1, &c->edges);
     free(topology);
     const weft_scene *s = &c->head.scene;
-    if (status == WEFT_OK) status = weft_kept_open(s->context, c->codec, NULL, s->store, &c->kept);
+    if (status == WEFT_OK)
+        status = weft_kept_open(s->context, c->codec, NULL, s->store, NULL, &c->kept);
     if (status == WEFT_OK) status = WEFT_NEW(&c->codecs, s->learners);
     return status == WEFT_OK ? WEFT_NEW(&c->peers, c->head.scene.learners) : status;
 }

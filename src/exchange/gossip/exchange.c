@@ -48,8 +48,8 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    WEFT_TRY(weft_kept_open(site->context, x->codec_name, NULL, site->store, &x->kept));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
+    WEFT_TRY(weft_kept_open(site->context, x->codec_name, NULL, site->store, x->copies, &x->kept));
     x->parameters = weft_copies_parameters(x->copies);
     if (site->cluster && !weft_copies_are_whole(x->copies))
         return weft_fail(WEFT_ERR_ARGUMENT,

@@ -85,9 +85,9 @@ static weft_status open_range(void *user, int k, weft_served *out)
            (const char *)s->parameters[0] + (size_t)begin_of(c, k) * weft_dtype_size(s->dtype),
            weft_range_bytes(c->ranges[k]));
     out->range = c->ranges[k];
-    weft_status status =
-        weft_remote_publish(s->context, weft_remote_back(c->rules->adds, s->codec, s->back),
-                            s->dtype, options.count, c->kept, begin_of(c, k), &out->published);
+    weft_status status = weft_remote_publish(
+        s->context, weft_remote_back(c->rules->adds, s->codec, s->back), s->dtype, options.count,
+        begin_of(c, k), weft_kept_gaps(c->kept), &out->published);
     if (status != WEFT_OK) weft_range_destroy(&out->range);
     return status;
 }
@@ -295,7 +295,7 @@ weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments
     if (status == WEFT_OK)
         status = weft_kept_open(scene->context, weft_codec_back(scene->codec, NULL),
                                 weft_remote_back(c->rules->adds, scene->codec, scene->back),
-                                scene->store, &c->kept);
+                                scene->store, NULL, &c->kept);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
     if (status == WEFT_OK) status = WEFT_NEW(&c->updaters, c->range_count);
     if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->range_count);

@@ -52,8 +52,9 @@ static weft_status open_range(void *user, int number, weft_served *out)
     const weft_exchange_site *site = &x->head.site;
     WEFT_TRY(weft_updater_open(&own->updater, x->adds, site->context, site->store, site->optimizer,
                                &options));
-    WEFT_TRY(weft_remote_publish(site->context, x->back, x->dtype, options.count, x->kept,
-                                 x->ranges[number].begin, &out->published));
+    WEFT_TRY(weft_remote_publish(site->context, x->back, x->dtype, options.count,
+                                 x->ranges[number].begin, weft_kept_gaps(x->kept),
+                                 &out->published));
     weft_status status = weft_remote_point_states(x, number, out->published, own);
     out->states = own->states;
     out->state_count = x->state_count;

@@ -160,10 +160,10 @@ weft_status weft_remote_point_states(const weft_remote *x, int range, const weft
                                      weft_own_range *own) WEFT_NODISCARD;
 /* Parameters as learners know them, where that is not what they are. */
 void weft_remote_know(const weft_remote *x);
-/* Of the range that begins there; *out is NULL where nothing comes back compressed. kept: knows
- * what of it is no parameter; may be NULL. */
+/* Of the range that begins there; *out is NULL where nothing comes back compressed. gaps: what of
+ * all ranges is no parameter. */
 weft_status weft_remote_publish(weft_context *context, const char *back, weft_dtype dtype,
-                                int64_t count, const weft_kept *kept, int64_t begin,
+                                int64_t count, int64_t begin, weft_gap_list gaps,
                                 weft_published **out) WEFT_NODISCARD;
 bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 

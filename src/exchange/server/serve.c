@@ -51,7 +51,7 @@ static weft_status open_range(void *user, int number, weft_served *out)
     WEFT_TRY(weft_updater_open(&r->updater, s->adds, site->context, site->store, site->optimizer,
                                &options));
     WEFT_TRY(weft_remote_publish(site->context, weft_remote_back(s->adds, site->codec, site->back),
-                                 site->dtype, options.count, NULL, begin, &out->published));
+                                 site->dtype, options.count, begin, site->gaps, &out->published));
     weft_status status = list_states(r, out, (size_t)options.count * weft_dtype_size(site->dtype));
     if (status == WEFT_OK) status = weft_range_create(&options, &out->range);
     if (status != WEFT_OK) weft_published_close(&out->published);

@@ -117,14 +117,14 @@ void weft_remote_know(const weft_remote *x)
 }
 
 weft_status weft_remote_publish(weft_context *context, const char *back, weft_dtype dtype,
-                                int64_t count, const weft_kept *kept, int64_t begin,
+                                int64_t count, int64_t begin, weft_gap_list gaps,
                                 weft_published **out)
 {
     weft_codec *codec;
     *out = NULL;
     if (strcmp(back, "none") == 0) return WEFT_OK;
     WEFT_TRY(weft_codec_open_back(context, back, dtype, count, &codec));
-    weft_status status = kept ? weft_kept_skip(kept, codec, begin) : WEFT_OK;
+    weft_status status = weft_gaps_skip(gaps, codec, begin);
     if (status == WEFT_OK) return weft_published_open(codec, out);
     weft_codec_close(&codec);
     return status;
