@@ -150,6 +150,24 @@ static void test_stop_and_resume(void **state)
     remove_folder(root);
 }
 
+/* Of a run that has lost learners those make the versions who are left. */
+static void test_fewer_than_a_version_asks_for(void **state)
+{
+    (void)state;
+    char *root = temporary_folder(), words[400];
+    log_of_run l;
+    const char *a = made(root, "a"), *b = made(root, "b");
+    const char *all = EXACT "exchange=server:policy=softsync,c=4 batch=5 servers=2";
+    run(all, "ranks=5 steps=3", a, 0);
+    last_note[0] = '\0';
+    run(all, "ranks=2 steps=20 resume=true", a, 0);
+    assert_string_equal(last_note, "a version was made of 4 updates, but 2 learners are left: of 2 "
+                                   "from now on");
+    (void)snprintf(words, sizeof(words), "%s ranks=2 steps=3", all);
+    assert_refused(train(words, b, 0, &l), WEFT_ERR_ARGUMENT, "give c=2 or less");
+    remove_folder(root);
+}
+
 /* The same where codecs leave something out, of parameters whose layouts are padded. */
 static void test_resume_what_was_left_out(void **state)
 {
@@ -195,9 +213,13 @@ static void test_asynchronous(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_synchronous),     cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_uneven),          cmocka_unit_test(test_meshes),
-        cmocka_unit_test(test_stop_and_resume), cmocka_unit_test(test_resume_what_was_left_out),
+        cmocka_unit_test(test_synchronous),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_meshes),
+        cmocka_unit_test(test_fewer_than_a_version_asks_for),
+        cmocka_unit_test(test_stop_and_resume),
+        cmocka_unit_test(test_resume_what_was_left_out),
         cmocka_unit_test(test_asynchronous),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -146,12 +146,14 @@ typedef struct weft_exchange_site {
     const char *codec; /* of updates: a specification */
     const char *back;  /* of what comes back to learners; NULL or empty: the same */
     const weft_learner_link *cluster; /* NULL: the learners are one job, which makes all there is */
+    bool again; /* a run goes on, perhaps with fewer learners than it was laid out for */
 } weft_exchange_site;
 
 /* What a run is to be of, before any of it is there. */
 typedef struct weft_exchange_plan {
     int learners, servers, replicas; /* the latter as in weft_exchange_site, as are */
     const char *codec, *back;        /* these */
+    bool again;                      /* this, too */
     bool hosted; /* servers are threads of the learners' processes; nobody comes or goes */
 } weft_exchange_plan;
 

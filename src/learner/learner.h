@@ -93,6 +93,7 @@ typedef struct weft_recipe {
     weft_position begun;              /* where the run of those that are not began */
     double timeout;                   /* with it: how long a learner waits for others */
     const weft_checkpoint *resumed;   /* to go on from; NULL: none */
+    bool again;                       /* the run goes on, whoever has its checkpoint */
 } weft_recipe;
 
 /* One rank. Ranks of one mesh make up a learner; rank r is rank r % mesh of learner r / mesh. */

@@ -235,6 +235,7 @@ static weft_status open_exchange(weft_rank *r)
                                .codec = r->recipe->codec,
                                .back = r->recipe->back,
                                .cluster = link,
+                               .again = r->recipe->again,
                                .optimizer = &r->elsewhere};
     WEFT_TRY(weft_exchange_open(r->recipe->exchange, &site, &r->exchange));
     weft_exchange_listen(r->exchange);

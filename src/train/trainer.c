@@ -42,13 +42,15 @@ static weft_status open_data(weft_trainer *t)
 static weft_status check_plan(const weft_trainer *t)
 {
     const weft_parallel_choice *o = &t->options.parallel;
-    return weft_exchange_fits(t->context, o->exchange,
-                              &(weft_exchange_plan){.learners = t->learners,
-                                                    .servers = (int)o->servers,
-                                                    .replicas = (int)o->replicas,
-                                                    .codec = o->compress,
-                                                    .back = o->compress_back,
-                                                    .hosted = t->worlds[0] && !t->linked});
+    return weft_exchange_fits(
+        t->context, o->exchange,
+        &(weft_exchange_plan){.learners = t->learners,
+                              .servers = (int)o->servers,
+                              .replicas = (int)o->replicas,
+                              .codec = o->compress,
+                              .back = o->compress_back,
+                              .again = t->options.output.resume || t->begun.step > 0,
+                              .hosted = t->worlds[0] && !t->linked});
 }
 
 /* Ranks of one learner: what the mesh multiplies to, or all there are. */

@@ -16,7 +16,7 @@ weft_status weft_remote_fits(const weft_exchange *exchange, const weft_exchange_
 {
     const weft_policy *policy = &((const weft_remote *)exchange)->policy;
     const char *name = exchange->ops->name;
-    if (policy->count > plan->learners)
+    if (policy->count > plan->learners && !plan->again)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "exchange %s: a version of c=%d updates, but there %s %d learner%s; "
                          "give c=%d%s",
@@ -43,10 +43,21 @@ const char *weft_remote_back(bool adds, const char *codec, const char *back)
     return adds ? "none" : weft_codec_back(codec, back);
 }
 
+/* Who is left of a run that goes on makes its versions; there may be more again later. */
+static void tell_count(const weft_remote *x, const weft_exchange_site *site)
+{
+    int learners = site->endpoint->learners;
+    if (x->policy.count > learners && site->endpoint->learner == 0)
+        weft_log(site->context, WEFT_LOG_NOTE,
+                 "a version was made of %d updates, but %d learners are left: of %d from now on",
+                 x->policy.count, learners, learners);
+}
+
 weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site)
 {
     void *data;
     size_t bytes;
+    tell_count(x, site);
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
