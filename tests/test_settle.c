@@ -1,0 +1,213 @@
+/* What peers that come and go end with, in the simulator: the mean of what all have learned, the
+ * same to the bit, whatever the links lose and whoever dies when the others have ended. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "actor/sim.h"
+#include "base/tree.h"
+#include "exchange/gossip/gossip.h"
+
+enum { COUNT = 30, MOST = 9, FIRST = 10, STEPS = 12 };
+static const double LIMIT = 10, LONG = 5000;
+
+static weft_context *context;
+
+typedef struct run {
+    weft_gossip_mode mode;
+    const char *shape;
+    int peers;
+    uint64_t seed;
+    weft_sim *sim;
+    double w[MOST][COUNT], changed[COUNT]; /* changed: by all computations, added up */
+    weft_codec *codecs[MOST];
+    bool ended[MOST];
+} run;
+
+static weft_status make(void *user, weft_actor_id id, int again, weft_actor **out)
+{
+    run *r = user;
+    int i = (int)id - FIRST;
+    (void)again;
+    weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
+                                            .run = r->seed,
+                                            .expected = {r->peers, 0, 0},
+                                            .limit = LIMIT};
+    if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
+    WEFT_TRY(weft_codec_open(context, "none", WEFT_F64, COUNT, &r->codecs[i]));
+    weft_peer_options options = {
+        .struct_size = sizeof(options),
+        .mode = r->mode,
+        .shape = r->shape,
+        .member = {.struct_size = sizeof(weft_member_options), .key = id, .wish = i, .beat = 1},
+        .seed = 1,
+        .dtype = WEFT_F64,
+        .count = COUNT,
+        .parameters = r->w[i],
+        .codec = r->codecs[i],
+        .steps = STEPS,
+        .patience = 0.5};
+    return weft_peer_create(&options, out);
+}
+
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
+{
+    run *r = user;
+    int p = (int)actor->id - FIRST;
+    weft_random random;
+    weft_random_start(&random, r->seed * 1000 + actor->id, (uint64_t)ticket);
+    for (int i = 0; i < COUNT; i++) {
+        double change = weft_random_between(&random, -1, 1);
+        r->w[p][i] += change;
+        r->changed[i] += change;
+    }
+    work->seconds = weft_random_between(&random, 0.5, 2);
+    r->ended[p] = ticket == STEPS;
+    return WEFT_OK;
+}
+
+static const weft_actor *peer(const run *r, int p)
+{
+    return weft_sim_actor(r->sim, (weft_actor_id)(FIRST + p));
+}
+
+/* Peer p begins with p + 1, of which only what the first has counts. */
+static void begin_run(run *r, const weft_sim_link *link)
+{
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = r->seed,
+                                .link = *link,
+                                .make = make,
+                                .compute = compute,
+                                .user = r};
+    for (int p = 0; p < r->peers; p++)
+        for (int i = 0; i < COUNT; i++) r->w[p][i] = p + 1;
+    assert_int_equal(weft_sim_create(&options, &r->sim), WEFT_OK);
+    assert_int_equal(weft_sim_add(r->sim, WEFT_COORDINATOR, 0), WEFT_OK);
+    for (int p = 0; p < r->peers; p++)
+        assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST + p), 0.01 * p), WEFT_OK);
+}
+
+static void go_until(const run *r, double at)
+{
+    if (weft_sim_run(r->sim, at) != WEFT_OK) fail_msg("%s", weft_last_message());
+}
+
+static void finish(run *r)
+{
+    weft_sim_destroy(&r->sim);
+    for (int p = 0; p < r->peers; p++) weft_codec_close(&r->codecs[p]);
+}
+
+static const weft_sim_link GOOD = {.latency = 0.02}, BAD = {.latency = 0.02,
+                                                            .jitter = 0.3,
+                                                            .bandwidth = 2e5,
+                                                            .lost = 0.1,
+                                                            .twice = 0.15,
+                                                            .reordered = 0.2};
+static const char *const shapes[] = {"all", "ring", "torus", "random"};
+
+/* The mean of what peers had before one of them had it, by the tree that learners of one job have,
+ * too: nobody can have it sooner than a letter takes, so that nothing had changed since. */
+static void look(run *r, double out[COUNT])
+{
+    double had[MOST][COUNT];
+    const void *each[MOST];
+    char room[65536];
+    for (double t = 0; weft_peer_settled(peer(r, 0)) == 0; t += GOOD.latency / 4) {
+        for (int p = 0; p < r->peers && peer(r, p); p++)
+            memcpy(had[p], weft_peer_parameters(peer(r, p)), sizeof(had[p]));
+        go_until(r, t);
+        assert_true(t < LONG);
+    }
+    weft_tree tree = {.dtype = WEFT_F64,
+                      .ranks = r->peers,
+                      .leaves = r->peers,
+                      .source = each,
+                      .stride = COUNT,
+                      .room = room};
+    assert_true(weft_tree_room(r->peers, 0) <= sizeof(room));
+    for (int p = 0; p < r->peers; p++) each[p] = had[p];
+    weft_tree_sum(&tree, 0, COUNT, out);
+    for (int i = 0; i < COUNT; i++) out[i] /= r->peers;
+}
+
+static void test_the_mean_of_all(void **state)
+{
+    (void)state;
+    for (uint64_t k = 0; k < 2 * WEFT_COUNT(shapes) * (MOST - 1); k++) {
+        run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
+                 .shape = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .peers = 2 + (int)(k / 2 / WEFT_COUNT(shapes)),
+                 .seed = k + 1};
+        double mean[COUNT];
+        begin_run(&r, k % 3 ? &BAD : &GOOD);
+        go_until(&r, 0.1);
+        look(&r, mean);
+        go_until(&r, LONG);
+        for (int p = 0; p < r.peers; p++) {
+            const double *now = weft_peer_parameters(peer(&r, p));
+            assert_true(peer(&r, p)->done);
+            assert_int_equal(weft_peer_settled(peer(&r, p)), r.peers);
+            assert_memory_equal(now, mean, sizeof(mean));
+            for (int i = 0; i < COUNT && r.mode == WEFT_GOSSIP_UPDATES; i++)
+                assert_true(fabs(now[i] - (1 + r.changed[i])) < 1e-12);
+        }
+        finish(&r);
+    }
+}
+
+/* One that dies then is no part of the mean, or it is; the others have the same. */
+static void test_who_dies_at_the_end(void **state)
+{
+    (void)state;
+    for (uint64_t k = 0; k < 200; k++) {
+        run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
+                 .shape = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .peers = 3 + (int)(k % 5),
+                 .seed = k + 1};
+        int dead = (int)(k % (uint64_t)r.peers), others = dead == 0;
+        bool all = false;
+        begin_run(&r, &BAD);
+        for (double t = 0.1; !all; t += 0.1) {
+            go_until(&r, t);
+            all = true;
+            for (int p = 0; p < r.peers; p++) all = all && r.ended[p];
+        }
+        double now = weft_sim_tell(r.sim).now + 0.05 * (double)(k % 60);
+        assert_int_equal(weft_sim_kill(r.sim, (weft_actor_id)(FIRST + dead), now), WEFT_OK);
+        go_until(&r, LONG);
+        int of = weft_peer_settled(peer(&r, others));
+        assert_in_range(of, r.peers - 1, r.peers);
+        for (int p = 0; p < r.peers; p++) {
+            if (p == dead) continue;
+            assert_true(peer(&r, p)->done);
+            assert_int_equal(weft_peer_settled(peer(&r, p)), of);
+            assert_memory_equal(weft_peer_parameters(peer(&r, p)),
+                                weft_peer_parameters(peer(&r, others)), sizeof(r.w[0]));
+        }
+        finish(&r);
+    }
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return weft_context_create(&context) != WEFT_OK;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    weft_context_destroy(&context);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_mean_of_all),
+                                       cmocka_unit_test(test_who_dies_at_the_end)};
+    return cmocka_run_group_tests_name("ends of peers", tests, begin, end);
+}
