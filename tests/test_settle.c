@@ -59,7 +59,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     weft_random random;
     weft_random_start(&random, r->seed * 1000 + actor->id, (uint64_t)ticket);
     for (int i = 0; i < COUNT; i++) {
-        double change = weft_random_between(&random, -1, 1);
+        double change = weft_random_between(&random, -1, 1) / 3; /* its sums are rounded */
         r->w[p][i] += change;
         r->changed[i] += change;
     }
