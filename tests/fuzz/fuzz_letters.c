@@ -87,10 +87,12 @@ static void deliver_made_up(cluster *c, int to)
 
 static void compute(cluster *c, int id)
 {
-    if (!c->computes[id] || !c->actors[id]) return;
+    weft_actor *a = c->actors[id];
+    if (!c->computes[id] || !a) return;
+    /* Gradients are made when all that a step reads is there. */
+    if (a->ops->lacks && a->ops->lacks(a, c->tickets[id], WEFT_ANY_PART)) return;
     c->computes[id] = false;
     for (int i = 0; i < COUNT && id >= PEER; i++) c->parameters[id][i] += c->gradients[i];
-    weft_actor *a = c->actors[id];
     if (id < PEER && next(c) % 2) judge(c, id, a->ops->part(a, c->tickets[id], 1), false);
     judge(c, id, a->ops->computed(a, c->tickets[id]), false);
 }
