@@ -24,11 +24,13 @@ typedef struct tally {
 } tally;
 
 #define REAL float
-#define WORD uint32_t
+#define BITS uint32_t
+#define SET 2
 #define NAME(function) function##_f32
 #include "exchange/hogwild_pass.h"
 #define REAL double
-#define WORD uint64_t
+#define BITS uint64_t
+#define SET 1
 #define NAME(function) function##_f64
 #include "exchange/hogwild_pass.h"
 
@@ -37,7 +39,7 @@ typedef struct field {
     atomic_int users;
     atomic_llong passes; /* of all, that have come to their end */
     atomic_llong *steps; /* of each, in this process */
-    void *numbers;       /* each atomic */
+    void *numbers;       /* in words of 64 bits, each atomic */
 } field;
 
 enum { WRITTEN, MIXED, CHECKED, LOST, FIGURES };
@@ -50,8 +52,8 @@ typedef struct hogwild {
     weft_dtype dtype;
     int64_t count;    /* of the parameters as they lie */
     void *parameters; /* [count]: the learner's own, */
-    void *took;       /* and as they were before its step, */
-    int64_t taken;    /* after so many passes of all */
+    void *took;       /* and as they were before its step: what the pass before it, */
+    int64_t taken;    /* which ended after so many of all, has left */
     field *field;
     struct {
         double of[FIGURES], staleness[STALENESS];
@@ -126,7 +128,7 @@ static weft_status make_field(const hogwild *h, field **out)
     atomic_init(&f->passes, 0);
     WEFT_TRY(WEFT_NEW(&f->steps, n));
     for (int i = 0; i < n; i++) atomic_init(&f->steps[i], 0);
-    WEFT_TRY(weft_new_aligned((size_t)h->count * weft_dtype_size(h->dtype), &f->numbers));
+    WEFT_TRY(weft_new_aligned((size_t)(h->count + 1) * weft_dtype_size(h->dtype), &f->numbers));
     (h->dtype == WEFT_F64 ? put_f64 : put_f32)(f->numbers, h->parameters, h->count);
     return WEFT_OK;
 }
@@ -161,10 +163,17 @@ static weft_status enter_field(hogwild *h)
     return status;
 }
 
+/* The next step begins with what the learner has now. */
+static void remember(hogwild *h)
+{
+    memcpy(h->took, h->parameters, (size_t)h->count * weft_dtype_size(h->dtype));
+}
+
 static void take(hogwild *h)
 {
     h->taken = atomic_load(&h->field->passes);
     (h->dtype == WEFT_F64 ? take_f64 : take_f32)(h->field->numbers, h->parameters, h->count);
+    remember(h);
 }
 
 /* Staleness is counted in passes of others between taking and writing. */
@@ -187,15 +196,9 @@ static weft_status hogwild_begin(weft_exchange *exchange)
 {
     hogwild *h = (hogwild *)exchange;
     WEFT_TRY(weft_copies_read(h->copies));
-    return h->leads ? enter_field(h) : WEFT_OK;
-}
-
-static weft_status hogwild_before(weft_exchange *exchange, int64_t step)
-{
-    hogwild *h = (hogwild *)exchange;
-    (void)step;
-    if (h->leads) memcpy(h->took, h->parameters, (size_t)h->count * weft_dtype_size(h->dtype));
-    return WEFT_OK;
+    if (!h->leads) return WEFT_OK;
+    remember(h);
+    return enter_field(h);
 }
 
 static weft_status hogwild_after(weft_exchange *exchange, weft_exchange_turn *turn)
@@ -293,7 +296,6 @@ const weft_exchange_ops weft_exchange_hogwild = {
     .open = hogwild_open,
     .close = hogwild_close,
     .begin = hogwild_begin,
-    .before = hogwild_before,
     .after = hogwild_after,
     .save = hogwild_save,
     .end = hogwild_end,

@@ -1,106 +1,148 @@
 /* A learner's pass over common parameters, of one type: included by hogwild.c once for each, with
- * REAL, WORD (an integer as wide) and NAME(function) defined.
+ * REAL, BITS (an integer as wide), SET (so many of them are a word of 64 bits) and NAME(function)
+ * defined.
  *
- * Only what others may write at the same time is atomic, and without any order. That is one number
- * at a time, so blocks are read first, then computed with, which the compiler turns into vector
- * code, then written. */
+ * Only what others may write at the same time is atomic, and without any order. That is a word at a
+ * time, as wide as a core takes at once, so blocks are read first, then computed with, which the
+ * compiler turns into vector code, then written. Where a step has left one number of a word alone
+ * the other is written beside what is there. */
 
 typedef struct NAME(block) {
-    REAL took[BLOCK];              /* as the learner has taken them, */
-    REAL left[BLOCK];              /* as its step has left them, */
-    REAL common[BLOCK];            /* as they are now, */
-    REAL next[BLOCK];              /* and as they are to be */
-    WORD mine[BLOCK], both[BLOCK]; /* whether the step has changed it; and others have, too */
+    REAL took[BLOCK];   /* as the learner has taken them, */
+    REAL left[BLOCK];   /* as its step has left them, */
+    REAL common[BLOCK]; /* as they are now, */
+    REAL next[BLOCK];   /* and as they are to be */
+    BITS mine[BLOCK];   /* all bits: the step has changed it */
+    int written, mixed; /* numbers that it has changed; and others have, too */
 } NAME(block);
 
-static inline WORD NAME(bits)(REAL x)
+static inline BITS NAME(bits)(REAL x)
 {
-    WORD bits;
+    BITS bits;
     memcpy(&bits, &x, sizeof(bits));
     return bits;
 }
 
-static void NAME(load)(const _Atomic WORD *from, int64_t n, REAL *to)
+static inline void NAME(load)(const _Atomic uint64_t *from, int64_t words, REAL *to)
 {
-    for (int64_t i = 0; i < n; i++) {
-        WORD bits = atomic_load_explicit(&from[i], memory_order_relaxed);
-        memcpy(&to[i], &bits, sizeof(bits));
+    for (int64_t i = 0; i < words; i++) {
+        uint64_t word = atomic_load_explicit(&from[i], memory_order_relaxed);
+        memcpy(&to[i * SET], &word, sizeof(word));
     }
 }
 
 /* What nobody else has changed becomes what the step has made of it: added up it would be rounded
  * once more. */
-WEFT_CLONES static void NAME(advance)(NAME(block) *restrict b)
+static inline void NAME(advance)(NAME(block) *restrict b)
 {
+    BITS written = 0, mixed = 0;
     for (int i = 0; i < BLOCK; i++) {
-        WORD took = NAME(bits)(b->took[i]), left = NAME(bits)(b->left[i]);
-        WORD common = NAME(bits)(b->common[i]);
-        WORD sum = NAME(bits)(b->common[i] + (b->left[i] - b->took[i]));
-        WORD mine = left != took ? (WORD)-1 : 0, others = common != took ? (WORD)-1 : 0;
-        WORD next = (mine & others & sum) | (mine & ~others & left) | (~mine & common);
+        BITS took = NAME(bits)(b->took[i]), left = NAME(bits)(b->left[i]);
+        BITS common = NAME(bits)(b->common[i]);
+        BITS sum = NAME(bits)(b->common[i] + (b->left[i] - b->took[i]));
+        BITS mine = left != took ? (BITS)-1 : 0, others = common != took ? (BITS)-1 : 0;
+        BITS next = (mine & others & sum) | (mine & ~others & left) | (~mine & common);
         memcpy(&b->next[i], &next, sizeof(next));
-        b->mine[i] = mine & 1;
-        b->both[i] = mine & others & 1;
+        b->mine[i] = mine;
+        written += mine & 1;
+        mixed += mine & others & 1;
     }
+    b->written = (int)written;
+    b->mixed = (int)mixed;
 }
 
-/* What the step has left alone is not written: it may be another learner's at this moment. */
-static void NAME(store)(const NAME(block) * b, int n, _Atomic WORD *to)
+/* Writes what the step has changed of word i, and nothing else of it; counts what is lost, which is
+ * what others have written since it was read. */
+static int NAME(merge)(const NAME(block) * b, int i, _Atomic uint64_t *to)
 {
-    for (int i = 0; i < n; i++)
-        if (b->mine[i]) atomic_store_explicit(&to[i], NAME(bits)(b->next[i]), memory_order_relaxed);
-}
-
-/* The same with a look at what is written over: what others have written since is lost. */
-static int NAME(swap)(const NAME(block) * b, int n, _Atomic WORD *to)
-{
+    BITS was[SET], is[SET];
+    uint64_t old = atomic_load_explicit(to, memory_order_relaxed), word;
     int lost = 0;
-    for (int i = 0; i < n; i++)
-        if (b->mine[i])
-            lost += atomic_exchange_explicit(&to[i], NAME(bits)(b->next[i]),
-                                             memory_order_relaxed) != NAME(bits)(b->common[i]);
+    do {
+        memcpy(was, &old, sizeof(old));
+        for (int k = 0; k < SET; k++)
+            is[k] = b->mine[i * SET + k] ? NAME(bits)(b->next[i * SET + k]) : was[k];
+        memcpy(&word, is, sizeof(word));
+    } while (!atomic_compare_exchange_weak_explicit(to, &old, word, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    for (int k = 0; k < SET; k++)
+        lost += b->mine[i * SET + k] && was[k] != NAME(bits)(b->common[i * SET + k]);
     return lost;
 }
 
+/* What the step has left alone is not written: it may be another learner's at this moment. Returns
+ * what was lost, as far as it was looked at. */
+static inline int NAME(store)(const NAME(block) * b, int words, bool look, _Atomic uint64_t *to)
+{
+    int lost = 0;
+    if (b->written < words * SET || look) {
+        for (int i = 0; i < words; i++) {
+            BITS all = b->mine[i * SET] & b->mine[i * SET + SET - 1];
+            BITS some = b->mine[i * SET] | b->mine[i * SET + SET - 1];
+            if (some && (look || !all)) {
+                lost += NAME(merge)(b, i, &to[i]);
+            } else if (all) {
+                uint64_t word;
+                memcpy(&word, &b->next[i * SET], sizeof(word));
+                atomic_store_explicit(&to[i], word, memory_order_relaxed);
+            }
+        }
+        return look ? lost : 0;
+    }
+    for (int i = 0; i < words; i++) {
+        uint64_t word;
+        memcpy(&word, &b->next[i * SET], sizeof(word));
+        atomic_store_explicit(&to[i], word, memory_order_relaxed);
+    }
+    return 0;
+}
+
 /* own[count]: the parameters after the step, and then those that the next one begins with;
- * took[count]: those that it began with. */
-static void NAME(pass)(void *common, void *own, const void *took, int64_t count, tally *t)
+ * took[count]: those that it began with, and then the same. */
+WEFT_CLONES static void NAME(pass)(void *common, void *own, void *took, int64_t count, tally *t)
 {
     NAME(block) b = {.took = {0}};
     for (int64_t at = 0; at < count; at += BLOCK) {
-        int n = (int)WEFT_MIN(count - at, (int64_t)BLOCK);
-        _Atomic WORD *words = (_Atomic WORD *)common + at;
-        REAL *left = (REAL *)own + at;
-        WORD written = 0, mixed = 0;
-        NAME(load)(words, n, b.common);
-        memcpy(b.took, (const REAL *)took + at, (size_t)n * sizeof(REAL));
+        int n = (int)WEFT_MIN(count - at, (int64_t)BLOCK), words = (n + SET - 1) / SET;
+        _Atomic uint64_t *to = (_Atomic uint64_t *)common + at / SET;
+        REAL *left = (REAL *)own + at, *before = (REAL *)took + at;
+        if (n < BLOCK) b = (NAME(block)){.took = {0}};
+        NAME(load)(to, words, b.common);
+        memcpy(b.took, before, (size_t)n * sizeof(REAL));
         memcpy(b.left, left, (size_t)n * sizeof(REAL));
         NAME(advance)(&b);
-        for (int i = 0; i < n; i++) written += b.mine[i];
-        for (int i = 0; i < n; i++) mixed += b.both[i];
         bool look = t->skip-- == 0;
-        if (look) t->lost += NAME(swap)(&b, n, words);
-        if (!look && written > 0) NAME(store)(&b, n, words);
+        if (b.written > 0) t->lost += NAME(store)(&b, words, look, to);
         if (look) t->skip = t->every - 1;
-        t->checked += look ? (int64_t)written : 0;
-        t->written += (int64_t)written;
-        t->mixed += (int64_t)mixed;
+        t->checked += look ? b.written : 0;
+        t->written += b.written;
+        t->mixed += b.mixed;
         memcpy(left, b.next, (size_t)n * sizeof(REAL));
+        memcpy(before, b.next, (size_t)n * sizeof(REAL));
     }
 }
 
 static void NAME(take)(const void *common, void *own, int64_t count)
 {
-    NAME(load)((const _Atomic WORD *)common, count, own);
+    const _Atomic uint64_t *from = common;
+    REAL last[SET];
+    NAME(load)(from, count / SET, own);
+    if (count % SET == 0) return;
+    NAME(load)(from + count / SET, 1, last);
+    ((REAL *)own)[count - 1] = last[0];
 }
 
 static void NAME(put)(void *common, const void *numbers, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++)
-        atomic_store_explicit((_Atomic WORD *)common + i, NAME(bits)(((const REAL *)numbers)[i]),
-                              memory_order_relaxed);
+    for (int64_t i = 0; i < count; i += SET) {
+        uint64_t word = 0;
+        memcpy(&word, (const REAL *)numbers + i,
+               (size_t)WEFT_MIN(count - i, (int64_t)SET) * sizeof(REAL));
+        atomic_store_explicit((_Atomic uint64_t *)common + i / SET, word, memory_order_relaxed);
+    }
 }
 
 #undef REAL
-#undef WORD
+#undef BITS
+#undef SET
 #undef NAME
