@@ -87,8 +87,7 @@ static weft_status add(void *user, void *parameters, const void *mean)
 static weft_status descend(void *user, void *parameters, const void *mean)
 {
     (void)parameters;
-    (void)mean;
-    return weft_flat_optimizer_run(user);
+    return weft_flat_optimizer_run(user, mean);
 }
 
 static weft_status open_range(void *user, int number, weft_served *out)

@@ -131,6 +131,11 @@ weft_status weft_codec_encode(weft_codec *codec, const void *update, void *messa
     return WEFT_OK;
 }
 
+void *weft_codec_place(const weft_codec *codec, void *message)
+{
+    return codec->ops->plain ? (char *)message + WEFT_MESSAGE_HEADER : NULL;
+}
+
 weft_status weft_codec_skip(weft_codec *codec, int64_t begin, int64_t count)
 {
     WEFT_TRY(WEFT_GROW(&codec->gaps, &codec->gap_capacity, codec->gap_count));

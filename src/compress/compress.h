@@ -30,6 +30,7 @@ typedef struct weft_codec_ops {
     void (*back)(weft_codec *codec);
     /* Adds the update to what is kept, and writes a message of what goes now. */
     weft_status (*encode)(weft_codec *codec, const void *update, uint8_t *message, size_t *bytes);
+    bool plain; /* it writes updates as they are, and keeps nothing */
 } weft_codec_ops;
 
 /* What goes with a checkpoint, to be read and to be written: a number for each of the range,
@@ -113,6 +114,9 @@ size_t weft_message_bound(weft_dtype dtype, int64_t count);
  * codec is of no use any more. */
 weft_status weft_codec_encode(weft_codec *codec, const void *update, void *message,
                               size_t *bytes) WEFT_NODISCARD;
+/* Where in a message of this codec an update may be laid before it is encoded from there, so that
+ * nothing is copied. NULL: the codec writes something else. */
+void *weft_codec_place(const weft_codec *codec, void *message);
 
 /* --- messages --- */
 

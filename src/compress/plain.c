@@ -40,6 +40,7 @@ const weft_codec_ops weft_codec_none = {
     .open = none_open,
     .close = weft_codec_free,
     .encode = weft_message_all,
+    .plain = true,
 };
 
 const weft_codec_ops weft_codec_bf16 = {

@@ -346,16 +346,18 @@ weft_status weft_flat_optimizer_open(weft_context *context, const weft_store *li
                                      const weft_optimizer_options *options, weft_dtype dtype,
                                      int64_t count, weft_flat_optimizer **out) WEFT_NODISCARD;
 void weft_flat_optimizer_close(weft_flat_optimizer **optimizer);
-/* Parameters get their next values in place. Both are [count]; the gradient is copied. */
+/* Parameters get their next values in place. Both are [count]. */
 weft_status weft_flat_optimizer_step(weft_flat_optimizer *optimizer, void *parameters,
                                      const void *gradient) WEFT_NODISCARD;
 /* The next update is that of step `step` of the run, from 1, by which its rate is scheduled.
  * Without it the schedule goes by the number of updates. */
 void weft_flat_optimizer_at(weft_flat_optimizer *optimizer, int64_t step);
-/* The same without copies: where it reads and writes the parameters, and where it reads the
- * gradient, [count] each; its own. */
+/* The same without copies: where it reads and writes the parameters, and where there is room for a
+ * gradient, [count] each; its own. The gradient may as well be anywhere else, at a multiple of its
+ * numbers' size. */
 void weft_flat_optimizer_rooms(weft_flat_optimizer *optimizer, void **parameters, void **gradient);
-weft_status weft_flat_optimizer_run(weft_flat_optimizer *optimizer) WEFT_NODISCARD;
+weft_status weft_flat_optimizer_run(weft_flat_optimizer *optimizer,
+                                    const void *gradient) WEFT_NODISCARD;
 /* What it keeps: moments ("m", "v", "momentum") as [count], their age and the step as scalars;
  * false past the end. `alike` and `like_parameters` are for the caller to set. */
 bool weft_flat_optimizer_state(weft_flat_optimizer *optimizer, int i, weft_exchange_state *out);

@@ -14,8 +14,9 @@ struct weft_flat_optimizer {
     weft_store *store;
     weft_instance *instance;
     weft_value gradient;
-    int parameter; /* in the store */
-    int32_t *step; /* that the schedule goes by */
+    const void *lent; /* where it reads the gradient; NULL: in its own room */
+    int parameter;    /* in the store */
+    int32_t *step;    /* that the schedule goes by */
     size_t bytes;
     struct state {
         char name[64];
@@ -117,11 +118,18 @@ static weft_status copy_parameters(weft_flat_optimizer *o, void *data, bool in)
     return WEFT_OK;
 }
 
+weft_status weft_flat_optimizer_run(weft_flat_optimizer *o, const void *gradient)
+{
+    if (gradient != o->lent) WEFT_TRY(weft_instance_lend(o->instance, o->gradient, gradient));
+    o->lent = gradient;
+    weft_store_touch(o->store);
+    return weft_instance_run(o->instance, WEFT_PHASE_UPDATE);
+}
+
 weft_status weft_flat_optimizer_step(weft_flat_optimizer *o, void *parameters, const void *gradient)
 {
     WEFT_TRY(copy_parameters(o, parameters, true));
-    memcpy(weft_instance_input(o->instance, o->gradient), gradient, o->bytes);
-    WEFT_TRY(weft_instance_run(o->instance, WEFT_PHASE_UPDATE));
+    WEFT_TRY(weft_flat_optimizer_run(o, gradient));
     return copy_parameters(o, parameters, false);
 }
 
@@ -134,12 +142,6 @@ void weft_flat_optimizer_rooms(weft_flat_optimizer *o, void **parameters, void *
 {
     *parameters = weft_host(weft_store_address(o->store, o->parameter));
     *gradient = weft_instance_input(o->instance, o->gradient);
-}
-
-weft_status weft_flat_optimizer_run(weft_flat_optimizer *o)
-{
-    weft_store_touch(o->store);
-    return weft_instance_run(o->instance, WEFT_PHASE_UPDATE);
 }
 
 bool weft_flat_optimizer_state(weft_flat_optimizer *o, int i, weft_exchange_state *out)

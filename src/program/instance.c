@@ -7,8 +7,10 @@ enum { FAR = 44 };
 
 bases weft_bases_nowhere(void)
 {
-    return (bases){
-        &nowhere, {&nowhere, &nowhere}, {&nowhere, &nowhere}, {&nowhere, &nowhere}, NULL};
+    return (bases){.inputs = &nowhere,
+                   .arena = {&nowhere, &nowhere},
+                   .gradients = {&nowhere, &nowhere},
+                   .slots = {&nowhere, &nowhere}};
 }
 
 static weft_address entry_address(const weft_program *p, const weft_store *store, int i)
@@ -33,6 +35,8 @@ weft_address weft_buffer_address(const weft_program *p, const bases *at, int b, 
         return (weft_address){at->slots[root->space],
                               far + p->slot_bytes[root->space] * (size_t)slot + within};
     case BUFFER_INPUT:
+        if (at->lent && buffer_root(p, b) == at->borrower)
+            return (weft_address){at->lent, buffer_within(p, b)};
         return (weft_address){at->inputs, far + p->input_bytes * (size_t)slot + within};
     case BUFFER_STORE:
         return weft_beyond(entry_address(p, at->store, root->entry), buffer_within(p, b));
@@ -203,6 +207,32 @@ void *weft_instance_input(const weft_instance *x, weft_value input)
     const version *v = weft_program_version(p, input, NULL);
     bool fed = v && p->buffers[v->buffer].kind == BUFFER_INPUT;
     return fed ? weft_host(weft_instance_address(x, v->buffer)) : NULL;
+}
+
+static bool touches(const weft_program *p, const instruction *code, int root)
+{
+    bool any = false;
+    for (int j = 0; j < code->in_count; j++) any = any || buffer_root(p, code->in[j]) == root;
+    for (int j = 0; j < code->out_count; j++) any = any || buffer_root(p, code->out[j]) == root;
+    return any;
+}
+
+weft_status weft_instance_lend(weft_instance *x, weft_value input, const void *data)
+{
+    const weft_program *p = x->program;
+    const version *v = weft_program_version(p, input, NULL);
+    if (!v || p->buffers[v->buffer].kind != BUFFER_INPUT)
+        return weft_fail(WEFT_ERR_ARGUMENT, "only an input can be read elsewhere");
+    x->lent = (weft_memory){x->at.inputs->device, (char *)(uintptr_t)data};
+    x->at.lent = data ? &x->lent : NULL;
+    x->at.borrower = v->buffer;
+    for (size_t i = 0; i < p->code_count; i++) {
+        int slots = p->code[i].phase == WEFT_PHASE_UPDATE ? 1 : p->slots;
+        for (int s = 0; s < slots && touches(p, &p->code[i], v->buffer); s++)
+            WEFT_TRY(weft_instruction_place(p, &p->code[i], &x->at, s, x->scratch,
+                                            x->bound[i * (size_t)p->slots + (size_t)s]));
+    }
+    return WEFT_OK;
 }
 
 const void *weft_instance_output(const weft_instance *x, weft_value value)

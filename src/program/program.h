@@ -223,6 +223,8 @@ struct weft_program {
 typedef struct bases {
     weft_memory *inputs, *arena[SPACES], *gradients[SPACES], *slots[SPACES];
     const weft_store *store; /* NULL: entries lie far apart, and nobody reads them */
+    weft_memory *lent;       /* of the buffer `borrower`, an input; NULL: it is among the others */
+    int borrower;
 } bases;
 
 struct weft_instance {
@@ -232,6 +234,7 @@ struct weft_instance {
     bool differs; /* ranks lay a sum's values differently; found while transfers are placed */
     int slot;     /* the present micro-batch */
     bases at;
+    weft_memory lent;
     weft_memory *scratch[SPACES];
     weft_queue_event
         *copied;        /* all copies between spaces that have been asked for; NULL: one space */
@@ -356,6 +359,10 @@ bases weft_bases_nowhere(void);
 weft_status weft_instruction_place(const weft_program *program, const instruction *code,
                                    const bases *at, int slot, weft_memory *const *scratch,
                                    weft_bound *bound) WEFT_NODISCARD;
+/* The input is read there from now on, in all slots, as weft_instance_input would have it laid;
+ * NULL: where that is. Nothing is ever written to an input. */
+weft_status weft_instance_lend(weft_instance *instance, weft_value input,
+                               const void *data) WEFT_NODISCARD;
 /* Memory of buffer b in a slot. */
 weft_address weft_buffer_address(const weft_program *program, const bases *at, int b, int slot);
 static inline weft_address weft_instance_address(const weft_instance *x, int b)

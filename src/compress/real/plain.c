@@ -50,7 +50,7 @@ weft_status WEFT_REAL_NAME(weft_all_take)(weft_codec *codec, const void *update,
     real *to = numbers;
     for (int64_t at = 0; at < codec->count; at += BLOCK) {
         int64_t n = WEFT_MIN((int64_t)BLOCK, codec->count - at);
-        memcpy(to + at, u + at, (size_t)n * sizeof(real));
+        if (to != u) memcpy(to + at, u + at, (size_t)n * sizeof(real));
         if (r) add(to + at, r + at, n);
         WEFT_TRY(check(to + at, n, at));
     }

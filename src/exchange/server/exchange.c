@@ -99,25 +99,34 @@ static weft_status server_before(weft_exchange *exchange, int64_t step)
     return WEFT_OK;
 }
 
-/* A range whose last gradient is there goes at once. */
+/* What the range has of a gradient. A range whose last gradient is there goes at once. */
+static weft_status take_gradient(weft_remote *x, int k, const weft_gradient *g, const char *data)
+{
+    const weft_server_range *r = &x->ranges[k];
+    int64_t begin = WEFT_MAX(g->begin, r->begin);
+    int64_t common = WEFT_MIN(g->begin + g->count, r->begin + r->count) - begin;
+    size_t size = weft_dtype_size(x->dtype);
+    void *room;
+    if (common <= 0) return WEFT_OK;
+    WEFT_TRY(weft_server_learner_room(weft_net_actor(x->net), k, &room));
+    char *to = room ? room : (char *)x->gradients + (size_t)r->begin * size;
+    memcpy(to + (size_t)(begin - r->begin) * size, data + (size_t)(begin - g->begin) * size,
+           (size_t)common * size);
+    x->missing[k] -= common;
+    return x->missing[k] == 0 ? weft_net_part(x->net, x->turn, k) : WEFT_OK;
+}
+
 static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
 {
     weft_remote *x = (weft_remote *)exchange;
-    size_t size = weft_dtype_size(x->dtype);
+    weft_status status = WEFT_OK;
     const void *data;
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_gradient_map(exchange->site.instance, g->index, &data));
-    memcpy((char *)x->gradients + (size_t)g->begin * size, data, (size_t)g->count * size);
+    for (int k = 0; k < x->range_count && status == WEFT_OK; k++)
+        status = take_gradient(x, k, g, data);
     weft_gradient_unmap(exchange->site.instance, g->index, data);
-    for (int k = 0; k < x->range_count; k++) {
-        const weft_server_range *r = &x->ranges[k];
-        int64_t common =
-            WEFT_MIN(g->begin + g->count, r->begin + r->count) - WEFT_MAX(g->begin, r->begin);
-        if (common <= 0) continue;
-        x->missing[k] -= common;
-        if (x->missing[k] == 0) WEFT_TRY(weft_net_part(x->net, x->turn, k));
-    }
-    return WEFT_OK;
+    return status;
 }
 
 static weft_status server_update(weft_exchange *exchange, int64_t step)

@@ -27,6 +27,12 @@ int64_t weft_server_learner_acknowledged(const weft_actor *actor, int range)
     return r->sequence - (r->update != NULL);
 }
 
+weft_status weft_server_learner_room(weft_actor *actor, int range, void **out)
+{
+    learner *l = (learner *)actor;
+    return weft_reach_room(l, &l->reaches[range], out);
+}
+
 uint64_t weft_server_learner_heard(const weft_actor *actor)
 {
     return ((const learner *)actor)->heard;
@@ -270,6 +276,7 @@ static void learner_destroy(weft_actor *actor)
     for (int i = 0; l->reaches && i < l->options.range_count; i++) {
         weft_blob_drop(&l->reaches[i].update);
         weft_blob_drop(&l->reaches[i].spare);
+        weft_blob_drop(&l->reaches[i].next);
         weft_blob_drop(&l->reaches[i].gift);
         weft_accrual_free(&l->reaches[i].accrual);
     }

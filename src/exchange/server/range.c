@@ -162,7 +162,7 @@ static weft_status apply(weft_range *r, int n)
                        weft_policy_weight(&o->policy, staleness) * share);
         step = WEFT_MAX(step, push->step);
     }
-    const void *sum = r->own_gradient ? weft_mean_there(&r->mean) : NULL;
+    const void *sum = weft_mean_there(&r->mean);
     if (!sum) weft_mean_make(&r->mean, r->gradient);
     if (o->at && step > 0) o->at(o->user, step);
     WEFT_TRY(o->update(o->user, r->parameters, sum ? sum : r->gradient));

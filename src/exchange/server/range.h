@@ -32,8 +32,8 @@ weft_status weft_policy_make(const char *name, double count, double bound, const
                              double beta, weft_policy *out) WEFT_NODISCARD;
 double weft_policy_weight(const weft_policy *policy, int64_t staleness);
 
-/* Gives parameters their next values, from the mean of updates: where the options say, or, with
- * none given, anywhere at a multiple of 8 bytes. */
+/* Gives parameters their next values, from the mean of updates, which is anywhere at a multiple of
+ * 8 bytes: that of a single one may be read where it came. */
 typedef weft_status (*weft_range_update_fn)(void *user, void *parameters, const void *gradient);
 
 typedef struct weft_range_options {
@@ -46,8 +46,8 @@ typedef struct weft_range_options {
      * needs to know. */
     void (*at)(void *user, int64_t step);
     void *user;
-    /* [count] each, where the update reads and writes them, so that nothing is copied; the
-     * caller's, aligned to 64 bytes. NULL: the range has its own. */
+    /* [count] each, where the update reads and writes parameters, and where there is room for a
+     * mean; the caller's, aligned to 64 bytes. NULL: the range has its own. */
     void *parameters, *gradient;
 } weft_range_options;
 

@@ -137,6 +137,23 @@ static double weight_of(const learner *l)
     return l->options.weight ? *l->options.weight : 1;
 }
 
+static weft_status renew(const learner *l, reach *r)
+{
+    r->next = r->spare;
+    r->spare = NULL;
+    return weft_blob_renew(weft_message_bound(l->options.dtype, r->of.count), &r->next);
+}
+
+weft_status weft_reach_room(const learner *l, reach *r, void **out)
+{
+    bool direct = l->options.push <= 1 && !l->options.respond;
+    *out = NULL;
+    if (!direct || !weft_codec_place(r->of.codec, r)) return WEFT_OK;
+    if (!r->next) WEFT_TRY(renew(l, r));
+    *out = weft_codec_place(r->of.codec, r->next->data);
+    return WEFT_OK;
+}
+
 /* What the steps up to `clock` have come to goes. */
 static weft_status send_update(learner *l, reach *r, int64_t clock)
 {
@@ -144,9 +161,12 @@ static weft_status send_update(learner *l, reach *r, int64_t clock)
     if (r->accrual.steps > 0) gradient = r->accrual.sum;
     if (r->update)
         return weft_fail(WEFT_ERR_INTERNAL, "a range is pushed that its learner lacks still");
-    r->update = r->spare;
-    r->spare = NULL;
-    WEFT_TRY(weft_blob_renew(weft_message_bound(l->options.dtype, r->of.count), &r->update));
+    if (r->next)
+        gradient = weft_codec_place(r->of.codec, r->next->data);
+    else
+        WEFT_TRY(renew(l, r));
+    r->update = r->next;
+    r->next = NULL;
     WEFT_TRY(weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes));
     r->sequence++;
     r->clock = clock;

@@ -15,6 +15,8 @@ typedef struct reach {
     int64_t sequence, version, request;
     weft_blob *update; /* of push number `sequence`, until it is acknowledged */
     weft_blob *spare;  /* the one before it */
+    weft_blob *next;   /* the one after it, as far as its gradients are there; NULL: it goes by
+                        * those of the options */
     weft_blob *gift;   /* what the run is to begin with, until it is acknowledged */
     int64_t update_version, update_step;
     double update_weight;
@@ -61,6 +63,8 @@ size_t weft_reach_bytes(const learner *l, const reach *r);
 /* The gradient of the range in step number `clock` is there: it goes, once a step, or with those of
  * others. */
 weft_status weft_reach_push(learner *l, reach *r, int64_t clock) WEFT_NODISCARD;
+/* As weft_server_learner_room says. */
+weft_status weft_reach_room(const learner *l, reach *r, void **out) WEFT_NODISCARD;
 /* Nothing is kept back. */
 weft_status weft_reach_push_rest(learner *l) WEFT_NODISCARD;
 /* Whether, after step number `clock`, it is time for what happens every so many. */

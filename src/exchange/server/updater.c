@@ -4,9 +4,8 @@
 
 static weft_status optimize(void *user, void *parameters, const void *mean)
 {
-    (void)parameters; /* the optimiser's own, as */
-    (void)mean;       /* is this */
-    return weft_flat_optimizer_run(((weft_updater *)user)->optimizer);
+    (void)parameters; /* the optimiser's own */
+    return weft_flat_optimizer_run(((weft_updater *)user)->optimizer, mean);
 }
 
 static void set_step(void *user, int64_t step)
