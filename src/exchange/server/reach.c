@@ -146,9 +146,9 @@ static weft_status renew(const learner *l, reach *r)
 
 weft_status weft_reach_room(const learner *l, reach *r, void **out)
 {
-    bool direct = l->options.push <= 1 && !l->options.respond;
+    bool direct = l->options.push <= 1 && !l->options.respond && r->of.codec->ops->plain;
     *out = NULL;
-    if (!direct || !weft_codec_place(r->of.codec, r)) return WEFT_OK;
+    if (!direct) return WEFT_OK;
     if (!r->next) WEFT_TRY(renew(l, r));
     *out = weft_codec_place(r->of.codec, r->next->data);
     return WEFT_OK;
