@@ -16,6 +16,8 @@
 /* Numbers that are read, computed with and written at a time: the fewer, the shorter is the time in
  * which something may be lost. */
 enum { BLOCK = 64, STALENESS = 256 };
+/* So many bytes before they are read. */
+enum { AHEAD = 1024 };
 
 typedef struct tally {
     int64_t written, mixed; /* numbers; of them those that others have changed, too */

@@ -71,55 +71,74 @@ static int NAME(merge)(const NAME(block) * b, int i, _Atomic uint64_t *to)
 }
 
 /* What the step has left alone is not written: it may be another learner's at this moment. Returns
- * what was lost, as far as it was looked at. */
-static inline int NAME(store)(const NAME(block) * b, int words, bool look, _Atomic uint64_t *to)
+ * what was lost, if somebody looks. */
+static int NAME(store_some)(const NAME(block) * b, int words, bool look, _Atomic uint64_t *to)
 {
     int lost = 0;
-    if (b->written < words * SET || look) {
-        for (int i = 0; i < words; i++) {
-            BITS all = b->mine[i * SET] & b->mine[i * SET + SET - 1];
-            BITS some = b->mine[i * SET] | b->mine[i * SET + SET - 1];
-            if (some && (look || !all)) {
-                lost += NAME(merge)(b, i, &to[i]);
-            } else if (all) {
-                uint64_t word;
-                memcpy(&word, &b->next[i * SET], sizeof(word));
-                atomic_store_explicit(&to[i], word, memory_order_relaxed);
-            }
-        }
-        return look ? lost : 0;
-    }
+    for (int i = 0; i < words; i++)
+        if (b->mine[i * SET] | b->mine[i * SET + SET - 1]) lost += NAME(merge)(b, i, &to[i]);
+    return look ? lost : 0;
+}
+
+static inline void NAME(store)(const NAME(block) * b, int words, _Atomic uint64_t *to)
+{
     for (int i = 0; i < words; i++) {
         uint64_t word;
         memcpy(&word, &b->next[i * SET], sizeof(word));
         atomic_store_explicit(&to[i], word, memory_order_relaxed);
     }
-    return 0;
+}
+
+/* What is soon read, and then written, begins to come: no core guesses so many rows at once. */
+static inline void NAME(call)(const void *common, const void *own, const void *took)
+{
+    enum { LINE = 64 };
+    for (int at = AHEAD; at < AHEAD + BLOCK * (int)sizeof(REAL); at += LINE) {
+        __builtin_prefetch((const char *)common + at, 1);
+        __builtin_prefetch((const char *)own + at, 1);
+        __builtin_prefetch((const char *)took + at, 1);
+    }
+}
+
+/* n numbers: a block of them, or the last ones. Where that is known copies are a few instructions.
+ */
+static inline void NAME(visit)(NAME(block) *restrict b, _Atomic uint64_t *common,
+                               REAL *restrict own, REAL *restrict took, int n, tally *t)
+{
+    int words = (n + SET - 1) / SET;
+    bool look = t->skip-- == 0;
+    NAME(call)(common, own, took);
+    NAME(load)(common, words, b->common);
+    memcpy(b->took, took, (size_t)n * sizeof(REAL));
+    memcpy(b->left, own, (size_t)n * sizeof(REAL));
+    NAME(advance)(b);
+    if (b->written == words * SET && !look)
+        NAME(store)(b, words, common);
+    else if (b->written > 0)
+        t->lost += NAME(store_some)(b, words, look, common);
+    if (look) t->skip = t->every - 1;
+    t->checked += look ? b->written : 0;
+    t->written += b->written;
+    t->mixed += b->mixed;
+    memcpy(own, b->next, (size_t)n * sizeof(REAL));
+    memcpy(took, b->next, (size_t)n * sizeof(REAL));
 }
 
 /* own[count]: the parameters after the step, and then those that the next one begins with;
  * took[count]: those that it began with, and then the same. */
-WEFT_CLONES static void NAME(pass)(void *common, void *own, void *took, int64_t count, tally *t)
+WEFT_CLONES static void NAME(pass)(void *numbers, void *own, void *took, int64_t count, tally *t)
 {
+    _Atomic uint64_t *common = numbers;
+    REAL *left = own, *before = took;
     NAME(block) b = {.took = {0}};
-    for (int64_t at = 0; at < count; at += BLOCK) {
-        int n = (int)WEFT_MIN(count - at, (int64_t)BLOCK), words = (n + SET - 1) / SET;
-        _Atomic uint64_t *to = (_Atomic uint64_t *)common + at / SET;
-        REAL *left = (REAL *)own + at, *before = (REAL *)took + at;
-        if (n < BLOCK) b = (NAME(block)){.took = {0}};
-        NAME(load)(to, words, b.common);
-        memcpy(b.took, before, (size_t)n * sizeof(REAL));
-        memcpy(b.left, left, (size_t)n * sizeof(REAL));
-        NAME(advance)(&b);
-        bool look = t->skip-- == 0;
-        if (b.written > 0) t->lost += NAME(store)(&b, words, look, to);
-        if (look) t->skip = t->every - 1;
-        t->checked += look ? b.written : 0;
-        t->written += b.written;
-        t->mixed += b.mixed;
-        memcpy(left, b.next, (size_t)n * sizeof(REAL));
-        memcpy(before, b.next, (size_t)n * sizeof(REAL));
+    for (; count >= BLOCK; count -= BLOCK) {
+        NAME(visit)(&b, common, left, before, BLOCK, t);
+        common += BLOCK / SET;
+        left += BLOCK;
+        before += BLOCK;
     }
+    b = (NAME(block)){.took = {0}};
+    if (count > 0) NAME(visit)(&b, common, left, before, (int)count, t);
 }
 
 static void NAME(take)(const void *common, void *own, int64_t count)
