@@ -131,9 +131,11 @@ weft_status weft_codec_encode(weft_codec *codec, const void *update, void *messa
     return WEFT_OK;
 }
 
-void *weft_codec_place(const weft_codec *codec, void *message)
+weft_status weft_codec_lay(const weft_codec *codec, const void *numbers, int64_t at, int64_t n,
+                           void *message)
 {
-    return codec->ops->plain ? (char *)message + WEFT_MESSAGE_HEADER : NULL;
+    char *body = (char *)message + WEFT_MESSAGE_HEADER;
+    return WEFT_OF_REAL(codec->dtype, weft_numbers_lay)(numbers, at, n, body);
 }
 
 weft_status weft_codec_skip(weft_codec *codec, int64_t begin, int64_t count)

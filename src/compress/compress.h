@@ -110,13 +110,14 @@ bool weft_codec_state_of(weft_codec *codec, int i, weft_codec_state *out);
 
 /* The most bytes that a message of so many numbers can have. */
 size_t weft_message_bound(weft_dtype dtype, int64_t count);
-/* message: weft_message_bound bytes. NUMERIC: something in the update is no finite number, and the
- * codec is of no use any more. */
+/* message: weft_message_bound bytes. update NULL: all of it has been laid there. NUMERIC: something
+ * in the update is no finite number, and the codec is of no use any more. */
 weft_status weft_codec_encode(weft_codec *codec, const void *update, void *message,
                               size_t *bytes) WEFT_NODISCARD;
-/* Where in a message of this codec an update may be laid before it is encoded from there, so that
- * nothing is copied. NULL: the codec writes something else. */
-void *weft_codec_place(const weft_codec *codec, void *message);
+/* With a codec that is plain, n numbers of an update, from number `at` of the range on, may be put
+ * into a message as soon as they are there. NUMERIC: one of them is not finite. */
+weft_status weft_codec_lay(const weft_codec *codec, const void *numbers, int64_t at, int64_t n,
+                           void *message) WEFT_NODISCARD;
 
 /* --- messages --- */
 

@@ -129,8 +129,8 @@ weft_status weft_message_all(weft_codec *codec, const void *update, uint8_t *mes
 {
     codec->hits.count = (size_t)codec->count;
     weft_message_head head = head_of(codec, WEFT_MESSAGE_DENSE, 0);
-    WEFT_TRY(
-        WEFT_OF_REAL(codec->dtype, weft_all_take)(codec, update, message + WEFT_MESSAGE_HEADER));
+    uint8_t *body = message + WEFT_MESSAGE_HEADER;
+    if (update) WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_all_take)(codec, update, body));
     weft_message_begin(message, &head);
     *bytes = WEFT_MESSAGE_HEADER + dense_bytes(codec);
     return WEFT_OK;

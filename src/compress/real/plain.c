@@ -44,17 +44,27 @@ weft_status WEFT_REAL_NAME(weft_residual_add)(weft_codec *codec, const void *upd
     return check(codec->residual, codec->count, 0);
 }
 
+/* u and, if there is one, r, from number `at` of the range on. */
+static weft_status take(const real *u, const real *r, int64_t at, int64_t n, real *to)
+{
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t some = WEFT_MIN((int64_t)BLOCK, n - i);
+        memcpy(to + i, u + i, (size_t)some * sizeof(real));
+        if (r) add(to + i, r + i, some);
+        WEFT_TRY(check(to + i, some, at + i));
+    }
+    return WEFT_OK;
+}
+
+weft_status WEFT_REAL_NAME(weft_numbers_lay)(const void *numbers, int64_t at, int64_t n, void *body)
+{
+    return take(numbers, NULL, at, n, (real *)body + at);
+}
+
 weft_status WEFT_REAL_NAME(weft_all_take)(weft_codec *codec, const void *update, void *numbers)
 {
-    const real *u = update, *r = codec->residual;
-    real *to = numbers;
-    for (int64_t at = 0; at < codec->count; at += BLOCK) {
-        int64_t n = WEFT_MIN((int64_t)BLOCK, codec->count - at);
-        if (to != u) memcpy(to + at, u + at, (size_t)n * sizeof(real));
-        if (r) add(to + at, r + at, n);
-        WEFT_TRY(check(to + at, n, at));
-    }
-    if (r) memset(codec->residual, 0, (size_t)codec->count * sizeof(real));
+    WEFT_TRY(take(update, codec->residual, 0, codec->count, numbers));
+    if (codec->residual) memset(codec->residual, 0, (size_t)codec->count * sizeof(real));
     return WEFT_OK;
 }
 

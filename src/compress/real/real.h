@@ -14,7 +14,9 @@
     void weft_steps_fill_##R(const weft_hits *hits, double step, int64_t count, void *numbers);    \
     /* All of residual and update. */                                                              \
     weft_status weft_all_take_##R(weft_codec *codec, const void *update, void *numbers);           \
-    /* The same in bf16; what that rounds off is kept. */                                          \
+    /* Numbers of an update into their place in a body, from number `at` on. */                    \
+    weft_status weft_numbers_lay_##R(const void *numbers, int64_t at, int64_t n, void *body);      \
+    /* All in bf16; what that rounds off is kept. */                                               \
     weft_status weft_halves_take_##R(weft_codec *codec, const void *update, uint16_t *numbers);    \
     /* For each block the means of what is below zero and of what is not, then a bit a number. */  \
     weft_status weft_blocks_take_##R(weft_codec *codec, const void *update, int64_t block,         \

@@ -106,12 +106,12 @@ static weft_status take_gradient(weft_remote *x, int k, const weft_gradient *g, 
     int64_t begin = WEFT_MAX(g->begin, r->begin);
     int64_t common = WEFT_MIN(g->begin + g->count, r->begin + r->count) - begin;
     size_t size = weft_dtype_size(x->dtype);
-    void *room;
+    bool laid;
     if (common <= 0) return WEFT_OK;
-    WEFT_TRY(weft_server_learner_room(weft_net_actor(x->net), k, &room));
-    char *to = room ? room : (char *)x->gradients + (size_t)r->begin * size;
-    memcpy(to + (size_t)(begin - r->begin) * size, data + (size_t)(begin - g->begin) * size,
-           (size_t)common * size);
+    data += (size_t)(begin - g->begin) * size;
+    WEFT_TRY(
+        weft_server_learner_lay(weft_net_actor(x->net), k, data, begin - r->begin, common, &laid));
+    if (!laid) memcpy((char *)x->gradients + (size_t)begin * size, data, (size_t)common * size);
     x->missing[k] -= common;
     return x->missing[k] == 0 ? weft_net_part(x->net, x->turn, k) : WEFT_OK;
 }

@@ -27,10 +27,11 @@ int64_t weft_server_learner_acknowledged(const weft_actor *actor, int range)
     return r->sequence - (r->update != NULL);
 }
 
-weft_status weft_server_learner_room(weft_actor *actor, int range, void **out)
+weft_status weft_server_learner_lay(weft_actor *actor, int range, const void *gradient, int64_t at,
+                                    int64_t n, bool *laid)
 {
-    learner *l = (learner *)actor;
-    return weft_reach_room(l, &l->reaches[range], out);
+    const learner *l = (const learner *)actor;
+    return weft_reach_lay(l, &l->reaches[range], gradient, at, n, laid);
 }
 
 uint64_t weft_server_learner_heard(const weft_actor *actor)

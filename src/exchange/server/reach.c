@@ -144,14 +144,13 @@ static weft_status renew(const learner *l, reach *r)
     return weft_blob_renew(weft_message_bound(l->options.dtype, r->of.count), &r->next);
 }
 
-weft_status weft_reach_room(const learner *l, reach *r, void **out)
+weft_status weft_reach_lay(const learner *l, reach *r, const void *gradient, int64_t at, int64_t n,
+                           bool *laid)
 {
-    bool direct = l->options.push <= 1 && !l->options.respond && r->of.codec->ops->plain;
-    *out = NULL;
-    if (!direct) return WEFT_OK;
+    *laid = l->options.push <= 1 && !l->options.respond && r->of.codec->ops->plain;
+    if (!*laid) return WEFT_OK;
     if (!r->next) WEFT_TRY(renew(l, r));
-    *out = weft_codec_place(r->of.codec, r->next->data);
-    return WEFT_OK;
+    return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
 }
 
 /* What the steps up to `clock` have come to goes. */
@@ -162,7 +161,7 @@ static weft_status send_update(learner *l, reach *r, int64_t clock)
     if (r->update)
         return weft_fail(WEFT_ERR_INTERNAL, "a range is pushed that its learner lacks still");
     if (r->next)
-        gradient = weft_codec_place(r->of.codec, r->next->data);
+        gradient = NULL;
     else
         WEFT_TRY(renew(l, r));
     r->update = r->next;

@@ -63,8 +63,9 @@ size_t weft_reach_bytes(const learner *l, const reach *r);
 /* The gradient of the range in step number `clock` is there: it goes, once a step, or with those of
  * others. */
 weft_status weft_reach_push(learner *l, reach *r, int64_t clock) WEFT_NODISCARD;
-/* As weft_server_learner_room says. */
-weft_status weft_reach_room(const learner *l, reach *r, void **out) WEFT_NODISCARD;
+/* As weft_server_learner_lay says. */
+weft_status weft_reach_lay(const learner *l, reach *r, const void *gradient, int64_t at, int64_t n,
+                           bool *laid) WEFT_NODISCARD;
 /* Nothing is kept back. */
 weft_status weft_reach_push_rest(learner *l) WEFT_NODISCARD;
 /* Whether, after step number `clock`, it is time for what happens every so many. */

@@ -118,10 +118,11 @@ bool weft_server_learner_waits(const weft_actor *actor);
 bool weft_server_learner_lacks(const weft_actor *actor, int range);
 /* Updates of a range that its server has taken, for good. */
 int64_t weft_server_learner_acknowledged(const weft_actor *actor, int range);
-/* Where the gradient of a range may be laid until its part is told of, in place of `gradients`, so
- * that it goes without another copy; zeros, or what was there before. *out NULL: it goes some other
- * way. */
-weft_status weft_server_learner_room(weft_actor *actor, int range, void **out) WEFT_NODISCARD;
+/* n numbers of the gradient of a range, from its number `at` on, are there before its part is told
+ * of: they are copied where they go from. Others stay what they were, zeros at first. laid: false:
+ * nothing was done, and they belong among `gradients`. */
+weft_status weft_server_learner_lay(weft_actor *actor, int range, const void *gradient, int64_t at,
+                                    int64_t n, bool *laid) WEFT_NODISCARD;
 /* How often a server has answered it. */
 uint64_t weft_server_learner_heard(const weft_actor *actor);
 /* Asks for what the servers have, with the state of their updates; between computations. */
