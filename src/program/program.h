@@ -361,8 +361,7 @@ weft_status weft_instruction_place(const weft_program *program, const instructio
                                    weft_bound *bound) WEFT_NODISCARD;
 /* The input is read there from now on, in all slots, as weft_instance_input would have it laid;
  * NULL: where that is. Nothing is ever written to an input. */
-weft_status weft_instance_lend(weft_instance *instance, weft_value input,
-                               const void *data) WEFT_NODISCARD;
+weft_status weft_instance_lend(weft_instance *x, weft_value input, const void *data) WEFT_NODISCARD;
 /* Memory of buffer b in a slot. */
 weft_address weft_buffer_address(const weft_program *program, const bases *at, int b, int slot);
 static inline weft_address weft_instance_address(const weft_instance *x, int b)
