@@ -1,5 +1,7 @@
 /* What every codec promises, whichever it is: nothing is lost, a message stands for what it says,
  * state goes on, and what is damaged is refused. */
+#include <math.h>
+
 #include "one_context.h"
 #include "lines.h"
 
@@ -82,6 +84,36 @@ static void test_pieces(void **state)
 {
     (void)state;
     all(reads_in_pieces);
+}
+
+/* Laid in pieces, in whatever order, it is the message of the whole. */
+static void is_laid_in_pieces(const char *spec, weft_dtype dtype, int64_t count)
+{
+    line l = line_open(context, spec, dtype, count, 4);
+    size_t size = weft_dtype_size(dtype), bytes = 0;
+    int64_t cut = count / 3;
+    void *laid;
+    if (l.codec->ops->plain) {
+        assert_ok(weft_new_aligned(l.bound, &laid));
+        draw(&l.random, dtype, l.update, count);
+        line_send(&l);
+        const char *rest = (const char *)l.update + (size_t)cut * size;
+        assert_ok(weft_codec_lay(l.codec, rest, cut, count - cut, laid));
+        assert_ok(weft_codec_lay(l.codec, l.update, 0, cut, laid));
+        assert_ok(weft_codec_encode(l.codec, NULL, laid, &bytes));
+        assert_int_equal(bytes, l.bytes);
+        assert_memory_equal(laid, l.message, bytes);
+        weft_number_put(dtype, l.update, count - 1, NAN);
+        assert_int_equal(weft_codec_lay(l.codec, rest, cut, count - cut, laid), WEFT_ERR_NUMERIC);
+        free(laid);
+    }
+    line_close(&l);
+}
+
+static void test_laid(void **state)
+{
+    (void)state;
+    all(is_laid_in_pieces);
 }
 
 /* Another codec with this one's state sends the same messages from there on. */
@@ -233,8 +265,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conservation), cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_state),        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_not_finite),   cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_laid),         cmocka_unit_test(test_state),
+        cmocka_unit_test(test_damage),       cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_arguments),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

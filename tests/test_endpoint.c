@@ -1,4 +1,6 @@
 /* What exchanges are made of: endpoints of any kind, and the optimiser of a flat range. */
+#include <math.h>
+
 #include "exchange/exchange.h"
 #include "graph/graph.h"
 #include "ranks.h"
@@ -137,7 +139,7 @@ static void test_flat_optimizer(void **state)
     weft_flat_optimizer *flat;
     weft_optimizer_options o;
     weft_exchange_state s;
-    double w[5] = {1, 2, 3, 4, 5}, gradient[5] = {1, -1, 0, 0.5, 2};
+    double w[5] = {1, 2, 3, 4, 5}, gradient[5] = {1, -1, 0, 0.5, 2}, before[5];
     assert_ok(weft_context_create(&c));
     assert_ok(make_store(c, &g, &store, &x));
     weft_optimizer_options_init(&o);
@@ -145,7 +147,11 @@ static void test_flat_optimizer(void **state)
     o.lr = 0.5;
     o.momentum = 0.5;
     assert_ok(weft_flat_optimizer_open(c, store, &o, WEFT_F64, 5, &flat));
-    for (int i = 0; i < 2; i++) assert_ok(weft_flat_optimizer_step(flat, w, gradient));
+    /* It reads a gradient where it is, which may be somewhere else each time. */
+    memcpy(before, gradient, sizeof(before));
+    assert_ok(weft_flat_optimizer_step(flat, w, before));
+    for (int i = 0; i < 5; i++) before[i] = NAN;
+    assert_ok(weft_flat_optimizer_step(flat, w, gradient));
     for (int i = 0; i < 5; i++) assert_true(w[i] == i + 1 - 0.5 * (1 + 1.5) * gradient[i]);
     bool momentum = false, step = false;
     for (int i = 0; weft_flat_optimizer_state(flat, i, &s); i++) {
