@@ -4,84 +4,10 @@
  * ahead than the policy lets him; and the same seed is the same run.
  *
  * Every update has a mark of its own in each range, and the servers' update counts marks.
- * WEFT_CHAOS=N: so many runs. WEFT_CHAOS_SEED=S: that one alone, told in words.
+ * WEFT_CHAOS and WEFT_CHAOS_SEED: see fate.h.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <cmocka.h>
-
-#include "actor/sim.h"
-#include "exchange/server/server.h"
-
-enum {
-    MOST_SERVERS = 4,
-    MOST_LEARNERS = 5,
-    LIVES = 24, /* learners that there may be in a run, one after the other */
-    MOST_STEPS = 24,
-    COUNT = LIVES * MOST_STEPS, /* numbers of a range */
-    FIRST_SERVER = 10,
-    SERVER_LIVES = 24,
-    FIRST_LEARNER = 50,
-    FAULTS = 8
-};
-static const double BEAT = 1, LIMIT = 10, END = 4000;
-
-static weft_context *context;
-
-typedef struct life {
-    double w[MOST_SERVERS * COUNT], g[MOST_SERVERS * COUNT];
-    weft_server_range reach[MOST_SERVERS];
-    int64_t sequence[MOST_SERVERS]; /* of its updates */
-    int64_t acknowledged[MOST_SERVERS];
-    double seconds; /* of a step */
-    int slot_wish;
-    bool excused; /* something has happened to it that may end it */
-} life;
-
-typedef struct chaos {
-    uint64_t seed;
-    weft_random random;
-    weft_policy policy;
-    const char *policy_name;
-    int learners, servers, steps;
-    bool replicas, lost; /* lost: a server was, with ranges that nobody else has */
-    double quiet;        /* when the last fault is over, and known to all */
-    bool stale;          /* somebody who had slept brought the coordinator an old view */
-    weft_sim_link link;
-    double needs[MOST_SERVERS], parts[MOST_SERVERS]; /* shares of a step */
-    weft_sim *sim;
-    life *lives;
-    int learner_lives, server_lives;
-    bool server_excused[SERVER_LIVES];
-    bool loud;
-    char why[300]; /* what is wrong; empty: nothing */
-    uint64_t digest;
-    weft_sim_report report;
-} chaos;
-
-static void tell(const chaos *c, const char *format, ...) WEFT_PRINTF(2, 3);
-static void tell(const chaos *c, const char *format, ...)
-{
-    va_list list;
-    if (!c->loud) return;
-    va_start(list, format);
-    (void)vfprintf(stderr, format, list);
-    va_end(list);
-}
-
-static void wrong(chaos *c, const char *format, ...) WEFT_PRINTF(2, 3);
-static void wrong(chaos *c, const char *format, ...)
-{
-    va_list list;
-    if (*c->why) return;
-    va_start(list, format);
-    (void)vsnprintf(c->why, sizeof(c->why), format, list);
-    va_end(list);
-    tell(c, "WRONG: %s\n", c->why);
-}
+#include "chaos.h"
+#include "one_context.h"
 
 /* --- who is there --- */
 
@@ -114,7 +40,7 @@ static weft_member_options member_of(weft_actor_id id, int wish)
 static weft_status make_coordinator(const chaos *c, int again, weft_actor **out)
 {
     weft_coordinator_options options = {.struct_size = sizeof(options),
-                                        .run = c->seed * 100 + (uint64_t)again,
+                                        .run = c->fate.seed * 100 + (uint64_t)again,
                                         .expected = {c->learners, c->servers, 0},
                                         .ranges = c->servers,
                                         .replicas = c->replicas,
@@ -163,7 +89,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     (void)ticket;
     memset(l->g, 0, sizeof(l->g));
     for (int k = 0; k < c->servers; k++) l->g[k * COUNT + i * MOST_STEPS + l->sequence[k]++] = 1;
-    work->seconds = l->seconds * weft_random_between(&c->random, 0.8, 1.2);
+    work->seconds = l->seconds * weft_random_between(&c->fate.random, 0.8, 1.2);
     work->parts = c->parts;
     work->part_count = c->servers - 1;
     for (int k = 0; k < work->part_count; k++) c->parts[k] = (double)(k + 1) / c->servers;
@@ -183,14 +109,14 @@ static bool may_end(chaos *c, weft_actor_id id)
     return c->lost || c->stale;
 }
 
-static weft_status add_learner(chaos *c, double at)
+weft_status add_learner(chaos *c, double at)
 {
     if (c->learner_lives == LIVES) return WEFT_OK;
     life *l = &c->lives[c->learner_lives];
-    l->seconds = weft_random_between(&c->random, 0.5, 2);
-    if (weft_random_u32(&c->random) % 8 == 0) l->seconds *= 5;
+    l->seconds = weft_random_between(&c->fate.random, 0.5, 2);
+    if (weft_random_u32(&c->fate.random) % 8 == 0) l->seconds *= 5;
     l->slot_wish = c->learner_lives < c->learners ? c->learner_lives : -1;
-    tell(c, "%8.2f learner %d begins\n", at, FIRST_LEARNER + c->learner_lives);
+    tell(&c->fate, "%8.2f learner %d begins\n", at, FIRST_LEARNER + c->learner_lives);
     return weft_sim_add(c->sim, (weft_actor_id)(FIRST_LEARNER + c->learner_lives++), at);
 }
 
@@ -198,8 +124,8 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
 {
     chaos *c = user;
     (void)status;
-    tell(c, "         %s\n", weft_last_message());
-    if (id == WEFT_COORDINATOR || !may_end(c, id)) wrong(c, "%s", weft_last_message());
+    tell(&c->fate, "         %s\n", weft_last_message());
+    if (id == WEFT_COORDINATOR || !may_end(c, id)) wrong(&c->fate, "%s", weft_last_message());
     /* Somebody takes its place, as a supervisor sees to. */
     bool over = strstr(weft_last_message(), "this run is over") ||
                 strstr(weft_last_message(), "nor anybody else");
@@ -209,11 +135,6 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
 }
 
 /* --- what is looked at, all the time --- */
-
-static weft_actor *learner_at(const chaos *c, int i)
-{
-    return weft_sim_actor(c->sim, (weft_actor_id)(FIRST_LEARNER + i));
-}
 
 static void look_at_learners(chaos *c)
 {
@@ -231,12 +152,12 @@ static void look_at_range(chaos *c, weft_range *r, int server)
     weft_actor_id id;
     for (int i = 0; i < COUNT; i++)
         if (marks[i] > 1)
-            wrong(c, "server %d has applied update %d of learner %d %g times", server,
+            wrong(&c->fate, "server %d has applied update %d of learner %d %g times", server,
                   i % MOST_STEPS + 1, FIRST_LEARNER + i / MOST_STEPS, marks[i]);
     for (int i = 0; weft_range_learner_at(r, i, &id); i++)
         most = WEFT_MAX(most, weft_range_clock(r, id));
     if (c->policy.bound != WEFT_NO_BOUND && most > slowest + c->policy.bound + 1)
-        wrong(c, "clocks of server %d are %lld and %lld", server, (long long)slowest,
+        wrong(&c->fate, "clocks of server %d are %lld and %lld", server, (long long)slowest,
               (long long)most);
 }
 
@@ -254,122 +175,10 @@ static void look(chaos *c)
 
 static void run_until(chaos *c, double at)
 {
-    for (double t = weft_sim_tell(c->sim).now; t < at && !*c->why;) {
+    for (double t = weft_sim_tell(c->sim).now; t < at && !*c->fate.why;) {
         t = WEFT_MIN(t + 0.25, at);
-        if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(c, "%s", weft_last_message());
+        if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(&c->fate, "%s", weft_last_message());
         look(c);
-    }
-}
-
-/* --- faults --- */
-
-static int pick(chaos *c, int n)
-{
-    return (int)(weft_random_u32(&c->random) % (uint32_t)n);
-}
-
-/* Somebody that lives and has something to do, of `count` from `first` on; 0: nobody. */
-static weft_actor_id pick_alive(chaos *c, int first, int count)
-{
-    int from = pick(c, count);
-    for (int i = 0; i < count; i++) {
-        weft_actor_id id = (weft_actor_id)(first + (from + i) % count);
-        const weft_actor *a = weft_sim_actor(c->sim, id);
-        if (a && !a->done) return id;
-    }
-    return 0;
-}
-
-static void must(weft_status status)
-{
-    if (status != WEFT_OK) fail_msg("%s", weft_last_message());
-}
-
-/* What a server's loss does to the run: nothing, if all that it has is whole elsewhere. */
-static bool is_safe(const chaos *c)
-{
-    const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    const weft_view *v = a ? weft_coordinator_view(a) : NULL;
-    if (!v || !v->running || v->over) return false;
-    for (int k = 0; k < v->range_count; k++)
-        if (!v->ranges[k].ready || !weft_sim_actor(c->sim, v->ranges[k].primary) ||
-            !weft_sim_actor(c->sim, v->ranges[k].replica))
-            return false;
-    return true;
-}
-
-static void hit_learner(chaos *c, double at)
-{
-    weft_actor_id id = pick_alive(c, FIRST_LEARNER, c->learner_lives);
-    if (!id) return;
-    bool sleeps = pick(c, 3) == 0;
-    double until = at + weft_random_between(&c->random, 0.5, 2.5 * LIMIT);
-    c->quiet = WEFT_MAX(c->quiet, until + 3 * LIMIT);
-    tell(c, "%8.2f learner %u %s until %g\n", at, id, sleeps ? "sleeps" : "dies", until);
-    c->lives[id - FIRST_LEARNER].excused = true;
-    must(sleeps ? weft_sim_pause(c->sim, id, at, until) : weft_sim_kill(c->sim, id, at));
-    int alive = 0;
-    for (int i = 0; i < c->learner_lives; i++)
-        alive += learner_at(c, i) && (weft_actor_id)(FIRST_LEARNER + i) != id;
-    if (!sleeps && (alive == 0 || pick(c, 2))) must(add_learner(c, until));
-}
-
-static void hit_server(chaos *c, double at, double *calm)
-{
-    weft_actor_id id = pick_alive(c, FIRST_SERVER, c->server_lives);
-    bool safe = is_safe(c) && at > *calm;
-    if (!id || (c->replicas && !safe) || (!c->replicas && pick(c, 4))) return;
-    bool sleeps = c->replicas && pick(c, 3) == 0;
-    double until = at + weft_random_between(&c->random, 0.5, 2.5 * LIMIT);
-    c->quiet = WEFT_MAX(c->quiet, until + 3 * LIMIT);
-    tell(c, "%8.2f server %u %s until %g\n", at, id, sleeps ? "sleeps" : "dies", until);
-    c->server_excused[id - FIRST_SERVER] = true;
-    c->lost = !c->replicas;
-    *calm = until + 2 * LIMIT; /* one at a time: until it counts as gone or is awake */
-    must(sleeps ? weft_sim_pause(c->sim, id, at, until) : weft_sim_kill(c->sim, id, at));
-    if (c->lost || c->server_lives == SERVER_LIVES || pick(c, 3) == 0) return;
-    must(weft_sim_add(c->sim, (weft_actor_id)(FIRST_SERVER + c->server_lives++), until));
-}
-
-static void hit_coordinator(chaos *c, double at)
-{
-    double until = at + weft_random_between(&c->random, 0.5, 3 * LIMIT);
-    const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    if (!a || a->done) return;
-    bool sleeps = pick(c, 3) == 0;
-    c->quiet = WEFT_MAX(c->quiet, until + 3 * LIMIT);
-    tell(c, "%8.2f the coordinator %s until %g\n", at, sleeps ? "sleeps" : "dies", until);
-    must(sleeps ? weft_sim_pause(c->sim, WEFT_COORDINATOR, at, until)
-                : weft_sim_kill(c->sim, WEFT_COORDINATOR, at));
-    if (!sleeps) must(weft_sim_restart(c->sim, WEFT_COORDINATOR, until));
-}
-
-/* A line between two; who is cut off from the coordinator for too long counts as gone. */
-static void cut_line(chaos *c, double at)
-{
-    weft_actor_id a = pick_alive(c, FIRST_LEARNER, c->learner_lives);
-    weft_actor_id b = pick(c, 2) ? WEFT_COORDINATOR : pick_alive(c, FIRST_SERVER, c->server_lives);
-    double until = at + weft_random_between(&c->random, 0.5, 2 * LIMIT);
-    if (pick(c, 3) == 0) { /* between servers, or one and the coordinator: not for long */
-        a = pick_alive(c, FIRST_SERVER, c->server_lives);
-        until = WEFT_MIN(until, at + LIMIT / 3);
-    } else if (a) {
-        c->lives[a - FIRST_LEARNER].excused = true;
-    }
-    if (!a || a == b) return;
-    tell(c, "%8.2f no line between %u and %u until %g\n", at, a, b, until);
-    must(weft_sim_cut(c->sim, a, b, at, until));
-}
-
-static void hit(chaos *c, double at, double *calm)
-{
-    switch (pick(c, 6)) {
-    case 0:
-    case 1: hit_learner(c, at); break;
-    case 2:
-    case 3: hit_server(c, at, calm); break;
-    case 4: hit_coordinator(c, at); break;
-    default: cut_line(c, at); break;
     }
 }
 
@@ -377,20 +186,20 @@ static void hit(chaos *c, double at, double *calm)
 
 static void draw(chaos *c)
 {
-    weft_random *r = &c->random;
+    weft_random *r = &c->fate.random;
     static const char *const names[] = {"bsp", "async", "softsync", "ssp"};
-    weft_random_start(r, c->seed, 1);
-    int policy = pick(c, 4);
+    weft_random_start(r, c->fate.seed, 1);
+    int policy = pick(&c->fate, 4);
     c->policy_name = names[policy];
-    c->learners = 1 + pick(c, MOST_LEARNERS);
-    c->servers = 1 + pick(c, MOST_SERVERS);
-    c->steps = 5 + pick(c, MOST_STEPS - 8);
-    c->replicas = c->servers > 1 && pick(c, 4) != 0;
-    must(weft_policy_make(names[policy], policy == 2 ? 1 + pick(c, c->learners) : -1,
-                          policy == 3 ? pick(c, 4) : -1, NULL, -1, &c->policy));
+    c->learners = 1 + pick(&c->fate, MOST_LEARNERS);
+    c->servers = 1 + pick(&c->fate, MOST_SERVERS);
+    c->steps = 5 + pick(&c->fate, MOST_STEPS - 8);
+    c->replicas = c->servers > 1 && pick(&c->fate, 4) != 0;
+    must(weft_policy_make(names[policy], policy == 2 ? 1 + pick(&c->fate, c->learners) : -1,
+                          policy == 3 ? pick(&c->fate, 4) : -1, NULL, -1, &c->policy));
     c->link = (weft_sim_link){.latency = weft_random_between(r, 0.001, 0.05),
-                              .bandwidth = pick(c, 2) ? 0 : 1e6};
-    if (pick(c, 4) == 0) return;
+                              .bandwidth = pick(&c->fate, 2) ? 0 : 1e6};
+    if (pick(&c->fate, 4) == 0) return;
     c->link.jitter = weft_random_between(r, 0, 0.3);
     c->link.lost = weft_random_between(r, 0, 0.2);
     c->link.twice = weft_random_between(r, 0, 0.2);
@@ -439,12 +248,13 @@ static void tell_all(const chaos *c)
     const weft_actor *coordinator = weft_sim_actor(c->sim, WEFT_COORDINATOR);
     const weft_view *v = coordinator ? weft_coordinator_view(coordinator) : NULL;
     if (v)
-        tell(c, "coordinator: view %lld of %zu%s%s%s\n", (long long)v->number, v->member_count,
-             v->running ? ", running" : "", v->over ? ", over" : "", v->fault ? v->fault : "");
+        tell(&c->fate, "coordinator: view %lld of %zu%s%s%s\n", (long long)v->number,
+             v->member_count, v->running ? ", running" : "", v->over ? ", over" : "",
+             v->fault ? v->fault : "");
     for (int i = 0; i < c->learner_lives; i++) {
         const weft_actor *a = learner_at(c, i);
         if (a && !a->done)
-            tell(c, "learner %u: view %lld, clock %lld%s: %s\n", a->id,
+            tell(&c->fate, "learner %u: view %lld, clock %lld%s: %s\n", a->id,
                  (long long)weft_member_view(weft_server_learner_member(a))->number,
                  (long long)weft_server_learner_clock(a),
                  weft_server_learner_waits(a) ? ", waits" : "",
@@ -453,7 +263,7 @@ static void tell_all(const chaos *c)
     for (int s = 0; s < c->server_lives; s++) {
         const weft_actor *a = weft_sim_actor(c->sim, (weft_actor_id)(FIRST_SERVER + s));
         if (a && !a->done)
-            tell(c, "server %u: view %lld\n", a->id,
+            tell(&c->fate, "server %u: view %lld\n", a->id,
                  (long long)weft_member_view(weft_server_member(a))->number);
     }
 }
@@ -462,28 +272,30 @@ static void judge(chaos *c)
 {
     size_t room = (size_t)(c->learners + c->servers) * COUNT * sizeof(double);
     if (!has_ended(c)) tell_all(c);
-    if (!has_ended(c)) wrong(c, "it hangs: at %g s somebody still waits", END);
+    if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
     c->report = weft_sim_tell(c->sim);
     if (c->report.most_bytes > 200 * room)
-        wrong(c, "letters of %zu bytes were under way at once", c->report.most_bytes);
-    for (int k = 0; k < c->servers && !c->lost && !*c->why; k++) {
+        wrong(&c->fate, "letters of %zu bytes were under way at once", c->report.most_bytes);
+    for (int k = 0; k < c->servers && !c->lost && !*c->fate.why; k++) {
         weft_range *r = last_of(c, k);
         for (int i = 0; !r && i < c->learner_lives; i++)
-            if (c->lives[i].acknowledged[k] > 0) wrong(c, "nobody has range %d", k);
+            if (c->lives[i].acknowledged[k] > 0) wrong(&c->fate, "nobody has range %d", k);
         if (!r) continue; /* too few have come, and it never began */
         const double *marks = weft_range_parameters(r);
         for (int i = 0; i < c->learner_lives; i++)
             for (int64_t s = 0; s < c->lives[i].acknowledged[k]; s++)
                 if (marks[i * MOST_STEPS + s] != 1)
-                    wrong(c, "update %lld of learner %d in range %d was acknowledged and is lost",
+                    wrong(&c->fate,
+                          "update %lld of learner %d in range %d was acknowledged and is lost",
                           (long long)s + 1, FIRST_LEARNER + i, k);
     }
 }
 
-static void play(chaos *c)
+static uint64_t play(fate *f)
 {
+    chaos now = {.fate = *f}, *c = &now;
     weft_sim_options options = {.struct_size = sizeof(options),
-                                .seed = c->seed,
+                                .seed = c->fate.seed,
                                 .make = make,
                                 .compute = compute,
                                 .failed = failed,
@@ -492,78 +304,44 @@ static void play(chaos *c)
     must(WEFT_NEW(&c->lives, LIVES));
     draw(c);
     options.link = c->link;
-    for (int k = 0; k < c->servers; k++) c->needs[k] = weft_random_unit(&c->random) / 2;
-    if (pick(c, 2)) {
+    for (int k = 0; k < c->servers; k++) c->needs[k] = weft_random_unit(&c->fate.random) / 2;
+    if (pick(&c->fate, 2)) {
         options.needs = c->needs;
         options.need_count = c->servers;
     }
     must(weft_sim_create(&options, &c->sim));
-    tell(c, "seed %llu: %s, %d learners, %d servers, %d steps%s, lost %.2f\n",
-         (unsigned long long)c->seed, c->policy_name, c->learners, c->servers, c->steps,
+    tell(&c->fate, "seed %llu: %s, %d learners, %d servers, %d steps%s, lost %.2f\n",
+         (unsigned long long)c->fate.seed, c->policy_name, c->learners, c->servers, c->steps,
          c->replicas ? ", replicas" : "", c->link.lost);
     must(weft_sim_add(c->sim, WEFT_COORDINATOR, 0));
     for (int k = 0; k < c->servers; k++)
         must(weft_sim_add(c->sim, (weft_actor_id)(FIRST_SERVER + c->server_lives++), 0.1 * k));
     for (int i = 0; i < c->learners; i++) must(add_learner(c, 0));
-    for (int faults = pick(c, FAULTS); faults > 0 && !c->lost; faults--) {
-        at += weft_random_between(&c->random, 0.1, 15);
+    for (int faults = pick(&c->fate, FAULTS); faults > 0 && !c->lost; faults--) {
+        at += weft_random_between(&c->fate.random, 0.1, 15);
         run_until(c, at);
         hit(c, at, &calm);
     }
     do run_until(c, at += 20);
-    while (!*c->why && at < END && (at < c->quiet || !has_ended(c)));
+    while (!*c->fate.why && at < END && (at < c->quiet || !has_ended(c)));
     judge(c);
     for (int i = 0; i < LIVES; i++)
         for (int k = 0; k < MOST_SERVERS; k++) weft_codec_close(&c->lives[i].reach[k].codec);
     weft_sim_destroy(&c->sim);
     free(c->lives);
-}
-
-static uint64_t number_of(const char *name, uint64_t usual)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : usual;
+    c->fate.count = c->lost;
+    *f = c->fate;
+    return c->report.digest;
 }
 
 static void test_chaos(void **state)
 {
     (void)state;
-    uint64_t one = number_of("WEFT_CHAOS_SEED", 0), runs = number_of("WEFT_CHAOS", 300), bad = 0;
-    uint64_t from = one ? one : 1, until = one ? one + 1 : runs + 1, lost = 0;
-    for (uint64_t seed = from; seed < until; seed++) {
-        chaos c = {.seed = seed, .loud = one != 0};
-        play(&c);
-        lost += c.lost;
-        if (seed % 16 == 0 && !*c.why) { /* it is the same run again */
-            chaos again = {.seed = seed};
-            play(&again);
-            if (again.report.digest != c.report.digest) wrong(&c, "another run than before");
-        }
-        if (*c.why && bad++ < 20)
-            print_message("seed %llu: %s (WEFT_CHAOS_SEED=%llu tells more)\n",
-                          (unsigned long long)seed, c.why, (unsigned long long)seed);
-    }
-    print_message("%llu runs, in %llu a range was lost without a replica; %llu wrong\n",
-                  (unsigned long long)(until - from), (unsigned long long)lost,
-                  (unsigned long long)bad);
-    assert_int_equal(bad, 0);
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
+    play_all(300, play, "that lost a range without a replica");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_chaos)};
-    return cmocka_run_group_tests_name("chaos", tests, begin, end);
+    return cmocka_run_group_tests_name("chaos", tests, setup, teardown);
 }

@@ -5,17 +5,11 @@
  * mean, to the bit.
  *
  * Every update has a mark of its own, which is added to one number of the parameters.
- * WEFT_CHAOS=N: so many runs. WEFT_CHAOS_SEED=S: that one alone, told in words.
+ * WEFT_CHAOS and WEFT_CHAOS_SEED: see fate.h.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <cmocka.h>
-
-#include "actor/sim.h"
 #include "exchange/gossip/gossip.h"
+#include "fate.h"
+#include "one_context.h"
 
 enum {
     LIVES = 32,
@@ -27,8 +21,6 @@ enum {
 };
 static const double BEAT = 1, LIMIT = 10, END = 6000;
 
-static weft_context *context;
-
 typedef struct life {
     double w[COUNT];
     weft_codec *codec;
@@ -39,8 +31,7 @@ typedef struct life {
 } life;
 
 typedef struct chaos {
-    uint64_t seed;
-    weft_random random;
+    fate fate;
     weft_gossip_mode mode;
     const char *shape;
     int peers, steps, lives;
@@ -49,37 +40,8 @@ typedef struct chaos {
     weft_sim_link link;
     weft_sim *sim;
     life *life;
-    bool loud;
-    char why[300];
-    int means; /* that were compared */
     weft_sim_report report;
 } chaos;
-
-static void tell(const chaos *c, const char *format, ...) WEFT_PRINTF(2, 3);
-static void tell(const chaos *c, const char *format, ...)
-{
-    va_list list;
-    if (!c->loud) return;
-    va_start(list, format);
-    (void)vfprintf(stderr, format, list);
-    va_end(list);
-}
-
-static void wrong(chaos *c, const char *format, ...) WEFT_PRINTF(2, 3);
-static void wrong(chaos *c, const char *format, ...)
-{
-    va_list list;
-    if (*c->why) return;
-    va_start(list, format);
-    (void)vsnprintf(c->why, sizeof(c->why), format, list);
-    va_end(list);
-    tell(c, "WRONG: %s\n", c->why);
-}
-
-static void must(weft_status status)
-{
-    if (status != WEFT_OK) fail_msg("%s", weft_last_message());
-}
 
 /* --- who is there --- */
 
@@ -87,7 +49,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
 {
     chaos *c = user;
     weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
-                                            .run = c->seed * 100 + (uint64_t)again,
+                                            .run = c->fate.seed * 100 + (uint64_t)again,
                                             .expected = {c->peers, 0, 0},
                                             .limit = LIMIT};
     if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
@@ -117,7 +79,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
     if (l->made >= MOST_STEPS)
         return weft_fail(WEFT_ERR_INTERNAL, "peer %d makes too many steps", i);
     l->w[i * MOST_STEPS + l->made++] += 1;
-    work->seconds = l->seconds * weft_random_between(&c->random, 0.8, 1.2);
+    work->seconds = l->seconds * weft_random_between(&c->fate.random, 0.8, 1.2);
     return WEFT_OK;
 }
 
@@ -126,19 +88,14 @@ static weft_actor *peer_at(const chaos *c, int i)
     return weft_sim_actor(c->sim, (weft_actor_id)(FIRST + i));
 }
 
-static int pick(chaos *c, int n)
-{
-    return (int)(weft_random_u32(&c->random) % (uint32_t)n);
-}
-
 static weft_status add_peer(chaos *c, double at)
 {
     if (c->lives == LIVES) return WEFT_OK;
     life *l = &c->life[c->lives];
-    l->seconds = weft_random_between(&c->random, 0.5, 2);
-    if (pick(c, 8) == 0) l->seconds *= 5;
+    l->seconds = weft_random_between(&c->fate.random, 0.5, 2);
+    if (pick(&c->fate, 8) == 0) l->seconds *= 5;
     l->begins = at;
-    tell(c, "%8.2f peer %d begins\n", at, c->lives);
+    tell(&c->fate, "%8.2f peer %d begins\n", at, c->lives);
     return weft_sim_add(c->sim, (weft_actor_id)(FIRST + c->lives++), at);
 }
 
@@ -152,8 +109,9 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     (void)status;
     /* A coordinator that comes again takes the first it hears of for a run of its own. */
     late = late || strstr(why, "this is another run");
-    tell(c, "         peer %d: %s\n", (int)id - FIRST, why);
-    if (id == WEFT_COORDINATOR || (!c->life[id - FIRST].excused && !late)) wrong(c, "%s", why);
+    tell(&c->fate, "         peer %d: %s\n", (int)id - FIRST, why);
+    if (id == WEFT_COORDINATOR || (!c->life[id - FIRST].excused && !late))
+        wrong(&c->fate, "%s", why);
     return late ? WEFT_OK : add_peer(c, weft_sim_tell(c->sim).now + 1);
 }
 
@@ -172,12 +130,12 @@ static void look_at(chaos *c, int i)
     const double *now = weft_peer_parameters(a);
     for (int k = 0; k < COUNT && c->mode == WEFT_GOSSIP_UPDATES; k++)
         if (now[k] != 0 && now[k] != 1)
-            wrong(c, "peer %d has update %d of peer %d %g times", i, k % MOST_STEPS, k / MOST_STEPS,
-                  now[k]);
+            wrong(&c->fate, "peer %d has update %d of peer %d %g times", i, k % MOST_STEPS,
+                  k / MOST_STEPS, now[k]);
     if (l->gone > 0) return;
     if (weft_peer_finished(a)) {
         l->gone = weft_sim_tell(c->sim).now;
-        tell(c, "%8.2f peer %d goes after %d updates, clock %lld\n", l->gone, i, l->made,
+        tell(&c->fate, "%8.2f peer %d goes after %d updates, clock %lld\n", l->gone, i, l->made,
              (long long)weft_peer_clock(a));
         return;
     }
@@ -187,9 +145,9 @@ static void look_at(chaos *c, int i)
 
 static void run_until(chaos *c, double at)
 {
-    for (double t = weft_sim_tell(c->sim).now; t < at && !*c->why;) {
+    for (double t = weft_sim_tell(c->sim).now; t < at && !*c->fate.why;) {
         t = WEFT_MIN(t + 0.25, at);
-        if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(c, "%s", weft_last_message());
+        if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(&c->fate, "%s", weft_last_message());
         for (int i = 0; i < c->lives; i++)
             if (peer_at(c, i)) look_at(c, i);
     }
@@ -200,7 +158,7 @@ static void run_until(chaos *c, double at)
 /* Somebody who lives and has something to do; -1: nobody. */
 static int pick_alive(chaos *c)
 {
-    int from = pick(c, c->lives);
+    int from = pick(&c->fate, c->lives);
     for (int k = 0; k < c->lives; k++) {
         int i = (from + k) % c->lives;
         if (peer_at(c, i) && !peer_at(c, i)->done) return i;
@@ -211,34 +169,34 @@ static int pick_alive(chaos *c)
 static void hit_peer(chaos *c, double at)
 {
     int i = pick_alive(c);
-    double until = at + weft_random_between(&c->random, 0.5, 2.5 * LIMIT);
-    bool sleeps = pick(c, 4) == 0;
+    double until = at + weft_random_between(&c->fate.random, 0.5, 2.5 * LIMIT);
+    bool sleeps = pick(&c->fate, 4) == 0;
     if (i < 0) return;
     c->quiet = WEFT_MAX(c->quiet, until + 6 * LIMIT);
-    tell(c, "%8.2f peer %d %s until %g\n", at, i, sleeps ? "sleeps" : "dies", until);
+    tell(&c->fate, "%8.2f peer %d %s until %g\n", at, i, sleeps ? "sleeps" : "dies", until);
     c->life[i].excused = true;
     must(sleeps ? weft_sim_pause(c->sim, (weft_actor_id)(FIRST + i), at, until)
                 : weft_sim_kill(c->sim, (weft_actor_id)(FIRST + i), at));
-    if (!sleeps && pick(c, 2)) must(add_peer(c, until));
+    if (!sleeps && pick(&c->fate, 2)) must(add_peer(c, until));
 }
 
 static void let_go(chaos *c, double at)
 {
     int i = pick_alive(c);
     if (i < 0) return;
-    tell(c, "%8.2f peer %d is to leave\n", at, i);
+    tell(&c->fate, "%8.2f peer %d is to leave\n", at, i);
     c->life[i].quits = true;
     must(weft_peer_quit(peer_at(c, i)));
 }
 
 static void hit_coordinator(chaos *c, double at)
 {
-    double until = at + weft_random_between(&c->random, 0.5, 3 * LIMIT);
+    double until = at + weft_random_between(&c->fate.random, 0.5, 3 * LIMIT);
     const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
-    int how = pick(c, 3);
+    int how = pick(&c->fate, 3);
     if (!a || a->done) return;
     c->quiet = WEFT_MAX(c->quiet, until + 6 * LIMIT);
-    tell(c, "%8.2f the coordinator %s until %g\n", at,
+    tell(&c->fate, "%8.2f the coordinator %s until %g\n", at,
          how == 0   ? "sleeps"
          : how == 1 ? "dies"
                     : "dies for good, not",
@@ -251,21 +209,21 @@ static void hit_coordinator(chaos *c, double at)
 
 static void cut_line(chaos *c, double at)
 {
-    int a = pick_alive(c), b = pick(c, 2) ? -1 : pick_alive(c);
-    double until = at + weft_random_between(&c->random, 0.5, 2 * LIMIT);
+    int a = pick_alive(c), b = pick(&c->fate, 2) ? -1 : pick_alive(c);
+    double until = at + weft_random_between(&c->fate.random, 0.5, 2 * LIMIT);
     if (a < 0 || a == b) return;
-    if (b >= 0 && pick(c, 2)) until += 8 * LIMIT; /* longer than rumours are kept */
+    if (b >= 0 && pick(&c->fate, 2)) until += 8 * LIMIT; /* longer than rumours are kept */
     c->life[a].excused = true;
     if (b >= 0) c->life[b].excused = true;
     c->quiet = WEFT_MAX(c->quiet, until + 6 * LIMIT);
-    tell(c, "%8.2f no line between %d and %d until %g\n", at, a, b, until);
+    tell(&c->fate, "%8.2f no line between %d and %d until %g\n", at, a, b, until);
     must(weft_sim_cut(c->sim, (weft_actor_id)(FIRST + a),
                       b < 0 ? WEFT_COORDINATOR : (weft_actor_id)(FIRST + b), at, until));
 }
 
 static void hit(chaos *c, double at)
 {
-    switch (pick(c, 8)) {
+    switch (pick(&c->fate, 8)) {
     case 0:
     case 1:
     case 2: hit_peer(c, at); break;
@@ -282,15 +240,15 @@ static void hit(chaos *c, double at)
 static void draw(chaos *c)
 {
     static const char *const shapes[] = {"all", "ring", "torus", "random"};
-    weft_random *r = &c->random;
-    weft_random_start(r, c->seed, 1);
-    c->mode = pick(c, 4) ? WEFT_GOSSIP_UPDATES : WEFT_GOSSIP_AVERAGE;
-    c->shape = shapes[pick(c, 4)];
-    c->peers = 1 + pick(c, MOST_PEERS);
-    c->steps = 5 + pick(c, MOST_STEPS - 5);
+    weft_random *r = &c->fate.random;
+    weft_random_start(r, c->fate.seed, 1);
+    c->mode = pick(&c->fate, 4) ? WEFT_GOSSIP_UPDATES : WEFT_GOSSIP_AVERAGE;
+    c->shape = shapes[pick(&c->fate, 4)];
+    c->peers = 1 + pick(&c->fate, MOST_PEERS);
+    c->steps = 5 + pick(&c->fate, MOST_STEPS - 5);
     c->link = (weft_sim_link){.latency = weft_random_between(r, 0.001, 0.05),
-                              .bandwidth = pick(c, 2) ? 0 : 1e6};
-    if (pick(c, 4) == 0) return;
+                              .bandwidth = pick(&c->fate, 2) ? 0 : 1e6};
+    if (pick(&c->fate, 4) == 0) return;
     c->link.jitter = weft_random_between(r, 0, 0.2);
     c->link.lost = weft_random_between(r, 0, 0.1);
     c->link.twice = weft_random_between(r, 0, 0.2);
@@ -329,11 +287,11 @@ static void compare(chaos *c, int a, int b)
         if (c->life[i].begins > both - 3 * LIMIT) continue;
         for (int k = 0; k < c->life[i].made; k++)
             if (has(c, a, i, k) != has(c, b, i, k))
-                tell(c, "  update %d of %d: %d has %d, %d has %d; begun %g\n", k, i, a,
+                tell(&c->fate, "  update %d of %d: %d has %d, %d has %d; begun %g\n", k, i, a,
                      has(c, a, i, k), b, has(c, b, i, k), c->life[i].begins);
         for (int k = 0; k < c->life[i].made; k++)
             if (has(c, a, i, k) != has(c, b, i, k))
-                wrong(c, "of peers %d and %d only one has update %d of peer %d", a, b, k, i);
+                wrong(&c->fate, "of peers %d and %d only one has update %d of peer %d", a, b, k, i);
     }
 }
 
@@ -343,11 +301,11 @@ static void compare_ends(chaos *c, int a, int b)
     const weft_actor *x = peer_at(c, a), *y = peer_at(c, b);
     if (!c->life[a].near[b] || !c->life[b].near[a]) return;
     if (weft_peer_settled(x) == 0 || weft_peer_settled(y) == 0)
-        wrong(c, "peers %d and %d end without a mean", a, b);
+        wrong(&c->fate, "peers %d and %d end without a mean", a, b);
     else if (memcmp(weft_peer_parameters(x), weft_peer_parameters(y), COUNT * sizeof(double)) != 0)
-        wrong(c, "peers %d and %d end with different means, of %d and of %d", a, b,
+        wrong(&c->fate, "peers %d and %d end with different means, of %d and of %d", a, b,
               weft_peer_settled(x), weft_peer_settled(y));
-    c->means++;
+    c->fate.count++;
 }
 
 static void judge(chaos *c)
@@ -356,31 +314,32 @@ static void judge(chaos *c)
         const weft_actor *a = peer_at(c, i);
         if (!a || a->done) continue;
         const weft_view *v = weft_member_view(weft_peer_member(a));
-        tell(c, "peer %d: view %lld of %zu, clock %lld%s: %s\n", i, (long long)v->number,
+        tell(&c->fate, "peer %d: view %lld of %zu, clock %lld%s: %s\n", i, (long long)v->number,
              v->member_count, (long long)weft_peer_clock(a),
              weft_peer_computes(a) ? ", computes" : "",
              weft_peer_explain(a, END) == WEFT_OK ? "" : weft_last_message());
     }
-    if (!has_ended(c)) wrong(c, "it hangs: at %g s somebody still waits", END);
+    if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
     c->report = weft_sim_tell(c->sim);
     if (c->report.most_bytes > 2000 * COUNT * sizeof(double))
-        wrong(c, "letters of %zu bytes were under way at once", c->report.most_bytes);
+        wrong(&c->fate, "letters of %zu bytes were under way at once", c->report.most_bytes);
     for (int i = 0; i < c->lives; i++)
         for (int j = 0; j < i && counts(c, i); j++)
             if (counts(c, j)) compare_ends(c, i, j);
     for (int i = 0; i < c->lives && c->mode == WEFT_GOSSIP_UPDATES; i++) {
         if (!counts(c, i)) continue;
         for (int k = 0; k < c->life[i].made; k++)
-            if (!has(c, i, i, k)) wrong(c, "peer %d lacks its own update %d", i, k);
+            if (!has(c, i, i, k)) wrong(&c->fate, "peer %d lacks its own update %d", i, k);
         for (int j = 0; j < i; j++)
             if (counts(c, j)) compare(c, i, j);
     }
 }
 
-static void play(chaos *c)
+static uint64_t play(fate *f)
 {
+    chaos now = {.fate = *f}, *c = &now;
     weft_sim_options options = {.struct_size = sizeof(options),
-                                .seed = c->seed,
+                                .seed = c->fate.seed,
                                 .make = make,
                                 .compute = compute,
                                 .failed = failed,
@@ -390,69 +349,34 @@ static void play(chaos *c)
     draw(c);
     options.link = c->link;
     must(weft_sim_create(&options, &c->sim));
-    tell(c, "seed %llu: %s, %s, %d peers, %d steps, lost %.2f\n", (unsigned long long)c->seed,
-         c->mode == WEFT_GOSSIP_UPDATES ? "updates" : "average", c->shape, c->peers, c->steps,
-         c->link.lost);
+    tell(&c->fate, "seed %llu: %s, %s, %d peers, %d steps, lost %.2f\n",
+         (unsigned long long)c->fate.seed, c->mode == WEFT_GOSSIP_UPDATES ? "updates" : "average",
+         c->shape, c->peers, c->steps, c->link.lost);
     must(weft_sim_add(c->sim, WEFT_COORDINATOR, 0));
     for (int i = 0; i < c->peers; i++) must(add_peer(c, 0.1 * i));
-    for (int faults = pick(c, FAULTS); faults > 0; faults--) {
-        at += weft_random_between(&c->random, 0.1, 10);
+    for (int faults = pick(&c->fate, FAULTS); faults > 0; faults--) {
+        at += weft_random_between(&c->fate.random, 0.1, 10);
         run_until(c, at);
         hit(c, at);
     }
     do run_until(c, at += 20);
-    while (!*c->why && at < END && (at < c->quiet || !has_ended(c)));
+    while (!*c->fate.why && at < END && (at < c->quiet || !has_ended(c)));
     judge(c);
     weft_sim_destroy(&c->sim);
     for (int i = 0; i < LIVES; i++) weft_codec_close(&c->life[i].codec);
     free(c->life);
-}
-
-static uint64_t number_of(const char *name, uint64_t usual)
-{
-    const char *text = getenv(name);
-    return text && *text ? strtoull(text, NULL, 10) : usual;
+    *f = c->fate;
+    return c->report.digest;
 }
 
 static void test_chaos(void **state)
 {
     (void)state;
-    uint64_t one = number_of("WEFT_CHAOS_SEED", 0), runs = number_of("WEFT_CHAOS", 400), bad = 0;
-    uint64_t from = one ? one : 1, until = one ? one + 1 : runs + 1;
-    int means = 0;
-    for (uint64_t seed = from; seed < until; seed++) {
-        chaos c = {.seed = seed, .loud = one != 0};
-        play(&c);
-        means += c.means;
-        if (seed % 16 == 0 && !*c.why) { /* it is the same run again */
-            chaos again = {.seed = seed};
-            play(&again);
-            if (again.report.digest != c.report.digest) wrong(&c, "another run than before");
-        }
-        if (*c.why && bad++ < 20)
-            print_message("seed %llu: %s (WEFT_CHAOS_SEED=%llu tells more)\n",
-                          (unsigned long long)seed, c.why, (unsigned long long)seed);
-    }
-    print_message("%llu runs, %d means alike, %llu wrong\n", (unsigned long long)(until - from),
-                  means, (unsigned long long)bad);
-    assert_int_equal(bad, 0);
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
+    play_all(400, play, "means alike");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_chaos)};
-    return cmocka_run_group_tests_name("chaos of peers", tests, begin, end);
+    return cmocka_run_group_tests_name("chaos of peers", tests, setup, teardown);
 }

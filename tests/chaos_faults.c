@@ -1,0 +1,108 @@
+/* What may happen to learners, servers, their coordinator and the lines between them. */
+#include "chaos.h"
+
+weft_actor *learner_at(const chaos *c, int i)
+{
+    return weft_sim_actor(c->sim, (weft_actor_id)(FIRST_LEARNER + i));
+}
+
+/* Somebody that lives and has something to do, of `count` from `first` on; 0: nobody. */
+static weft_actor_id pick_alive(chaos *c, int first, int count)
+{
+    int from = pick(&c->fate, count);
+    for (int i = 0; i < count; i++) {
+        weft_actor_id id = (weft_actor_id)(first + (from + i) % count);
+        const weft_actor *a = weft_sim_actor(c->sim, id);
+        if (a && !a->done) return id;
+    }
+    return 0;
+}
+
+/* What a server's loss does to the run: nothing, if all that it has is whole elsewhere. */
+static bool is_safe(const chaos *c)
+{
+    const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
+    const weft_view *v = a ? weft_coordinator_view(a) : NULL;
+    if (!v || !v->running || v->over) return false;
+    for (int k = 0; k < v->range_count; k++)
+        if (!v->ranges[k].ready || !weft_sim_actor(c->sim, v->ranges[k].primary) ||
+            !weft_sim_actor(c->sim, v->ranges[k].replica))
+            return false;
+    return true;
+}
+
+static void hit_learner(chaos *c, double at)
+{
+    weft_actor_id id = pick_alive(c, FIRST_LEARNER, c->learner_lives);
+    if (!id) return;
+    bool sleeps = pick(&c->fate, 3) == 0;
+    double until = at + weft_random_between(&c->fate.random, 0.5, 2.5 * LIMIT);
+    c->quiet = WEFT_MAX(c->quiet, until + 3 * LIMIT);
+    tell(&c->fate, "%8.2f learner %u %s until %g\n", at, id, sleeps ? "sleeps" : "dies", until);
+    c->lives[id - FIRST_LEARNER].excused = true;
+    must(sleeps ? weft_sim_pause(c->sim, id, at, until) : weft_sim_kill(c->sim, id, at));
+    int alive = 0;
+    for (int i = 0; i < c->learner_lives; i++)
+        alive += learner_at(c, i) && (weft_actor_id)(FIRST_LEARNER + i) != id;
+    if (!sleeps && (alive == 0 || pick(&c->fate, 2))) must(add_learner(c, until));
+}
+
+static void hit_server(chaos *c, double at, double *calm)
+{
+    weft_actor_id id = pick_alive(c, FIRST_SERVER, c->server_lives);
+    bool safe = is_safe(c) && at > *calm;
+    if (!id || (c->replicas && !safe) || (!c->replicas && pick(&c->fate, 4))) return;
+    bool sleeps = c->replicas && pick(&c->fate, 3) == 0;
+    double until = at + weft_random_between(&c->fate.random, 0.5, 2.5 * LIMIT);
+    c->quiet = WEFT_MAX(c->quiet, until + 3 * LIMIT);
+    tell(&c->fate, "%8.2f server %u %s until %g\n", at, id, sleeps ? "sleeps" : "dies", until);
+    c->server_excused[id - FIRST_SERVER] = true;
+    c->lost = !c->replicas;
+    *calm = until + 2 * LIMIT; /* one at a time: until it counts as gone or is awake */
+    must(sleeps ? weft_sim_pause(c->sim, id, at, until) : weft_sim_kill(c->sim, id, at));
+    if (c->lost || c->server_lives == SERVER_LIVES || pick(&c->fate, 3) == 0) return;
+    must(weft_sim_add(c->sim, (weft_actor_id)(FIRST_SERVER + c->server_lives++), until));
+}
+
+static void hit_coordinator(chaos *c, double at)
+{
+    double until = at + weft_random_between(&c->fate.random, 0.5, 3 * LIMIT);
+    const weft_actor *a = weft_sim_actor(c->sim, WEFT_COORDINATOR);
+    if (!a || a->done) return;
+    bool sleeps = pick(&c->fate, 3) == 0;
+    c->quiet = WEFT_MAX(c->quiet, until + 3 * LIMIT);
+    tell(&c->fate, "%8.2f the coordinator %s until %g\n", at, sleeps ? "sleeps" : "dies", until);
+    must(sleeps ? weft_sim_pause(c->sim, WEFT_COORDINATOR, at, until)
+                : weft_sim_kill(c->sim, WEFT_COORDINATOR, at));
+    if (!sleeps) must(weft_sim_restart(c->sim, WEFT_COORDINATOR, until));
+}
+
+/* A line between two; who is cut off from the coordinator for too long counts as gone. */
+static void cut_line(chaos *c, double at)
+{
+    weft_actor_id a = pick_alive(c, FIRST_LEARNER, c->learner_lives);
+    weft_actor_id b =
+        pick(&c->fate, 2) ? WEFT_COORDINATOR : pick_alive(c, FIRST_SERVER, c->server_lives);
+    double until = at + weft_random_between(&c->fate.random, 0.5, 2 * LIMIT);
+    if (pick(&c->fate, 3) == 0) { /* between servers, or one and the coordinator: not for long */
+        a = pick_alive(c, FIRST_SERVER, c->server_lives);
+        until = WEFT_MIN(until, at + LIMIT / 3);
+    } else if (a) {
+        c->lives[a - FIRST_LEARNER].excused = true;
+    }
+    if (!a || a == b) return;
+    tell(&c->fate, "%8.2f no line between %u and %u until %g\n", at, a, b, until);
+    must(weft_sim_cut(c->sim, a, b, at, until));
+}
+
+void hit(chaos *c, double at, double *calm)
+{
+    switch (pick(&c->fate, 6)) {
+    case 0:
+    case 1: hit_learner(c, at); break;
+    case 2:
+    case 3: hit_server(c, at, calm); break;
+    case 4: hit_coordinator(c, at); break;
+    default: cut_line(c, at); break;
+    }
+}
