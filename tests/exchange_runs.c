@@ -2,7 +2,7 @@
 
 char last_note[512];
 
-static void take_log(void *user, weft_log_level level, const char *text)
+void take_log(void *user, weft_log_level level, const char *text)
 {
     (void)user;
     if (level == WEFT_LOG_NOTE) (void)snprintf(last_note, sizeof(last_note), "%s", text);

@@ -11,6 +11,7 @@
 
 /* Of the group of tests: the context knows the exchanges of exchanges.h. */
 extern char last_note[512]; /* what it has said last */
+void take_log(void *user, weft_log_level level, const char *text);
 int begin(void **state);
 int end(void **state);
 

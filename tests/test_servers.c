@@ -168,6 +168,34 @@ static void test_fewer_than_a_version_asks_for(void **state)
     remove_folder(root);
 }
 
+/* Momentum that counts twice is told of, once. */
+static void test_momentum_twice(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        bool told;
+    } ways[] = {
+        {"exchange=server:policy=async compress=dgc optimizer=adam", true},
+        {"exchange=gossip compress=dgc optimizer=sgd momentum=0.9", true},
+        {"exchange=server:policy=async compress=dgc optimizer=sgd", false},
+        {"exchange=server:policy=async compress=dgc:momentum=0 optimizer=adam", false},
+        {"exchange=server:policy=async compress=topk optimizer=adam", false},
+    };
+    for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
+        weft_context *shared = context;
+        assert_ok(weft_context_create(&context)); /* which gives each note once */
+        assert_ok(exchanges_register(context));
+        weft_context_set_log(context, take_log, NULL);
+        last_note[0] = '\0';
+        run(EXACT "batch=5 ranks=2 steps=1", ways[w].words, NULL, 0);
+        bool told = strstr(last_note, "on top of that of --optimizer") != NULL;
+        if (told != ways[w].told) fail_msg("%s: %s", ways[w].words, last_note);
+        weft_context_destroy(&context);
+        context = shared;
+    }
+}
+
 /* The same where codecs leave something out, of parameters whose layouts are padded. */
 static void test_resume_what_was_left_out(void **state)
 {
@@ -217,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_uneven),
         cmocka_unit_test(test_meshes),
+        cmocka_unit_test(test_momentum_twice),
         cmocka_unit_test(test_fewer_than_a_version_asks_for),
         cmocka_unit_test(test_stop_and_resume),
         cmocka_unit_test(test_resume_what_was_left_out),

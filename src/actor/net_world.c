@@ -10,8 +10,38 @@
  * beside the largest. */
 static const size_t ANY_LETTER = (size_t)64 << 20, SMALL_LETTER = (size_t)1 << 20;
 
+static void *wait_for_word(void *word)
+{
+    (void)pthread_mutex_lock(word);
+    (void)pthread_mutex_unlock(word);
+    return NULL;
+}
+
+/* ZeroMQ makes threads of its own with the first socket, and ends the process where it cannot. */
+static weft_status check_threads(void)
+{
+    enum { OF_ZEROMQ = 2 };
+    pthread_t threads[OF_ZEROMQ];
+    pthread_mutex_t word = PTHREAD_MUTEX_INITIALIZER;
+    int made = 0, error = 0;
+    (void)pthread_mutex_lock(&word);
+    while (made < OF_ZEROMQ && !error) {
+        error = pthread_create(&threads[made], NULL, wait_for_word, &word);
+        made += !error;
+    }
+    (void)pthread_mutex_unlock(&word);
+    for (int i = 0; i < made; i++) (void)pthread_join(threads[i], NULL);
+    (void)pthread_mutex_destroy(&word);
+    if (!error) return WEFT_OK;
+    return weft_fail(WEFT_ERR_IO,
+                     "messages need %d more threads, and the system gives %d: %s; raise the limit "
+                     "(ulimit -u, or pids.max of the cgroup)",
+                     OF_ZEROMQ, made, strerror(error));
+}
+
 weft_status weft_net_world_create(weft_net_world **out)
 {
+    WEFT_TRY(check_threads());
     WEFT_TRY(WEFT_NEW(out, 1));
     weft_net_world *world = *out;
     weft_status status = WEFT_OK;
@@ -20,6 +50,9 @@ weft_status weft_net_world_create(weft_net_world **out)
      * is asked. */
     if (world->zmq)
         (void)zmq_ctx_set(world->zmq, ZMQ_MAX_SOCKETS, zmq_ctx_get(world->zmq, ZMQ_SOCKET_LIMIT));
+    /* Its threads are made now, before anybody else takes those that are left. */
+    void *first = world->zmq ? zmq_socket(world->zmq, ZMQ_PAIR) : NULL;
+    if (first) (void)zmq_close(first);
     pthread_mutex_init(&world->lock, NULL);
     if (!world->zmq) status = weft_fail_zmq("ZeroMQ does not start");
     if (getentropy(&world->token, sizeof(world->token)) != 0 && status == WEFT_OK)

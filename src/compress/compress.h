@@ -72,6 +72,7 @@ struct weft_codec {
     int64_t warmup;  /* so many messages have all there is, before any leaves something out */
     double messages; /* until now */
     double step;     /* of THRESHOLD and BITMAP, at present */
+    double momentum; /* it gathers updates with; 0: it does not */
     void *residual;  /* count numbers of dtype; NULL: this codec leaves nothing out */
     weft_hits hits;
     weft_codec_state states[WEFT_CODEC_STATES];

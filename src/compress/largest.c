@@ -68,7 +68,7 @@ static weft_status dgc_open(const char *arguments, weft_dtype dtype, int64_t cou
     largest *l = (largest *)codec;
     l->ratio = ratio;
     l->halves = halves;
-    l->momentum_of = momentum;
+    l->momentum_of = codec->momentum = momentum;
     l->most = clip;
     l->stages = (int64_t)warmup;
     weft_status status = weft_codec_keep(codec, "momentum", &l->momentum);

@@ -12,6 +12,7 @@ struct weft_kept {
     } states[WEFT_CODEC_STATES];
     int state_count;
     weft_gap_list gaps; /* what is no parameter */
+    double momentum;    /* of the codec */
 };
 
 static size_t bytes_of(const weft_kept *k, const struct kept_state *s)
@@ -46,6 +47,7 @@ static weft_status look_at(weft_kept *k, weft_context *context, const char *spec
     weft_codec *sample;
     WEFT_TRY(weft_codec_open(context, spec, k->dtype, 1, &sample));
     *loses = *loses || sample->residual;
+    if (keeps) k->momentum = sample->momentum;
     weft_status status = keeps ? list(k, sample) : WEFT_OK;
     weft_codec_close(&sample);
     return status;
@@ -141,4 +143,18 @@ bool weft_kept_state(const weft_kept *k, int i, weft_exchange_state *out)
                                  .data = s->data,
                                  .bytes = bytes_of(k, s)};
     return true;
+}
+
+void weft_kept_tell_momentum(const weft_kept *k, const weft_exchange_site *site)
+{
+    const weft_optimizer_options *o = site->optimizer;
+    double more = 1 / (1 - k->momentum);
+    bool twice = strcmp(o->name, "sgd") != 0 || o->momentum > 0;
+    if (k->momentum > 0 && twice && site->endpoint->learner == 0)
+        weft_log(
+            site->context, WEFT_LOG_NOTE,
+            "--compress %s gathers updates with a momentum of %g, on top of that of --optimizer "
+            "%s: steps become about %.3g times as large; momentum=0 of the codec, or sgd "
+            "without momentum, leaves one of them out",
+            site->codec, k->momentum, o->name, more);
 }

@@ -25,6 +25,9 @@ void weft_kept_take(weft_kept *kept, weft_codec *codec, int64_t begin);
 /* and this tells a codec that alone. */
 weft_status weft_kept_skip(const weft_kept *kept, weft_codec *codec, int64_t begin) WEFT_NODISCARD;
 
+/* Says so in a note where updates gather momentum twice, in the codec and in the optimiser. */
+void weft_kept_tell_momentum(const weft_kept *kept, const weft_exchange_site *site);
+
 /* gaps.c: as weft_parameter_gaps, and what another rank speaks of. */
 weft_status weft_gaps_of(const weft_store *store, const weft_copies *copies,
                          weft_gap_list *out) WEFT_NODISCARD;

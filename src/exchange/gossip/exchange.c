@@ -50,6 +50,7 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
     WEFT_TRY(weft_kept_open(site->context, x->codec_name, NULL, site->store, x->copies, &x->kept));
+    weft_kept_tell_momentum(x->kept, site);
     x->parameters = weft_copies_parameters(x->copies);
     if (site->cluster && !weft_copies_are_whole(x->copies))
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -169,7 +170,7 @@ static weft_status introduce(gossip *x, const weft_place *mine)
 /* Until the peer may compute, or has all there is. */
 static weft_status wait_for(gossip *x, bool (*ready)(const weft_actor *actor))
 {
-    weft_patience patience = {0};
+    weft_patience patience = {0}, hurry = {0}; /* others may say what helps nobody */
     double limit = x->head.site.endpoint->timeout;
     while (!ready(weft_net_actor(x->net))) {
         uint64_t heard = weft_net_tell(x->net).received;
@@ -177,7 +178,8 @@ static weft_status wait_for(gossip *x, bool (*ready)(const weft_actor *actor))
         WEFT_TRY(weft_endpoint_check(x->head.site.endpoint));
         if (weft_net_tell(x->net).received != heard) patience = (weft_patience){0};
         double waited = weft_patience_look(&patience, 1);
-        if (waited > weft_exchange_limit(&x->head, limit) && weft_exchange_is_stopped(&x->head))
+        if (weft_exchange_is_stopped(&x->head) &&
+            weft_patience_look(&hurry, 1) > weft_exchange_limit(&x->head, limit))
             return weft_fail(WEFT_ERR_INTERRUPTED,
                              "stopped after step %lld of this learner, while it waited for others",
                              (long long)weft_peer_clock(weft_net_actor(x->net)));

@@ -69,6 +69,7 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
     if (!x->adds) WEFT_TRY(weft_remote_list_states(x, site));
     WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
     WEFT_TRY(weft_kept_open(site->context, x->codec, x->back, site->store, x->copies, &x->kept));
+    weft_kept_tell_momentum(x->kept, site);
     if (site->cluster && !weft_copies_are_whole(x->copies))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the ranks of a learner that comes and goes must all have all parameters, "
