@@ -237,7 +237,10 @@ static weft_status open_exchange(weft_rank *r)
                                .cluster = link,
                                .again = r->recipe->again,
                                .optimizer = &r->elsewhere};
-    WEFT_TRY(weft_exchange_open(r->recipe->exchange, &site, &r->exchange));
+    bool shared = false;
+    if (link) WEFT_TRY(weft_whole_is_needed(r, &shared));
+    WEFT_TRY(shared ? weft_whole_open(r, &site, &r->exchange)
+                    : weft_exchange_open(r->recipe->exchange, &site, &r->exchange));
     weft_exchange_listen(r->exchange);
     if (!r->exchange->ops->lockstep) r->together = r->learner;
     return WEFT_OK;

@@ -66,6 +66,13 @@ static void keep_begun(weft_trainer *t)
     weft_board_begin(&t->line, n);
 }
 
+static bool shares_out(const char *mesh)
+{
+    int64_t tensor = 1, pipeline = 1;
+    return mesh && weft_mesh_axis(mesh, "tensor", &tensor) == WEFT_OK &&
+           weft_mesh_axis(mesh, "pipeline", &pipeline) == WEFT_OK && tensor * pipeline > 1;
+}
+
 /* A run that has neither file nor engine of its own: what the options make of a learner. */
 static weft_status look_at_run(weft_context *context, const weft_train_options *o, int *learners,
                                weft_trainer **out)
@@ -85,8 +92,14 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
                          "%lld ranks cannot be shared out to learners of %lld (mesh '%s')",
                          (long long)o->job.ranks, (long long)mesh, o->parallel.mesh);
     *learners = (int)(o->job.ranks / mesh);
-    weft_real_text((double)mesh, text, sizeof(text));
     WEFT_TRY(weft_train_options_copy(context, o, &one));
+    /* What goes between learners whose ranks share parameters out lies as one rank has it. */
+    bool shares = shares_out(one.parallel.mesh);
+    if (shares) {
+        free(one.parallel.mesh);
+        one.parallel.mesh = NULL;
+    }
+    weft_real_text(shares ? 1 : (double)mesh, text, sizeof(text));
     weft_status status = weft_options_set(table, &one, "ranks", text);
     weft_joining joining = {.learners = *learners};
     if (status == WEFT_OK && take_begun(&joining)) {

@@ -1,0 +1,367 @@
+/* The exchange of a learner whose ranks share its parameters out, with learners that may do so in
+ * another way, or not at all: what goes between learners is all parameters as one rank alone lays
+ * them. The first rank has such a store beside its own part, and there the exchange works, of which
+ * the ranks know nothing: its gradients are gathered for it, and what it has made of the parameters
+ * is spread over the ranks before they are read. */
+#include "learner/step.h"
+#include "program/program.h"
+
+/* A parameter, and what this rank has of it. */
+typedef struct tensor {
+    weft_type type;
+    int64_t at; /* in the room */
+    int entry;  /* of the rank's store; -1: it has nothing of it, */
+    bool gives; /* and whether it is the first that has this part */
+    int inner;  /* of the whole store */
+    int64_t start[WEFT_MAX_RANK];
+    weft_shape shape;
+} tensor;
+
+typedef struct part {
+    int64_t has, start[WEFT_MAX_RANK], size[WEFT_MAX_RANK];
+} part;
+
+typedef struct whole {
+    weft_exchange head;
+    weft_exchange_ops ops;
+    weft_rank *rank;
+    weft_exchange *inner; /* of the first rank, which has what follows, too */
+    weft_comm *self;
+    weft_store *store, *turner; /* turner: for laying gradients as parameters lie */
+    weft_instance *instance;    /* never run: its gradients are those of the ranks */
+    tensor *tensors;
+    int count;
+    weft_dtype dtype;
+    int64_t total;
+    void *room, *part, *image; /* all, plain; a part; this rank's gradients as they lie */
+} whole;
+
+static void *at(const whole *w, const tensor *t)
+{
+    return (char *)w->room + (size_t)t->at * weft_dtype_size(w->dtype);
+}
+
+/* --- between the ranks --- */
+
+/* All parameters, or what lies in `image` as they do, into the room of every rank. */
+static weft_status gather(const whole *w, const void *image)
+{
+    const weft_rank *r = w->rank;
+    memset(w->room, 0, (size_t)w->total * weft_dtype_size(w->dtype));
+    for (int i = 0; i < w->count; i++) {
+        const tensor *t = &w->tensors[i];
+        if (!t->gives) continue;
+        WEFT_TRY(weft_store_gather(r->store, t->entry, image, NULL, 0, w->part));
+        weft_copy_part(&t->type, t->start, &t->shape, at(w, t), w->part, false);
+    }
+    return weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                      .dtype = w->dtype,
+                                                      .what = "parts of what learners exchange",
+                                                      .send = w->room,
+                                                      .receive = w->room,
+                                                      .count = w->total});
+}
+
+static weft_status put(const whole *w, weft_store *store)
+{
+    for (int i = 0; i < w->count && w->inner; i++)
+        WEFT_TRY(weft_store_write(store, w->tensors[i].inner, at(w, &w->tensors[i])));
+    return WEFT_OK;
+}
+
+static weft_status spread(const whole *w)
+{
+    const weft_rank *r = w->rank;
+    for (int i = 0; i < w->count && w->inner; i++)
+        WEFT_TRY(weft_store_read(w->store, w->tensors[i].inner, at(w, &w->tensors[i])));
+    WEFT_TRY(weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                        .dtype = w->dtype,
+                                                        .what = "parameters of the learners",
+                                                        .receive = w->room,
+                                                        .count = w->total}));
+    for (int i = 0; i < w->count; i++) {
+        const tensor *t = &w->tensors[i];
+        if (t->entry < 0) continue;
+        weft_copy_part(&t->type, t->start, &t->shape, at(w, t), w->part, true);
+        WEFT_TRY(weft_store_write(r->store, t->entry, w->part));
+    }
+    return WEFT_OK;
+}
+
+static weft_status take_parameters(const whole *w)
+{
+    WEFT_TRY(gather(w, NULL));
+    return put(w, w->store);
+}
+
+/* Where the instance would have made them. */
+static weft_status lay_gradients(const whole *w)
+{
+    size_t size = weft_dtype_size(w->dtype), bytes;
+    weft_dtype dtype;
+    weft_gradient g;
+    void *all;
+    const void *to;
+    const weft_program *program = weft_instance_program(w->instance);
+    WEFT_TRY(put(w, w->turner));
+    WEFT_TRY(weft_store_map(w->turner, WEFT_ALL_PARAMETERS, &dtype, &all, &bytes));
+    weft_status status = WEFT_OK;
+    for (int i = 0; status == WEFT_OK && weft_program_gradient(program, i, &g); i++) {
+        status = weft_gradient_map(w->instance, g.index, &to);
+        if (status != WEFT_OK) break;
+        memcpy((void *)(uintptr_t)to, (char *)all + (size_t)g.begin * size, (size_t)g.count * size);
+        weft_gradient_unmap(w->instance, g.index, to);
+    }
+    weft_store_unmap_read(w->turner, all);
+    return status;
+}
+
+static weft_status give_gradients(const whole *w)
+{
+    const weft_rank *r = w->rank;
+    weft_gradient g;
+    size_t size = weft_dtype_size(w->dtype);
+    for (int i = 0; weft_program_gradient(weft_instance_program(r->instance), i, &g); i++) {
+        const void *data;
+        WEFT_TRY(weft_gradient_map(r->instance, g.index, &data));
+        memcpy((char *)w->image + (size_t)g.begin * size, data, (size_t)g.count * size);
+        weft_gradient_unmap(r->instance, g.index, data);
+    }
+    WEFT_TRY(gather(w, w->image));
+    if (!w->inner) return WEFT_OK;
+    WEFT_TRY(lay_gradients(w));
+    for (int i = 0; weft_program_gradient(weft_instance_program(w->instance), i, &g); i++)
+        WEFT_TRY(w->inner->ops->ready(w->inner, &g));
+    return WEFT_OK;
+}
+
+/* --- the moments --- */
+
+static weft_status whole_settle(weft_exchange *exchange)
+{
+    const whole *w = (const whole *)exchange;
+    if (w->inner) WEFT_TRY(weft_exchange_settle(w->inner));
+    return spread(w);
+}
+
+static weft_status whole_begin(weft_exchange *exchange)
+{
+    const whole *w = (const whole *)exchange;
+    WEFT_TRY(take_parameters(w));
+    if (w->inner) WEFT_TRY(weft_exchange_begin(w->inner));
+    return whole_settle(exchange);
+}
+
+static weft_status whole_before(weft_exchange *exchange, int64_t step)
+{
+    const whole *w = (const whole *)exchange;
+    if (!w->inner) return w->ops.owns_update ? whole_settle(exchange) : WEFT_OK;
+    w->inner->weight = exchange->weight;
+    WEFT_TRY(weft_exchange_before(w->inner, step));
+    return w->ops.owns_update ? whole_settle(exchange) : WEFT_OK;
+}
+
+static weft_status whole_poll(weft_exchange *exchange)
+{
+    const whole *w = (const whole *)exchange;
+    return w->inner && w->inner->ops->poll ? w->inner->ops->poll(w->inner) : WEFT_OK;
+}
+
+static weft_status whole_update(weft_exchange *exchange, int64_t step)
+{
+    const whole *w = (const whole *)exchange;
+    WEFT_TRY(give_gradients(w));
+    return w->inner ? weft_exchange_update(w->inner, step) : WEFT_OK;
+}
+
+static weft_status whole_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    const whole *w = (const whole *)exchange;
+    if (!w->ops.owns_update) WEFT_TRY(take_parameters(w));
+    if (w->inner) WEFT_TRY(weft_exchange_after(w->inner, turn));
+    return w->ops.owns_update ? WEFT_OK : spread(w);
+}
+
+static weft_status whole_end(weft_exchange *exchange)
+{
+    const whole *w = (const whole *)exchange;
+    if (w->inner) WEFT_TRY(weft_exchange_end(w->inner));
+    return spread(w);
+}
+
+static bool whole_figure(weft_exchange *exchange, int i, weft_series *out)
+{
+    const whole *w = (const whole *)exchange;
+    return w->inner && weft_exchange_figure_at(w->inner, i, out);
+}
+
+static int64_t whole_began(weft_exchange *exchange)
+{
+    const whole *w = (const whole *)exchange;
+    return w->inner ? w->inner->ops->began(w->inner) : -1;
+}
+
+static void whole_close(weft_exchange *exchange)
+{
+    whole *w = (whole *)exchange;
+    weft_exchange_close(&w->inner);
+    weft_instance_destroy(&w->instance);
+    weft_store_destroy(&w->turner);
+    weft_store_destroy(&w->store);
+    weft_comm_close(&w->self);
+    free(w->tensors);
+    free(w->room);
+    free(w->part);
+    free(w->image);
+    free(w);
+}
+
+/* --- opening --- */
+
+static part part_of(const tensor *t)
+{
+    part mine = {.has = t->entry >= 0};
+    for (int d = 0; d < t->shape.rank && mine.has; d++) {
+        mine.start[d] = t->start[d];
+        mine.size[d] = t->shape.dim[d];
+    }
+    return mine;
+}
+
+static weft_status list_tensors(whole *w)
+{
+    const weft_rank *r = w->rank;
+    int n = weft_graph_value_count(r->graph);
+    WEFT_TRY(WEFT_NEW(&w->tensors, n + 1));
+    for (int v = 0; v < n; v++) {
+        if (weft_graph_value_kind(r->graph, v) != WEFT_VALUE_PARAM) continue;
+        tensor *t = &w->tensors[w->count++];
+        *t = (tensor){.type = weft_graph_value_type(r->graph, v), .at = w->total};
+        w->total += weft_shape_elements(&t->type.shape);
+        t->entry = weft_store_find(r->store, weft_graph_value_name(r->graph, v));
+        t->inner = w->store ? weft_store_find(w->store, weft_graph_value_name(r->graph, v)) : -1;
+        if (t->entry < 0) continue;
+        weft_shape all;
+        weft_store_part(r->store, t->entry, &all, t->start);
+        t->shape = weft_store_type(r->store, t->entry).shape;
+    }
+    return WEFT_OK;
+}
+
+static weft_status find_givers(whole *w)
+{
+    const weft_rank *r = w->rank;
+    int ranks = weft_comm_size(r->learner), me = weft_comm_rank(r->learner);
+    part *all;
+    weft_status status = WEFT_NEW(&all, ranks);
+    for (int i = 0; i < w->count && status == WEFT_OK; i++) {
+        tensor *t = &w->tensors[i];
+        part mine = part_of(t);
+        status = weft_comm_run(r->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                            .dtype = WEFT_U8,
+                                                            .what = "who has which part",
+                                                            .send = &mine,
+                                                            .receive = all,
+                                                            .count = sizeof(mine)});
+        t->gives = mine.has;
+        for (int k = 0; k < me; k++)
+            t->gives = t->gives && memcmp(&all[k], &mine, sizeof(mine)) != 0;
+    }
+    free(all);
+    return status;
+}
+
+/* What one rank alone would have. */
+static weft_status make_store(whole *w)
+{
+    weft_rank *r = w->rank;
+    weft_program_options p;
+    const weft_value fetch[] = {weft_rank_loss(r), r->optimizer.learning_rate};
+    weft_program_options_init(&p);
+    p.fetch = fetch;
+    p.fetch_count = fetch[1] == WEFT_NO_VALUE ? 1 : 2;
+    WEFT_TRY(weft_rank_store(r, &w->store));
+    WEFT_TRY(weft_instance_build_with(w->store, r->graph, &p, NULL, &w->instance));
+    if (!weft_device_shares(w->store->schema->device))
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "the ranks of this learner share its parameters out, and the first one's "
+                         "device has a memory of its own; give it --device cpu");
+    return weft_store_clone(w->store, &w->turner);
+}
+
+static weft_status open_inner(whole *w, const weft_exchange_site *site)
+{
+    weft_exchange_site own = *site;
+    own.store = w->store;
+    own.instance = w->instance;
+    own.learner = w->self;
+    return weft_exchange_open(w->rank->recipe->exchange, &own, &w->inner);
+}
+
+static weft_status make(whole *w, const weft_exchange_site *site)
+{
+    weft_rank *r = w->rank;
+    size_t bytes;
+    void *mine;
+    bool first = weft_comm_rank(r->learner) == 0;
+    WEFT_TRY(weft_comm_split(r->learner, weft_comm_rank(r->learner), 0, &w->self));
+    if (first) WEFT_TRY(make_store(w));
+    WEFT_TRY(list_tensors(w));
+    WEFT_TRY(find_givers(w));
+    WEFT_TRY(weft_store_map(r->store, WEFT_ALL_PARAMETERS, &w->dtype, &mine, &bytes));
+    weft_store_unmap_read(r->store, mine);
+    w->dtype = weft_graph_real(r->graph);
+    size_t all = (size_t)w->total * weft_dtype_size(w->dtype);
+    WEFT_TRY(weft_new_aligned(all, &w->room));
+    WEFT_TRY(weft_new_aligned(all, &w->part));
+    WEFT_TRY(weft_new_aligned(bytes + 1, &w->image));
+    return first ? open_inner(w, site) : WEFT_OK;
+}
+
+weft_status weft_whole_open(weft_rank *rank, const weft_exchange_site *site, weft_exchange **out)
+{
+    const weft_exchange_ops *inner;
+    const char *arguments;
+    whole *w;
+    WEFT_TRY(weft_exchange_find(site->context, rank->recipe->exchange, &inner, &arguments));
+    WEFT_TRY(WEFT_NEW(&w, 1));
+    w->rank = rank;
+    w->ops = (weft_exchange_ops){.struct_size = sizeof(w->ops),
+                                 .name = inner->name,
+                                 .lockstep = inner->lockstep,
+                                 .owns_update = inner->owns_update,
+                                 .close = whole_close,
+                                 .begin = whole_begin,
+                                 .before = whole_before,
+                                 .poll = whole_poll,
+                                 .update = inner->owns_update ? whole_update : NULL,
+                                 .settle = whole_settle,
+                                 .after = whole_after,
+                                 .end = whole_end,
+                                 .figure = whole_figure,
+                                 .began = inner->began ? whole_began : NULL};
+    w->head.ops = &w->ops;
+    w->head.site = *site;
+    weft_status status = make(w, site);
+    if (status == WEFT_OK)
+        *out = &w->head;
+    else
+        whole_close(&w->head);
+    return status;
+}
+
+/* Whether some rank lacks some of a parameter. */
+weft_status weft_whole_is_needed(const weft_rank *r, bool *out)
+{
+    double lacks = 0;
+    for (int v = 0; v < weft_graph_value_count(r->graph); v++) {
+        if (weft_graph_value_kind(r->graph, v) != WEFT_VALUE_PARAM) continue;
+        weft_type all = weft_graph_value_type(r->graph, v);
+        int entry = weft_store_find(r->store, weft_graph_value_name(r->graph, v));
+        weft_type mine = entry < 0 ? all : weft_store_type(r->store, entry);
+        lacks += entry < 0 || weft_shape_elements(&mine.shape) != weft_shape_elements(&all.shape);
+    }
+    WEFT_TRY(weft_sum_over(r->learner, "whether ranks share parameters out", &lacks, 1));
+    *out = lacks > 0;
+    return WEFT_OK;
+}
