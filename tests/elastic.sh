@@ -123,9 +123,6 @@ refuses 1 "another one is there already" "$weft" coordinator --listen "$at" -q $
 refuses 2 "no option is named 'lr'" "$weft" join "$at" --lr 3
 refuses 2 "beyond this machine" "$weft" coordinator --listen 'tcp://*:*' -q --exchange server -n 2
 refuses 2 "is between the learners of one job" "$weft" coordinator --exchange average -n 2 -q
-refuses 2 "must all have all parameters" "$weft" coordinator -n 2 --mesh tensor=2 -q $data --batch 40 --exchange server
-refuses 2 "must all have all parameters" "$weft" join "$at" $data -n 2 --mesh pipeline=2 -q
-refuses 2 "must all have all parameters, and with this mesh" "$weft" join "$at" $data -n 2 --mesh tensor=2 -q
 refuses 2 "a version of c=3 updates, but there are 2 learners" "$weft" coordinator -n 2 -q $data --batch 40 --exchange server:policy=softsync,c=3
 refuses 2 "need an exchange" "$weft" coordinator -n 2 -q
 refuses 2 "address of a coordinator" "$weft" join

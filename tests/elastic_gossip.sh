@@ -108,7 +108,6 @@ alike l1 l2
 what="who does not fit"
 coordinator -n 2 --exchange gossip
 refuses 2 "exchange gossip has no servers" "$weft" server "$at" -q
-refuses 2 "must all have all parameters" "$weft" join "$at" -q $data -n 2 --mesh tensor=2
 refuses 2 "exchange gossip has no use for it" "$weft" coordinator -n 2 --exchange gossip --servers 1 -q
 join l1
 until_there learner 1

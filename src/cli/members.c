@@ -176,9 +176,8 @@ const command command_join = {
         "Joins the run of the coordinator at that address as a learner: model, options and\n"
         "parameters come from there, the data must be of the same shape. It begins where the run\n"
         "is, and may go at any time (Ctrl-C, weft leave); the others go on. With -n and --mesh it\n"
-        "is a mesh of several ranks, which split batches or pictures (data, domain): each must "
-        "have\n"
-        "all parameters, so tensor and pipeline are refused.",
+        "is a mesh of several ranks, whatever those of other learners are. Where they share the\n"
+        "parameters out (tensor, pipeline) the first rank has all of them beside its part.",
     .examples =
         "  weft join tcp://127.0.0.1:7070 --data glyphs:size=16\n"
         "  weft join 'tcp://10.0.0.1:7070#KEY' --key alice.key --data idx:mnist -n 2 --mesh "

@@ -94,6 +94,7 @@ typedef struct weft_recipe {
     double timeout;                   /* with it: how long a learner waits for others */
     const weft_checkpoint *resumed;   /* to go on from; NULL: none */
     bool again;                       /* the run goes on, whoever has its checkpoint */
+    bool saves;                       /* this process writes checkpoints */
 } weft_recipe;
 
 /* One rank. Ranks of one mesh make up a learner; rank r is rank r % mesh of learner r / mesh. */

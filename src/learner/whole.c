@@ -292,10 +292,17 @@ static weft_status make_store(whole *w)
 static weft_status open_inner(whole *w, const weft_exchange_site *site)
 {
     weft_exchange_site own = *site;
+    weft_exchange_state state;
     own.store = w->store;
     own.instance = w->instance;
     own.learner = w->self;
-    return weft_exchange_open(w->rank->recipe->exchange, &own, &w->inner);
+    WEFT_TRY(weft_exchange_open(w->rank->recipe->exchange, &own, &w->inner));
+    if (!w->rank->recipe->saves || !weft_exchange_state_at(w->inner, 0, &state)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "a learner whose ranks share the parameters out does not write checkpoints of "
+                     "what exchange %s keeps; leave --checkpoint to one with another mesh (data, "
+                     "domain)",
+                     w->ops.name);
 }
 
 static weft_status make(whole *w, const weft_exchange_site *site)

@@ -97,7 +97,8 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     bool shares = shares_out(one.parallel.mesh);
     if (shares) {
         free(one.parallel.mesh);
-        one.parallel.mesh = NULL;
+        free(one.parallel.shard);
+        one.parallel.mesh = one.parallel.shard = NULL;
     }
     weft_real_text(shares ? 1 : (double)mesh, text, sizeof(text));
     weft_status status = weft_options_set(table, &one, "ranks", text);

@@ -69,6 +69,7 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->cluster = t->linked ? &t->link : NULL;
     k->begun = t->begun;
     k->timeout = o->job.timeout;
+    k->saves = o->output.checkpoint;
     WEFT_TRY(weft_optimizer_chosen(t->context, &o->update, t->total_steps, &k->optimizer));
     k->optimizer.accumulate = k->microbatches;
     return WEFT_OK;

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Learners of a run that are meshes of several ranks, each of its own: tests/elastic_meshes.sh PATH/TO/weft.
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/check.sh"
+. "$here/members.sh"
+bsp="--exchange server:policy=bsp --servers 2"
+# near A B LIMIT: the parameters of two checkpoints differ by no more than that.
+near() {
+    python3 - "$1/latest/parameters.safetensors" "$2/latest/parameters.safetensors" "$3" <<'PYTHON' && pass || flunk "$1 and $2 differ: $what"
+import array, json, struct, sys
+def read(path):
+    data = open(path, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    tensors = sorted((k, v["data_offsets"]) for k, v in json.loads(data[8:8 + size]).items() if k != "__metadata__")
+    return [x for _, (a, b) in tensors for x in array.array("f", data[8 + size + a:8 + size + b])]
+a, b = map(read, sys.argv[1:3])
+sys.exit(not a or len(a) != len(b) or max(abs(x - y) for x, y in zip(a, b)) > float(sys.argv[3]))
+PYTHON
+}
+# run FOLDER OPTIONS WORDS...: two learners, of which the second has these words; what the first one has is in the folder.
+run() {
+    local folder=$1 options=$2
+    shift 2
+    rm -rf "$folder"
+    # shellcheck disable=SC2086
+    coordinator -n 2 $options --epochs "${epochs:-2}" --seed 5
+    case $options in *server*) server s1 && server s2 ;; esac
+    join l1 --checkpoint "$folder"
+    until_there learner 1
+    join l2 "$@"
+    for l in l1 l2 c; do ends 0 $l; done
+}
+
+what="the numbers are those of learners of one rank"
+run one "$bsp"
+for mesh in "2 tensor=2" "2 pipeline=2" "4 tensor=2,data=2" "4 pipeline=2,data=2"; do
+    what="the numbers are those of learners of one rank: $mesh"
+    run other "$bsp" -n "${mesh% *}" --mesh "${mesh#* }"
+    near one other 2e-5
+done
+what="the coordinator is told of meshes, too"
+coordinator -n 4 --mesh tensor=2 $bsp --epochs 2 --seed 5
+server s1
+server s2
+rm -rf other
+join l1 -n 2 --mesh pipeline=2
+until_there learner 1
+join l2 --checkpoint other
+for l in l1 l2 c; do ends 0 $l; done
+near one other 2e-5
+
+what="each exchange"
+epochs=5
+for options in "--exchange server:policy=async --servers 2 --compress topk:ratio=0.1" "--exchange easgd:every=3 --servers 2" "--exchange gossip:mode=average" \
+    "--exchange gossip --compress threshold:tau=0.003"; do
+    run other "$options" -n 2 --mesh tensor=2
+    learned l1
+    learned l2
+done
+run other "--exchange gossip:mode=average" -n 2 --mesh tensor=2 --checkpoint mine
+cmp -s other/latest/parameters.safetensors mine/latest/parameters.safetensors && pass || flunk "other parameters: $what"
+
+what="who is a mesh is killed"
+coordinator -n 2 $bsp --epochs 30 --silence 2
+server s1
+server s2
+join l1
+until_there learner 1
+join l2 -n 2 --mesh tensor=2
+until_there learner 2
+kill -KILL "$(self "$l2")"
+wait "$l2" 2>/dev/null
+join l3 -n 2 --mesh pipeline=2
+for l in l1 l3 c; do ends 0 $l; done
+learned l1
+
+what="checkpoints of what servers have"
+coordinator -n 1 $bsp
+server s1
+server s2
+refuses 2 "does not write checkpoints" "$weft" join "$at" -q $data -n 2 --mesh tensor=2 --checkpoint no
+for m in "$c" "$s1" "$s2"; do
+    kill -TERM "$(self "$m")"
+    wait "$m" 2>/dev/null
+done
+none_left
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
