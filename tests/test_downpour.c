@@ -1,19 +1,15 @@
 /* Learners that push and pull every so many steps, simulated with the actors of a real run: one
  * alone is serial descent, staleness is what the counting says, and no gradient is lost. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include "actor/sim.h"
 #include "exchange/cast.h"
 #include "graph/graph.h"
+#include "one_context.h"
 
 enum { COUNT = 29, MOST = 5, MOST_STALE = 64 };
 
-static weft_context *context;
 static const double LR = 0.125;
 
 typedef struct run {
@@ -258,19 +254,6 @@ static void test_contradictions(void **state)
     assert_int_equal(weft_exchange_check(context, "server:policy=ssp,bound=inf,push=3"), WEFT_OK);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,5 +263,5 @@ int main(void)
         cmocka_unit_test(test_fresh_is_unscaled),
         cmocka_unit_test(test_contradictions),
     };
-    return cmocka_run_group_tests_name("downpour", tests, begin, end);
+    return cmocka_run_group_tests_name("downpour", tests, setup, teardown);
 }

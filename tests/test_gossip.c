@@ -1,17 +1,12 @@
 /* Peers without a server, in the simulator: replicas become alike to the bit, what all have
  * together is conserved, differences shrink as fast as theory says, and nobody waits. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
 #include "actor/sim.h"
 #include "exchange/gossip/gossip.h"
+#include "one_context.h"
 
 enum { COUNT = 40, MOST = 9 };
-
-static weft_context *context;
 
 typedef struct run {
     weft_gossip_mode mode;
@@ -290,23 +285,6 @@ static void test_slow_peer(void **state)
     }
 }
 
-/* What o says comes to everybody once, over edges that are there. */
-static void assert_spans(const weft_topology *t, int o)
-{
-    const int *from = t->from + (ptrdiff_t)o * t->peers;
-    for (int p = 0; p < t->peers; p++) {
-        int at = p, steps = 0;
-        for (; at != o; at = from[at], steps++) {
-            bool edge = false;
-            assert_true(steps < t->peers && from[at] >= 0);
-            for (int e = t->first[at]; e < t->first[at + 1]; e++)
-                edge = edge || t->list[e] == from[at];
-            assert_true(edge);
-        }
-    }
-    assert_int_equal(from[o], -1);
-}
-
 /* One that leaves before its last step may end all: word of it comes everywhere, over any links,
  * and nobody says so where it is not so. */
 static void test_all_are_told(void **state)
@@ -379,52 +357,14 @@ static void test_slow_meetings(void **state)
     assert_true((double)report.bytes < 2 * needed);
 }
 
-static void test_topologies(void **state)
-{
-    (void)state;
-    weft_topology t;
-    assert_int_equal(weft_topology_make("tours", 4, false, 1, &t), WEFT_ERR_ARGUMENT);
-    assert_non_null(strstr(weft_last_message(), "did you mean 'torus'"));
-    assert_int_equal(weft_topology_make("ring", 1, false, 1, &t), WEFT_ERR_ARGUMENT);
-    for (size_t k = 0; k < WEFT_COUNT(topologies); k++)
-        for (int n = 2; n <= 40; n++)
-            for (int halves = 0; halves < 2; halves++) {
-                bool reached[40] = {true};
-                assert_int_equal(weft_topology_make(topologies[k], n, halves, 9, &t), WEFT_OK);
-                for (int round = 0; round < n; round++)
-                    for (int a = 0; a < n; a++)
-                        for (int e = t.first[a]; e < t.first[a + 1]; e++) {
-                            assert_true(t.list[e] != a);
-                            if (halves) assert_true(t.asks[a] != t.asks[t.list[e]]);
-                            reached[t.list[e]] = reached[t.list[e]] || reached[a];
-                        }
-                for (int a = 0; a < n; a++) assert_true(reached[a]);
-                for (int o = 0; o < n; o++) assert_spans(&t, o);
-                weft_topology_free(&t);
-            }
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_topologies),         cmocka_unit_test(test_updates_are_alike),
-        cmocka_unit_test(test_updates_over_a_cut), cmocka_unit_test(test_average_conserves),
-        cmocka_unit_test(test_average_contracts),  cmocka_unit_test(test_no_deadlock),
-        cmocka_unit_test(test_slow_links),         cmocka_unit_test(test_slow_meetings),
-        cmocka_unit_test(test_slow_peer),          cmocka_unit_test(test_all_are_told),
+        cmocka_unit_test(test_updates_are_alike), cmocka_unit_test(test_updates_over_a_cut),
+        cmocka_unit_test(test_average_conserves), cmocka_unit_test(test_average_contracts),
+        cmocka_unit_test(test_no_deadlock),       cmocka_unit_test(test_slow_links),
+        cmocka_unit_test(test_slow_meetings),     cmocka_unit_test(test_slow_peer),
+        cmocka_unit_test(test_all_are_told),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
