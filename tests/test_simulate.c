@@ -353,27 +353,26 @@ static void test_cluster_files(void **state)
     (void)state;
     static const struct {
         const char *text, *says;
-    } all[] = {{"step: 0.1\nlearner:\n  - count: 2\n",
-                "cluster.yaml:2: no key is named 'learner'; did "
-                "you mean 'learners'?"},
-               {"learners:\n  - count: 2\n    sped: 3\n",
-                "cluster.yaml:3: no key is named 'sped'; did you "
-                "mean 'speed'?"},
-               {"latency: 0\nlearners: []\n", "cluster.yaml:2: there are no learners"},
-               {"learners:\n  - count: 0\n", "cluster.yaml:2: option 'count' is"},
-               {"learners:\n  - speed: -1\n", "cluster.yaml:2: option 'speed' is"},
-               {"latency: -0.1\n", "cluster.yaml:1: option 'latency' is"},
-               {"learners:\n  - lost: 1.5\n", "cluster.yaml:2: option 'lost' is"},
-               {"learners:\n  - count: 1000\n  - count: 1000\n",
-                "cluster.yaml:1: 2000 learners in all; there can "
-                "be 1024"},
-               {"rate: 1e9\nstep: 0.1\n", "cluster.yaml:2: step says"},
-               {"learners: [{count: 3}]\n", "cluster.yaml:1: there are 3 learners here, -n"},
-               {"learners: 3\n", "cluster.yaml:1: 'learners' must be a sequence of mappings"},
-               {"step: soon\n", "cluster.yaml:1: option 'step' is"},
-               {"step: [1\n", "cluster.yaml:"},
-               {"learners:\n  - 4\n", "cluster.yaml:2: item 1 of 'learners' must be a mapping"},
-               {"learners:\n  - count: 1\n  -\n", "cluster.yaml:3: item 2 of 'learners' must be"}};
+    } all[] = {
+        {"step: 0.1\nlearner:\n  - count: 2\n",
+         "cluster.yaml:2: no key is named 'learner'; did you mean 'learners'?"},
+        {"learners:\n  - count: 2\n    sped: 3\n",
+         "cluster.yaml:3: no key is named 'sped'; did you mean 'speed'?"},
+        {"latency: 0\nlearners: []\n", "cluster.yaml:2: there are no learners"},
+        {"learners:\n  - count: 0\n", "cluster.yaml:2: option 'count' is"},
+        {"learners:\n  - speed: -1\n", "cluster.yaml:2: option 'speed' is"},
+        {"latency: -0.1\n", "cluster.yaml:1: option 'latency' is"},
+        {"learners:\n  - lost: 1.5\n", "cluster.yaml:2: option 'lost' is"},
+        {"learners:\n  - count: 1000\n  - count: 1000\n",
+         "cluster.yaml:1: 2000 learners in all; there can be 1024"},
+        {"rate: 1e9\nstep: 0.1\n", "cluster.yaml:2: step says"},
+        {"learners: [{count: 3}]\n", "cluster.yaml:1: there are 3 learners here, -n"},
+        {"learners: 3\n", "cluster.yaml:1: 'learners' must be a sequence of mappings"},
+        {"step: soon\n", "cluster.yaml:1: option 'step' is"},
+        {"step: [1\n", "cluster.yaml:"},
+        {"learners:\n  - 4\n", "cluster.yaml:2: item 1 of 'learners' must be a mapping"},
+        {"learners:\n  - count: 1\n  -\n", "cluster.yaml:3: item 2 of 'learners' must be"},
+    };
     char *root = temporary_folder(), words[400];
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         told t;
