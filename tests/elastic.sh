@@ -37,6 +37,21 @@ ends 0 c
 evaluated() { grep '^step  *50  *test' "$1"; }
 evaluated out >want && cmp -s want <(evaluated l1.out) && pass || { evaluated l1.out >>want; cp want out; flunk "other numbers: $what"; }
 
+what="metrics of a joiner"
+coordinator -n 2 --exchange server:policy=async --servers 2 --epochs 2
+server s1
+server s2
+join l1 --metrics l1.jsonl
+join l2 --metrics l2.jsonl
+ends 0 l1
+ends 0 l2
+ends 0 c
+for k in l1 l2; do # an update of each range a step
+    steps=$(grep -c '"event":"step"' $k.jsonl)
+    sum=$(sed -n 's/.*"staleness":\[\([0-9,.]*\)\].*/\1/p' $k.jsonl | tr , '\n' | awk '{ s += $1 } END { print s + 0 }')
+    [ "$sum" = $((2 * steps)) ] && pass || { tail -n 1 $k.jsonl >out; flunk "$sum updates of $steps steps have a staleness: $what"; }
+done
+
 what="who comes, goes, and is killed"
 coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 --epochs 40 --silence 2
 server s1

@@ -48,6 +48,17 @@ static weft_status check_size(const learner *l, const reach *r, const Weft__Para
                      r->server, have, bytes);
 }
 
+/* What versions have been made of since the last answer. */
+static void note_staleness(learner *l, reach *r, const Weft__Parameters *m)
+{
+    int64_t n = m->met - r->met, sum = m->stale - r->stale, last = WEFT_STALENESS - 1;
+    if (n <= 0 || sum < 0 || m->met > r->sequence) return;
+    l->staleness[WEFT_MIN(sum / n, last)] += (double)(n - sum % n);
+    l->staleness[WEFT_MIN(sum / n + 1, last)] += (double)(sum % n);
+    r->met = m->met;
+    r->stale = m->stale;
+}
+
 static weft_status take_parameters(learner *l, const Weft__Parameters *m, const weft_letter *letter)
 {
     reach *r = reach_of(l, m->range, letter->from);
@@ -67,6 +78,7 @@ static weft_status take_parameters(learner *l, const Weft__Parameters *m, const 
         WEFT_TRY(weft_published_add(payload, l->options.dtype, r->of.count, numbers));
     else if (have)
         memcpy(numbers, payload->data, bytes);
+    note_staleness(l, r, m);
     r->version = m->version;
     r->begins = WEFT_MAX(m->clock, (int64_t)0);
     r->asked = r->moved = false;

@@ -43,6 +43,9 @@ weft_status weft_remote_count(weft_remote *x)
             count_letters(&x->figures, weft_hosted_tell(x->own[k].hosted));
         }
         count_letters(&x->figures, weft_net_tell(x->net));
+        if (x->head.site.cluster)
+            memcpy(x->figures.staleness, weft_server_learner_staleness(weft_net_actor(x->net)),
+                   sizeof(x->figures.staleness));
         WEFT_TRY(sum(x, true));
     }
     return sum(x, false);
@@ -58,8 +61,9 @@ bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out)
                                {"exchange_bytes", &f->bytes, 1},
                                {"exchange_letters_dropped", &f->dropped, 1},
                                {"staleness", f->staleness, most}};
-    /* Servers that are processes of their own say what they have counted themselves. */
-    const weft_series apart[] = {all[1], all[2]};
+    /* Servers that are processes of their own say what they have counted themselves; of a learner's
+     * own updates it has heard from them. */
+    const weft_series apart[] = {all[1], all[2], all[3]};
     bool alone = x->head.site.cluster;
     if (i >= (int)(alone ? WEFT_COUNT(apart) : WEFT_COUNT(all))) return false;
     *out = alone ? apart[i] : all[i];

@@ -34,6 +34,11 @@ weft_status weft_server_learner_lay(weft_actor *actor, int range, const void *gr
     return weft_reach_lay(l, &l->reaches[range], gradient, at, n, laid);
 }
 
+const double *weft_server_learner_staleness(const weft_actor *actor)
+{
+    return ((const learner *)actor)->staleness;
+}
+
 uint64_t weft_server_learner_heard(const weft_actor *actor)
 {
     return ((const learner *)actor)->heard;

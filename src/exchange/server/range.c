@@ -125,6 +125,21 @@ static weft_status note_staleness(weft_range *r, int64_t staleness)
     return WEFT_OK;
 }
 
+static void note_met(weft_range *r, weft_actor_id learner, int64_t staleness)
+{
+    member *m = find(r, learner);
+    if (!m) return;
+    m->met++;
+    m->stale += staleness;
+}
+
+void weft_range_met(const weft_range *r, weft_actor_id learner, int64_t *met, int64_t *stale)
+{
+    const member *m = find(r, learner);
+    *met = m ? m->met : 0;
+    *stale = m ? m->stale : 0;
+}
+
 static int by_learner(const void *a, const void *b)
 {
     const pushed *x = a, *y = b;
@@ -158,6 +173,7 @@ static weft_status apply(weft_range *r, int n)
         int64_t staleness = r->version - push->version;
         double share = mean > 0 ? push->weight / mean : 1;
         WEFT_TRY(note_staleness(r, staleness));
+        note_met(r, push->learner, staleness);
         weft_mean_take(&r->mean, v, &r->waiting[v].message,
                        weft_policy_weight(&o->policy, staleness) * share);
         step = WEFT_MAX(step, push->step);

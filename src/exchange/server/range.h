@@ -82,6 +82,9 @@ int weft_range_learners(const weft_range *range);
 bool weft_range_knows(const weft_range *range, weft_actor_id learner);
 /* Steps it has finished, as far as its updates are in; -1: it is not here. */
 int64_t weft_range_clock(const weft_range *range, weft_actor_id learner);
+/* Of its updates: of how many versions have been made, and how stale they were, added up; 0 of one
+ * that was never here. */
+void weft_range_met(const weft_range *range, weft_actor_id learner, int64_t *met, int64_t *stale);
 /* Learner number i of those that are here, in the order in which they came; false past the last. */
 bool weft_range_learner_at(const weft_range *range, int i, weft_actor_id *out);
 /* Steps that everybody has finished; those that all had finished who were here, if nobody is. */

@@ -11,6 +11,7 @@ typedef struct member {
     int slot;
     bool here;
     int64_t clock, sequence;
+    int64_t met, stale; /* of its updates in versions: how many, and their staleness in all */
 } member;
 
 /* An update that waits for others. */

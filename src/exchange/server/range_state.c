@@ -9,11 +9,11 @@ typedef struct header {
     uint64_t members, waiting, staleness;
     uint64_t dtype;
 } header;
-static const uint64_t MARK = 0x32656e6172746677; /* "wftrane2" */
+static const uint64_t MARK = 0x33656e6172746677; /* "wftrane3" */
 
 /* A member, and an update that waits with its bytes behind it. */
 typedef struct member_card {
-    int64_t id, slot, here, clock, sequence;
+    int64_t id, slot, here, clock, sequence, met, stale;
 } member_card;
 typedef struct push_card {
     int64_t learner, slot, sequence, clock, version, step;
@@ -58,7 +58,7 @@ weft_status weft_range_save(const weft_range *r, weft_blob **out)
     at = put(at, r->parameters, weft_range_bytes(r));
     for (size_t i = 0; i < r->member_count; i++) {
         const member *m = &r->members[i];
-        member_card c = {m->id, m->slot, m->here, m->clock, m->sequence};
+        member_card c = {m->id, m->slot, m->here, m->clock, m->sequence, m->met, m->stale};
         at = put(at, &c, sizeof(c));
     }
     for (size_t i = 0; i < r->waiting_count; i++) {
@@ -99,11 +99,12 @@ static weft_status read_members(weft_range *r, rest *from, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         member_card c;
         if (!get(from, &c, sizeof(c)) || c.id < 0 || c.id > UINT32_MAX || c.slot < 0 ||
-            c.slot > INT32_MAX || c.clock < 0 || c.sequence < 0)
+            c.slot > INT32_MAX || c.clock < 0 || c.sequence < 0 || c.met < 0 || c.stale < 0 ||
+            c.met > c.sequence)
             return fail_read();
         WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
-        r->members[r->member_count++] =
-            (member){(weft_actor_id)c.id, (int)c.slot, c.here != 0, c.clock, c.sequence};
+        r->members[r->member_count++] = (member){
+            (weft_actor_id)c.id, (int)c.slot, c.here != 0, c.clock, c.sequence, c.met, c.stale};
     }
     return WEFT_OK;
 }

@@ -20,8 +20,9 @@ typedef struct reach {
     weft_blob *gift;   /* what the run is to begin with, until it is acknowledged */
     int64_t update_version, update_step;
     double update_weight;
-    int64_t clock;  /* of the learner, with the last update or where it began */
-    int64_t begins; /* at which the server lets it begin */
+    int64_t clock;      /* of the learner, with the last update or where it began */
+    int64_t begins;     /* at which the server lets it begin */
+    int64_t met, stale; /* updates in versions, and their staleness in all, as the server says */
     weft_accrual accrual;
     bool pushed, asked; /* in this step; a pull that is not answered */
     bool moved;         /* the learner's own parameters are no longer what it has pulled */
@@ -47,6 +48,7 @@ typedef struct learner {
     bool hopes;     /* it is not answered; */
     bool again;     /* something of it was sent again */
     uint64_t heard; /* letters of servers */
+    double staleness[WEFT_STALENESS]; /* of its updates: how many had that */
     weft_member_figures figures;
 } learner;
 

@@ -41,8 +41,6 @@ typedef struct weft_remote_state {
     bool known; /* what learners know of the parameters, where those come back compressed */
 } weft_remote_state;
 
-enum { WEFT_STALENESS = 256 };
-
 /* How learners that keep parameters of their own and those of the servers draw near each other:
  * `own` changes, and `force` is what the servers are to add. All are [count]. */
 struct weft_remote;

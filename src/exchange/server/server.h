@@ -145,6 +145,11 @@ bool weft_server_learner_dismissed(const weft_actor *actor);
 const weft_member *weft_server_learner_member(const weft_actor *actor);
 /* Somebody has said that all are to leave. */
 bool weft_server_learner_halted(const weft_actor *actor);
+/* How many of its updates met the parameters with each staleness, as far as servers have said; the
+ * last: so much, or more. Where versions are made of several updates, and an answer tells of more
+ * than one of its own, all of these count as their mean. */
+enum { WEFT_STALENESS = 256 };
+const double *weft_server_learner_staleness(const weft_actor *actor);
 /* Steps it has finished. */
 int64_t weft_server_learner_clock(const weft_actor *actor);
 
