@@ -126,17 +126,28 @@ static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
     for (int k = 0; k < x->range_count && status == WEFT_OK; k++)
         status = take_gradient(x, k, g, data);
     weft_gradient_unmap(exchange->site.instance, g->index, data);
-    return status;
+    if (status != WEFT_ERR_NUMERIC) return status;
+    weft_error_catch(&x->spoiled, status);
+    return WEFT_OK;
+}
+
+static weft_status explain(weft_status status, int64_t step)
+{
+    if (status != WEFT_ERR_NUMERIC) return status;
+    return weft_fail_within(status,
+                            "step %lld: the loss is a number, but a gradient is none. A smaller "
+                            "--lr, --clip-norm or --warmup may help",
+                            (long long)step);
 }
 
 static weft_status server_update(weft_exchange *exchange, int64_t step)
 {
     weft_remote *x = (weft_remote *)exchange;
-    (void)step;
+    WEFT_TRY(explain(weft_error_raise(&x->spoiled), step));
     if (x->leads) {
         for (int k = 0; k < x->range_count; k++) /* nothing has read it, and it goes, too */
             if (x->whole[k] == 0) WEFT_TRY(weft_remote_wait_for(x, k));
-        WEFT_TRY(weft_net_computed(x->net, x->turn));
+        WEFT_TRY(explain(weft_net_computed(x->net, x->turn), step));
     }
     return weft_remote_await(x);
 }

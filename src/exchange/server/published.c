@@ -98,7 +98,10 @@ static weft_status encode(weft_published *p, const void *parameters, size_t *byt
                (size_t)p->codec->gaps[i].count * size);
     }
     if (p->codec->residual) memset(p->codec->residual, 0, p->bytes);
-    return weft_codec_encode(p->codec, p->difference, p->room, bytes);
+    weft_status status = weft_codec_encode(p->codec, p->difference, p->room, bytes);
+    if (status != WEFT_ERR_NUMERIC) return status;
+    return weft_fail_within(status, "what the updates of a server have come to is no number any "
+                                    "more. A smaller --lr, --clip-norm or --warmup may help");
 }
 
 static weft_status add_link(weft_published *p, int64_t version, size_t bytes)

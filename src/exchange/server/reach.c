@@ -166,7 +166,12 @@ static weft_status send_update(learner *l, reach *r, int64_t clock)
         WEFT_TRY(renew(l, r));
     r->update = r->next;
     r->next = NULL;
-    WEFT_TRY(weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes));
+    weft_status status =
+        weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes);
+    if (status != WEFT_OK) {
+        weft_blob_drop(&r->update); /* it does not go, so nobody waits for an answer */
+        return status;
+    }
     r->sequence++;
     r->clock = clock;
     r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;

@@ -63,11 +63,13 @@ typedef struct weft_remote {
     weft_own_server *own;     /* [servers] */
     weft_hosted *coordinator; /* of the first learner */
     weft_server_range *ranges;
-    int64_t *missing; /* of each range: elements of gradients that are not there yet */
-    int64_t *whole;   /* the same, before a step */
-    bool *late;       /* of each parameter that the program reads: it is still to come; NULL: all
-                       * are there before a step begins */
-    bool awaits;      /* some may be late */
+    int64_t *missing;   /* of each range: elements of gradients that are not there yet */
+    int64_t *whole;     /* the same, before a step */
+    bool *late;         /* of each parameter that the program reads: it is still to come; NULL: all
+                         * are there before a step begins */
+    bool awaits;        /* some may be late */
+    weft_error spoiled; /* a gradient of this step is no number, of which the loss is to tell first,
+                         * since that is where it is looked for */
     weft_net_world *world;
     weft_net *net; /* of the learner; NULL: not begun */
     weft_dtype dtype;
