@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "actor/net_inside.h"
 
@@ -91,9 +93,16 @@ static weft_status open_socket(const weft_net *net, int kind, void **out)
     return status;
 }
 
-/* Beyond this machine there must be keys, unless somebody has said that there need not. */
+/* Beyond this machine there must be keys, unless somebody has said that there need not; and who has
+ * a key goes nowhere without one. */
 static weft_status check_open(const weft_net *net, const weft_address *address, bool keyed)
 {
+    if (address->tcp && !keyed && weft_net_world_armed(net->world, NULL))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s has no key behind it, so letters would not be encrypted though this "
+                         "side has one; give %s#KEY, as the coordinator tells it at its start, or "
+                         "leave --key out",
+                         address->at, address->at);
     if (!address->distant || keyed || net->world->open) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "%s goes beyond this machine, where letters would be neither encrypted nor "
@@ -274,6 +283,26 @@ static weft_status set_lock(const weft_net *net, bool locked)
     return weft_fail_zmq("a socket cannot be set up");
 }
 
+/* The file of an address of this machine; NULL: it has none. */
+static const char *file_of(const char *at)
+{
+    static const char ipc[] = "ipc://";
+    size_t n = sizeof(ipc) - 1;
+    return at && strncmp(at, ipc, n) == 0 && at[n] != '*' && at[n] != '@' ? at + n : NULL;
+}
+
+/* The library below takes away what is there, whatever that is. */
+static weft_status check_file(const char *at)
+{
+    struct stat about;
+    const char *file = file_of(at);
+    if (!file || lstat(file, &about) != 0 || S_ISSOCK(about.st_mode)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_IO,
+                     "cannot be reached at %s: a file is there that is no socket; give another "
+                     "path, or take it away",
+                     at);
+}
+
 weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_t size)
 {
     weft_address to;
@@ -282,6 +311,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     WEFT_TRY(weft_address_read(address, &to));
     bool locked = weft_net_world_armed(net->world, NULL) && to.tcp;
     WEFT_TRY(check_open(net, &to, locked));
+    WEFT_TRY(check_file(to.at));
     if (!net->door) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->door));
     WEFT_TRY(set_lock(net, locked));
     if (to.tcp && !net->monitor) WEFT_TRY(open_monitor(net, net->door, FAILED, &net->monitor));
@@ -308,7 +338,9 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
 
 void weft_net_close_sockets(weft_net *net)
 {
+    const char *file = net->door ? file_of(net->at) : NULL;
     close_watched(&net->door, &net->monitor);
+    if (file) (void)unlink(file); /* which the library below does when its own thread comes to it */
     for (size_t i = 0; i < net->far_count; i++) {
         close_watched(&net->fars[i].socket, &net->fars[i].monitor);
         free(net->fars[i].address);

@@ -302,6 +302,13 @@ static weft_status run_all(contest *k)
     return WEFT_OK;
 }
 
+static bool all_failed(const contest *k)
+{
+    int failed = 0;
+    for (int i = 0; i < k->count; i++) failed += k->all[i].failed;
+    return failed == k->count;
+}
+
 static int compare(contest *k, const weft_compare_options *o)
 {
     if (!take_strategies(k, o->strategies) || !compare_options_fit(&o->base.train)) return 2;
@@ -321,7 +328,11 @@ static int compare(contest *k, const weft_compare_options *o)
         code = report_failure(status);
     }
     weft_status closed = weft_output_close(&plot, status == WEFT_OK);
-    return code ? code : report_failure(closed);
+    if (code == 0) code = report_failure(closed);
+    if (code || !all_failed(k)) return code;
+    fprintf(stderr, "weft: the loss became no number with every strategy. A smaller --lr, "
+                    "--clip-norm or --warmup may help\n");
+    return 1;
 }
 
 static int run(weft_context *context, int argc, char **argv)
