@@ -374,15 +374,14 @@ static void test_cluster_files(void **state)
         {"learners:\n  - count: 1\n  -\n", "cluster.yaml:3: item 2 of 'learners' must be"},
     };
     char *root = temporary_folder(), words[400];
+    told t;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        told t;
         (void)snprintf(words, sizeof(words), SMALL "ranks=2 exchange=server cluster=%s",
                        cluster_file(root, "cluster.yaml", all[i].text));
         weft_status status = simulate(words, "", NULL, &t);
         if (status != WEFT_ERR_ARGUMENT || !strstr(weft_last_message(), all[i].says))
             fail_msg("%s\nis told: %s\nnot: %s", all[i].text, weft_last_message(), all[i].says);
     }
-    told t;
     assert_refused(simulate(SMALL "exchange=server cluster=/nowhere.yaml", "", NULL, &t),
                    WEFT_ERR_ARGUMENT, "/nowhere.yaml");
     remove_folder(root);
