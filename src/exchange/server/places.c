@@ -132,8 +132,12 @@ static weft_status descend(void *user, int64_t turn)
 static weft_status respond(void *user)
 {
     weft_remote *x = user;
-    x->draw(x, x->head.site.endpoint->learners, x->dtype, x->count, x->own_parameters,
-            x->parameters, x->gradients);
+    const weft_member *member = weft_server_learner_member(weft_net_actor(x->net));
+    int there = weft_view_count(weft_member_view(member), WEFT_MEMBER_LEARNER);
+    /* Many that each draw as if they were few would throw the centre further than they are apart.
+     */
+    x->draw(x, WEFT_MAX(there, x->head.site.endpoint->learners), x->dtype, x->count,
+            x->own_parameters, x->parameters, x->gradients);
     return WEFT_OK;
 }
 
