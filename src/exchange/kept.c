@@ -148,9 +148,9 @@ bool weft_kept_state(const weft_kept *k, int i, weft_exchange_state *out)
 void weft_kept_tell_momentum(const weft_kept *k, const weft_exchange_site *site)
 {
     const weft_optimizer_options *o = site->optimizer;
+    if (k->momentum <= 0 || !o || site->endpoint->learner > 0) return;
     double more = 1 / (1 - k->momentum);
-    bool twice = strcmp(o->name, "sgd") != 0 || o->momentum > 0;
-    if (k->momentum > 0 && twice && site->endpoint->learner == 0)
+    if (strcmp(o->name, "sgd") != 0 || o->momentum > 0)
         weft_log(
             site->context, WEFT_LOG_NOTE,
             "--compress %s gathers updates with a momentum of %g, on top of that of --optimizer "
