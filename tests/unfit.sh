@@ -31,6 +31,8 @@ refuses 2 "the nearest that can is 40" --microbatches 40
 refuses 2 "the nearest that can is none" --microbatches 61
 refuses 2 "profile measures the layers to balance the stages of a pipeline" -n 2 --profile
 refuses 2 "profile measures the layers to balance the stages of a pipeline" -n 2 --profile --place 'conv*=cpu:0,*=cpu:1'
+refuses 2 "schedule is the order of the micro-batches of a pipeline" --schedule gpipe
+refuses 2 "schedule is the order of the micro-batches of a pipeline" -n 2 --exchange server --schedule gpipe
 refuses 2 "ranks is 0" -n 0
 refuses 2 "ranks is 0" -n 0 --engine mpi
 refuses 2 "ranks is 0" -n 0 --max-restarts 1 --checkpoint none

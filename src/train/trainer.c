@@ -95,6 +95,10 @@ static weft_status count_learners(weft_trainer *t)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "profile measures the layers to balance the stages of a pipeline, and "
                          "there is none; give --mesh pipeline=N, or leave --profile out");
+    if (strcmp(o->parallel.schedule, "1f1b") != 0 && stages == 1 && !o->parallel.place)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "schedule is the order of the micro-batches of a pipeline, and there is "
+                         "none; give --mesh pipeline=N, or leave --schedule out");
     if (!exchange && mesh != t->size)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "mesh '%s' has %lld ranks, but -n gives %d; the sizes must multiply to "
