@@ -300,7 +300,8 @@ static void add_way(const hunt_case *c, const way *p, words *w)
         add(w, "%d", p->zero);
     }
     if (p->recompute) add(w, "--recompute");
-    if (p->gpipe) {
+    /* The last axis is that of pipelines. */
+    if (p->gpipe && (p->places || p->mesh[AXES - 1] > 1)) {
         add(w, "--schedule");
         add(w, "gpipe");
     }
