@@ -39,6 +39,9 @@ weft_status weft_blob_renew(size_t bytes, weft_blob **blob) WEFT_NODISCARD;
 weft_status weft_blob_wrap(void *data, size_t bytes, void (*release)(void *of, void *data),
                            void *of, weft_blob **out) WEFT_NODISCARD;
 weft_blob *weft_blob_hold(weft_blob *blob);
+/* For one that is kept for long: a hold, or, where its memory may be much larger than it is, a copy
+ * that has just its size. */
+weft_status weft_blob_keep(weft_blob *blob, weft_blob **out) WEFT_NODISCARD;
 /* Gives up a hold and nulls it; NULL is allowed. */
 void weft_blob_drop(weft_blob **blob);
 /* Whether somebody else holds it, too: of what nobody else was given but a host to send, whether

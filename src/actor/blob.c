@@ -53,6 +53,25 @@ weft_blob *weft_blob_hold(weft_blob *blob)
     return blob;
 }
 
+/* Memory of others may be part of what was read from a socket at once, all of which it keeps. */
+static bool is_loose(const weft_blob *blob)
+{
+    enum { READ_AT_ONCE = 16384 };
+    return blob->room ? blob->room - blob->bytes > blob->bytes / 8 + 64
+                      : blob->bytes < READ_AT_ONCE;
+}
+
+weft_status weft_blob_keep(weft_blob *blob, weft_blob **out)
+{
+    if (!is_loose(blob)) {
+        *out = weft_blob_hold(blob);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_blob_new(blob->bytes, out));
+    if (blob->bytes > 0) memcpy((*out)->data, blob->data, blob->bytes);
+    return WEFT_OK;
+}
+
 void weft_blob_drop(weft_blob **blob)
 {
     weft_blob *b = *blob;

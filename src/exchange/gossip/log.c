@@ -115,11 +115,13 @@ weft_status weft_log_add(weft_peer *p, const weft_rumour *rumour)
 {
     weft_rumours *u = &p->rumours;
     if (!p->member || !rumour->payload) return WEFT_OK; /* who has ended is known of its origin */
+    weft_blob *payload;
     WEFT_TRY(WEFT_GROW(&u->log, &u->log_capacity, u->log_first + u->log_count));
+    WEFT_TRY(weft_blob_keep(weft_edge_inside(rumour->payload), &payload));
     weft_rumour *r = entry(u, u->log_count++);
     *r = *rumour;
     r->began = weft_actor_now(&p->head);
-    r->payload = weft_blob_hold(weft_edge_inside(rumour->payload));
+    r->payload = payload;
     u->log_bytes += r->payload->bytes;
     trim(p);
     return WEFT_OK;
