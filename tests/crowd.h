@@ -26,7 +26,7 @@ typedef struct crowd {
     weft_sim *sim;
     weft_coordinator_options coordinator;
     weft_member_options members[MOST];
-    char configuration[32]; /* as somebody was given it */
+    char configuration[64]; /* as somebody was given it */
     char refusal[400];
     int refused;
 } crowd;

@@ -94,6 +94,26 @@ for l in l1 l2 l3 c; do ends 0 $l; done
 alike l1 l2
 alike l1 l3
 
+what="another coordinator comes with other options"
+coordinator -n 1 --exchange gossip --epochs 4000 --silence 2
+join l1
+until_there learner 1
+kill -KILL "$(self "$c")"
+wait "$c" 2>/dev/null
+refuses 1 "batch is 40 there and 20 here" timeout 60 "$weft" coordinator --listen "$at" $data --batch 20 -t 1 -n 1 --exchange gossip --epochs 4000
+kill -0 "$(self "$l1")" && pass || flunk "the learner has gone: $what"
+kill -KILL "$(self "$l1")"
+wait "$l1" 2>/dev/null
+
+if ! ldd "$weft" | grep -q lib.san; then # which keeps what is freed
+    what="updates that are kept take no more than they say"
+    coordinator -n 2 --model mlp --exchange gossip --compress threshold --epochs 10
+    join l1 --metrics l1.jsonl
+    join l2
+    for l in l1 l2 c; do ends 0 $l; done
+    [ "$(sed -n 's/.*"peak_rss_bytes":\([0-9]*\).*/\1/p' l1.jsonl)" -lt 70000000 ] && pass || { tail -n 1 l1.jsonl >out; flunk "$what"; }
+fi
+
 what="keys"
 for k in coordinator one other stranger; do "$weft" keygen $k.key >/dev/null; done
 cat one.key.pub other.key.pub >allowed

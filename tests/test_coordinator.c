@@ -1,5 +1,5 @@
 /* What a coordinator sees to, in the simulator: who may not take part, who keeps the ranges of a
- * server that dies, and that the next coordinator knows what this one knew. */
+ * server that dies, and that the next coordinator knows what this one knew, of the same run. */
 #include "crowd.h"
 
 /* --- who is not taken --- */
@@ -131,13 +131,100 @@ static void test_coordinator_comes_again(void **state)
     }
 }
 
+/* Views have what members had done when they were made, which may be long ago. */
+static void test_figures_are_new(void **state)
+{
+    (void)state;
+    crowd c;
+    begin(&c, 2, 0, false, 1, false);
+    until(&c, 40);
+    assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
+    until(&c, 50);
+    weft_member_tell(person_of(&c, LEARNERS)->member, &(weft_member_figures){.clock = 3000});
+    assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 60), WEFT_OK);
+    double t = 60;
+    do until(&c, t += 0.01);
+    while (t < 120 && !view_of(&c, WEFT_COORDINATOR)->running);
+    weft_view *v = (weft_view *)(uintptr_t)view_of(&c, WEFT_COORDINATOR);
+    assert_true(v->running);
+    assert_int_equal(weft_view_find(v, LEARNERS)->figures.clock, 3000);
+    assert_int_equal(weft_view_find(v, LEARNERS + 1)->figures.clock, 0);
+    weft_sim_destroy(&c.sim);
+}
+
+#define TERMS(text_) .given = (text_), .bytes = sizeof(text_)
+
+/* Who began with other options does not go on by those of the next coordinator. */
+static void test_other_options(void **state)
+{
+    (void)state;
+    static const char begun[] = "batch\0"
+                                "10\0"
+                                "@begun.step\0"
+                                "0";
+    static const struct {
+        const char *given;
+        size_t bytes;
+        const char *says; /* NULL: it is the same run */
+    } next[] = {
+        {TERMS("batch\0"
+               "10\0"
+               "@begun.step\0"
+               "7"),
+         NULL},
+        {TERMS("@begun.step\0"
+               "0\0"
+               "batch\0"
+               "10"),
+         NULL},
+        {NULL, 0, NULL},
+        {TERMS("batch\0"
+               "20\0"
+               "@begun.step\0"
+               "0"),
+         "batch is 10 there and 20 here"},
+        {TERMS("@begun.step\0"
+               "0"),
+         "batch is 10 there and not given here"},
+        {TERMS("batch\0"
+               "10\0"
+               "@steps\0"
+               "5"),
+         "steps is not given there and 5 here"},
+        {TERMS("batch\0"
+               "1\n2"),
+         "batch is another one there"},
+        {TERMS("batch"), "it is not told of in the same way"},
+    };
+    for (size_t i = 0; i < WEFT_COUNT(next); i++) {
+        crowd c;
+        begin(&c, 2, 0, false, i, false);
+        c.coordinator.configuration = begun;
+        c.coordinator.configuration_bytes = sizeof(begun);
+        until(&c, 40);
+        c.coordinator.configuration = next[i].given;
+        c.coordinator.configuration_bytes = next[i].bytes;
+        assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
+        assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 60), WEFT_OK);
+        weft_status status = weft_sim_run(c.sim, 120);
+        if (next[i].says) {
+            assert_int_equal(status, WEFT_ERR_PEER);
+            if (!strstr(weft_last_message(), next[i].says)) fail_msg("'%s'", weft_last_message());
+        } else {
+            assert_int_equal(status, WEFT_OK);
+            assert_agreed(&c, 2);
+        }
+        assert_int_equal(c.refused, 0); /* the members go on */
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_keepers),
-        cmocka_unit_test(test_coordinator_comes_again),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_keepers),         cmocka_unit_test(test_coordinator_comes_again),
+        cmocka_unit_test(test_figures_are_new), cmocka_unit_test(test_other_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,12 @@ typedef struct seat {
     double heard; /* when */
 } seat;
 
+/* What a beat said that came before it was known who is here. */
+typedef struct early {
+    weft_actor_id id;
+    weft_member_figures figures;
+} early;
+
 typedef struct circle {
     weft_actor head;
     weft_coordinator_options options;
@@ -44,6 +50,8 @@ typedef struct circle {
     bool recalls;   /* it hears from members of a run that began before it */
     double recalled_until;
     weft_view best; /* of theirs the newest */
+    early *early;   /* of each of them the last beat */
+    size_t early_count, early_capacity;
 } circle;
 
 /* coordinator.c */
@@ -60,9 +68,13 @@ weft_status weft_circle_join(circle *c, const weft_letter *letter,
 weft_status weft_circle_invite(circle *c, weft_actor_id guest, bool learner,
                                int wish) WEFT_NODISCARD;
 
-/* recall.c: somebody has a view, this one has none; the answer; and time is over. */
-weft_status weft_circle_recall(circle *c, weft_actor_id who) WEFT_NODISCARD;
+weft_member_figures weft_circle_figures(const Weft__Beat *m);
+
+/* recall.c: somebody has a view, this one has none; the answer; or that the run is another one than
+ * this one is told of, with which it fails; and time is over. */
+weft_status weft_circle_recall(circle *c, weft_actor_id who, const Weft__Beat *m) WEFT_NODISCARD;
 weft_status weft_circle_remember(circle *c, const weft_letter *letter) WEFT_NODISCARD;
+weft_status weft_circle_refused(const circle *c, const Weft__Refused *m) WEFT_NODISCARD;
 weft_status weft_circle_adopt(circle *c) WEFT_NODISCARD;
 
 #endif

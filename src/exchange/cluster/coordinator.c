@@ -154,16 +154,20 @@ static weft_status answer_beat(circle *c, weft_actor_id to)
     return weft_wire_send(&c->head, to, WEFT_WIRE_ALIVE, &m, NULL);
 }
 
+weft_member_figures weft_circle_figures(const Weft__Beat *m)
+{
+    const Weft__Figures *f = m->figures;
+    return (weft_member_figures){f->clock, f->loss, f->rate, f->staleness};
+}
+
 static weft_status take_beat(circle *c, const weft_letter *letter, const Weft__Beat *m)
 {
     weft_view_member *member = weft_view_find(&c->view, letter->from);
     if (m->view <= 0) return WEFT_OK;
-    if (!c->view.running) return weft_circle_recall(c, letter->from);
+    if (!c->view.running) return weft_circle_recall(c, letter->from, m);
     if (!member || m->run != c->view.run) return refuse_unknown(c, letter->from);
     c->seats[member - c->view.members].heard = weft_actor_now(&c->head);
-    if (m->figures)
-        member->figures = (weft_member_figures){m->figures->clock, m->figures->loss,
-                                                m->figures->rate, m->figures->staleness};
+    if (m->figures) member->figures = weft_circle_figures(m);
     if (m->view < c->view.number) return weft_circle_show(c, letter->from, &c->view);
     return answer_beat(c, letter->from);
 }
@@ -292,6 +296,7 @@ static weft_status take(circle *c, const weft_letter *letter, const void *m)
     case WEFT_WIRE_READY: return take_ready(c, letter, m);
     case WEFT_WIRE_ASK: return take_ask(c, letter, m);
     case WEFT_WIRE_LOST: return take_lost(c, m);
+    case WEFT_WIRE_REFUSED: return weft_circle_refused(c, m);
     default: return WEFT_OK;
     }
 }
@@ -302,9 +307,13 @@ static weft_status coordinator_letter(weft_actor *actor, const weft_letter *lett
         uint32_t type;
         const ProtobufCMessageDescriptor *kind;
     } kinds[] = {
-        {WEFT_WIRE_JOIN, &weft__join__descriptor},   {WEFT_WIRE_BEAT, &weft__beat__descriptor},
-        {WEFT_WIRE_LEAVE, &weft__leave__descriptor}, {WEFT_WIRE_READY, &weft__ready__descriptor},
-        {WEFT_WIRE_ASK, &weft__ask__descriptor},     {WEFT_WIRE_LOST, &weft__lost__descriptor},
+        {WEFT_WIRE_JOIN, &weft__join__descriptor},
+        {WEFT_WIRE_BEAT, &weft__beat__descriptor},
+        {WEFT_WIRE_LEAVE, &weft__leave__descriptor},
+        {WEFT_WIRE_READY, &weft__ready__descriptor},
+        {WEFT_WIRE_ASK, &weft__ask__descriptor},
+        {WEFT_WIRE_LOST, &weft__lost__descriptor},
+        {WEFT_WIRE_REFUSED, &weft__refused__descriptor},
     };
     circle *c = (circle *)actor;
     if (letter->type == WEFT_WIRE_VIEW) return weft_circle_remember(c, letter);
@@ -326,6 +335,7 @@ static void coordinator_destroy(weft_actor *actor)
     weft_view_free(&c->view);
     weft_view_free(&c->best);
     weft_blob_drop(&c->configuration);
+    free(c->early);
     for (int i = 0; i < 3; i++) free(c->texts[i]);
     free(c->seats);
     free(c);

@@ -4,7 +4,8 @@
  *
  * A run begins when all that are expected have come. From then on anybody may come and go. When the
  * coordinator dies the members go on with what they know; one that begins at its place learns from
- * them how far the run is. A run in which nobody has trained for long has come to its end.
+ * them how far the run is; where it is told of another run than theirs, it fails. A run in which
+ * nobody has trained for long has come to its end.
  */
 #ifndef WEFT_EXCHANGE_CLUSTER_COORDINATOR_H
 #define WEFT_EXCHANGE_CLUSTER_COORDINATOR_H
@@ -28,7 +29,9 @@ typedef struct weft_coordinator_options {
     int most;      /* members; 0: WEFT_MOST_MEMBERS */
     double limit;  /* seconds of silence after which a member has gone */
     weft_fingerprint fingerprint;
-    const void *configuration; /* that joiners are given; copied. NULL: nothing */
+    /* That joiners are given: pairs of a name and a text, each with a zero byte at its end. A run
+     * that is under way has to have the same. Copied; NULL: nothing. */
+    const void *configuration;
     size_t configuration_bytes;
 } weft_coordinator_options;
 

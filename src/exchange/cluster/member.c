@@ -1,6 +1,7 @@
 #include "exchange/cluster/member.h"
 
 #include "cluster.pb-c.h"
+#include "exchange/cluster/configuration.h"
 #include "exchange/wire.h"
 
 /* It says so often that it goes; then there is no coordinator any more. */
@@ -15,7 +16,8 @@ struct weft_member {
     weft_view view;
     int slot;
     uint64_t run;
-    char *waits; /* who was missing when it was taken */
+    char *waits;              /* who was missing when it was taken */
+    weft_blob *configuration; /* that it was given then; NULL: nothing */
     weft_member_figures figures;
     bool leaving, done, left, dismissed;
     int farewells;  /* that nobody has answered */
@@ -164,6 +166,8 @@ static weft_status take_welcome(weft_member *m, const weft_letter *letter,
     free(m->waits);
     m->waits = NULL;
     WEFT_TRY(weft_strdup(welcome->waits, &m->waits));
+    weft_blob_drop(&m->configuration);
+    if (letter->payload) WEFT_TRY(weft_blob_keep(letter->payload, &m->configuration));
     if (!news || !m->options.welcome) return WEFT_OK;
     return m->options.welcome(m->options.user, m->slot,
                               letter->payload ? letter->payload->data : NULL,
@@ -282,12 +286,24 @@ static void take_alive(weft_member *m, const Weft__Alive *alive)
     m->word.slowest_silent = alive->slowest_silent;
 }
 
+/* A coordinator of other options would have who comes anew train something else. */
+static weft_status answer_recall(const weft_member *m, const weft_letter *letter)
+{
+    Weft__Refused no;
+    char reason[250];
+    weft__refused__init(&no);
+    weft_configuration_compare(m->configuration, letter->payload, reason, sizeof(reason));
+    if (!*reason) return weft_member_show(m, WEFT_COORDINATOR);
+    no.reason = reason;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_REFUSED, &no, NULL);
+}
+
 static weft_status take(weft_member *m, const weft_letter *letter, const void *message)
 {
     switch (letter->type) {
     case WEFT_WIRE_WELCOME: return take_welcome(m, letter, message);
     case WEFT_WIRE_ALIVE: take_alive(m, message); return WEFT_OK;
-    case WEFT_WIRE_RECALL: return weft_member_show(m, WEFT_COORDINATOR);
+    case WEFT_WIRE_RECALL: return answer_recall(m, letter);
     case WEFT_WIRE_LEFT: m->left = m->leaving; return WEFT_OK;
     case WEFT_WIRE_REFUSED:
         /* To leave is granted, whatever the coordinator knows of it. */
@@ -356,6 +372,7 @@ void weft_member_destroy(weft_member **member)
     weft_member *m = *member;
     weft_view_free(&m->view);
     for (int i = 0; i < 3; i++) free(m->texts[i]);
+    weft_blob_drop(&m->configuration);
     free(m->waits);
     free(m);
     *member = NULL;

@@ -4,12 +4,43 @@
 /* A view of the old coordinator that reached nobody who lives may have had one of these numbers. */
 enum { LEAP = 16 };
 
-weft_status weft_circle_recall(circle *c, weft_actor_id who)
+static early *early_of(const circle *c, weft_actor_id who)
 {
-    Weft__Recall m = WEFT__RECALL__INIT;
+    for (size_t i = 0; i < c->early_count; i++)
+        if (c->early[i].id == who) return &c->early[i];
+    return NULL;
+}
+
+/* Views have the figures of the time when they were made, which may be long ago. */
+static weft_status note_figures(circle *c, weft_actor_id who, const Weft__Beat *m)
+{
+    early *e = early_of(c, who);
+    if (!m->figures || (!e && c->early_count >= (size_t)c->options.most)) return WEFT_OK;
+    if (!e) {
+        WEFT_TRY(WEFT_GROW(&c->early, &c->early_capacity, c->early_count));
+        e = &c->early[c->early_count++];
+    }
+    *e = (early){who, weft_circle_figures(m)};
+    return WEFT_OK;
+}
+
+/* What joiners would be given goes with it: the run that is here has to be the same. */
+weft_status weft_circle_recall(circle *c, weft_actor_id who, const Weft__Beat *m)
+{
+    Weft__Recall recall = WEFT__RECALL__INIT;
     if (!c->recalls) c->recalled_until = weft_actor_now(&c->head) + c->options.limit;
     c->recalls = true;
-    return weft_wire_send(&c->head, who, WEFT_WIRE_RECALL, &m, NULL);
+    WEFT_TRY(note_figures(c, who, m));
+    return weft_wire_send(&c->head, who, WEFT_WIRE_RECALL, &recall, c->configuration);
+}
+
+weft_status weft_circle_refused(const circle *c, const Weft__Refused *m)
+{
+    if (!c->recalls) return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER,
+                     "a run is under way here whose options are others: %.250s; take the same "
+                     "options, or another address",
+                     m->reason);
 }
 
 weft_status weft_circle_remember(circle *c, const weft_letter *letter)
@@ -41,7 +72,11 @@ weft_status weft_circle_adopt(circle *c)
     c->best = (weft_view){.number = 0};
     c->view.number += LEAP;
     c->view.silence = c->options.limit;
-    for (size_t i = 0; i < c->view.member_count; i++) c->seats[i] = (seat){.heard = now};
+    for (size_t i = 0; i < c->view.member_count; i++) {
+        const early *e = early_of(c, c->view.members[i].id);
+        c->seats[i] = (seat){.heard = now};
+        if (e) c->view.members[i].figures = e->figures;
+    }
     c->ticked = now;
     return weft_circle_changed(c);
 }
