@@ -117,6 +117,18 @@ learned
 nothing_left
 [ "$(grep -c '"event":"step"' killed.jsonl)" -gt 0 ] && pass || flunk "no metrics: $what"
 
+what="all may leave but the one that tells"
+run -n 3 $async -e 30
+reaches 'step .* test'
+at=$(tr '\0' '\n' <"/proc/$(part join 1)/cmdline" | grep '^tcp://')
+number() { "$weft" status "$at" | awk -v slot="$1" '$2 == "learner" && $3 == slot { print $1 }'; }
+"$weft" leave "$at" "$(number 0)" 2>told && flunk "left: $what"
+grep -q 'cannot leave: it is the one that tells what this job comes to' told && pass || flunk "said '$(cat told)': $what"
+"$weft" leave "$at" "$(number 1)" 2>told && pass || flunk "said '$(cat told)': $what"
+ends 0
+learned
+nothing_left
+
 what="a server is lost of which nobody has a replica"
 run -n 2 $async -e 15 -c lost
 reaches 'wrote lost'

@@ -93,22 +93,33 @@ static weft_status remove_member(circle *c, weft_actor_id id)
     return WEFT_OK;
 }
 
+static bool may_leave(const circle *c, const weft_view_member *m, char *why, size_t size)
+{
+    bool tells = c->options.first && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
+    bool keeps = m->role == WEFT_MEMBER_SERVER && weft_keepers_need(&c->view, m->id);
+    if (tells)
+        (void)snprintf(why, size,
+                       "learner %u cannot leave: it is the one that tells what this job comes to; "
+                       "end the job, or let another one leave",
+                       m->id);
+    if (keeps)
+        (void)snprintf(why, size, "server %u cannot leave: nobody else has all of its parameters",
+                       m->id);
+    return !tells && !keeps;
+}
+
 static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__Leave *m)
 {
     Weft__Left reply = WEFT__LEFT__INIT;
     weft_view_member *other = weft_view_find(&c->view, m->other);
     const weft_view_member *here = weft_view_find(&c->view, letter->from);
     if (other && !other->dismissed) {
-        if (other->role == WEFT_MEMBER_SERVER && weft_keepers_need(&c->view, other->id)) {
-            Weft__Refused no;
-            char reason[160];
-            weft__refused__init(&no);
-            (void)snprintf(reason, sizeof(reason),
-                           "server %u cannot leave: nobody else has all of its parameters",
-                           other->id);
-            no.reason = reason;
+        Weft__Refused no;
+        weft__refused__init(&no);
+        char reason[160];
+        no.reason = reason;
+        if (!may_leave(c, other, reason, sizeof(reason)))
             return weft_wire_send(&c->head, letter->from, WEFT_WIRE_REFUSED, &no, NULL);
-        }
         other->dismissed = true;
         WEFT_TRY(weft_circle_changed(c));
     } else if (m->other == WEFT_NOBODY && here) {

@@ -71,8 +71,10 @@ weft_status weft_keepers_lose(weft_view *v, weft_actor_id server)
                                  "server %u is lost, and with it range %d of %d of the parameters, "
                                  "of which nobody has a %s; go on from a checkpoint",
                                  server, k, v->range_count,
-                                 r->replica != WEFT_NOBODY ? "whole replica yet"
-                                                           : "replica (--replicas 1 keeps one)"));
+                                 r->replica != WEFT_NOBODY
+                                     ? "whole replica yet"
+                                     : "replica (--replicas 1 keeps one, while "
+                                       "another server is there)"));
         if (r->primary == server)
             *r = (weft_keeper){.primary = safe ? r->replica : WEFT_NOBODY};
         else if (r->replica == server)
