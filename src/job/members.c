@@ -80,6 +80,17 @@ static void take_stop(troupe *t, player *p, int code)
         (void)snprintf(t->j->stopped, sizeof(t->j->stopped), "weft: %.500s", p->said);
 }
 
+/* Nothing is to be done any more. But who was to save what the job has come to has not. */
+static void take_end(troupe *t, player *p)
+{
+    p->done = true;
+    if (!t->stopping || p->part->role != WEFT_PART_LEARNER || p->part->slot > 0) return;
+    (void)snprintf(t->j->stopped, sizeof(t->j->stopped),
+                   "weft: stopped, and the last steps are not saved, since %.300s; go on with "
+                   "--resume from the newest checkpoint, if there is one",
+                   p->why);
+}
+
 /* Whoever fails in something by himself would fail in it again; who has lost the others, or was
  * given up by them, may come back. */
 static void take_failure(troupe *t, player *p, int state)
@@ -109,8 +120,8 @@ void weft_player_end(troupe *t, player *p)
         p->done = true;
     else if (learner && WIFEXITED(state) && strcmp(p->what, "interrupted") == 0)
         take_stop(t, p, code);
-    else if (t->stopping || t->told > 0) /* nothing is to be done any more */
-        p->done = true;
+    else if (t->stopping || t->told > 0)
+        take_end(t, p);
     else if (!learner && strcmp(p->what, "interrupted") == 0)
         p->died = weft_job_seconds(t->j); /* somebody has told it to end */
     else
@@ -232,6 +243,7 @@ static void close_all(troupe *t)
     double began = weft_seconds();
     t->closing = true;
     signal_all(t, t->failed ? SIGKILL : SIGTERM);
+    signal_all(t, SIGCONT); /* who is stopped hears nothing */
     for (bool some = true, killed = t->failed; some;) {
         some = false;
         for (int i = 0; i < t->count; i++) {
