@@ -318,6 +318,8 @@ bool weft_exchange_state_of(weft_exchange *exchange, int learner, int i, weft_ex
  * any when it comes and goes, and somebody wants it to go. */
 double weft_exchange_limit(const weft_exchange *exchange, double usual);
 bool weft_exchange_is_stopped(const weft_exchange *exchange);
+/* And seconds that it waits to hear that it may go; `last`: it has taken all steps of the run. */
+double weft_exchange_farewell(const weft_exchange *exchange, bool last);
 /* Adds up a number over all learners, which go in lock step. */
 weft_status weft_exchange_sum(weft_exchange *exchange, const char *what,
                               double *number) WEFT_NODISCARD;

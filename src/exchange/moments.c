@@ -252,6 +252,15 @@ double weft_exchange_limit(const weft_exchange *e, double usual)
     return weft_exchange_is_stopped(e) ? WEFT_MIN(usual, IN_A_HURRY) : usual;
 }
 
+/* All is told and saved by then, and in a job that was stopped nobody comes in the place of a
+ * coordinator that does not answer. */
+double weft_exchange_farewell(const weft_exchange *e, bool last)
+{
+    static const double LONG_ENOUGH = 15;
+    const weft_learner_link *link = e->site.cluster;
+    return link && link->job && !last ? IN_A_HURRY : weft_exchange_limit(e, LONG_ENOUGH);
+}
+
 bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
 {
     *out = (weft_series){.name = NULL};

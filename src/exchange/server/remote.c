@@ -91,10 +91,8 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
 /* The coordinator hears of it, if there is one; nobody waits for long. */
 static weft_status say_goodbye(const weft_remote *x)
 {
-    static const double LONG_ENOUGH = 15;
-    double began = weft_seconds();
-    while (!weft_net_actor(x->net)->done &&
-           weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
+    double began = weft_seconds(), most = weft_exchange_farewell(&x->head, x->last);
+    while (!weft_net_actor(x->net)->done && weft_seconds() - began < most)
         WEFT_TRY(weft_net_pump(x->net, NAP));
     return WEFT_OK;
 }
