@@ -129,6 +129,22 @@ ends 0
 learned
 nothing_left
 
+what="the job is stopped while one stands still"
+for who in "server 0" "join 0" "coordinator 0"; do
+    rm -rf still
+    run -n 2 $async -e 1000 --timeout 9 -c still --checkpoint-every 7
+    reaches 'wrote still'
+    # shellcheck disable=SC2086
+    kill -STOP "$(part $who)"
+    sleep 0.5
+    kill -INT "$job"
+    before=$SECONDS
+    ends 130
+    [ $((SECONDS - before)) -le 9 ] && pass || flunk "$((SECONDS - before)) s: $what: $who"
+    grep -q 'stopped.*go on with --resume from' err && pass || flunk "said '$(tail -n1 err)': $what: $who"
+    nothing_left
+done
+
 what="a server is lost of which nobody has a replica"
 run -n 2 $async -e 15 -c lost
 reaches 'wrote lost'
