@@ -94,14 +94,14 @@ static void test_bounds(void **state)
 }
 
 /* Seconds of a step, of a learner that is alone. */
-static double step_of(double latency, bool early, const double needs[2])
+static double step_of(weft_sim_link link, bool early, const double needs[2])
 {
     double until[2];
     for (int longer = 0; longer < 2; longer++) {
         run r = draw("async", -1, -1, 1, 2, 3);
         r.steps = longer ? 60 : 20;
         r.seconds[0] = 1;
-        r.link = (weft_sim_link){.latency = latency};
+        r.link = link;
         r.early = early;
         r.needs[0] = needs[0];
         r.needs[1] = needs[1];
@@ -123,9 +123,22 @@ static void test_pulls_are_hidden(void **state)
         for (size_t l = 0; l < WEFT_COUNT(latencies); l++) {
             double trip = 2 * latencies[l], first = fmin(needs[n][0], needs[n][1]);
             double hidden = fmax(1, trip + 1 - first);
-            assert_true(fabs(step_of(latencies[l], true, needs[n]) - hidden) < 1e-9);
-            assert_true(fabs(step_of(latencies[l], false, needs[n]) - (1 + trip)) < 1e-9);
+            weft_sim_link link = {.latency = latencies[l]};
+            assert_true(fabs(step_of(link, true, needs[n]) - hidden) < 1e-9);
+            assert_true(fabs(step_of(link, false, needs[n]) - (1 + trip)) < 1e-9);
         }
+}
+
+/* On a line that carries one after the other the last range comes first, since a forward pass reads
+ * it first: it does not wait for the other one. */
+static void test_what_is_read_first_comes_first(void **state)
+{
+    (void)state;
+    static const double last_first[] = {0.5, 0}, first_first[] = {0, 0.5}, both[] = {0, 0};
+    weft_sim_link narrow = {.bandwidth = 1e3};
+    double good = step_of(narrow, true, last_first), bad = step_of(narrow, true, first_first);
+    double all = step_of(narrow, true, both);
+    assert_true(good < bad - 0.1 && good < all - 0.1);
 }
 
 /* With one that is ten times as slow: under bsp all are, under async only that one. */
@@ -211,10 +224,11 @@ static void test_lost_range(void **state)
     assert_int_equal(weft_sim_add(r.sim, FIRST_LEARNER, 0), WEFT_OK);
     assert_int_equal(weft_sim_kill(r.sim, FIRST_SERVER + 1, 10), WEFT_OK);
     assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_ERR_PEER);
-    assert_non_null(
-        strstr(weft_last_message(),
-               "server 2 is lost, and with it range 1 of 2 of the parameters, of which "
-               "nobody has a replica (--replicas 1 keeps one); go on from a checkpoint"));
+    assert_non_null(strstr(
+        weft_last_message(),
+        "server 2 is lost, and with it range 1 of 2 of the parameters, of which "
+        "nobody has a replica (--replicas 1 keeps one, while another server is there); go on "
+        "from a checkpoint"));
     finish(&r);
 }
 
@@ -292,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_one_learner_is_serial),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_pulls_are_hidden),
+        cmocka_unit_test(test_what_is_read_first_comes_first),
         cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_once),
         cmocka_unit_test(test_lost_server),

@@ -7,16 +7,15 @@ static bool overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count)
     return a < b + b_count && b < a + a_count;
 }
 
-/* Of a step of so many micro-batches it is the first that reads a parameter first. What nobody
- * reads may come until the end. */
+/* Of a step of so many micro-batches it is the first that reads a parameter first; below 0: nobody
+ * reads that part. */
 static double needed_after(const weft_simulation *s, int64_t begin, int64_t count)
 {
     const weft_program *program = weft_instance_program(s->lead->instance);
     weft_reading r;
-    double flops = s->flops;
-    for (int i = 0; weft_program_reading(program, i, &r); i++)
-        if (overlap(r.begin, r.count, begin, count)) flops = WEFT_MIN(flops, r.flops);
-    return flops;
+    for (int i = 0; weft_program_reading(program, i, &r); i++) /* in the order of time */
+        if (overlap(r.begin, r.count, begin, count)) return r.flops;
+    return -1;
 }
 
 /* And it is the last that makes the gradients what they are. */
@@ -37,6 +36,7 @@ static double made_after(const weft_simulation *s, int64_t begin, int64_t count)
 weft_status weft_simulation_time(weft_simulation *s)
 {
     int64_t begin, count;
+    double last = 0;
     if (!s->cast->ops->part || s->flops <= 0) return WEFT_OK;
     while (s->cast->ops->part(s->cast, s->parts, &begin, &count)) s->parts++;
     if (s->parts == 0) return WEFT_OK;
@@ -46,6 +46,10 @@ weft_status weft_simulation_time(weft_simulation *s)
         (void)s->cast->ops->part(s->cast, i, &begin, &count);
         s->needs[i] = needed_after(s, begin, count) / s->flops;
         s->makes[i] = made_after(s, begin, count) / s->flops;
+        last = WEFT_MAX(last, s->needs[i]);
     }
+    /* What nobody reads keeps nobody waiting who has all that he reads. */
+    for (int i = 0; i < s->parts; i++)
+        if (s->needs[i] < 0) s->needs[i] = last;
     return WEFT_OK;
 }

@@ -214,7 +214,9 @@ weft_status weft_reach_pull(learner *l, reach *r)
 
 weft_status weft_reach_pull_all(learner *l)
 {
-    for (int i = 0; i < l->options.range_count; i++) WEFT_TRY(weft_reach_pull(l, &l->reaches[i]));
+    /* Parameters lie in the order in which backward makes their gradients, so what a forward pass
+     * reads first lies last. */
+    for (int i = l->options.range_count; i-- > 0;) WEFT_TRY(weft_reach_pull(l, &l->reaches[i]));
     return weft_reach_hope(l);
 }
 
