@@ -140,7 +140,7 @@ accepts "quiet simulation" "$weft" simulate $small --cluster cluster.yaml --exch
 [ -s out ] && flunk "--quiet printed" || pass
 refuses 2 "add --exchange" "$weft" simulate $small -n 4
 refuses 2 "cluster.yaml:2: there are 4 learners here, -n gives 3" "$weft" simulate $small -n 3 --cluster cluster.yaml --exchange server
-refuses 2 "these can: server, easgd, gossip" "$weft" simulate $small -n 4 --exchange average
+refuses 2 "give --exchange server, easgd or gossip" "$weft" simulate $small -n 4 --exchange average
 refuses 2 "--mesh says nothing here" "$weft" simulate $small -n 4 --mesh data=2 --exchange server
 refuses 2 "no option is named 'cluster'" "$weft" train $small --cluster cluster.yaml
 printf 'learners: []\n' >none.yaml

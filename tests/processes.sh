@@ -60,6 +60,21 @@ alike() {
     done
     pass
 }
+# asked_to_stop OPTIONS...: Ctrl-C in the middle of a long run leaves a checkpoint to go on from.
+asked_to_stop() {
+    local last
+    rm -rf asked
+    run "$@" -e 4000 -c asked
+    reaches 'wrote'
+    kill -INT "$job"
+    ends 130
+    holds err 'stopped after step [0-9]+; go on with --resume from asked'
+    last=$(sed -n 's/.*stopped after step \([0-9]*\);.*/\1/p' err)
+    [ "$(readlink asked/latest)" = "step-$last" ] && pass || flunk "no checkpoint of step $last: $what"
+    # shellcheck disable=SC2086
+    accepts "and goes on" "$weft" train $data "$@" --engine processes --steps $((last + 5)) -c asked --resume
+    holds out "resumed after step $last"
+}
 nothing_left() {
     [ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left: $what"
 }
@@ -185,17 +200,7 @@ learned
 nothing_left
 
 what="signals"
-rm -rf asked
-run -n 3 --exchange server:policy=bsp --servers 2 -e 4000 -c asked
-reaches 'wrote'
-kill -INT "$job"
-ends 130
-holds err 'stopped after step [0-9]+; go on with --resume from asked'
-last=$(sed -n 's/.*stopped after step \([0-9]*\);.*/\1/p' err)
-[ "$(readlink asked/latest)" = "step-$last" ] && pass || flunk "no checkpoint of step $last: $what"
-# shellcheck disable=SC2086
-accepts "and goes on" "$weft" train $data $bsp --steps $((last + 5)) -c asked --resume
-holds out "resumed after step $last"
+asked_to_stop -n 3 --exchange server:policy=bsp --servers 2
 nothing_left
 run -n 2 $async -e 4000
 reaches 'step .* test'
@@ -224,7 +229,7 @@ what="bad input"
 bad() { refuses "$1" "$2" "$weft" train $data --engine processes "${@:3}"; }
 # shellcheck disable=SC2086
 {
-    bad 2 "give --exchange server:..., easgd or gossip" -n 2
+    bad 2 "need an exchange between them; give --exchange server, easgd or gossip" -n 2
     bad 2 "exchange gossip has no use for it" -n 2 --exchange gossip --servers 2
     bad 2 "there is no topology=rung" -n 2 --exchange gossip:topology=rung
     bad 2 "is between the learners of one job" -n 2 --exchange average
@@ -321,17 +326,7 @@ peers() {
     nothing_left
 
     what="signals"
-    rm -rf asked
-    run -n 3 --exchange gossip:mode=average -e 4000 -c asked
-    reaches 'wrote'
-    kill -INT "$job"
-    ends 130
-    holds err 'stopped after step [0-9]+; go on with --resume from asked'
-    last=$(sed -n 's/.*stopped after step \([0-9]*\);.*/\1/p' err)
-    [ "$(readlink asked/latest)" = "step-$last" ] && pass || flunk "no checkpoint of step $last: $what"
-    # shellcheck disable=SC2086
-    accepts "and goes on" "$weft" train $data -n 3 --exchange gossip:mode=average --steps $((last + 5)) -c asked --resume --engine processes
-    holds out "resumed after step $last"
+    asked_to_stop -n 3 --exchange gossip:mode=average
     nothing_left
     # shellcheck disable=SC2086
     run -n 3 $gossip -e 4000

@@ -1,15 +1,6 @@
 /* What they do. */
 #include "ranges.h"
 
-static weft_status descend(void *user, void *parameters, const void *gradient)
-{
-    const descent *d = user;
-    double *w = parameters;
-    const double *g = gradient;
-    for (int64_t i = 0; i < d->count; i++) w[i] -= d->lr * g[i];
-    return WEFT_OK;
-}
-
 weft_policy policy_of(const char *name, double count, double bound, const char *scale)
 {
     weft_policy policy;

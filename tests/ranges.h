@@ -8,13 +8,8 @@
 #include <cmocka.h>
 
 #include "compress/compress.h"
+#include "descent.h"
 #include "exchange/server/range.h"
-
-/* w -= lr g */
-typedef struct descent {
-    double lr;
-    int64_t count;
-} descent;
 
 /* Gradients of its own quadratic: w - its target. */
 typedef struct learner {

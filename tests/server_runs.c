@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "descent.h"
 #include "one_context.h"
 
 void gradient(int learner, int64_t step, const double *w, double *g)
@@ -11,32 +12,23 @@ void gradient(int learner, int64_t step, const double *w, double *g)
         g[i] = (w[i] - sin(1.0 + learner)) * (1 + 0.1 * i) + 0.01 * cos((double)(step * (i + 1)));
 }
 
-static weft_status descend(void *user, void *parameters, const void *mean)
-{
-    int64_t count = *(const int64_t *)user;
-    double *w = parameters;
-    const double *g = mean;
-    for (int64_t i = 0; i < count; i++) w[i] -= LR * g[i];
-    return WEFT_OK;
-}
-
 static int64_t begin_of(const run *r, int server)
 {
     return weft_part_start(COUNT, server, r->servers);
 }
 
-static int64_t counts[MOST_SERVERS]; /* of the ranges, for `descend` */
+static descent ranges[MOST_SERVERS];
 
 static weft_status open_range(void *user, int number, weft_served *out)
 {
     const run *r = user;
-    counts[number] = begin_of(r, number + 1) - begin_of(r, number);
+    ranges[number] = (descent){LR, begin_of(r, number + 1) - begin_of(r, number)};
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = r->policy,
                                   .dtype = WEFT_F64,
-                                  .count = counts[number],
+                                  .count = ranges[number].count,
                                   .update = descend,
-                                  .user = &counts[number]};
+                                  .user = &ranges[number]};
     return weft_range_create(&options, &out->range);
 }
 

@@ -154,62 +154,65 @@ static void test_figures_are_new(void **state)
 
 #define TERMS(text_) .given = (text_), .bytes = sizeof(text_)
 
+/* What a run began with, and what one says who comes in its coordinator's place. */
+static const char terms_begun[] = "batch\0"
+                                  "10\0"
+                                  "@begun.step\0"
+                                  "0";
+static const struct {
+    const char *given;
+    size_t bytes;
+    const char *says; /* NULL: it is the same run */
+} terms_of_next[] = {
+    {TERMS("batch\0"
+           "10\0"
+           "@begun.step\0"
+           "7"),
+     NULL},
+    {TERMS("@begun.step\0"
+           "0\0"
+           "batch\0"
+           "10"),
+     NULL},
+    {NULL, 0, NULL},
+    {TERMS("batch\0"
+           "20\0"
+           "@begun.step\0"
+           "0"),
+     "batch is 10 there and 20 here"},
+    {TERMS("@begun.step\0"
+           "0"),
+     "batch is 10 there and not given here"},
+    {TERMS("batch\0"
+           "10\0"
+           "@steps\0"
+           "5"),
+     "steps is not given there and 5 here"},
+    {TERMS("batch\0"
+           "1\n2"),
+     "batch is another one there"},
+    {TERMS("batch"), "it is not told of in the same way"},
+};
+
 /* Who began with other options does not go on by those of the next coordinator. */
 static void test_other_options(void **state)
 {
     (void)state;
-    static const char begun[] = "batch\0"
-                                "10\0"
-                                "@begun.step\0"
-                                "0";
-    static const struct {
-        const char *given;
-        size_t bytes;
-        const char *says; /* NULL: it is the same run */
-    } next[] = {
-        {TERMS("batch\0"
-               "10\0"
-               "@begun.step\0"
-               "7"),
-         NULL},
-        {TERMS("@begun.step\0"
-               "0\0"
-               "batch\0"
-               "10"),
-         NULL},
-        {NULL, 0, NULL},
-        {TERMS("batch\0"
-               "20\0"
-               "@begun.step\0"
-               "0"),
-         "batch is 10 there and 20 here"},
-        {TERMS("@begun.step\0"
-               "0"),
-         "batch is 10 there and not given here"},
-        {TERMS("batch\0"
-               "10\0"
-               "@steps\0"
-               "5"),
-         "steps is not given there and 5 here"},
-        {TERMS("batch\0"
-               "1\n2"),
-         "batch is another one there"},
-        {TERMS("batch"), "it is not told of in the same way"},
-    };
-    for (size_t i = 0; i < WEFT_COUNT(next); i++) {
+    for (size_t i = 0; i < WEFT_COUNT(terms_of_next); i++) {
         crowd c;
         begin(&c, 2, 0, false, i, false);
-        c.coordinator.configuration = begun;
-        c.coordinator.configuration_bytes = sizeof(begun);
+        c.coordinator.configuration = terms_begun;
+        c.coordinator.configuration_bytes = sizeof(terms_begun);
         until(&c, 40);
-        c.coordinator.configuration = next[i].given;
-        c.coordinator.configuration_bytes = next[i].bytes;
+        c.coordinator.configuration = terms_of_next[i].given;
+        c.coordinator.configuration_bytes = terms_of_next[i].bytes;
         assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
         assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 60), WEFT_OK);
         weft_status status = weft_sim_run(c.sim, 120);
-        if (next[i].says) {
+        if (terms_of_next[i].says) {
             assert_int_equal(status, WEFT_ERR_PEER);
-            if (!strstr(weft_last_message(), next[i].says)) fail_msg("'%s'", weft_last_message());
+            if (!strstr(weft_last_message(), terms_of_next[i].says))
+                fail_msg("'%s'", weft_last_message());
         } else {
             assert_int_equal(status, WEFT_OK);
             assert_agreed(&c, 2);

@@ -3,25 +3,11 @@
 #include <stdio.h>
 
 #include "compress/compress.h"
+#include "one_context.h"
 #include "support.h"
 #include "weft/registry.h"
 
 enum { REAL = 600, MOST = 4 * REAL, MESSAGES = 12 };
-
-static weft_context *context;
-
-static int setup(void **state)
-{
-    (void)state;
-    return weft_context_create(&context) != WEFT_OK;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weft_context_destroy(&context);
-    return 0;
-}
 
 /* Where the real numbers lie: behind a gap, with one behind every seventh, and one at the end. */
 static int64_t spread(weft_codec *codec, int64_t place[REAL])

@@ -13,6 +13,7 @@
 #include "actor/envelope.h"
 #include "actor/net.h"
 #include "base/tree.h"
+#include "descent.h"
 #include "exchange/server/server.h"
 
 enum {
@@ -55,15 +56,6 @@ static void gradient(int learner, int64_t step, const double *w, double *g)
         g[i] = (w[i] - sin(1.0 + learner + i)) + 0.01 * cos((double)(step * (i + 1)));
 }
 
-static weft_status descend(void *user, void *parameters, const void *mean)
-{
-    int64_t count = *(const int64_t *)user;
-    double *w = parameters;
-    const double *g = mean;
-    for (int64_t i = 0; i < count; i++) w[i] -= LR * g[i];
-    return WEFT_OK;
-}
-
 /* --- a server --- */
 
 static weft_member_options member_of(int id, int slot)
@@ -72,16 +64,16 @@ static weft_member_options member_of(int id, int slot)
         .struct_size = sizeof(weft_member_options), .key = (uint64_t)id, .wish = slot, .beat = 0.5};
 }
 
-static int64_t counts[SERVERS]; /* of the ranges, for `descend` */
+static descent descents[SERVERS];
 
 static weft_status open_range(void *user, int number, weft_served *out)
 {
     (void)user;
     weft_range_options options = {.struct_size = sizeof(options),
                                   .dtype = WEFT_F64,
-                                  .count = counts[number],
+                                  .count = descents[number].count,
                                   .update = descend,
-                                  .user = &counts[number]};
+                                  .user = &descents[number]};
     WEFT_TRY(weft_policy_make("bsp", -1, -1, NULL, -1, &options.policy));
     return weft_range_create(&options, &out->range);
 }
@@ -267,7 +259,7 @@ static void run_job(const char *address, bool loses, double *expected)
     assert_int_equal(WEFT_NEW(&j, 1), WEFT_OK);
     j->address = address;
     j->loses = loses;
-    for (int k = 0; k < SERVERS; k++) counts[k] = begin_of(k + 1) - begin_of(k);
+    for (int k = 0; k < SERVERS; k++) descents[k] = (descent){LR, begin_of(k + 1) - begin_of(k)};
     j->began = weft_seconds();
     assert_int_equal(weft_context_create(&j->context), WEFT_OK);
     assert_int_equal(weft_net_world_create(&j->world), WEFT_OK);

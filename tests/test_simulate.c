@@ -323,7 +323,8 @@ static void test_refused(void **state)
     } all[] = {
         {"ranks=2", "add --exchange", WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=average",
-         "cannot be simulated, since it is not made of actors; these can: server, easgd, gossip",
+         "cannot be simulated, since it is not made of actors; give --exchange server, easgd or "
+         "gossip",
          WEFT_ERR_ARGUMENT},
         {"ranks=2 exchange=hogwild", "exchange hogwild cannot be simulated", WEFT_ERR_ARGUMENT},
         {"ranks=4 mesh=data=2 exchange=server", "--mesh says nothing here", WEFT_ERR_ARGUMENT},

@@ -70,7 +70,7 @@ refuses 2 "'replicas' is '2', must be a whole number from 0 to 1" -n 2 --exchang
 refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" -n 2 --exchange hogwild --replicas 1
 refuses 2 "sample is '0', must be a whole number from 1" -n 2 --exchange hogwild:sample=0
 refuses 2 "did you mean 'sample'" -n 2 --exchange hogwild:smaple=2
-refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd or gossip" -n 2 --exchange hogwild --compress threshold
+refuses 2 "exchange hogwild has no use for it; give --exchange server, easgd or gossip" -n 2 --exchange hogwild --compress threshold
 refuses 2 "exchange gossip has no use for it; give --exchange server" -n 2 --exchange gossip --compress-back topk
 refuses 2 "there is no exchange; give --exchange server" --compress-back topk
 refuses 2 "did you mean 'topk'" -n 2 --exchange server --compress-back tokp
@@ -123,7 +123,7 @@ for command in train simulate; do
     refuses 2 "servers is 4, and the model has only 3 parameters to share out; give --servers 3 or fewer" -n 2 --data csv:few.csv,target=y --batch 5 --model few.yaml --exchange server --servers 4
 done
 for exchange in average oneshot hogwild; do
-    refuses 2 "exchange $exchange cannot be simulated, since it is not made of actors; these can: server" -n 2 --exchange $exchange
+    refuses 2 "exchange $exchange cannot be simulated, since it is not made of actors; give --exchange server" -n 2 --exchange $exchange
 done
 refuses 2 "--replicas says nothing here, since no server of a simulation is lost" -n 2 --exchange server --servers 2 --replicas 1
 refuses 2 "a version of c=3 updates, but there are 2 learners" -n 2 --exchange server:policy=softsync,c=3

@@ -26,22 +26,22 @@ bool weft_entry_reads(const weft_entry *entry, const char *option)
     return entry->reads && weft_is_listed(entry->reads, option);
 }
 
+static bool reads(const weft_entry *entry, const void *option)
+{
+    return weft_entry_reads(entry, option);
+}
+
 /* What would have a use for it. */
 static weft_status of_no_use(const weft_option *o, const char *text, const weft_option *with,
                              const char *choice)
 {
-    weft_text all = {0};
     char *names;
-    const weft_entry *e;
     weft_kind kind = with->names ? with->names : with->forms;
     if (kind == WEFT_KIND_NONE)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s is '%s', but %s needs --%s %s; give that too, or leave --%s out",
                          o->name, text, o->name, with->name, with->argument, o->name);
-    for (int i = 0; (e = weft_context_entry(with->context, kind, i)); i++)
-        if (weft_entry_reads(e, o->name))
-            weft_text_add(&all, "%s%s", all.size ? " or " : "", e->name);
-    WEFT_TRY(weft_text_take(&all, &names));
+    WEFT_TRY(weft_registry_names(with->context, kind, reads, o->name, &names));
     weft_status status =
         choice
             ? weft_fail(WEFT_ERR_ARGUMENT,

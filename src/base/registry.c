@@ -151,6 +151,20 @@ weft_status weft_context_register(weft_context *context, const weft_entry *entri
     return status;
 }
 
+weft_status weft_registry_names(const weft_context *context, weft_kind kind, weft_entry_fn *is_so,
+                                const void *what, char **names)
+{
+    weft_text text = {0};
+    const weft_entry *e, *last = NULL;
+    for (int i = 0; (e = weft_context_entry(context, kind, i)); i++) {
+        if (!is_so(e, what)) continue;
+        if (last) weft_text_add(&text, "%s%s", text.size ? ", " : "", last->name);
+        last = e;
+    }
+    if (last) weft_text_add(&text, "%s%s", text.size ? " or " : "", last->name);
+    return weft_text_take(&text, names);
+}
+
 static size_t count_rows(const weft_option *rows)
 {
     size_t count = 0;

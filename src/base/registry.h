@@ -14,6 +14,12 @@ const weft_entry *weft_registry_look(const weft_context *context, weft_kind kind
 weft_status weft_registry_find(const weft_context *context, weft_kind kind, const char *name,
                                size_t size, const weft_entry **out) WEFT_NODISCARD;
 
+/* The names of a kind's entries of which something is so, as "a, b or c"; "" where there is none.
+ * The caller frees them. */
+typedef bool weft_entry_fn(const weft_entry *entry, const void *what);
+weft_status weft_registry_names(const weft_context *context, weft_kind kind, weft_entry_fn *is_so,
+                                const void *what, char **names) WEFT_NODISCARD;
+
 /* Whether what it is has a use for an option of a run, see weft_entry.reads. */
 bool weft_entry_reads(const weft_entry *entry, const char *option);
 

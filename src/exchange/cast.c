@@ -3,21 +3,21 @@
 
 #include "base/registry.h"
 
+static bool has_actors(const weft_entry *entry, const void *what)
+{
+    const weft_exchange_ops *ops = entry->ops;
+    (void)what;
+    return ops->cast;
+}
+
 static weft_status no_actors(const weft_context *context, const char *name)
 {
-    weft_text text = {0};
     char *others;
-    const weft_entry *entry;
-    for (int i = 0; (entry = weft_context_entry(context, WEFT_KIND_EXCHANGE, i)); i++) {
-        const weft_exchange_ops *ops = entry->ops;
-        if (ops->cast) weft_text_add(&text, "%s%s", text.size ? ", " : "", ops->name);
-    }
-    WEFT_TRY(weft_text_take(&text, &others));
-    weft_status status =
-        weft_fail(WEFT_ERR_ARGUMENT,
-                  "exchange %s cannot be simulated, since it is not made of actors; "
-                  "these can: %s",
-                  name, others);
+    WEFT_TRY(weft_registry_names(context, WEFT_KIND_EXCHANGE, has_actors, NULL, &others));
+    weft_status status = weft_fail(WEFT_ERR_ARGUMENT,
+                                   "exchange %s cannot be simulated, since it is not made of "
+                                   "actors; give --exchange %s",
+                                   name, others);
     free(others);
     return status;
 }

@@ -300,6 +300,9 @@ void weft_exchange_close(weft_exchange **exchange);
 /* The same for exchanges that have nothing to do there. */
 weft_status weft_exchange_begin(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_before(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
+weft_status weft_exchange_ready(weft_exchange *exchange,
+                                const weft_gradient *gradient) WEFT_NODISCARD;
+weft_status weft_exchange_poll(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_update(weft_exchange *exchange, int64_t step) WEFT_NODISCARD;
 weft_status weft_exchange_settle(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_after(weft_exchange *exchange, weft_exchange_turn *turn) WEFT_NODISCARD;
@@ -368,5 +371,9 @@ bool weft_flat_optimizer_state(weft_flat_optimizer *optimizer, int i, weft_excha
 weft_status weft_exchange_find(const weft_context *context, const char *spec,
                                const weft_exchange_ops **ops,
                                const char **arguments) WEFT_NODISCARD;
+
+/* ARGUMENT: there is none (NULL), or its learners do not come and go; says which exchange's do. */
+weft_status weft_exchange_is_elastic(const weft_context *context, const char *spec,
+                                     const weft_exchange_ops **ops) WEFT_NODISCARD;
 
 #endif

@@ -154,18 +154,26 @@ static weft_status needed(void *user, const weft_reading *parameter)
     return heard(e, e->ops->needed(e, parameter), failures, "needed");
 }
 
+weft_status weft_exchange_ready(weft_exchange *e, const weft_gradient *gradient)
+{
+    uint64_t failures = weft_failures();
+    return e->ops->ready ? heard(e, e->ops->ready(e, gradient), failures, "ready") : WEFT_OK;
+}
+
+weft_status weft_exchange_poll(weft_exchange *e)
+{
+    uint64_t failures = weft_failures();
+    return e->ops->poll ? heard(e, e->ops->poll(e), failures, "poll") : WEFT_OK;
+}
+
 static weft_status ready(void *user, const weft_gradient *gradient)
 {
-    weft_exchange *e = user;
-    uint64_t failures = weft_failures();
-    return heard(e, e->ops->ready(e, gradient), failures, "ready");
+    return weft_exchange_ready(user, gradient);
 }
 
 static weft_status poll(void *user)
 {
-    weft_exchange *e = user;
-    uint64_t failures = weft_failures();
-    return heard(e, e->ops->poll(e), failures, "poll");
+    return weft_exchange_poll(user);
 }
 
 void weft_exchange_listen(weft_exchange *e)

@@ -25,6 +25,35 @@ weft_status weft_exchanges_register(weft_context *context)
     return WEFT_OK;
 }
 
+static bool comes_and_goes(const weft_entry *entry, const void *what)
+{
+    const weft_exchange_ops *ops = entry->ops;
+    (void)what;
+    return ops->began;
+}
+
+weft_status weft_exchange_is_elastic(const weft_context *context, const char *spec,
+                                     const weft_exchange_ops **ops)
+{
+    const char *arguments;
+    char *names;
+    *ops = NULL;
+    if (spec) WEFT_TRY(weft_exchange_find(context, spec, ops, &arguments));
+    if (*ops && (*ops)->began) return WEFT_OK;
+    WEFT_TRY(weft_registry_names(context, WEFT_KIND_EXCHANGE, comes_and_goes, NULL, &names));
+    weft_status status =
+        *ops ? weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s is between the learners of one job; for learners that come "
+                         "and go give --exchange %s",
+                         (*ops)->name, names)
+             : weft_fail(WEFT_ERR_ARGUMENT,
+                         "learners that are processes, or come and go, need an exchange "
+                         "between them; give --exchange %s",
+                         names);
+    free(names);
+    return status;
+}
+
 weft_status weft_exchange_find(const weft_context *context, const char *spec,
                                const weft_exchange_ops **ops, const char **arguments)
 {

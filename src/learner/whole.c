@@ -116,6 +116,13 @@ static weft_status lay_gradients(const whole *w)
     return status;
 }
 
+/* What the ranks wait for is what the exchange waits for. */
+static weft_status from_inner(whole *w, weft_status status)
+{
+    w->head.waited = w->inner->waited;
+    return status;
+}
+
 static weft_status give_gradients(const whole *w)
 {
     const weft_rank *r = w->rank;
@@ -131,7 +138,7 @@ static weft_status give_gradients(const whole *w)
     if (!w->inner) return WEFT_OK;
     WEFT_TRY(lay_gradients(w));
     for (int i = 0; weft_program_gradient(weft_instance_program(w->instance), i, &g); i++)
-        WEFT_TRY(w->inner->ops->ready(w->inner, &g));
+        WEFT_TRY(weft_exchange_ready(w->inner, &g));
     return WEFT_OK;
 }
 
@@ -139,8 +146,8 @@ static weft_status give_gradients(const whole *w)
 
 static weft_status whole_settle(weft_exchange *exchange)
 {
-    const whole *w = (const whole *)exchange;
-    if (w->inner) WEFT_TRY(weft_exchange_settle(w->inner));
+    whole *w = (whole *)exchange;
+    if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_settle(w->inner)));
     return spread(w);
 }
 
@@ -154,31 +161,32 @@ static weft_status whole_begin(weft_exchange *exchange)
 
 static weft_status whole_before(weft_exchange *exchange, int64_t step)
 {
-    const whole *w = (const whole *)exchange;
-    if (!w->inner) return w->ops.owns_update ? whole_settle(exchange) : WEFT_OK;
-    w->inner->weight = exchange->weight;
-    WEFT_TRY(weft_exchange_before(w->inner, step));
+    whole *w = (whole *)exchange;
+    if (w->inner) {
+        w->inner->weight = exchange->weight;
+        WEFT_TRY(from_inner(w, weft_exchange_before(w->inner, step)));
+    }
     return w->ops.owns_update ? whole_settle(exchange) : WEFT_OK;
 }
 
 static weft_status whole_poll(weft_exchange *exchange)
 {
     const whole *w = (const whole *)exchange;
-    return w->inner && w->inner->ops->poll ? w->inner->ops->poll(w->inner) : WEFT_OK;
+    return w->inner ? weft_exchange_poll(w->inner) : WEFT_OK;
 }
 
 static weft_status whole_update(weft_exchange *exchange, int64_t step)
 {
-    const whole *w = (const whole *)exchange;
+    whole *w = (whole *)exchange;
     WEFT_TRY(give_gradients(w));
-    return w->inner ? weft_exchange_update(w->inner, step) : WEFT_OK;
+    return w->inner ? from_inner(w, weft_exchange_update(w->inner, step)) : WEFT_OK;
 }
 
 static weft_status whole_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
-    const whole *w = (const whole *)exchange;
+    whole *w = (whole *)exchange;
     if (!w->ops.owns_update) WEFT_TRY(take_parameters(w));
-    if (w->inner) WEFT_TRY(weft_exchange_after(w->inner, turn));
+    if (w->inner) WEFT_TRY(from_inner(w, weft_exchange_after(w->inner, turn)));
     return w->ops.owns_update ? WEFT_OK : spread(w);
 }
 

@@ -82,11 +82,6 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     int64_t mesh = 1;
     char text[32];
     if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
-    if (!o->parallel.exchange)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "learners that come and go need an exchange; give --exchange server:... or "
-            "gossip:...");
     if (o->job.ranks < 1 || o->job.ranks % mesh)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%lld ranks cannot be shared out to learners of %lld (mesh '%s')",
@@ -135,19 +130,6 @@ static weft_status find_terms(weft_context *context, weft_trainer *t, bool serve
     return weft_format(&terms->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
 }
 
-static weft_status check_exchange(weft_context *context, const char *exchange, bool *serves)
-{
-    const weft_exchange_ops *ops;
-    const char *arguments;
-    WEFT_TRY(weft_exchange_find(context, exchange, &ops, &arguments));
-    *serves = ops->serve;
-    if (ops->began) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "exchange %s is between the learners of one job; for learners that come and "
-                     "go give --exchange server:..., easgd or gossip",
-                     ops->name);
-}
-
 weft_status weft_coordinator_run(weft_context *context, const weft_cluster_options *o,
                                  const weft_stop *stop, weft_cluster_fn tell, void *user)
 {
@@ -156,13 +138,13 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     weft_terms terms = {.dtype = WEFT_F32};
     weft_text text = {0};
     int learners = 0;
-    bool serves = false;
+    const weft_exchange_ops *ops;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
+    WEFT_TRY(weft_exchange_is_elastic(context, o->train.parallel.exchange, &ops));
     WEFT_TRY(enter(context, o, &world));
     WEFT_TRY(check_allowed(world, o));
     weft_status status = look_at_run(context, &o->train, &learners, &t);
-    if (status == WEFT_OK) status = check_exchange(context, o->train.parallel.exchange, &serves);
-    if (status == WEFT_OK) status = find_terms(context, t, serves, &terms);
+    if (status == WEFT_OK) status = find_terms(context, t, ops->serve, &terms);
     if (status == WEFT_OK) status = weft_terms_write(context, &terms, &text);
     if (status == WEFT_OK) {
         weft_coordinating what = {.listen = o->listen ? o->listen : HERE,

@@ -237,9 +237,9 @@ const weft_option weft_train_rows[] = {
      TEXT,
      RUN(job.engine),
      .names = WEFT_KIND_ENGINE,
-     .help = "ranks are threads of this process, or MPI processes; processes (with "
-             "exchange server, easgd or gossip): each learner and server is a process, and is "
-             "started again when it dies"},
+     .help = "ranks are threads of this process, or MPI processes; processes (for exchanges whose "
+             "learners come and go): each learner and server is a process, and is started again "
+             "when it dies"},
     {.name = "mesh",
      .argument = "AXIS=N,...",
      TEXT,

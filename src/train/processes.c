@@ -21,10 +21,6 @@ static weft_status refuse(const char *option, const char *value, const char *why
 
 static weft_status check(const weft_train_options *o, int64_t mesh)
 {
-    if (!o->parallel.exchange)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "engine processes is for learners that go their own ways; give --exchange "
-                         "server:..., easgd or gossip, or take another engine");
     if (o->job.hosts)
         return refuse("hosts", o->job.hosts, "several machines need --engine mpi, or weft join");
     if (o->parallel.place)
@@ -156,27 +152,18 @@ static weft_status write_part(const weft_processes *p, weft_job_part *part)
 /* A member says once a second that it lives, so less would be too little. */
 static const double LEAST_SILENCE = 3, MOST_SILENCE = 10;
 
-static weft_status count_servers(const weft_context *context, const weft_train_options *o,
-                                 int *count)
-{
-    const weft_exchange_ops *ops;
-    const char *arguments;
-    WEFT_TRY(weft_exchange_find(context, o->parallel.exchange, &ops, &arguments));
-    *count = ops->serve ? (int)WEFT_MAX(o->parallel.servers, 1) : 0;
-    return WEFT_OK;
-}
-
 weft_status weft_processes_plan(const weft_context *context, const weft_train_options *options,
                                 weft_processes *out)
 {
-    int servers = 0;
+    const weft_exchange_ops *ops;
     weft_processes *p = out;
     *p = (weft_processes){.options = options, .port = -1, .mesh = 1};
     if (options->parallel.mesh) WEFT_TRY(weft_mesh_ranks(options->parallel.mesh, &p->mesh));
+    WEFT_TRY(weft_exchange_is_elastic(context, options->parallel.exchange, &ops));
     WEFT_TRY(check(options, p->mesh));
     p->silence = WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_SILENCE), MOST_SILENCE);
     int learners = (int)(options->job.ranks / p->mesh);
-    WEFT_TRY(count_servers(context, options, &servers));
+    int servers = ops->serve ? (int)WEFT_MAX(options->parallel.servers, 1) : 0;
     WEFT_TRY(keep_port(p));
     WEFT_TRY(WEFT_NEW(&p->parts, 1 + servers + learners));
     p->count = 1 + servers + learners;

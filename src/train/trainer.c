@@ -1,4 +1,4 @@
-/* Making a job: options that fit together, data, a checkpoint to go on from, and its ranks. */
+/* Making a job: data, a checkpoint to go on from, and its ranks. */
 #include "train/trainer.h"
 
 #include "compress/compress.h"
@@ -36,92 +36,6 @@ static weft_status open_data(weft_trainer *t)
     if (t->total_steps > INT32_MAX)
         return weft_fail(WEFT_ERR_ARGUMENT, "%lld steps are more than the counter holds",
                          (long long)t->total_steps);
-    return WEFT_OK;
-}
-
-static weft_status check_plan(const weft_trainer *t)
-{
-    const weft_parallel_choice *o = &t->options.parallel;
-    return weft_exchange_fits(
-        t->context, o->exchange,
-        &(weft_exchange_plan){.learners = t->learners,
-                              .servers = (int)o->servers,
-                              .replicas = (int)o->replicas,
-                              .codec = o->compress,
-                              .back = o->compress_back,
-                              .again = t->options.output.resume || t->begun.step > 0,
-                              .hosted = t->worlds[0] && !t->linked});
-}
-
-/* Ranks of one learner: what the mesh multiplies to, or all there are. */
-static weft_status count_learners(weft_trainer *t)
-{
-    const weft_train_options *o = &t->options;
-    bool exchange = o->parallel.exchange != NULL;
-    int64_t mesh = exchange ? 1 : t->size, stages = 1;
-    char *device;
-    WEFT_TRY(weft_device_of_rank(t->context, o->where.device, 0, &device));
-    free(device);
-    int devices = 1;
-    for (const char *at = o->where.device; *at; at++) devices += *at == ',';
-    /* What goes on after a death may have fewer ranks. */
-    if (devices > t->size && !o->output.resume)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "device '%s' names %d devices for %d rank%s; give one for each rank, or "
-                         "fewer, which take turns",
-                         o->where.device, devices, t->size, weft_plural(t->size));
-    if (exchange) WEFT_TRY(weft_exchange_check(t->context, o->parallel.exchange));
-    if (o->parallel.compress) WEFT_TRY(weft_codec_check(t->context, o->parallel.compress));
-    if (o->parallel.compress_back)
-        WEFT_TRY(weft_codec_check(t->context, o->parallel.compress_back));
-    if (o->job.hosts && strcmp(o->job.engine, "mpi") != 0)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "hosts '%s' and engine %s contradict each other; several machines need "
-                         "--engine mpi",
-                         o->job.hosts, o->job.engine);
-    if (o->job.max_restarts > 0 && !o->output.checkpoint)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "max-restarts is '%lld', but max-restarts needs --checkpoint DIR; give "
-                         "that too, or leave --max-restarts out",
-                         (long long)o->job.max_restarts);
-    if (exchange && o->parallel.place)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "place and exchange contradict each other: with --exchange each learner "
-                         "has one place, its own rank; give --mesh pipeline=N to cut learners into "
-                         "stages, or leave one of them out");
-    if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
-    if (o->parallel.mesh) WEFT_TRY(weft_mesh_axis(o->parallel.mesh, "pipeline", &stages));
-    if (o->parallel.profile && stages == 1)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "profile measures the layers to balance the stages of a pipeline, and "
-                         "there is none; give --mesh pipeline=N, or leave --profile out");
-    if (strcmp(o->parallel.schedule, "1f1b") != 0 && stages == 1 && !o->parallel.place)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "schedule is the order of the micro-batches of a pipeline, and there is "
-                         "none; give --mesh pipeline=N, or leave --schedule out");
-    if (!exchange && mesh != t->size)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "mesh '%s' has %lld ranks, but -n gives %d; the sizes must multiply to "
-                         "that (or give --exchange for several learners)",
-                         o->parallel.mesh, (long long)mesh, t->size);
-    if (t->size % mesh)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%d rank%s cannot be shared out to learners of %lld (mesh '%s')", t->size,
-                         weft_plural(t->size), (long long)mesh, o->parallel.mesh);
-    t->mesh = (int)mesh;
-    t->learners = t->linked ? t->link.learners : t->size / (int)mesh;
-    if (t->linked && mesh != t->size)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "a process that joins is one learner, of %lld ranks by its mesh, but -n "
-                         "gives %d; start another process for another learner",
-                         (long long)mesh, t->size);
-    if (exchange) WEFT_TRY(check_plan(t)); /* also where one learner has no use for it */
-    if (t->linked) return WEFT_OK;
-    if (exchange && t->learners == 1 && t->size > 1)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "exchange is between learners, but the mesh '%s' takes all %d ranks for "
-                         "one; give more ranks or a smaller mesh",
-                         o->parallel.mesh, t->size);
     return WEFT_OK;
 }
 
@@ -204,14 +118,6 @@ weft_status weft_trainer_everywhere(weft_trainer *t, weft_status (*task)(weft_ru
 }
 
 /* Before MPI is begun, which makes a process look like one of a job. */
-static weft_status check_ranks(const weft_job_choice *o)
-{
-    if (o->ranks > 0 || weft_job_rank() >= 0) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "ranks is 0, which means as many as mpirun or srun has started, and neither "
-                     "has; give -n 1 or more");
-}
-
 static weft_status build(weft_run *run)
 {
     weft_trainer *t = run->job;
@@ -220,17 +126,6 @@ static weft_status build(weft_run *run)
     if (r->rank == 0) t->parameters = weft_rank_parameters(r);
     weft_board_stage(&t->line, r->rank, WEFT_STAGE_BUILT);
     return WEFT_OK;
-}
-
-weft_status weft_trainer_check_servers(const weft_trainer *t)
-{
-    int64_t servers = t->options.parallel.servers, n = weft_rank_parameters(&t->runs[0].rank);
-    if (servers <= n) return WEFT_OK;
-    return weft_fail(WEFT_ERR_ARGUMENT,
-                     "servers is %lld, and the model has only %lld parameter%s to share out; give "
-                     "--servers %lld or fewer",
-                     (long long)servers, (long long)n, weft_plural(n),
-                     (long long)WEFT_MAX(n, (int64_t)1));
 }
 
 /* What others of the run must have alike. */
@@ -247,9 +142,9 @@ static weft_status describe_data(weft_trainer *t)
 
 static weft_status make(weft_trainer *t)
 {
-    WEFT_TRY(check_ranks(&t->options.job));
+    WEFT_TRY(weft_trainer_check_ranks(t));
     WEFT_TRY(open_ranks(t));
-    WEFT_TRY(count_learners(t));
+    WEFT_TRY(weft_trainer_count_learners(t));
     WEFT_TRY(weft_trainer_find_resumed(t));
     WEFT_TRY(open_data(t));
     if (t->linked) WEFT_TRY(describe_data(t));
@@ -282,8 +177,8 @@ weft_status weft_trainer_prepare(weft_context *context, const weft_train_options
     weft_status status = begin(context, options, &t);
     if (!t) return status;
     if (status == WEFT_OK) t->size = (int)WEFT_MAX(options->job.ranks, (int64_t)1);
-    if (status == WEFT_OK) status = check_ranks(&options->job);
-    if (status == WEFT_OK) status = count_learners(t);
+    if (status == WEFT_OK) status = weft_trainer_check_ranks(t);
+    if (status == WEFT_OK) status = weft_trainer_count_learners(t);
     if (status == WEFT_OK) status = WEFT_NEW(&t->runs, t->mesh);
     if (status == WEFT_OK) t->local = t->mesh;
     if (status == WEFT_OK) status = take_threads(t, (int)options->where.threads);

@@ -80,6 +80,11 @@ weft_status weft_trainer_create_joining(weft_context *context, const weft_train_
 /* A trainer for as many ranks as the options say, none of which has been opened or built. */
 weft_status weft_trainer_prepare(weft_context *context, const weft_train_options *options,
                                  weft_trainer **out) WEFT_NODISCARD;
+/* fit.c: how many ranks, before they are opened. Then what else the options say, and the ranks of
+ * one learner: what the mesh multiplies to, or all there are. ARGUMENT: options contradict each
+ * other, or one needs another that is not there. */
+weft_status weft_trainer_check_ranks(const weft_trainer *t) WEFT_NODISCARD;
+weft_status weft_trainer_count_learners(weft_trainer *t) WEFT_NODISCARD;
 /* resume.c: the checkpoint that the options go on from, if there is one. Never writes a new run
  * into the folder of an old one. ARGUMENT: the options cannot go on from it. */
 weft_status weft_trainer_find_resumed(weft_trainer *t) WEFT_NODISCARD;

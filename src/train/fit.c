@@ -1,0 +1,142 @@
+/* Whether the options of a job fit together, and learners and servers to its ranks and model. */
+#include "compress/compress.h"
+#include "train/trainer.h"
+#include "weft/device.h"
+
+/* --- ranks --- */
+
+weft_status weft_trainer_check_ranks(const weft_trainer *t)
+{
+    if (t->options.job.ranks > 0 || weft_job_rank() >= 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "ranks is 0, which means as many as mpirun or srun has started, and neither "
+                     "has; give -n 1 or more");
+}
+
+/* --- options that contradict each other, or need one that is not there --- */
+
+static weft_status check_devices(const weft_trainer *t)
+{
+    const weft_train_options *o = &t->options;
+    char *device;
+    int devices = 1;
+    WEFT_TRY(weft_device_of_rank(t->context, o->where.device, 0, &device));
+    free(device);
+    for (const char *at = o->where.device; *at; at++) devices += *at == ',';
+    /* What goes on after a death may have fewer ranks. */
+    if (devices <= t->size || o->output.resume) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "device '%s' names %d devices for %d rank%s; give one for each rank, or "
+                     "fewer, which take turns",
+                     o->where.device, devices, t->size, weft_plural(t->size));
+}
+
+static weft_status check_between(const weft_trainer *t)
+{
+    const weft_parallel_choice *o = &t->options.parallel;
+    if (o->exchange) WEFT_TRY(weft_exchange_check(t->context, o->exchange));
+    if (o->compress) WEFT_TRY(weft_codec_check(t->context, o->compress));
+    if (o->compress_back) WEFT_TRY(weft_codec_check(t->context, o->compress_back));
+    if (!o->exchange || !o->place) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "place and exchange contradict each other: with --exchange each learner "
+                     "has one place, its own rank; give --mesh pipeline=N to cut learners into "
+                     "stages, or leave one of them out");
+}
+
+static weft_status check_job(const weft_job_choice *o, const char *checkpoint)
+{
+    if (o->hosts && strcmp(o->engine, "mpi") != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "hosts '%s' and engine %s contradict each other; several machines need "
+                         "--engine mpi",
+                         o->hosts, o->engine);
+    if (o->max_restarts > 0 && !checkpoint)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "max-restarts is '%lld', but max-restarts needs --checkpoint DIR; give "
+                         "that too, or leave --max-restarts out",
+                         (long long)o->max_restarts);
+    return WEFT_OK;
+}
+
+/* What is about the stages of a pipeline needs some. */
+static weft_status check_stages(const weft_parallel_choice *o)
+{
+    int64_t stages = 1;
+    if (o->mesh) WEFT_TRY(weft_mesh_axis(o->mesh, "pipeline", &stages));
+    if (o->profile && stages == 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "profile measures the layers to balance the stages of a pipeline, and "
+                         "there is none; give --mesh pipeline=N, or leave --profile out");
+    if (strcmp(o->schedule, "1f1b") != 0 && stages == 1 && !o->place)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "schedule is the order of the micro-batches of a pipeline, and there is "
+                         "none; give --mesh pipeline=N, or leave --schedule out");
+    return WEFT_OK;
+}
+
+static weft_status check_options(const weft_trainer *t)
+{
+    WEFT_TRY(check_devices(t));
+    WEFT_TRY(check_between(t));
+    WEFT_TRY(check_job(&t->options.job, t->options.output.checkpoint));
+    return check_stages(&t->options.parallel);
+}
+
+/* --- learners and servers --- */
+
+static weft_status check_plan(const weft_trainer *t)
+{
+    const weft_parallel_choice *o = &t->options.parallel;
+    return weft_exchange_fits(
+        t->context, o->exchange,
+        &(weft_exchange_plan){.learners = t->learners,
+                              .servers = (int)o->servers,
+                              .replicas = (int)o->replicas,
+                              .codec = o->compress,
+                              .back = o->compress_back,
+                              .again = t->options.output.resume || t->begun.step > 0,
+                              .hosted = t->worlds[0] && !t->linked});
+}
+
+weft_status weft_trainer_count_learners(weft_trainer *t)
+{
+    const weft_train_options *o = &t->options;
+    bool exchange = o->parallel.exchange != NULL;
+    int64_t mesh = exchange ? 1 : t->size;
+    WEFT_TRY(check_options(t));
+    if (o->parallel.mesh) WEFT_TRY(weft_mesh_ranks(o->parallel.mesh, &mesh));
+    if (!exchange && mesh != t->size)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "mesh '%s' has %lld ranks, but -n gives %d; the sizes must multiply to "
+                         "that (or give --exchange for several learners)",
+                         o->parallel.mesh, (long long)mesh, t->size);
+    if (t->size % mesh)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%d rank%s cannot be shared out to learners of %lld (mesh '%s')", t->size,
+                         weft_plural(t->size), (long long)mesh, o->parallel.mesh);
+    t->mesh = (int)mesh;
+    t->learners = t->linked ? t->link.learners : t->size / (int)mesh;
+    if (t->linked && mesh != t->size)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a process that joins is one learner, of %lld ranks by its mesh, but -n "
+                         "gives %d; start another process for another learner",
+                         (long long)mesh, t->size);
+    if (exchange) WEFT_TRY(check_plan(t)); /* also where one learner has no use for it */
+    if (t->linked || !exchange || t->learners > 1 || t->size == 1) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "exchange is between learners, but the mesh '%s' takes all %d ranks for "
+                     "one; give more ranks or a smaller mesh",
+                     o->parallel.mesh, t->size);
+}
+
+weft_status weft_trainer_check_servers(const weft_trainer *t)
+{
+    int64_t servers = t->options.parallel.servers, n = weft_rank_parameters(&t->runs[0].rank);
+    if (servers <= n) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "servers is %lld, and the model has only %lld parameter%s to share out; give "
+                     "--servers %lld or fewer",
+                     (long long)servers, (long long)n, weft_plural(n),
+                     (long long)WEFT_MAX(n, (int64_t)1));
+}

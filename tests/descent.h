@@ -1,0 +1,22 @@
+/* The update of a range whose next parameters anybody can work out. */
+#ifndef WEFT_TESTS_DESCENT_H
+#define WEFT_TESTS_DESCENT_H
+
+#include "weft/status.h"
+
+typedef struct descent {
+    double lr;
+    int64_t count; /* of f64 */
+} descent;
+
+/* w -= lr g */
+static inline weft_status descend(void *user, void *parameters, const void *gradient)
+{
+    const descent *d = user;
+    double *w = parameters;
+    const double *g = gradient;
+    for (int64_t i = 0; i < d->count; i++) w[i] -= d->lr * g[i];
+    return WEFT_OK;
+}
+
+#endif
