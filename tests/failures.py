@@ -98,11 +98,11 @@ class Case:
         with open("list") as f:
             return [line.split() for line in f]
 
-    def allocations(self):
+    def allocations(self, rarer=1):
         places = self.places()
         if len(places) < 20:
             flunk(f"weft {self.words}: the shim sees only {len(places)} allocations", 0, "")
-        for place, call in places[first::stride]:
+        for place, call in places[first::stride if stride == 1 else stride * rarer]:
             self.check(f"{call} fails at {place}", FAIL_CALL="memory", FAIL_PLACE=place)
 
     def calls(self, kind, most):
@@ -186,8 +186,15 @@ try:
     others = [Case("predict --checkpoint run -o p", lambda: fresh("p"),
                    lambda c, o: c == 0 or not os.path.exists("p")),
               Case("inspect run"), Case(f"plan -n 2 --model net.yaml {DATA}"), *fits]
+    short = f"--model net.yaml {DATA} --epochs 1"
+    between = [Case(f"train {short} -n 2 --exchange {how} --checkpoint new", lambda: fresh("new"), lambda c, o: loads("new"))
+               for how in ("server:policy=bsp --servers 2 --replicas 1 --compress dgc", "gossip --compress topk:ratio=0.1", "hogwild")]
+    between += [Case(f"simulate {short} -n 3 --exchange server:policy=ssp,bound=1 --servers 2 --compress threshold"),
+                Case(f"compare {short} -n 2 --plot p.svg --strategies exchange=gossip;exchange=average")]
     for case in (begin, on, ranks, out, judged, *others):
         case.allocations()
+    for case in between:
+        case.allocations(rarer=3)
     limits()
     cut_off()
     begin.calls("files", 60)

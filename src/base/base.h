@@ -50,7 +50,8 @@ weft_status weft_told(weft_status status, uint64_t before, const char *kind, con
 
 /* --- memory --- */
 
-/* Zeroed array; sets *out (a pointer to any pointer) on success. */
+/* Zeroed array. All that makes something here or below sets *out (here a pointer to any pointer) to
+ * NULL where it fails, so that it can be freed in either case. */
 weft_status weft_new_bytes(void *out, size_t count, size_t size) WEFT_NODISCARD;
 #define WEFT_NEW(out, count) weft_new_bytes((void *)(out), (size_t)(count), sizeof(**(out)))
 

@@ -8,6 +8,7 @@
 
 weft_status weft_new_bytes(void *out, size_t count, size_t size)
 {
+    memset(out, 0, sizeof(void *));
     if (size != 0 && count > SIZE_MAX / size) return weft_fail_memory(SIZE_MAX);
     void *memory = calloc(count ? count : 1, size ? size : 1);
     if (!memory) return weft_fail_memory(count * size);
@@ -83,6 +84,7 @@ weft_status weft_new_aligned(size_t bytes, void *out)
     /* Large ranges lie on large pages where the system has them: the step walks through more
      * memory than the tables of small pages reach. */
     const size_t large = (size_t)2 << 20;
+    memset(out, 0, sizeof(void *));
     size_t rounded = (WEFT_MAX(bytes, (size_t)1) + 63) / 64 * 64;
     if (rounded < bytes) return weft_fail_memory(bytes);
     void *memory = bytes >= large ? large_array(large, rounded) : aligned(64, rounded);

@@ -104,6 +104,7 @@ weft_status weft_fail_within(weft_status status, const char *format, ...)
 
 weft_status weft_strdup(const char *text, char **out)
 {
+    *out = NULL;
     char *copy = strdup(text);
     if (!copy) return weft_fail_memory(strlen(text) + 1);
     *out = copy;
@@ -117,8 +118,8 @@ weft_status weft_format(char **out, const char *format, ...)
     char *text = NULL;
     int size = vasprintf(&text, format, arguments);
     va_end(arguments);
+    *out = size < 0 ? NULL : text;
     if (size < 0) return weft_fail_memory(strlen(format));
-    *out = text;
     return WEFT_OK;
 }
 

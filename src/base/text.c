@@ -63,6 +63,7 @@ weft_status weft_text_take(weft_text *text, char **out)
 {
     if (!text_reserve(text, 0)) {
         free(text->data);
+        *out = NULL;
         *text = (weft_text){0};
         return weft_fail_memory(text->capacity);
     }

@@ -124,18 +124,18 @@ static weft_status run_one(contest *k)
 
 /* --- what comes of it --- */
 
-/* Each loss becomes the mean of those of the last fortieth of the run. */
+/* Each loss becomes the mean of those of the last fortieth of the run; from the end, so that those
+ * that are still to be added up are what they were. */
 static void smooth(contestant *c)
 {
-    size_t window = c->count / 40 + 1;
-    double *raw = malloc((c->count + 1) * sizeof(*raw)), sum = 0;
-    if (!raw) return;
-    for (size_t i = 0; i < c->count; i++) raw[i] = c->points[i].loss;
-    for (size_t i = 0; i < c->count; i++) {
-        sum += raw[i] - (i >= window ? raw[i - window] : 0);
-        c->points[i].loss = sum / (double)(i < window ? i + 1 : window);
+    size_t window = c->count / 40 + 1, first = c->count;
+    double sum = 0;
+    for (size_t i = c->count; i-- > 0;) {
+        while (first > 0 && first + window > i + 1) sum += c->points[--first].loss;
+        double loss = c->points[i].loss;
+        c->points[i].loss = sum / (double)(i + 1 - first);
+        sum -= loss;
     }
-    free(raw);
 }
 
 static double lowest(const contestant *c)
@@ -339,7 +339,10 @@ static int run(weft_context *context, int argc, char **argv)
 {
     contest *k = calloc(1, sizeof(*k));
     weft_compare_options options = {.target = 0};
-    if (!k) return 1;
+    if (!k) {
+        fprintf(stderr, "weft: compare: not enough memory\n");
+        return 1;
+    }
     k->context = context;
     k->argc = argc;
     k->argv = argv;
