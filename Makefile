@@ -64,9 +64,11 @@ hunt: $(BUILD)/weft
 	@scripts/deps test
 	@scripts/run-hunt $(or $(MINUTES),5) $(SEED)
 
-# Ten thousand simulated runs of learners and servers with random faults; RUNS=N, or SEED=S for one told in words.
+# Ten thousand simulated runs of learners and servers, and as many of peers, with random faults; RUNS=N, or SEED=S for
+# one of each told in words.
 chaos: $(BUILD)/weft
 	@WEFT_CHAOS=$(or $(RUNS),10000) WEFT_CHAOS_SEED=$(SEED) $(BUILD)/tests/test_chaos
+	@WEFT_CHAOS=$(or $(RUNS),10000) WEFT_CHAOS_SEED=$(SEED) $(BUILD)/tests/test_gossip_chaos
 
 # Lets each call fail that the command makes, one at a time: about ten minutes.
 failures: deps

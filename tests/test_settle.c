@@ -1,5 +1,7 @@
 /* What peers that come and go end with, in the simulator: the mean of what all have learned, the
- * same to the bit, whatever the links lose and whoever dies when the others have ended. */
+ * same to the bit, whatever the links lose and whoever dies when the others have ended, or while
+ * nobody takes it out.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -192,6 +194,33 @@ static void test_who_dies_at_the_end(void **state)
     }
 }
 
+/* One dies while the coordinator sleeps, so that the others count on without it; the next, just
+ * before it wakes, of whom they have not heard yet: the view that it makes then is another one than
+ * theirs, and may have the same number. */
+static void test_who_dies_while_the_coordinator_sleeps(void **state)
+{
+    (void)state;
+    for (uint64_t k = 0; k < 160; k++) {
+        run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
+                 .shape = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .peers = 4 + (int)(k % 5),
+                 .seed = k + 1};
+        double wakes = 4 * LIMIT * (double)(k + 1) / 160;
+        begin_run(&r, k % 3 ? &GOOD : &BAD);
+        go_until(&r, 3);
+        assert_int_equal(weft_sim_pause(r.sim, WEFT_COORDINATOR, 3, wakes + 3), WEFT_OK);
+        assert_int_equal(weft_sim_kill(r.sim, FIRST, 4), WEFT_OK);
+        assert_int_equal(weft_sim_kill(r.sim, FIRST + 1, wakes + 2.5), WEFT_OK);
+        go_until(&r, LONG);
+        for (int p = 2; p < r.peers; p++) {
+            assert_true(peer(&r, p)->done);
+            assert_memory_equal(weft_peer_parameters(peer(&r, p)),
+                                weft_peer_parameters(peer(&r, 2)), sizeof(r.w[0]));
+        }
+        finish(&r);
+    }
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -207,7 +236,8 @@ static int end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_mean_of_all),
-                                       cmocka_unit_test(test_who_dies_at_the_end)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_mean_of_all), cmocka_unit_test(test_who_dies_at_the_end),
+        cmocka_unit_test(test_who_dies_while_the_coordinator_sleeps)};
     return cmocka_run_group_tests_name("ends of peers", tests, begin, end);
 }

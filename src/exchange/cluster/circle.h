@@ -76,5 +76,7 @@ weft_status weft_circle_recall(circle *c, weft_actor_id who, const Weft__Beat *m
 weft_status weft_circle_remember(circle *c, const weft_letter *letter) WEFT_NODISCARD;
 weft_status weft_circle_refused(const circle *c, const Weft__Refused *m) WEFT_NODISCARD;
 weft_status weft_circle_adopt(circle *c) WEFT_NODISCARD;
+/* A member has a view of that number that is not this one's. */
+weft_status weft_circle_overrule(circle *c, int64_t number) WEFT_NODISCARD;
 
 #endif

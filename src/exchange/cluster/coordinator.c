@@ -180,6 +180,8 @@ static weft_status take_beat(circle *c, const weft_letter *letter, const Weft__B
     c->seats[member - c->view.members].heard = weft_actor_now(&c->head);
     if (m->figures) member->figures = weft_circle_figures(m);
     if (m->view < c->view.number) return weft_circle_show(c, letter->from, &c->view);
+    bool others = m->members != 0 && m->members != weft_view_sum(&c->view);
+    if (m->view > c->view.number || others) return weft_circle_overrule(c, m->view);
     return answer_beat(c, letter->from);
 }
 

@@ -20,6 +20,7 @@ struct weft_member {
     weft_blob *configuration; /* that it was given then; NULL: nothing */
     weft_member_figures figures;
     bool leaving, done, left, dismissed;
+    bool told;      /* the view is the coordinator's own word, not what members have made or said */
     int farewells;  /* that nobody has answered */
     int unanswered; /* beats since somebody has written, whoever it was */
     double heard;   /* of the coordinator; below 0: never */
@@ -102,6 +103,7 @@ static weft_status send_beat(weft_member *m)
     figures.staleness = m->figures.staleness;
     beat.run = m->run;
     beat.view = m->view.number;
+    beat.members = m->told ? 0 : weft_view_sum(&m->view);
     beat.figures = &figures;
     return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_BEAT, &beat, NULL);
 }
@@ -189,6 +191,7 @@ static weft_status adopt(weft_member *m, weft_view *view, weft_member_news *news
     m->dismissed = m->dismissed || me->dismissed;
     weft_view_free(&m->view);
     m->view = *view;
+    m->told = false;
     free(m->waits);
     m->waits = NULL;
     *news = WEFT_NEWS_VIEW;
@@ -212,7 +215,9 @@ static weft_status take_view(weft_member *m, const weft_letter *letter, weft_mem
 {
     weft_view view;
     WEFT_TRY(read_view(letter, &view));
-    return adopt(m, &view, news);
+    WEFT_TRY(adopt(m, &view, news));
+    m->told = m->told || *news == WEFT_NEWS_VIEW;
+    return WEFT_OK;
 }
 
 weft_status weft_member_show(const weft_member *m, weft_actor_id to)
@@ -237,6 +242,7 @@ bool weft_member_lose(weft_member *m, weft_actor_id id)
 {
     if (id == m->actor->id || !weft_view_remove(&m->view, id)) return false;
     m->view.number++;
+    m->told = false;
     return true;
 }
 
@@ -250,6 +256,7 @@ static bool lose_all(weft_member *m, const weft_view *view)
             (void)weft_member_lose(m, m->view.members[i].id);
     if (m->view.number == number && view->member_count == m->view.member_count) return false;
     m->view.number = number + 1;
+    m->told = false;
     return true;
 }
 

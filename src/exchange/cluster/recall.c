@@ -1,4 +1,5 @@
-/* A coordinator that begins where another one has died: the members know how far the run is. */
+/* A coordinator that begins where another one has died: the members know how far the run is. And
+ * one that comes back to members who have gone on without it. */
 #include "exchange/cluster/circle.h"
 
 /* A view of the old coordinator that reached nobody who lives may have had one of these numbers. */
@@ -78,5 +79,16 @@ weft_status weft_circle_adopt(circle *c)
         if (e) c->view.members[i].figures = e->figures;
     }
     c->ticked = now;
+    return weft_circle_changed(c);
+}
+
+/* Members whom this one had left alone have counted on by themselves, while it slept or no line led
+ * here, so that views of the same number may be of different members. What it says now counts, with
+ * a number that nobody has had; who was taken out there and lives still is back, and who has died
+ * is silent here, too. */
+weft_status weft_circle_overrule(circle *c, int64_t number)
+{
+    if (number > INT64_MAX / 2) return WEFT_OK; /* nobody has counted that far */
+    c->view.number = number;
     return weft_circle_changed(c);
 }

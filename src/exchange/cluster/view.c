@@ -44,6 +44,14 @@ int weft_view_count(const weft_view *view, weft_member_role role)
     return count;
 }
 
+uint64_t weft_view_sum(const weft_view *view)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < view->member_count; i++)
+        sum += weft_mix(view->member_count, view->members[i].id);
+    return sum | 1;
+}
+
 /* --- out --- */
 
 /* A message for each member and range, in one piece of memory. */

@@ -63,6 +63,8 @@ weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id);
 bool weft_view_remove(weft_view *view, weft_actor_id id);
 /* How many members have this role. */
 int weft_view_count(const weft_view *view, weft_member_role role);
+/* A sum over who they are, in whatever order; never 0. */
+uint64_t weft_view_sum(const weft_view *view);
 
 weft_status weft_view_pack(const weft_view *view, weft_blob **out) WEFT_NODISCARD;
 /* FORMAT: it is none, or larger than one may be; *out stays as it was. Otherwise its old contents
