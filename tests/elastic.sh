@@ -152,6 +152,21 @@ refuses 2 "key and open-unencrypted contradict" "$weft" server "$at" --key coord
 refuses 2 "allow is 'allowed', but" "$weft" server "$at" --allow allowed
 refuses 1 "no coordinator answers at tcp://127.0.0.1:9 within 1 s: nobody answers" "$weft" server tcp://127.0.0.1:9 --timeout 1
 refuses 2 "no address" "$weft" join nowhere
+# kept ADDRESS COMMAND...: gives up at that address after a second, and not after two.
+kept() {
+    local at=$1 began
+    shift
+    began=$(date +%s%N)
+    refuses 1 "no coordinator answers at $at within 1 s" "$weft" "$@" --timeout 1
+    began=$((($(date +%s%N) - began) / 1000000))
+    [ $began -ge 1000 ] && [ $began -lt 1700 ] && pass || flunk "took $began ms, not 1000: $*"
+}
+kept tcp://127.0.0.1:9 status tcp://127.0.0.1:9
+# shellcheck disable=SC2086
+kept tcp://127.0.0.1:9 join tcp://127.0.0.1:9 $data
+kill -STOP "$(self "$c")"
+kept "$at" status "$at"
+kill -CONT "$(self "$c")"
 kill -TERM "$(self "$c")"
 ends 143 c
 none_left

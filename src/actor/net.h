@@ -89,6 +89,8 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound,
                           size_t size) WEFT_NODISCARD;
 /* Waits up to a second for what has been sent to leave. */
 void weft_net_close(weft_net **net);
+/* What has not left by now need not: nobody has answered, and closing waits for nothing. */
+void weft_net_give_up(weft_net *net);
 /* Where actor `id` is reached; it need not be there yet. Of several addresses, as
  * weft_actor_address gives them, one is taken that can be reached from here, in a network of this
  * machine if there is one; where none can, nothing changes. Who has that key is allowed; "#KEY"

@@ -336,6 +336,12 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     return WEFT_OK;
 }
 
+void weft_net_give_up(weft_net *net)
+{
+    for (size_t i = 0; i < net->far_count; i++)
+        if (net->fars[i].socket) (void)set(net->fars[i].socket, ZMQ_LINGER, 0);
+}
+
 void weft_net_close_sockets(weft_net *net)
 {
     const char *file = net->door ? file_of(net->at) : NULL;

@@ -118,7 +118,10 @@ weft_status weft_cluster_ask(const weft_waiting *w, weft_net_world *world, const
     if (status == WEFT_OK) status = weft_net_begin(net);
     if (status == WEFT_OK) status = wait_for_answer(w, net, address);
     if (status == WEFT_OK) status = take_answer(guest, out);
-    if (status != WEFT_OK) weft_invitation_free(out);
+    if (status != WEFT_OK) {
+        weft_invitation_free(out);
+        weft_net_give_up(net);
+    }
     weft_net_close(&net);
     return status;
 }
