@@ -152,6 +152,8 @@ refuses 2 "key and open-unencrypted contradict" "$weft" server "$at" --key coord
 refuses 2 "allow is 'allowed', but" "$weft" server "$at" --allow allowed
 refuses 1 "no coordinator answers at tcp://127.0.0.1:9 within 1 s: nobody answers" "$weft" server tcp://127.0.0.1:9 --timeout 1
 refuses 2 "no address" "$weft" join nowhere
+refuses 1 "tcp://no.host.test:1 within 1 s: its host is not known here" "$weft" status tcp://no.host.test:1 --open-unencrypted --timeout 1
+refuses 1 "this machine has no such name or address" "$weft" coordinator --listen tcp://no.host.test:1 --open-unencrypted -n 1 $data --exchange server -q
 # kept ADDRESS COMMAND...: gives up at that address after a second, and not after two.
 kept() {
     local at=$1 began

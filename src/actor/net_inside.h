@@ -93,6 +93,7 @@ typedef struct weft_far {
     bool refused;  /* the other side does not want to */
     bool inside;   /* it is of this process */
     bool answers;  /* somebody has let it come since it last began to */
+    bool begun;    /* a connection to it has begun since then */
     double since;  /* when that changed, or the socket was opened */
     const char *trouble;
 } weft_far;

@@ -213,7 +213,7 @@ weft_status weft_net_connect(weft_net *net, weft_far *f)
         status = weft_fail(WEFT_ERR_IO, "cannot go to %s: %s", to.at, zmq_strerror(zmq_errno()));
     if (status != WEFT_OK) close_watched(&f->socket, &f->monitor);
     f->since = weft_seconds();
-    f->ready = f->refused = f->answers = false;
+    f->ready = f->refused = f->answers = f->begun = false;
     f->inside = strncmp(to.at, "inproc:", strlen("inproc:")) == 0;
     return status;
 }
@@ -224,6 +224,11 @@ static const char *words_of(int failed)
     return "who is there has not the key that is expected, or is none of this program";
 }
 
+/* A connection that did not even begin. */
+static const char NO_WAY[] =
+    "its host is not known here, or there is no way to it; give a name that this machine knows, or "
+    "an IP address";
+
 /* Who has let a connection come and then ended it answers: it is tried again after both. */
 static void look_at(weft_far *f, double now)
 {
@@ -232,14 +237,15 @@ static void look_at(weft_far *f, double now)
         f->ready = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
         f->since = now;
         if (event == ZMQ_EVENT_CONNECTED) f->answers = true;
+        if (event == ZMQ_EVENT_CONNECT_DELAYED) f->begun = true;
         if (event & FAILED) {
             f->refused = true;
             f->trouble = words_of(event);
         }
         if (f->ready) f->trouble = NULL;
         if (event != ZMQ_EVENT_CONNECT_RETRIED) continue;
-        if (!f->answers) f->trouble = "nobody answers";
-        f->answers = false;
+        if (!f->answers) f->trouble = f->begun ? "nobody answers" : NO_WAY;
+        f->answers = f->begun = false;
     }
 }
 
@@ -303,6 +309,17 @@ static weft_status check_file(const char *at)
                      at);
 }
 
+static weft_status fail_bind(const char *at, int error)
+{
+    if (error == ENODEV || error == EADDRNOTAVAIL)
+        return weft_fail(WEFT_ERR_IO,
+                         "cannot be reached at %s: this machine has no such name or address; give "
+                         "one that it has, or tcp://*:PORT for all",
+                         at);
+    return weft_fail(WEFT_ERR_IO, "cannot be reached at %s: %s%s", at, zmq_strerror(error),
+                     error == EADDRINUSE ? "; another one is there already" : "");
+}
+
 weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_t size)
 {
     weft_address to;
@@ -317,10 +334,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     if (to.tcp && !net->monitor) WEFT_TRY(open_monitor(net, net->door, FAILED, &net->monitor));
     if (!set_limits(net, net->door) || !set(net->door, ZMQ_IPV6, to.at[6] == '['))
         return weft_fail_zmq("a socket cannot be set up");
-    if (zmq_bind(net->door, to.at) != 0)
-        return weft_fail(WEFT_ERR_IO, "cannot be reached at %s: %s%s", to.at,
-                         zmq_strerror(zmq_errno()),
-                         zmq_errno() == EADDRINUSE ? "; another one is there already" : "");
+    if (zmq_bind(net->door, to.at) != 0) return fail_bind(to.at, zmq_errno());
     if (zmq_getsockopt(net->door, ZMQ_LAST_ENDPOINT, at, &bytes) != 0)
         return weft_fail_zmq("the address of a socket");
     free(net->at);
