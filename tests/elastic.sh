@@ -151,6 +151,11 @@ refuses 2 "'65536' is no port" "$weft" join tcp://127.0.0.1:65536 $data
 refuses 2 "key and open-unencrypted contradict" "$weft" server "$at" --key coordinator.key --open-unencrypted
 refuses 2 "allow is 'allowed', but" "$weft" server "$at" --allow allowed
 refuses 1 "no coordinator answers at tcp://127.0.0.1:9 within 1 s: nobody answers" "$weft" server tcp://127.0.0.1:9 --timeout 1
+refuses 2 "inproc://x is inside of one process" "$weft" coordinator --listen inproc://x -n 1 $data --exchange server -q
+refuses 2 "inproc://x is inside of one process" "$weft" server --listen inproc://x "$at"
+refuses 2 "inproc://x is inside of one process" "$weft" join inproc://x $data --timeout 1
+"$weft" train -q $data --steps 1 --checkpoint older
+refuses 2 "older already holds 1 checkpoint; add --resume to go on, or give another folder" "$weft" coordinator --listen 'tcp://127.0.0.1:*' -n 1 $data --exchange server -q --checkpoint older
 refuses 2 "no address" "$weft" join nowhere
 refuses 1 "tcp://no.host.test:1 within 1 s: its host is not known here" "$weft" status tcp://no.host.test:1 --open-unencrypted --timeout 1
 refuses 1 "this machine has no such name or address" "$weft" coordinator --listen tcp://no.host.test:1 --open-unencrypted -n 1 $data --exchange server -q

@@ -8,6 +8,18 @@
 
 /* --- options --- */
 
+/* Threads of one program may meet so; of a command there is nobody else in the process. */
+static bool is_inside(const char *address)
+{
+    char shown[64];
+    if (!address || strncmp(address, "inproc:", strlen("inproc:")) != 0) return false;
+    fprintf(stderr,
+            "weft: %s is inside of one process, so no other one could be reached; give "
+            "tcp://HOST:PORT or ipc://PATH\n",
+            weft_printable(address, shown, sizeof(shown)));
+    return true;
+}
+
 int member_begin(weft_context *context, weft_cluster_kind kind, const char *name, int argc,
                  char **argv, const char **words, int most, weft_cluster_options *o)
 {
@@ -24,6 +36,7 @@ int member_begin(weft_context *context, weft_cluster_kind kind, const char *name
         return 2;
     }
     if (status == WEFT_OK) status = weft_options_check(table, o);
+    if (status == WEFT_OK && (is_inside(o->listen) || (most > 0 && is_inside(words[0])))) return 2;
     if (status != WEFT_OK && weft_job_supervised()) {
         say_words(weft_status_name(status), weft_last_message());
         return 2;
