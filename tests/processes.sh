@@ -174,6 +174,14 @@ ends 1
 [ "$(grep -c 'nobody has a replica' err)" = 1 ] && pass || flunk "said more than once: $what"
 nothing_left
 
+what="a server is lost, and the one that had its replicas"
+run -n 2 $async --replicas 1 -e 400
+reaches 'step .* test'
+for k in 0 1; do kill -KILL "$(part server $k)"; done
+ends 1
+holds err 'with it range [01] of 2 of the parameters: this was the last copy.*go on from the newest checkpoint with --resume'
+nothing_left
+
 what="restarts are used up"
 run -n 2 $async -e 400 --max-restarts 1
 reaches 'step .* test'

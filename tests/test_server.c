@@ -209,27 +209,34 @@ static void test_lost_server(void **state)
             }
 }
 
-/* Without replicas the run ends, and says what is lost. */
+/* Where the last copy of a range goes the run ends, and says what is lost, and why. */
 static void test_lost_range(void **state)
 {
     (void)state;
-    run r = draw("async", -1, -1, 1, 2, 4);
-    weft_sim_options options = {.struct_size = sizeof(options),
-                                .link = r.link,
-                                .make = make,
-                                .compute = compute,
-                                .user = &r};
-    assert_int_equal(weft_sim_create(&options, &r.sim), WEFT_OK);
-    for (weft_actor_id id = 0; id <= 2; id++) assert_int_equal(weft_sim_add(r.sim, id, 0), WEFT_OK);
-    assert_int_equal(weft_sim_add(r.sim, FIRST_LEARNER, 0), WEFT_OK);
-    assert_int_equal(weft_sim_kill(r.sim, FIRST_SERVER + 1, 10), WEFT_OK);
-    assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_ERR_PEER);
-    assert_non_null(strstr(
-        weft_last_message(),
-        "server 2 is lost, and with it range 1 of 2 of the parameters, of which "
-        "nobody has a replica (--replicas 1 keeps one, while another server is there); go on "
-        "from a checkpoint"));
-    finish(&r);
+    static const char *const why[] = {
+        "server 2 is lost, and with it range 1 of 2 of the parameters: nobody has a replica of it "
+        "(--replicas 1 keeps one on another server); go on from the newest checkpoint with "
+        "--resume",
+        "server 1 is lost, and with it range 0 of 2 of the parameters: this was the last copy, "
+        "since no other server was left to keep one; go on from the newest checkpoint"};
+    for (int replicas = 0; replicas < 2; replicas++) {
+        run r = draw("async", -1, -1, 1, 2, 4);
+        weft_sim_options options = {.struct_size = sizeof(options),
+                                    .link = r.link,
+                                    .make = make,
+                                    .compute = compute,
+                                    .user = &r};
+        r.replicas = replicas;
+        assert_int_equal(weft_sim_create(&options, &r.sim), WEFT_OK);
+        for (weft_actor_id id = 0; id <= 2; id++)
+            assert_int_equal(weft_sim_add(r.sim, id, 0), WEFT_OK);
+        assert_int_equal(weft_sim_add(r.sim, FIRST_LEARNER, 0), WEFT_OK);
+        for (int k = 1 - replicas; k < 2; k++)
+            assert_int_equal(weft_sim_kill(r.sim, (weft_actor_id)(FIRST_SERVER + k), 10), WEFT_OK);
+        assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_ERR_PEER);
+        if (!strstr(weft_last_message(), why[replicas])) fail_msg("%s", weft_last_message());
+        finish(&r);
+    }
 }
 
 /* --- how stale updates are --- */

@@ -89,7 +89,7 @@ static weft_status remove_member(circle *c, weft_actor_id id)
     c->gone[c->gone_count++ % GONE] = id;
     (void)weft_view_remove(v, id);
     memmove(&c->seats[at], &c->seats[at + 1], (v->member_count - at) * sizeof(*c->seats));
-    if (server && !v->over) WEFT_TRY(weft_keepers_lose(v, id));
+    if (server && !v->over) WEFT_TRY(weft_keepers_lose(v, id, c->options.replicas));
     return WEFT_OK;
 }
 

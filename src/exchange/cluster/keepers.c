@@ -61,20 +61,25 @@ bool weft_keepers_fill(weft_view *v)
     return some;
 }
 
-weft_status weft_keepers_lose(weft_view *v, weft_actor_id server)
+static weft_status tell_lost(weft_view *v, const weft_keeper *r, bool replicas)
+{
+    const char *why = "nobody has a replica of it (--replicas 1 keeps one on another server)";
+    if (r->replica != WEFT_NOBODY)
+        why = "its replica was not whole yet";
+    else if (replicas)
+        why = "this was the last copy, since no other server was left to keep one";
+    return weft_format(&v->fault,
+                       "server %u is lost, and with it range %d of %d of the parameters: %s; go on "
+                       "from the newest checkpoint with --resume, if there is one",
+                       r->primary, (int)(r - v->ranges), v->range_count, why);
+}
+
+weft_status weft_keepers_lose(weft_view *v, weft_actor_id server, bool replicas)
 {
     for (int k = 0; k < v->range_count; k++) {
         weft_keeper *r = &v->ranges[k];
         bool safe = r->replica != WEFT_NOBODY && r->replica != server && r->ready;
-        if (r->primary == server && !safe && !v->fault)
-            WEFT_TRY(weft_format(&v->fault,
-                                 "server %u is lost, and with it range %d of %d of the parameters, "
-                                 "of which nobody has a %s; go on from a checkpoint",
-                                 server, k, v->range_count,
-                                 r->replica != WEFT_NOBODY
-                                     ? "whole replica yet"
-                                     : "replica (--replicas 1 keeps one, while "
-                                       "another server is there)"));
+        if (r->primary == server && !safe && !v->fault) WEFT_TRY(tell_lost(v, r, replicas));
         if (r->primary == server)
             *r = (weft_keeper){.primary = safe ? r->replica : WEFT_NOBODY};
         else if (r->replica == server)

@@ -7,8 +7,8 @@
 /* Gives out all ranges to the servers of the view, in the order of their slots. */
 weft_status weft_keepers_begin(weft_view *view, int ranges) WEFT_NODISCARD;
 /* A server is gone: who has its replicas takes its place. Where nobody has one the view gets a
- * fault that says which range is lost. */
-weft_status weft_keepers_lose(weft_view *view, weft_actor_id server) WEFT_NODISCARD;
+ * fault that says which range is lost, and why; replicas: they were asked for. */
+weft_status weft_keepers_lose(weft_view *view, weft_actor_id server, bool replicas) WEFT_NODISCARD;
 /* Ranges without a replica get one, on servers with few ranges; whether any did. */
 bool weft_keepers_fill(weft_view *view);
 /* Whether some range would be lost without this server. */
