@@ -33,6 +33,7 @@ typedef struct weft_series {
     const char *name;
     const double *numbers;
     int count; /* at least 1 */
+    bool list; /* of as many as there happened to be; written as one also where that is one */
 } weft_series;
 
 /* dim[0] is the slowest dimension. rank 0 is a scalar of one element. */

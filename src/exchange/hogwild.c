@@ -284,8 +284,8 @@ static bool hogwild_figure(weft_exchange *exchange, int i, weft_series *out)
     int most = STALENESS;
     while (most > 1 && h->figures.staleness[most - 1] == 0) most--;
     if (i > FIGURES) return false;
-    *out = i < FIGURES ? (weft_series){names[i], &h->figures.of[i], 1}
-                       : (weft_series){"staleness", h->figures.staleness, most};
+    *out = i < FIGURES ? (weft_series){names[i], &h->figures.of[i], 1, false}
+                       : (weft_series){"staleness", h->figures.staleness, most, true};
     return true;
 }
 

@@ -113,9 +113,10 @@ static void add_figures(weft_text *f, const weft_report *report)
 
 static void add_series(weft_text *f, const weft_series *s)
 {
-    weft_text_add(f, ",\"%s\":%s", s->name, s->count > 1 ? "[" : "");
+    bool list = s->list || s->count > 1;
+    weft_text_add(f, ",\"%s\":%s", s->name, list ? "[" : "");
     for (int i = 0; i < s->count; i++) weft_text_add(f, "%s%.12g", i ? "," : "", s->numbers[i]);
-    if (s->count > 1) weft_text_add(f, "]");
+    if (list) weft_text_add(f, "]");
 }
 
 static void add_event(weft_text *f, const weft_event *e)

@@ -373,7 +373,7 @@ static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
     static const char *const names[] = {"exchange_bytes", "exchange_letters_dropped",
                                         "exchange_mean_of"};
     if (i >= (int)WEFT_COUNT(names)) return false;
-    *out = (weft_series){names[i], &((const gossip *)exchange)->figures[i], 1};
+    *out = (weft_series){names[i], &((const gossip *)exchange)->figures[i], 1, false};
     return true;
 }
 

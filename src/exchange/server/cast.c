@@ -257,8 +257,8 @@ static bool cast_figure(weft_cast *cast, int i, weft_series *out)
 {
     server_cast *c = (server_cast *)cast;
     if (i == 0 && count_staleness(c) != WEFT_OK) return false;
-    const weft_series all[] = {{"server_updates", &c->updates, 1},
-                               {"staleness", c->staleness, (int)c->staleness_count}};
+    const weft_series all[] = {{"server_updates", &c->updates, 1, false},
+                               {"staleness", c->staleness, (int)c->staleness_count, true}};
     if (i >= (int)WEFT_COUNT(all)) return false;
     *out = all[i];
     return true;

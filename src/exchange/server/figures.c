@@ -57,10 +57,10 @@ bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out)
     const struct weft_remote_figures *f = &x->figures;
     int most = WEFT_STALENESS;
     while (most > 1 && f->staleness[most - 1] == 0) most--;
-    const weft_series all[] = {{"server_updates", &f->updates, 1},
-                               {"exchange_bytes", &f->bytes, 1},
-                               {"exchange_letters_dropped", &f->dropped, 1},
-                               {"staleness", f->staleness, most}};
+    const weft_series all[] = {{"server_updates", &f->updates, 1, false},
+                               {"exchange_bytes", &f->bytes, 1, false},
+                               {"exchange_letters_dropped", &f->dropped, 1, false},
+                               {"staleness", f->staleness, most, true}};
     /* Servers that are processes of their own say what they have counted themselves; of a learner's
      * own updates it has heard from them. */
     const weft_series apart[] = {all[1], all[2], all[3]};
