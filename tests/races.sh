@@ -13,6 +13,8 @@ holds out '^1 steps of 4 learners in [0-9.]+ s of virtual time'
 holds out '^staleness of updates: '
 holds s.jsonl '"event":"step","step":1,.*"seconds":[0-9.]+\}$'
 holds s.jsonl '"event":"summary".*"exchange_bytes":[0-9]+.*"staleness":\['
+accepts "nothing is stale" "$weft" simulate $small --cluster cluster.yaml --exchange server:policy=bsp --metrics b.jsonl --quiet
+holds b.jsonl '"staleness":\[[0-9]+\]'
 accepts "quiet simulation" "$weft" simulate $small --cluster cluster.yaml --exchange gossip --quiet
 [ -s out ] && flunk "--quiet printed" || pass
 refuses 2 "add --exchange" "$weft" simulate $small -n 4
