@@ -20,7 +20,7 @@ static weft_context *context;
 typedef struct run {
     weft_gossip_mode mode;
     const char *shape;
-    int peers;
+    int peers, more; /* steps that they take beyond STEPS */
     uint64_t seed;
     weft_sim *sim;
     double w[MOST][COUNT], changed[COUNT]; /* changed: by all computations, added up */
@@ -49,7 +49,7 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
         .count = COUNT,
         .parameters = r->w[i],
         .codec = r->codecs[i],
-        .steps = STEPS,
+        .steps = STEPS + r->more,
         .patience = 0.5};
     return weft_peer_create(&options, out);
 }
@@ -66,7 +66,7 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
         r->changed[i] += change;
     }
     work->seconds = weft_random_between(&random, 0.5, 2);
-    r->ended[p] = ticket == STEPS;
+    r->ended[p] = ticket == STEPS + r->more;
     return WEFT_OK;
 }
 
@@ -221,6 +221,35 @@ static void test_who_dies_while_the_coordinator_sleeps(void **state)
     }
 }
 
+/* One comes when no line leads from the coordinator to one of the others, and the coordinator dies
+ * before there is one again: who was there knows nothing of who has come, and both would believe
+ * that the other has gone on without it. */
+static void test_who_comes_unheard(void **state)
+{
+    (void)state;
+    for (uint64_t k = 0; k < 96; k++) {
+        run r = {.mode = k % 2 ? WEFT_GOSSIP_AVERAGE : WEFT_GOSSIP_UPDATES,
+                 .shape = shapes[k / 2 % WEFT_COUNT(shapes)],
+                 .peers = 1 + (int)(k % 3),
+                 .more = 30,
+                 .seed = k + 1};
+        weft_actor_id comes = (weft_actor_id)(FIRST + r.peers);
+        begin_run(&r, k % 5 ? &GOOD : &BAD);
+        go_until(&r, 3);
+        assert_int_equal(weft_sim_cut(r.sim, WEFT_COORDINATOR, FIRST, 3, LONG), WEFT_OK);
+        assert_int_equal(weft_sim_add(r.sim, comes, 4), WEFT_OK);
+        assert_int_equal(weft_sim_kill(r.sim, WEFT_COORDINATOR, 6 + (double)(k % 7)), WEFT_OK);
+        go_until(&r, LONG);
+        for (int p = 0; p <= r.peers; p++) {
+            assert_true(peer(&r, p)->done);
+            assert_memory_equal(weft_peer_parameters(peer(&r, p)),
+                                weft_peer_parameters(peer(&r, 0)), sizeof(r.w[0]));
+        }
+        r.peers++;
+        finish(&r);
+    }
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -236,8 +265,9 @@ static int end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_mean_of_all), cmocka_unit_test(test_who_dies_at_the_end),
-        cmocka_unit_test(test_who_dies_while_the_coordinator_sleeps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_mean_of_all),
+                                       cmocka_unit_test(test_who_dies_at_the_end),
+                                       cmocka_unit_test(test_who_dies_while_the_coordinator_sleeps),
+                                       cmocka_unit_test(test_who_comes_unheard)};
     return cmocka_run_group_tests_name("ends of peers", tests, begin, end);
 }

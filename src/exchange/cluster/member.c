@@ -1,6 +1,8 @@
+/* A member: what it tells the coordinator, and what it hears of it. */
 #include "exchange/cluster/member.h"
 
 #include "cluster.pb-c.h"
+#include "exchange/cluster/between.h"
 #include "exchange/cluster/configuration.h"
 #include "exchange/wire.h"
 
@@ -8,24 +10,6 @@
 enum { MOST_FAREWELLS = 60 };
 /* So often it says that it lives, and nobody has written to it meanwhile: it is alone. */
 enum { MOST_UNANSWERED = 300 };
-
-struct weft_member {
-    weft_member_options options;
-    char *texts[3]; /* of the fingerprint */
-    weft_actor *actor;
-    weft_view view;
-    int slot;
-    uint64_t run;
-    char *waits;              /* who was missing when it was taken */
-    weft_blob *configuration; /* that it was given then; NULL: nothing */
-    weft_member_figures figures;
-    bool leaving, done, left, dismissed;
-    bool told;      /* the view is the coordinator's own word, not what members have made or said */
-    int farewells;  /* that nobody has answered */
-    int unanswered; /* beats since somebody has written, whoever it was */
-    double heard;   /* of the coordinator; below 0: never */
-    weft_member_word word;
-};
 
 const weft_view *weft_member_view(const weft_member *m)
 {
@@ -115,8 +99,17 @@ static weft_status send_leave(weft_member *m)
     return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_LEAVE, &leave, NULL);
 }
 
+/* The coordinator cannot be blamed for time in which this one slept. */
+static void note_time(weft_member *m)
+{
+    double now = weft_actor_now(m->actor), slept = now - m->ticked;
+    if (m->heard >= 0 && slept > 2 * m->options.beat) m->heard = WEFT_MIN(now, m->heard + slept);
+    m->ticked = now;
+}
+
 weft_status weft_member_timer(weft_member *m)
 {
+    note_time(m);
     m->left = m->left || m->farewells > MOST_FAREWELLS;
     if (m->left) return WEFT_OK;
     m->farewells += m->leaving;
@@ -177,112 +170,12 @@ static weft_status take_welcome(weft_member *m, const weft_letter *letter,
 }
 
 /* Only what this coordinator has taken part in counts, and only what is newer. Takes the view. */
-static weft_status adopt(weft_member *m, weft_view *view, weft_member_news *news)
-{
-    const weft_view_member *me = weft_view_find(view, m->actor->id);
-    bool first = m->view.number == 0;
-    if (!me || me->role != m->options.role || !view->running || view->number <= m->view.number ||
-        (!first && (view->run != m->run || view->range_count != m->view.range_count))) {
-        weft_view_free(view);
-        return WEFT_OK;
-    }
-    m->slot = me->slot;
-    m->run = view->run;
-    m->dismissed = m->dismissed || me->dismissed;
-    weft_view_free(&m->view);
-    m->view = *view;
-    m->told = false;
-    free(m->waits);
-    m->waits = NULL;
-    *news = WEFT_NEWS_VIEW;
-    for (size_t i = 0; i < m->view.member_count; i++) {
-        const weft_view_member *o = &m->view.members[i];
-        if (o->id != m->actor->id && *o->address)
-            WEFT_TRY(weft_actor_know(m->actor, o->id, o->address));
-    }
-    return WEFT_OK;
-}
-
-/* *view has number 0 where that is none. */
-static weft_status read_view(const weft_letter *letter, weft_view *view)
-{
-    *view = (weft_view){.number = 0};
-    weft_status status = weft_view_unpack(letter->payload, view);
-    return status == WEFT_ERR_FORMAT ? WEFT_OK : status;
-}
-
 static weft_status take_view(weft_member *m, const weft_letter *letter, weft_member_news *news)
 {
     weft_view view;
-    WEFT_TRY(read_view(letter, &view));
-    WEFT_TRY(adopt(m, &view, news));
+    WEFT_TRY(weft_member_read(letter, &view));
+    WEFT_TRY(weft_member_adopt(m, &view, news));
     m->told = m->told || *news == WEFT_NEWS_VIEW;
-    return WEFT_OK;
-}
-
-weft_status weft_member_show(const weft_member *m, weft_actor_id to)
-{
-    weft_blob *blob;
-    if (m->view.number == 0) return WEFT_OK;
-    WEFT_TRY(weft_view_pack(&m->view, &blob));
-    weft_status status = weft_actor_send(
-        m->actor, to, &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
-    weft_blob_drop(&blob);
-    return status;
-}
-
-/* --- without a coordinator --- */
-
-bool weft_member_is_left_alone(const weft_member *m)
-{
-    return m->view.number > 0 && weft_actor_now(m->actor) - m->heard > 2 * m->view.silence;
-}
-
-bool weft_member_lose(weft_member *m, weft_actor_id id)
-{
-    if (id == m->actor->id || !weft_view_remove(&m->view, id)) return false;
-    m->view.number++;
-    m->told = false;
-    return true;
-}
-
-/* Of two views of the same number, each without somebody who is silent, what they have in common
- * is the next. */
-static bool lose_all(weft_member *m, const weft_view *view)
-{
-    int64_t number = m->view.number;
-    for (size_t i = m->view.member_count; i-- > 0;)
-        if (!weft_view_find(view, m->view.members[i].id))
-            (void)weft_member_lose(m, m->view.members[i].id);
-    if (m->view.number == number && view->member_count == m->view.member_count) return false;
-    m->view.number = number + 1;
-    m->told = false;
-    return true;
-}
-
-weft_status weft_member_hear(weft_member *m, const weft_letter *letter, weft_member_news *news)
-{
-    weft_view view;
-    *news = WEFT_NEWS_HEARD;
-    if (m->view.number == 0 || !weft_view_find(&m->view, letter->from)) return WEFT_OK;
-    WEFT_TRY(read_view(letter, &view));
-    bool here = weft_view_find(&view, m->actor->id), alone = weft_member_is_left_alone(m);
-    if (view.number == 0 || view.run != m->run || (!here && !alone)) {
-        weft_view_free(&view);
-        return WEFT_OK;
-    }
-    if (!here) {
-        weft_view_free(&view);
-        m->left = m->leaving; /* which they know already */
-        if (m->left) return WEFT_OK;
-        return weft_fail(WEFT_ERR_PEER,
-                         "the others have not heard of this one for more than %g s, and have gone "
-                         "on without it; begin it anew",
-                         m->view.silence);
-    }
-    if (view.number != m->view.number) return adopt(m, &view, news);
-    if (alone && lose_all(m, &view)) *news = WEFT_NEWS_VIEW;
-    weft_view_free(&view);
     return WEFT_OK;
 }
 
@@ -381,6 +274,7 @@ void weft_member_destroy(weft_member **member)
     for (int i = 0; i < 3; i++) free(m->texts[i]);
     weft_blob_drop(&m->configuration);
     free(m->waits);
+    free(m->lost);
     free(m);
     *member = NULL;
 }

@@ -71,12 +71,16 @@ bool weft_member_dismissed(const weft_member *member);
 /* Members that speak to each other tell each other of views, too, and go on with them when the
  * coordinator is gone: `_show` sends the last one to somebody. `_hear`: a view from another member,
  * which counts where it is newer, or, without a coordinator, where somebody is missing in it. PEER:
- * this one is. `_is_left_alone`: nothing has come from the coordinator for so long that it is gone;
- * `_lose` then takes a member out that is silent. */
+ * this one is. Who is in no view of this one's, and has never been, came while the coordinator was
+ * not heard here: its view counts too. `_is_left_alone`: nothing has come from the coordinator for
+ * so long that it is gone;
+ * `_lose` then takes a member out that is silent; `_has_lost`: it was in a view, and is in none
+ * now. */
 weft_status weft_member_show(const weft_member *member, weft_actor_id to) WEFT_NODISCARD;
 weft_status weft_member_hear(weft_member *member, const weft_letter *letter,
                              weft_member_news *news) WEFT_NODISCARD;
 bool weft_member_is_left_alone(const weft_member *member);
+bool weft_member_has_lost(const weft_member *member, weft_actor_id id);
 bool weft_member_lose(weft_member *member, weft_actor_id id);
 
 /* PEER: fails with why it is in no run after so many seconds. */

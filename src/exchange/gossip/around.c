@@ -178,8 +178,10 @@ weft_status weft_around_same(weft_peer *p, weft_actor_id who, int64_t view, uint
     Weft__Recall recall = WEFT__RECALL__INIT;
     *same = view == v->number && members == p->members && v->number > 0;
     if (*same || v->number == 0) return WEFT_OK;
-    if (weft_peer_index(p, who) < 0) return weft_member_show(p->member, who);
-    if (view < v->number) return nod(p, who, true);
+    bool known = weft_peer_index(p, who) >= 0;
+    /* Whom this one has taken out is told so; whom it has never heard of knows more. */
+    if (!known && weft_member_has_lost(p->member, who)) return weft_member_show(p->member, who);
+    if (known && view < v->number) return nod(p, who, true);
     return weft_wire_send(&p->head, who, WEFT_WIRE_RECALL, &recall, NULL);
 }
 
