@@ -17,7 +17,8 @@ enum {
     FIRST_LEARNER = 50,
     FAULTS = 8
 };
-static const double BEAT = 1, LIMIT = 10, END = 4000;
+/* Of so many beats one gets through, also where every fifth is lost. */
+static const double BEAT = 1, LIMIT = 15, END = 4000;
 
 typedef struct life {
     double w[MOST_SERVERS * COUNT], g[MOST_SERVERS * COUNT];
