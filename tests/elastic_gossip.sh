@@ -27,7 +27,7 @@ accepts "a checkpoint" "$weft" eval kept $data
 grep -q "$(last l1 | sed 's/.*accuracy *\([0-9.]*\).*/\1/')" out && pass || flunk "another accuracy: $what"
 
 what="who comes, goes, and is killed"
-coordinator -n 1 --exchange gossip:topology=ring --compress threshold:tau=0.003 --epochs 60 --silence 2
+coordinator -n 1 --exchange gossip:topology=ring --compress threshold:tau=0.003 --epochs 60 --silence 4
 join l1
 until_there learner 1
 join l2
@@ -52,7 +52,7 @@ for l in l4 l5 l6; do ends 0 $l; done
 
 for mode in updates average; do
     what="the coordinator is killed, then a learner: mode=$mode"
-    coordinator -n 3 --exchange gossip:topology=ring,mode=$mode --epochs 60 --silence 2
+    coordinator -n 3 --exchange gossip:topology=ring,mode=$mode --epochs 60 --silence 4
     join l1
     join l2
     join l3
@@ -79,14 +79,14 @@ for mode in updates average; do
 done
 
 what="another coordinator comes"
-coordinator -n 2 --exchange gossip --epochs 100 --silence 2
+coordinator -n 2 --exchange gossip --epochs 100 --silence 4
 join l1
 join l2
 until_there learner 2
 kill -KILL "$(self "$c")"
 wait "$c" 2>/dev/null
 listen=$at
-coordinator -n 2 --exchange gossip --epochs 100 --silence 2
+coordinator -n 2 --exchange gossip --epochs 100 --silence 4
 listen=
 until_there learner 2
 join l3
@@ -95,7 +95,7 @@ alike l1 l2
 alike l1 l3
 
 what="another coordinator comes with other options"
-coordinator -n 1 --exchange gossip --epochs 4000 --silence 2
+coordinator -n 1 --exchange gossip --epochs 4000 --silence 4
 join l1
 until_there learner 1
 kill -KILL "$(self "$c")"

@@ -38,10 +38,10 @@ ends() {
 # the process itself, which timeout has started
 self() { below "$1" | head -n 1; }
 learned() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.8) }' "$1.out" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
-members() { "$weft" status "$at" 2>/dev/null | grep -c " $1 "; }
+members() { "$weft" status "$at" --timeout 2 2>/dev/null | grep -c " $1 "; }
 until_there() { # ROLE COUNT
-    local k
-    for k in $(seq 200); do [ "$(members "$1")" = "$2" ] && return; sleep 0.05; done
+    local until=$((SECONDS + 30))
+    while [ $SECONDS -lt $until ]; do [ "$(members "$1")" = "$2" ] && return; sleep 0.05; done
     flunk "no $2 $1s: $what"
 }
 none_left() {

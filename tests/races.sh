@@ -24,6 +24,23 @@ refuses 2 "--mesh says nothing here" "$weft" simulate $small -n 4 --mesh data=2 
 refuses 2 "no option is named 'cluster'" "$weft" train $small --cluster cluster.yaml
 printf 'learners: []\n' >none.yaml
 refuses 2 "none.yaml:1: there are no learners" "$weft" simulate $small --cluster none.yaml --exchange server
+# The last batch of an epoch may leave learners without samples: a step's loss is that of the samples, and of none it
+# is no number; and an epoch that is over is over.
+awk 'BEGIN { srand(7); print "a,b,c,k"; for (i = 0; i < 103; i++) print rand() "," rand() "," rand() "," i % 3 }' >odd.csv
+odd="--model mlp --data csv:odd.csv,label=k -o sgd --lr 0.05 -n 4 -t 1 -q --epochs 1"
+loss() { sed -n 's/.*"event":"step","step":'"$2"',.*"loss":\([^,]*\),.*/\1/p' "$1"; }
+# shellcheck disable=SC2086
+"$weft" train $odd -b 20 --metrics plain.jsonl
+# shellcheck disable=SC2086
+"$weft" simulate $odd -b 5 --exchange server:policy=bsp --metrics virtual.jsonl
+# shellcheck disable=SC2086
+"$weft" train $odd -b 5 --exchange server:policy=bsp --metrics real.jsonl
+for step in 1 5; do
+    awk -v a="$(loss plain.jsonl $step)" -v b="$(loss virtual.jsonl $step)" 'BEGIN { d = a - b; exit !(a > 0 && d * d < 1e-12) }' &&
+        pass || flunk "step $step has a loss of $(loss virtual.jsonl $step), not $(loss plain.jsonl $step)"
+done
+for run in plain virtual real; do holds $run.jsonl '"event":"eval".*"epoch":1,'; done
+[ "$(loss real.jsonl 5)" = null ] && pass || flunk "a learner without samples has a loss of $(loss real.jsonl 5)"
 # What cannot be is said with its line and what would be right, as of an option: line|words|text.
 while IFS='|' read -r words text; do
     # shellcheck disable=SC2059

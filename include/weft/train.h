@@ -56,7 +56,10 @@ typedef struct weft_event {
     int64_t step, total_steps; /* finished steps since the very first */
     int64_t epoch, epochs;
     int64_t samples, parameters; /* training samples; learned numbers */
-    double loss, lr, samples_per_second;
+    /* Of a step: of the learner that tells of it, or of all where they step together and in a
+     * simulation; not a number where no sample of it counted. */
+    double loss;
+    double lr, samples_per_second;
     double seconds;            /* of training since this process began */
     double first_step_seconds; /* from the start of the process to the end of its first step */
     size_t peak_memory;

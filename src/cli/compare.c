@@ -60,7 +60,8 @@ static void on_event(void *user, const weft_event *e)
     contest *k = user;
     if (e->kind == WEFT_EVENT_STEP) {
         k->comm_bytes += e->comm_bytes;
-        add_point(k->now, (point){e->seconds, (double)e->step * k->batch * e->learners, e->loss});
+        double samples = (double)e->step * k->batch * e->learners;
+        if (!isnan(e->loss)) add_point(k->now, (point){e->seconds, samples, e->loss});
     }
     if (e->kind == WEFT_EVENT_EVAL) take_quality(k->now, e->report);
     if (e->kind == WEFT_EVENT_SUMMARY) take_summary(k, e);

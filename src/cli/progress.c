@@ -1,4 +1,5 @@
 /* Progress of training: a bar that is redrawn on a terminal, plain lines elsewhere. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +128,7 @@ static void on_step(progress *p, const weft_event *e)
 {
     double keep = p->rate > 0 ? 0.95 : 0, time = now();
     p->rate = keep * p->rate + (1 - keep) * e->samples_per_second;
-    p->loss = keep * p->loss + (1 - keep) * e->loss;
+    if (isfinite(e->loss)) p->loss = keep * p->loss + (1 - keep) * e->loss;
     if (time - p->last < (p->terminal ? 0.1 : 10)) return;
     bool first = p->last == 0;
     p->last = time;

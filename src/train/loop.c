@@ -1,4 +1,5 @@
 /* The training loop of one rank: what stands between its steps. */
+#include <math.h>
 #include <stdio.h>
 
 #include "train/trainer.h"
@@ -105,12 +106,12 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
     *stop = v->stop > 0 || v->leave > 0;
     run->dismissed = t->linked && v->leave > 0 && v->stop <= 0;
-    r->loss = v->loss;
+    if (b->weight > 0) r->loss = v->loss;
     r->rate = (double)b->total / (now - run->last_step);
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = b->epoch,
-                    .loss = v->loss,
+                    .loss = b->weight > 0 ? v->loss : NAN,
                     .lr = weft_rank_learning_rate(r),
                     .samples_per_second = r->rate};
     WEFT_TRY(add_up_transfers(run, &e));

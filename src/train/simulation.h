@@ -49,7 +49,8 @@ typedef struct weft_simulation {
 
     /* What has happened. */
     int64_t done;      /* steps of all learners */
-    double loss, rate; /* sums over those of this round */
+    double loss, rate; /* sums over those of this round; of losses by the weights of samples, */
+    double weight;     /* which come to this */
     bool due;          /* to be evaluated, before anybody goes on */
     double told;       /* virtual seconds, and bytes sent, when a step was told of last */
     double told_bytes;

@@ -1,4 +1,6 @@
 /* What is said of a simulated run, and what is kept of it. */
+#include <math.h>
+
 #include "train/simulation.h"
 
 /* Series of a summary: those of the cast, and of the simulation. */
@@ -35,12 +37,12 @@ static weft_status tell_round(weft_simulation *s)
     double samples = (double)(s->learners * s->job->options.length.batch);
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = (s->done / s->learners - 1) / s->epoch,
-                    .loss = s->loss / s->learners,
+                    .loss = s->weight > 0 ? s->loss / s->weight : NAN,
                     .lr = s->rate / s->learners,
                     .samples_per_second = seconds > 0 ? samples / seconds : 0,
                     .comm_bytes = bytes - s->told_bytes};
     WEFT_TRY(tell(s, &e));
-    s->loss = s->rate = 0;
+    s->loss = s->rate = s->weight = 0;
     s->told = report.seconds;
     s->told_bytes = bytes;
     s->due = s->done / s->learners % s->epoch == 0;
@@ -70,7 +72,8 @@ weft_status weft_simulation_note(weft_simulation *s, weft_player *p)
     p->steps++;
     s->done++;
     s->last = weft_sim_tell(s->sim).seconds;
-    s->loss += p->loss;
+    s->loss += p->loss * s->weights[p - s->players];
+    s->weight += s->weights[p - s->players];
     s->rate += p->rate;
     if (s->first_end < 0 && p->steps == s->job->total_steps) note_first_end(s);
     return s->done % s->learners == 0 ? tell_round(s) : WEFT_OK;
@@ -122,7 +125,7 @@ weft_status weft_simulation_evaluate(weft_simulation *s, bool over)
     WEFT_TRY(weft_rank_check_finite(s->lead));
     if (weft_dataset_count(s->job->data, WEFT_TEST) == 0) return WEFT_OK;
     WEFT_TRY(weft_rank_evaluate(s->lead, &report));
-    weft_event e = {.kind = WEFT_EVENT_EVAL, .epoch = (rounds - 1) / s->epoch, .report = &report};
+    weft_event e = {.kind = WEFT_EVENT_EVAL, .epoch = rounds / s->epoch, .report = &report};
     weft_status status = tell(s, &e);
     weft_report_free(&report);
     return status;
