@@ -1,3 +1,5 @@
+#include <time.h>
+
 #include "runs.h"
 
 weft_context *context;
@@ -24,7 +26,11 @@ static void log_event(void *user, const weft_event *e)
             l->rate[l->steps] = e->lr;
         }
         l->steps++;
-        if (l->stop_after && l->steps == l->stop_after) weft_trainer_stop(l->trainer);
+        if (l->stop_after && l->steps == l->stop_after) {
+            weft_trainer_stop(l->trainer);
+            /* Who need not wait is ahead then. */
+            nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+        }
     }
     if (e->kind == WEFT_EVENT_EVAL) {
         l->evaluations++;

@@ -53,6 +53,37 @@ static void test_stop_and_resume(void **state)
     remove_folder(root);
 }
 
+/* Servers that hold nobody up for what the next step reads: when one learner is stopped, another
+ * one has begun the step that follows. It goes on where the first one is, with the masks of that
+ * step. */
+static void test_stop_ahead(void **state)
+{
+    (void)state;
+    static const char *const net =
+        "layers:\n  - {type: dropout, rate: 0.2}\n  - {type: dense, units: outputs}\n";
+    static const char *const ways[] = {"ranks=2 dtype=f64 device=reference", "ranks=3 device=cpu",
+                                       "ranks=4 mesh=data=2 device=cpu"};
+    char *root = temporary_folder(), words[5000], file[4300], name[20];
+    write_file(root, "net.yaml", net, strlen(net), file, sizeof(file));
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        (void)snprintf(name, sizeof(name), "a%zu", w);
+        const char *a = made(root, name);
+        *name = 'b';
+        const char *b = made(root, name);
+        (void)snprintf(
+            words, sizeof(words),
+            "model=%s data=glyphs:size=9,train=96,test=8 seed=4 threads=1 batch=5 steps=6 "
+            "servers=2 exchange=server:policy=bsp",
+            file);
+        run(words, ways[w], a, 0);
+        run(words, ways[w], b, 2);
+        (void)snprintf(words + strlen(words), sizeof(words) - strlen(words), " resume=true");
+        run(words, ways[w], b, 0);
+        assert_same(a, b, "parameters", 0, ways[w]);
+    }
+    remove_folder(root);
+}
+
 /* A learner alone has nobody to exchange with. */
 static void test_one_learner(void **state)
 {
@@ -189,10 +220,11 @@ static void test_bad_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stop_and_resume), cmocka_unit_test(test_one_learner),
-        cmocka_unit_test(test_wrong_arguments), cmocka_unit_test(test_zero_and_owners),
-        cmocka_unit_test(test_failures),        cmocka_unit_test(test_state),
-        cmocka_unit_test(test_state_of_others), cmocka_unit_test(test_bad_states),
+        cmocka_unit_test(test_stop_and_resume), cmocka_unit_test(test_stop_ahead),
+        cmocka_unit_test(test_one_learner),     cmocka_unit_test(test_wrong_arguments),
+        cmocka_unit_test(test_zero_and_owners), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_state),           cmocka_unit_test(test_state_of_others),
+        cmocka_unit_test(test_bad_states),
     };
     return cmocka_run_group_tests_name("exchange", tests, begin, end);
 }

@@ -170,11 +170,13 @@ for kind in ("label", "target"):
     for way in WAYS[1:]:
         same(f"batches, {kind}, {way}", want, train(spec("many.csv", kind, True, 0.3), *words, *way.split()), 1e-9)
 
-    # A batch in which nothing counts teaches nothing.
+    # A batch in which nothing counts teaches nothing, and has no loss.
     rows = [(x, y, 0 if i > 0 else 2.5) for i, (x, y, w) in enumerate(rows_of(kind, 9, 5))]
     table("one.csv", rows, True)
     a = train(spec("one.csv", kind, True), "--batch", "1", "--epochs", "1", *EXACT, "--normalize", "none")
-    check("finite", all(math.isfinite(v) for t in a[0].values() for v in t) and a[1].count(0) == 8, a[1])
+    check("finite", all(math.isfinite(v) for t in a[0].values() for v in t), a[0])
+    steps = [e["loss"] for e in map(json.loads, open("m.jsonl")) if e["event"] == "step"]
+    check("losses", len(steps) == 9 and steps.count(None) == 8, steps)
 
     # Arrays: the same rows, the same bits.
     rows = rows_of(kind, 14, 6)

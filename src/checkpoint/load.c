@@ -101,7 +101,9 @@ weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *s
     (void)snprintf(prefix, sizeof(prefix), "%d", learner);
     WEFT_TRY(weft_checkpoint_load(c, store, graph));
     if (learner == 0 || !weft_checkpoint_knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
+    /* All go on at the first one's step, though others may have begun the next one. */
     for (int i = 0; i < weft_store_count(store); i++)
-        WEFT_TRY(weft_checkpoint_load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
+        if (weft_store_role(store, i) != WEFT_ROLE_COUNTER)
+            WEFT_TRY(weft_checkpoint_load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
     return WEFT_OK;
 }

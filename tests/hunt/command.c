@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -62,7 +63,8 @@ static void read_metrics(const char *folder, result *out)
     while (f && fgets(line, sizeof(line), f)) {
         json_t *o = json_loads(line, 0, NULL);
         const char *event = json_string_value(json_object_get(o, "event"));
-        double loss = json_number_value(json_object_get(o, "loss"));
+        const json_t *number = json_object_get(o, "loss");
+        double loss = json_is_null(number) ? NAN : json_number_value(number);
         int step = (int)json_integer_value(json_object_get(o, "step"));
         if (event && strcmp(event, "step") == 0 && step >= 1 && step <= MOST_STEPS) {
             out->losses[step - 1] = loss;
