@@ -3,6 +3,7 @@
 #include "runs.h"
 
 weft_context *context;
+double stop_delay;
 
 int setup(void **state)
 {
@@ -17,6 +18,24 @@ int teardown(void **state)
     return 0;
 }
 
+static void *stop_later(void *user)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)(stop_delay * 1e9)}, NULL);
+    weft_trainer_stop(((log_of_run *)user)->trainer);
+    return NULL;
+}
+
+static void stop(log_of_run *l)
+{
+    if (stop_delay > 0) {
+        l->stops = pthread_create(&l->stopper, NULL, stop_later, l) == 0;
+        return;
+    }
+    weft_trainer_stop(l->trainer);
+    /* Who need not wait is ahead then. */
+    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+}
+
 static void log_event(void *user, const weft_event *e)
 {
     log_of_run *l = user;
@@ -26,11 +45,7 @@ static void log_event(void *user, const weft_event *e)
             l->rate[l->steps] = e->lr;
         }
         l->steps++;
-        if (l->stop_after && l->steps == l->stop_after) {
-            weft_trainer_stop(l->trainer);
-            /* Who need not wait is ahead then. */
-            nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
-        }
+        if (l->stop_after && l->steps == l->stop_after) stop(l);
     }
     if (e->kind == WEFT_EVENT_EVAL) {
         l->evaluations++;
@@ -58,6 +73,7 @@ weft_status train(const char *words, const char *folder, int stop_after, log_of_
     }
     weft_status status = weft_trainer_create(context, &o, &l->trainer);
     if (status == WEFT_OK) status = weft_trainer_run(l->trainer, log_event, l);
+    if (l->stops) pthread_join(l->stopper, NULL);
     weft_trainer_destroy(&l->trainer);
     weft_options_free(table, &o);
     return status;

@@ -84,6 +84,27 @@ static void test_stop_ahead(void **state)
     remove_folder(root);
 }
 
+/* Stopped at any moment, in which learners are at different steps: none that the first one has
+ * taken is lost, and none is there twice. */
+static void test_stop_any_time(void **state)
+{
+    (void)state;
+    char *root = temporary_folder(), name[20];
+    const char *a = made(root, "whole"), *words = EXACT "batch=5 steps=60 optimizer=sgd lr=0.1 "
+                                                        "servers=2 exchange=server:policy=bsp";
+    run(words, "ranks=3", a, 0);
+    for (int i = 0; i < 12; i++) {
+        (void)snprintf(name, sizeof(name), "part%d", i);
+        const char *b = made(root, name);
+        stop_delay = 1e-4 * (1 + 3 * i);
+        run(words, "ranks=3", b, 8 + i % 2);
+        stop_delay = 0;
+        run(words, "ranks=3 resume=true", b, 0);
+        assert_same(a, b, "parameters", 0, name);
+    }
+    remove_folder(root);
+}
+
 /* A learner alone has nobody to exchange with. */
 static void test_one_learner(void **state)
 {
@@ -221,10 +242,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop_and_resume), cmocka_unit_test(test_stop_ahead),
-        cmocka_unit_test(test_one_learner),     cmocka_unit_test(test_wrong_arguments),
-        cmocka_unit_test(test_zero_and_owners), cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_state),           cmocka_unit_test(test_state_of_others),
-        cmocka_unit_test(test_bad_states),
+        cmocka_unit_test(test_stop_any_time),   cmocka_unit_test(test_one_learner),
+        cmocka_unit_test(test_wrong_arguments), cmocka_unit_test(test_zero_and_owners),
+        cmocka_unit_test(test_failures),        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_state_of_others), cmocka_unit_test(test_bad_states),
     };
     return cmocka_run_group_tests_name("exchange", tests, begin, end);
 }

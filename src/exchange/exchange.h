@@ -310,6 +310,8 @@ weft_status weft_exchange_save(weft_exchange *exchange) WEFT_NODISCARD;
 weft_status weft_exchange_end(weft_exchange *exchange) WEFT_NODISCARD;
 bool weft_exchange_figure_at(weft_exchange *exchange, int i, weft_series *out);
 bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
+/* Whether nobody begins a step before all have finished the one before. */
+bool weft_exchange_is_together(const weft_exchange *exchange);
 /* Checkpoints in the middle of a run are the first learner's, but are to have what is the others'
  * own, too: after `begin`, of all learners. Then `_hand` after each step that one follows: others
  * hand theirs over, and the first one takes it. With `_state_of` it has their states; false also

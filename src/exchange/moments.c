@@ -246,6 +246,11 @@ bool weft_exchange_state_at(weft_exchange *e, int i, weft_exchange_state *out)
     return e->ops->state && e->ops->state(e, i, out);
 }
 
+bool weft_exchange_is_together(const weft_exchange *e)
+{
+    return e->ops->lockstep || (e->ops->together && e->ops->together(e));
+}
+
 /* Who is there answers within that, over any line that a run goes on over. */
 static const double IN_A_HURRY = 1;
 

@@ -217,8 +217,7 @@ static weft_status take_what_is_there(const weft_others *o, lane *l)
 
 weft_status weft_others_take(weft_others *o, int64_t step)
 {
-    const weft_exchange_ops *ops = o->exchange->ops;
-    bool together = ops->together && ops->together(o->exchange);
+    bool together = weft_exchange_is_together(o->exchange);
     for (int k = 0; k < o->count; k++)
         WEFT_TRY(together ? await(o, &o->lanes[k], step) : take_what_is_there(o, &o->lanes[k]));
     return WEFT_OK;

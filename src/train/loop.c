@@ -133,13 +133,23 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     return WEFT_OK;
 }
 
+/* Learners that wait for each other's steps, but do not agree on when to stop, do so where the
+ * first one does, of which they hear: if one did so before, what the first one has computed since
+ * would be part of its step, and of no parameter. */
+static bool follows(const weft_run *run)
+{
+    const weft_rank *r = &run->rank;
+    return r->exchange && r->learner_index > 0 && !run->job->linked &&
+           !r->exchange->ops->lockstep && weft_exchange_is_together(r->exchange);
+}
+
 /* What the supervisor is told of a step, and asks for. */
 static void listen(weft_run *run, weft_vote *vote)
 {
     weft_trainer *t = run->job;
     const weft_rank *r = &run->rank;
     if (r->rank == 0 && weft_board_listen(&t->line)) weft_trainer_stop(t);
-    vote->stop = atomic_load_explicit(&t->stop, memory_order_relaxed);
+    vote->stop = follows(run) ? 0 : atomic_load_explicit(&t->stop, memory_order_relaxed);
     weft_board_step(&t->line, r->rank, r->position.step + 1);
 }
 
