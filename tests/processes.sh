@@ -211,6 +211,12 @@ nothing_left
 what="signals"
 asked_to_stop -n 3 --exchange server:policy=bsp --servers 2
 nothing_left
+what="no step is lost by it"
+rm -rf t
+# shellcheck disable=SC2086,SC2046
+accepts "as many steps" "$weft" train $data -n 3 --exchange server:policy=bsp --servers 2 --steps $(readlink asked/latest | tr -dc 0-9) -c t
+cmp -s asked/latest/parameters.safetensors t/latest/parameters.safetensors && pass || flunk "other parameters: $what"
+what="signals"
 run -n 2 $async -e 4000
 reaches 'step .* test'
 kill -TERM "$job"
