@@ -97,8 +97,8 @@ way plain_way(void)
     return (way){.mesh = {1, 1, 1, 1}};
 }
 
-/* How closely a run on another mesh comes to one rank: with virtual workers to the last bit, but for
- * kernels that are fused where nobody else reads what is computed again. */
+/* How closely a run on another mesh comes to one rank: with virtual workers to the last bit, but
+ * for kernels that are fused where nobody else reads what is computed again. */
 static closeness across(const hunt_case *c, const way *w)
 {
     bool fuses = w->recompute && c->options[DEVICE] != REFERENCE;
