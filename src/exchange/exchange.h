@@ -180,6 +180,9 @@ typedef struct weft_exchange_turn {
     int64_t step;      /* its number, from 1 */
     bool last;         /* of the run */
     double loss, rate; /* of the step; samples a second of this learner */
+    bool asked;        /* somebody wants this learner to stop; all its ranks know */
+    int64_t until; /* set by an exchange whose learners end together: the step that this one ends
+                    * with; 0: it stops when it is asked to */
     bool met;   /* set by the exchange: all learners have met in it, which is when those that go in
                  * lock step agree on whether to stop */
     bool leave; /* set by an exchange without lock step: this learner ends, while others may go on.
@@ -312,6 +315,9 @@ bool weft_exchange_figure_at(weft_exchange *exchange, int i, weft_series *out);
 bool weft_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out);
 /* Whether nobody begins a step before all have finished the one before. */
 bool weft_exchange_is_together(const weft_exchange *exchange);
+/* Whether its learners, which do not agree on it in lock step, end with the same step all the same:
+ * the first one chooses it, and the exchange says so to the others. */
+bool weft_exchange_ends_together(const weft_exchange *exchange);
 /* Checkpoints in the middle of a run are the first learner's, but are to have what is the others'
  * own, too: after `begin`, of all learners. Then `_hand` after each step that one follows: others
  * hand theirs over, and the first one takes it. With `_state_of` it has their states; false also

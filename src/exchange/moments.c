@@ -251,6 +251,13 @@ bool weft_exchange_is_together(const weft_exchange *e)
     return e->ops->lockstep || (e->ops->together && e->ops->together(e));
 }
 
+bool weft_exchange_ends_together(const weft_exchange *e)
+{
+    const weft_learner_link *link = e->site.cluster;
+    return !e->ops->lockstep && weft_exchange_is_together(e) && e->site.endpoint->learners > 1 &&
+           (!link || link->job);
+}
+
 /* Who is there answers within that, over any line that a run goes on over. */
 static const double IN_A_HURRY = 1;
 

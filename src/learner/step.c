@@ -91,12 +91,13 @@ weft_status weft_rank_exchange(weft_rank *r, bool last, bool epoch, bool *stop)
 {
     weft_comm_stats before = weft_comm_get_stats(r->world);
     weft_exchange_turn turn = {
-        .step = r->position.step, .last = last, .loss = r->loss, .rate = r->rate};
+        .step = r->position.step, .last = last, .loss = r->loss, .rate = r->rate, .asked = *stop};
     if (!r->exchange) return WEFT_OK;
     WEFT_TRY(weft_exchange_after(r->exchange, &turn));
     add_stats(&r->used, &before, r);
     add_waited(r);
     r->leaves = r->leaves || turn.leave;
+    if (turn.until > 0) *stop = turn.step >= turn.until;
     if (!r->exchange->ops->lockstep) return WEFT_OK;
     double all = *stop;
     *stop = false;

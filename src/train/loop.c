@@ -95,28 +95,6 @@ static bool settles_later(const weft_run *run, bool stop)
     return !weft_rank_saves_all(r) && (stop || r->position.step == run->job->total_steps);
 }
 
-/* Learners that wait for each other's steps, but do not agree on when to stop, do so where the
- * first one does, of which they hear: if one did so before, what the first one has computed since
- * would be part of its step, and of no parameter. */
-static bool follows(const weft_run *run)
-{
-    const weft_trainer *t = run->job;
-    const weft_rank *r = &run->rank;
-    bool other = t->linked ? t->link.job && t->link.slot > 0 : r->learner_index > 0;
-    return r->exchange && other && !r->exchange->ops->lockstep &&
-           weft_exchange_is_together(r->exchange);
-}
-
-/* The first one is ahead by a step at the most, and takes one more. If so many have not brought
- * word of its end, it is not there. */
-enum { LAST_STEPS = 8 };
-
-static bool is_asked_to_stop(const weft_run *run)
-{
-    return atomic_load_explicit(&run->job->stop, memory_order_relaxed) &&
-           (!follows(run) || run->asked > LAST_STEPS);
-}
-
 static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vote *v, bool *stop)
 {
     weft_trainer *t = run->job;
@@ -126,11 +104,12 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     r->position.batch = b->last ? 0 : r->position.batch + 1;
     r->position.samples = b->last ? 0 : b->done;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
-    *stop = v->stop > 0 || v->leave > 0;
+    *stop = v->stop > 0;
     run->dismissed = t->linked && v->leave > 0 && v->stop <= 0;
     if (b->weight > 0) r->loss = v->loss;
     r->rate = (double)b->total / (now - run->last_step);
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
+    *stop = *stop || v->leave > 0;
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = b->epoch,
                     .loss = b->weight > 0 ? v->loss : NAN,
@@ -141,7 +120,9 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     run->working += now - run->last_step;
     run->last_step = now;
     WEFT_TRY(tell(run, &e));
-    if (t->size == 1) *stop = *stop || is_asked_to_stop(run); /* nobody to agree with */
+    /* Where there is nobody to agree with. */
+    if (t->size == 1 && !(r->exchange && weft_exchange_ends_together(r->exchange)))
+        *stop = *stop || atomic_load(&t->stop);
     int64_t every = t->options.output.checkpoint_every;
     bool due = every && r->position.step % every == 0;
     if ((b->last || due) && r->exchange) WEFT_TRY(weft_exchange_settle(r->exchange));
@@ -161,8 +142,7 @@ static void listen(weft_run *run, weft_vote *vote)
     weft_trainer *t = run->job;
     const weft_rank *r = &run->rank;
     if (r->rank == 0 && weft_board_listen(&t->line)) weft_trainer_stop(t);
-    run->asked += atomic_load_explicit(&t->stop, memory_order_relaxed) != 0;
-    vote->stop = is_asked_to_stop(run);
+    vote->stop = atomic_load_explicit(&t->stop, memory_order_relaxed);
     weft_board_step(&t->line, r->rank, r->position.step + 1);
 }
 

@@ -13,7 +13,6 @@ typedef struct weft_run {
     weft_trainer *job;
     weft_rank rank;
     int64_t saved_step, evaluated_step, first_step;
-    int asked;                          /* steps since somebody has asked for the end */
     bool dismissed;                     /* of a run that goes on, its learner was told to leave */
     double started, last_step, working; /* working: seconds spent in steps */
     double first_step_seconds;

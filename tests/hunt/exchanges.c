@@ -123,12 +123,13 @@ bool is_comparable(const hunt_case *c)
     return is_repeatable(c) && is_lossless(&c->exchange);
 }
 
-/* Learners that are a step ahead when all are stopped have sent an update that no version is made
- * of; what a codec has kept of it stays. */
+/* What comes back begins its warm-up, and its threshold, anew. */
 bool goes_on_alike(const hunt_case *c)
 {
     const exchange *e = &c->exchange;
-    return is_repeatable(c) && (e->kind < SERVER || e->learners == 1 || is_lossless(e));
+    const char *back = hunt_codecs[e->back ? e->back : e->codec];
+    bool begins_anew = strstr(back, "warmup") || strstr(back, "adaptive");
+    return is_repeatable(c) && (e->kind < SERVER || e->learners == 1 || !begins_anew);
 }
 
 void check_finite(trial *t, const result *r)

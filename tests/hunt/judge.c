@@ -141,8 +141,7 @@ static void check_promises(trial *t, const result *r)
     result_free(&again);
 }
 
-/* Where nobody waits at the end, other learners may have been a step ahead with what is their own.
- */
+/* Where servers keep what learners come to, other learners may be others after a while. */
 static void forget_others(const hunt_case *c, tensors *all)
 {
     int kept = 0;
@@ -164,8 +163,8 @@ static void check_resumed(trial *t, result *r)
     if (!alike && across(c, &c->later) > how) how = across(c, &c->later);
     if (!c->stop || !train_in_two(t, "a run in two parts", c, &again)) return;
     check_finite(t, &again);
-    forget_others(c, &again.tensors);
-    forget_others(c, &r->tensors);
+    if (!alike) forget_others(c, &again.tensors);
+    if (!alike) forget_others(c, &r->tensors);
     if (alike ? goes_on_alike(c) : is_comparable(c))
         compare(t, "in two parts against in one", r, &again, how, alike);
     result_free(&again);

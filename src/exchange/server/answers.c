@@ -83,6 +83,7 @@ static weft_status take_parameters(learner *l, const Weft__Parameters *m, const 
     r->begins = WEFT_MAX(m->clock, (int64_t)0);
     r->asked = r->moved = false;
     l->halted = l->halted || m->halt;
+    if (m->last > 0 && (l->last == 0 || m->last < l->last)) l->last = m->last;
     return weft_reach_go_on(l);
 }
 

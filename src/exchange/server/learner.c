@@ -8,7 +8,13 @@ int64_t weft_server_learner_clock(const weft_actor *actor)
 
 bool weft_server_learner_halted(const weft_actor *actor)
 {
-    return ((const learner *)actor)->halted;
+    const learner *l = (const learner *)actor;
+    return l->halted || (l->last > 0 && l->clock + 1 >= l->last);
+}
+
+void weft_server_learner_end_at(weft_actor *actor, int64_t clock)
+{
+    ((learner *)actor)->end = clock;
 }
 
 bool weft_server_learner_dismissed(const weft_actor *actor)

@@ -43,6 +43,7 @@ static weft_status answer(server *s, shelf *f, const question *q)
     p.version = weft_range_version(f->of.range);
     p.clock = weft_range_clock(f->of.range, q->learner);
     p.halt = s->halt;
+    p.last = f->halted < INT64_MAX ? f->halted : 0;
     weft_range_met(f->of.range, q->learner, &p.met, &p.stale);
     WEFT_TRY(pick(f, q, &what, &changes));
     p.changes = changes;

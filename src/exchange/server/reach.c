@@ -90,6 +90,7 @@ static weft_status send_push(learner *l, const reach *r)
     m.version = r->update_version;
     m.step = r->update_step;
     m.weight = r->update_weight;
+    m.last = l->end;
     m.view = weft_member_view(l->member)->number;
     return weft_wire_send(&l->head, r->server, WEFT_WIRE_PUSH, &m, r->update);
 }

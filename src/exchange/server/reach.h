@@ -38,10 +38,11 @@ typedef struct learner {
     bool arriving; /* it asks where it may begin */
     bool computing;
     bool leaving, halt, halted; /* it leaves, and all are to; it was told to */
-    bool responds;              /* it does when it has what it has asked for */
-    bool whole;                 /* it asks for the state, too */
-    bool gone;                  /* it does nothing any more but take its leave, */
-    bool stays;                 /* and not yet that */
+    int64_t end, last; /* the clock that all end with, as it says; as it was told; 0: none */
+    bool responds;     /* it does when it has what it has asked for */
+    bool whole;        /* it asks for the state, too */
+    bool gone;         /* it does nothing any more but take its leave, */
+    bool stays;        /* and not yet that */
     weft_trip trip;
     double began;   /* when something was asked last, */
     double hoped;   /* when something was asked last, or was last seen on its way out of here; */

@@ -207,9 +207,34 @@ weft_status weft_remote_poll(weft_exchange *exchange)
     return x->ended ? WEFT_OK : status; /* it has all that it needs */
 }
 
+/* So many steps ahead the first learner says with which one all end: the others hear of it with
+ * what they need for the step after the next, and their ranks one step later. If so many steps have
+ * not brought word, the first one is not there. */
+enum { NOTICE = 3, UNHEARD = 8 };
+
+/* None takes a step then that would not count: what it has sent of that would be lost, and what its
+ * codec keeps, and its own state, would be ahead of the parameters. */
+static void agree_on_end(weft_remote *x, weft_exchange_turn *turn)
+{
+    const weft_learner_link *link = x->head.site.cluster;
+    if (!turn->asked || !weft_exchange_ends_together(&x->head)) return;
+    if ((link ? link->slot : x->head.site.endpoint->learner) > 0) {
+        turn->until = ++x->asked > UNHEARD ? turn->step : INT64_MAX;
+        return;
+    }
+    if (x->until == 0) {
+        x->until = turn->step + NOTICE;
+        if (x->leads)
+            weft_server_learner_end_at(weft_net_actor(x->net),
+                                       weft_server_learner_clock(weft_net_actor(x->net)) + NOTICE);
+    }
+    turn->until = x->until;
+}
+
 void weft_remote_turn(weft_remote *x, weft_exchange_turn *turn)
 {
     x->last = turn->last;
+    agree_on_end(x, turn);
     if (!x->leads) return;
     weft_server_learner_tell(weft_net_actor(x->net), turn->loss, turn->rate);
     turn->leave = weft_server_learner_halted(weft_net_actor(x->net)) ||

@@ -60,6 +60,8 @@ typedef struct weft_remote {
     weft_copies *copies;      /* what ranks of the learner have in common */
     bool leads, ended;        /* it speaks to servers; it has left them, */
     bool stays;               /* and is a member until it is closed */
+    int64_t until;            /* as the first learner says, the step that all end with; 0: none */
+    int asked;                /* steps since another one was asked to stop */
     weft_own_server *own;     /* [servers] */
     weft_hosted *coordinator; /* of the first learner */
     weft_server_range *ranges;

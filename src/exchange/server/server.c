@@ -110,6 +110,15 @@ static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
     return WEFT_OK;
 }
 
+/* Nobody goes further than that. */
+static weft_status end_at(server *s, shelf *f, int64_t clock)
+{
+    change c = {.kind = WEFT__REPLICATE__KIND__HALT, .clock = clock};
+    if (clock >= f->halted) return WEFT_OK;
+    f->halted = clock;
+    return weft_shelf_change(s, f, &c, NULL);
+}
+
 static weft_status take_push(server *s, const weft_letter *letter, const Weft__Push *m)
 {
     shelf *f = primary_of(s, m->range);
@@ -124,6 +133,7 @@ static weft_status take_push(server *s, const weft_letter *letter, const Weft__P
                 .weight = m->weight,
                 .update = letter->payload};
     if (!f || !f->given) return leave_open(s, letter->from, m->view);
+    if (m->last > 0) WEFT_TRY(end_at(s, f, m->last));
     weft_status status = weft_shelf_change(s, f, &c, &fate);
     /* What a learner sends is its fault alone. */
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
@@ -172,11 +182,7 @@ static weft_status take_pull(server *s, const weft_letter *letter, const Weft__P
     if (!known) return say_parameters(s, letter, m, false);
     if (!f->given && gives(s, letter->from)) return say_parameters(s, letter, m, true);
     s->halt = s->halt || m->halt;
-    if (m->halt && m->clock < f->halted) {
-        change c = {.kind = WEFT__REPLICATE__KIND__HALT, .clock = m->clock};
-        f->halted = m->clock;
-        WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
-    }
+    if (m->halt) WEFT_TRY(end_at(s, f, m->clock));
     question q = {.learner = letter->from,
                   .request = m->request,
                   .clock = m->clock,

@@ -143,7 +143,11 @@ void weft_server_learner_tell(weft_actor *actor, double loss, double rate);
 /* The coordinator has told it to go: it begins no other step. */
 bool weft_server_learner_dismissed(const weft_actor *actor);
 const weft_member *weft_server_learner_member(const weft_actor *actor);
-/* Somebody has said that all are to leave. */
+/* All are to end with this clock, so that no step is begun that does not count: its updates say so
+ * from now on. Of a policy by which nobody begins a step before all have ended the one before, and
+ * two steps ahead at the least, or they hear of it too late. */
+void weft_server_learner_end_at(weft_actor *actor, int64_t clock);
+/* Somebody has said that all are to leave, after the next step at the latest. */
 bool weft_server_learner_halted(const weft_actor *actor);
 /* How many of its updates met the parameters with each staleness, as far as servers have said; the
  * last: so much, or more. Where versions are made of several updates, and an answer tells of more
