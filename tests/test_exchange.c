@@ -103,7 +103,7 @@ static void test_stop_any_time(void **state)
         "  - {type: dropout, rate: 0.2}\n  - {type: dense, units: outputs}\n";
     char *root = temporary_folder(), file[4300], words[5000], name[20];
     write_file(root, "net.yaml", net, strlen(net), file, sizeof(file));
-    for (int i = 0; built_in(WEFT_KIND_CODEC, i); i++) {
+    for (int i = 0; built_in(WEFT_KIND_CODEC, i); i += getenv("WEFT_FAST") ? 3 : 1) {
         const char *codec = codec_of(built_in(WEFT_KIND_CODEC, i));
         const char *a = made(root, "whole");
         (void)snprintf(words, sizeof(words),

@@ -167,7 +167,8 @@ weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
 weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;
 /* The exchange after it, and its transfers. position.step is that of the step. Where learners go in
  * lock step, they agree on *stop when they have met, and after the last batch of an epoch; before,
- * nobody stops. */
+ * nobody stops. Where they end together all the same (weft_exchange_ends_together), it becomes true
+ * with the step that they end with. */
 weft_status weft_rank_exchange(weft_rank *rank, bool last, bool epoch, bool *stop) WEFT_NODISCARD;
 /* The beginning of the exchange, and of the position where others are further already. Collective
  * over the learner. steps: of an epoch; all: samples of a step of all learners. */
