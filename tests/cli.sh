@@ -228,6 +228,17 @@ refuses 2 "has no header, so no column is named 'price'; give its number, counte
 refuses 2 "device 'cpu,reference' names 2 devices for 1 rank" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20 --device cpu,reference
 accepts "ranks on two devices" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20 -n 2 --device cpu,reference --steps 1 --checkpoint two
 accepts "what is left of them" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20 -n 1 --device cpu,reference --checkpoint two --resume
+cat > two.yaml <<'END'
+layers:
+  - {type: dense, units: 2, bias: false}
+  - {type: dense, name: a, units: 2, bias: false}
+  - {type: add, from: "a, a"}
+  - {type: dense, units: 2, bias: false}
+  - {type: dense, name: b, units: 1, bias: false}
+  - {type: concat, from: "b, a"}
+  - {type: dense, units: classes, bias: false}
+END
+accepts "that evaluate otherwise than they train" "$weft" train -q --model two.yaml --data glyphs:size=8,train=8,test=4 --batch 1 --steps 1 -n 2 --mesh tensor=2 --device reference,distant
 accepts "a target by its number" "$weft" train -q --model mlp --data csv:bare.csv,target=2 --batch 20
 refuses 2 "has no column 'price', which was the target in training; if it has another name now, give target=NAME" \
     "$weft" eval houses --data csv:homes.csv

@@ -194,8 +194,28 @@ int64_t weft_rank_parameters(const weft_rank *r)
     return count;
 }
 
+static weft_status make_evaluator(weft_rank *r)
+{
+    const weft_recipe *k = r->recipe;
+    weft_share share = {r->plan, r->rank % k->plan.ranks, &r->comms};
+    if (r->evaluator) return WEFT_OK;
+    return weft_evaluator_create(k->context, r->store, k->real, &k->model, k->text, &share,
+                                 &r->evaluator);
+}
+
+/* Ranks on different devices may lay values alike in a step, and differently where they evaluate;
+ * that must be known before there is anything to lose. */
+static weft_status make_programs(weft_rank *r)
+{
+    const weft_recipe *k = r->recipe;
+    WEFT_TRY(make_program(r));
+    bool mixed = strchr(k->device, ','), evaluates = weft_dataset_count(k->data, WEFT_TEST) > 0;
+    return mixed && evaluates ? make_evaluator(r) : WEFT_OK;
+}
+
 static void drop_plan(weft_rank *r)
 {
+    weft_evaluator_destroy(&r->evaluator);
     weft_instance_destroy(&r->instance);
     weft_store_destroy(&r->store);
     weft_schedule_free(&r->schedule);
@@ -252,7 +272,7 @@ weft_status weft_rank_build(weft_rank *r)
     WEFT_TRY(weft_rank_rewrite(r));
     WEFT_TRY(check_alike(r));
     WEFT_TRY(split_world(r));
-    weft_status status = make_program(r);
+    weft_status status = make_programs(r);
     double differs = status == WEFT_ERR_UNSUPPORTED;
     if (status != WEFT_OK && status != WEFT_ERR_UNSUPPORTED) return status;
     WEFT_TRY(weft_sum_over(r->world, "whether ranks differ", &differs, 1));
@@ -313,10 +333,7 @@ weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
 weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
 {
     const weft_recipe *k = r->recipe;
-    weft_share share = {r->plan, r->rank % k->plan.ranks, &r->comms};
-    if (!r->evaluator)
-        WEFT_TRY(weft_evaluator_create(k->context, r->store, k->real, &k->model, k->text, &share,
-                                       &r->evaluator));
+    WEFT_TRY(make_evaluator(r));
     /* Who says nothing for long is given up by those who are not of the same job. */
     if (k->cluster && r->exchange)
         weft_exchange_attend(r->exchange, weft_evaluator_instance(r->evaluator));
@@ -327,7 +344,6 @@ void weft_rank_free(weft_rank *r)
 {
     weft_exchange_close(&r->exchange);
     weft_endpoint_close(&r->endpoint);
-    weft_evaluator_destroy(&r->evaluator);
     drop_plan(r);
     weft_plan_close_comms(&r->comms);
     weft_comm_close(&r->learner);
