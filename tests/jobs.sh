@@ -178,6 +178,13 @@ for engine in $engines; do
         "$weft" inspect orphaned >out 2>err && pass || flunk "the checkpoint of a killed supervisor, $engine"
     done
 done
+# Its checkpoints can be read while it replaces them, however often it does.
+begin hurried --checkpoint-every 1 --keep 1
+missed=
+for _ in $(seq 60); do "$weft" inspect hurried >out 2>&1 || missed=$(cat out); done
+[ -z "$missed" ] && pass || flunk "reading what is being replaced: $missed"
+kill -INT $job
+end 60
 # What a job was begun with it goes on with, whatever has become of the user's files since.
 for engine in $engines; do
     printf 'layers:\n  - {type: dense, units: classes}\n' >net.yaml

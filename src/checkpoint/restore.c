@@ -1,8 +1,10 @@
 /* Reading checkpoints. Nothing in them is trusted: sizes, checksums and shapes are compared. */
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "checkpoint/checkpoint.h"
 #include "data/data.h"
@@ -44,38 +46,39 @@ static weft_status offer_previous(const char *folder, weft_status status)
     return status;
 }
 
-/* The step folder behind a path, links resolved. */
-static weft_status find_folder(const char *path, char **out)
+/* The step folder behind a path, links resolved, and held open: its inode is nobody else's then. */
+static weft_status find_folder(const char *path, char **out, int *held)
 {
     char *candidates[3] = {NULL, NULL, NULL};
     int64_t *steps = NULL;
     int count = 0;
     weft_status status = WEFT_OK;
-    *out = NULL;
     WEFT_TRY_GOTO(weft_strdup(path, &candidates[0]), done);
     WEFT_TRY_GOTO(weft_format(&candidates[1], "%s/latest", path), done);
     WEFT_TRY_GOTO(weft_checkpoint_list(path, &steps, &count), done);
     if (count > 0)
         WEFT_TRY_GOTO(weft_format(&candidates[2], "%s/step-%lld", path, (long long)steps[0]), done);
-    for (int i = 0; i < 3 && candidates[i] && !*out; i++) {
-        char *index = NULL, *folder = realpath(candidates[i], NULL);
-        if (!folder) continue;
-        status = weft_format(&index, "%s/index.json", folder);
-        if (status == WEFT_OK && weft_file_exists(index))
-            *out = folder;
-        else if (status == WEFT_OK &&
-                 i == 1) /* what is newest must not be passed over in silence */
-            status = offer_previous(folder, damaged(index, "it is missing"));
-        if (!*out) free(folder);
+    for (int i = 0; i < 3 && candidates[i]; i++) {
+        char *index = NULL;
+        *out = realpath(candidates[i], NULL);
+        if (!*out) continue;
+        *held = open(*out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        WEFT_TRY_GOTO(weft_format(&index, "%s/index.json", *out), done);
+        bool whole = weft_file_exists(index);
+        if (!whole && i == 1) /* what is newest must not be passed over in silence */
+            status = offer_previous(*out, damaged(index, "it is missing"));
         free(index);
-        WEFT_TRY_GOTO(status, done);
+        if (whole || status != WEFT_OK) goto done;
+        if (*held >= 0) close(*held);
+        free(*out);
+        *out = NULL;
+        *held = -1;
     }
-    if (!*out)
-        status = weft_fail(
-            WEFT_ERR_IO,
-            "%s: holds no checkpoint (no index.json, no latest, no step-N); give a folder "
-            "that weft train --checkpoint wrote",
-            path);
+    status =
+        weft_fail(WEFT_ERR_IO,
+                  "%s: holds no checkpoint (no index.json, no latest, no step-N); give a folder "
+                  "that weft train --checkpoint wrote",
+                  path);
 done:
     for (int i = 0; i < 3; i++) free(candidates[i]);
     free(steps);
@@ -254,59 +257,39 @@ static weft_status check_index(const char *file, const weft_bytes *bytes)
     return WEFT_OK;
 }
 
-static weft_status open_once(const char *path, const weft_option *table, weft_checkpoint *out)
+static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
 {
-    weft_checkpoint c = {0};
-    char *file = NULL;
+    char *file;
     weft_bytes bytes = {0};
     json_t *index = NULL;
     json_error_t error;
-    weft_status status = WEFT_OK;
-    WEFT_TRY(find_folder(path, &c.path));
-    WEFT_TRY_GOTO(weft_format(&file, "%s/index.json", c.path), done);
-    WEFT_TRY_GOTO(weft_file_map(file, &bytes), done);
-    if (bytes.size == 0) WEFT_TRY_GOTO(damaged(file, "it is empty"), done);
-    WEFT_TRY_GOTO(check_index(file, &bytes), done);
-    index = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
-    if (!index)
-        WEFT_TRY_GOTO(weft_fail(WEFT_ERR_FORMAT, "%s:%d: damaged checkpoint: %s", file, error.line,
-                                error.text),
-                      done);
-    WEFT_TRY_GOTO(read_index(file, index, table, &c), done);
-    WEFT_TRY_GOTO(read_files(index, &c), done);
-done:
-    if (status != WEFT_OK && status != WEFT_ERR_MEMORY) status = offer_previous(c.path, status);
+    WEFT_TRY(weft_format(&file, "%s/index.json", c->path));
+    weft_status status = weft_file_map(file, &bytes);
+    if (status == WEFT_OK && bytes.size == 0) status = damaged(file, "it is empty");
+    if (status == WEFT_OK) status = check_index(file, &bytes);
+    if (status == WEFT_OK) {
+        index = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+        if (!index)
+            status = weft_fail(WEFT_ERR_FORMAT, "%s:%d: damaged checkpoint: %s", file, error.line,
+                               error.text);
+    }
+    if (status == WEFT_OK) status = read_index(file, index, table, c);
+    if (status == WEFT_OK) status = read_files(index, c);
+    if (status != WEFT_OK && status != WEFT_ERR_MEMORY) status = offer_previous(c->path, status);
     json_decref(index);
     weft_file_unmap(&bytes);
     free(file);
-    if (status == WEFT_OK)
-        *out = c;
-    else
-        weft_checkpoint_close(&c);
     return status;
 }
 
-/* What a path leads to at the moment. A number of an inode may soon be another folder's, the time
- * of its last change is not. */
-typedef struct sight {
-    struct stat itself, latest;
-} sight;
-
-static bool look(const char *path, sight *out)
+/* Whether a folder that was found still lies where it was. By its inode, which nothing else can
+ * have while it is held open: times are too coarse for a run that saves a thousand times a second.
+ */
+static bool still_there(const char *folder, int held)
 {
-    char *latest;
-    *out = (sight){0};
-    if (weft_format(&latest, "%s/latest", path) != WEFT_OK) return false;
-    if (stat(path, &out->itself) != 0) out->itself = (struct stat){0};
-    if (stat(latest, &out->latest) != 0) out->latest = (struct stat){0};
-    free(latest);
-    return true;
-}
-
-static bool same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
-           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+    struct stat now, then;
+    return folder && held >= 0 && stat(folder, &now) == 0 && fstat(held, &then) == 0 &&
+           now.st_dev == then.st_dev && now.st_ino == then.st_ino;
 }
 
 /* A run that goes on removes the oldest of its checkpoints, maybe the one that is being read: then
@@ -314,12 +297,18 @@ static bool same(const struct stat *a, const struct stat *b)
 weft_status weft_checkpoint_open(const char *path, const weft_option *table, weft_checkpoint *out)
 {
     weft_status status = WEFT_OK;
-    for (int i = 0; i < OPEN_TRIES; i++) {
-        sight before, after;
-        bool known = look(path, &before);
-        status = open_once(path, table, out);
-        if (status == WEFT_OK || status == WEFT_ERR_MEMORY || !known || !look(path, &after)) break;
-        if (same(&before.itself, &after.itself) && same(&before.latest, &after.latest)) break;
+    bool again = true;
+    for (int i = 0; i < OPEN_TRIES && again; i++) {
+        weft_checkpoint c = {0};
+        int held = -1;
+        status = find_folder(path, &c.path, &held);
+        if (status == WEFT_OK) status = read_folder(table, &c);
+        again = status != WEFT_OK && status != WEFT_ERR_MEMORY && !still_there(c.path, held);
+        if (held >= 0) close(held);
+        if (status == WEFT_OK)
+            *out = c;
+        else
+            weft_checkpoint_close(&c);
     }
     return status;
 }
