@@ -269,4 +269,5 @@ void judge(const hunt_case *c, verdict *out)
     if (c->exchange.kind == AVERAGE || c->exchange.kind == ONESHOT) check_learners(&t);
     if (c->exchange.kind >= SERVER) check_exchange(&t);
     result_free(&t.base);
+    if (t.has_swayed && t.swayed.status == WEFT_OK) result_free(&t.swayed);
 }

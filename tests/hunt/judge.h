@@ -12,7 +12,9 @@ typedef enum closeness { EXACT, CLOSE, PRINTED, ROUGH } closeness;
 typedef struct trial {
     const hunt_case *c;
     verdict *v;
-    result base; /* of one rank */
+    result base;   /* of one rank */
+    result swayed; /* the same with a learning rate that is off by rounding and somewhat more */
+    bool has_swayed;
     int folders;
     char of_way[32]; /* the folder of the run on the way of the case */
 } trial;
