@@ -6,7 +6,7 @@
 
 typedef struct told {
     int steps, evaluations;
-    double loss, accuracy, seconds, rate, utilisation, bytes, letters, lost, mean_staleness;
+    double loss, accuracy, first, seconds, rate, utilisation, bytes, letters, lost, mean_staleness;
     double staleness[2000];
     int staleness_count;
 } told;
@@ -38,6 +38,7 @@ static void take_event(void *user, const weft_event *e)
     told *t = user;
     t->steps += e->kind == WEFT_EVENT_STEP;
     if (e->kind == WEFT_EVENT_STEP) t->loss = e->loss;
+    if (e->kind == WEFT_EVENT_STEP && t->steps == 1) t->first = e->seconds;
     if (e->kind == WEFT_EVENT_EVAL) {
         t->evaluations++;
         t->accuracy = e->report->accuracy;
@@ -314,6 +315,30 @@ static void test_straggler(void **state)
     remove_folder(root);
 }
 
+/* A gradient that is clipped leaves when it has been: at the end of the step, whatever the update
+ * costs, so those who wait for all go by the slowest one's steps. */
+static void test_clipped(void **state)
+{
+    (void)state;
+    static const char *const clips[] = {"0", "1000000", "0.001"};
+    char *root = temporary_folder(), words[400];
+    const char *file = cluster_file(
+        root, "cluster.yaml",
+        "step: 1000\nbandwidth: 0\nlatency: 1e-9\nlearners: [{speed: 1}, {speed: 0.1}]\n");
+    for (int batch = 2; batch <= 16; batch *= 2)
+        for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++)
+            for (int micro = 1; micro <= 2; micro++) {
+                told t;
+                (void)snprintf(words, sizeof(words),
+                               EXACT "batch=%d microbatches=%d steps=3 optimizer=sgd clip-norm=%s "
+                                     "cluster=%s",
+                               batch, micro, clips[i], file);
+                assert_ok(simulate(words, "exchange=server:policy=bsp", NULL, &t));
+                assert_true(fabs(t.first - 10000) < 1e-3 && fabs(t.seconds - 30000) < 1e-3);
+            }
+    remove_folder(root);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -395,7 +420,8 @@ int main(void)
         cmocka_unit_test(test_schedule),        cmocka_unit_test(test_centre),
         cmocka_unit_test(test_replays),         cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_softsync),        cmocka_unit_test(test_straggler),
-        cmocka_unit_test(test_refused),         cmocka_unit_test(test_cluster_files),
+        cmocka_unit_test(test_clipped),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cluster_files),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

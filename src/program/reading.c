@@ -16,7 +16,7 @@ static int entry_of(const weft_program *p, int b)
 static weft_status note(weft_program *p, bool *seen, size_t *room, int i)
 {
     instruction *code = &p->code[i];
-    double own = code->phase == WEFT_PHASE_UPDATE ? 0 : code->flops;
+    double own = code->flops;
     code->read = (int)p->reading_count;
     for (int j = 0; j < code->in_count; j++) {
         int entry = entry_of(p, code->in[j]);
@@ -50,7 +50,6 @@ double weft_program_flops_until(const weft_program *p, int i)
     weft_phase phase = p->code[i].phase;
     for (int k = 0; k < (int)p->code_count; k++) {
         const instruction *code = &p->code[k];
-        if (code->phase == WEFT_PHASE_UPDATE) continue;
         if (code->phase < phase || (code->phase == phase && k <= i)) flops += code->flops;
     }
     return flops;
