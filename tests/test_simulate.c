@@ -1,83 +1,6 @@
 /* Simulated runs: where nobody is ahead of anybody they have the bits of real ones, the same seed
  * says the same things, and a slow learner slows those that wait for it. */
-#include <math.h>
-
-#include "exchange_runs.h"
-
-typedef struct told {
-    int steps, evaluations;
-    double loss, accuracy, first, seconds, rate, utilisation, bytes, letters, lost, mean_staleness;
-    double staleness[2000];
-    int staleness_count;
-} told;
-
-static void take_series(told *t, const weft_series *s)
-{
-    const struct {
-        const char *name;
-        double *to;
-    } all[] = {{"exchange_bytes", &t->bytes},
-               {"exchange_letters", &t->letters},
-               {"exchange_letters_lost", &t->lost},
-               {"utilisation", &t->utilisation}};
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        if (strcmp(s->name, all[i].name) == 0) *all[i].to = s->numbers[0];
-    if (strcmp(s->name, "staleness") != 0) return;
-    double updates = 0;
-    for (int i = 0; i < s->count; i++) {
-        t->staleness[i] = s->numbers[i];
-        t->mean_staleness += i * s->numbers[i];
-        updates += s->numbers[i];
-    }
-    t->staleness_count = s->count;
-    t->mean_staleness /= updates;
-}
-
-static void take_event(void *user, const weft_event *e)
-{
-    told *t = user;
-    t->steps += e->kind == WEFT_EVENT_STEP;
-    if (e->kind == WEFT_EVENT_STEP) t->loss = e->loss;
-    if (e->kind == WEFT_EVENT_STEP && t->steps == 1) t->first = e->seconds;
-    if (e->kind == WEFT_EVENT_EVAL) {
-        t->evaluations++;
-        t->accuracy = e->report->accuracy;
-    }
-    if (e->kind != WEFT_EVENT_SUMMARY) return;
-    t->seconds = e->seconds;
-    t->rate = e->samples_per_second;
-    for (int i = 0; i < e->series_count; i++) take_series(t, &e->series[i]);
-}
-
-/* Options as "name=value" words. */
-static weft_status simulate(const char *words, const char *more, const char *folder, told *t)
-{
-    weft_simulate_options o = {.cluster = NULL};
-    const weft_option *table = weft_simulate_table(context);
-    char copy[9600], *save = NULL;
-    memset(t, 0, sizeof(*t));
-    assert_ok(weft_simulate_options_init(context, &o));
-    if (folder) assert_ok(weft_options_set(table, &o, "checkpoint", folder));
-    assert_true(snprintf(copy, sizeof(copy), "%s %s", words, more) < (int)sizeof(copy));
-    for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-        char *equals = strchr(w, '=');
-        *equals = '\0';
-        assert_ok(weft_options_set(table, &o, w, equals + 1));
-    }
-    weft_status status = weft_simulate(context, &o, take_event, t);
-    weft_options_free(table, &o);
-    return status;
-}
-
-static const char *cluster_file(const char *root, const char *name, const char *text)
-{
-    const char *path = made(root, name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-    return path;
-}
+#include "simulations.h"
 
 static const char *const BAD_LINKS = "step: 0.01\nlatency: 0.02\nlatency-jitter: 0.1\nlost: 0.1\n"
                                      "twice: 0.1\nreordered: 0.1\nbandwidth: 1e6\n"
@@ -137,31 +60,6 @@ static void test_alone_is_serial(void **state)
         const char *b = made(root, name);
         assert_ok(simulate(EXACT "batch=5 epochs=1 optimizer=adamw lr=0.01", policies[p], b, &t));
         assert_same(a, b, "parameters", 0, policies[p]);
-    }
-    remove_folder(root);
-}
-
-/* Rates are scheduled by the steps of learners, however many updates these are: after the first
- * five, the rate is as good as nothing, and so is whatever follows. */
-static void test_schedule(void **state)
-{
-    (void)state;
-    static const char *const ways[] = {
-        "exchange=server:policy=async servers=2", "exchange=server:policy=async,push=5,fetch=5",
-        "exchange=server:policy=softsync,c=3", "exchange=server:policy=ssp,bound=1 compress=bf16"};
-    static const char words[] = EXACT "ranks=3 batch=4 optimizer=sgd lr=0.1 lr-schedule=step "
-                                      "decay-every=5 gamma=1e-12";
-    char *root = temporary_folder(), more[200], name[40];
-    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
-        const char *folder[2];
-        for (int longer = 0; longer < 2; longer++) {
-            told t;
-            (void)snprintf(name, sizeof(name), "schedule-%zu-%d", w, longer);
-            folder[longer] = made(root, name);
-            (void)snprintf(more, sizeof(more), "%s steps=%d", ways[w], longer ? 25 : 5);
-            assert_ok(simulate(words, more, folder[longer], &t));
-        }
-        assert_same(folder[0], folder[1], "parameters", 1e-9, ways[w]);
     }
     remove_folder(root);
 }
@@ -237,105 +135,6 @@ static void test_replays(void **state)
         assert_same_lines(metrics[0], metrics[1], true);
         assert_same_lines(metrics[0], metrics[2], false);
     }
-    remove_folder(root);
-}
-
-/* Equal learners take turns: each meets the updates of all others, once all have begun. */
-static void test_round_robin(void **state)
-{
-    (void)state;
-    for (int learners = 2; learners <= 5; learners++) {
-        char words[200];
-        told t;
-        (void)snprintf(words, sizeof(words), SMALL "batch=2 steps=30 ranks=%d", learners);
-        assert_ok(simulate(words, "exchange=server:policy=async", NULL, &t));
-        assert_int_equal(t.staleness_count, learners);
-        for (int s = 0; s < learners - 1; s++) assert_true(t.staleness[s] == 1);
-        assert_true(t.staleness[learners - 1] == 30 * learners - (learners - 1));
-    }
-}
-
-/* n-softsync: a version of c = L / n updates, and staleness about n. */
-static void test_softsync(void **state)
-{
-    (void)state;
-    static const struct {
-        int c;
-        double mean;
-    } all[] = {{6, 5}, {10, 3}, {15, 2}};
-    char *root = temporary_folder();
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        char words[400], exchange[80];
-        told t;
-        const char *cluster =
-            cluster_file(root, "jitter.yaml",
-                         "step: 1\nbandwidth: 0\nlatency: 0\nlearners: [{count: 30, jitter: 1}]\n");
-        (void)snprintf(words, sizeof(words), SMALL "batch=1 steps=60 cluster=%s", cluster);
-        (void)snprintf(exchange, sizeof(exchange), "exchange=server:policy=softsync,c=%d",
-                       all[i].c);
-        assert_ok(simulate(words, exchange, NULL, &t));
-        print_message("softsync of %d in 30: staleness %.3f\n", all[i].c, t.mean_staleness);
-        assert_true(fabs(t.mean_staleness - all[i].mean) <= 0.1 * all[i].mean);
-    }
-    remove_folder(root);
-}
-
-/* With one of four ten times as slow, those who wait for all fall to its speed, the others keep
- * most of theirs: (3 + 0.1) / 4 would be all of it. */
-static void test_straggler(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *exchange;
-        double low, high;
-    } all[] = {{"exchange=server:policy=bsp", 0.05, 0.15},
-               {"exchange=server:policy=ssp,bound=0", 0.05, 0.15},
-               {"exchange=server:policy=ssp,bound=100", 0.7, 0.8},
-               {"exchange=server:policy=async", 0.7, 0.8},
-               {"exchange=server:policy=softsync,c=2", 0.7, 0.8},
-               {"exchange=gossip", 0.7, 0.8},
-               {"exchange=gossip:mode=average", 0.7, 0.8}};
-    char *root = temporary_folder();
-    const char *const files[] = {
-        "step: 0.1\nbandwidth: 0\nlatency: 0\nlearners: [{count: 4}]\n",
-        "step: 0.1\nbandwidth: 0\nlatency: 0\nlearners: [{count: 3}, {speed: 0.1}]\n"};
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        told t[2];
-        for (int slow = 0; slow < 2; slow++) {
-            char words[400];
-            (void)snprintf(words, sizeof(words), SMALL "batch=4 steps=50 cluster=%s",
-                           cluster_file(root, "cluster.yaml", files[slow]));
-            assert_ok(simulate(words, all[i].exchange, NULL, &t[slow]));
-        }
-        double kept = t[1].rate / t[0].rate;
-        print_message("%s: %.2f of %.1f samples/s\n", all[i].exchange, kept, t[0].rate);
-        assert_true(kept >= all[i].low && kept <= all[i].high);
-        assert_true(fabs(t[1].utilisation - (kept < 0.5 ? 0.325 : 1)) < 0.03);
-    }
-    remove_folder(root);
-}
-
-/* A gradient that is clipped leaves when it has been: at the end of the step, whatever the update
- * costs, so those who wait for all go by the slowest one's steps. */
-static void test_clipped(void **state)
-{
-    (void)state;
-    static const char *const clips[] = {"0", "1000000", "0.001"};
-    char *root = temporary_folder(), words[400];
-    const char *file = cluster_file(
-        root, "cluster.yaml",
-        "step: 1000\nbandwidth: 0\nlatency: 1e-9\nlearners: [{speed: 1}, {speed: 0.1}]\n");
-    for (int batch = 2; batch <= 16; batch *= 2)
-        for (size_t i = 0; i < sizeof(clips) / sizeof(clips[0]); i++)
-            for (int micro = 1; micro <= 2; micro++) {
-                told t;
-                (void)snprintf(words, sizeof(words),
-                               EXACT "batch=%d microbatches=%d steps=3 optimizer=sgd clip-norm=%s "
-                                     "cluster=%s",
-                               batch, micro, clips[i], file);
-                assert_ok(simulate(words, "exchange=server:policy=bsp", NULL, &t));
-                assert_true(fabs(t.first - 10000) < 1e-3 && fabs(t.seconds - 30000) < 1e-3);
-            }
     remove_folder(root);
 }
 
@@ -417,11 +216,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_is_the_real_run), cmocka_unit_test(test_alone_is_serial),
-        cmocka_unit_test(test_schedule),        cmocka_unit_test(test_centre),
-        cmocka_unit_test(test_replays),         cmocka_unit_test(test_round_robin),
-        cmocka_unit_test(test_softsync),        cmocka_unit_test(test_straggler),
-        cmocka_unit_test(test_clipped),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_cluster_files),
+        cmocka_unit_test(test_centre),          cmocka_unit_test(test_replays),
+
+        cmocka_unit_test(test_refused),         cmocka_unit_test(test_cluster_files),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -48,7 +48,8 @@ typedef struct machine {
     bool begun, stalled; /* has that been; it waits for something that it reads */
     int64_t ticket;
     weft_sim_work work;
-    double share;      /* of it that is done, where it last waited or looked */
+    double share;      /* of it that is done, where it last waited or looked, */
+    double since;      /* and when that was */
     double busy, last; /* when it was told something */
 } machine;
 

@@ -50,6 +50,7 @@ weft_status weft_sim_work_on(weft_sim *sim, machine *m)
     m->stalled = !m->begun && !sim->options.needs && lacks(m, WEFT_ANY_PART);
     if (m->stalled) return WEFT_OK;
     if (!m->begun) WEFT_TRY(begin(sim, m));
+    m->since = sim->now;
     int next = next_lack(sim, m);
     if (next < 0) return run_through(sim, m);
     m->stalled = sim->options.needs[next] <= m->share;
@@ -76,4 +77,12 @@ weft_status weft_sim_compute(weft_actor *actor, int64_t ticket)
     m->share = 0;
     m->work = (weft_sim_work){0};
     return weft_sim_work_on(sim, m);
+}
+
+double weft_sim_progress(const weft_sim *sim, weft_actor_id id)
+{
+    const machine *m = weft_sim_machine(sim, id);
+    if (!m || !m->computing || !m->begun) return 0;
+    if (m->stalled || !(m->work.seconds > 0)) return m->share;
+    return WEFT_MIN(m->share + (sim->now - m->since) / m->work.seconds, 1.0);
 }

@@ -71,7 +71,6 @@ static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_s
         return weft_fail(WEFT_ERR_INTERNAL, "step %lld is asked for after %lld", (long long)ticket,
                          (long long)p->steps);
     if (s->due) WEFT_TRY(weft_simulation_evaluate(s, false));
-    p->began = weft_actor_now(actor);
     p->takes = work->seconds = weft_cluster_step(&s->cluster, i, s->flops, &p->random);
     work->parts = s->makes;
     work->part_count = s->parts;

@@ -14,7 +14,7 @@ typedef struct weft_player {
     void *parameters, *gradients; /* what the cast reads and writes; gradients may be NULL */
     weft_random random;           /* of how long its steps take */
     int64_t steps;                /* that it has done */
-    double began, takes, busy;    /* the step that goes on; seconds spent in those before */
+    double takes, busy;           /* the step that goes on; seconds spent in those before */
     double loss, rate;            /* of the last step; the rate may not be known yet */
 } weft_player;
 

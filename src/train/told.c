@@ -55,9 +55,9 @@ static void note_first_end(weft_simulation *s)
     double busy = 0, steps = (double)s->done, now = weft_sim_tell(s->sim).seconds;
     for (int i = 0; i < s->learners; i++) {
         const weft_player *p = &s->players[i];
-        double done = WEFT_MIN(now - p->began, p->takes); /* of the step that goes on */
-        busy += p->busy + (p->takes > 0 ? done : 0);
-        steps += p->takes > 0 ? done / p->takes : 0;
+        double share = weft_sim_progress(s->sim, s->cast->first_learner + (weft_actor_id)i);
+        busy += p->busy + share * p->takes; /* of the step that goes on */
+        steps += p->takes > 0 ? share : 0;
     }
     s->first_end = now;
     if (now <= 0) return;
