@@ -92,30 +92,41 @@ static int most_learner(const weft_checkpoint *c)
     return (int)most;
 }
 
-/* Adds what learners had who are none of this run: to one of them goes each of these. */
-static weft_status add_others(const weft_checkpoint *c, weft_exchange *e,
-                              const weft_exchange_state *s, int learner)
+/* What a learner had who is none of this run, added to what this one has. */
+static weft_status add_other(const weft_checkpoint *c, weft_exchange *e,
+                             const weft_exchange_state *s, weft_dtype dtype, int other)
 {
-    int learners = e->site.endpoint->learners, most = most_learner(c);
-    weft_exchange_state other = *s;
-    weft_status status = WEFT_OK;
+    weft_exchange_state of_other = *s;
+    WEFT_TRY(weft_new_aligned(s->bytes, &of_other.data));
+    weft_status status = load_state(c, e, &of_other, other);
+    for (size_t n = 0; n < s->bytes / weft_dtype_size(dtype) && status == WEFT_OK; n++)
+        weft_number_put(dtype, s->data, (int64_t)n,
+                        weft_number_get(dtype, s->data, (int64_t)n) +
+                            weft_number_get(dtype, of_other.data, (int64_t)n));
+    free(of_other.data);
+    return status;
+}
+
+/* What all learners keep together must come to the same when it is sent, however many they are now:
+ * nothing is lost, and where updates count as a mean of all of them each counts accordingly. */
+static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
+                               const weft_exchange_state *s, int learner)
+{
+    int learners = e->site.endpoint->learners, before = most_learner(c) + 1;
+    double factor = (double)learners / before;
     weft_dtype dtype;
     size_t bytes;
     void *parameters;
-    if (!s->adds || s->alike || learner + learners > most) return WEFT_OK;
+    if (!s->adds || s->alike || learners == before) return WEFT_OK;
     WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &parameters, &bytes));
     weft_store_unmap_read(e->site.store, parameters);
-    WEFT_TRY(weft_new_aligned(s->bytes, &other.data));
-    for (int k = learner + learners; k <= most && status == WEFT_OK; k += learners) {
-        if (!has(c, s, k)) continue;
-        status = load_state(c, e, &other, k);
-        for (size_t n = 0; n < s->bytes / weft_dtype_size(dtype) && status == WEFT_OK; n++)
-            weft_number_put(dtype, s->data, (int64_t)n,
-                            weft_number_get(dtype, s->data, (int64_t)n) +
-                                weft_number_get(dtype, other.data, (int64_t)n));
-    }
-    free(other.data);
-    return status;
+    for (int k = learner + learners; k < before; k += learners)
+        if (has(c, s, k)) WEFT_TRY(add_other(c, e, s, dtype, k));
+    if (!weft_exchange_is_together(e)) return WEFT_OK;
+    for (size_t n = 0; n < s->bytes / weft_dtype_size(dtype); n++)
+        weft_number_put(dtype, s->data, (int64_t)n,
+                        factor * weft_number_get(dtype, s->data, (int64_t)n));
+    return WEFT_OK;
 }
 
 /* States that are alike in all learners, or those that are not: all of them, or none. */
@@ -143,7 +154,7 @@ static weft_status load_those(const weft_checkpoint *c, weft_exchange *e, int le
     for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
         if (s.alike != alike || (s.found && !*s.found)) continue;
         if (there) WEFT_TRY(load_state(c, e, &s, learner));
-        WEFT_TRY(add_others(c, e, &s, learner));
+        WEFT_TRY(share_again(c, e, &s, learner));
     }
     return WEFT_OK;
 }
