@@ -51,8 +51,18 @@ static void take_summary(contest *k, const weft_event *e)
     c->samples_per_second = e->samples_per_second;
     c->staleness = mean_staleness(e);
     c->utilisation = find_series(e, "utilisation") ? series_number(e, "utilisation") : -1;
-    c->bytes = find_series(e, "exchange_bytes") ? series_number(e, "exchange_bytes")
-                                                : k->comm_bytes * e->learners;
+    /* What ranks of a learner send each other, and what learners do; in a simulation a step's bytes
+     * are those of all learners already. */
+    double exchanged = find_series(e, "exchange_bytes") ? series_number(e, "exchange_bytes") : 0;
+    c->bytes = k->simulated ? exchanged : k->comm_bytes * e->learners + exchanged;
+}
+
+/* That all learners have had by then: the last batch of an epoch may be shorter. */
+static double samples_by(const contest *k, const weft_event *e)
+{
+    double batch = k->batch * e->learners, all = (double)e->samples;
+    double steps = ceil(all / batch), epochs = floor((double)e->step / steps);
+    return epochs * all + fmin(((double)e->step - epochs * steps) * batch, all);
 }
 
 static void on_event(void *user, const weft_event *e)
@@ -60,8 +70,7 @@ static void on_event(void *user, const weft_event *e)
     contest *k = user;
     if (e->kind == WEFT_EVENT_STEP) {
         k->comm_bytes += e->comm_bytes;
-        double samples = (double)e->step * k->batch * e->learners;
-        if (!isnan(e->loss)) add_point(k->now, (point){e->seconds, samples, e->loss});
+        if (!isnan(e->loss)) add_point(k->now, (point){e->seconds, samples_by(k, e), e->loss});
     }
     if (e->kind == WEFT_EVENT_EVAL) take_quality(k->now, e->report);
     if (e->kind == WEFT_EVENT_SUMMARY) take_summary(k, e);

@@ -63,9 +63,9 @@ const command command_plan = {
     .text =
         "Takes the options of weft train and runs nothing: prints for each rank its place in the\n"
         "mesh, the bytes of weights, optimizer state, gradients and activations, the floating\n"
-        "point operations and the bytes it sends in a step; then every transfer in order, and\n"
-        "for a pipeline how long its stages would wait. --dump adds the graph and the program\n"
-        "of rank 0, --dump=K those of rank K.",
+        "point operations and the bytes it sends to ranks of its learner in a step; then every\n"
+        "transfer in order, and for a pipeline how long its stages would wait. --dump adds the\n"
+        "graph and the program of rank 0, --dump=K those of rank K.",
     .examples = "  weft plan -n 4 --mesh data=2,tensor=2\n"
                 "  weft plan -n 2 --model vgg11 --mesh pipeline=2 --microbatches 10\n"
                 "  weft plan -n 8 --zero 3 --dump=1\n",

@@ -191,7 +191,11 @@ static weft_status describe(weft_trainer *t, int dump_rank, weft_text *text)
         for (int r = 0; r < t->mesh; r++) bytes += all[r].bytes;
         char size[32];
         bytes_text(bytes, size, sizeof(size));
-        weft_text_add(text, "\nOn the wire in a step: %s (%.0f bytes)\n", size, bytes);
+        weft_text_add(text, "\nOn the wire in a step: %s (%.0f bytes)%s\n", size, bytes,
+                      t->recipe.exchange
+                          ? " between the ranks of a learner; what learners exchange "
+                            "comes on top"
+                          : "");
         status = add_schedule(text, t, first->plan, all);
     }
     if (status == WEFT_OK) status = weft_text_take(&lists, &list);

@@ -118,6 +118,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     WEFT_TRY(add_up_transfers(run, &e));
     if (run->first_step_seconds == 0) run->first_step_seconds = weft_process_seconds();
     run->working += now - run->last_step;
+    run->worked += (double)b->total;
     run->last_step = now;
     WEFT_TRY(tell(run, &e));
     /* Where there is nobody to agree with. */
@@ -165,18 +166,13 @@ enum { MOST_SERIES = 16 }; /* figures of an exchange */
 
 static weft_status summarise(weft_run *run)
 {
-    weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
-    int64_t steps = r->position.step - run->first_step;
     weft_event e = {.kind = WEFT_EVENT_SUMMARY,
                     .epoch = r->position.epoch,
                     .peak_memory = weft_peak_memory(),
                     .rank_memory = run->planned,
                     .first_step_seconds = run->first_step_seconds,
-                    .samples_per_second =
-                        run->working > 0
-                            ? (double)(steps * t->options.length.batch * t->learners) / run->working
-                            : 0};
+                    .samples_per_second = run->working > 0 ? run->worked / run->working : 0};
     weft_series series[MOST_SERIES];
     while (r->exchange && e.series_count < MOST_SERIES &&
            weft_exchange_figure_at(r->exchange, e.series_count, &series[e.series_count]))

@@ -49,11 +49,12 @@ typedef struct weft_simulation {
 
     /* What has happened. */
     int64_t done;      /* steps of all learners */
+    double samples;    /* of these */
     double loss, rate; /* sums over those of this round; of losses by the weights of samples, */
     double weight;     /* which come to this */
     bool due;          /* to be evaluated, before anybody goes on */
-    double told;       /* virtual seconds, and bytes sent, when a step was told of last */
-    double told_bytes;
+    double told;       /* virtual seconds when a step was told of last, and by then */
+    double told_bytes, told_samples;
     double last;      /* virtual seconds when the last step was done */
     double first_end; /* when the first learner had done its steps; below 0: none has */
     double utilisation, samples_per_second;

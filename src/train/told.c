@@ -29,12 +29,21 @@ weft_status weft_simulation_tell_start(weft_simulation *s)
 
 /* --- steps --- */
 
+/* That a step of a learner has: the last batch of an epoch may be shorter, and is shared out. */
+static double samples_of(const weft_simulation *s, int player, int64_t step)
+{
+    int64_t all = s->learners * s->job->options.length.batch, begin = step % s->epoch * all;
+    int64_t total = WEFT_MIN(all, s->job->samples - begin);
+    return (double)(weft_part_start(total, player + 1, s->learners) -
+                    weft_part_start(total, player, s->learners));
+}
+
 /* As many steps of learners as there are learners. */
 static weft_status tell_round(weft_simulation *s)
 {
     weft_sim_report report = weft_sim_tell(s->sim);
     double seconds = report.seconds - s->told, bytes = (double)report.bytes;
-    double samples = (double)(s->learners * s->job->options.length.batch);
+    double samples = s->samples - s->told_samples;
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = (s->done / s->learners - 1) / s->epoch,
                     .loss = s->weight > 0 ? s->loss / s->weight : NAN,
@@ -45,6 +54,7 @@ static weft_status tell_round(weft_simulation *s)
     s->loss = s->rate = s->weight = 0;
     s->told = report.seconds;
     s->told_bytes = bytes;
+    s->told_samples = s->samples;
     s->due = s->done / s->learners % s->epoch == 0;
     return WEFT_OK;
 }
@@ -52,24 +62,24 @@ static weft_status tell_round(weft_simulation *s)
 /* Until here all have been training. */
 static void note_first_end(weft_simulation *s)
 {
-    double busy = 0, steps = (double)s->done, now = weft_sim_tell(s->sim).seconds;
+    double busy = 0, samples = s->samples, now = weft_sim_tell(s->sim).seconds;
     for (int i = 0; i < s->learners; i++) {
         const weft_player *p = &s->players[i];
         double share = weft_sim_progress(s->sim, s->cast->first_learner + (weft_actor_id)i);
         busy += p->busy + share * p->takes; /* of the step that goes on */
-        steps += p->takes > 0 ? share : 0;
+        samples += share * samples_of(s, i, p->steps);
     }
     s->first_end = now;
     if (now <= 0) return;
     s->utilisation = busy / now / s->learners;
-    s->samples_per_second = steps * (double)s->job->options.length.batch / now;
+    s->samples_per_second = samples / now;
 }
 
 weft_status weft_simulation_note(weft_simulation *s, weft_player *p)
 {
     p->busy += p->takes;
     p->takes = 0;
-    p->steps++;
+    s->samples += samples_of(s, (int)(p - s->players), p->steps++);
     s->done++;
     s->last = weft_sim_tell(s->sim).seconds;
     s->loss += p->loss * s->weights[p - s->players];

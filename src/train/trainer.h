@@ -14,7 +14,8 @@ typedef struct weft_run {
     weft_rank rank;
     int64_t saved_step, evaluated_step, first_step;
     bool dismissed;                     /* of a run that goes on, its learner was told to leave */
-    double started, last_step, working; /* working: seconds spent in steps */
+    double started, last_step, working; /* working: seconds spent in steps, */
+    double worked;                      /* of so many samples, of all learners */
     double first_step_seconds;
     double *planned; /* bytes of each rank's program */
     pthread_t thread;
