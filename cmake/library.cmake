@@ -3,7 +3,8 @@ file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/base/*.c src/comm/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c src/device/cpu/onednn/*.c
   src/device/distant/*.c
   src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/actor/*.c src/exchange/*.c src/exchange/server/*.c src/exchange/gossip/*.c src/exchange/cluster/*.c
-  src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c)
+  src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c
+  src/serve/*.c src/serve/batch/*.c src/serve/front/*.c src/load/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
 list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c
   ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/any.c)
@@ -42,7 +43,8 @@ add_library(weft_objects OBJECT ${WEFT_SOURCES})
 weft_sources(weft_objects)
 target_compile_definitions(weft_objects PRIVATE WEFT_SHARED)
 set(WEFT_LIBRARIES ${DNNL_LIBRARY} PkgConfig::CYAML PkgConfig::YAML PkgConfig::JANSSON PkgConfig::HWLOC ZLIB::ZLIB
-  OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C PkgConfig::ZMQ PkgConfig::XXHASH)
+  OpenMP::OpenMP_C Threads::Threads m ${CMAKE_DL_LIBS} PkgConfig::PROTOBUF_C PkgConfig::ZMQ PkgConfig::XXHASH
+  PkgConfig::MICROHTTPD PkgConfig::GNUTLS PkgConfig::PNG PkgConfig::TURBOJPEG)
 if(WEFT_MPI)
   list(APPEND WEFT_LIBRARIES MPI::MPI_C)
   file(GLOB WEFT_MPI_SOURCES CONFIGURE_DEPENDS src/comm/mpi*.c)

@@ -21,7 +21,14 @@ pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+# libzmq's pkg-config file passes the headers of Kerberos as -isystem, which CMake parses one way in the first configure
+# and another way in the next, so the second build compiled everything again. zmq.h includes none of them.
+set_target_properties(PkgConfig::ZMQ PROPERTIES INTERFACE_COMPILE_OPTIONS "" INTERFACE_INCLUDE_DIRECTORIES "${ZMQ_INCLUDEDIR}")
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
+pkg_check_modules(GNUTLS REQUIRED IMPORTED_TARGET gnutls)
+pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
+pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
 # Without MPI everything is there but the engine of that name. AUTO looks for it at each configure, so what
 # was installed since is found; ON insists. From here on WEFT_MPI is what came of it.
 set(WEFT_MPI AUTO CACHE STRING "Ranks as MPI processes: ON, OFF, or AUTO where MPI is installed")

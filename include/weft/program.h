@@ -157,6 +157,11 @@ WEFT_API void weft_instance_set_slot(weft_instance *instance, int slot);
 /* Ends the transfers that are under way. Needed only where UPDATE will not be run. */
 WEFT_API WEFT_NODISCARD weft_status weft_instance_drain(weft_instance *instance);
 
+/* Makes what the program keeps in its store besides what is there: parameters in the layouts that
+ * its kernels want, which the first run would make. From then on MICRO of a program that updates
+ * nothing only reads the store, so that threads may share it. */
+WEFT_API WEFT_NODISCARD weft_status weft_instance_prepare(weft_instance *instance);
+
 /* Where to put the data of an input before a run: dense, row-major, weft_type_bytes long, valid
  * as long as the instance. NULL if the graph has no such input. Never-written inputs are zero. */
 WEFT_API void *weft_instance_input(const weft_instance *instance, weft_value input);

@@ -29,7 +29,9 @@ typedef enum weft_kind {
     WEFT_KIND_ENGINE,
     WEFT_KIND_SCHEDULE, /* of pipelines */
     WEFT_KIND_EXCHANGE,
-    WEFT_KIND_CODEC, /* of the updates that exchanges send */
+    WEFT_KIND_CODEC,    /* of the updates that exchanges send */
+    WEFT_KIND_POLICY,   /* of batching requests */
+    WEFT_KIND_ARRIVALS, /* of requests, where load is made */
     WEFT_KIND_OPERATOR,
     WEFT_KIND_COUNT
 } weft_kind;

@@ -31,7 +31,9 @@ typedef enum weft_status {
     WEFT_ERR_NUMERIC,     /* a result is not finite; the run stopped before using it */
     WEFT_ERR_INTERRUPTED, /* the caller asked to stop; state is saved and consistent */
     WEFT_ERR_PEER,        /* another rank failed, left or did not come; the job is over */
-    WEFT_ERR_INTERNAL     /* a promise inside the library was broken: please report it */
+    WEFT_ERR_BUSY,    /* more than can be taken now, or it is about to end; nothing was changed */
+    WEFT_ERR_LATE,    /* its time was over before it was begun; nothing was computed */
+    WEFT_ERR_INTERNAL /* a promise inside the library was broken: please report it */
 } weft_status;
 
 /* The sentence of this thread's last failure; never NULL, owned by the library, valid until the

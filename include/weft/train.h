@@ -137,6 +137,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_text(weft_context *context, 
  * statistics of batch normalisation come along; optimiser state does not. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export(weft_context *context, const char *path,
                                                            const char *file);
+/* The same as a folder, which is made: weights.safetensors, model.json, which says what network it
+ * is, the shape of a sample, how features were normalised, and names of classes, and model.yaml of
+ * a YAML model. Whatever reads checkpoints to predict reads it, too. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_export_folder(weft_context *context,
+                                                                  const char *path,
+                                                                  const char *folder);
 
 #ifdef __cplusplus
 }

@@ -2,15 +2,18 @@
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
+#include "weft/batcher.h"
 #include "weft/cluster.h"
 #include "weft/comm.h"
 #include "weft/context.h"
 #include "weft/data.h"
 #include "weft/device.h"
 #include "weft/device_ops.h"
+#include "weft/forecast.h"
 #include "weft/graph.h"
 #include "weft/job.h"
 #include "weft/keys.h"
+#include "weft/load.h"
 #include "weft/members.h"
 #include "weft/model.h"
 #include "weft/optim.h"
@@ -21,6 +24,8 @@
 #include "weft/port.h"
 #include "weft/program.h"
 #include "weft/registry.h"
+#include "weft/server.h"
+#include "weft/service.h"
 #include "weft/services.h"
 #include "weft/report.h"
 #include "weft/status.h"

@@ -39,8 +39,9 @@ static weft_status of_no_use(const weft_option *o, const char *text, const weft_
     weft_kind kind = with->names ? with->names : with->forms;
     if (kind == WEFT_KIND_NONE)
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s is '%s', but %s needs --%s %s; give that too, or leave --%s out",
-                         o->name, text, o->name, with->name, with->argument, o->name);
+                         "%s is '%s', but %s needs --%s%s%s; give that too, or leave --%s out",
+                         o->name, text, o->name, with->name, with->argument ? " " : "",
+                         with->argument ? with->argument : "", o->name);
     WEFT_TRY(weft_registry_names(with->context, kind, reads, o->name, &names));
     weft_status status =
         choice
@@ -64,7 +65,7 @@ static weft_status check_with(const weft_option *table, const void *target, cons
     WEFT_TRY(is_usual(o, text, &usual));
     if (usual || !with) return WEFT_OK;
     WEFT_TRY(weft_options_get(table, target, o->with, &choice));
-    useless = !choice;
+    useless = !choice || (with->kind == WEFT_OPT_FLAG && strcmp(choice, "true") != 0);
     weft_kind kind = with->names ? with->names : with->forms;
     if (choice && kind != WEFT_KIND_NONE) {
         const weft_entry *e = weft_registry_look(with->context, kind, choice, strcspn(choice, ":"));

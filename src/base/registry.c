@@ -23,6 +23,8 @@ static const struct {
     [WEFT_KIND_SCHEDULE] = {"schedule", "schedules of pipelines", ""},
     [WEFT_KIND_EXCHANGE] = {"exchange", "exchanges between learners", ""},
     [WEFT_KIND_CODEC] = {"codec", "codecs of updates", ""},
+    [WEFT_KIND_POLICY] = {"policy", "policies of batching", ""},
+    [WEFT_KIND_ARRIVALS] = {"way in which requests arrive", "arrivals", ""},
     [WEFT_KIND_OPERATOR] = {"operator", "operators", ""},
 };
 

@@ -44,6 +44,8 @@ const char *weft_status_name(weft_status status)
         [WEFT_ERR_NUMERIC] = "numeric",
         [WEFT_ERR_PEER] = "peer",
         [WEFT_ERR_INTERRUPTED] = "interrupted",
+        [WEFT_ERR_BUSY] = "busy",
+        [WEFT_ERR_LATE] = "late",
         [WEFT_ERR_INTERNAL] = "internal",
     };
     return (size_t)status < WEFT_COUNT(names) ? names[status] : "unknown";

@@ -46,9 +46,12 @@ typedef struct weft_checkpoint {
      * the exchange's state. */
     weft_bytes files[WEFT_CHECKPOINT_FILES];
     weft_safetensors tensors[WEFT_CHECKPOINT_FILES];
+    uint64_t checksum; /* of its index, which has those of all files; never 0 */
+    bool exported;     /* a model without a run */
 } weft_checkpoint;
 
-/* Reads a checkpoint: a step folder, a link to one, or the folder that holds them. Every file is
+/* Reads a checkpoint: a step folder, a link to one, or the folder that holds them; or a folder that
+ * weft_exported_write wrote, whose tensors are then all among the parameters. Every file is
  * compared with its checksum, every setting with the table of options that a run has. FORMAT:
  * damaged; the message offers the one before. */
 weft_status weft_checkpoint_open(const char *path, const weft_option *table,
@@ -99,6 +102,11 @@ void weft_checkpoint_describe(const weft_checkpoint *checkpoint, weft_text *text
 /* Writes those of its tensors that are leaves of this graph, as one safetensors file. */
 weft_status weft_checkpoint_write_leaves(const weft_checkpoint *checkpoint, const weft_graph *graph,
                                          const char *file) WEFT_NODISCARD;
+
+/* The same, and what the model is, as a folder of its own: weights.safetensors, model.json and, of
+ * a YAML model, model.yaml. */
+weft_status weft_exported_write(const weft_checkpoint *checkpoint, const weft_graph *graph,
+                                const char *folder) WEFT_NODISCARD;
 
 /* ARGUMENT: a path that is to be written (NULL: none) is a file of a checkpoint, be it another one
  * than is read. */

@@ -28,7 +28,7 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
     weft_store_part(store, i, &whole.shape, start);
     if (weft_store_role(store, i) == WEFT_ROLE_SUM) return WEFT_OK;
     bool param = weft_store_kind(store, i) == WEFT_VALUE_PARAM;
-    if (!prefix) file = param ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
+    if (!prefix) file = param || c->exported ? WEFT_PARAMETERS_FILE : WEFT_STATE_FILE;
     const weft_tensor *t = find(&c->tensors[file], prefix, name);
     weft_dtype dtype;
     char have[128], want[128];

@@ -6,17 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/about.h"
 #include "data/data.h"
 #include "formats/formats.h"
 
 /* How often a checkpoint that is replaced while it is read is looked for again. */
 enum { OPEN_TRIES = 100 };
-
-static weft_status damaged(const char *file, const char *what)
-{
-    return weft_fail(WEFT_ERR_FORMAT, "%s: damaged checkpoint: %s", file, what);
-}
 
 /* Adds which checkpoint could be used instead. */
 static weft_status offer_previous(const char *folder, weft_status status)
@@ -66,7 +61,7 @@ static weft_status find_folder(const char *path, char **out, int *held)
         WEFT_TRY_GOTO(weft_format(&index, "%s/index.json", *out), done);
         bool whole = weft_file_exists(index);
         if (!whole && i == 1) /* what is newest must not be passed over in silence */
-            status = offer_previous(*out, damaged(index, "it is missing"));
+            status = offer_previous(*out, weft_checkpoint_damaged(index, "it is missing"));
         free(index);
         if (whole || status != WEFT_OK) goto done;
         if (*held >= 0) close(*held);
@@ -97,8 +92,8 @@ static weft_status map_file(const char *folder, const char *name, const json_t *
     return status;
 }
 
-static weft_status check_file(const char *folder, const char *name, const json_t *files,
-                              bool needed, const weft_bytes *bytes)
+weft_status weft_checkpoint_check_file(const char *folder, const char *name, const json_t *files,
+                                       bool needed, const weft_bytes *bytes)
 {
     char *path, have[16];
     const json_t *entry = json_object_get(files, name);
@@ -108,98 +103,13 @@ static weft_status check_file(const char *folder, const char *name, const json_t
     weft_status status = WEFT_OK;
     (void)snprintf(have, sizeof(have), "%08x", weft_crc32(bytes->data, bytes->size));
     if (!crc)
-        status = damaged(path, "its checksum is not in index.json");
+        status = weft_checkpoint_damaged(path, "nothing says what its checksum is");
     else if ((int64_t)bytes->size != json_integer_value(json_object_get(entry, "bytes")))
-        status = damaged(path, "its size has changed");
+        status = weft_checkpoint_damaged(path, "its size has changed");
     else if (strcmp(have, crc) != 0)
-        status = damaged(path, "its checksum does not fit");
+        status = weft_checkpoint_damaged(path, "its checksum does not fit");
     free(path);
     return status;
-}
-
-/* Those that the table has; one that the index has not is what it is without being given. */
-static weft_status read_settings(const char *file, const json_t *object, const weft_option *table,
-                                 weft_settings *out)
-{
-    for (const weft_option *o = table; o->name; o++) {
-        const char *text = json_string_value(json_object_get(object, o->name));
-        if (!text && !o->initial) continue;
-        weft_status status = weft_settings_add(out, o, text ? text : o->initial);
-        if (status != WEFT_OK) return weft_fail_within(status, "%s", file);
-    }
-    return WEFT_OK;
-}
-
-static weft_status read_names(const char *file, const json_t *names, char ***out)
-{
-    if (!names) return WEFT_OK;
-    WEFT_TRY(WEFT_NEW(out, json_array_size(names)));
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        const char *name = json_string_value(json_array_get(names, i));
-        if (!name || !weft_is_printable(name))
-            return damaged(file, "a name of a class or column is none");
-        WEFT_TRY(weft_strdup(name, &(*out)[i]));
-    }
-    return WEFT_OK;
-}
-
-static weft_status read_numbers(const json_t *array, int count, double **out)
-{
-    WEFT_TRY(WEFT_NEW(out, count));
-    for (int i = 0; i < count; i++) (*out)[i] = json_number_value(json_array_get(array, (size_t)i));
-    return WEFT_OK;
-}
-
-/* Means and deviations of the numbers that were to be predicted; where there are none, the target
- * was a class. */
-static weft_status read_target(const char *file, const json_t *object, weft_data_stats *out)
-{
-    const json_t *mean = json_object_get(object, "target_mean"),
-                 *deviation = json_object_get(object, "target_deviation");
-    size_t targets = json_array_size(mean);
-    if (json_array_size(deviation) != targets || targets > 65536 ||
-        (targets > 0) != (out->classes == 0))
-        return damaged(file, "its data statistics are not whole");
-    out->targets = (int)targets;
-    WEFT_TRY(read_numbers(mean, out->targets, &out->target_mean));
-    return read_numbers(deviation, out->targets, &out->target_deviation);
-}
-
-static weft_status read_stats(const char *file, const json_t *object, weft_data_stats *out)
-{
-    const json_t *mean = json_object_get(object, "mean"),
-                 *deviation = json_object_get(object, "deviation");
-    const json_t *names = json_object_get(object, "class_names");
-    const json_t *columns = json_object_get(object, "column_names"); /* not in older ones */
-    const char *label = json_string_value(json_object_get(object, "label_name"));
-    const json_t *shape = json_object_get(object, "shape");
-    json_int_t classes = json_integer_value(json_object_get(object, "classes"));
-    size_t features = json_array_size(mean);
-    if (features == 0 || json_array_size(deviation) != features || classes < 0 || classes == 1 ||
-        classes > 65536 || (names && json_array_size(names) != (size_t)classes))
-        return damaged(file, "its data statistics are not whole");
-    out->shape.rank = (int)json_array_size(shape);
-    if (out->shape.rank < 1 || out->shape.rank >= WEFT_MAX_RANK)
-        return damaged(file, "the shape of a sample is not whole");
-    for (int i = 0; i < out->shape.rank; i++)
-        out->shape.dim[i] = json_integer_value(json_array_get(shape, (size_t)i));
-    int64_t numbers = weft_shape_elements(&out->shape);
-    if (features != 1 && (int64_t)features != numbers)
-        return damaged(file, "its data statistics do not fit the shape of a sample");
-    if (columns && (!label || json_array_size(columns) != (size_t)numbers))
-        return damaged(file, "its names of columns do not fit the shape of a sample");
-    out->features = (int)features;
-    out->classes = (int)classes;
-    WEFT_TRY(read_numbers(mean, out->features, &out->mean));
-    WEFT_TRY(read_numbers(deviation, out->features, &out->deviation));
-    WEFT_TRY(read_target(file, object, out));
-    WEFT_TRY(read_names(file, names, &out->class_names));
-    WEFT_TRY(read_names(file, columns, &out->column_names));
-    out->label_column = (int)json_integer_value(json_object_get(object, "label_column"));
-    if (label) WEFT_TRY(weft_strdup(label, &out->label_name));
-    out->weight_column = (int)json_integer_value(json_object_get(object, "weight_column"));
-    const char *weight = json_string_value(json_object_get(object, "weight_name"));
-    return weight ? weft_strdup(weight, &out->weight_name) : WEFT_OK;
 }
 
 static weft_status read_index(const char *file, const json_t *index, const weft_option *table,
@@ -211,7 +121,7 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
                          "%s: its format is not 1 to %d; a newer weft wrote it", file,
                          WEFT_CHECKPOINT_FORMAT);
     if (format > 1 && !json_object_get(index, "crc32"))
-        return damaged(file, "its own checksum is missing");
+        return weft_checkpoint_damaged(file, "its own checksum is missing");
     c->position.step = json_integer_value(json_object_get(index, "step"));
     c->position.epoch = json_integer_value(json_object_get(index, "epoch"));
     c->position.batch = json_integer_value(json_object_get(index, "batch"));
@@ -219,9 +129,9 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
     c->position.samples = samples ? json_integer_value(samples) : -1;
     if (c->position.step < 0 || c->position.epoch < 0 || c->position.batch < 0 ||
         (samples && c->position.samples < 0))
-        return damaged(file, "its position is negative");
-    WEFT_TRY(read_settings(file, json_object_get(index, "options"), table, &c->settings));
-    WEFT_TRY(read_stats(file, json_object_get(index, "data"), &c->stats));
+        return weft_checkpoint_damaged(file, "its position is negative");
+    WEFT_TRY(weft_settings_read(file, json_object_get(index, "options"), table, &c->settings));
+    WEFT_TRY(weft_stats_read(file, json_object_get(index, "data"), &c->stats));
     return WEFT_OK;
 }
 
@@ -232,9 +142,10 @@ static weft_status read_files(const json_t *index, weft_checkpoint *c)
     WEFT_TRY(map_file(c->path, "model.yaml", files, &c->model));
     for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++)
         WEFT_TRY(map_file(c->path, names[i], files, &c->files[i]));
-    WEFT_TRY(check_file(c->path, "model.yaml", files, false, &c->model));
+    WEFT_TRY(weft_checkpoint_check_file(c->path, "model.yaml", files, false, &c->model));
     for (int i = 0; i < WEFT_CHECKPOINT_FILES; i++) {
-        WEFT_TRY(check_file(c->path, names[i], files, i <= WEFT_STATE_FILE, &c->files[i]));
+        WEFT_TRY(weft_checkpoint_check_file(c->path, names[i], files, i <= WEFT_STATE_FILE,
+                                            &c->files[i]));
         if (!c->files[i].data) continue;
         WEFT_TRY(
             weft_safetensors_parse(names[i], c->files[i].data, c->files[i].size, &c->tensors[i]));
@@ -253,7 +164,7 @@ static weft_status check_index(const char *file, const weft_bytes *bytes)
     size_t size = bytes->size - tail;
     (void)snprintf(want, sizeof(want), "%08x\"\n}", weft_crc32(bytes->data, size));
     if (memcmp(text + size + sizeof(key) - 1, want, 11) != 0)
-        return damaged(file, "its own checksum does not fit");
+        return weft_checkpoint_damaged(file, "its own checksum does not fit");
     return WEFT_OK;
 }
 
@@ -265,7 +176,7 @@ static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
     json_error_t error;
     WEFT_TRY(weft_format(&file, "%s/index.json", c->path));
     weft_status status = weft_file_map(file, &bytes);
-    if (status == WEFT_OK && bytes.size == 0) status = damaged(file, "it is empty");
+    if (status == WEFT_OK && bytes.size == 0) status = weft_checkpoint_damaged(file, "it is empty");
     if (status == WEFT_OK) status = check_index(file, &bytes);
     if (status == WEFT_OK) {
         index = json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
@@ -273,6 +184,7 @@ static weft_status read_folder(const weft_option *table, weft_checkpoint *c)
             status = weft_fail(WEFT_ERR_FORMAT, "%s:%d: damaged checkpoint: %s", file, error.line,
                                error.text);
     }
+    if (status == WEFT_OK) c->checksum = 1 + (uint64_t)weft_crc32(bytes.data, bytes.size);
     if (status == WEFT_OK) status = read_index(file, index, table, c);
     if (status == WEFT_OK) status = read_files(index, c);
     if (status != WEFT_OK && status != WEFT_ERR_MEMORY) status = offer_previous(c->path, status);
@@ -298,6 +210,7 @@ weft_status weft_checkpoint_open(const char *path, const weft_option *table, wef
 {
     weft_status status = WEFT_OK;
     bool again = true;
+    if (weft_exported_is(path)) return weft_exported_open(path, table, out);
     for (int i = 0; i < OPEN_TRIES && again; i++) {
         weft_checkpoint c = {0};
         int held = -1;

@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/about.h"
 #include "checkpoint/folder.h"
 
 const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES] = {
@@ -175,55 +175,6 @@ static weft_status write_tensors(selection *s, const char *folder, const char *f
     return status;
 }
 
-static json_t *settings_json(const weft_settings *settings)
-{
-    json_t *object = json_object();
-    for (int i = 0; i < settings->count; i++)
-        json_object_set_new(object, settings->all[i].name, json_string(settings->all[i].text));
-    return object;
-}
-
-/* NULL for NULL, which is then not set. */
-static json_t *names_json(char *const *names, int64_t count)
-{
-    json_t *array = names ? json_array() : NULL;
-    for (int64_t i = 0; array && i < count; i++)
-        json_array_append_new(array, json_string(names[i]));
-    return array;
-}
-
-static json_t *numbers_json(const double *numbers, int count)
-{
-    json_t *array = json_array();
-    for (int i = 0; i < count; i++) json_array_append_new(array, json_real(numbers[i]));
-    return array;
-}
-
-static json_t *stats_json(const weft_data_stats *stats)
-{
-    json_t *mean = numbers_json(stats->mean, stats->features),
-           *deviation = numbers_json(stats->deviation, stats->features), *shape = json_array();
-    for (int i = 0; i < stats->shape.rank; i++)
-        json_array_append_new(shape, json_integer(stats->shape.dim[i]));
-    json_t *object = json_pack("{s:i, s:o, s:o, s:o}", "classes", stats->classes, "shape", shape,
-                               "mean", mean, "deviation", deviation);
-    json_object_set_new(object, "class_names", names_json(stats->class_names, stats->classes));
-    json_object_set_new(object, "column_names",
-                        names_json(stats->column_names, weft_shape_elements(&stats->shape)));
-    if (stats->label_name)
-        json_object_set_new(object, "label_name", json_string(stats->label_name));
-    json_object_set_new(object, "label_column", json_integer(stats->label_column));
-    if (stats->weight_name)
-        json_object_set_new(object, "weight_name", json_string(stats->weight_name));
-    if (stats->weight_column)
-        json_object_set_new(object, "weight_column", json_integer(stats->weight_column));
-    if (stats->targets == 0) return object;
-    json_object_set_new(object, "target_mean", numbers_json(stats->target_mean, stats->targets));
-    json_object_set_new(object, "target_deviation",
-                        numbers_json(stats->target_deviation, stats->targets));
-    return object;
-}
-
 static weft_status write_model(const char *folder, const weft_bytes *model, json_t *files)
 {
     char *path, crc_text[16];
@@ -270,8 +221,8 @@ static weft_status write_folder(const char *folder, selection *s,
         json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "format",
                   what->stats->targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "step",
                   (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch,
-                  "samples", (json_int_t)p.samples, "options", settings_json(what->settings),
-                  "data", stats_json(what->stats), "files", files);
+                  "samples", (json_int_t)p.samples, "options", weft_settings_json(what->settings),
+                  "data", weft_stats_json(what->stats), "files", files);
     if (status == WEFT_OK && !index) status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);

@@ -6,6 +6,7 @@
 
 #include "weft/cluster.h"
 #include "weft/options.h"
+#include "weft/server.h"
 #include "weft/simulate.h"
 
 typedef struct command {
@@ -20,8 +21,9 @@ typedef struct command {
 } command;
 
 extern const command command_train, command_simulate, command_compare, command_plan, command_eval,
-    command_predict, command_inspect, command_export, command_coordinator, command_server,
-    command_join, command_leave, command_status, command_keygen, command_selftest, command_help;
+    command_predict, command_serve, command_load, command_inspect, command_export,
+    command_coordinator, command_server, command_join, command_leave, command_status,
+    command_keygen, command_selftest, command_help;
 extern const command *const commands[];
 
 enum { EXIT_INTERRUPTED = 130 };
@@ -34,8 +36,19 @@ void listen_to(weft_context *context, bool quiet);
 int report_failure(weft_status status);
 /* What a process that trains, or serves those who do, says of its failure; see weft_job_words. */
 void say_words(const char *what, const char *message);
-/* The same for a mistake on the command line, with a pointer to the help. */
+/* A line of what a supervisor has to say, to stderr. */
+void print_line(void *user, const char *line);
+/* As report_failure for a mistake on the command line, with a pointer to the help. */
 int usage_failure(const char *command_name);
+
+/* serve.c: an address of the server, for people. */
+void print_url(const char *before, const weft_server_options *options, int port);
+/* Serves with several processes, until they are told to end; the exit code. */
+int serve_processes(weft_context *context, weft_server_options *options, const char *const *words,
+                    int count);
+
+/* Prints what to expect of policies of batching; the exit code. */
+int forecast_policies(weft_context *context, const weft_server_options *options);
 
 /* Faults that the system would end the process for become sentences and failed writes. */
 void catch_faults(void);

@@ -6,7 +6,7 @@
 #include "weft/output.h"
 
 typedef struct export_options {
-    char *output;
+    char *output, *folder;
     bool quiet;
 } export_options;
 
@@ -19,6 +19,13 @@ static const weft_option export_table[] = {
      .group = "Output",
      .initial = "weights.safetensors",
      .help = "file to write; - is standard output"},
+    {.name = "folder",
+     .letter = 'f',
+     .argument = "DIR",
+     .kind = WEFT_OPT_STRING,
+     .offset = offsetof(export_options, folder),
+     .help = "folder to write in place of a file: weights and what their model is, for weft serve "
+             "and weft predict"},
     {.name = "quiet",
      .letter = 'q',
      .kind = WEFT_OPT_FLAG,
@@ -47,9 +54,11 @@ static int run(weft_context *context, int argc, char **argv)
         fprintf(stderr, "weft: no checkpoint is given\nTry 'weft help export'.\n");
         code = 2;
     } else {
-        code = report_failure(weft_checkpoint_export(context, words[0], options.output));
-        if (code == 0 && !options.quiet && !weft_output_is_standard(options.output))
-            printf("wrote %s\n", options.output);
+        const char *to = options.folder ? options.folder : options.output;
+        code = report_failure(options.folder ? weft_checkpoint_export_folder(context, words[0], to)
+                                             : weft_checkpoint_export(context, words[0], to));
+        if (code == 0 && !options.quiet && (options.folder || !weft_output_is_standard(to)))
+            printf("wrote %s\n", to);
     }
     weft_options_free(export_table, &options);
     return code;
@@ -57,11 +66,16 @@ static int run(weft_context *context, int argc, char **argv)
 
 const command command_export = {
     .name = "export",
-    .usage = "CHECKPOINT [-o FILE]",
+    .usage = "CHECKPOINT [-o FILE | -f DIR]",
     .summary = "write a checkpoint's weights as one safetensors file",
-    .text = "Tensors are plain and row-major under their own names, such as conv1/weight\n"
-            "[32, 1, 5, 5] and fc1/weight [1024 inputs, 1024 outputs].",
-    .examples = "  weft export runs/a/latest -o weights.safetensors\n",
+    .text =
+        "Tensors are plain and row-major under their own names, such as conv1/weight\n"
+        "[32, 1, 5, 5] and fc1/weight [1024 inputs, 1024 outputs].\n"
+        "With --folder, model.json beside them says which network it is, what its data are like\n"
+        "and what its classes are called; such a folder may stand wherever a checkpoint is\n"
+        "evaluated or served.",
+    .examples = "  weft export runs/a/latest -o weights.safetensors\n"
+                "  weft export runs/a/latest --folder digits\n",
     .table = table,
     .run = run,
 };

@@ -13,6 +13,8 @@ const command *const commands[] = {
     &command_plan,
     &command_eval,
     &command_predict,
+    &command_serve,
+    &command_load,
     &command_inspect,
     &command_export,
     &command_coordinator,
@@ -42,8 +44,7 @@ void listen_to(weft_context *context, bool quiet)
 int report_failure(weft_status status)
 {
     if (status == WEFT_OK) return 0;
-    fflush(stdout);
-    fprintf(stderr, "weft: %s\n", weft_last_message());
+    say_words(weft_status_name(status), weft_last_message());
     return status == WEFT_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status == WEFT_ERR_ARGUMENT ? 2 : 1;
 }
 

@@ -135,7 +135,7 @@ static weft_status train(weft_context *context, const weft_train_options *option
     return status;
 }
 
-static void on_line(void *user, const char *line)
+void print_line(void *user, const char *line)
 {
     char shown[4096]; /* a launcher may have said it */
     (void)user;
@@ -195,7 +195,7 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     (void)snprintf(columns, sizeof(columns), "%d", progress_columns());
     setenv("COLUMNS", columns, 1);
     relay *through = relay_begin();
-    weft_status status = weft_job_run(context, options, program, words, on_line, NULL, &code);
+    weft_status status = weft_job_run(context, options, program, words, print_line, NULL, &code);
     free_words(words);
     if (status != WEFT_OK) code = report_failure(status);
     return relay_end(through, code);

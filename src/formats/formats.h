@@ -91,4 +91,32 @@ void weft_csv_free(weft_csv *csv);
 /* Whether two labels mean the same class: the same text, or the same number. */
 bool weft_csv_same_class(const char *a, const char *b);
 
+/* --- pictures: PNG and JPEG --- */
+
+typedef struct weft_picture {
+    int width, height;
+    int channels;          /* 1: grey; 3: red, green, blue; 4: and how opaque it is */
+    unsigned char *pixels; /* [height, width, channels], row by row from the top */
+} weft_picture;
+
+typedef enum weft_picture_kind { WEFT_NO_PICTURE, WEFT_PNG, WEFT_JPEG } weft_picture_kind;
+/* By its first bytes. */
+weft_picture_kind weft_picture_begins(const void *data, size_t size);
+/* Width and height, from its header. FORMAT: it is no picture, or its header is broken. */
+weft_status weft_picture_size(const char *name, const void *data, size_t size, int *width,
+                              int *height) WEFT_NODISCARD;
+/* Decodes one of at most so many pixels to 1, 3 or 4 channels of 8 bits each; others are refused
+ * before anything is decoded. Grey is 0.299 red + 0.587 green + 0.114 blue; palettes and more bits
+ * become 8 bits, colours are as they stand (no profile is applied), and without a channel for it,
+ * what is not opaque is seen before white. FORMAT: it is broken, or cut off; ARGUMENT: too large.
+ */
+weft_status weft_picture_decode(const char *name, const void *data, size_t size, int channels,
+                                int64_t most, weft_picture *out) WEFT_NODISCARD;
+void weft_picture_free(weft_picture *picture);
+/* In another size, as whole numbers from 0 to 255: [channels, height, width]. Each pixel is the
+ * mean of those around its place, weighted by a triangle that reaches as far as one pixel of the
+ * coarser of both pictures. What has that size already is only copied. */
+weft_status weft_picture_scale(const weft_picture *picture, int width, int height,
+                               float *out) WEFT_NODISCARD;
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -68,8 +69,12 @@ weft_status weft_child_start(char *const *words, const char *const *environment,
     *out = (weft_child){.pid = -1, .errors = -1, .control = {-1, -1}};
     const char **all;
     pid_t parent = getpid();
+    cpu_set_t cores;
+    bool bound = sched_getaffinity(0, sizeof(cores), &cores) == 0;
     WEFT_TRY(join_environment(environment, &all));
     if (make_pipe(errors) && make_pipe(trouble) && make_pipe(out->control)) out->pid = fork();
+    /* It has the cores of this thread; LLVM's OpenMP runtime gives it those of the process. */
+    if (out->pid == 0 && bound) (void)sched_setaffinity(0, sizeof(cores), &cores);
     if (out->pid == 0)
         become(words, (char *const *)(uintptr_t)all, last, parent, errors, out, trouble[1]);
     if (out->pid < 0) {

@@ -13,6 +13,7 @@
 typedef struct weft_job_options {
     bool mpi;      /* the ranks are processes of MPI, else threads of one */
     bool members;  /* or learners are processes that come and go; then see weft_job_part */
+    bool workers;  /* or processes that all do the same until they are told to end; so here */
     int64_t ranks; /* 0: as many as somebody else has started */
     const char *hosts, *mesh, *place, *exchange;
     int64_t zero, virtual_workers;
@@ -20,18 +21,24 @@ typedef struct weft_job_options {
     const char *checkpoint; /* the folder that a job which died goes on from */
     bool resume;            /* so does the first one */
     int64_t max_restarts;
-    /* Of a job of members: the first is the coordinator. */
+    /* Of a job of members, whose first is the coordinator, or of workers. */
     struct weft_job_part *parts;
     int part_count;
     double silence; /* seconds after which a member that is not heard of is gone */
+    /* Of a job of workers: seconds that the end leaves to them; and what is told once, when all
+     * of them are ready. */
+    double drain;
+    void (*ready)(void *user);
 } weft_job_options;
 
-/* One of the processes of a job of members: what it is called, and its command line behind the
- * program's name, to which --resume is added when it, or all of the job, is started again. */
+/* One of the processes of a job of members or workers: what it is called, and its command line
+ * behind the program's name, to which --resume is added when it, or all of the job, is started
+ * again. */
 typedef enum weft_part_role {
     WEFT_PART_COORDINATOR,
     WEFT_PART_SERVER,
-    WEFT_PART_LEARNER
+    WEFT_PART_LEARNER,
+    WEFT_PART_WORKER
 } weft_part_role;
 typedef struct weft_job_part {
     weft_part_role role;

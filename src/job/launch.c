@@ -103,6 +103,7 @@ static int64_t restarts(const weft_job_options *o)
 static weft_status run_all(job *j, int *code)
 {
     bool again = j->options->resume;
+    if (j->options->workers) return weft_job_run_workers(j, code);
     for (j->restarts = restarts(j->options);; j->restarts--) {
         begin_anew(j);
         WEFT_TRY(j->options->members ? weft_job_run_members(j, again, code)

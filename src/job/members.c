@@ -53,9 +53,9 @@ weft_status weft_player_start(troupe *t, player *p)
     p->what[0] = p->said[0] = '\0';
     p->line_size = 0;
     p->died = p->paused = 0;
-    p->hung = false;
+    p->hung = p->ready = false;
     weft_status status =
-        weft_child_start((char *const *)(uintptr_t)words, environment, SIGKILL, &p->child);
+        weft_child_start((char *const *)(uintptr_t)words, environment, t->last, &p->child);
     free(words);
     p->runs = status == WEFT_OK;
     p->before = true;
@@ -147,10 +147,18 @@ static void restart(troupe *t, player *p)
 
 /* --- watching --- */
 
-static void signal_all(const troupe *t, int number)
+void weft_troupe_signal(const troupe *t, int number)
 {
     for (int i = 0; i < t->count; i++)
         if (t->all[i].runs) kill(t->all[i].child.pid, number);
+}
+
+void weft_troupe_pause(const troupe *t)
+{
+    if (!weft_job_wants_pause()) return;
+    weft_troupe_signal(t, SIGSTOP);
+    (void)raise(SIGSTOP);
+    weft_troupe_signal(t, SIGCONT);
 }
 
 /* The first signal lets learners save and stop, the next one ends all. Who has not begun has
@@ -159,11 +167,7 @@ static void pass_on(troupe *t)
 {
     int now;
     weft_job_asked(&now);
-    if (weft_job_wants_pause()) {
-        signal_all(t, SIGSTOP);
-        (void)raise(SIGSTOP);
-        signal_all(t, SIGCONT);
-    }
+    weft_troupe_pause(t);
     if (now > 0 && t->passed == 0) {
         t->stopping = true;
         for (int i = 0; i < t->count; i++) {
@@ -182,7 +186,7 @@ static void pass_on(troupe *t)
 
 /* What somebody has stopped does not end: the others have given it up by then, and nobody but this
  * process can see that a coordinator does not answer. */
-static void end_what_is_stopped(troupe *t, player *p)
+void weft_player_end_stopped(troupe *t, player *p)
 {
     double now = weft_job_seconds(t->j);
     bool stopped = p->runs && weft_is_stopped(p->child.pid);
@@ -193,7 +197,7 @@ static void end_what_is_stopped(troupe *t, player *p)
     kill(p->child.pid, SIGKILL);
 }
 
-static void listen(troupe *t, struct pollfd *fds)
+void weft_troupe_listen(troupe *t, struct pollfd *fds)
 {
     char text[4096];
     for (int i = 0; i < t->count; i++)
@@ -224,11 +228,11 @@ static bool is_over(const troupe *t)
 static void watch(troupe *t, struct pollfd *fds)
 {
     while (!t->failed && !is_over(t)) {
-        listen(t, fds);
+        weft_troupe_listen(t, fds);
         pass_on(t);
         for (int i = 0; i < t->count && !t->failed; i++) {
             player *p = &t->all[i];
-            end_what_is_stopped(t, p);
+            weft_player_end_stopped(t, p);
             if (p->runs && weft_child_ended(&p->child)) weft_player_end(t, p);
         }
         double now = weft_job_seconds(t->j);
@@ -242,8 +246,8 @@ static void close_all(troupe *t)
 {
     double began = weft_seconds();
     t->closing = true;
-    signal_all(t, t->failed ? SIGKILL : SIGTERM);
-    signal_all(t, SIGCONT); /* who is stopped hears nothing */
+    weft_troupe_signal(t, t->failed ? SIGKILL : SIGTERM);
+    weft_troupe_signal(t, SIGCONT); /* who is stopped hears nothing */
     for (bool some = true, killed = t->failed; some;) {
         some = false;
         for (int i = 0; i < t->count; i++) {
@@ -253,7 +257,7 @@ static void close_all(troupe *t)
         }
         if (!some) break;
         if (!killed && weft_seconds() - began > GRACE) {
-            signal_all(t, SIGKILL);
+            weft_troupe_signal(t, SIGKILL);
             killed = true;
         }
         (void)poll(NULL, 0, LOOK / 5);
@@ -278,7 +282,7 @@ static weft_status run(troupe *t, int *code)
 weft_status weft_job_run_members(job *j, bool again, int *code)
 {
     const weft_job_options *o = j->options;
-    troupe t = {.j = j, .again = again, .count = o->part_count};
+    troupe t = {.j = j, .again = again, .count = o->part_count, .last = SIGKILL};
     WEFT_TRY(WEFT_NEW(&t.all, t.count));
     for (int i = 0; i < t.count; i++) t.all[i] = (player){.part = &o->parts[i]};
     weft_orphans_begin(&j->orphans, j->environment[0]);

@@ -1,4 +1,5 @@
-/* The inside of a job of members: a coordinator, servers and learners as processes. */
+/* The inside of a job of members: a coordinator, servers and learners as processes; and of workers,
+ * which are processes as well. */
 #ifndef WEFT_JOB_MEMBERS_H
 #define WEFT_JOB_MEMBERS_H
 
@@ -14,10 +15,16 @@ typedef struct player {
     double died;     /* when, if it is to be started again; 0: it is not */
     double paused;   /* since when somebody has stopped it; 0: nobody has */
     bool hung;       /* it was ended for that */
-    char what[16];   /* the status that it ended with, if it has said so, */
-    char said[1024]; /* and its words */
-    char why[1400];  /* what is told of its end when it is started again */
-    char line[4096]; /* what has come of a line */
+    bool ready;      /* it has said that it is built */
+    /* Of workers: */
+    bool has_served;            /* it has been ready once */
+    double since, pause, again; /* since when it is ready; the last pause before it was started
+                                   again, and when it is to be, 0: it is not */
+    int deaths;                 /* before it was ready for the first time */
+    char what[16];              /* the status that it ended with, if it has said so, */
+    char said[1024];            /* and its words */
+    char why[1400];             /* what is told of its end when it is started again */
+    char line[4096];            /* what has come of a line */
     size_t line_size;
 } player;
 
@@ -30,11 +37,20 @@ typedef struct troupe {
     double told; /* when the first learner had told what the run came to; 0: not yet */
     int code;    /* of the job, when it was stopped or has failed */
     int passed;  /* signals that were passed on */
+    int last;    /* signal that its processes get if this one dies */
 } troupe;
 
 /* members.c: starts a player, or takes in how it has ended. */
 weft_status weft_player_start(troupe *t, player *p) WEFT_NODISCARD;
 void weft_player_end(troupe *t, player *p);
+/* Takes in what players say, for at most 50 ms; fds: room for one each. */
+struct pollfd;
+void weft_troupe_listen(troupe *t, struct pollfd *fds);
+void weft_troupe_signal(const troupe *t, int number);
+/* Stops all with this process if somebody has asked for that (Ctrl-Z), until it goes on. */
+void weft_troupe_pause(const troupe *t);
+/* Kills a player that somebody has stopped, after the silence that a job allows. */
+void weft_player_end_stopped(troupe *t, player *p);
 
 /* members_heard.c: takes in what one says on standard error. */
 void weft_player_hear(troupe *t, player *p, const char *text, size_t size);

@@ -13,7 +13,7 @@
 
 const char *weft_player_name(const player *p, char *out, size_t size)
 {
-    static const char *const roles[] = {"the coordinator", "server", "learner"};
+    static const char *const roles[] = {"the coordinator", "server", "learner", "process"};
     const char *role = roles[p->part->role];
     if (p->part->role == WEFT_PART_COORDINATOR)
         (void)snprintf(out, size, "%s", role);
@@ -31,7 +31,9 @@ static void end_line(troupe *t, player *p)
     bool finished = own && strcmp(said.what, WEFT_SAID_FINISHED) == 0;
     if (finished && p->part->role == WEFT_PART_LEARNER && p->part->slot == 0)
         t->told = weft_job_seconds(t->j);
-    if (finished || (own && strcmp(said.what, WEFT_SAID_BUILT) == 0)) return;
+    bool built = own && strcmp(said.what, WEFT_SAID_BUILT) == 0;
+    p->ready = p->ready || built;
+    if (finished || built) return;
     if (own) {
         memcpy(p->what, said.what, sizeof(p->what));
         (void)snprintf(p->said, sizeof(p->said), "%.1000s", said.message);

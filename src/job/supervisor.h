@@ -97,6 +97,9 @@ void weft_job_tell_death(const job *j);
  * `again`: from the newest checkpoint. */
 weft_status weft_job_run_members(job *j, bool again, int *code) WEFT_NODISCARD;
 
+/* workers.c: a job whose processes are started again whenever one has died. */
+weft_status weft_job_run_workers(job *j, int *code) WEFT_NODISCARD;
+
 /* restart.c: whether a job that ended with this code was stopped, by the signal `asked` (0: none)
  * of this process or by one that its ranks got, rather than died. */
 bool weft_job_stopped(const job *j, int code, int asked);

@@ -60,6 +60,11 @@ void weft_tally_numbers(weft_tally *tally, double weight, const weft_data_stats 
  * the mean), or R2 and errors. */
 weft_status weft_tally_report(const weft_tally *tally, weft_report *out) WEFT_NODISCARD;
 
+/* Copies this rank's part of an input from the whole's rows, which are of this type; floats are
+ * widened if the input is f64. The graph is the rank's own; input may be WEFT_NO_VALUE. */
+void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
+               const void *rows, weft_dtype dtype);
+
 /* --- ranks --- */
 
 /* What every rank of a job is made from, the same for all. It owns nothing but the profile, and

@@ -4,10 +4,6 @@
 
 #include "learner/learner.h"
 
-/* Copies this rank's part of an input from the whole's rows, which are of this type; floats are
- * widened if the input is f64. The graph is the rank's own; input may be WEFT_NO_VALUE. */
-void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_value v,
-               const void *rows, weft_dtype dtype);
 /* Gives an input of the model its column of a batch, from sample `row` on; value is its form in the
  * graph. Ports that take no column are left alone. ARGUMENT: the data have none for it. */
 weft_status weft_feed_port(const weft_graph *graph, const weft_instance *instance,

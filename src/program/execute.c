@@ -169,3 +169,12 @@ weft_status weft_instance_run(weft_instance *x, weft_phase phase)
     if (x->program->writes[phase]) weft_store_touch(x->store);
     return weft_instance_settle(x);
 }
+
+weft_status weft_instance_prepare(weft_instance *x)
+{
+    weft_parallel_threads(x->program->schema->device->threads);
+    for (size_t i = 0; i < x->program->code_count; i++)
+        if (x->program->code[i].derives) WEFT_TRY(weft_instance_run_one(x, (int)i));
+    WEFT_TRY(weft_instance_settle(x));
+    return weft_store_finish(x->store);
+}

@@ -33,15 +33,29 @@ static weft_status build_plain(weft_context *context, const weft_checkpoint *c, 
     return WEFT_OK;
 }
 
-weft_status weft_checkpoint_export(weft_context *context, const char *path, const char *file)
+typedef weft_status (*write_fn)(const weft_checkpoint *, const weft_graph *, const char *);
+
+static weft_status export_with(weft_context *context, const char *path, const char *file,
+                               write_fn write)
 {
     weft_checkpoint c;
     weft_graph *model = NULL;
     WEFT_TRY(weft_checkpoint_spares("output", file));
     WEFT_TRY(weft_checkpoint_open(path, weft_train_table(context), &c));
     weft_status status = build_plain(context, &c, &model);
-    if (status == WEFT_OK) status = weft_checkpoint_write_leaves(&c, model, file);
+    if (status == WEFT_OK) status = write(&c, model, file);
     weft_graph_destroy(&model);
     weft_checkpoint_close(&c);
     return status;
+}
+
+weft_status weft_checkpoint_export(weft_context *context, const char *path, const char *file)
+{
+    return export_with(context, path, file, weft_checkpoint_write_leaves);
+}
+
+weft_status weft_checkpoint_export_folder(weft_context *context, const char *path,
+                                          const char *folder)
+{
+    return export_with(context, path, folder, weft_exported_write);
 }

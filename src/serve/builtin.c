@@ -3,16 +3,19 @@
 #include "compress/compress.h"
 #include "data/data.h"
 #include "device/device.h"
+#include "load/load.h"
 #include "models/models.h"
 #include "ops/ops.h"
 #include "optim/optim.h"
 #include "rewrite/rewrite.h"
+#include "serve/serve.h"
 #include "train/train.h"
 
 static weft_status (*const rooms[])(weft_context *context) = {
     weft_engines_register,    weft_operators_register, weft_devices_register,
     weft_optimizers_register, weft_sources_register,   weft_models_register,
     weft_exchanges_register,  weft_schedules_register, weft_codecs_register,
+    weft_policies_register,   weft_arrivals_register,
 };
 
 weft_status weft_context_create(weft_context **out)
@@ -26,6 +29,8 @@ weft_status weft_context_create(weft_context **out)
         status = weft_context_add_longer(context, weft_train_rows, weft_simulate_rows);
     if (status == WEFT_OK)
         status = weft_context_add_longer(context, weft_train_rows, weft_compare_rows);
+    if (status == WEFT_OK) status = weft_context_add_table(context, weft_load_rows);
+    if (status == WEFT_OK) status = weft_context_add_table(context, weft_server_rows);
     if (status == WEFT_OK)
         *out = context;
     else

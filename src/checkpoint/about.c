@@ -1,0 +1,143 @@
+/* What an index says of a model besides its tensors: settings, and what data have taught. */
+#include "checkpoint/about.h"
+
+weft_status weft_checkpoint_damaged(const char *file, const char *what)
+{
+    return weft_fail(WEFT_ERR_FORMAT, "%s: damaged checkpoint: %s", file, what);
+}
+
+json_t *weft_settings_json(const weft_settings *settings)
+{
+    json_t *object = json_object();
+    for (int i = 0; i < settings->count; i++)
+        json_object_set_new(object, settings->all[i].name, json_string(settings->all[i].text));
+    return object;
+}
+
+/* NULL for NULL, which is then not set. */
+static json_t *names_json(char *const *names, int64_t count)
+{
+    json_t *array = names ? json_array() : NULL;
+    for (int64_t i = 0; array && i < count; i++)
+        json_array_append_new(array, json_string(names[i]));
+    return array;
+}
+
+static json_t *numbers_json(const double *numbers, int count)
+{
+    json_t *array = json_array();
+    for (int i = 0; i < count; i++) json_array_append_new(array, json_real(numbers[i]));
+    return array;
+}
+
+json_t *weft_stats_json(const weft_data_stats *stats)
+{
+    json_t *mean = numbers_json(stats->mean, stats->features),
+           *deviation = numbers_json(stats->deviation, stats->features), *shape = json_array();
+    for (int i = 0; i < stats->shape.rank; i++)
+        json_array_append_new(shape, json_integer(stats->shape.dim[i]));
+    json_t *object = json_pack("{s:i, s:o, s:o, s:o}", "classes", stats->classes, "shape", shape,
+                               "mean", mean, "deviation", deviation);
+    json_object_set_new(object, "class_names", names_json(stats->class_names, stats->classes));
+    json_object_set_new(object, "column_names",
+                        names_json(stats->column_names, weft_shape_elements(&stats->shape)));
+    if (stats->label_name)
+        json_object_set_new(object, "label_name", json_string(stats->label_name));
+    json_object_set_new(object, "label_column", json_integer(stats->label_column));
+    if (stats->weight_name)
+        json_object_set_new(object, "weight_name", json_string(stats->weight_name));
+    if (stats->weight_column)
+        json_object_set_new(object, "weight_column", json_integer(stats->weight_column));
+    if (stats->targets == 0) return object;
+    json_object_set_new(object, "target_mean", numbers_json(stats->target_mean, stats->targets));
+    json_object_set_new(object, "target_deviation",
+                        numbers_json(stats->target_deviation, stats->targets));
+    return object;
+}
+
+/* Those that the table has; one that the index has not is what it is without being given. */
+weft_status weft_settings_read(const char *file, const json_t *object, const weft_option *table,
+                               weft_settings *out)
+{
+    for (const weft_option *o = table; o->name; o++) {
+        const char *text = json_string_value(json_object_get(object, o->name));
+        if (!text && !o->initial) continue;
+        weft_status status = weft_settings_add(out, o, text ? text : o->initial);
+        if (status != WEFT_OK) return weft_fail_within(status, "%s", file);
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_names(const char *file, const json_t *names, char ***out)
+{
+    if (!names) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(out, json_array_size(names)));
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        if (!name || !weft_is_printable(name))
+            return weft_checkpoint_damaged(file, "a name of a class or column is none");
+        WEFT_TRY(weft_strdup(name, &(*out)[i]));
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_numbers(const json_t *array, int count, double **out)
+{
+    WEFT_TRY(WEFT_NEW(out, count));
+    for (int i = 0; i < count; i++) (*out)[i] = json_number_value(json_array_get(array, (size_t)i));
+    return WEFT_OK;
+}
+
+/* Means and deviations of the numbers that were to be predicted; where there are none, the target
+ * was a class. */
+static weft_status read_target(const char *file, const json_t *object, weft_data_stats *out)
+{
+    const json_t *mean = json_object_get(object, "target_mean"),
+                 *deviation = json_object_get(object, "target_deviation");
+    size_t targets = json_array_size(mean);
+    if (json_array_size(deviation) != targets || targets > 65536 ||
+        (targets > 0) != (out->classes == 0))
+        return weft_checkpoint_damaged(file, "its data statistics are not whole");
+    out->targets = (int)targets;
+    WEFT_TRY(read_numbers(mean, out->targets, &out->target_mean));
+    return read_numbers(deviation, out->targets, &out->target_deviation);
+}
+
+weft_status weft_stats_read(const char *file, const json_t *object, weft_data_stats *out)
+{
+    const json_t *mean = json_object_get(object, "mean"),
+                 *deviation = json_object_get(object, "deviation");
+    const json_t *names = json_object_get(object, "class_names");
+    const json_t *columns = json_object_get(object, "column_names"); /* not in older ones */
+    const char *label = json_string_value(json_object_get(object, "label_name"));
+    const json_t *shape = json_object_get(object, "shape");
+    json_int_t classes = json_integer_value(json_object_get(object, "classes"));
+    size_t features = json_array_size(mean);
+    if (features == 0 || json_array_size(deviation) != features || classes < 0 || classes == 1 ||
+        classes > 65536 || (names && json_array_size(names) != (size_t)classes))
+        return weft_checkpoint_damaged(file, "its data statistics are not whole");
+    out->shape.rank = (int)json_array_size(shape);
+    if (out->shape.rank < 1 || out->shape.rank >= WEFT_MAX_RANK)
+        return weft_checkpoint_damaged(file, "the shape of a sample is not whole");
+    for (int i = 0; i < out->shape.rank; i++)
+        out->shape.dim[i] = json_integer_value(json_array_get(shape, (size_t)i));
+    int64_t numbers = weft_shape_elements(&out->shape);
+    if (features != 1 && (int64_t)features != numbers)
+        return weft_checkpoint_damaged(file,
+                                       "its data statistics do not fit the shape of a sample");
+    if (columns && (!label || json_array_size(columns) != (size_t)numbers))
+        return weft_checkpoint_damaged(file,
+                                       "its names of columns do not fit the shape of a sample");
+    out->features = (int)features;
+    out->classes = (int)classes;
+    WEFT_TRY(read_numbers(mean, out->features, &out->mean));
+    WEFT_TRY(read_numbers(deviation, out->features, &out->deviation));
+    WEFT_TRY(read_target(file, object, out));
+    WEFT_TRY(read_names(file, names, &out->class_names));
+    WEFT_TRY(read_names(file, columns, &out->column_names));
+    out->label_column = (int)json_integer_value(json_object_get(object, "label_column"));
+    if (label) WEFT_TRY(weft_strdup(label, &out->label_name));
+    out->weight_column = (int)json_integer_value(json_object_get(object, "weight_column"));
+    const char *weight = json_string_value(json_object_get(object, "weight_name"));
+    return weight ? weft_strdup(weight, &out->weight_name) : WEFT_OK;
+}

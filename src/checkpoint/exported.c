@@ -1,0 +1,151 @@
+/* A model and its weights as a folder that needs no run: weights.safetensors as anybody writes
+ * them, model.json, which says what network they belong to and what its data were like, and the
+ * text of a YAML model. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "checkpoint/about.h"
+#include "formats/formats.h"
+
+/* What says that the folder is whole comes last. */
+enum { WEIGHTS, MODEL, ABOUT, NAMES };
+static const char *const names[] = {"weights.safetensors", "model.yaml", "model.json"};
+static const char *const said[] = {"model", "dtype", "seed"};
+
+bool weft_exported_is(const char *path)
+{
+    char *file;
+    if (weft_format(&file, "%s/model.json", path) != WEFT_OK) return false;
+    bool there = weft_file_exists(file);
+    free(file);
+    return there;
+}
+
+static weft_status check_format(const char *file, const json_t *index)
+{
+    json_int_t format = json_integer_value(json_object_get(index, "format"));
+    if (format < 1 || format > WEFT_CHECKPOINT_FORMAT)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "%s: its format is not 1 to %d; a newer weft wrote it", file,
+                         WEFT_CHECKPOINT_FORMAT);
+    return WEFT_OK;
+}
+
+/* *files: what it says of the others; NULL in older ones. */
+static weft_status read_about(const char *file, const weft_option *table, weft_checkpoint *c,
+                              json_t **files)
+{
+    weft_bytes bytes = {0};
+    json_error_t error;
+    WEFT_TRY(weft_file_map(file, &bytes));
+    json_t *index =
+        json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    weft_status status =
+        index ? check_format(file, index)
+              : weft_fail(WEFT_ERR_FORMAT, "%s:%d: %s", file, error.line, error.text);
+    if (status == WEFT_OK)
+        status = weft_settings_read(file, json_object_get(index, "options"), table, &c->settings);
+    if (status == WEFT_OK)
+        status = weft_stats_read(file, json_object_get(index, "data"), &c->stats);
+    *files = json_incref(json_object_get(index, "files"));
+    json_decref(index);
+    weft_file_unmap(&bytes);
+    return status;
+}
+
+static weft_status map(const char *folder, const char *name, bool needed, weft_bytes *out)
+{
+    char *path;
+    WEFT_TRY(weft_format(&path, "%s/%s", folder, name));
+    weft_status status = needed || weft_file_exists(path) ? weft_file_map(path, out) : WEFT_OK;
+    free(path);
+    return status;
+}
+
+static weft_status read_files(weft_checkpoint *c, const json_t *files)
+{
+    char *path;
+    weft_bytes *bytes = &c->files[WEFT_PARAMETERS_FILE];
+    /* One that is not of this model may have been there before. */
+    if (!files || json_object_get(files, names[MODEL]))
+        WEFT_TRY(map(c->path, names[MODEL], false, &c->model));
+    WEFT_TRY(map(c->path, names[WEIGHTS], true, bytes));
+    if (files) {
+        WEFT_TRY(weft_checkpoint_check_file(c->path, names[MODEL], files, false, &c->model));
+        WEFT_TRY(weft_checkpoint_check_file(c->path, names[WEIGHTS], files, true, bytes));
+    }
+    WEFT_TRY(weft_format(&path, "%s/%s", c->path, names[WEIGHTS]));
+    weft_status status =
+        weft_safetensors_parse(path, bytes->data, bytes->size, &c->tensors[WEFT_PARAMETERS_FILE]);
+    free(path);
+    return status;
+}
+
+weft_status weft_exported_open(const char *path, const weft_option *table, weft_checkpoint *out)
+{
+    weft_checkpoint c = {.exported = true, .position.samples = -1};
+    char *file = NULL;
+    json_t *files = NULL;
+    weft_status status = weft_strdup(path, &c.path);
+    if (status == WEFT_OK) status = weft_format(&file, "%s/%s", path, names[ABOUT]);
+    if (status == WEFT_OK) status = read_about(file, table, &c, &files);
+    if (status == WEFT_OK) status = read_files(&c, files);
+    json_decref(files);
+    free(file);
+    if (status == WEFT_OK)
+        *out = c;
+    else
+        weft_checkpoint_close(&c);
+    return status;
+}
+
+static weft_status add_file(json_t *files, const char *folder, int name)
+{
+    weft_bytes bytes = {0};
+    char crc[16];
+    WEFT_TRY(map(folder, names[name], true, &bytes));
+    (void)snprintf(crc, sizeof(crc), "%08x", weft_crc32(bytes.data, bytes.size));
+    json_object_set_new(files, names[name],
+                        json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes.size, "crc32", crc));
+    weft_file_unmap(&bytes);
+    return WEFT_OK;
+}
+
+static weft_status write_about(const weft_checkpoint *c, const char *folder, const char *file)
+{
+    json_t *options = json_object(), *files = json_object();
+    for (size_t i = 0; i < WEFT_COUNT(said); i++) {
+        const char *text = weft_settings_find(&c->settings, said[i]);
+        if (text) json_object_set_new(options, said[i], json_string(text));
+    }
+    weft_status status = add_file(files, folder, WEIGHTS);
+    if (status == WEFT_OK && c->model.size > 0) status = add_file(files, folder, MODEL);
+    json_t *index =
+        json_pack("{s:i, s:s, s:o, s:o, s:o}", "format",
+                  c->stats.targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "options",
+                  options, "data", weft_stats_json(&c->stats), "files", files);
+    char *text = index ? json_dumps(index, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
+    if (status == WEFT_OK)
+        status = text ? weft_file_replace(file, text, strlen(text)) : weft_fail_memory(1);
+    free(text);
+    json_decref(index);
+    return status;
+}
+
+/* An older model in the same folder is none any more while its files are replaced. */
+weft_status weft_exported_write(const weft_checkpoint *c, const weft_graph *graph,
+                                const char *folder)
+{
+    char *path[NAMES] = {NULL};
+    weft_status status = weft_dir_make(folder);
+    for (int i = 0; i < NAMES && status == WEFT_OK; i++)
+        status = weft_format(&path[i], "%s/%s", folder, names[i]);
+    if (status == WEFT_OK && remove(path[ABOUT]) != 0 && errno != ENOENT)
+        status = weft_fail_io("be replaced", path[ABOUT]);
+    if (status == WEFT_OK) status = weft_checkpoint_write_leaves(c, graph, path[WEIGHTS]);
+    if (status == WEFT_OK && c->model.size > 0)
+        status = weft_file_replace(path[MODEL], c->model.data, c->model.size);
+    if (status == WEFT_OK) status = write_about(c, folder, path[ABOUT]);
+    for (int i = 0; i < NAMES; i++) free(path[i]);
+    return status;
+}

@@ -1,0 +1,193 @@
+/* weft load */
+#include "load.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+enum { MOST_TARGETS = 64 };
+
+typedef struct view {
+    const weft_load *load;
+    bool bar, drawn;
+} view;
+
+static int count_rates(const weft_load *load)
+{
+    int count = 0;
+    while (weft_load_at(load, count, NULL)) count++;
+    return count;
+}
+
+static void clear(view *v)
+{
+    if (v->drawn) printf("\r\033[K");
+    v->drawn = false;
+}
+
+static void tick(void *user, int rate, double seconds)
+{
+    view *v = user;
+    double planned = 0;
+    char text[160], what[32];
+    const weft_load_figures *f = weft_load_at(v->load, rate, &planned);
+    int columns = progress_columns();
+    if (!v->bar) return;
+    if (!f)
+        (void)snprintf(text, sizeof(text), "warming up, %.0f s", seconds);
+    else
+        (void)snprintf(text, sizeof(text),
+                       "rate %d of %d (%s), %.0f of %.0f s: %lld sent, %lld ok%s", rate + 1,
+                       count_rates(v->load), load_text(f, what, sizeof(what)),
+                       seconds < planned ? seconds : planned, planned, (long long)f->sent,
+                       (long long)f->ok, seconds > planned ? ", waiting for answers" : "");
+    if (columns > 1 && (size_t)columns <= strlen(text)) text[columns - 1] = '\0';
+    printf("\r\033[K%s", text);
+    fflush(stdout);
+    v->drawn = true;
+}
+
+static void print_targets(const weft_load *load, const weft_load_options *o)
+{
+    const char *model, *where;
+    for (int i = 0; (model = weft_load_model(load, i, &where)); i++)
+        printf("%s at %s\n", model, where);
+    if (o->body)
+        printf("requests: %s as it is", o->body);
+    else
+        printf("requests: %lld row%s of random numbers, %s", (long long)o->rows,
+               weft_plural(o->rows), o->json_tensors ? "as JSON" : "as binary tensors");
+    if (o->closed)
+        printf("; the next when one has been answered\n");
+    else
+        printf("; arrivals: %s\n", o->arrivals);
+    fflush(stdout);
+}
+
+/* Every connection is an open file. */
+static void allow_files(int64_t connections)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)connections + 64;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+    limit.rlim_cur =
+        limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= wanted ? wanted : limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Nobody has got what was asked for, so nothing has been measured. */
+static int judge(const weft_load *load)
+{
+    const weft_load_figures *f;
+    const weft_load_failure *first = NULL;
+    int64_t sent = 0, ok = 0;
+    for (int i = 0; (f = weft_load_at(load, i, NULL)); i++) {
+        sent += f->sent;
+        ok += f->ok;
+        if (!first && f->kinds) first = &f->failures[0];
+    }
+    if (ok > 0) return 0;
+    fflush(stdout);
+    if (!first)
+        fprintf(stderr, "weft: no request was due; give more --seconds or a higher --rate\n");
+    else
+        fprintf(stderr,
+                "weft: none of %lld request%s was answered with status 200; the first: %s\n",
+                (long long)sent, weft_plural(sent), first->example);
+    return 1;
+}
+
+static int report(const weft_load *load, const weft_load_options *o, weft_status run,
+                  weft_output *picture)
+{
+    /* What has been measured is worth its time, also where it was stopped. */
+    bool measured = run == WEFT_OK || run == WEFT_ERR_INTERRUPTED;
+    if (!measured) return report_failure(run);
+    if (o->json)
+        print_load_json(load, o);
+    else
+        print_load_table(load);
+    int code = picture ? report_failure(plot_load(load, picture)) : 0;
+    if (code == 0) code = judge(load);
+    return run == WEFT_ERR_INTERRUPTED ? interrupted_code() : code;
+}
+
+static int make_load(weft_context *context, const weft_load_options *o, const char **targets,
+                     int count)
+{
+    weft_load *load = NULL;
+    weft_output *picture = NULL;
+    allow_files(o->connections);
+    catch_signals();
+    listen_to(context, o->quiet);
+    weft_status status = weft_load_open(context, o, targets, count, &wanted_stop, &load);
+    if (status == WEFT_OK && o->svg)
+        status = weft_output_open(o->svg, WEFT_OUTPUT_REPLACE, &picture);
+    if (status != WEFT_OK) {
+        weft_load_close(&load);
+        return status == WEFT_ERR_INTERRUPTED ? interrupted_code() : report_failure(status);
+    }
+    view v = {.load = load, .bar = !o->quiet && !o->json && isatty(STDOUT_FILENO)};
+    if (!o->quiet && !o->json) print_targets(load, o);
+    status = weft_load_run(load, tick, &v);
+    clear(&v);
+    int code = report(load, o, status, picture);
+    weft_status closed = weft_output_close(&picture, status == WEFT_OK || code >= EXIT_INTERRUPTED);
+    if (code == 0) code = report_failure(closed);
+    weft_load_close(&load);
+    return code;
+}
+
+static int run(weft_context *context, int argc, char **argv)
+{
+    weft_load_options options = {.rate = NULL};
+    const weft_option *table = weft_load_table(context);
+    const char *targets[MOST_TARGETS];
+    int count = 0, code = 2;
+    weft_status status = weft_options_init(table, &options);
+    if (status == WEFT_OK)
+        status = weft_options_parse(table, &options, argc, argv, MOST_TARGETS, targets, &count);
+    if (status == WEFT_OK && count == 0) {
+        fprintf(stderr, "weft: load: no target is given; name a server, as in weft load "
+                        "http://localhost:8000\nTry 'weft help load'.\n");
+    } else {
+        code = status == WEFT_OK ? make_load(context, &options, targets, count)
+                                 : usage_failure("load");
+    }
+    weft_options_free(table, &options);
+    return code;
+}
+
+const command command_load = {
+    .name = "load",
+    .usage = "URL [URL...] [options]",
+    .summary = "make load for an inference server, and measure its latency",
+    .text = "A target is http://HOST:PORT/v2/models/NAME of any server that speaks the Open "
+            "Inference\n"
+            "Protocol v2 over HTTP; without a model, the only one that it has. Requests are random "
+            "inputs\n"
+            "as the model describes them; several targets are asked in turn.\n\n"
+            "At a rate, requests come when they are due, whatever has become of those before: when "
+            "a\n"
+            "server stalls, those that were due meanwhile are late, and their latency says so, "
+            "since it\n"
+            "counts from when they were due. With --closed so many requests are always under way, "
+            "which\n"
+            "shows how much a server can do; latencies are then those of a server that is as busy "
+            "as it\n"
+            "can be. A table has for each rate how many were sent, answered with status 200 and "
+            "failed,\n"
+            "and mean, quantiles and maximum of the latency of those that were answered. Sent is "
+            "always\n"
+            "ok and failed together. Ctrl-C stops early and shows what was measured.",
+    .examples = "  weft load http://localhost:8000/v2/models/digits --rate 200 --seconds 30\n"
+                "  weft load http://localhost:8000 --rate 100..800:100 --svg latency.svg\n"
+                "  weft load http://localhost:8000 --closed 1,4,16 --rows 8\n"
+                "  weft load http://localhost:8000 --rate 50@20,400@5,50@20 --no-pause\n"
+                "  weft load http://localhost:8000 --arrivals bursts:size=10 --json\n",
+    .table = weft_load_table,
+    .run = run,
+};

@@ -1,0 +1,206 @@
+/* weft serve */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "weft/server.h"
+
+enum { MOST_MODELS = 64 };
+
+/* NAME=CHECKPOINT; a checkpoint alone has the name "model". */
+typedef struct word {
+    char name[256];
+    const char *path;
+} word;
+
+static word split(const char *text)
+{
+    word w = {.name = "model", .path = text};
+    const char *equals = strchr(text, '=');
+    if (!equals) return w;
+    w.path = equals + 1;
+    /* A name that is too long stays so, and is refused as such. */
+    (void)snprintf(w.name, sizeof(w.name), "%.*s", (int)(equals - text), text);
+    return w;
+}
+
+static weft_status check_names(const char *const *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < i; k++) {
+            word one = split(words[i]), other = split(words[k]);
+            if (strcmp(one.name, other.name) != 0) continue;
+            fprintf(stderr,
+                    "weft: two models are named '%s'; give each a name of its own, "
+                    "NAME=CHECKPOINT\n",
+                    one.name);
+            return WEFT_ERR_ARGUMENT;
+        }
+    return WEFT_OK;
+}
+
+/* Who is named must be there; of a folder it is enough that one is. */
+static weft_status load(weft_service *service, const weft_server_options *o,
+                        const char *const *words, int count)
+{
+    weft_service_item item;
+    bool any = false;
+    for (int i = 0; i < count; i++) {
+        word w = split(words[i]);
+        weft_status status = weft_service_load(service, w.name, w.path);
+        if (status != WEFT_OK) {
+            (void)report_failure(status);
+            return status;
+        }
+        if (!o->quiet) printf("%s: %s, version 1\n", w.name, w.path);
+        any = true;
+    }
+    if (!o->models) return WEFT_OK;
+    weft_status status = weft_service_look(service);
+    if (status != WEFT_OK) {
+        (void)report_failure(status);
+        return status;
+    }
+    for (int i = count; weft_service_entry(service, i, &item); i++) {
+        any = any || item.ready;
+        if (item.ready && !o->quiet)
+            printf("%s: %s/%s/%lld, version %lld\n", item.name, o->models, item.name,
+                   (long long)item.version, (long long)item.version);
+    }
+    /* With a watcher one may still come. */
+    if (any || o->watch > 0) return WEFT_OK;
+    fprintf(stderr, "weft: no model in %s could be loaded\n", o->models);
+    return WEFT_ERR_IO;
+}
+
+static weft_status make_service(weft_context *context, const weft_server_options *o,
+                                weft_service **out)
+{
+    weft_service_options s;
+    weft_service_options_init(&s);
+    s.device = o->device;
+    s.instances = (int)o->instances;
+    s.threads = (int)o->threads;
+    s.policy = o->policy;
+    s.limit = o->limit;
+    s.waiting = o->waiting;
+    s.mesh = o->mesh;
+    s.measure = o->measure;
+    s.times = o->times;
+    s.models = o->models;
+    s.all_versions = o->all_versions;
+    s.watch = o->watch;
+    return weft_service_create(context, &s, out);
+}
+
+void print_url(const char *before, const weft_server_options *o, int port)
+{
+    bool six = strchr(o->host, ':');
+    printf("%s%s://%s%s%s:%d", before, o->certificate ? "https" : "http", six ? "[" : "", o->host,
+           six ? "]" : "", port);
+}
+
+/* Answers until a signal asks for the end; then what is under way is answered. */
+static int answer(weft_service *service, const weft_server_options *o, const sigset_t *ends)
+{
+    weft_server *server;
+    int port, metrics, number, code = 0;
+    weft_status status = weft_server_start(service, o, &server);
+    if (status != WEFT_OK) return report_failure(status);
+    weft_server_ports(server, &port, &metrics);
+    if (weft_job_supervised()) {
+        say_words("built", ""); /* its supervisor tells the ports */
+    } else if (!o->quiet) {
+        print_url("listening on ", o, port);
+        if (metrics >= 0) print_url(" (metrics at ", o, metrics);
+        printf(metrics >= 0 ? "/metrics)\n" : "\n");
+        fflush(stdout);
+    }
+    while (sigwait(ends, &number) != 0) continue;
+    if (!weft_server_drain(server, o->drain)) {
+        fprintf(stderr, "weft: some requests were not answered within %g s and are cut off\n",
+                o->drain);
+        code = 1;
+    }
+    weft_server_stop(&server);
+    return code;
+}
+
+static int serve(weft_context *context, const weft_server_options *o, const char *const *words,
+                 int count)
+{
+    weft_service *service;
+    sigset_t ends;
+    /* Before there are threads, which have the same mask then. */
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    listen_to(context, o->quiet);
+    weft_status status = make_service(context, o, &service);
+    if (status != WEFT_OK) return report_failure(status);
+    status = check_names(words, count);
+    if (status == WEFT_OK) status = load(service, o, words, count);
+    int code = status == WEFT_OK ? answer(service, o, &ends) : status == WEFT_ERR_ARGUMENT ? 2 : 1;
+    weft_service_destroy(&service);
+    return code;
+}
+
+static int run(weft_context *context, int argc, char **argv)
+{
+    weft_server_options options = {0};
+    const weft_option *table = weft_server_table(context);
+    const char *words[MOST_MODELS];
+    int count = 0, code;
+    weft_status status = weft_options_init(table, &options);
+    if (status == WEFT_OK)
+        status = weft_options_parse(table, &options, argc, argv, MOST_MODELS, words, &count);
+    if (status == WEFT_OK) status = weft_options_check(table, &options);
+    if (status != WEFT_OK) {
+        code = usage_failure("serve");
+    } else if (options.simulate) {
+        code = forecast_policies(context, &options);
+    } else if (count == 0 && !options.models) {
+        fprintf(stderr, "weft: no model is given; add NAME=CHECKPOINT or --models DIR\n"
+                        "Try 'weft help serve'.\n");
+        code = 2;
+    } else if (weft_server_supervises(&options)) {
+        code = serve_processes(context, &options, words, count);
+    } else {
+        code = serve(context, &options, words, count);
+    }
+    weft_options_free(table, &options);
+    return code;
+}
+
+const command command_serve = {
+    .name = "serve",
+    .usage = "[NAME=CHECKPOINT ...] [--models DIR] [options]",
+    .summary = "answer requests over HTTP with trained models",
+    .text = "Requests are in the Open Inference Protocol v2 (REST), with tensors in JSON or "
+            "binary: the input is\n"
+            "x, rows of features as the training data were, the output prediction, probabilities "
+            "of classes\n"
+            "or numbers in the units of the target. Requests that come together are computed "
+            "together; by\n"
+            "default (adaptive) how many of them, and how long one waits for others, is what makes "
+            "the mean\n"
+            "latency least at the load of the moment, found by measurement and never set by hand.\n"
+            "SIGTERM and Ctrl-C end the server when what is under way has been answered.\n"
+            "--models DIR serves what lies in it as DIR/NAME/VERSION, checkpoints or exported "
+            "folders.\n"
+            "With --processes a supervisor keeps several of them on one port, and starts again "
+            "what dies.\n"
+            "--simulate serves nothing and prints what to expect of each policy at a load.",
+    .examples =
+        "  weft serve digits=runs/mnist/latest\n"
+        "  weft serve digits=runs/mnist iris=runs/iris --instances 2 --policy adaptive:goal=p99\n"
+        "  weft serve --models models --watch 10 --control\n"
+        "  weft serve --simulate --rate 800 --service 1=1.2,8=2.5,64=12\n",
+    .table = weft_server_table,
+    .run = run,
+};

@@ -1,0 +1,199 @@
+/* A job of workers: processes that all do the same, until somebody tells them to end. One that dies
+ * is started again while the others go on; one that cannot even begin ends all of them. */
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "job/members.h"
+
+/* Seconds: the shortest and the longest pause before one is started again, and what one that has
+ * been told to end may take beyond the time that it has for that. */
+static const double SHORTEST = 0.25, LONGEST = 30, GRACE = 5;
+/* Deaths before any of them was ready, after which none is expected to be. */
+enum { MOST_DEATHS = 5 };
+
+typedef struct workers {
+    troupe t;
+    weft_core_sets *cores; /* each has its own; as many as there are workers, or none */
+    bool told;             /* that all are ready */
+    double asked, ended;   /* when they were told to end, when they were killed; 0: not yet */
+} workers;
+
+/* It is born on its cores, so that whatever counts cores in it counts those. */
+static weft_status start(workers *w, player *p)
+{
+    void *before = weft_core_sets_enter(w->cores, p->part->slot);
+    weft_status status = weft_player_start(&w->t, p);
+    weft_core_sets_leave(w->cores, before);
+    p->again = 0;
+    return status;
+}
+
+static void fail(workers *w, int code)
+{
+    w->t.failed = true;
+    w->t.code = code;
+}
+
+static int ready(const workers *w)
+{
+    int count = 0;
+    for (int i = 0; i < w->t.count; i++) count += w->t.all[i].runs && w->t.all[i].ready;
+    return count;
+}
+
+/* --- ends --- */
+
+/* The pause doubles, less the time for which it has served: what dies at once again and again costs
+ * little, and what has worked is back soon. */
+static void plan_restart(workers *w, player *p, int state)
+{
+    double now = weft_job_seconds(w->t.j), served = p->ready ? now - p->since : 0;
+    p->pause = fmin(fmax(2 * p->pause - served, SHORTEST), LONGEST);
+    p->again = now + p->pause;
+    if (state == 0) /* by somebody else than this process, and has answered what was under way */
+        (void)snprintf(p->why, sizeof(p->why), "process %d was told to end", p->part->slot);
+    weft_job_say(w->t.j, "weft: %s; it is started again in %.3g s (%d of %d processes serve)",
+                 p->why, p->pause, ready(w), w->t.count);
+}
+
+/* What a worker says when it has never been ready it would say again, and so would the others. */
+static void take_end(workers *w, player *p, int state)
+{
+    bool alone = !w->told && p->part->slot == 0; /* nobody has been ready yet */
+    if (w->t.stopping) {
+        if (state != 0 && w->ended <= 0) w->t.code = 1;
+        return;
+    }
+    if (WIFEXITED(state) && state != 0 && !p->has_served) {
+        weft_job_say(w->t.j, "weft: %s", p->said[0] ? p->said : p->why);
+        fail(w, WEXITSTATUS(state));
+    } else if (alone && !p->has_served && ++p->deaths == MOST_DEATHS) {
+        weft_job_say(w->t.j, "weft: %s, %d times before it was ready", p->why, MOST_DEATHS);
+        fail(w, 1);
+    } else {
+        plan_restart(w, p, state);
+    }
+}
+
+static void look(workers *w, player *p)
+{
+    bool was_ready = p->ready && p->since > 0;
+    weft_player_end_stopped(&w->t, p);
+    if (p->runs && weft_child_ended(&p->child)) {
+        weft_player_drain(&w->t, p);
+        int state = weft_child_end(&p->child);
+        p->runs = false;
+        weft_player_explain(&w->t, p, state);
+        take_end(w, p, state);
+        p->since = 0;
+    } else if (p->runs && p->ready && !was_ready) {
+        p->since = weft_job_seconds(w->t.j);
+        if (p->has_served)
+            weft_job_say(w->t.j, "weft: process %d serves again (%d of %d)", p->part->slot,
+                         ready(w), w->t.count);
+        p->has_served = true;
+    }
+}
+
+/* --- all of them --- */
+
+/* The first signal lets all of them answer what is under way, the next one does not. */
+static void pass_on(workers *w)
+{
+    troupe *t = &w->t;
+    double now = weft_job_seconds(t->j), limit = t->j->options->drain + GRACE;
+    int times, asked = weft_job_asked(&times);
+    weft_troupe_pause(t);
+    if (times > 0 && !t->stopping) {
+        t->stopping = true;
+        w->asked = now;
+        weft_troupe_signal(t, SIGTERM);
+        weft_troupe_signal(t, SIGCONT); /* who is stopped hears nothing */
+    }
+    bool late = t->stopping && now - w->asked > limit;
+    if (w->ended > 0 || (times < 2 && !late)) return;
+    if (times < 2)
+        weft_job_say(t->j, "weft: processes that have not ended after %g s are killed", limit);
+    w->ended = now;
+    t->code = times < 2 ? 1 : 128 + asked;
+    weft_troupe_signal(t, SIGKILL);
+}
+
+static bool some_run(const workers *w)
+{
+    for (int i = 0; i < w->t.count; i++)
+        if (w->t.all[i].runs) return true;
+    return false;
+}
+
+/* The first one shows whether they can begin at all, so what is wrong is said once. */
+static weft_status start_due(workers *w)
+{
+    troupe *t = &w->t;
+    double now = weft_job_seconds(t->j);
+    for (int i = 0; i < t->count; i++) {
+        player *p = &t->all[i];
+        bool first = !p->before && (i == 0 || t->all[0].has_served);
+        if (!p->runs && (first || (p->again > 0 && now >= p->again))) WEFT_TRY(start(w, p));
+    }
+    return WEFT_OK;
+}
+
+static void tell_ready(workers *w)
+{
+    const job *j = w->t.j;
+    if (w->told || ready(w) < w->t.count) return;
+    w->told = true;
+    if (j->options->ready) j->options->ready(j->user);
+}
+
+static weft_status watch(workers *w, struct pollfd *fds)
+{
+    troupe *t = &w->t;
+    do {
+        if (!t->stopping) WEFT_TRY(start_due(w));
+        weft_troupe_listen(t, fds);
+        pass_on(w);
+        for (int i = 0; i < t->count && !t->failed; i++) look(w, &t->all[i]);
+        tell_ready(w);
+    } while (!t->failed && (!t->stopping || some_run(w)));
+    return WEFT_OK;
+}
+
+/* Those that are left when one has failed. */
+static void end_all(workers *w)
+{
+    w->t.closing = true;
+    weft_troupe_signal(&w->t, SIGKILL);
+    for (int i = 0; i < w->t.count; i++) {
+        player *p = &w->t.all[i];
+        if (!p->runs) continue;
+        (void)weft_child_end(&p->child);
+        p->runs = false;
+    }
+}
+
+weft_status weft_job_run_workers(job *j, int *code)
+{
+    const weft_job_options *o = j->options;
+    workers w = {.t = {.j = j, .count = o->part_count, .last = SIGTERM}};
+    struct pollfd *fds = NULL;
+    weft_status status;
+    weft_orphans_begin(&j->orphans, j->environment[0]);
+    WEFT_TRY_GOTO(WEFT_NEW(&w.t.all, w.t.count), end);
+    WEFT_TRY_GOTO(WEFT_NEW(&fds, w.t.count), end);
+    WEFT_TRY_GOTO(weft_core_sets_make(w.t.count, false, &w.cores), end);
+    for (int i = 0; i < w.t.count; i++) w.t.all[i] = (player){.part = &o->parts[i]};
+    status = watch(&w, fds);
+    end_all(&w);
+end:
+    weft_orphans_end(&j->orphans);
+    weft_core_sets_free(&w.cores);
+    free(fds);
+    free(w.t.all);
+    *code = w.t.code;
+    return status;
+}

@@ -1,0 +1,185 @@
+/* A load: its targets, its rates, one after the other. */
+#include "weft/load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "load/engine.h"
+
+struct weft_load {
+    weft_context *context;
+    const weft_load_options *options;
+    const weft_stop *stop;
+    weft_asking *askings;
+    int targets, rates;
+    weft_row *rows; /* [rates], and behind them one that does not count */
+    weft_arrivals *arrivals;
+    bool has_run;
+};
+
+/* --- before --- */
+
+static weft_status check_token(const char *token)
+{
+    for (const char *c = token; c && *c; c++)
+        if (*c <= ' ' || *c == 0x7f || (*c & 0x80))
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "--token: has a space or another character that a token cannot have");
+    return WEFT_OK;
+}
+
+/* Files that a process may have open, besides those that it has for other things. */
+static weft_status check_files(int64_t connections)
+{
+    const int64_t others = 32;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        (int64_t)limit.rlim_cur >= connections + others)
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%lld connections need more open files than this process may have (%lld); "
+                     "raise that with ulimit -n %lld, or give fewer --connections",
+                     (long long)connections, (long long)limit.rlim_cur,
+                     (long long)(connections + others));
+}
+
+static weft_status plan(weft_load *load)
+{
+    weft_rate *rates;
+    int count;
+    WEFT_TRY(weft_rates_read(load->options, &rates, &count));
+    weft_status status = WEFT_NEW(&load->rows, count + 1);
+    for (int i = 0; i <= count && status == WEFT_OK; i++) {
+        weft_row *row = &load->rows[i];
+        row->plan = rates[i < count ? i : 0];
+        row->figures.rate = row->plan.rate;
+        row->figures.closed = row->plan.closed;
+        if (row->plan.closed > load->options->connections)
+            status = weft_fail(WEFT_ERR_ARGUMENT,
+                               "--closed: %lld requests under way need as many --connections, "
+                               "which are %lld at the most",
+                               (long long)row->plan.closed, (long long)load->options->connections);
+    }
+    load->rates = count;
+    if (status == WEFT_OK) load->rows[count].plan.seconds = load->options->warmup;
+    free(rates);
+    return status;
+}
+
+static weft_status open_load(weft_load *load, const char *const *targets, int count)
+{
+    const weft_load_options *o = load->options;
+    if (count < 1)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "no target is given; name a server, as in http://localhost:8000");
+    WEFT_TRY(check_token(o->token));
+    WEFT_TRY(check_files(o->connections));
+    WEFT_TRY(plan(load));
+    WEFT_TRY(weft_arrivals_open(load->context, o->arrivals ? o->arrivals : "poisson",
+                                (uint64_t)o->seed, &load->arrivals));
+    WEFT_TRY(WEFT_NEW(&load->askings, count));
+    for (int i = 0; i < count; i++) {
+        WEFT_TRY(weft_asking_open(o, targets[i], load->stop, &load->askings[i]));
+        load->targets++;
+    }
+    for (int i = 0; i <= load->rates; i++) load->rows[i].figures.rows = load->askings[0].rows;
+    return WEFT_OK;
+}
+
+weft_status weft_load_open(weft_context *context, const weft_load_options *options,
+                           const char *const *targets, int count, const weft_stop *stop,
+                           weft_load **out)
+{
+    weft_load *load;
+    *out = NULL;
+    WEFT_TRY(WEFT_NEW(&load, 1));
+    load->context = context;
+    load->options = options;
+    load->stop = stop;
+    weft_status status = open_load(load, targets, count);
+    if (status != WEFT_OK)
+        weft_load_close(&load);
+    else
+        *out = load;
+    return status;
+}
+
+void weft_load_close(weft_load **load)
+{
+    if (!load || !*load) return;
+    for (int i = 0; i < (*load)->targets; i++) weft_asking_close(&(*load)->askings[i]);
+    weft_arrivals_close(&(*load)->arrivals);
+    free((*load)->askings);
+    free((*load)->rows);
+    free(*load);
+    *load = NULL;
+}
+
+/* --- the load --- */
+
+static bool stopped(const weft_load *load)
+{
+    return load->stop && load->stop->wanted;
+}
+
+static weft_status run_rows(weft_load *load, weft_engine *e)
+{
+    weft_row *warm = &load->rows[load->rates];
+    bool pause = !load->options->no_pause;
+    double at = weft_seconds();
+    if (warm->plan.seconds > 0) WEFT_TRY(weft_engine_row(e, warm, -1, at, true, load->arrivals));
+    e->begin = at = weft_seconds();
+    for (int i = 0; i < load->rates && !stopped(load); i++) {
+        bool wait = pause || i + 1 == load->rates;
+        WEFT_TRY(weft_engine_row(e, &load->rows[i], i, at, wait, load->arrivals));
+        at = pause ? weft_seconds() : load->rows[i].end;
+    }
+    return stopped(load) ? weft_fail(WEFT_ERR_INTERRUPTED, "the load was stopped") : WEFT_OK;
+}
+
+static weft_status run_traced(weft_load *load, weft_engine *e)
+{
+    const char *path = load->options->trace_out;
+    if (!path) return run_rows(load, e);
+    WEFT_TRY(weft_output_open(path, WEFT_OUTPUT_REPLACE, &e->trace));
+    weft_status status = weft_output_print(e->trace, "due,latency,status,failure,rate,closed\n");
+    if (status == WEFT_OK) status = run_rows(load, e);
+    weft_error first = {.status = WEFT_OK};
+    weft_error_catch(&first, status);
+    bool keep = status == WEFT_OK || status == WEFT_ERR_INTERRUPTED;
+    weft_error_catch(&first, weft_output_close(&e->trace, keep));
+    return weft_error_raise(&first);
+}
+
+weft_status weft_load_run(weft_load *load, weft_load_tick *tick, void *user)
+{
+    weft_engine engine = {
+        .options = load->options, .stop = load->stop, .tick = tick, .user = user, .epoll = -1};
+    if (load->has_run) return weft_fail(WEFT_ERR_ARGUMENT, "this load has been made already");
+    load->has_run = true;
+    /* Sleeps end when they should, not up to 50 us later. */
+    int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+    weft_status status =
+        weft_engine_open(&engine, load->askings, load->targets, load->options->connections);
+    if (status == WEFT_OK) status = run_traced(load, &engine);
+    weft_engine_close(&engine);
+    if (slack > 0) (void)prctl(PR_SET_TIMERSLACK, (unsigned long)slack, 0, 0, 0);
+    return status;
+}
+
+const weft_load_figures *weft_load_at(const weft_load *load, int i, double *planned)
+{
+    if (i < 0 || i >= load->rates) return NULL;
+    if (planned) *planned = load->rows[i].plan.seconds;
+    return &load->rows[i].figures;
+}
+
+const char *weft_load_model(const weft_load *load, int i, const char **where)
+{
+    if (i < 0 || i >= load->targets) return NULL;
+    if (where) *where = load->askings[i].target.url;
+    return load->askings[i].model;
+}

@@ -1,0 +1,98 @@
+/* What is to be least: the mean of latencies or a quantile, perhaps below a bound. */
+#include <math.h>
+
+#include "serve/batch/adaptive.h"
+
+weft_status weft_goal_parse(const char *name, double slo, weft_goal *out)
+{
+    static const struct {
+        const char *name;
+        double quantile;
+    } goals[] = {{"mean", 0}, {"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}};
+    *out = (weft_goal){.slo = slo};
+    for (size_t i = 0; i < WEFT_COUNT(goals); i++) {
+        if (strcmp(goals[i].name, name) != 0) continue;
+        out->quantile = goals[i].quantile;
+        return WEFT_OK;
+    }
+    return weft_fail(WEFT_ERR_ARGUMENT, "adaptive: goal is '%s', must be mean, p50, p95 or p99",
+                     name);
+}
+
+/* The value that has so many below it (Hoare's selection); reorders. */
+static double select_nth(double *x, int n, int nth)
+{
+    int low = 0, high = n - 1;
+    while (low < high) {
+        double pivot = x[(low + high) / 2];
+        int i = low, j = high;
+        while (i <= j) {
+            while (x[i] < pivot) i++;
+            while (x[j] > pivot) j--;
+            if (i > j) break;
+            double swap = x[i];
+            x[i++] = x[j];
+            x[j--] = swap;
+        }
+        if (nth <= j) {
+            high = j;
+        } else if (nth >= i) {
+            low = i;
+        } else {
+            break;
+        }
+    }
+    return x[nth];
+}
+
+static double mean_of(const double *x, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += x[i];
+    return sum / n;
+}
+
+/* What breaks the bound is worse than all that keeps it, and the less so the nearer it is. */
+static const double BROKEN = 1e6;
+
+static double bounded(const weft_goal *goal, double value, double p99)
+{
+    return p99 <= goal->slo ? value : p99 * BROKEN;
+}
+
+double weft_goal_seconds(const weft_goal *goal, double value)
+{
+    return goal->slo > 0 && value > goal->slo * BROKEN ? value / BROKEN : value;
+}
+
+static double quantile_of(double *latency, int n, double quantile)
+{
+    return select_nth(latency, n, (int)(quantile * (n - 1)));
+}
+
+double weft_goal_of(const weft_goal *goal, double *latency, int n)
+{
+    double value =
+        goal->quantile > 0 ? quantile_of(latency, n, goal->quantile) : mean_of(latency, n);
+    return goal->slo > 0 ? bounded(goal, value, quantile_of(latency, n, 0.99)) : value;
+}
+
+void weft_goal_clear(weft_measured *m)
+{
+    memset(m, 0, sizeof(*m));
+}
+
+void weft_goal_count(weft_measured *m, double latency)
+{
+    m->count++;
+    m->sum += latency;
+    weft_latency_count(m->cells, latency);
+}
+
+double weft_goal_measured(const weft_goal *goal, const weft_measured *m)
+{
+    if (m->count == 0) return 0;
+    double value = goal->quantile > 0 ? weft_latency_quantile(m->cells, goal->quantile)
+                                      : m->sum / (double)m->count;
+    return goal->slo > 0 ? bounded(goal, value, weft_latency_quantile(m->cells, 0.99)) : value;
+}

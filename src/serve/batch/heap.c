@@ -1,0 +1,71 @@
+/* Binary heaps: of numbers of things that know where they lie, so any of them can be dropped; and
+ * of times, of which only the first is. */
+#include "serve/batch/line.h"
+
+weft_status weft_heap_reserve(weft_heap *heap)
+{
+    return WEFT_GROW(&heap->item, &heap->capacity, heap->count);
+}
+
+static void lay(weft_heap *h, const weft_heap_order *o, void *things, int place, int thing)
+{
+    h->item[place] = thing;
+    *o->place(things, thing) = place;
+}
+
+/* Up while it comes before who is above. */
+static void rise(weft_heap *h, const weft_heap_order *o, void *things, int place, int thing)
+{
+    while (place > 0) {
+        int above = (place - 1) / 2;
+        if (!o->before(things, thing, h->item[above])) break;
+        lay(h, o, things, place, h->item[above]);
+        place = above;
+    }
+    lay(h, o, things, place, thing);
+}
+
+/* Down while one below comes before it. */
+static int sink(weft_heap *h, const weft_heap_order *o, void *things, int place, int thing)
+{
+    for (int below = 2 * place + 1; below < h->count; below = 2 * place + 1) {
+        if (below + 1 < h->count && o->before(things, h->item[below + 1], h->item[below])) below++;
+        if (!o->before(things, h->item[below], thing)) break;
+        lay(h, o, things, place, h->item[below]);
+        place = below;
+    }
+    return place;
+}
+
+void weft_heap_put(weft_heap *heap, const weft_heap_order *order, void *things, int thing)
+{
+    rise(heap, order, things, heap->count++, thing);
+}
+
+void weft_heap_drop(weft_heap *heap, const weft_heap_order *order, void *things, int thing)
+{
+    int place = *order->place(things, thing), last = heap->item[--heap->count];
+    if (last == thing) return;
+    place = sink(heap, order, things, place, last);
+    rise(heap, order, things, place, last);
+}
+
+void weft_times_put(double *at, int *count, double time)
+{
+    int i = (*count)++;
+    for (; i > 0 && at[(i - 1) / 2] > time; i = (i - 1) / 2) at[i] = at[(i - 1) / 2];
+    at[i] = time;
+}
+
+void weft_times_drop(double *at, int *count)
+{
+    double last = at[--*count];
+    int i = 0;
+    for (int below = 1; below < *count; below = 2 * i + 1) {
+        if (below + 1 < *count && at[below + 1] < at[below]) below++;
+        if (at[below] >= last) break;
+        at[i] = at[below];
+        i = below;
+    }
+    at[i] = last;
+}

@@ -1,0 +1,141 @@
+/* The best setting for arrivals: rehearsed with all candidates on the same ones, first far apart,
+ * then around the best. */
+#include <math.h>
+
+#include "serve/batch/adaptive.h"
+
+/* What gains less than this is not worth being wrong about; and where batches of one size take now
+ * more, now less, nobody knows for sure what they take. */
+static const double WORTH_IT = 0.005, OF_NOISE = 0.5;
+/* To take fewer than wait pays only as long as what is known of large batches is right, and where
+ * it is not the queue grows; so it must gain more. */
+static const double TO_LEAVE_SOME = 2.5;
+
+typedef struct search {
+    const weft_rehearsal *r;
+    const weft_curve *curve;
+    const weft_goal *goal;
+    int64_t limit;
+    double rate;   /* rows a second */
+    double unsure; /* coefficient of variation of batches of the same size */
+    weft_batching best;
+    double least;
+} search;
+
+static double cost_of(const weft_rehearsal *r, const search *s, const weft_batching *b)
+{
+    weft_rehearse(r, s->curve, b);
+    return weft_goal_of(s->goal, r->latency + r->skip, r->count - r->skip);
+}
+
+static double try_out(search *s, int64_t need, double wait, int64_t limit)
+{
+    /* Clients that wait for their answer send nothing meanwhile, whatever the rate was: so whoever
+     * is waited for in vain costs a few batches at the most. */
+    double batch = weft_curve_time(s->curve, (double)WEFT_MIN(need, s->limit));
+    wait = WEFT_MIN(wait, 3 * batch * s->curve->slower[s->curve->executors - 1]);
+    weft_batching b = {.need = WEFT_MIN(need, s->limit),
+                       .limit = WEFT_MIN(limit, s->limit),
+                       .all = s->r->clients,
+                       .wait = wait};
+    /* What is best at the load of the moment is not what a crowd needs. */
+    if (b.limit < s->limit) b.brim = s->limit + b.limit;
+    double cost = cost_of(s->r, s, &b);
+    if (b.wait <= 0 && b.limit < s->limit) cost *= 1 + s->unsure * s->unsure * TO_LEAVE_SOME;
+    if (cost < s->least) {
+        s->least = cost;
+        s->best = b;
+    }
+    return cost;
+}
+
+/* Seconds in which so many rows come. */
+static double until(const search *s, double rows)
+{
+    return rows / s->rate;
+}
+
+/* Numbers of rows to wait for: each, then in steps of a third. */
+static int64_t next_need(int64_t need)
+{
+    return need + WEFT_MAX(need / 3, 1);
+}
+
+/* Limits on the number waiting, with a wait that hardly ever matters and with one that does. */
+static void by_number(search *s)
+{
+    bool exactly = s->curve->executors > 1 || s->r->clients > 0;
+    for (int64_t need = 2; need <= s->limit; need = next_need(need)) {
+        /* What takes longer to gather than all of it takes to compute pays for nobody. */
+        double slowest = s->curve->slower[s->curve->executors - 1];
+        double time = weft_curve_time(s->curve, (double)need) * slowest;
+        if (s->r->clients == 0 && until(s, (double)need) > 4 * time + s->least) break;
+        try_out(s, need, until(s, 20.0 * (double)need), s->limit);
+        try_out(s, need, until(s, 2.0 * (double)need), exactly ? need : s->limit);
+    }
+}
+
+/* Limits on the time waited alone. */
+static void by_time(search *s, int64_t limit)
+{
+    double single = weft_curve_time(s->curve, 1);
+    double wait = single / 4;
+    while (wait < 20 * single && wait <= 4 * s->least) {
+        try_out(s, limit, wait, limit);
+        wait *= 1.6;
+    }
+}
+
+static void far_apart(search *s)
+{
+    by_number(s);
+    by_time(s, s->limit);
+    for (int64_t limit = s->limit / 2; limit >= 1; limit /= 2) {
+        try_out(s, 1, 0, limit);
+        if (s->curve->executors > 1) by_time(s, limit);
+    }
+}
+
+/* Steps along each direction, which get smaller when none of them is better. */
+static void around(search *s)
+{
+    double by = 0.5;
+    for (int round = 0; round < 6 && s->best.wait > 0; round++) {
+        double before = s->least;
+        weft_batching at = s->best;
+        int64_t off = WEFT_MAX((int64_t)((double)at.need * by), 1);
+        try_out(s, at.need, at.wait * (1 + by), at.limit);
+        try_out(s, at.need, at.wait / (1 + by), at.limit);
+        at = s->best;
+        try_out(s, at.need + off, at.wait, WEFT_MAX(at.limit, at.need + off));
+        if (at.need > off) try_out(s, at.need - off, at.wait, at.limit);
+        at = s->best;
+        if (at.limit > at.need) try_out(s, at.need, at.wait, WEFT_MAX(at.limit - off, at.need));
+        try_out(s, at.need, at.wait, at.limit + off);
+        if (s->least > 0.995 * before) by /= 2;
+    }
+}
+
+void weft_tune(const weft_rehearsal *r, const weft_rehearsal *other, double rate,
+               const weft_curve *curve, int64_t limit, const weft_goal *goal, weft_tuned *out)
+{
+    search s = {.r = r,
+                .curve = curve,
+                .goal = goal,
+                .limit = limit,
+                .rate = rate,
+                .unsure = sqrt(curve->noise),
+                .least = INFINITY};
+    double gain = WORTH_IT + OF_NOISE * s.unsure;
+    double first = try_out(&s, 1, 0, limit);
+    weft_batching greedy = s.best;
+    far_apart(&s);
+    around(&s);
+    *out = (weft_tuned){.best = greedy, .greedy = cost_of(other, &s, &greedy)};
+    out->promise = out->greedy;
+    if (s.best.wait <= 0) gain += s.unsure * s.unsure * TO_LEAVE_SOME;
+    double again = cost_of(other, &s, &s.best);
+    if (sqrt(s.least / first * again / out->greedy) >= 1 - gain) return;
+    out->best = s.best;
+    out->promise = again;
+}

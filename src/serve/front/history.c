@@ -1,0 +1,119 @@
+/* What lines had done at some moments: they themselves only know all that they have ever done. A
+ * moment is taken when somebody looks, so that nobody has to do it when nobody does. */
+#include <stdio.h>
+
+#include "serve/front/page.h"
+
+enum { MOST_PASTS = 256 };
+
+struct weft_history {
+    pthread_mutex_t lock;
+    double began;
+    weft_past **pasts;
+    size_t capacity;
+    int count;
+};
+
+weft_status weft_history_create(weft_history **out)
+{
+    WEFT_TRY(WEFT_NEW(out, 1));
+    pthread_mutex_init(&(*out)->lock, NULL);
+    (*out)->began = weft_seconds();
+    return WEFT_OK;
+}
+
+void weft_history_free(weft_history **history)
+{
+    if (!history || !*history) return;
+    for (int i = 0; i < (*history)->count; i++) free((*history)->pasts[i]);
+    free((*history)->pasts);
+    pthread_mutex_destroy(&(*history)->lock);
+    free(*history);
+    *history = NULL;
+}
+
+double weft_history_lock(weft_history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    return history->began;
+}
+
+void weft_history_unlock(weft_history *history)
+{
+    pthread_mutex_unlock(&history->lock);
+}
+
+static weft_past *find(const weft_history *h, const char *name, int64_t version)
+{
+    for (int i = 0; i < h->count; i++)
+        if (h->pasts[i]->version == version && strcmp(h->pasts[i]->name, name) == 0)
+            return h->pasts[i];
+    return NULL;
+}
+
+/* The one that nobody has looked at for longest goes, where there are too many. */
+static weft_status make(weft_history *h, weft_past **out)
+{
+    int oldest = 0;
+    if (h->count < MOST_PASTS) {
+        WEFT_TRY(WEFT_GROW(&h->pasts, &h->capacity, h->count));
+        WEFT_TRY(WEFT_NEW(&h->pasts[h->count], 1));
+        *out = h->pasts[h->count++];
+        return WEFT_OK;
+    }
+    for (int i = 1; i < h->count; i++) {
+        const weft_past *a = h->pasts[oldest], *b = h->pasts[i];
+        if (weft_past_moment(b, b->count - 1)->at < weft_past_moment(a, a->count - 1)->at)
+            oldest = i;
+    }
+    *out = h->pasts[oldest];
+    **out = (weft_past){.version = 0};
+    return WEFT_OK;
+}
+
+const weft_moment *weft_past_moment(const weft_past *past, int i)
+{
+    return &past->moments[(past->first + i) % WEFT_MOMENTS];
+}
+
+weft_status weft_history_take(weft_history *h, const char *name, int64_t version, double now,
+                              const weft_line_stats *stats, const weft_past **past)
+{
+    /* As far apart as fills the time that is shown. */
+    const double apart = 0.9 * WEFT_PAST_SECONDS / WEFT_MOMENTS;
+    weft_past *p = find(h, name, version);
+    if (!p) {
+        WEFT_TRY(make(h, &p));
+        (void)snprintf(p->name, sizeof(p->name), "%s", name);
+        p->version = version;
+    }
+    *past = p;
+    /* It has been loaded anew under the same number. */
+    if (p->count > 0 && weft_past_moment(p, p->count - 1)->stats.batches > stats->batches)
+        p->count = 0;
+    if (p->count > 0 && now - weft_past_moment(p, p->count - 1)->at < apart) return WEFT_OK;
+    if (p->count == WEFT_MOMENTS)
+        p->first = (p->first + 1) % WEFT_MOMENTS;
+    else
+        p->count++;
+    p->moments[(p->first + p->count - 1) % WEFT_MOMENTS] =
+        (weft_moment){.at = now, .stats = *stats};
+    return WEFT_OK;
+}
+
+void weft_moments_between(const weft_line_stats *before, const weft_line_stats *after,
+                          weft_line_stats *out)
+{
+    *out = (weft_line_stats){.requests = after->requests - before->requests,
+                             .rows = after->rows - before->rows,
+                             .failed = after->failed - before->failed,
+                             .late = after->late - before->late,
+                             .refused = after->refused - before->refused,
+                             .cancelled = after->cancelled - before->cancelled,
+                             .batches = after->batches - before->batches,
+                             .queued = after->queued - before->queued,
+                             .computed = after->computed - before->computed};
+    for (int i = 0; i < WEFT_LATENCY_CELLS; i++)
+        out->latency[i] = after->latency[i] - before->latency[i];
+    for (int i = 0; i < WEFT_BATCH_CELLS; i++) out->batch[i] = after->batch[i] - before->batch[i];
+}

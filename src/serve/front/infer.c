@@ -1,0 +1,185 @@
+/* Requests for inference: what is asked for, around the input. */
+#include "serve/front/infer.h"
+
+enum { SHOWN = 128 };
+
+#define wrong(...) weft_fail(WEFT_ERR_ARGUMENT, __VA_ARGS__)
+
+/* --- the output --- */
+
+static weft_status read_output_parameters(weft_infer_reader *r, weft_json *j)
+{
+    static const char *const known[] = {"binary_data", "classification"};
+    weft_json_key key;
+    unsigned seen = 0;
+    bool binary;
+    int which;
+    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_OBJECT, "output 'prediction': parameters"));
+    WEFT_TRY(weft_json_enter(j));
+    while (weft_json_member(j, &key)) {
+        WEFT_TRY(weft_infer_no_shared_memory(&key));
+        WEFT_TRY(weft_infer_key(&key, known, WEFT_COUNT(known), "an output", &seen, &which));
+        if (which == 0) {
+            WEFT_TRY(weft_infer_flag(j, "parameter binary_data", &binary));
+            r->binary = binary;
+        } else if (which == 1) {
+            if (r->about->classes == 0) return wrong("classification: this model predicts numbers");
+            WEFT_TRY(weft_infer_whole(j, "parameter classification", 1, &r->out->classes));
+            r->out->classes = WEFT_MIN(r->out->classes, r->about->classes);
+        } else {
+            WEFT_TRY(weft_json_skip(j));
+        }
+    }
+    return j->status;
+}
+
+static weft_status read_output(weft_infer_reader *r, weft_json *j)
+{
+    static const char *const known[] = {"name", "parameters"};
+    char name[SHOWN] = "";
+    weft_json_key key;
+    unsigned seen = 0;
+    size_t size;
+    int which;
+    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_OBJECT, "an output"));
+    WEFT_TRY(weft_json_enter(j));
+    while (weft_json_member(j, &key)) {
+        WEFT_TRY(weft_infer_key(&key, known, WEFT_COUNT(known), "an output", &seen, &which));
+        if (which == 0) {
+            WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_STRING, "the name of an output"));
+            WEFT_TRY(weft_json_cut(j, name, sizeof(name), &size));
+        } else if (which == 1) {
+            WEFT_TRY(read_output_parameters(r, j));
+        } else {
+            WEFT_TRY(weft_json_skip(j));
+        }
+    }
+    WEFT_TRY(j->status);
+    if (strcmp(name, "prediction") == 0) return WEFT_OK;
+    return wrong("no output is named '%s'; there is one, 'prediction'", name);
+}
+
+/* None: all that there are. */
+static weft_status read_outputs(weft_infer_reader *r, weft_json *j)
+{
+    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_ARRAY, "outputs"));
+    WEFT_TRY(weft_json_enter(j));
+    bool there = weft_json_item(j);
+    WEFT_TRY(j->status);
+    if (!there) return WEFT_OK;
+    WEFT_TRY(read_output(r, j));
+    there = weft_json_item(j);
+    WEFT_TRY(j->status);
+    return there ? wrong("outputs has more than one; there is one, 'prediction'") : WEFT_OK;
+}
+
+/* --- the request --- */
+
+static weft_status read_parameter(weft_infer_reader *r, weft_json *j, int which)
+{
+    weft_question *q = &r->out->question;
+    int64_t number;
+    bool flag;
+    switch (which) {
+    case 0:
+        WEFT_TRY(weft_infer_flag(j, "parameter binary_data_output", &flag));
+        r->all_binary = flag;
+        return WEFT_OK;
+    case 1: return weft_infer_flag(j, "parameter raw", &q->raw);
+    case 2:
+        /* There, 1 is the most urgent level, and 0 is none. */
+        WEFT_TRY(weft_infer_whole(j, "parameter priority", 0, &number));
+        q->priority = number > 0 ? (int)WEFT_MAX(1001 - number, 1) : 0;
+        return WEFT_OK;
+    case 3:
+        WEFT_TRY(weft_infer_whole(j, "parameter timeout, in microseconds,", 0, &number));
+        q->patience = (double)number / 1e6;
+        return WEFT_OK;
+    default: return weft_json_skip(j); /* others may mean something to others */
+    }
+}
+
+static weft_status read_parameters(weft_infer_reader *r, weft_json *j)
+{
+    static const char *const known[] = {"binary_data_output", "raw", "priority", "timeout"};
+    weft_json_key key;
+    unsigned seen = 0;
+    int which;
+    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_OBJECT, "parameters"));
+    WEFT_TRY(weft_json_enter(j));
+    while (weft_json_member(j, &key)) {
+        WEFT_TRY(weft_infer_key(&key, known, WEFT_COUNT(known), "parameters", &seen, &which));
+        WEFT_TRY(read_parameter(r, j, which));
+    }
+    return j->status;
+}
+
+static weft_status read_member(weft_infer_reader *r, weft_json *j, int which)
+{
+    switch (which) {
+    case 0:
+        WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_STRING, "id"));
+        return weft_json_text(j, &r->out->id);
+    case 1: return read_parameters(r, j);
+    case 2: return weft_infer_inputs(r, j);
+    case 3: return read_outputs(r, j);
+    default: return weft_json_skip(j);
+    }
+}
+
+static weft_status read_request(weft_infer_reader *r, weft_json *j)
+{
+    static const char *const known[] = {"id", "parameters", "inputs", "outputs"};
+    weft_json_key key;
+    unsigned seen = 0;
+    int which;
+    WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_OBJECT, "the body"));
+    WEFT_TRY(weft_json_enter(j));
+    while (weft_json_member(j, &key)) {
+        WEFT_TRY(weft_infer_key(&key, known, WEFT_COUNT(known), "the body", &seen, &which));
+        WEFT_TRY(read_member(r, j, which));
+    }
+    WEFT_TRY(j->status);
+    WEFT_TRY(weft_json_finish(j));
+    if (!r->out->x)
+        return wrong("the body has no inputs; it must be an object with \"inputs\", an array of "
+                     "one tensor, named 'x'");
+    if (r->bytes > 0)
+        return wrong("%zu bytes follow the JSON, and no input has binary_data_size", r->bytes);
+    r->out->binary = (r->binary >= 0 ? r->binary : r->all_binary) == 1;
+    return WEFT_OK;
+}
+
+weft_status weft_infer_read(const weft_served_about *about, const char *body, size_t size,
+                            int64_t json, weft_inference *out)
+{
+    size_t end = json < 0 ? size : (size_t)json;
+    weft_json j;
+    *out = (weft_inference){.id = NULL};
+    weft_question_init(&out->question);
+    if (end > size)
+        return wrong("Inference-Header-Content-Length is %zu, and the body has %zu bytes", end,
+                     size);
+    if (!body) body = "";
+    weft_infer_reader r = {.about = about,
+                           .tensor = body + end,
+                           .bytes = size - end,
+                           .out = out,
+                           .binary = -1,
+                           .all_binary = -1};
+    weft_json_start(&j, body, end);
+    weft_status status = read_request(&r, &j);
+    if (status == WEFT_ERR_FORMAT) status = weft_fail_within(status, "the body is no JSON");
+    if (status != WEFT_OK) weft_inference_free(out);
+    out->question.x = out->x;
+    out->question.prediction = out->prediction;
+    return status;
+}
+
+void weft_inference_free(weft_inference *i)
+{
+    free(i->x);
+    free(i->prediction);
+    free(i->id);
+    *i = (weft_inference){.id = NULL};
+}

@@ -1,0 +1,222 @@
+/* Metrics in the text format of Prometheus, under the names that others use, and a few of our own.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "serve/front/metrics.h"
+
+/* One version of a model. */
+typedef struct row {
+    weft_served *served;
+    char labels[400]; /* model="...",version="..." */
+    weft_line_stats line;
+    weft_spent_times spent;
+    double last;
+} row;
+
+typedef struct metric {
+    const char *name, *type, *help, *more; /* more: another label, or "" */
+    double (*of)(const row *r);
+} metric;
+
+#define OF(name, expression)                                                                       \
+    static double name(const row *r)                                                               \
+    {                                                                                              \
+        return (double)(expression);                                                               \
+    }                                                                                              \
+    struct of_##name /* for the semicolon that a reader expects */
+OF(success, r->line.requests);
+OF(failed, r->line.failed);
+OF(late, r->line.late);
+OF(refused, r->line.refused);
+OF(cancelled, r->line.cancelled);
+OF(rows, r->line.rows);
+OF(batches, r->line.batches);
+OF(pending, r->line.waiting);
+OF(pending_rows, r->line.waiting_rows);
+OF(running, r->line.running);
+OF(request_us, (r->line.queued + r->line.computed) * 1e6);
+OF(queue_us, r->line.queued * 1e6);
+
+OF(input_us, r->spent.input * 1e6);
+OF(infer_us, r->spent.infer * 1e6);
+OF(output_us, r->spent.output * 1e6);
+OF(wait, r->line.wait);
+OF(need, r->line.need);
+OF(limit, r->line.limit);
+OF(rate, r->line.rate);
+OF(burstiness, r->line.burstiness);
+OF(predicted, r->line.predicted);
+OF(decisions, r->line.decisions);
+static const char success_name[] = "nv_inference_request_success",
+                  failure_name[] = "nv_inference_request_failure";
+static const metric metrics[] = {
+    {success_name, "counter", "Requests that were answered", "", success},
+    {failure_name, "counter", "Requests that were not", ",reason=\"OTHER\"", failed},
+    {failure_name, NULL, NULL, ",reason=\"TIMEOUT\"", late},
+    {failure_name, NULL, NULL, ",reason=\"REJECTED\"", refused},
+    {failure_name, NULL, NULL, ",reason=\"CANCELED\"", cancelled},
+    {"nv_inference_count", "counter", "Rows that were computed", "", rows},
+    {"nv_inference_exec_count", "counter", "Batches that were computed", "", batches},
+    {"nv_inference_pending_request_count", "gauge", "Requests that wait", "", pending},
+    {"nv_inference_request_duration_us", "counter", "Microseconds of requests, from when they came",
+     "", request_us},
+    {"nv_inference_queue_duration_us", "counter", "Microseconds that requests waited", "",
+     queue_us},
+    {"nv_inference_compute_input_duration_us", "counter",
+     "Microseconds in which the batches of requests were filled", "", input_us},
+    {"nv_inference_compute_infer_duration_us", "counter",
+     "Microseconds in which the batches of requests were computed", "", infer_us},
+    {"nv_inference_compute_output_duration_us", "counter",
+     "Microseconds in which the answers of requests were taken out of their batches", "",
+     output_us},
+    {"weft_queue_rows", "gauge", "Rows that wait", "", pending_rows},
+    {"weft_batches_running", "gauge", "Batches that are being computed", "", running},
+    {"weft_batch_wait_seconds", "gauge", "What the policy lets the oldest request wait", "", wait},
+    {"weft_batch_need_rows", "gauge", "Rows that it waits for", "", need},
+    {"weft_batch_limit_rows", "gauge", "Rows of a batch at the most", "", limit},
+    {"weft_arrival_rate", "gauge", "Requests a second, as estimated; 0: not known", "", rate},
+    {"weft_arrival_burstiness", "gauge",
+     "Squared coefficient of variation of the gaps between requests", "", burstiness},
+    {"weft_latency_predicted_seconds", "gauge",
+     "What the policy expects of its goal; 0: it does not say", "", predicted},
+    {"weft_policy_decisions_total", "counter", "How often the policy has chosen anew", "",
+     decisions},
+};
+
+/* As the value of a label. */
+static void escape(const char *from, char *to, size_t room)
+{
+    size_t used = 0;
+    for (; *from && used + 2 < room; from++) {
+        bool escaped = *from == '\\' || *from == '"' || *from == '\n';
+        if (escaped) to[used++] = '\\';
+        to[used++] = *from;
+        if (*from == '\n') to[used - 1] = 'n';
+    }
+    to[used] = '\0';
+}
+
+static void label(const char *name, int64_t version, char *out, size_t room)
+{
+    char escaped[300];
+    escape(name, escaped, sizeof(escaped));
+    (void)snprintf(out, room, "model=\"%s\",version=\"%lld\"", escaped, (long long)version);
+}
+
+static void head(weft_text *text, const char *name, const char *type, const char *help)
+{
+    weft_text_add(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void add_latencies(weft_text *text, const row *r)
+{
+    int64_t below = 0;
+    for (int i = 0; i < WEFT_LATENCY_CELLS; i++) {
+        below += r->line.latency[i];
+        /* Half as much again: enough for quantiles, and no more lines than others have. */
+        if (i % 2 == 0 && i >= 16 && i < 108)
+            weft_text_add(text, "weft_latency_seconds_bucket{%s,le=\"%.9g\"} %lld\n", r->labels,
+                          1e-6 * exp2(i / 4.0), (long long)below);
+    }
+    weft_text_add(text,
+                  "weft_latency_seconds_bucket{%s,le=\"+Inf\"} %lld\n"
+                  "weft_latency_seconds_sum{%s} %.9g\nweft_latency_seconds_count{%s} %lld\n",
+                  r->labels, (long long)below, r->labels, r->line.queued + r->line.computed,
+                  r->labels, (long long)below);
+}
+
+/* Up to the power of two that no batch is larger than. */
+static void add_batches(weft_text *text, const row *r)
+{
+    weft_served_about about;
+    weft_spent_times t;
+    int64_t below = 0, sum = 0;
+    int i = 0;
+    weft_spent *spent = weft_served_spent(r->served);
+    weft_served_describe(r->served, &about);
+    bool there = weft_spent_size(spent, i, &t);
+    for (int64_t le = 1;; le *= 2) {
+        for (; there && t.rows <= le; there = weft_spent_size(spent, ++i, &t)) {
+            below += t.count;
+            sum += t.rows * t.count;
+        }
+        weft_text_add(text, "weft_batch_rows_bucket{%s,le=\"%lld\"} %lld\n", r->labels,
+                      (long long)le, (long long)below);
+        if (le >= about.limit) break;
+    }
+    weft_text_add(text,
+                  "weft_batch_rows_bucket{%s,le=\"+Inf\"} %lld\n"
+                  "weft_batch_rows_sum{%s} %lld\nweft_batch_rows_count{%s} %lld\n",
+                  r->labels, (long long)below, r->labels, (long long)sum, r->labels,
+                  (long long)below);
+}
+
+static void add_states(weft_text *text, weft_service *service)
+{
+    weft_service_item item;
+    char labels[400];
+    head(text, "weft_model_ready", "gauge", "1: it can be asked");
+    for (int i = 0; weft_service_entry(service, i, &item); i++) {
+        label(item.name, item.version, labels, sizeof(labels));
+        weft_text_add(text, "weft_model_ready{%s} %d\n", labels, item.ready);
+    }
+}
+
+static weft_status collect(weft_service *service, row **rows, int *count)
+{
+    weft_service_item item;
+    weft_served_about about;
+    size_t capacity = 0;
+    for (int i = 0; weft_service_entry(service, i, &item); i++) {
+        weft_served *served = weft_service_hold_entry(service, i);
+        if (!served) continue;
+        weft_status status = WEFT_GROW(rows, &capacity, *count);
+        if (status != WEFT_OK) {
+            weft_served_release(&served);
+            return status;
+        }
+        row *r = &(*rows)[(*count)++];
+        r->served = served;
+        weft_served_describe(served, &about);
+        label(about.name, about.version, r->labels, sizeof(r->labels));
+        weft_line_describe(weft_served_line(served), &r->line);
+        weft_spent_total(weft_served_spent(served), &r->spent, &r->last);
+    }
+    return WEFT_OK;
+}
+
+static void add_lines(weft_text *text, const row *rows, int count)
+{
+    for (size_t m = 0; m < WEFT_COUNT(metrics); m++) {
+        if (metrics[m].help) head(text, metrics[m].name, metrics[m].type, metrics[m].help);
+        for (int r = 0; r < count; r++)
+            weft_text_add(text, "%s{%s%s} %.15g\n", metrics[m].name, rows[r].labels,
+                          metrics[m].more, metrics[m].of(&rows[r]));
+    }
+    head(text, "weft_latency_seconds", "histogram",
+         "Seconds from when a request came until its answer");
+    for (int r = 0; r < count; r++) add_latencies(text, &rows[r]);
+    head(text, "weft_batch_rows", "histogram", "Rows of batches");
+    for (int r = 0; r < count; r++) add_batches(text, &rows[r]);
+}
+
+weft_status weft_tell_metrics(weft_service *service, int64_t connections, weft_reply *reply)
+{
+    weft_text *text = &reply->text;
+    row *rows = NULL;
+    int count = 0;
+    weft_status status = collect(service, &rows, &count);
+    if (status == WEFT_OK) {
+        add_lines(text, rows, count);
+        add_states(text, service);
+        head(text, "weft_open_connections", "gauge", "Connections of clients to this port");
+        weft_text_add(text, "weft_open_connections %lld\n", (long long)connections);
+        weft_metrics_process(text);
+    }
+    for (int r = 0; r < count; r++) weft_served_release(&rows[r].served);
+    free(rows);
+    reply->code = 200;
+    reply->type = "text/plain; version=0.0.4; charset=utf-8";
+    return status != WEFT_OK ? status : text->failed ? weft_fail_memory(text->size) : WEFT_OK;
+}

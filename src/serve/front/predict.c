@@ -1,0 +1,198 @@
+/* Plain questions: a picture, or rows of a table, in the body of a request. */
+#include <stdio.h>
+
+#include "formats/formats.h"
+#include "serve/front/front.h"
+
+/* Pixels of a picture: what a telephone takes, and what is decoded beside the other requests. */
+enum { MOST_PIXELS = 1 << 24, FEW_PIXELS = 1 << 18 };
+
+/* --- what the body is --- */
+
+/* "image/png; charset=x" is "image/png". */
+static bool is_type(const char *type, const char *name)
+{
+    size_t size = strlen(name);
+    return strncasecmp(type, name, size) == 0 && strchr("; \t", type[size]);
+}
+
+static bool is_text(const char *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)data[i] < 0x20 && !strchr("\t\r\n", data[i])) return false;
+    return size > 0 && memchr(data, 0, size) == NULL;
+}
+
+static weft_status unknown(const char *type)
+{
+    char shown[80] = "";
+    if (type) (void)snprintf(shown, sizeof(shown), "%.60s: ", type);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%sthe body must be a PNG or JPEG picture, or rows of CSV (Content-Type "
+                     "image/png, image/jpeg or text/csv), as curl --data-binary @FILE sends it",
+                     shown);
+}
+
+/* Where the client does not say what it is, as curl does not. */
+static weft_status sniff(const char *type, weft_plain_body *body)
+{
+    const char *at = body->data;
+    size_t left = body->size;
+    if (weft_picture_begins(body->data, body->size) != WEFT_NO_PICTURE) {
+        body->kind = WEFT_BODY_PICTURE;
+        return WEFT_OK;
+    }
+    if (!is_text(body->data, body->size)) return unknown(type);
+    for (; left > 0 && strchr(" \t\r\n", *at); left--) at++;
+    if (left > 0 && *at == '{')
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the body looks like JSON, which goes to .../infer; here it must be a PNG "
+                         "or JPEG picture, or rows of CSV");
+    body->kind = WEFT_BODY_CSV;
+    return WEFT_OK;
+}
+
+weft_status weft_predict_look(const char *type, const char *data, size_t size, weft_plain_body *out)
+{
+    *out = (weft_plain_body){.data = data ? data : "", .size = data ? size : 0};
+    if (out->size == 0)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the body is empty; it must be a PNG or JPEG picture, "
+                                            "or rows of CSV");
+    if (!type || is_type(type, "application/octet-stream")) return sniff(NULL, out);
+    if (is_type(type, "application/x-www-form-urlencoded")) {
+        out->stripped = true;
+        return sniff(NULL, out);
+    }
+    if (is_type(type, "multipart/form-data"))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a form of several parts; send the file by itself, as curl --data-binary "
+                         "@FILE does, not -F");
+    if (is_type(type, "text/csv") || is_type(type, "text/plain")) {
+        out->kind = WEFT_BODY_CSV;
+        return WEFT_OK;
+    }
+    if (strncasecmp(type, "image/", 6) != 0 && !is_type(type, "application/json"))
+        return unknown(type);
+    if (strncasecmp(type, "image/", 6) != 0)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "JSON goes to .../infer; here the body must be a PNG or JPEG picture, or "
+                         "rows of CSV");
+    if (weft_picture_begins(data, size) == WEFT_NO_PICTURE)
+        return weft_fail(WEFT_ERR_FORMAT,
+                         "the body is said to be %.40s, and is neither PNG nor JPEG", type);
+    out->kind = WEFT_BODY_PICTURE;
+    return WEFT_OK;
+}
+
+bool weft_predict_is_long(const weft_plain_body *body)
+{
+    int width, height;
+    if (body->kind != WEFT_BODY_PICTURE) return false;
+    return weft_picture_size("the body", body->data, body->size, &width, &height) == WEFT_OK &&
+           (int64_t)width * height > FEW_PIXELS;
+}
+
+/* --- its numbers --- */
+
+static weft_status make_room(const weft_served_about *about, int64_t rows, weft_inference *out)
+{
+    int64_t outputs = about->targets ? about->targets : about->classes;
+    WEFT_TRY(WEFT_NEW(&out->x, rows * weft_shape_elements(&about->sample)));
+    WEFT_TRY(WEFT_NEW(&out->prediction, rows * outputs));
+    out->question.rows = rows;
+    return WEFT_OK;
+}
+
+/* Where channels, height and width are in a sample. */
+static weft_status picture_of(const weft_served_about *about, int *channels, int *height,
+                              int *width)
+{
+    char text[128];
+    const weft_shape *s = &about->sample;
+    int64_t most = s->rank >= 2 ? s->dim[s->rank - 2] * s->dim[s->rank - 1] : 0;
+    bool fits =
+        s->rank == 2 || (s->rank == 3 && (s->dim[0] == 1 || s->dim[0] == 3 || s->dim[0] == 4));
+    if (!fits || most > MOST_PIXELS)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "samples of this model are %s, no pictures of 1, 3 or 4 channels; send "
+                         "rows of CSV, or ask .../infer",
+                         weft_shape_text(s, text, sizeof(text)));
+    *channels = s->rank == 3 ? (int)s->dim[0] : 1;
+    *height = (int)s->dim[s->rank - 2];
+    *width = (int)s->dim[s->rank - 1];
+    return WEFT_OK;
+}
+
+static weft_status read_picture(const weft_served_about *about, const weft_plain_body *body,
+                                weft_inference *out)
+{
+    int channels = 0, height = 0, width = 0;
+    weft_picture picture;
+    WEFT_TRY(picture_of(about, &channels, &height, &width));
+    WEFT_TRY(
+        weft_picture_decode("the body", body->data, body->size, channels, MOST_PIXELS, &picture));
+    weft_status status = make_room(about, 1, out);
+    if (status == WEFT_OK) status = weft_picture_scale(&picture, width, height, out->x);
+    weft_picture_free(&picture);
+    WEFT_TRY(status);
+    int64_t count = weft_shape_elements(&about->sample);
+    for (int64_t i = 0; !about->bytes && i < count; i++) out->x[i] /= 255;
+    return WEFT_OK;
+}
+
+static weft_status take_rows(const weft_served_about *about, const weft_csv *csv,
+                             weft_inference *out)
+{
+    int64_t features = weft_shape_elements(&about->sample);
+    if (csv->features != features)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the rows have %d features, and the model takes %lld",
+                         csv->features, (long long)features);
+    if (csv->rows > about->limit)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%lld rows, and %lld are the most of a request; send them in parts, as "
+                         "split -l %lld cuts them",
+                         (long long)csv->rows, (long long)about->limit, (long long)about->limit);
+    WEFT_TRY(make_room(about, csv->rows, out));
+    for (int64_t i = 0; i < csv->rows * features; i++) out->x[i] = (float)csv->values[i];
+    return WEFT_OK;
+}
+
+/* As training read its table: the label may be there, and is passed over. */
+static weft_status read_csv(const weft_served_about *about, const weft_plain_body *body,
+                            weft_inference *out)
+{
+    weft_csv_known known = {.features = (int)weft_shape_elements(&about->sample),
+                            .names = about->column_names,
+                            .label = about->label_name,
+                            .place = about->label_column - 1,
+                            .weight = about->weight_name,
+                            .weight_place = about->weight_column - 1,
+                            .unlabelled = true,
+                            .measured = about->targets > 0};
+    weft_csv csv;
+    weft_status status =
+        weft_csv_parse("the body", body->data, body->size, NULL, NULL, &known, &csv);
+    if (status == WEFT_OK) {
+        status = take_rows(about, &csv, out);
+        weft_csv_free(&csv);
+    }
+    if (status == WEFT_OK || !body->stripped || memchr(body->data, '\n', body->size)) return status;
+    weft_error error = {0};
+    weft_error_catch(&error, status);
+    return weft_fail(status, "%s (curl -d takes out the ends of lines; --data-binary does not)",
+                     error.message);
+}
+
+weft_status weft_predict_read(const weft_served_about *about, const weft_plain_body *body,
+                              weft_inference *out)
+{
+    int said = out->said;
+    *out = (weft_inference){.said = said};
+    weft_question_init(&out->question);
+    weft_status status = body->kind == WEFT_BODY_PICTURE ? read_picture(about, body, out)
+                                                         : read_csv(about, body, out);
+    if (status != WEFT_OK) weft_inference_free(out);
+    out->question.x = out->x;
+    out->question.prediction = out->prediction;
+    return status;
+}

@@ -1,0 +1,180 @@
+/* Plain answers: what has been predicted of each row, as JSON, text or CSV. */
+#include <math.h>
+#include <stdio.h>
+
+#include "serve/front/decimal.h"
+#include "serve/front/front.h"
+
+enum { BEST = 3 };
+
+/* The form that is named first, but "*" and what is not known. */
+void weft_predict_wish(const char *accept, weft_inference *out)
+{
+    static const char *const names[] = {
+        [WEFT_SAID_JSON] = "application/json",
+        [WEFT_SAID_TEXT] = "text/plain",
+        [WEFT_SAID_CSV] = "text/csv",
+    };
+    const char *first = NULL;
+    out->said = WEFT_SAID_JSON;
+    for (int i = WEFT_SAID_JSON; accept && i <= WEFT_SAID_CSV; i++) {
+        const char *at = strcasestr(accept, names[i]);
+        if (!at || (first && at > first)) continue;
+        first = at;
+        out->said = i;
+    }
+}
+
+static void add_number(weft_text *text, double value, bool single)
+{
+    char number[WEFT_DECIMAL_ROOM];
+    weft_text_add_bytes(text, number, weft_decimal_write(value, single, number));
+}
+
+/* A class by its name, or its number. */
+static const char *class_name(const weft_served_about *about, int64_t c, char *number, size_t room)
+{
+    if (about->class_names) return about->class_names[c];
+    (void)snprintf(number, room, "%lld", (long long)c);
+    return number;
+}
+
+/* The best classes of a row, at most `most`; how many. What is no number comes last. */
+static int best_of(const double *p, int64_t classes, int most, int64_t *out)
+{
+    int count = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        double value = isnan(p[c]) ? -INFINITY : p[c];
+        int at = count;
+        while (at > 0 && value > (isnan(p[out[at - 1]]) ? -INFINITY : p[out[at - 1]])) at--;
+        if (at == most) continue;
+        if (count < most) count++;
+        for (int k = count - 1; k > at; k--) out[k] = out[k - 1];
+        out[at] = c;
+    }
+    return count;
+}
+
+/* --- JSON --- */
+
+static void json_class(weft_text *text, const weft_served_about *about, const double *p, int64_t c)
+{
+    char number[24];
+    weft_text_add(text, "{\"class\":");
+    weft_text_add_json(text, class_name(about, c, number, sizeof(number)));
+    weft_text_add(text, ",\"probability\":");
+    add_number(text, p[c], about->real == WEFT_F32);
+}
+
+static void json_classes(weft_text *text, const weft_served_about *about, const double *p)
+{
+    int64_t best[BEST];
+    int count = best_of(p, about->classes, BEST, best);
+    json_class(text, about, p, best[0]);
+    for (int k = 1; k < count; k++) {
+        weft_text_add(text, k == 1 ? ",\"others\":[" : ",");
+        json_class(text, about, p, best[k]);
+        weft_text_add(text, "}");
+    }
+    weft_text_add(text, count > 1 ? "]}" : "}");
+}
+
+/* Columns of numbers have no names but where there is one. */
+static void json_numbers(weft_text *text, const weft_served_about *about, const double *numbers)
+{
+    weft_text_add(text, about->targets == 1 ? "{\"value\":" : "{\"values\":[");
+    for (int j = 0; j < about->targets; j++) {
+        if (j) weft_text_add(text, ",");
+        add_number(text, numbers[j], false);
+    }
+    weft_text_add(text, about->targets == 1 ? "}" : "]}");
+}
+
+static void write_json(weft_text *text, const weft_served_about *about, const weft_inference *i)
+{
+    int64_t columns = about->targets ? about->targets : about->classes;
+    weft_text_add(text, "{\"model\":");
+    weft_text_add_json(text, about->name);
+    weft_text_add(text, ",\"version\":\"%lld\",\"predictions\":[", (long long)about->version);
+    for (int64_t row = 0; row < i->question.rows; row++) {
+        weft_text_add(text, row ? ",\n" : "\n");
+        if (about->targets)
+            json_numbers(text, about, i->prediction + row * columns);
+        else
+            json_classes(text, about, i->prediction + row * columns);
+    }
+    weft_text_add(text, "\n]}\n");
+}
+
+/* --- lines --- */
+
+/* As a field of a table: in quotes where it has to be. */
+static void csv_field(weft_text *text, const char *field)
+{
+    if (!strpbrk(field, ",\"\r\n")) {
+        weft_text_add(text, "%s", field);
+        return;
+    }
+    weft_text_add(text, "\"");
+    for (const char *c = field; *c; c++) weft_text_add(text, *c == '"' ? "\"\"" : "%c", *c);
+    weft_text_add(text, "\"");
+}
+
+static void write_lines(weft_text *text, const weft_served_about *about, const weft_inference *i)
+{
+    bool csv = i->said == WEFT_SAID_CSV;
+    int64_t columns = about->targets ? about->targets : about->classes;
+    const char *between = csv ? "," : "\t";
+    for (int64_t row = 0; row < i->question.rows; row++) {
+        const double *p = i->prediction + row * columns;
+        char number[24];
+        int64_t best;
+        for (int j = 0; j < about->targets; j++) {
+            if (j) weft_text_add(text, "%s", between);
+            add_number(text, p[j], false);
+        }
+        if (!about->targets && best_of(p, columns, 1, &best) == 1) {
+            const char *name = class_name(about, best, number, sizeof(number));
+            if (csv)
+                csv_field(text, name);
+            else
+                weft_text_add(text, "%s", name);
+            weft_text_add(text, "%s", between);
+            add_number(text, p[best], about->real == WEFT_F32);
+        }
+        weft_text_add(text, "\n");
+    }
+}
+
+/* What the columns of an answer are. */
+static void write_header(weft_text *text, const weft_served_about *about)
+{
+    if (!about->targets) weft_text_add(text, "class,probability\n");
+    if (about->targets == 1 && about->label_name) {
+        csv_field(text, about->label_name);
+        weft_text_add(text, "\n");
+    } else if (about->targets) {
+        for (int j = 0; j < about->targets; j++)
+            weft_text_add(text, j ? ",value%d" : "value%d", j + 1);
+        weft_text_add(text, "\n");
+    }
+}
+
+weft_status weft_predict_write(const weft_served_about *about, const weft_inference *i,
+                               weft_reply *reply)
+{
+    static const char *const types[] = {
+        [WEFT_SAID_JSON] = "application/json",
+        [WEFT_SAID_TEXT] = "text/plain; charset=utf-8",
+        [WEFT_SAID_CSV] = "text/csv; charset=utf-8; header=present",
+    };
+    weft_text *text = &reply->text;
+    if (i->said == WEFT_SAID_CSV) write_header(text, about);
+    if (i->said == WEFT_SAID_JSON)
+        write_json(text, about, i);
+    else
+        write_lines(text, about, i);
+    reply->type = types[i->said];
+    reply->code = 200;
+    return text->failed ? weft_fail_memory(text->size) : WEFT_OK;
+}

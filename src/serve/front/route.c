@@ -1,0 +1,315 @@
+/* Which path means what. */
+#include <stdio.h>
+
+#include "serve/front/server.h"
+
+unsigned weft_call_code(weft_status status)
+{
+    switch (status) {
+    case WEFT_OK: return 200;
+    case WEFT_ERR_ARGUMENT:
+    case WEFT_ERR_FORMAT: return 400;
+    case WEFT_ERR_BUSY:
+    case WEFT_ERR_LATE: return 503;
+    case WEFT_ERR_UNSUPPORTED: return 501;
+    default: return 500;
+    }
+}
+
+static void fail(weft_call *c, weft_status status)
+{
+    weft_reply_error(&c->reply, weft_call_code(status), weft_last_message());
+}
+
+static void told(weft_call *c, weft_status status)
+{
+    if (status != WEFT_OK) fail(c, status);
+}
+
+static bool is(const weft_call *c, const char *method)
+{
+    return strcmp(c->method, method) == 0 ||
+           (strcmp(method, "GET") == 0 && strcmp(c->method, "HEAD") == 0);
+}
+
+/* Whether the method is the one; if not, what would be right. */
+static bool takes(weft_call *c, const char *method)
+{
+    char text[128], shown[40];
+    if (is(c, method)) return true;
+    c->reply.allowed = strcmp(method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
+    if (strcmp(c->method, "OPTIONS") == 0) {
+        c->reply.code = 204;
+        return false;
+    }
+    (void)snprintf(text, sizeof(text), "this path takes %s, not %s", method,
+                   weft_printable(c->method, shown, sizeof(shown)));
+    weft_reply_error(&c->reply, 405, text);
+    return false;
+}
+
+/* --- inference --- */
+
+void weft_call_answered(void *user, const weft_answered *a)
+{
+    weft_call *c = user;
+    c->status = a->status;
+    (void)snprintf(c->message, sizeof(c->message), "%s", a->message);
+    weft_call_wake(c);
+}
+
+void weft_call_refused(weft_call *c, weft_status status)
+{
+    weft_error error = {0};
+    weft_error_catch(&error, status);
+    weft_call_answered(c, &(weft_answered){.status = status, .message = error.message});
+}
+
+void weft_call_ask(weft_call *c)
+{
+    weft_question *q = &c->inference.question;
+    if (q->patience <= 0) q->patience = c->server->patience;
+    q->user = c;
+    q->done = weft_call_answered;
+    q->quiet = true; /* the loop lends itself, or wakes others, when all that came has been asked */
+    c->server->asked++;
+    weft_call_sleep(c);
+    weft_status status = weft_served_ask(c->served, q, &c->ticket);
+    c->in_line = status == WEFT_OK;
+    if (status != WEFT_OK) weft_call_refused(c, status);
+}
+
+static void infer(weft_call *c)
+{
+    const char *json = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND,
+                                                   "Inference-Header-Content-Length");
+    int64_t bytes = -1;
+    if (json && (!weft_parse_int(json, &bytes) || bytes < 0)) {
+        weft_reply_error(
+            &c->reply, 400,
+            "Inference-Header-Content-Length must be the bytes of the JSON, a whole number");
+        return;
+    }
+    weft_status status = weft_infer_read(&c->about, c->data, c->size, bytes, &c->inference);
+    if (status != WEFT_OK) {
+        fail(c, status);
+        return;
+    }
+    c->kind = WEFT_CALL_INFERS;
+    weft_call_ask(c);
+}
+
+/* --- loading, in a thread of its own --- */
+
+static void *load(void *user)
+{
+    weft_call *c = user;
+    weft_server *s = c->server;
+    weft_error error = {0};
+    c->status = c->unloads ? weft_service_unload(s->service, c->name)
+                           : weft_service_load(s->service, c->name, NULL);
+    weft_error_catch(&error, c->status);
+    (void)snprintf(c->message, sizeof(c->message), "%s", error.message);
+    weft_call_wake(c);
+    return NULL;
+}
+
+static void repository(weft_call *c, const char *name, const char *verb)
+{
+    pthread_t thread;
+    if (!takes(c, "POST")) return;
+    weft_status status = weft_load_read(c->data, c->size);
+    if (c->server->control && status != WEFT_OK) {
+        fail(c, status);
+        return;
+    }
+    if (!c->server->control) {
+        weft_reply_error(&c->reply, 403,
+                         "clients may not load and unload models here; the server was started "
+                         "without --control");
+        return;
+    }
+    c->unloads = strcmp(verb, "unload") == 0;
+    status = weft_strdup(name, &c->name);
+    if (status == WEFT_OK) {
+        c->kind = WEFT_CALL_LOADS;
+        weft_call_sleep(c);
+        status = weft_thread_start(&thread, load, c);
+        if (status == WEFT_OK) {
+            pthread_detach(thread);
+            return;
+        }
+        weft_call_refused(c, status);
+        return;
+    }
+    fail(c, status);
+}
+
+/* --- paths --- */
+
+void weft_call_cut(weft_call *c)
+{
+    c->pieces = 0;
+    for (char *at = c->path, *keep; c->pieces < WEFT_PIECES && (at = strtok_r(at, "/", &keep));
+         at = NULL)
+        c->piece[c->pieces++] = at;
+}
+
+static void no_such(weft_call *c, const char *what, const char *name)
+{
+    char text[256], shown[128];
+    (void)snprintf(text, sizeof(text), "%s '%s'", what, weft_printable(name, shown, sizeof(shown)));
+    weft_reply_error(&c->reply, 404, text);
+}
+
+static void health(weft_call *c, bool good)
+{
+    if (!takes(c, "GET")) return;
+    if (good) {
+        c->reply.code = 200;
+        c->reply.type = "text/plain";
+        return;
+    }
+    weft_reply_error(&c->reply, weft_server_is_draining(c->server) ? 503 : 400,
+                     weft_server_is_draining(c->server) ? "the server is about to end"
+                                                        : "a model is not ready");
+}
+
+static bool all_ready(weft_service *service)
+{
+    weft_service_item item;
+    bool any = false;
+    for (int i = 0; weft_service_entry(service, i, &item); i++) any |= item.ready;
+    return any;
+}
+
+/* /v2/models/NAME[/versions/V][/WHAT] */
+static void model(weft_call *c, char **piece, int n)
+{
+    int64_t version = 0;
+    const char *name = piece[2];
+    char *const *rest = piece + 3;
+    n -= 3;
+    if (n >= 2 && strcmp(rest[0], "versions") == 0) {
+        if (!weft_parse_int(rest[1], &version) || version < 1) {
+            no_such(c, "there is no version", rest[1]);
+            return;
+        }
+        rest += 2;
+        n -= 2;
+    }
+    const char *what = n > 0 ? rest[0] : "";
+    if (n > 1) {
+        no_such(c, "a model has no", rest[1]);
+        return;
+    }
+    c->served = weft_service_hold(c->server->service, name, version);
+    if (strcmp(what, "ready") == 0) {
+        health(c, c->served && !weft_server_is_draining(c->server));
+        return;
+    }
+    if (!c->served) {
+        no_such(
+            c, version ? "that version is not served of model" : "no model is served that is named",
+            name);
+        return;
+    }
+    weft_served_describe(c->served, &c->about);
+    if (strcmp(what, "infer") == 0) {
+        if (takes(c, "POST")) infer(c);
+    } else if (strcmp(what, "predict") == 0) {
+        if (takes(c, "POST")) weft_call_predict(c);
+    } else if (strcmp(what, "") == 0) {
+        if (takes(c, "GET")) told(c, weft_tell_model(c->server->service, &c->about, &c->reply));
+    } else if (strcmp(what, "config") == 0) {
+        if (takes(c, "GET")) told(c, weft_tell_config(c->served, &c->reply));
+    } else if (strcmp(what, "stats") == 0) {
+        if (takes(c, "GET")) told(c, weft_tell_stats(c->server->service, name, version, &c->reply));
+    } else {
+        no_such(c, "a model has no", what);
+    }
+}
+
+static void list(weft_call *c)
+{
+    bool only_ready;
+    weft_status status = weft_index_read(c->data, c->size, &only_ready);
+    if (status == WEFT_OK) status = weft_tell_index(c->server->service, only_ready, &c->reply);
+    told(c, status);
+}
+
+static void v2(weft_call *c, char **piece, int n)
+{
+    weft_service *service = c->server->service;
+    if (n == 1) {
+        if (takes(c, "GET")) told(c, weft_tell_server(&c->reply));
+    } else if (n == 3 && strcmp(piece[1], "health") == 0 && strcmp(piece[2], "live") == 0) {
+        health(c, true);
+    } else if (n == 3 && strcmp(piece[1], "health") == 0 && strcmp(piece[2], "ready") == 0) {
+        health(c, !weft_server_is_draining(c->server) && all_ready(service));
+    } else if (n == 3 && strcmp(piece[1], "models") == 0 && strcmp(piece[2], "stats") == 0) {
+        if (takes(c, "GET")) told(c, weft_tell_stats(service, NULL, 0, &c->reply));
+    } else if (n >= 3 && strcmp(piece[1], "models") == 0) {
+        model(c, piece, n);
+    } else if (n == 3 && strcmp(piece[1], "repository") == 0 && strcmp(piece[2], "index") == 0) {
+        if (takes(c, "POST")) list(c);
+    } else if (n == 5 && strcmp(piece[1], "repository") == 0 && strcmp(piece[2], "models") == 0 &&
+               (strcmp(piece[4], "load") == 0 || strcmp(piece[4], "unload") == 0)) {
+        repository(c, piece[3], piece[4]);
+    } else {
+        no_such(c, "there is nothing at /v2 named", piece[1]);
+    }
+}
+
+/* Of the port that this one has come to. */
+static int64_t connections(const weft_call *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_DAEMON);
+    const union MHD_DaemonInfo *count =
+        info ? MHD_get_daemon_info(info->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS) : NULL;
+    return count ? (int64_t)count->num_connections : 0;
+}
+
+void weft_call_route(weft_call *c, bool only_metrics)
+{
+    char **piece = c->piece;
+    int n = c->pieces;
+    bool posts = strcmp(c->method, "POST") == 0;
+    if (c->too_large || c->no_memory) {
+        weft_reply_error(&c->reply, c->too_large ? 413 : 503,
+                         c->too_large ? "the body is larger than the server takes (--body)"
+                                      : "there is no memory for the body");
+        return;
+    }
+    if (posts && weft_server_is_draining(c->server)) {
+        weft_reply_error(&c->reply, 503, "the server is about to end");
+        return;
+    }
+    if (n == 1 && strcmp(piece[0], "metrics") == 0) {
+        if (takes(c, "GET"))
+            told(c, weft_tell_metrics(c->server->service, connections(c), &c->reply));
+    } else if ((n == 0 || (n == 1 && strcmp(piece[0], "status") == 0)) && !only_metrics) {
+        if (takes(c, "GET"))
+            told(c, weft_tell_page(c->server->service, c->server->history,
+                                   weft_server_is_draining(c->server), &c->reply));
+    } else if (n >= 1 && n < WEFT_PIECES && strcmp(piece[0], "v2") == 0 && !only_metrics) {
+        v2(c, piece, n);
+    } else {
+        no_such(c, only_metrics ? "this port has /metrics alone, not" : "there is nothing at",
+                n ? piece[0] : "/");
+    }
+}
+
+void weft_call_finish(weft_call *c)
+{
+    if (c->status != WEFT_OK) {
+        weft_reply_error(&c->reply, weft_call_code(c->status), c->message);
+    } else if (c->kind == WEFT_CALL_INFERS) {
+        told(c, weft_infer_write(&c->about, &c->inference, &c->reply));
+    } else if (c->kind == WEFT_CALL_PREDICTS) {
+        told(c, weft_predict_write(&c->about, &c->inference, &c->reply));
+    } else {
+        c->reply.code = 200;
+    }
+}

@@ -1,0 +1,133 @@
+/* A server as a whole: it begins, drains and ends. */
+#include <errno.h>
+#include <math.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "serve/front/server.h"
+#include "serve/port.h"
+#include "serve/served.h"
+
+/* What the library below has to say is said by what it answers. */
+static void be_silent(void *user, const char *format, va_list arguments)
+{
+    (void)user, (void)format, (void)arguments;
+}
+
+/* A daemon without a socket of its own and without threads: the loop gives it connections and runs
+ * it. */
+static weft_status open_door(weft_server *s, const weft_server_options *o, int64_t port,
+                             weft_door *door)
+{
+    unsigned how =
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->secure.certificate},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, s->secure.key},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    if (s->tls) how |= MHD_USE_TLS;
+    WEFT_TRY(weft_port_open(o->host, port, o->processes > 1 ? WEFT_PORT_SHARED : WEFT_PORT_ALONE,
+                            &door->listening, &door->number));
+    door->daemon = MHD_start_daemon(
+        how, 0, NULL, NULL, weft_call_handle, s, MHD_OPTION_EXTERNAL_LOGGER, be_silent, NULL,
+        MHD_OPTION_NOTIFY_CONNECTION, weft_client_notify, s, MHD_OPTION_NOTIFY_COMPLETED,
+        weft_call_completed, s, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)o->connections + WEFT_SURPLUS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)ceil(o->timeout), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)o->headers << 10,
+        MHD_OPTION_ARRAY, s->tls ? tls : &tls[2], MHD_OPTION_END);
+    if (door->daemon) return WEFT_OK;
+    return weft_fail(WEFT_ERR_IO, "the HTTP library cannot serve port %d", door->number);
+}
+
+static weft_status open_all(weft_server *s, const weft_server_options *o)
+{
+    s->tls = o->certificate || o->key;
+    if (s->tls && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "--certificate: the HTTP library of this system has no TLS");
+    if (s->tls) WEFT_TRY(weft_secure_read(o->certificate, o->key, &s->secure));
+    if (o->tokens) WEFT_TRY(weft_tokens_read(o->tokens, &s->tokens));
+    if (o->rate_limit > 0) WEFT_TRY(weft_rates_create(o->rate_limit, &s->rates));
+    if (o->log) WEFT_TRY(weft_access_open(weft_service_context(s->service), o->log, &s->access));
+    WEFT_TRY(open_door(s, o, o->port, &s->doors[0]));
+    if (o->metrics_port >= 0) {
+        s->doors[1].only_metrics = true;
+        WEFT_TRY(open_door(s, o, o->metrics_port, &s->doors[1]));
+    }
+    return weft_loop_start(s);
+}
+
+weft_status weft_server_start(weft_service *service, const weft_server_options *o,
+                              weft_server **out)
+{
+    weft_server *s;
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->quiet, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    s->service = service;
+    s->body = (size_t)o->body << 20;
+    s->patience = o->patience;
+    s->timeout = o->timeout;
+    s->receive = o->receive;
+    s->connections = o->connections;
+    s->control = o->control;
+    s->epoll = s->woken = s->doors[0].listening = s->doors[1].listening = -1;
+    s->doors[1].number = -1;
+    weft_status status = weft_history_create(&s->history);
+    if (status == WEFT_OK) status = open_all(s, o);
+    if (status != WEFT_OK) {
+        weft_error error = {0};
+        weft_error_catch(&error, status);
+        weft_server_stop(&s);
+        return weft_error_raise(&error);
+    }
+    *out = s;
+    return WEFT_OK;
+}
+
+void weft_server_ports(const weft_server *server, int *port, int *metrics)
+{
+    *port = server->doors[0].number;
+    *metrics = server->doors[1].number;
+}
+
+bool weft_server_drain(weft_server *s, double seconds)
+{
+    double until = weft_seconds() + seconds;
+    struct timespec at = {.tv_sec = (time_t)until, .tv_nsec = (long)((until - floor(until)) * 1e9)};
+    int late = 0;
+    __atomic_store_n(&s->draining, true, __ATOMIC_RELEASE);
+    weft_loop_wake(s);
+    pthread_mutex_lock(&s->lock);
+    while (!s->rested && late == 0) late = pthread_cond_timedwait(&s->quiet, &s->lock, &at);
+    bool all = s->rested;
+    pthread_mutex_unlock(&s->lock);
+    return all;
+}
+
+void weft_server_stop(weft_server **server)
+{
+    if (!server || !*server) return;
+    weft_server *s = *server;
+    __atomic_store_n(&s->draining, true, __ATOMIC_RELEASE);
+    weft_loop_end(s);
+    for (int i = 0; i < 2; i++) {
+        if (s->doors[i].listening >= 0) (void)close(s->doors[i].listening);
+        if (s->doors[i].daemon) MHD_stop_daemon(s->doors[i].daemon);
+    }
+    weft_calls_free(s);
+    weft_access_close(&s->access);
+    weft_rates_destroy(&s->rates);
+    weft_tokens_free(&s->tokens);
+    weft_secure_free(&s->secure);
+    pthread_cond_destroy(&s->quiet);
+    pthread_mutex_destroy(&s->lock);
+    weft_history_free(&s->history);
+    free(s);
+    *server = NULL;
+}

@@ -1,0 +1,128 @@
+/* Elements of the protocol's datatypes as numbers: from bytes, or from JSON. */
+#include <math.h>
+#include <stdio.h>
+
+#include "serve/front/tensor.h"
+
+/* --- bytes --- */
+
+static float of_half(uint16_t h)
+{
+    int exponent = h >> 10 & 31;
+    double fraction = h & 1023, value;
+    if (exponent == 31)
+        value = fraction > 0 ? NAN : INFINITY;
+    else
+        value = exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+    return (float)(h >> 15 ? -value : value);
+}
+
+#define GET(name, type, expression)                                                                \
+    static void name(const char *from, int64_t count, float *to)                                   \
+    {                                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            type x;                                                                                \
+            memcpy(&x, from + (size_t)i * sizeof(x), sizeof(x));                                   \
+            to[i] = (float)(expression);                                                           \
+        }                                                                                          \
+    }                                                                                              \
+    struct of_##name /* for the semicolon that a reader expects */
+GET(get_half, uint16_t, of_half(x));
+GET(get_bf16, uint16_t, weft_bf16_float(x));
+GET(get_bool, uint8_t, x != 0);
+GET(get_f32, float, x);
+GET(get_f64, double, x);
+GET(get_i8, int8_t, x);
+GET(get_i16, int16_t, x);
+GET(get_i32, int32_t, x);
+GET(get_i64, int64_t, x);
+GET(get_u8, uint8_t, x);
+GET(get_u16, uint16_t, x);
+GET(get_u32, uint32_t, x);
+GET(get_u64, uint64_t, x);
+
+#define SIGNED(bits) (1ULL << (bits - 1)), (1ULL << (bits - 1)) - 1
+
+static const weft_datatype datatypes[] = {
+    {"FP32", 4, WEFT_REAL_TYPE, 0, 0, get_f32},
+    {"FP64", 8, WEFT_REAL_TYPE, 0, 0, get_f64},
+    {"FP16", 2, WEFT_BITS_TYPE, 0, 0, get_half},
+    {"BF16", 2, WEFT_BITS_TYPE, 0, 0, get_bf16},
+    {"BOOL", 1, WEFT_FLAG_TYPE, 0, 1, get_bool},
+    {"INT8", 1, WEFT_WHOLE_TYPE, SIGNED(8), get_i8},
+    {"INT16", 2, WEFT_WHOLE_TYPE, SIGNED(16), get_i16},
+    {"INT32", 4, WEFT_WHOLE_TYPE, SIGNED(32), get_i32},
+    {"INT64", 8, WEFT_WHOLE_TYPE, SIGNED(64), get_i64},
+    {"UINT8", 1, WEFT_WHOLE_TYPE, 0, UINT8_MAX, get_u8},
+    {"UINT16", 2, WEFT_WHOLE_TYPE, 0, UINT16_MAX, get_u16},
+    {"UINT32", 4, WEFT_WHOLE_TYPE, 0, UINT32_MAX, get_u32},
+    {"UINT64", 8, WEFT_WHOLE_TYPE, 0, UINT64_MAX, get_u64},
+};
+
+const weft_datatype *weft_datatype_find(const char *name)
+{
+    for (size_t i = 0; i < WEFT_COUNT(datatypes); i++)
+        if (strcmp(datatypes[i].name, name) == 0) return &datatypes[i];
+    return NULL;
+}
+
+/* --- JSON --- */
+
+static weft_status unfit(const weft_datatype *type, const weft_decimal *d, int64_t place)
+{
+    int shown = (int)WEFT_MIN(d->size, 40);
+    const char *cut = d->size > 40 ? "..." : "";
+    if (type->is == WEFT_REAL_TYPE)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "input 'x': number %lld of the data is %.*s%s, beyond what single "
+                         "precision holds, 3.4e38",
+                         (long long)place, shown, d->text, cut);
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "input 'x': number %lld of the data is %.*s%s, and %s holds whole numbers "
+                     "from %s%llu to %llu",
+                     (long long)place, shown, d->text, cut, type->name, type->below ? "-" : "",
+                     (unsigned long long)type->below, (unsigned long long)type->above);
+}
+
+static weft_status read_whole(const weft_datatype *type, const weft_decimal *d, int64_t place,
+                              float *out)
+{
+    bool minus;
+    uint64_t size;
+    if (!weft_decimal_whole(d, &minus, &size) || size > (minus ? type->below : type->above))
+        return unfit(type, d, place);
+    *out = minus ? -(float)size : (float)size;
+    return WEFT_OK;
+}
+
+static weft_status no_number(const weft_datatype *type, weft_json_kind kind, int64_t place)
+{
+    if (kind == WEFT_JSON_ARRAY)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "input 'x': an array stands where number %lld of the data should; nest "
+                         "them as the shape says, or not at all",
+                         (long long)place);
+    return weft_fail(WEFT_ERR_ARGUMENT, "input 'x': number %lld of the data is %s, must be %s",
+                     (long long)place, weft_json_kind_name(kind),
+                     type->is == WEFT_FLAG_TYPE ? "true or false" : "a number");
+}
+
+weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t place, float *out)
+{
+    weft_decimal d;
+    weft_json_kind kind = weft_json_peek(j);
+    if (kind == WEFT_JSON_FLAG && type->is == WEFT_FLAG_TYPE) {
+        bool flag;
+        WEFT_TRY(weft_json_flag(j, &flag));
+        *out = flag;
+        return WEFT_OK;
+    }
+    if (kind != WEFT_JSON_NUMBER) {
+        WEFT_TRY(weft_json_skip(j)); /* what is no JSON is said first */
+        return no_number(type, kind, place);
+    }
+    WEFT_TRY(weft_json_number(j, &d));
+    if (type->is != WEFT_REAL_TYPE) return read_whole(type, &d, place, out);
+    *out = type->bytes == sizeof(float) ? weft_decimal_float(&d) : (float)weft_decimal_double(&d);
+    return isfinite(*out) ? WEFT_OK : unfit(type, &d, place);
+}

@@ -1,0 +1,206 @@
+/* Versions of models come and go while others are asked. */
+#include <ctype.h>
+#include <stdio.h>
+
+#include "serve/service.h"
+
+/* --- places; with the lock --- */
+
+weft_place *weft_place_find(weft_service *s, const char *name, int64_t version)
+{
+    for (int i = 0; i < s->count; i++) {
+        weft_place *p = s->places[i];
+        if (strcmp(p->name, name) == 0 && p->numbered == (version > 0) &&
+            (version == 0 || p->version == version))
+            return p;
+    }
+    return NULL;
+}
+
+static bool is_name(const char *name)
+{
+    size_t size = strlen(name);
+    if (size == 0 || size >= sizeof(((weft_service_item *)0)->name) || name[0] == '.') return false;
+    for (const char *at = name; *at; at++)
+        if (!isascii(*at) || (!isalnum(*at) && !strchr("-_.", *at))) return false;
+    return true;
+}
+
+static weft_status check_name(const char *name)
+{
+    char shown[160];
+    if (is_name(name)) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "'%s' is no name of a model; take letters, digits, '-', '_' and '.' (not in "
+                     "front), 1 to 127 of them",
+                     weft_printable(name, shown, sizeof(shown)));
+}
+
+static void free_place(weft_place *p)
+{
+    free(p->name);
+    free(p->path);
+    free(p);
+}
+
+weft_status weft_place_add(weft_service *s, const char *name, int64_t version, weft_place **out)
+{
+    weft_place *p;
+    WEFT_TRY(check_name(name));
+    WEFT_TRY(WEFT_GROW(&s->places, &s->capacity, s->count));
+    WEFT_TRY(WEFT_NEW(&p, 1));
+    p->version = version;
+    p->numbered = version > 0;
+    weft_status status = weft_strdup(name, &p->name);
+    if (status != WEFT_OK) {
+        free_place(p);
+        return status;
+    }
+    s->places[s->count++] = *out = p;
+    return WEFT_OK;
+}
+
+void weft_place_remove(weft_service *s, weft_place *place)
+{
+    int i = 0;
+    while (s->places[i] != place) i++;
+    s->count--;
+    memmove(&s->places[i], &s->places[i + 1], (size_t)(s->count - i) * sizeof(*s->places));
+    free_place(place);
+}
+
+static bool in_folder(weft_service *s, const char *name)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->places[i]->numbered && strcmp(s->places[i]->name, name) == 0) return true;
+    return false;
+}
+
+/* --- loading --- */
+
+/* The line, with what has been measured of its batches. */
+static weft_status add_line(weft_service *s, weft_served *served)
+{
+    weft_line_options o;
+    int64_t rows[WEFT_MOST_SIZES];
+    double times[WEFT_MOST_SIZES];
+    weft_line_options_init(&o);
+    o.policy = s->policy;
+    o.limit = s->options.limit;
+    o.waiting = s->options.waiting;
+    o.run = weft_served_run;
+    o.user = served;
+    for (int i = 0; i < served->count; i++) {
+        rows[i] = served->sizes[i].rows;
+        times[i] = served->sizes[i].seconds;
+    }
+    o.curve_rows = rows;
+    o.curve_times = times;
+    o.curve_sizes = times[0] > 0 ? served->count : 0;
+    o.slower = served->slowed ? served->slower : NULL;
+    /* A thread that lends itself uses no threads of its own. */
+    o.short_runs = weft_context_threads(served->context) == 1 && served->ranks == 1 &&
+                   times[0] > 0 && times[0] < 1e-3;
+    return weft_line_add(s->batcher, &o, &served->line);
+}
+
+weft_status weft_place_load(weft_service *s, weft_place *p, const char *path, int64_t version)
+{
+    weft_served *served = NULL, *before = NULL;
+    weft_error error = {0};
+    weft_service_site site = {s->context, &s->options, s->ranks, s->cores};
+    weft_served *like = weft_service_hold(s, p->name, 0);
+    weft_status status = weft_served_open(&site, p->name, path, like, &served);
+    if (status == WEFT_OK) status = add_line(s, served);
+    weft_served_release(&like);
+    if (status == WEFT_OK) weft_times_write(served);
+    pthread_mutex_lock(&s->lock);
+    p->loading = false;
+    if (status == WEFT_OK && p->out) /* meanwhile */
+        status = weft_fail(WEFT_ERR_BUSY, "it was taken out of service while it was being loaded");
+    if (status == WEFT_OK) {
+        served->service = s;
+        served->version = p->version = version ? version : p->version + 1;
+        before = p->served;
+        p->served = served;
+        p->reason[0] = '\0';
+    } else {
+        (void)snprintf(p->reason, sizeof(p->reason), "%s", weft_last_message());
+    }
+    pthread_mutex_unlock(&s->lock);
+    weft_error_catch(&error, status);
+    if (status != WEFT_OK && served) {
+        weft_line_remove(&served->line, true);
+        weft_served_close(&served);
+    }
+    weft_service_end(s, before);
+    return weft_error_raise(&error);
+}
+
+/* With the lock. */
+static weft_status begin_load(weft_service *s, const char *name, const char *path,
+                              weft_place **place, char **from)
+{
+    weft_place *p = weft_place_find(s, name, 0);
+    if (in_folder(s, name))
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "two models are named '%s', one of them in %s; give each a name of its own", name,
+            s->models);
+    if (!p && !path) return weft_fail(WEFT_ERR_ARGUMENT, "no model is named '%s'", name);
+    if (!p) WEFT_TRY(weft_place_add(s, name, 0, &p));
+    if (p->loading) return weft_fail(WEFT_ERR_BUSY, "model '%s' is being loaded already", name);
+    if (path && (!p->path || strcmp(p->path, path) != 0)) {
+        free(p->path);
+        WEFT_TRY(weft_strdup(path, &p->path));
+    }
+    if (!p->path)
+        return weft_fail(WEFT_ERR_ARGUMENT, "model '%s' has nothing to be loaded from", name);
+    WEFT_TRY(weft_strdup(p->path, from));
+    p->loading = true;
+    p->out = false;
+    *place = p;
+    return WEFT_OK;
+}
+
+weft_status weft_service_load(weft_service *s, const char *name, const char *path)
+{
+    weft_place *p = NULL;
+    char *from = NULL;
+    pthread_mutex_lock(&s->lock);
+    bool own = path || !s->models || weft_place_find(s, name, 0);
+    weft_status status = own ? begin_load(s, name, path, &p, &from) : check_name(name);
+    pthread_mutex_unlock(&s->lock);
+    if (status != WEFT_OK) return status;
+    if (!own) return weft_service_look_at(s, name);
+    status = weft_place_load(s, p, from, 0);
+    free(from);
+    return status;
+}
+
+weft_status weft_service_unload(weft_service *s, const char *name)
+{
+    weft_served *served;
+    bool any = false;
+    do {
+        served = NULL;
+        pthread_mutex_lock(&s->lock);
+        for (int i = 0; i < s->count; i++) {
+            weft_place *p = s->places[i];
+            if (strcmp(p->name, name) != 0) continue;
+            /* What is being loaded of it does not come into service any more. */
+            any = any || p->served || p->loading;
+            if (!p->out || p->served)
+                (void)snprintf(p->reason, sizeof(p->reason), "it was taken out of service");
+            p->out = true;
+            if (!served) {
+                served = p->served;
+                p->served = NULL;
+            }
+        }
+        pthread_mutex_unlock(&s->lock);
+        weft_service_end(s, served);
+    } while (served);
+    if (any) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "no model named '%s' is served", name);
+}

@@ -1,0 +1,60 @@
+/* Sockets that listen; by ourselves, since what the library below tells of a failure is not the
+ * reason. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "serve/port.h"
+
+typedef union address {
+    struct sockaddr any;
+    struct sockaddr_in four;
+    struct sockaddr_in6 six;
+} address;
+
+static bool read_address(const char *host, int64_t port, address *out, socklen_t *size)
+{
+    *out = (address){.six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)}};
+    *size = sizeof(out->six);
+    if (inet_pton(AF_INET6, host, &out->six.sin6_addr) == 1) return true;
+    *out = (address){.four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)}};
+    *size = sizeof(out->four);
+    return inet_pton(AF_INET, host, &out->four.sin_addr) == 1;
+}
+
+static bool set(int s, int option)
+{
+    int yes = 1;
+    return setsockopt(s, SOL_SOCKET, option, &yes, sizeof(yes)) == 0;
+}
+
+/* Who is bound and does not listen keeps a port. It begins to share it only when it is bound, so
+ * that a port which others share is in use, and not shared with strangers. */
+static bool take(int s, const address *at, socklen_t size, weft_port_use use)
+{
+    return set(s, SO_REUSEADDR) && (use != WEFT_PORT_SHARED || set(s, SO_REUSEPORT)) &&
+           bind(s, &at->any, size) == 0 && (use != WEFT_PORT_KEPT || set(s, SO_REUSEPORT)) &&
+           (use == WEFT_PORT_KEPT || listen(s, 1024) == 0);
+}
+
+weft_status weft_port_open(const char *host, int64_t port, weft_port_use use, int *out, int *bound)
+{
+    address at;
+    socklen_t size;
+    if (!read_address(host, port, &at, &size))
+        return weft_fail(WEFT_ERR_ARGUMENT, "'%s' is no address, such as 127.0.0.1, 0.0.0.0 or ::1",
+                         host);
+    int s = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s < 0 || !take(s, &at, size, use) || getsockname(s, &at.any, &size) != 0) {
+        weft_status status = weft_fail(WEFT_ERR_IO, "cannot listen on %s, port %lld: %s", host,
+                                       (long long)port, strerror(errno));
+        if (s >= 0) (void)close(s);
+        return status;
+    }
+    *out = s;
+    *bound = ntohs(at.any.sa_family == AF_INET6 ? at.six.sin6_port : at.four.sin_port);
+    return WEFT_OK;
+}

@@ -1,0 +1,187 @@
+/* A server that is several processes: their command lines, and the ports that are kept for them. */
+#include <unistd.h>
+
+#include "job/job.h"
+#include "serve/port.h"
+#include "serve/serve.h"
+#include "weft/server.h"
+
+typedef struct kept_port {
+    int socket, port;
+} kept_port;
+
+typedef struct plan {
+    const weft_server_options *options;
+    const weft_option *table;
+    kept_port port, *metrics; /* [count]; none where metrics have no ports of their own */
+    weft_job_part *parts;
+    int count;
+    void *user;
+    void (*ready)(void *user, int port, const int *metrics);
+    weft_job_fn tell;
+    int *metrics_ports; /* [count], or NULL */
+} plan;
+
+static weft_status keep_port(const char *host, int64_t port, kept_port *out)
+{
+    return weft_port_open(host, port, WEFT_PORT_KEPT, &out->socket, &out->port);
+}
+
+/* Each process has counters of its own, so each has a port of its own for them, which it keeps when
+ * it is started again. */
+static weft_status keep_ports(plan *p)
+{
+    const weft_server_options *o = p->options;
+    WEFT_TRY(keep_port(o->host, o->port, &p->port));
+    if (o->metrics_port < 0) return WEFT_OK;
+    if (o->metrics_port > 0 && o->metrics_port + p->count - 1 > UINT16_MAX)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "metrics-port %lld leaves no port for the last of %d processes: that of "
+                         "process i is metrics-port + i",
+                         (long long)o->metrics_port, p->count);
+    WEFT_TRY(WEFT_NEW(&p->metrics, p->count));
+    WEFT_TRY(WEFT_NEW(&p->metrics_ports, p->count));
+    for (int i = 0; i < p->count; i++) p->metrics[i].socket = -1;
+    for (int i = 0; i < p->count; i++) {
+        WEFT_TRY(keep_port(o->host, o->metrics_port ? o->metrics_port + i : 0, &p->metrics[i]));
+        p->metrics_ports[i] = p->metrics[i].port;
+    }
+    return WEFT_OK;
+}
+
+/* --- command lines --- */
+
+/* What a process is told in another way than all of them were; below 0: it is not. */
+static int64_t own_value(const plan *p, int slot, const char *name)
+{
+    const weft_server_options *o = p->options;
+    int64_t instances = o->instances * p->count;
+    if (strcmp(name, "port") == 0) return p->port.port;
+    if (strcmp(name, "metrics-port") == 0 && p->metrics) return p->metrics[slot].port;
+    /* With fewer cores than processes they share all of them. */
+    if (strcmp(name, "threads") == 0 && o->threads == 0 && p->count > weft_cores())
+        return WEFT_MAX((int64_t)weft_cores() / instances, (int64_t)1);
+    return -1;
+}
+
+/* Options as they have been understood; those that have not been changed are not said, since some
+ * may stand beside others only. Models and warnings are told by the first process alone. */
+static weft_status add_option(const plan *p, weft_job_part *part, const weft_option *o, int *count)
+{
+    char *value = NULL;
+    int64_t own = own_value(p, part->slot, o->name);
+    weft_status status = WEFT_OK;
+    if (own >= 0)
+        status = weft_format(&value, "%lld", (long long)own);
+    else if (strcmp(o->name, "quiet") == 0 && part->slot > 0)
+        status = weft_strdup("true", &value);
+    else
+        status = weft_options_get(p->table, p->options, o->name, &value);
+    bool said = status == WEFT_OK && value && (!o->initial || strcmp(value, o->initial) != 0);
+    if (said) status = weft_format(&part->words[*count], "--%s=%s", o->name, value);
+    if (said && status == WEFT_OK) ++*count;
+    weft_free(value);
+    return status;
+}
+
+static weft_status write_part(const plan *p, weft_job_part *part, const char *const *models,
+                              int model_count)
+{
+    int rows = 0, count = 0;
+    while (p->table[rows].name) rows++;
+    WEFT_TRY(WEFT_NEW(&part->words, rows + model_count + 3));
+    WEFT_TRY(weft_strdup("serve", &part->words[count]));
+    count++;
+    for (int i = 0; i < rows; i++) WEFT_TRY(add_option(p, part, &p->table[i], &count));
+    if (model_count == 0) return WEFT_OK;
+    WEFT_TRY(weft_strdup("--", &part->words[count]));
+    count++;
+    for (int i = 0; i < model_count; i++) {
+        WEFT_TRY(weft_strdup(models[i], &part->words[count]));
+        count++;
+    }
+    return WEFT_OK;
+}
+
+static weft_status write_plan(plan *p, const char *const *models, int model_count)
+{
+    const weft_server_options *o = p->options;
+    if (o->control)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "control and %d processes contradict each other: a client would load a "
+                         "model in the one process that it is connected to; leave one of them out",
+                         p->count);
+    WEFT_TRY(keep_ports(p));
+    WEFT_TRY(WEFT_NEW(&p->parts, p->count));
+    for (int i = 0; i < p->count; i++) {
+        p->parts[i].role = WEFT_PART_WORKER;
+        p->parts[i].slot = i;
+        WEFT_TRY(write_part(p, &p->parts[i], models, model_count));
+    }
+    return WEFT_OK;
+}
+
+static void free_plan(plan *p)
+{
+    for (int i = 0; i < p->count && p->parts; i++) {
+        char **words = p->parts[i].words;
+        for (int k = 0; words && words[k]; k++) weft_free(words[k]);
+        free(words);
+    }
+    for (int i = 0; i < p->count && p->metrics; i++)
+        if (p->metrics[i].socket >= 0) close(p->metrics[i].socket);
+    if (p->port.socket >= 0) close(p->port.socket);
+    free(p->metrics);
+    free(p->metrics_ports);
+    free(p->parts);
+}
+
+/* --- running --- */
+
+static void tell(void *user, const char *line)
+{
+    const plan *p = user;
+    if (p->tell) p->tell(p->user, line);
+}
+
+static void ready(void *user)
+{
+    const plan *p = user;
+    if (p->ready) p->ready(p->user, p->port.port, p->metrics_ports);
+}
+
+bool weft_server_supervises(const weft_server_options *options)
+{
+    return options->processes > 1 && !weft_job_supervised();
+}
+
+weft_status weft_server_supervise(weft_context *context, const weft_server_options *options,
+                                  const char *const *models, int model_count, const char *program,
+                                  void (*on_ready)(void *user, int port, const int *metrics),
+                                  weft_job_fn on_line, void *user, int *code)
+{
+    enum { SILENCE = 10 };
+    plan p = {.options = options,
+              .table = weft_server_table(context),
+              .port.socket = -1,
+              .count = (int)options->processes,
+              .user = user,
+              .ready = on_ready,
+              .tell = on_line};
+    char *none[] = {NULL};
+    *code = 1;
+    if (p.count > weft_cores())
+        weft_log(context, WEFT_LOG_WARNING,
+                 "%d processes share %d core%s; as many as there are cores are usually faster",
+                 p.count, weft_cores(), weft_plural(weft_cores()));
+    weft_status status = write_plan(&p, models, model_count);
+    weft_job_options job = {.workers = true,
+                            .parts = p.parts,
+                            .part_count = p.count,
+                            .silence = SILENCE,
+                            .drain = options->drain,
+                            .ready = ready};
+    if (status == WEFT_OK) status = weft_job_supervise(&job, program, none, tell, &p, code);
+    free_plan(&p);
+    return status;
+}

@@ -1,0 +1,309 @@
+/* Models that answer: holding and asking them. */
+#include <stdio.h>
+#include <time.h>
+
+#include "serve/service.h"
+
+enum { MOST_RANKS = 64 };
+
+void weft_service_options_init(weft_service_options *options)
+{
+    *options = (weft_service_options){.struct_size = sizeof(*options),
+                                      .device = "cpu",
+                                      .instances = 1,
+                                      .policy = "adaptive",
+                                      .limit = 64,
+                                      .waiting = 4096,
+                                      .measure = 2};
+}
+
+void weft_question_init(weft_question *question)
+{
+    *question = (weft_question){.struct_size = sizeof(*question), .rows = 1};
+}
+
+static weft_status check(const weft_service_options *o)
+{
+    if (o->struct_size != sizeof(*o))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the options of a service have %zu bytes, not %zu; call "
+                         "weft_service_options_init first",
+                         o->struct_size, sizeof(*o));
+    if (o->instances < 1 || o->instances > 64)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d instances, must be from 1 to 64", o->instances);
+    if (o->threads < 0 || o->threads > 1024)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d threads, must be from 1 to 1024 (0: by the cores)",
+                         o->threads);
+    if (o->limit < 1 || o->limit > 4096)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the limit of a batch is %lld rows, must be from 1 to 4096",
+                         (long long)o->limit);
+    return WEFT_OK;
+}
+
+static void bind_executor(void *user, int executor)
+{
+    weft_service *s = user;
+    if (s->cores) s->bound[executor] = weft_core_sets_enter(s->cores, executor * s->ranks);
+}
+
+static void leave_executor(void *user, int executor)
+{
+    weft_service *s = user;
+    if (s->cores) weft_core_sets_leave(s->cores, s->bound[executor]);
+}
+
+static void start_locks(weft_service *s)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&s->released, NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->looking, NULL);
+}
+
+static weft_status copy_options(weft_service *s)
+{
+    weft_service_options *o = &s->options;
+    const struct {
+        const char **from;
+        char **to;
+    } texts[] = {{&o->device, &s->device},
+                 {&o->policy, &s->policy},
+                 {&o->models, &s->models},
+                 {&o->mesh, &s->mesh},
+                 {&o->times, &s->times}};
+    for (size_t i = 0; i < WEFT_COUNT(texts); i++) {
+        if (!*texts[i].from) continue;
+        WEFT_TRY(weft_strdup(*texts[i].from, texts[i].to));
+        *texts[i].from = *texts[i].to;
+    }
+    return WEFT_OK;
+}
+
+static weft_status count_ranks(weft_service *s)
+{
+    int64_t ranks = 1;
+    if (s->mesh && *s->mesh) WEFT_TRY(weft_mesh_ranks(s->mesh, &ranks));
+    if (ranks < 1 || ranks > MOST_RANKS)
+        return weft_fail(WEFT_ERR_ARGUMENT, "mesh %s has %lld ranks, must be from 1 to %d", s->mesh,
+                         (long long)ranks, MOST_RANKS);
+    s->ranks = (int)ranks;
+    return WEFT_OK;
+}
+
+/* What computes at a time, against what there is. */
+static void warn(const weft_service *s)
+{
+    int cores = weft_context_threads(s->context), instances = s->options.instances;
+    int64_t each = (int64_t)s->ranks * WEFT_MAX(s->options.threads, 1), all = instances * each;
+    if (instances > cores)
+        weft_log(s->context, WEFT_LOG_WARNING,
+                 "%d instances share %d core%s; as many as there are cores are usually faster",
+                 instances, cores, weft_plural(cores));
+    else if (all > cores)
+        weft_log(s->context, WEFT_LOG_WARNING,
+                 "%d instance%s of %d rank%s with %d thread%s each are %lld threads on %d core%s; "
+                 "no more than there are cores are usually faster",
+                 instances, weft_plural(instances), s->ranks, weft_plural(s->ranks),
+                 WEFT_MAX(s->options.threads, 1), weft_plural(WEFT_MAX(s->options.threads, 1)),
+                 (long long)all, cores, weft_plural(cores));
+}
+
+weft_status weft_service_create(weft_context *context, const weft_service_options *options,
+                                weft_service **out)
+{
+    weft_service *s;
+    weft_status status;
+    weft_batcher_options batcher;
+    WEFT_TRY(check(options));
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    start_locks(s);
+    s->context = context;
+    s->options = *options;
+    WEFT_TRY_GOTO(copy_options(s), failed);
+    WEFT_TRY_GOTO(count_ranks(s), failed);
+    warn(s);
+    if (options->instances * s->ranks > 1)
+        WEFT_TRY_GOTO(weft_core_sets_make(options->instances * s->ranks, false, &s->cores), failed);
+    WEFT_TRY_GOTO(WEFT_NEW(&s->bound, options->instances), failed);
+    weft_batcher_options_init(&batcher);
+    batcher.executors = options->instances;
+    batcher.begin = bind_executor;
+    batcher.end = leave_executor;
+    batcher.user = s;
+    WEFT_TRY_GOTO(weft_batcher_create(context, &batcher, &s->batcher), failed);
+    bool keeps = !options->times || strcmp(options->times, "none") != 0;
+    if (keeps || (s->models && options->watch > 0)) WEFT_TRY_GOTO(weft_service_keep(s), failed);
+    *out = s;
+    return WEFT_OK;
+failed:
+    weft_service_destroy(&s);
+    return status;
+}
+
+void weft_service_end(weft_service *s, weft_served *served)
+{
+    if (!served) return;
+    pthread_mutex_lock(&s->lock);
+    while (served->holds > 0) pthread_cond_wait(&s->released, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    weft_times_write(served);
+    weft_line_remove(&served->line, true);
+    weft_served_close(&served);
+}
+
+void weft_service_destroy(weft_service **service)
+{
+    if (!service || !*service) return;
+    weft_service *s = *service;
+    weft_service_keep_no_more(s);
+    while (s->count > 0) {
+        weft_service_end(s, s->places[0]->served);
+        weft_place_remove(s, s->places[0]);
+    }
+    weft_batcher_destroy(&s->batcher);
+    weft_core_sets_free(&s->cores);
+    pthread_cond_destroy(&s->released);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->looking);
+    pthread_mutex_destroy(&s->lock);
+    free(s->places);
+    free(s->bound);
+    free(s->device);
+    free(s->policy);
+    free(s->models);
+    free(s->mesh);
+    free(s->times);
+    free(s);
+    *service = NULL;
+}
+
+/* --- holding and asking --- */
+
+bool weft_service_entry(weft_service *s, int i, weft_service_item *out)
+{
+    pthread_mutex_lock(&s->lock);
+    bool there = i < s->count;
+    if (there) {
+        const weft_place *p = s->places[i];
+        *out = (weft_service_item){.version = p->version, .ready = p->served != NULL};
+        out->state = p->served    ? WEFT_SERVED_READY
+                     : p->loading ? WEFT_SERVED_LOADING
+                                  : WEFT_SERVED_UNAVAILABLE;
+        (void)snprintf(out->name, sizeof(out->name), "%s", p->name);
+        (void)snprintf(out->reason, sizeof(out->reason), "%s",
+                       p->loading ? "it is being loaded" : p->reason);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return there;
+}
+
+weft_served *weft_service_hold(weft_service *s, const char *name, int64_t version)
+{
+    weft_served *served = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < s->count; i++) {
+        const weft_place *p = s->places[i];
+        if (!p->served || strcmp(p->name, name) != 0) continue;
+        if (version ? p->served->version == version
+                    : !served || p->served->version > served->version)
+            served = p->served;
+    }
+    if (served) served->holds++;
+    pthread_mutex_unlock(&s->lock);
+    return served;
+}
+
+weft_served *weft_service_hold_entry(weft_service *s, int i)
+{
+    pthread_mutex_lock(&s->lock);
+    weft_served *served = i < s->count ? s->places[i]->served : NULL;
+    if (served) served->holds++;
+    pthread_mutex_unlock(&s->lock);
+    return served;
+}
+
+void weft_served_release(weft_served **served)
+{
+    if (!served || !*served) return;
+    weft_service *s = (*served)->service;
+    pthread_mutex_lock(&s->lock);
+    if (--(*served)->holds == 0) pthread_cond_broadcast(&s->released);
+    pthread_mutex_unlock(&s->lock);
+    *served = NULL;
+}
+
+/* What is known of pictures is what they were divided by: hardly more than one for other numbers.
+ */
+static bool are_bytes(const weft_data_stats *stats)
+{
+    return stats->features == 1 && stats->shape.rank == 3 && stats->deviation[0] >= 2;
+}
+
+void weft_served_describe(const weft_served *served, weft_served_about *out)
+{
+    const weft_data_stats *stats = &served->checkpoint.stats;
+    *out = (weft_served_about){.name = served->name,
+                               .version = served->version,
+                               .model = served->run.task.model,
+                               .real = served->real,
+                               .sample = stats->shape,
+                               .classes = stats->targets ? 0 : stats->classes,
+                               .targets = stats->targets,
+                               .class_names = stats->class_names,
+                               .column_names = stats->column_names,
+                               .label_name = stats->label_name,
+                               .table = weft_served_is_table(served),
+                               .label_column = stats->label_column,
+                               .weight_name = stats->weight_name,
+                               .weight_column = stats->weight_column,
+                               .bytes = are_bytes(stats),
+                               .limit = served->limit,
+                               .policy = served->policy};
+}
+
+weft_line *weft_served_line(const weft_served *served)
+{
+    return served->line;
+}
+
+static void answered(void *user, const weft_answered *a)
+{
+    const weft_question *q = user;
+    q->done(q->user, a);
+}
+
+weft_status weft_served_ask(weft_served *served, weft_question *q, uint64_t *ticket)
+{
+    weft_request request;
+    weft_request_init(&request);
+    if (q->struct_size != sizeof(*q) || (!q->x && !q->wide) || !q->prediction || !q->done)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "a question needs x, a place for the prediction, and whom to tell");
+    request.rows = q->rows;
+    request.patience = q->patience;
+    request.priority = q->priority;
+    request.quiet = q->quiet;
+    request.user = q;
+    request.done = answered;
+    return weft_line_submit(served->line, &request, ticket);
+}
+
+bool weft_served_cancel(weft_served *served, uint64_t ticket)
+{
+    return weft_line_cancel(served->line, ticket);
+}
+
+int weft_service_lend(weft_service *service, double seconds)
+{
+    return weft_batcher_lend(service->batcher, seconds);
+}
+
+weft_context *weft_service_context(const weft_service *service)
+{
+    return service->context;
+}
