@@ -1,5 +1,6 @@
 /* The one place that starts worker threads for loops: the OpenMP runtime that the matrix
  * kernels use too, so that both share one pool and never spin against each other. */
+#include <math.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -35,7 +36,9 @@ static cpu_set_t all_cores;
 
 static void ask(void)
 {
+    double quota = weft_cpu_quota("");
     cores = omp_get_num_procs();
+    if (quota > 0 && quota < cores) cores = WEFT_MAX((int)ceil(quota), 1);
     if (sched_getaffinity(0, sizeof(all_cores), &all_cores) != 0) CPU_ZERO(&all_cores);
 }
 

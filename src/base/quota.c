@@ -1,0 +1,113 @@
+/* The CPU quota of this process's control groups, in cores. A container on a host of many cores is often limited by
+ * cpu.max (version 2) or cpu.cfs_quota_us (version 1) alone, which neither the affinity mask nor OpenMP knows of. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+
+enum { PATH = 512 };
+
+/* The quota of one group, or 0 where it has none. Version 2 has "QUOTA PERIOD" or "max PERIOD" in one file, version 1
+ * has two files and -1. */
+static double group_quota(const char *folder, bool version2)
+{
+    char path[2 * PATH + 32], text[64];
+    double quota = 0, period = 0;
+    const char *names[] = {version2 ? "cpu.max" : "cpu.cfs_quota_us", "cpu.cfs_period_us"};
+    double *values[] = {&quota, &period};
+    for (int i = 0; i < (version2 ? 1 : 2); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        FILE *file = fopen(path, "r");
+        bool read = file && fgets(text, sizeof(text), file);
+        if (file) (void)fclose(file);
+        if (!read) return 0;
+        if (version2 && sscanf(text, "%lf %lf", &quota, &period) != 2) return 0;
+        if (!version2 && sscanf(text, "%lf", values[i]) != 1) return 0;
+    }
+    return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+/* The group `path` and each group above it up to the mount have quotas of their own; the smallest one holds. */
+static double smallest_quota(const char *root, const char *mount, const char *path, bool version2)
+{
+    char folder[2 * PATH];
+    double least = 0;
+    int top = snprintf(folder, sizeof(folder), "%s%s", root, mount);
+    int length = snprintf(folder, sizeof(folder), "%s%s%s", root, mount, strcmp(path, "/") == 0 ? "" : path);
+    if (top < 0 || length < top || length >= (int)sizeof(folder)) return 0;
+    for (;;) {
+        double quota = group_quota(folder, version2);
+        if (quota > 0 && (least == 0 || quota < least)) least = quota;
+        if (length <= top) return least;
+        do length--;
+        while (length > top && folder[length] != '/');
+        folder[length] = 0;
+    }
+}
+
+/* Whether a list such as "cpu,cpuacct" has the controller "cpu". */
+static bool has_cpu(const char *list)
+{
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, "cpu", 3) == 0 && (at[3] == ',' || at[3] == 0 || at[3] == '\n')) return true;
+    return false;
+}
+
+/* The path of this process's group in the hierarchy of version 2, or in that of version 1 which has "cpu". */
+static bool find_group(const char *root, bool version2, char path[PATH])
+{
+    char name[PATH], *line = NULL;
+    size_t size = 0;
+    (void)snprintf(name, sizeof(name), "%s/proc/self/cgroup", root);
+    FILE *file = fopen(name, "r");
+    bool found = false;
+    while (file && !found && getline(&line, &size, file) > 0) {
+        char *controllers = strchr(line, ':'), *at = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!at) continue;
+        *at = 0;
+        found = version2 ? strncmp(line, "0:", 2) == 0 && controllers[1] == 0 : has_cpu(controllers + 1);
+        at[1 + strcspn(at + 1, "\n")] = 0;
+        if (found) (void)snprintf(path, PATH, "%s", at + 1);
+    }
+    if (file) (void)fclose(file);
+    free(line);
+    return found;
+}
+
+/* Of a line of mountinfo: the folder of the hierarchy that is mounted, and where. */
+static bool is_mount(const char *line, bool version2, char top[PATH], char mount[PATH])
+{
+    char kind[32], options[PATH];
+    const char *rest = strstr(line, " - ");
+    if (!rest || sscanf(line, "%*s %*s %*s %511s %511s", top, mount) != 2 ||
+        sscanf(rest, " - %31s %*s %511s", kind, options) != 2)
+        return false;
+    return version2 ? strcmp(kind, "cgroup2") == 0 : strcmp(kind, "cgroup") == 0 && has_cpu(options);
+}
+
+static double hierarchy_quota(const char *root, bool version2)
+{
+    char path[PATH], name[PATH], top[PATH], mount[PATH], *line = NULL;
+    size_t size = 0;
+    double quota = 0;
+    if (!find_group(root, version2, path)) return 0;
+    (void)snprintf(name, sizeof(name), "%s/proc/self/mountinfo", root);
+    FILE *file = fopen(name, "r");
+    while (file && getline(&line, &size, file) > 0) {
+        if (!is_mount(line, version2, top, mount)) continue;
+        /* A container may see its own group as the top of the mount. */
+        size_t length = strcmp(top, "/") == 0 ? 0 : strlen(top);
+        bool below = strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == 0);
+        quota = smallest_quota(root, mount, below && path[length] ? path + length : "/", version2);
+        break;
+    }
+    if (file) (void)fclose(file);
+    free(line);
+    return quota;
+}
+
+double weft_cpu_quota(const char *root)
+{
+    double one = hierarchy_quota(root, false), two = hierarchy_quota(root, true);
+    return one > 0 && (two == 0 || one < two) ? one : two;
+}
