@@ -254,8 +254,8 @@ static weft_status overdue(weft_operation *o)
     return status;
 }
 
-/* Looks again at once for a moment, then spins, then yields, then sleeps: ranks may be more than
- * cores. */
+/* Polls at once for a moment, then spins, then yields, then sleeps. Ranks that are more than the cores
+ * sleep early: a thread that yields gets its share of a core as one that computes does. */
 static void pause_for(int64_t round, bool crowded)
 {
     if (round < 2000 && !crowded) {
@@ -264,7 +264,7 @@ static void pause_for(int64_t round, bool crowded)
 #endif
         return;
     }
-    if (round < 20000)
+    if (round < (crowded ? 100 : 20000))
         sched_yield();
     else
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
