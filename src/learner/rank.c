@@ -203,14 +203,16 @@ static weft_status make_evaluator(weft_rank *r)
                                  &r->evaluator);
 }
 
-/* Ranks on different devices may lay values alike in a step, and differently where they evaluate;
- * that must be known before there is anything to lose. */
-static weft_status make_programs(weft_rank *r)
+/* Whether any rank of the job has found that layouts differ. A rank compares its layouts only with the
+ * ranks of an axis, so some may find it and others not, and no rank may go on to the next program
+ * alone: building one has collectives. */
+static weft_status any_differs(weft_rank *r, weft_status built, bool *out)
 {
-    const weft_recipe *k = r->recipe;
-    WEFT_TRY(make_program(r));
-    bool mixed = strchr(k->device, ','), evaluates = weft_dataset_count(k->data, WEFT_TEST) > 0;
-    return mixed && evaluates ? make_evaluator(r) : WEFT_OK;
+    double differs = built == WEFT_ERR_UNSUPPORTED;
+    if (built != WEFT_OK && built != WEFT_ERR_UNSUPPORTED) return built;
+    WEFT_TRY(weft_sum_over(r->world, "whether ranks differ", &differs, 1));
+    *out = differs > 0;
+    return WEFT_OK;
 }
 
 static void drop_plan(weft_rank *r)
@@ -224,10 +226,17 @@ static void drop_plan(weft_rank *r)
     weft_graph_destroy(&r->graph);
 }
 
-/* Where ranks lay their values differently, all notice, and sum them in plain
- * layout. */
-static weft_status plan_again(weft_rank *r)
+/* Where ranks lay their values differently, all notice, and sum them in plain layout. Ranks on
+ * different devices may lay values alike in a step, and differently where they evaluate; that must be
+ * known before there is anything to lose. */
+static weft_status make_programs(weft_rank *r)
 {
+    const weft_recipe *k = r->recipe;
+    bool mixed = strchr(k->device, ','), evaluates = weft_dataset_count(k->data, WEFT_TEST) > 0;
+    bool differs;
+    WEFT_TRY(any_differs(r, make_program(r), &differs));
+    if (!differs && mixed && evaluates) WEFT_TRY(any_differs(r, make_evaluator(r), &differs));
+    if (!differs) return WEFT_OK;
     r->plain_sums = true;
     drop_plan(r);
     WEFT_TRY(weft_rank_rewrite(r));
@@ -272,11 +281,7 @@ weft_status weft_rank_build(weft_rank *r)
     WEFT_TRY(weft_rank_rewrite(r));
     WEFT_TRY(check_alike(r));
     WEFT_TRY(split_world(r));
-    weft_status status = make_programs(r);
-    double differs = status == WEFT_ERR_UNSUPPORTED;
-    if (status != WEFT_OK && status != WEFT_ERR_UNSUPPORTED) return status;
-    WEFT_TRY(weft_sum_over(r->world, "whether ranks differ", &differs, 1));
-    if (differs > 0) WEFT_TRY(plan_again(r));
+    WEFT_TRY(make_programs(r));
     if (k->resumed) {
         r->position = k->resumed->position;
         WEFT_TRY(weft_checkpoint_load_learner(k->resumed, r->store, r->graph, r->learner_index));

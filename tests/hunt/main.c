@@ -133,7 +133,8 @@ static void report(const hunt *h, int64_t number, const hunt_case *c, const verd
     fflush(stdout);
 }
 
-/* The files and the words of a failure, so that it can be run by hand. */
+/* The files of a failure, and the file `case` that tests/found.py reads: moved to tests/hunt/found/, it is
+ * listed as known, and run by every check once its status is `mended`. */
 static void keep(const hunt *h, int64_t number, const hunt_case *c, const verdict *v)
 {
     char folder[TEXT];
@@ -145,8 +146,10 @@ static void keep(const hunt *h, int64_t number, const hunt_case *c, const verdic
     if (child == 0) {
         if (chdir(folder) != 0) _exit(3);
         write_case(c);
-        FILE *f = fopen("command", "w");
-        if (f) fprintf(f, "%s: %s\n%s\n%s", fault_names[v->fault], v->stage, v->text, v->command);
+        FILE *f = fopen("case", "w");
+        if (f) fprintf(f, "wrong: %s: %s: ", fault_names[v->fault], v->stage);
+        for (const char *at = v->text; f && *at; at++) (void)fputc(*at == '\n' ? ' ' : *at, f);
+        if (f) fprintf(f, "\nstatus: known\nrun: %s\n", v->command);
         _exit(!f || fclose(f) != 0 ? 3 : 0);
     }
     int how = 0;
