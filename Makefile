@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 BUILD = build/release
 
-.PHONY: all deps demo test test-clang test-asan test-tsan test-valgrind bench bench-links strategies soak soak-processes hunt chaos failures mutate lint fuzz install-test man clean
+.PHONY: all deps demo test check bench bench-links bench-serve clients strategies soak soak-processes soak-serve hunt chaos mutate lint fuzz install-test man clean
 
 all: $(BUILD)/weft
 
@@ -22,18 +22,31 @@ demo: $(BUILD)/weft
 	@echo "Training lenet, a convolutional network, on drawn digits:"
 	@$(BUILD)/weft train
 
-# One suite under several builds: make test, make test-clang, make test-asan, ...
+# Every kind of test once, in a few minutes.
 test: deps
 	@scripts/deps test
-	@scripts/run-tests release
+	@scripts/check --again test
 
-test-%: deps
+# All there is, in stages; STAGES='tsan debian13' chooses, `scripts/check --list` names them. What has passed for the
+# same tree is not run again; BACKGROUND=1 returns at once, and `scripts/check --status` shows how far it is.
+check: deps
 	@scripts/deps test
-	@scripts/run-tests $*
+	@scripts/check $(if $(BACKGROUND),--background) $(STAGES)
 
 bench: deps
 	@scripts/deps bench
 	@scripts/run-bench
+
+# A client that nobody here wrote, from PyPI, against the server.
+clients: $(BUILD)/weft
+	@test -x build/clients/bin/python || { /usr/bin/python3 -m venv build/clients && build/clients/bin/pip install -q 'tritonclient[http]'; }
+	@build/clients/bin/python tests/clients.py $(BUILD)/weft
+
+# Serving: speed, latency of a lone request, the chosen wait against fixed ones, a day, ONNX Runtime, ten minutes. PARTS and
+# MODELS choose; SECONDS and ROUNDS say how long (with five of each, hours for wait and day), MINUTES of the long run.
+bench-serve: $(BUILD)/weft
+	@SECONDS="$(SECONDS)" ROUNDS="$(ROUNDS)" MODELS="$(MODELS)" MINUTES="$(MINUTES)" \
+		/usr/bin/python3 bench/serving.py $(BUILD)/weft $(BUILD)/bench/weft_bare_http $(PARTS)
 
 # What each strategy needs to learn and what it sends; about half an hour. EPOCHS and NAMES choose.
 strategies: $(BUILD)/weft
@@ -46,8 +59,7 @@ bench-links: $(BUILD)/weft
 	@MBIT="$(MBIT)" MS="$(MS)" bench/links $(BUILD)/weft $(or $(EPOCHS),2) $(NAMES)
 
 lint: deps
-	@scripts/deps lint
-	@scripts/lint
+	@scripts/check --again lint tidy
 
 # Breaks running jobs at random: ranks, supervisors, lines between hosts; SOAK_KILLS sets how often.
 soak: $(BUILD)/weft
@@ -59,10 +71,14 @@ soak-processes: $(BUILD)/weft
 	@scripts/deps test
 	@scripts/soak-processes $(or $(FAULTS),100) $(or $(SEED),1)
 
+# Servers: their processes are killed and models loaded anew under load, then a long run at 80 % of what they can do. KILLS,
+# MINUTES and RELOADS say how much, PARTS which of "kills reloads steady".
+soak-serve: $(BUILD)/weft
+	@PARTS="$(PARTS)" scripts/soak-serve $(BUILD)/weft $(or $(KILLS),100) $(or $(MINUTES),10) $(or $(RELOADS),50)
+
 # Random networks, data and ways to run; MINUTES and SEED choose. Failures are kept in build/hunt.
-hunt: $(BUILD)/weft
-	@scripts/deps test
-	@scripts/run-hunt $(or $(MINUTES),5) $(SEED)
+hunt: deps
+	@scripts/check --again hunt
 
 # Ten thousand simulated runs of learners and servers, and as many of peers, with random faults; RUNS=N, or SEED=S for
 # one of each told in words.
@@ -70,20 +86,14 @@ chaos: $(BUILD)/weft
 	@WEFT_CHAOS=$(or $(RUNS),10000) WEFT_CHAOS_SEED=$(SEED) $(BUILD)/tests/test_chaos
 	@WEFT_CHAOS=$(or $(RUNS),10000) WEFT_CHAOS_SEED=$(SEED) $(BUILD)/tests/test_gossip_chaos
 
-# Lets each call fail that the command makes, one at a time: about ten minutes.
-failures: deps
-	@scripts/deps test
-	@WEFT_STRIDE=1 scripts/run-tests release -V -R '^failures$$'
-
 # One-line faults in a copy of the tree; FAULTS and SEED set how many and which.
 mutate: deps
 	@scripts/deps faults
 	@scripts/mutate $(or $(FAULTS),200) $(SEED)
 
-# A minute for each parser; FUZZ_SECONDS sets another time.
+# Half a minute for each parser; FUZZ_SECONDS sets another time.
 fuzz: deps
-	@scripts/deps lint
-	@scripts/run-fuzz $(or $(FUZZ_SECONDS),60)
+	@scripts/check --again fuzz
 
 install-test: $(BUILD)/weft
 	@tests/install/run $(BUILD)

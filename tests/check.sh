@@ -4,6 +4,8 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 failed=0 passed=0
 
+# in_full: this run takes all cases; with WEFT_FAST=1 it takes a part of them.
+in_full() { [ -z "${WEFT_FAST:-}" ]; }
 pass() { passed=$((passed + 1)); }
 flunk() {
     echo "FAILED: $1"
@@ -59,21 +61,24 @@ lives() {
     local pid=${1%%/*}
     [ -d "/proc/$pid" ] && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null && { [ "$1" = "$pid" ] || [ "$(born "$pid")" = "${1#*/}" ]; }
 }
-# gone SECONDS PIDS...: waits until none of them is left, marked or not.
-gone() {
-    local until=$((SECONDS + $1)) pid left
-    shift
-    while [ $SECONDS -le $until ]; do
-        left=
-        for pid in "$@"; do lives "$pid" && left=$pid; done
-        [ -z "$left" ] && return 0
+# Waiting ends with what is waited for. A busy machine may need long, so the limit is only there for what hangs.
+limit=90
+# within COMMAND: runs it again and again until it succeeds. It is evaluated anew each time.
+within() {
+    local until=$((SECONDS + limit))
+    until eval "$1"; do
+        [ $SECONDS -gt $until ] && return 1
         sleep 0.05
     done
-    return 1
 }
-# appears SECONDS FILE: waits for a file.
-appears() {
-    local until=$((SECONDS + $1))
-    while [ ! -e "$2" ] && [ $SECONDS -le $until ]; do sleep 0.05; done
-    [ -e "$2" ]
+# gone PIDS...: waits until none of them is left, marked or not.
+gone() { within "all_gone $*"; }
+all_gone() {
+    local pid
+    for pid in "$@"; do lives "$pid" && return 1; done
+    return 0
 }
+# appears FILE: waits for a file.
+appears() { within "[ -e '$1' ]"; }
+# moves_on FOLDER STEP: waits until its newest checkpoint is another than this one.
+moves_on() { within "[ -e '$1/latest' ] && [ \"\$(readlink '$1/latest')\" != '$2' ]"; }

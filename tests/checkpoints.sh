@@ -16,10 +16,10 @@ for engine in $engines; do
         # shellcheck disable=SC2086
         "$weft" train $endless -n 2 --engine $engine $more --checkpoint one >first 2>first.err &
         job=$!
-        appears 20 one/latest
+        appears one/latest
         for again in "" "--resume" "--resume -n 2 --engine $engine $more"; do
             # shellcheck disable=SC2086
-            timeout 20 "$weft" train $endless --checkpoint one $again >out 2>err
+            timeout 300 "$weft" train $endless --checkpoint one $again >out 2>err
             [ $? = 2 ] && [ "$(grep -c "^weft: one: another run (process [0-9]* on .*) writes its checkpoints there" err)" = 1 ] &&
                 [ "$(wc -l <err)" -le 2 ] && pass || flunk "a second run, $engine $more, $again"
         done
@@ -28,10 +28,10 @@ for engine in $engines; do
         kill -KILL $job
         wait $job 2>/dev/null
         # shellcheck disable=SC2086
-        gone 5 $all
+        gone $all
         step=$(readlink one/latest | cut -d - -f 2)
         # shellcheck disable=SC2086
-        timeout 20 "$weft" train $endless --checkpoint one --resume --steps $((step + 3)) >out 2>err && pass ||
+        timeout 300 "$weft" train $endless --checkpoint one --resume --steps $((step + 3)) >out 2>err && pass ||
             flunk "after a killed run, $engine $more"
     done
 done
@@ -97,8 +97,8 @@ rm -rf foreign && cp -r killed foreign && cp -r killed/step-9 foreign/step-8 && 
 # shellcheck disable=SC2086
 "$weft" train $endless --checkpoint-every 20 --checkpoint meanwhile >out 2>err &
 job=$!
-appears 20 meanwhile/.lock && for k in $(seq 2 200); do echo mine >meanwhile/step-$((k * 20)); done
-gone 20 $job || kill -KILL $job
+appears meanwhile/.lock && for k in $(seq 2 200); do echo mine >meanwhile/step-$((k * 20)); done
+gone $job || kill -KILL $job
 wait $job
 [ $? = 1 ] && grep -q "^weft: meanwhile/step-[0-9]* is no checkpoint of weft.*move it away" err && ! grep -Lx mine meanwhile/step-4* | grep -q . && pass ||
     flunk "a foreign file during the run"
@@ -106,13 +106,13 @@ wait $job
 rm -rf lost && cp -r killed lost && cp -r killed/step-9 lost/step-4 && rm lost/step-9/index.json
 for command in "eval -q --checkpoint lost" "inspect lost" "train $small --steps 12 --epochs 9 --checkpoint lost --resume"; do
     # shellcheck disable=SC2086
-    timeout 20 "$weft" $command >out 2>err
+    timeout 300 "$weft" $command >out 2>err
     [ $? = 1 ] && grep -q "step-9/index.json: damaged checkpoint: it is missing; the one before is .*/step-4 " err && [ -f lost/step-9/parameters.safetensors ] &&
         pass || flunk "a lost index: $command"
 done
 rm -rf lost/step-4
 # shellcheck disable=SC2086
-timeout 20 "$weft" train $small --steps 2 --checkpoint lost >out 2>err
+timeout 300 "$weft" train $small --steps 2 --checkpoint lost >out 2>err
 [ $? = 1 ] && grep -q "step-9/index.json: damaged checkpoint" err && [ ! -e lost/step-2 ] && pass || flunk "a lost index and a new run"
 # One that was being replaced has its name again.
 rm -rf moved && cp -r killed moved && mv moved/step-9 moved/.step-9.old && mkdir moved/.step-9.tmp && touch moved/.step-9.tmp/x

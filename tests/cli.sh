@@ -91,14 +91,15 @@ for say in eval predict; do
 done
 
 # Ctrl-C ends after the step, saves, and the run goes on to the same bits.
-"$weft" train $small --model mlp --epochs 400 -t 1 --checkpoint long -q &
+"$weft" train $small --model mlp --epochs 100000000 -t 1 --checkpoint long --checkpoint-every 5 -q &
 pid=$!
-for _ in $(seq 600); do [ -e long/latest ] || sleep 0.05; done # the signal is ignored until the run has begun
+appears long/latest # the signal is ignored until the run has begun
 kill -INT $pid
 wait $pid
 [ $? = 130 ] && [ -f long/latest/index.json ] && pass || flunk "interrupt"
-accepts "resume" "$weft" train $small --model mlp --epochs 400 -t 1 --checkpoint long -q --resume
-accepts "uninterrupted" "$weft" train $small --model mlp --epochs 400 -t 1 --checkpoint whole -q
+last=$(($(readlink long/latest | tr -dc 0-9) + 25))
+accepts "resume" "$weft" train $small --model mlp --epochs 100000000 --steps $last -t 1 --checkpoint long -q --resume
+accepts "uninterrupted" "$weft" train $small --model mlp --epochs 100000000 --steps $last -t 1 --checkpoint whole -q
 "$weft" export long/latest -o a.safetensors -q && "$weft" export whole/latest -o b.safetensors -q
 cmp -s a.safetensors b.safetensors && pass || flunk "a resumed run differs"
 
@@ -345,8 +346,8 @@ refuses 1 "diary.txt:1: is no line of metrics" "$weft" train $small --model mlp 
 
 # A pipe is no file, and nobody waits for its writer.
 mkfifo pipe
-refuses 1 "pipe: is not a regular file" timeout 20 "$weft" train --model mlp --data csv:pipe
-refuses 1 "pipe: is not a regular file" timeout 20 "$weft" train --model mlp --data npy:pipe,pipe
+refuses 1 "pipe: is not a regular file" timeout 300 "$weft" train --model mlp --data csv:pipe
+refuses 1 "pipe: is not a regular file" timeout 300 "$weft" train --model mlp --data npy:pipe,pipe
 
 # What comes from outside does not reach the terminal raw.
 esc=$(printf '\033[31m')

@@ -100,7 +100,7 @@ join l1
 until_there learner 1
 kill -KILL "$(self "$c")"
 wait "$c" 2>/dev/null
-refuses 1 "batch is 40 there and 20 here" timeout 60 "$weft" coordinator --listen "$at" $data --batch 20 -t 1 -n 1 --exchange gossip --epochs 4000
+refuses 1 "batch is 40 there and 20 here" timeout 300 "$weft" coordinator --listen "$at" $data --batch 20 -t 1 -n 1 --exchange gossip --epochs 4000
 kill -0 "$(self "$l1")" && pass || flunk "the learner has gone: $what"
 kill -KILL "$(self "$l1")"
 wait "$l1" 2>/dev/null

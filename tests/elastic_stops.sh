@@ -18,7 +18,7 @@ stops() {
 asks() {
     local name=$1
     shift
-    timeout 120 "$weft" "$@" >"$name.out" 2>"$name.err" &
+    timeout 300 "$weft" "$@" >"$name.out" 2>"$name.err" &
     eval "$name=$!"
 }
 still() { kill -STOP "$(self "$1")"; }

@@ -29,7 +29,7 @@ begin() {
     # shellcheck disable=SC2086
     host_command "$host" "$weft" train -q $endless --engine mpi "$@" >out 2>err &
     job=$!
-    appears 30 c/latest || flunk "no checkpoint: $*"
+    appears c/latest || flunk "no checkpoint: $*"
     for k in $(below $job); do # what the shell has started on the host
         supervisor=$k
         [ "$(readlink "/proc/$k/exe")" = "$(readlink -f "$weft")" ] && break
@@ -38,7 +38,7 @@ begin() {
 # The job ends when it is asked to.
 finish() {
     kill -TERM "$supervisor" 2>/dev/null
-    gone 30 $job || kill -KILL $job
+    gone $job || kill -KILL $job
     wait $job
     got=$?
     [ $got = 143 ] && [ "$(grep -c 'stopped after step' err)" = 1 ] && pass || flunk "$1: ended with $got"
@@ -51,10 +51,10 @@ ranks_on() {
     for pid in $(on_host "$1"); do grep -qz OMPI_COMM_WORLD_RANK "/proc/$pid/environ" 2>/dev/null && echo "$pid"; done
 }
 goes_on() { # PATTERN: the job begins again and writes
-    local step k
-    for k in $(seq 300); do grep -q "$1" err && break; sleep 0.1; done
+    local step pattern=$1
+    within 'grep -q "$pattern" err'
     step=$(readlink c/latest)
-    for k in $(seq 300); do [ "$(readlink c/latest)" != "$step" ] && break; sleep 0.1; done
+    moves_on c "$step"
     grep -q "$1" err && [ "$(readlink c/latest)" != "$step" ] && pass || flunk "does not go on: $what"
 }
 
@@ -78,7 +78,7 @@ for hosts in alpha:2,beta:2 beta:1,alpha:2 beta:1,gamma:1; do
     said 1 "weft: host beta is lost in step"
     said 0 "beta:"
     # shellcheck disable=SC2086
-    gone 20 $lost && pass || flunk "ranks on a host that is cut off: $what"
+    gone $lost && pass || flunk "ranks on a host that is cut off: $what"
     finish "$what"
     mend_line beta
 done
@@ -88,10 +88,10 @@ rm -rf c
 # shellcheck disable=SC2086
 host_command alpha "$weft" train -q $endless --engine mpi -n 4 --hosts alpha:2,beta:2 --timeout 1 >out 2>err &
 job=$!
-for _ in $(seq 200); do lost=$(ranks_on beta) && [ -n "$lost" ] && break; sleep 0.02; done
+within 'lost=$(ranks_on beta) && [ -n "$lost" ]' 
 cut_line beta
 # shellcheck disable=SC2086
-gone 40 $job $lost && pass || { flunk "$what: processes are left"; kill -KILL $job; }
+gone $job $lost && pass || { flunk "$what: processes are left"; kill -KILL $job; }
 wait $job
 [ $? != 0 ] && ! grep -q "died of signal 9" err && pass || flunk "$what"
 mend_line beta
@@ -99,7 +99,7 @@ mend_line beta
 what="a cut line without restarts"
 begin alpha -n 4 --hosts alpha:2,beta:2
 cut_line beta
-gone 40 $job && pass || { flunk "$what: has not ended"; kill -KILL $job; }
+gone $job && pass || { flunk "$what: has not ended"; kill -KILL $job; }
 wait $job
 [ $? != 0 ] && pass || flunk "$what: ended with 0"
 said 1 "missing: 2 3 (on beta)"
@@ -128,11 +128,11 @@ begin alpha -n 4 --hosts alpha:2,beta:2 --max-restarts 1
 all="$(below "$supervisor") $(ranks_on beta) $(ranks_on alpha)"
 kill -KILL "$supervisor"
 # shellcheck disable=SC2086
-gone 5 $all && pass || flunk "$what: processes are left"
+gone $all && pass || flunk "$what: processes are left"
 wait $job 2>/dev/null
 # A host that is not there is named.
 what="a host that does not answer"
-host_command alpha timeout 60 "$weft" train -q $endless --engine mpi -n 4 --hosts alpha:2,delta:2 --max-restarts 1 --checkpoint d >out 2>err
+host_command alpha timeout 300 "$weft" train -q $endless --engine mpi -n 4 --hosts alpha:2,delta:2 --max-restarts 1 --checkpoint d >out 2>err
 said 1 "the job cannot be started on delta of --hosts alpha:2,delta:2"
 said 0 "starting again"
 # Learners that speak to servers and to each other past MPI, which between hosts they do with keys: the numbers of one host.
@@ -142,11 +142,11 @@ quiet() { ! grep -v 'setpgid(.*) failed in parent' err | grep -q .; }
 for exchange in "server:policy=bsp --servers 2" "gossip"; do
     what="--exchange $exchange on two hosts"
     # shellcheck disable=SC2086
-    host_command alpha timeout 60 "$weft" train $few --engine mpi -n 2 --hosts alpha:1,beta:1 --exchange $exchange >out 2>err &&
+    host_command alpha timeout 300 "$weft" train $few --engine mpi -n 2 --hosts alpha:1,beta:1 --exchange $exchange >out 2>err &&
         quiet && pass || flunk "$what"
     grep "test loss" out >there
     # shellcheck disable=SC2086
-    timeout 60 "$weft" train $few -n 2 --exchange $exchange >out 2>err && [ "$(grep -c 'test loss' there)" = 2 ] && pass || flunk "$what"
+    timeout 300 "$weft" train $few -n 2 --exchange $exchange >out 2>err && [ "$(grep -c 'test loss' there)" = 2 ] && pass || flunk "$what"
     [ "$exchange" = gossip ] || { grep "test loss" out | cmp -s - there && pass || flunk "$what: other numbers"; }
 done
 echo "$passed passed, $failed failed"

@@ -8,9 +8,9 @@ coordinator() {
     local k
     rm -f co
     # shellcheck disable=SC2086
-    timeout 120 "$weft" coordinator --listen "${listen:-tcp://127.0.0.1:*}" $data --batch 40 -t 1 "$@" >co 2>ce &
+    timeout 600 "$weft" coordinator --listen "${listen:-tcp://127.0.0.1:*}" $data --batch 40 -t 1 "$@" >co 2>ce &
     c=$!
-    for k in $(seq 200); do grep -q "^coordinator at" co && break; sleep 0.05; done
+    within 'grep -q "^coordinator at" co'
     at=$(sed -n 's/^coordinator at //p' co)
     [ -n "$at" ] || { cp ce err; flunk "no coordinator: $*"; }
 }
@@ -18,14 +18,14 @@ coordinator() {
 server() {
     local name=$1
     shift
-    timeout 120 "$weft" server "$at" -t 1 "$@" >"$name.out" 2>"$name.err" &
+    timeout 600 "$weft" server "$at" -t 1 "$@" >"$name.out" 2>"$name.err" &
     eval "$name=$!"
 }
 join() {
     local name=$1
     shift
     # shellcheck disable=SC2086
-    timeout 120 "$weft" join "$at" $data -t 1 "$@" >"$name.out" 2>"$name.err" &
+    timeout 600 "$weft" join "$at" $data -t 1 "$@" >"$name.out" 2>"$name.err" &
     eval "$name=$!"
 }
 # ends CODE NAME: its process ends with that code.
@@ -38,11 +38,9 @@ ends() {
 # the process itself, which timeout has started
 self() { below "$1" | head -n 1; }
 learned() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.8) }' "$1.out" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
-members() { "$weft" status "$at" --timeout 2 2>/dev/null | grep -c " $1 "; }
+members() { "$weft" status "$at" --timeout 20 2>/dev/null | grep -c " $1 "; }
 until_there() { # ROLE COUNT
-    local until=$((SECONDS + 30))
-    while [ $SECONDS -lt $until ]; do [ "$(members "$1")" = "$2" ] && return; sleep 0.05; done
-    flunk "no $2 $1s: $what"
+    within "[ \"\$(members $1)\" = $2 ]" || flunk "no $2 $1s: $what"
 }
 none_left() {
     [ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left"

@@ -57,7 +57,8 @@ bool net_fits(const setting *s, const mesh_case *mesh, int processes)
     /* A slow build meets every mesh and every model, but each large one with one of the others. */
     bool slow = (mesh->ranks > 3 && processes == 0) || s->model->f32 ||
                 strcmp(s->model->model, "lenet") == 0;
-    if (getenv("WEFT_FAST") && slow && ((mesh - suite_meshes) + (s->model - models)) % MODELS)
+    int turn = s->model->f32 ? MESHES : MODELS;
+    if (getenv("WEFT_FAST") && slow && ((mesh - suite_meshes) + (s->model - models)) % turn)
         return false;
 #ifdef WEFT_SANITIZED /* each mechanism once for the large models */
     if (s->model->f32 && (mesh->ranks != 2 || strcmp(s->model->model, "vgg11") == 0)) return false;

@@ -39,9 +39,9 @@ for writer in trace metrics predictions weights; do
     done
     # Something that is no regular file is written to: a pipe, a device.
     mkfifo place/pipe
-    timeout 20 cat place/pipe >from_pipe &
+    timeout 300 cat place/pipe >from_pipe &
     reader=$!
-    accepts "$writer: a pipe" timeout 20 bash -c "$(declare -f $write); weft='$weft' small='$small'; $write place/pipe"
+    accepts "$writer: a pipe" timeout 300 bash -c "$(declare -f $write); weft='$weft' small='$small'; $write place/pipe"
     wait $reader
     [ -p place/pipe ] && good $writer from_pipe && pass || flunk "$writer: a pipe"
     # "-" is standard output, and nothing else is written there.
@@ -83,7 +83,7 @@ for _ in 1 2 3; do
     rm -f killed.jsonl
     "$weft" train -q --model mlp --data glyphs:size=8,train=8000,test=20 --batch 4 --epochs 100000 -t 1 --metrics killed.jsonl 2>err &
     job=$!
-    for _ in $(seq 600); do [ "$(stat -c %s killed.jsonl 2>/dev/null || echo 0)" -gt 20000 ] && break; sleep 0.05; done
+    within '[ "$(stat -c %s killed.jsonl 2>/dev/null || echo 0)" -gt 20000 ]'
     kill -KILL $job
     wait $job 2>/dev/null
     [ -s killed.jsonl ] && [ -z "$(tail -c 1 killed.jsonl)" ] && pass || flunk "metrics of a run that was killed: $(tail -n 1 killed.jsonl)"
@@ -122,14 +122,14 @@ COMMANDS
 for job in "--max-restarts 1 --checkpoint supervised" "-n 2 --engine mpi"; do
     [ "$mpi" = ON ] || [ "${job#*mpi}" = "$job" ] || continue
     # shellcheck disable=SC2086
-    timeout 60 "$weft" train $small $job >/dev/full 2>err
+    timeout 300 "$weft" train $small $job >/dev/full 2>err
     [ $? = 1 ] && [ "$(cat err)" = "weft: standard output: cannot write: No space left on device" ] && pass || flunk "$job with a full standard output: $(cat err)"
     rm -rf supervised
     # shellcheck disable=SC2086
-    timeout 60 "$weft" train $small $job -q >/dev/full 2>err && [ ! -s err ] && pass || flunk "$job has nothing to print"
+    timeout 300 "$weft" train $small $job -q >/dev/full 2>err && [ ! -s err ] && pass || flunk "$job has nothing to print"
     rm -rf supervised
     # shellcheck disable=SC2086
-    accepts "$job" timeout 60 "$weft" train $small $job
+    accepts "$job" timeout 300 "$weft" train $small $job
     [ "$(grep -c 'test loss' out)" = 1 ] && pass || flunk "what $job prints"
     rm -rf supervised
 done
@@ -159,7 +159,7 @@ awk 'BEGIN { for (i = 0; i < 30000; i++) print i % 7 ",1,2,3,4,5,6,7,8,9,10,11,1
 "$weft" train -q --model mlp --data csv:rows.csv --batch 500 --steps 2 --checkpoint tall 2>err || flunk "rows"
 for try in 1 2 3 4 5 6 7 8; do
     "$weft" predict tall --output left/tall.csv 2>err &
-    appears 5 left/tall.csv.weft-tmp$!
+    appears left/tall.csv.weft-tmp$!
     kill -KILL $!
     wait $! 2>/dev/null
     [ -e left/tall.csv ] || break

@@ -17,7 +17,7 @@ ends() {
     "$weft" inspect "$4" >out 2>err && [ -f "$4/latest/index.json" ] && pass || flunk "$1: what is left of $4, $engine: $(ls -A "$4")"
 }
 # shellcheck disable=SC2086
-go() { timeout 60 "$weft" train $run --engine $engine "$@" >out 2>err; got=$?; }
+go() { timeout 300 "$weft" train $run --engine $engine "$@" >out 2>err; got=$?; }
 
 # Small disks, where this may mount some.
 mkdir disk
@@ -32,11 +32,11 @@ for engine in $engines; do
     # shellcheck disable=SC2086
     if [ -n "$disk" ]; then # two checkpoints fit, three do not
         export engine
-        timeout 60 $disk bash -c 'mount -t tmpfs -o size=1600k none disk && "$weft" train $run $long --engine $engine --checkpoint disk/c --checkpoint-every 3 --keep 9 >out 2>err
+        timeout 300 $disk bash -c 'mount -t tmpfs -o size=1600k none disk && "$weft" train $run $long --engine $engine --checkpoint disk/c --checkpoint-every 3 --keep 9 >out 2>err
             code=$?; cp -a disk/c whole; exit $code'
         got=$?
         ends "a full disk" "cannot write: No space left on device; free some space" 1 whole
-        timeout 60 $disk bash -c 'mount -t tmpfs -o size=2m none disk && mkdir disk/c && mount -o remount,ro disk &&
+        timeout 300 $disk bash -c 'mount -t tmpfs -o size=2m none disk && mkdir disk/c && mount -o remount,ro disk &&
             "$weft" train $run $long --engine $engine --checkpoint disk/c >out 2>err'
         got=$?
         ends "a disk that is read-only" "Read-only file system" 1
@@ -54,7 +54,8 @@ for engine in $engines; do
     "$weft" inspect ctrace >out 2>err && pass || flunk "a full device for --trace: its checkpoints, $engine"
     # shellcheck disable=SC2086
     go $long --optimizer sgd --lr 1000 --weight-decay 1000 --checkpoint cn --checkpoint-every 1
-    ends "a loss that is no number" "^weft: step [0-9]*: the loss is" 1
+    # The rounding of the processor decides which of them is infinite first.
+    ends "a loss that is no number" "^weft: step [0-9]*: the loss is\|^weft: after step [0-9]* .* holds a number that is not finite" 1
     if ! ldd "$weft" | grep -q libasan; then # which needs terabytes of addresses for itself
         printf 'layers:\n  - {type: dense, units: 1000000}\n  - {type: dense, units: classes}\n' >large.yaml
         (ulimit -v 3000000; go --model large.yaml --checkpoint cm; exit $got)
@@ -71,9 +72,9 @@ def npy(name, shape, data):
 npy("x.npy", b"(4000, 40, 40)", bytes(4000 * 1600))
 npy("y.npy", b"(4000,)", bytes(i % 3 for i in range(4000)))
 PY
-    timeout 60 "$weft" train -q -t 1 -n 2 --max-restarts 3 --engine $engine --model mlp --data npy:x.npy,y.npy --batch 40 $long --checkpoint cx --checkpoint-every 5 >out 2>err &
+    timeout 300 "$weft" train -q -t 1 -n 2 --max-restarts 3 --engine $engine --model mlp --data npy:x.npy,y.npy --batch 40 $long --checkpoint cx --checkpoint-every 5 >out 2>err &
     job=$!
-    appears 30 cx/latest
+    appears cx/latest
     truncate -s 5000 x.npy
     wait $job
     got=$?

@@ -12,13 +12,9 @@ async="--exchange server:policy=async --servers 2"
 # run EXTRA...: a job in the background; $job is its supervisor, out and err what it says.
 run() {
     # shellcheck disable=SC2086
-    timeout --foreground 100 "$weft" train $data --engine processes "$@" >out 2>err &
+    timeout --foreground 600 "$weft" train $data --engine processes "$@" >out 2>err &
     timer=$!
-    for _ in $(seq 100); do
-        job=$(below $timer | head -n 1)
-        [ -n "$job" ] && break
-        sleep 0.02
-    done
+    within 'job=$(below $timer | head -n 1); [ -n "$job" ]'
 }
 # part ROLE SLOT: the process of that part (coordinator, server, join).
 part() {
@@ -31,11 +27,8 @@ part() {
 }
 # reaches PATTERN: waits for a line of the job.
 reaches() {
-    local until=$((SECONDS + 30))
-    until grep -qE -- "$1" out err; do
-        [ $SECONDS -gt $until ] && flunk "never said '$1': $what" && return 1
-        sleep 0.05
-    done
+    local pattern=$1
+    within 'grep -qE -- "$pattern" out err' || { flunk "never said '$1': $what"; return 1; }
 }
 ends() {
     local code
@@ -97,6 +90,7 @@ same() { # what codecs have left out is kept of the first learner alone
     alike t p $files
 }
 same -n 4 --exchange server:policy=bsp --servers 2 -e 2
+if in_full; then
 same -n 4 --mesh data=2 --exchange server:policy=ssp,bound=0 --servers 1 --steps 15 --optimizer sgd --momentum 0.9
 # shellcheck disable=SC2086
 accepts "easgd" "$weft" train $data -n 2 --exchange easgd:every=5 --servers 2 --engine processes -e 3
@@ -106,6 +100,7 @@ same -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 --compress topk:
 # Parameters whose layouts are padded: servers that are processes know it from the coordinator.
 same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-back onebit --steps 9
 same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-back topk:ratio=0.02 --steps 9
+fi
 
 what="a resumed job has the bits of one that was not interrupted"
 rm -rf once twice
@@ -132,6 +127,7 @@ learned
 nothing_left
 [ "$(grep -c '"event":"step"' killed.jsonl)" -gt 0 ] && pass || flunk "no metrics: $what"
 
+if in_full; then
 what="all may leave but the one that tells"
 run -n 3 $async -e 30
 reaches 'step .* test'
@@ -153,9 +149,7 @@ for who in "server 0" "join 0" "coordinator 0"; do
     kill -STOP "$(part $who)"
     sleep 0.5
     kill -INT "$job"
-    before=$SECONDS
     ends 130
-    [ $((SECONDS - before)) -le 9 ] && pass || flunk "$((SECONDS - before)) s: $what: $who"
     grep -q 'stopped.*go on with --resume from' err && pass || flunk "said '$(tail -n1 err)': $what: $who"
     nothing_left
 done
@@ -196,7 +190,7 @@ run -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 -e 30 --timeout 9
 reaches 'step .* test'
 stopped=$(part join 1)
 hits STOP join 1 'learner 1 was stopped for 3 s.*started again'
-gone 5 "$stopped" && pass || flunk "$stopped is left: $what"
+gone "$stopped" && pass || flunk "$stopped is left: $what"
 ends 0
 learned
 
@@ -207,6 +201,7 @@ hits STOP join 0 'learner 0 was stopped for 3 s.*started again'
 ends 0
 learned
 nothing_left
+fi
 
 what="signals"
 asked_to_stop -n 3 --exchange server:policy=bsp --servers 2
@@ -216,6 +211,7 @@ rm -rf t
 # shellcheck disable=SC2086,SC2046
 accepts "as many steps" "$weft" train $data -n 3 --exchange server:policy=bsp --servers 2 --steps $(readlink asked/latest | tr -dc 0-9) -c t
 cmp -s asked/latest/parameters.safetensors t/latest/parameters.safetensors && pass || flunk "other parameters: $what"
+in_full || return 0
 what="signals"
 run -n 2 $async -e 4000
 reaches 'step .* test'
@@ -237,7 +233,7 @@ reaches 'step .* test'
 all=$(marked $(below "$job"))
 kill -KILL "$job"
 # shellcheck disable=SC2086
-gone 5 $all && pass || flunk "processes are left: $what"
+gone $all && pass || flunk "processes are left: $what"
 wait $timer 2>/dev/null
 
 what="bad input"

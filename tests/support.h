@@ -15,6 +15,12 @@
 
 #include "weft/weft.h"
 
+/* Whether a run takes all products of what it has tables of; with WEFT_FAST=1 it takes a part. */
+static inline bool in_full(void)
+{
+    return getenv("WEFT_FAST") == NULL;
+}
+
 #define assert_ok(call)                                                                            \
     do {                                                                                           \
         weft_status check_status = (call);                                                         \

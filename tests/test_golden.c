@@ -88,7 +88,7 @@ static void start(run *r, const char *device)
     assert_ok(weft_graph_differentiate(r->graph, PORT(r->values, LOSS)));
     weft_optimizer_options_init(&opt);
     opt.name = "sgd";
-    opt.lr = 0.05;
+    opt.lr = 0.01;
     opt.momentum = 0.9;
     assert_ok(weft_optimizer_build(r->graph, &opt, &values));
     assert_ok(weft_store_create(r->context, device, 1, &r->store));

@@ -32,19 +32,33 @@ static void compare_part(rank_case *c, weft_store *store, int i, weft_comm *data
     rank_ok(net_gather(store, i, data_axis, have));
     weft_store_part(store, i, &whole, start);
     rank_check(weft_shape_equal(&whole, &want->shapes[w]));
-    double most = 1e-3, off = 0;
-    for (int64_t k = 0; k < weft_shape_elements(&whole); k++)
-        most = fmax(most, fabs(value_at(want->data[w], type.dtype, k)));
+    double most = 1e-3, squares = 0, off = 0, difference = 0;
+    for (int64_t k = 0; k < weft_shape_elements(&whole); k++) {
+        double b = value_at(want->data[w], type.dtype, k);
+        most = fmax(most, fabs(b));
+        squares += b * b;
+    }
     for (int64_t k = 0; k < weft_shape_elements(&type.shape); k++) {
         int64_t place = 0;
         for (int d = 0; d < whole.rank; d++) place = place * whole.dim[d] + start[d] + index[d];
         double a = value_at(have, type.dtype, k), b = value_at(want->data[w], type.dtype, place);
         off = fmax(off, fabs(a - b) / most);
+        difference += (a - b) * (a - b);
         if (isnan(a)) off = 1e9;
         for (int d = whole.rank; d-- > 0 && ++index[d] == type.shape.dim[d];) index[d] = 0;
     }
     free(have);
-    double limit = c->exact ? 0 : c->setting->real == WEFT_F32 ? 2e-3 : 1e-9;
+    double limit = c->exact ? 0 : 1e-9;
+    if (!c->exact && c->setting->real == WEFT_F32) {
+        /* In float32 two values that a maximum compares can change places by rounding, and with them the
+         * way of one gradient, which is large beside that element and small beside the tensor. So the norm
+         * of the difference is held against that of the tensor. Moments, and biases, which begin at zero, are
+         * sums of a few gradients; to a weight these add little. */
+        double rms = sqrt(squares / (double)weft_shape_elements(&whole));
+        off = isnan(difference) ? 1e9 : sqrt(difference / (double)weft_shape_elements(&type.shape)) / fmax(rms, 1e-6);
+        limit = weft_store_role(store, i) == WEFT_ROLE_PARAMETER && whole.rank > 1 ? 2e-3 : 3e-2;
+    }
+    if (getenv("WEFT_VERBOSE") && off > limit / 10) fprintf(stderr, "%s: %g of %g\n", weft_store_name(store, i), off, limit);
     if (off > limit) fprintf(stderr, "%s: off by %g\n", weft_store_name(store, i), off);
     rank_check(off <= limit);
     atomic_fetch_add(&c->seen[w], 1);
@@ -113,6 +127,14 @@ static void check(const setting *s, const result *want)
         if (atomic_load(&c.seen[i]) == 0) fail_msg("no rank has '%s'", want->names[i]);
 }
 
+/* Rewrites are the same whatever carries them: of processes, a run that is to be short takes few models. */
+static bool left_out(const model_case *m)
+{
+    const char *only = getenv("WEFT_ONLY_MODEL");
+    if (only && strcmp(only, m->model) != 0) return true;
+    return processes > 0 && getenv("WEFT_FAST") && (m - models) % 5 != 3;
+}
+
 static void all_meshes(const model_case *m, const char *device, weft_dtype real, int microbatches,
                        const char *optimizer, double clip)
 {
@@ -140,8 +162,7 @@ static void test_models(void **state)
 {
     (void)state;
     for (size_t m = 0; m < MODELS; m++) {
-        const char *only = getenv("WEFT_ONLY_MODEL");
-        if (only && strcmp(only, models[m].model) != 0) continue;
+        if (left_out(&models[m])) continue;
         all_meshes(&models[m], models[m].f32 ? "cpu" : "reference",
                    models[m].f32 ? WEFT_F32 : WEFT_F64, 1, "sgd", 0);
     }
@@ -152,11 +173,10 @@ static void test_updates(void **state)
 {
     (void)state;
     for (size_t m = 0; m < MODELS; m++) {
-        const char *only = getenv("WEFT_ONLY_MODEL");
-        if (models[m].f32 || (only && strcmp(only, models[m].model) != 0)) continue;
+        if (models[m].f32 || left_out(&models[m])) continue;
         int parts = models[m].batch % 2 ? 3 : 2;
-        all_meshes(&models[m], "reference", WEFT_F64, parts, "adam", 0.1);
-        all_meshes(&models[m], "reference", WEFT_F64, 1, "adamw", 0.1);
+        if (in_full() || m % 2) all_meshes(&models[m], "reference", WEFT_F64, parts, "adam", 0.1);
+        if (in_full() || m % 2 == 0) all_meshes(&models[m], "reference", WEFT_F64, 1, "adamw", 0.1);
     }
 }
 
@@ -167,7 +187,8 @@ static void test_schedules(void **state)
     static const char *const schedules[] = {"gpipe", "1f1b"};
     for (size_t m = 0; m < MODELS; m++)
         for (int k = 0; k < 2; k++) {
-            if (models[m].f32) continue;
+            if (!in_full() && (int)m % 2 != k) continue;
+            if (models[m].f32 || left_out(&models[m])) continue;
             setting s = {.model = &models[m],
                          .mesh = &suite_meshes[0],
                          .device = "reference",
@@ -229,7 +250,7 @@ static void test_other_memory(void **state)
                      .microbatches = models[m].batch % 2 ? 3 : 2,
                      .optimizer = "adam"};
         result want;
-        if (models[m].f32) continue;
+        if (models[m].f32 || left_out(&models[m])) continue;
         result_of_one(&s, &want);
         for (int i = 0; i < MESHES; i++) {
             if (!net_fits(&s, &suite_meshes[i], processes) || at++ % 4) continue;

@@ -8,7 +8,7 @@ weft=$1 command=train
 refuses() {
     local code=$1 words=$2
     shift 2
-    timeout 60 "$weft" $command $small "$@" >out 2>err
+    timeout 300 "$weft" $command $small "$@" >out 2>err
     local got=$?
     if [ $got = "$code" ] && grep -qF -- "$words" err && [ "$(grep -c '^weft:' err)" = 1 ]; then pass
     else flunk "exit $got, wanted $code and '$words': $*"; fi

@@ -13,12 +13,14 @@ import subprocess
 import sys
 import time
 
-from .processes import FAST, ROOM, TREE, run
+from checking.job import MEMORY
+
+from .processes import ROOM, TREE, run
 
 BUILD = os.path.join(TREE, "build", "coverage")
 FLAGS = "-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation"
 # These look at the tree and not at what it does: nothing of a fault in a function's body is to be seen there.
-LEFT_OUT = ("layers", "headers", "install")
+LEFT_OUT = ("stages", "headers", "install")
 
 
 def tool(name):
@@ -104,7 +106,7 @@ class Reach:
         if os.path.exists(self.kept):
             with open(self.kept) as f:
                 self.tests = json.load(f)
-        counters, built = os.path.join(FAST, f"weft-counters-{os.getuid()}-{os.getpid()}"), False
+        counters, built = os.path.join(MEMORY, f"weft-counters-{os.getuid()}-{os.getpid()}"), False
         needs = tests_of(os.path.join(TREE, "build", "release"))
         self.own = {name: own_sources(name) for name in needs}
         for name in (n for n in needs if self.tests.get(n, {}).get("own") != self.own[n]):

@@ -5,9 +5,17 @@
  * ends by it but by the word of the coordinator or of a server whom it has to believe, and none
  * keeps more than it has been given.
  */
-#include <sanitizer/allocator_interface.h>
+#include <malloc.h>
 
 #include "letters.h"
+
+/* Bytes that are allocated now, by the sanitizer's allocator where there is one. */
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+static size_t allocated_bytes(void)
+{
+    return __sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes()
+                                                   : mallinfo2().uordblks;
+}
 
 /* --- what comes --- */
 
@@ -145,11 +153,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     c->data = data + 1;
     c->size = size - 1;
-    size_t at_first = __sanitizer_get_current_allocated_bytes();
+    size_t at_first = allocated_bytes();
     while (c->size > 0) {
         size_t left = c->size;
         go_on(c);
-        size_t now = __sanitizer_get_current_allocated_bytes();
+        size_t now = allocated_bytes();
         /* A letter of a few hundred bytes, at most, for each two that have been read, and how often
          * each staleness was met, for the ranges of both servers. */
         size_t counts = (size_t)2 * RANGES * 2 * WEFT_MOST_STALE * sizeof(int64_t);

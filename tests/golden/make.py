@@ -43,7 +43,7 @@ def lenet(folder):
                 p.copy_(values.view(p.shape[1], p.shape[0]).t() if p.dim() == 2 else values.view(p.shape))
     x = numbers(100, batch * 784, 0.5).view(batch, 1, 28, 28) + 0.5
     y = torch.tensor([(7 * i + 3) % 10 for i in range(batch)])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     with open(f"{folder}/lenet.txt", "w") as out:
         for step in range(10):
             optimizer.zero_grad()

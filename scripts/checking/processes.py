@@ -1,0 +1,91 @@
+"""Child processes: starting them in the background of a script, and leaving none behind."""
+import ctypes
+import os
+import signal
+import subprocess
+import threading
+import time
+
+started = set()
+
+
+def adopt_orphans():
+    """Orphans of children become children of this process, so that end_children finds all of them. A thread reaps those
+    that have ended, since tests wait until a process whose parent they killed is gone."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    threading.Thread(target=reap_orphans, daemon=True).start()
+
+
+def reap_orphans():
+    """An orphan belongs to a session that `start` made, but is not the process that `start` returned."""
+    own = os.getsid(0)
+    while True:
+        for pid, (parent, state, session) in stats().items():
+            if parent == os.getpid() and state == "Z" and session != own and pid not in started:
+                try:
+                    os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    pass
+        time.sleep(0.1)
+
+
+def end_on_signals():
+    """SIGINT, SIGTERM and SIGHUP raise SystemExit, so `finally` blocks run."""
+    def end(number, _):
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+
+
+def stats():
+    """{pid: (parent, state, session)} of all processes."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat") as f:
+                state, parent, _, session = f.read().rsplit(")", 1)[1].split()[:4]
+            found[int(entry)] = int(parent), state, int(session)
+        except (OSError, ValueError):
+            pass
+    return found
+
+
+def children():
+    """All descendants of this process, the youngest first."""
+    parents = {pid: parent for pid, (parent, _, _) in stats().items()}
+    below, queue = [], [os.getpid()]
+    while queue:
+        parent = queue.pop()
+        found = [p for p, q in parents.items() if q == parent]
+        below += found
+        queue += found
+    return below[::-1]
+
+
+def end_children():
+    """Sends SIGTERM to all descendants, and SIGKILL to those that are left after two seconds."""
+    for number, wait in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 2.0)):
+        for pid in children():
+            try:
+                os.kill(pid, number)
+            except OSError:
+                pass
+        until = time.monotonic() + wait
+        while children() and time.monotonic() < until:
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                return
+            time.sleep(0.05)
+
+
+def start(argv, environment=None, **more):
+    """A child in a process group of its own: a terminal's Ctrl-C reaches this script alone, which then ends its children."""
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            errors="replace", env=environment, start_new_session=True, **more)
+    started.add(process.pid)
+    return process

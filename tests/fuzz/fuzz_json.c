@@ -1,0 +1,51 @@
+/* JSON: what is read is read by the other library too, numbers come to what the C library says, and
+ * whatever comes is either JSON as a whole or refused with a sentence. */
+#include "fuzz.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "serve/front/json.h"
+
+static void must(bool right)
+{
+    if (!right) abort();
+}
+
+/* The first number of a text, in memory that ends with it. */
+static void look_at_number(const uint8_t *data, size_t size)
+{
+    weft_decimal d;
+    char text[512], again[WEFT_DECIMAL_ROOM + 1];
+    const char *end = weft_decimal_scan((const char *)data, (const char *)data + size, &d);
+    if (!end || d.size >= sizeof(text)) return;
+    memcpy(text, data, d.size);
+    text[d.size] = '\0';
+    double x = weft_decimal_double(&d), y = strtod(text, NULL);
+    float f = weft_decimal_float(&d), g = strtof(text, NULL);
+    must(memcmp(&x, &y, sizeof(x)) == 0 && memcmp(&f, &g, sizeof(f)) == 0);
+    again[weft_decimal_write(x, false, again)] = '\0';
+    must(!isfinite(x) || strtod(again, NULL) == x);
+    again[weft_decimal_write((double)f, true, again)] = '\0';
+    must(!isfinite(f) || strtof(again, NULL) == f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    weft_json j;
+    weft_json_start(&j, (const char *)data, size);
+    weft_status status = weft_json_skip(&j);
+    if (status == WEFT_OK) status = weft_json_finish(&j);
+    must(status == WEFT_OK || (status == WEFT_ERR_FORMAT && weft_last_message()[0]));
+    json_error_t error;
+    json_t *tree = json_loadb((const char *)data, size,
+                              JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
+    /* The other one refuses what is too large for it, goes deeper, and ends where a zero byte
+     * stands behind a value. */
+    bool large = !tree && strstr(error.text, "overflow"), zero = memchr(data, 0, size) != NULL;
+    must(zero || (status == WEFT_OK ? tree || large
+                                    : !tree || strstr(weft_last_message(), "in each other")));
+    json_decref(tree);
+    look_at_number(data, size);
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* Plain bodies: pictures and tables. The first byte chooses the model, what the client says that it
+ * is, and in which form it wants the answer. */
+#include "fuzz.h"
+
+#include <math.h>
+
+#include "about.h"
+
+static void must(bool right)
+{
+    if (!right) abort();
+}
+
+static void answer(const weft_served_about *about, weft_inference *i)
+{
+    weft_reply reply = {.code = 0};
+    int64_t columns = about->targets ? about->targets : about->classes,
+            features = weft_shape_elements(&about->sample);
+    for (int64_t k = 0; k < i->question.rows * columns; k++)
+        i->prediction[k] = (double)i->x[k % (i->question.rows * features)];
+    must(weft_predict_write(about, i, &reply) == WEFT_OK);
+    must(reply.code == 200 && reply.text.size > 0);
+    free(reply.text.data);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const types[] = {NULL, "application/x-www-form-urlencoded", "image/png",
+                                        "text/csv; charset=utf-8"};
+    static const char *const wishes[] = {NULL, "text/plain", "text/csv;q=0.5, */*",
+                                         "application/json"};
+    weft_plain_body body;
+    weft_inference i = {.id = NULL};
+    if (size < 1) return 0;
+    weft_served_about about = fuzz_about(data[0]);
+    weft_predict_wish(wishes[data[0] / 16 % 4], &i);
+    if (weft_predict_look(types[data[0] / 4 % 4], (const char *)data + 1, size - 1, &body) !=
+        WEFT_OK) {
+        must(weft_last_message()[0]);
+        return 0;
+    }
+    /* What takes long is tried elsewhere: here time is for many. */
+    if (weft_predict_is_long(&body)) return 0;
+    if (weft_predict_read(&about, &body, &i) != WEFT_OK) {
+        must(weft_last_message()[0] && !i.x);
+        return 0;
+    }
+    must(i.question.rows >= 1 && i.question.rows <= about.limit);
+    for (int64_t k = 0; body.kind == WEFT_BODY_PICTURE && k < weft_shape_elements(&about.sample);
+         k++)
+        must(i.x[k] >= 0 && i.x[k] <= 255);
+    answer(&about, &i);
+    weft_inference_free(&i);
+    return 0;
+}

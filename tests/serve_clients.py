@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""What the server does with clients who dawdle or leave, and what it writes down of all: tests/serve_clients.py PATH/TO/weft"""
+import datetime
+import http.client
+import json
+import socket
+import sys
+import time
+
+from serve_harness import BODY, INFER, Server, check, main, whole
+
+
+def slow():
+    """Everyone who dawdles is cut off, whatever he does; who is only idle may be so for --timeout seconds."""
+    with Server("--timeout", "1", "--receive", "2") as s:
+        ways = {"silent": b"", "half a head": b"POST /v2/models/m/in", "half a body": whole()[:-20]}
+        drips = {"a head": b"GET /v2 HTTP/1.1\r\nX: " + b"x" * 500, "a line": b"GET /" + b"x" * 500, "a body": whole(body=BODY + " " * 500)[:-500] + b" " * 400}
+        silent = {way: s.plain() for way in ways}
+        dripping = {way: s.plain() for way in drips}
+        began, ended = time.monotonic(), {}
+        for way, c in silent.items():
+            c.sendall(ways[way])
+        dripping["a body"].sendall(drips["a body"][:-400])
+        at = {"a head": 0, "a line": 0, "a body": len(drips["a body"]) - 400}
+        while time.monotonic() - began < 10 and len(ended) < 6:
+            for way, c in dripping.items():
+                if way in ended:
+                    continue
+                try:
+                    c.sendall(drips[way][at[way]:at[way] + 1])
+                    at[way] += 1
+                except OSError:
+                    ended[way] = time.monotonic() - began
+            for way, c in {**silent, **dripping}.items():
+                c.setblocking(False)
+                try:
+                    if way not in ended and c.recv(1000) == b"":
+                        ended[way] = time.monotonic() - began
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    ended[way] = time.monotonic() - began
+                c.setblocking(True)
+            time.sleep(0.1)
+        for way in (*ways, *drips):
+            check(f"{way} ends", 0.7 < ended.get(way, 99) < 8, ended)
+        check("and others are answered", s.code(INFER, BODY) == 200)
+        for c in (*silent.values(), *dripping.values()):
+            c.close()
+
+
+def gone():
+    """A question waits for others that do not come, and is not computed if its client has gone."""
+    with Server("--policy", "fixed:wait=1500000,max=50", "--connections", "50") as s:
+        for way in ("close", "reset", "both ways"):
+            cancelled = s.count('failure{model="m",version="1",reason="CANCELED"')
+            c = s.plain()
+            c.sendall(whole())
+            time.sleep(0.3)
+            if way == "reset":
+                c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            if way == "both ways":
+                c.shutdown(socket.SHUT_RDWR)
+            c.close()
+            for _ in range(20):
+                if (now := s.count('failure{model="m",version="1",reason="CANCELED"')) > cancelled:
+                    break
+                time.sleep(0.05)
+            check(f"{way}: it is given up", now == cancelled + 1, (now, cancelled))
+        time.sleep(1.6)
+        check("and not computed", s.count("success") == 0, s.count("success"))
+        for more, shut in (("", True), ("", False), ("Connection: close\r\n", True)):
+            with s.plain() as c:
+                c.sendall(whole(more=more))
+                time.sleep(0.2)
+                if shut:
+                    c.shutdown(socket.SHUT_WR)
+                reply = http.client.HTTPResponse(c)
+                try:
+                    reply.begin()
+                    check("who only has no more to say is answered", reply.status == 200 and b"prediction" in reply.read(), reply.status)
+                except (OSError, http.client.HTTPException) as e:
+                    check("who only has no more to say is answered", False, e)
+        check("each of them once", s.count("success") == 3, s.count("success"))
+        many = [s.plain() for _ in range(40)]
+        for c in many:
+            c.sendall(whole())
+        time.sleep(0.2)
+        for c in many[::2]:
+            c.close()
+        for c in many[1::2]:
+            check("among others who leave", c.recv(65536).startswith(b"HTTP/1.1 200"))
+            c.close()
+        check("and none of those", s.count("success") == 23, s.count("success"))
+        rest = s.plain()
+        rest.sendall(whole())
+        time.sleep(0.1)
+    check("who waits when the server ends is answered", rest.recv(65536).startswith(b"HTTP/1.1 200"))
+    rest.close()
+
+
+def log():
+    with Server("--log", "log", "--body", "1") as s:
+        s.ask(INFER, BODY)
+        s.ask("/v2")
+        s.ask("/v2/a%22%5C%00%ff%0a%e4/x?q=%22")
+        s.ask("/v2/models/nothing")
+        s.ask(INFER, "{")
+        s.ask(INFER, " " * (2 << 20))
+        c = s.client()
+        for i in range(200):
+            c.request("GET", f"/v2/models/m?{i}")
+            c.getresponse().read()
+        c.close()
+        s.ask("/metrics", port=s.metrics)
+    with open("log", "rb") as f:
+        lines = f.read().decode("ascii").splitlines()
+    told = []
+    for line in lines:
+        try:
+            told.append(json.loads(line))
+        except ValueError:
+            check("a line of JSON", False, line)
+    check("a line for each request", len(told) == 207, len(told))
+    first = told[0]
+    check("what it says", first["client"] == "127.0.0.1" and first["method"] == "POST" and first["path"] == INFER and first["status"] == 200 and
+          first["model"] == "m" and first["bytes"] > 50 and 0 <= first["seconds"] < 30, first)
+    when = datetime.datetime.strptime(first["time"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.timezone.utc).timestamp()
+    check("when", abs(when - time.time()) < 120, first)
+    check("the codes", [t["status"] for t in told[1:6]] == [200, 404, 404, 400, 413], told[1:6])
+    with Server("--log", "-") as s:
+        s.ask("/v2")
+    check("to standard output", json.loads(s.lines)["path"] == "/v2", s.lines)
+    with Server("--log", "log") as s:
+        s.ask("/v2")
+    with open("log") as f:
+        check("it is added to", len(f.readlines()) == 208)
+    with Server("--log", "/dev/full") as s:
+        c = s.client()
+        for _ in range(20000):  # more than there is room for
+            c.request("GET", "/v2/models/m/ready")
+            check("a full disk harms nobody", c.getresponse().read() == b"")
+        c.close()
+    check("and it is said once", s.errors.count("cannot write the log") == 1 and "No space left" in s.errors, s.errors)
+    with Server("--log", "-") as s:  # nobody reads what it prints until it ends
+        c = s.client()
+        for _ in range(3000):
+            c.request("GET", "/v2/models/m/ready")
+            c.getresponse().read()
+        c.close()
+        check("who does not read the log keeps nobody waiting", s.code(INFER, BODY) == 200)
+    check("and has whole lines", all(json.loads(line)["status"] for line in s.lines.splitlines()[:-1]) and s.lines.count("\n") > 100, s.lines[-200:])
+
+
+sys.exit(main(slow, gone, log))

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Who is let in by the server, and how far: TLS, tokens, limits, and files that do not fit: tests/serve_front.py PATH/TO/weft"""
+import http.client
+import json
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import time
+
+from serve_harness import BODY, CERTIFICATE, INFER, KEY, OTHER_KEY, SIZE, Server, check, main, read_all, weft, whole, write
+
+
+def trusting():
+    """Trusts our certificate, which has less in it than newer versions of Python want of those that sign others."""
+    context = ssl.create_default_context(cadata=CERTIFICATE)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def tls():
+    write("cert.pem", CERTIFICATE, 0o644)
+    write("key.pem", KEY)
+    trust = trusting()
+    with Server("--certificate", "cert.pem", "--key", "key.pem", "--timeout", "1", "--receive", "1", secure=trust) as s:
+        check("it says https", s.scheme == "https")
+        check("a request over TLS", s.code(INFER, BODY) == 200)
+        check("metrics over TLS", s.code("/metrics", port=s.metrics) == 200)
+        c = s.client()
+        for i in range(20):
+            c.request("POST", INFER, BODY)
+            reply = c.getresponse()
+            check("of many over one connection", reply.status == 200 and json.loads(reply.read())["model_name"] == "m")
+        large = json.dumps({"inputs": [{"name": "x", "shape": [64, SIZE], "datatype": "FP64", "data": [i / 7 for i in range(64 * SIZE)]}]})
+        c.request("POST", INFER, large)
+        reply = c.getresponse()
+        check("a large one", reply.status == 200 and len(json.loads(reply.read())["outputs"][0]["data"]) == 640, reply.status)
+        c.close()
+        with s.plain() as plain:
+            plain.sendall(whole())
+            check("what is no TLS gets no answer", b"200" not in read_all(plain)[0])
+        with s.plain() as silent:
+            got = read_all(silent)
+            check("who begins no handshake is cut off", got[1] and len(got[0]) < 20, got)  # an alert of TLS at the most
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            only = trusting()
+            only.minimum_version = only.maximum_version = version
+            s.secure = only
+            check(f"as {version.name}", s.code() == 200)
+        s.secure = trust
+
+
+def tokens():
+    write("tokens", "# who may ask\nm secret-of-m\nn\tsecret-of-n  # the other\n\n* secret-of-all\n")
+    with Server("--tokens", "tokens", "--control", models=("m=c", "n=c")) as s:
+        for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/m/ready", "/v2/models/m/versions/1/ready"):
+            check(f"{path} needs none", s.code(path) == 200)
+        for given in (None, "", "Bearer", "Bearer ", "Bearer x", "Bearer secret-of-", "Bearer secret-of-mm", "Bearer secret-of-m x", "Basic secret-of-m",
+                      "Bearer " + "x" * 1000, "secret-of-m", "Bearer secret-of-M"):
+            for path, body in ((INFER, BODY), ("/v2", None), ("/v2/models/m", None), ("/v2/repository/index", ""), ("/metrics", None), ("/x", None)):
+                headers = {} if given is None else {"Authorization": given}
+                code, told, text = s.ask(path, body, **headers)
+                check(f"{path} with {given}", code == 401 and told["WWW-Authenticate"].startswith("Bearer") and len(json.loads(text)["error"]) > 10, code)
+        rights = (("/v2", None, 200, 200, 200), (INFER, BODY, 200, 403, 200), ("//v2//models/m/infer", BODY, 200, 403, 200),
+                  ("/v2/models/%6d", None, 200, 403, 200), ("/v2/models/n/infer", BODY, 403, 200, 200), ("/v2/models/m/versions/1", None, 200, 403, 200),
+                  ("/v2/models/m/stats", None, 200, 403, 200), ("/v2/models/stats", None, 403, 403, 200), ("/metrics", None, 403, 403, 200),
+                  ("/v2/repository/index", "", 403, 403, 200), ("/v2/repository/models/m/load", "", 403, 403, 200), ("/v2/nothing", None, 403, 403, 404))
+        for path, body, *codes in rights:
+            for token, wanted in zip(("secret-of-m", "secret-of-n", "secret-of-all"), codes):
+                got = s.code(path, body, Authorization="Bearer " + token)
+                check(f"{path} with {token}", got == wanted, got)
+        check("metrics at their own port, too", s.code("/metrics", port=s.metrics) == 401)
+        check("the scheme in any case", s.code("/v2", Authorization="bEARER secret-of-m") == 200)
+        code = s.code(INFER, " " * (1 << 20), Authorization="Bearer x")
+        check("with a body of a megabyte", code == 401, code)
+        with s.plain() as c:
+            c.sendall(b"POST " + INFER.encode() + b" HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n")
+            got = c.recv(1000)
+            check("who asks first need not send it", got.startswith(b"HTTP/1.1 401"), got)
+
+
+def addresses():
+    try:
+        with socket.socket(socket.AF_INET6) as s:
+            s.bind(("::1", 0))
+    except OSError:
+        return
+    with Server("--host", "::1") as s:
+        c = http.client.HTTPConnection("::1", s.port, timeout=30)
+        c.request("POST", INFER, BODY)
+        check("over IPv6", c.getresponse().status == 200)
+        c.close()
+
+
+# --- how far ---
+
+def limits():
+    with Server("--headers", "8", "--body", "1") as s:
+        with s.plain() as c:
+            sent = 0
+            try:
+                c.sendall(b"GET /v2 HTTP/1.1\r\nHost: a\r\nX: ")
+                while sent < 1 << 30:
+                    sent += c.send(b"x" * (1 << 16))
+            except OSError:
+                pass
+            check("a gigabyte of headers is not taken", sent < 64 << 20, sent)
+        for size in (4000, 9000):
+            with s.plain() as c:
+                c.sendall(b"GET /v2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: " + b"x" * size + b"\r\n\r\n")
+                got = read_all(c)[0]
+                check(f"{size} bytes of headers", re.match(rb"HTTP/1.1 200" if size == 4000 else rb"HTTP/1.1 4(31|13)", got), got[:80])
+        for size in (1 << 20, (1 << 20) + 1, 5 << 20):
+            code, _, text = s.ask(INFER, " " * size)
+            check(f"a body of {size} bytes", code == (400 if size == 1 << 20 else 413) and "error" in json.loads(text), code)
+        with s.plain() as c:
+            c.sendall(b"POST " + INFER.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000000\r\n\r\n")
+            check("one of 100 GB is refused at once", c.recv(1000).startswith(b"HTTP/1.1 413"))
+        with s.plain() as c:
+            sent = 0
+            try:
+                c.sendall(b"POST " + INFER.encode() + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+                while sent < 1 << 30:
+                    c.sendall(b"10000\r\n" + b" " * 65536 + b"\r\n")
+                    sent += 65536
+            except OSError:
+                pass
+            check("one without end is cut off", sent < 64 << 20, sent)
+        check("and others are answered", s.code(INFER, BODY) == 200)
+
+
+def rates():
+    with Server("--rate-limit", "4") as s:
+        c, codes = s.client(), []
+        for _ in range(12):
+            c.request("POST", INFER, BODY)
+            reply = c.getresponse()
+            codes.append(reply.status)
+            reply.read()
+            if reply.status == 429:
+                check("it says when", int(reply.headers["Retry-After"]) >= 1)
+        check("a second's worth, then no more", codes[:4] == [200] * 4 and codes.count(429) >= 6, codes)
+        check("another connection is no way around it", s.code() == 429)
+        other = s.client(source_address=("127.0.0.2", 0))
+        other.request("GET", "/v2")
+        check("another address is another one", other.getresponse().status == 200)
+        check("metrics at their own port do not count", all(s.code("/metrics", port=s.metrics) == 200 for _ in range(10)))
+        time.sleep(1.1)
+        codes = [s.code() for _ in range(8)]
+        check("and again", codes[:3] == [200] * 3 and 429 in codes, codes)
+        c.close()
+        other.close()
+
+
+def connections():
+    with Server("--connections", "5") as s:
+        kept = [s.client() for _ in range(5)]
+        for c in kept:
+            c.request("GET", "/v2")
+            check("one of those that may be", c.getresponse().read())
+        code, told, _ = s.ask(INFER, BODY)
+        check("one more", code == 503 and told["Retry-After"] and told["Connection"] == "close", code)
+        many = [s.plain() for _ in range(200)]
+        time.sleep(0.3)
+        for c in kept:
+            c.request("POST", INFER, BODY)
+            check("hurts no other", c.getresponse().status == 200)
+            c.close()
+        for c in many:
+            c.close()
+        for _ in range(100):
+            if (code := s.code(INFER, BODY)) == 200:
+                break
+            time.sleep(0.05)
+        check("and in their place another", code == 200, code)
+
+
+def bad_starts():
+    write("loose", "m secret\n", 0o640)
+    write("cert.pem", CERTIFICATE, 0o644)
+    write("key.pem", KEY)
+    write("other.pem", OTHER_KEY)
+    write("open.pem", KEY, 0o644)
+    write("text", "nothing of this kind\n")
+    write("empty", "# nobody\n")
+    write("three", "m secret and more\n")
+    write("long", "m " + "x" * 300 + "\n")
+    key = ["--certificate", "cert.pem", "--key"]
+    for words, code, told in ((["--tokens", "loose"], 2, "others may read"), (["--tokens", "none"], 1, "No such file"), (["--tokens", "."], 1, "regular file"),
+                              (["--tokens", "empty"], 1, "no token"), (["--tokens", "three"], 1, "three:1"), (["--tokens", "long"], 1, "256"),
+                              (["--certificate", "cert.pem"], 2, "--key"), (["--key", "key.pem"], 2, "certificate"), ([*key, "none"], 1, "No such file"),
+                              (["--certificate", "none", "--key", "key.pem"], 1, "No such file"), ([*key, "other.pem"], 1, "is not the key of"),
+                              ([*key, "open.pem"], 2, "others may read"), ([*key, "text"], 1, "no private key"),
+                              (["--certificate", "text", "--key", "key.pem"], 1, "no certificate"), (["--log", "none/log"], 1, "No such file"),
+                              (["--log", "."], 1, "directory"), (["--headers", "0"], 2, "headers"), (["--connections", "0"], 2, "connections"),
+                              (["--rate-limit", "-1"], 2, "rate-limit"), (["--receive", "0"], 2, "receive"), (["--host", "::g"], 2, "::g")):
+        done = subprocess.run([weft, "serve", "m=c", *words, "--port", "0", "--metrics-port", "-1"], capture_output=True, text=True, timeout=60)
+        check(f"weft serve {words}", done.returncode == code and told in done.stderr and "listening" not in done.stdout, (done.returncode, done.stderr))
+
+
+sys.exit(main(tls, tokens, addresses, limits, rates, connections, bad_starts))

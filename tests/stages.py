@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""The runner of checks, over stages of its own in a small tree: tests/stages.py SOURCE
+
+Records: what has passed is not run again until a file that it reads changes. Failures: the first one is shown, and the exit code
+says it. Whatever ends a run, what was done stays done and no process is left.
+"""
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+source = os.path.abspath(sys.argv[1])
+passed = failed = 0
+
+STAGES = '''
+import os
+from collections import namedtuple
+from .job import Result
+Stage = namedtuple("Stage", "name says packages reads run")
+
+def good(job):
+    job.run("one", ["sh", "-c", "echo ran >>runs; echo SKIPPED half of it"])
+    job.run_all([(f"number {k}", ["true"], None) for k in range(5)])
+
+def bad(job):
+    job.run("first", ["sh", "-c", "echo FAILED: the reason; exit 3"])
+    job.run("second", ["false"])
+    job.run("counts", ["sh", "-c", "echo 7 passed, 2 failed; exit 1"], own_counts=True)
+
+def skips(job):
+    job.run("none", ["sh", "-c", "echo SKIPPED: no such machine; exit 77"])
+
+def orphan(job):
+    job.run("orphan", ["sh", "-c", "(sh -c 'sleep 0.2' & echo $! >pid; exec sleep 0.1) & sleep 0.8; "
+                       "if [ -e /proc/$(cat pid) ]; then echo FAILED: a zombie; exit 1; fi"])
+
+def long(job):
+    job.run("long", ["sh", "-c", "setsid sleep 1000 & echo $! >pid; sleep 1000"])
+
+STAGES = (Stage("good", "passes", "", ("src/",), good), Stage("bad", "fails", "", ("src/",), bad),
+          Stage("skips", "is skipped", "", ("src/",), skips), Stage("orphan", "leaves an orphan", "", ("src/",), orphan),
+          Stage("needs", "needs packages", "rare", ("src/",), good), Stage("long", "never ends", "", ("src/",), long),
+          Stage("empty", "runs nothing", "", ("src/",), lambda job: None))
+GROUPS = {"all": ["good", "bad"], "few": ["good", "skips"]}
+'''
+
+
+def check(what, right, got=""):
+    global passed, failed
+    if right:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAILED: {what}: {got}", flush=True)
+
+
+def run(*words, code=0, **more):
+    done = subprocess.run(["scripts/check", *words], capture_output=True, text=True, timeout=300, **more)
+    check(f"exit of {words}", done.returncode == code, (done.returncode, done.stdout[-1500:], done.stderr[-800:]))
+    return done.stdout + done.stderr
+
+
+def runs():
+    return open("runs").read().count("ran") if os.path.exists("runs") else 0
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def records():
+    last = run("good").strip().splitlines()[-1]
+    check("the last line is the sum", last == "6 passed, 0 failed, 0 skipped" and runs() == 1, last)
+    check("not run again", "has passed for these files" in run("good") and runs() == 1)
+    open("notes", "w").close()
+    check("a file that it does not read", "not run again" in run("few") and runs() == 1)
+    with open("src/a.c", "a") as f:
+        f.write("int x;\n")
+    run("good")
+    check("a file that it reads", runs() == 2)
+    run("good", "--again")
+    check("--again", runs() == 3)
+    text = run("--status", "good", "long")
+    check("the table of the last runs", re.search(r"good +\d+ +6 +0 +0", text) and "has not ended" in text, text)
+
+
+def ends():
+    text = run("bad", code=1)
+    check("the first failure comes first", "The first failure is first:\n    FAILED: the reason" in text, text)
+    check("own counts are added up", text.strip().endswith("7 passed, 4 failed, 0 skipped"), text)
+    check("what failed runs again", "The first failure" in run("bad", code=1))
+    text = run("skips")
+    check("why it was skipped", "none: no such machine" in text and text.strip().endswith("0 passed, 0 failed, 1 skipped"), text)
+    text = run("nothing", code=2)
+    check("an unknown stage", "no stage 'nothing'" in text and "good, bad, skips" in text, text)
+    run("--nothing", code=2)
+    text = run("needs", code=1)
+    check("packages that are missing", "apt-get install rare" in text, text)
+    text = run("empty", code=1)
+    check("a stage that runs nothing has failed", "ran no check" in text, text)
+    run("orphan", "--again")
+    check("--list", re.search(r"^long +never ends$", run("--list"), re.M))
+
+
+def ended_by(number, code):
+    if os.path.exists("pid"):
+        os.remove("pid")
+    with open("src/a.c", "a") as f:
+        f.write("\n")
+    process = subprocess.Popen(["scripts/check", "good", "long"], stdout=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while not (os.path.exists("pid") and open("pid").read()) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(number)
+    text = process.communicate(timeout=120)[0]
+    check(f"ended by signal {number}", process.returncode == code and re.search(r"long +- .*has not ended", text), (process.returncode, text))
+    check("its processes have ended", not alive(int(open("pid").read())))
+    before = runs()
+    run("good")
+    check("what was done stays done", runs() == before)
+
+
+def full_disk():
+    def small():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    with open("src/a.c", "a") as f:
+        f.write("\n")
+    text = run("good", code=1, preexec_fn=small)
+    check("a full disk is said", re.search(r"scripts/check: .*: (File too large|No space left on device)", text) and "Traceback" not in text, text)
+    run("good")
+
+
+work = tempfile.mkdtemp()
+try:
+    os.chdir(work)
+    shutil.copytree(os.path.join(source, "scripts", "checking"), "scripts/checking", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(os.path.join(source, "scripts", "check"), "scripts/check")
+    with open("scripts/checking/stages.py", "w") as f:
+        f.write(STAGES)
+    with open("scripts/deps", "w") as f:
+        f.write('#!/bin/sh\n[ "$1" != rare ] || { echo "missing: apt-get install rare" >&2; exit 1; }\n')
+    os.chmod("scripts/deps", 0o755)
+    os.mkdir("src")
+    open("src/a.c", "w").close()
+    records()
+    ends()
+    ended_by(signal.SIGINT, 130)
+    ended_by(signal.SIGTERM, 143)
+    full_disk()
+finally:
+    os.chdir("/")
+    shutil.rmtree(work, ignore_errors=True)
+print(f"{passed} passed, {failed} failed")
+sys.exit(failed > 0)

@@ -1,0 +1,513 @@
+/* The batcher in real time: each request is answered once, or cancelled, whatever else goes on. */
+#include <pthread.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "support.h"
+
+enum { CLIENTS = 4, EACH = 600, LIMIT = 7 };
+
+typedef struct client {
+    weft_line *line;
+    weft_batcher *batcher;
+    uint64_t seed;
+    int lends;
+    struct sent *sent; /* [EACH] */
+} client;
+
+typedef struct sent {
+    int64_t rows, computed_rows;
+    uint64_t like;
+    int computed, answered, refused, cancelled; /* atomic, since many threads count */
+    weft_status status;
+    bool bad; /* fails when it is computed */
+} sent;
+
+typedef struct model {
+    int at_once[4]; /* batches of each executor */
+    int wrong;
+    bool fails;
+} model;
+
+static weft_context *context;
+
+static void nap(double seconds)
+{
+    struct timespec t = {.tv_nsec = (long)(seconds * 1e9)};
+    nanosleep(&t, NULL);
+}
+
+static weft_status run(void *user, int executor, void *const *requests, int count, int64_t rows)
+{
+    model *m = user;
+    int64_t all = 0;
+    bool bad = false;
+    if (__atomic_add_fetch(&m->at_once[executor], 1, __ATOMIC_SEQ_CST) != 1) m->wrong++;
+    for (int i = 0; i < count; i++) {
+        sent *s = requests[i];
+        all += s->rows;
+        bad |= s->bad;
+        if (s->like != ((sent *)requests[0])->like) m->wrong++;
+    }
+    if (all != rows || rows > LIMIT) m->wrong++;
+    nap(2e-5 * (double)rows);
+    for (int i = 0; i < count && !bad; i++)
+        __atomic_add_fetch(&((sent *)requests[i])->computed, 1, __ATOMIC_SEQ_CST);
+    __atomic_sub_fetch(&m->at_once[executor], 1, __ATOMIC_SEQ_CST);
+    return bad ? weft_fail(WEFT_ERR_NUMERIC, "this one is bad") : WEFT_OK;
+}
+
+static void done(void *user, const weft_answered *a)
+{
+    sent *s = user;
+    s->status = a->status;
+    if (a->status != WEFT_OK && !*a->message) s->status = WEFT_ERR_INTERNAL;
+    __atomic_add_fetch(&s->answered, 1, __ATOMIC_SEQ_CST);
+}
+
+static void *ask(void *user)
+{
+    client *c = user;
+    weft_random r;
+    weft_random_start(&r, c->seed, 1);
+    for (int i = 0; i < EACH; i++) {
+        sent *s = &c->sent[i];
+        weft_request request;
+        uint64_t ticket;
+        weft_request_init(&request);
+        s->rows = request.rows = 1 + weft_random_u32(&r) % LIMIT;
+        s->like = request.like = weft_random_u32(&r) % 3;
+        s->bad = weft_random_u32(&r) % 50 == 0;
+        request.priority = (int)(weft_random_u32(&r) % 3);
+        request.patience = weft_random_u32(&r) % 4 ? 0 : 1e-4;
+        request.user = s;
+        request.done = done;
+        request.quiet = c->lends;
+        if (weft_line_submit(c->line, &request, &ticket) != WEFT_OK) {
+            s->refused = 1;
+        } else if (weft_random_u32(&r) % 10 == 0) {
+            s->cancelled = weft_line_cancel(c->line, ticket);
+        }
+        if (c->lends) (void)weft_batcher_lend(c->batcher, 1e-3 * (weft_random_u32(&r) % 2));
+        if (weft_random_u32(&r) % 8 == 0) nap(1e-4);
+    }
+    return NULL;
+}
+
+static void crowd(const char *policy, int executors, bool finish)
+{
+    weft_batcher_options bo;
+    weft_line_options lo;
+    weft_batcher *batcher;
+    weft_line *line;
+    model m = {.wrong = 0};
+    client clients[CLIENTS];
+    pthread_t threads[CLIENTS];
+    weft_batcher_options_init(&bo);
+    bo.executors = executors;
+    assert_ok(weft_batcher_create(context, &bo, &batcher));
+    weft_line_options_init(&lo);
+    lo.policy = policy;
+    lo.limit = LIMIT;
+    lo.waiting = 40;
+    lo.run = run;
+    lo.user = &m;
+    lo.short_runs = true;
+    assert_ok(weft_line_add(batcher, &lo, &line));
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] =
+            (client){.line = line, .batcher = batcher, .seed = (uint64_t)i, .lends = i % 2};
+        assert_ok(WEFT_NEW(&clients[i].sent, EACH));
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &clients[i]), 0);
+    }
+    for (int i = 0; i < CLIENTS; i++) pthread_join(threads[i], NULL);
+    weft_line_stats stats;
+    weft_line_remove(&line, finish);
+    assert_null(line);
+    weft_batcher_destroy(&batcher);
+    (void)stats;
+    int answered = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        for (int k = 0; k < EACH; k++) {
+            const sent *s = &clients[i].sent[k];
+            if (s->answered + s->refused + s->cancelled != 1)
+                fail_msg("%s: answered %d times, refused %d, cancelled %d", policy, s->answered,
+                         s->refused, s->cancelled);
+            if (s->answered && s->status == WEFT_OK) assert_int_equal(s->computed, 1);
+            if (s->answered && s->bad)
+                assert_true(s->status == WEFT_ERR_NUMERIC || s->status == WEFT_ERR_LATE ||
+                            s->status == WEFT_ERR_BUSY);
+            if (s->answered && !s->bad)
+                assert_true(s->status == WEFT_OK || s->status == WEFT_ERR_LATE ||
+                            (!finish && s->status == WEFT_ERR_BUSY));
+            answered += s->answered;
+        }
+        free(clients[i].sent);
+    }
+    assert_int_equal(m.wrong, 0);
+    assert_true(answered > 0);
+}
+
+static void test_crowd(void **state)
+{
+    (void)state;
+    char policy[128];
+    for (int i = 0; weft_context_name(context, WEFT_KIND_POLICY, i); i++)
+        for (int executors = 1; executors <= 3; executors++)
+            crowd(weft_context_name(context, WEFT_KIND_POLICY, i), executors, executors != 2);
+    (void)snprintf(policy, sizeof(policy), "fixed:wait=300,max=5");
+    crowd(policy, 2, true);
+}
+
+/* What has been counted is what happened. */
+static void count(void *user, const weft_answered *a)
+{
+    (void)a;
+    __atomic_add_fetch((int *)user, 1, __ATOMIC_SEQ_CST);
+}
+
+static weft_status slow(void *user, int executor, void *const *requests, int n, int64_t rows)
+{
+    (void)user, (void)executor, (void)requests, (void)n, (void)rows;
+    nap(2e-3);
+    return WEFT_OK;
+}
+
+static void test_counts(void **state)
+{
+    (void)state;
+    enum { ASKED = 60 };
+    weft_batcher_options bo;
+    weft_line_options lo;
+    weft_batcher *batcher;
+    weft_line *line;
+    weft_line_stats s;
+    int answered = 0;
+    weft_batcher_options_init(&bo);
+    assert_ok(weft_batcher_create(context, &bo, &batcher));
+    weft_line_options_init(&lo);
+    lo.run = slow;
+    lo.policy = "greedy";
+    lo.limit = 4;
+    assert_ok(weft_line_add(batcher, &lo, &line));
+    for (int i = 0; i < ASKED; i++) {
+        weft_request r;
+        weft_request_init(&r);
+        r.rows = 1 + i % 2;
+        r.user = &answered;
+        r.done = count;
+        assert_ok(weft_line_submit(line, &r, NULL));
+    }
+    do {
+        nap(1e-3);
+        weft_line_describe(line, &s);
+    } while (s.requests < ASKED);
+    assert_int_equal(answered, ASKED);
+    assert_int_equal(s.rows, ASKED * 3 / 2);
+    assert_int_equal(s.failed + s.late + s.refused + s.cancelled + s.waiting, 0);
+    int64_t cells = 0, batches = 0;
+    for (int i = 0; i < WEFT_LATENCY_CELLS; i++) cells += s.latency[i];
+    for (int i = 0; i < WEFT_BATCH_CELLS; i++) batches += s.batch[i];
+    assert_int_equal(cells, ASKED);
+    assert_int_equal(batches, s.batches);
+    assert_true(s.batches >= ASKED * 3 / 2 / 4);
+    assert_true(weft_line_time(line, 1, 1) > 0);
+    assert_true(weft_latency_quantile(s.latency, 0.99) >= 2e-3);
+    weft_request bad;
+    weft_request_init(&bad);
+    bad.rows = 5;
+    assert_refused(weft_line_submit(line, &bad, NULL), WEFT_ERR_ARGUMENT,
+                   "5 rows, must be from 1 to 4");
+    lo.policy = "greedily";
+    weft_line *none;
+    assert_refused(weft_line_add(batcher, &lo, &none), WEFT_ERR_ARGUMENT, "did you mean 'greedy'");
+    weft_batcher_destroy(&batcher); /* with a line that is left */
+}
+
+/* --- one line whose batches wait until they may go on --- */
+
+typedef struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int begun, let; /* batches */
+    int64_t rows[64];
+    int first[64]; /* of each batch: its first request's number */
+} gate;
+
+typedef struct asked {
+    int number, answered;
+    weft_status status;
+    bool bad;
+    double slowly; /* seconds that its callback takes */
+} asked;
+
+static weft_status pass(void *user, int executor, void *const *requests, int n, int64_t rows)
+{
+    gate *g = user;
+    (void)executor;
+    pthread_mutex_lock(&g->lock);
+    int batch = g->begun++;
+    g->rows[batch % 64] = rows;
+    g->first[batch % 64] = ((asked *)requests[0])->number;
+    pthread_cond_broadcast(&g->changed);
+    while (g->let <= batch) pthread_cond_wait(&g->changed, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    for (int i = 0; i < n; i++)
+        if (((asked *)requests[i])->bad) return weft_fail(WEFT_ERR_NUMERIC, "this one is bad");
+    return WEFT_OK;
+}
+
+static void let(gate *g, int batches)
+{
+    pthread_mutex_lock(&g->lock);
+    g->let = batches;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void until_begun(gate *g, int batches)
+{
+    pthread_mutex_lock(&g->lock);
+    while (g->begun < batches) pthread_cond_wait(&g->changed, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void told(void *user, const weft_answered *a)
+{
+    asked *r = user;
+    r->status = a->status;
+    if (r->slowly > 0) nap(r->slowly);
+    __atomic_add_fetch(&r->answered, 1, __ATOMIC_SEQ_CST);
+}
+
+static void until_answered(const asked *r)
+{
+    while (__atomic_load_n(&r->answered, __ATOMIC_SEQ_CST) == 0) nap(1e-4);
+}
+
+static void open_gate(gate *g, const char *policy, int64_t limit, weft_batcher **batcher,
+                      weft_line **line)
+{
+    weft_batcher_options bo;
+    weft_line_options lo;
+    *g = (gate){.begun = 0};
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->changed, NULL);
+    weft_batcher_options_init(&bo);
+    assert_ok(weft_batcher_create(context, &bo, batcher));
+    weft_line_options_init(&lo);
+    lo.run = pass;
+    lo.user = g;
+    lo.policy = policy;
+    lo.limit = limit;
+    lo.short_runs = true;
+    assert_ok(weft_line_add(*batcher, &lo, line));
+}
+
+static void close_gate(gate *g, weft_batcher **batcher)
+{
+    weft_batcher_destroy(batcher);
+    pthread_cond_destroy(&g->changed);
+    pthread_mutex_destroy(&g->lock);
+}
+
+static void submit(weft_line *line, asked *r, int priority, uint64_t like, double patience)
+{
+    weft_request request;
+    weft_request_init(&request);
+    request.priority = priority;
+    request.like = like;
+    request.patience = patience;
+    request.user = r;
+    request.done = told;
+    assert_ok(weft_line_submit(line, &request, NULL));
+}
+
+/* Late ones hear of it at once, though every executor computes, and are never computed. */
+static void test_late(void **state)
+{
+    (void)state;
+    gate g;
+    weft_batcher *batcher;
+    weft_line *line;
+    weft_line_stats s;
+    asked r[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
+    open_gate(&g, "greedy", 8, &batcher, &line);
+    submit(line, &r[0], 0, 0, 0);
+    until_begun(&g, 1);
+    submit(line, &r[1], 0, 0, 3600);
+    submit(line, &r[2], 0, 0, 1e-3);
+    until_answered(&r[2]); /* while the first one is under way: nobody has let it go on */
+    assert_int_equal(r[2].status, WEFT_ERR_LATE);
+    assert_int_equal(r[0].answered + r[1].answered, 0);
+    let(&g, 64);
+    until_answered(&r[1]);
+    assert_int_equal(r[1].status, WEFT_OK);
+    do weft_line_describe(line, &s);
+    while (s.requests < 2);
+    assert_int_equal(s.late, 1);
+    assert_int_equal(s.rows, 2);
+    close_gate(&g, &batcher);
+}
+
+/* Priorities first, then who came first; only those that are alike; those of a batch that fails
+ * each by themselves, and counted as what they are. */
+static void test_order(void **state)
+{
+    (void)state;
+    gate g;
+    weft_batcher *batcher;
+    weft_line *line;
+    weft_line_stats s;
+    asked r[10] = {{.number = 0}};
+    for (int i = 0; i < 10; i++) r[i].number = i;
+    r[6].bad = true;
+    open_gate(&g, "greedy", 4, &batcher, &line);
+    submit(line, &r[0], 0, 0, 0);
+    until_begun(&g, 1);
+    for (int i = 1; i < 6; i++) submit(line, &r[i], 0, (uint64_t)i % 2, 0); /* kind 1: 1, 3, 5 */
+    for (int i = 6; i < 10; i++) submit(line, &r[i], 5, 2, 0);
+    let(&g, 64);
+    for (int i = 0; i < 10; i++) until_answered(&r[i]);
+    do weft_line_describe(line, &s);
+    while (s.requests + s.failed < 10);
+    /* Alone; the four that are urgent, which fail and are tried again; then kinds 1 and 0. */
+    static const int first[] = {0, 6, 6, 7, 8, 9, 1, 2};
+    static const int64_t rows[] = {1, 4, 1, 1, 1, 1, 3, 2};
+    assert_int_equal(g.begun, 8);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(g.first[i], first[i]);
+        assert_int_equal(g.rows[i], rows[i]);
+    }
+    for (int i = 0; i < 10; i++) assert_int_equal(r[i].status, i == 6 ? WEFT_ERR_NUMERIC : WEFT_OK);
+    assert_int_equal(s.failed, 1);
+    assert_int_equal(s.requests, 9);
+    assert_int_equal(s.batches, 4);
+    close_gate(&g, &batcher);
+}
+
+/* An executor is busy until the callbacks of its batch have been made. */
+static void test_occupied(void **state)
+{
+    (void)state;
+    gate g;
+    weft_batcher *batcher;
+    weft_line *line;
+    asked r = {.slowly = 2e-3};
+    weft_line_stats s;
+    open_gate(&g, "none", 4, &batcher, &line);
+    let(&g, 64);
+    for (int i = 0; i < 9; i++) {
+        r.answered = 0;
+        submit(line, &r, 0, 0, 0);
+        until_answered(&r);
+    }
+    do weft_line_describe(line, &s);
+    while (s.requests < 9);
+    assert_true(weft_line_time(line, 1, 1) >= 2e-3);
+    close_gate(&g, &batcher);
+}
+
+/* A line that is full does not wait for what it has no room for. */
+static void test_full(void **state)
+{
+    (void)state;
+    enum { ROOM = 5 };
+    gate g;
+    weft_batcher *batcher;
+    weft_line *line, *other;
+    weft_line_options lo;
+    asked r[ROOM + 1] = {{.number = 0}};
+    weft_request request;
+    open_gate(&g, "greedy", 8, &batcher, &line);
+    let(&g, 64);
+    weft_line_options_init(&lo);
+    lo.run = pass;
+    lo.user = &g;
+    lo.policy = "fixed:wait=1e9,max=64";
+    lo.waiting = ROOM;
+    assert_ok(weft_line_add(batcher, &lo, &other));
+    for (int i = 0; i < ROOM; i++) submit(other, &r[i], 0, 0, 0);
+    weft_request_init(&request);
+    assert_refused(weft_line_submit(other, &request, NULL), WEFT_ERR_BUSY, "5 rows are waiting");
+    for (int i = 0; i < ROOM; i++) until_answered(&r[i]);
+    assert_int_equal(g.begun, 1);
+    assert_int_equal(g.rows[0], ROOM);
+    /* One that is removed neither. */
+    submit(other, &r[ROOM], 0, 0, 0);
+    weft_line_remove(&other, true);
+    assert_int_equal(r[ROOM].status, WEFT_OK);
+    assert_int_equal(r[ROOM].answered, 1);
+    close_gate(&g, &batcher);
+}
+
+/* Who lends computes what is due, in its own thread. */
+static void test_lend(void **state)
+{
+    (void)state;
+    gate g;
+    weft_batcher *batcher;
+    weft_line *line;
+    asked r[3] = {{.number = 0}};
+    weft_request request;
+    open_gate(&g, "greedy", 8, &batcher, &line);
+    let(&g, 64);
+    for (int round = 0; round < 100; round++) {
+        for (int i = 0; i < 3; i++) {
+            weft_request_init(&request);
+            request.quiet = true;
+            request.user = &r[i];
+            request.done = told;
+            assert_ok(weft_line_submit(line, &request, NULL));
+        }
+        (void)weft_batcher_lend(batcher, round % 2 ? 10 : 0); /* by itself, or an executor does */
+        for (int i = 0; i < 3; i++) until_answered(&r[i]);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(r[i].status, WEFT_OK);
+            assert_int_equal(r[i].answered, 1);
+            r[i].answered = 0;
+        }
+        pthread_mutex_lock(&g.lock);
+        g.begun = 0;
+        pthread_mutex_unlock(&g.lock);
+    }
+    assert_int_equal(weft_batcher_lend(batcher, 1), 0); /* nothing is due */
+    close_gate(&g, &batcher);
+}
+
+/* Lines come and go while their policies think. */
+static void test_come_and_go(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 12; round++) {
+        gate g;
+        weft_batcher *batcher;
+        weft_line *line;
+        enum { ASKED = 300 };
+        static asked r[ASKED];
+        memset(r, 0, sizeof(r));
+        open_gate(&g, "adaptive:goal=p99", 16, &batcher, &line);
+        let(&g, 1 << 20);
+        for (int i = 0; i < ASKED; i++) {
+            submit(line, &r[i], 0, 0, 0);
+            if (i % 8 == 0) nap(1e-5);
+        }
+        if (round % 3 == 2) nap(1e-2 * round);
+        if (round % 3) weft_line_remove(&line, round % 2);
+        close_gate(&g, &batcher);
+        for (int i = 0; i < ASKED; i++) assert_int_equal(r[i].answered, 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crowd),    cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_late),     cmocka_unit_test(test_order),
+        cmocka_unit_test(test_occupied), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_lend),     cmocka_unit_test(test_come_and_go)};
+    if (weft_context_create(&context) != WEFT_OK) return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    weft_context_destroy(&context);
+    return failed;
+}

@@ -1,0 +1,467 @@
+/* Policies of batching in virtual time: against closed formulas, against every fixed setting,
+ * against the optimum. */
+#include <math.h>
+#include <stdio.h>
+
+#include "forecasts.h"
+#include "load/load.h"
+#include "serve/batch/line.h"
+
+static void test_closed_formulas(void **state)
+{
+    (void)state;
+    /* One at a time: M/D/1 (Pollaczek and Khinchine). */
+    curve c = linear(1e-3, 0, 1);
+    for (double rho = 0.2; rho < 0.85; rho += 0.3) {
+        weft_forecast_options o = with(&c, 1, rho / 1e-3);
+        o.policy = "none";
+        o.requests = 400000;
+        double latency = 1e-3 * (1 + rho / (2 * (1 - rho)));
+        double off = forecast(&o).mean / latency;
+        if (fabs(off - 1) > 0.03) fail_msg("M/D/1 at %g: %g of the formula", rho, off);
+    }
+    /* Greedy with batches of a + b n lies below Inoue's bound (arXiv 1912.06322, Theorem 2). */
+    for (double rho = 0.1; rho < 0.95; rho += 0.2) {
+        double a = 1e-3, b = 1e-4, rate = rho / b, tau0 = a, alpha = b;
+        c = linear(a, b, 1 << 15);
+        weft_forecast_options o = with(&c, 1 << 15, rate);
+        o.policy = "greedy";
+        o.requests = 200000;
+        double load = rate * alpha;
+        double zero = (alpha + tau0) / (2 * (1 - load)) *
+                      (1 + 2 * rate * tau0 + (1 - rate * tau0) / (1 + load));
+        double one = 1.5 * tau0 / (1 - load) + alpha / 2 * (load + 2) / (1 - load * load);
+        double bound = zero < one ? zero : one;
+        double mean = forecast(&o).mean;
+        if (mean > bound * 1.01)
+            fail_msg("greedy at %g: %g s, above the bound of %g s", rho, mean, bound);
+    }
+}
+
+static void test_degenerate(void **state)
+{
+    (void)state;
+    curve c = linear(1e-3, 2e-4, 16);
+    const char *const same[][2] = {{"fixed:wait=0", "greedy"}, {"fixed:max=1", "none"}};
+    for (int executors = 1; executors <= 3; executors++)
+        for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
+            weft_forecast_options o = with(&c, 16, 700.0 * executors);
+            o.executors = executors;
+            o.policy = same[i][0];
+            weft_forecast a = forecast(&o);
+            o.policy = same[i][1];
+            weft_forecast b = forecast(&o);
+            assert_true(a.mean == b.mean && a.p99 == b.p99 && a.batches == b.batches);
+        }
+    curve one = linear(1e-3, 0, 1);
+    weft_forecast_options o = with(&one, 1, 600);
+    o.policy = "adaptive";
+    double adaptive = forecast(&o).mean;
+    o.policy = "none";
+    assert_true(adaptive == forecast(&o).mean);
+}
+
+/* --- against brute force --- */
+
+static const goal goals[] = {
+    {"adaptive", mean_of}, {"adaptive:goal=p95", p95_of}, {"adaptive:goal=p99", p99_of}};
+
+static void test_brute_force(void **state)
+{
+    (void)state;
+    int loads = getenv("WEFT_FAST") ? 12 : 200;
+    double worst = 0, sum = 0;
+    for (int i = 0; i < loads; i++) {
+        weft_random r;
+        weft_random_start(&r, 5, (uint64_t)i);
+        double a = weft_random_between(&r, 0.2e-3, 5e-3),
+               b = a * exp(weft_random_between(&r, -5, 0));
+        int64_t limit = 1 << (2 + weft_random_u32(&r) % 4);
+        curve c = linear(a, b, limit);
+        int executors = 1 + (int)(weft_random_u32(&r) % 3);
+        double shared = weft_random_unit(&r) < 0.5 ? 1 : 0, slower[3];
+        for (int e = 0; e < 3; e++) slower[e] = 1 + shared * e;
+        double capacity =
+            (double)limit / (a + b * (double)limit) * executors / slower[executors - 1];
+        weft_forecast_options o = with(&c, limit, capacity * weft_random_between(&r, 0.05, 0.95));
+        o.executors = executors;
+        o.slower = slower;
+        o.requests = 8000;
+        o.seed = (uint64_t)i;
+        const goal *g = &goals[i % 3];
+        o.policy = g->policy;
+        weft_forecast f = forecast(&o);
+        double ratio = g->of(&f) / best_fixed(&o, g, a + b);
+        if (ratio > worst) worst = ratio;
+        if (ratio > 1.05)
+            print_message("load %d (%s, %d executors%s, %.0f %%, limit %lld): %.3f\n", i, g->policy,
+                          executors, shared > 0 ? " sharing" : "", 100 * o.rate / capacity,
+                          (long long)limit, ratio);
+        sum += ratio;
+    }
+    print_message(
+        "against the best fixed setting of %d loads: %.3f in the mean, %.3f at the worst\n", loads,
+        sum / loads, worst);
+    assert_true(worst < 1.06);
+    assert_true(sum / loads < (loads < 200 ? 1 : 0.9));
+}
+
+/* Each goal on its own, and one below a bound on p99. */
+static double p50_of(const weft_forecast *f)
+{
+    return f->p50;
+}
+
+static double bound;
+static double bounded_mean(const weft_forecast *f)
+{
+    return f->p99 <= bound ? f->mean : INFINITY;
+}
+
+static void test_goals(void **state)
+{
+    (void)state;
+    static const goal all[] = {{"adaptive:goal=mean", mean_of},
+                               {"adaptive:goal=p50", p50_of},
+                               {"adaptive:goal=p95", p95_of},
+                               {"adaptive:goal=p99", p99_of}};
+    static const double loads[] = {0.2, 0.5, 0.8}, slower[] = {1, 2};
+    curve c = linear(4e-3, 1e-4, 16);
+    for (size_t l = 0; l < WEFT_COUNT(loads); l++) {
+        weft_forecast_options o = with(&c, 16, loads[l] * 16 / c.time[c.sizes - 1]);
+        if (!in_full() && l != 1) continue;
+        double of_itself[4], other[4], fixed[4];
+        o.executors = 2;
+        o.slower = slower;
+        for (int g = 0; g < 4; g++) {
+            o.policy = all[g].policy;
+            weft_forecast f = forecast(&o);
+            of_itself[g] = all[g].of(&f);
+            if (g == 0)
+                for (int k = 0; k < 4; k++) other[k] = all[k].of(&f);
+            fixed[g] = best_fixed(&o, &all[g], c.time[0]);
+            double ratio = of_itself[g] / fixed[g];
+            if (ratio > 1.05) fail_msg("%s at %g: %.3f", all[g].policy, loads[l], ratio);
+        }
+        for (int g = 1; g < 4; g++) assert_true(of_itself[g] < 1.02 * other[g]);
+        /* Of all that keep the bound the least mean; a bound that is missed is missed by little. */
+        char policy[64];
+        bound = 1.05 * fixed[3];
+        goal bounded = {policy, bounded_mean};
+        double best = best_fixed(&o, &bounded, c.time[0]);
+        (void)snprintf(policy, sizeof(policy), "adaptive:slo=%g", 1e3 * bound);
+        o.policy = policy;
+        weft_forecast f = forecast(&o);
+        print_message("p99 below %.2f ms: %.2f ms, and the mean is %.3f of the best fixed one\n",
+                      1e3 * bound, 1e3 * f.p99, f.mean / best);
+        assert_true(f.p99 < 1.05 * bound);
+        assert_true(f.mean < 1.05 * best);
+    }
+}
+
+/* --- against the optimum of the semi-Markov decision process --- */
+
+/* The least mean latency of one executor with Poisson arrivals: relative value iteration on the
+ * number waiting, at the moments when it is free. Actions: to wait for one more, or to take as many
+ * as there are, up to the limit. */
+static double optimum(const curve *c, int64_t limit, double rate, double above)
+{
+    enum { STATES = 250 };
+    static double p[64][STATES];
+    double time[65], h[STATES] = {0}, next[STATES], low = 0, high = above * rate;
+    for (int n = 1; n <= limit; n++) {
+        int i = 0;
+        while (c->rows[i] < n) i++;
+        time[n] = i ? c->time[i - 1] + (c->time[i] - c->time[i - 1]) *
+                                           (double)(n - c->rows[i - 1]) /
+                                           (double)(c->rows[i] - c->rows[i - 1])
+                    : c->time[0];
+        double x = exp(-rate * time[n]);
+        for (int k = 0; k < STATES; k++, x *= rate * time[n] / k) p[n - 1][k] = x;
+    }
+    /* The mean number in the system is the least g for which the relative values stay bounded:
+     * bisection on g, with the value of returning to 0 as the sign. */
+    for (int step = 0; step < 22; step++) {
+        double g = (low + high) / 2;
+        memset(h, 0, sizeof(h));
+        for (int sweep = 0; sweep < 400; sweep++) {
+            double change = 0;
+            for (int s = STATES - 1; s >= 0; s--) {
+                int more = s + 1 < STATES ? s + 1 : s;
+                double wait = (s - g) / rate + h[more], best = s + 1 < STATES ? wait : INFINITY;
+                if (s > 0) {
+                    int n = s < limit ? s : (int)limit;
+                    double t = time[n], cost = (s - g) * t + rate * t * t / 2, after = 0;
+                    for (int k = 0; k < 70; k++)
+                        after += p[n - 1][k] * h[s - n + k < STATES ? s - n + k : STATES - 1];
+                    if (cost + after < best) best = cost + after;
+                }
+                next[s] = s == 0 ? wait : best;
+                change = fmax(change, fabs(next[s] - h[s]));
+                if (s > 0) h[s] = next[s];
+            }
+            if (change < 1e-9) break;
+        }
+        /* next[0]: the value of a cycle from 0 to 0 at this g. */
+        *(next[0] > 0 ? &low : &high) = g;
+    }
+    return high / rate;
+}
+
+static void test_optimum(void **state)
+{
+    (void)state;
+    static const double loads[] = {0.15, 0.4, 0.7};
+    for (int kind = getenv("WEFT_FAST") ? 1 : 0; kind < 2; kind++)
+        for (size_t i = 0; i < sizeof(loads) / sizeof(*loads); i++) {
+            int64_t limit = 16;
+            curve c = kind ? linear(1e-3, 1e-4, limit) : linear(4e-3, 5e-5, limit);
+            double capacity = (double)limit / c.time[c.sizes - 1];
+            weft_forecast_options o = with(&c, limit, loads[i] * capacity);
+            o.requests = 300000;
+            double mean = forecast(&o).mean, ratio = mean / optimum(&c, limit, o.rate, 1.3 * mean);
+            print_message("adaptive at %.0f %% of capacity: %.4f of the optimum\n", 100 * loads[i],
+                          ratio);
+            if (ratio > 1.03 || ratio < 0.97) fail_msg("%g of the optimum", ratio);
+        }
+}
+
+/* --- a step in load --- */
+
+typedef struct part {
+    int64_t i, first, end;
+    double sum;
+} part;
+static void add(void *user, double latency)
+{
+    part *p = user;
+    if (p->i >= p->first && p->i < p->end) p->sum += latency;
+    p->i++;
+}
+
+static void test_step(void **state)
+{
+    (void)state;
+    enum { BEFORE = 4000, AFTER = 6000 };
+    int runs = getenv("WEFT_FAST") ? 8 : 40;
+    double sum[2][2] = {{0}};
+    for (int up = 0; up < 2; up++)
+        for (int run = 0; run < runs; run++) {
+            curve c = linear(4e-3, 5e-5, 16);
+            double slow = 0.15 * 16 / c.time[c.sizes - 1], fast = 4 * slow;
+            weft_forecast_options o = with(&c, 16, up ? slow : fast);
+            o.seed = (uint64_t)run + 1;
+            o.requests = BEFORE + AFTER;
+            o.step = BEFORE;
+            o.then = up ? fast : slow;
+            weft_forecast f;
+            int64_t batches =
+                200 * (up ? 8 : 2); /* about so many requests are two hundred batches */
+            part p = {.first = BEFORE + batches, .end = BEFORE + AFTER};
+            assert_ok(weft_forecast_run(context, &o, add, &p, &f));
+            sum[up][0] += p.sum;
+            double best = INFINITY;
+            for (int need = 1; need <= 16; need++) {
+                char policy[48];
+                snprintf(policy, sizeof(policy), "fixed:wait=%g,max=%d", 1e6 * need * 20 / o.then,
+                         need);
+                o.policy = need == 1 ? "greedy" : policy;
+                part q = {.first = p.first, .end = p.end};
+                assert_ok(weft_forecast_run(context, &o, add, &q, &f));
+                if (q.sum < best) best = q.sum;
+            }
+            sum[up][1] += best;
+        }
+    for (int up = 0; up < 2; up++) {
+        double ratio = sum[up][0] / sum[up][1];
+        print_message("200 batches after a step %s: %.3f of the best fixed setting\n",
+                      up ? "up" : "down", ratio);
+        assert_true(ratio < 1.05);
+    }
+}
+
+/* One at a time with batch times that vary: Pollaczek and Khinchine again. */
+static void test_variation(void **state)
+{
+    (void)state;
+    curve c = linear(1e-3, 0, 1);
+    static const double variations[] = {0.5, 1};
+    for (size_t i = 0; i < WEFT_COUNT(variations); i++) {
+        double rho = 0.5, v = variations[i];
+        weft_forecast_options o = with(&c, 1, rho / 1e-3);
+        o.policy = "none";
+        o.variation = v;
+        o.requests = 400000;
+        weft_forecast f = forecast(&o);
+        double off = f.mean / (1e-3 * (1 + rho * (1 + v * v) / (2 * (1 - rho))));
+        if (fabs(off - 1) > 0.04) fail_msg("M/G/1 of variation %g: %g of the formula", v, off);
+        assert_true(fabs(f.utilisation - rho) < 0.02);
+    }
+}
+
+/* The mean latency of greedy with batches of a + b n and no limit, from the chain of batch sizes:
+ * behind a batch of s seconds comes one of as many as arrived, Poisson with mean rate * s, or of
+ * one if none has. Who arrives meanwhile waits s / 2 in the mean, since arrivals are uniform in s,
+ * and all are then computed together. */
+static double exact_greedy(double a, double b, double rate)
+{
+    enum { SIZES = 400 };
+    static double p[SIZES], next[SIZES];
+    double latency = 0, served = 0;
+    memset(p, 0, sizeof(p));
+    p[1] = 1;
+    for (int turn = 0; turn < 300; turn++) {
+        memset(next, 0, sizeof(next));
+        latency = served = 0;
+        for (int n = 1; n < SIZES; n++) {
+            double s = a + b * n, mean = rate * s, x = exp(-mean) * p[n];
+            if (p[n] < 1e-14) continue;
+            latency += p[n] * mean * s / 2;
+            for (int k = 0; k < SIZES; k++, x *= mean / k) {
+                int size = k > 0 ? k : 1;
+                next[size] += x;
+                latency += x * size * (a + b * size);
+                served += x * size;
+            }
+        }
+        memcpy(p, next, sizeof(p));
+    }
+    return latency / served;
+}
+
+static void test_exact_greedy(void **state)
+{
+    (void)state;
+    static const double loads[] = {0.1, 0.5, 0.8};
+    for (size_t i = 0; i < WEFT_COUNT(loads); i++) {
+        double a = 1e-3, b = 1e-4, exact = exact_greedy(a, b, loads[i] / b);
+        curve c = linear(a, b, 1 << 12);
+        weft_forecast_options o = with(&c, 1 << 12, loads[i] / b);
+        o.policy = "greedy";
+        o.requests = 1000000;
+        double off = forecast(&o).mean / exact;
+        if (fabs(off - 1) > 0.015) fail_msg("greedy at %g: %g of what it is", loads[i], off);
+    }
+}
+
+/* --- rehearsals are the dispatch without what does not matter --- */
+
+enum { PLAYED = 4000, NOT_COUNTED = PLAYED / 10, AT_THE_END = 200 };
+typedef struct heard {
+    double latency[PLAYED];
+    int count;
+} heard;
+static void hear(void *user, double latency)
+{
+    heard *h = user;
+    h->latency[h->count++] = latency;
+}
+
+static void test_rehearsal(void **state)
+{
+    (void)state;
+    static heard h;
+    static double at[PLAYED + NOT_COUNTED], latency[PLAYED + NOT_COUNTED];
+    static int64_t rows[PLAYED + NOT_COUNTED];
+    static const char *const arrivals[] = {"poisson", "bursts:size=9"};
+    for (int i = 0; i < 24; i++) {
+        weft_random r;
+        weft_arrivals *a;
+        weft_curve known;
+        weft_forecast f;
+        char policy[64];
+        double now = 0, slower[] = {1, 1.6, 2.5};
+        curve c = linear(1e-3, 1e-4, 16);
+        weft_random_start(&r, 21, (uint64_t)i);
+        int64_t max = 1 + weft_random_u32(&r) % 16, wait = weft_random_u32(&r) % 4000;
+        weft_forecast_options o = with(&c, 16, 800);
+        o.executors = 1 + i % 3;
+        o.slower = slower;
+        o.requests = PLAYED;
+        o.seed = (uint64_t)i;
+        o.rows = 1 + i / 12;
+        o.arrivals = arrivals[i / 6 % 2];
+        max = WEFT_MAX(max, o.rows);
+        o.policy = policy;
+        (void)snprintf(policy, sizeof(policy), "fixed:wait=%lld,max=%lld", (long long)wait,
+                       (long long)max);
+        h.count = 0;
+        assert_ok(weft_forecast_run(context, &o, hear, &h, &f));
+        assert_int_equal(f.refused, 0);
+        assert_ok(weft_arrivals_open(context, o.arrivals, o.seed, &a));
+        for (int k = 0; k < PLAYED + NOT_COUNTED; k++) {
+            at[k] = now += weft_arrivals_next(a, o.rate);
+            rows[k] = o.rows;
+        }
+        weft_arrivals_close(&a);
+        assert_ok(weft_curve_make(c.rows, c.time, c.sizes, slower, o.executors, &known));
+        weft_rehearsal rehearsal = {
+            .at = at, .rows = rows, .count = PLAYED + NOT_COUNTED, .latency = latency};
+        weft_rehearse(&rehearsal, &known,
+                      &(weft_batching){.need = max, .limit = max, .wait = 1e-6 * (double)wait});
+        for (int k = 0; k < PLAYED - AT_THE_END; k++)
+            if (fabs(latency[k + NOT_COUNTED] - h.latency[k]) > 1e-7)
+                fail_msg("%s, %d executors, request %d: %g s, and %g s when it is rehearsed",
+                         policy, o.executors, k, h.latency[k], latency[k + NOT_COUNTED]);
+        weft_curve_free(&known);
+    }
+}
+
+/* --- a bound --- */
+
+static void test_slo(void **state)
+{
+    (void)state;
+    curve c = linear(4e-3, 5e-5, 16);
+    double slower[] = {1, 2};
+    weft_forecast_options o = with(&c, 16, 0.5 * 16 / c.time[c.sizes - 1]);
+    o.executors = 2;
+    o.slower = slower;
+    o.requests = 40000;
+    char policy[64];
+    o.policy = "adaptive";
+    weft_forecast least = forecast(&o);
+    o.policy = "adaptive:goal=p99";
+    weft_forecast p99 = forecast(&o);
+    o.policy = policy; /* one that can be kept, one that costs nothing, and one that nobody keeps */
+    (void)snprintf(policy, sizeof(policy), "adaptive:slo=%g", 1e3 * 1.1 * p99.p99);
+    weft_forecast kept = forecast(&o);
+    assert_true(kept.p99 < 1.05 * 1.1 * p99.p99);
+    assert_true(kept.mean < 1.02 * p99.mean);
+    (void)snprintf(policy, sizeof(policy), "adaptive:slo=%g", 1e3 * 10 * least.p99);
+    assert_true(fabs(forecast(&o).mean / least.mean - 1) < 0.02);
+    (void)snprintf(policy, sizeof(policy), "adaptive:slo=1");
+    assert_true(forecast(&o).p99 < 1.05 * p99.p99);
+}
+
+static void test_bad_input(void **state)
+{
+    (void)state;
+    curve c = linear(1e-3, 1e-4, 8);
+    static const char *const bad[] = {"adaptve",  "fixed:max=0",   "adaptive:goal=p98",
+                                      "none:x=1", "fixed:wait=-1", ""};
+    weft_forecast f;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        weft_forecast_options o = with(&c, 8, 100);
+        o.policy = bad[i];
+        assert_int_equal(weft_forecast_run(context, &o, NULL, NULL, &f), WEFT_ERR_ARGUMENT);
+    }
+    weft_forecast_options o = with(&c, 8, 0);
+    assert_int_equal(weft_forecast_run(context, &o, NULL, NULL, &f), WEFT_ERR_ARGUMENT);
+    o = with(&c, 8, 1e6); /* far beyond what can be done: refused, never without end */
+    o.waiting = 100;
+    assert_true(forecast(&o).refused > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_closed_formulas), cmocka_unit_test(test_degenerate),
+        cmocka_unit_test(test_brute_force),     cmocka_unit_test(test_goals),
+        cmocka_unit_test(test_optimum),         cmocka_unit_test(test_step),
+        cmocka_unit_test(test_variation),       cmocka_unit_test(test_exact_greedy),
+        cmocka_unit_test(test_rehearsal),       cmocka_unit_test(test_slo),
+        cmocka_unit_test(test_bad_input),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

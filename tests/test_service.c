@@ -1,0 +1,85 @@
+/* Versions of models come and go while others ask. */
+#include <math.h>
+
+#include "asked.h"
+
+enum { THREADS = 4, EACH = 120 };
+
+typedef struct asker {
+    weft_service *service;
+    const told *t;
+    uint64_t seed;
+    int wrong, failed;
+} asker;
+
+static void *ask_on(void *user)
+{
+    asker *a = user;
+    weft_random r;
+    weft_random_start(&r, a->seed, 0);
+    for (int i = 0; i < EACH; i++) {
+        double said[16];
+        int k = (int)(weft_random_u32(&r) % SAMPLES);
+        weft_question q = asked_question(1, a->t->x[k], said);
+        weft_served *served = weft_service_hold(a->service, "it", 0);
+        if (!served || asked_ask(served, &q) != WEFT_OK) {
+            a->failed++;
+        } else {
+            for (int j = 0; j < a->t->outputs; j++)
+                a->wrong += fabs(said[j] - a->t->said[k][j]) > 1e-6;
+        }
+        weft_served_release(&served);
+    }
+    return NULL;
+}
+
+/* Versions come while others ask: nobody is refused, and every answer is right. */
+static void test_versions(void **state)
+{
+    (void)state;
+    static told t;
+    char path[512], bad[600];
+    asker askers[THREADS];
+    pthread_t threads[THREADS];
+    weft_service *service = asked_serve_plainly(2, 8);
+    weft_service_item item;
+    asked_predict("mlp", SAMPLES, &t);
+    asked_features(GLYPHS, "none", &t);
+    asked_path(path, sizeof(path), "mlp");
+    assert_ok(weft_service_load(service, "it", path));
+    for (int i = 0; i < THREADS; i++) {
+        askers[i] = (asker){.service = service, .t = &t, .seed = (uint64_t)i};
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_on, &askers[i]), 0);
+    }
+    (void)snprintf(bad, sizeof(bad), "%s/nothing", asked_folder);
+    for (int version = 2; version <= 4; version++) {
+        assert_ok(weft_service_load(service, "it", NULL));
+        assert_true(weft_service_load(service, "other", bad) != WEFT_OK);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(askers[i].failed + askers[i].wrong, 0);
+    }
+    assert_true(weft_service_entry(service, 0, &item));
+    assert_true(item.ready && item.version == 4);
+    assert_true(weft_service_entry(service, 1, &item));
+    assert_true(!item.ready && strstr(item.reason, "nothing"));
+    assert_null(weft_service_hold(service, "it", 3));
+    assert_ok(weft_service_unload(service, "it"));
+    assert_null(weft_service_hold(service, "it", 0));
+    assert_refused(weft_service_unload(service, "it"), WEFT_ERR_ARGUMENT, "no model named 'it'");
+    assert_refused(weft_service_load(service, "a/b", path), WEFT_ERR_ARGUMENT,
+                   "no name of a model");
+    assert_refused(weft_service_load(service, "new", NULL), WEFT_ERR_ARGUMENT,
+                   "no model is named 'new'");
+    weft_service_destroy(&service);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_versions)};
+    asked_begin();
+    asked_train("mlp", "mlp", GLYPHS, "f32", 1);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + asked_end();
+}

@@ -1,0 +1,122 @@
+/* What a supervisor does with processes that all do the same: these are shells that say and do what
+ * a test wants. */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "job/job.h"
+#include "support.h"
+
+static char told[16384];
+static int readied;
+
+static void tell(void *user, const char *line)
+{
+    (void)user;
+    size_t used = strlen(told);
+    (void)snprintf(told + used, sizeof(told) - used, "%s\n", line);
+}
+
+/* Once all are ready there is nothing more to see. */
+static void ready(void *user)
+{
+    (void)user;
+    readied++;
+    raise(SIGTERM);
+}
+
+/* Two shells; what the exit code is. */
+static int run(char *first, char *second)
+{
+    char dash[] = "-c", *words[2][3] = {{dash, first}, {dash, second}}, *none[] = {NULL};
+    weft_job_part parts[2];
+    for (int i = 0; i < 2; i++)
+        parts[i] = (weft_job_part){.role = WEFT_PART_WORKER, .slot = i, .words = words[i]};
+    weft_job_options o = {
+        .workers = true, .parts = parts, .part_count = 2, .silence = 10, .ready = ready};
+    int code = -1;
+    told[0] = '\0';
+    readied = 0;
+    assert_int_equal(weft_job_supervise(&o, "/bin/sh", none, tell, NULL, &code), WEFT_OK);
+    return code;
+}
+
+#define BUILT "echo 'weft: [rank 0 on here: built] ' >&2; "
+#define SERVES BUILT "trap 'exit 0' TERM; while :; do sleep 0.02; done"
+
+static void all_end_when_told(void **state)
+{
+    (void)state;
+    char serves[] = SERVES;
+    assert_int_equal(run(serves, serves), 0);
+    assert_int_equal(readied, 1);
+    assert_string_equal(told, "");
+}
+
+static void what_cannot_begin_ends_all(void **state)
+{
+    (void)state;
+    char serves[] = SERVES,
+         fails[] = "echo 'weft: [rank 0 on here: io] no such file' >&2; echo more >&2; exit 3";
+    assert_int_equal(run(fails, serves), 3);
+    assert_string_equal(told, "more\nweft: no such file\n");
+    assert_int_equal(run(serves, fails), 3);
+    assert_string_equal(told, "more\nweft: no such file\n");
+    assert_int_equal(readied, 0);
+}
+
+/* The pauses are 0.25, 0.5, 1 and 2 s. */
+static void what_never_lives_is_given_up(void **state)
+{
+    (void)state;
+    char serves[] = SERVES, dies[] = "kill -KILL $$";
+    double began = weft_seconds();
+    assert_int_equal(run(dies, serves), 1);
+    double took = weft_seconds() - began;
+    assert_true(took > 3.7);
+    assert_non_null(strstr(told, "process 0 died of signal 9 (Killed); it is started again in 2 s "
+                                 "(0 of 2 processes serve)\n"));
+    assert_non_null(strstr(told, "process 0 died of signal 9 (Killed), 5 times before it was "
+                                 "ready\n"));
+    assert_null(strstr(told, "process 1"));
+}
+
+/* It leaves a file the first time, so that it lives the second time. */
+static void what_dies_is_started_again(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weft-XXXXXX", second[400], serves[] = SERVES;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(second, sizeof(second),
+                   "if mkdir %s/x 2>/dev/null; then kill -KILL $$; fi; " SERVES, folder);
+    assert_int_equal(run(serves, second), 0);
+    assert_int_equal(readied, 1);
+    assert_string_equal(told, "weft: process 1 died of signal 9 (Killed); it is started again in "
+                              "0.25 s (1 of 2 processes serve)\n");
+    (void)snprintf(second, sizeof(second), "%s/x", folder);
+    assert_int_equal(rmdir(second), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* One that does not end in its time is killed, and that is a failure. */
+static void what_does_not_end_is_killed(void **state)
+{
+    (void)state;
+    char serves[] = SERVES, deaf[] = BUILT "trap '' TERM; while :; do sleep 0.02; done";
+    assert_int_equal(run(serves, deaf), 1);
+    assert_string_equal(told, "weft: processes that have not ended after 5 s are killed\n");
+    char badly[] = BUILT "trap 'exit 1' TERM; while :; do sleep 0.02; done";
+    assert_int_equal(run(serves, badly), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_end_when_told),
+        cmocka_unit_test(what_cannot_begin_ends_all),
+        cmocka_unit_test(what_never_lives_is_given_up),
+        cmocka_unit_test(what_dies_is_started_again),
+        cmocka_unit_test(what_does_not_end_is_killed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
