@@ -137,8 +137,8 @@ static void domain_memory_on(const char *device, int copies, double turned)
         for (int r = 0; r < n; r++) {
             info = planned(&s, r);
             double part = activations(&info);
-            print_message("vgg11 of %d on %s, domain=%d, rank %d: %.1f of %.1f MB, %.3f of it\n", SIDE,
-                          device, n, r, part / 1e6, whole / 1e6, part / whole);
+            print_message("vgg11 of %d on %s, domain=%d, rank %d: %.1f of %.1f MB, %.3f of it\n",
+                          SIDE, device, n, r, part / 1e6, whole / 1e6, part / whole);
             assert_true(part >= whole / n);
             assert_true(part <= whole / n + beside);
         }

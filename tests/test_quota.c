@@ -45,7 +45,8 @@ static void expect(double cores)
     if (fabs(have - cores) > 1e-12) fail_msg("the quota is %g cores, should be %g", have, cores);
 }
 
-static const char *const mounted2 = "25 1 0:23 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw,nsdelegate\n";
+static const char *const mounted2 =
+    "25 1 0:23 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw,nsdelegate\n";
 static const char *const mounted1 =
     "20 1 0:20 / / rw - ext4 /dev/vda rw\n"
     "30 20 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
@@ -87,7 +88,8 @@ static void test_version2(void **state)
 static void test_top_of_the_mount(void **state)
 {
     (void)state;
-    put_file("/proc/self/mountinfo", "25 1 0:23 /docker/a1 /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
+    put_file("/proc/self/mountinfo",
+             "25 1 0:23 /docker/a1 /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
     put_file("/sys/fs/cgroup/cpu.max", "300000 100000\n");
     put_file("/proc/self/cgroup", "0::/docker/a1\n");
     expect(3);

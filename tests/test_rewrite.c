@@ -50,15 +50,19 @@ static void compare_part(rank_case *c, weft_store *store, int i, weft_comm *data
     free(have);
     double limit = c->exact ? 0 : 1e-9;
     if (!c->exact && c->setting->real == WEFT_F32) {
-        /* In float32 two values that a maximum compares can change places by rounding, and with them the
-         * way of one gradient, which is large beside that element and small beside the tensor. So the norm
-         * of the difference is held against that of the tensor. Moments, and biases, which begin at zero, are
-         * sums of a few gradients; to a weight these add little. */
+        /* In float32 two values that a maximum compares can change places by rounding, and with
+         * them the way of one gradient, which is large beside that element and small beside the
+         * tensor. So the norm of the difference is held against that of the tensor. Moments, and
+         * biases, which begin at zero, are sums of a few gradients; to a weight these add little.
+         */
         double rms = sqrt(squares / (double)weft_shape_elements(&whole));
-        off = isnan(difference) ? 1e9 : sqrt(difference / (double)weft_shape_elements(&type.shape)) / fmax(rms, 1e-6);
+        off = isnan(difference)
+                  ? 1e9
+                  : sqrt(difference / (double)weft_shape_elements(&type.shape)) / fmax(rms, 1e-6);
         limit = weft_store_role(store, i) == WEFT_ROLE_PARAMETER && whole.rank > 1 ? 2e-3 : 3e-2;
     }
-    if (getenv("WEFT_VERBOSE") && off > limit / 10) fprintf(stderr, "%s: %g of %g\n", weft_store_name(store, i), off, limit);
+    if (getenv("WEFT_VERBOSE") && off > limit / 10)
+        fprintf(stderr, "%s: %g of %g\n", weft_store_name(store, i), off, limit);
     if (off > limit) fprintf(stderr, "%s: off by %g\n", weft_store_name(store, i), off);
     rank_check(off <= limit);
     atomic_fetch_add(&c->seen[w], 1);
@@ -127,7 +131,8 @@ static void check(const setting *s, const result *want)
         if (atomic_load(&c.seen[i]) == 0) fail_msg("no rank has '%s'", want->names[i]);
 }
 
-/* Rewrites are the same whatever carries them: of processes, a run that is to be short takes few models. */
+/* Rewrites are the same whatever carries them: of processes, a run that is to be short takes few
+ * models. */
 static bool left_out(const model_case *m)
 {
     const char *only = getenv("WEFT_ONLY_MODEL");

@@ -275,11 +275,11 @@ void weft_parallel(int threads, int64_t count, int64_t grain,
                    void (*fn)(void *user, int64_t begin, int64_t end), void *user);
 /* Threads that parallel regions of the calling thread use from now on. */
 void weft_parallel_threads(int threads);
-/* Cores that this process may use at once: those of its affinity mask, and no more than the CPU quota of its control
- * groups, rounded up. */
+/* Cores that this process may use at once: those of its affinity mask, and no more than the CPU
+ * quota of its control groups, rounded up. */
 int weft_cores(void);
-/* The CPU quota of this process's control groups, in cores; 0: there is none. `root` stands before the paths of
- * /proc/self and of the mounts: "" but for tests. */
+/* The CPU quota of this process's control groups, in cores; 0: there is none. `root` stands before
+ * the paths of /proc/self and of the mounts: "" but for tests. */
 double weft_cpu_quota(const char *root);
 /* The calling thread may use all of these, whichever set of them it was started in. */
 void weft_cores_roam(void);

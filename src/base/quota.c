@@ -1,5 +1,6 @@
-/* The CPU quota of this process's control groups, in cores. A container on a host of many cores is often limited by
- * cpu.max (version 2) or cpu.cfs_quota_us (version 1) alone, which neither the affinity mask nor OpenMP knows of. */
+/* The CPU quota of this process's control groups, in cores. A container on a host of many cores is
+ * often limited by cpu.max (version 2) or cpu.cfs_quota_us (version 1) alone, which neither the
+ * affinity mask nor OpenMP knows of. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,8 +8,8 @@
 
 enum { PATH = 512 };
 
-/* The quota of one group, or 0 where it has none. Version 2 has "QUOTA PERIOD" or "max PERIOD" in one file, version 1
- * has two files and -1. */
+/* The quota of one group, or 0 where it has none. Version 2 has "QUOTA PERIOD" or "max PERIOD" in
+ * one file, version 1 has two files and -1. */
 static double group_quota(const char *folder, bool version2)
 {
     char path[2 * PATH + 32], text[64];
@@ -27,13 +28,15 @@ static double group_quota(const char *folder, bool version2)
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-/* The group `path` and each group above it up to the mount have quotas of their own; the smallest one holds. */
+/* The group `path` and each group above it up to the mount have quotas of their own; the smallest
+ * one holds. */
 static double smallest_quota(const char *root, const char *mount, const char *path, bool version2)
 {
     char folder[2 * PATH];
     double least = 0;
     int top = snprintf(folder, sizeof(folder), "%s%s", root, mount);
-    int length = snprintf(folder, sizeof(folder), "%s%s%s", root, mount, strcmp(path, "/") == 0 ? "" : path);
+    int length =
+        snprintf(folder, sizeof(folder), "%s%s%s", root, mount, strcmp(path, "/") == 0 ? "" : path);
     if (top < 0 || length < top || length >= (int)sizeof(folder)) return 0;
     for (;;) {
         double quota = group_quota(folder, version2);
@@ -49,11 +52,13 @@ static double smallest_quota(const char *root, const char *mount, const char *pa
 static bool has_cpu(const char *list)
 {
     for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, "cpu", 3) == 0 && (at[3] == ',' || at[3] == 0 || at[3] == '\n')) return true;
+        if (strncmp(at, "cpu", 3) == 0 && (at[3] == ',' || at[3] == 0 || at[3] == '\n'))
+            return true;
     return false;
 }
 
-/* The path of this process's group in the hierarchy of version 2, or in that of version 1 which has "cpu". */
+/* The path of this process's group in the hierarchy of version 2, or in that of version 1 which has
+ * "cpu". */
 static bool find_group(const char *root, bool version2, char path[PATH])
 {
     char name[PATH], *line = NULL;
@@ -62,10 +67,12 @@ static bool find_group(const char *root, bool version2, char path[PATH])
     FILE *file = fopen(name, "r");
     bool found = false;
     while (file && !found && getline(&line, &size, file) > 0) {
-        char *controllers = strchr(line, ':'), *at = controllers ? strchr(controllers + 1, ':') : NULL;
+        char *controllers = strchr(line, ':'),
+             *at = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!at) continue;
         *at = 0;
-        found = version2 ? strncmp(line, "0:", 2) == 0 && controllers[1] == 0 : has_cpu(controllers + 1);
+        found = version2 ? strncmp(line, "0:", 2) == 0 && controllers[1] == 0
+                         : has_cpu(controllers + 1);
         at[1 + strcspn(at + 1, "\n")] = 0;
         if (found) (void)snprintf(path, PATH, "%s", at + 1);
     }
@@ -82,7 +89,8 @@ static bool is_mount(const char *line, bool version2, char top[PATH], char mount
     if (!rest || sscanf(line, "%*s %*s %*s %511s %511s", top, mount) != 2 ||
         sscanf(rest, " - %31s %*s %511s", kind, options) != 2)
         return false;
-    return version2 ? strcmp(kind, "cgroup2") == 0 : strcmp(kind, "cgroup") == 0 && has_cpu(options);
+    return version2 ? strcmp(kind, "cgroup2") == 0
+                    : strcmp(kind, "cgroup") == 0 && has_cpu(options);
 }
 
 static double hierarchy_quota(const char *root, bool version2)

@@ -254,8 +254,8 @@ static weft_status overdue(weft_operation *o)
     return status;
 }
 
-/* Polls at once for a moment, then spins, then yields, then sleeps. Ranks that are more than the cores
- * sleep early: a thread that yields gets its share of a core as one that computes does. */
+/* Polls at once for a moment, then spins, then yields, then sleeps. Ranks that are more than the
+ * cores sleep early: a thread that yields gets its share of a core as one that computes does. */
 static void pause_for(int64_t round, bool crowded)
 {
     if (round < 2000 && !crowded) {

@@ -203,9 +203,9 @@ static weft_status make_evaluator(weft_rank *r)
                                  &r->evaluator);
 }
 
-/* Whether any rank of the job has found that layouts differ. A rank compares its layouts only with the
- * ranks of an axis, so some may find it and others not, and no rank may go on to the next program
- * alone: building one has collectives. */
+/* Whether any rank of the job has found that layouts differ. A rank compares its layouts only with
+ * the ranks of an axis, so some may find it and others not, and no rank may go on to the next
+ * program alone: building one has collectives. */
 static weft_status any_differs(weft_rank *r, weft_status built, bool *out)
 {
     double differs = built == WEFT_ERR_UNSUPPORTED;
@@ -227,8 +227,8 @@ static void drop_plan(weft_rank *r)
 }
 
 /* Where ranks lay their values differently, all notice, and sum them in plain layout. Ranks on
- * different devices may lay values alike in a step, and differently where they evaluate; that must be
- * known before there is anything to lose. */
+ * different devices may lay values alike in a step, and differently where they evaluate; that must
+ * be known before there is anything to lose. */
 static weft_status make_programs(weft_rank *r)
 {
     const weft_recipe *k = r->recipe;

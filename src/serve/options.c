@@ -70,9 +70,9 @@ const weft_option weft_server_rows[] = {
      AT(threads),
      .low = 0,
      .high = 1024,
-     .help =
-         "threads of an instance, or of each of its ranks; 0: the cores of the process over these, or "
-         "one where the largest batch is little work (50 MFLOP)"},
+     .help = "threads of an instance, or of each of its ranks; 0: the cores of the process over "
+             "these, or "
+             "one where the largest batch is little work (50 MFLOP)"},
     {.name = "mesh",
      .argument = "SPEC",
      TEXT,

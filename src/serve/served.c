@@ -48,7 +48,8 @@ static weft_status open_wholes(weft_served *s)
 
 /* Threads that begin a batch together and wait for each other cost microseconds, and one that needs
  * no others can be whichever has just read the request (weft_batcher_lend): where the largest batch
- * is little work, one is the fastest. By what the model is, not by a measurement: bits depend on it.
+ * is little work, one is the fastest. By what the model is, not by a measurement: bits depend on
+ * it.
  */
 static weft_status choose_threads(weft_served *s, const weft_service_site *site)
 {
@@ -67,7 +68,8 @@ static weft_status prepare(weft_served *s, const weft_service_site *site, const 
                            const weft_served *like)
 {
     const weft_service_options *o = site->options;
-    WEFT_TRY(weft_context_with_threads(site->context, weft_context_threads(site->context), &s->context));
+    WEFT_TRY(
+        weft_context_with_threads(site->context, weft_context_threads(site->context), &s->context));
     WEFT_TRY(read_checkpoint(s, path));
     WEFT_TRY(choose_threads(s, site));
     WEFT_TRY(weft_times_file(s, o->times, &s->times));

@@ -1,5 +1,6 @@
-/* Runs fuzz targets once over files, where no fuzzer is built: fuzz_corpus TARGET FOLDER. A file that a
- * fuzzer would report ends this program the same way: by abort(), a sanitizer or a signal. */
+/* Runs fuzz targets once over files, where no fuzzer is built: fuzz_corpus TARGET FOLDER. A file
+ * that a fuzzer would report ends this program the same way: by abort(), a sanitizer or a signal.
+ */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@ static const struct {
     int (*run)(const uint8_t *, size_t);
 } targets[] = {FUZZ_TARGETS(ROW)};
 
-/* The target gets a copy of exactly the file's size, so that a sanitizer sees each byte that is read beyond it. */
+/* The target gets a copy of exactly the file's size, so that a sanitizer sees each byte that is
+ * read beyond it. */
 static int run_file(int (*run)(const uint8_t *, size_t), const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -39,8 +41,8 @@ int main(int argc, char **argv)
     while (argc == 3 && at < count && strcmp(targets[at].name, argv[1]) != 0) at++;
     DIR *folder = argc == 3 && at < count ? opendir(argv[2]) : NULL;
     if (!folder) {
-        (void)fprintf(stderr, "fuzz_corpus: there is no such target or folder: %s %s\n", argc > 1 ? argv[1] : "",
-                      argc > 2 ? argv[2] : "");
+        (void)fprintf(stderr, "fuzz_corpus: there is no such target or folder: %s %s\n",
+                      argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
         return 2;
     }
     for (struct dirent *entry; (entry = readdir(folder));) {

@@ -133,8 +133,8 @@ static void report(const hunt *h, int64_t number, const hunt_case *c, const verd
     fflush(stdout);
 }
 
-/* The files of a failure, and the file `case` that tests/found.py reads: moved to tests/hunt/found/, it is
- * listed as known, and run by every check once its status is `mended`. */
+/* The files of a failure, and the file `case` that tests/found.py reads: moved to
+ * tests/hunt/found/, it is listed as known, and run by every check once its status is `mended`. */
 static void keep(const hunt *h, int64_t number, const hunt_case *c, const verdict *v)
 {
     char folder[TEXT];
