@@ -74,15 +74,16 @@ void begin(crowd *c, int learners, int servers, bool replicas, uint64_t seed, bo
     static const weft_sim_link good = {.latency = 0.01};
     memset(c, 0, sizeof(*c));
     all = c;
-    c->coordinator = (weft_coordinator_options){.struct_size = sizeof(c->coordinator),
-                                                .run = 77 + seed,
-                                                .expected = {learners, servers, 0},
-                                                .ranges = servers,
-                                                .replicas = replicas,
-                                                .limit = 10,
-                                                .fingerprint = {"1", "lenet", "1x28x28", 5},
-                                                .configuration = "model: lenet",
-                                                .configuration_bytes = 13};
+    c->coordinator = (weft_coordinator_options){
+        .struct_size = sizeof(c->coordinator),
+        .run = 77 + seed,
+        .expected = {learners, servers, 0},
+        .ranges = servers,
+        .replicas = replicas,
+        .limit = 10,
+        .fingerprint = {.version = "1", .model = "lenet", .data = "1x28x28", .parameters = 5},
+        .configuration = "model: lenet",
+        .configuration_bytes = 13};
     for (int i = 0; i < MOST; i++)
         c->members[i] =
             (weft_member_options){.struct_size = sizeof(c->members[i]),

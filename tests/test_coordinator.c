@@ -12,11 +12,15 @@ static void test_refusals(void **state)
         weft_member_role role;
         const char *says;
     } wrong[] = {
-        {{"2", NULL, NULL, 0}, WEFT_MEMBER_LEARNER, "this run is of version 1, not of 2"},
-        {{"1", "mlp", NULL, 0}, WEFT_MEMBER_LEARNER, "this run trains the model lenet, not mlp"},
-        {{"1", NULL, "9", 0}, WEFT_MEMBER_LEARNER, "this run's data are 1x28x28, not 9"},
-        {{"1", NULL, NULL, 6}, WEFT_MEMBER_LEARNER, "its parameters lie in memory in another way"},
-        {{"1", NULL, NULL, 5}, WEFT_MEMBER_PEER, "this run has no peers"},
+        {{.version = "2"}, WEFT_MEMBER_LEARNER, "this run is of version 1, not of 2"},
+        {{.version = "1", .model = "mlp"},
+         WEFT_MEMBER_LEARNER,
+         "this run trains the model lenet, not mlp"},
+        {{.version = "1", .data = "9"}, WEFT_MEMBER_LEARNER, "this run's data are 1x28x28, not 9"},
+        {{.version = "1", .parameters = 6},
+         WEFT_MEMBER_LEARNER,
+         "its parameters lie in memory in another way"},
+        {{.version = "1", .parameters = 5}, WEFT_MEMBER_PEER, "this run has no peers"},
     };
     for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {
         crowd c;

@@ -102,6 +102,8 @@ typedef struct weft_learner_link {
     const char *model, *data; /* by which others know that it trains the same */
     bool job;  /* all learners are of one job: when one is stopped all are, and the first speaks */
     bool late; /* and it had taken steps before this process began */
+    uint64_t checkpoint;    /* checksum of the one that it has loaded; 0: none */
+    int64_t step;           /* of that checkpoint */
     const atomic_int *stop; /* not 0: somebody wants this one to end; NULL: nobody can */
 } weft_learner_link;
 

@@ -181,7 +181,9 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *worl
                                         .fingerprint = {.version = WEFT_VERSION,
                                                         .model = what->model,
                                                         .data = what->data,
-                                                        .parameters = what->parameters},
+                                                        .parameters = what->parameters,
+                                                        .checkpoint = what->checkpoint,
+                                                        .step = what->step},
                                         .configuration = what->configuration,
                                         .configuration_bytes = what->bytes};
     WEFT_TRY(weft_coordinator_create(&options, &actor));

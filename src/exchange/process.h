@@ -43,6 +43,8 @@ typedef struct weft_coordinating {
     double silence; /* seconds after which a member is gone */
     const char *model, *data;
     uint64_t parameters; /* how they lie */
+    uint64_t checkpoint; /* checksum of the one that the run goes on from; 0: none */
+    int64_t step;        /* of that checkpoint */
     const char *configuration;
     size_t bytes;
     weft_cluster_fn tell; /* where it listens, and who is there, when that changes */

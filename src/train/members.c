@@ -158,6 +158,8 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
                                   .model = t->link.model,
                                   .data = t->link.data,
                                   .parameters = weft_store_form(t->runs[0].rank.store),
+                                  .checkpoint = t->link.checkpoint,
+                                  .step = t->link.step,
                                   .configuration = text.data,
                                   .bytes = text.size,
                                   .tell = tell,

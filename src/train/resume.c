@@ -125,12 +125,27 @@ static weft_status check_outputs(const weft_output_choice *o, const weft_task_ch
     return WEFT_OK;
 }
 
+/* A run of several processes goes on from one checkpoint or begins anew: a member that was told to
+ * go on never begins with fresh weights. A job that starts its processes again may do so before the
+ * first checkpoint is there. */
+static weft_status find_nothing(const weft_trainer *t)
+{
+    const weft_output_choice *o = &t->options.output;
+    if (!t->linked || t->link.job || !o->resume) return WEFT_OK;
+    if (!o->checkpoint)
+        return weft_fail(WEFT_ERR_ARGUMENT, "resume needs --checkpoint FOLDER to go on from");
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s holds no checkpoint to go on from; give the folder that has it, or leave "
+                     "--resume out",
+                     o->checkpoint);
+}
+
 weft_status weft_trainer_find_resumed(weft_trainer *t)
 {
     int count;
     WEFT_TRY(check_outputs(&t->options.output, &t->options.task));
     if (!t->options.output.checkpoint || !weft_file_exists(t->options.output.checkpoint))
-        return WEFT_OK;
+        return find_nothing(t);
     WEFT_TRY(take_folder(t));
     WEFT_TRY(count_checkpoints(t, &count));
     if (count == 0) {
@@ -138,10 +153,12 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
         WEFT_TRY(weft_format(&latest, "%s/latest", t->options.output.checkpoint));
         bool none = !weft_file_exists(latest);
         free(latest);
-        if (none) return WEFT_OK;
+        if (none) return find_nothing(t);
     }
     WEFT_TRY(weft_checkpoint_open(t->options.output.checkpoint, weft_train_table(t->context),
                                   &t->resumed));
+    t->link.checkpoint = t->resumed.checksum;
+    t->link.step = t->resumed.position.step;
     return check_options(t);
 }
 

@@ -368,8 +368,8 @@ static weft_status fill(circle *c, const weft_coordinator_options *options)
     const char *texts[] = {f->version, f->model, f->data};
     c->options = *options;
     for (int i = 0; i < 3; i++) WEFT_TRY(weft_strdup(texts[i] ? texts[i] : "", &c->texts[i]));
-    c->options.fingerprint =
-        (weft_fingerprint){c->texts[0], c->texts[1], c->texts[2], f->parameters};
+    c->options.fingerprint = (weft_fingerprint){c->texts[0],   c->texts[1],   c->texts[2],
+                                                f->parameters, f->checkpoint, f->step};
     c->options.configuration = NULL;
     c->options.most =
         options->most > 0 ? WEFT_MIN(options->most, WEFT_MOST_MEMBERS) : WEFT_MOST_MEMBERS;

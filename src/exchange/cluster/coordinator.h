@@ -16,6 +16,9 @@
 typedef struct weft_fingerprint {
     const char *version, *model, *data; /* of the library; its name; shapes of sample and label */
     uint64_t parameters;                /* how they lie in memory */
+    uint64_t checkpoint; /* checksum of the one that was loaded; the coordinator's: of the one that
+                            the run goes on from. 0: none */
+    int64_t step;        /* of that checkpoint */
 } weft_fingerprint;
 
 typedef struct weft_coordinator_options {

@@ -31,11 +31,48 @@ static void compare(const circle *c, const Weft__Fingerprint *f, char reason[REA
                        "same device and type of numbers");
 }
 
+/* Whether the run goes on from a checkpoint that this one has not loaded. Once the run is under way
+ * its state is newer than any checkpoint, and every newcomer takes it from the run. */
+static bool lacks_state(const circle *c, const Weft__Join *m)
+{
+    uint64_t ours = c->options.fingerprint.checkpoint;
+    bool trains = m->role == WEFT_MEMBER_LEARNER || m->role == WEFT_MEMBER_PEER;
+    return ours && trains && !c->view.running &&
+           (!m->fingerprint || m->fingerprint->checkpoint != ours);
+}
+
+/* A learner of servers may come without the checkpoint and takes the state from them; peers have no
+ * servers, and the first ones have to have it. */
+static void compare_state(const circle *c, const Weft__Join *m, char reason[REASON])
+{
+    const weft_fingerprint *ours = &c->options.fingerprint;
+    uint64_t theirs = m->fingerprint ? m->fingerprint->checkpoint : 0;
+    if (theirs && !c->view.running && !ours->checkpoint)
+        (void)snprintf(
+            reason, REASON,
+            "this run begins anew and goes on from no checkpoint, but this one has loaded that "
+            "of step %" PRId64 "; leave --resume out, or give it to the coordinator",
+            m->fingerprint->step);
+    else if (theirs && lacks_state(c, m))
+        (void)snprintf(reason, REASON,
+                       "this run goes on from another checkpoint, that of step %" PRId64
+                       "; this one has loaded that of step %" PRId64
+                       "; give the same, or leave --resume out to take the state from the others",
+                       ours->step, m->fingerprint->step);
+    else if (lacks_state(c, m) && c->options.ranges == 0)
+        (void)snprintf(reason, REASON,
+                       "this run goes on from step %" PRId64
+                       "; come with --checkpoint FOLDER --resume, or "
+                       "when it is under way",
+                       ours->step);
+}
+
 static void look(const circle *c, const weft_letter *letter, const Weft__Join *m,
                  char reason[REASON])
 {
     reason[0] = '\0';
     compare(c, m->fingerprint, reason);
+    if (!*reason) compare_state(c, m, reason);
     if (*reason) return;
     if (m->role >= WEFT_MEMBER_ROLES || strlen(m->address) >= WEFT_ADDRESS)
         (void)snprintf(reason, REASON, "it does not say what it is, and where");
@@ -88,6 +125,7 @@ static weft_status seat_it(circle *c, const weft_letter *letter, const Weft__Joi
     v->members[v->member_count] =
         (weft_view_member){.id = letter->from,
                            .role = (weft_member_role)m->role,
+                           .lacks_state = lacks_state(c, m),
                            .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
     promise *kept = promise_of(c, v->members[v->member_count].slot);
     if (kept && m->role == WEFT_MEMBER_LEARNER) kept->until = 0;
@@ -99,8 +137,18 @@ static weft_status seat_it(circle *c, const weft_letter *letter, const Weft__Joi
 /* What is missing before the run begins; "": nothing. */
 static void describe_missing(const circle *c, char *text, size_t size)
 {
+    const weft_fingerprint *ours = &c->options.fingerprint;
     size_t at = 0;
+    bool state = ours->checkpoint == 0;
     text[0] = '\0';
+    for (size_t i = 0; i < c->view.member_count; i++)
+        state = state ||
+                (c->view.members[i].role != WEFT_MEMBER_SERVER && !c->view.members[i].lacks_state);
+    if (!state)
+        at += (size_t)snprintf(text, size,
+                               "no learner has come with the checkpoint of step %" PRId64
+                               " (--checkpoint FOLDER --resume)",
+                               ours->step);
     for (int role = 0; role < WEFT_MEMBER_ROLES && at < size; role++) {
         int there = weft_view_count(&c->view, (weft_member_role)role);
         if (there >= c->options.expected[role]) continue;

@@ -69,6 +69,8 @@ static weft_status send_join(weft_member *m)
     print.model = m->texts[1];
     print.data = m->texts[2];
     print.parameters = m->options.fingerprint.parameters;
+    print.checkpoint = m->options.fingerprint.checkpoint;
+    print.step = m->options.fingerprint.step;
     join.key = m->options.key;
     join.role = (uint32_t)m->options.role;
     join.address = (char *)(uintptr_t)weft_actor_address(m->actor);

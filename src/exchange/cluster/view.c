@@ -97,6 +97,7 @@ static void fill_member(const weft_view_member *from, Weft__Member *m, Weft__Fig
     m->figures = f;
     m->silent = from->silent;
     m->dismissed = from->dismissed;
+    m->lacks_state = from->lacks_state;
 }
 
 static weft_status pack(const weft_view *v, sheet *s, weft_blob **out)
@@ -149,7 +150,8 @@ static weft_status take_member(const Weft__Member *m, weft_view_member *out)
                               .role = (weft_member_role)m->role,
                               .slot = (int)m->slot,
                               .silent = m->silent,
-                              .dismissed = m->dismissed};
+                              .dismissed = m->dismissed,
+                              .lacks_state = m->lacks_state};
     (void)snprintf(out->address, sizeof(out->address), "%s", m->address);
     if (m->figures)
         out->figures = (weft_member_figures){m->figures->clock, m->figures->loss, m->figures->rate,

@@ -35,6 +35,8 @@ typedef struct weft_view_member {
     weft_member_figures figures; /* when the view was made */
     double silent;               /* seconds since it was heard of, then */
     bool dismissed;              /* it is to leave */
+    bool lacks_state; /* the run goes on from a checkpoint that this member has not loaded, so it
+                         takes the run's state from others and gives none */
 } weft_view_member;
 
 /* Who keeps a range. WEFT_NOBODY: nobody. */

@@ -143,7 +143,9 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
                                   .fingerprint = {.version = WEFT_VERSION,
                                                   .model = link->model,
                                                   .data = link->data,
-                                                  .parameters = weft_store_form(site->store)},
+                                                  .parameters = weft_store_form(site->store),
+                                                  .checkpoint = link->checkpoint,
+                                                  .step = link->step},
                                   .beat = BEAT};
     return weft_peer_create(&options, out);
 }

@@ -151,6 +151,8 @@ static weft_member_options learner_member(const weft_remote *x, weft_actor_id id
     m.fingerprint.model = link->model;
     m.fingerprint.data = link->data;
     m.fingerprint.parameters = weft_store_form(x->head.site.store);
+    m.fingerprint.checkpoint = link->checkpoint;
+    m.fingerprint.step = link->step;
     return m;
 }
 

@@ -149,15 +149,16 @@ static weft_status take_push(server *s, const weft_letter *letter, const Weft__P
     return weft_shelf_answer(s, f);
 }
 
-/* Whether a learner is the first of those that are there. */
+/* Whether a learner is the first of those that have the state that the run begins with. */
 static bool gives(const server *s, weft_actor_id learner)
 {
     const weft_view *v = weft_member_view(s->member);
     const weft_view_member *me = weft_view_find(v, learner);
-    if (!me || me->role != WEFT_MEMBER_LEARNER) return false;
-    for (size_t i = 0; i < v->member_count; i++)
-        if (v->members[i].role == WEFT_MEMBER_LEARNER && v->members[i].slot < me->slot)
-            return false;
+    if (!me || me->role != WEFT_MEMBER_LEARNER || me->lacks_state) return false;
+    for (size_t i = 0; i < v->member_count; i++) {
+        const weft_view_member *m = &v->members[i];
+        if (m->role == WEFT_MEMBER_LEARNER && !m->lacks_state && m->slot < me->slot) return false;
+    }
     return true;
 }
 

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Runs of several processes that go on from a checkpoint, with members that have it, lack it or have another one, in every
+# order of arrival: tests/elastic_resume.sh PATH/TO/weft. The run has the checkpoint's weights or does not begin.
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/check.sh"
+. "$here/members.sh"
+
+# accuracy FILE: the last one that a member printed.
+accuracy() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { print a + 0 }' "$1"; }
+# as_good NAME: its accuracy is not far below the checkpoint's, where fresh weights would have 0.1.
+as_good() {
+    awk -v have="$(accuracy "$1.out")" -v want="$good" 'BEGIN { exit !(have > want - 0.15) }' && pass ||
+        { cp "$1.out" out; cp "$1.err" err; flunk "accuracy $(accuracy "$1.out") after a checkpoint with $good: $what"; }
+}
+
+for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "gossip"; do
+    servers=${exchange##*--servers }
+    [ "$servers" = 1 ] || servers=
+    rm -rf ck other
+    for folder in ck other; do
+        # shellcheck disable=SC2086
+        accepts "a checkpoint of $exchange" "$weft" train $data --batch 40 -t 1 -n 2 --exchange $exchange -q -c $folder \
+            --epochs $([ $folder = ck ] && echo 4 || echo 1)
+    done
+    # shellcheck disable=SC2086
+    "$weft" eval ck --data ${data#--data } >out 2>err
+    good=$(accuracy out)
+    awk -v a="$good" 'BEGIN { exit !(a > 0.8) }' && pass || flunk "the checkpoint has learned little: $good"
+    run="-n 2 --exchange $exchange --epochs 5 --checkpoint ck --resume"
+
+    for order in "with without" "without with" "with with"; do
+        what="$exchange, members come $order a checkpoint"
+        rm -rf ck1 ck2 && cp -a ck ck1 && cp -a ck ck2
+        # shellcheck disable=SC2086
+        coordinator $run
+        [ -z "$servers" ] || server s1
+        k=0
+        for has in $order; do
+            k=$((k + 1))
+            if [ $has = with ]; then
+                join l$k --checkpoint ck$k --resume
+            elif [ -n "$servers" ]; then
+                join l$k
+            else # peers have no servers to take the state from
+                # shellcheck disable=SC2086
+                refuses 1 "this run goes on from step" timeout 300 "$weft" join "$at" $data -t 1
+                join l$k --checkpoint ck$k --resume
+            fi
+            [ $k = 2 ] || until_there learner 1
+        done
+        ends 0 l1
+        ends 0 l2
+        [ -z "$servers" ] || ends 0 s1
+        ends 0 c
+        as_good l1
+        as_good l2
+    done
+
+    what="$exchange, a member with another checkpoint, and one whose folder is empty"
+    # shellcheck disable=SC2086
+    coordinator $run
+    [ -z "$servers" ] || server s1
+    # shellcheck disable=SC2086
+    {
+        refuses 1 "this run goes on from another checkpoint" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint other --resume
+        refuses 2 "nothing holds no checkpoint to go on from" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint nothing --resume
+    }
+    kill -TERM "$(self "$c")"
+    ends 143 c
+    [ -z "$servers" ] || { kill -KILL "$(self "$s1")"; wait "$s1" 2>/dev/null; }
+    refuses 2 "nothing holds no checkpoint to go on from" "$weft" coordinator --listen "tcp://127.0.0.1:*" $data --batch 40 -n 2 --exchange $exchange --checkpoint nothing --resume
+
+    what="$exchange, a checkpoint for a run that begins anew"
+    # shellcheck disable=SC2086
+    coordinator -n 2 --exchange $exchange --epochs 5
+    [ -z "$servers" ] || server s1
+    # shellcheck disable=SC2086
+    refuses 1 "this run begins anew" timeout 300 "$weft" join "$at" $data -t 1 --checkpoint ck --resume
+    kill -TERM "$(self "$c")"
+    ends 143 c
+    [ -z "$servers" ] || { kill -KILL "$(self "$s1")"; wait "$s1" 2>/dev/null; }
+done
+none_left
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

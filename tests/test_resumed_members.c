@@ -1,0 +1,142 @@
+/* Runs that go on from a checkpoint, in the simulator: members that have it, lack it or have
+ * another one come in any order, over lines that lose messages. The run begins with its state or
+ * not at all. */
+#include "crowd.h"
+
+enum { OURS = 7, OTHER = 9, RUNS = 10000, FEW = 600 };
+
+typedef struct draw {
+    int learners, servers, late,
+        with; /* expected from the beginning; that come later; with the checkpoint */
+    uint64_t state;
+} draw;
+
+static int pick(draw *d, int n)
+{
+    d->state = d->state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (int)((d->state >> 33) % (uint64_t)n);
+}
+
+/* Two of five have the checkpoint, two lack it, one has another. */
+static void give_origin(crowd *c, draw *d, int id)
+{
+    int origin = pick(d, 5);
+    c->members[id].fingerprint.checkpoint = origin < 2 ? OURS : origin < 4 ? 0 : OTHER;
+    c->members[id].fingerprint.step = origin < 2 ? 150 : origin < 4 ? 0 : 90;
+    d->with += origin < 2;
+}
+
+static bool has_state(const weft_view_member *m)
+{
+    return m->role == WEFT_MEMBER_LEARNER && !m->lacks_state;
+}
+
+static void check_view(crowd *c, const draw *d, bool *ran)
+{
+    const weft_view *v = view_of(c, WEFT_COORDINATOR);
+    bool some = false;
+    for (size_t i = 0; i < v->member_count; i++) {
+        const weft_view_member *m = &v->members[i];
+        uint64_t loaded = c->members[m->id].fingerprint.checkpoint;
+        some = some || has_state(m);
+        if (m->role != WEFT_MEMBER_LEARNER) continue;
+        /* Before the run is under way nobody counts as having its state that has not loaded it. */
+        if (!v->running) {
+            assert_int_equal(m->lacks_state, loaded != OURS);
+            assert_true(loaded != OTHER);
+            assert_true(d->servers > 0 || !m->lacks_state);
+        }
+    }
+    if (v->running && !*ran) {
+        assert_true(some);
+        *ran = true;
+    }
+    if (d->with == 0) assert_false(v->running);
+}
+
+static void test_any_order(void **state)
+{
+    (void)state;
+    int runs = getenv("WEFT_FAST") ? FEW : RUNS, began = 0, refused = 0;
+    for (int r = 0; r < runs; r++) {
+        crowd c;
+        draw d = {.state = (uint64_t)r + 1};
+        bool ran = false;
+        d.learners = 1 + pick(&d, 3);
+        d.servers = pick(&d, 3);
+        d.late = pick(&d, 4);
+        begin(&c, d.learners, d.servers, false, (uint64_t)r, r % 2);
+        c.coordinator.fingerprint.checkpoint = OURS;
+        c.coordinator.fingerprint.step = 150;
+        for (int i = 0; i < d.learners; i++) give_origin(&c, &d, LEARNERS + i);
+        for (int i = 0; i < d.late; i++) {
+            give_origin(&c, &d, LEARNERS + d.learners + i);
+            assert_int_equal(weft_sim_add(c.sim, (weft_actor_id)(LEARNERS + d.learners + i),
+                                          1 + pick(&d, 40) / 4.0),
+                             WEFT_OK);
+        }
+        for (double t = 0.25; t < 20; t += 0.25) {
+            until(&c, t);
+            check_view(&c, &d, &ran);
+        }
+        began += ran;
+        refused += c.refused;
+        weft_sim_destroy(&c.sim);
+    }
+    print_message("%d runs, %d began, %d members were refused\n", runs, began, refused);
+    assert_true(began > runs / 10);
+    assert_true(refused > runs / 10);
+}
+
+static void refused_with(int servers, uint64_t ours, uint64_t theirs, const char *words)
+{
+    crowd c;
+    begin(&c, 1, servers, false, 1, false);
+    c.coordinator.fingerprint.checkpoint = ours;
+    c.coordinator.fingerprint.step = 150;
+    c.members[LEARNERS].fingerprint.checkpoint = theirs;
+    c.members[LEARNERS].fingerprint.step = 90;
+    until(&c, 5);
+    assert_int_equal(c.refused, 1);
+    if (!strstr(c.refusal, words)) fail_msg("'%s' does not hold '%s'", c.refusal, words);
+    weft_sim_destroy(&c.sim);
+}
+
+static void test_sentences(void **state)
+{
+    (void)state;
+    refused_with(0, OURS, 0,
+                 "this run goes on from step 150; come with --checkpoint FOLDER --resume");
+    refused_with(1, OURS, OTHER,
+                 "from another checkpoint, that of step 150; this one has loaded that of step 90");
+    refused_with(0, OURS, OTHER, "from another checkpoint");
+    refused_with(1, 0, OTHER, "this run begins anew");
+}
+
+/* Where nobody has the checkpoint, members are told what the run waits for. */
+static void test_waits(void **state)
+{
+    (void)state;
+    crowd c;
+    begin(&c, 1, 1, false, 1, false);
+    c.coordinator.fingerprint.checkpoint = OURS;
+    c.coordinator.fingerprint.step = 150;
+    until(&c, 5);
+    assert_false(view_of(&c, WEFT_COORDINATOR)->running);
+    assert_string_equal(
+        weft_member_waits_for(person_of(&c, LEARNERS)->member),
+        "no learner has come with the checkpoint of step 150 (--checkpoint FOLDER --resume)");
+    c.members[LEARNERS + 1].fingerprint.checkpoint = OURS;
+    assert_int_equal(weft_sim_add(c.sim, LEARNERS + 1, 6), WEFT_OK);
+    until(&c, 10);
+    assert_true(view_of(&c, WEFT_COORDINATOR)->running);
+    weft_sim_destroy(&c.sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_order),
+                                       cmocka_unit_test(test_sentences),
+                                       cmocka_unit_test(test_waits)};
+    return cmocka_run_group_tests_name("resumed_members", tests, NULL, NULL);
+}
