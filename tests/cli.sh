@@ -103,6 +103,24 @@ accepts "uninterrupted" "$weft" train $small --model mlp --epochs 100000000 --st
 "$weft" export long/latest -o a.safetensors -q && "$weft" export whole/latest -o b.safetensors -q
 cmp -s a.safetensors b.safetensors && pass || flunk "a resumed run differs"
 
+# A comparison that is stopped in its second run has the row and the picture of the first, and leaves nothing half written.
+printf 'latency: 0.001\n' >cluster.yaml
+for where in "" "--cluster cluster.yaml"; do
+    for signal in INT:130 HUP:129; do
+        rm -rf stopped && mkdir stopped
+        # shellcheck disable=SC2086
+        "$weft" compare $where $small --model mlp -t 1 -n 2 --epochs 2 --plot stopped/plot.svg \
+            --strategies "exchange=gossip; exchange=gossip epochs=1000000; exchange=gossip:mode=average" >out 2>err &
+        pid=$!
+        within 'grep -q "^2 of 3" out'
+        kill -${signal%:*} $pid
+        wait $pid
+        got=$?
+        [ $got = ${signal#*:} ] && grep -q "^gossip  *[0-9]" out && grep -q "stopped in run 2 of 3" err && [ "$(ls -A stopped)" = plot.svg ] && pass ||
+            flunk "a comparison that SIG${signal%:*} stops: $got, $(ls -A stopped), $where"
+    done
+done
+
 # Mistakes on the command line.
 refuses 2 "did you mean 'train'" "$weft" trian
 refuses 2 "no option is named 'epoch'; did you mean 'epochs'" "$weft" train --epoch 3

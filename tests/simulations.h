@@ -66,7 +66,7 @@ static weft_status simulate(const char *words, const char *more, const char *fol
         *equals = '\0';
         assert_ok(weft_options_set(table, &o, w, equals + 1));
     }
-    weft_status status = weft_simulate(context, &o, take_event, t);
+    weft_status status = weft_simulate(context, &o, NULL, take_event, t);
     weft_options_free(table, &o);
     return status;
 }

@@ -10,6 +10,7 @@
 #ifndef WEFT_SIMULATE_H
 #define WEFT_SIMULATE_H
 
+#include "weft/members.h"
 #include "weft/train.h"
 
 #ifdef __cplusplus
@@ -48,11 +49,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_compare_options_init(const weft_context
  *   utilisation                the share of the same time in which learners computed
  *   staleness                  how many updates met the parameters with staleness 0, 1, ...
  *
- * among the figures of the exchange. UNSUPPORTED: the exchange cannot be simulated; ARGUMENT: an
- * option that a simulation has no use for, or as weft_trainer_create. */
+ * among the figures of the exchange. stop (may be NULL): when it is set, the simulation ends after
+ * the step that is being computed, without a summary (INTERRUPTED). UNSUPPORTED: the exchange
+ * cannot be simulated; ARGUMENT: an option that a simulation has no use for, or as
+ * weft_trainer_create. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate(weft_context *context,
                                                   const weft_simulate_options *options,
-                                                  weft_event_fn fn, void *user);
+                                                  const weft_stop *stop, weft_event_fn fn,
+                                                  void *user);
 /* Whether it could begin: the failures of weft_simulate that are known before the first step. */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_check(weft_context *context,
                                                         const weft_simulate_options *options);

@@ -60,7 +60,8 @@ typedef struct weft_event {
      * simulation; not a number where no sample of it counted. */
     double loss;
     double lr, samples_per_second;
-    double seconds;            /* of training since this process began */
+    double step_seconds; /* of a step: how long it took, with no evaluation or checkpoint in it */
+    double seconds;      /* of training since this process began */
     double first_step_seconds; /* from the start of the process to the end of its first step */
     size_t peak_memory;
     int ranks, learners;

@@ -70,6 +70,8 @@ void catch_signals(void);
 int interrupted_code(void);
 /* Shows a trainer's run until it ends or a signal comes. */
 weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options);
+/* weft_trainer_run; SIGINT, SIGTERM and SIGHUP stop it after the step (INTERRUPTED). */
+weft_status run_until_stopped(weft_trainer *trainer, weft_event_fn fn, void *user);
 
 /* Puts a pipe in the place of standard output, from which all is passed on. NULL: there is none,
  * and nothing is changed. Ending tells if something did not arrive, and returns the exit code. */

@@ -17,6 +17,7 @@ typedef struct contest {
     contestant all[MOST_RUNS];
     int count, measured;
     bool simulated, quiet;
+    progress *bar; /* of the run that goes on; NULL: it shows nothing */
     /* of the run that goes on */
     contestant *now;
     double batch, comm_bytes;
@@ -71,6 +72,7 @@ static void on_event(void *user, const weft_event *e)
     if (e->kind == WEFT_EVENT_STEP) {
         k->comm_bytes += e->comm_bytes;
         if (!isnan(e->loss)) add_point(k->now, (point){e->seconds, samples_by(k, e), e->loss});
+        if (k->bar) progress_event(k->bar, e);
     }
     if (e->kind == WEFT_EVENT_EVAL) take_quality(k->now, e->report);
     if (e->kind == WEFT_EVENT_SUMMARY) take_summary(k, e);
@@ -109,7 +111,7 @@ static weft_status train(contest *k, const weft_train_options *options)
 {
     weft_trainer *trainer = NULL;
     weft_status status = weft_trainer_create(k->context, options, &trainer);
-    if (status == WEFT_OK) status = weft_trainer_run(trainer, on_event, k);
+    if (status == WEFT_OK) status = run_until_stopped(trainer, on_event, k);
     weft_trainer_destroy(&trainer);
     return status;
 }
@@ -125,9 +127,12 @@ static weft_status run_one(contest *k)
         status = weft_options_set(table, &o, "metrics", "/dev/null");
     k->batch = (double)o.base.train.length.batch;
     k->comm_bytes = 0;
+    k->bar = status == WEFT_OK && !k->quiet ? progress_new(&o.base.train) : NULL;
     if (status == WEFT_OK)
-        status = k->simulated ? weft_simulate(k->context, &o.base, on_event, k)
+        status = k->simulated ? weft_simulate(k->context, &o.base, &wanted_stop, on_event, k)
                               : train(k, &o.base.train);
+    progress_end(k->bar);
+    k->bar = NULL;
     weft_options_free(table, &o);
     return status;
 }
@@ -297,9 +302,11 @@ static weft_status run_all(contest *k)
 {
     for (int i = 0; i < k->count; i++) {
         k->now = &k->all[i];
+        if (wanted_stop.wanted) return WEFT_ERR_INTERRUPTED;
         if (!k->quiet) printf("%d of %d: %s\n", i + 1, k->count, k->now->label);
         fflush(stdout);
         weft_status status = run_one(k);
+        if (status == WEFT_ERR_INTERRUPTED) return status;
         k->now->failed = status == WEFT_ERR_NUMERIC;
         if (status != WEFT_OK && !k->now->failed) {
             fflush(stdout);
@@ -325,19 +332,27 @@ static int compare(contest *k, const weft_compare_options *o)
     k->simulated = o->base.cluster != NULL;
     k->quiet = o->base.train.show.quiet;
     listen_to(k->context, k->quiet);
+    catch_signals();
     int wrong = check_all(k);
     if (wrong) return wrong;
     weft_output *plot = NULL;
     weft_status status = o->plot ? weft_output_open(o->plot, WEFT_OUTPUT_REPLACE, &plot) : WEFT_OK;
     if (status == WEFT_OK) status = run_all(k);
-    int code = report_failure(status);
-    /* What has been measured is worth its time, also where a later run has failed. */
+    bool interrupted = status == WEFT_ERR_INTERRUPTED;
+    int code = interrupted ? interrupted_code() : report_failure(status);
+    if (interrupted)
+        fprintf(stderr, "weft: stopped in run %d of %d; what follows is of the %d that ended\n",
+                k->measured + 1, k->count, k->measured);
+    /* What has been measured is worth its time, also where a later run has failed or was stopped.
+     */
     if (k->measured > 0) print_table(k, o->target);
-    if (status == WEFT_OK && plot) {
-        status = plot_losses(k->all, k->count, k->simulated, plot);
-        code = report_failure(status);
+    bool drawn = plot && k->measured > 0 && (status == WEFT_OK || interrupted);
+    if (drawn) {
+        weft_status plotted = plot_losses(k->all, k->measured, k->simulated, plot);
+        drawn = plotted == WEFT_OK;
+        if (!drawn) code = report_failure(plotted);
     }
-    weft_status closed = weft_output_close(&plot, status == WEFT_OK);
+    weft_status closed = weft_output_close(&plot, drawn);
     if (code == 0) code = report_failure(closed);
     if (code || !all_failed(k)) return code;
     fprintf(stderr, "weft: the loss became no number with every strategy. A smaller --lr, "

@@ -13,7 +13,8 @@ struct progress {
     const weft_train_options *options;
     bool terminal, quiet, drawn;
     int64_t first;           /* step before this part of the run */
-    double last, rate, loss; /* time of the last output, smoothed samples a second and loss */
+    double last, rate, loss; /* time of the last output, samples a second, smoothed loss */
+    double samples, seconds; /* of steps: since the last line, or of the last ones for a bar */
 };
 
 static double now(void)
@@ -126,11 +127,17 @@ static void draw_bar(progress *p, const weft_event *e)
 
 static void on_step(progress *p, const weft_event *e)
 {
-    double keep = p->rate > 0 ? 0.95 : 0, time = now();
-    p->rate = keep * p->rate + (1 - keep) * e->samples_per_second;
+    double keep = p->last > 0 ? 0.95 : 0, time = now();
     if (isfinite(e->loss)) p->loss = keep * p->loss + (1 - keep) * e->loss;
+    /* Samples over seconds, each summed apart: steps that take long count for as long as they take.
+     */
+    p->samples = (p->terminal ? 0.95 : 1) * p->samples + e->samples_per_second * e->step_seconds;
+    p->seconds = (p->terminal ? 0.95 : 1) * p->seconds + e->step_seconds;
     if (time - p->last < (p->terminal ? 0.1 : 10)) return;
     bool first = p->last == 0;
+    p->rate =
+        p->terminal || first ? p->samples / fmax(p->seconds, 1e-9) : p->samples / (time - p->last);
+    if (!p->terminal) p->samples = p->seconds = 0;
     p->last = time;
     if (p->terminal)
         draw_bar(p, e);

@@ -75,7 +75,7 @@ static weft_status run_words(weft_context *context, const selftest_row *r, const
     if (status == WEFT_OK) status = weft_options_set(table, &options, "checkpoint", folder);
     if (status == WEFT_OK)
         status = strncmp(words, "simulate", 8) == 0
-                     ? weft_simulate(context, &options, on_event, out)
+                     ? weft_simulate(context, &options, NULL, on_event, out)
                      : train(context, &options.train, out);
     if (status == WEFT_OK) status = weft_checkpoint_export(context, path, file);
     weft_options_free(table, &options);

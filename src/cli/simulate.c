@@ -113,6 +113,7 @@ static void on_event(void *user, const weft_event *event)
     }
     if (e.kind == WEFT_EVENT_STEP && time > w->last)
         e.samples_per_second = (double)w->options->length.batch / (time - w->last);
+    e.step_seconds = time - w->last;
     w->last = time;
     if (w->bar) progress_event(w->bar, &e);
 }
@@ -134,9 +135,11 @@ static int run(weft_context *context, int argc, char **argv)
         listen_to(context, options.train.show.quiet);
         watch w = {.options = &options.train, .bar = progress_new(&options.train)};
         w.began = w.last = now();
-        status = weft_simulate(context, &options, on_event, &w);
+        catch_signals();
+        status = weft_simulate(context, &options, &wanted_stop, on_event, &w);
         if (w.bar) progress_end(w.bar);
-        code = report_failure(status);
+        code = status == WEFT_ERR_INTERRUPTED ? (report_failure(status), interrupted_code())
+                                              : report_failure(status);
     }
     weft_options_free(table, &options);
     return code;

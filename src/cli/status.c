@@ -39,8 +39,11 @@ static int print_members(const weft_cluster_status *s)
                m->slot, m->clock, loss, rate, staleness, m->silent, m->leaving ? "  leaving" : "");
         lines++;
     }
+    printf("samples/s is the learner's own over its last steps; clock is its finished steps, or a "
+           "server's "
+           "updates; silent is the time since a member was last heard\n");
     fflush(stdout);
-    return lines;
+    return lines + 1;
 }
 
 /* On a terminal again and again, over what was there. */

@@ -106,16 +106,22 @@ static void limit_coming(int seconds)
     alarm((unsigned)seconds);
 }
 
-weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options)
+weft_status run_until_stopped(weft_trainer *trainer, weft_event_fn fn, void *user)
 {
-    progress *p = progress_new(options);
     running = trainer;
     catch_signals();
     if (wanted_stop.wanted) weft_trainer_stop(trainer); /* before there was one */
-    if (weft_job_supervised()) say_words("built", "");
-    weft_status status = weft_trainer_run(trainer, on_event, p);
-    progress_end(p);
+    weft_status status = weft_trainer_run(trainer, fn, user);
     running = NULL;
+    return status;
+}
+
+weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options)
+{
+    progress *p = progress_new(options);
+    if (weft_job_supervised()) say_words("built", "");
+    weft_status status = run_until_stopped(trainer, on_event, p);
+    progress_end(p);
     return status;
 }
 

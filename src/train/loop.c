@@ -107,17 +107,22 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     *stop = v->stop > 0;
     run->dismissed = t->linked && v->leave > 0 && v->stop <= 0;
     if (b->weight > 0) r->loss = v->loss;
-    r->rate = (double)b->total / (now - run->last_step);
+    double seconds = now - run->last_step;
+    /* A mean of rates would count short steps too much, so samples and seconds are summed apart. */
+    run->recent_samples = 0.9 * run->recent_samples + (double)b->total;
+    run->recent_seconds = 0.9 * run->recent_seconds + seconds;
+    r->rate = run->recent_samples / run->recent_seconds;
     WEFT_TRY(weft_rank_exchange(r, r->position.step == t->total_steps, b->last, stop));
     *stop = *stop || v->leave > 0;
     weft_event e = {.kind = WEFT_EVENT_STEP,
                     .epoch = b->epoch,
                     .loss = b->weight > 0 ? v->loss : NAN,
                     .lr = weft_rank_learning_rate(r),
-                    .samples_per_second = r->rate};
+                    .samples_per_second = (double)b->total / seconds,
+                    .step_seconds = seconds};
     WEFT_TRY(add_up_transfers(run, &e));
     if (run->first_step_seconds == 0) run->first_step_seconds = weft_process_seconds();
-    run->working += now - run->last_step;
+    run->working += seconds;
     run->worked += (double)b->total;
     run->last_step = now;
     WEFT_TRY(tell(run, &e));

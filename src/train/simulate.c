@@ -217,9 +217,9 @@ static void strike(weft_simulation *s)
 }
 
 weft_status weft_simulate(weft_context *context, const weft_simulate_options *options,
-                          weft_event_fn fn, void *user)
+                          const weft_stop *stop, weft_event_fn fn, void *user)
 {
-    weft_simulation s = {.first_end = -1};
+    weft_simulation s = {.first_end = -1, .stop = stop};
     weft_status status = prepare(&s, context, options);
     if (status == WEFT_OK) {
         s.job->fn = fn;

@@ -58,7 +58,8 @@ typedef struct weft_simulation {
     double last;      /* virtual seconds when the last step was done */
     double first_end; /* when the first learner had done its steps; below 0: none has */
     double utilisation, samples_per_second;
-    weft_error error; /* of a learner's step, in its own words */
+    weft_error error;      /* of a learner's step, in its own words */
+    const weft_stop *stop; /* NULL: nobody can stop it */
 } weft_simulation;
 
 /* players.c: learners, and the threads that compute for them. */

@@ -49,6 +49,7 @@ static weft_status tell_round(weft_simulation *s)
                     .loss = s->weight > 0 ? s->loss / s->weight : NAN,
                     .lr = s->rate / s->learners,
                     .samples_per_second = seconds > 0 ? samples / seconds : 0,
+                    .step_seconds = seconds,
                     .comm_bytes = bytes - s->told_bytes};
     WEFT_TRY(tell(s, &e));
     s->loss = s->rate = s->weight = 0;
@@ -81,6 +82,9 @@ weft_status weft_simulation_note(weft_simulation *s, weft_player *p)
     p->takes = 0;
     s->samples += samples_of(s, (int)(p - s->players), p->steps++);
     s->done++;
+    if (s->stop && s->stop->wanted)
+        return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld of the simulation",
+                         (long long)(s->done / s->learners));
     s->last = weft_sim_tell(s->sim).seconds;
     s->loss += p->loss * s->weights[p - s->players];
     s->weight += s->weights[p - s->players];

@@ -16,6 +16,8 @@ typedef struct weft_run {
     bool dismissed;                     /* of a run that goes on, its learner was told to leave */
     double started, last_step, working; /* working: seconds spent in steps, */
     double worked;                      /* of so many samples, of all learners */
+    double recent_samples,
+        recent_seconds; /* the same of the last steps, each a tenth less than the next */
     double first_step_seconds;
     double *planned; /* bytes of each rank's program */
     pthread_t thread;
