@@ -16,14 +16,26 @@ function(weft_sources target)
     PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_definitions(${target} PRIVATE WEFT_VERSION="${PROJECT_VERSION}")
   target_compile_options(${target} PRIVATE ${WEFT_FRAME})
-  set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
+  if(NOT WEFT_SANITIZE)
+    set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden)
+  endif()
 endfunction()
+# Tests see the library's own functions, so they link it statically. A sanitizer makes that slow, a hundred times over, and
+# such a library is not shipped: there it exports all functions and is linked once.
+set(WEFT_FOR_TESTS weft_static)
+if(WEFT_SANITIZE)
+  set(WEFT_FOR_TESTS weft)
+endif()
 
 foreach(real float double)
   add_library(weft_reference_${real} OBJECT ${WEFT_REFERENCE})
   weft_sources(weft_reference_${real})
   target_compile_definitions(weft_reference_${real} PRIVATE WEFT_REAL=${real} WEFT_SHARED)
   target_link_libraries(weft_reference_${real} PRIVATE weft_flags)
+  # Most of what tests compute is here; a sanitizer's build optimises the rest little, since it is compiled more than run.
+  if(WEFT_SANITIZE)
+    target_compile_options(weft_reference_${real} PRIVATE -O2)
+  endif()
 endforeach()
 # Both ends of a link must come to the same numbers, so nothing is contracted.
 file(GLOB WEFT_COMPRESS CONFIGURE_DEPENDS src/compress/real/*.c)
