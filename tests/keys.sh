@@ -16,6 +16,9 @@ holds out "$(cut -d ' ' -f 1 a.key.pub)"
 "$weft" keygen b.key >out 2>err
 cmp -s a.key b.key && flunk "two keys are the same" || pass
 
+# A public key is no secret one, whatever the modes of the files.
+refuses 1 "a.key.pub: holds a public key; key needs the secret one" "$weft" status tcp://127.0.0.1:9 --key a.key.pub --timeout 1
+
 # What is there is never replaced, and no half of a pair is left.
 cp a.key before
 refuses 2 "a.key: is there already" "$weft" keygen a.key

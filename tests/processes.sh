@@ -211,6 +211,13 @@ rm -rf t
 # shellcheck disable=SC2086,SC2046
 accepts "as many steps" "$weft" train $data -n 3 --exchange server:policy=bsp --servers 2 --steps $(readlink asked/latest | tr -dc 0-9) -c t
 cmp -s asked/latest/parameters.safetensors t/latest/parameters.safetensors && pass || flunk "other parameters: $what"
+what="stopped while it starts"
+run -n 2 $async -e 4000 -c unbegun
+within '[ -n "$(part join 0)" ]'
+kill -INT "$job"
+ends 130
+grep -q 'stopped before the first step\|stopped after step' err && ! grep -q "died of signal" err && pass || flunk "said '$(tail -n 1 err)': $what"
+nothing_left
 in_full || return 0
 what="signals"
 run -n 2 $async -e 4000

@@ -115,8 +115,10 @@ static void stays_out(bool armed, bool right_server_key)
         /* It says the same as long as it tries. */
         assert_string_equal(weft_net_trouble(stranger.net, SERVER),
                             armed && right_server_key ? "it does not allow the key of this side"
-                                                      : "who is there has not the key that is "
-                                                        "expected, or is none of this program");
+                            : armed ? "it answers, but its key is not the one behind '#' in the "
+                                      "address, or it is not a Weft process"
+                                    : "it answers, but not without keys: give --key FILE, and the "
+                                      "address with #KEY as the coordinator printed it");
         assert_int_equal(talk(&stranger, &server, SERVER, 1, 0.3), 0);
     }
     goes_on(&server, &client, true);

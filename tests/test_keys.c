@@ -75,7 +75,7 @@ static void test_secret(void **state)
         {0602, "weft-secret-key " DIGITS "\n", "others may read"},
         {0600, "", "has no secret key"},
         {0600, "# only this\n\n", "has no secret key"},
-        {0600, DIGITS "\n", ":1: a file with a secret key"},
+        {0600, DIGITS "\n", "holds a public key"},
         {0600, "weft-secret-key " DIGITS "0\n", ":1: a file"},
         {0600, "weft-secret-key 0123\n", ":1: a file"},
         {0600, "weft-secret-key " DIGITS "\nweft-secret-key " DIGITS "\n", ":2: a file"},

@@ -92,6 +92,7 @@ typedef struct weft_far {
     bool ready;    /* both sides know each other */
     bool refused;  /* the other side does not want to */
     bool inside;   /* it is of this process */
+    bool keyed;    /* its address has a public key, so messages are encrypted */
     bool answers;  /* somebody has let it come since it last began to */
     bool begun;    /* a connection to it has begun since then */
     double since;  /* when that changed, or the socket was opened */

@@ -211,9 +211,27 @@ static weft_status take_secret(void *user, const char *path, int number, char *l
                      path, number, SECRET);
 }
 
+static weft_status count_public(void *user, const char *path, int number, char *line)
+{
+    weft_key key;
+    (void)path;
+    (void)number;
+    ((found *)user)->count += read_digits(line, &key);
+    return WEFT_OK;
+}
+
+/* A public key is looked for first: anybody may read its file, which the mode of a secret one
+ * forbids. */
 weft_status weft_key_load(const char *path, weft_key *secret)
 {
     found f = {.count = 0};
+    WEFT_TRY(each_line(path, false, count_public, &f));
+    if (f.count)
+        return weft_fail(
+            WEFT_ERR_FORMAT,
+            "%s: holds a public key; key needs the secret one, which weft keygen wrote to "
+            "the file without .pub",
+            path);
     WEFT_TRY(each_line(path, true, take_secret, &f));
     if (!f.count)
         return weft_fail(WEFT_ERR_FORMAT, "%s: has no secret key; weft keygen makes one", path);

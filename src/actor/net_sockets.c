@@ -214,14 +214,20 @@ weft_status weft_net_connect(weft_net *net, weft_far *f)
     if (status != WEFT_OK) close_watched(&f->socket, &f->monitor);
     f->since = weft_seconds();
     f->ready = f->refused = f->answers = f->begun = false;
+    f->keyed = to.keyed;
     f->inside = strncmp(to.at, "inproc:", strlen("inproc:")) == 0;
     return status;
 }
 
-static const char *words_of(int failed)
+static const char *words_of(int failed, bool keyed)
 {
     if (failed == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) return "it does not allow the key of this side";
-    return "who is there has not the key that is expected, or is none of this program";
+    return keyed ? "it answers, but its key is not the one behind '#' in the address, or it is not "
+                   "a Weft "
+                   "process"
+                 : "it answers, but not without keys: give --key FILE, and the address with #KEY "
+                   "as the "
+                   "coordinator printed it";
 }
 
 /* A connection that did not even begin. */
@@ -240,7 +246,7 @@ static void look_at(weft_far *f, double now)
         if (event == ZMQ_EVENT_CONNECT_DELAYED) f->begun = true;
         if (event & FAILED) {
             f->refused = true;
-            f->trouble = words_of(event);
+            f->trouble = words_of(event, f->keyed);
         }
         if (f->ready) f->trouble = NULL;
         if (event != ZMQ_EVENT_CONNECT_RETRIED) continue;

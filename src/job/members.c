@@ -85,6 +85,10 @@ static void take_end(troupe *t, player *p)
 {
     p->done = true;
     if (!t->stopping || p->part->role != WEFT_PART_LEARNER || p->part->slot > 0) return;
+    if (p->not_begun) {
+        (void)snprintf(t->j->stopped, sizeof(t->j->stopped), "weft: stopped before the first step");
+        return;
+    }
     (void)snprintf(t->j->stopped, sizeof(t->j->stopped),
                    "weft: stopped, and the last steps are not saved, since %.300s; go on with "
                    "--resume from the newest checkpoint, if there is one",
@@ -174,7 +178,8 @@ static void pass_on(troupe *t)
             const player *p = &t->all[i];
             if (!p->runs || p->part->role != WEFT_PART_LEARNER) continue;
             weft_child_ask(&p->child);
-            if (weft_player_step(t, p) == 0) kill(p->child.pid, SIGKILL);
+            t->all[i].not_begun = weft_player_step(t, p) == 0;
+            if (p->not_begun) kill(p->child.pid, SIGKILL);
         }
     }
     if (now > 1 && now > t->passed) {

@@ -15,6 +15,7 @@ typedef struct player {
     double died;     /* when, if it is to be started again; 0: it is not */
     double paused;   /* since when somebody has stopped it; 0: nobody has */
     bool hung;       /* it was ended for that */
+    bool not_begun;  /* it was ended before its first step, since somebody stopped the job */
     bool ready;      /* it has said that it is built */
     /* Of workers: */
     bool has_served;            /* it has been ready once */
