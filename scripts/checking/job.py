@@ -148,9 +148,14 @@ class Job:
 
     def run_test(self, test, environment, core):
         more = {**(environment or {}), **test.environment}
-        pinned = core is not None and not {"waits", "cores"} & test.labels
-        bind = (lambda: os.sched_setaffinity(0, {core})) if pinned else None
-        result = self.run(test.name, test.command, more, test.limit, skip_code=test.skip_code, skip_words=test.skip_words, preexec_fn=bind)
+
+        def prepare():
+            if "waits" in test.labels:
+                os.nice(5)  # runs that it only waits for do not take the cores from tests that compute
+            elif core is not None and "cores" not in test.labels:
+                os.sched_setaffinity(0, {core})
+
+        result = self.run(test.name, test.command, more, test.limit, skip_code=test.skip_code, skip_words=test.skip_words, preexec_fn=prepare)
         # A test that passed may have left a part out, and says so.
         for line in sorted(set(re.findall(r"^SKIPPED.*$", result.output, re.M))) if result.state == "passed" else ():
             self.add(Result(test.name, "skipped", 0, line))
