@@ -1,6 +1,7 @@
 /* weft coordinator, server and join: the processes of a run that come and go. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -58,10 +59,64 @@ int member_end(weft_context *context, weft_cluster_options *o, weft_status statu
 
 /* --- weft coordinator --- */
 
+/* The members as they were told of last. */
+typedef struct seen_member {
+    uint32_t id;
+    char role[16];
+    int slot;
+    bool leaving;
+} seen_member;
 typedef struct seen {
     bool quiet, addressed;
-    int members;
+    seen_member *members;
+    int count;
 } seen;
+
+static bool was_there(const seen *s, uint32_t id)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->members[i].id == id) return true;
+    return false;
+}
+
+static bool is_there(const weft_cluster_status *now, uint32_t id)
+{
+    for (int i = 0; i < now->count; i++)
+        if (now->members[i].id == id) return true;
+    return false;
+}
+
+/* A line for each member that has come since, and for each that is there no more. */
+static void print_changes(const seen *s, const weft_cluster_status *now)
+{
+    for (int i = 0; i < now->count; i++) {
+        const weft_cluster_member *m = &now->members[i];
+        if (was_there(s, m->id)) continue;
+        printf("%s %" PRIu32 " joins as %s %d\n", m->role, m->id, m->role, m->slot);
+    }
+    for (int i = 0; i < s->count; i++) {
+        const seen_member *m = &s->members[i];
+        if (is_there(now, m->id)) continue;
+        printf("%s %" PRIu32 " (%s %d) %s\n", m->role, m->id, m->role, m->slot,
+               m->leaving || now->over ? "leaves" : "leaves or is lost");
+    }
+}
+
+/* false: no memory, so the next changes are told against the members of before. */
+static bool remember(seen *s, const weft_cluster_status *now)
+{
+    seen_member *copy = calloc((size_t)now->count + 1, sizeof(*copy));
+    if (!copy) return false;
+    for (int i = 0; i < now->count; i++) {
+        const weft_cluster_member *m = &now->members[i];
+        copy[i] = (seen_member){.id = m->id, .slot = m->slot, .leaving = m->leaving};
+        (void)snprintf(copy[i].role, sizeof(copy[i].role), "%s", m->role);
+    }
+    free(s->members);
+    s->members = copy;
+    s->count = now->count;
+    return true;
+}
 
 static int count_role(const weft_cluster_status *s, const char *role)
 {
@@ -77,14 +132,16 @@ static void on_members(void *user, const char *address, const weft_cluster_statu
     if (s->quiet) return;
     if (!s->addressed) printf("coordinator at %s\n", address);
     s->addressed = true;
-    if (status->count != s->members || status->over)
-        printf("%d learners, %d servers%s\n", count_role(status, "learner"),
-               count_role(status, "server"),
+    int learners = count_role(status, "learner"), servers = count_role(status, "server");
+    print_changes(s, status);
+    if (status->count != s->count || status->over)
+        printf("%d learner%s, %d server%s%s\n", learners, weft_plural(learners), servers,
+               weft_plural(servers),
                status->fault     ? "; the run has failed"
                : status->over    ? "; the run is over"
                : status->running ? "; the run goes on"
                                  : "; waiting for more");
-    s->members = status->count;
+    (void)remember(s, status);
     fflush(stdout);
 }
 
@@ -104,7 +161,9 @@ static int run_coordinator(weft_context *context, int argc, char **argv)
         return code;
     }
     seen s = {.quiet = o.train.show.quiet};
-    return member_end(context, &o, weft_coordinator_run(context, &o, &wanted_stop, on_members, &s));
+    weft_status status = weft_coordinator_run(context, &o, &wanted_stop, on_members, &s);
+    free(s.members);
+    return member_end(context, &o, status);
 }
 
 const command command_coordinator = {

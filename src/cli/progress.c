@@ -149,11 +149,14 @@ static void on_step(progress *p, const weft_event *e)
 
 static void on_start(const progress *p, const weft_event *e)
 {
-    printf("%s on %s: %lld parameter%s, %lld training sample%s, %lld step%s of %lld\n",
+    printf("%s on %s: %lld parameter%s, %lld training sample%s, %lld step%s of %lld",
            p->options->task.model, p->options->task.data, (long long)e->parameters,
            weft_plural(e->parameters), (long long)e->samples, weft_plural(e->samples),
            (long long)e->total_steps, weft_plural(e->total_steps),
            (long long)p->options->length.batch);
+    if (e->learners > 1 && p->options->parallel.exchange)
+        printf(" by each of %d learners, exchange %s", e->learners, p->options->parallel.exchange);
+    printf("\n");
     if (e->step > 0) printf("resumed after step %lld\n", (long long)e->step);
 }
 
