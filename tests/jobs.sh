@@ -144,7 +144,7 @@ for engine in $engines; do
     done
     # However long a pause is, nobody has waited meanwhile.
     in_full || continue
-    begin paused -n 2 --engine $engine --max-restarts 2 --timeout 1
+    begin paused -n 2 --engine $engine --max-restarts 2 --timeout 5
     kill -TSTP $job
     sleep 8
     before=$(readlink paused/latest)
