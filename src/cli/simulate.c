@@ -138,8 +138,8 @@ static int run(weft_context *context, int argc, char **argv)
         catch_signals();
         status = weft_simulate(context, &options, &wanted_stop, on_event, &w);
         if (w.bar) progress_end(w.bar);
-        code = status == WEFT_ERR_INTERRUPTED ? (report_failure(status), interrupted_code())
-                                              : report_failure(status);
+        code = report_failure(status);
+        if (status == WEFT_ERR_INTERRUPTED) code = interrupted_code();
     }
     weft_options_free(table, &options);
     return code;

@@ -82,9 +82,13 @@ weft_status weft_simulation_note(weft_simulation *s, weft_player *p)
     p->takes = 0;
     s->samples += samples_of(s, (int)(p - s->players), p->steps++);
     s->done++;
-    if (s->stop && s->stop->wanted)
-        return weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld of the simulation",
-                         (long long)(s->done / s->learners));
+    if (s->stop && s->stop->wanted) {
+        weft_status status =
+            weft_fail(WEFT_ERR_INTERRUPTED, "stopped after step %lld of the simulation",
+                      (long long)(s->done / s->learners));
+        weft_error_catch(&s->error, status);
+        return status;
+    }
     s->last = weft_sim_tell(s->sim).seconds;
     s->loss += p->loss * s->weights[p - s->players];
     s->weight += s->weights[p - s->players];
