@@ -1,4 +1,7 @@
 /* Primitives: how they are described, what they want, and runs of them. */
+#include <pthread.h>
+#include <signal.h>
+
 #include "device/cpu/onednn/inside.h"
 
 static const struct {
@@ -261,10 +264,27 @@ weft_status onednn_run_place(onednn_run *run, int i, void *data)
     return DNNL_CALL(dnnl_memory_set_data_handle(run->args[i].memory, data));
 }
 
+/* Generated kernels use the stack pointer as a register for addresses of tensors, and a signal
+ * handler's frame is written below the stack pointer. Signals that may come at any time therefore
+ * wait until the primitive has ended; threads that it starts inherit the mask. Faults of the kernel
+ * itself stay deliverable. */
+static void block_signals(sigset_t *before)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, before);
+}
+
 weft_status onednn_run_go(onednn_run *run)
 {
-    return DNNL_CALL(
-        dnnl_primitive_execute(run->primitive->built, run->stream, run->count, run->args));
+    sigset_t before;
+    block_signals(&before);
+    dnnl_status_t status =
+        dnnl_primitive_execute(run->primitive->built, run->stream, run->count, run->args);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return onednn_status("dnnl_primitive_execute", status);
 }
 
 void onednn_run_free(onednn_run *run)
