@@ -1,5 +1,5 @@
 /* A program in memory of its own, on a store. */
-#include "program/program.h"
+#include "program/transfer.h"
 
 /* One memory from nowhere: what begins there has a large offset, each of a kind another one. */
 static weft_memory nowhere;
@@ -109,7 +109,8 @@ weft_status weft_instance_create(weft_program *program, weft_store *store, const
     x->store = store;
     x->comms = comms;
     x->at.store = store;
-    weft_status status = allocate(x);
+    weft_status status = weft_program_agree(program, comms);
+    if (status == WEFT_OK) status = allocate(x);
     if (status == WEFT_OK) status = bind_all(x);
     /* Told only now, so that all ranks come to the end alike. */
     if (status == WEFT_OK && x->differs)

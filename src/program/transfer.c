@@ -91,7 +91,7 @@ static void destroy(weft_kernel *kernel)
 
 static const weft_kernel_ops ops = {.destroy = destroy};
 
-static weft_comm *comm_of(const weft_comms *comms, const weft_node *node)
+weft_comm *weft_transfer_comm(const weft_comms *comms, const weft_node *node)
 {
     if (!comms) return NULL;
     if (!weft_node_attr(node, "axes")) return comms->learner;
@@ -101,7 +101,7 @@ static weft_comm *comm_of(const weft_comms *comms, const weft_node *node)
 weft_status weft_transfer_bind(const weft_kernel *kernel, weft_instance *x, weft_bound **out)
 {
     const transfer_kernel *k = (const transfer_kernel *)kernel;
-    weft_comm *comm = x ? comm_of(x->comms, k->node) : NULL;
+    weft_comm *comm = x ? weft_transfer_comm(x->comms, k->node) : NULL;
     if (x && (!comm || (k->ranks > 0 && weft_comm_size(comm) != k->ranks)))
         return weft_node_fail(k->node, "needs a communicator of its ranks, which the instance was "
                                        "not given");

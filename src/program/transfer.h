@@ -45,4 +45,11 @@ typedef struct transfer {
  * communicator only room_bytes, for addresses that nobody reads. */
 weft_status weft_transfer_place(transfer *t, void *const *in, void *const *out) WEFT_NODISCARD;
 
+/* The communicator of a transfer's ranks; NULL: there is none. */
+weft_comm *weft_transfer_comm(const weft_comms *comms, const weft_node *node);
+
+/* agree.c: whether the transfers of the ranks of a learner fit together. Collective over all its
+ * communicators. INTERNAL: they do not; the message names the first difference. */
+weft_status weft_program_agree(const weft_program *program, const weft_comms *comms) WEFT_NODISCARD;
+
 #endif
