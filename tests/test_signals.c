@@ -17,7 +17,8 @@ static void on_alarm(int number)
 
 static void signals_every(long microseconds)
 {
-    struct itimerval timer = {.it_interval.tv_usec = microseconds, .it_value.tv_usec = microseconds};
+    struct itimerval timer = {.it_interval.tv_usec = microseconds,
+                              .it_value.tv_usec = microseconds};
     assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
 }
 
