@@ -18,78 +18,15 @@ import tempfile
 import threading
 import time
 
+from served import ROWS, SIDE, SIZE, Client, Server, check, end, lock, near, one, train
+
 weft = os.path.abspath(sys.argv[1])
-SIDE, ROWS = 11, 40
-SIZE = SIDE * SIDE
-failed = passed = 0
-lock = threading.Lock()
-
-
-def check(what, holds, told=""):
-    global failed, passed
-    with lock:
-        passed, failed = passed + bool(holds), failed + (not holds)
-        if not holds:
-            print(f"FAILED: {what}: {str(told)[:400]}", flush=True)
 
 
 def run(*words, code=0):
     done = subprocess.run([weft, *words], capture_output=True, text=True, timeout=120)
     check("weft " + " ".join(words), done.returncode == code, (done.returncode, done.stderr))
     return done.stdout
-
-
-class Server:
-    def __init__(self, *words):
-        self.process = subprocess.Popen([weft, "serve", "-t", "1", *words, "--port", "0", "--metrics-port", "0"], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
-        self.port = self.metrics = None
-        for line in self.process.stdout:
-            ports = re.findall(r"http://127\.0\.0\.1:(\d+)", line)
-            if ports:
-                self.port, self.metrics = map(int, ports)
-                break
-
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        try:
-            errors = self.process.communicate(timeout=60)[1]
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            errors = "it does not end"
-        check("the server ends with 0", self.process.returncode == 0, (self.process.returncode, errors))
-
-
-class Client:
-    def __init__(self, port):
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-
-    def ask(self, path, body=None, method=None, headers={}):
-        self.connection.request(method or ("GET" if body is None else "POST"), path, body, headers)
-        reply = self.connection.getresponse()
-        return reply.status, reply.read(), reply
-
-    def told(self, path, body=None, **more):
-        code, text, _ = self.ask(path, body, **more)
-        return code, json.loads(text) if text else None
-
-    def close(self):
-        self.connection.close()
-
-
-def one(data, shape, datatype="FP32", **more):
-    return {"inputs": [{"name": "x", "shape": shape, "datatype": datatype, "data": data}], **more}
-
-
-def near(a, b):
-    return len(a) == len(b) and all(abs(x - y) < 2e-6 for x, y in zip(a, b))
-
-
-def npy(path, rows):
-    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({len(rows)}, 1, {SIDE}, {SIDE}), }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(v for r in rows for v in r))
 
 
 def answers(port, rows, right):
@@ -132,7 +69,7 @@ def endpoints(server):
         check(path, c.ask(path)[0] == 200)
     check("metadata", c.told("/v2/models/m")[1]["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1, 1, SIDE, SIDE]}])
     check("metrics", b'nv_inference_request_success{model="m",version="1"}' in c.ask("/metrics")[1])
-    other = Client(server.metrics)
+    other = Client(server.metrics[0])
     text = other.ask("/metrics")[1].decode()
     check("metrics at their own port", other.ask("/v2")[0] == 404 and "weft_latency_seconds_bucket" in text)
     for line in text.splitlines():
@@ -255,7 +192,7 @@ def crowd(port, rows, right, stop, counts, may_end):
 
 
 def under_load(rows, right):
-    server = Server("m=c", "--control", "--body", "2", "--instances", "2", "--connections", "1000")
+    server = Server(weft, "-t", "1", "m=c", "--control", "--body", "2", "--instances", "2", "--connections", "1000")
     stop, may_end, counts = threading.Event(), threading.Event(), [0]
     threads = [threading.Thread(target=crowd, args=(server.port, rows, right, stop, counts, may_end)) for _ in range(6)]
     for t in threads:
@@ -299,19 +236,15 @@ def bad_starts():
 
 
 def main():
-    rows = [[random.Random(i).randrange(256) for _ in range(SIZE)] for i in range(ROWS)]
-    npy("x.npy", rows)
-    run("train", "-m", "mlp", "--data", f"glyphs:size={SIDE},train=200,test=40", "-e", "1", "-c", "c", "-q", "-t", "1")
-    right = [json.loads(line)["probabilities"] for line in run("predict", "-t", "1", "-c", "c", "--json", "--data", "npy:x.npy").splitlines()]
-    server = Server("m=c", "--body", "2")
+    rows, right = train(weft)
+    server = Server(weft, "-t", "1", "m=c", "--body", "2")
     endpoints(server)
     answers(server.port, rows, right)
     refusals(server.port, rows)
     server.end(signal.SIGINT)
     under_load(rows, right)
     bad_starts()
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
+    return end()
 
 
 with tempfile.TemporaryDirectory() as folder:

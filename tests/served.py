@@ -2,7 +2,6 @@
 import collections
 import http.client
 import json
-import os
 import random
 import re
 import signal
@@ -121,6 +120,11 @@ class Client:
         self.connection.request(method or ("GET" if body is None else "POST"), path, body, headers)
         reply = self.connection.getresponse()
         return reply.status, reply.read(), reply
+
+    def told(self, path, body=None, **more):
+        """Code and what the JSON of the reply says."""
+        code, text, _ = self.ask(path, body, **more)
+        return code, json.loads(text) if text else None
 
     def close(self):
         self.connection.close()
