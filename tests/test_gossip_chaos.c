@@ -35,8 +35,9 @@ typedef struct chaos {
     weft_gossip_mode mode;
     const char *shape;
     int peers, steps, lives;
-    double quiet;  /* when the last fault is over, and known to all */
-    bool orphaned; /* the coordinator is gone for good */
+    size_t backlog; /* of an edge, in bytes; 0: the usual */
+    double quiet;   /* when the last fault is over, and known to all */
+    bool orphaned;  /* the coordinator is gone for good */
     weft_sim_link link;
     weft_sim *sim;
     life *life;
@@ -66,7 +67,8 @@ static weft_status make(void *user, weft_actor_id id, int again, weft_actor **ou
         .parameters = l->w,
         .codec = l->codec,
         .steps = c->steps,
-        .patience = 0.5};
+        .patience = 0.5,
+        .backlog = c->backlog};
     return weft_peer_create(&options, out);
 }
 
@@ -246,6 +248,7 @@ static void draw(chaos *c)
     c->shape = shapes[pick(&c->fate, 4)];
     c->peers = 1 + pick(&c->fate, MOST_PEERS);
     c->steps = 5 + pick(&c->fate, MOST_STEPS - 5);
+    c->backlog = pick(&c->fate, 3) * COUNT * sizeof(double);
     c->link = (weft_sim_link){.latency = weft_random_between(r, 0.001, 0.05),
                               .bandwidth = pick(&c->fate, 2) ? 0 : 1e6};
     if (pick(&c->fate, 4) == 0) return;

@@ -119,6 +119,9 @@ weft_status weft_codec_encode(weft_codec *codec, const void *update, void *messa
  * into a message as soon as they are there. NUMERIC: one of them is not finite. */
 weft_status weft_codec_lay(const weft_codec *codec, const void *numbers, int64_t at, int64_t n,
                            void *message) WEFT_NODISCARD;
+/* Begins a message that adds others up: a dense one of zeros (weft_message_bound bytes). Returns
+ * its numbers, to which the others are added. */
+void *weft_message_begin_sum(weft_dtype dtype, int64_t count, void *message);
 
 /* --- messages --- */
 

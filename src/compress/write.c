@@ -135,3 +135,11 @@ weft_status weft_message_all(weft_codec *codec, const void *update, uint8_t *mes
     *bytes = WEFT_MESSAGE_HEADER + dense_bytes(codec);
     return WEFT_OK;
 }
+
+void *weft_message_begin_sum(weft_dtype dtype, int64_t count, void *message)
+{
+    weft_message_head head = {WEFT_MESSAGE_DENSE, dtype, (uint32_t)count, count, 0};
+    memset(message, 0, weft_message_bound(dtype, count));
+    weft_message_begin(message, &head);
+    return (uint8_t *)message + WEFT_MESSAGE_HEADER;
+}

@@ -1,10 +1,12 @@
 #include "exchange/gossip/edge.h"
 
+#include "compress/compress.h"
 #include "exchange/wire.h"
 #include "gossip.pb-c.h"
 
-/* So many are on their way again at a time; those after them would come too early. */
-enum { REPEATED = 16, KEPT = 128 };
+/* REPEATED are on their way again at a time; those after them would come too early. At most
+ * UNDER_WAY are so the first time, and WAITING wait before updates are added up. */
+enum { REPEATED = 16, KEPT = 128, UNDER_WAY = 256, WAITING = 64 };
 
 void weft_edge_free(weft_edge *edge)
 {
@@ -12,6 +14,7 @@ void weft_edge_free(weft_edge *edge)
     free(edge->queue);
     edge->queue = NULL;
     edge->count = edge->capacity = edge->told = 0;
+    edge->told_bytes = edge->waiting_bytes = 0;
 }
 
 void weft_edge_open(weft_edge *edge, int64_t round)
@@ -29,19 +32,36 @@ static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
     m.edge_sequence = edge->heard + 1 + (int64_t)i;
     m.origin = rumour->origin;
     m.sequence = rumour->sequence;
+    m.first = rumour->first < rumour->sequence ? rumour->first : 0;
     m.halt = rumour->halt;
     m.round = edge->round;
     m.sent = rumour->sent = weft_actor_now(from);
     return weft_wire_send(from, edge->to, WEFT_WIRE_RUMOUR, &m, rumour->payload);
 }
 
+static size_t bytes_of(const weft_rumour *rumour)
+{
+    return rumour->payload ? rumour->payload->bytes : 0;
+}
+
 /* As many as there may be. A line that is given more than it carries keeps them, and whatever comes
  * after them, answers too, waits behind them. */
+static bool may_send(const weft_edge *edge)
+{
+    if (edge->told == edge->count) return false;
+    size_t bytes = edge->told_bytes + bytes_of(&edge->queue[edge->told]);
+    return edge->told == 0 ||
+           (edge->told < WEFT_MIN(edge->window, (size_t)UNDER_WAY) && bytes <= edge->room);
+}
+
 static weft_status send_more(weft_actor *from, weft_edge *edge)
 {
-    edge->window = WEFT_MAX(edge->window, (size_t)1);
-    for (; edge->told < edge->count && edge->told < edge->window; edge->told++)
+    for (; may_send(edge); edge->told++) {
+        size_t bytes = bytes_of(&edge->queue[edge->told]);
+        edge->told_bytes += bytes;
+        edge->waiting_bytes -= bytes;
         WEFT_TRY(send(from, edge, edge->told));
+    }
     return WEFT_OK;
 }
 
@@ -65,13 +85,64 @@ static weft_status wrap(weft_blob *payload, weft_blob **out)
     return weft_blob_wrap(of->data, of->bytes, let_go, weft_blob_hold(of), out);
 }
 
+/* --- adding up --- */
+
+/* The one that waits to which this one is to be added. A queue has what an origin says in order, so
+ * the last one of the same origin is the one before it; NULL: it is queued by itself. */
+static weft_rumour *find_before(const weft_edge *edge, const weft_rumour *rumour)
+{
+    bool full = edge->count - edge->told >= WAITING || edge->waiting_bytes >= edge->room;
+    for (size_t i = edge->count; full && rumour->payload && i-- > edge->told;) {
+        weft_rumour *last = &edge->queue[i];
+        if (last->origin != rumour->origin) continue;
+        return last->payload && last->sequence + 1 == rumour->first ? last : NULL;
+    }
+    return NULL;
+}
+
+static weft_status add(const weft_edge *edge, const weft_blob *payload, void *sum)
+{
+    weft_message m;
+    WEFT_TRY(weft_message_open(payload->data, payload->bytes, edge->dtype, edge->numbers, &m));
+    weft_message_add(&m, edge->numbers, 1, sum);
+    return WEFT_OK;
+}
+
+/* Nobody else has what waits, once it is a sum, so the next is added where it lies. */
+static weft_status begin_sum(weft_edge *edge, weft_rumour *first)
+{
+    weft_blob *room, *sum;
+    WEFT_TRY(weft_blob_new(weft_message_bound(edge->dtype, edge->numbers), &room));
+    weft_status status =
+        add(edge, first->payload, weft_message_begin_sum(edge->dtype, edge->numbers, room->data));
+    if (status == WEFT_OK) status = wrap(room, &sum);
+    weft_blob_drop(&room);
+    WEFT_TRY(status);
+    edge->waiting_bytes += sum->bytes - first->payload->bytes;
+    weft_blob_drop(&first->payload);
+    first->payload = sum;
+    first->sum = true;
+    return WEFT_OK;
+}
+
+static weft_status add_to(weft_edge *edge, weft_rumour *before, const weft_rumour *rumour)
+{
+    if (!before->sum) WEFT_TRY(begin_sum(edge, before));
+    WEFT_TRY(add(edge, rumour->payload, (char *)before->payload->data + WEFT_MESSAGE_HEADER));
+    before->sequence = rumour->sequence;
+    return WEFT_OK;
+}
+
 weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour *rumour)
 {
-    weft_rumour mine = *rumour;
+    weft_rumour mine = *rumour, *before = find_before(edge, rumour);
+    if (before) return add_to(edge, before, rumour);
+    mine.sum = false;
     WEFT_TRY(WEFT_GROW(&edge->queue, &edge->capacity, edge->count));
     if (rumour->payload) WEFT_TRY(wrap(rumour->payload, &mine.payload));
     if (mine.began <= 0) mine.began = weft_actor_now(from);
     edge->queue[edge->count++] = mine;
+    edge->waiting_bytes += bytes_of(&mine);
     return send_more(from, edge);
 }
 
@@ -106,7 +177,10 @@ static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__Hea
     size_t gone = (size_t)WEFT_MIN(m->edge_sequence - edge->heard, (int64_t)edge->told);
     weft_trip_answered(&edge->trip, now - m->sent);
     if (edge->told >= edge->window) edge->window += gone;
-    for (size_t i = 0; i < gone; i++) weft_blob_drop(&edge->queue[i].payload);
+    for (size_t i = 0; i < gone; i++) {
+        edge->told_bytes -= bytes_of(&edge->queue[i]);
+        weft_blob_drop(&edge->queue[i].payload);
+    }
     edge->count -= gone;
     edge->told -= gone;
     memmove(edge->queue, edge->queue + gone, edge->count * sizeof(weft_rumour));
@@ -123,6 +197,7 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumo
     if (m->edge_sequence == edge->come + 1) {
         edge->come++;
         *rumour = (weft_rumour){.origin = m->origin,
+                                .first = m->first ? m->first : m->sequence,
                                 .sequence = m->sequence,
                                 .payload = letter->payload,
                                 .halt = m->halt};

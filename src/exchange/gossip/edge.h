@@ -1,5 +1,7 @@
 /* One direction of an edge between two peers: rumours go over it in order, none twice, none lost.
- */
+ * So many are under way at a time, the others wait here. A neighbour that is slower than
+ * updates come makes nobody wait: beyond a bound, those of one origin that wait are added up, so
+ * the queue never holds more than the bound, twice, and a sum for each origin. */
 #ifndef WEFT_EXCHANGE_GOSSIP_EDGE_H
 #define WEFT_EXCHANGE_GOSSIP_EDGE_H
 
@@ -8,10 +10,11 @@
 
 typedef struct weft_rumour {
     weft_actor_id origin;
-    int64_t sequence;
+    int64_t first, sequence; /* of the origin's updates, those that the payload adds up */
     weft_blob
         *payload; /* NULL: the origin has ended; in the queue of an edge, held by that alone */
-    bool halt;    /* and wants all others to */
+    bool sum;     /* the payload is one that the edge has added up itself */
+    bool halt;    /* the origin wants all others to end, too */
     double began; /* when it came, where peers come and go */
     double sent;  /* when it last went over the edge; the edge's own */
 } weft_rumour;
@@ -23,7 +26,11 @@ typedef struct weft_edge {
     size_t count, capacity;
     size_t told;   /* so many of them are under way, */
     size_t window; /* and so many may be: more as they are heard, fewer as they are lost */
-    double moved;  /* when something was last seen to go on */
+    size_t told_bytes, waiting_bytes; /* of those that are under way, and of the others, */
+    size_t room;                      /* and how many either may be before updates are added up, */
+    weft_dtype dtype;                 /* which are of so many numbers of this type */
+    int64_t numbers;
+    double moved; /* when something was last seen to go on */
     weft_trip trip;
     int64_t come; /* from the other one, all up to this one */
     /* Where peers come and go each direction begins anew with a greeting of who receives: */
@@ -45,7 +52,8 @@ void weft_edge_open(weft_edge *edge, int64_t round);
 /* What somebody holds who keeps the payload of a rumour that has come or is to go: who sent it
  * takes the rest to be still on its way. */
 weft_blob *weft_edge_inside(weft_blob *payload);
-/* Queues a rumour, and sends it when there is room on the way; the payload is shared. */
+/* Queues a rumour, and sends it when there is room on the way; the payload is shared. Where too
+ * many wait, it is added to the last one of its origin that does. */
 weft_status weft_edge_tell(weft_actor *from, weft_edge *edge,
                            const weft_rumour *rumour) WEFT_NODISCARD;
 /* Sends again what has not been heard for so many seconds at least, and for longer than that takes,

@@ -6,8 +6,9 @@
  * each; messages are passed on along the edges (Strom 2015). So replicas differ only by what is
  * under way, and are alike when all has come. `average`: it is added in full, and now and then a
  * peer and one of its neighbours meet in the middle, while both go on computing (AD-PSGD, Lian et
- * al. 2018). That a peer has ended goes to all in both modes. Nobody waits for anybody, but for
- * room in the queue of an edge.
+ * al. 2018). That a peer has ended goes to all in both modes. Nobody waits for anybody before
+ * the end: what a neighbour who is slow has not heard yet is added up, so that it takes no more
+ * memory the longer it takes (edge.h).
  */
 #ifndef WEFT_EXCHANGE_GOSSIP_GOSSIP_H
 #define WEFT_EXCHANGE_GOSSIP_GOSSIP_H
@@ -74,6 +75,9 @@ typedef struct weft_peer_options {
     weft_codec *codec; /* UPDATES; stays the caller's */
     int64_t steps;
     double patience; /* seconds after which something is sent again */
+    /* UPDATES: so many bytes of updates wait for a neighbour who is slow before those of one origin
+     * are added up, and as many are under way. 0: eight times the parameters, at least 1 MiB. */
+    size_t backlog;
 } weft_peer_options;
 
 /* Computation number t is step t. The parameters are in place when it is asked for; what it has

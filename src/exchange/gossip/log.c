@@ -142,8 +142,8 @@ void weft_log_forget(weft_rumours *u, weft_actor_id origin)
     u->log_count = kept;
 }
 
-/* Of each origin, how many rumours are not kept that this one has and who has those origins has
- * not. */
+/* Of each origin, how many updates are not kept that this one has and who has those origins has
+ * not. One that is kept only in a sum of which he has a part is not. */
 static weft_status count_lacking(const weft_peer *p, const weft_origin *theirs, size_t count,
                                  int64_t **out, bool *some)
 {
@@ -157,21 +157,31 @@ static weft_status count_lacking(const weft_peer *p, const weft_origin *theirs, 
                             (int64_t)0);
     for (size_t i = 0; i < u->log_count; i++) {
         const weft_rumour *r = entry(u, i);
-        if (r->sequence > come_to(theirs, count, r->origin))
-            lacks[place_of(u->origins, u->origin_count, r->origin)]--;
+        if (r->first > come_to(theirs, count, r->origin))
+            lacks[place_of(u->origins, u->origin_count, r->origin)] -= r->sequence - r->first + 1;
     }
     for (size_t i = 0; i < u->origin_count; i++) *some = *some || lacks[i] > 0;
     *out = lacks;
     return WEFT_OK;
 }
 
+/* Nobody else may be able to tell what this one has said itself, or who is gone; and who has all up
+ * to the ends goes back no more. */
+static bool is_needed(const weft_peer *p, const weft_origin *o)
+{
+    return p->all || o->id == p->head.id || weft_peer_index(p, o->id) < 0;
+}
+
 weft_status weft_log_reaches(const weft_peer *p, const weft_origin *theirs, size_t count, bool *out)
 {
+    const weft_rumours *u = &p->rumours;
     int64_t *lacks;
     bool some;
     WEFT_TRY(count_lacking(p, theirs, count, &lacks, &some));
+    *out = true;
+    for (size_t i = 0; i < u->origin_count; i++)
+        *out = *out && (lacks[i] == 0 || !is_needed(p, &u->origins[i]));
     free(lacks);
-    *out = !some;
     return WEFT_OK;
 }
 
@@ -181,7 +191,9 @@ static bool is_under_way(const weft_peer *p, const weft_rumour *r)
         const weft_edge *e = &p->rumours.edges[i];
         if (!e->open && r->began >= e->since) return true;
         for (size_t k = 0; k < e->count; k++)
-            if (e->queue[k].origin == r->origin && e->queue[k].sequence == r->sequence) return true;
+            if (e->queue[k].origin == r->origin && e->queue[k].first <= r->sequence &&
+                e->queue[k].sequence >= r->first)
+                return true;
     }
     return false;
 }
@@ -195,18 +207,39 @@ void weft_log_take_back(const weft_peer *p, void *numbers, weft_origin *origins)
         const weft_rumour *r = entry(u, i);
         weft_origin *o = &origins[place_of(origins, u->origin_count, r->origin)];
         p->mode->add(p, -1, r->payload, numbers);
-        o->come = r->sequence - 1;
+        o->come = r->first - 1;
         o->ended = 0;
     }
 }
 
+static weft_status add_up(weft_peer *p, const weft_origin *theirs, size_t count,
+                          const int64_t *lacks)
+{
+    weft_rumours *u = &p->rumours;
+    for (size_t i = 0; i < u->log_count; i++) {
+        const weft_rumour *r = entry(u, i);
+        if (r->first > come_to(theirs, count, r->origin) &&
+            lacks[place_of(u->origins, u->origin_count, r->origin)] == 0)
+            WEFT_TRY(p->mode->heard(p, r->payload));
+    }
+    for (size_t i = 0; i < u->origin_count; i++) {
+        weft_origin *o = &u->origins[i];
+        if (lacks[i] == 0) continue;
+        weft_log_forget(u, o->id);
+        o->come = come_to(theirs, count, o->id);
+        o->ended = 0;
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_log_add_up(weft_peer *p, const weft_origin *theirs, size_t count)
 {
-    const weft_rumours *u = &p->rumours;
-    for (size_t i = 0; i < u->log_count; i++)
-        if (entry(u, i)->sequence > come_to(theirs, count, entry(u, i)->origin))
-            WEFT_TRY(p->mode->heard(p, entry(u, i)->payload));
-    return WEFT_OK;
+    int64_t *lacks;
+    bool some;
+    WEFT_TRY(count_lacking(p, theirs, count, &lacks, &some));
+    weft_status status = add_up(p, theirs, count, lacks);
+    free(lacks);
+    return status;
 }
 
 static weft_status tell(weft_peer *p, weft_edge *edge, const weft_origin *theirs, size_t count,
@@ -215,13 +248,13 @@ static weft_status tell(weft_peer *p, weft_edge *edge, const weft_origin *theirs
     const weft_rumours *u = &p->rumours;
     for (size_t i = 0; i < u->log_count; i++) {
         const weft_rumour *r = entry(u, i);
-        if (r->sequence > come_to(theirs, count, r->origin) &&
+        if (r->first > come_to(theirs, count, r->origin) &&
             lacks[place_of(u->origins, u->origin_count, r->origin)] == 0)
             WEFT_TRY(weft_edge_tell(&p->head, edge, r));
     }
     for (size_t i = 0; i < u->origin_count; i++) {
         const weft_origin *o = &u->origins[i];
-        weft_rumour end = {.origin = o->id, .sequence = o->come};
+        weft_rumour end = {.origin = o->id, .first = o->come, .sequence = o->come};
         if (o->ended && o->come > come_to(theirs, count, o->id) && lacks[i] == 0)
             WEFT_TRY(weft_edge_tell(&p->head, edge, &end));
     }

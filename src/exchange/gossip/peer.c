@@ -110,9 +110,7 @@ static weft_status look_for_end(weft_peer *p)
 weft_status weft_peer_go_on(weft_peer *p)
 {
     if (p->member) WEFT_TRY(look_for_end(p));
-    if (!p->in || p->computing || p->ended || p->clock >= p->options.steps ||
-        !weft_rumours_have_room(p))
-        return WEFT_OK;
+    if (!p->in || p->computing || p->ended || p->clock >= p->options.steps) return WEFT_OK;
     p->computing = true;
     memcpy(p->before, p->now, p->bytes);
     memcpy(p->options.parameters, p->now, p->bytes);

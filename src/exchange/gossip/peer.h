@@ -119,7 +119,7 @@ extern const weft_peer_mode weft_peer_updates, weft_peer_average;
 
 /* Sends again, some time from now, unless nothing is open then. */
 weft_status weft_peer_listen(weft_peer *peer) WEFT_NODISCARD;
-/* Begins the next computation if there is one, and room; or takes its leave. */
+/* Begins the next computation if there is one, or takes its leave. */
 weft_status weft_peer_go_on(weft_peer *peer) WEFT_NODISCARD;
 /* It has what the run has come to, at this clock. */
 weft_status weft_peer_enter(weft_peer *peer, int64_t clock) WEFT_NODISCARD;
@@ -138,9 +138,7 @@ weft_status weft_rumours_say(weft_peer *peer, weft_blob *payload, bool halt) WEF
 weft_status weft_rumours_letter(weft_peer *peer, const weft_letter *letter) WEFT_NODISCARD;
 /* Sends again what has not been heard; whether there was something. */
 weft_status weft_rumours_repeat(weft_peer *peer, bool *more) WEFT_NODISCARD;
-/* No edge is so far behind that it should hear no more; all peers have ended, as far as this one
- * knows; all neighbours have heard all. */
-bool weft_rumours_have_room(const weft_peer *peer);
+/* All peers have ended, as far as this one knows; all neighbours have heard all. */
 bool weft_rumours_all_ended(const weft_peer *peer);
 /* Of what has come from whom; never 0. */
 uint64_t weft_rumours_sum(const weft_peer *peer);
@@ -160,13 +158,16 @@ void weft_log_free(weft_rumours *u);
 void weft_log_forget(weft_rumours *u, weft_actor_id origin);
 /* The origins in a payload, from byte `at` on, where they are as they must be. */
 bool weft_origins_read(const weft_blob *payload, size_t at, const weft_origin **out, size_t *count);
-/* Whether all is kept that this one has and who has those origins has not. */
+/* Whether all is kept that this one has, who has those origins has not, and nobody else may be able
+ * to tell: what it has said itself, and what those have who are gone. */
 weft_status weft_log_reaches(const weft_peer *peer, const weft_origin *theirs, size_t count,
                              bool *out) WEFT_NODISCARD;
 /* Takes back, of a copy of the parameters and origins, what not all neighbours have heard yet: as
  * part of a sum nobody could be told of it by who has the copy, if this one is gone. */
 void weft_log_take_back(const weft_peer *peer, void *numbers, weft_origin *origins);
-/* Adds it to the parameters; tells it over an edge. */
+/* The parameters are now those of somebody who has these origins: adds what is kept, and of other
+ * origins goes back to what these have, so that it is told again. `_tell`: tells it over an edge.
+ */
 weft_status weft_log_add_up(weft_peer *peer, const weft_origin *theirs,
                             size_t count) WEFT_NODISCARD;
 weft_status weft_log_tell(weft_peer *peer, weft_edge *edge, const weft_origin *theirs,

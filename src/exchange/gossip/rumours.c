@@ -1,8 +1,8 @@
 /* What each peer says goes to every other, once, along the edges. */
 #include "exchange/gossip/peer.h"
 
-/* An edge that has so many rumours unheard has no room for those of another step. */
-enum { ROOM = 256 };
+/* Of an edge: so much more than a step says, whatever its codec, may be under way, and wait. */
+static const size_t LEAST_ROOM = (size_t)1 << 20, ROOM_COPIES = 8;
 
 /* A direction begins anew only with a greeting, so what was under way is told again from the log.
  */
@@ -13,10 +13,18 @@ static void take_over(weft_edge *edge, weft_edge *old, double now)
                         .round = old->round,
                         .window = old->window,
                         .trip = old->trip,
+                        .room = edge->room,
+                        .dtype = edge->dtype,
+                        .numbers = edge->numbers,
                         .since = told        ? now
                                  : old->open ? old->queue[0].began
                                              : old->since};
     weft_edge_free(old);
+}
+
+static size_t room_of(const weft_peer *p)
+{
+    return p->options.backlog ? p->options.backlog : WEFT_MAX(LEAST_ROOM, ROOM_COPIES * p->bytes);
 }
 
 weft_status weft_rumours_arrange(weft_peer *p)
@@ -35,7 +43,12 @@ weft_status weft_rumours_arrange(weft_peer *p)
     weft_status status = WEFT_NEW(&u->edges, p->neighbour_count + 1);
     for (int i = 0; i < p->neighbour_count && status == WEFT_OK; i++) {
         weft_edge *edge = &u->edges[i];
-        *edge = (weft_edge){.to = p->ids[p->neighbours[i]], .open = !p->member, .since = now};
+        *edge = (weft_edge){.to = p->ids[p->neighbours[i]],
+                            .room = room_of(p),
+                            .dtype = p->options.dtype,
+                            .numbers = p->options.count,
+                            .open = !p->member,
+                            .since = now};
         for (int k = 0; k < old_count; k++)
             if (old[k].to == edge->to) take_over(edge, &old[k], now);
     }
@@ -81,8 +94,8 @@ weft_status weft_rumours_say(weft_peer *p, weft_blob *payload, bool halt)
     weft_rumours *u = &p->rumours;
     weft_origin *own;
     weft_actor_id me = p->member ? p->head.id : p->ids[p->me];
-    weft_rumour rumour = {
-        .origin = me, .sequence = u->sequence + 1, .payload = payload, .halt = halt};
+    weft_rumour rumour = {.origin = me, .first = u->sequence + 1, .payload = payload, .halt = halt};
+    rumour.sequence = rumour.first;
     WEFT_TRY(weft_origin_of(u, me, &own));
     if (!own) return weft_fail(WEFT_ERR_UNSUPPORTED, "too many peers have been in this run");
     own->come = ++u->sequence;
@@ -100,7 +113,8 @@ static bool is_damaged(weft_peer *p, const weft_blob *payload)
 static weft_status find_origin(weft_peer *p, const weft_rumour *rumour, weft_origin **out)
 {
     *out = NULL;
-    if (rumour->sequence <= 0) return WEFT_OK;
+    if (rumour->sequence <= 0 || rumour->first <= 0 || rumour->first > rumour->sequence)
+        return WEFT_OK;
     if (!p->member) {
         *out = weft_origin_find(&p->rumours, rumour->origin);
         return WEFT_OK;
@@ -124,13 +138,12 @@ weft_status weft_rumours_letter(weft_peer *p, const weft_letter *letter)
     if (!edge) return WEFT_OK; /* nobody we know */
     WEFT_TRY(weft_edge_letter(&p->head, edge, letter, &rumour));
     WEFT_TRY(find_origin(p, &rumour, &origin));
-    /* Edges keep the order, so of what an origin says nothing is skipped, whichever way it comes.
-     */
-    bool skips = origin && rumour.sequence > origin->come + 1;
-    if (skips && p->member) return skip(p, edge);
-    if (!origin || skips || origin->ended || rumour.sequence <= origin->come ||
-        is_damaged(p, rumour.payload))
-        return WEFT_OK;
+    /* Edges keep the order, so of what an origin says nothing is skipped, whichever way it comes;
+     * nor does a sum have a part that is here. Else it is asked for again. */
+    bool fits = origin && rumour.first == origin->come + 1;
+    bool known = origin && rumour.sequence <= origin->come;
+    if (origin && !fits && !known && p->member) return skip(p, edge);
+    if (!fits || origin->ended || is_damaged(p, rumour.payload)) return WEFT_OK;
     origin->come = rumour.sequence;
     origin->ended = !rumour.payload;
     u->halted = u->halted || rumour.halt;
@@ -146,23 +159,6 @@ weft_status weft_rumours_repeat(weft_peer *p, bool *more)
         *more = *more || u->edges[i].count > 0;
     }
     return WEFT_OK;
-}
-
-/* Of what has been said since the edge was closed. */
-static bool is_far_behind(const weft_peer *p, int i)
-{
-    const weft_rumours *u = &p->rumours;
-    const weft_edge *edge = &u->edges[i];
-    if (edge->open) return edge->count >= ROOM;
-    return p->seats[p->neighbours[i]].has && u->log_count >= ROOM &&
-           u->log[u->log_first + u->log_count - ROOM].began >= edge->since;
-}
-
-bool weft_rumours_have_room(const weft_peer *p)
-{
-    for (int i = 0; i < p->neighbour_count; i++)
-        if (is_far_behind(p, i)) return false;
-    return true;
 }
 
 bool weft_rumours_all_ended(const weft_peer *p)

@@ -75,7 +75,8 @@ static weft_status note(weft_peer *p, const weft_origin *theirs, size_t count)
     return WEFT_OK;
 }
 
-/* What this one has and the giver has not is added again, if it is kept. */
+/* What this one has and the giver has not is added again, if it is kept, or else told again by
+ * those who said it. */
 static weft_status catch_up(weft_peer *p, const void *numbers, const weft_origin *theirs,
                             size_t count)
 {

@@ -1,0 +1,215 @@
+/*
+ * One or two peers of gossip stand still for any time, in the simulator: the others go on at their
+ * own pace, what waits for the one that is stopped stays within its bound, and when it is back
+ * every update is in every replica once, but for what the codecs keep.
+ *
+ * Changes are multiples of a power of two, so sums are the same in any order, to the bit.
+ * WEFT_CHAOS and WEFT_CHAOS_SEED: see fate.h.
+ */
+#include <math.h>
+
+#include "exchange/gossip/peer.h"
+#include "fate.h"
+#include "one_context.h"
+
+enum { COUNT = 40, MOST = 8, LATE = 1, FIRST = 10 };
+static const double BEAT = 1, LIMIT = 30, END = 1e6;
+
+typedef struct stops {
+    fate fate;
+    const char *topology, *codec;
+    bool comes_and_goes; /* with a coordinator; one more comes while somebody stands still */
+    int peers, steps;
+    size_t backlog;
+    weft_topology edges;
+    weft_sim *sim;
+    double seconds[MOST + LATE], at[2], until[2], begun[MOST + LATE], ended[MOST + LATE];
+    int stopped[2], made[MOST + LATE];
+    double w[MOST + LATE][COUNT], changed[COUNT];
+    weft_codec *codecs[MOST + LATE];
+} stops;
+
+static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
+{
+    stops *s = user;
+    int i = (int)id - FIRST;
+    weft_coordinator_options coordinator = {.struct_size = sizeof(coordinator),
+                                            .run = s->fate.seed + 1,
+                                            .expected = {s->peers, 0, 0},
+                                            .limit = LIMIT};
+    (void)life;
+    if (id == WEFT_COORDINATOR) return weft_coordinator_create(&coordinator, out);
+    WEFT_TRY(weft_codec_open(context, s->codec, WEFT_F64, COUNT, &s->codecs[i]));
+    weft_peer_options options = {
+        .struct_size = sizeof(options),
+        .me = i,
+        .first = FIRST,
+        .topology = &s->edges,
+        .shape = s->comes_and_goes ? s->topology : NULL,
+        .member = {.struct_size = sizeof(weft_member_options), .key = id, .wish = -1, .beat = BEAT},
+        .seed = 1,
+        .dtype = WEFT_F64,
+        .count = COUNT,
+        .parameters = s->w[i],
+        .codec = s->codecs[i],
+        .steps = s->steps,
+        .patience = 0.7,
+        .backlog = s->backlog};
+    return weft_peer_create(&options, out);
+}
+
+static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
+{
+    stops *s = user;
+    int i = (int)actor->id - FIRST;
+    weft_random random;
+    weft_random_start(&random, s->fate.seed * 1000 + actor->id, (uint64_t)ticket);
+    for (int k = 0; k < COUNT; k++) {
+        double change = rint(weft_random_between(&random, -100, 100)) / 1024;
+        s->w[i][k] += change;
+        s->changed[k] += change;
+    }
+    if (s->made[i]++ == 0) s->begun[i] = weft_actor_now(actor);
+    s->ended[i] = weft_actor_now(actor) + s->seconds[i];
+    work->seconds = s->seconds[i];
+    return WEFT_OK;
+}
+
+static void draw(stops *s)
+{
+    static const char *const topologies[] = {"all", "ring", "torus", "random"};
+    static const char *const codecs[] = {"none", "threshold:tau=0.03125", "bitmap:tau=0.0625",
+                                         "topk:ratio=0.1", "bf16"};
+    weft_random *r = &s->fate.random;
+    weft_random_start(r, s->fate.seed, 1);
+    s->topology = topologies[pick(&s->fate, 4)];
+    s->codec = codecs[pick(&s->fate, 5)];
+    s->peers = 2 + pick(&s->fate, MOST - 1);
+    s->steps = 50 + pick(&s->fate, pick(&s->fate, 2) ? 100 : 1500);
+    s->comes_and_goes = pick(&s->fate, 3) == 0;
+    s->backlog = (size_t)pick(&s->fate, 3) * COUNT * sizeof(double);
+    for (int i = 0; i < MOST + LATE; i++) s->seconds[i] = weft_random_between(r, 0.5, 2);
+    for (int k = 0; k < 2; k++) {
+        double most = s->comes_and_goes ? 0.7 * LIMIT : 5000; /* else it is taken out of the run */
+        double span = s->comes_and_goes ? 0.2 * s->steps : s->steps;
+        s->stopped[k] = k && pick(&s->fate, 2) ? s->stopped[0] : pick(&s->fate, s->peers);
+        s->at[k] = weft_random_between(r, 0, span);
+        s->until[k] = s->at[k] + exp(weft_random_between(r, log(1e-3), log(most)));
+    }
+    if (!s->comes_and_goes) return;
+    /* Two times with nothing between them are one. */
+    s->until[1] += s->until[0] + LIMIT - s->at[1];
+    s->at[1] = s->until[0] + LIMIT;
+}
+
+static const weft_sim_link GOOD = {.latency = 0.05};
+static const weft_sim_link BAD = {
+    .latency = 0.02, .jitter = 0.3, .bandwidth = 2e5, .lost = 0.1, .twice = 0.1, .reordered = 0.1};
+
+static weft_actor *peer_at(const stops *s, int i)
+{
+    return weft_sim_actor(s->sim, (weft_actor_id)(FIRST + i));
+}
+
+/* Everything of an edge: letters of one step more than the bound, and a sum for each origin. */
+static void look_at(stops *s, int i)
+{
+    const weft_peer *p = (const weft_peer *)peer_at(s, i);
+    size_t one = weft_message_bound(WEFT_F64, COUNT);
+    for (int k = 0; p && k < p->neighbour_count; k++) {
+        const weft_edge *e = &p->rumours.edges[k];
+        size_t most = 2 * (e->room + one) + (size_t)(s->peers + LATE) * one;
+        if (e->told_bytes + e->waiting_bytes > most || e->count > 520 + MOST)
+            wrong(&s->fate, "at %g s peer %d keeps %zu updates of %zu bytes for peer %d",
+                  weft_sim_tell(s->sim).now, i, e->count, e->told_bytes + e->waiting_bytes,
+                  (int)e->to - FIRST);
+    }
+}
+
+static void judge(stops *s, int i)
+{
+    const weft_actor *a = peer_at(s, i);
+    double takes = s->ended[i] - s->begun[i];
+    if (!a || !weft_peer_finished(a)) {
+        wrong(&s->fate, "peer %d has not ended at %g s", i, weft_sim_tell(s->sim).now);
+        return;
+    }
+    if (i != s->stopped[0] && i != s->stopped[1] && takes > s->seconds[i] * s->made[i] + 1e-6)
+        wrong(&s->fate, "peer %d takes %g s for %d steps of %g s", i, takes, s->made[i],
+              s->seconds[i]);
+    const double *now = weft_peer_parameters(a);
+    for (int k = 0; k < COUNT; k++) {
+        double have = now[k];
+        for (int j = 0; j < MOST + LATE; j++)
+            if (s->codecs[j] && s->codecs[j]->residual)
+                have += ((const double *)s->codecs[j]->residual)[k];
+        if (have != s->changed[k])
+            wrong(&s->fate, "peer %d has %.17g of %d, and all have changed %.17g", i, have, k,
+                  s->changed[k]);
+    }
+}
+
+static bool has_ended(const stops *s, int peers)
+{
+    for (int i = 0; i < peers; i++)
+        if (!peer_at(s, i) || !weft_peer_finished(peer_at(s, i))) return false;
+    return true;
+}
+
+static uint64_t play(fate *f)
+{
+    stops *s;
+    must(WEFT_NEW(&s, 1));
+    s->fate = *f;
+    draw(s);
+    bool good = pick(&s->fate, 2);
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = s->fate.seed,
+                                .link = good ? GOOD : BAD,
+                                .make = make,
+                                .compute = compute,
+                                .user = s};
+    int all = s->peers + s->comes_and_goes;
+    /* Updates are kept for twelve times the limit, and a line that loses more takes longer. */
+    if (s->comes_and_goes && !good) options.link.lost = 0.01;
+    must(weft_topology_make(s->topology, s->peers, false, 1, &s->edges));
+    must(weft_sim_create(&options, &s->sim));
+    tell(&s->fate, "%s, %s, %d peers, %d steps%s, backlog %zu, %s links\n", s->topology, s->codec,
+         s->peers, s->steps, s->comes_and_goes ? ", with a coordinator" : "", s->backlog,
+         good ? "good" : "bad");
+    if (s->comes_and_goes) must(weft_sim_add(s->sim, WEFT_COORDINATOR, 0));
+    for (int i = 0; i < s->peers; i++)
+        must(weft_sim_add(s->sim, (weft_actor_id)(FIRST + i), 0.1 * i));
+    if (s->comes_and_goes)
+        must(weft_sim_add(s->sim, (weft_actor_id)(FIRST + s->peers), s->at[0] + 0.5));
+    for (int k = 0; k < 2; k++) {
+        tell(&s->fate, "%8.2f peer %d stands still until %g\n", s->at[k], s->stopped[k],
+             s->until[k]);
+        must(weft_sim_pause(s->sim, (weft_actor_id)(FIRST + s->stopped[k]), s->at[k], s->until[k]));
+    }
+    for (double t = 0; t < END && !*s->fate.why && !has_ended(s, all); t += 1 + t / 64) {
+        if (weft_sim_run(s->sim, t) != WEFT_OK) wrong(&s->fate, "%s", weft_last_message());
+        for (int i = 0; i < all; i++) look_at(s, i);
+    }
+    for (int i = 0; i < all && !*s->fate.why; i++) judge(s, i);
+    s->fate.count += all;
+    uint64_t digest = weft_sim_tell(s->sim).digest;
+    weft_sim_destroy(&s->sim);
+    weft_topology_free(&s->edges);
+    for (int i = 0; i < MOST + LATE; i++) weft_codec_close(&s->codecs[i]);
+    *f = s->fate;
+    free(s);
+    return digest;
+}
+
+static void test_stops(void **state)
+{
+    (void)state;
+    play_all(300, play, "peers");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stops)};
+    return cmocka_run_group_tests_name("peers that stand still", tests, setup, teardown);
+}
