@@ -1,37 +1,6 @@
 /* Training without servers. Each learner updates its own parameters; what a step has changed goes
  * to all others, compressed, or neighbours meet in the middle (Strom 2015; Lian et al. 2018). */
-#include "exchange/copies.h"
-#include "exchange/gossip/gossip.h"
-#include "exchange/kept.h"
-#include "exchange/place.h"
-#include "exchange/process.h"
-
-/* How long a learner sleeps between two looks at whether the job goes on. */
-static const double NAP = 0.05;
-/* Seconds between two signs of life of a peer that comes and goes. */
-static const double BEAT = 1;
-/* Of what peers draw: all of them have the same edges. */
-enum { SEED = 1 };
-
-typedef struct gossip {
-    weft_exchange head;
-    char *topology, *codec_name;
-    weft_gossip_mode mode;
-    weft_topology edges;
-    weft_codec *codec;
-    weft_kept *kept; /* what it keeps, in checkpoints */
-    weft_copies *copies;
-    bool leads;
-    weft_net_world *world;
-    weft_net *net;
-    weft_dtype dtype;
-    int64_t count, turn;
-    bool last;        /* the run's last step is over */
-    bool stepped;     /* this process has taken one */
-    bool stays;       /* others may still need it, see weft_peer_release */
-    void *parameters; /* [count]: as they lie */
-    double figures[3];
-} gossip;
+#include "exchange/gossip/learner.h"
 
 /* --- opening --- */
 
@@ -43,7 +12,7 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     WEFT_TRY(weft_gossip_codec(x->mode, site->codec, &codec));
     if (!site->cluster)
         WEFT_TRY(weft_topology_make(x->topology, site->endpoint->learners,
-                                    x->mode == WEFT_GOSSIP_AVERAGE, SEED, &x->edges));
+                                    x->mode == WEFT_GOSSIP_AVERAGE, WEFT_GOSSIP_SEED, &x->edges));
     WEFT_TRY(weft_strdup(codec, &x->codec_name));
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
@@ -62,23 +31,11 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
 }
 
-/* The coordinator hears of it, if there is one, and who still needs answers gets them; nobody waits
- * for long. */
-static weft_status say_goodbye(const gossip *x)
-{
-    static const double LONG_ENOUGH = 15;
-    double began = weft_seconds();
-    while (!weft_net_actor(x->net)->done &&
-           weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
-        WEFT_TRY(weft_net_pump(x->net, NAP));
-    return WEFT_OK;
-}
-
 /* Who fails here has told what the run came to. */
 static void go(const gossip *x)
 {
     if (!x->stays || !x->net) return;
-    if (weft_peer_release(weft_net_actor(x->net)) == WEFT_OK) (void)!say_goodbye(x);
+    if (weft_peer_release(weft_net_actor(x->net)) == WEFT_OK) (void)!weft_gossip_goodbye(x);
 }
 
 static void gossip_close(weft_exchange *exchange)
@@ -115,118 +72,7 @@ static weft_status gossip_fits(const weft_exchange *exchange, const weft_exchang
     return weft_gossip_codec(((const gossip *)exchange)->mode, plan->codec, &codec);
 }
 
-/* --- peers --- */
-
-static weft_status make_peer(const gossip *x, weft_actor **out)
-{
-    const weft_exchange_site *site = &x->head.site;
-    const weft_learner_link *link = site->cluster;
-    weft_peer_options options = {.struct_size = sizeof(options),
-                                 .mode = x->mode,
-                                 .me = site->endpoint->learner,
-                                 .topology = &x->edges,
-                                 .shape = link ? x->topology : NULL,
-                                 .job = link && link->job,
-                                 .late = link && link->late,
-                                 .seed = SEED,
-                                 .dtype = x->dtype,
-                                 .count = x->count,
-                                 .parameters = x->parameters,
-                                 .codec = x->codec,
-                                 .steps = INT64_MAX,
-                                 .patience = 1};
-    if (link)
-        options.member =
-            (weft_member_options){.struct_size = sizeof(options.member),
-                                  .key = weft_draw(),
-                                  .wish = link->slot,
-                                  .fingerprint = {.version = WEFT_VERSION,
-                                                  .model = link->model,
-                                                  .data = link->data,
-                                                  .parameters = weft_store_form(site->store),
-                                                  .checkpoint = link->checkpoint,
-                                                  .step = link->step},
-                                  .beat = BEAT};
-    return weft_peer_create(&options, out);
-}
-
-static weft_status introduce(gossip *x, const weft_place *mine)
-{
-    const weft_endpoint *e = x->head.site.endpoint;
-    weft_place *all;
-    WEFT_TRY(WEFT_NEW(&all, e->learners));
-    weft_status status =
-        weft_endpoint_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                  .dtype = WEFT_U8,
-                                                                  .what = "where peers are",
-                                                                  .send = mine,
-                                                                  .receive = all,
-                                                                  .count = sizeof(*mine)});
-    for (int i = 0; i < e->learners && status == WEFT_OK; i++)
-        if (i != e->learner)
-            status = weft_net_know(x->net, (weft_actor_id)i, weft_place_address(&all[i], x->world));
-    free(all);
-    return status;
-}
-
-/* Until the peer may compute, or has all there is. */
-static weft_status wait_for(gossip *x, bool (*ready)(const weft_actor *actor))
-{
-    weft_patience patience = {0}, hurry = {0}; /* others may say what helps nobody */
-    double limit = x->head.site.endpoint->timeout;
-    while (!ready(weft_net_actor(x->net))) {
-        uint64_t heard = weft_net_tell(x->net).received;
-        WEFT_TRY(weft_net_pump(x->net, NAP));
-        WEFT_TRY(weft_endpoint_check(x->head.site.endpoint));
-        if (weft_net_tell(x->net).received != heard) patience = (weft_patience){0};
-        double waited = weft_patience_look(&patience, 1);
-        if (weft_exchange_is_stopped(&x->head) &&
-            weft_patience_look(&hurry, 1) > weft_exchange_limit(&x->head, limit))
-            return weft_fail(WEFT_ERR_INTERRUPTED,
-                             "stopped after step %lld of this learner, while it waited for others",
-                             (long long)weft_peer_clock(weft_net_actor(x->net)));
-        if (waited > limit) return weft_peer_explain(weft_net_actor(x->net), limit);
-    }
-    return WEFT_OK;
-}
-
 /* --- the moments --- */
-
-/* Those of one job tell each other where they are. */
-static weft_status meet(gossip *x)
-{
-    const weft_endpoint *e = x->head.site.endpoint;
-    weft_actor *peer;
-    weft_place mine;
-    bool others;
-    WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
-    WEFT_TRY(make_peer(x, &peer));
-    WEFT_TRY(weft_place_open(x->world, peer, (weft_actor_id)e->learner, others, &x->net, &mine));
-    return introduce(x, &mine);
-}
-
-/* Others hear of it by the coordinator. */
-static weft_status join(gossip *x)
-{
-    const char *coordinator = x->head.site.cluster->coordinator;
-    weft_actor *peer;
-    weft_learners_expect(&x->head, x->world);
-    WEFT_TRY(make_peer(x, &peer));
-    WEFT_TRY(weft_net_open(x->world, peer, weft_draw_id(),
-                           weft_listen_beside(x->world, coordinator), &x->net));
-    return weft_net_know(x->net, WEFT_COORDINATOR, coordinator);
-}
-
-/* Somebody else may have come while this one made itself ready. */
-static weft_status check_slot(const gossip *x)
-{
-    const weft_learner_link *link = x->head.site.cluster;
-    if (!link || weft_member_slot(weft_peer_member(weft_net_actor(x->net))) == link->slot)
-        return WEFT_OK;
-    return weft_fail(WEFT_ERR_PEER,
-                     "another learner has taken slot %d of the run meanwhile; join again",
-                     link->slot);
-}
 
 static bool may_go_on(const weft_actor *peer)
 {
@@ -242,10 +88,10 @@ static weft_status gossip_begin(weft_exchange *exchange)
     if (x->leads) {
         WEFT_TRY(weft_kept_give(x->kept, x->codec, 0));
         WEFT_TRY(weft_net_world_of(exchange->site.context, &x->world));
-        WEFT_TRY(joins ? join(x) : meet(x));
+        WEFT_TRY(joins ? weft_gossip_join(x) : weft_gossip_meet(x));
         WEFT_TRY(weft_net_begin(x->net));
-        WEFT_TRY(wait_for(x, may_go_on));
-        WEFT_TRY(check_slot(x));
+        WEFT_TRY(weft_gossip_wait(x, may_go_on));
+        WEFT_TRY(weft_gossip_check_slot(x));
         x->turn = weft_peer_clock(weft_net_actor(x->net));
     }
     return joins ? weft_copies_write(x->copies) : WEFT_OK;
@@ -268,35 +114,11 @@ static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *tur
         weft_peer_tell(weft_net_actor(x->net), turn->loss, turn->rate);
         WEFT_TRY(weft_net_pump(x->net, 0));
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
-        WEFT_TRY(wait_for(x, may_go_on));
+        WEFT_TRY(weft_gossip_wait(x, may_go_on));
         turn->leave =
             weft_peer_halted(weft_net_actor(x->net)) || weft_peer_leaves(weft_net_actor(x->net));
     }
     return weft_copies_write(x->copies);
-}
-
-/* While others still need answers this one goes on giving them. */
-static weft_status leave_together(gossip *x)
-{
-    double all = 0;
-    weft_passage *passage;
-    bool done = false;
-    WEFT_TRY(weft_endpoint_bind(x->head.site.endpoint,
-                                &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                 .dtype = WEFT_F64,
-                                                 .what = "that all have heard all",
-                                                 .send = &all,
-                                                 .receive = &all,
-                                                 .count = 1},
-                                &passage));
-    weft_status status = weft_passage_start(passage);
-    while (status == WEFT_OK && !done) {
-        status = weft_net_pump(x->net, NAP / 10);
-        if (status == WEFT_OK) status = weft_passage_test(passage, &done);
-        if (status == WEFT_OK) status = weft_endpoint_check(x->head.site.endpoint);
-    }
-    weft_passage_destroy(&passage);
-    return status;
 }
 
 static void take_result(gossip *x)
@@ -312,8 +134,8 @@ static void take_result(gossip *x)
 static weft_status settle(gossip *x)
 {
     WEFT_TRY(weft_peer_end(weft_net_actor(x->net), !x->last));
-    WEFT_TRY(wait_for(x, weft_peer_finished));
-    WEFT_TRY(leave_together(x));
+    WEFT_TRY(weft_gossip_wait(x, weft_peer_finished));
+    WEFT_TRY(weft_gossip_leave_together(x));
     take_result(x);
     weft_net_close(&x->net);
     x->figures[2] = x->head.site.endpoint->learners;
@@ -332,14 +154,14 @@ static weft_status leave(gossip *x)
     bool alone = !x->last && !late && !link->job;
     x->stays = link->job && link->slot == 0;
     WEFT_TRY(alone ? weft_peer_quit(peer) : weft_peer_end(peer, !x->last && !late));
-    weft_status status = wait_for(x, weft_peer_finished);
+    weft_status status = weft_gossip_wait(x, weft_peer_finished);
     if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status); /* it goes without an answer */
     x->figures[2] = weft_peer_settled(peer);
     if (!alone && x->figures[2] == 0)
         weft_log(x->head.site.context, WEFT_LOG_WARNING,
                  "the learners have not come to a mean, as some of them did not answer: what this "
                  "one has is its own");
-    if (!x->stays) WEFT_TRY(say_goodbye(x));
+    if (!x->stays) WEFT_TRY(weft_gossip_goodbye(x));
     take_result(x);
     if (!x->stays) weft_net_close(&x->net);
     return WEFT_OK;

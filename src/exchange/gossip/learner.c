@@ -1,0 +1,146 @@
+#include "exchange/gossip/learner.h"
+
+/* How long a learner sleeps between two looks at whether the job goes on. */
+static const double NAP = 0.05;
+/* Seconds between two signs of life of a peer that comes and goes. */
+static const double BEAT = 1;
+
+static weft_status make_peer(const gossip *x, weft_actor **out)
+{
+    const weft_exchange_site *site = &x->head.site;
+    const weft_learner_link *link = site->cluster;
+    weft_peer_options options = {.struct_size = sizeof(options),
+                                 .mode = x->mode,
+                                 .me = site->endpoint->learner,
+                                 .topology = &x->edges,
+                                 .shape = link ? x->topology : NULL,
+                                 .job = link && link->job,
+                                 .late = link && link->late,
+                                 .seed = WEFT_GOSSIP_SEED,
+                                 .dtype = x->dtype,
+                                 .count = x->count,
+                                 .parameters = x->parameters,
+                                 .codec = x->codec,
+                                 .steps = INT64_MAX,
+                                 .patience = 1};
+    if (link)
+        options.member =
+            (weft_member_options){.struct_size = sizeof(options.member),
+                                  .key = weft_draw(),
+                                  .wish = link->slot,
+                                  .fingerprint = {.version = WEFT_VERSION,
+                                                  .model = link->model,
+                                                  .data = link->data,
+                                                  .parameters = weft_store_form(site->store),
+                                                  .checkpoint = link->checkpoint,
+                                                  .step = link->step},
+                                  .beat = BEAT};
+    return weft_peer_create(&options, out);
+}
+
+static weft_status introduce(gossip *x, const weft_place *mine)
+{
+    const weft_endpoint *e = x->head.site.endpoint;
+    weft_place *all;
+    WEFT_TRY(WEFT_NEW(&all, e->learners));
+    weft_status status =
+        weft_endpoint_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                  .dtype = WEFT_U8,
+                                                                  .what = "where peers are",
+                                                                  .send = mine,
+                                                                  .receive = all,
+                                                                  .count = sizeof(*mine)});
+    for (int i = 0; i < e->learners && status == WEFT_OK; i++)
+        if (i != e->learner)
+            status = weft_net_know(x->net, (weft_actor_id)i, weft_place_address(&all[i], x->world));
+    free(all);
+    return status;
+}
+
+weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
+{
+    weft_patience patience = {0}, hurry = {0}; /* others may say what helps nobody */
+    double limit = x->head.site.endpoint->timeout;
+    while (!ready(weft_net_actor(x->net))) {
+        uint64_t heard = weft_net_tell(x->net).received;
+        WEFT_TRY(weft_net_pump(x->net, NAP));
+        WEFT_TRY(weft_endpoint_check(x->head.site.endpoint));
+        if (weft_net_tell(x->net).received != heard) patience = (weft_patience){0};
+        double waited = weft_patience_look(&patience, 1);
+        if (weft_exchange_is_stopped(&x->head) &&
+            weft_patience_look(&hurry, 1) > weft_exchange_limit(&x->head, limit))
+            return weft_fail(WEFT_ERR_INTERRUPTED,
+                             "stopped after step %lld of this learner, while it waited for others",
+                             (long long)weft_peer_clock(weft_net_actor(x->net)));
+        if (waited > limit) return weft_peer_explain(weft_net_actor(x->net), limit);
+    }
+    return WEFT_OK;
+}
+
+/* Those of one job tell each other where they are. */
+weft_status weft_gossip_meet(gossip *x)
+{
+    const weft_endpoint *e = x->head.site.endpoint;
+    weft_actor *peer;
+    weft_place mine;
+    bool others;
+    WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
+    WEFT_TRY(make_peer(x, &peer));
+    WEFT_TRY(weft_place_open(x->world, peer, (weft_actor_id)e->learner, others, &x->net, &mine));
+    return introduce(x, &mine);
+}
+
+/* Others hear of it by the coordinator. */
+weft_status weft_gossip_join(gossip *x)
+{
+    const char *coordinator = x->head.site.cluster->coordinator;
+    weft_actor *peer;
+    weft_learners_expect(&x->head, x->world);
+    WEFT_TRY(make_peer(x, &peer));
+    WEFT_TRY(weft_net_open(x->world, peer, weft_draw_id(),
+                           weft_listen_beside(x->world, coordinator), &x->net));
+    return weft_net_know(x->net, WEFT_COORDINATOR, coordinator);
+}
+
+weft_status weft_gossip_check_slot(const gossip *x)
+{
+    const weft_learner_link *link = x->head.site.cluster;
+    if (!link || weft_member_slot(weft_peer_member(weft_net_actor(x->net))) == link->slot)
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_PEER,
+                     "another learner has taken slot %d of the run meanwhile; join again",
+                     link->slot);
+}
+
+weft_status weft_gossip_leave_together(gossip *x)
+{
+    double all = 0;
+    weft_passage *passage;
+    bool done = false;
+    WEFT_TRY(weft_endpoint_bind(x->head.site.endpoint,
+                                &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                 .dtype = WEFT_F64,
+                                                 .what = "that all have heard all",
+                                                 .send = &all,
+                                                 .receive = &all,
+                                                 .count = 1},
+                                &passage));
+    weft_status status = weft_passage_start(passage);
+    while (status == WEFT_OK && !done) {
+        status = weft_net_pump(x->net, NAP / 10);
+        if (status == WEFT_OK) status = weft_passage_test(passage, &done);
+        if (status == WEFT_OK) status = weft_endpoint_check(x->head.site.endpoint);
+    }
+    weft_passage_destroy(&passage);
+    return status;
+}
+
+weft_status weft_gossip_goodbye(const gossip *x)
+{
+    static const double LONG_ENOUGH = 15;
+    double began = weft_seconds();
+    while (!weft_net_actor(x->net)->done &&
+           weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
+        WEFT_TRY(weft_net_pump(x->net, NAP));
+    return WEFT_OK;
+}
