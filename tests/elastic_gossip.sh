@@ -78,6 +78,21 @@ for mode in updates average; do
     holds l3.jsonl '"exchange_mean_of":3[,}]'
 done
 
+what="one that stands still slows nobody"
+rm -rf kept1 kept2 kept3
+fastest() { "$weft" status "$at" | awk '$2 == "learner" && $4 > most { most = $4 } END { print most + 0 }'; }
+# beyond STEP: how many learners are
+beyond() { "$weft" status "$at" | awk -v step="$1" '$2 == "learner" && $4 > step { n++ } END { print n + 0 }'; }
+coordinator -n 3 --exchange gossip --compress threshold:tau=0.003 --epochs 80 --silence 60
+for l in 1 2 3; do join l$l --checkpoint kept$l; done
+within '[ "$(beyond 20)" = 3 ]' || flunk "does not begin: $what"
+kill -STOP "$(self "$l2")"
+began=$(fastest)
+within '[ "$(beyond $((began + 600)))" = 2 ]' || { "$weft" status "$at" >out; flunk "the others stand still, too: $what"; }
+kill -CONT "$(self "$l2")"
+for l in l1 l2 l3 c; do ends 0 $l; done
+for l in 2 3; do cmp -s kept1/latest/parameters.safetensors kept$l/latest/parameters.safetensors && pass || flunk "other parameters: $what"; done
+
 what="another coordinator comes"
 coordinator -n 2 --exchange gossip --epochs 100 --silence 4
 join l1
