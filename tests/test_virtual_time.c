@@ -149,12 +149,36 @@ static void test_clipped(void **state)
     remove_folder(root);
 }
 
+/* One of three is stopped most of the time: until the others end they take their steps as if it
+ * were not there, and what waits for it is added up, or they would stop, or all of it be sent. */
+static void test_stopped(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"exchange=gossip",
+                                       "exchange=gossip:topology=ring compress=bf16",
+                                       "exchange=gossip:mode=average"};
+    char *root = temporary_folder(), words[400];
+    const char *file = cluster_file(root, "cluster.yaml",
+                                    "step: 1\nbandwidth: 0\nlatency: 1e-9\nlearners: [{count: 2}, "
+                                    "{awake: 0.01, period: 10000}]\n");
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        told t;
+        (void)snprintf(words, sizeof(words), SMALL "batch=2 steps=400 cluster=%s", file);
+        assert_ok(simulate(words, ways[w], NULL, &t));
+        /* Its first step is over when it wakes, if it does at all. */
+        print_message("%s: %.3f samples/s\n", ways[w], t.rate);
+        assert_true(t.rate > 4 * 0.999 && t.rate < 4 * 1.01);
+    }
+    remove_folder(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schedule), cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_softsync), cmocka_unit_test(test_straggler),
         cmocka_unit_test(test_busy),     cmocka_unit_test(test_clipped),
+        cmocka_unit_test(test_stopped),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,6 +1,8 @@
 /* Virtual time: what happens next, and to whom. */
 #include "actor/sim.h"
 
+#include <math.h>
+
 #include "actor/simulator.h"
 
 enum { MACHINES = 1 << 20 };
@@ -181,6 +183,13 @@ static void digest(weft_sim *sim, const event *e)
     sim->report.digest = hash;
 }
 
+/* When an actor is told again; not later than now: it is told. */
+static double sleeps_until(const machine *m, double now)
+{
+    double slept = m->period > 0 ? fmod(now, m->period) : -1;
+    return WEFT_MAX(m->paused_until, slept >= m->awake ? now - slept + m->period : 0);
+}
+
 /* An event of somebody who may have died, or waits. */
 static weft_status happen_to(weft_sim *sim, machine *m, event *e)
 {
@@ -188,8 +197,9 @@ static weft_status happen_to(weft_sim *sim, machine *m, event *e)
         weft_sim_forget(sim, &e->parcel, true);
         return WEFT_OK;
     }
-    if (m->paused_until > sim->now) {
-        e->at = m->paused_until; /* with its old place in the order */
+    double until = sleeps_until(m, sim->now);
+    if (until > sim->now) {
+        e->at = until; /* with its old place in the order */
         weft_status status = push(sim, *e);
         if (status == WEFT_OK) e->parcel = NULL;
         return status;
@@ -298,6 +308,15 @@ weft_status weft_sim_restart(weft_sim *sim, weft_actor_id id, double at)
 weft_status weft_sim_pause(weft_sim *sim, weft_actor_id id, double at, double until)
 {
     return plan_fault(sim, (event){.at = at, .kind = EVENT_PAUSE, .to = id, .until = until});
+}
+
+weft_status weft_sim_doze(weft_sim *sim, weft_actor_id id, double period, double awake)
+{
+    machine *m = weft_sim_machine(sim, id);
+    if (!m) return weft_fail(WEFT_ERR_ARGUMENT, "there is no actor %u", id);
+    m->period = period;
+    m->awake = awake;
+    return WEFT_OK;
 }
 
 weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double at, double until)

@@ -86,6 +86,9 @@ weft_status weft_sim_connect(weft_sim *sim, weft_actor_id from, weft_actor_id to
 weft_status weft_sim_kill(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
 weft_status weft_sim_restart(weft_sim *sim, weft_actor_id id, double at) WEFT_NODISCARD;
 weft_status weft_sim_pause(weft_sim *sim, weft_actor_id id, double at, double until) WEFT_NODISCARD;
+/* It is paused in each period of so many seconds, but for the first ones. */
+weft_status weft_sim_doze(weft_sim *sim, weft_actor_id id, double period,
+                          double awake) WEFT_NODISCARD;
 weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double at,
                          double until) WEFT_NODISCARD;
 

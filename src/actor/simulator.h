@@ -42,6 +42,8 @@ typedef struct machine {
     int life; /* how often an actor began here */
     weft_actor *actor;
     double sends_until, receives_until, paused_until;
+    double period,
+        awake; /* it is told something only in the first `awake` seconds of each period */
     uint64_t stamps[WEFT_ACTOR_TIMERS];
     bool computing, computes;
     bool told;           /* of the computation that goes on, at least a part */

@@ -173,6 +173,9 @@ const command command_simulate = {
         "      speed: 0.1        so many times as fast as others; 1 unless given\n"
         "      jitter: 0.2       steps take up to this share longer\n"
         "      slow: 0.05        this share of the steps takes slowdown (10) times as long\n"
+        "      awake: 0.02       they are stopped but for this share of each period (1) of "
+        "seconds:\n"
+        "                        steps take longer, and letters wait\n"
         "      latency: 0.02     and all else of links: of these learners' own, the worse of two\n"
         "                        counts",
     .examples =

@@ -29,6 +29,8 @@ static const weft_option group_rows[] = {
     {.name = "jitter", .initial = "0", REAL, GROUP(jitter), .low = 0, .high = 1e6},
     {.name = "slow", .initial = "0", REAL, GROUP(slow), .low = 0, .high = 1},
     {.name = "slowdown", .initial = "10", REAL, GROUP(slowdown), .low = 1, .high = 1e6},
+    {.name = "awake", .initial = "1", REAL, GROUP(awake), .low = 1e-6, .high = 1},
+    {.name = "period", .initial = "1", REAL, GROUP(period), .low = 1e-6, .high = 1e6},
     {.name = "latency", REAL, GROUP(link.latency), SECONDS},
     {.name = "latency-jitter", REAL, GROUP(link.jitter), SECONDS},
     {.name = "bandwidth", REAL, GROUP(link.bandwidth), BYTES},
@@ -156,7 +158,7 @@ const weft_cluster_group *weft_cluster_group_of(const weft_cluster *c, int learn
 double weft_cluster_step(const weft_cluster *c, int learner, double flops, weft_random *random)
 {
     const weft_cluster_group *g = weft_cluster_group_of(c, learner);
-    double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed;
+    double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed / g->awake;
     /* Both are drawn each time, so that what one of them is changes nothing about the other. */
     double longer = weft_random_unit(random), slow = weft_random_unit(random);
     return seconds * (1 + g->jitter * longer) * (slow < g->slow ? g->slowdown : 1);

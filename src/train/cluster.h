@@ -11,6 +11,7 @@ typedef struct weft_cluster_group {
     double speed;          /* times as fast as others of speed 1 */
     double jitter;         /* a step takes up to this share longer, evenly drawn */
     double slow, slowdown; /* this share of the steps takes so many times as long */
+    double awake, period;  /* it runs for this share of each period of so many seconds */
     weft_sim_link link;    /* between them and whoever has none of his own */
 } weft_cluster_group;
 

@@ -105,6 +105,17 @@ static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
 
 /* --- the run --- */
 
+static weft_status add_actors(weft_simulation *s)
+{
+    for (int i = 0; i < s->cast->actors; i++) WEFT_TRY(weft_sim_add(s->sim, (weft_actor_id)i, 0));
+    for (int i = 0; i < s->learners; i++) {
+        const weft_cluster_group *g = weft_cluster_group_of(&s->cluster, i);
+        weft_actor_id id = s->cast->first_learner + (weft_actor_id)i;
+        if (g->awake < 1) WEFT_TRY(weft_sim_doze(s->sim, id, g->period, g->awake * g->period));
+    }
+    return WEFT_OK;
+}
+
 static weft_status open_cast(weft_simulation *s)
 {
     const weft_recipe *k = &s->job->recipe;
@@ -143,7 +154,7 @@ static weft_status run(weft_simulation *s)
                                 .ended = ended,
                                 .user = s};
     WEFT_TRY(weft_sim_create(&options, &s->sim));
-    for (int i = 0; i < s->cast->actors; i++) WEFT_TRY(weft_sim_add(s->sim, (weft_actor_id)i, 0));
+    WEFT_TRY(add_actors(s));
     weft_status status = weft_sim_run(s->sim, INFINITY);
     /* Actors have numbers of their own, which say nothing to anybody. */
     WEFT_TRY(weft_error_raise(&s->error));
