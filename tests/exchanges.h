@@ -20,8 +20,8 @@
  *
  * fail:at=STEP,moment=NAME: learner 1 fails there. */
 weft_status exchanges_register(weft_context *context);
-/* half, wide: have other states than keep under its names; bad:what=PROBLEM: some that no
- * checkpoint could hold. */
+/* odd:what=PROBLEM: has states that no checkpoint could hold; with one, half or wide some that it
+ * could, but one lacks or widens what another has. */
 weft_status exchanges_register_odd(weft_context *context);
 
 extern const weft_exchange_ops exchange_keep, exchange_fail;

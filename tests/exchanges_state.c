@@ -130,7 +130,7 @@ const weft_exchange_ops exchange_keep = {
     .after = keep_after,
 };
 
-/* --- half, wide and bad: states that are not as they must be --- */
+/* --- odd: states that are not as they must be --- */
 
 typedef struct odd {
     weft_exchange head;
@@ -151,8 +151,7 @@ static weft_status odd_open(const char *arguments, const weft_exchange_site *sit
     char *what = NULL;
     weft_spec_key keys[] = {{.name = "what", .text = &what}, {.name = NULL}};
     (void)site;
-    weft_status status =
-        *arguments ? weft_spec_parse("exchange half, wide or bad", arguments, keys) : WEFT_OK;
+    weft_status status = *arguments ? weft_spec_parse("exchange odd", arguments, keys) : WEFT_OK;
     if (status == WEFT_OK) status = WEFT_NEW(&o, 1);
     if (status != WEFT_OK) {
         free(what);
@@ -169,36 +168,21 @@ static bool is_about(const weft_exchange *exchange, const char *what)
     return o->what && strcmp(o->what, what) == 0;
 }
 
-/* One that keep has too, and one that it has not. */
-static bool half_state(weft_exchange *exchange, int i, weft_exchange_state *out)
+static bool odd_state(weft_exchange *exchange, int i, weft_exchange_state *out)
 {
-    *out = (weft_exchange_state){.name = i ? "other" : "common",
-                                 .alike = true,
-                                 .type = {WEFT_F64, weft_shape_of(1, (int64_t[]){3})},
-                                 .data = ((odd *)exchange)->data,
-                                 .bytes = 24};
-    return i < 2;
-}
-
-static bool wide_state(weft_exchange *exchange, int i, weft_exchange_state *out)
-{
-    *out = (weft_exchange_state){.name = "common",
-                                 .alike = true,
-                                 .type = {WEFT_F64, weft_shape_of(1, (int64_t[]){2})},
-                                 .data = ((odd *)exchange)->data,
-                                 .bytes = 16};
-    return i < 1;
-}
-
-static bool bad_state(weft_exchange *exchange, int i, weft_exchange_state *out)
-{
-    bool data = !is_about(exchange, "data");
-    *out = (weft_exchange_state){.name = is_about(exchange, "name") ? "a/b" : "one",
+    bool data = !is_about(exchange, "data"), half = is_about(exchange, "half");
+    *out = (weft_exchange_state){.name = is_about(exchange, "name") ? "a/b"
+                                         : half && i > 0            ? "other"
+                                                                    : "one",
                                  .alike = true,
                                  .type = {WEFT_F64, {0}},
                                  .data = data ? ((odd *)exchange)->data : NULL,
                                  .bytes = is_about(exchange, "bytes") ? 5 : 8};
-    return is_about(exchange, "twice") ? i < 2 : ((odd *)exchange)->what && i < 1;
+    if (is_about(exchange, "wide")) {
+        out->type.shape = weft_shape_of(1, (int64_t[]){3});
+        out->bytes = 24;
+    }
+    return is_about(exchange, "twice") || half ? i < 2 : ((odd *)exchange)->what && i < 1;
 }
 
 static weft_status odd_after(weft_exchange *exchange, weft_exchange_turn *turn)
@@ -208,16 +192,17 @@ static weft_status odd_after(weft_exchange *exchange, weft_exchange_turn *turn)
     return WEFT_OK;
 }
 
-#define ODD(title, states)                                                                         \
-    {                                                                                              \
-        .struct_size = sizeof(weft_exchange_ops), .name = title, .form = title,                    \
-        .help = "for tests: state", .lockstep = true, .open = odd_open, .close = odd_close,        \
-        .state = states, .after = odd_after                                                        \
-    }
-
-static const weft_exchange_ops half_ops = ODD("half", half_state);
-static const weft_exchange_ops wide_ops = ODD("wide", wide_state);
-static const weft_exchange_ops bad_ops = ODD("bad", bad_state);
+static const weft_exchange_ops odd_ops = {
+    .struct_size = sizeof(odd_ops),
+    .name = "odd",
+    .form = "odd:what=PROBLEM",
+    .help = "for tests: state",
+    .lockstep = true,
+    .open = odd_open,
+    .close = odd_close,
+    .state = odd_state,
+    .after = odd_after,
+};
 
 /* --- fail --- */
 
@@ -312,7 +297,5 @@ const weft_exchange_ops exchange_fail = {
 
 weft_status exchanges_register_odd(weft_context *context)
 {
-    WEFT_TRY(weft_exchange_register(context, &half_ops));
-    WEFT_TRY(weft_exchange_register(context, &wide_ops));
-    return weft_exchange_register(context, &bad_ops);
+    return weft_exchange_register(context, &odd_ops);
 }

@@ -235,10 +235,17 @@ static void test_state_of_others(void **state)
     assert_refused(train(EXACT "batch=4 steps=6 ranks=1 resume=true", folder, 0, &l),
                    WEFT_ERR_ARGUMENT, "of --exchange keep, which this run would lose");
     run(EXACT "batch=4 steps=8 exchange=keep resume=true", "ranks=2", folder, 0);
-    assert_refused(train(EXACT "batch=4 steps=9 ranks=2 exchange=half resume=true", folder, 0, &l),
-                   WEFT_ERR_ARGUMENT, "has the state 'common' of exchange half but not 'other'");
-    assert_refused(train(EXACT "batch=4 steps=9 ranks=2 exchange=wide resume=true", folder, 0, &l),
-                   WEFT_ERR_ARGUMENT, "'common' is F64[3], this exchange needs F64[2]");
+    folder = made(root, "odd");
+    run(EXACT "batch=4 steps=2 exchange=odd:what=one", "ranks=2", folder, 0);
+    for (size_t i = 0; i < 2; i++) {
+        char words[300];
+        (void)snprintf(words, sizeof(words),
+                       EXACT "batch=4 steps=9 ranks=2 exchange=odd:what=%s resume=true",
+                       i ? "wide" : "half");
+        assert_refused(train(words, folder, 0, &l), WEFT_ERR_ARGUMENT,
+                       i ? "'one' is F64[], this exchange needs F64[3]; add --drop-state"
+                         : "has the state 'one' of exchange odd but not 'other'");
+    }
     remove_folder(root);
 }
 
@@ -248,10 +255,10 @@ static void test_bad_states(void **state)
     (void)state;
     static const struct {
         const char *spec, *words;
-    } cases[] = {{"bad:what=name", "a state is named 'a/b'"},
-                 {"bad:what=twice", "two of its states are named 'one'"},
-                 {"bad:what=bytes", "its state 'one' has 5 bytes, not 8"},
-                 {"bad:what=data", "its state 'one' has 0 bytes, not 8"}};
+    } cases[] = {{"odd:what=name", "a state is named 'a/b'"},
+                 {"odd:what=twice", "two of its states are named 'one'"},
+                 {"odd:what=bytes", "its state 'one' has 5 bytes, not 8"},
+                 {"odd:what=data", "its state 'one' has 0 bytes, not 8"}};
     char words[300];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         log_of_run l;

@@ -69,6 +69,7 @@ typedef struct weft_output_choice {
     char *checkpoint, *metrics, *trace;
     int64_t checkpoint_every, keep;
     bool resume;
+    bool drop_state; /* what of the checkpoint does not fit is left out, and not refused */
 } weft_output_choice;
 
 /* What is shown of it. */

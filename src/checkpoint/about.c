@@ -141,3 +141,30 @@ weft_status weft_stats_read(const char *file, const json_t *object, weft_data_st
     const char *weight = json_string_value(json_object_get(object, "weight_name"));
     return weight ? weft_strdup(weight, &out->weight_name) : WEFT_OK;
 }
+
+json_t *weft_state_words_json(weft_exchange *e)
+{
+    weft_exchange_state s;
+    json_t *object = json_object();
+    for (int i = 0; e && weft_exchange_state_at(e, i, &s); i++)
+        if (s.what) json_object_set_new(object, s.name, json_string(s.what));
+    return object;
+}
+
+weft_status weft_state_words_read(const char *file, json_t *object, weft_checkpoint *out)
+{
+    const char *name;
+    json_t *what;
+    WEFT_TRY(WEFT_NEW(&out->words, json_object_size(object)));
+    json_object_foreach(object, name, what)
+    {
+        const char *text = json_string_value(what);
+        weft_state_words *w = &out->words[out->word_count];
+        if (!text || !weft_is_printable(text))
+            return weft_checkpoint_damaged(file, "what a state of the exchange is, is no text");
+        out->word_count++;
+        WEFT_TRY(weft_strdup(name, &w->name));
+        WEFT_TRY(weft_strdup(text, &w->what));
+    }
+    return WEFT_OK;
+}

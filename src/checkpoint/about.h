@@ -22,6 +22,12 @@ weft_status weft_settings_read(const char *file, const json_t *object, const wef
 weft_status weft_stats_read(const char *file, const json_t *object,
                             weft_data_stats *out) WEFT_NODISCARD;
 
+/* What the states of an exchange (NULL: there is none) are, in words; and back again, from an
+ * object that may be NULL. */
+json_t *weft_state_words_json(weft_exchange *exchange);
+weft_status weft_state_words_read(const char *file, json_t *object,
+                                  weft_checkpoint *out) WEFT_NODISCARD;
+
 /* exported.c: a model and its weights without a run. Whether a folder holds such a thing, and
  * what it holds as a checkpoint at step 0 that has no state. */
 bool weft_exported_is(const char *path);

@@ -36,6 +36,11 @@ extern const char *const weft_checkpoint_files[WEFT_CHECKPOINT_FILES];
 /* What the index ends with, before eight digits. */
 #define WEFT_INDEX_CRC ",\n \"crc32\": \""
 
+/* What a state of the exchange is, in words. */
+typedef struct weft_state_words {
+    char *name, *what;
+} weft_state_words;
+
 typedef struct weft_checkpoint {
     char *path; /* the folder that was read, links resolved */
     weft_position position;
@@ -46,6 +51,8 @@ typedef struct weft_checkpoint {
      * the exchange's state. */
     weft_bytes files[WEFT_CHECKPOINT_FILES];
     weft_safetensors tensors[WEFT_CHECKPOINT_FILES];
+    weft_state_words *words; /* of the exchange's states; of older checkpoints there are none */
+    size_t word_count;
     uint64_t checksum; /* of its index, which has those of all files; never 0 */
     bool exported;     /* a model without a run */
 } weft_checkpoint;
@@ -63,15 +70,38 @@ void weft_checkpoint_close(weft_checkpoint *checkpoint);
  * State that is a sum within a step is left alone. */
 weft_status weft_checkpoint_load(const weft_checkpoint *checkpoint, weft_store *store,
                                  const weft_graph *graph) WEFT_NODISCARD;
-/* The same for one learner of several; one that the checkpoint does not know gets what the first
- * one had. */
+
+/* dropped.c: the state of a checkpoint that a run goes on without, because it does not fit. */
+typedef struct weft_dropped {
+    struct weft_dropped_part {
+        char *what;  /* in words */
+        char *first; /* name of its first tensor, without the number of a learner */
+        int learners;
+    } * parts;
+    size_t count, capacity;
+} weft_dropped;
+/* A tensor of the checkpoint is dropped, by its name without the number of a learner. */
+weft_status weft_dropped_add(weft_dropped *dropped, const char *what,
+                             const char *name) WEFT_NODISCARD;
+/* Notes all parts in one sentence; nothing where there are none. */
+weft_status weft_dropped_tell(const weft_dropped *dropped, weft_context *context,
+                              const weft_checkpoint *checkpoint) WEFT_NODISCARD;
+void weft_dropped_free(weft_dropped *dropped);
+
+/* As weft_checkpoint_load for one learner of several, in a run that goes on; one that the
+ * checkpoint does not know gets what the first one had. An optimizer begins anew where its state is
+ * not all there. dropped NULL: that is refused (ARGUMENT), and so is optimizer state that this
+ * graph has no place for. */
 weft_status weft_checkpoint_load_learner(const weft_checkpoint *checkpoint, weft_store *store,
-                                         const weft_graph *graph, int learner) WEFT_NODISCARD;
+                                         const weft_graph *graph, int learner,
+                                         weft_dropped *dropped) WEFT_NODISCARD;
 /* Then the state of its exchange, by name (NULL: there is no exchange). Where the checkpoint has
- * nothing of it, that is noted in a sentence, and the exchange begins anew. ARGUMENT: only some of
- * it is there, or of another type, or state of another exchange, which would be lost. */
+ * nothing of it, that is noted in a sentence, and the exchange begins anew; and so it does where
+ * only some of it is there, or of another type. dropped NULL: the latter is refused (ARGUMENT), and
+ * so is state of another exchange, which would be lost. */
 weft_status weft_checkpoint_load_exchange(const weft_checkpoint *checkpoint, weft_context *context,
-                                          weft_exchange *exchange, int learner) WEFT_NODISCARD;
+                                          weft_exchange *exchange, int learner,
+                                          weft_dropped *dropped) WEFT_NODISCARD;
 
 /* Where the tensors of a checkpoint come from. */
 typedef struct weft_checkpoint_source {

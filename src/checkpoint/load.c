@@ -35,13 +35,6 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
     /* Moments used to be as old as the run, and had no count of their own. */
     if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && type.dtype == WEFT_I32)
         t = find(&c->tensors[file], prefix, "step");
-    const char *exchange = weft_settings_find(&c->settings, "exchange");
-    if (!t && weft_store_role(store, i) == WEFT_ROLE_OPTIMIZER && exchange && *exchange)
-        return weft_fail(
-            WEFT_ERR_ARGUMENT,
-            "%s: has no state '%s' of the optimizer: its run had --exchange %s, which "
-            "keeps that itself; go on with the same exchange, and with two learners or more",
-            c->path, name, exchange);
     if (!t)
         return weft_fail(
             WEFT_ERR_ARGUMENT,
@@ -67,8 +60,9 @@ weft_status weft_checkpoint_load_one(const weft_checkpoint *c, weft_store *store
     return status;
 }
 
-weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
-                                 const weft_graph *graph)
+/* skip: a role whose state stays as it is. */
+static weft_status load_all(const weft_checkpoint *c, weft_store *store, const weft_graph *graph,
+                            weft_role skip)
 {
     /* All parameters of the checkpoint must have a place, or the models differ. */
     for (size_t i = 0; i < c->tensors[0].count; i++)
@@ -80,8 +74,15 @@ weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
                 "another model (%s)",
                 c->path, c->tensors[0].tensors[i].name, weft_settings_find(&c->settings, "model"));
     for (int i = 0; i < weft_store_count(store); i++)
-        WEFT_TRY(weft_checkpoint_load_one(c, store, i, 0, NULL));
+        if (weft_store_role(store, i) != skip)
+            WEFT_TRY(weft_checkpoint_load_one(c, store, i, 0, NULL));
     return WEFT_OK;
+}
+
+weft_status weft_checkpoint_load(const weft_checkpoint *c, weft_store *store,
+                                 const weft_graph *graph)
+{
+    return load_all(c, store, graph, WEFT_ROLE_SUM);
 }
 
 bool weft_checkpoint_knows(const weft_checkpoint *c, int file, const char *prefix)
@@ -94,16 +95,88 @@ bool weft_checkpoint_knows(const weft_checkpoint *c, int file, const char *prefi
     return false;
 }
 
+/* --- the state of the optimizer --- */
+
+/* The first state of a parameter that the graph's optimizer needs and the checkpoint lacks; NULL:
+ * all are there. The same on all ranks, whatever parts of them they have. */
+static const char *find_missing(const weft_checkpoint *c, const weft_graph *graph)
+{
+    for (weft_value v = 0; v < weft_graph_value_count(graph); v++) {
+        const char *name = weft_graph_value_name(graph, v);
+        weft_value of = WEFT_NO_VALUE;
+        bool moment = weft_graph_value_kind(graph, v) == WEFT_VALUE_STATE &&
+                      weft_graph_role(graph, v, &of) == WEFT_ROLE_OPTIMIZER;
+        if (moment && of != WEFT_NO_VALUE &&
+            !weft_safetensors_find(&c->tensors[WEFT_STATE_FILE], name))
+            return name;
+    }
+    return NULL;
+}
+
+/* Whether this is state of a parameter, such as fc1/weight/m. */
+static bool is_of_parameter(const weft_checkpoint *c, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    size_t size = slash ? (size_t)(slash - name) : 0;
+    for (size_t i = 0; i < c->tensors[WEFT_PARAMETERS_FILE].count; i++) {
+        const char *parameter = c->tensors[WEFT_PARAMETERS_FILE].tensors[i].name;
+        if (strlen(parameter) == size && strncmp(parameter, name, size) == 0) return size > 0;
+    }
+    return false;
+}
+
+static weft_status refuse_missing(const weft_checkpoint *c, const char *name)
+{
+    const char *exchange = weft_settings_find(&c->settings, "exchange");
+    if (exchange && !*exchange) exchange = NULL;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: has no state '%s' of the optimizer: its run had --optimizer %s%s%s; go "
+                     "on with the same, %sor add --drop-state to begin with new optimizer state",
+                     c->path, name, weft_settings_find(&c->settings, "optimizer"),
+                     exchange ? " and --exchange " : "", exchange ? exchange : "",
+                     exchange ? "and with two learners or more, " : "");
+}
+
+/* State of parameters that no leaf of the graph takes, in a file that has it under the numbers of
+ * learners or without. all: none of it is taken. */
+static weft_status leave_out(const weft_checkpoint *c, const weft_graph *graph, int file, bool all,
+                             weft_dropped *dropped)
+{
+    char what[128];
+    const char *optimizer = weft_settings_find(&c->settings, "optimizer");
+    (void)snprintf(what, sizeof(what), "the state of --optimizer %s", optimizer);
+    for (size_t i = 0; i < c->tensors[file].count; i++) {
+        const char *name = c->tensors[file].tensors[i].name;
+        if (file == WEFT_LEARNERS_FILE) name += strcspn(name, "/") + (strchr(name, '/') != NULL);
+        if (!is_of_parameter(c, name)) continue;
+        if (!all && weft_graph_find(graph, name) != WEFT_NO_VALUE) continue;
+        if (!dropped)
+            return weft_fail(WEFT_ERR_ARGUMENT,
+                             "%s: has the state '%s' of --optimizer %s, for which this run has no "
+                             "place; go on with the same optimizer and exchange, or add "
+                             "--drop-state to go on without it",
+                             c->path, name, optimizer);
+        WEFT_TRY(weft_dropped_add(dropped, what, name));
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_checkpoint_load_learner(const weft_checkpoint *c, weft_store *store,
-                                         const weft_graph *graph, int learner)
+                                         const weft_graph *graph, int learner,
+                                         weft_dropped *dropped)
 {
     char prefix[16];
+    const char *missing = find_missing(c, graph);
+    weft_role skip = missing ? WEFT_ROLE_OPTIMIZER : WEFT_ROLE_SUM;
     (void)snprintf(prefix, sizeof(prefix), "%d", learner);
-    WEFT_TRY(weft_checkpoint_load(c, store, graph));
+    if (missing && !dropped) return refuse_missing(c, missing);
+    WEFT_TRY(load_all(c, store, graph, skip));
+    WEFT_TRY(leave_out(c, graph, WEFT_STATE_FILE, missing, dropped));
+    WEFT_TRY(leave_out(c, graph, WEFT_LEARNERS_FILE, missing, dropped));
     if (learner == 0 || !weft_checkpoint_knows(c, WEFT_LEARNERS_FILE, prefix)) return WEFT_OK;
     /* All go on at the first one's step, though others may have begun the next one. */
     for (int i = 0; i < weft_store_count(store); i++)
-        if (weft_store_role(store, i) != WEFT_ROLE_COUNTER)
+        if (weft_store_role(store, i) != WEFT_ROLE_COUNTER && weft_store_role(store, i) != skip)
             WEFT_TRY(weft_checkpoint_load_one(c, store, i, WEFT_LEARNERS_FILE, prefix));
     return WEFT_OK;
 }

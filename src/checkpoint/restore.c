@@ -132,7 +132,7 @@ static weft_status read_index(const char *file, const json_t *index, const weft_
         return weft_checkpoint_damaged(file, "its position is negative");
     WEFT_TRY(weft_settings_read(file, json_object_get(index, "options"), table, &c->settings));
     WEFT_TRY(weft_stats_read(file, json_object_get(index, "data"), &c->stats));
-    return WEFT_OK;
+    return weft_state_words_read(file, json_object_get(index, "states"), c);
 }
 
 static weft_status read_files(const json_t *index, weft_checkpoint *c)
@@ -232,6 +232,11 @@ void weft_checkpoint_close(weft_checkpoint *c)
         weft_safetensors_free(&c->tensors[i]);
         weft_file_unmap(&c->files[i]);
     }
+    for (size_t i = 0; i < c->word_count; i++) {
+        free(c->words[i].name);
+        free(c->words[i].what);
+    }
+    free(c->words);
     weft_file_unmap(&c->model);
     weft_data_stats_free(&c->stats);
     weft_settings_free(&c->settings);

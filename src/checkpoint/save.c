@@ -218,11 +218,12 @@ static weft_status write_folder(const char *folder, selection *s,
             status = write_tensors(&s[f], folder, weft_checkpoint_files[f], files);
     if (status == WEFT_OK) status = write_model(folder, what->model, files);
     json_t *index =
-        json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "format",
+        json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "format",
                   what->stats->targets ? WEFT_CHECKPOINT_FORMAT : 2, "weft", weft_version(), "step",
                   (json_int_t)p.step, "epoch", (json_int_t)p.epoch, "batch", (json_int_t)p.batch,
                   "samples", (json_int_t)p.samples, "options", weft_settings_json(what->settings),
-                  "data", weft_stats_json(what->stats), "files", files);
+                  "data", weft_stats_json(what->stats), "files", files, "states",
+                  weft_state_words_json(s->source->exchange));
     if (status == WEFT_OK && !index) status = weft_fail_memory(1);
     if (status == WEFT_OK) status = write_index(folder, index);
     json_decref(index);

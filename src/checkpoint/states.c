@@ -54,10 +54,12 @@ done:
     return status;
 }
 
-static weft_status load_tensor(const weft_checkpoint *c, const weft_exchange_state *s,
-                               const char *place)
+/* ARGUMENT: the checkpoint's tensor is of another type than the state. */
+static weft_status check_type(const weft_checkpoint *c, const weft_exchange_state *s, int learner)
 {
-    const weft_tensor *t = weft_safetensors_find(&c->tensors[WEFT_EXCHANGE_FILE], place);
+    char place[96];
+    const weft_tensor *t = weft_safetensors_find(&c->tensors[WEFT_EXCHANGE_FILE],
+                                                 place_of(s, learner, place, sizeof(place)));
     const char *want = weft_safetensors_dtype(s->type.dtype);
     char have[128], shape[128];
     if (strcmp(t->dtype, want) != 0 || !weft_shape_equal(&t->shape, &s->type.shape))
@@ -65,7 +67,6 @@ static weft_status load_tensor(const weft_checkpoint *c, const weft_exchange_sta
                          "%s: the exchange's state '%s' is %s%s, this exchange needs %s%s", c->path,
                          place, t->dtype, weft_shape_text(&t->shape, have, sizeof(have)), want,
                          weft_shape_text(&s->type.shape, shape, sizeof(shape)));
-    memcpy(s->data, t->data, s->bytes);
     return WEFT_OK;
 }
 
@@ -74,8 +75,10 @@ static weft_status load_state(const weft_checkpoint *c, weft_exchange *e,
 {
     char place[96];
     (void)place_of(s, learner, place, sizeof(place));
-    return s->like_parameters ? load_like_parameters(c, e->site.store, s, place)
-                              : load_tensor(c, s, place);
+    if (s->like_parameters) return load_like_parameters(c, e->site.store, s, place);
+    WEFT_TRY(check_type(c, s, learner));
+    memcpy(s->data, weft_safetensors_find(&c->tensors[WEFT_EXCHANGE_FILE], place)->data, s->bytes);
+    return WEFT_OK;
 }
 
 /* The largest number of a learner of which the checkpoint has anything. */
@@ -129,76 +132,131 @@ static weft_status share_again(const weft_checkpoint *c, weft_exchange *e,
     return WEFT_OK;
 }
 
-/* States that are alike in all learners, or those that are not: all of them, or none. */
-static weft_status load_those(const weft_checkpoint *c, weft_exchange *e, int learner, bool alike,
-                              int *count, int *found)
+/* States that are alike in all learners, or those that are not: all of them are loaded, or none. */
+typedef struct group {
+    bool alike;
+    bool left_out;    /* the checkpoint's do not fit these, or are another exchange's */
+    int count, found; /* of the exchange; of them those that the checkpoint has */
+} group;
+
+/* Counts them. ARGUMENT: only some are there, or of another type. */
+static weft_status look_at(const weft_checkpoint *c, weft_exchange *e, int learner, group *g)
 {
     weft_exchange_state s;
     const char *there = NULL, *missing = NULL;
-    *count = *found = 0;
     for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
-        if (s.alike != alike) continue;
+        if (s.alike != g->alike) continue;
         if (s.like_parameters && s.bytes == 0) continue; /* of no parameters nothing is written */
         bool known = has(c, &s, learner);
         if (s.found) *s.found = known;
         if (s.found && !known) continue;
         *(known ? &there : &missing) = s.name;
-        ++*count;
-        *found += known;
+        g->count++;
+        g->found += known;
+        if (known && !s.like_parameters) WEFT_TRY(check_type(c, &s, learner));
     }
-    if (there && missing)
-        return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s: has the state '%s' of exchange %s but not '%s', which goes with it; "
-                         "it is not whole, of another version, or of other options",
-                         c->path, there, e->ops->name, missing);
+    if (!there || !missing) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "%s: has the state '%s' of exchange %s but not '%s', which goes with it; it "
+                     "is not whole, of another version, or of other options",
+                     c->path, there, e->ops->name, missing);
+}
+
+/* Whether it wrote the checkpoint. The residual of one exchange is of gradients, that of another of
+ * parameters, so the same name does not make it the same state. */
+static bool is_writer(const weft_checkpoint *c, const weft_exchange *e)
+{
+    const char *spec = weft_settings_find(&c->settings, "exchange");
+    size_t size = spec ? strcspn(spec, ":") : 0;
+    return size == strlen(e->ops->name) && strncmp(spec, e->ops->name, size) == 0;
+}
+
+static weft_status load_group(const weft_checkpoint *c, weft_exchange *e, int learner, group *g,
+                              bool drops)
+{
+    weft_exchange_state s;
+    weft_status status = look_at(c, e, learner, g);
+    g->left_out = !is_writer(c, e) || (status == WEFT_ERR_ARGUMENT && drops);
+    if (status == WEFT_ERR_ARGUMENT && !g->left_out)
+        return weft_fail(status, "%s; add --drop-state to begin anew without it",
+                         weft_last_message());
+    if (!g->left_out) WEFT_TRY(status);
     for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
-        if (s.alike != alike || (s.found && !*s.found)) continue;
-        if (there) WEFT_TRY(load_state(c, e, &s, learner));
+        if (s.alike != g->alike) continue;
+        if (g->left_out && s.found) *s.found = false;
+        if (g->left_out || (s.found && !*s.found)) continue;
+        if (g->found > 0) WEFT_TRY(load_state(c, e, &s, learner));
         WEFT_TRY(share_again(c, e, &s, learner));
     }
+    if (g->left_out) g->found = 0;
     return WEFT_OK;
 }
 
-/* Whether the name of a tensor, after its learner's number if it has one, begins with that of a
- * state. */
-static bool is_known(weft_exchange *e, const char *name)
+/* The name of a tensor without its learner's number, if it has one. */
+static const char *without_learner(const char *name)
+{
+    const char *from = name + strspn(name, "0123456789");
+    return from > name && *from == '/' ? from + 1 : name;
+}
+
+static bool is_of(const char *name, const char *state)
+{
+    size_t size = strlen(state);
+    return strncmp(name, state, size) == 0 && (name[size] == '/' || !name[size]);
+}
+
+/* Whether a tensor belongs to a state that this exchange has taken; groups: first those alike. */
+static bool is_taken(weft_exchange *e, const group groups[2], const char *name)
 {
     weft_exchange_state s;
-    const char *from = name + strspn(name, "0123456789");
-    if (from > name && *from == '/') name = from + 1;
-    for (int i = 0; weft_exchange_state_at(e, i, &s); i++) {
-        size_t size = strlen(s.name);
-        if (strncmp(name, s.name, size) == 0 && (name[size] == '/' || !name[size])) return true;
-    }
+    for (int i = 0; e && weft_exchange_state_at(e, i, &s); i++)
+        if (is_of(name, s.name)) return !groups[s.alike ? 0 : 1].left_out;
     return false;
 }
 
+static weft_status leave_out(const weft_checkpoint *c, const char *name, weft_dropped *dropped)
+{
+    char *what;
+    const char *exchange = weft_settings_find(&c->settings, "exchange");
+    for (size_t i = 0; i < c->word_count; i++)
+        if (is_of(name, c->words[i].name)) return weft_dropped_add(dropped, c->words[i].what, name);
+    WEFT_TRY(weft_format(&what, "'%.*s' of --exchange %s", (int)strcspn(name, "/"), name,
+                         exchange ? exchange : "none"));
+    weft_status status = weft_dropped_add(dropped, what, name);
+    free(what);
+    return status;
+}
+
 /* What others have left in it would be lost, such as what codecs owe. */
-static weft_status check_known(const weft_checkpoint *c, weft_exchange *e)
+static weft_status check_taken(const weft_checkpoint *c, weft_exchange *e, const group groups[2],
+                               weft_dropped *dropped)
 {
     const weft_safetensors *all = &c->tensors[WEFT_EXCHANGE_FILE];
     const char *codec = weft_settings_find(&c->settings, "compress");
-    for (size_t i = 0; i < all->count; i++)
-        if (!e || !is_known(e, all->tensors[i].name))
+    for (size_t i = 0; i < all->count; i++) {
+        const char *name = without_learner(all->tensors[i].name);
+        if (is_taken(e, groups, name)) continue;
+        if (!dropped)
             return weft_fail(WEFT_ERR_ARGUMENT,
                              "%s: has the state '%s' of --exchange %s%s%s, which this run would "
-                             "lose; go on with these, or begin anew without --resume",
+                             "lose; go on with these, or add --drop-state to go on without it",
                              c->path, all->tensors[i].name,
                              weft_settings_find(&c->settings, "exchange"),
                              codec ? " --compress " : "", codec ? codec : "");
+        WEFT_TRY(leave_out(c, name, dropped));
+    }
     return WEFT_OK;
 }
 
 weft_status weft_checkpoint_load_exchange(const weft_checkpoint *c, weft_context *context,
-                                          weft_exchange *e, int learner)
+                                          weft_exchange *e, int learner, weft_dropped *dropped)
 {
-    int alike, own, found_alike, found_own;
-    if (!e) return check_known(c, e);
-    WEFT_TRY(load_those(c, e, learner, true, &alike, &found_alike));
-    WEFT_TRY(load_those(c, e, learner, false, &own, &found_own));
-    WEFT_TRY(check_known(c, e));
-    e->restored = alike > 0 ? found_alike > 0 : found_own > 0;
-    if (alike + own > found_alike + found_own && learner == 0)
+    group groups[] = {{.alike = true}, {.alike = false}}, *alike = &groups[0], *own = &groups[1];
+    if (!e) return check_taken(c, e, groups, dropped);
+    for (int i = 0; i < 2; i++) WEFT_TRY(load_group(c, e, learner, &groups[i], dropped));
+    WEFT_TRY(check_taken(c, e, groups, dropped));
+    e->restored = alike->count > 0 ? alike->found > 0 : own->found > 0;
+    if (alike->count + own->count > alike->found + own->found && learner == 0)
         weft_log(context, WEFT_LOG_NOTE, "%s: has no state of exchange %s, which begins anew",
                  c->path, e->ops->name);
     return WEFT_OK;

@@ -154,8 +154,10 @@ weft_status weft_codec_new(size_t size, weft_dtype dtype, int64_t count, bool re
     WEFT_TRY(weft_new_bytes(&codec, 1, size));
     codec->dtype = dtype;
     codec->count = count;
-    if (residual) weft_codec_keep_one(codec, "messages", WEFT_CODEC_SENDER, &codec->messages);
-    if (residual) status = weft_codec_keep(codec, "residual", &codec->residual);
+    if (residual)
+        weft_codec_keep_one(codec, "messages", "the message counts", WEFT_CODEC_SENDER,
+                            &codec->messages);
+    if (residual) status = weft_codec_keep(codec, "residual", "the residuals", &codec->residual);
     if (status != WEFT_OK)
         weft_codec_free(codec);
     else
@@ -163,19 +165,19 @@ weft_status weft_codec_new(size_t size, weft_dtype dtype, int64_t count, bool re
     return status;
 }
 
-weft_status weft_codec_keep(weft_codec *codec, const char *name, void **data)
+weft_status weft_codec_keep(weft_codec *codec, const char *name, const char *what, void **data)
 {
     *data = NULL;
     if (codec->count == 0) return WEFT_OK;
     WEFT_TRY(weft_new_aligned((size_t)codec->count * weft_dtype_size(codec->dtype), data));
-    codec->states[codec->state_count++] = (weft_codec_state){name, WEFT_CODEC_EACH, *data};
+    codec->states[codec->state_count++] = (weft_codec_state){name, what, WEFT_CODEC_EACH, *data};
     return WEFT_OK;
 }
 
-void weft_codec_keep_one(weft_codec *codec, const char *name, weft_codec_extent extent,
-                         double *number)
+void weft_codec_keep_one(weft_codec *codec, const char *name, const char *what,
+                         weft_codec_extent extent, double *number)
 {
-    codec->states[codec->state_count++] = (weft_codec_state){name, extent, number};
+    codec->states[codec->state_count++] = (weft_codec_state){name, what, extent, number};
 }
 
 double weft_codec_round(const weft_codec *codec, double number)

@@ -12,10 +12,11 @@ weft_status weft_codec_new(size_t size, weft_dtype dtype, int64_t count, bool re
                            weft_codec **out) WEFT_NODISCARD;
 void weft_codec_free(weft_codec *codec);
 /* As many zeros as the range has numbers, which go with checkpoints. */
-weft_status weft_codec_keep(weft_codec *codec, const char *name, void **data) WEFT_NODISCARD;
+weft_status weft_codec_keep(weft_codec *codec, const char *name, const char *what,
+                            void **data) WEFT_NODISCARD;
 /* The same of one number, of its range or of its sender. */
-void weft_codec_keep_one(weft_codec *codec, const char *name, weft_codec_extent extent,
-                         double *number);
+void weft_codec_keep_one(weft_codec *codec, const char *name, const char *what,
+                         weft_codec_extent extent, double *number);
 /* Zeros where a range stands for nothing. */
 void weft_codec_empty_gaps(const weft_codec *codec, void *numbers);
 /* To the digits that the codec's numbers have. */

@@ -43,6 +43,7 @@ typedef enum weft_codec_extent {
 } weft_codec_extent;
 typedef struct weft_codec_state {
     const char *name; /* letters, digits and _ */
+    const char *what; /* the same in words, such as "the residuals" */
     weft_codec_extent extent;
     void *data;
 } weft_codec_state;

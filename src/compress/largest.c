@@ -71,7 +71,7 @@ static weft_status dgc_open(const char *arguments, weft_dtype dtype, int64_t cou
     l->momentum_of = codec->momentum = momentum;
     l->most = clip;
     l->stages = (int64_t)warmup;
-    weft_status status = weft_codec_keep(codec, "momentum", &l->momentum);
+    weft_status status = weft_codec_keep(codec, "momentum", "the momentum", &l->momentum);
     if (status != WEFT_OK)
         weft_codec_free(codec);
     else

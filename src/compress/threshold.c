@@ -36,7 +36,8 @@ static weft_status open_steps(bool bitmap, const char *arguments, weft_dtype dty
     t->bitmap = bitmap;
     codec->warmup = (int64_t)warmup;
     codec->step = weft_codec_round(codec, tau);
-    if (adaptive) weft_codec_keep_one(codec, "step", WEFT_CODEC_RANGE, &codec->step);
+    if (adaptive)
+        weft_codec_keep_one(codec, "step", "the thresholds", WEFT_CODEC_RANGE, &codec->step);
     *out = codec;
     return WEFT_OK;
 }

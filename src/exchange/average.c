@@ -277,9 +277,12 @@ static bool average_state(weft_exchange *exchange, int i, weft_exchange_state *o
 {
     average *a = (average *)exchange;
     static const char *const names[] = {"outer", "velocity"};
+    static const char *const what[] = {"the last mean of outer=nesterov",
+                                       "the momentum of outer=nesterov"};
     void *const ranges[] = {a->before, a->velocity};
     if (i > 1 || !ranges[i]) return false;
     *out = (weft_exchange_state){.name = names[i],
+                                 .what = what[i],
                                  .like_parameters = true,
                                  .alike = true,
                                  .data = ranges[i],

@@ -164,6 +164,7 @@ typedef struct weft_exchange_plan {
  * and so loads on any mesh. Or of a type of its own, and the same on all ranks of a learner. */
 typedef struct weft_exchange_state {
     const char *name; /* letters, digits and _, beginning with a letter */
+    const char *what; /* the same in words, such as "the momentum of outer=nesterov"; NULL: none */
     bool like_parameters;
     bool alike;     /* in all learners; otherwise each one's is saved */
     weft_type type; /* not looked at where like_parameters */

@@ -6,7 +6,7 @@ struct weft_kept {
     weft_dtype dtype;
     int64_t count;
     struct kept_state {
-        char name[64];
+        char name[64], what[96];
         weft_codec_extent extent;
         void *data; /* [count] of dtype; SENDER: one double */
     } states[WEFT_CODEC_STATES];
@@ -28,6 +28,7 @@ static weft_status list(weft_kept *k, weft_codec *sample)
     for (int i = 0; weft_codec_state_of(sample, i, &s); i++) {
         struct kept_state *mine = &k->states[k->state_count];
         (void)snprintf(mine->name, sizeof(mine->name), "%s_%s", sample->ops->name, s.name);
+        (void)snprintf(mine->what, sizeof(mine->what), "%s of %s", s.what, sample->ops->name);
         mine->extent = s.extent;
         WEFT_TRY(weft_new_aligned(bytes_of(k, mine), &mine->data));
         memset(mine->data, 0, bytes_of(k, mine));
@@ -137,6 +138,7 @@ bool weft_kept_state(const weft_kept *k, int i, weft_exchange_state *out)
     if (!k || i < 0 || i >= k->state_count) return false;
     const struct kept_state *s = &k->states[i];
     *out = (weft_exchange_state){.name = s->name,
+                                 .what = s->what,
                                  .like_parameters = s->extent != WEFT_CODEC_SENDER,
                                  .adds = s->extent == WEFT_CODEC_EACH,
                                  .type = {.dtype = WEFT_F64},

@@ -98,6 +98,7 @@ typedef struct weft_recipe {
     weft_position begun;              /* where the run of those that are not began */
     double timeout;                   /* with it: how long a learner waits for others */
     const weft_checkpoint *resumed;   /* to go on from; NULL: none */
+    bool drops;                       /* what of it does not fit is left out, and not refused */
     bool again;                       /* the run goes on, whoever has its checkpoint */
     bool saves;                       /* this process writes checkpoints */
 } weft_recipe;

@@ -275,6 +275,20 @@ static weft_status open_exchange(weft_rank *r)
     return WEFT_OK;
 }
 
+/* The exchange, and what the checkpoint that the run goes on from has of this rank. */
+static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
+{
+    const weft_recipe *k = r->recipe;
+    int learner = r->learner_index;
+    if (k->resumed) {
+        r->position = k->resumed->position;
+        WEFT_TRY(weft_checkpoint_load_learner(k->resumed, r->store, r->graph, learner, dropped));
+    }
+    if (k->cluster || weft_comm_size(r->between) > 1) WEFT_TRY(open_exchange(r));
+    if (!k->resumed) return WEFT_OK;
+    return weft_checkpoint_load_exchange(k->resumed, k->context, r->exchange, learner, dropped);
+}
+
 weft_status weft_rank_build(weft_rank *r)
 {
     const weft_recipe *k = r->recipe;
@@ -282,14 +296,13 @@ weft_status weft_rank_build(weft_rank *r)
     WEFT_TRY(check_alike(r));
     WEFT_TRY(split_world(r));
     WEFT_TRY(make_programs(r));
-    if (k->resumed) {
-        r->position = k->resumed->position;
-        WEFT_TRY(weft_checkpoint_load_learner(k->resumed, r->store, r->graph, r->learner_index));
-    }
-    if (k->cluster || weft_comm_size(r->between) > 1) WEFT_TRY(open_exchange(r));
-    if (k->resumed)
-        WEFT_TRY(
-            weft_checkpoint_load_exchange(k->resumed, k->context, r->exchange, r->learner_index));
+    weft_dropped dropped = {0};
+    bool speaks = r->learner_index == 0 || (k->cluster && !k->cluster->job);
+    weft_status status = open_with_state(r, k->drops ? &dropped : NULL);
+    if (status == WEFT_OK && r->rank == 0 && speaks)
+        status = weft_dropped_tell(&dropped, k->context, k->resumed);
+    weft_dropped_free(&dropped);
+    WEFT_TRY(status);
     WEFT_TRY(weft_comm_barrier(r->world));
     r->began = weft_seconds();
     return WEFT_OK;

@@ -50,7 +50,7 @@ static const weft_option own_rows[] = {
 /* What a process decides for itself, whatever the run is. */
 static const char LEARNER[] =
     "data,ranks,mesh,device,threads,no-bind,timeout,check-collectives,"
-    "checkpoint,checkpoint-every,keep,resume,metrics,trace,quiet,progress";
+    "checkpoint,checkpoint-every,keep,resume,drop-state,metrics,trace,quiet,progress";
 static const char SERVER[] = "device,threads,timeout,quiet";
 static const char GUEST[] = "timeout,quiet";
 /* What a coordinator has no use for, which trains nothing itself. */

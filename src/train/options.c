@@ -394,6 +394,13 @@ const weft_option weft_train_rows[] = {
      RUN(output.resume),
      .with = "checkpoint",
      .help = "go on from DIR/latest, bit for bit; start anew if there is none"},
+    {.name = "drop-state",
+     .initial = "false",
+     FLAG,
+     RUN(output.drop_state),
+     .with = "resume",
+     .help = "go on with the checkpoint's parameters and step where its other state does not fit "
+             "this run, such as residuals and moments: that is dropped, and named"},
     {.name = "metrics",
      .argument = "FILE",
      TEXT,

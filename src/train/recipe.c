@@ -65,6 +65,7 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->back = o->parallel.compress_back;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
+    k->drops = o->output.drop_state;
     k->again = t->options.output.resume || t->begun.step > 0;
     k->cluster = t->linked ? &t->link : NULL;
     k->begun = t->begun;

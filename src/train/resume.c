@@ -15,11 +15,13 @@ static weft_status check_options(const weft_trainer *t)
     for (size_t i = 0; i < WEFT_COUNT(fixed); i++) {
         const char *now = weft_settings_find(&t->settings, fixed[i]);
         const char *then = weft_settings_find(&t->resumed.settings, fixed[i]);
-        if (strcmp(now, then) != 0)
-            return weft_fail(WEFT_ERR_ARGUMENT,
-                             "%s was made with --%s %s, this run has %s; a resumed run must have "
-                             "the same",
-                             t->resumed.path, fixed[i], then, now);
+        bool state = strcmp(fixed[i], "optimizer") == 0;
+        if (strcmp(now, then) == 0 || (state && t->options.output.drop_state)) continue;
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "%s was made with --%s %s, this run has %s; a resumed run must have the "
+                         "same%s",
+                         t->resumed.path, fixed[i], then, now,
+                         state ? ", or --drop-state to begin with new optimizer state" : "");
     }
     return WEFT_OK;
 }

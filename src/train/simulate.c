@@ -14,7 +14,7 @@ static weft_status check_used(weft_context *context, const weft_train_options *o
     } all[] = {{"mesh,place,shard,zero,profile", "a learner of a simulation is one rank"},
                {"engine,hosts,max-restarts,timeout,check-collectives,no-bind",
                 "a simulation is one process in virtual time"},
-               {"checkpoint-every,resume", "a simulation is saved when it is over"},
+               {"checkpoint-every,resume,drop-state", "a simulation is saved when it is over"},
                {"replicas", "no server of a simulation is lost"},
                {"trace", "a simulation's times are not those of its instructions"}};
     for (const weft_option *row = weft_train_table(context); row->name; row++)

@@ -155,6 +155,8 @@ bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *o
     if (i >= x->state_count) return weft_kept_state(x->kept, i - x->state_count, out);
     const weft_remote_state *s = &x->states[i];
     *out = (weft_exchange_state){.name = s->name,
+                                 .what = s->known ? "the parameters that learners know of servers"
+                                                  : "the optimizer state of the servers",
                                  .like_parameters = s->like_parameters,
                                  .alike = true,
                                  .found = s->known ? &x->resumed_known : NULL,
