@@ -30,6 +30,7 @@ typedef struct weft_cluster_options {
     char *key, *allow;        /* files: the secret key, and the public ones that are let in */
     bool open_unencrypted;    /* other machines may come without keys */
     double silence;           /* seconds after which the coordinator takes a member for gone */
+    bool rejoin;              /* of a learner: see weft_trainer_was_lost */
 } weft_cluster_options;
 
 /* The options that a process of this kind takes; the table is the context's, and empty where there
@@ -58,6 +59,18 @@ WEFT_API WEFT_NODISCARD weft_status weft_server_run(weft_context *context, const
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_join(weft_context *context, const char *address,
                                                       const weft_cluster_options *options,
                                                       const weft_stop *stop, weft_trainer **out);
+/* Whether weft_trainer_run failed because the others have gone on without this learner, which they
+ * have not heard of for so many seconds (0: it does not know). It may join again: then it is
+ * another member, and takes what the run has come to, never what this trainer has. */
+WEFT_API bool weft_trainer_was_lost(const weft_trainer *trainer, double *silence);
+/* As weft_trainer_join, in the place of a trainer that was lost, which is destroyed in any case:
+ * what it has written is gone on with. PEER: also if the coordinator has begun another run. */
+WEFT_API WEFT_NODISCARD weft_status weft_trainer_rejoin(weft_context *context, const char *address,
+                                                        const weft_cluster_options *options,
+                                                        const weft_stop *stop,
+                                                        weft_trainer **trainer);
+/* Which learner of its run a trainer is, from 0; that it has joined. */
+WEFT_API int weft_trainer_slot(const weft_trainer *trainer);
 /* Who is there; freed with weft_cluster_status_free. leave: asks that this member goes (0: nobody).
  */
 WEFT_API WEFT_NODISCARD weft_status weft_cluster_look(weft_context *context, const char *address,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli.h"
 #include "members.h"
@@ -224,20 +225,70 @@ static const weft_option *join_table(const weft_context *context)
     return weft_cluster_table((weft_context *)(uintptr_t)context, WEFT_CLUSTER_LEARNER);
 }
 
+/* A learner that is lost again and again without a minute of training in between gives up after so
+ * many attempts, before each of which it waits twice as long as before the last. */
+enum { MOST_ATTEMPTS = 6, LONG_ENOUGH = 60 };
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* false: somebody wants the process to end. */
+static bool wait_before(int attempt)
+{
+    double until = seconds_now() + 0.25 * (1 << attempt);
+    while (!wanted_stop.wanted && seconds_now() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    return !wanted_stop.wanted;
+}
+
+static void say_rejoining(const weft_cluster_options *o, double silence, int slot)
+{
+    char after[48] = "";
+    if (silence > 0) (void)snprintf(after, sizeof(after), " after %.0f s of silence", silence);
+    if (o->train.show.quiet) return;
+    fflush(stdout);
+    fprintf(stderr, "weft: lost to the run%s; joining again as learner %d\n", after, slot);
+}
+
+/* With --rejoin until the run is over, or is not to be reached. */
+static weft_status take_part(weft_context *context, const char *address,
+                             const weft_cluster_options *o)
+{
+    weft_trainer *trainer = NULL;
+    double silence, began = seconds_now();
+    weft_status status = weft_trainer_join(context, address, o, &wanted_stop, &trainer);
+    if (status == WEFT_OK) status = run_trainer(trainer, weft_trainer_options(trainer));
+    for (int attempt = 1; o->rejoin && attempt <= MOST_ATTEMPTS; attempt++) {
+        if (status != WEFT_ERR_PEER || !trainer || !weft_trainer_was_lost(trainer, &silence)) break;
+        if (seconds_now() - began > LONG_ENOUGH) attempt = 1;
+        if (!wait_before(attempt)) {
+            status = WEFT_ERR_INTERRUPTED;
+            break;
+        }
+        began = seconds_now();
+        status = weft_trainer_rejoin(context, address, o, &wanted_stop, &trainer);
+        if (status != WEFT_OK) break;
+        say_rejoining(o, silence, weft_trainer_slot(trainer));
+        status = run_trainer(trainer, weft_trainer_options(trainer));
+    }
+    weft_trainer_destroy(&trainer);
+    return status;
+}
+
 static int run_join(weft_context *context, int argc, char **argv)
 {
     weft_cluster_options o;
     const char *address = NULL;
-    weft_trainer *trainer = NULL;
     int code = member_begin(context, WEFT_CLUSTER_LEARNER, "join", argc, argv, &address, 1, &o);
     if (code) {
         weft_cluster_options_free(context, &o);
         return code;
     }
-    weft_status status = weft_trainer_join(context, address, &o, &wanted_stop, &trainer);
-    if (status == WEFT_OK) status = run_trainer(trainer, weft_trainer_options(trainer));
-    weft_trainer_destroy(&trainer);
-    return member_end(context, &o, status);
+    return member_end(context, &o, take_part(context, address, &o));
 }
 
 const command command_join = {

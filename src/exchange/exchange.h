@@ -95,15 +95,23 @@ weft_status weft_endpoint_run(weft_endpoint *endpoint,
 
 typedef struct weft_exchange weft_exchange;
 
+/* What a learner of such a run finds out when the others have gone on without it. */
+typedef struct weft_removal {
+    atomic_bool lost;
+    _Atomic double silence; /* seconds that it was not heard of; 0: not known */
+    atomic_ullong run;      /* which run, as its coordinator calls it */
+} weft_removal;
+
 /* Of a run whose learners are processes that come and go: what one of them knows of it. */
 typedef struct weft_learner_link {
     const char *coordinator;  /* where that is, as weft_net_know takes it; NULL: not known yet */
     int slot, learners;       /* which learner this is; how many there are to be */
     const char *model, *data; /* by which others know that it trains the same */
     bool job;  /* all learners are of one job: when one is stopped all are, and the first speaks */
-    bool late; /* and it had taken steps before this process began */
+    bool late; /* the run had taken steps before this learner came: it is not to begin anew */
     uint64_t checkpoint;    /* checksum of the one that it has loaded; 0: none */
     int64_t step;           /* of that checkpoint */
+    weft_removal *removal;  /* set by the exchange; NULL: nobody asks */
     const atomic_int *stop; /* not 0: somebody wants this one to end; NULL: nobody can */
 } weft_learner_link;
 

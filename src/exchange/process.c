@@ -93,6 +93,7 @@ static weft_status take_answer(const weft_actor *guest, weft_invitation *out)
     const weft_blob *blob = weft_guest_configuration(guest);
     WEFT_TRY(describe(weft_guest_view(guest), &out->status));
     out->slot = weft_guest_slot(guest);
+    out->run = weft_guest_run(guest);
     if (!blob) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&out->configuration, blob->bytes + 1));
     memcpy(out->configuration, blob->data, blob->bytes);

@@ -10,6 +10,7 @@
 typedef struct weft_invitation {
     weft_cluster_status status;
     int slot;            /* of a learner, that nobody has */
+    uint64_t run;        /* drawn by the first coordinator of it */
     char *configuration; /* what the coordinator was given */
     size_t bytes;
 } weft_invitation;

@@ -257,7 +257,8 @@ static weft_status run_rank(weft_run *run)
                                    .epochs = t->options.length.steps ? INT64_MAX
                                                                      : t->options.length.epochs};
     weft_rank_rows(r, &options);
-    if (!t->link.job) WEFT_TRY(tell_start(run));
+    bool before = t->link.job || t->rejoins; /* it may have been there before */
+    if (!before) WEFT_TRY(tell_start(run));
     int ranks = t->link.job ? t->mesh * t->learners : t->size;
     free(run->planned);
     WEFT_TRY(WEFT_NEW(&run->planned, ranks));
@@ -266,7 +267,7 @@ static weft_status run_rank(weft_run *run)
     int64_t all = t->options.length.batch * t->learners;
     WEFT_TRY(weft_rank_begin(r, (t->samples + all - 1) / all, all));
     if (r->exchange && t->options.output.checkpoint) WEFT_TRY(weft_exchange_share(r->exchange));
-    if (t->link.job) WEFT_TRY(tell_start(run)); /* it may have been started again */
+    if (before) WEFT_TRY(tell_start(run));
     run->first_step = r->position.step;
     options.epoch = r->position.epoch;
     options.done = r->position.samples;
@@ -281,5 +282,9 @@ weft_status weft_trainer_run(weft_trainer *t, weft_event_fn fn, void *user)
 {
     t->fn = fn;
     t->user = user;
-    return weft_trainer_everywhere(t, run_rank);
+    weft_status status = weft_trainer_everywhere(t, run_rank);
+    if (status == WEFT_ERR_PEER && atomic_load(&t->removal.lost))
+        status =
+            weft_fail(status, "%s (weft join --rejoin does so by itself)", weft_last_message());
+    return status;
 }

@@ -237,9 +237,9 @@ weft_status weft_server_run(weft_context *context, const char *address,
     return status;
 }
 
-weft_status weft_trainer_join(weft_context *context, const char *address,
-                              const weft_cluster_options *o, const weft_stop *stop,
-                              weft_trainer **out)
+/* run: that it was lost to; 0: it comes for the first time. */
+static weft_status join(weft_context *context, const char *address, const weft_cluster_options *o,
+                        const weft_stop *stop, uint64_t run, weft_trainer **out)
 {
     weft_invitation invitation;
     weft_terms terms;
@@ -250,11 +250,45 @@ weft_status weft_trainer_join(weft_context *context, const char *address,
                             .model = terms.model,
                             .begun = terms.begun,
                             .steps = terms.steps,
-                            .job = weft_job_slot() >= 0};
-    weft_status status = weft_trainer_create_joining(context, &terms.options, &joining, out);
+                            .job = weft_job_slot() >= 0,
+                            .again = run != 0};
+    weft_status status =
+        run && run != invitation.run
+            ? weft_fail(WEFT_ERR_PEER,
+                        "the run that this learner was lost to is over, and the coordinator at %s "
+                        "has begun another one; give weft join again to take part in that",
+                        address)
+            : weft_trainer_create_joining(context, &terms.options, &joining, out);
     weft_terms_free(context, &terms);
     weft_invitation_free(&invitation);
     return status;
+}
+
+weft_status weft_trainer_join(weft_context *context, const char *address,
+                              const weft_cluster_options *o, const weft_stop *stop,
+                              weft_trainer **out)
+{
+    return join(context, address, o, stop, 0, out);
+}
+
+weft_status weft_trainer_rejoin(weft_context *context, const char *address,
+                                const weft_cluster_options *o, const weft_stop *stop,
+                                weft_trainer **trainer)
+{
+    uint64_t run = atomic_load(&(*trainer)->removal.run);
+    weft_trainer_destroy(trainer);
+    return join(context, address, o, stop, run, trainer);
+}
+
+bool weft_trainer_was_lost(const weft_trainer *t, double *silence)
+{
+    if (silence) *silence = atomic_load(&t->removal.silence);
+    return atomic_load(&t->removal.lost);
+}
+
+int weft_trainer_slot(const weft_trainer *t)
+{
+    return t->link.slot;
 }
 
 weft_status weft_cluster_look(weft_context *context, const char *address,

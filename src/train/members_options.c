@@ -44,6 +44,12 @@ static const weft_option own_rows[] = {
      .low = 1,
      .high = 1e6,
      .help = "a member that is not heard of for so long is gone"},
+    {.name = "rejoin",
+     .initial = "false",
+     FLAG,
+     OWN(rejoin),
+     .help = "if the run has gone on without this learner, since it was not heard of for too long, "
+             "join again as another one, with what the run has come to"},
     {.name = NULL},
 };
 
@@ -80,6 +86,7 @@ static bool takes_own(weft_cluster_kind kind, const char *option)
         return kind == WEFT_CLUSTER_COORDINATOR || kind == WEFT_CLUSTER_SERVER;
     if (strcmp(option, "allow") == 0)
         return kind == WEFT_CLUSTER_COORDINATOR || kind == WEFT_CLUSTER_SERVER;
+    if (strcmp(option, "rejoin") == 0) return kind == WEFT_CLUSTER_LEARNER;
     return strcmp(option, "silence") != 0 || kind == WEFT_CLUSTER_COORDINATOR;
 }
 

@@ -149,6 +149,7 @@ weft_status weft_trainer_find_resumed(weft_trainer *t)
     if (!t->options.output.checkpoint || !weft_file_exists(t->options.output.checkpoint))
         return find_nothing(t);
     WEFT_TRY(take_folder(t));
+    if (t->rejoins) return WEFT_OK; /* the run is further than what it has saved */
     WEFT_TRY(count_checkpoints(t, &count));
     if (count == 0) {
         char *latest; /* a damaged one is told of, and not overwritten */
@@ -191,7 +192,7 @@ weft_status weft_trainer_open_outputs(weft_trainer *t, int64_t step)
     if (o->output.checkpoint) WEFT_TRY(check_folder(t));
     if (!o->output.metrics) return WEFT_OK;
     int64_t after = t->resumed.path ? t->resumed.position.step : -1;
-    /* One of a job that was started again goes on where the run is. */
-    if (t->link.job && step > 0) after = step;
+    /* Who was there before goes on where the run is. */
+    if ((t->link.job || t->rejoins) && step > 0) after = step;
     return weft_metrics_open(o->output.metrics, after, &t->metrics);
 }

@@ -56,7 +56,7 @@ static weft_status open_ranks(weft_trainer *t)
                             t->worlds, &t->local));
     t->size = weft_comm_size(t->worlds[0]);
     if (t->link.job) t->line.first = t->link.slot * t->size;
-    t->link.late = t->link.job && weft_board_stepped(&t->line);
+    t->link.late = t->rejoins || (t->link.job && weft_board_stepped(&t->line));
     WEFT_TRY(WEFT_NEW(&t->runs, t->local));
     for (int i = 0; i < t->local; i++) {
         weft_comm_set_timeout(t->worlds[i], t->options.job.timeout);
@@ -197,8 +197,12 @@ static weft_status take_joining(weft_trainer *t, const weft_joining *j)
 {
     if (!j) return WEFT_OK;
     t->linked = true;
-    t->link = (weft_learner_link){
-        .slot = j->slot, .learners = j->learners, .job = j->job, .stop = &t->stop};
+    t->link = (weft_learner_link){.slot = j->slot,
+                                  .learners = j->learners,
+                                  .job = j->job,
+                                  .removal = &t->removal,
+                                  .stop = &t->stop};
+    t->rejoins = j->again;
     t->begun = j->begun;
     t->run_steps = j->steps;
     if (j->coordinator) WEFT_TRY(weft_strdup(j->coordinator, &t->link_texts[0]));

@@ -47,9 +47,11 @@ struct weft_trainer {
 
     weft_learner_link link; /* to a run of processes that come and go, */
     bool linked;            /* if it is a learner of one */
-    char *link_texts[3];    /* of the link: coordinator, model, data */
-    weft_position begun;    /* where that run began */
-    int64_t run_steps;      /* that it takes; 0: not known yet */
+    bool rejoins;           /* it was one before, whose outputs it goes on with */
+    weft_removal removal;
+    char *link_texts[3]; /* of the link: coordinator, model, data */
+    weft_position begun; /* where that run began */
+    int64_t run_steps;   /* that it takes; 0: not known yet */
 
     weft_core_sets *cores; /* of the ranks on this machine; NULL: they share all */
     weft_line line;        /* to a supervisor */
@@ -75,6 +77,7 @@ typedef struct weft_joining {
     weft_position begun; /* where the run began, */
     int64_t steps;       /* and what it takes in all; 0: not known yet */
     bool job;            /* see weft_learner_link */
+    bool again;          /* it was lost to the run, and comes back */
 } weft_joining;
 weft_status weft_trainer_create_joining(weft_context *context, const weft_train_options *options,
                                         const weft_joining *joining,

@@ -174,6 +174,7 @@ weft_status weft_member_hear(weft_member *m, const weft_letter *letter, weft_mem
         weft_view_free(&view);
         m->left = m->leaving; /* which they know already */
         if (m->left) return WEFT_OK;
+        weft_member_is_lost(m);
         return weft_fail(WEFT_ERR_PEER,
                          "the others have not heard of this one for more than %g s, and have gone "
                          "on without it; begin it anew",

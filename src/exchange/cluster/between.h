@@ -23,7 +23,8 @@ struct weft_member {
     weft_actor_id
         *lost; /* who was in a view once, and is in this one no more; room for all who are */
     size_t lost_count, lost_capacity;
-    double ticked; /* when its timer ran out last */
+    double ticked; /* when its timer ran out last, and it said that it lives */
+    double slept;  /* the last time between two of those that was longer than it should be */
 };
 
 /* Takes *view, which then is the member's or nobody's, where it is newer and of this run. */

@@ -198,9 +198,10 @@ static weft_status take_ready(circle *c, const weft_letter *letter, const Weft__
 static weft_status take_lost(circle *c, const Weft__Lost *m)
 {
     weft_view *v = &c->view;
-    if (!c->options.first || c->options.ranges > 0 || m->view != v->number || v->over || v->fault)
-        return WEFT_OK;
-    WEFT_TRY(weft_strdup("no learner is left that has what the run had come to", &v->fault));
+    if (c->options.ranges > 0 || m->view != v->number || v->over || v->fault) return WEFT_OK;
+    WEFT_TRY(weft_strdup("no learner is left that has what the run had come to; begin it again "
+                         "from the newest checkpoint with --resume, if there is one",
+                         &v->fault));
     return weft_circle_changed(c);
 }
 

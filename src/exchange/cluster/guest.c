@@ -10,6 +10,7 @@ typedef struct guest {
     weft_guest_options options;
     bool seen, welcome, gone; /* what has been answered */
     weft_view view;
+    uint64_t run;
     int slot;
     weft_blob *configuration;
 } guest;
@@ -17,6 +18,11 @@ typedef struct guest {
 const weft_view *weft_guest_view(const weft_actor *actor)
 {
     return &((const guest *)actor)->view;
+}
+
+uint64_t weft_guest_run(const weft_actor *actor)
+{
+    return ((const guest *)actor)->run;
 }
 
 int weft_guest_slot(const weft_actor *actor)
@@ -71,6 +77,7 @@ static weft_status take_welcome(guest *g, const weft_letter *letter)
         weft_blob_drop(&g->configuration);
         g->configuration = weft_blob_hold(letter->payload);
         g->slot = (int)m->slot;
+        g->run = m->run;
         g->welcome = true;
     }
     weft_wire_free(m);

@@ -23,6 +23,7 @@ weft_status weft_guest_ask(weft_actor *actor) WEFT_NODISCARD;
 const weft_view *weft_guest_view(const weft_actor *actor);
 /* Invited: the slot of a learner that nobody has; and what the run is. */
 int weft_guest_slot(const weft_actor *actor);
+uint64_t weft_guest_run(const weft_actor *actor);
 const weft_blob *weft_guest_configuration(const weft_actor *actor);
 
 #endif

@@ -4,6 +4,7 @@
 #include "cluster.pb-c.h"
 #include "exchange/cluster/between.h"
 #include "exchange/cluster/configuration.h"
+#include "exchange/exchange.h"
 #include "exchange/wire.h"
 
 /* It says so often that it goes; then there is no coordinator any more. */
@@ -57,6 +58,24 @@ weft_status weft_member_explain(const weft_member *m, double seconds)
                      waits ? waits : "the coordinator has not said who takes part");
 }
 
+/* --- what it finds out of itself --- */
+
+/* Seconds since it has said last that it lives; 0: that is hardly more than a beat. */
+static double silent_for(const weft_member *m)
+{
+    double seconds = weft_actor_now(m->actor) - m->ticked;
+    return m->heard >= 0 && seconds > 1.5 * m->options.beat ? seconds : 0;
+}
+
+void weft_member_is_lost(const weft_member *m)
+{
+    weft_removal *removal = m->options.removal;
+    if (!removal) return;
+    atomic_store(&removal->silence, WEFT_MAX(m->slept, silent_for(m)));
+    atomic_store(&removal->run, m->run);
+    atomic_store(&removal->lost, true);
+}
+
 /* --- what it says --- */
 
 static weft_status send_join(weft_member *m)
@@ -104,7 +123,8 @@ static weft_status send_leave(weft_member *m)
 /* The coordinator cannot be blamed for time in which this one slept. */
 static void note_time(weft_member *m)
 {
-    double now = weft_actor_now(m->actor), slept = now - m->ticked;
+    double now = weft_actor_now(m->actor), slept = now - m->ticked, silent = silent_for(m);
+    if (silent > 0) m->slept = silent;
     if (m->heard >= 0 && slept > 2 * m->options.beat) m->heard = WEFT_MIN(now, m->heard + slept);
     m->ticked = now;
 }
@@ -211,6 +231,7 @@ static weft_status take(weft_member *m, const weft_letter *letter, const void *m
         /* To leave is granted, whatever the coordinator knows of it. */
         m->left = m->leaving;
         if (m->left) return WEFT_OK;
+        if (m->view.number > 0) weft_member_is_lost(m);
         return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s %u: %.300s",
                          weft_member_role_name(m->options.role), m->actor->id,
                          ((const Weft__Refused *)message)->reason);

@@ -21,7 +21,8 @@ typedef struct weft_member_options {
     uint64_t key; /* drawn by the host: no other actor of the cluster has it */
     int wish;     /* for a slot; below 0: any */
     weft_fingerprint fingerprint;
-    double beat; /* seconds between two beats */
+    double beat;                  /* seconds between two beats */
+    struct weft_removal *removal; /* see exchange.h; NULL: nobody asks */
     /* The coordinator takes it; may be NULL. `slot`: which of its role it is. configuration: what
      * the coordinator was given for joiners, during the call. */
     weft_status (*welcome)(void *user, int slot, const void *configuration, size_t bytes);
@@ -67,6 +68,8 @@ int weft_member_slot(const weft_member *member);
 const char *weft_member_waits_for(const weft_member *member);
 /* It has been told to go. */
 bool weft_member_dismissed(const weft_member *member);
+/* The others have gone on without it, as somebody else than the coordinator has said. */
+void weft_member_is_lost(const weft_member *member);
 
 /* Members that speak to each other tell each other of views, too, and go on with them when the
  * coordinator is gone: `_show` sends the last one to somebody. `_hear`: a view from another member,

@@ -67,7 +67,7 @@ typedef struct weft_peer_options {
     const char *shape;
     weft_member_options member;
     bool job;      /* all are of one job: the one of slot 0 goes first, when it is released */
-    bool late;     /* of a job that had taken steps before this one came: it is not to begin anew */
+    bool late;     /* the run had taken steps before this one came: it is not to begin anew */
     uint64_t seed; /* of whom it asks (AVERAGE), and of topologies */
     weft_dtype dtype;
     int64_t count;

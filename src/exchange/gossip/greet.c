@@ -106,10 +106,12 @@ static weft_status fall_behind(weft_peer *p, weft_edge *edge)
     static const double LONG_ENOUGH = 10;
     double now = weft_actor_now(&p->head), silence = weft_member_view(p->member)->silence;
     if (edge->behind <= 0) edge->behind = now;
-    if (now - edge->behind > LONG_ENOUGH * silence && !p->gone)
+    if (now - edge->behind > LONG_ENOUGH * silence && !p->gone) {
+        weft_member_is_lost(p->member);
         return weft_fail(WEFT_ERR_PEER,
                          "this learner was cut off for so long that neither it nor the others can "
                          "tell what the other lacks; join again");
+    }
     WEFT_TRY(weft_peer_listen(p));
     if (now - edge->behind < silence / 4 || p->giver != WEFT_NOBODY) return WEFT_OK;
     return weft_want_from(p, choose(p, edge));

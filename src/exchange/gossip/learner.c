@@ -1,3 +1,4 @@
+/* The peer of a real learner: how it joins the others, waits for them and leaves. */
 #include "exchange/gossip/learner.h"
 
 /* How long a learner sleeps between two looks at whether the job goes on. */
@@ -34,6 +35,7 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
                                                   .parameters = weft_store_form(site->store),
                                                   .checkpoint = link->checkpoint,
                                                   .step = link->step},
+                                  .removal = link->removal,
                                   .beat = BEAT};
     return weft_peer_create(&options, out);
 }
@@ -105,8 +107,9 @@ weft_status weft_gossip_join(gossip *x)
 weft_status weft_gossip_check_slot(const gossip *x)
 {
     const weft_learner_link *link = x->head.site.cluster;
-    if (!link || weft_member_slot(weft_peer_member(weft_net_actor(x->net))) == link->slot)
-        return WEFT_OK;
+    const weft_member *member = weft_peer_member(weft_net_actor(x->net));
+    if (!link || weft_member_slot(member) == link->slot) return WEFT_OK;
+    weft_member_is_lost(member);
     return weft_fail(WEFT_ERR_PEER,
                      "another learner has taken slot %d of the run meanwhile; join again",
                      link->slot);

@@ -15,6 +15,7 @@ static weft_status take_pushed(learner *l, const Weft__Pushed *m, weft_actor_id 
     reach *r = reach_of(l, m->range, from);
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
     if (m->fate == WEFT__PUSHED__FATE__EARLY) return WEFT_OK;
+    if (m->fate == WEFT__PUSHED__FATE__UNKNOWN) weft_member_is_lost(l->member);
     if (m->fate != WEFT__PUSHED__FATE__TAKEN)
         return weft_fail(WEFT_ERR_PEER, "server %u %s", r->server,
                          m->fate == WEFT__PUSHED__FATE__UNKNOWN

@@ -153,6 +153,7 @@ static weft_member_options learner_member(const weft_remote *x, weft_actor_id id
     m.fingerprint.parameters = weft_store_form(x->head.site.store);
     m.fingerprint.checkpoint = link->checkpoint;
     m.fingerprint.step = link->step;
+    m.removal = link->removal;
     return m;
 }
 

@@ -187,6 +187,7 @@ static weft_status check_slot(const weft_remote *x)
     const weft_learner_link *link = x->head.site.cluster;
     int slot = weft_member_slot(weft_server_learner_member(weft_net_actor(x->net)));
     if (!link || slot == link->slot) return WEFT_OK;
+    weft_member_is_lost(weft_server_learner_member(weft_net_actor(x->net)));
     return weft_fail(WEFT_ERR_PEER,
                      "another learner has taken slot %d of the run meanwhile; join again",
                      link->slot);

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# A learner that was stopped for so long that the run has gone on without it: tests/elastic_rejoin.sh PATH/TO/weft.
+# With --rejoin it comes back as a new member, with what the run has come to; without, it ends and names the option.
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/check.sh"
+. "$here/members.sh"
+
+# number SLOT: of the learner that has it.
+number() { "$weft" status "$at" --timeout 20 2>/dev/null | awk -v s="$1" '$2 == "learner" && $3 == s { print $1 }'; }
+# sleeps NAME: its process is stopped until the run has gone on without it.
+sleeps() {
+    kill -STOP "$(self "${!1}")"
+    until_there learner 1
+}
+
+for exchange in "server:policy=async --servers 1" "server:policy=bsp --servers 1" "easgd:every=2 --servers 1" gossip; do
+    in_full || [ "${exchange%%:*}" != easgd ] || continue
+    servers=${exchange##*--servers }
+    [ "$servers" = 1 ] || servers=
+    what="$exchange, a learner that rejoins"
+    rm -rf k1 k2
+    # shellcheck disable=SC2086
+    coordinator -n 2 --exchange $exchange --epochs 100000 --silence 2
+    [ -z "$servers" ] || server s1
+    join l1 -c k1 --checkpoint-every 50
+    until_there learner 1
+    join l2 -c k2 --checkpoint-every 50 --metrics l2.jsonl --rejoin
+    until_there learner 2
+    moves_on k2 "" || flunk "no checkpoint: $what"
+    before=$(number 1)
+    sleeps l2
+    step=$(readlink k2/latest)
+    kill -CONT "$(self "$l2")"
+    until_there learner 2
+    within 'grep -q "joining again as learner" l2.err' || { cp l2.err err; flunk "nothing is said: $what"; }
+    holds l2.err '^weft: lost to the run after [0-9]+ s of silence; joining again as learner 1$'
+    after=$(number 1)
+    [ -n "$before" ] && [ -n "$after" ] && [ "$before" != "$after" ] && pass || flunk "the member $before is $after: $what"
+    # It goes on where the run is, and neither writes over what it wrote nor loads it.
+    moves_on k2 "$step" && [ "$(readlink k2/latest | cut -c6-)" -gt "$(echo "$step" | cut -c6-)" ] && pass || flunk "checkpoints do not go on: $what"
+    python3 - l2.jsonl <<'PY' && pass || flunk "its metrics do not go on: $what"
+import json, sys
+steps = [e["step"] for e in map(json.loads, filter(lambda l: l.endswith("\n"), open(sys.argv[1]))) if e["event"] == "step"]
+assert steps and steps[0] <= 5 and steps == sorted(set(steps)), steps[:5]
+PY
+    accepts "leave" "$weft" leave "$at" "$after"
+    ends 0 l2
+    "$weft" eval k2 >out 2>err && cp out l2.out && learned l2 || flunk "its checkpoint is not whole: $what"
+
+    what="$exchange, a learner that does not"
+    join l3
+    until_there learner 2
+    sleeps l3
+    kill -CONT "$(self "$l3")"
+    ends 1 l3
+    holds l3.err '^weft: .*\(weft join --rejoin does so by itself\)$'
+    kill -INT "$(self "$l1")"
+    ends 130 l1
+    kill -TERM "$(self "$c")"
+    ends 143 c
+    [ -z "$servers" ] || { kill -KILL "$(self "$s1")" 2>/dev/null; wait "$s1" 2>/dev/null; }
+done
+what="keys"
+for k in coordinator server learner; do "$weft" keygen $k.key >/dev/null; done
+cat ./*.key.pub >allowed
+coordinator -n 1 --exchange server:policy=async --servers 1 --epochs 100000 --silence 2 --key coordinator.key --allow allowed
+server s1 --key server.key --allow allowed
+join l1 --key learner.key --rejoin
+within 'grep -q "^step" l1.out'
+kill -STOP "$(self "$l1")"
+within 'grep -q "learner 0) leaves or is lost" co'
+kill -CONT "$(self "$l1")"
+within 'grep -q "joining again as learner 0" l1.err' && pass || { cp l1.err err; flunk "nothing is said: $what"; }
+within '[ "$(grep -c "joins as learner 0" co)" = 2 ]' && pass || { cp co out; flunk "it is not back: $what"; }
+kill -INT "$(self "$l1")"
+ends 130 l1
+kill -TERM "$(self "$c")"
+ends 143 c
+kill -KILL "$(self "$s1")"
+wait "$s1" 2>/dev/null
+
+# The run has no state any more but what they had, which may be old, and never begins with fresh weights.
+what="all peers are lost"
+coordinator -n 2 --exchange gossip --epochs 100000 --silence 2
+join l1 --rejoin
+join l2 --rejoin
+within 'grep -q "^step" l1.out && grep -q "^step" l2.out'
+kill -STOP "$(self "$l1")" "$(self "$l2")"
+until_there learner 0
+kill -CONT "$(self "$l1")" "$(self "$l2")"
+ends 1 l1
+ends 1 l2
+ends 1 c
+holds ce 'no learner is left that has what the run had come to; begin it again from the newest checkpoint'
+none_left
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
