@@ -72,6 +72,27 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
     [ -z "$servers" ] || { kill -KILL "$(self "$s1")"; wait "$s1" 2>/dev/null; }
     refuses 2 "nothing holds no checkpoint to go on from" "$weft" coordinator --listen "tcp://127.0.0.1:*" $data --batch 40 -n 2 --exchange $exchange --checkpoint nothing --resume
 
+    if [ -n "$servers" ]; then
+        what="$exchange, the only learner with the checkpoint is lost before servers have its parameters"
+        rm -rf ck1 && cp -a ck ck1
+        # shellcheck disable=SC2086
+        coordinator $run --silence 3
+        join l1 --checkpoint ck1 --resume
+        until_there learner 1
+        join l2
+        until_there learner 2
+        kill -STOP "$(self "$l1")" # the run begins with the server, to which this one says nothing
+        server s1
+        ends 1 c
+        ends 1 l2
+        ends 0 s1
+        for out in ce l2.err; do
+            holds $out 'the learners with the checkpoint of step [0-9]+ have gone before the servers had its parameters; begin the run again'
+        done
+        kill -KILL "$(self "$l1")"
+        wait "$l1" 2>/dev/null
+    fi
+
     what="$exchange, a checkpoint for a run that begins anew"
     # shellcheck disable=SC2086
     coordinator -n 2 --exchange $exchange --epochs 5

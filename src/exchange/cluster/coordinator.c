@@ -1,6 +1,7 @@
 /* The coordinator: takes members in, hears their beats, and tells all when something changes. */
 #include "exchange/cluster/coordinator.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -194,14 +195,21 @@ static weft_status take_ready(circle *c, const weft_letter *letter, const Weft__
     return weft_circle_changed(c);
 }
 
-/* Of one job, where learners alone have what it has come to. */
+/* Peers have lost what the run had come to; or servers have never had what it was to begin with. */
 static weft_status take_lost(circle *c, const Weft__Lost *m)
 {
     weft_view *v = &c->view;
-    if (c->options.ranges > 0 || m->view != v->number || v->over || v->fault) return WEFT_OK;
-    WEFT_TRY(weft_strdup("no learner is left that has what the run had come to; begin it again "
-                         "from the newest checkpoint with --resume, if there is one",
-                         &v->fault));
+    if (m->view != v->number || v->over || v->fault) return WEFT_OK;
+    if (c->options.ranges > 0)
+        WEFT_TRY(weft_format(&v->fault,
+                             "the learners with the checkpoint of step %" PRId64
+                             " have gone before the servers had its parameters; begin the run "
+                             "again, with a learner that has it (--checkpoint FOLDER --resume)",
+                             c->options.fingerprint.step));
+    else
+        WEFT_TRY(weft_strdup("no learner is left that has what the run had come to; begin it "
+                             "again from the newest checkpoint with --resume, if there is one",
+                             &v->fault));
     return weft_circle_changed(c);
 }
 

@@ -31,14 +31,26 @@ static void compare(const circle *c, const Weft__Fingerprint *f, char reason[REA
                        "same device and type of numbers");
 }
 
-/* Whether the run goes on from a checkpoint that this one has not loaded. Once the run is under way
- * its state is newer than any checkpoint, and every newcomer takes it from the run. */
-static bool lacks_state(const circle *c, const Weft__Join *m)
+/* Whether the run goes on from a checkpoint that this one has not loaded. */
+static bool lacks_checkpoint(const circle *c, const Weft__Join *m)
 {
     uint64_t ours = c->options.fingerprint.checkpoint;
     bool trains = m->role == WEFT_MEMBER_LEARNER || m->role == WEFT_MEMBER_PEER;
-    return ours && trains && !c->view.running &&
-           (!m->fingerprint || m->fingerprint->checkpoint != ours);
+    return ours && trains && (!m->fingerprint || m->fingerprint->checkpoint != ours);
+}
+
+/* Once the run is under way its state is newer than any checkpoint, and every newcomer takes it
+ * from the run. */
+static bool lacks_state(const circle *c, const Weft__Join *m)
+{
+    return !c->view.running && lacks_checkpoint(c, m);
+}
+
+/* Servers may be without parameters still when the run is under way, and must not get those of a
+ * newcomer without the checkpoint. */
+static bool gives_nothing(const circle *c, const Weft__Join *m)
+{
+    return c->options.ranges > 0 ? lacks_checkpoint(c, m) : lacks_state(c, m);
 }
 
 /* A learner of servers may come without the checkpoint and takes the state from them; peers have no
@@ -125,7 +137,7 @@ static weft_status seat_it(circle *c, const weft_letter *letter, const Weft__Joi
     v->members[v->member_count] =
         (weft_view_member){.id = letter->from,
                            .role = (weft_member_role)m->role,
-                           .lacks_state = lacks_state(c, m),
+                           .lacks_state = gives_nothing(c, m),
                            .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
     promise *kept = promise_of(c, v->members[v->member_count].slot);
     if (kept && m->role == WEFT_MEMBER_LEARNER) kept->until = 0;

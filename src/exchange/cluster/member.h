@@ -57,7 +57,7 @@ weft_status weft_member_leave(weft_member *member, bool done) WEFT_NODISCARD;
 bool weft_member_has_left(const weft_member *member);
 /* Tells the coordinator that the replica of a range has all of it. */
 weft_status weft_member_ready(weft_member *member, int range, weft_actor_id replica) WEFT_NODISCARD;
-/* Tells the coordinator that nobody there has what the run had come to. */
+/* Tells the coordinator that nobody there has what the run had come to, or is to begin with. */
 weft_status weft_member_miss(const weft_member *member) WEFT_NODISCARD;
 
 /* The last view; its number is 0 before the first. */

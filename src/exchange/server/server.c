@@ -74,11 +74,28 @@ static weft_status call_again(server *s)
     return WEFT_OK;
 }
 
+/* Where learners are there, and none of them has the checkpoint that the run goes on from, nobody
+ * can bring the parameters that this server lacks. */
+static weft_status look_for_giver(const server *s)
+{
+    const weft_view *v = weft_member_view(s->member);
+    bool learners = false, lacks = false;
+    for (size_t i = 0; i < v->member_count; i++) {
+        if (v->members[i].role != WEFT_MEMBER_LEARNER) continue;
+        if (!v->members[i].lacks_state) return WEFT_OK;
+        learners = true;
+    }
+    for (size_t i = 0; i < s->count; i++)
+        lacks = lacks || (s->shelves[i].primary && !s->shelves[i].given);
+    return learners && lacks && !v->over && !v->fault ? weft_member_miss(s->member) : WEFT_OK;
+}
+
 static weft_status take_view(server *s)
 {
     const weft_view *v = weft_member_view(s->member);
     for (int k = 0; k < v->range_count && !v->fault; k++) WEFT_TRY(keep_range(s, k, v));
     WEFT_TRY(call_again(s));
+    WEFT_TRY(look_for_giver(s));
     if (!v->over && !v->fault && !weft_member_dismissed(s->member)) return WEFT_OK;
     if (s->leaving) return WEFT_OK;
     s->leaving = true;
@@ -286,6 +303,7 @@ static weft_status server_timer(weft_actor *actor, int timer)
     bool some = false;
     if (timer == WEFT_MEMBER_TIMER) {
         tell_figures(s);
+        WEFT_TRY(look_for_giver(s)); /* what it said may not have arrived */
         WEFT_TRY(weft_member_timer(s->member));
         actor->done = weft_member_has_left(s->member);
         return WEFT_OK;
