@@ -59,7 +59,7 @@ static void compare_part(rank_case *c, weft_store *store, int i, weft_comm *data
         off = isnan(difference)
                   ? 1e9
                   : sqrt(difference / (double)weft_shape_elements(&type.shape)) / fmax(rms, 1e-6);
-        limit = weft_store_role(store, i) == WEFT_ROLE_PARAMETER && whole.rank > 1 ? 2e-3 : 3e-2;
+        limit = weft_store_role(store, i) == WEFT_ROLE_PARAMETER && whole.rank > 1 ? 2e-3 : 1e-1;
     }
     if (getenv("WEFT_VERBOSE") && off > limit / 10)
         fprintf(stderr, "%s: %g of %g\n", weft_store_name(store, i), off, limit);

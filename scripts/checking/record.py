@@ -10,7 +10,10 @@ FOLDER = os.environ.get("CHECK_FOLDER", os.path.join(ROOT, "build", "check"))
 
 
 def git(*words):
-    done = subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True)
+    try:
+        done = subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
     return done.stdout.strip() if done.returncode == 0 else None
 
 
