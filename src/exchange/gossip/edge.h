@@ -1,8 +1,8 @@
 /* One direction of an edge between two peers: rumours go over it in order, none twice, none lost.
  * A part of the queue is under way at a time, the rest waits here. A neighbour that takes less than
- * there is makes nobody wait: beyond a bound in bytes, the updates of one origin that wait are added
- * up in one message, so a queue never holds more than the bound for either part and a sum for each
- * origin. */
+ * there is makes nobody wait: beyond a bound in bytes, the updates of one origin that wait are
+ * added up in one message, so a queue never holds more than the bound for either part and a sum for
+ * each origin. */
 #ifndef WEFT_EXCHANGE_GOSSIP_EDGE_H
 #define WEFT_EXCHANGE_GOSSIP_EDGE_H
 
