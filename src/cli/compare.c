@@ -153,76 +153,6 @@ static void smooth(contestant *c)
     }
 }
 
-static double lowest(const contestant *c)
-{
-    double low = INFINITY;
-    for (size_t i = 0; i < c->count; i++) low = fmin(low, c->points[i].loss);
-    return low;
-}
-
-static double find_target(const contest *k, double asked)
-{
-    double target = 0;
-    for (int i = 0; i < k->measured && asked <= 0; i++)
-        if (!k->all[i].failed) target = fmax(target, lowest(&k->all[i]));
-    return asked > 0 ? asked : target;
-}
-
-static void find_reached(contestant *c, double target)
-{
-    c->reached = -1;
-    for (size_t i = 0; i < c->count && c->reached < 0; i++)
-        if (c->points[i].loss <= target) c->reached = c->points[i].seconds;
-}
-
-/* Times, counts and shares are below 0 where nobody knows them; an R2 may be. */
-static double known(double x)
-{
-    return x < 0 ? NAN : x;
-}
-
-static const char *number(double x, const char *form, char *out, size_t size)
-{
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    if (!isfinite(x))
-        (void)snprintf(out, size, "-");
-    else
-        (void)snprintf(out, size, form, x);
-#pragma GCC diagnostic pop
-    return out;
-}
-
-static void print_table(contest *k, double asked)
-{
-    size_t width = strlen("strategy");
-    double target = find_target(k, asked);
-    char head[48];
-    const char *quality = "accuracy";
-    for (int i = 0; i < k->measured; i++) {
-        if (strlen(k->all[i].label) > width) width = strlen(k->all[i].label);
-        if (k->all[i].quality_name) quality = k->all[i].quality_name;
-    }
-    (void)snprintf(head, sizeof(head), "s to loss %.4g", target);
-    printf("%-*s %18s %11s %9s %9s %10s %12s\n", (int)width, "strategy", head, "samples/s", quality,
-           "sent", "staleness", "utilisation");
-    for (int i = 0; i < k->measured; i++) {
-        contestant *c = &k->all[i];
-        char text[6][32];
-        if (c->failed) {
-            printf("%-*s the loss became no number\n", (int)width, c->label);
-            continue;
-        }
-        find_reached(c, target);
-        printf("%-*s %18s %11s %9s %9s %10s %12s\n", (int)width, c->label,
-               number(known(c->reached), "%.4g", text[0], 32),
-               number(known(c->samples_per_second), "%.0f", text[1], 32),
-               number(c->quality, "%.4f", text[2], 32), bytes_text(c->bytes, text[3], 32),
-               number(known(c->staleness), "%.2f", text[4], 32),
-               number(100 * known(c->utilisation), "%.0f %%", text[5], 32));
-    }
-}
-
 /* --- the command --- */
 
 static char *trim(char *text)
@@ -345,10 +275,15 @@ static int compare(contest *k, const weft_compare_options *o)
                 k->measured + 1, k->count, k->measured);
     /* What has been measured is worth its time, also where a later run has failed or was stopped.
      */
-    if (k->measured > 0) print_table(k, o->target);
+    if (k->measured > 0) print_comparison(k->all, k->measured, o->target);
     bool drawn = plot && k->measured > 0 && (status == WEFT_OK || interrupted);
     if (drawn) {
-        weft_status plotted = plot_losses(k->all, k->measured, k->simulated, plot);
+        char title[400];
+        (void)snprintf(title, sizeof(title), "%s on %s, %lld rank%s, batch %lld of each learner",
+                       o->base.train.task.model, o->base.train.task.data,
+                       (long long)o->base.train.job.ranks, weft_plural(o->base.train.job.ranks),
+                       (long long)o->base.train.length.batch);
+        weft_status plotted = plot_losses(k->all, k->measured, title, k->simulated, plot);
         drawn = plotted == WEFT_OK;
         if (!drawn) code = report_failure(plotted);
     }

@@ -6,14 +6,21 @@
 #include "cli.h"
 #include "compare.h"
 
-/* Colours that the colour-blind can tell apart (Okabe and Ito), and for more curves than there are,
- * dashes. */
+/* Colours that the colour-blind can tell apart (Okabe and Ito). The first curve is drawn whole, and
+ * every later one with dashes that no neighbour has: curves that coincide show in each other's
+ * gaps, also in black and white. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#e69f00", "#56b4e9", "#000000"};
-static const char *const dashes[] = {"none", "7 4", "2 3", "9 3 2 3"};
-enum { COLOURS = sizeof(colours) / sizeof(colours[0]), DASHES = 4 };
+static const char *const dashes[] = {"8 4", "2 3",  "12 3 2 3",    "5 2",
+                                     "1 5", "14 5", "6 3 2 3 2 3", "3 6"};
+enum {
+    COLOURS = sizeof(colours) / sizeof(colours[0]),
+    DASHES = sizeof(dashes) / sizeof(dashes[0])
+};
 
-enum { WIDTH = 1000, TOP = 34, PANEL = 400, HEIGHT = 300, LEFT = 70, GAP = 90, MOST = 500 };
+enum { WIDTH = 1000, TOP = 58, PANEL = 395, HEIGHT = 300, LEFT = 84, GAP = 100, MOST = 500 };
+/* Of a character, about, in pixels. */
+static const double CHARACTER = 7.5;
 
 typedef struct axis {
     double low, high;
@@ -57,7 +64,7 @@ static double nice_step(double range, int most)
 static weft_status print_tick(const panel *p, bool vertical, double v)
 {
     char text[32];
-    (void)snprintf(text, sizeof(text), "%.7g", v);
+    (void)snprintf(text, sizeof(text), "%.5g", v);
     if (vertical)
         return weft_output_print(p->to,
                                  "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='#ddd'/>"
@@ -78,11 +85,12 @@ static weft_status print_ticks(const panel *p, bool vertical)
     weft_status status = WEFT_OK;
     if (a->logarithmic) {
         int first = (int)floor(log10(a->low)), last = (int)ceil(log10(a->high));
-        for (int i = 3 * first; i <= 3 * last && status == WEFT_OK; i++) {
-            int decade = first + (i - 3 * first) / 3;
-            double v = mantissas[(i - 3 * first) % 3] * pow(10, decade);
-            if (v >= a->low && v <= a->high) status = print_tick(p, vertical, v);
-        }
+        int decades = last - first, every = decades > 8 ? (decades + 7) / 8 : 1;
+        for (int decade = first; decade <= last && status == WEFT_OK; decade += every)
+            for (int i = 0; i < (decades > 4 ? 1 : 3) && status == WEFT_OK; i++) {
+                double v = mantissas[i] * pow(10, decade);
+                if (v >= a->low && v <= a->high) status = print_tick(p, vertical, v);
+            }
         return status;
     }
     double step = nice_step(a->high - a->low, 6);
@@ -103,21 +111,29 @@ static weft_status print_frame(const panel *p, const char *title)
         "<text x='%.1f' y='%d' text-anchor='middle'>%s</text>\n"
         "<text x='%.1f' y='%d' text-anchor='middle' "
         "transform='rotate(-90 %.1f %d)'>training loss%s</text>\n",
-        p->left, TOP, PANEL, HEIGHT, p->left + PANEL / 2.0, TOP + HEIGHT + 40, title, p->left - 48,
-        TOP + HEIGHT / 2, p->left - 48, TOP + HEIGHT / 2, p->y.logarithmic ? " (logarithmic)" : "");
+        p->left, TOP, PANEL, HEIGHT, p->left + PANEL / 2.0, TOP + HEIGHT + 40, title, p->left - 66,
+        TOP + HEIGHT / 2, p->left - 66, TOP + HEIGHT / 2, p->y.logarithmic ? " (logarithmic)" : "");
 }
 
-/* As many points as can be seen. What is drawn later is thinner, so that curves that are the same
- * are all seen. */
-static weft_status print_curve(const panel *p, const contestant *c, int number, int count)
+static const char *dashes_of(int number)
 {
-    double width = 4 - 2.5 * number / (count > 1 ? count - 1 : 1);
+    return number == 0 ? "none" : dashes[(number - 1) % DASHES];
+}
+
+/* As many points as can be seen; one alone is a dot. */
+static weft_status print_curve(const panel *p, const contestant *c, int number)
+{
+    const char *colour = colours[number % COLOURS];
     size_t step = c->count / MOST + 1;
-    weft_status status = weft_output_print(
-        p->to,
-        "<polyline fill='none' stroke='%s' stroke-width='%.1f' stroke-linejoin='round' "
-        "stroke-dasharray='%s' points='",
-        colours[number % COLOURS], width, dashes[number / COLOURS % DASHES]);
+    weft_status status = WEFT_OK;
+    if (c->count == 1)
+        return weft_output_print(p->to, "<circle r='3' fill='%s' cx='%.1f' cy='%.1f'/>\n", colour,
+                                 at_x(p, p->samples ? c->points[0].samples : c->points[0].seconds),
+                                 at_y(p, c->points[0].loss));
+    status = weft_output_print(p->to,
+                               "<polyline fill='none' stroke='%s' stroke-width='2' "
+                               "stroke-linejoin='round' stroke-dasharray='%s' points='",
+                               colour, dashes_of(number));
     for (size_t i = 0; i < c->count && status == WEFT_OK; i += step) {
         size_t at = i + step >= c->count ? c->count - 1 : i;
         const point *q = &c->points[at];
@@ -127,15 +143,19 @@ static weft_status print_curve(const panel *p, const contestant *c, int number, 
     return status == WEFT_OK ? weft_output_print(p->to, "'/>\n") : status;
 }
 
-/* Names come from the command line. */
-static weft_status print_escaped(weft_output *to, const char *text)
+/* A text from the command line, cut where it would leave the picture. */
+static weft_status print_text(weft_output *to, const char *text, double room)
 {
     weft_status status = WEFT_OK;
-    for (; *text && status == WEFT_OK; text++)
+    double most = room / CHARACTER, used = 0;
+    for (; *text && status == WEFT_OK; text++) {
+        bool begins = ((unsigned char)*text & 0xc0) != 0x80; /* a character of UTF-8 */
+        if (begins && ++used > most) return weft_output_print(to, "…");
         status = *text == '<'   ? weft_output_print(to, "&lt;")
                  : *text == '>' ? weft_output_print(to, "&gt;")
                  : *text == '&' ? weft_output_print(to, "&amp;")
                                 : weft_output_write(to, text, 1);
+    }
     return status;
 }
 
@@ -144,24 +164,25 @@ static weft_status print_legend(weft_output *to, const contestant *all, int coun
     weft_status status = WEFT_OK;
     for (int i = 0; i < count && status == WEFT_OK; i++) {
         int y = TOP + HEIGHT + 72 + 20 * i;
-        status =
-            weft_output_print(to,
-                              "<line x1='%d' y1='%d' x2='%d' y2='%d' stroke='%s' stroke-width='3' "
-                              "stroke-dasharray='%s'/><text x='%d' y='%d'>",
-                              LEFT, y - 4, LEFT + 40, y - 4, colours[i % COLOURS],
-                              dashes[i / COLOURS % DASHES], LEFT + 50, y);
-        if (status == WEFT_OK) status = print_escaped(to, all[i].label);
+        status = weft_output_print(
+            to,
+            "<line x1='%d' y1='%d' x2='%d' y2='%d' stroke='%s' stroke-width='2' "
+            "stroke-dasharray='%s'/><text x='%d' y='%d'>",
+            LEFT, y - 4, LEFT + 60, y - 4, colours[i % COLOURS], dashes_of(i), LEFT + 70, y);
+        if (status == WEFT_OK) status = print_text(to, all[i].label, WIDTH - LEFT - 340);
+        if (status == WEFT_OK && all[i].failed)
+            status = weft_output_print(to, " (the loss became no number)");
         if (status == WEFT_OK) status = weft_output_print(to, "</text>\n");
     }
     return status;
 }
 
-/* What all curves need; losses that diverge leave the picture at its top. */
+/* The room that all curves need; losses that diverge leave the picture at its top. */
 static void fit(panel *p, const contestant *all, int count)
 {
     double first = 0;
     p->x = (axis){0, 0, false};
-    p->y = (axis){INFINITY, 0, false};
+    p->y = (axis){INFINITY, -INFINITY, false};
     for (int c = 0; c < count; c++) {
         if (all[c].count > 0) first = fmax(first, all[c].points[0].loss);
         for (size_t i = 0; i < all[c].count; i++) {
@@ -171,33 +192,41 @@ static void fit(panel *p, const contestant *all, int count)
             p->y.high = fmax(p->y.high, q->loss);
         }
     }
-    p->y.high = fmin(p->y.high, 2 * first);
+    if (first > 0) p->y.high = fmin(p->y.high, 2 * first);
     if (!(p->x.high > 0)) p->x.high = 1;
-    if (!(p->y.high > p->y.low)) p->y = (axis){0, fmax(p->y.high, 1), false};
-    p->y.logarithmic = p->y.low > 0 && p->y.high > 10 * p->y.low;
-    if (p->y.logarithmic)
+    if (!isfinite(p->y.low)) p->y = (axis){0, 1, false};
+    double room = 0.04 * (p->y.high - p->y.low), least = 1e-6 * fmax(fabs(p->y.high), 1e-30);
+    if (!(room > least)) room = fmax(0.1 * fabs(p->y.high), 1e-30);
+    if (p->y.low > 0 && p->y.high > 8 * p->y.low)
         p->y = (axis){p->y.low / 1.2, p->y.high * 1.2, true};
     else
-        p->y = (axis){fmin(p->y.low, 0), p->y.high * 1.05, false};
+        p->y = (axis){p->y.low - room, p->y.high + room, false};
 }
 
-weft_status plot_losses(const contestant *all, int count, bool simulated, weft_output *to)
+weft_status plot_losses(const contestant *all, int count, const char *title, bool simulated,
+                        weft_output *to)
 {
+    int height = TOP + HEIGHT + 72 + 20 * count;
     weft_status status = weft_output_print(
         to,
         "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' viewBox='0 0 %d %d' "
         "font-family='Helvetica, Arial, sans-serif' font-size='13' fill='#222'>\n"
         "<title>Training losses of %d strategies</title>\n"
-        "<rect width='100%%' height='100%%' fill='white'/>\n",
-        WIDTH, TOP + HEIGHT + 72 + 20 * count, WIDTH, TOP + HEIGHT + 72 + 20 * count, count);
+        "<rect width='100%%' height='100%%' fill='white'/>\n"
+        "<text x='%d' y='26' font-size='16' font-weight='bold'>",
+        WIDTH, height, WIDTH, height, count, LEFT);
+    if (status == WEFT_OK) status = print_text(to, title, 0.75 * (WIDTH - LEFT));
+    if (status == WEFT_OK)
+        status = weft_output_print(to, "</text>\n<text x='%d' y='45'>%s</text>\n", LEFT,
+                                   simulated ? "simulated, mean loss of all learners"
+                                             : "measured on this machine, loss of learner 0");
     for (int side = 0; side < 2 && status == WEFT_OK; side++) {
         panel p = {.to = to, .left = LEFT + side * (PANEL + GAP), .samples = side == 1};
         fit(&p, all, count);
-        status = print_frame(&p, p.samples   ? "samples"
+        status = print_frame(&p, p.samples   ? "samples of all learners"
                                  : simulated ? "seconds of virtual time"
                                              : "seconds");
-        for (int i = 0; i < count && status == WEFT_OK; i++)
-            status = print_curve(&p, &all[i], i, count);
+        for (int i = 0; i < count && status == WEFT_OK; i++) status = print_curve(&p, &all[i], i);
     }
     if (status == WEFT_OK) status = print_legend(to, all, count);
     return status == WEFT_OK ? weft_output_print(to, "</svg>\n") : status;
