@@ -113,7 +113,7 @@ static weft_status fall_behind(weft_peer *p, weft_edge *edge)
                          "tell what the other lacks; join again");
     }
     WEFT_TRY(weft_peer_listen(p));
-    if (now - edge->behind < silence / 4 || p->giver != WEFT_NOBODY) return WEFT_OK;
+    if (now - edge->behind < silence || p->giver != WEFT_NOBODY) return WEFT_OK;
     return weft_want_from(p, choose(p, edge));
 }
 
