@@ -90,6 +90,20 @@ for say in eval predict; do
         flunk "not JSON: $(head -n 1 "far-$say")"
 done
 
+# Ranks that are processes are announced before they have begun; the summary says of which steps, and of whose memory, its figures are.
+"$weft" train $small --model mlp -t 1 -n 2 --steps 3 --batch 2 --exchange gossip --engine processes --checkpoint announced >out 2>err &&
+    [ "$(head -n 1 out)" = "starting 2 ranks with engine processes" ] && grep -q "^3 steps in .* MB at the most in the first process$" out && pass || flunk "the first and the last line of processes"
+"$weft" train $small --model mlp -t 1 -n 2 --steps 5 --batch 2 --exchange gossip --checkpoint announced --resume >out 2>err &&
+    grep -q "^2 steps since step 3 in .* MB at the most$" out && pass || flunk "the summary of a run that went on: $(tail -n 1 out)"
+
+# Learners and servers that would need more open files than a process may have are refused before any begins.
+few() { (ulimit -n 256 && exec "$@"); }
+refuses 2 "20 learners of one process would need 464 open files, and it may have 256; give fewer learners" few "$weft" train $small --model mlp -n 20 --exchange gossip
+refuses 2 "60 learners of one process would need 308 open files" few "$weft" train $small --model mlp -n 60 --exchange server --servers 3
+"$weft" train --data glyphs:size=16,train=3,test=2 --model mlp -t 1 -n 5 --steps 2 --batch 1 --exchange gossip >out 2>err &&
+    grep -q "^weft: 2 of the 5 learners get no sample, since there are 3 to train on" err && pass || flunk "learners without samples: $(cat err)"
+accepts "a ring of as many" few "$weft" train -q $small --model mlp -t 1 -n 20 --steps 2 --batch 2 --exchange gossip:topology=ring
+
 # Ctrl-C ends after the step, saves, and the run goes on to the same bits.
 "$weft" train $small --model mlp --epochs 100000000 -t 1 --checkpoint long --checkpoint-every 5 -q &
 pid=$!
@@ -335,7 +349,7 @@ ls pair/step-2 >before
 accepts "nothing to do for one of them" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 10 --model mlp --steps 2 --checkpoint pair --resume --keep 1
 ls pair/step-2 | cmp -s before - && pass || flunk "nothing to do, and a checkpoint was written over"
 accepts "what is left" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 3 --checkpoint one --resume
-holds out '^2 steps in '
+holds out '^2 steps since step [0-9]* in '
 accepts "options as they were written" "$weft" inspect one
 holds out '^  gamma  *0\.1$'
 

@@ -30,9 +30,9 @@ typedef struct contestant {
 bool compare_words_fit(const char *words);
 bool compare_options_fit(const weft_train_options *options);
 
-/* compare_table.c: prints a row for each; target: the loss whose time is told, 0: the lowest that
+/* compare_table.c: prints a row for each; asked: the loss whose time is told, 0: the lowest that
  * all reach. */
-void print_comparison(contestant *all, int count, double target);
+void print_comparison(contestant *all, int count, double asked);
 
 /* plot.c: an SVG of all their losses, against time and against samples. */
 weft_status plot_losses(const contestant *all, int count, const char *title, bool simulated,

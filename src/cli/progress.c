@@ -160,7 +160,8 @@ static void on_start(const progress *p, const weft_event *e)
     if (e->step > 0) printf("resumed after step %lld\n", (long long)e->step);
 }
 
-/* Of a run that went on: what this part of it has done. */
+/* Figures are of this part of a run that went on, and the memory is that of this process, where
+ * others have learners, too. */
 static void on_summary(const progress *p, const weft_event *e)
 {
     int64_t done = e->step - p->first;
@@ -168,10 +169,15 @@ static void on_summary(const progress *p, const weft_event *e)
         printf("nothing to do: the checkpoint is after step %lld, the run ends after %lld; give "
                "more --steps or --epochs\n",
                (long long)p->first, (long long)e->total_steps);
-    else
-        printf("%lld step%s in %.1f s, %.0f samples/s in training, %.0f MB at the most\n",
-               (long long)done, weft_plural(done), e->seconds, e->samples_per_second,
-               (double)e->peak_memory / 1e6);
+    else {
+        printf("%lld step%s", (long long)done, weft_plural(done));
+        if (p->first > 0) printf(" since step %lld", (long long)p->first);
+        printf(" in %.1f s, %.0f samples/s in training, %.0f MB at the most%s\n", e->seconds,
+               e->samples_per_second, (double)e->peak_memory / 1e6,
+               (e->ranks > 1 || e->learners > 1) && (weft_job_supervised() || weft_job_rank() >= 0)
+                   ? " in the first process"
+                   : "");
+    }
 }
 
 static void on_evaluation(const weft_event *e)

@@ -200,6 +200,11 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     program[size] = '\0';
     (void)snprintf(columns, sizeof(columns), "%d", progress_columns());
     setenv("COLUMNS", columns, 1);
+    if (!options->show.quiet) {
+        printf("starting %lld rank%s with engine %s\n", (long long)options->job.ranks,
+               weft_plural(options->job.ranks), options->job.engine);
+        fflush(stdout);
+    }
     relay *through = relay_begin();
     weft_status status = weft_job_run(context, options, program, words, print_line, NULL, &code);
     free_words(words);

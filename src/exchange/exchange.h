@@ -165,6 +165,7 @@ typedef struct weft_exchange_plan {
     const char *codec, *back;        /* these */
     bool again;                      /* this, too */
     bool hosted; /* servers are threads of the learners' processes; nobody comes or goes */
+    int here;    /* so many of the learners are threads of one process; 0: not known yet */
 } weft_exchange_plan;
 
 /* Something that belongs into a checkpoint. Either `like_parameters`: as many elements as
@@ -203,7 +204,6 @@ typedef struct weft_exchange_turn {
 struct weft_actor;
 struct weft_scene;
 struct weft_cast;
-
 typedef struct weft_exchange_ops {
     size_t struct_size; /* sizeof(weft_exchange_ops) */
     const char *name;
@@ -223,6 +223,9 @@ typedef struct weft_exchange_ops {
     void (*close)(weft_exchange *exchange);
     /* ARGUMENT: no such run can have it. Of one that was opened without a site. NULL: all can. */
     weft_status (*fits)(const weft_exchange *exchange, const weft_exchange_plan *plan);
+    /* Sockets that all learners and servers of such a run open together. NULL: none. */
+    weft_status (*sockets)(const weft_exchange *exchange, const weft_exchange_plan *plan,
+                           int64_t *out);
     /* State number i; false past the end. NULL: there is none. */
     bool (*state)(weft_exchange *exchange, int i, weft_exchange_state *out);
 
@@ -300,8 +303,7 @@ weft_status weft_exchange_register(weft_context *context,
                                    const weft_exchange_ops *ops) WEFT_NODISCARD;
 weft_status weft_exchanges_register(weft_context *context) WEFT_NODISCARD;
 
-/* Opens "NAME:key=value,...". ARGUMENT: no such exchange, or a wrong key or value. INTERNAL: what
- * it says of its state is not as it must be. */
+/* Opens "NAME:key=value,...". ARGUMENT: a wrong name, key or value. INTERNAL: a wrong state. */
 weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
                                weft_exchange **out) WEFT_NODISCARD;
 /* Checks the specification alone. */

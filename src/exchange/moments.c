@@ -1,4 +1,6 @@
 /* Opening exchanges, and calling them at their moments. */
+#include <sys/resource.h>
+
 #include <ctype.h>
 
 #include "exchange/others.h"
@@ -66,6 +68,26 @@ static weft_status open_at(const weft_context *context, const char *spec,
     return WEFT_OK;
 }
 
+/* Each socket takes an open file, and so does about as much again as a process needs otherwise. */
+static weft_status check_sockets(const weft_exchange *e, const weft_exchange_plan *plan)
+{
+    enum { OTHER_FILES = 64 };
+    struct rlimit files;
+    int64_t all = 0;
+    if (!e->ops->sockets || plan->here == 0 || getrlimit(RLIMIT_NOFILE, &files) != 0 ||
+        files.rlim_cur == RLIM_INFINITY)
+        return WEFT_OK;
+    WEFT_TRY(e->ops->sockets(e, plan, &all));
+    int64_t need = all * plan->here / plan->learners + OTHER_FILES;
+    if (need <= (int64_t)files.rlim_cur) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "exchange %s: %d learner%s of one process would need %lld open files, and it "
+                     "may have %llu; give fewer learners or servers or a topology with fewer "
+                     "neighbours, or raise the limit with ulimit -n",
+                     e->ops->name, plan->here, weft_plural(plan->here), (long long)need,
+                     (unsigned long long)files.rlim_cur);
+}
+
 weft_status weft_exchange_fits(weft_context *context, const char *spec,
                                const weft_exchange_plan *plan)
 {
@@ -75,6 +97,7 @@ weft_status weft_exchange_fits(weft_context *context, const char *spec,
     weft_status status =
         e->ops->fits ? weft_told(e->ops->fits(e, plan), before, "exchange", e->ops->name, "fits")
                      : WEFT_OK;
+    if (status == WEFT_OK) status = check_sockets(e, plan);
     weft_exchange_close(&e);
     return status;
 }

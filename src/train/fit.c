@@ -96,7 +96,8 @@ static weft_status check_plan(const weft_trainer *t)
                               .codec = o->compress,
                               .back = o->compress_back,
                               .again = t->options.output.resume || t->begun.step > 0,
-                              .hosted = t->worlds[0] && !t->linked});
+                              .hosted = t->worlds[0] && !t->linked,
+                              .here = t->linked ? 1 : WEFT_MAX(t->local / t->mesh, 1)});
 }
 
 weft_status weft_trainer_count_learners(weft_trainer *t)

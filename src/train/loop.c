@@ -230,6 +230,11 @@ static weft_status tell_start(weft_run *run)
         weft_log(run->job->context, WEFT_LOG_NOTE,
                  "one learner has nobody to exchange with: --exchange %s changes nothing",
                  run->job->options.parallel.exchange);
+    if (r->rank == 0 && run->job->samples < run->job->learners)
+        weft_log(run->job->context, WEFT_LOG_NOTE,
+                 "%d of the %d learners get no sample, since there are %lld to train on",
+                 (int)(run->job->learners - run->job->samples), run->job->learners,
+                 (long long)run->job->samples);
     weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
     if (r->rank == 0 && is_first(run))
         WEFT_TRY(weft_trainer_open_outputs(run->job, r->position.step));

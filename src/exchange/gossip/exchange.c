@@ -72,6 +72,19 @@ static weft_status gossip_fits(const weft_exchange *exchange, const weft_exchang
     return weft_gossip_codec(((const gossip *)exchange)->mode, plan->codec, &codec);
 }
 
+/* A peer has one socket of its own and one to each neighbour. */
+static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exchange_plan *plan,
+                                  int64_t *out)
+{
+    const gossip *x = (const gossip *)exchange;
+    weft_topology edges;
+    WEFT_TRY(weft_topology_make(x->topology, plan->learners, x->mode == WEFT_GOSSIP_AVERAGE,
+                                WEFT_GOSSIP_SEED, &edges));
+    *out = (int64_t)plan->learners + edges.first[plan->learners];
+    weft_topology_free(&edges);
+    return WEFT_OK;
+}
+
 /* --- the moments --- */
 
 static bool may_go_on(const weft_actor *peer)
@@ -211,6 +224,7 @@ const weft_exchange_ops weft_exchange_gossip = {
     .open = gossip_open,
     .close = gossip_close,
     .fits = gossip_fits,
+    .sockets = gossip_sockets,
     .begin = gossip_begin,
     .poll = gossip_poll,
     .after = gossip_after,

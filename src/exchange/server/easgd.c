@@ -192,6 +192,7 @@ const weft_exchange_ops weft_exchange_easgd = {
     .open = easgd_open,
     .close = easgd_close,
     .fits = weft_remote_fits,
+    .sockets = weft_remote_sockets,
     .begin = easgd_begin,
     .before = easgd_before,
     .poll = weft_remote_poll,

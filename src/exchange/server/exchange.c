@@ -210,6 +210,7 @@ const weft_exchange_ops weft_exchange_server = {
     .open = server_open,
     .close = weft_remote_close,
     .fits = weft_remote_fits,
+    .sockets = weft_remote_sockets,
     .begin = server_begin,
     .before = server_before,
     .ready = server_ready,

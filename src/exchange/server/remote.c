@@ -38,6 +38,16 @@ weft_status weft_remote_fits(const weft_exchange *exchange, const weft_exchange_
     return WEFT_OK;
 }
 
+/* Each learner, and each server, has a socket of its own and one to each server. */
+weft_status weft_remote_sockets(const weft_exchange *exchange, const weft_exchange_plan *plan,
+                                int64_t *out)
+{
+    int64_t servers = WEFT_MAX(plan->servers, 1);
+    (void)exchange;
+    *out = (plan->learners + (plan->replicas > 0 ? servers : 1)) * (servers + 1);
+    return WEFT_OK;
+}
+
 const char *weft_remote_back(bool adds, const char *codec, const char *back)
 {
     return adds ? "none" : weft_codec_back(codec, back);

@@ -94,6 +94,8 @@ typedef struct weft_remote {
 /* ARGUMENT: no such run can have such servers. */
 weft_status weft_remote_fits(const weft_exchange *exchange,
                              const weft_exchange_plan *plan) WEFT_NODISCARD;
+weft_status weft_remote_sockets(const weft_exchange *exchange, const weft_exchange_plan *plan,
+                                int64_t *out) WEFT_NODISCARD;
 /* cast.c: of an exchange that opens a weft_remote. */
 weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments,
                              const weft_scene *scene, weft_cast **out) WEFT_NODISCARD;
