@@ -78,6 +78,8 @@ static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exch
 {
     const gossip *x = (const gossip *)exchange;
     weft_topology edges;
+    *out = 1;
+    if (plan->learners < 2) return WEFT_OK; /* there is nobody to talk to */
     WEFT_TRY(weft_topology_make(x->topology, plan->learners, x->mode == WEFT_GOSSIP_AVERAGE,
                                 WEFT_GOSSIP_SEED, &edges));
     *out = (int64_t)plan->learners + edges.first[plan->learners];
