@@ -183,6 +183,15 @@ static char **rank_words(const weft_context *context, const weft_train_options *
     return NULL;
 }
 
+/* false: nobody would read what the ranks print; main says why. */
+static bool say_start(const weft_train_options *options)
+{
+    if (options->show.quiet || options->job.ranks < 2) return true;
+    printf("starting %lld ranks with engine %s\n", (long long)options->job.ranks,
+           options->job.engine);
+    return fflush(stdout) == 0;
+}
+
 /* Starts this same command as the ranks of a job; how they show their progress is decided by this
  * process. */
 static int supervise(const weft_context *context, weft_train_options *options, const char *show)
@@ -200,10 +209,9 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     program[size] = '\0';
     (void)snprintf(columns, sizeof(columns), "%d", progress_columns());
     setenv("COLUMNS", columns, 1);
-    if (!options->show.quiet) {
-        printf("starting %lld rank%s with engine %s\n", (long long)options->job.ranks,
-               weft_plural(options->job.ranks), options->job.engine);
-        fflush(stdout);
+    if (!say_start(options)) {
+        free_words(words);
+        return 1;
     }
     relay *through = relay_begin();
     weft_status status = weft_job_run(context, options, program, words, print_line, NULL, &code);
