@@ -117,15 +117,6 @@ accepts "uninterrupted" "$weft" train $small --model mlp --epochs 100000000 --st
 "$weft" export long/latest -o a.safetensors -q && "$weft" export whole/latest -o b.safetensors -q
 cmp -s a.safetensors b.safetensors && pass || flunk "a resumed run differs"
 
-# The picture of a comparison can be read: of curves that are the same, of many, of one point each, and with long names.
-short="--data glyphs:size=8,train=40,test=10 --batch 10 --model mlp -t 1 -q"
-same="" && for _ in $(seq 12); do same="$same; seed=1"; done
-for runs in "1 2|seed=1; seed=1" "4 13|lr=0.1$same" "30 3|lr=0.001; lr=30; optimizer=sgd lr=0.01 clip-norm=1 seed=12345678 warmup=3 weight-decay=0.001 beta1=0.9"; do
-    # shellcheck disable=SC2086
-    "$weft" compare $short --epochs ${runs%% *} --steps ${runs%% *} --plot p.svg --strategies "${runs#*|}" >out 2>err; count=${runs%%|*}
-    python3 "$here/plot.py" p.svg ${count#* } 2>err && pass || flunk "the picture of ${runs#*|}: $(tail -n 1 err)"
-done
-
 # A comparison that is stopped in its second run has the row and the picture of the first, and leaves nothing half written.
 printf 'latency: 0.001\n' >cluster.yaml
 for where in "" "--cluster cluster.yaml"; do

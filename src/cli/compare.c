@@ -8,8 +8,6 @@
 #include "cli.h"
 #include "compare.h"
 
-enum { MOST_RUNS = 64 };
-
 typedef struct contest {
     weft_context *context;
     int argc;
@@ -69,6 +67,7 @@ static double samples_by(const contest *k, const weft_event *e)
 static void on_event(void *user, const weft_event *e)
 {
     contest *k = user;
+    if (e->kind == WEFT_EVENT_START) k->now->learners = e->learners;
     if (e->kind == WEFT_EVENT_STEP) {
         k->comm_bytes += e->comm_bytes;
         if (!isnan(e->loss)) add_point(k->now, (point){e->seconds, samples_by(k, e), e->loss});
@@ -125,6 +124,9 @@ static weft_status run_one(contest *k)
     /* What is sent is counted for those who keep metrics. */
     if (status == WEFT_OK && !k->simulated)
         status = weft_options_set(table, &o, "metrics", "/dev/null");
+    const weft_task_choice *task = &o.base.train.task;
+    if (status == WEFT_OK && asprintf(&k->now->subject, "%s on %s", task->model, task->data) < 0)
+        k->now->subject = NULL;
     k->batch = (double)o.base.train.length.batch;
     k->comm_bytes = 0;
     k->bar = status == WEFT_OK && !k->quiet ? progress_new(&o.base.train) : NULL;
@@ -278,12 +280,7 @@ static int compare(contest *k, const weft_compare_options *o)
     if (k->measured > 0) print_comparison(k->all, k->measured, o->target);
     bool drawn = plot && k->measured > 0 && (status == WEFT_OK || interrupted);
     if (drawn) {
-        char title[400];
-        (void)snprintf(title, sizeof(title), "%s on %s, %lld rank%s, batch %lld of each learner",
-                       o->base.train.task.model, o->base.train.task.data,
-                       (long long)o->base.train.job.ranks, weft_plural(o->base.train.job.ranks),
-                       (long long)o->base.train.length.batch);
-        weft_status plotted = plot_losses(k->all, k->measured, title, k->simulated, plot);
+        weft_status plotted = plot_losses(k->all, k->measured, k->simulated, plot);
         drawn = plotted == WEFT_OK;
         if (!drawn) code = report_failure(plotted);
     }
@@ -311,6 +308,7 @@ static int run(weft_context *context, int argc, char **argv)
     weft_options_free(weft_compare_table(context), &options);
     for (int i = 0; i < k->count; i++) {
         free(k->all[i].words);
+        free(k->all[i].subject);
         free(k->all[i].points);
     }
     free(k);

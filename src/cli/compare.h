@@ -9,6 +9,8 @@
 #include "weft/output.h"
 #include "weft/train.h"
 
+enum { MOST_RUNS = 64 };
+
 /* The course of a run: the loss of a step, smoothed, when it was done, after so many samples. */
 typedef struct point {
     double seconds, samples, loss;
@@ -17,6 +19,8 @@ typedef struct point {
 typedef struct contestant {
     char *words;       /* its options */
     const char *label; /* the same as it is shown */
+    char *subject;     /* its model and data; NULL: not known */
+    int learners;
     point *points;
     size_t count, capacity;
     bool failed;    /* the loss became no number */
@@ -35,7 +39,6 @@ bool compare_options_fit(const weft_train_options *options);
 void print_comparison(contestant *all, int count, double asked);
 
 /* plot.c: an SVG of all their losses, against time and against samples. */
-weft_status plot_losses(const contestant *all, int count, const char *title, bool simulated,
-                        weft_output *to);
+weft_status plot_losses(const contestant *all, int count, bool simulated, weft_output *to);
 
 #endif

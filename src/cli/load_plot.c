@@ -3,31 +3,31 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "chart.h"
 #include "load.h"
 
-/* From light to dark, as quantiles go up: the order is seen without the legend. */
-static const char *const shades[] = {"#a6cee3", "#4a98c9", "#1561a9", "#08306b", "#d55e00"};
 static const struct {
     const char *name;
-    double at;
+    double at; /* below 0: the mean */
 } curves[] = {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}, {"mean", -1}};
 enum { CURVES = sizeof(curves) / sizeof(curves[0]) };
 
-enum { TOP = 56, HEIGHT = 320, LEFT = 84, PANEL = 400, GAP = 170, RIGHT = 130, BOTTOM = 64 };
+enum { TOP = CHART_TOP + 8, HEIGHT = 320, PANEL = 400, RIGHT = 170 };
+
+/* Nines of the median, where percentiles begin: each further nine takes as much room. */
+static const double MEDIAN = 0.30102999566398120;
 
 typedef struct plot {
+    chart chart;
     const weft_load *load;
-    weft_output *to;
-    weft_status status;
-    double low, high;         /* latencies, seconds */
-    double least, most, tail; /* rates; the last percentile is 1 - 10^-tail */
-    int shown;                /* rates that have answers */
+    chart_axis latency;           /* seconds */
+    double least, most;           /* rates */
+    double tail;                  /* the last percentile is 1 - 10^-tail */
+    int shown;                    /* rates that have answers */
+    int curve;                    /* of the left panel, that is drawn */
+    const weft_load_figures *row; /* of the right panel, whose curve is drawn */
+    double last;                  /* nines that so many answers have */
 } plot;
-
-#define PUT(p, ...)                                                                                \
-    do {                                                                                           \
-        if ((p)->status == WEFT_OK) (p)->status = weft_output_print((p)->to, __VA_ARGS__);         \
-    } while (0)
 
 static double x_of_rate(const weft_load_figures *f)
 {
@@ -40,200 +40,143 @@ static double value(const weft_load_figures *f, int curve)
                                 : weft_load_quantile(&f->latency, curves[curve].at);
 }
 
-static double at_y(const plot *p, double seconds)
+/* Rate i of those that have answers. */
+static const weft_load_figures *answered(const weft_load *load, int number)
 {
-    double share = log(fmin(fmax(seconds, p->low), p->high) / p->low) / log(p->high / p->low);
-    return TOP + HEIGHT * (1 - share);
+    const weft_load_figures *f;
+    for (int i = 0; (f = weft_load_at(load, i, NULL)); i++)
+        if (f->ok && number-- == 0) return f;
+    return NULL;
 }
 
-static double at_rate(const plot *p, double rate)
+static const char *latency_text(double seconds, char *out, size_t size)
 {
-    double room = p->most - p->least;
-    return LEFT + PANEL * (room > 0 ? (rate - p->least) / room : 0.5);
+    if (seconds < 1e-3)
+        (void)snprintf(out, size, "%.3g µs", seconds * 1e6);
+    else if (seconds < 1)
+        (void)snprintf(out, size, "%.3g ms", seconds * 1e3);
+    else
+        (void)snprintf(out, size, "%.6g s", seconds);
+    return out;
 }
-
-/* The right panel begins at the median; each further nine of a percentile takes as much room. */
-static double at_percentile(const plot *p, double left, double nines)
-{
-    double first = -log10(0.5);
-    return left + PANEL * (nines - first) / (p->tail - first);
-}
-
-/* --- frames --- */
 
 static void fit(plot *p)
 {
     const weft_load_figures *f;
     int64_t most = 1;
-    p->low = INFINITY;
+    double low = INFINITY, high = 0;
     p->least = INFINITY;
-    for (int i = 0; (f = weft_load_at(p->load, i, NULL)); i++) {
-        if (!f->ok) continue;
-        double x = x_of_rate(f);
-        p->shown++;
-        p->low = fmin(p->low, weft_load_quantile(&f->latency, 0.5));
-        p->low = fmin(p->low, weft_load_mean(&f->latency));
-        p->high = fmax(p->high, f->latency.high);
-        p->least = fmin(p->least, x);
-        p->most = fmax(p->most, x);
+    for (; (f = answered(p->load, p->shown)); p->shown++) {
+        low = fmin(low, weft_load_quantile(&f->latency, 0.5));
+        low = fmin(low, weft_load_mean(&f->latency));
+        high = fmax(high, f->latency.high);
+        p->least = fmin(p->least, x_of_rate(f));
+        p->most = fmax(p->most, x_of_rate(f));
         if (f->ok > most) most = f->ok;
     }
-    if (!p->shown) p->low = p->high = p->least = 1e-3;
-    p->low = fmax(p->low, 1e-6) / 1.3;
-    p->high = fmax(p->high * 1.3, p->low * 10);
+    if (!p->shown) low = high = p->least = 1e-3;
+    low = fmax(low, 1e-6) / 1.3;
+    p->latency =
+        (chart_axis){.label = "latency (logarithmic)", .logarithmic = true, .text = latency_text};
+    chart_cover(&p->latency, low, fmax(high * 1.3, low * 10));
     if (p->least < p->most / 2) p->least = 0;
     p->tail = fmin(fmax(log10((double)most), 1), 6);
 }
 
-static double nice_step(double range, int most)
-{
-    double power = pow(10, floor(log10(range / most)));
-    static const double mantissas[] = {1, 2, 5};
-    for (size_t i = 0; i < sizeof(mantissas) / sizeof(mantissas[0]); i++)
-        if (range / (mantissas[i] * power) <= most) return mantissas[i] * power;
-    return 10 * power;
-}
-
-static void print_y(plot *p, double left)
-{
-    static const double mantissas[] = {1, 2, 5};
-    char text[32];
-    for (int i = -18; i < 12; i++) {
-        double v = mantissas[(i + 18) % 3] * pow(10, floor(i / 3.0));
-        if (v < p->low || v > p->high) continue;
-        if (v < 1e-3)
-            (void)snprintf(text, sizeof(text), "%.3g µs", v * 1e6);
-        else
-            (void)snprintf(text, sizeof(text), v < 1 ? "%.3g ms" : "%.3g s", v < 1 ? v * 1e3 : v);
-        PUT(p,
-            "<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' stroke='%s'/>"
-            "<text x='%.1f' y='%.1f' text-anchor='end'>%s</text>\n",
-            left, at_y(p, v), left + PANEL, at_y(p, v), (i + 18) % 3 ? "#eee" : "#ccc", left - 8,
-            at_y(p, v) + 4, text);
-    }
-}
-
-static void print_tick(plot *p, double x, const char *text)
-{
-    PUT(p,
-        "<line x1='%.1f' y1='%d' x2='%.1f' y2='%d' stroke='#eee'/>"
-        "<text x='%.1f' y='%d' text-anchor='middle'>%s</text>\n",
-        x, TOP, x, TOP + HEIGHT, x, TOP + HEIGHT + 20, text);
-}
-
-static void print_frame(plot *p, double left, const char *title, const char *axis)
-{
-    PUT(p,
-        "<rect x='%.1f' y='%d' width='%d' height='%d' fill='none' stroke='#555'/>\n"
-        "<text x='%.1f' y='%d' font-size='15' font-weight='bold'>%s</text>\n"
-        "<text x='%.1f' y='%d' text-anchor='middle'>%s</text>\n",
-        left, TOP, PANEL, HEIGHT, left, TOP - 14, title, left + PANEL / 2.0, TOP + HEIGHT + 44,
-        axis);
-}
-
 /* --- quantiles against the rate --- */
 
-static void print_curve(plot *p, int curve)
+static chart_point rate_at(const void *curve, size_t i)
 {
-    const weft_load_figures *f;
-    PUT(p,
-        "<polyline fill='none' stroke='%s' stroke-width='2.5' stroke-linejoin='round'%s points='",
-        shades[curve], curves[curve].at < 0 ? " stroke-dasharray='6 4'" : "");
-    for (int i = 0; (f = weft_load_at(p->load, i, NULL)); i++)
-        if (f->ok) PUT(p, "%.1f,%.1f ", at_rate(p, x_of_rate(f)), at_y(p, value(f, curve)));
-    PUT(p, "'/>\n");
-    for (int i = 0; (f = weft_load_at(p->load, i, NULL)); i++)
-        if (f->ok)
-            PUT(p,
-                "<circle cx='%.1f' cy='%.1f' r='3.2' fill='%s'><title>%s at %.6g: %.4g "
-                "ms</title></circle>\n",
-                at_rate(p, x_of_rate(f)), at_y(p, value(f, curve)), shades[curve],
-                curves[curve].name, x_of_rate(f), value(f, curve) * 1e3);
+    const plot *p = curve;
+    const weft_load_figures *f = answered(p->load, (int)i);
+    return (chart_point){x_of_rate(f), value(f, p->curve)};
 }
 
-static void print_rates(plot *p)
+static void put_rates(plot *p, const char *label)
 {
-    char text[32];
-    const weft_load_figures *first = weft_load_at(p->load, 0, NULL);
-    double room = p->most - p->least, step = room > 0 ? nice_step(room, 6) : 1;
-    for (double k = ceil(p->least / step); k * step <= p->most * (1 + 1e-9); k++) {
-        (void)snprintf(text, sizeof(text), "%.7g", k * step);
-        print_tick(p, at_rate(p, k * step), text);
+    char note[96];
+    chart_entry entries[CURVES];
+    chart_panel panel = {.left = CHART_LEFT,
+                         .top = TOP,
+                         .width = PANEL,
+                         .height = HEIGHT,
+                         .title = "Latency against load",
+                         .x = {.label = label},
+                         .y = p->latency};
+    chart_cover(&panel.x, p->least, p->most);
+    chart_frame(&p->chart, &panel);
+    for (int c = CURVES; c-- > 0;) {
+        chart_style style = chart_style_of(c);
+        entries[c] = (chart_entry){.style = style, .text = curves[c].name};
+        p->curve = c;
+        chart_curve(&p->chart, &panel, &style, false, rate_at, p, (size_t)p->shown);
+        for (int i = 0; i < p->shown; i++) {
+            chart_point at = rate_at(p, (size_t)i);
+            (void)snprintf(note, sizeof(note), "%s at %.6g: %.4g ms", curves[c].name, at.x,
+                           at.y * 1e3);
+            chart_mark(&p->chart, &panel, &style, at, note);
+        }
     }
-    print_y(p, LEFT);
-    print_frame(p, LEFT, "Latency against load",
-                first->closed ? "requests under way" : "requests a second");
-    for (int c = CURVES; c-- > 0;) print_curve(p, c);
-    for (int c = 0; c < CURVES; c++) {
-        int y = TOP + 12 + 17 * c, x = LEFT + PANEL + 12;
-        PUT(p,
-            "<line x1='%d' y1='%d' x2='%d' y2='%d' stroke='%s' stroke-width='2.5'%s/>"
-            "<text x='%d' y='%d'>%s</text>\n",
-            x, y - 4, x + 20, y - 4, shades[c], curves[c].at < 0 ? " stroke-dasharray='6 4'" : "",
-            x + 26, y, curves[c].name);
-    }
+    (void)chart_legend(&p->chart, CHART_LEFT + PANEL + 12, TOP, RIGHT - 16, entries, CURVES);
 }
 
 /* --- latency by percentile --- */
 
-/* From blue at the lowest rate to red at the highest. */
-static void colour(const plot *p, int at, char *out, size_t size)
+enum { STEPS = 120 };
+
+static chart_point percentile_at(const void *curve, size_t i)
 {
-    double share = p->shown > 1 ? (double)at / (p->shown - 1) : 0;
-    (void)snprintf(out, size, "hsl(%.0f,75%%,%.0f%%)", 215 * (1 - share), 45 - 5 * share);
+    const plot *p = curve;
+    double nines = MEDIAN + (p->last - MEDIAN) * (double)i / STEPS;
+    return (chart_point){nines, weft_load_quantile(&p->row->latency, 1 - pow(10, -nines))};
 }
 
-static void print_percentiles(plot *p, double left)
+static void put_percentiles(plot *p, double left, bool closed)
 {
-    static const char *const names[] = {"90 %",    "99 %",     "99.9 %",
-                                        "99.99 %", "99.999 %", "99.9999 %"};
-    enum { STEPS = 120, NAMED = 20 };
-    const weft_load_figures *f;
-    char shade[40], text[32];
-    print_tick(p, left, "50 %");
-    for (int nines = 1; nines <= (int)p->tail; nines++)
-        print_tick(p, at_percentile(p, left, nines), names[nines - 1]);
-    print_y(p, left);
-    print_frame(p, left, "Latency by percentile", "share of requests that took no longer");
-    PUT(p, "<text x='%.1f' y='%d' fill='#666'>requests%s</text>\n", left + PANEL + 12, TOP + 12,
-        weft_load_at(p->load, 0, NULL)->closed ? "" : "/s");
-    for (int i = 0, at = 0; (f = weft_load_at(p->load, i, NULL)); i++) {
-        if (!f->ok) continue;
-        double first = -log10(0.5), last = fmin(fmax(log10((double)f->ok), first), p->tail);
-        colour(p, at, shade, sizeof(shade));
-        PUT(p, "<polyline fill='none' stroke='%s' stroke-width='2' points='", shade);
-        for (int k = 0; k <= STEPS; k++) {
-            double nines = first + (last - first) * k / STEPS;
-            PUT(p, "%.1f,%.1f ", at_percentile(p, left, nines),
-                at_y(p, weft_load_quantile(&f->latency, 1 - pow(10, -nines))));
-        }
-        PUT(p, "'/>\n");
-        int every = (p->shown + NAMED - 1) / NAMED, y = TOP + 32 + 17 * (at / every);
-        if (at % every == 0)
-            PUT(p,
-                "<line x1='%.1f' y1='%d' x2='%.1f' y2='%d' stroke='%s' stroke-width='3'/>"
-                "<text x='%.1f' y='%d'>%s</text>\n",
-                left + PANEL + 12, y - 4, left + PANEL + 32, y - 4, shade, left + PANEL + 38, y,
-                load_text(f, text, sizeof(text)));
-        at++;
+    static const chart_tick nines[] = {{MEDIAN, "50 %"}, {1, "90 %"},    {2, "99 %"},
+                                       {3, "99.9 %"},    {4, "99.99 %"}, {5, "99.999 %"},
+                                       {6, "99.9999 %"}};
+    enum { NAMED = 16, WIDE = 32 };
+    chart_entry entries[NAMED];
+    char names[NAMED][WIDE];
+    int named = 0, every = (p->shown + NAMED - 1) / NAMED;
+    chart_panel panel = {.left = left,
+                         .top = TOP,
+                         .width = PANEL,
+                         .height = HEIGHT,
+                         .title = "Latency by percentile",
+                         .x = {.label = "share of requests that took no longer",
+                               .low = MEDIAN,
+                               .high = p->tail,
+                               .ticks = nines,
+                               .tick_count = 1 + (int)p->tail},
+                         .y = p->latency};
+    chart_frame(&p->chart, &panel);
+    for (int i = 0; i < p->shown; i++) {
+        chart_style style = chart_style_of(i);
+        p->row = answered(p->load, i);
+        p->last = fmin(fmax(log10((double)p->row->ok), MEDIAN), p->tail);
+        chart_curve(&p->chart, &panel, &style, true, percentile_at, p, STEPS + 1);
+        if (i % every) continue;
+        entries[named] =
+            (chart_entry){.style = style, .text = load_text(p->row, names[named], WIDE)};
+        named++;
     }
+    chart_text(&p->chart, left + PANEL + 12, TOP + 12, RIGHT - 16, "fill='#555'",
+               closed ? "requests" : "requests/s");
+    (void)chart_legend(&p->chart, left + PANEL + 12, TOP + 20, RIGHT - 16, entries, named);
 }
 
 weft_status plot_load(const weft_load *load, weft_output *to)
 {
-    plot p = {.load = load, .to = to};
+    plot p = {.chart = {.to = to}, .load = load};
     fit(&p);
-    bool both = p.shown > 1;
-    double left = both ? LEFT + PANEL + GAP : LEFT;
-    int width = (int)left + PANEL + RIGHT, height = TOP + HEIGHT + BOTTOM;
-    PUT(&p,
-        "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' viewBox='0 0 %d %d' "
-        "font-family='Helvetica, Arial, sans-serif' font-size='13' fill='#222'>\n"
-        "<title>Latency of requests, from when they were due</title>\n"
-        "<rect width='100%%' height='100%%' fill='white'/>\n",
-        width, height, width, height);
-    if (both) print_rates(&p);
-    print_percentiles(&p, left);
-    PUT(&p, "</svg>\n");
-    return p.status;
+    bool both = p.shown > 1, closed = weft_load_at(load, 0, NULL)->closed != 0;
+    double left = CHART_LEFT + (both ? PANEL + RIGHT + CHART_LEFT : 0);
+    chart_begin(&p.chart, left + PANEL + RIGHT, TOP + HEIGHT + CHART_BOTTOM,
+                "Latency of requests, from when they were due");
+    if (both) put_rates(&p, closed ? "requests under way" : "requests a second");
+    put_percentiles(&p, left, closed);
+    chart_end(&p.chart);
+    return p.chart.status;
 }

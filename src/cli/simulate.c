@@ -85,10 +85,10 @@ static void print_summary(const watch *w, const weft_event *e)
     char sent[32];
     const weft_series *staleness = find_series(e, "staleness");
     double mean = mean_staleness(e), lost = series_number(e, "exchange_letters_lost");
-    printf(
-        "%lld steps of %d learner%s in %.6g s of virtual time (%.1f s here, %.0f MB at the most)\n",
-        (long long)e->step, e->learners, weft_plural(e->learners), e->seconds, now() - w->began,
-        (double)e->peak_memory / 1e6);
+    printf("%lld step%s of %d learner%s in %.6g s of virtual time (%.1f s here, %.0f MB at the "
+           "most)\n",
+           (long long)e->step, weft_plural(e->step), e->learners, weft_plural(e->learners),
+           e->seconds, now() - w->began, (double)e->peak_memory / 1e6);
     printf("while all were training: %.6g samples/s, learners computed %.1f %% of the time\n",
            e->samples_per_second, 100 * series_number(e, "utilisation"));
     printf("sent: %s in %.0f letters",
