@@ -36,7 +36,7 @@ accepts train "$weft" train --model lenet $small --epochs 2 --optimizer adam --l
 holds out 'test loss .* accuracy .* macro F1'
 holds m.jsonl '^\{"event":"step","step":1,"epoch":0,"loss":[0-9.]+,"lr":0.00[0-9]+,"samples_per_second":[0-9.]+,"comm_bytes":0,'
 holds m.jsonl '"event":"eval","step":6,.*"split":"test","loss":[0-9.]+,"accuracy":[0-9.]+,"f1_macro":[0-9.]+'
-holds m.jsonl '"event":"summary","steps":6,"seconds":[0-9.]+,"samples_per_second":[0-9.]+,.*"peak_rss_bytes":[0-9]+'
+holds m.jsonl '"event":"summary","steps":6,"seconds":[0-9.]+,"samples_per_second":[0-9.]+,.*"since_step":0,"peak_rss_bytes":[0-9]+'
 python3 - <<'PY' && pass || flunk "metrics and trace are JSON"
 import json
 for line in open("m.jsonl"):
@@ -92,9 +92,9 @@ done
 
 # Ranks that are processes are announced before they have begun; the summary says of which steps, and of whose memory, its figures are.
 "$weft" train $small --model mlp -t 1 -n 2 --steps 3 --batch 2 --exchange gossip --engine processes --checkpoint announced >out 2>err &&
-    [ "$(head -n 1 out)" = "starting 2 ranks with engine processes" ] && grep -q "^3 steps in .* MB at the most in the first process$" out && pass || flunk "the first and the last line of processes"
+    [ "$(head -n 1 out)" = "starting 2 learners as processes…" ] && grep -q "^3 steps in .*, peak memory [0-9]* MB in this one of 2 processes$" out && pass || flunk "the first and the last line of processes"
 "$weft" train $small --model mlp -t 1 -n 2 --steps 5 --batch 2 --exchange gossip --checkpoint announced --resume >out 2>err &&
-    grep -q "^2 steps since step 3 in .* MB at the most$" out && pass || flunk "the summary of a run that went on: $(tail -n 1 out)"
+    grep -q "^2 steps since step 3 in .*, peak memory [0-9]* MB$" out && pass || flunk "the summary of a run that went on: $(tail -n 1 out)"
 
 # Learners and servers that would need more open files than a process may have are refused before any begins.
 few() { (ulimit -n 256 && exec "$@"); }
@@ -338,7 +338,7 @@ cmp -s new.csv mine.csv && pass || flunk "data were written over"
 
 # One of something, and nothing to do.
 accepts one "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 1 --checkpoint one
-holds out ', 20 training samples, 1 step of 20$'
+holds out ', 20 training samples, 1 step of 20 samples$'
 holds out '^1 step in '
 accepts "one sample" "$weft" eval --checkpoint one
 holds out '^test: 1 sample, '
@@ -349,7 +349,7 @@ ls pair/step-2 >before
 accepts "nothing to do for one of them" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 10 --model mlp --steps 2 --checkpoint pair --resume --keep 1
 ls pair/step-2 | cmp -s before - && pass || flunk "nothing to do, and a checkpoint was written over"
 accepts "what is left" "$weft" train --data glyphs:size=16,train=20,test=1 --batch 20 --model mlp --steps 3 --checkpoint one --resume
-holds out '^2 steps since step [0-9]* in '
+holds out '^2 steps since step 1 in '
 accepts "options as they were written" "$weft" inspect one
 holds out '^  gamma  *0\.1$'
 

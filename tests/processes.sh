@@ -109,6 +109,7 @@ bsp="-n 3 --exchange server:policy=bsp --servers 2 --engine processes"
 accepts "once" "$weft" train $data $bsp -e 2 -c once -q
 # shellcheck disable=SC2086
 accepts "first" "$weft" train $data $bsp -e 1 -c twice -q
+[ ! -s out ] && pass || flunk "-q is not quiet: $what"
 # shellcheck disable=SC2086
 accepts "second" "$weft" train $data $bsp -e 2 -c twice --resume --metrics m.jsonl
 alike once twice parameters state exchange
@@ -123,6 +124,7 @@ hits KILL join 0 'learner 0 died of signal 9 .*started again'
 hits KILL coordinator 0 'the coordinator died of signal 9 .*started again'
 hits KILL server 1 'server 1 died of signal 9 .*\(96 restarts left\)'
 ends 0
+holds out '^[0-9]+ steps since step [1-9][0-9]* in '
 learned
 nothing_left
 [ "$(grep -c '"event":"step"' killed.jsonl)" -gt 0 ] && pass || flunk "no metrics: $what"

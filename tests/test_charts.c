@@ -288,13 +288,13 @@ static void test_random(void **state)
 {
     (void)state;
     static point points[MOST_RUNS][MOST_POINTS];
-    static const char *const names[] = {
-        "average", "gossip:mode=average compress=bf16",
-        "<a & b='c'> \x1b[31m\xff µ 日本 " /* escapes, no UTF-8, wide characters */,
+    static const char long_name[] =
         "server:policy=async,push=4,fetch=8,bound=inf servers=16 compress=topk:ratio=0.0001 "
         "compress-back=threshold:tau=0.003 lr-schedule=cosine warmup=100 momentum=0.9 "
-        "weight-decay=0.0001 mesh=data=2,tensor=2,pipeline=2 batch=12345678 model=resnet",
-        "MMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMM"
+        "weight-decay=0.0001 mesh=data=2,tensor=2,pipeline=2 batch=12345678 model=resnet";
+    static const char *const names[] = {
+        "average", "gossip:mode=average compress=bf16",
+        "<a & b='c'> \x1b[31m\xff µ 日本 " /* escapes, no UTF-8, wide characters */, long_name,
         "MMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMM"};
     weft_random r;
     weft_random_start(&r, 7, 1);

@@ -27,6 +27,10 @@ extern "C" {
  * to be restarted when it dies. */
 WEFT_API bool weft_job_wanted(const weft_train_options *options);
 
+/* Whether weft_job_run would begin with these options. ARGUMENT: they contradict each other. */
+WEFT_API WEFT_NODISCARD weft_status weft_job_check(const weft_context *context,
+                                                   const weft_train_options *options);
+
 /* Starts the ranks, each with `arguments` (the command line behind the program's name, NULL at the
  * end), and waits for them. If the job dies and restarts are left, starts it again from its newest
  * checkpoint, without the ranks that were lost; what a rank fails in by itself is not started
@@ -63,8 +67,10 @@ typedef struct weft_event {
     double step_seconds; /* of a step: how long it took, with no evaluation or checkpoint in it */
     double seconds;      /* of training since this process began */
     double first_step_seconds; /* from the start of the process to the end of its first step */
-    size_t peak_memory;
-    int ranks, learners;
+    int64_t since; /* summary: the step after which this part of the run began, of which `seconds`
+                      and `samples_per_second` are */
+    size_t peak_memory;                 /* of this process */
+    int ranks, learners, process_ranks; /* ranks of the job, and those in this process */
     /* Steps: of all ranks of a learner together; seconds a rank; the share of forward and backward
      * in which pipeline stages waited for each other. */
     double comm_bytes, comm_seconds, exposed_comm_seconds, bubble_fraction;

@@ -159,19 +159,20 @@ static int count_columns(const chart_entry *entries, int count, double width)
         longest = fmax(longest, chart_text_width(entry_text(&entries[i], shown), CHART_FONT));
     int columns = (int)fmin((width + BETWEEN) / (STROKE + longest + BETWEEN), MOST_COLUMNS);
     int wanted = (count + EACH - 1) / EACH;
-    return columns < 1 ? 1 : columns < wanted ? columns : wanted;
+    columns = columns < wanted ? columns : wanted;
+    return columns < 1 ? 1 : columns;
 }
 
 double chart_legend(chart *to, double left, double top, double width, const chart_entry *entries,
                     int count)
 {
-    int columns = count_columns(entries, count, width), rows = 0;
-    double column = (width + BETWEEN) / fmax(columns, 1), most = 0;
-    int each = columns > 0 ? (count + columns - 1) / columns : 0;
-    for (int i = 0; i < count; i++) {
-        if (i % each == 0) rows = 0;
-        rows += put_entry(to, left + i / each * column, top + ROW * rows, column - BETWEEN - STROKE,
-                          &entries[i]);
+    int columns = count_columns(entries, count, width), each = (count + columns - 1) / columns;
+    double column = (width + BETWEEN) / columns, most = 0;
+    for (int k = 0, i = 0; k < columns; k++) {
+        int rows = 0;
+        for (; i < count && i < (k + 1) * each; i++)
+            rows += put_entry(to, left + k * column, top + ROW * rows, column - BETWEEN - STROKE,
+                              &entries[i]);
         most = fmax(most, rows);
     }
     return ROW * most;

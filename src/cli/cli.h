@@ -50,8 +50,13 @@ int serve_processes(weft_context *context, weft_server_options *options, const c
 /* Prints what to expect of policies of batching; the exit code. */
 int forecast_policies(weft_context *context, const weft_server_options *options);
 
+/* main.c: seconds of a clock that only goes forward. */
+double clock_seconds(void);
+
 /* Faults that the system would end the process for become sentences and failed writes. */
 void catch_faults(void);
+
+#define CLEAR_LINE "\r\033[K" /* of a terminal */
 
 /* Progress of a training run: a bar on a terminal, lines elsewhere. What the options leave open is
  * decided by the process whose standard output is the user's; it tells the ranks that it starts, to
@@ -59,7 +64,8 @@ void catch_faults(void);
 typedef struct progress progress;
 const char *progress_kind(const weft_show_choice *show); /* "bar" or "lines" */
 int progress_columns(void);                              /* of the terminal */
-progress *progress_new(const weft_train_options *options);
+/* simulated: the seconds of events are virtual, and the rate that is shown is of real ones. */
+progress *progress_new(const weft_train_options *options, bool simulated);
 void progress_event(void *user, const weft_event *event);
 void progress_end(progress *p);
 

@@ -129,7 +129,7 @@ static weft_status run_one(contest *k)
         k->now->subject = NULL;
     k->batch = (double)o.base.train.length.batch;
     k->comm_bytes = 0;
-    k->bar = status == WEFT_OK && !k->quiet ? progress_new(&o.base.train) : NULL;
+    k->bar = status == WEFT_OK && !k->quiet ? progress_new(&o.base.train, k->simulated) : NULL;
     if (status == WEFT_OK)
         status = k->simulated ? weft_simulate(k->context, &o.base, &wanted_stop, on_event, k)
                               : train(k, &o.base.train);

@@ -24,7 +24,7 @@ static int count_rates(const weft_load *load)
 
 static void clear(view *v)
 {
-    if (v->drawn) printf("\r\033[K");
+    if (v->drawn) printf(CLEAR_LINE);
     v->drawn = false;
 }
 
@@ -45,7 +45,7 @@ static void tick(void *user, int rate, double seconds)
                        seconds < planned ? seconds : planned, planned, (long long)f->sent,
                        (long long)f->ok, seconds > planned ? ", waiting for answers" : "");
     if (columns > 1 && (size_t)columns <= strlen(text)) text[columns - 1] = '\0';
-    printf("\r\033[K%s", text);
+    printf(CLEAR_LINE "%s", text);
     fflush(stdout);
     v->drawn = true;
 }

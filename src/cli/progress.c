@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -12,17 +11,11 @@
 struct progress {
     const weft_train_options *options;
     bool terminal, quiet, drawn;
-    int64_t first;           /* step before this part of the run */
-    double last, rate, loss; /* time of the last output, samples a second, smoothed loss */
-    double samples, seconds; /* of steps: since the last line, or of the last ones for a bar */
+    bool simulated;                 /* the seconds of events are virtual */
+    double last, stepped;           /* when something was shown, and when the last step ended */
+    double rate, loss;              /* samples a second; smoothed loss */
+    double steps, samples, seconds; /* since the last line, or of the last ones for a bar */
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 const char *progress_kind(const weft_show_choice *show)
 {
@@ -39,26 +32,29 @@ int progress_columns(void)
     return columns > 0 ? columns : 80;
 }
 
-progress *progress_new(const weft_train_options *options)
+progress *progress_new(const weft_train_options *options, bool simulated)
 {
     progress *p = calloc(1, sizeof(*p));
     if (!p) return NULL;
     p->options = options;
     p->quiet = options->show.quiet;
+    p->simulated = simulated;
+    p->stepped = clock_seconds();
     p->terminal = strcmp(progress_kind(&options->show), "bar") == 0;
+    p->drawn = p->terminal && !p->quiet; /* a supervisor may have said that this process starts */
     return p;
 }
 
 void progress_end(progress *p)
 {
-    if (p && p->drawn) printf("\r\033[K");
+    if (p && p->drawn) printf(CLEAR_LINE);
     fflush(stdout);
     free(p);
 }
 
 static void clear_bar(progress *p)
 {
-    if (p->drawn) printf("\r\033[K");
+    if (p->drawn) printf(CLEAR_LINE);
     p->drawn = false;
 }
 
@@ -80,8 +76,7 @@ static void pieces_text(const progress *p, const weft_event *e, double share, ch
 {
     char left[32];
     double steps_left = (double)(e->total_steps - e->step);
-    time_text(left, sizeof(left),
-              p->rate > 0 ? steps_left * (double)p->options->length.batch / p->rate : 0);
+    time_text(left, sizeof(left), p->steps > 0 ? steps_left * p->seconds / p->steps : 0);
     (void)snprintf(piece[EPOCH], 48, "epoch %lld/%lld ", (long long)e->epoch + 1,
                    (long long)e->epochs);
     (void)snprintf(piece[SHARE], 48, " %3.0f%%", share * 100);
@@ -115,7 +110,7 @@ static void draw_bar(progress *p, const weft_event *e)
     double share = e->total_steps ? (double)e->step / (double)e->total_steps : 0;
     pieces_text(p, e, share, piece);
     int width = fit(piece, progress_columns()), part = (int)(share * width * 8);
-    printf("\r\033[K%s", piece[EPOCH]);
+    printf(CLEAR_LINE "%s", piece[EPOCH]);
     if (width > 0) printf("▕");
     for (int i = 0; i < width; i++)
         fputs(part >= 8 * (i + 1) ? "█" : part > 8 * i ? eighths[part - 8 * i] : " ", stdout);
@@ -125,19 +120,26 @@ static void draw_bar(progress *p, const weft_event *e)
     p->drawn = true;
 }
 
+/* Samples over seconds, each summed apart: steps that take long count for as long as they take. */
+static void add_step(progress *p, const weft_event *e, double time)
+{
+    double keep = p->terminal ? 0.95 : 1;
+    p->steps = keep * p->steps + 1;
+    p->samples = keep * p->samples + e->samples_per_second * e->step_seconds;
+    p->seconds = keep * p->seconds + (p->simulated ? time - p->stepped : e->step_seconds);
+    p->stepped = time;
+}
+
 static void on_step(progress *p, const weft_event *e)
 {
-    double keep = p->last > 0 ? 0.95 : 0, time = now();
+    double keep = p->last > 0 ? 0.95 : 0, time = clock_seconds();
     if (isfinite(e->loss)) p->loss = keep * p->loss + (1 - keep) * e->loss;
-    /* Samples over seconds, each summed apart: steps that take long count for as long as they take.
-     */
-    p->samples = (p->terminal ? 0.95 : 1) * p->samples + e->samples_per_second * e->step_seconds;
-    p->seconds = (p->terminal ? 0.95 : 1) * p->seconds + e->step_seconds;
-    if (time - p->last < (p->terminal ? 0.1 : 10)) return;
+    add_step(p, e, time);
+    if (p->last > 0 && time - p->last < (p->terminal ? 0.1 : 10)) return;
     bool first = p->last == 0;
     p->rate =
         p->terminal || first ? p->samples / fmax(p->seconds, 1e-9) : p->samples / (time - p->last);
-    if (!p->terminal) p->samples = p->seconds = 0;
+    if (!p->terminal) p->steps = p->samples = p->seconds = 0;
     p->last = time;
     if (p->terminal)
         draw_bar(p, e);
@@ -147,37 +149,39 @@ static void on_step(progress *p, const weft_event *e)
                p->rate);
 }
 
+/* Of several learners each has a batch of its own in a step. */
 static void on_start(const progress *p, const weft_event *e)
 {
-    printf("%s on %s: %lld parameter%s, %lld training sample%s, %lld step%s of %lld",
+    int64_t batch = p->options->length.batch, all = batch * e->learners;
+    printf("%s on %s: %lld parameter%s, %lld training sample%s, %lld step%s of %lld sample%s",
            p->options->task.model, p->options->task.data, (long long)e->parameters,
            weft_plural(e->parameters), (long long)e->samples, weft_plural(e->samples),
-           (long long)e->total_steps, weft_plural(e->total_steps),
-           (long long)p->options->length.batch);
+           (long long)e->total_steps, weft_plural(e->total_steps), (long long)all,
+           weft_plural(all));
+    if (e->learners > 1) printf(", %lld by each of %d learners", (long long)batch, e->learners);
     if (e->learners > 1 && p->options->parallel.exchange)
-        printf(" by each of %d learners, exchange %s", e->learners, p->options->parallel.exchange);
+        printf(", exchange %s", p->options->parallel.exchange);
     printf("\n");
     if (e->step > 0) printf("resumed after step %lld\n", (long long)e->step);
 }
 
-/* Figures are of this part of a run that went on, and the memory is that of this process, where
- * others have learners, too. */
-static void on_summary(const progress *p, const weft_event *e)
+/* Of a run that went on: what this part of it has done. */
+static void on_summary(const weft_event *e)
 {
-    int64_t done = e->step - p->first;
-    if (done == 0 && p->first >= e->total_steps)
+    int64_t done = e->step - e->since;
+    if (done == 0 && e->since >= e->total_steps) {
         printf("nothing to do: the checkpoint is after step %lld, the run ends after %lld; give "
                "more --steps or --epochs\n",
-               (long long)p->first, (long long)e->total_steps);
-    else {
-        printf("%lld step%s", (long long)done, weft_plural(done));
-        if (p->first > 0) printf(" since step %lld", (long long)p->first);
-        printf(" in %.1f s, %.0f samples/s in training, %.0f MB at the most%s\n", e->seconds,
-               e->samples_per_second, (double)e->peak_memory / 1e6,
-               (e->ranks > 1 || e->learners > 1) && (weft_job_supervised() || weft_job_rank() >= 0)
-                   ? " in the first process"
-                   : "");
+               (long long)e->since, (long long)e->total_steps);
+        return;
     }
+    printf("%lld step%s", (long long)done, weft_plural(done));
+    if (e->since > 0) printf(" since step %lld", (long long)e->since);
+    printf(" in %.1f s, %.0f samples/s in training, peak memory %.0f MB", e->seconds,
+           e->samples_per_second, (double)e->peak_memory / 1e6);
+    if (e->process_ranks < e->ranks)
+        printf(" in this one of %d processes", e->ranks / e->process_ranks);
+    printf("\n");
 }
 
 static void on_evaluation(const weft_event *e)
@@ -196,14 +200,11 @@ void progress_event(void *user, const weft_event *e)
     if (p->quiet) return;
     if (e->kind != WEFT_EVENT_STEP) clear_bar(p);
     switch (e->kind) {
-    case WEFT_EVENT_START:
-        p->first = e->step;
-        on_start(p, e);
-        break;
+    case WEFT_EVENT_START: on_start(p, e); break;
     case WEFT_EVENT_STEP: on_step(p, e); break;
     case WEFT_EVENT_EVAL: on_evaluation(e); break;
     case WEFT_EVENT_CHECKPOINT: printf("wrote %s\n", e->path); break;
-    case WEFT_EVENT_SUMMARY: on_summary(p, e); break;
+    case WEFT_EVENT_SUMMARY: on_summary(e); break;
     }
     fflush(stdout);
 }

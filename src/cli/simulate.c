@@ -1,23 +1,14 @@
 /* weft simulate */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli.h"
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* A simulation as it is watched: the bar is about real time. */
+/* A simulation as it is watched. */
 typedef struct watch {
     const weft_train_options *options;
     progress *bar;
-    double began, last;
+    double began;
 } watch;
 
 const weft_series *find_series(const weft_event *event, const char *name)
@@ -88,7 +79,7 @@ static void print_summary(const watch *w, const weft_event *e)
     printf("%lld step%s of %d learner%s in %.6g s of virtual time (%.1f s here, %.0f MB at the "
            "most)\n",
            (long long)e->step, weft_plural(e->step), e->learners, weft_plural(e->learners),
-           e->seconds, now() - w->began, (double)e->peak_memory / 1e6);
+           e->seconds, clock_seconds() - w->began, (double)e->peak_memory / 1e6);
     printf("while all were training: %.6g samples/s, learners computed %.1f %% of the time\n",
            e->samples_per_second, 100 * series_number(e, "utilisation"));
     printf("sent: %s in %.0f letters",
@@ -100,22 +91,16 @@ static void print_summary(const watch *w, const weft_event *e)
     print_staleness(staleness);
 }
 
-static void on_event(void *user, const weft_event *event)
+static void on_event(void *user, const weft_event *e)
 {
     watch *w = user;
-    weft_event e = *event;
-    double time = now();
-    if (e.kind == WEFT_EVENT_SUMMARY) {
-        progress_end(w->bar);
-        w->bar = NULL;
-        if (!w->options->show.quiet) print_summary(w, event);
+    if (e->kind != WEFT_EVENT_SUMMARY) {
+        if (w->bar) progress_event(w->bar, e);
         return;
     }
-    if (e.kind == WEFT_EVENT_STEP && time > w->last)
-        e.samples_per_second = (double)w->options->length.batch / (time - w->last);
-    e.step_seconds = time - w->last;
-    w->last = time;
-    if (w->bar) progress_event(w->bar, &e);
+    progress_end(w->bar);
+    w->bar = NULL;
+    if (!w->options->show.quiet) print_summary(w, e);
 }
 
 static weft_status init(const weft_context *context, void *options)
@@ -133,8 +118,9 @@ static int run(weft_context *context, int argc, char **argv)
         code = usage_failure("simulate");
     } else {
         listen_to(context, options.train.show.quiet);
-        watch w = {.options = &options.train, .bar = progress_new(&options.train)};
-        w.began = w.last = now();
+        watch w = {.options = &options.train,
+                   .bar = progress_new(&options.train, true),
+                   .began = clock_seconds()};
         catch_signals();
         status = weft_simulate(context, &options, &wanted_stop, on_event, &w);
         if (w.bar) progress_end(w.bar);

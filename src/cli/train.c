@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cli.h"
+#include "weft/plan.h"
 
 /* The one trainer of this process, for the signal handler, and the signal that ended it. */
 static weft_trainer *_Atomic running;
@@ -118,7 +119,7 @@ weft_status run_until_stopped(weft_trainer *trainer, weft_event_fn fn, void *use
 
 weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options)
 {
-    progress *p = progress_new(options);
+    progress *p = progress_new(options, false);
     if (weft_job_supervised()) say_words("built", "");
     weft_status status = run_until_stopped(trainer, on_event, p);
     progress_end(p);
@@ -147,6 +148,32 @@ void print_line(void *user, const char *line)
     (void)user;
     fflush(stdout);
     fprintf(stderr, "%s\n", weft_printable(line, shown, sizeof(shown)));
+}
+
+/* Takes away the bar, or the line of print_starting, that stands on the terminal. */
+static void clear_line(bool bar)
+{
+    if (bar && isatty(STDERR_FILENO)) fputs(CLEAR_LINE, stderr);
+}
+
+static void print_over_bar(void *user, const char *line)
+{
+    const bool *bar = user;
+    clear_line(*bar);
+    print_line(NULL, line);
+}
+
+/* What is shown until the first of the processes speaks, which on a terminal takes its place. */
+static void print_starting(const weft_train_options *o, bool bar)
+{
+    int64_t mesh = 1, count = o->job.ranks;
+    bool learners = o->parallel.exchange != NULL;
+    if (learners && o->parallel.mesh && weft_mesh_ranks(o->parallel.mesh, &mesh) == WEFT_OK)
+        count /= mesh;
+    printf("starting %lld %s%s as %s…%s", (long long)count, learners ? "learner" : "rank",
+           weft_plural(count), strcmp(o->job.engine, "mpi") == 0 ? "processes of MPI" : "processes",
+           bar ? "" : "\n");
+    fflush(stdout);
 }
 
 static void free_words(char **words)
@@ -183,15 +210,6 @@ static char **rank_words(const weft_context *context, const weft_train_options *
     return NULL;
 }
 
-/* false: nobody would read what the ranks print; main says why. */
-static bool say_start(const weft_train_options *options)
-{
-    if (options->show.quiet || options->job.ranks < 2) return true;
-    printf("starting %lld ranks with engine %s\n", (long long)options->job.ranks,
-           options->job.engine);
-    return fflush(stdout) == 0;
-}
-
 /* Starts this same command as the ranks of a job; how they show their progress is decided by this
  * process. */
 static int supervise(const weft_context *context, weft_train_options *options, const char *show)
@@ -209,14 +227,18 @@ static int supervise(const weft_context *context, weft_train_options *options, c
     program[size] = '\0';
     (void)snprintf(columns, sizeof(columns), "%d", progress_columns());
     setenv("COLUMNS", columns, 1);
-    if (!say_start(options)) {
-        free_words(words);
-        return 1;
-    }
+    bool bar = strcmp(show, "bar") == 0 && !options->show.quiet;
+    bool threads = strcmp(options->job.engine, "threads") == 0;
+    weft_status status = weft_job_check(context, options);
     relay *through = relay_begin();
-    weft_status status = weft_job_run(context, options, program, words, print_line, NULL, &code);
+    if (status == WEFT_OK && !threads && !options->show.quiet) print_starting(options, bar);
+    if (status == WEFT_OK)
+        status = weft_job_run(context, options, program, words, print_over_bar, &bar, &code);
     free_words(words);
-    if (status != WEFT_OK) code = report_failure(status);
+    if (status != WEFT_OK) {
+        clear_line(bar);
+        code = report_failure(status);
+    }
     return relay_end(through, code);
 }
 

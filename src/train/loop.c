@@ -24,6 +24,8 @@ static weft_status tell(const weft_run *run, weft_event *e)
     e->parameters = t->parameters;
     e->ranks = t->link.job ? t->mesh * t->learners : t->size;
     e->learners = t->learners;
+    e->process_ranks = t->local;
+    e->since = run->first_step;
     e->seconds = weft_seconds() - run->started;
     if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
     if (t->fn) t->fn(t->user, e);

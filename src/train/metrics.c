@@ -145,8 +145,10 @@ static void add_event(weft_text *f, const weft_event *e)
         real(f, "seconds", e->seconds);
         real(f, "samples_per_second", e->samples_per_second);
         real(f, "first_step_seconds", e->first_step_seconds);
-        weft_text_add(f, ",\"peak_rss_bytes\":%zu,\"ranks\":%d,\"learners\":%d,\"rank_bytes\":[",
-                      e->peak_memory, e->ranks, e->learners);
+        weft_text_add(f,
+                      ",\"since_step\":%lld,\"peak_rss_bytes\":%zu,\"ranks\":%d,\"learners\":%d,"
+                      "\"rank_bytes\":[",
+                      (long long)e->since, e->peak_memory, e->ranks, e->learners);
         for (int i = 0; i < e->ranks; i++)
             weft_text_add(f, "%s%.0f", i ? "," : "", e->rank_memory[i]);
         weft_text_add(f, "]");

@@ -25,6 +25,16 @@ bool weft_job_wanted(const weft_train_options *options)
     return weft_job_needed(&o);
 }
 
+weft_status weft_job_check(const weft_context *context, const weft_train_options *options)
+{
+    weft_processes p = {.port = -1};
+    WEFT_TRY(weft_train_options_check(options));
+    weft_job_options o = job_options(options);
+    weft_status status = o.members ? weft_processes_plan(context, options, &p) : WEFT_OK;
+    weft_processes_free(&p);
+    return status;
+}
+
 weft_status weft_job_run(const weft_context *context, const weft_train_options *options,
                          const char *program, char *const *arguments, weft_job_fn tell, void *user,
                          int *code)

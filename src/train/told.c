@@ -14,7 +14,7 @@ static weft_status tell(weft_simulation *s, weft_event *e)
     e->epochs = t->options.length.epochs;
     e->samples = t->samples;
     e->parameters = t->parameters;
-    e->ranks = e->learners = s->learners;
+    e->ranks = e->learners = e->process_ranks = s->learners;
     e->seconds = s->last;
     if (t->metrics) WEFT_TRY(weft_metrics_event(t->metrics, e));
     if (t->fn) t->fn(t->user, e);

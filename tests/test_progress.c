@@ -1,0 +1,253 @@
+/* The rates that people are shown, of steps that take unequally long, by a clock of this test. */
+#include <math.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#include "cli/cli.h"
+#include "train/trainer.h"
+
+static double clock_now;
+
+double clock_seconds(void)
+{
+    return clock_now;
+}
+
+/* Lines of evaluations have figures, which are not of interest here. */
+const char *figure_text(const weft_figure *figure, char *out, size_t size)
+{
+    (void)figure;
+    (void)snprintf(out, size, "-");
+    return out;
+}
+
+/* --- what is printed --- */
+
+static char printed[1 << 16];
+static int before, file;
+
+static void begin(void)
+{
+    char path[] = "/tmp/progress-XXXXXX";
+    fflush(stdout);
+    before = dup(STDOUT_FILENO);
+    file = mkstemp(path);
+    assert_true(before >= 0 && file >= 0);
+    unlink(path);
+    assert_true(dup2(file, STDOUT_FILENO) >= 0);
+    clock_now = 1000;
+}
+
+static void end(void)
+{
+    fflush(stdout);
+    assert_true(dup2(before, STDOUT_FILENO) >= 0);
+    close(before);
+    ssize_t size = pread(file, printed, sizeof(printed) - 1, 0);
+    assert_true(size >= 0);
+    printed[size] = '\0';
+    close(file);
+}
+
+static void step(progress *p, int64_t number, double samples, double seconds, double waited)
+{
+    clock_now += seconds + waited;
+    weft_event e = {.kind = WEFT_EVENT_STEP,
+                    .step = number,
+                    .total_steps = 100,
+                    .epochs = 1,
+                    .loss = 1,
+                    .samples_per_second = samples / seconds,
+                    .step_seconds = seconds};
+    progress_event(p, &e);
+}
+
+static weft_train_options options_of(char *kind)
+{
+    weft_train_options o = {.length = {.batch = 100}};
+    o.show.progress = kind;
+    return o;
+}
+
+/* --- tests --- */
+
+/* A line has the samples since the last one over the seconds since then, in which evaluations are:
+ * neither the last step's rate nor a mean of rates, which would be 5,000 or 1,000 here. */
+static void test_lines(void **state)
+{
+    (void)state;
+    char kind[] = "lines";
+    weft_train_options o = options_of(kind);
+    begin();
+    progress *p = progress_new(&o, false);
+    step(p, 1, 100, 1, 0); /* from here on */
+    step(p, 2, 100, 8, 0);
+    step(p, 3, 100, 0.02, 0);
+    step(p, 4, 100, 0.02, 0);
+    step(p, 5, 50, 2, 0); /* after 10.04 seconds */
+    step(p, 6, 100, 1, 8.98);
+    step(p, 7, 100, 0.02, 0); /* after 10 seconds, of which 8.98 were no steps */
+    progress_end(p);
+    end();
+    assert_string_equal(printed, "epoch 1, step 5 of 100: loss 1.0000, 35 samples/s\n"
+                                 "epoch 1, step 7 of 100: loss 1.0000, 20 samples/s\n");
+}
+
+/* A bar has the same of the last steps, of which each weighs a twentieth less than the next,
+ * without what lies between steps; what is left follows from it. */
+static void test_bar(void **state)
+{
+    (void)state;
+    char kind[] = "bar", rate[64], left[64];
+    weft_train_options o = options_of(kind);
+    double samples = 0, seconds = 0, steps = 0;
+    setenv("COLUMNS", "200", 1);
+    begin();
+    progress *p = progress_new(&o, false);
+    for (int i = 1; i <= 30; i++) {
+        double n = i % 7 ? 100 : 20, took = i % 3 ? 0.5 : 4;
+        steps = 0.95 * steps + 1;
+        samples = 0.95 * samples + n;
+        seconds = 0.95 * seconds + took;
+        step(p, i, n, took, i % 5 ? 0 : 60);
+    }
+    progress_end(p);
+    end();
+    (void)snprintf(rate, sizeof(rate), "  %.0f samples/s", samples / seconds);
+    int rest = (int)(70 * seconds / steps + 0.5);
+    (void)snprintf(left, sizeof(left), "  %dm%02ds left", rest / 60, rest % 60);
+    const char *last = strstr(printed, " 30%");
+    assert_non_null(last);
+    assert_non_null(strstr(last, rate));
+    assert_non_null(strstr(last, left));
+}
+
+/* Virtual seconds are not those that somebody waits. */
+static void test_simulated(void **state)
+{
+    (void)state;
+    char kind[] = "bar";
+    weft_train_options o = options_of(kind);
+    begin();
+    progress *p = progress_new(&o, true);
+    for (int i = 1; i <= 30; i++) {
+        weft_event e = {.kind = WEFT_EVENT_STEP,
+                        .step = i,
+                        .total_steps = 90,
+                        .epochs = 1,
+                        .samples_per_second = 1e6 * i,
+                        .step_seconds = 400 / (1e6 * i)};
+        clock_now += 2;
+        progress_event(p, &e);
+    }
+    progress_end(p);
+    end();
+    assert_non_null(strstr(strstr(printed, " 33%"), "  200 samples/s  2m00s left"));
+}
+
+/* What a run says of itself: the samples of a step are those of all learners, and a summary is of
+ * the part of the run, and of the process, that it has figures of. */
+static void test_sentences(void **state)
+{
+    (void)state;
+    char kind[] = "lines", model[] = "mlp", data[] = "glyphs", exchange[] = "gossip";
+    weft_train_options o = options_of(kind);
+    o.task.model = model;
+    o.task.data = data;
+    o.parallel.exchange = exchange;
+    weft_event start = {.kind = WEFT_EVENT_START,
+                        .parameters = 7,
+                        .samples = 9,
+                        .step = 150,
+                        .total_steps = 200,
+                        .learners = 4};
+    weft_event summary = {.kind = WEFT_EVENT_SUMMARY,
+                          .since = 150,
+                          .step = 200,
+                          .total_steps = 200,
+                          .seconds = 2,
+                          .samples_per_second = 1000,
+                          .peak_memory = 73000000,
+                          .ranks = 8,
+                          .process_ranks = 2};
+    begin();
+    progress *p = progress_new(&o, false);
+    progress_event(p, &start);
+    progress_event(p, &summary);
+    start.step = 0;
+    start.learners = 1;
+    summary.since = 0;
+    summary.process_ranks = 8;
+    progress_event(p, &start);
+    progress_event(p, &summary);
+    progress_end(p);
+    end();
+    assert_string_equal(
+        printed,
+        "mlp on glyphs: 7 parameters, 9 training samples, 200 steps of 400 samples, 100 by "
+        "each of 4 learners, exchange gossip\n"
+        "resumed after step 150\n"
+        "50 steps since step 150 in 2.0 s, 1000 samples/s in training, peak memory 73 MB "
+        "in this one of 4 processes\n"
+        "mlp on glyphs: 7 parameters, 9 training samples, 200 steps of 100 samples\n"
+        "200 steps in 2.0 s, 1000 samples/s in training, peak memory 73 MB\n");
+}
+
+/* --- what weft status shows --- */
+
+typedef struct seen {
+    const weft_trainer *trainer;
+    double samples, seconds;
+    int steps, wrong;
+} seen;
+
+static void on_event(void *user, const weft_event *e)
+{
+    seen *s = user;
+    if (e->kind != WEFT_EVENT_STEP) return;
+    double total = e->samples_per_second * e->step_seconds;
+    double expected = ++s->steps % 7 ? 10 : 3; /* 63 samples: six batches of 10, and one of 3 */
+    s->samples = 0.9 * s->samples + total;
+    s->seconds = 0.9 * s->seconds + e->step_seconds;
+    double rate = s->samples / s->seconds;
+    s->wrong += fabs(total - expected) > 1e-6 * expected;
+    s->wrong += fabs(s->trainer->runs[0].rank.rate - rate) > 1e-6 * rate;
+}
+
+/* The rate that a learner tells its coordinator is that of its last steps, samples and seconds each
+ * summed apart, whatever each step took. */
+static void test_learner_rate(void **state)
+{
+    (void)state;
+    weft_context *context;
+    weft_train_options o = {.task = {.model = NULL}};
+    seen s = {.trainer = NULL};
+    weft_trainer *trainer;
+    assert_ok(weft_context_create(&context));
+    assert_ok(weft_train_options_init(context, &o));
+    const weft_option *table = weft_train_table(context);
+    assert_ok(weft_options_set(table, &o, "model", "mlp"));
+    assert_ok(weft_options_set(table, &o, "data", "glyphs:size=8,train=63,test=10"));
+    assert_ok(weft_options_set(table, &o, "batch", "10"));
+    assert_ok(weft_options_set(table, &o, "epochs", "3"));
+    assert_ok(weft_options_set(table, &o, "threads", "1"));
+    assert_ok(weft_trainer_create(context, &o, &trainer));
+    s.trainer = trainer;
+    assert_ok(weft_trainer_run(trainer, on_event, &s));
+    assert_int_equal(s.steps, 21);
+    assert_int_equal(s.wrong, 0);
+    weft_trainer_destroy(&trainer);
+    weft_options_free(table, &o);
+    weft_context_destroy(&context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),        cmocka_unit_test(test_bar),
+        cmocka_unit_test(test_simulated),    cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_learner_rate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
