@@ -11,7 +11,9 @@ server s1
 server s2
 join l1
 until_there learner 1
-holds <("$weft" status "$at") 'learner +0'
+holds <("$weft" status "$at") '^run [0-9a-f]{8}: model lenet, exchange server:policy=async, 75 steps$'
+holds <("$weft" status "$at") '^waits for members: 1 of 2 learners, 2 of 2 servers$'
+holds <("$weft" status "$at") "^learner 0 +[0-9]+ +$(hostname) +0 "
 join l2
 ends 0 l1
 ends 0 l2
@@ -20,7 +22,26 @@ ends 0 s2
 ends 0 c
 learned l1
 learned l2
-holds co 'the run is over'
+# The coordinator's log has a line for each member that joins and leaves, and one for each state of the run.
+for m in 'learner [01]' 'server [01]'; do
+    [ "$(grep -cE "^[0-9:]{8} $m on $(hostname) \(number [0-9]+\) has joined$" co)" = 2 ] &&
+        [ "$(grep -cE "$m .* has left at its end$" co)" = 2 ] && pass || { cp co out; flunk "the log lacks members: $what"; }
+done
+for state in 'the run is under way' 'the run is over'; do
+    [ "$(grep -c "$state" co)" = 1 ] && pass || { cp co out; flunk "'$state' is not there once: $what"; }
+done
+tail -n 1 co | grep -q 'the run is over' && pass || { cp co out; flunk "the end is not last: $what"; }
+
+what="the table on a terminal is marked when the coordinator is gone"
+coordinator -n 1 --exchange server:policy=async --servers 1
+python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$weft" status "$at" --timeout 8 >live 2>&1 </dev/null &
+live=$!
+within 'grep -q "waits for members" live'
+kill -KILL "$(self "$c")"
+wait $live
+[ $? = 1 ] && pass || flunk "status did not end with 1: $what"
+holds live 'STALE: the coordinator has not answered for [0-9]+ s'
+holds live 'no coordinator answers at'
 
 if in_full; then
 what="bsp has the numbers of one process"
@@ -74,16 +95,19 @@ ends 130 l3
 until_there learner 1
 join l4
 until_there learner 2
-id=$("$weft" status "$at" | awk '$2 == "learner" && $3 == 1 { print $1 }')
-accepts "leave" "$weft" leave "$at" "$id"
+accepts "leave" "$weft" leave "$at" 'learner 1'
 ends 0 l4
 holds l4.err 'this learner has left after step'
-refuses 1 "no member 77 is there" "$weft" leave "$at" 77
+refuses 1 "neither the name nor the number of a member" "$weft" leave "$at" 77
 ends 0 l1
 ends 0 s2
 ends 0 s3
 ends 0 c
 learned l1
+holds co 'learner [12] .* is lost: silent for [0-9.]+ s$'
+holds co 'server [01] .* is lost: silent for [0-9.]+ s$'
+holds co 'learner [12] .* has left before its last step: somebody has stopped it$'
+holds co 'learner 1 .* has left, as it was told to \(weft leave\)$'
 
 if in_full; then
 # Each draws as hard as it may where so many are there, not where as many as were first asked for.
@@ -146,7 +170,7 @@ refuses 2 "a version of c=3 updates, but there are 2 learners" "$weft" coordinat
 refuses 2 "need an exchange" "$weft" coordinator -n 2 -q
 refuses 2 "address of a coordinator" "$weft" join
 refuses 2 "number of a member" "$weft" leave "$at"
-refuses 2 "no number of a member" "$weft" leave "$at" me
+refuses 1 "neither the name nor the number of a member" "$weft" leave "$at" me
 refuses 2 "nobody is allowed, so nobody could come in; give --allow" "$weft" coordinator --key coordinator.key -n 1 --exchange server:policy=async $data
 echo '# nobody yet' >nobody
 refuses 2 "allow is 'nobody', which has no key" "$weft" coordinator --key coordinator.key --allow nobody -n 1 --exchange server:policy=async $data

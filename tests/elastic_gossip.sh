@@ -9,7 +9,7 @@ last() { grep "accuracy" "$1.out" | tail -n 1; }
 # the same figures at the end
 alike() { [ -n "$(last "$1")" ] && [ "$(last "$1")" = "$(last "$2")" ] && pass || { last "$1" >out; last "$2" >err; flunk "$1 and $2 differ: $what"; }; }
 # the number of a learner that is not the first
-another() { "$weft" status "$at" | awk '$2 == "learner" && $3 > 0 { id = $1 } END { print id }'; }
+another() { "$weft" status "$at" | awk '$1 == "learner" && $2 > 0 { id = $3 } END { print id }'; }
 
 what="as many as were expected"
 coordinator -n 3 --exchange gossip:topology=ring --epochs 4
@@ -44,7 +44,7 @@ join l6
 until_there learner 4
 accepts "leave" "$weft" leave "$at" "$(another)"
 until_there learner 3
-holds <("$weft" status "$at") 'learner +0 +[1-9][0-9]* +[0-9.]+ +[1-9]'
+holds <("$weft" status "$at") 'learner 0 +[0-9]+ +[^ ]+ +[1-9][0-9]* +[0-9.]+ +[1-9]'
 ends 0 l1
 ends 0 c
 learned l1
@@ -80,9 +80,9 @@ done
 
 what="one that stands still slows nobody"
 rm -rf kept1 kept2 kept3
-fastest() { "$weft" status "$at" | awk '$2 == "learner" && $4 > most { most = $4 } END { print most + 0 }'; }
+fastest() { "$weft" status "$at" | awk '$1 == "learner" && $5 > most { most = $5 } END { print most + 0 }'; }
 # beyond STEP: how many learners are
-beyond() { "$weft" status "$at" | awk -v step="$1" '$2 == "learner" && $4 > step { n++ } END { print n + 0 }'; }
+beyond() { "$weft" status "$at" | awk -v step="$1" '$1 == "learner" && $5 > step { n++ } END { print n + 0 }'; }
 coordinator -n 3 --exchange gossip --compress threshold:tau=0.003 --epochs 80 --silence 60
 for l in 1 2 3; do join l$l --checkpoint kept$l; done
 within '[ "$(beyond 20)" = 3 ]' || flunk "does not begin: $what"

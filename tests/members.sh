@@ -38,7 +38,7 @@ ends() {
 # the process itself, which timeout has started
 self() { below "$1" | head -n 1; }
 learned() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { exit !(a >= 0.8) }' "$1.out" && pass || { cp "$1.out" out; flunk "$1 has not learned: $what"; }; }
-members() { "$weft" status "$at" --timeout 20 2>/dev/null | grep -c " $1 "; }
+members() { "$weft" status "$at" --timeout 20 2>/dev/null | grep -c "^$1 [0-9]"; }
 until_there() { # ROLE COUNT
     within "[ \"\$(members $1)\" = $2 ]" || flunk "no $2 $1s: $what"
 }

@@ -176,7 +176,8 @@ static void test_compute(void **state)
     script two[1] = {{.begin = compute_twice, .seconds = 1}};
     sim = simulate(two, 1, (weft_sim_link){0}, 1);
     assert_int_equal(weft_sim_run(sim, INFINITY), WEFT_ERR_INTERNAL);
-    assert_string_equal(weft_last_message(), "player 0 at 0 s: a computation is going on already");
+    assert_string_equal(weft_last_message(),
+                        "the player at 0 s: a computation is going on already");
     weft_sim_destroy(&sim);
 }
 

@@ -39,7 +39,7 @@ static void test_refusals(void **state)
     c.coordinator.most = 3;
     assert_int_equal(weft_sim_add(c.sim, 50, 20), WEFT_OK);
     until(&c, 30);
-    assert_string_equal(c.refusal, "the coordinator refuses learner 50: there are 3 members, and "
+    assert_string_equal(c.refusal, "the coordinator refuses this learner: there are 3 members, and "
                                    "there may be no more");
     weft_sim_destroy(&c.sim);
 }

@@ -214,11 +214,11 @@ static void test_lost_range(void **state)
 {
     (void)state;
     static const char *const why[] = {
-        "server 2 is lost, and with it range 1 of 2 of the parameters: nobody has a replica of it "
-        "(--replicas 1 keeps one on another server); go on from the newest checkpoint with "
-        "--resume",
-        "server 1 is lost, and with it range 0 of 2 of the parameters: this was the last copy, "
-        "since no other server was left to keep one; go on from the newest checkpoint"};
+        "server 1 is lost, and with it range 1 of 2 of the parameters: nobody has a replica of it "
+        "(--replicas 1 keeps one on another server); begin the run again from a checkpoint "
+        "(--checkpoint FOLDER --resume)",
+        "server 0 is lost, and with it range 0 of 2 of the parameters: this was the last copy, "
+        "since no other server was left to keep one; begin the run again from a checkpoint"};
     for (int replicas = 0; replicas < 2; replicas++) {
         run r = draw("async", -1, -1, 1, 2, 4);
         weft_sim_options options = {.struct_size = sizeof(options),

@@ -19,21 +19,40 @@ typedef struct weft_stop {
 
 /* A member, as the coordinator has heard of it. */
 typedef struct weft_cluster_member {
-    uint32_t id;
-    const char *role, *address;
-    int slot;                     /* which of its role it is */
-    int64_t clock;                /* steps of a learner, updates of a server */
-    double loss, rate, staleness; /* of a learner; samples a second; mean, of a server */
-    double silent;                /* seconds since it was heard of */
+    uint32_t id;       /* its number: no two members of a run have ever the same */
+    const char *role;  /* "learner", "server" */
+    char name[40];     /* role and slot, "learner 2", by which all messages call it */
+    char host[64];     /* the name of its machine; "": not known */
+    char address[512]; /* where others reach it; "": nowhere */
+    int slot;          /* which of its role it is, from 0; a slot is given again when it is free */
+    int64_t step;      /* finished steps of a learner, updates that a server has made */
+    double loss;       /* of a learner's last step */
+    double rate;       /* samples a second of this learner alone, over its last steps */
+    double staleness;  /* mean over a server's updates: how many others it had made since the
+                        * learner read the parameters */
+    double silent;     /* seconds since the coordinator heard of it */
     bool leaving;
 } weft_cluster_member;
 
+/* A member has joined, left, or was lost. */
+typedef struct weft_cluster_event {
+    int64_t number; /* of a run's first event 1, then one more for each */
+    double ago;     /* seconds */
+    char text[256]; /* "learner 1 of HOST was lost: silent for 10.2 s" */
+} weft_cluster_event;
+
 typedef struct weft_cluster_status {
+    uint64_t run; /* drawn at random; 0: not known */
+    char model[64], exchange[128], data[128];
+    int64_t step, steps; /* of the learner that is ahead, and of each in all; 0: not known */
+    double rate;         /* samples a second of all learners */
+    int learners, servers, learners_expected, servers_expected; /* with which it begins */
     bool running, over;
     char *fault; /* NULL: there is none */
     weft_cluster_member *members;
     int count;
-    char *texts; /* that members point into */
+    weft_cluster_event *events; /* the last ones, the oldest first */
+    int event_count;
 } weft_cluster_status;
 WEFT_API void weft_cluster_status_free(weft_cluster_status *status);
 

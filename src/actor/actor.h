@@ -89,7 +89,8 @@ struct weft_actor {
     const weft_actor_ops *ops;
     weft_host *host;
     weft_actor_id id;
-    bool done; /* it wants to be told nothing more */
+    char name[40]; /* by which people know it; "": its kind and number (weft_actor_name) */
+    bool done;     /* it wants to be told nothing more */
 };
 
 /* What a host does for its actors. */
@@ -108,6 +109,8 @@ struct weft_host {
 };
 
 /* Seconds, of which only differences mean something. */
+/* By which people know an actor, into `out`, which it returns. */
+const char *weft_actor_name(const weft_actor *actor, char out[48]);
 static inline double weft_actor_now(const weft_actor *actor)
 {
     return actor->host->ops->now(actor->host);

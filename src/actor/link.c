@@ -128,8 +128,10 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_letter 
     machine *m = weft_sim_machine(sim, from->id);
     size_t bytes = ENVELOPE + letter->head_bytes + (letter->payload ? letter->payload->bytes : 0);
     way *w;
+    char name[48];
     if (to == from->id)
-        return weft_fail(WEFT_ERR_INTERNAL, "%s %u writes to himself", from->ops->name, from->id);
+        return weft_fail(WEFT_ERR_INTERNAL, "%s sends a message to itself",
+                         weft_actor_name(from, name));
     WEFT_TRY(find_way(sim, from->id, to, &w));
     if (!w->own) w->link = usual_link(sim, from->id, to);
     w->own = true;

@@ -47,8 +47,9 @@ static weft_status net_know(weft_host *host, weft_actor_id id, const char *addre
     weft_net *net = (weft_net *)host;
     weft_status status = weft_net_know(net, id, address);
     if (status != WEFT_ERR_ARGUMENT) return status;
-    weft_log(net->world->context, WEFT_LOG_WARNING, "%s %u does not go to %u: %s",
-             net->actor->ops->name, net->actor->id, id, weft_last_message());
+    char name[48];
+    weft_log(net->world->context, WEFT_LOG_WARNING, "%s does not go to the member of number %u: %s",
+             weft_actor_name(net->actor, name), id, weft_last_message());
     return WEFT_OK;
 }
 

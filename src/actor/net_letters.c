@@ -66,9 +66,10 @@ static weft_status check_size(const weft_net *net, const weft_letter *letter)
         WEFT_MAX(letter->head_bytes, letter->payload ? letter->payload->bytes : (size_t)0);
     size_t most = weft_net_world_largest(net->world);
     if (bytes <= most) return WEFT_OK;
+    char name[48];
     return weft_fail(WEFT_ERR_INTERNAL,
-                     "%s %u has a letter of %zu bytes, of which those of this run have at most %zu",
-                     net->actor->ops->name, net->actor->id, bytes, most);
+                     "%s sends a message of %zu bytes; those of this run have at most %zu",
+                     weft_actor_name(net->actor, name), bytes, most);
 }
 
 weft_status weft_net_send(weft_actor *from, weft_actor_id to, const weft_letter *letter)

@@ -67,11 +67,12 @@ void weft_net_tell_strangers(weft_net *net)
     uint64_t refused = net->report.refused, damaged = net->report.damaged;
     if (refused == w->refused && damaged == w->damaged) return;
     double now = weft_seconds();
+    char name[48];
     if (w->told > 0 && now - w->told < 1) return;
     weft_log(net->world->context, WEFT_LOG_WARNING,
-             "%s %u at %s: so far %llu connections were refused (no key that is allowed, or none "
-             "of this program), and %llu letters were thrown away (damaged, or too many)",
-             net->actor->ops->name, net->actor->id, net->at ? net->at : "inproc://",
+             "%s at %s: so far %llu connections were refused (no key that is allowed, or none of "
+             "this program), and %llu messages were thrown away (damaged, or too many)",
+             weft_actor_name(net->actor, name), net->at ? net->at : "inproc://",
              (unsigned long long)refused, (unsigned long long)damaged);
     *w = (weft_watch){refused, damaged, now};
 }

@@ -103,7 +103,8 @@ static const weft_host_ops host_ops = {
 
 static weft_status fail_of(const weft_sim *sim, const machine *m, weft_status status)
 {
-    return weft_fail_within(status, "%s %u at %g s", m->actor->ops->name, m->actor->id, sim->now);
+    char name[48];
+    return weft_fail_within(status, "%s at %g s", weft_actor_name(m->actor, name), sim->now);
 }
 
 static void kill_actor(machine *m)

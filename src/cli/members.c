@@ -60,89 +60,72 @@ int member_end(weft_context *context, weft_cluster_options *o, weft_status statu
 
 /* --- weft coordinator --- */
 
-/* The members as they were told of last. */
-typedef struct seen_member {
-    uint32_t id;
-    char role[16];
-    int slot;
-    bool leaving;
-} seen_member;
-typedef struct seen {
+/* How far the coordinator's log is. */
+typedef struct member_log {
     bool quiet, addressed;
-    seen_member *members;
-    int count;
-} seen;
+    int64_t event;   /* the last one that was printed */
+    char state[128]; /* of the run, as it was printed last */
+} member_log;
 
-static bool was_there(const seen *s, uint32_t id)
+static void print_time(void)
 {
-    for (int i = 0; i < s->count; i++)
-        if (s->members[i].id == id) return true;
-    return false;
+    char text[16];
+    time_t now = time(NULL);
+    struct tm local;
+    if (localtime_r(&now, &local) && strftime(text, sizeof(text), "%H:%M:%S", &local))
+        printf("%s ", text);
 }
 
-static bool is_there(const weft_cluster_status *now, uint32_t id)
+/* Events that came and were forgotten between two calls are counted. */
+static void print_events(member_log *log, const weft_cluster_status *s)
 {
-    for (int i = 0; i < now->count; i++)
-        if (now->members[i].id == id) return true;
-    return false;
-}
-
-/* A line for each member that has come since, and for each that is there no more. */
-static void print_changes(const seen *s, const weft_cluster_status *now)
-{
-    for (int i = 0; i < now->count; i++) {
-        const weft_cluster_member *m = &now->members[i];
-        if (was_there(s, m->id)) continue;
-        printf("%s %" PRIu32 " joins as %s %d\n", m->role, m->id, m->role, m->slot);
+    int64_t first = s->event_count ? s->events[0].number : log->event + 1;
+    if (first > log->event + 1) {
+        long long more = (long long)(first - log->event - 1);
+        print_time();
+        printf("%lld member%s joined or left meanwhile\n", more, weft_plural(more));
     }
-    for (int i = 0; i < s->count; i++) {
-        const seen_member *m = &s->members[i];
-        if (is_there(now, m->id)) continue;
-        printf("%s %" PRIu32 " (%s %d) %s\n", m->role, m->id, m->role, m->slot,
-               m->leaving || now->over ? "leaves" : "leaves or is lost");
+    for (int i = 0; i < s->event_count; i++) {
+        if (s->events[i].number <= log->event) continue;
+        log->event = s->events[i].number;
+        print_time();
+        printf("%s\n", s->events[i].text);
     }
 }
 
-/* false: no memory, so the next changes are told against the members of before. */
-static bool remember(seen *s, const weft_cluster_status *now)
+/* A line whenever the run goes into another state. */
+static void print_state(member_log *log, const weft_cluster_status *s)
 {
-    seen_member *copy = calloc((size_t)now->count + 1, sizeof(*copy));
-    if (!copy) return false;
-    for (int i = 0; i < now->count; i++) {
-        const weft_cluster_member *m = &now->members[i];
-        copy[i] = (seen_member){.id = m->id, .slot = m->slot, .leaving = m->leaving};
-        (void)snprintf(copy[i].role, sizeof(copy[i].role), "%s", m->role);
-    }
-    free(s->members);
-    s->members = copy;
-    s->count = now->count;
-    return true;
-}
-
-static int count_role(const weft_cluster_status *s, const char *role)
-{
-    int count = 0;
-    for (int i = 0; i < s->count; i++) count += strcmp(s->members[i].role, role) == 0;
-    return count;
+    char state[sizeof(log->state)], text[64];
+    if (s->fault)
+        (void)snprintf(state, sizeof(state), "the run has failed");
+    else if (s->over && s->count == 0)
+        (void)snprintf(state, sizeof(state), "the run is over");
+    else if (s->over)
+        (void)snprintf(state, sizeof(state), "all steps are done; the members leave");
+    else if (s->running)
+        (void)snprintf(state, sizeof(state), "the run is under way");
+    else
+        (void)snprintf(state, sizeof(state), "the run waits for members: %s",
+                       count_members(s, text, sizeof(text)));
+    if (strcmp(state, log->state) == 0) return;
+    memcpy(log->state, state, sizeof(state));
+    print_time();
+    printf("%s\n", state);
 }
 
 /* Others may wait for the line with the address, which goes out at once. */
 static void on_members(void *user, const char *address, const weft_cluster_status *status)
 {
-    seen *s = user;
-    if (s->quiet) return;
-    if (!s->addressed) printf("coordinator at %s\n", address);
-    s->addressed = true;
-    int learners = count_role(status, "learner"), servers = count_role(status, "server");
-    print_changes(s, status);
-    if (status->count != s->count || status->over)
-        printf("%d learner%s, %d server%s%s\n", learners, weft_plural(learners), servers,
-               weft_plural(servers),
-               status->fault     ? "; the run has failed"
-               : status->over    ? "; the run is over"
-               : status->running ? "; the run goes on"
-                                 : "; waiting for more");
-    (void)remember(s, status);
+    member_log *log = user;
+    if (log->quiet) return;
+    if (!log->addressed) {
+        printf("coordinator at %s\n", address);
+        print_run(status);
+    }
+    log->addressed = true;
+    print_events(log, status);
+    print_state(log, status);
     fflush(stdout);
 }
 
@@ -161,9 +144,8 @@ static int run_coordinator(weft_context *context, int argc, char **argv)
         weft_cluster_options_free(context, &o);
         return code;
     }
-    seen s = {.quiet = o.train.show.quiet};
-    weft_status status = weft_coordinator_run(context, &o, &wanted_stop, on_members, &s);
-    free(s.members);
+    member_log log = {.quiet = o.train.show.quiet};
+    weft_status status = weft_coordinator_run(context, &o, &wanted_stop, on_members, &log);
     return member_end(context, &o, status);
 }
 
@@ -229,7 +211,7 @@ static const weft_option *join_table(const weft_context *context)
  * many attempts, before each of which it waits twice as long as before the last. */
 enum { MOST_ATTEMPTS = 6, LONG_ENOUGH = 60 };
 
-static double seconds_now(void)
+double seconds_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

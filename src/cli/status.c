@@ -15,53 +15,124 @@ static const weft_option *table(const weft_context *context)
 
 /* --- weft status --- */
 
-static int print_members(const weft_cluster_status *s)
+void print_run(const weft_cluster_status *s)
 {
-    int lines = 2;
-    printf("%s%s%s\n",
-           s->fault     ? "the run has failed: "
-           : s->over    ? "the run is over"
-           : s->running ? "the run goes on"
-                        : "the run waits for members",
-           s->fault ? s->fault : "", "");
-    printf("%10s  %-8s %4s %10s %10s %12s %10s %8s\n", "member", "role", "slot", "clock", "loss",
-           "samples/s", "staleness", "silent");
-    for (int i = 0; i < s->count; i++) {
-        const weft_cluster_member *m = &s->members[i];
-        bool server = strcmp(m->role, "server") == 0;
-        char loss[32] = "-", rate[32] = "-", staleness[32] = "-";
-        if (!server && m->clock > 0) {
-            (void)snprintf(loss, sizeof(loss), "%.4f", m->loss);
-            (void)snprintf(rate, sizeof(rate), "%.0f", m->rate);
-        }
-        if (server) (void)snprintf(staleness, sizeof(staleness), "%.2f", m->staleness);
-        printf("%10" PRIu32 "  %-8s %4d %10" PRId64 " %10s %12s %10s %7.1fs%s\n", m->id, m->role,
-               m->slot, m->clock, loss, rate, staleness, m->silent, m->leaving ? "  leaving" : "");
-        lines++;
-    }
-    printf("samples/s is the learner's own over its last steps; clock is its finished steps, or a "
-           "server's "
-           "updates; silent is the time since a member was last heard\n");
-    fflush(stdout);
-    return lines + 1;
+    printf("run %08llx: model %s, exchange %s", (unsigned long long)(s->run & 0xffffffff), s->model,
+           s->exchange);
+    if (s->steps > 0) printf(", %" PRId64 " step%s", s->steps, weft_plural(s->steps));
+    printf("\ndata: %s\n", s->data);
 }
 
-/* On a terminal again and again, over what was there. */
-static weft_status show(weft_context *context, const char *address, const weft_cluster_options *o)
+const char *count_members(const weft_cluster_status *s, char *out, size_t size)
+{
+    bool waits = !s->running && !s->over;
+    int learners = waits ? s->learners_expected : s->learners;
+    int servers = waits ? s->servers_expected : s->servers;
+    size_t used = 0;
+    if (waits) used = (size_t)snprintf(out, size, "%d of ", s->learners);
+    used +=
+        (size_t)snprintf(out + used, size - used, "%d learner%s", learners, weft_plural(learners));
+    if (s->servers_expected == 0) return out;
+    used += (size_t)snprintf(out + used, size - used, ", ");
+    if (waits) used += (size_t)snprintf(out + used, size - used, "%d of ", s->servers);
+    (void)snprintf(out + used, size - used, "%d server%s", servers, weft_plural(servers));
+    return out;
+}
+
+static void print_progress(const weft_cluster_status *s)
+{
+    char text[64];
+    const char *state = s->fault     ? "failed"
+                        : s->over    ? "over"
+                        : s->running ? "under way"
+                                     : "waits for members";
+    printf("%s: %s", state, count_members(s, text, sizeof(text)));
+    if (s->running && s->steps > 0)
+        printf("; step %" PRId64 " of %" PRId64 " (%.0f %%)", s->step, s->steps,
+               100.0 * (double)s->step / (double)s->steps);
+    if (s->running && s->rate > 0) printf("; %.0f samples/s of all learners", s->rate);
+    printf("\n");
+    if (s->fault) printf("fault: %s\n", s->fault);
+}
+
+static void print_member(const weft_cluster_member *m)
+{
+    bool server = strcmp(m->role, "server") == 0;
+    char loss[32] = "-", rate[32] = "-", staleness[32] = "-";
+    if (!server && m->step > 0) {
+        (void)snprintf(loss, sizeof(loss), "%.4f", m->loss);
+        (void)snprintf(rate, sizeof(rate), "%.0f", m->rate);
+    }
+    if (server && m->step > 0) (void)snprintf(staleness, sizeof(staleness), "%.2f", m->staleness);
+    printf("%-12s %10" PRIu32 "  %-16s %10" PRId64 " %10s %10s %9s %6.1f s ago%s\n", m->name, m->id,
+           *m->host ? m->host : "-", m->step, loss, rate, staleness, m->silent,
+           m->leaving ? "  leaving" : "");
+}
+
+enum { EVENTS_SHOWN = 5 };
+
+static int print_events(const weft_cluster_status *s)
+{
+    int first = s->event_count > EVENTS_SHOWN ? s->event_count - EVENTS_SHOWN : 0;
+    for (int i = first; i < s->event_count; i++)
+        printf("%6.0f s ago: %s\n", s->events[i].ago, s->events[i].text);
+    return s->event_count - first;
+}
+
+/* stale: seconds since the coordinator answered last; 0: this is its answer. Returns the lines. */
+static int print_status(const weft_cluster_status *s, double stale)
+{
+    int lines = 5 + (s->fault ? 1 : 0) + s->count;
+    if (stale > 0) {
+        printf("STALE: the coordinator has not answered for %.0f s; this was its last answer\n",
+               stale);
+        lines++;
+    }
+    print_run(s);
+    print_progress(s);
+    printf("%-12s %10s  %-16s %10s %10s %10s %9s %12s\n", "member", "number", "host", "step",
+           "loss", "samples/s", "staleness", "last heard");
+    for (int i = 0; i < s->count; i++) print_member(&s->members[i]);
+    lines += print_events(s);
+    printf("step: steps that a learner has finished, updates that a server has made; samples/s: of "
+           "that learner; staleness: updates between read and write, mean\n");
+    fflush(stdout);
+    return lines;
+}
+
+/* One answer of a coordinator that has answered before has to come within seconds. */
+static const double SOON = 2;
+
+/* On a terminal again and again, over the last table, which is marked when the coordinator does not
+ * answer any more. */
+static weft_status show(weft_context *context, const char *address, weft_cluster_options *o)
 {
     bool live = isatty(STDOUT_FILENO);
-    int lines = 0;
-    while (true) {
-        weft_cluster_status s;
-        weft_status status = weft_cluster_look(context, address, o, &wanted_stop, 0, &s);
-        if (status != WEFT_OK) return status;
+    double timeout = o->train.job.timeout, answered = 0;
+    weft_cluster_status last = {0}, s;
+    weft_status status;
+    for (int lines = 0;;) {
+        status = weft_cluster_look(context, address, o, &wanted_stop, 0, &s);
+        double now = seconds_now();
+        if (status == WEFT_OK) {
+            weft_cluster_status_free(&last);
+            last = s;
+            answered = now;
+        } else if (status != WEFT_ERR_PEER || lines == 0 || now - answered > timeout) {
+            break;
+        }
         if (lines) printf("\033[%dA\033[J", lines);
-        lines = print_members(&s);
-        bool ends = s.over || s.fault;
-        weft_cluster_status_free(&s);
-        if (!live || ends || wanted_stop.wanted) return WEFT_OK;
+        lines = print_status(&last, status == WEFT_OK ? 0 : now - answered);
+        if (status == WEFT_OK && (!live || last.over || last.fault)) break;
+        if (wanted_stop.wanted) {
+            status = WEFT_OK;
+            break;
+        }
+        o->train.job.timeout = SOON < timeout ? SOON : timeout;
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     }
+    weft_cluster_status_free(&last);
+    return status;
 }
 
 static int run_status(weft_context *context, int argc, char **argv)
@@ -81,10 +152,11 @@ const command command_status = {
     .usage = "tcp://HOST:PORT",
     .summary = "show who takes part in a run",
     .text =
-        "Members of the run of the coordinator at that address: their steps (a server's updates),\n"
-        "the loss of the last step, samples a second, how stale updates were, and how long ago "
-        "they\n"
-        "were heard of. On a terminal it goes on until Ctrl-C.",
+        "The run of the coordinator at that address (model, exchange, step of all steps), its\n"
+        "members with their machines, steps (a server's updates), loss of the last step, samples\n"
+        "a second, mean staleness and how long ago each was heard of, and who has joined, left or\n"
+        "was lost. On a terminal it goes on until Ctrl-C, and is marked as stale while the\n"
+        "coordinator does not answer.",
     .examples = "  weft status tcp://127.0.0.1:7070\n",
     .table = table,
     .run = run_status,
@@ -92,32 +164,40 @@ const command command_status = {
 
 /* --- weft leave --- */
 
+/* 0: nobody has that number or name. */
+static uint32_t number_of(const weft_cluster_status *s, const char *word)
+{
+    char *end = NULL;
+    unsigned long id = *word >= '1' && *word <= '9' ? strtoul(word, &end, 10) : 0;
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(s->members[i].name, word) == 0 || (end && !*end && s->members[i].id == id))
+            return s->members[i].id;
+    return 0;
+}
+
 static int run_leave(weft_context *context, int argc, char **argv)
 {
     weft_cluster_options o;
     weft_cluster_status s = {0};
     const char *words[2] = {NULL, NULL};
     int code = member_begin(context, WEFT_CLUSTER_GUEST, "leave", argc, argv, words, 2, &o);
-    char *end = NULL;
-    unsigned long id = words[1] ? strtoul(words[1], &end, 10) : 0;
-    if (code == 0 && (*words[1] < '1' || *words[1] > '9' || *end || id > UINT32_MAX)) {
-        char shown[64];
-        fprintf(stderr, "weft: '%s' is no number of a member; weft status lists them\n",
-                weft_printable(words[1], shown, sizeof(shown)));
-        code = 2;
-    }
     if (code) {
         weft_cluster_options_free(context, &o);
         return code;
     }
-    weft_status status = weft_cluster_look(context, words[0], &o, &wanted_stop, (uint32_t)id, &s);
-    bool known = false;
-    for (int i = 0; i < s.count; i++) known = known || (s.members[i].id == id);
-    if (status == WEFT_OK && !known) {
-        fprintf(stderr, "weft: no member %s is there; weft status lists them\n", words[1]);
+    weft_status status = weft_cluster_look(context, words[0], &o, &wanted_stop, 0, &s);
+    uint32_t id = status == WEFT_OK ? number_of(&s, words[1]) : 0;
+    weft_cluster_status_free(&s);
+    if (status == WEFT_OK && id == 0) {
+        char shown[64];
+        fprintf(stderr,
+                "weft: '%s' is neither the name nor the number of a member; weft status "
+                "lists them\n",
+                weft_printable(words[1], shown, sizeof(shown)));
         code = 1;
     }
-    if (status == WEFT_OK) weft_cluster_status_free(&s);
+    if (id) status = weft_cluster_look(context, words[0], &o, &wanted_stop, id, &s);
+    weft_cluster_status_free(&s);
     int ended = member_end(context, &o, status);
     return ended ? ended : code;
 }
@@ -126,10 +206,11 @@ const command command_leave = {
     .name = "leave",
     .usage = "tcp://HOST:PORT MEMBER",
     .summary = "let a member of a run go",
-    .text = "The learner or server of that number (weft status lists them) ends after its step, "
-            "and the\n"
-            "others go on. A server that has parameters nobody else has is not let go.",
-    .examples = "  weft leave tcp://127.0.0.1:7070 2718281828\n",
+    .text =
+        "The member of that name or number (weft status lists them) ends after its step, and the\n"
+        "others go on. A server that has parameters nobody else has is not let go.",
+    .examples = "  weft leave tcp://127.0.0.1:7070 'learner 1'\n"
+                "  weft leave tcp://127.0.0.1:7070 2718281828\n",
     .table = table,
     .run = run_leave,
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "exchange/cluster/coordinator.h"
+#include "exchange/cluster/describe.h"
 #include "exchange/cluster/guest.h"
 #include "exchange/server/server.h"
 
@@ -19,43 +20,6 @@ static bool is_stopped(const weft_waiting *w)
 static weft_status fail_stopped(const char *what)
 {
     return weft_fail(WEFT_ERR_INTERRUPTED, "%s was stopped", what);
-}
-
-/* --- what a view says, for people --- */
-
-void weft_cluster_status_free(weft_cluster_status *status)
-{
-    free(status->fault);
-    free(status->members);
-    free(status->texts);
-    *status = (weft_cluster_status){0};
-}
-
-static weft_status describe(const weft_view *view, weft_cluster_status *out)
-{
-    size_t n = view->member_count, used = 0;
-    weft_status status = WEFT_OK;
-    *out = (weft_cluster_status){.running = view->running, .over = view->over};
-    if (view->fault) status = weft_strdup(view->fault, &out->fault);
-    if (status == WEFT_OK) status = WEFT_NEW(&out->members, n + 1);
-    if (status == WEFT_OK) status = WEFT_NEW(&out->texts, n * WEFT_ADDRESS + 1);
-    for (size_t i = 0; i < n && status == WEFT_OK; i++) {
-        const weft_view_member *m = &view->members[i];
-        char *text = out->texts + used;
-        used += (size_t)snprintf(text, WEFT_ADDRESS, "%s", m->address) + 1;
-        out->members[out->count++] = (weft_cluster_member){.id = m->id,
-                                                           .role = weft_member_role_name(m->role),
-                                                           .address = text,
-                                                           .slot = m->slot,
-                                                           .clock = m->figures.clock,
-                                                           .loss = m->figures.loss,
-                                                           .rate = m->figures.rate,
-                                                           .staleness = m->figures.staleness,
-                                                           .silent = m->silent,
-                                                           .leaving = m->dismissed};
-    }
-    if (status != WEFT_OK) weft_cluster_status_free(out);
-    return status;
 }
 
 /* --- asking --- */
@@ -91,7 +55,7 @@ static weft_status wait_for_answer(const weft_waiting *w, weft_net *net, const c
 static weft_status take_answer(const weft_actor *guest, weft_invitation *out)
 {
     const weft_blob *blob = weft_guest_configuration(guest);
-    WEFT_TRY(describe(weft_guest_view(guest), &out->status));
+    WEFT_TRY(weft_cluster_describe(weft_guest_view(guest), weft_actor_now(guest), &out->status));
     out->slot = weft_guest_slot(guest);
     out->run = weft_guest_run(guest);
     if (!blob) return WEFT_OK;
@@ -129,12 +93,12 @@ weft_status weft_cluster_ask(const weft_waiting *w, weft_net_world *world, const
 
 /* --- the coordinator --- */
 
-static weft_status tell_view(const weft_coordinating *what, const char *address,
+static weft_status tell_view(const weft_coordinating *what, const char *address, double now,
                              const weft_view *view)
 {
     weft_cluster_status status;
     if (!what->tell) return WEFT_OK;
-    WEFT_TRY(describe(view, &status));
+    WEFT_TRY(weft_cluster_describe(view, now, &status));
     what->tell(what->user, address, &status);
     weft_cluster_status_free(&status);
     return WEFT_OK;
@@ -152,7 +116,7 @@ static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_c
         WEFT_TRY(weft_net_pump(net, NAP));
         const weft_view *view = weft_coordinator_view(actor);
         if (view->number != number || view->member_count != members)
-            WEFT_TRY(tell_view(what, address, view));
+            WEFT_TRY(tell_view(what, address, weft_actor_now(actor), view));
         number = view->number;
         members = view->member_count;
         bool empty = (view->over || view->fault) && members == 0;
@@ -179,6 +143,9 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *worl
                                         .replicas = what->replicas,
                                         .first = what->job,
                                         .limit = what->silence,
+                                        .steps = what->steps,
+                                        .exchange = what->exchange,
+                                        .advice = what->advice,
                                         .fingerprint = {.version = WEFT_VERSION,
                                                         .model = what->model,
                                                         .data = what->data,

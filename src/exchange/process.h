@@ -43,9 +43,12 @@ typedef struct weft_coordinating {
     bool job;       /* all members are of one job, which ends when the run has come to a fault */
     double silence; /* seconds after which a member is gone */
     const char *model, *data;
-    uint64_t parameters; /* how they lie */
-    uint64_t checkpoint; /* checksum of the one that the run goes on from; 0: none */
-    int64_t step;        /* of that checkpoint */
+    int64_t steps;        /* of each learner, in all */
+    const char *exchange; /* as the options say it */
+    const char *advice;   /* how to go on where the run's state is lost, see coordinator.h */
+    uint64_t parameters;  /* how they lie */
+    uint64_t checkpoint;  /* checksum of the one that the run goes on from; 0: none */
+    int64_t step;         /* of that checkpoint */
     const char *configuration;
     size_t bytes;
     weft_cluster_fn tell; /* where it listens, and who is there, when that changes */

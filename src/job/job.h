@@ -43,7 +43,9 @@ typedef enum weft_part_role {
 typedef struct weft_job_part {
     weft_part_role role;
     int slot;
-    char **words; /* NULL at the end */
+    char **words;          /* NULL at the end */
+    const char *only_copy; /* what is lost with it once the run has begun, so that no other process
+                              can take its place, as the end of a sentence; NULL: nothing is */
 } weft_job_part;
 
 /* See weft_job_wanted and weft_job_run. */

@@ -95,7 +95,26 @@ static void take_end(troupe *t, player *p)
                    p->why);
 }
 
-/* Whoever fails in something by himself would fail in it again; who has lost the others, or was
+/* Whether the run has begun, as far as steps say. */
+static bool has_begun(const troupe *t)
+{
+    for (int i = 0; i < t->count; i++)
+        if (weft_player_step(t, &t->all[i]) > 0) return true;
+    return false;
+}
+
+/* Nothing can take the place of a process that had what no other one has. */
+static void start_anew(troupe *t, player *p)
+{
+    if (p->part->only_copy && has_begun(t)) {
+        weft_job_say(t->j, "weft: %s, and with it %s", p->why, p->part->only_copy);
+        fail(t, 1, false);
+        return;
+    }
+    p->died = weft_job_seconds(t->j);
+}
+
+/* What a process fails in by itself it would fail in again; one that has lost the others, or was
  * given up by them, may come back. */
 static void take_failure(troupe *t, player *p, int state)
 {
@@ -105,7 +124,7 @@ static void take_failure(troupe *t, player *p, int state)
         fail(t, WEXITSTATUS(state), !waits);
         return;
     }
-    p->died = weft_job_seconds(t->j);
+    start_anew(t, p);
 }
 
 void weft_player_end(troupe *t, player *p)
@@ -127,7 +146,7 @@ void weft_player_end(troupe *t, player *p)
     else if (t->stopping || t->told > 0)
         take_end(t, p);
     else if (!learner && strcmp(p->what, "interrupted") == 0)
-        p->died = weft_job_seconds(t->j); /* somebody has told it to end */
+        start_anew(t, p); /* somebody has told it to end */
     else
         take_failure(t, p, state);
 }

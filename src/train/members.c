@@ -130,6 +130,18 @@ static weft_status find_terms(weft_context *context, weft_trainer *t, bool serve
     return weft_format(&terms->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
 }
 
+/* How to go on where the state of the run is lost. The options of one job are those of all its
+ * members; a learner that joins by itself has its own folder of checkpoints. */
+static const char *advice_of(const weft_train_options *o)
+{
+    if (weft_job_slot() < 0)
+        return "begin the run again, with --resume and the newest checkpoint of a learner, where "
+               "one has saved any (weft join --checkpoint FOLDER)";
+    return o->output.checkpoint
+               ? "the newest checkpoint has what the run had come to when it was saved (--resume)"
+               : "nothing of the run was saved, since no --checkpoint was given";
+}
+
 weft_status weft_coordinator_run(weft_context *context, const weft_cluster_options *o,
                                  const weft_stop *stop, weft_cluster_fn tell, void *user)
 {
@@ -160,6 +172,9 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
                                   .parameters = weft_store_form(t->runs[0].rank.store),
                                   .checkpoint = t->link.checkpoint,
                                   .step = t->link.step,
+                                  .steps = t->total_steps,
+                                  .exchange = o->train.parallel.exchange,
+                                  .advice = advice_of(&o->train),
                                   .configuration = text.data,
                                   .bytes = text.size,
                                   .tell = tell,

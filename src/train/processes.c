@@ -147,6 +147,16 @@ static weft_status write_part(const weft_processes *p, weft_job_part *part)
     return add_options(p, part, &s);
 }
 
+/* A server whose ranges no other one has. */
+static const char *only_copy(const weft_train_options *o, int servers)
+{
+    if (o->parallel.replicas > 0 && servers > 1) return NULL;
+    return o->output.checkpoint
+               ? "the only copy of its parameters (--servers 2 --replicas 1 keeps another one)"
+               : "the only copy of its parameters (--servers 2 --replicas 1 keeps another one); "
+                 "nothing of the run was saved, since no --checkpoint was given";
+}
+
 /* --- all of it --- */
 
 /* A member says once a second that it lives, so less would be too little. */
@@ -172,6 +182,7 @@ weft_status weft_processes_plan(const weft_context *context, const weft_train_op
         part->role = i == 0         ? WEFT_PART_COORDINATOR
                      : i <= servers ? WEFT_PART_SERVER
                                     : WEFT_PART_LEARNER;
+        if (part->role == WEFT_PART_SERVER) part->only_copy = only_copy(options, servers);
         part->slot = i == 0 ? 0 : i <= servers ? i - 1 : i - 1 - servers;
         WEFT_TRY(write_part(p, part));
     }

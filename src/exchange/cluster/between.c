@@ -51,6 +51,7 @@ weft_status weft_member_adopt(weft_member *m, weft_view *view, weft_member_news 
     }
     note_next(m, view);
     m->slot = me->slot;
+    weft_member_name(me->role, me->slot, m->actor->name);
     m->run = view->run;
     m->dismissed = m->dismissed || me->dismissed;
     weft_view_free(&m->view);
@@ -67,10 +68,10 @@ weft_status weft_member_adopt(weft_member *m, weft_view *view, weft_member_news 
     return WEFT_OK;
 }
 
-weft_status weft_member_read(const weft_letter *letter, weft_view *view)
+weft_status weft_member_read(const weft_member *m, const weft_letter *letter, weft_view *view)
 {
     *view = (weft_view){.number = 0};
-    weft_status status = weft_view_unpack(letter->payload, view);
+    weft_status status = weft_view_unpack(letter->payload, weft_actor_now(m->actor), view);
     return status == WEFT_ERR_FORMAT ? WEFT_OK : status;
 }
 
@@ -78,7 +79,7 @@ weft_status weft_member_show(const weft_member *m, weft_actor_id to)
 {
     weft_blob *blob;
     if (m->view.number == 0) return WEFT_OK;
-    WEFT_TRY(weft_view_pack(&m->view, &blob));
+    WEFT_TRY(weft_view_pack(&m->view, weft_actor_now(m->actor), &blob));
     weft_status status = weft_actor_send(
         m->actor, to, &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
     weft_blob_drop(&blob);
@@ -162,7 +163,7 @@ weft_status weft_member_hear(weft_member *m, const weft_letter *letter, weft_mem
     weft_view view;
     *news = WEFT_NEWS_HEARD;
     if (m->view.number == 0) return WEFT_OK;
-    WEFT_TRY(weft_member_read(letter, &view));
+    WEFT_TRY(weft_member_read(m, letter, &view));
     bool here = weft_view_find(&view, m->actor->id), alone = weft_member_is_left_alone(m);
     bool known = weft_view_find(&m->view, letter->from);
     if (view.number == 0 || view.run != m->run || (known && !here && !alone)) {

@@ -23,14 +23,16 @@ struct weft_member {
     weft_actor_id
         *lost; /* who was in a view once, and is in this one no more; room for all who are */
     size_t lost_count, lost_capacity;
-    double ticked; /* when its timer ran out last, and it said that it lives */
-    double slept;  /* the last time between two of those that was longer than it should be */
+    char host[WEFT_HOST]; /* the name of this machine; "": not known */
+    double ticked;        /* when its timer ran out last, and it said that it lives */
+    double slept;         /* the last time between two of those that was longer than it should be */
 };
 
 /* Takes *view, which then is the member's or nobody's, where it is newer and of this run. */
 weft_status weft_member_adopt(weft_member *m, weft_view *view,
                               weft_member_news *news) WEFT_NODISCARD;
 /* *view has number 0 where that is none. */
-weft_status weft_member_read(const weft_letter *letter, weft_view *view) WEFT_NODISCARD;
+weft_status weft_member_read(const weft_member *m, const weft_letter *letter,
+                             weft_view *view) WEFT_NODISCARD;
 
 #endif

@@ -34,6 +34,7 @@ typedef struct circle {
     weft_actor head;
     weft_coordinator_options options;
     char *texts[3]; /* of the fingerprint */
+    char *advice;   /* how to go on after a fault */
     weft_blob *configuration;
     weft_view view;
     seat *seats; /* [view.member_count] */
@@ -58,7 +59,19 @@ typedef struct circle {
 weft_status weft_circle_show(circle *c, weft_actor_id to, const weft_view *view) WEFT_NODISCARD;
 /* The view gets another number, and all are told. */
 weft_status weft_circle_changed(circle *c) WEFT_NODISCARD;
+
+/* leave.c */
 bool weft_circle_has_gone(const circle *c, weft_actor_id id);
+/* Whether some role is there without which nothing is left to be done. */
+bool weft_circle_work_is_left(const circle *c);
+weft_status weft_circle_note(circle *c, const weft_view_member *member, weft_member_event_kind kind,
+                             double silent) WEFT_NODISCARD;
+weft_status weft_circle_take_leave(circle *c, const weft_letter *letter,
+                                   const Weft__Leave *m) WEFT_NODISCARD;
+/* A guest comes in the place of the member of that role and slot, if there is one. */
+weft_status weft_circle_replace(circle *c, weft_actor_id guest, weft_member_role role,
+                                int slot) WEFT_NODISCARD;
+weft_status weft_circle_drop_silent(circle *c, double now) WEFT_NODISCARD;
 
 /* join.c */
 weft_status weft_circle_join(circle *c, const weft_letter *letter,

@@ -17,7 +17,7 @@ static const double OFTEN = 0.002;
 weft_status weft_circle_show(circle *c, weft_actor_id to, const weft_view *view)
 {
     weft_blob *blob;
-    WEFT_TRY(weft_view_pack(view, &blob));
+    WEFT_TRY(weft_view_pack(view, weft_actor_now(&c->head), &blob));
     weft_status status = weft_actor_send(
         &c->head, to, &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
     weft_blob_drop(&blob);
@@ -29,7 +29,7 @@ static weft_status say(circle *c)
     weft_blob *blob = NULL;
     c->said = weft_actor_now(&c->head);
     c->unsaid = false;
-    WEFT_TRY(weft_view_pack(&c->view, &blob));
+    WEFT_TRY(weft_view_pack(&c->view, c->said, &blob));
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < c->view.member_count && status == WEFT_OK; i++)
         status =
@@ -55,82 +55,6 @@ weft_status weft_circle_changed(circle *c)
 const weft_view *weft_coordinator_view(const weft_actor *coordinator)
 {
     return &((const circle *)coordinator)->view;
-}
-
-/* --- who has gone --- */
-
-bool weft_circle_has_gone(const circle *c, weft_actor_id id)
-{
-    for (size_t i = 0; i < WEFT_MIN(c->gone_count, (size_t)GONE); i++)
-        if (c->gone[i] == id) return true;
-    return false;
-}
-
-/* Whether some role is there without which nothing is left to be done. */
-static bool work_is_left(const circle *c)
-{
-    return weft_view_count(&c->view, WEFT_MEMBER_LEARNER) +
-               weft_view_count(&c->view, WEFT_MEMBER_PEER) >
-           0;
-}
-
-/* Learners without servers end together, and in one job the first goes first. */
-static void look_for_end(circle *c)
-{
-    bool together = c->options.first && c->options.ranges == 0;
-    c->view.over = c->view.over || (c->some_done && (together || !work_is_left(c)));
-}
-
-static weft_status remove_member(circle *c, weft_actor_id id)
-{
-    weft_view *v = &c->view;
-    const weft_view_member *m = weft_view_find(v, id);
-    size_t at = (size_t)(m - v->members);
-    bool server = m->role == WEFT_MEMBER_SERVER;
-    c->gone[c->gone_count++ % GONE] = id;
-    (void)weft_view_remove(v, id);
-    memmove(&c->seats[at], &c->seats[at + 1], (v->member_count - at) * sizeof(*c->seats));
-    if (server && !v->over) WEFT_TRY(weft_keepers_lose(v, id, c->options.replicas));
-    return WEFT_OK;
-}
-
-static bool may_leave(const circle *c, const weft_view_member *m, char *why, size_t size)
-{
-    bool tells = c->options.first && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
-    bool keeps = m->role == WEFT_MEMBER_SERVER && weft_keepers_need(&c->view, m->id);
-    if (tells)
-        (void)snprintf(why, size,
-                       "learner %u cannot leave: it is the one that tells what this job comes to; "
-                       "end the job, or let another one leave",
-                       m->id);
-    if (keeps)
-        (void)snprintf(why, size, "server %u cannot leave: nobody else has all of its parameters",
-                       m->id);
-    return !tells && !keeps;
-}
-
-static weft_status take_leave(circle *c, const weft_letter *letter, const Weft__Leave *m)
-{
-    Weft__Left reply = WEFT__LEFT__INIT;
-    weft_view_member *other = weft_view_find(&c->view, m->other);
-    const weft_view_member *here = weft_view_find(&c->view, letter->from);
-    if (other && !other->dismissed) {
-        Weft__Refused no;
-        weft__refused__init(&no);
-        char reason[160];
-        no.reason = reason;
-        if (!may_leave(c, other, reason, sizeof(reason)))
-            return weft_wire_send(&c->head, letter->from, WEFT_WIRE_REFUSED, &no, NULL);
-        other->dismissed = true;
-        WEFT_TRY(weft_circle_changed(c));
-    } else if (m->other == WEFT_NOBODY && here) {
-        bool counts = !c->options.first || here->slot == 0;
-        WEFT_TRY(remove_member(c, letter->from));
-        c->some_done = c->some_done || (m->done && counts);
-        look_for_end(c);
-        WEFT_TRY(weft_circle_changed(c));
-    }
-    return weft_wire_send(&c->head, letter->from, WEFT_WIRE_LEFT, &reply, NULL);
 }
 
 /* --- beats --- */
@@ -207,26 +131,9 @@ static weft_status take_lost(circle *c, const Weft__Lost *m)
                              "again, with a learner that has it (--checkpoint FOLDER --resume)",
                              c->options.fingerprint.step));
     else
-        WEFT_TRY(weft_strdup("no learner is left that has what the run had come to; begin it "
-                             "again from the newest checkpoint with --resume, if there is one",
-                             &v->fault));
+        WEFT_TRY(weft_format(&v->fault, "no learner is left that has what the run had come to; %s",
+                             c->advice));
     return weft_circle_changed(c);
-}
-
-/* Who comes in the place of a member knows that this one has ended, so nobody needs to wait until
- * its silence says so. Of a guest's question only the first counts: what it asks again may come
- * when the new member is there. */
-static weft_status replace(circle *c, weft_actor_id guest, weft_member_role role, int slot)
-{
-    if (weft_circle_has_gone(c, guest)) return WEFT_OK;
-    c->gone[c->gone_count++ % GONE] = guest;
-    for (size_t i = 0; i < c->view.member_count; i++) {
-        const weft_view_member *m = &c->view.members[i];
-        if (m->role != role || m->slot != slot) continue;
-        WEFT_TRY(remove_member(c, m->id));
-        return weft_circle_changed(c);
-    }
-    return WEFT_OK;
 }
 
 /* Somebody who only wants to know. */
@@ -235,7 +142,7 @@ static weft_status take_ask(circle *c, const weft_letter *letter, const Weft__As
     if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
     int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
     weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
-    if (wish >= 0) WEFT_TRY(replace(c, letter->from, role, wish));
+    if (wish >= 0) WEFT_TRY(weft_circle_replace(c, letter->from, role, wish));
     if (m->invited) WEFT_TRY(weft_circle_invite(c, letter->from, m->learner, wish));
     double now = weft_actor_now(&c->head);
     for (size_t i = 0; i < c->view.member_count; i++)
@@ -245,25 +152,6 @@ static weft_status take_ask(circle *c, const weft_letter *letter, const Weft__As
 
 /* --- time --- */
 
-/* Whoever was silent for too long is gone. But if it was the coordinator that slept, nobody can
- * be blamed for that time. */
-static weft_status drop_silent(circle *c, double now)
-{
-    double slept = now - c->ticked - 2 * (c->options.limit / 4);
-    bool some = false;
-    for (size_t i = 0; i < c->view.member_count && slept > 0; i++)
-        c->seats[i].heard += now - c->ticked;
-    c->ticked = now;
-    for (size_t i = c->view.member_count; i-- > 0;) {
-        if (now - c->seats[i].heard <= c->options.limit) continue;
-        WEFT_TRY(remove_member(c, c->view.members[i].id));
-        some = true;
-    }
-    if (some)
-        look_for_end(c); /* the last one may be among them, when others have done their steps */
-    return some ? weft_circle_changed(c) : WEFT_OK;
-}
-
 /* Servers need not wait for ever for learners who will not come. */
 enum { IDLE_LIMITS = 30 };
 
@@ -271,7 +159,7 @@ static weft_status look_for_work(circle *c, double now)
 {
     weft_view *v = &c->view;
     double most = IDLE_LIMITS * c->options.limit;
-    if (!v->running || v->over || v->fault || work_is_left(c)) {
+    if (!v->running || v->over || v->fault || weft_circle_work_is_left(c)) {
         c->idle = -1;
         return WEFT_OK;
     }
@@ -287,7 +175,7 @@ static weft_status coordinator_timer(weft_actor *actor, int timer)
     double now = weft_actor_now(actor);
     if (timer == SAY) return c->unsaid ? say(c) : WEFT_OK;
     if (c->recalls && now >= c->recalled_until) WEFT_TRY(weft_circle_adopt(c));
-    if (!c->recalls) WEFT_TRY(drop_silent(c, now));
+    if (!c->recalls) WEFT_TRY(weft_circle_drop_silent(c, now));
     if (!c->recalls) WEFT_TRY(look_for_work(c, now));
     bool empty = (c->view.over || c->view.fault) && c->view.member_count == 0;
     if (!empty)
@@ -314,7 +202,7 @@ static weft_status take(circle *c, const weft_letter *letter, const void *m)
     switch (letter->type) {
     case WEFT_WIRE_JOIN: return weft_circle_join(c, letter, m);
     case WEFT_WIRE_BEAT: return take_beat(c, letter, m);
-    case WEFT_WIRE_LEAVE: return take_leave(c, letter, m);
+    case WEFT_WIRE_LEAVE: return weft_circle_take_leave(c, letter, m);
     case WEFT_WIRE_READY: return take_ready(c, letter, m);
     case WEFT_WIRE_ASK: return take_ask(c, letter, m);
     case WEFT_WIRE_LOST: return take_lost(c, m);
@@ -359,6 +247,7 @@ static void coordinator_destroy(weft_actor *actor)
     weft_blob_drop(&c->configuration);
     free(c->early);
     for (int i = 0; i < 3; i++) free(c->texts[i]);
+    free(c->advice);
     free(c->seats);
     free(c);
 }
@@ -371,6 +260,21 @@ static const weft_actor_ops coordinator_ops = {
     .destroy = coordinator_destroy,
 };
 
+static void copy_text(char *to, size_t size, const char *from)
+{
+    (void)snprintf(to, size, "%s", from ? from : "");
+}
+
+static void describe(circle *c, const weft_coordinator_options *o)
+{
+    weft_run_about *about = &c->view.about;
+    copy_text(about->model, sizeof(about->model), o->fingerprint.model);
+    copy_text(about->exchange, sizeof(about->exchange), o->exchange);
+    copy_text(about->data, sizeof(about->data), o->fingerprint.data);
+    about->steps = o->steps;
+    memcpy(about->expected, o->expected, sizeof(about->expected));
+}
+
 static weft_status fill(circle *c, const weft_coordinator_options *options)
 {
     const weft_fingerprint *f = &options->fingerprint;
@@ -380,6 +284,13 @@ static weft_status fill(circle *c, const weft_coordinator_options *options)
     c->options.fingerprint = (weft_fingerprint){c->texts[0],   c->texts[1],   c->texts[2],
                                                 f->parameters, f->checkpoint, f->step};
     c->options.configuration = NULL;
+    c->options.advice = NULL;
+    c->options.exchange = NULL;
+    WEFT_TRY(weft_strdup(options->advice ? options->advice
+                                         : "begin the run again from a checkpoint (--checkpoint "
+                                           "FOLDER --resume), where there is one",
+                         &c->advice));
+    describe(c, options);
     c->options.most =
         options->most > 0 ? WEFT_MIN(options->most, WEFT_MOST_MEMBERS) : WEFT_MOST_MEMBERS;
     c->view.run = options->run;

@@ -31,6 +31,10 @@ typedef struct weft_coordinator_options {
                       the one who tells what the run came to */
     int most;      /* members; 0: WEFT_MOST_MEMBERS */
     double limit;  /* seconds of silence after which a member has gone */
+    int64_t steps; /* of each learner, in all; 0: not known */
+    const char *exchange; /* for people; NULL: not known */
+    const char *advice;   /* how to go on where the run's state is lost, as the end of a sentence;
+                             NULL: from a checkpoint, where there is one */
     weft_fingerprint fingerprint;
     /* That joiners are given: pairs of a name and a text, each with a zero byte at its end. A run
      * that is under way has to have the same. Copied; NULL: nothing. */

@@ -61,7 +61,7 @@ weft_status weft_guest_ask(weft_actor *actor)
 static weft_status take_view(guest *g, const weft_letter *letter)
 {
     weft_view view = {.number = 0};
-    weft_status status = weft_view_unpack(letter->payload, &view);
+    weft_status status = weft_view_unpack(letter->payload, weft_actor_now(&g->head), &view);
     if (status == WEFT_ERR_FORMAT) return WEFT_OK;
     WEFT_TRY(status);
     weft_view_free(&g->view);

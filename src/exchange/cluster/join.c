@@ -141,9 +141,10 @@ static weft_status seat_it(circle *c, const weft_letter *letter, const Weft__Joi
                            .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
     promise *kept = promise_of(c, v->members[v->member_count].slot);
     if (kept && m->role == WEFT_MEMBER_LEARNER) kept->until = 0;
-    (void)snprintf(v->members[v->member_count].address, WEFT_ADDRESS, "%s", m->address);
-    v->member_count++;
-    return WEFT_OK;
+    weft_view_member *member = &v->members[v->member_count++];
+    (void)snprintf(member->address, WEFT_ADDRESS, "%s", m->address);
+    (void)snprintf(member->host, WEFT_HOST, "%.*s", WEFT_HOST - 1, m->host);
+    return weft_circle_note(c, member, WEFT_MEMBER_JOINED, 0);
 }
 
 /* What is missing before the run begins; "": nothing. */

@@ -1,5 +1,7 @@
 #include "exchange/cluster/keepers.h"
 
+#include <stdio.h>
+
 /* The server of the least slot that is not below `from`; NULL: there is none. */
 static const weft_view_member *next_server(const weft_view *v, int from)
 {
@@ -61,28 +63,31 @@ bool weft_keepers_fill(weft_view *v)
     return some;
 }
 
-static weft_status tell_lost(weft_view *v, const weft_keeper *r, bool replicas)
+static weft_status tell_lost(weft_view *v, int range, const weft_view_member *server, bool replicas,
+                             const char *advice)
 {
     const char *why = "nobody has a replica of it (--replicas 1 keeps one on another server)";
-    if (r->replica != WEFT_NOBODY)
+    char name[WEFT_MEMBER_NAME];
+    if (v->ranges[range].replica != WEFT_NOBODY)
         why = "its replica was not whole yet";
     else if (replicas)
         why = "this was the last copy, since no other server was left to keep one";
-    return weft_format(&v->fault,
-                       "server %u is lost, and with it range %d of %d of the parameters: %s; go on "
-                       "from the newest checkpoint with --resume, if there is one",
-                       r->primary, (int)(r - v->ranges), v->range_count, why);
+    return weft_format(
+        &v->fault, "%s is lost, and with it range %d of %d of the parameters: %s; %s",
+        weft_member_name(server->role, server->slot, name), range, v->range_count, why, advice);
 }
 
-weft_status weft_keepers_lose(weft_view *v, weft_actor_id server, bool replicas)
+weft_status weft_keepers_lose(weft_view *v, const weft_view_member *server, bool replicas,
+                              const char *advice)
 {
     for (int k = 0; k < v->range_count; k++) {
         weft_keeper *r = &v->ranges[k];
-        bool safe = r->replica != WEFT_NOBODY && r->replica != server && r->ready;
-        if (r->primary == server && !safe && !v->fault) WEFT_TRY(tell_lost(v, r, replicas));
-        if (r->primary == server)
+        bool safe = r->replica != WEFT_NOBODY && r->replica != server->id && r->ready;
+        if (r->primary == server->id && !safe && !v->fault)
+            WEFT_TRY(tell_lost(v, k, server, replicas, advice));
+        if (r->primary == server->id)
             *r = (weft_keeper){.primary = safe ? r->replica : WEFT_NOBODY};
-        else if (r->replica == server)
+        else if (r->replica == server->id)
             *r = (weft_keeper){.primary = r->primary};
     }
     return WEFT_OK;

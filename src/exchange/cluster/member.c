@@ -1,6 +1,9 @@
 /* A member: what it tells the coordinator, and what it hears of it. */
 #include "exchange/cluster/member.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "cluster.pb-c.h"
 #include "exchange/cluster/between.h"
 #include "exchange/cluster/configuration.h"
@@ -95,6 +98,7 @@ static weft_status send_join(weft_member *m)
     join.address = (char *)(uintptr_t)weft_actor_address(m->actor);
     join.fingerprint = &print;
     join.wish = m->options.wish;
+    join.host = m->host;
     return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_JOIN, &join, NULL);
 }
 
@@ -180,6 +184,7 @@ static weft_status take_welcome(weft_member *m, const weft_letter *letter,
     if (m->view.number > 0 || welcome->slot > INT32_MAX) return WEFT_OK;
     m->run = welcome->run;
     m->slot = (int)welcome->slot;
+    weft_member_name(m->options.role, m->slot, m->actor->name);
     free(m->waits);
     m->waits = NULL;
     WEFT_TRY(weft_strdup(welcome->waits, &m->waits));
@@ -195,7 +200,7 @@ static weft_status take_welcome(weft_member *m, const weft_letter *letter,
 static weft_status take_view(weft_member *m, const weft_letter *letter, weft_member_news *news)
 {
     weft_view view;
-    WEFT_TRY(weft_member_read(letter, &view));
+    WEFT_TRY(weft_member_read(m, letter, &view));
     WEFT_TRY(weft_member_adopt(m, &view, news));
     m->told = m->told || *news == WEFT_NEWS_VIEW;
     return WEFT_OK;
@@ -220,8 +225,17 @@ static weft_status answer_recall(const weft_member *m, const weft_letter *letter
     return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_REFUSED, &no, NULL);
 }
 
+/* A member has a slot, and a name by it, from its welcome on. */
+static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
+{
+    if (m->slot >= 0) return weft_member_name(m->options.role, m->slot, out);
+    (void)snprintf(out, WEFT_MEMBER_NAME, "this %s", weft_member_role_name(m->options.role));
+    return out;
+}
+
 static weft_status take(weft_member *m, const weft_letter *letter, const void *message)
 {
+    char name[WEFT_MEMBER_NAME];
     switch (letter->type) {
     case WEFT_WIRE_WELCOME: return take_welcome(m, letter, message);
     case WEFT_WIRE_ALIVE: take_alive(m, message); return WEFT_OK;
@@ -232,8 +246,7 @@ static weft_status take(weft_member *m, const weft_letter *letter, const void *m
         m->left = m->leaving;
         if (m->left) return WEFT_OK;
         if (m->view.number > 0) weft_member_is_lost(m);
-        return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s %u: %.300s",
-                         weft_member_role_name(m->options.role), m->actor->id,
+        return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s: %.300s", own_name(m, name),
                          ((const Weft__Refused *)message)->reason);
     default: return WEFT_OK;
     }
@@ -280,6 +293,7 @@ weft_status weft_member_create(const weft_member_options *options, weft_member *
     m->options = *options;
     m->slot = -1;
     m->heard = -1;
+    (void)gethostname(m->host, sizeof(m->host) - 1);
     for (int i = 0; i < 3 && status == WEFT_OK; i++)
         status = weft_strdup(texts[i] ? texts[i] : "", &m->texts[i]);
     if (status == WEFT_OK)

@@ -48,7 +48,7 @@ weft_status weft_circle_remember(circle *c, const weft_letter *letter)
 {
     weft_view view = {.number = 0};
     if (!c->recalls) return WEFT_OK;
-    weft_status status = weft_view_unpack(letter->payload, &view);
+    weft_status status = weft_view_unpack(letter->payload, weft_actor_now(&c->head), &view);
     if (status == WEFT_ERR_FORMAT) return WEFT_OK;
     WEFT_TRY(status);
     if (!view.running || !weft_view_find(&view, letter->from) || view.number <= c->best.number) {

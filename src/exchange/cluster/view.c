@@ -16,6 +16,7 @@ void weft_view_free(weft_view *view)
     free(view->fault);
     free(view->members);
     free(view->ranges);
+    free(view->events);
     *view = (weft_view){.number = 0};
 }
 
@@ -52,6 +53,39 @@ uint64_t weft_view_sum(const weft_view *view)
     return sum | 1;
 }
 
+/* --- for people --- */
+
+const char *weft_member_name(weft_member_role role, int slot, char out[WEFT_MEMBER_NAME])
+{
+    (void)snprintf(out, WEFT_MEMBER_NAME, "%s %d", weft_member_role_name(role), slot);
+    return out;
+}
+
+const char *weft_view_name(const weft_view *view, weft_actor_id id, char out[WEFT_MEMBER_NAME])
+{
+    const weft_view_member *m = weft_view_find(view, id);
+    if (m) return weft_member_name(m->role, m->slot, out);
+    (void)snprintf(out, WEFT_MEMBER_NAME, "the member of number %u", id);
+    return out;
+}
+
+/* So many events are kept, and so many of them packed. */
+enum { MOST_EVENTS = 256, PACKED_EVENTS = 16 };
+
+weft_status weft_view_note(weft_view *view, const weft_member_event *event)
+{
+    if (view->event_count == MOST_EVENTS) {
+        view->event_count /= 2;
+        memmove(view->events, view->events + view->event_count,
+                view->event_count * sizeof(*view->events));
+    }
+    WEFT_TRY(WEFT_GROW(&view->events, &view->event_capacity, view->event_count));
+    size_t last = view->event_count++;
+    view->events[last] = *event;
+    view->events[last].number = last > 0 ? view->events[last - 1].number + 1 : 1;
+    return WEFT_OK;
+}
+
 /* --- out --- */
 
 /* A message for each member and range, in one piece of memory. */
@@ -61,6 +95,9 @@ typedef struct sheet {
     Weft__Figures *figures;
     Weft__Keeper *keepers;
     Weft__Keeper **keeper_list;
+    Weft__MemberEvent events[PACKED_EVENTS], *event_list[PACKED_EVENTS];
+    Weft__About about;
+    uint32_t expected[WEFT_MEMBER_ROLES];
 } sheet;
 
 static void free_sheet(sheet *s)
@@ -98,9 +135,43 @@ static void fill_member(const weft_view_member *from, Weft__Member *m, Weft__Fig
     m->silent = from->silent;
     m->dismissed = from->dismissed;
     m->lacks_state = from->lacks_state;
+    m->host = (char *)(uintptr_t)from->host;
 }
 
-static weft_status pack(const weft_view *v, sheet *s, weft_blob **out)
+static void fill_event(const weft_member_event *from, double now, Weft__MemberEvent *e)
+{
+    weft__member_event__init(e);
+    e->number = from->number;
+    e->kind = (uint32_t)from->kind;
+    e->id = from->id;
+    e->role = (uint32_t)from->role;
+    e->slot = (uint32_t)from->slot;
+    e->host = (char *)(uintptr_t)from->host;
+    e->ago = now - from->when;
+    e->silent = from->silent;
+}
+
+static void fill_description(const weft_view *v, double now, sheet *s, Weft__View *m)
+{
+    size_t packed = WEFT_MIN(v->event_count, (size_t)PACKED_EVENTS);
+    weft__about__init(&s->about);
+    s->about.model = (char *)(uintptr_t)v->about.model;
+    s->about.exchange = (char *)(uintptr_t)v->about.exchange;
+    s->about.data = (char *)(uintptr_t)v->about.data;
+    s->about.steps = v->about.steps;
+    for (int i = 0; i < WEFT_MEMBER_ROLES; i++) s->expected[i] = (uint32_t)v->about.expected[i];
+    s->about.expected = s->expected;
+    s->about.n_expected = WEFT_MEMBER_ROLES;
+    for (size_t i = 0; i < packed; i++) {
+        fill_event(&v->events[v->event_count - packed + i], now, &s->events[i]);
+        s->event_list[i] = &s->events[i];
+    }
+    m->about = &s->about;
+    m->events = s->event_list;
+    m->n_events = packed;
+}
+
+static weft_status pack(const weft_view *v, double now, sheet *s, weft_blob **out)
 {
     Weft__View m;
     weft__view__init(&m);
@@ -125,16 +196,17 @@ static weft_status pack(const weft_view *v, sheet *s, weft_blob **out)
     m.n_members = v->member_count;
     m.ranges = s->keeper_list;
     m.n_ranges = (size_t)v->range_count;
+    fill_description(v, now, s, &m);
     WEFT_TRY(weft_blob_new(weft__view__get_packed_size(&m), out));
     weft__view__pack(&m, (*out)->data);
     return WEFT_OK;
 }
 
-weft_status weft_view_pack(const weft_view *view, weft_blob **out)
+weft_status weft_view_pack(const weft_view *view, double now, weft_blob **out)
 {
     sheet s = {.members = NULL};
     weft_status status = new_sheet(view, &s);
-    if (status == WEFT_OK) status = pack(view, &s, out);
+    if (status == WEFT_OK) status = pack(view, now, &s, out);
     free_sheet(&s);
     return status;
 }
@@ -153,13 +225,48 @@ static weft_status take_member(const Weft__Member *m, weft_view_member *out)
                               .dismissed = m->dismissed,
                               .lacks_state = m->lacks_state};
     (void)snprintf(out->address, sizeof(out->address), "%s", m->address);
+    (void)snprintf(out->host, sizeof(out->host), "%s", m->host);
     if (m->figures)
         out->figures = (weft_member_figures){m->figures->clock, m->figures->loss, m->figures->rate,
                                              m->figures->staleness};
     return WEFT_OK;
 }
 
-static weft_status take(const Weft__View *m, weft_view *v)
+static weft_status take_event(const Weft__MemberEvent *e, double now, weft_member_event *out)
+{
+    if (e->kind >= WEFT_MEMBER_EVENT_KINDS || e->role >= WEFT_MEMBER_ROLES || e->slot > INT32_MAX)
+        return weft_fail(WEFT_ERR_FORMAT, "a view with an event that cannot be");
+    *out = (weft_member_event){.number = e->number,
+                               .kind = (weft_member_event_kind)e->kind,
+                               .id = e->id,
+                               .role = (weft_member_role)e->role,
+                               .slot = (int)e->slot,
+                               .when = now - e->ago,
+                               .silent = e->silent};
+    (void)snprintf(out->host, sizeof(out->host), "%s", e->host);
+    return WEFT_OK;
+}
+
+static weft_status take_description(const Weft__View *m, double now, weft_view *v)
+{
+    size_t count = WEFT_MIN(m->n_events, (size_t)PACKED_EVENTS);
+    if (m->about) {
+        const Weft__About *a = m->about;
+        v->about.steps = a->steps;
+        (void)snprintf(v->about.model, sizeof(v->about.model), "%s", a->model);
+        (void)snprintf(v->about.exchange, sizeof(v->about.exchange), "%s", a->exchange);
+        (void)snprintf(v->about.data, sizeof(v->about.data), "%s", a->data);
+        for (size_t i = 0; i < WEFT_MIN(a->n_expected, (size_t)WEFT_MEMBER_ROLES); i++)
+            v->about.expected[i] = (int)WEFT_MIN(a->expected[i], (uint32_t)WEFT_MOST_MEMBERS);
+    }
+    WEFT_TRY(WEFT_NEW(&v->events, WEFT_MAX(count, 1)));
+    v->event_capacity = WEFT_MAX(count, 1);
+    for (size_t i = 0; i < count; i++)
+        WEFT_TRY(take_event(m->events[i], now, &v->events[v->event_count++]));
+    return WEFT_OK;
+}
+
+static weft_status take(const Weft__View *m, double now, weft_view *v)
 {
     if (m->n_members > WEFT_MOST_MEMBERS || m->n_ranges > WEFT_MOST_RANGES || m->number < 0)
         return weft_fail(WEFT_ERR_FORMAT, "a view of %zu members and %zu ranges", m->n_members,
@@ -178,20 +285,20 @@ static weft_status take(const Weft__View *m, weft_view *v)
     for (size_t i = 0; i < m->n_ranges; i++)
         v->ranges[v->range_count++] =
             (weft_keeper){m->ranges[i]->primary, m->ranges[i]->replica, m->ranges[i]->ready};
-    return WEFT_OK;
+    return take_description(m, now, v);
 }
 
 /* Nothing that is larger can be one within its limits. */
-static const size_t MOST_BYTES =
-    (size_t)WEFT_MOST_MEMBERS * (WEFT_ADDRESS + 80) + (size_t)WEFT_MOST_RANGES * 24 + 4096;
+static const size_t MOST_BYTES = (size_t)WEFT_MOST_MEMBERS * (WEFT_ADDRESS + WEFT_HOST + 80) +
+                                 (size_t)WEFT_MOST_RANGES * 24 + 8192;
 
-weft_status weft_view_unpack(const weft_blob *blob, weft_view *out)
+weft_status weft_view_unpack(const weft_blob *blob, double now, weft_view *out)
 {
     weft_view v = {.number = 0};
     Weft__View *m = NULL;
     if (blob && blob->bytes <= MOST_BYTES) m = weft__view__unpack(NULL, blob->bytes, blob->data);
     if (!m) return weft_fail(WEFT_ERR_FORMAT, "a view that is none");
-    weft_status status = take(m, &v);
+    weft_status status = take(m, now, &v);
     weft_wire_free(m);
     if (status != WEFT_OK) {
         weft_view_free(&v);

@@ -12,12 +12,15 @@ typedef enum weft_member_role {
     WEFT_MEMBER_ROLES
 } weft_member_role;
 const char *weft_member_role_name(weft_member_role role);
+/* Bytes of a member's name as people read it, "learner 2", with its end. */
+enum { WEFT_MEMBER_NAME = 40 };
 
 /* The coordinator's number, in all clusters. It keeps no range and does no work: where a number
  * says who does, this one says that nobody does. */
 enum { WEFT_COORDINATOR = 0, WEFT_NOBODY = WEFT_COORDINATOR };
-/* Bytes of an address, with its end; members and ranges that a view may have. */
-enum { WEFT_ADDRESS = 512, WEFT_MOST_MEMBERS = 4096, WEFT_MOST_RANGES = 4096 };
+/* Bytes of an address and of a machine's name, with their ends; members and ranges that a view may
+ * have. */
+enum { WEFT_ADDRESS = 512, WEFT_HOST = 64, WEFT_MOST_MEMBERS = 4096, WEFT_MOST_RANGES = 4096 };
 
 /* What a member says of its work. */
 typedef struct weft_member_figures {
@@ -37,7 +40,37 @@ typedef struct weft_view_member {
     bool dismissed;              /* it is to leave */
     bool lacks_state; /* the run goes on from a checkpoint that this member has not loaded, so it
                          takes the run's state from others and gives none */
+    char host[WEFT_HOST]; /* the name of its machine; "": not known */
 } weft_view_member;
+
+typedef enum weft_member_event_kind {
+    WEFT_MEMBER_JOINED,
+    WEFT_MEMBER_FINISHED,  /* it has left after its last step */
+    WEFT_MEMBER_STOPPED,   /* it has left before its last step by itself */
+    WEFT_MEMBER_DISMISSED, /* it has left since somebody has asked for that */
+    WEFT_MEMBER_SILENT,    /* it was not heard of for too long */
+    WEFT_MEMBER_REPLACED,  /* its process has ended, and another one comes in its place */
+    WEFT_MEMBER_EVENT_KINDS
+} weft_member_event_kind;
+
+/* A member has joined, left, or was lost; for people, since nothing is decided by it. */
+typedef struct weft_member_event {
+    int64_t number; /* of a run's first event 1, then one more for each */
+    weft_member_event_kind kind;
+    weft_actor_id id;
+    weft_member_role role;
+    int slot;
+    char host[WEFT_HOST];
+    double when;   /* by the clock of the actor that has the view */
+    double silent; /* of one that was lost: seconds since it had been heard of */
+} weft_member_event;
+
+/* A description of the run, for people. */
+typedef struct weft_run_about {
+    char model[64], exchange[128], data[128];
+    int64_t steps;                   /* of each learner, in all; 0: not known */
+    int expected[WEFT_MEMBER_ROLES]; /* members with which it begins */
+} weft_run_about;
 
 /* Who keeps a range. WEFT_NOBODY: nobody. */
 typedef struct weft_keeper {
@@ -56,11 +89,20 @@ typedef struct weft_view {
     size_t member_count, member_capacity;
     weft_keeper *ranges;
     int range_count;
+    weft_run_about about;
+    weft_member_event *events; /* the last ones, the oldest first */
+    size_t event_count, event_capacity;
 } weft_view;
 
 void weft_view_free(weft_view *view);
 /* NULL: it is none of them. */
 weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id);
+/* How people know a member, by its role and slot: "learner 2"; into `out`, which it returns. */
+const char *weft_member_name(weft_member_role role, int slot, char out[WEFT_MEMBER_NAME]);
+/* The same of a member of the view; by its number where it is none any more. */
+const char *weft_view_name(const weft_view *view, weft_actor_id id, char out[WEFT_MEMBER_NAME]);
+/* Adds an event with the next number; the oldest ones are forgotten. */
+weft_status weft_view_note(weft_view *view, const weft_member_event *event) WEFT_NODISCARD;
 /* Takes a member out; false: it was none. */
 bool weft_view_remove(weft_view *view, weft_actor_id id);
 /* How many members have this role. */
@@ -68,9 +110,10 @@ int weft_view_count(const weft_view *view, weft_member_role role);
 /* A sum over who they are, in whatever order; never 0. */
 uint64_t weft_view_sum(const weft_view *view);
 
-weft_status weft_view_pack(const weft_view *view, weft_blob **out) WEFT_NODISCARD;
+/* now: by the clock of the actor that has the view, or will have it. */
+weft_status weft_view_pack(const weft_view *view, double now, weft_blob **out) WEFT_NODISCARD;
 /* FORMAT: it is none, or larger than one may be; *out stays as it was. Otherwise its old contents
  * are freed. */
-weft_status weft_view_unpack(const weft_blob *blob, weft_view *out) WEFT_NODISCARD;
+weft_status weft_view_unpack(const weft_blob *blob, double now, weft_view *out) WEFT_NODISCARD;
 
 #endif

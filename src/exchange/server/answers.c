@@ -10,14 +10,20 @@ static reach *reach_of(learner *l, uint32_t range, weft_actor_id from)
     return r;
 }
 
+static const char *server_of(const learner *l, const reach *r, char out[WEFT_MEMBER_NAME])
+{
+    return weft_view_name(weft_member_view(l->member), r->server, out);
+}
+
 static weft_status take_pushed(learner *l, const Weft__Pushed *m, weft_actor_id from)
 {
+    char name[WEFT_MEMBER_NAME];
     reach *r = reach_of(l, m->range, from);
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
     if (m->fate == WEFT__PUSHED__FATE__EARLY) return WEFT_OK;
     if (m->fate == WEFT__PUSHED__FATE__UNKNOWN) weft_member_is_lost(l->member);
     if (m->fate != WEFT__PUSHED__FATE__TAKEN)
-        return weft_fail(WEFT_ERR_PEER, "server %u %s", r->server,
+        return weft_fail(WEFT_ERR_PEER, "%s %s", server_of(l, r, name),
                          m->fate == WEFT__PUSHED__FATE__UNKNOWN
                              ? "does not know this learner (any more)"
                              : "finds an update damaged");
@@ -39,14 +45,15 @@ static weft_status check_size(const learner *l, const reach *r, const Weft__Para
                               size_t have)
 {
     size_t bytes = weft_reach_bytes(l, r);
+    char name[WEFT_MEMBER_NAME];
     if (m->changes && !l->whole && have && r->version >= 0 && !r->moved) return WEFT_OK;
     if (m->changes ? false
         : l->whole ? have >= bytes
         : have     ? have == bytes
                    : m->version == r->version)
         return WEFT_OK;
-    return weft_fail(WEFT_ERR_FORMAT, "server %u sends %zu bytes of parameters, should be %zu",
-                     r->server, have, bytes);
+    return weft_fail(WEFT_ERR_FORMAT, "%s sends %zu bytes of parameters, should be %zu",
+                     server_of(l, r, name), have, bytes);
 }
 
 /* What versions have been made of since the last answer. */
@@ -64,10 +71,11 @@ static weft_status take_parameters(learner *l, const Weft__Parameters *m, const 
 {
     reach *r = reach_of(l, m->range, letter->from);
     const weft_blob *payload = letter->payload;
+    char name[WEFT_MEMBER_NAME];
     if (!r || !r->asked || r->gift || m->request != r->request) return WEFT_OK;
     if (m->version < 0)
-        return weft_fail(WEFT_ERR_PEER, "server %u does not know this learner (any more)",
-                         r->server);
+        return weft_fail(WEFT_ERR_PEER, "%s does not know this learner (any more)",
+                         server_of(l, r, name));
     if (m->wanted) return weft_reach_give(l, r);
     size_t bytes = weft_reach_bytes(l, r), have = payload ? payload->bytes : 0;
     WEFT_TRY(check_size(l, r, m, have));

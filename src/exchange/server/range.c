@@ -228,7 +228,7 @@ static weft_status apply_complete(weft_range *r)
 weft_status weft_range_join(weft_range *r, weft_actor_id learner, int slot, int64_t clock)
 {
     if (find(r, learner))
-        return weft_fail(WEFT_ERR_ARGUMENT, "learner %u was here before", learner);
+        return weft_fail(WEFT_ERR_ARGUMENT, "the learner of number %u has joined before", learner);
     int64_t slowest = weft_range_slowest(r);
     WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
     r->members[r->member_count++] =
@@ -240,7 +240,8 @@ weft_status weft_range_advance(weft_range *r, weft_actor_id learner, int64_t clo
 {
     member *m = find(r, learner);
     if (!m || !m->here || m->sequence > 0)
-        return weft_fail(WEFT_ERR_ARGUMENT, "learner %u is not about to begin", learner);
+        return weft_fail(WEFT_ERR_ARGUMENT, "the learner of number %u is not about to begin",
+                         learner);
     m->clock = WEFT_MAX(m->clock, clock);
     return apply_complete(r);
 }
@@ -248,7 +249,8 @@ weft_status weft_range_advance(weft_range *r, weft_actor_id learner, int64_t clo
 weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
 {
     member *m = find(r, learner);
-    if (!m || !m->here) return weft_fail(WEFT_ERR_ARGUMENT, "learner %u is not here", learner);
+    if (!m || !m->here)
+        return weft_fail(WEFT_ERR_ARGUMENT, "the learner of number %u has not joined", learner);
     r->begun = weft_range_slowest(r);
     m->here = false;
     return apply_complete(r);
@@ -278,24 +280,23 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
     const weft_range_options *o = &r->options;
     if (push->version < 0 || push->version > r->version)
         return weft_fail(WEFT_ERR_FORMAT,
-                         "an update of learner %u is for version %lld, the parameters are at %lld",
-                         push->learner, (long long)push->version, (long long)r->version);
+                         "an update of learner %d is for version %lld, the parameters are at %lld",
+                         m->slot, (long long)push->version, (long long)r->version);
     if (push->clock <= m->clock)
         return weft_fail(WEFT_ERR_FORMAT,
-                         "an update of learner %u is of step %lld, it was at %lld before",
-                         push->learner, (long long)push->clock, (long long)m->clock);
+                         "an update of learner %d is of step %lld, it was at %lld before", m->slot,
+                         (long long)push->clock, (long long)m->clock);
     /* So what waits is bounded, too. */
     if (!weft_range_may_begin(r, push->clock - 1))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "an update of learner %u is of step %lld, which it was not to begin: the "
+                         "an update of learner %d is of step %lld, which it was not to begin: the "
                          "slowest is at %lld",
-                         push->learner, (long long)push->clock, (long long)weft_range_slowest(r));
+                         m->slot, (long long)push->clock, (long long)weft_range_slowest(r));
     if (push->step < 0 || push->step > INT32_MAX || !(push->weight >= 0 && push->weight < 1e290))
         return weft_fail(WEFT_ERR_FORMAT,
-                         "an update of learner %u is of step %lld of the run, and of weight %g",
-                         push->learner, (long long)push->step, push->weight);
-    if (!push->update)
-        return weft_fail(WEFT_ERR_FORMAT, "learner %u pushes no update", push->learner);
+                         "an update of learner %d is of step %lld of the run, and of weight %g",
+                         m->slot, (long long)push->step, push->weight);
+    if (!push->update) return weft_fail(WEFT_ERR_FORMAT, "learner %d pushes no update", m->slot);
     return weft_message_open(push->update->data, push->update->bytes, o->dtype, o->count, message);
 }
 

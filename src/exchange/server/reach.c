@@ -240,7 +240,7 @@ weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
     const learner *l = (const learner *)actor;
     const weft_view *v = weft_member_view(l->member);
     weft_member_word word = weft_member_last_word(l->member);
-    char what[100] = "it is gone, or the line to it is cut";
+    char what[160] = "it is gone, or the line to it is cut", name[WEFT_MEMBER_NAME];
     int k = 0;
     if (!l->in) return weft_member_explain(l->member, seconds);
     while (k < l->options.range_count && !weft_reach_waits(&l->reaches[k])) k++;
@@ -255,8 +255,9 @@ weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
         (void)snprintf(what, sizeof(what), "nor has the coordinator: the line is cut");
     else if (behind)
         (void)snprintf(what, sizeof(what),
-                       "it waits for learner %u, which is at step %lld and was heard of %.0f s ago",
-                       word.slowest, (long long)word.slowest_clock, word.slowest_silent);
-    return weft_fail(WEFT_ERR_PEER, "server %u has not answered after step %lld for %g s: %s",
-                     r->server, (long long)l->clock, seconds, what);
+                       "it waits for %s, which is at step %lld and was heard of %.0f s ago",
+                       weft_view_name(v, word.slowest, name), (long long)word.slowest_clock,
+                       word.slowest_silent);
+    return weft_fail(WEFT_ERR_PEER, "%s has not answered after step %lld for %g s: %s",
+                     weft_view_name(v, r->server, name), (long long)l->clock, seconds, what);
 }

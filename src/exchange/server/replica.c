@@ -213,6 +213,7 @@ weft_status weft_take_state(server *s, const weft_letter *letter, const Weft__St
 
 weft_status weft_take_replicate(server *s, const weft_letter *letter, const Weft__Replicate *m)
 {
+    char name[WEFT_MEMBER_NAME];
     shelf *f = replica_of(s, m->range, letter->from);
     if (!f || !f->given) return WEFT_OK;
     if (m->index == f->index + 1) {
@@ -230,8 +231,9 @@ weft_status weft_take_replicate(server *s, const weft_letter *letter, const Weft
         if (status == WEFT_OK && fate != WEFT_PUSH_TAKEN)
             status = weft_fail(WEFT_ERR_INTERNAL, "an update that was taken there is not taken");
         if (status != WEFT_OK)
-            return weft_fail_within(status, "the replica of range %u is not what server %u has",
-                                    m->range, letter->from);
+            return weft_fail_within(
+                status, "the replica of range %u is not what %s has", m->range,
+                weft_view_name(weft_member_view(s->member), letter->from, name));
     }
     return say_replicated(s, f, letter->from);
 }
