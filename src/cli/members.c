@@ -67,12 +67,13 @@ typedef struct member_log {
     char state[128]; /* of the run, as it was printed last */
 } member_log;
 
-static void print_time(void)
+/* So many seconds ago. A coordinator that takes over a run hears of events of long before. */
+static void print_time(double ago)
 {
     char text[16];
-    time_t now = time(NULL);
+    time_t then = time(NULL) - (time_t)(ago + 0.5);
     struct tm local;
-    if (localtime_r(&now, &local) && strftime(text, sizeof(text), "%H:%M:%S", &local))
+    if (localtime_r(&then, &local) && strftime(text, sizeof(text), "%H:%M:%S", &local))
         printf("%s ", text);
 }
 
@@ -82,13 +83,13 @@ static void print_events(member_log *log, const weft_cluster_status *s)
     int64_t first = s->event_count ? s->events[0].number : log->event + 1;
     if (first > log->event + 1) {
         long long more = (long long)(first - log->event - 1);
-        print_time();
+        print_time(0);
         printf("%lld member%s joined or left meanwhile\n", more, weft_plural(more));
     }
     for (int i = 0; i < s->event_count; i++) {
         if (s->events[i].number <= log->event) continue;
         log->event = s->events[i].number;
-        print_time();
+        print_time(s->events[i].ago);
         printf("%s\n", s->events[i].text);
     }
 }
@@ -110,7 +111,7 @@ static void print_state(member_log *log, const weft_cluster_status *s)
                        count_members(s, text, sizeof(text)));
     if (strcmp(state, log->state) == 0) return;
     memcpy(log->state, state, sizeof(state));
-    print_time();
+    print_time(0);
     printf("%s\n", state);
 }
 
