@@ -49,12 +49,12 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0 && text[strlen(with)];
 }
 
-weft_status weft_address_read(const char *text, weft_address *out)
+weft_status weft_net_address_read(const char *text, weft_net_address *out)
 {
     const char *hash = strchr(text, '#');
     size_t size = hash ? (size_t)(hash - text) : strlen(text);
     char host[WEFT_ADDRESS_BYTES] = "";
-    *out = (weft_address){.keyed = hash != NULL};
+    *out = (weft_net_address){.keyed = hash != NULL};
     if (hash && !weft_key_read(hash + 1, &out->key))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: behind '#' stands a public key, as 64 hexadecimal digits", text);
@@ -95,7 +95,7 @@ static struct in_addr in_of(const struct sockaddr *address)
 
 /* In a network of this machine, and not this machine itself: many have one of the same numbers that
  * leads nowhere, between them and what runs on them. */
-static bool is_near(const struct ifaddrs *all, const weft_address *address)
+static bool is_near(const struct ifaddrs *all, const weft_net_address *address)
 {
     char host[WEFT_ADDRESS_BYTES];
     struct in_addr to;
@@ -121,20 +121,20 @@ static bool is_here(char *text, uint64_t token)
     return true;
 }
 
-weft_status weft_address_choose(const char *list, uint64_t token, weft_address *out)
+weft_status weft_net_address_choose(const char *list, uint64_t token, weft_net_address *out)
 {
     struct ifaddrs *all = NULL;
     char *copy, *rest = NULL;
     bool best = false;
     weft_status status = WEFT_OK;
-    *out = (weft_address){.at = ""};
+    *out = (weft_net_address){.at = ""};
     WEFT_TRY(weft_strdup(list, &copy));
     if (getifaddrs(&all) != 0) all = NULL;
     for (char *one = strtok_r(copy, " ", &rest); one && !best && status == WEFT_OK;
          one = strtok_r(NULL, " ", &rest)) {
-        weft_address next;
+        weft_net_address next;
         if (!is_here(one, token)) continue;
-        status = weft_address_read(one, &next);
+        status = weft_net_address_read(one, &next);
         best = !next.distant || is_near(all, &next);
         if (status == WEFT_OK && (best || !out->at[0])) *out = next;
     }
@@ -168,8 +168,8 @@ static void list_all(const char *port, const char *key, char *out, size_t size)
     if (!count) (void)snprintf(out, size, "tcp://127.0.0.1:%s%s", port, key);
 }
 
-void weft_address_tell(const char *at, const weft_net_world *world, bool keyed, char *out,
-                       size_t size)
+void weft_net_address_format(const char *at, const weft_net_world *world, bool keyed, char *out,
+                             size_t size)
 {
     char behind[WEFT_KEY_TEXT + MARK] = "";
     const char *every[] = {"tcp://0.0.0.0:", "tcp://[::]:"};

@@ -28,22 +28,23 @@ struct weft_net_world {
 
 /* --- net_address.c: an address and, behind a '#', the key of who is there --- */
 
-typedef struct weft_address {
+typedef struct weft_net_address {
     char at[WEFT_ADDRESS_BYTES]; /* "": nowhere; it only comes to others */
     bool tcp, distant;           /* distant: not this machine's alone */
     bool keyed;
     weft_key key;
-} weft_address;
+} weft_net_address;
 /* ARGUMENT: it is none. */
-weft_status weft_address_read(const char *text, weft_address *out) WEFT_NODISCARD;
+weft_status weft_net_address_read(const char *text, weft_net_address *out) WEFT_NODISCARD;
 /* Of several, with spaces between, the best first, the one to go to from the world `token`: what is
  * inside of a process only in its own, what is in a network of this machine rather than elsewhere.
  * `at` is "" where there is none. */
-weft_status weft_address_choose(const char *list, uint64_t token, weft_address *out) WEFT_NODISCARD;
+weft_status weft_net_address_choose(const char *list, uint64_t token,
+                                    weft_net_address *out) WEFT_NODISCARD;
 
 /* Where a socket is bound, as others write it. keyed: they need the world's key. */
-void weft_address_tell(const char *at, const weft_net_world *world, bool keyed, char *out,
-                       size_t size);
+void weft_net_address_format(const char *at, const weft_net_world *world, bool keyed, char *out,
+                             size_t size);
 
 /* --- net_guard.c: who may come in --- */
 

@@ -95,7 +95,7 @@ static weft_status open_socket(const weft_net *net, int kind, void **out)
 
 /* Beyond this machine there must be keys, unless somebody has said that there need not; and who has
  * a key goes nowhere without one. */
-static weft_status check_open(const weft_net *net, const weft_address *address, bool keyed)
+static weft_status check_open(const weft_net *net, const weft_net_address *address, bool keyed)
 {
     if (address->tcp && !keyed && weft_net_world_armed(net->world, NULL))
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -169,9 +169,9 @@ weft_far *weft_net_far(const weft_net *net, weft_actor_id id)
 
 weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *list)
 {
-    weft_address address;
+    weft_net_address address;
     weft_far *f = weft_net_far(net, id);
-    WEFT_TRY(weft_address_choose(list, net->world->token, &address));
+    WEFT_TRY(weft_net_address_choose(list, net->world->token, &address));
     WEFT_TRY(check_open(net, &address, address.keyed));
     if (address.keyed) WEFT_TRY(weft_net_world_allow(net->world, &address.key));
     if (!address.at[0]) return WEFT_OK;
@@ -187,7 +187,7 @@ weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *list)
     return weft_strdup(list, &f->address);
 }
 
-static bool set_keys(const weft_net *net, const weft_address *to, void *socket)
+static bool set_keys(const weft_net *net, const weft_net_address *to, void *socket)
 {
     const weft_net_world *w = net->world;
     return zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, &to->key, sizeof(to->key)) == 0 &&
@@ -197,8 +197,8 @@ static bool set_keys(const weft_net *net, const weft_address *to, void *socket)
 
 weft_status weft_net_connect(weft_net *net, weft_far *f)
 {
-    weft_address to;
-    WEFT_TRY(weft_address_choose(f->address, net->world->token, &to));
+    weft_net_address to;
+    WEFT_TRY(weft_net_address_choose(f->address, net->world->token, &to));
     if (to.keyed && !weft_net_world_armed(net->world, NULL))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: who is there has a key, so this side needs one too (weft keygen)",
@@ -328,10 +328,10 @@ static weft_status fail_bind(const char *at, int error)
 
 weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_t size)
 {
-    weft_address to;
+    weft_net_address to;
     char at[WEFT_ADDRESS_BYTES], told[WEFT_PLACES_BYTES];
     size_t bytes = sizeof(at);
-    WEFT_TRY(weft_address_read(address, &to));
+    WEFT_TRY(weft_net_address_read(address, &to));
     bool locked = weft_net_world_armed(net->world, NULL) && to.tcp;
     WEFT_TRY(check_open(net, &to, locked));
     WEFT_TRY(check_file(to.at));
@@ -346,7 +346,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     free(net->at);
     net->at = NULL;
     WEFT_TRY(weft_strdup(at, &net->at));
-    weft_address_tell(at, net->world, locked, told, sizeof(told));
+    weft_net_address_format(at, net->world, locked, told, sizeof(told));
     if (size > 0) (void)snprintf(bound, size, "%s", told);
     char *places;
     bool more = net->places && net->places[0] != '#';

@@ -95,9 +95,9 @@ static void destroy_world(void *kept)
 
 weft_status weft_net_world_of(weft_context *context, weft_net_world **out)
 {
-    static const weft_kept_kind kind = {make_world, destroy_world};
+    static const weft_singleton_kind kind = {make_world, destroy_world};
     void *kept;
-    WEFT_TRY(weft_context_keep(context, &kind, &kept));
+    WEFT_TRY(weft_context_singleton(context, &kind, &kept));
     *out = kept;
     return WEFT_OK;
 }

@@ -241,12 +241,12 @@ weft_status weft_context_new(const struct weft_services *services,
 /* What all that use a context have in common, and which goes with it: made when it is first asked
  * for, by whichever thread that is. The kind must outlive the context, and is what tells it from
  * others. */
-typedef struct weft_kept_kind {
+typedef struct weft_singleton_kind {
     weft_status (*make)(weft_context *context, void **out); /* for as long as the context is */
     void (*destroy)(void *thing);
-} weft_kept_kind;
-weft_status weft_context_keep(weft_context *context, const weft_kept_kind *kind,
-                              void **out) WEFT_NODISCARD;
+} weft_singleton_kind;
+weft_status weft_context_singleton(weft_context *context, const weft_singleton_kind *kind,
+                                   void **out) WEFT_NODISCARD;
 /* A context with a number of threads of its own, as weft_context_set_threads takes it, for whoever
  * has been told one. Log and names are those of `of`, which is not changed and must outlive it. */
 weft_status weft_context_with_threads(weft_context *of, int threads,

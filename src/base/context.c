@@ -15,7 +15,7 @@ weft_status weft_context_new(const weft_services *services, weft_context **out)
     context->threads = weft_cores();
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->registry_lock, NULL);
-    pthread_mutex_init(&context->kept_lock, NULL);
+    pthread_mutex_init(&context->singletons_lock, NULL);
     *out = context;
     return WEFT_OK;
 }
@@ -33,10 +33,10 @@ weft_status weft_context_with_threads(weft_context *of, int threads, weft_contex
     return status;
 }
 
-static weft_status keep(weft_context *context, const weft_kept_kind *kind, void **out)
+static weft_status get_or_make(weft_context *context, const weft_singleton_kind *kind, void **out)
 {
-    weft_kept *k;
-    for (k = context->kept; k && k->kind != kind;) k = k->next;
+    weft_singleton *k;
+    for (k = context->singletons; k && k->kind != kind;) k = k->next;
     if (!k) {
         WEFT_TRY(WEFT_NEW(&k, 1));
         weft_status status = kind->make(context, &k->thing);
@@ -45,24 +45,25 @@ static weft_status keep(weft_context *context, const weft_kept_kind *kind, void 
             return status;
         }
         k->kind = kind;
-        k->next = context->kept;
-        context->kept = k;
+        k->next = context->singletons;
+        context->singletons = k;
     }
     *out = k->thing;
     return WEFT_OK;
 }
 
-weft_status weft_context_keep(weft_context *context, const weft_kept_kind *kind, void **out)
+weft_status weft_context_singleton(weft_context *context, const weft_singleton_kind *kind,
+                                   void **out)
 {
-    pthread_mutex_lock(&context->of->kept_lock);
-    weft_status status = keep(context->of, kind, out);
-    pthread_mutex_unlock(&context->of->kept_lock);
+    pthread_mutex_lock(&context->of->singletons_lock);
+    weft_status status = get_or_make(context->of, kind, out);
+    pthread_mutex_unlock(&context->of->singletons_lock);
     return status;
 }
 
 static void drop_kept(weft_context *context)
 {
-    for (weft_kept *next, *k = context->kept; k; k = next) {
+    for (weft_singleton *next, *k = context->singletons; k; k = next) {
         next = k->next;
         k->kind->destroy(k->thing);
         free(k);
@@ -79,7 +80,7 @@ void weft_context_destroy(weft_context **context)
         weft_plugins_unload(c);
         pthread_mutex_destroy(&c->registry_lock);
         pthread_mutex_destroy(&c->lock);
-        pthread_mutex_destroy(&c->kept_lock);
+        pthread_mutex_destroy(&c->singletons_lock);
         free(c->warned);
     }
     free(c);

@@ -21,11 +21,11 @@ typedef struct weft_table {
 } weft_table;
 
 /* Something of a kind that a context keeps. */
-typedef struct weft_kept {
-    struct weft_kept *next;
-    const weft_kept_kind *kind;
+typedef struct weft_singleton {
+    struct weft_singleton *next;
+    const weft_singleton_kind *kind;
     void *thing;
-} weft_kept;
+} weft_singleton;
 
 typedef struct weft_loaded {
     struct weft_loaded *next;
@@ -47,8 +47,8 @@ struct weft_context {
     weft_table *tables;
     const weft_services *services;
     weft_loaded *loaded;
-    pthread_mutex_t kept_lock;
-    weft_kept *kept; /* the last one first */
+    pthread_mutex_t singletons_lock;
+    weft_singleton *singletons; /* the last one first */
 };
 
 void weft_registry_free(weft_context *context);

@@ -40,22 +40,22 @@ weft_status weft_comm_open(weft_context *context, const char *engine, int ranks,
 void weft_comm_close(weft_comm **comm)
 {
     if (!comm || !*comm) return;
-    weft_member *member = (*comm)->member;
+    weft_progress *member = (*comm)->member;
     (*comm)->ops->close(*comm);
-    weft_member_release(member);
+    weft_progress_release(member);
     *comm = NULL;
 }
 
-weft_status weft_member_new(weft_member **out)
+weft_status weft_progress_new(weft_progress **out)
 {
-    weft_member *member;
+    weft_progress *member;
     WEFT_TRY(WEFT_NEW(&member, 1));
-    *member = (weft_member){.references = 1, .timeout = 300};
+    *member = (weft_progress){.references = 1, .timeout = 300};
     *out = member;
     return WEFT_OK;
 }
 
-void weft_member_release(weft_member *member)
+void weft_progress_release(weft_progress *member)
 {
     if (--member->references == 0) free(member);
 }
@@ -214,7 +214,7 @@ weft_status weft_operation_start(weft_operation *o)
 }
 
 /* Lets everything that is under way go on. */
-static weft_status advance_all(weft_member *m)
+static weft_status advance_all(weft_progress *m)
 {
     for (weft_operation **at = &m->active; *at;) {
         weft_operation *o = *at;

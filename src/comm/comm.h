@@ -7,7 +7,7 @@
 
 /* One rank of a job: what its communicators share. Operations under way are advanced together,
  * since a rank that waits for one of them may owe another one its part. */
-typedef struct weft_member {
+typedef struct weft_progress {
     int references;
     int local_rank; /* of the ranks on this machine */
     double timeout;
@@ -15,7 +15,7 @@ typedef struct weft_member {
     weft_operation *active; /* list */
     char *note;             /* see weft_comm_set_note, or NULL */
     weft_comm_stats stats;
-} weft_member;
+} weft_progress;
 
 typedef struct weft_comm_ops {
     const char *name;
@@ -38,7 +38,7 @@ typedef struct weft_comm_ops {
 struct weft_comm {
     const weft_comm_ops *ops;
     weft_context *context;
-    weft_member *member;
+    weft_progress *member;
     int rank, size, local_size;
     int64_t sequence; /* collectives started so far */
 };
@@ -75,13 +75,13 @@ weft_status weft_engines_register(weft_context *context) WEFT_NODISCARD;
  * what is longer goes in several. */
 void weft_mpi_set_piece(int64_t bytes);
 
-weft_status weft_member_new(weft_member **out) WEFT_NODISCARD;
+weft_status weft_progress_new(weft_progress **out) WEFT_NODISCARD;
 /* PEER: another rank has ended the job, "before" or "in" this operation. Such messages begin alike,
  * which tells them from those of ranks that found something out themselves. */
 #define WEFT_ENDED "the job was ended"
 weft_status weft_operation_ended(const weft_operation *o, const char *when,
                                  const char *why) WEFT_NODISCARD;
-void weft_member_release(weft_member *member);
+void weft_progress_release(weft_progress *member);
 
 /* transfer.c: whether it can be prepared; and the elements that this rank sends, as weft_comm_stats
  * counts them. */

@@ -131,7 +131,8 @@ static void mpi_close(weft_comm *comm)
     free(m);
 }
 
-static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, weft_comm **out);
+static weft_status make(weft_context *context, weft_progress *member, MPI_Comm comm,
+                        weft_comm **out);
 
 static weft_status mpi_split(weft_comm *comm, int color, int key, weft_comm **out)
 {
@@ -167,7 +168,8 @@ static weft_status fill(mpi_comm *m)
 }
 
 /* Takes `comm`, which is freed if it fails. */
-static weft_status make(weft_context *context, weft_member *member, MPI_Comm comm, weft_comm **out)
+static weft_status make(weft_context *context, weft_progress *member, MPI_Comm comm,
+                        weft_comm **out)
 {
     mpi_comm *m;
     weft_status status = WEFT_NEW(&m, 1);
@@ -192,7 +194,7 @@ static weft_status make(weft_context *context, weft_member *member, MPI_Comm com
 
 static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, int *local)
 {
-    weft_member *member;
+    weft_progress *member;
     MPI_Comm comm;
     WEFT_TRY(start_process());
     if (ranks > 0 && ranks != mpi_process.size)
@@ -202,12 +204,12 @@ static weft_status mpi_open(weft_context *context, int ranks, weft_comm **out, i
     if (mpi_process.size > WEFT_MAX_RANKS)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "%d processes, at most %d are possible",
                          mpi_process.size, WEFT_MAX_RANKS);
-    WEFT_TRY(weft_member_new(&member));
+    WEFT_TRY(weft_progress_new(&member));
     member->local_rank = mpi_process.local_rank;
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     weft_status status =
         code == MPI_SUCCESS ? make(context, member, comm, out) : mpi_failed("MPI_Comm_dup", code);
-    if (status != WEFT_OK) weft_member_release(member);
+    if (status != WEFT_OK) weft_progress_release(member);
     *local = 1;
     return status;
 }

@@ -14,7 +14,7 @@ static void self_close(weft_comm *comm)
     free(comm);
 }
 
-static weft_status self_make(weft_context *context, weft_member *member, weft_comm **out);
+static weft_status self_make(weft_context *context, weft_progress *member, weft_comm **out);
 
 static weft_status self_split(weft_comm *comm, int color, int key, weft_comm **out)
 {
@@ -129,7 +129,7 @@ static const weft_comm_ops ops = {
     .aborted = self_aborted,
 };
 
-static weft_status self_make(weft_context *context, weft_member *member, weft_comm **out)
+static weft_status self_make(weft_context *context, weft_progress *member, weft_comm **out)
 {
     self *s;
     WEFT_TRY(WEFT_NEW(&s, 1));
@@ -141,18 +141,18 @@ static weft_status self_make(weft_context *context, weft_member *member, weft_co
 
 static weft_status self_open(weft_context *context, int ranks, weft_comm **out, int *local)
 {
-    weft_member *member;
+    weft_progress *member;
     if (ranks > 1)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "engine self has one rank, not %d; give --engine "
                          "threads or mpi",
                          ranks);
-    WEFT_TRY(weft_member_new(&member));
+    WEFT_TRY(weft_progress_new(&member));
     weft_status status = self_make(context, member, out);
     if (status == WEFT_OK)
         *local = 1;
     else
-        weft_member_release(member);
+        weft_progress_release(member);
     return status;
 }
 

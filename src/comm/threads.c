@@ -190,7 +190,7 @@ static void threads_close(weft_comm *comm)
 
 static const weft_comm_ops ops;
 
-static weft_status threads_make(weft_context *context, weft_member *member, hub *h, int rank,
+static weft_status threads_make(weft_context *context, weft_progress *member, hub *h, int rank,
                                 weft_comm **out)
 {
     threads *t;
@@ -311,13 +311,13 @@ static weft_status threads_open(weft_context *context, int ranks, weft_comm **ou
     WEFT_TRY(hub_new(ranks, NULL, &h));
     weft_status status = WEFT_OK;
     while (made < ranks && status == WEFT_OK) {
-        weft_member *member;
-        status = weft_member_new(&member);
+        weft_progress *member;
+        status = weft_progress_new(&member);
         if (status != WEFT_OK) break;
         member->local_rank = made;
         status = threads_make(context, member, h, made, &out[made]);
         if (status != WEFT_OK) {
-            weft_member_release(member);
+            weft_progress_release(member);
             break;
         }
         atomic_fetch_add(&h->references, 1);

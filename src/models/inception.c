@@ -4,8 +4,8 @@
 
 #include "models/models.h"
 
-static weft_value conv_relu(weft_net *net, weft_value x, const char *module, const char *part,
-                            int64_t filters, int64_t kernel)
+static weft_value conv_relu(weft_model_builder *net, weft_value x, const char *module,
+                            const char *part, int64_t filters, int64_t kernel)
 {
     char name[64];
     (void)snprintf(name, sizeof(name), "%s/%s", module, part);
@@ -21,7 +21,8 @@ static weft_value conv_relu(weft_net *net, weft_value x, const char *module, con
 
 /* Filters of the 1x1 branch, of the 3x3 and 5x5 branches (after a narrow 1x1), and of the pooled
  * branch. */
-static weft_value module(weft_net *net, weft_value x, const char *name, const int64_t f[6])
+static weft_value module(weft_model_builder *net, weft_value x, const char *name,
+                         const int64_t f[6])
 {
     char layer[64];
     weft_value branch[4];
@@ -39,9 +40,9 @@ static weft_value module(weft_net *net, weft_value x, const char *name, const in
     return weft_layer_concat(net, branch, 4, &(weft_layer){.name = layer});
 }
 
-static weft_value build(weft_net *net, weft_value x)
+static weft_value build(weft_model_builder *net, weft_value x)
 {
-    weft_status status = weft_net_images(net, "inception", 8);
+    weft_status status = weft_model_builder_images(net, "inception", 8);
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     x = conv_relu(net, x, "stem", "conv", 32, 3);
     x = weft_layer_maxpool(net, x, &(weft_layer){.name = "stem/pool"});
@@ -52,7 +53,8 @@ static weft_value build(weft_net *net, weft_value x)
     x = module(net, x, "mix4", (int64_t[]){64, 48, 96, 16, 32, 32});
     x = weft_layer_global_avgpool(net, x, &(weft_layer){.name = "mean"});
     x = weft_layer_dropout(net, x, &(weft_layer){.name = "dropout", .rate = 0.2});
-    return weft_layer_dense(net, x, &(weft_layer){.name = "fc", .filters = weft_net_outputs(net)});
+    return weft_layer_dense(
+        net, x, &(weft_layer){.name = "fc", .filters = weft_model_builder_outputs(net)});
 }
 
 const weft_model weft_model_inception = {

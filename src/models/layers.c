@@ -5,8 +5,8 @@
 #include "models/models.h"
 #include "weft/optim.h"
 
-static weft_value leaf(weft_net *net, const char *layer, const char *name, weft_value_kind kind,
-                       weft_shape shape, weft_init init)
+static weft_value leaf(weft_model_builder *net, const char *layer, const char *name,
+                       weft_value_kind kind, weft_shape shape, weft_init init)
 {
     char *full = weft_graph_format(net->graph, "%s/%s", layer, name);
     weft_value made = weft_graph_leaf(net->graph, kind, full, net->graph->real, &shape, init);
@@ -14,8 +14,9 @@ static weft_value leaf(weft_net *net, const char *layer, const char *name, weft_
     return made;
 }
 
-static weft_value emit(weft_net *net, const char *layer, const char *suffix, const char *op,
-                       const weft_value *in, int count, const weft_attr *attrs, int attr_count)
+static weft_value emit(weft_model_builder *net, const char *layer, const char *suffix,
+                       const char *op, const weft_value *in, int count, const weft_attr *attrs,
+                       int attr_count)
 {
     char *full = weft_graph_format(net->graph, "%s%s%s", layer, *suffix ? "/" : "", suffix);
     weft_value made = weft_graph_node(net->graph, op, full, in, count, attrs, attr_count);
@@ -24,7 +25,7 @@ static weft_value emit(weft_net *net, const char *layer, const char *suffix, con
 }
 
 /* A value that has failed already has no shape. */
-static weft_shape shape_of(const weft_net *net, weft_value x)
+static weft_shape shape_of(const weft_model_builder *net, weft_value x)
 {
     return x == WEFT_NO_VALUE ? (weft_shape){0} : weft_value_type(net->graph, x)->shape;
 }
@@ -37,8 +38,8 @@ static weft_init weight_init(const weft_layer *layer, int64_t fan_in)
                      : (weft_init){WEFT_INIT_UNIFORM, 1 / sqrt(n)};
 }
 
-static weft_value add_bias(weft_net *net, weft_value x, const weft_layer *layer, int64_t units,
-                           int64_t fan_in, int64_t axis)
+static weft_value add_bias(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                           int64_t units, int64_t fan_in, int64_t axis)
 {
     if (layer->no_bias) return x;
     weft_init init = {WEFT_INIT_UNIFORM, 1 / sqrt((double)WEFT_MAX(fan_in, (int64_t)1))};
@@ -55,7 +56,7 @@ static int64_t otherwise(int64_t value, int64_t other)
 }
 
 /* The numbers of a key as an attribute, one for each dimension of space. */
-static weft_attr each_of(weft_net *net, const weft_layer *layer, const char *key,
+static weft_attr each_of(weft_model_builder *net, const weft_layer *layer, const char *key,
                          const weft_numbers *given, int dims, const weft_attr *other)
 {
     weft_attr attr = {.name = key, .count = dims};
@@ -76,7 +77,8 @@ static weft_attr all_of(int64_t number)
 }
 
 /* How many dimensions of space a layer's input has; 0: none, and the graph has failed. */
-static int space_of(weft_net *net, weft_value x, const weft_layer *layer, const char *type)
+static int space_of(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                    const char *type)
 {
     weft_shape in = shape_of(net, x);
     if (in.rank > 2 && in.rank <= 2 + WEFT_MAX_SPACE) return in.rank - 2;
@@ -115,7 +117,7 @@ static weft_status check_groups(const weft_layer *layer, int64_t channels, int64
                      (long long)(below + groups));
 }
 
-weft_value weft_layer_conv(weft_net *net, weft_value x, const weft_layer *layer)
+weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = shape_of(net, x);
     int64_t groups = otherwise(layer->groups, 1);
@@ -141,7 +143,7 @@ weft_value weft_layer_conv(weft_net *net, weft_value x, const weft_layer *layer)
     return add_bias(net, y, layer, layer->filters, fan_in, 1);
 }
 
-weft_value weft_layer_dense(weft_net *net, weft_value x, const weft_layer *layer)
+weft_value weft_layer_dense(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     if (shape_of(net, x).rank > 2) {
         char *name = weft_graph_format(net->graph, "%s/flatten", layer->name);
@@ -157,7 +159,8 @@ weft_value weft_layer_dense(weft_net *net, weft_value x, const weft_layer *layer
     return add_bias(net, y, layer, layer->filters, fan_in, 1);
 }
 
-static weft_value pool(weft_net *net, weft_value x, const weft_layer *layer, const char *op)
+static weft_value pool(weft_model_builder *net, weft_value x, const weft_layer *layer,
+                       const char *op)
 {
     const weft_attr two = all_of(2), none = all_of(0);
     int dims = space_of(net, x, layer, op);
@@ -168,26 +171,26 @@ static weft_value pool(weft_net *net, weft_value x, const weft_layer *layer, con
     return emit(net, layer->name, "", op, &x, 1, attrs, 3);
 }
 
-weft_value weft_layer_maxpool(weft_net *net, weft_value x, const weft_layer *layer)
+weft_value weft_layer_maxpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     return pool(net, x, layer, "maxpool");
 }
 
-weft_value weft_layer_avgpool(weft_net *net, weft_value x, const weft_layer *layer)
+weft_value weft_layer_avgpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     return pool(net, x, layer, "avgpool");
 }
 
-weft_value weft_layer_global_avgpool(weft_net *net, weft_value x, const weft_layer *layer)
+weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     return emit(net, layer->name, "", "global_avgpool", &x, 1, NULL, 0);
 }
 
 /* By the statistics of the batch; *running gets the next running mean, with the variance behind. */
-static weft_value by_batch(weft_net *net, const char *name, weft_value x, const weft_value *leaves,
-                           weft_value *running)
+static weft_value by_batch(weft_model_builder *net, const char *name, weft_value x,
+                           const weft_value *leaves, weft_value *running)
 {
-    weft_value weights = weft_net_input(net, WEFT_PORT_WEIGHTS), mean, variance;
+    weft_value weights = weft_model_builder_input(net, WEFT_PORT_WEIGHTS), mean, variance;
     weft_value gamma = leaves[0], beta = leaves[1];
     weft_shape in = shape_of(net, x);
     int64_t positions = in.rank > 1 ? weft_shape_elements(&in) / (in.dim[0] * in.dim[1]) : 1;
@@ -204,7 +207,7 @@ static weft_value by_batch(weft_net *net, const char *name, weft_value x, const 
                 (weft_value[]){x, gamma, beta, weights, net->counts, mean, variance}, 7, NULL, 0);
 }
 
-weft_value weft_layer_batch_norm(weft_net *net, weft_value x, const weft_layer *layer)
+weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = shape_of(net, x);
     weft_shape channels = weft_shape_of(1, (int64_t[]){in.rank > 1 ? in.dim[1] : 1});
@@ -223,7 +226,7 @@ weft_value weft_layer_batch_norm(weft_net *net, weft_value x, const weft_layer *
     return y;
 }
 
-weft_value weft_layer_layer_norm(weft_net *net, weft_value x, const weft_layer *layer)
+weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = shape_of(net, x);
     weft_shape last = weft_shape_of(1, (int64_t[]){in.rank > 0 ? in.dim[in.rank - 1] : 1});
@@ -234,17 +237,18 @@ weft_value weft_layer_layer_norm(weft_net *net, weft_value x, const weft_layer *
     return emit(net, layer->name, "", "layer_norm", (weft_value[]){x, gamma, beta}, 3, NULL, 0);
 }
 
-weft_value weft_layer_dropout(weft_net *net, weft_value x, const weft_layer *layer)
+weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     if (!net->options->training || layer->rate == 0) return x;
     weft_attr attrs[] = {WEFT_ATTR_REAL("rate", layer->rate),
                          WEFT_ATTR_INT("seed", (int64_t)net->options->seed),
                          WEFT_ATTR_INT("stream", net->layers++)};
-    weft_value in[] = {x, weft_graph_step(net->graph), weft_net_input(net, WEFT_PORT_POSITION)};
+    weft_value in[] = {x, weft_graph_step(net->graph),
+                       weft_model_builder_input(net, WEFT_PORT_POSITION)};
     return emit(net, layer->name, "", "dropout", in, 3, attrs, 3);
 }
 
-weft_value weft_layer_flatten(weft_net *net, weft_value x, const weft_layer *layer)
+weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_layer *layer)
 {
     weft_shape in = shape_of(net, x);
     if (in.rank < 2) return x;
@@ -252,13 +256,15 @@ weft_value weft_layer_flatten(weft_net *net, weft_value x, const weft_layer *lay
     return emit(net, layer->name, "", "reshape", &x, 1, &shape, 1);
 }
 
-weft_value weft_layer_activation(weft_net *net, weft_value x, const char *op, const char *name)
+weft_value weft_layer_activation(weft_model_builder *net, weft_value x, const char *op,
+                                 const char *name)
 {
     return emit(net, name, "", op, &x, 1, NULL, 0);
 }
 
 /* What one node cannot take is joined in parts first. */
-weft_value weft_layer_concat(weft_net *net, const weft_value *x, int count, const weft_layer *layer)
+weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int count,
+                             const weft_layer *layer)
 {
     weft_attr axis = WEFT_ATTR_INT("axis", otherwise(layer->axis, 1));
     if (count <= WEFT_MAX_OUTPUTS) return emit(net, layer->name, "", "concat", x, count, &axis, 1);
@@ -276,12 +282,13 @@ weft_value weft_layer_concat(weft_net *net, const weft_value *x, int count, cons
     return emit(net, layer->name, "", "concat", parts, n, &axis, 1);
 }
 
-weft_value weft_layer_add(weft_net *net, weft_value a, weft_value b, const weft_layer *layer)
+weft_value weft_layer_add(weft_model_builder *net, weft_value a, weft_value b,
+                          const weft_layer *layer)
 {
     return emit(net, layer->name, "", "add", (weft_value[]){a, b}, 2, NULL, 0);
 }
 
-weft_status weft_net_images(weft_net *net, const char *model, int64_t side)
+weft_status weft_model_builder_images(weft_model_builder *net, const char *model, int64_t side)
 {
     char shape[128];
     const weft_shape *s = &net->options->sample;

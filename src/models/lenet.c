@@ -2,9 +2,9 @@
  * convolutions have no activation; the pooling between them is what is not linear. */
 #include "models/models.h"
 
-static weft_value build(weft_net *net, weft_value x)
+static weft_value build(weft_model_builder *net, weft_value x)
 {
-    weft_status status = weft_net_images(net, "lenet", 16);
+    weft_status status = weft_model_builder_images(net, "lenet", 16);
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     x = weft_layer_conv(net, x,
                         &(weft_layer){.name = "conv1", .filters = 32, .kernel = WEFT_EACH(5)});
@@ -15,7 +15,8 @@ static weft_value build(weft_net *net, weft_value x)
     x = weft_layer_flatten(net, x, &(weft_layer){.name = "flatten"});
     x = weft_layer_dense(net, x, &(weft_layer){.name = "fc1", .filters = 1024});
     x = weft_layer_activation(net, x, "relu", "relu1");
-    return weft_layer_dense(net, x, &(weft_layer){.name = "fc2", .filters = weft_net_outputs(net)});
+    return weft_layer_dense(
+        net, x, &(weft_layer){.name = "fc2", .filters = weft_model_builder_outputs(net)});
 }
 
 const weft_model weft_model_lenet = {

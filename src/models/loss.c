@@ -37,7 +37,7 @@ bool weft_loss_is_usual(const weft_context *context, const char *name)
     return false;
 }
 
-weft_status weft_net_set_loss(weft_net *net, const char *name)
+weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *name)
 {
     const weft_context *context = net->graph->context;
     bool classes = net->options->classes > 0;

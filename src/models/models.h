@@ -7,7 +7,7 @@
 #include "weft/model.h"
 #include "weft/options.h"
 
-typedef struct weft_net weft_net;
+typedef struct weft_model_builder weft_model_builder;
 
 /* What is minimised. */
 typedef struct weft_loss {
@@ -19,7 +19,7 @@ typedef struct weft_loss {
 } weft_loss;
 
 /* A model under construction. */
-struct weft_net {
+struct weft_model_builder {
     weft_graph *graph;
     const weft_model_options *options;
     const weft_loss *loss;
@@ -29,13 +29,13 @@ struct weft_net {
 };
 
 /* An input of the model by its role. */
-weft_value weft_net_input(const weft_net *net, weft_port_role role);
+weft_value weft_model_builder_input(const weft_model_builder *net, weft_port_role role);
 /* How many numbers the last layer must give for a sample: one for each class, or target. */
-int64_t weft_net_outputs(const weft_net *net);
+int64_t weft_model_builder_outputs(const weft_model_builder *net);
 /* loss.c: whether it is what a model minimises that says nothing, of targets that fit it. */
 bool weft_loss_is_usual(const weft_context *context, const char *name);
 /* NULL: what fits the target. ARGUMENT: no such loss, or one that does not fit. */
-weft_status weft_net_set_loss(weft_net *net, const char *name) WEFT_NODISCARD;
+weft_status weft_model_builder_set_loss(weft_model_builder *net, const char *name) WEFT_NODISCARD;
 
 /* The same number for all dimensions of space. */
 #define WEFT_EACH(number) ((weft_numbers){.count = 1, .at = {number}})
@@ -52,29 +52,33 @@ typedef struct weft_layer {
     bool no_bias;
 } weft_layer;
 
-weft_value weft_layer_conv(weft_net *net, weft_value x, const weft_layer *layer);
-weft_value weft_layer_dense(weft_net *net, weft_value x, const weft_layer *layer);
-weft_value weft_layer_maxpool(weft_net *net, weft_value x, const weft_layer *layer);
-weft_value weft_layer_avgpool(weft_net *net, weft_value x, const weft_layer *layer);
-weft_value weft_layer_global_avgpool(weft_net *net, weft_value x, const weft_layer *layer);
-weft_value weft_layer_batch_norm(weft_net *net, weft_value x, const weft_layer *layer);
-weft_value weft_layer_layer_norm(weft_net *net, weft_value x, const weft_layer *layer);
-weft_value weft_layer_dropout(weft_net *net, weft_value x, const weft_layer *layer);
-weft_value weft_layer_flatten(weft_net *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_conv(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_dense(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_maxpool(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_avgpool(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_global_avgpool(weft_model_builder *net, weft_value x,
+                                     const weft_layer *layer);
+weft_value weft_layer_batch_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_layer_norm(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_dropout(weft_model_builder *net, weft_value x, const weft_layer *layer);
+weft_value weft_layer_flatten(weft_model_builder *net, weft_value x, const weft_layer *layer);
 /* relu, gelu, sigmoid, tanh, softmax: the operator of that name. */
-weft_value weft_layer_activation(weft_net *net, weft_value x, const char *op, const char *name);
-weft_value weft_layer_concat(weft_net *net, const weft_value *x, int count,
+weft_value weft_layer_activation(weft_model_builder *net, weft_value x, const char *op,
+                                 const char *name);
+weft_value weft_layer_concat(weft_model_builder *net, const weft_value *x, int count,
                              const weft_layer *layer);
-weft_value weft_layer_add(weft_net *net, weft_value a, weft_value b, const weft_layer *layer);
+weft_value weft_layer_add(weft_model_builder *net, weft_value a, weft_value b,
+                          const weft_layer *layer);
 
 /* "images [channels, height, width] of at least `side` pixels a side", or an argument failure. */
-weft_status weft_net_images(weft_net *net, const char *model, int64_t side) WEFT_NODISCARD;
+weft_status weft_model_builder_images(weft_model_builder *net, const char *model,
+                                      int64_t side) WEFT_NODISCARD;
 
 typedef struct weft_model {
     const char *name;
     const char *summary;
     /* Returns the logits. */
-    weft_value (*build)(weft_net *net, weft_value x);
+    weft_value (*build)(weft_model_builder *net, weft_value x);
 } weft_model;
 
 extern const weft_model weft_model_mlp, weft_model_lenet, weft_model_vgg11, weft_model_inception;
@@ -85,8 +89,8 @@ weft_status weft_layers_register(weft_context *context) WEFT_NODISCARD; /* yaml.
 weft_status weft_losses_register(weft_context *context) WEFT_NODISCARD; /* loss.c */
 
 /* yaml.c: the layers of a file. */
-weft_status weft_net_read(weft_net *net, const char *name, const void *data, size_t size,
-                          weft_value *logits) WEFT_NODISCARD;
+weft_status weft_model_builder_read(weft_model_builder *net, const char *name, const void *data,
+                                    size_t size, weft_value *logits) WEFT_NODISCARD;
 
 /* What the data say: the shape of a sample, and what a target is. */
 void weft_model_options_fit(weft_model_options *options, const weft_data_stats *stats);

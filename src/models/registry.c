@@ -58,30 +58,31 @@ weft_value weft_model_value(const weft_model_values *values, weft_port_role role
     return WEFT_NO_VALUE;
 }
 
-weft_value weft_net_input(const weft_net *net, weft_port_role role)
+weft_value weft_model_builder_input(const weft_model_builder *net, weft_port_role role)
 {
     return weft_model_value(&net->values, role);
 }
 
-int64_t weft_net_outputs(const weft_net *net)
+int64_t weft_model_builder_outputs(const weft_model_builder *net)
 {
     return net->options->targets ? net->options->targets : net->options->classes;
 }
 
-static void add_port(weft_net *net, const char *name, weft_port_role role, weft_value value)
+static void add_port(weft_model_builder *net, const char *name, weft_port_role role,
+                     weft_value value)
 {
     net->values.ports[net->values.count++] = (weft_port){name, role, value};
 }
 
-static void add_input(weft_net *net, const char *name, weft_port_role role, weft_dtype dtype,
-                      weft_shape shape)
+static void add_input(weft_model_builder *net, const char *name, weft_port_role role,
+                      weft_dtype dtype, weft_shape shape)
 {
     const weft_init none = {WEFT_INIT_CONSTANT, 0};
     weft_value v = weft_graph_leaf(net->graph, WEFT_VALUE_INPUT, name, dtype, &shape, none);
     add_port(net, name, role, v);
 }
 
-static void add_inputs(weft_net *net)
+static void add_inputs(weft_model_builder *net)
 {
     const weft_model_options *o = net->options;
     weft_dtype real = net->graph->real;
@@ -98,19 +99,20 @@ static void add_inputs(weft_net *net)
     add_input(net, "first_sample", WEFT_PORT_POSITION, WEFT_I32, scalar);
 }
 
-static weft_status add_loss(weft_net *net, weft_value logits, weft_model_values *out)
+static weft_status add_loss(weft_model_builder *net, weft_value logits, weft_model_values *out)
 {
     char have[128];
     WEFT_TRY(weft_graph_status(net->graph));
     const weft_shape *s = &weft_value_type(net->graph, logits)->shape;
-    if (s->rank != 2 || s->dim[1] != weft_net_outputs(net))
+    if (s->rank != 2 || s->dim[1] != weft_model_builder_outputs(net))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the last layer gives %s, must give [batch, %lld]: one number a %s "
                          "(units: outputs)",
-                         weft_shape_text(s, have, sizeof(have)), (long long)weft_net_outputs(net),
+                         weft_shape_text(s, have, sizeof(have)),
+                         (long long)weft_model_builder_outputs(net),
                          net->loss->classes ? "class" : "target");
-    weft_value in[] = {logits, weft_net_input(net, WEFT_PORT_TARGET),
-                       weft_net_input(net, WEFT_PORT_WEIGHTS)};
+    weft_value in[] = {logits, weft_model_builder_input(net, WEFT_PORT_TARGET),
+                       weft_model_builder_input(net, WEFT_PORT_WEIGHTS)};
     weft_value loss = weft_graph_node(net->graph, net->loss->op, "loss", in, 3, NULL, 0);
     WEFT_TRY(weft_graph_status(net->graph));
     add_port(net, "logits", WEFT_PORT_LOGITS, logits);
@@ -132,10 +134,10 @@ weft_status weft_model_build_text(weft_graph *graph, const weft_model_options *o
                                   weft_model_values *out)
 {
     WEFT_TRY(check_options(options));
-    weft_net net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
+    weft_model_builder net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
     weft_value logits = WEFT_NO_VALUE;
     add_inputs(&net);
-    WEFT_TRY(weft_net_read(&net, name, data, size, &logits));
+    WEFT_TRY(weft_model_builder_read(&net, name, data, size, &logits));
     weft_status status = add_loss(&net, logits, out);
     return status == WEFT_OK ? status : weft_fail_within(status, "%s", name);
 }
@@ -152,14 +154,14 @@ weft_status weft_model_build(weft_graph *graph, const weft_model_options *option
         return status;
     }
     WEFT_TRY(check_options(options));
-    weft_net net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
+    weft_model_builder net = {.graph = graph, .options = options, .counts = WEFT_NO_VALUE};
     const weft_entry *entry;
     WEFT_TRY(weft_registry_find(graph->context, WEFT_KIND_MODEL, options->model,
                                 strlen(options->model), &entry));
     const weft_model *model = entry->ops;
-    WEFT_TRY(weft_net_set_loss(&net, NULL));
+    WEFT_TRY(weft_model_builder_set_loss(&net, NULL));
     add_inputs(&net);
-    weft_value logits = model->build(&net, weft_net_input(&net, WEFT_PORT_FEATURES));
+    weft_value logits = model->build(&net, weft_model_builder_input(&net, WEFT_PORT_FEATURES));
     return add_loss(&net, logits, out);
 }
 

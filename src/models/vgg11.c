@@ -4,11 +4,11 @@
 
 #include "models/models.h"
 
-static weft_value build(weft_net *net, weft_value x)
+static weft_value build(weft_model_builder *net, weft_value x)
 {
     static const int64_t filters[] = {64, 128, 256, 256, 512, 512, 512, 512};
     static const bool pooled[] = {true, true, false, true, false, true, false, true};
-    weft_status status = weft_net_images(net, "vgg11", 16);
+    weft_status status = weft_model_builder_images(net, "vgg11", 16);
     if (status != WEFT_OK) return weft_graph_stick(net->graph, status);
     for (int i = 0; i < 8; i++) {
         char name[16];
@@ -31,7 +31,8 @@ static weft_value build(weft_net *net, weft_value x)
     x = weft_layer_dense(net, x, &(weft_layer){.name = "fc1", .filters = 512, .he = true});
     x = weft_layer_activation(net, x, "relu", "relu9");
     x = weft_layer_dropout(net, x, &(weft_layer){.name = "dropout", .rate = 0.5});
-    return weft_layer_dense(net, x, &(weft_layer){.name = "fc2", .filters = weft_net_outputs(net)});
+    return weft_layer_dense(
+        net, x, &(weft_layer){.name = "fc2", .filters = weft_model_builder_outputs(net)});
 }
 
 const weft_model weft_model_vgg11 = {

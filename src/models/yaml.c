@@ -18,7 +18,7 @@
 #include "models/yaml_keys.h"
 
 typedef struct reader {
-    weft_net *net;
+    weft_model_builder *net;
     const weft_yaml *yaml;
     const char *file;
     weft_value *made; /* value of each layer */
@@ -32,7 +32,8 @@ typedef struct reader {
 
 typedef struct layer_type {
     const char *name, *summary;
-    weft_value (*plain)(weft_net *net, weft_value x, const weft_layer *layer); /* or an operator */
+    weft_value (*plain)(weft_model_builder *net, weft_value x,
+                        const weft_layer *layer); /* or an operator */
     enum { ONE, ACTIVATION, JOIN, SUM } form;
     const char *needs; /* a key that must be given */
     const char *keys;  /* beside type, name and from */
@@ -126,7 +127,7 @@ static weft_status check_name(const reader *r, const char *name)
 
 static weft_value take(const reader *r, int layer)
 {
-    if (layer < 0) return weft_net_input(r->net, WEFT_PORT_FEATURES);
+    if (layer < 0) return weft_model_builder_input(r->net, WEFT_PORT_FEATURES);
     r->read[layer] = true;
     return r->made[layer];
 }
@@ -179,7 +180,7 @@ static weft_status units_of(const reader *r, const layer_keys *k, int64_t *out)
                             "units is 'classes', but the target of these data is numbers; write "
                             "'outputs', which is one for each class or each target"));
     if (classes || strcmp(k->units, "outputs") == 0) {
-        *out = weft_net_outputs(r->net);
+        *out = weft_model_builder_outputs(r->net);
         return WEFT_OK;
     }
     if (weft_parse_int(k->units, out) && *out >= 1 && *out <= 1 << 20) return WEFT_OK;
@@ -334,7 +335,7 @@ static weft_status read_model(reader *r)
     weft_status status = weft_options_init(weft_yaml_model, &k);
     if (status == WEFT_OK) status = weft_yaml_apply(r->yaml, -1, &k);
     if (status == WEFT_OK) {
-        status = weft_net_set_loss(r->net, k.loss);
+        status = weft_model_builder_set_loss(r->net, k.loss);
         if (status != WEFT_OK && k.loss)
             status =
                 weft_fail_within(status, "%s:%d", r->file, weft_yaml_line(r->yaml, -1, "loss"));
@@ -343,8 +344,8 @@ static weft_status read_model(reader *r)
     return status;
 }
 
-weft_status weft_net_read(weft_net *net, const char *name, const void *data, size_t size,
-                          weft_value *logits)
+weft_status weft_model_builder_read(weft_model_builder *net, const char *name, const void *data,
+                                    size_t size, weft_value *logits)
 {
     weft_yaml *yaml;
     WEFT_TRY(weft_yaml_parse(name, data, size, weft_yaml_model, "layers", weft_yaml_layers, &yaml));

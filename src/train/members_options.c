@@ -149,7 +149,7 @@ static weft_status make_guest(weft_context *context, void **out)
 
 const weft_option *weft_cluster_table(weft_context *context, weft_cluster_kind kind)
 {
-    static const weft_kept_kind kinds[] = {
+    static const weft_singleton_kind kinds[] = {
         [WEFT_CLUSTER_COORDINATOR] = {make_coordinator, free},
         [WEFT_CLUSTER_SERVER] = {make_server, free},
         [WEFT_CLUSTER_LEARNER] = {make_learner, free},
@@ -157,7 +157,7 @@ const weft_option *weft_cluster_table(weft_context *context, weft_cluster_kind k
     };
     static const weft_option none[] = {{.name = NULL}};
     void *table;
-    return weft_context_keep(context, &kinds[kind], &table) == WEFT_OK ? table : none;
+    return weft_context_singleton(context, &kinds[kind], &table) == WEFT_OK ? table : none;
 }
 
 weft_status weft_cluster_options_init(weft_context *context, weft_cluster_kind kind,
