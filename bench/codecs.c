@@ -61,7 +61,7 @@ static void measure(weft_context *context, const char *spec, const room *r, int 
     double encode[MOST], add[MOST], copy[MOST], share[MOST];
     weft_codec *codec;
     size_t bytes = 0;
-    weft_message message;
+    weft_encoded message;
     stop_on(weft_codec_open(context, spec, WEFT_F32, COUNT, &codec));
     for (int k = 0; k < 3; k++) stop_on(weft_codec_encode(codec, r->update, r->message, &bytes));
     for (int k = 0; k < rounds; k++) {
@@ -71,8 +71,8 @@ static void measure(weft_context *context, const char *spec, const room *r, int 
         encode[k] = 3.0 * COUNT * sizeof(float) / (weft_seconds() - began);
         share[k] = encode[k] / copy[k];
         began = weft_seconds();
-        stop_on(weft_message_open(r->message, bytes, WEFT_F32, COUNT, &message));
-        weft_message_add(&message, COUNT, 1, r->to);
+        stop_on(weft_encoded_open(r->message, bytes, WEFT_F32, COUNT, &message));
+        weft_encoded_add(&message, COUNT, 1, r->to);
         add[k] = weft_seconds() - began;
     }
     bool goal = strncmp(spec, "threshold", strlen("threshold")) == 0;
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     stop_on(weft_context_create(&context));
     stop_on(weft_new_bytes(&r.update, COUNT, sizeof(float)));
     stop_on(weft_new_bytes(&r.to, COUNT, sizeof(float)));
-    stop_on(weft_new_bytes(&r.message, 1, weft_message_bound(WEFT_F32, COUNT)));
+    stop_on(weft_new_bytes(&r.message, 1, weft_encoded_bound(WEFT_F32, COUNT)));
     draw(r.update);
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
         measure(context, specs[i], &r, rounds);

@@ -11,7 +11,7 @@
  * The least that memory has to carry: a learner copies its gradients, which the next step writes
  * over; the server reads them and reads and writes parameters; it copies those, which the next
  * update writes over; the learner copies what came into its own. Over tcp the system copies in and
- * out, both ways, and each letter is read on both sides for its checksum. */
+ * out, both ways, and each message is read on both sides for its checksum. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -187,7 +187,7 @@ static void cut(rig *r)
 static void expect(const rig *r, weft_net_world *world)
 {
     weft_net_world_expect(world, 2 * BYTES / (size_t)r->range_count);
-    weft_net_world_queue(world, weft_server_letters(r->range_count));
+    weft_net_world_queue(world, weft_server_messages(r->range_count));
 }
 
 static void open_rig(weft_context *context, bool tcp, bool descends, rig *r)

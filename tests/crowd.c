@@ -8,10 +8,10 @@ static weft_status person_begin(weft_actor *a)
 
 static crowd *all; /* of the test that runs */
 
-static weft_status person_letter(weft_actor *a, const weft_letter *letter)
+static weft_status person_message(weft_actor *a, const weft_message *message)
 {
     weft_member_news news;
-    weft_status status = weft_member_letter(((person *)a)->member, letter, &news);
+    weft_status status = weft_member_message(((person *)a)->member, message, &news);
     if (status == WEFT_ERR_PEER) {
         (void)snprintf(all->refusal, sizeof(all->refusal), "%s", weft_last_message());
         all->refused++;
@@ -40,7 +40,7 @@ static void person_destroy(weft_actor *a)
 
 static const weft_actor_ops person_ops = {.name = "person",
                                           .begin = person_begin,
-                                          .letter = person_letter,
+                                          .message = person_message,
                                           .timer = person_timer,
                                           .destroy = person_destroy};
 

@@ -18,7 +18,7 @@ line line_open(weft_context *context, const char *spec, weft_dtype dtype, int64_
     line l = {.dtype = dtype, .count = count};
     size_t size = (size_t)count * weft_dtype_size(dtype);
     assert_int_equal(weft_codec_open(context, spec, dtype, count, &l.codec), WEFT_OK);
-    l.bound = weft_message_bound(dtype, count);
+    l.bound = weft_encoded_bound(dtype, count);
     assert_int_equal(weft_new_aligned(size, &l.update), WEFT_OK);
     assert_int_equal(weft_new_aligned(size, &l.got), WEFT_OK);
     assert_int_equal(weft_new_aligned(l.bound + 64, &l.message), WEFT_OK);
@@ -40,12 +40,12 @@ void line_close(line *l)
 
 void line_receive(line *l, double scale, int64_t piece)
 {
-    weft_message m;
+    weft_encoded m;
     size_t size = weft_dtype_size(l->dtype);
-    assert_int_equal(weft_message_open(l->message, l->bytes, l->dtype, l->count, &m), WEFT_OK);
+    assert_int_equal(weft_encoded_open(l->message, l->bytes, l->dtype, l->count, &m), WEFT_OK);
     memset(l->got, 0, (size_t)l->count * size);
     for (int64_t at = 0; at < l->count; at += piece)
-        weft_message_add(&m, WEFT_MIN(piece, l->count - at), scale, (char *)l->got + at * size);
+        weft_encoded_add(&m, WEFT_MIN(piece, l->count - at), scale, (char *)l->got + at * size);
 }
 
 void line_send(line *l)

@@ -14,10 +14,10 @@ static weft_status play_begin(weft_actor *a)
     player *p = (player *)a;
     return p->says->begin ? p->says->begin(p) : WEFT_OK;
 }
-static weft_status play_letter(weft_actor *a, const weft_letter *letter)
+static weft_status play_message(weft_actor *a, const weft_message *message)
 {
     player *p = (player *)a;
-    return p->says->letter ? p->says->letter(p, letter) : WEFT_OK;
+    return p->says->message ? p->says->message(p, message) : WEFT_OK;
 }
 static weft_status play_timer(weft_actor *a, int timer)
 {
@@ -42,7 +42,7 @@ static void play_destroy(weft_actor *a)
 static const weft_actor_ops player_ops = {
     .name = "player",
     .begin = play_begin,
-    .letter = play_letter,
+    .message = play_message,
     .timer = play_timer,
     .part = play_part,
     .computed = play_computed,
@@ -101,13 +101,13 @@ weft_status send_bytes(player *p, weft_actor_id to, uint32_t type, size_t bytes)
     weft_blob *blob;
     WEFT_TRY(weft_blob_new(bytes, &blob));
     weft_status status =
-        weft_actor_send(&p->head, to, &(weft_letter){.type = type, .payload = blob});
+        weft_actor_send(&p->head, to, &(weft_message){.type = type, .payload = blob});
     weft_blob_drop(&blob);
     return status;
 }
 
-weft_status note_letter(player *p, const weft_letter *letter)
+weft_status note_message(player *p, const weft_message *message)
 {
-    note(p, letter->type);
+    note(p, message->type);
     return WEFT_OK;
 }

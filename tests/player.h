@@ -12,7 +12,7 @@
 typedef struct player player;
 typedef struct script {
     weft_status (*begin)(player *p);
-    weft_status (*letter)(player *p, const weft_letter *letter);
+    weft_status (*message)(player *p, const weft_message *message);
     weft_status (*timer)(player *p, int timer);
     weft_status (*part)(player *p, int64_t ticket, int part);
     weft_status (*computed)(player *p, int64_t ticket);
@@ -36,6 +36,6 @@ void note(player *p, int64_t what);
 weft_status make(void *user, weft_actor_id id, int life, weft_actor **out);
 weft_sim *simulate(script *all, int count, weft_sim_link link, uint64_t seed);
 weft_status send_bytes(player *p, weft_actor_id to, uint32_t type, size_t bytes);
-weft_status note_letter(player *p, const weft_letter *letter);
+weft_status note_message(player *p, const weft_message *message);
 
 #endif

@@ -49,7 +49,7 @@ weft_blob *gradient(learner *l, int64_t count)
     double g[64];
     assert_true(count <= 64);
     for (int64_t i = 0; i < count; i++) g[i] = l->w[i] - l->target * (double)(i + 1);
-    assert_int_equal(weft_blob_new(weft_message_bound(WEFT_F64, count), &blob), WEFT_OK);
+    assert_int_equal(weft_blob_new(weft_encoded_bound(WEFT_F64, count), &blob), WEFT_OK);
     assert_int_equal(weft_codec_encode(l->codec, g, blob->data, &blob->bytes), WEFT_OK);
     return blob;
 }

@@ -7,14 +7,14 @@ static weft_status echo_begin(weft_actor *actor)
     return WEFT_OK;
 }
 
-static weft_status echo_letter(weft_actor *actor, const weft_letter *letter)
+static weft_status echo_message(weft_actor *actor, const weft_message *message)
 {
     echo *e = (echo *)actor;
     uint64_t number = 0;
-    memcpy(&number, letter->head, WEFT_MIN(letter->head_bytes, sizeof(number)));
+    memcpy(&number, message->head, WEFT_MIN(message->head_bytes, sizeof(number)));
     e->heard++;
     e->sum += number;
-    return e->answers ? weft_actor_send(actor, letter->from, letter) : WEFT_OK;
+    return e->answers ? weft_actor_send(actor, message->from, message) : WEFT_OK;
 }
 
 static weft_status echo_timer(weft_actor *actor, int timer)
@@ -32,7 +32,7 @@ static void echo_destroy(weft_actor *actor)
 static const weft_actor_ops echo_ops = {
     .name = "echo",
     .begin = echo_begin,
-    .letter = echo_letter,
+    .message = echo_message,
     .timer = echo_timer,
     .destroy = echo_destroy,
 };
@@ -79,8 +79,8 @@ void side_close(side *s)
 
 void send_number(const side *s, weft_actor_id to, uint64_t number)
 {
-    weft_letter letter = {.type = 1, .head = &number, .head_bytes = sizeof(number)};
-    assert_int_equal(weft_actor_send(weft_net_actor(s->net), to, &letter), WEFT_OK);
+    weft_message message = {.type = 1, .head = &number, .head_bytes = sizeof(number)};
+    assert_int_equal(weft_actor_send(weft_net_actor(s->net), to, &message), WEFT_OK);
 }
 
 int talk(side *client, side *server, weft_actor_id to, int count, double limit)
@@ -125,5 +125,5 @@ void goes_on(side *server, side *client, bool told)
     pump_for(server, 1.2);
     assert_int_equal(talk(client, server, SERVER, 20, 10), 20);
     assert_int_equal(server->lines > 0, told);
-    if (told) assert_non_null(strstr(server->line, "echo 7 at tcp://127.0.0.1:"));
+    if (told) assert_non_null(strstr(server->line, "the echo of number 7 at tcp://127.0.0.1:"));
 }

@@ -13,12 +13,12 @@
 
 enum { SERVER = 7, CLIENT = 8, STRANGER = 9 };
 
-/* An actor that answers every letter with the same one, if it answers. */
+/* An actor that answers every message with the same one, if it answers. */
 typedef struct echo {
     weft_actor head;
     bool answers;
     int heard;
-    uint64_t sum; /* of what letters said */
+    uint64_t sum; /* of what messages said */
 } echo;
 
 weft_actor *echo_new(bool answers);
@@ -36,7 +36,7 @@ typedef struct side {
 void side_open(side *s, bool armed, weft_actor_id id, bool answers);
 void side_close(side *s);
 void send_number(const side *s, weft_actor_id to, uint64_t number);
-/* So many letters there and back; how many came back in time. */
+/* So many messages there and back; how many came back in time. */
 int talk(side *client, side *server, weft_actor_id to, int count, double limit);
 void pump_for(side *server, double seconds);
 

@@ -8,7 +8,7 @@
 
 typedef struct told {
     int steps, evaluations;
-    double loss, accuracy, first, seconds, rate, utilisation, bytes, letters, lost, mean_staleness;
+    double loss, accuracy, first, seconds, rate, utilisation, bytes, messages, lost, mean_staleness;
     double staleness[2000];
     int staleness_count;
 } told;
@@ -19,7 +19,7 @@ static void take_series(told *t, const weft_series *s)
         const char *name;
         double *to;
     } all[] = {{"exchange_bytes", &t->bytes},
-               {"exchange_letters", &t->letters},
+               {"exchange_letters", &t->messages},
                {"exchange_letters_lost", &t->lost},
                {"utilisation", &t->utilisation}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -12,12 +12,12 @@ static weft_status send_three(player *p)
     return WEFT_OK;
 }
 
-/* A thousand bytes at a thousand a second: a sender has its letters out after 1, 2 and 3 s, and two
- * senders share the receiver's machine. */
+/* A thousand bytes at a thousand a second: a sender has its messages out after 1, 2 and 3 s, and
+ * two senders share the receiver's machine. */
 static void test_times(void **state)
 {
     (void)state;
-    script all[3] = {{.letter = note_letter}, {.begin = send_three}, {.begin = send_three}};
+    script all[3] = {{.message = note_message}, {.begin = send_three}, {.begin = send_three}};
     weft_sim *sim = simulate(all, 3, (weft_sim_link){.latency = 0.5, .bandwidth = 1000}, 1);
     assert_int_equal(weft_sim_run(sim, INFINITY), WEFT_OK);
     assert_int_equal(all[0].notes, 6);
@@ -26,7 +26,7 @@ static void test_times(void **state)
         assert_int_equal(all[0].what[i], i / 2);
     }
     weft_sim_report r = weft_sim_tell(sim);
-    assert_int_equal(r.letters, 6);
+    assert_int_equal(r.messages, 6);
     assert_int_equal(r.bytes, 6000);
     assert_int_equal(r.lost, 0);
     assert_int_equal(r.waiting, 0);
@@ -46,7 +46,7 @@ static weft_sim_link by_sender(void *user, weft_actor_id from, weft_actor_id to)
 static void test_links_by_name(void **state)
 {
     (void)state;
-    script all[3] = {{.letter = note_letter}, {.begin = send_three}, {.begin = send_three}};
+    script all[3] = {{.message = note_message}, {.begin = send_three}, {.begin = send_three}};
     weft_sim *sim;
     weft_sim_options options = {
         .struct_size = sizeof(options), .link_of = by_sender, .make = make, .user = all};
@@ -111,7 +111,7 @@ static weft_status start_sending(player *p)
 static void test_pause_and_cut(void **state)
 {
     (void)state;
-    script all[2] = {{.letter = note_letter}, {.begin = start_sending, .timer = send_on}};
+    script all[2] = {{.message = note_message}, {.begin = start_sending, .timer = send_on}};
     weft_sim *sim = simulate(all, 2, (weft_sim_link){.latency = 0.25}, 1);
     assert_int_equal(weft_sim_pause(sim, 0, 0.5, 3), WEFT_OK);    /* 1 and 2 are late */
     assert_int_equal(weft_sim_cut(sim, 1, 0, 4.1, 5.5), WEFT_OK); /* 4 is under way, 5 is sent */
@@ -189,7 +189,8 @@ static weft_status send_number(player *p)
 {
     int64_t number = p->sent;
     return weft_actor_send(
-        &p->head, 0, &(weft_letter){.type = NUMBER, .head = &number, .head_bytes = sizeof(number)});
+        &p->head, 0,
+        &(weft_message){.type = NUMBER, .head = &number, .head_bytes = sizeof(number)});
 }
 static weft_status send_first(player *p)
 {
@@ -203,32 +204,32 @@ static weft_status send_again(player *p, int timer)
     WEFT_TRY(weft_actor_set_timer(&p->head, 0, 0.1));
     return send_number(p);
 }
-static weft_status send_next(player *p, const weft_letter *letter)
+static weft_status send_next(player *p, const weft_message *message)
 {
     int64_t number;
-    memcpy(&number, letter->head, sizeof(number));
+    memcpy(&number, message->head, sizeof(number));
     if (number != p->sent) return WEFT_OK;
     if (p->sent++ == NUMBERS) return weft_actor_set_timer(&p->head, 0, -1);
     return send_again(p, 0);
 }
-static weft_status add_number(player *p, const weft_letter *letter)
+static weft_status add_number(player *p, const weft_message *message)
 {
     int64_t number;
-    memcpy(&number, letter->head, sizeof(number));
+    memcpy(&number, message->head, sizeof(number));
     if (number == p->seen + 1) {
         p->seen++;
         p->sent += number;
     }
-    return weft_actor_send(&p->head, letter->from,
-                           &(weft_letter){.type = ACKNOWLEDGED,
-                                          .head = letter->head,
-                                          .head_bytes = letter->head_bytes});
+    return weft_actor_send(&p->head, message->from,
+                           &(weft_message){.type = ACKNOWLEDGED,
+                                           .head = message->head,
+                                           .head_bytes = message->head_bytes});
 }
 
 static uint64_t run_protocol(uint64_t seed, weft_sim_report *report)
 {
-    script all[2] = {{.letter = add_number},
-                     {.begin = send_first, .timer = send_again, .letter = send_next}};
+    script all[2] = {{.message = add_number},
+                     {.begin = send_first, .timer = send_again, .message = send_next}};
     weft_sim_link bad = {.latency = 0.01,
                          .jitter = 0.05,
                          .bandwidth = 1e5,
@@ -264,11 +265,11 @@ static void test_bad_link(void **state)
 
 enum { RING = 1000, ROUNDS = 100 };
 
-static weft_status pass_on(player *p, const weft_letter *letter)
+static weft_status pass_on(player *p, const weft_message *message)
 {
-    if (letter->type == RING * ROUNDS) return WEFT_OK;
+    if (message->type == RING * ROUNDS) return WEFT_OK;
     return weft_actor_send(&p->head, (p->head.id + 1) % RING,
-                           &(weft_letter){.type = letter->type + 1, .payload = letter->payload});
+                           &(weft_message){.type = message->type + 1, .payload = message->payload});
 }
 static weft_status begin_ring(player *p)
 {
@@ -280,11 +281,11 @@ static void test_ring(void **state)
     (void)state;
     script *all;
     assert_int_equal(WEFT_NEW(&all, RING), WEFT_OK);
-    for (int i = 0; i < RING; i++) all[i] = (script){.begin = begin_ring, .letter = pass_on};
+    for (int i = 0; i < RING; i++) all[i] = (script){.begin = begin_ring, .message = pass_on};
     weft_sim *sim = simulate(all, RING, (weft_sim_link){.latency = 1}, 1);
     assert_int_equal(weft_sim_run(sim, INFINITY), WEFT_OK);
     weft_sim_report r = weft_sim_tell(sim);
-    assert_int_equal(r.letters, RING * ROUNDS);
+    assert_int_equal(r.messages, RING * ROUNDS);
     assert_int_equal(r.most_waiting, 2); /* the one that is read, and the one it leads to */
     assert_true(r.seconds == RING * ROUNDS);
     weft_sim_destroy(&sim);

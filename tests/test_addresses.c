@@ -1,5 +1,5 @@
 /* Where an actor may be reached: addresses beyond this machine and wrong ones, a port that is
- * taken, and how many of them, and how large letters, there may be. */
+ * taken, and how many of them, and how large messages, there may be. */
 #include <sys/resource.h>
 
 #include "sides.h"
@@ -113,10 +113,10 @@ static void test_too_large_to_send(void **state)
     weft_blob *blob;
     pair_open(&server, &client, at);
     assert_int_equal(weft_blob_new((size_t)5 << 20, &blob), WEFT_OK);
-    weft_letter letter = {.type = 1, .payload = blob};
-    assert_int_equal(weft_actor_send(weft_net_actor(client.net), SERVER, &letter),
+    weft_message message = {.type = 1, .payload = blob};
+    assert_int_equal(weft_actor_send(weft_net_actor(client.net), SERVER, &message),
                      WEFT_ERR_INTERNAL);
-    assert_non_null(strstr(weft_last_message(), "letter of 5242880 bytes"));
+    assert_non_null(strstr(weft_last_message(), "message of 5242880 bytes"));
     weft_blob_drop(&blob);
     pair_close(&server, &client);
 }

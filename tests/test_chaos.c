@@ -275,7 +275,7 @@ static void judge(chaos *c)
     if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
     c->report = weft_sim_tell(c->sim);
     if (c->report.most_bytes > 200 * room)
-        wrong(&c->fate, "letters of %zu bytes were under way at once", c->report.most_bytes);
+        wrong(&c->fate, "messages of %zu bytes were under way at once", c->report.most_bytes);
     for (int k = 0; k < c->servers && !c->lost && !*c->fate.why; k++) {
         weft_range *r = last_of(c, k);
         for (int i = 0; !r && i < c->learner_lives; i++)

@@ -158,7 +158,7 @@ static void refuses_damage(const char *spec, weft_dtype dtype, int64_t count)
 {
     if (count > 300) return;
     line l = line_open(context, spec, dtype, count, 4);
-    weft_message m;
+    weft_encoded m;
     for (int round = 0; round < 3; round++) {
         draw(&l.random, dtype, l.update, count);
         line_send(&l);
@@ -167,16 +167,16 @@ static void refuses_damage(const char *spec, weft_dtype dtype, int64_t count)
         void *copy;
         assert_int_equal(weft_new_aligned(WEFT_MAX(cut, 1), &copy), WEFT_OK);
         memcpy(copy, l.message, cut);
-        assert_int_equal(weft_message_open(copy, cut, dtype, count, &m), WEFT_ERR_FORMAT);
+        assert_int_equal(weft_encoded_open(copy, cut, dtype, count, &m), WEFT_ERR_FORMAT);
         free(copy);
     }
-    assert_int_equal(weft_message_open(l.message, l.bytes + 1, dtype, count, &m), WEFT_ERR_FORMAT);
-    assert_int_equal(weft_message_open(l.message, l.bytes, dtype, count + 1, &m), WEFT_ERR_FORMAT);
+    assert_int_equal(weft_encoded_open(l.message, l.bytes + 1, dtype, count, &m), WEFT_ERR_FORMAT);
+    assert_int_equal(weft_encoded_open(l.message, l.bytes, dtype, count + 1, &m), WEFT_ERR_FORMAT);
     for (size_t at = 0; at < l.bytes; at++)
         for (int bit = 0; bit < 8; bit++) {
             uint8_t *byte = (uint8_t *)l.message + at;
             *byte ^= (uint8_t)(1 << bit);
-            if (weft_message_open(l.message, l.bytes, dtype, count, &m) == WEFT_OK) {
+            if (weft_encoded_open(l.message, l.bytes, dtype, count, &m) == WEFT_OK) {
                 line_receive(&l, 1, count);
                 for (int64_t i = 0; i < count; i++)
                     assert_true(isfinite(weft_number_get(dtype, l.got, i)));

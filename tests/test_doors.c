@@ -1,4 +1,4 @@
-/* Who may come in where letters come by tcp: strangers of every kind do nothing but a line in the
+/* Who may come in where messages come by tcp: strangers of every kind do nothing but a line in the
  * log, while those whose keys are allowed go on. */
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -183,12 +183,12 @@ static void send_frames(void *socket, const void *head, size_t head_bytes, size_
     free(payload);
 }
 
-/* A letter from `id` without head and payload, whole. */
+/* A message from `id` without head and payload, whole. */
 static void send_whole(void *socket, weft_actor_id id, int change, bool inside)
 {
     uint8_t head[WEFT_ENVELOPE_BYTES];
-    weft_letter letter = {.type = 3};
-    weft_envelope e = weft_envelope_of(id, SERVER, &letter, inside);
+    weft_message message = {.type = 3};
+    weft_envelope e = weft_envelope_of(id, SERVER, &message, inside);
     weft_envelope_write(&e, head);
     if (change >= 0) head[change] ^= 0x40;
     send_frames(socket, head, sizeof(head), 0);

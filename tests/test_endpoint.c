@@ -14,15 +14,15 @@ typedef struct post {
     int bound, ended;
 } post;
 
-typedef struct letter {
+typedef struct message {
     weft_passage head;
     weft_passage *by;
-} letter;
+} message;
 
 static weft_status post_bind(weft_endpoint *endpoint, const weft_transfer *t, weft_passage **out)
 {
     post *p = (post *)endpoint;
-    letter *l;
+    message *l;
     if (t->kind == WEFT_ALL_TO_ALL)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "the post knows no all-to-all");
     WEFT_TRY(WEFT_NEW(&l, 1));
@@ -35,20 +35,20 @@ static weft_status post_bind(weft_endpoint *endpoint, const weft_transfer *t, we
 
 static weft_status post_start(weft_passage *passage)
 {
-    return weft_passage_start(((letter *)passage)->by);
+    return weft_passage_start(((message *)passage)->by);
 }
 static weft_status post_test(weft_passage *passage, bool *done)
 {
-    return weft_passage_test(((letter *)passage)->by, done);
+    return weft_passage_test(((message *)passage)->by, done);
 }
 static weft_status post_wait(weft_passage *passage)
 {
     ((post *)passage->endpoint)->ended++;
-    return weft_passage_wait(((letter *)passage)->by);
+    return weft_passage_wait(((message *)passage)->by);
 }
 static void post_destroy(weft_passage *passage)
 {
-    weft_passage_destroy(&((letter *)passage)->by);
+    weft_passage_destroy(&((message *)passage)->by);
     free(passage);
 }
 static void post_close(weft_endpoint *endpoint)

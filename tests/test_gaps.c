@@ -49,7 +49,7 @@ static void test_as_if_they_were_not_there(void **state)
                                         "dgc:ratio=0.05,momentum=0.5,clip=64"};
     static double plain[REAL], gapped[MOST], room[MOST];
     int64_t place[REAL], count = spread(NULL, place);
-    void *message = malloc(weft_message_bound(WEFT_F64, MOST));
+    void *message = malloc(weft_encoded_bound(WEFT_F64, MOST));
     assert_true(count <= MOST);
     for (size_t s = 0; s < WEFT_COUNT(specs); s++) {
         weft_codec *dense, *padded;

@@ -268,7 +268,7 @@ static void test_no_deadlock(void **state)
     r.steps = 25000;
     r.link.jitter = 1;
     simulate(&r);
-    assert_true(weft_sim_tell(r.sim).letters > 2 * 50000);
+    assert_true(weft_sim_tell(r.sim).messages > 2 * 50000);
     finish(&r);
 }
 
@@ -324,7 +324,7 @@ static weft_sim_report tell_of(run r, double bandwidth)
     return report;
 }
 
-/* Over links on which a letter takes longer than anybody is patient hardly anything is sent more
+/* Over links on which a message takes longer than anybody is patient hardly anything is sent more
  * than once: a tenth more bytes at the most than over those that take no time, a fifth where it
  * takes thirty times as long. */
 static void test_slow_links(void **state)
@@ -333,7 +333,7 @@ static void test_slow_links(void **state)
     run quick = draw(WEFT_GOSSIP_UPDATES, "all", 4, 6);
     quick.steps = 100;
     weft_sim_report needed = tell_of(quick, 0);
-    assert_int_equal(needed.letters, 2 * 4 * 3 * (100 + 1));
+    assert_int_equal(needed.messages, 2 * 4 * 3 * (100 + 1));
     for (double bandwidth = 2000; bandwidth >= 20; bandwidth /= 10) {
         run slow = draw(WEFT_GOSSIP_UPDATES, "all", 4, 6);
         slow.steps = 100;

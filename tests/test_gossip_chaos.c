@@ -325,7 +325,7 @@ static void judge(chaos *c)
     if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
     c->report = weft_sim_tell(c->sim);
     if (c->report.most_bytes > 2000 * COUNT * sizeof(double))
-        wrong(&c->fate, "letters of %zu bytes were under way at once", c->report.most_bytes);
+        wrong(&c->fate, "messages of %zu bytes were under way at once", c->report.most_bytes);
     for (int i = 0; i < c->lives; i++)
         for (int j = 0; j < i && counts(c, i); j++)
             if (counts(c, j)) compare_ends(c, i, j);

@@ -111,11 +111,11 @@ static weft_actor *peer_at(const stops *s, int i)
     return weft_sim_actor(s->sim, (weft_actor_id)(FIRST + i));
 }
 
-/* Everything of an edge: letters of one step more than the bound, and a sum for each origin. */
+/* Everything of an edge: messages of one step more than the bound, and a sum for each origin. */
 static void look_at(stops *s, int i)
 {
     const weft_peer *p = (const weft_peer *)peer_at(s, i);
-    size_t one = weft_message_bound(WEFT_F64, COUNT);
+    size_t one = weft_encoded_bound(WEFT_F64, COUNT);
     for (int k = 0; p && k < p->neighbour_count; k++) {
         const weft_edge *e = &p->rumours.edges[k];
         size_t most = 2 * (e->room + one) + (size_t)(s->peers + LATE) * one;

@@ -231,7 +231,7 @@ static void synchronous(double *w)
     free(room);
 }
 
-/* Bytes that are none of ours, and letters whose envelope lies. */
+/* Bytes that are none of ours, and messages whose envelope lies. */
 static void disturb(const job *j)
 {
     char address[128];
@@ -280,7 +280,7 @@ static void run_job(const char *address, bool loses, double *expected)
     assert_int_equal(atomic_load(&j->failures), 0);
     for (int i = 0; i < LEARNERS; i++)
         assert_memory_equal(j->w[i], expected, COUNT * sizeof(double));
-    print_message("%s: %d letters, %d damaged\n", address, (int)j->reports[0].received,
+    print_message("%s: %d messages, %d damaged\n", address, (int)j->reports[0].received,
                   (int)j->reports[0].damaged);
     assert_int_equal(j->reports[0].damaged, DAMAGED);
     weft_net_world_destroy(&j->world);

@@ -160,7 +160,7 @@ static void test_straggler(void **state)
     }
 }
 
-/* However often letters are lost or come twice, each update counts once. */
+/* However often messages are lost or come twice, each update counts once. */
 static void test_once(void **state)
 {
     (void)state;

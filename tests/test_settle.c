@@ -112,7 +112,7 @@ static const weft_sim_link GOOD = {.latency = 0.02}, BAD = {.latency = 0.02,
 static const char *const shapes[] = {"all", "ring", "torus", "random"};
 
 /* The mean of what peers had before one of them had it, by the tree that learners of one job have,
- * too: nobody can have it sooner than a letter takes, so that nothing had changed since. */
+ * too: nobody can have it sooner than a message takes, so that nothing had changed since. */
 static void look(run *r, double out[COUNT])
 {
     double had[MOST][COUNT];

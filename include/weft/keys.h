@@ -1,6 +1,6 @@
 /*
  * Keys of those who work together on several machines. Each has a secret one, and gives others the
- * public one that belongs to it; letters between them are encrypted, and both sides know who the
+ * public one that belongs to it; messages between them are encrypted, and both sides know who the
  * other is (CurveZMQ).
  *
  * A file with a secret key is its owner's alone (mode 0600), and is refused where others may read

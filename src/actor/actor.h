@@ -1,13 +1,13 @@
 /*
  * Actors: state machines that talk to each other and do no input or output of their own.
  *
- * An actor is told of letters, of timers that have run out and of computations that have ended; it
- * may send letters, set timers and ask for a computation. Who runs it is a host: `sim` in virtual
+ * An actor is told of messages, of timers that have run out and of computations that have ended; it
+ * may send messages, set timers and ask for a computation. Who runs it is a host: `sim` in virtual
  * time, where a seed replays a run exactly, or one that speaks to other processes. The code of an
  * actor is the same in all of them, so what holds in ten thousand simulated runs with faults is not
  * about a model of the program.
  *
- * All calls to an actor are in one thread at a time. A letter may be lost, come twice or late, and
+ * All calls to an actor are in one thread at a time. A message may be lost, come twice or late, and
  * its receiver may have died and begun anew meanwhile; what must not be lost is sent again until it
  * is acknowledged.
  */
@@ -20,7 +20,7 @@
 
 /* --- payloads --- */
 
-/* Bytes that several letters share without a copy. Nobody writes to them once they are sent. */
+/* Bytes that several messages share without a copy. Nobody writes to them once they are sent. */
 typedef struct weft_blob weft_blob;
 struct weft_blob {
     atomic_int holders;
@@ -48,18 +48,18 @@ void weft_blob_drop(weft_blob **blob);
  * that still has a copy of it on its way. */
 bool weft_blob_shared(const weft_blob *blob);
 
-/* --- letters --- */
+/* --- messages --- */
 
 /* Who it is in its cluster; never used again when it is gone. */
 typedef uint32_t weft_actor_id;
 
-typedef struct weft_letter {
+typedef struct weft_message {
     weft_actor_id from; /* put in by the host */
     uint32_t type;      /* of the protocol */
     const void *head;   /* what it says, copied when it is sent */
     size_t head_bytes;
     weft_blob *payload; /* numbers that go with it; may be NULL */
-} weft_letter;
+} weft_message;
 
 /* --- actors --- */
 
@@ -72,8 +72,8 @@ enum { WEFT_ANY_PART = -1 };
 typedef struct weft_actor_ops {
     const char *name;
     weft_status (*begin)(weft_actor *actor);
-    /* The letter is the actor's during the call; a payload can be held for longer. */
-    weft_status (*letter)(weft_actor *actor, const weft_letter *letter);
+    /* The message is the actor's during the call; a payload can be held for longer. */
+    weft_status (*message)(weft_actor *actor, const weft_message *message);
     weft_status (*timer)(weft_actor *actor, int timer);
     /* Whether part number `part` of what a computation reads, or WEFT_ANY_PART, is still to come:
      * it must wait until that is there. NULL: all is there when it is asked for. */
@@ -96,7 +96,7 @@ struct weft_actor {
 /* What a host does for its actors. */
 typedef struct weft_host_ops {
     double (*now)(weft_host *host);
-    weft_status (*send)(weft_actor *from, weft_actor_id to, const weft_letter *letter);
+    weft_status (*send)(weft_actor *from, weft_actor_id to, const weft_message *message);
     weft_status (*set_timer)(weft_actor *actor, int timer, double seconds);
     weft_status (*compute)(weft_actor *actor, int64_t ticket);
     weft_status (*know)(weft_host *host, weft_actor_id id, const char *address);
@@ -115,12 +115,12 @@ static inline double weft_actor_now(const weft_actor *actor)
 {
     return actor->host->ops->now(actor->host);
 }
-/* Head and payload of the letter are the caller's again. There is no receipt: an unknown receiver
+/* Head and payload of the message are the caller's again. There is no receipt: an unknown receiver
  * is like one that does not answer. */
 static inline weft_status weft_actor_send(weft_actor *actor, weft_actor_id to,
-                                          const weft_letter *letter)
+                                          const weft_message *message)
 {
-    return actor->host->ops->send(actor, to, letter);
+    return actor->host->ops->send(actor, to, message);
 }
 /* Timer number `timer` (0 to WEFT_ACTOR_TIMERS - 1) runs out once, so many seconds from now;
  * whatever it was set to before is forgotten. Below 0: not at all. */

@@ -40,16 +40,16 @@ static uint64_t checksum_of(const weft_envelope *e, const void *head, const void
     return sum;
 }
 
-weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_letter *letter,
+weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_message *message,
                                bool inside)
 {
     weft_envelope e = {.from = from,
                        .to = to,
-                       .type = letter->type,
-                       .head_bytes = (uint32_t)letter->head_bytes,
-                       .payload_bytes = letter->payload ? letter->payload->bytes : 0,
+                       .type = message->type,
+                       .head_bytes = (uint32_t)message->head_bytes,
+                       .payload_bytes = message->payload ? message->payload->bytes : 0,
                        .inside = inside};
-    e.checksum = checksum_of(&e, letter->head, letter->payload ? letter->payload->data : NULL);
+    e.checksum = checksum_of(&e, message->head, message->payload ? message->payload->data : NULL);
     return e;
 }
 

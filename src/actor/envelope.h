@@ -1,4 +1,4 @@
-/* What stands around a letter on a wire: who, what, how long, and a checksum of all of it. */
+/* What stands around a message on a wire: who, what, how long, and a checksum of all of it. */
 #ifndef WEFT_ACTOR_ENVELOPE_H
 #define WEFT_ACTOR_ENVELOPE_H
 
@@ -15,7 +15,7 @@ typedef struct weft_envelope {
                       * that could change; the checksum is of all but that */
 } weft_envelope;
 
-weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_letter *letter,
+weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_message *message,
                                bool inside);
 /* Little endian: magic "WEFT", version, `inside`, then the fields in their order. */
 void weft_envelope_write(const weft_envelope *envelope, uint8_t to[WEFT_ENVELOPE_BYTES]);

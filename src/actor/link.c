@@ -1,7 +1,7 @@
-/* How letters go from one machine to another. */
+/* How messages go from one machine to another. */
 #include "actor/simulator.h"
 
-/* What a letter has around it on a real wire. */
+/* What a message has around it on a real wire. */
 enum { ENVELOPE = 64 };
 
 static uint64_t key_of(weft_actor_id from, weft_actor_id to)
@@ -62,41 +62,42 @@ static bool happens(weft_sim *sim, double share)
     return share > 0 && weft_random_unit(&sim->random) < share;
 }
 
-static weft_status pack(const weft_actor *from, const weft_letter *letter, double now, parcel **out)
+static weft_status pack(const weft_actor *from, const weft_message *message, double now,
+                        parcel **out)
 {
-    WEFT_TRY(weft_new_bytes(out, 1, sizeof(parcel) + letter->head_bytes));
+    WEFT_TRY(weft_new_bytes(out, 1, sizeof(parcel) + message->head_bytes));
     parcel *p = *out;
-    p->letter = *letter;
-    p->letter.from = from->id;
-    if (letter->head_bytes) memcpy(p->head, letter->head, letter->head_bytes);
-    p->letter.head = p->head;
-    p->letter.payload = weft_blob_hold(letter->payload);
-    p->bytes = ENVELOPE + letter->head_bytes + (letter->payload ? letter->payload->bytes : 0);
+    p->message = *message;
+    p->message.from = from->id;
+    if (message->head_bytes) memcpy(p->head, message->head, message->head_bytes);
+    p->message.head = p->head;
+    p->message.payload = weft_blob_hold(message->payload);
+    p->bytes = ENVELOPE + message->head_bytes + (message->payload ? message->payload->bytes : 0);
     p->sent = now;
     return WEFT_OK;
 }
 
-void weft_sim_forget(weft_sim *sim, parcel **letter, bool lost)
+void weft_sim_forget(weft_sim *sim, parcel **message, bool lost)
 {
-    parcel *p = *letter;
+    parcel *p = *message;
     if (!p) return;
-    *letter = NULL;
+    *message = NULL;
     sim->report.lost += lost;
     sim->report.waiting--;
     sim->report.held_bytes -= p->bytes;
-    weft_blob_drop(&p->letter.payload);
+    weft_blob_drop(&p->message.payload);
     free(p);
 }
 
-/* One copy of a letter, from when its last byte has left. */
+/* One copy of a message, from when its last byte has left. */
 static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
-                        const weft_letter *letter, way *w, double left)
+                        const weft_message *message, way *w, double left)
 {
     weft_sim_report *r = &sim->report;
     parcel *p;
     double at = left + w->link.latency + w->link.jitter * weft_random_unit(&sim->random);
     bool lost = happens(sim, w->link.lost);
-    WEFT_TRY(pack(from, letter, sim->now, &p));
+    WEFT_TRY(pack(from, message, sim->now, &p));
     r->waiting++;
     r->held_bytes += p->bytes;
     r->most_waiting = WEFT_MAX(r->most_waiting, r->waiting);
@@ -122,11 +123,12 @@ static weft_sim_link usual_link(const weft_sim *sim, weft_actor_id from, weft_ac
     return o->link_of ? o->link_of(o->user, from, to) : o->link;
 }
 
-weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_letter *letter)
+weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message *message)
 {
     weft_sim *sim = (weft_sim *)from->host;
     machine *m = weft_sim_machine(sim, from->id);
-    size_t bytes = ENVELOPE + letter->head_bytes + (letter->payload ? letter->payload->bytes : 0);
+    size_t bytes =
+        ENVELOPE + message->head_bytes + (message->payload ? message->payload->bytes : 0);
     way *w;
     char name[48];
     if (to == from->id)
@@ -135,13 +137,13 @@ weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_letter 
     WEFT_TRY(find_way(sim, from->id, to, &w));
     if (!w->own) w->link = usual_link(sim, from->id, to);
     w->own = true;
-    sim->report.letters++;
+    sim->report.messages++;
     sim->report.bytes += bytes;
     m->sends_until = WEFT_MAX(m->sends_until, sim->now);
     if (w->link.bandwidth > 0) m->sends_until += (double)bytes / w->link.bandwidth;
     double left = m->sends_until;
-    WEFT_TRY(post(sim, from, to, letter, w, left));
-    return happens(sim, w->link.twice) ? post(sim, from, to, letter, w, left) : WEFT_OK;
+    WEFT_TRY(post(sim, from, to, message, w, left));
+    return happens(sim, w->link.twice) ? post(sim, from, to, message, w, left) : WEFT_OK;
 }
 
 weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
@@ -150,13 +152,13 @@ weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
     way *w;
     double takes = 0;
     *delivered = false;
-    if (is_cut(sim, e->parcel->letter.from, e->to, e->parcel->sent, e->at)) {
+    if (is_cut(sim, e->parcel->message.from, e->to, e->parcel->sent, e->at)) {
         weft_sim_forget(sim, &e->parcel, true);
         return WEFT_OK;
     }
-    WEFT_TRY(find_way(sim, e->parcel->letter.from, e->to, &w));
+    WEFT_TRY(find_way(sim, e->parcel->message.from, e->to, &w));
     if (w->link.bandwidth > 0) takes = (double)e->parcel->bytes / w->link.bandwidth;
-    /* Its first byte came when the sender began to send, unless another letter was coming in. */
+    /* Its first byte came when the sender began to send, unless another message was coming in. */
     double until = WEFT_MAX(e->at, m->receives_until + takes);
     m->receives_until = until;
     *delivered = until <= e->at;

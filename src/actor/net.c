@@ -75,15 +75,15 @@ static void add_poll(weft_net *net, void *socket, int *count)
     if (socket) net->polls[(*count)++] = (zmq_pollitem_t){.socket = socket, .events = ZMQ_POLLIN};
 }
 
-/* Those with letters come first. */
-static weft_status list_polls(weft_net *net, int *letters, int *count)
+/* Those with messages come first. */
+static weft_status list_polls(weft_net *net, int *messages, int *count)
 {
     *count = 0;
     while (net->poll_capacity < 2 * net->far_count + 2)
         WEFT_TRY(WEFT_GROW(&net->polls, &net->poll_capacity, net->poll_capacity));
     add_poll(net, net->door, count);
     for (size_t i = 0; i < net->far_count; i++) add_poll(net, net->fars[i].socket, count);
-    *letters = *count;
+    *messages = *count;
     add_poll(net, net->monitor, count);
     for (size_t i = 0; i < net->far_count; i++) add_poll(net, net->fars[i].monitor, count);
     return WEFT_OK;
@@ -91,10 +91,10 @@ static weft_status list_polls(weft_net *net, int *letters, int *count)
 
 static weft_status take_all(weft_net *net, bool *some)
 {
-    int letters, count;
+    int messages, count;
     WEFT_TRY(weft_net_look(net));
-    WEFT_TRY(list_polls(net, &letters, &count));
-    for (int i = 0; i < letters; i++) {
+    WEFT_TRY(list_polls(net, &messages, &count));
+    for (int i = 0; i < messages; i++) {
         void *socket = net->polls[i].socket;
         bool more = true;
         while (more) {
@@ -109,15 +109,15 @@ static weft_status take_all(weft_net *net, bool *some)
 weft_status weft_net_pump(weft_net *net, double seconds)
 {
     bool some = false;
-    int letters, count;
+    int messages, count;
     double until = weft_seconds() + seconds;
     WEFT_TRY(take_all(net, &some));
     if (some || seconds <= 0) return WEFT_OK;
     for (int i = 0; i < WEFT_ACTOR_TIMERS; i++) until = WEFT_MIN(until, net->timers[i]);
-    WEFT_TRY(list_polls(net, &letters, &count));
+    WEFT_TRY(list_polls(net, &messages, &count));
     double left = WEFT_MAX(until - weft_seconds(), 0);
     if (zmq_poll(net->polls, count, (long)ceil(left * 1e3)) < 0 && zmq_errno() != EINTR)
-        return weft_fail_zmq("waiting for letters");
+        return weft_fail_zmq("waiting for messages");
     return take_all(net, &some);
 }
 

@@ -2,9 +2,9 @@
  * The host that speaks to others: one actor, in the thread that calls, over ZeroMQ. Between threads
  * of a process (inproc://), processes of a machine (ipc://) and machines (tcp://).
  *
- * Nothing happens by itself: weft_net_pump takes in what has come and calls the actor. A letter
+ * Nothing happens by itself: weft_net_pump takes in what has come and calls the actor. A message
  * that finds the queue to its receiver full is dropped, as one that is lost on the way; protocols
- * send again what is not acknowledged. A letter that is not as it must be is dropped, too, and
+ * send again what is not acknowledged. A message that is not as it must be is dropped, too, and
  * counted.
  */
 #ifndef WEFT_ACTOR_NET_H
@@ -59,13 +59,13 @@ bool weft_net_world_allows(weft_net_world *world); /* anybody at all */
 void weft_net_world_open(weft_net_world *world);
 /* Whether it has keys, or needs none: other machines may come. */
 bool weft_net_world_is_reached(weft_net_world *world);
-/* Letters may have payloads of so many bytes, and whatever else was expected before; larger ones
+/* Messages may have payloads of so many bytes, and whatever else was expected before; larger ones
  * are not read. Of hosts that open afterwards. 64 MiB, as long as nothing is said. */
 void weft_net_world_expect(weft_net_world *world, size_t bytes);
 size_t weft_net_world_largest(weft_net_world *world);
-/* So many letters may wait for one receiver, however large they may be; of hosts that open
+/* So many messages may wait for one receiver, however large they may be; of hosts that open
  * afterwards. Otherwise as many as have room. */
-void weft_net_world_queue(weft_net_world *world, size_t letters);
+void weft_net_world_queue(weft_net_world *world, size_t messages);
 size_t weft_net_world_queued(weft_net_world *world);
 
 /* --- hosts --- */
@@ -101,8 +101,8 @@ const char *weft_net_trouble(const weft_net *net, weft_actor_id id);
 
 /* Tells the actor to begin. */
 weft_status weft_net_begin(weft_net *net) WEFT_NODISCARD;
-/* Gives the actor all letters that are there and timers that have run out; if there are none, waits
- * up to so many seconds for the first. */
+/* Gives the actor all messages that are there and timers that have run out; if there are none,
+ * waits up to so many seconds for the first. */
 weft_status weft_net_pump(weft_net *net, double seconds) WEFT_NODISCARD;
 
 /* The computation that the actor has asked for, nobody has begun and all of whose parts are there:
@@ -114,7 +114,7 @@ weft_status weft_net_computed(weft_net *net, int64_t ticket) WEFT_NODISCARD;
 
 weft_actor *weft_net_actor(const weft_net *net);
 typedef struct weft_net_report {
-    uint64_t sent, received, dropped, damaged; /* letters: not sent for want of room; not read */
+    uint64_t sent, received, dropped, damaged; /* messages: not sent for want of room; not read */
     uint64_t refused;                          /* connections: without a key that is allowed */
     uint64_t bytes_sent, bytes_received;       /* with envelopes */
 } weft_net_report;

@@ -21,7 +21,7 @@ struct weft_net_world {
     weft_key secret, public_key;
     weft_key *allowed;
     size_t allowed_count, allowed_capacity;
-    size_t letter_bytes, queue;
+    size_t message_bytes, queue;
     bool guarded; /* somebody looks at keys */
     pthread_t guard;
 };
@@ -58,17 +58,17 @@ void weft_guard_end(weft_net_world *world); /* when ZeroMQ is gone */
 typedef struct weft_caller {
     bool taken;
     weft_actor_id id;
-    uint32_t letters; /* in this second */
-    uint64_t route;   /* the last one that it came by, */
-    bool inside;      /* whether that is of this process, */
-    uint64_t key;     /* and a hash of its key; 0: it has none */
+    uint32_t messages; /* in this second */
+    uint64_t route;    /* the last one that it came by, */
+    bool inside;       /* whether that is of this process, */
+    uint64_t key;      /* and a hash of its key; 0: it has none */
     double heard, second;
 } weft_caller;
 typedef struct weft_callers {
     weft_caller *slots;
     size_t count, capacity; /* a power of two */
 } weft_callers;
-/* Whether a letter of this one is taken. user: what the guard has called its key; may be NULL. */
+/* Whether a message of this one is taken. user: what the guard has called its key; may be NULL. */
 bool weft_callers_admit(weft_callers *callers, weft_actor_id id, uint64_t route, const char *user,
                         double now, bool inside);
 /* false: it has not come yet. inside: it is of this process. */
@@ -134,8 +134,8 @@ void weft_net_close_sockets(weft_net *net);
 /* --- net_letters.c --- */
 
 weft_status weft_net_send(weft_actor *from, weft_actor_id to,
-                          const weft_letter *letter) WEFT_NODISCARD;
-/* The next letter of a socket, if there is one. named: with who sends it before it. */
+                          const weft_message *message) WEFT_NODISCARD;
+/* The next message of a socket, if there is one. named: with who sends it before it. */
 weft_status weft_net_take(weft_net *net, void *socket, bool named, bool *some) WEFT_NODISCARD;
 
 #endif

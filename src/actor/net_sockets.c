@@ -10,16 +10,16 @@
 #include "actor/net_inside.h"
 
 enum {
-    QUEUE = 1000, /* letters, and */
+    QUEUE = 1000, /* messages, and */
     FEWEST = 16,
     LINGER_MS = 1000,
     BEAT_MS = 1000,
-    SILENCE_MS = 15000, /* after which the other side is gone; a large letter may keep it busy */
+    SILENCE_MS = 15000, /* after which the other side is gone; a large message may keep it busy */
     HANDSHAKE_MS = 5000,
     CONNECT_MS = 3000,
     LONGEST_RETRY_MS = 2000
 };
-/* How much may wait for one receiver, whatever the letters' size. */
+/* How much may wait for one receiver, whatever the messages' size. */
 static const size_t QUEUE_BYTES = (size_t)1 << 30;
 /* Who is not let in tries again after this, and who hears nothing of a connection after that. */
 static const double REFUSED_SECONDS = 1, SILENT_SECONDS = 5;
@@ -99,13 +99,13 @@ static weft_status check_open(const weft_net *net, const weft_net_address *addre
 {
     if (address->tcp && !keyed && weft_net_world_armed(net->world, NULL))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "%s has no key behind it, so letters would not be encrypted though this "
+                         "%s has no key behind it, so messages would not be encrypted though this "
                          "side has one; give %s#KEY, as the coordinator tells it at its start, or "
                          "leave --key out",
                          address->at, address->at);
     if (!address->distant || keyed || net->world->open) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "%s goes beyond this machine, where letters would be neither encrypted nor "
+                     "%s goes beyond this machine, where messages would be neither encrypted nor "
                      "anybody known; give keys (weft keygen makes them), or allow just that by "
                      "--open-unencrypted",
                      address->at);

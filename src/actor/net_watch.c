@@ -44,12 +44,12 @@ bool weft_callers_admit(weft_callers *c, weft_actor_id id, uint64_t route, const
     if (who->key != key) return false;
     if (now - who->second >= 1) {
         who->second = now;
-        who->letters = 0;
+        who->messages = 0;
     }
     who->heard = now;
     who->route = route;
     who->inside = inside;
-    return who->letters++ < LETTERS_A_SECOND;
+    return who->messages++ < LETTERS_A_SECOND;
 }
 
 bool weft_callers_route(const weft_callers *c, weft_actor_id id, uint64_t *route, bool *inside)

@@ -6,8 +6,8 @@
 
 #include "actor/net_inside.h"
 
-/* What the largest letter may have where nobody has said what is expected, and what others may have
- * beside the largest. */
+/* What the largest message may have where nobody has said what is expected, and what others may
+ * have beside the largest. */
 static const size_t ANY_LETTER = (size_t)64 << 20, SMALL_LETTER = (size_t)1 << 20;
 
 static void *wait_for_word(void *word)
@@ -144,9 +144,10 @@ weft_status weft_net_world_arm(weft_net_world *world, const weft_key *secret)
 {
     weft_key_pair pair;
     if (!zmq_has("curve"))
-        return weft_fail(WEFT_ERR_UNSUPPORTED,
-                         "this ZeroMQ was built without CURVE, so letters to other machines cannot "
-                         "be encrypted; install one with libsodium");
+        return weft_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "this ZeroMQ was built without CURVE, so messages to other machines cannot "
+            "be encrypted; install one with libsodium");
     if (secret)
         WEFT_TRY(weft_key_pair_of(secret, &pair));
     else
@@ -213,29 +214,29 @@ bool weft_net_world_is_reached(weft_net_world *world)
 void weft_net_world_expect(weft_net_world *world, size_t bytes)
 {
     pthread_mutex_lock(&world->lock);
-    world->letter_bytes = WEFT_MAX(WEFT_MAX(world->letter_bytes, bytes), SMALL_LETTER);
+    world->message_bytes = WEFT_MAX(WEFT_MAX(world->message_bytes, bytes), SMALL_LETTER);
     pthread_mutex_unlock(&world->lock);
 }
 
-void weft_net_world_queue(weft_net_world *world, size_t letters)
+void weft_net_world_queue(weft_net_world *world, size_t messages)
 {
     pthread_mutex_lock(&world->lock);
-    world->queue = WEFT_MAX(world->queue, letters);
+    world->queue = WEFT_MAX(world->queue, messages);
     pthread_mutex_unlock(&world->lock);
 }
 
 size_t weft_net_world_queued(weft_net_world *world)
 {
     pthread_mutex_lock(&world->lock);
-    size_t letters = world->queue;
+    size_t messages = world->queue;
     pthread_mutex_unlock(&world->lock);
-    return letters;
+    return messages;
 }
 
 size_t weft_net_world_largest(weft_net_world *world)
 {
     pthread_mutex_lock(&world->lock);
-    size_t bytes = world->letter_bytes ? world->letter_bytes : ANY_LETTER;
+    size_t bytes = world->message_bytes ? world->message_bytes : ANY_LETTER;
     pthread_mutex_unlock(&world->lock);
     return bytes;
 }

@@ -150,7 +150,7 @@ static weft_status tell(weft_sim *sim, machine *m, event *e)
     weft_actor *a = m->actor;
     WEFT_TRY(have_computed(sim, m, e));
     switch (e->kind) {
-    case EVENT_LETTER: return a->ops->letter(a, &e->parcel->letter);
+    case EVENT_LETTER: return a->ops->message(a, &e->parcel->message);
     case EVENT_TIMER:
         return e->stamp == m->stamps[e->what] ? a->ops->timer(a, (int)e->what) : WEFT_OK;
     case EVENT_PART: return a->ops->part ? a->ops->part(a, m->ticket, (int)e->what) : WEFT_OK;
@@ -176,7 +176,7 @@ static void digest(weft_sim *sim, const event *e)
     hash = weft_mix(hash, (uint64_t)e->to << 8 | (uint64_t)e->kind);
     hash = weft_mix(hash, (uint64_t)e->what);
     if (e->parcel) {
-        const weft_letter *l = &e->parcel->letter;
+        const weft_message *l = &e->parcel->message;
         const unsigned char *head = l->head;
         hash = weft_mix(hash, (uint64_t)l->from << 32 | l->type);
         for (size_t i = 0; i < l->head_bytes; i++) hash = weft_mix(hash, head[i]);

@@ -10,14 +10,14 @@
 
 typedef struct weft_sim weft_sim;
 
-/* What stands between two machines. Every machine sends one letter at a time and receives one at a
- * time; letters of one link arrive in the order in which they were sent, unless it is said that
+/* What stands between two machines. Every machine sends one message at a time and receives one at a
+ * time; messages of one link arrive in the order in which they were sent, unless it is said that
  * they do not. */
 typedef struct weft_sim_link {
     double latency;                /* seconds */
     double jitter;                 /* up to so many seconds more */
     double bandwidth;              /* bytes a second; 0: as many as there are */
-    double lost, twice, reordered; /* shares of the letters */
+    double lost, twice, reordered; /* shares of the messages */
 } weft_sim_link;
 
 /* Makes the actor `id`; life counts how often it was made before. */
@@ -38,7 +38,7 @@ typedef weft_status (*weft_sim_supplied_fn)(void *user, weft_actor *actor, int64
 /* What has been asked for has come to its end, or its first part has: the actor is told next. So
  * what it computes may be computed meanwhile, by other threads. */
 typedef weft_status (*weft_sim_computed_fn)(void *user, weft_actor *actor, int64_t ticket);
-/* The link from one to the other, when the first letter goes that way. */
+/* The link from one to the other, when the first message goes that way. */
 typedef weft_sim_link (*weft_sim_link_fn)(void *user, weft_actor_id from, weft_actor_id to);
 
 typedef struct weft_sim_options {
@@ -65,9 +65,9 @@ typedef struct weft_sim_options {
 typedef struct weft_sim_report {
     double now;     /* virtual time */
     double seconds; /* of it, until the last that somebody was told who computes */
-    uint64_t events, letters, lost, bytes;
+    uint64_t events, messages, lost, bytes;
     uint64_t digest;               /* of all that actors were told, in order */
-    size_t waiting, most_waiting;  /* letters under way, now and at most */
+    size_t waiting, most_waiting;  /* messages under way, now and at most */
     size_t held_bytes, most_bytes; /* of them */
     double utilisation;            /* share of the time in which actors that compute did */
 } weft_sim_report;

@@ -6,7 +6,7 @@
 
 typedef enum event_kind {
     EVENT_BEGIN,
-    EVENT_ARRIVE, /* a letter is at the receiver's machine, which may be receiving another one */
+    EVENT_ARRIVE, /* a message is at the receiver's machine, which may be receiving another one */
     EVENT_LETTER,
     EVENT_TIMER,
     EVENT_NEED, /* a computation has come to where it reads something that may not be there */
@@ -16,9 +16,9 @@ typedef enum event_kind {
     EVENT_PAUSE
 } event_kind;
 
-/* A letter under way. */
+/* A message under way. */
 typedef struct parcel {
-    weft_letter letter;
+    weft_message message;
     double sent;
     size_t bytes; /* on the wire */
     char head[];
@@ -60,7 +60,7 @@ typedef struct way {
     uint64_t key; /* 0: free */
     bool own;     /* `link` is set */
     weft_sim_link link;
-    double last; /* when the last letter arrives */
+    double last; /* when the last message arrives */
 } way;
 
 typedef struct cut {
@@ -97,10 +97,10 @@ weft_status weft_sim_need(weft_sim *sim, machine *m, int part) WEFT_NODISCARD;
 
 /* link.c */
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to,
-                          const weft_letter *letter) WEFT_NODISCARD;
+                          const weft_message *message) WEFT_NODISCARD;
 /* The receiver's machine takes it: now, or when it has received what came before. */
 weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered) WEFT_NODISCARD;
 /* It will be given to nobody any more. */
-void weft_sim_forget(weft_sim *sim, parcel **letter, bool lost);
+void weft_sim_forget(weft_sim *sim, parcel **message, bool lost);
 
 #endif

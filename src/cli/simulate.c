@@ -82,7 +82,7 @@ static void print_summary(const watch *w, const weft_event *e)
            e->seconds, clock_seconds() - w->began, (double)e->peak_memory / 1e6);
     printf("while all were training: %.6g samples/s, learners computed %.1f %% of the time\n",
            e->samples_per_second, 100 * series_number(e, "utilisation"));
-    printf("sent: %s in %.0f letters",
+    printf("sent: %s in %.0f messages",
            bytes_text(series_number(e, "exchange_bytes"), sent, sizeof(sent)),
            series_number(e, "exchange_letters"));
     printf(lost > 0 ? ", of which %.0f were lost\n" : "\n", lost);
@@ -149,11 +149,11 @@ const command command_simulate = {
         "A cluster file has, each of them optional:\n"
         "  rate: 1e10            floating point operations a second of a learner of speed 1, or\n"
         "  step: 0.02            seconds of its steps\n"
-        "  latency: 0.0001       seconds a letter takes, besides its bytes; latency-jitter: up to "
+        "  latency: 0.0001       seconds a message takes, besides its bytes; latency-jitter: up to "
         "so\n"
         "                        many more\n"
         "  bandwidth: 125e6      bytes a second; 0: any number\n"
-        "  lost: 0.01            share of letters that are lost; so twice and reordered\n"
+        "  lost: 0.01            share of messages that are lost; so twice and reordered\n"
         "  learners:             several groups, or -n learners that are alike\n"
         "    - count: 3\n"
         "      speed: 0.1        so many times as fast as others; 1 unless given\n"
@@ -161,7 +161,7 @@ const command command_simulate = {
         "      slow: 0.05        this share of the steps takes slowdown (10) times as long\n"
         "      awake: 0.02       they are stopped but for this share of each period (1) of "
         "seconds:\n"
-        "                        steps take longer, and letters wait\n"
+        "                        steps take longer, and messages wait\n"
         "      latency: 0.02     and all else of links: of these learners' own, the worse of two\n"
         "                        counts",
     .examples =

@@ -97,7 +97,7 @@ bool weft_codec_state_of(weft_codec *codec, int i, weft_codec_state *out)
     return true;
 }
 
-size_t weft_message_bound(weft_dtype dtype, int64_t count)
+size_t weft_encoded_bound(weft_dtype dtype, int64_t count)
 {
     return WEFT_MESSAGE_HEADER + (size_t)count * weft_dtype_size(dtype);
 }
@@ -123,7 +123,7 @@ weft_status weft_codec_encode(weft_codec *codec, const void *update, void *messa
 {
     close_gaps(codec, update);
     if ((int64_t)codec->messages < codec->warmup)
-        WEFT_TRY(weft_message_all(codec, update, message, bytes));
+        WEFT_TRY(weft_encoded_all(codec, update, message, bytes));
     else
         WEFT_TRY(codec->ops->encode(codec, update, message, bytes));
     weft_codec_empty_gaps(codec, codec->residual);

@@ -6,7 +6,7 @@
  * nothing is rounded on the way but the sum of the residual and an update.
  *
  * A codec is what one sender has for one range and one direction. A message says itself how it is
- * written, so that a receiver needs no codec: weft_message_open looks at all of it, and then it can
+ * written, so that a receiver needs no codec: weft_encoded_open looks at all of it, and then it can
  * be added to numbers, in whole or in pieces.
  *
  * Codecs and messages belong to one thread at a time.
@@ -42,21 +42,21 @@ typedef enum weft_codec_extent {
     WEFT_CODEC_SENDER
 } weft_codec_extent;
 typedef struct weft_codec_state {
-    const char *name; /* letters, digits and _ */
+    const char *name; /* messages, digits and _ */
     const char *what; /* the same in words, such as "the residuals" */
     weft_codec_extent extent;
     void *data;
 } weft_codec_state;
 
 /* Something of a range that is sent: how many times `step` in which direction, or a number. */
-typedef struct weft_hit {
+typedef struct weft_nonzero {
     uint32_t at;
     int32_t times;
-} weft_hit;
-typedef struct weft_hits {
-    weft_hit *list;
+} weft_nonzero;
+typedef struct weft_nonzeros {
+    weft_nonzero *list;
     size_t count, capacity;
-} weft_hits;
+} weft_nonzeros;
 
 enum { WEFT_CODEC_STATES = 4 };
 
@@ -75,7 +75,7 @@ struct weft_codec {
     double step;     /* of THRESHOLD and BITMAP, at present */
     double momentum; /* it gathers updates with; 0: it does not */
     void *residual;  /* count numbers of dtype; NULL: this codec leaves nothing out */
-    weft_hits hits;
+    weft_nonzeros hits;
     weft_codec_state states[WEFT_CODEC_STATES];
     int state_count;
     weft_codec_gap *gaps;
@@ -111,8 +111,8 @@ weft_status weft_codec_skip(weft_codec *codec, int64_t begin, int64_t count) WEF
 bool weft_codec_state_of(weft_codec *codec, int i, weft_codec_state *out);
 
 /* The most bytes that a message of so many numbers can have. */
-size_t weft_message_bound(weft_dtype dtype, int64_t count);
-/* message: weft_message_bound bytes. update NULL: all of it has been laid there. NUMERIC: something
+size_t weft_encoded_bound(weft_dtype dtype, int64_t count);
+/* message: weft_encoded_bound bytes. update NULL: all of it has been laid there. NUMERIC: something
  * in the update is no finite number, and the codec is of no use any more. */
 weft_status weft_codec_encode(weft_codec *codec, const void *update, void *message,
                               size_t *bytes) WEFT_NODISCARD;
@@ -120,14 +120,14 @@ weft_status weft_codec_encode(weft_codec *codec, const void *update, void *messa
  * into a message as soon as they are there. NUMERIC: one of them is not finite. */
 weft_status weft_codec_lay(const weft_codec *codec, const void *numbers, int64_t at, int64_t n,
                            void *message) WEFT_NODISCARD;
-/* Begins a message that adds others up: a dense one of zeros (weft_message_bound bytes). Returns
+/* Begins a message that adds others up: a dense one of zeros (weft_encoded_bound bytes). Returns
  * its numbers, to which the others are added. */
-void *weft_message_begin_sum(weft_dtype dtype, int64_t count, void *message);
+void *weft_encoded_begin_sum(weft_dtype dtype, int64_t count, void *message);
 
 /* --- messages --- */
 
 /* How the numbers of a message are written. */
-typedef enum weft_message_form {
+typedef enum weft_encoded_form {
     WEFT_MESSAGE_DENSE,  /* all of them */
     WEFT_MESSAGE_HALVES, /* all of them in bf16 */
     WEFT_MESSAGE_GAPS,   /* times `step`: gaps between those that are not zero, sign, how often */
@@ -136,26 +136,26 @@ typedef enum weft_message_form {
     WEFT_MESSAGE_SHORTS, /* the same in bf16 */
     WEFT_MESSAGE_BLOCKS, /* a bit each, and two numbers a block that the bit chooses from */
     WEFT_MESSAGE_FORMS
-} weft_message_form;
+} weft_encoded_form;
 
 enum { WEFT_MESSAGE_HEADER = 24, WEFT_MESSAGE_VERSION = 1 };
 
 /* The header, which stands before the body byte by byte, little endian: form, dtype, version, 0,
  * u32 hits, u64 count, f64 step. */
-typedef struct weft_message_head {
-    weft_message_form form;
+typedef struct weft_encoded_head {
+    weft_encoded_form form;
     weft_dtype dtype;
     uint32_t hits; /* numbers that are not zero; for BLOCKS the size of a block */
     int64_t count;
     double step;
-} weft_message_head;
+} weft_encoded_head;
 
 /* A message that has been looked at, and how far it has been read. */
-typedef struct weft_message {
-    weft_message_head head;
+typedef struct weft_encoded {
+    weft_encoded_head head;
     const uint8_t *body;
     size_t bytes;
-    struct weft_message_place {
+    struct weft_encoded_place {
         int64_t at;    /* numbers read until now */
         uint32_t left; /* hits that are not read yet */
         int64_t hit;   /* the next of them if it is known, else the first place it can have */
@@ -167,18 +167,18 @@ typedef struct weft_message {
         uint64_t gap_sum;
         uint32_t gap_count;
     } place;
-} weft_message;
+} weft_encoded;
 
 /* Looks at a message from anywhere. FORMAT: it is damaged, not of this version, or not of `count`
  * numbers of this type, all finite; the message says which. The bytes begin at a multiple of 8 and
  * must outlive it. */
-weft_status weft_message_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
-                              weft_message *m) WEFT_NODISCARD;
+weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
+                              weft_encoded *m) WEFT_NODISCARD;
 /* to[i] += scale * number[i] for the next n numbers, which must be there; `to` is of the message's
  * type. Only what is not zero is touched. */
-void weft_message_add(weft_message *message, int64_t n, double scale, void *to);
+void weft_encoded_add(weft_encoded *message, int64_t n, double scale, void *to);
 /* Back to its beginning. */
-void weft_message_rewind(weft_message *message);
+void weft_encoded_rewind(weft_encoded *message);
 
 /* Of numbers that came as they are: whether all are finite. dtype F32 or F64. */
 bool weft_numbers_finite(weft_dtype dtype, const void *numbers, int64_t n);

@@ -90,7 +90,7 @@ static weft_status topk_encode(weft_codec *codec, const void *update, uint8_t *m
     const largest *l = (const largest *)codec;
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_residual_add)(codec, update));
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_largest)(codec, how_many(codec, l->ratio)));
-    *bytes = weft_message_numbers(codec, l->halves, message);
+    *bytes = weft_encoded_numbers(codec, l->halves, message);
     return WEFT_OK;
 }
 
@@ -105,7 +105,7 @@ static double ratio_now(const largest *l)
  * is sent nothing is. */
 static void end_momentum(largest *l)
 {
-    const weft_hits *hits = &l->head.hits;
+    const weft_nonzeros *hits = &l->head.hits;
     size_t size = weft_dtype_size(l->head.dtype);
     for (size_t i = 0; i < hits->count; i++)
         memset((char *)l->momentum + hits->list[i].at * size, 0, size);
@@ -122,7 +122,7 @@ static weft_status dgc_encode(weft_codec *codec, const void *update, uint8_t *me
     weft_codec_empty_gaps(codec, l->momentum);
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_largest)(codec, how_many(codec, ratio)));
     if (ratio < 1) end_momentum(l);
-    *bytes = weft_message_numbers(codec, l->halves, message);
+    *bytes = weft_encoded_numbers(codec, l->halves, message);
     return WEFT_OK;
 }
 

@@ -13,9 +13,9 @@ static uint64_t get(const uint8_t *from, int bytes)
 
 /* --- bits --- */
 
-static bool take_bits(weft_message *m, int n, uint64_t *value)
+static bool take_bits(weft_encoded *m, int n, uint64_t *value)
 {
-    struct weft_message_place *p = &m->place;
+    struct weft_encoded_place *p = &m->place;
     const uint8_t *end = m->body + m->bytes;
     while (p->held <= 56 && p->in < end) {
         p->hold |= (uint64_t)*p->in++ << p->held;
@@ -29,7 +29,7 @@ static bool take_bits(weft_message *m, int n, uint64_t *value)
 }
 
 /* Ones up to a zero, which is taken too, or up to `most`, behind which there is none. */
-static bool take_ones(weft_message *m, int most, int *count)
+static bool take_ones(weft_encoded *m, int most, int *count)
 {
     uint64_t bit = 1;
     if (!take_bits(m, 0, &bit)) return false; /* fills the hold */
@@ -38,7 +38,7 @@ static bool take_ones(weft_message *m, int most, int *count)
     return take_bits(m, *count + (*count < most), &bit);
 }
 
-static bool take_times(weft_message *m, uint32_t *times)
+static bool take_times(weft_encoded *m, uint32_t *times)
 {
     int low;
     uint64_t rest;
@@ -48,9 +48,9 @@ static bool take_times(weft_message *m, uint32_t *times)
     return true;
 }
 
-static bool take_gap(weft_message *m, uint64_t *gap)
+static bool take_gap(weft_encoded *m, uint64_t *gap)
 {
-    struct weft_message_place *p = &m->place;
+    struct weft_encoded_place *p = &m->place;
     weft_gaps gaps = {p->gap_sum, p->gap_count};
     int ones, k = weft_gaps_bits(&gaps);
     uint64_t low;
@@ -63,7 +63,7 @@ static bool take_gap(weft_message *m, uint64_t *gap)
     return true;
 }
 
-static bool take_signed(weft_message *m, uint32_t more, int32_t *times)
+static bool take_signed(weft_encoded *m, uint32_t more, int32_t *times)
 {
     uint64_t sign;
     uint32_t often;
@@ -75,35 +75,35 @@ static bool take_signed(weft_message *m, uint32_t more, int32_t *times)
     return true;
 }
 
-bool weft_message_hit(weft_message *m)
+bool weft_encoded_nonzero(weft_encoded *m)
 {
-    struct weft_message_place *p = &m->place;
+    struct weft_encoded_place *p = &m->place;
     uint64_t gap;
     if (!take_gap(m, &gap) || gap >= (uint64_t)(m->head.count - p->hit)) return false;
     p->hit += (int64_t)gap;
     return m->head.form != WEFT_MESSAGE_GAPS || take_signed(m, 0, &p->times);
 }
 
-bool weft_message_times(weft_message *m, int32_t *times)
+bool weft_encoded_levels(weft_encoded *m, int32_t *times)
 {
     return take_signed(m, 1, times);
 }
 
 /* Nothing is left but the rest of the last byte, all zeros. */
-static bool at_end(const weft_message *m)
+static bool at_end(const weft_encoded *m)
 {
-    const struct weft_message_place *p = &m->place;
+    const struct weft_encoded_place *p = &m->place;
     return p->in == m->body + m->bytes && p->held < 8 && p->hold == 0;
 }
 
 /* --- forms --- */
 
-static size_t blocks_of(const weft_message_head *head)
+static size_t blocks_of(const weft_encoded_head *head)
 {
     return (size_t)((head->count + head->hits - 1) / head->hits);
 }
 
-size_t weft_message_table(const weft_message_head *h)
+size_t weft_encoded_table(const weft_encoded_head *h)
 {
     size_t real = weft_dtype_size(h->dtype);
     switch (h->form) {
@@ -120,23 +120,23 @@ size_t weft_message_table(const weft_message_head *h)
     return 0;
 }
 
-void weft_message_rewind(weft_message *m)
+void weft_encoded_rewind(weft_encoded *m)
 {
     weft_gaps gaps = weft_gaps_begin(m->head.count, m->head.hits);
-    m->place = (struct weft_message_place){.left = m->head.hits,
+    m->place = (struct weft_encoded_place){.left = m->head.hits,
                                            .in = m->body +
-                                                 WEFT_MIN(weft_message_table(&m->head), m->bytes),
+                                                 WEFT_MIN(weft_encoded_table(&m->head), m->bytes),
                                            .gap_sum = gaps.sum,
                                            .gap_count = gaps.count};
 }
 
-static bool read_head(const uint8_t *data, size_t bytes, weft_message *m)
+static bool read_head(const uint8_t *data, size_t bytes, weft_encoded *m)
 {
     if (bytes < WEFT_MESSAGE_HEADER || data[0] >= WEFT_MESSAGE_FORMS ||
         data[1] >= WEFT_DTYPE_COUNT || data[3] != 0)
         return false;
     uint64_t step = get(data + 16, 8);
-    m->head = (weft_message_head){.form = (weft_message_form)data[0],
+    m->head = (weft_encoded_head){.form = (weft_encoded_form)data[0],
                                   .dtype = (weft_dtype)data[1],
                                   .hits = (uint32_t)get(data + 4, 4),
                                   .count = (int64_t)get(data + 8, 8)};
@@ -147,7 +147,7 @@ static bool read_head(const uint8_t *data, size_t bytes, weft_message *m)
 }
 
 /* Numbers that stand in a body as they are. */
-static bool is_finite(const weft_message *m, weft_dtype dtype, size_t count)
+static bool is_finite(const weft_encoded *m, weft_dtype dtype, size_t count)
 {
     static const uint16_t infinite = 0x7f80;
     if (dtype != WEFT_BF16) return WEFT_OF_REAL(dtype, weft_all_finite)(m->body, (int64_t)count);
@@ -156,17 +156,17 @@ static bool is_finite(const weft_message *m, weft_dtype dtype, size_t count)
     return true;
 }
 
-static bool reads_gaps(weft_message *m, size_t room)
+static bool reads_gaps(weft_encoded *m, size_t room)
 {
     if (m->head.hits > m->head.count || m->bytes < room) return false;
     for (uint32_t i = 0; i < m->head.hits; i++) {
-        if (!weft_message_hit(m)) return false;
+        if (!weft_encoded_nonzero(m)) return false;
         m->place.hit++;
     }
     return at_end(m);
 }
 
-static bool reads_bitmap(weft_message *m, size_t room)
+static bool reads_bitmap(weft_encoded *m, size_t room)
 {
     int32_t times;
     uint32_t hits = 0;
@@ -174,22 +174,22 @@ static bool reads_bitmap(weft_message *m, size_t room)
     for (int64_t i = 0; i < m->head.count; i++) {
         unsigned pair = m->body[i / 4] >> i % 4 * 2 & 3;
         hits += pair != 0;
-        if (pair == 3 && !weft_message_times(m, &times)) return false;
+        if (pair == 3 && !weft_encoded_levels(m, &times)) return false;
     }
     bool rest = m->head.count % 4 && m->body[room - 1] >> m->head.count % 4 * 2;
     return at_end(m) && hits == m->head.hits && !rest;
 }
 
-static bool reads_blocks(weft_message *m, size_t room)
+static bool reads_blocks(weft_encoded *m, size_t room)
 {
     return m->head.hits && m->bytes == room && is_finite(m, m->head.dtype, 2 * blocks_of(&m->head));
 }
 
 /* Whether the whole body is what its form says. */
-static bool reads_body(weft_message *m)
+static bool reads_body(weft_encoded *m)
 {
-    const weft_message_head *h = &m->head;
-    size_t room = weft_message_table(h);
+    const weft_encoded_head *h = &m->head;
+    size_t room = weft_encoded_table(h);
     weft_dtype dtype = h->dtype;
     bool steps = h->step > 0 && (dtype == WEFT_F64 || (double)(float)h->step == h->step);
     switch (h->form) {
@@ -205,8 +205,8 @@ static bool reads_body(weft_message *m)
     return false;
 }
 
-weft_status weft_message_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
-                              weft_message *m)
+weft_status weft_encoded_open(const void *data, size_t bytes, weft_dtype dtype, int64_t count,
+                              weft_encoded *m)
 {
     const uint8_t *head = data;
     if (!read_head(head, bytes, m))
@@ -218,16 +218,16 @@ weft_status weft_message_open(const void *data, size_t bytes, weft_dtype dtype, 
         return weft_fail(WEFT_ERR_FORMAT, "an update is of %lld %s, should be of %lld %s",
                          (long long)m->head.count, weft_dtype_name(m->head.dtype), (long long)count,
                          weft_dtype_name(dtype));
-    weft_message_rewind(m);
+    weft_encoded_rewind(m);
     if (!reads_body(m))
         return weft_fail(WEFT_ERR_FORMAT, "an update of %zu bytes is damaged", bytes);
-    weft_message_rewind(m);
+    weft_encoded_rewind(m);
     return WEFT_OK;
 }
 
-void weft_message_add(weft_message *m, int64_t n, double scale, void *to)
+void weft_encoded_add(weft_encoded *m, int64_t n, double scale, void *to)
 {
-    WEFT_OF_REAL(m->head.dtype, weft_message_add)(m, n, scale, to);
+    WEFT_OF_REAL(m->head.dtype, weft_encoded_add)(m, n, scale, to);
 }
 
 bool weft_numbers_finite(weft_dtype dtype, const void *numbers, int64_t n)

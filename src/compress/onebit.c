@@ -31,14 +31,14 @@ static weft_status onebit_encode(weft_codec *codec, const void *update, uint8_t 
                                  size_t *bytes)
 {
     int64_t block = ((onebit *)codec)->block;
-    weft_message_head head = {WEFT_MESSAGE_BLOCKS, codec->dtype, (uint32_t)block, codec->count, 0};
-    size_t table = weft_message_table(&head);
+    weft_encoded_head head = {WEFT_MESSAGE_BLOCKS, codec->dtype, (uint32_t)block, codec->count, 0};
+    size_t table = weft_encoded_table(&head);
     /* A range of a few numbers is shorter as it is. */
     if (table >= (size_t)codec->count * weft_dtype_size(codec->dtype))
-        return weft_message_all(codec, update, message, bytes);
+        return weft_encoded_all(codec, update, message, bytes);
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_blocks_take)(codec, update, block,
                                                           message + WEFT_MESSAGE_HEADER));
-    weft_message_begin(message, &head);
+    weft_encoded_begin(message, &head);
     *bytes = WEFT_MESSAGE_HEADER + table;
     return WEFT_OK;
 }

@@ -24,11 +24,11 @@ static weft_status bf16_open(const char *arguments, weft_dtype dtype, int64_t co
 static weft_status bf16_encode(weft_codec *codec, const void *update, uint8_t *message,
                                size_t *bytes)
 {
-    weft_message_head head = {WEFT_MESSAGE_HALVES, codec->dtype, (uint32_t)codec->count,
+    weft_encoded_head head = {WEFT_MESSAGE_HALVES, codec->dtype, (uint32_t)codec->count,
                               codec->count, 0};
     uint16_t *numbers = (uint16_t *)(void *)(message + WEFT_MESSAGE_HEADER);
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_halves_take)(codec, update, numbers));
-    weft_message_begin(message, &head);
+    weft_encoded_begin(message, &head);
     *bytes = WEFT_MESSAGE_HEADER + (size_t)codec->count * 2;
     return WEFT_OK;
 }
@@ -39,7 +39,7 @@ const weft_codec_ops weft_codec_none = {
     .help = "updates are sent as they are",
     .open = none_open,
     .close = weft_codec_free,
-    .encode = weft_message_all,
+    .encode = weft_encoded_all,
     .plain = true,
 };
 

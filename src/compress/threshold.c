@@ -70,9 +70,9 @@ static weft_status threshold_encode(weft_codec *codec, const void *update, uint8
 {
     const threshold *t = (const threshold *)codec;
     double step = codec->step;
-    if (step == 0) return weft_message_all(codec, update, message, bytes);
+    if (step == 0) return weft_encoded_all(codec, update, message, bytes);
     WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_steps_take)(codec, update, step));
-    *bytes = weft_message_steps(codec, step, t->bitmap, message);
+    *bytes = weft_encoded_steps(codec, step, t->bitmap, message);
     if (t->adaptive) follow(codec);
     return WEFT_OK;
 }

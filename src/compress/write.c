@@ -2,10 +2,10 @@
 #include "compress/bits.h"
 #include "compress/real/real.h"
 
-weft_status weft_hits_add(weft_hits *hits, int64_t at, int32_t times)
+weft_status weft_hits_add(weft_nonzeros *hits, int64_t at, int32_t times)
 {
     WEFT_TRY(WEFT_GROW(&hits->list, &hits->capacity, hits->count));
-    hits->list[hits->count++] = (weft_hit){(uint32_t)at, times};
+    hits->list[hits->count++] = (weft_nonzero){(uint32_t)at, times};
     return WEFT_OK;
 }
 
@@ -14,7 +14,7 @@ static void put(uint8_t *to, uint64_t value, int bytes)
     for (int i = 0; i < bytes; i++) to[i] = (uint8_t)(value >> 8 * i);
 }
 
-void weft_message_begin(uint8_t *message, const weft_message_head *head)
+void weft_encoded_begin(uint8_t *message, const weft_encoded_head *head)
 {
     uint64_t step;
     memcpy(&step, &head->step, sizeof(step));
@@ -27,9 +27,9 @@ void weft_message_begin(uint8_t *message, const weft_message_head *head)
     put(message + 16, step, 8);
 }
 
-static weft_message_head head_of(const weft_codec *codec, weft_message_form form, double step)
+static weft_encoded_head head_of(const weft_codec *codec, weft_encoded_form form, double step)
 {
-    return (weft_message_head){form, codec->dtype, (uint32_t)codec->hits.count, codec->count, step};
+    return (weft_encoded_head){form, codec->dtype, (uint32_t)codec->hits.count, codec->count, step};
 }
 
 static size_t dense_bytes(const weft_codec *codec)
@@ -37,7 +37,7 @@ static size_t dense_bytes(const weft_codec *codec)
     return (size_t)codec->count * weft_dtype_size(codec->dtype);
 }
 
-static uint32_t times_of(const weft_hit *hit)
+static uint32_t times_of(const weft_nonzero *hit)
 {
     return (uint32_t)(hit->times < 0 ? -hit->times : hit->times);
 }
@@ -46,12 +46,12 @@ static uint32_t times_of(const weft_hit *hit)
 static bool put_gaps(const weft_codec *codec, bool times, uint8_t *body, const uint8_t *end,
                      size_t *bytes)
 {
-    const weft_hits *hits = &codec->hits;
+    const weft_nonzeros *hits = &codec->hits;
     weft_bits b = {.at = body, .end = body + (end - body)};
     weft_gaps gaps = weft_gaps_begin(codec->count, (uint32_t)hits->count);
     int64_t next = 0;
     for (size_t i = 0; i < hits->count && !b.full; i++) {
-        const weft_hit *hit = &hits->list[i];
+        const weft_nonzero *hit = &hits->list[i];
         weft_gaps_put(&gaps, &b, (uint64_t)(hit->at - next));
         next = (int64_t)hit->at + 1;
         if (!times) continue;
@@ -79,7 +79,7 @@ static void put_bitmap(const weft_codec *codec, uint8_t *body, size_t bytes)
     weft_bits b = {.at = body + pairs, .end = body + bytes};
     memset(body, 0, pairs);
     for (size_t i = 0; i < codec->hits.count; i++) {
-        const weft_hit *hit = &codec->hits.list[i];
+        const weft_nonzero *hit = &codec->hits.list[i];
         uint32_t times = times_of(hit);
         unsigned pair = times > 1 ? 3 : hit->times < 0 ? 2 : 1;
         body[hit->at / 4] = (uint8_t)(body[hit->at / 4] | pair << hit->at % 4 * 2);
@@ -90,11 +90,11 @@ static void put_bitmap(const weft_codec *codec, uint8_t *body, size_t bytes)
     weft_bits_flush(&b);
 }
 
-size_t weft_message_steps(weft_codec *codec, double step, bool bitmap, uint8_t *message)
+size_t weft_encoded_steps(weft_codec *codec, double step, bool bitmap, uint8_t *message)
 {
     uint8_t *body = message + WEFT_MESSAGE_HEADER;
     size_t map = bitmap_bytes(codec), all = dense_bytes(codec), bytes;
-    weft_message_head head = head_of(codec, WEFT_MESSAGE_GAPS, step);
+    weft_encoded_head head = head_of(codec, WEFT_MESSAGE_GAPS, step);
     if (bitmap || !put_gaps(codec, true, body, body + WEFT_MIN(map, all), &bytes)) {
         head.form = map <= all ? WEFT_MESSAGE_BITMAP : WEFT_MESSAGE_DENSE;
         bytes = WEFT_MIN(map, all);
@@ -103,43 +103,43 @@ size_t weft_message_steps(weft_codec *codec, double step, bool bitmap, uint8_t *
         else
             WEFT_OF_REAL(codec->dtype, weft_steps_fill)(&codec->hits, step, codec->count, body);
     }
-    weft_message_begin(message, &head);
+    weft_encoded_begin(message, &head);
     return WEFT_MESSAGE_HEADER + bytes;
 }
 
-size_t weft_message_numbers(weft_codec *codec, bool halves, uint8_t *message)
+size_t weft_encoded_numbers(weft_codec *codec, bool halves, uint8_t *message)
 {
     uint8_t *body = message + WEFT_MESSAGE_HEADER;
-    weft_message_head head = head_of(codec, halves ? WEFT_MESSAGE_SHORTS : WEFT_MESSAGE_VALUES, 0);
-    size_t table = weft_message_table(&head), all = dense_bytes(codec), bytes;
+    weft_encoded_head head = head_of(codec, halves ? WEFT_MESSAGE_SHORTS : WEFT_MESSAGE_VALUES, 0);
+    size_t table = weft_encoded_table(&head), all = dense_bytes(codec), bytes;
     if (table < all && put_gaps(codec, false, body + table, body + all, &bytes)) {
         WEFT_OF_REAL(codec->dtype, weft_hits_take)(codec, halves, body);
-        weft_message_begin(message, &head);
+        weft_encoded_begin(message, &head);
         return WEFT_MESSAGE_HEADER + table + bytes;
     }
     /* All numbers are shorter, and nothing need be held back then. */
     memcpy(body, codec->residual, all);
     memset(codec->residual, 0, all);
     head.form = WEFT_MESSAGE_DENSE;
-    weft_message_begin(message, &head);
+    weft_encoded_begin(message, &head);
     return WEFT_MESSAGE_HEADER + all;
 }
 
-weft_status weft_message_all(weft_codec *codec, const void *update, uint8_t *message, size_t *bytes)
+weft_status weft_encoded_all(weft_codec *codec, const void *update, uint8_t *message, size_t *bytes)
 {
     codec->hits.count = (size_t)codec->count;
-    weft_message_head head = head_of(codec, WEFT_MESSAGE_DENSE, 0);
+    weft_encoded_head head = head_of(codec, WEFT_MESSAGE_DENSE, 0);
     uint8_t *body = message + WEFT_MESSAGE_HEADER;
     if (update) WEFT_TRY(WEFT_OF_REAL(codec->dtype, weft_all_take)(codec, update, body));
-    weft_message_begin(message, &head);
+    weft_encoded_begin(message, &head);
     *bytes = WEFT_MESSAGE_HEADER + dense_bytes(codec);
     return WEFT_OK;
 }
 
-void *weft_message_begin_sum(weft_dtype dtype, int64_t count, void *message)
+void *weft_encoded_begin_sum(weft_dtype dtype, int64_t count, void *message)
 {
-    weft_message_head head = {WEFT_MESSAGE_DENSE, dtype, (uint32_t)count, count, 0};
-    memset(message, 0, weft_message_bound(dtype, count));
-    weft_message_begin(message, &head);
+    weft_encoded_head head = {WEFT_MESSAGE_DENSE, dtype, (uint32_t)count, count, 0};
+    memset(message, 0, weft_encoded_bound(dtype, count));
+    weft_encoded_begin(message, &head);
     return (uint8_t *)message + WEFT_MESSAGE_HEADER;
 }

@@ -41,7 +41,7 @@ static weft_status tell_all(const weft_exchange *e, const char *what, const void
                                                                 .count = (int64_t)bytes});
 }
 
-/* Between machines letters are encrypted, with keys that are made for this run and that learners
+/* Between machines messages are encrypted, with keys that are made for this run and that learners
  * tell each other the way on which they are ranks of one job. */
 static weft_status tell_keys(const weft_exchange *e, weft_net_world *world)
 {
@@ -65,8 +65,8 @@ static weft_status tell_keys(const weft_exchange *e, weft_net_world *world)
     return armed != WEFT_OK ? armed : status;
 }
 
-/* A letter has at most all parameters and what an optimiser keeps beside them, of which eight times
- * as much is more than any does. */
+/* A message has at most all parameters and what an optimiser keeps beside them, of which eight
+ * times as much is more than any does. */
 void weft_learners_expect(const weft_exchange *e, weft_net_world *world)
 {
     enum { MOST_STATES = 8 };

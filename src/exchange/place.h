@@ -18,7 +18,7 @@ weft_status weft_place_open(weft_net_world *world, weft_actor *actor, weft_actor
 /* The address for those of this world. */
 const char *weft_place_address(const weft_place *place, const weft_net_world *world);
 
-/* Letters are as large as the parameters of this exchange need them. */
+/* Messages are as large as the parameters of this exchange need them. */
 void weft_learners_expect(const weft_exchange *exchange, weft_net_world *world);
 /* Whether some learner is in another world; if one is on another machine, all have keys then, and
  * allow each other's. Collective between learners. UNSUPPORTED: their parameters do not lie alike,

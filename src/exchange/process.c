@@ -196,7 +196,7 @@ weft_status weft_server_process(const weft_waiting *w, weft_net_world *world, co
     weft_net *net = NULL;
     WEFT_TRY(weft_exchange_find(w->context, exchange, &ops, &arguments));
     if (!ops->serve) return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s has no servers", ops->name);
-    weft_net_world_queue(world, weft_server_letters(weft_server_ranges(
+    weft_net_world_queue(world, weft_server_messages(weft_server_ranges(
                                     serving->count, serving->dtype, serving->servers)));
     serving->id = weft_draw_id();
     WEFT_TRY(ops->serve(arguments, serving, &actor));

@@ -1,4 +1,4 @@
-/* How long answers take, and so when a letter is sent again (Jacobson and Karels 1988): where that
+/* How long answers take, and so when a message is sent again (Jacobson and Karels 1988): where that
  * is too early, behind a slow link, the second copy only makes it slower. */
 #ifndef WEFT_EXCHANGE_TRIP_H
 #define WEFT_EXCHANGE_TRIP_H

@@ -1,6 +1,6 @@
 #include "exchange/wire.h"
 
-/* No message of ours is larger; a letter that claims to be is none. */
+/* No message of ours is larger; a message that claims to be is none. */
 enum { MOST = 1024 };
 
 weft_status weft_wire_send(weft_actor *from, weft_actor_id to, weft_wire_type type,
@@ -13,14 +13,14 @@ weft_status weft_wire_send(weft_actor *from, weft_actor_id to, weft_wire_type ty
     protobuf_c_message_pack(message, head);
     return weft_actor_send(
         from, to,
-        &(weft_letter){
+        &(weft_message){
             .type = (uint32_t)type, .head = head, .head_bytes = bytes, .payload = payload});
 }
 
-void *weft_wire_read(const weft_letter *letter, const ProtobufCMessageDescriptor *kind)
+void *weft_wire_read(const weft_message *message, const ProtobufCMessageDescriptor *kind)
 {
-    if (letter->head_bytes > MOST) return NULL;
-    return protobuf_c_message_unpack(kind, NULL, letter->head_bytes, letter->head);
+    if (message->head_bytes > MOST) return NULL;
+    return protobuf_c_message_unpack(kind, NULL, message->head_bytes, message->head);
 }
 
 void weft_wire_free(void *message)

@@ -1,4 +1,4 @@
-/* Messages of protobuf as the heads of letters. */
+/* Messages of protobuf as the heads of messages. */
 #ifndef WEFT_EXCHANGE_WIRE_H
 #define WEFT_EXCHANGE_WIRE_H
 
@@ -6,7 +6,7 @@
 
 #include "actor/actor.h"
 
-/* Of all protocols, so that a letter that has gone astray is none of somebody else's. */
+/* Of all protocols, so that a message that has gone astray is none of somebody else's. */
 typedef enum weft_wire_type {
     WEFT_WIRE_PUSH = 1,
     WEFT_WIRE_PUSHED,
@@ -47,9 +47,9 @@ typedef enum weft_wire_type {
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */
 weft_status weft_wire_send(weft_actor *from, weft_actor_id to, weft_wire_type type,
                            const void *message, weft_blob *payload) WEFT_NODISCARD;
-/* The message of a letter, of the descriptor's kind; NULL: it is none. The caller frees it with
+/* The protobuf message in a message, of this kind; NULL: it has none. The caller frees it with
  * weft_wire_free. */
-void *weft_wire_read(const weft_letter *letter, const ProtobufCMessageDescriptor *kind);
+void *weft_wire_read(const weft_message *message, const ProtobufCMessageDescriptor *kind);
 void weft_wire_free(void *message);
 
 #endif

@@ -1,4 +1,4 @@
-/* Clusters that are not there: how long computations and letters take in a simulation. */
+/* Clusters that are not there: how long computations and messages take in a simulation. */
 #ifndef WEFT_TRAIN_CLUSTER_H
 #define WEFT_TRAIN_CLUSTER_H
 

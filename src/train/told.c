@@ -178,10 +178,10 @@ static weft_status save(weft_simulation *s)
 static weft_status summarise(weft_simulation *s)
 {
     weft_sim_report r = weft_sim_tell(s->sim);
-    double bytes = (double)r.bytes, letters = (double)r.letters, lost = (double)r.lost, *memory;
+    double bytes = (double)r.bytes, messages = (double)r.messages, lost = (double)r.lost, *memory;
     weft_program_info info = weft_program_describe(weft_instance_program(s->lead->instance));
     weft_series series[MOST_SERIES] = {{"exchange_bytes", &bytes, 1, false},
-                                       {"exchange_letters", &letters, 1, false},
+                                       {"exchange_letters", &messages, 1, false},
                                        {"exchange_letters_lost", &lost, 1, false},
                                        {"utilisation", &s->utilisation, 1, false}};
     weft_event e = {.kind = WEFT_EVENT_SUMMARY,

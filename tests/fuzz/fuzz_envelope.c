@@ -3,7 +3,7 @@
 #include "actor/envelope.h"
 
 /* The first byte says where what follows the envelope is cut in head and payload. What is read as
- * an envelope is written as it was, and a letter fits only the envelope that was made for it. */
+ * an envelope is written as it was, and a message fits only the envelope that was made for it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     weft_envelope e;
@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fits && weft_envelope_total(&e) != WEFT_ENVELOPE_BYTES + bytes) abort();
     /* With the right checksum it is one. */
     weft_blob payload = {.bytes = bytes - head, .data = (void *)(uintptr_t)(rest + head)};
-    weft_letter letter = {.type = e.type, .head = rest, .head_bytes = head, .payload = &payload};
-    weft_envelope own = weft_envelope_of(e.from, e.to, &letter, e.inside);
+    weft_message message = {.type = e.type, .head = rest, .head_bytes = head, .payload = &payload};
+    weft_envelope own = weft_envelope_of(e.from, e.to, &message, e.inside);
     if (!weft_envelope_fits(&own, rest, head, rest + head, bytes - head)) abort();
     if (fits && memcmp(&own, &e, sizeof(e)) != 0) abort();
     return 0;

@@ -19,7 +19,7 @@ WEFT_CLONES static void add_halves(real *restrict to, const uint16_t *restrict x
     for (int64_t i = 0; i < n; i++) to[i] += scale * of_half(x[i]);
 }
 
-static real hit_number(const weft_message *m)
+static real hit_number(const weft_encoded *m)
 {
     int64_t i = (int64_t)m->head.hits - m->place.left;
     if (m->head.form == WEFT_MESSAGE_GAPS) return (real)m->place.times * (real)m->head.step;
@@ -27,11 +27,11 @@ static real hit_number(const weft_message *m)
     return ((const real *)(const void *)m->body)[i];
 }
 
-static void add_hits(weft_message *m, int64_t n, real scale, real *to)
+static void add_hits(weft_encoded *m, int64_t n, real scale, real *to)
 {
-    struct weft_message_place *p = &m->place;
+    struct weft_encoded_place *p = &m->place;
     while (p->left > 0) {
-        if (!p->known) p->known = weft_message_hit(m);
+        if (!p->known) p->known = weft_encoded_nonzero(m);
         if (!p->known || p->hit >= p->at + n) break;
         to[p->hit - p->at] += scale * hit_number(m);
         p->hit++;
@@ -40,7 +40,7 @@ static void add_hits(weft_message *m, int64_t n, real scale, real *to)
     }
 }
 
-static void add_bitmap(weft_message *m, int64_t n, real scale, real *to)
+static void add_bitmap(weft_encoded *m, int64_t n, real scale, real *to)
 {
     real step = (real)m->head.step;
     for (int64_t i = m->place.at, end = i + n; i < end; i++) {
@@ -50,12 +50,12 @@ static void add_bitmap(weft_message *m, int64_t n, real scale, real *to)
             continue;
         }
         int32_t times = (int32_t[]){0, 1, -1, 0}[byte >> i % 4 * 2 & 3];
-        if ((byte >> i % 4 * 2 & 3) == 3) (void)weft_message_times(m, &times);
+        if ((byte >> i % 4 * 2 & 3) == 3) (void)weft_encoded_levels(m, &times);
         if (times) to[i - m->place.at] += scale * ((real)times * step);
     }
 }
 
-static void add_blocks(const weft_message *m, int64_t n, real scale, real *to)
+static void add_blocks(const weft_encoded *m, int64_t n, real scale, real *to)
 {
     int64_t block = m->head.hits, blocks = (m->head.count + block - 1) / block;
     const real *means = (const real *)(const void *)m->body;
@@ -64,7 +64,7 @@ static void add_blocks(const weft_message *m, int64_t n, real scale, real *to)
         to[i - m->place.at] += scale * means[2 * (i / block) + (bits[i / 8] >> i % 8 & 1)];
 }
 
-void WEFT_REAL_NAME(weft_message_add)(weft_message *m, int64_t n, double wide, void *numbers)
+void WEFT_REAL_NAME(weft_encoded_add)(weft_encoded *m, int64_t n, double wide, void *numbers)
 {
     real scale = (real)wide, *to = numbers;
     switch (m->head.form) {

@@ -11,7 +11,8 @@
     /* Residual and update, of which whole steps become hits, in order, and leave the residual. */ \
     weft_status weft_steps_take_##R(weft_codec *codec, const void *update, double step);           \
     /* What the hits stand for, in numbers[count]. */                                              \
-    void weft_steps_fill_##R(const weft_hits *hits, double step, int64_t count, void *numbers);    \
+    void weft_steps_fill_##R(const weft_nonzeros *hits, double step, int64_t count,                \
+                             void *numbers);                                                       \
     /* All of residual and update. */                                                              \
     weft_status weft_all_take_##R(weft_codec *codec, const void *update, void *numbers);           \
     /* Numbers of an update into their place in a body, from number `at` on. */                    \
@@ -36,7 +37,7 @@
      */                                                                                            \
     void weft_hits_take_##R(weft_codec *codec, bool halves, uint8_t *numbers);                     \
     bool weft_all_finite_##R(const void *numbers, int64_t n);                                      \
-    void weft_message_add_##R(weft_message *message, int64_t n, double scale, void *to);
+    void weft_encoded_add_##R(weft_encoded *message, int64_t n, double scale, void *to);
 WEFT_CODEC_ARITHMETIC(float)
 WEFT_CODEC_ARITHMETIC(double)
 #define WEFT_OF_REAL(dtype, name) ((dtype) == WEFT_F64 ? name##_double : name##_float)
@@ -45,23 +46,23 @@ WEFT_CODEC_ARITHMETIC(double)
 
 /* Reads on to the next hit of a message that has gaps: place.hit and place.times. false: the bits
  * are none of ours. */
-bool weft_message_hit(weft_message *message);
+bool weft_encoded_nonzero(weft_encoded *message);
 /* Of BITMAP: how often the next one goes whose two bits say "more than once". */
-bool weft_message_times(weft_message *message, int32_t *times);
+bool weft_encoded_levels(weft_encoded *message, int32_t *times);
 /* Where the bits stand behind the numbers or pairs of bits of a body. */
-size_t weft_message_table(const weft_message_head *head);
+size_t weft_encoded_table(const weft_encoded_head *head);
 
 /* --- write.c --- */
 
-weft_status weft_hits_add(weft_hits *hits, int64_t at, int32_t times) WEFT_NODISCARD;
-void weft_message_begin(uint8_t *message, const weft_message_head *head);
+weft_status weft_hits_add(weft_nonzeros *hits, int64_t at, int32_t times) WEFT_NODISCARD;
+void weft_encoded_begin(uint8_t *message, const weft_encoded_head *head);
 /* The codec's hits in the shortest form, or with `bitmap` in that one unless all numbers are
  * shorter. */
-size_t weft_message_steps(weft_codec *codec, double step, bool bitmap, uint8_t *message);
+size_t weft_encoded_steps(weft_codec *codec, double step, bool bitmap, uint8_t *message);
 /* The codec's hits with their numbers, which leave the residual. */
-size_t weft_message_numbers(weft_codec *codec, bool halves, uint8_t *message);
+size_t weft_encoded_numbers(weft_codec *codec, bool halves, uint8_t *message);
 /* All numbers of residual and update. */
-weft_status weft_message_all(weft_codec *codec, const void *update, uint8_t *message,
+weft_status weft_encoded_all(weft_codec *codec, const void *update, uint8_t *message,
                              size_t *bytes) WEFT_NODISCARD;
 
 #endif

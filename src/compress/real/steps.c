@@ -43,7 +43,7 @@ weft_status WEFT_REAL_NAME(weft_steps_take)(weft_codec *codec, const void *updat
     return WEFT_OK;
 }
 
-void WEFT_REAL_NAME(weft_steps_fill)(const weft_hits *hits, double step, int64_t count,
+void WEFT_REAL_NAME(weft_steps_fill)(const weft_nonzeros *hits, double step, int64_t count,
                                      void *numbers)
 {
     real *to = numbers;

@@ -68,10 +68,10 @@ weft_status weft_member_adopt(weft_member *m, weft_view *view, weft_member_news 
     return WEFT_OK;
 }
 
-weft_status weft_member_read(const weft_member *m, const weft_letter *letter, weft_view *view)
+weft_status weft_member_read(const weft_member *m, const weft_message *message, weft_view *view)
 {
     *view = (weft_view){.number = 0};
-    weft_status status = weft_view_unpack(letter->payload, weft_actor_now(m->actor), view);
+    weft_status status = weft_view_unpack(message->payload, weft_actor_now(m->actor), view);
     return status == WEFT_ERR_FORMAT ? WEFT_OK : status;
 }
 
@@ -81,7 +81,7 @@ weft_status weft_member_show(const weft_member *m, weft_actor_id to)
     if (m->view.number == 0) return WEFT_OK;
     WEFT_TRY(weft_view_pack(&m->view, weft_actor_now(m->actor), &blob));
     weft_status status = weft_actor_send(
-        m->actor, to, &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+        m->actor, to, &(weft_message){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
     weft_blob_drop(&blob);
     return status;
 }
@@ -158,19 +158,19 @@ static weft_status hear_stranger(weft_member *m, weft_view *view, weft_actor_id 
     return weft_member_adopt(m, view, news);
 }
 
-weft_status weft_member_hear(weft_member *m, const weft_letter *letter, weft_member_news *news)
+weft_status weft_member_hear(weft_member *m, const weft_message *message, weft_member_news *news)
 {
     weft_view view;
     *news = WEFT_NEWS_HEARD;
     if (m->view.number == 0) return WEFT_OK;
-    WEFT_TRY(weft_member_read(m, letter, &view));
+    WEFT_TRY(weft_member_read(m, message, &view));
     bool here = weft_view_find(&view, m->actor->id), alone = weft_member_is_left_alone(m);
-    bool known = weft_view_find(&m->view, letter->from);
+    bool known = weft_view_find(&m->view, message->from);
     if (view.number == 0 || view.run != m->run || (known && !here && !alone)) {
         weft_view_free(&view);
         return WEFT_OK;
     }
-    if (!known) return hear_stranger(m, &view, letter->from, alone, news);
+    if (!known) return hear_stranger(m, &view, message->from, alone, news);
     if (!here) {
         weft_view_free(&view);
         m->left = m->leaving; /* which they know already */

@@ -32,7 +32,7 @@ struct weft_member {
 weft_status weft_member_adopt(weft_member *m, weft_view *view,
                               weft_member_news *news) WEFT_NODISCARD;
 /* *view has number 0 where that is none. */
-weft_status weft_member_read(const weft_member *m, const weft_letter *letter,
+weft_status weft_member_read(const weft_member *m, const weft_message *message,
                              weft_view *view) WEFT_NODISCARD;
 
 #endif

@@ -7,7 +7,7 @@
 #include "exchange/cluster/keepers.h"
 #include "exchange/wire.h"
 
-/* So many who have gone are remembered, whose last letters may still be under way. */
+/* So many who have gone are remembered, whose last messages may still be under way. */
 enum { GONE = 1024 };
 /* Guests who have been told of a slot of a learner, which is kept free for them for a while. */
 enum { PROMISES = 256 };
@@ -66,7 +66,7 @@ bool weft_circle_has_gone(const circle *c, weft_actor_id id);
 bool weft_circle_work_is_left(const circle *c);
 weft_status weft_circle_note(circle *c, const weft_view_member *member, weft_member_event_kind kind,
                              double silent) WEFT_NODISCARD;
-weft_status weft_circle_take_leave(circle *c, const weft_letter *letter,
+weft_status weft_circle_take_leave(circle *c, const weft_message *message,
                                    const Weft__Leave *m) WEFT_NODISCARD;
 /* A guest comes in the place of the member of that role and slot, if there is one. */
 weft_status weft_circle_replace(circle *c, weft_actor_id guest, weft_member_role role,
@@ -74,7 +74,7 @@ weft_status weft_circle_replace(circle *c, weft_actor_id guest, weft_member_role
 weft_status weft_circle_drop_silent(circle *c, double now) WEFT_NODISCARD;
 
 /* join.c */
-weft_status weft_circle_join(circle *c, const weft_letter *letter,
+weft_status weft_circle_join(circle *c, const weft_message *message,
                              const Weft__Join *m) WEFT_NODISCARD;
 
 /* What somebody needs to know before he joins; wish: the slot that he is to have, below 0: any. */
@@ -86,7 +86,7 @@ weft_member_figures weft_circle_figures(const Weft__Beat *m);
 /* recall.c: somebody has a view, this one has none; the answer; or that the run is another one than
  * this one is told of, with which it fails; and time is over. */
 weft_status weft_circle_recall(circle *c, weft_actor_id who, const Weft__Beat *m) WEFT_NODISCARD;
-weft_status weft_circle_remember(circle *c, const weft_letter *letter) WEFT_NODISCARD;
+weft_status weft_circle_remember(circle *c, const weft_message *message) WEFT_NODISCARD;
 weft_status weft_circle_refused(const circle *c, const Weft__Refused *m) WEFT_NODISCARD;
 weft_status weft_circle_adopt(circle *c) WEFT_NODISCARD;
 /* A member has a view of that number that is not this one's. */

@@ -19,7 +19,7 @@ weft_status weft_circle_show(circle *c, weft_actor_id to, const weft_view *view)
     weft_blob *blob;
     WEFT_TRY(weft_view_pack(view, weft_actor_now(&c->head), &blob));
     weft_status status = weft_actor_send(
-        &c->head, to, &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+        &c->head, to, &(weft_message){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
     weft_blob_drop(&blob);
     return status;
 }
@@ -34,7 +34,7 @@ static weft_status say(circle *c)
     for (size_t i = 0; i < c->view.member_count && status == WEFT_OK; i++)
         status =
             weft_actor_send(&c->head, c->view.members[i].id,
-                            &(weft_letter){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+                            &(weft_message){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
     weft_blob_drop(&blob);
     return status;
 }
@@ -96,25 +96,25 @@ weft_member_figures weft_circle_figures(const Weft__Beat *m)
     return (weft_member_figures){f->clock, f->loss, f->rate, f->staleness};
 }
 
-static weft_status take_beat(circle *c, const weft_letter *letter, const Weft__Beat *m)
+static weft_status take_beat(circle *c, const weft_message *message, const Weft__Beat *m)
 {
-    weft_view_member *member = weft_view_find(&c->view, letter->from);
+    weft_view_member *member = weft_view_find(&c->view, message->from);
     if (m->view <= 0) return WEFT_OK;
-    if (!c->view.running) return weft_circle_recall(c, letter->from, m);
-    if (!member || m->run != c->view.run) return refuse_unknown(c, letter->from);
+    if (!c->view.running) return weft_circle_recall(c, message->from, m);
+    if (!member || m->run != c->view.run) return refuse_unknown(c, message->from);
     c->seats[member - c->view.members].heard = weft_actor_now(&c->head);
     if (m->figures) member->figures = weft_circle_figures(m);
-    if (m->view < c->view.number) return weft_circle_show(c, letter->from, &c->view);
+    if (m->view < c->view.number) return weft_circle_show(c, message->from, &c->view);
     bool others = m->members != 0 && m->members != weft_view_sum(&c->view);
     if (m->view > c->view.number || others) return weft_circle_overrule(c, m->view);
-    return answer_beat(c, letter->from);
+    return answer_beat(c, message->from);
 }
 
-static weft_status take_ready(circle *c, const weft_letter *letter, const Weft__Ready *m)
+static weft_status take_ready(circle *c, const weft_message *message, const Weft__Ready *m)
 {
     if (m->range >= (uint32_t)c->view.range_count) return WEFT_OK;
     weft_keeper *r = &c->view.ranges[m->range];
-    if (r->primary != letter->from || r->replica != m->replica || r->ready) return WEFT_OK;
+    if (r->primary != message->from || r->replica != m->replica || r->ready) return WEFT_OK;
     r->ready = true;
     return weft_circle_changed(c);
 }
@@ -137,17 +137,17 @@ static weft_status take_lost(circle *c, const Weft__Lost *m)
 }
 
 /* Somebody who only wants to know. */
-static weft_status take_ask(circle *c, const weft_letter *letter, const Weft__Ask *m)
+static weft_status take_ask(circle *c, const weft_message *message, const Weft__Ask *m)
 {
     if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
     int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
     weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
-    if (wish >= 0) WEFT_TRY(weft_circle_replace(c, letter->from, role, wish));
-    if (m->invited) WEFT_TRY(weft_circle_invite(c, letter->from, m->learner, wish));
+    if (wish >= 0) WEFT_TRY(weft_circle_replace(c, message->from, role, wish));
+    if (m->invited) WEFT_TRY(weft_circle_invite(c, message->from, m->learner, wish));
     double now = weft_actor_now(&c->head);
     for (size_t i = 0; i < c->view.member_count; i++)
         c->view.members[i].silent = now - c->seats[i].heard;
-    return weft_circle_show(c, letter->from, &c->view);
+    return weft_circle_show(c, message->from, &c->view);
 }
 
 /* --- time --- */
@@ -195,23 +195,23 @@ static weft_status coordinator_begin(weft_actor *actor)
     return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
 }
 
-/* --- letters --- */
+/* --- messages --- */
 
-static weft_status take(circle *c, const weft_letter *letter, const void *m)
+static weft_status take(circle *c, const weft_message *message, const void *m)
 {
-    switch (letter->type) {
-    case WEFT_WIRE_JOIN: return weft_circle_join(c, letter, m);
-    case WEFT_WIRE_BEAT: return take_beat(c, letter, m);
-    case WEFT_WIRE_LEAVE: return weft_circle_take_leave(c, letter, m);
-    case WEFT_WIRE_READY: return take_ready(c, letter, m);
-    case WEFT_WIRE_ASK: return take_ask(c, letter, m);
+    switch (message->type) {
+    case WEFT_WIRE_JOIN: return weft_circle_join(c, message, m);
+    case WEFT_WIRE_BEAT: return take_beat(c, message, m);
+    case WEFT_WIRE_LEAVE: return weft_circle_take_leave(c, message, m);
+    case WEFT_WIRE_READY: return take_ready(c, message, m);
+    case WEFT_WIRE_ASK: return take_ask(c, message, m);
     case WEFT_WIRE_LOST: return take_lost(c, m);
     case WEFT_WIRE_REFUSED: return weft_circle_refused(c, m);
     default: return WEFT_OK;
     }
 }
 
-static weft_status coordinator_letter(weft_actor *actor, const weft_letter *letter)
+static weft_status coordinator_message(weft_actor *actor, const weft_message *message)
 {
     static const struct {
         uint32_t type;
@@ -226,11 +226,12 @@ static weft_status coordinator_letter(weft_actor *actor, const weft_letter *lett
         {WEFT_WIRE_REFUSED, &weft__refused__descriptor},
     };
     circle *c = (circle *)actor;
-    if (letter->type == WEFT_WIRE_VIEW) return weft_circle_remember(c, letter);
+    if (message->type == WEFT_WIRE_VIEW) return weft_circle_remember(c, message);
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
         void *m = NULL;
-        if (kinds[i].type != letter->type || !(m = weft_wire_read(letter, kinds[i].kind))) continue;
-        weft_status status = take(c, letter, m);
+        if (kinds[i].type != message->type || !(m = weft_wire_read(message, kinds[i].kind)))
+            continue;
+        weft_status status = take(c, message, m);
         weft_wire_free(m);
         return status;
     }
@@ -255,7 +256,7 @@ static void coordinator_destroy(weft_actor *actor)
 static const weft_actor_ops coordinator_ops = {
     .name = "coordinator",
     .begin = coordinator_begin,
-    .letter = coordinator_letter,
+    .message = coordinator_message,
     .timer = coordinator_timer,
     .destroy = coordinator_destroy,
 };

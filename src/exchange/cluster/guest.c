@@ -58,10 +58,10 @@ weft_status weft_guest_ask(weft_actor *actor)
     return say(g);
 }
 
-static weft_status take_view(guest *g, const weft_letter *letter)
+static weft_status take_view(guest *g, const weft_message *message)
 {
     weft_view view = {.number = 0};
-    weft_status status = weft_view_unpack(letter->payload, weft_actor_now(&g->head), &view);
+    weft_status status = weft_view_unpack(message->payload, weft_actor_now(&g->head), &view);
     if (status == WEFT_ERR_FORMAT) return WEFT_OK;
     WEFT_TRY(status);
     weft_view_free(&g->view);
@@ -70,12 +70,12 @@ static weft_status take_view(guest *g, const weft_letter *letter)
     return WEFT_OK;
 }
 
-static weft_status take_welcome(guest *g, const weft_letter *letter)
+static weft_status take_welcome(guest *g, const weft_message *message)
 {
-    Weft__Welcome *m = weft_wire_read(letter, &weft__welcome__descriptor);
-    if (m && letter->payload && m->slot <= INT32_MAX) {
+    Weft__Welcome *m = weft_wire_read(message, &weft__welcome__descriptor);
+    if (m && message->payload && m->slot <= INT32_MAX) {
         weft_blob_drop(&g->configuration);
-        g->configuration = weft_blob_hold(letter->payload);
+        g->configuration = weft_blob_hold(message->payload);
         g->slot = (int)m->slot;
         g->run = m->run;
         g->welcome = true;
@@ -84,24 +84,24 @@ static weft_status take_welcome(guest *g, const weft_letter *letter)
     return WEFT_OK;
 }
 
-static weft_status take_refused(const weft_letter *letter)
+static weft_status take_refused(const weft_message *message)
 {
-    Weft__Refused *m = weft_wire_read(letter, &weft__refused__descriptor);
+    Weft__Refused *m = weft_wire_read(message, &weft__refused__descriptor);
     weft_status status =
         m ? weft_fail(WEFT_ERR_PEER, "the coordinator refuses: %.300s", m->reason) : WEFT_OK;
     weft_wire_free(m);
     return status;
 }
 
-static weft_status guest_letter(weft_actor *actor, const weft_letter *letter)
+static weft_status guest_message(weft_actor *actor, const weft_message *message)
 {
     guest *g = (guest *)actor;
     weft_status status = WEFT_OK;
-    if (letter->from != WEFT_COORDINATOR) return WEFT_OK;
-    if (letter->type == WEFT_WIRE_VIEW) status = take_view(g, letter);
-    if (letter->type == WEFT_WIRE_WELCOME) status = take_welcome(g, letter);
-    if (letter->type == WEFT_WIRE_REFUSED) status = take_refused(letter);
-    if (letter->type == WEFT_WIRE_LEFT) g->gone = true;
+    if (message->from != WEFT_COORDINATOR) return WEFT_OK;
+    if (message->type == WEFT_WIRE_VIEW) status = take_view(g, message);
+    if (message->type == WEFT_WIRE_WELCOME) status = take_welcome(g, message);
+    if (message->type == WEFT_WIRE_REFUSED) status = take_refused(message);
+    if (message->type == WEFT_WIRE_LEFT) g->gone = true;
     actor->done = g->seen && (g->welcome || !g->options.invited) &&
                   (g->gone || g->options.other == WEFT_NOBODY);
     return status;
@@ -129,7 +129,7 @@ static void guest_destroy(weft_actor *actor)
 static const weft_actor_ops guest_ops = {
     .name = "guest",
     .begin = guest_begin,
-    .letter = guest_letter,
+    .message = guest_message,
     .timer = guest_timer,
     .destroy = guest_destroy,
 };

@@ -79,7 +79,7 @@ static void compare_state(const circle *c, const Weft__Join *m, char reason[REAS
                        ours->step);
 }
 
-static void look(const circle *c, const weft_letter *letter, const Weft__Join *m,
+static void look(const circle *c, const weft_message *message, const Weft__Join *m,
                  char reason[REASON])
 {
     reason[0] = '\0';
@@ -88,11 +88,11 @@ static void look(const circle *c, const weft_letter *letter, const Weft__Join *m
     if (*reason) return;
     if (m->role >= WEFT_MEMBER_ROLES || strlen(m->address) >= WEFT_ADDRESS)
         (void)snprintf(reason, REASON, "it does not say what it is, and where");
-    else if (letter->from == WEFT_COORDINATOR || weft_view_find(&c->view, letter->from))
-        (void)snprintf(reason, REASON, "there is a member of the number %u already", letter->from);
-    else if (weft_circle_has_gone(c, letter->from))
+    else if (message->from == WEFT_COORDINATOR || weft_view_find(&c->view, message->from))
+        (void)snprintf(reason, REASON, "there is a member of the number %u already", message->from);
+    else if (weft_circle_has_gone(c, message->from))
         (void)snprintf(reason, REASON, "a member of the number %u has gone; come with another one",
-                       letter->from);
+                       message->from);
     else if (c->view.member_count >= (size_t)c->options.most)
         (void)snprintf(reason, REASON, "there are %d members, and there may be no more",
                        c->options.most);
@@ -128,14 +128,14 @@ static promise *promise_of(circle *c, int slot)
     return NULL;
 }
 
-static weft_status seat_it(circle *c, const weft_letter *letter, const Weft__Join *m)
+static weft_status seat_it(circle *c, const weft_message *message, const Weft__Join *m)
 {
     weft_view *v = &c->view;
     WEFT_TRY(WEFT_GROW(&v->members, &v->member_capacity, v->member_count));
     WEFT_TRY(WEFT_GROW(&c->seats, &c->seat_capacity, v->member_count));
     c->seats[v->member_count] = (seat){.keyed = true, .key = m->key};
     v->members[v->member_count] =
-        (weft_view_member){.id = letter->from,
+        (weft_view_member){.id = message->from,
                            .role = (weft_member_role)m->role,
                            .lacks_state = gives_nothing(c, m),
                            .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
@@ -223,25 +223,25 @@ static weft_status begin_run(circle *c)
 }
 
 /* The same member asks again until it hears something. */
-weft_status weft_circle_join(circle *c, const weft_letter *letter, const Weft__Join *m)
+weft_status weft_circle_join(circle *c, const weft_message *message, const Weft__Join *m)
 {
     char text[REASON];
     Weft__Refused no;
-    const weft_view_member *member = weft_view_find(&c->view, letter->from);
+    const weft_view_member *member = weft_view_find(&c->view, message->from);
     weft__refused__init(&no);
     if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
     const seat *known = member ? &c->seats[member - c->view.members] : NULL;
     bool again = known && (!known->keyed || known->key == m->key);
     if (!again) {
-        look(c, letter, m, text);
+        look(c, message, m, text);
         no.reason = text;
-        if (*text) return weft_wire_send(&c->head, letter->from, WEFT_WIRE_REFUSED, &no, NULL);
-        WEFT_TRY(seat_it(c, letter, m));
+        if (*text) return weft_wire_send(&c->head, message->from, WEFT_WIRE_REFUSED, &no, NULL);
+        WEFT_TRY(seat_it(c, message, m));
         member = &c->view.members[c->view.member_count - 1];
     }
     c->seats[member - c->view.members] = (seat){true, m->key, weft_actor_now(&c->head)};
     describe_missing(c, text, sizeof(text));
     WEFT_TRY(welcome(c, member, text));
-    if (again) return c->view.running ? weft_circle_show(c, letter->from, &c->view) : WEFT_OK;
+    if (again) return c->view.running ? weft_circle_show(c, message->from, &c->view) : WEFT_OK;
     return c->view.running ? weft_circle_changed(c) : *text ? WEFT_OK : begin_run(c);
 }

@@ -67,24 +67,24 @@ static bool may_leave(const circle *c, const weft_view_member *m, char *why, siz
     return !tells && !keeps;
 }
 
-weft_status weft_circle_take_leave(circle *c, const weft_letter *letter, const Weft__Leave *m)
+weft_status weft_circle_take_leave(circle *c, const weft_message *message, const Weft__Leave *m)
 {
     Weft__Left reply = WEFT__LEFT__INIT;
     weft_view_member *other = weft_view_find(&c->view, m->other);
-    const weft_view_member *here = weft_view_find(&c->view, letter->from);
+    const weft_view_member *here = weft_view_find(&c->view, message->from);
     if (other && !other->dismissed) {
         Weft__Refused no;
         weft__refused__init(&no);
         char reason[160];
         no.reason = reason;
         if (!may_leave(c, other, reason, sizeof(reason)))
-            return weft_wire_send(&c->head, letter->from, WEFT_WIRE_REFUSED, &no, NULL);
+            return weft_wire_send(&c->head, message->from, WEFT_WIRE_REFUSED, &no, NULL);
         other->dismissed = true;
         WEFT_TRY(weft_circle_changed(c));
     } else if (m->other == WEFT_NOBODY && here) {
         bool counts = !c->options.first || here->slot == 0;
         bool ended = m->done || c->view.over || here->role == WEFT_MEMBER_SERVER;
-        WEFT_TRY(remove_member(c, letter->from,
+        WEFT_TRY(remove_member(c, message->from,
                                here->dismissed ? WEFT_MEMBER_DISMISSED
                                : ended         ? WEFT_MEMBER_FINISHED
                                                : WEFT_MEMBER_STOPPED));
@@ -92,7 +92,7 @@ weft_status weft_circle_take_leave(circle *c, const weft_letter *letter, const W
         look_for_end(c);
         WEFT_TRY(weft_circle_changed(c));
     }
-    return weft_wire_send(&c->head, letter->from, WEFT_WIRE_LEFT, &reply, NULL);
+    return weft_wire_send(&c->head, message->from, WEFT_WIRE_LEFT, &reply, NULL);
 }
 
 /* The process of this member has ended, so nobody needs to wait until its silence says so. Of a

@@ -177,7 +177,7 @@ weft_status weft_member_miss(const weft_member *m)
 
 /* --- what it hears --- */
 
-static weft_status take_welcome(weft_member *m, const weft_letter *letter,
+static weft_status take_welcome(weft_member *m, const weft_message *message,
                                 const Weft__Welcome *welcome)
 {
     bool news = m->slot != (int)welcome->slot;
@@ -189,18 +189,18 @@ static weft_status take_welcome(weft_member *m, const weft_letter *letter,
     m->waits = NULL;
     WEFT_TRY(weft_strdup(welcome->waits, &m->waits));
     weft_blob_drop(&m->configuration);
-    if (letter->payload) WEFT_TRY(weft_blob_keep(letter->payload, &m->configuration));
+    if (message->payload) WEFT_TRY(weft_blob_keep(message->payload, &m->configuration));
     if (!news || !m->options.welcome) return WEFT_OK;
     return m->options.welcome(m->options.user, m->slot,
-                              letter->payload ? letter->payload->data : NULL,
-                              letter->payload ? letter->payload->bytes : 0);
+                              message->payload ? message->payload->data : NULL,
+                              message->payload ? message->payload->bytes : 0);
 }
 
 /* Only what this coordinator has taken part in counts, and only what is newer. Takes the view. */
-static weft_status take_view(weft_member *m, const weft_letter *letter, weft_member_news *news)
+static weft_status take_view(weft_member *m, const weft_message *message, weft_member_news *news)
 {
     weft_view view;
-    WEFT_TRY(weft_member_read(m, letter, &view));
+    WEFT_TRY(weft_member_read(m, message, &view));
     WEFT_TRY(weft_member_adopt(m, &view, news));
     m->told = m->told || *news == WEFT_NEWS_VIEW;
     return WEFT_OK;
@@ -214,12 +214,12 @@ static void take_alive(weft_member *m, const Weft__Alive *alive)
 }
 
 /* A coordinator of other options would have who comes anew train something else. */
-static weft_status answer_recall(const weft_member *m, const weft_letter *letter)
+static weft_status answer_recall(const weft_member *m, const weft_message *message)
 {
     Weft__Refused no;
     char reason[250];
     weft__refused__init(&no);
-    weft_configuration_compare(m->configuration, letter->payload, reason, sizeof(reason));
+    weft_configuration_compare(m->configuration, message->payload, reason, sizeof(reason));
     if (!*reason) return weft_member_show(m, WEFT_COORDINATOR);
     no.reason = reason;
     return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_REFUSED, &no, NULL);
@@ -233,13 +233,13 @@ static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
     return out;
 }
 
-static weft_status take(weft_member *m, const weft_letter *letter, const void *message)
+static weft_status take(weft_member *m, const weft_message *message, const void *content)
 {
     char name[WEFT_MEMBER_NAME];
-    switch (letter->type) {
-    case WEFT_WIRE_WELCOME: return take_welcome(m, letter, message);
-    case WEFT_WIRE_ALIVE: take_alive(m, message); return WEFT_OK;
-    case WEFT_WIRE_RECALL: return answer_recall(m, letter);
+    switch (message->type) {
+    case WEFT_WIRE_WELCOME: return take_welcome(m, message, content);
+    case WEFT_WIRE_ALIVE: take_alive(m, content); return WEFT_OK;
+    case WEFT_WIRE_RECALL: return answer_recall(m, message);
     case WEFT_WIRE_LEFT: m->left = m->leaving; return WEFT_OK;
     case WEFT_WIRE_REFUSED:
         /* To leave is granted, whatever the coordinator knows of it. */
@@ -247,12 +247,12 @@ static weft_status take(weft_member *m, const weft_letter *letter, const void *m
         if (m->left) return WEFT_OK;
         if (m->view.number > 0) weft_member_is_lost(m);
         return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s: %.300s", own_name(m, name),
-                         ((const Weft__Refused *)message)->reason);
+                         ((const Weft__Refused *)content)->reason);
     default: return WEFT_OK;
     }
 }
 
-weft_status weft_member_letter(weft_member *m, const weft_letter *letter, weft_member_news *news)
+weft_status weft_member_message(weft_member *m, const weft_message *message, weft_member_news *news)
 {
     static const struct {
         uint32_t type;
@@ -266,16 +266,16 @@ weft_status weft_member_letter(weft_member *m, const weft_letter *letter, weft_m
     };
     *news = WEFT_NEWS_NONE;
     m->unanswered = 0;
-    if (letter->from != WEFT_COORDINATOR) return WEFT_OK;
+    if (message->from != WEFT_COORDINATOR) return WEFT_OK;
     *news = WEFT_NEWS_HEARD;
     m->heard = weft_actor_now(m->actor);
-    if (letter->type == WEFT_WIRE_VIEW) return take_view(m, letter, news);
+    if (message->type == WEFT_WIRE_VIEW) return take_view(m, message, news);
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
-        void *message = NULL;
-        if (kinds[i].type != letter->type || !(message = weft_wire_read(letter, kinds[i].kind)))
+        void *content = NULL;
+        if (kinds[i].type != message->type || !(content = weft_wire_read(message, kinds[i].kind)))
             continue;
-        weft_status status = take(m, letter, message);
-        weft_wire_free(message);
+        weft_status status = take(m, message, content);
+        weft_wire_free(content);
         return status;
     }
     return WEFT_OK;

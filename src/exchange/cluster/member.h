@@ -2,7 +2,7 @@
  * What servers, learners and peers have in common: a part of an actor that joins the cluster, tells
  * the coordinator that it lives, and hears who else is there.
  *
- * The actor gives it its letters and its timer; it answers those that are its own. It goes on with
+ * The actor gives it its messages and its timer; it answers those that are its own. It goes on with
  * the last view when the coordinator is gone.
  */
 #ifndef WEFT_EXCHANGE_CLUSTER_MEMBER_H
@@ -36,7 +36,7 @@ void weft_member_destroy(weft_member **member);
 
 /* Asks to be taken, as this actor, which its host has begun. */
 weft_status weft_member_begin(weft_member *member, weft_actor *actor) WEFT_NODISCARD;
-/* What a letter was. */
+/* What a message was. */
 typedef enum weft_member_news {
     WEFT_NEWS_NONE,  /* none of the member's: the actor looks at it */
     WEFT_NEWS_HEARD, /* it was the member's */
@@ -44,8 +44,8 @@ typedef enum weft_member_news {
 } weft_member_news;
 /* PEER: the coordinator has refused or dropped it, and says why. What a view says of a fault or an
  * end is for the actor to see. */
-weft_status weft_member_letter(weft_member *member, const weft_letter *letter,
-                               weft_member_news *news) WEFT_NODISCARD;
+weft_status weft_member_message(weft_member *member, const weft_message *message,
+                                weft_member_news *news) WEFT_NODISCARD;
 /* WEFT_MEMBER_TIMER has run out. PEER: nobody at all has written for some hundred beats. */
 weft_status weft_member_timer(weft_member *member) WEFT_NODISCARD;
 
@@ -80,7 +80,7 @@ void weft_member_is_lost(const weft_member *member);
  * `_lose` then takes a member out that is silent; `_has_lost`: it was in a view, and is in none
  * now. */
 weft_status weft_member_show(const weft_member *member, weft_actor_id to) WEFT_NODISCARD;
-weft_status weft_member_hear(weft_member *member, const weft_letter *letter,
+weft_status weft_member_hear(weft_member *member, const weft_message *message,
                              weft_member_news *news) WEFT_NODISCARD;
 bool weft_member_is_left_alone(const weft_member *member);
 bool weft_member_has_lost(const weft_member *member, weft_actor_id id);

@@ -44,14 +44,14 @@ weft_status weft_circle_refused(const circle *c, const Weft__Refused *m)
                      m->reason);
 }
 
-weft_status weft_circle_remember(circle *c, const weft_letter *letter)
+weft_status weft_circle_remember(circle *c, const weft_message *message)
 {
     weft_view view = {.number = 0};
     if (!c->recalls) return WEFT_OK;
-    weft_status status = weft_view_unpack(letter->payload, weft_actor_now(&c->head), &view);
+    weft_status status = weft_view_unpack(message->payload, weft_actor_now(&c->head), &view);
     if (status == WEFT_ERR_FORMAT) return WEFT_OK;
     WEFT_TRY(status);
-    if (!view.running || !weft_view_find(&view, letter->from) || view.number <= c->best.number) {
+    if (!view.running || !weft_view_find(&view, message->from) || view.number <= c->best.number) {
         weft_view_free(&view);
         return WEFT_OK;
     }

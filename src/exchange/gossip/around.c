@@ -169,7 +169,7 @@ bool weft_around_alike(const weft_peer *p)
     return p->all != 0;
 }
 
-/* --- letters --- */
+/* --- messages --- */
 
 weft_status weft_around_same(weft_peer *p, weft_actor_id who, int64_t view, uint64_t members,
                              bool *same)
@@ -199,18 +199,18 @@ static weft_status take_nod(weft_peer *p, const Weft__Nod *m, weft_actor_id from
     return find_beginning(p);
 }
 
-weft_status weft_around_letter(weft_peer *p, const weft_letter *letter)
+weft_status weft_around_message(weft_peer *p, const weft_message *message)
 {
     weft_member_news news;
-    if (letter->type == WEFT_WIRE_VIEW) {
-        WEFT_TRY(weft_member_hear(p->member, letter, &news));
+    if (message->type == WEFT_WIRE_VIEW) {
+        WEFT_TRY(weft_member_hear(p->member, message, &news));
         return news == WEFT_NEWS_VIEW ? weft_around_view(p) : WEFT_OK;
     }
-    if (letter->type == WEFT_WIRE_RECALL && weft_peer_index(p, letter->from) >= 0)
-        return weft_member_show(p->member, letter->from);
-    if (letter->type != WEFT_WIRE_NOD) return WEFT_OK;
-    Weft__Nod *m = weft_wire_read(letter, &weft__nod__descriptor);
-    weft_status status = m ? take_nod(p, m, letter->from) : WEFT_OK;
+    if (message->type == WEFT_WIRE_RECALL && weft_peer_index(p, message->from) >= 0)
+        return weft_member_show(p->member, message->from);
+    if (message->type != WEFT_WIRE_NOD) return WEFT_OK;
+    Weft__Nod *m = weft_wire_read(message, &weft__nod__descriptor);
+    weft_status status = m ? take_nod(p, m, message->from) : WEFT_OK;
     weft_wire_free(m);
     return status;
 }

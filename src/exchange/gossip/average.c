@@ -69,7 +69,7 @@ static weft_status average_computed(weft_peer *p, void *change)
     return send_meet(p);
 }
 
-/* What came with a letter is what somebody can have: of the right size, and all of it finite. */
+/* What came with a message is what somebody can have: of the right size, and all of it finite. */
 static bool is_someones(const weft_peer *p, const weft_blob *payload)
 {
     return payload && payload->bytes == p->bytes &&
@@ -103,12 +103,12 @@ static void average_view(weft_peer *p)
 }
 
 /* Asked again, it says again what it said: it has moved already. */
-static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_letter *letter)
+static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_message *message)
 {
     struct answer *answer;
     Weft__Met reply = WEFT__MET__INIT;
-    if (!is_someones(p, letter->payload)) return WEFT_OK;
-    WEFT_TRY(find_answer(p, letter->from, &answer));
+    if (!is_someones(p, message->payload)) return WEFT_OK;
+    WEFT_TRY(find_answer(p, message->from, &answer));
     if (!answer || m->request < answer->request || m->request <= 0) return WEFT_OK;
     if (m->request > answer->request) {
         weft_blob_drop(&answer->had);
@@ -116,33 +116,34 @@ static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_lette
         answer->request = m->request;
         /* What all have come to is not moved by who has come since. */
         if (p->settling.of == 0)
-            weft_peer_move(p, p->now, 0.5, letter->payload->data, answer->had->data);
+            weft_peer_move(p, p->now, 0.5, message->payload->data, answer->had->data);
     }
     reply.request = m->request;
     reply.sent = m->sent;
-    return weft_wire_send(&p->head, letter->from, WEFT_WIRE_MET, &reply, answer->had);
+    return weft_wire_send(&p->head, message->from, WEFT_WIRE_MET, &reply, answer->had);
 }
 
-static weft_status take_met(weft_peer *p, const Weft__Met *m, const weft_letter *letter)
+static weft_status take_met(weft_peer *p, const Weft__Met *m, const weft_message *message)
 {
     average *a = p->state;
-    if (!a->asked || letter->from != a->whom || m->request != a->request ||
-        !is_someones(p, letter->payload))
+    if (!a->asked || message->from != a->whom || m->request != a->request ||
+        !is_someones(p, message->payload))
         return WEFT_OK;
     weft_trip_answered(&a->trip, weft_actor_now(&p->head) - m->sent);
-    weft_peer_move(p, p->now, 0.5, letter->payload->data, a->asked->data);
+    weft_peer_move(p, p->now, 0.5, message->payload->data, a->asked->data);
     weft_blob_drop(&a->asked);
     return WEFT_OK;
 }
 
-static weft_status average_letter(weft_peer *p, const weft_letter *letter)
+static weft_status average_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (letter->type == WEFT_WIRE_MEET && (m = weft_wire_read(letter, &weft__meet__descriptor)))
-        status = take_meet(p, m, letter);
-    else if (letter->type == WEFT_WIRE_MET && (m = weft_wire_read(letter, &weft__met__descriptor)))
-        status = take_met(p, m, letter);
+    if (message->type == WEFT_WIRE_MEET && (m = weft_wire_read(message, &weft__meet__descriptor)))
+        status = take_meet(p, m, message);
+    else if (message->type == WEFT_WIRE_MET &&
+             (m = weft_wire_read(message, &weft__met__descriptor)))
+        status = take_met(p, m, message);
     weft_wire_free(m);
     return status;
 }
@@ -170,7 +171,7 @@ const weft_peer_mode weft_peer_average = {
     .open = average_open,
     .close = average_close,
     .computed = average_computed,
-    .letter = average_letter,
+    .message = average_message,
     .waits = average_waits,
     .repeat = average_repeat,
     .view = average_view,

@@ -102,9 +102,9 @@ static weft_rumour *find_before(const weft_edge *edge, const weft_rumour *rumour
 
 static weft_status add(const weft_edge *edge, const weft_blob *payload, void *sum)
 {
-    weft_message m;
-    WEFT_TRY(weft_message_open(payload->data, payload->bytes, edge->dtype, edge->numbers, &m));
-    weft_message_add(&m, edge->numbers, 1, sum);
+    weft_encoded m;
+    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, edge->dtype, edge->numbers, &m));
+    weft_encoded_add(&m, edge->numbers, 1, sum);
     return WEFT_OK;
 }
 
@@ -112,9 +112,9 @@ static weft_status add(const weft_edge *edge, const weft_blob *payload, void *su
 static weft_status begin_sum(weft_edge *edge, weft_rumour *first)
 {
     weft_blob *room, *sum;
-    WEFT_TRY(weft_blob_new(weft_message_bound(edge->dtype, edge->numbers), &room));
+    WEFT_TRY(weft_blob_new(weft_encoded_bound(edge->dtype, edge->numbers), &room));
     weft_status status =
-        add(edge, first->payload, weft_message_begin_sum(edge->dtype, edge->numbers, room->data));
+        add(edge, first->payload, weft_encoded_begin_sum(edge->dtype, edge->numbers, room->data));
     if (status == WEFT_OK) status = wrap(room, &sum);
     weft_blob_drop(&room);
     WEFT_TRY(status);
@@ -190,7 +190,7 @@ static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__Hea
 }
 
 static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumour *m,
-                               const weft_letter *letter, weft_rumour *rumour)
+                               const weft_message *message, weft_rumour *rumour)
 {
     Weft__Heard heard = WEFT__HEARD__INIT;
     if (m->round != edge->asked) return WEFT_OK; /* it has not heard of the greeting */
@@ -199,7 +199,7 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumo
         *rumour = (weft_rumour){.origin = m->origin,
                                 .first = m->first ? m->first : m->sequence,
                                 .sequence = m->sequence,
-                                .payload = letter->payload,
+                                .payload = message->payload,
                                 .halt = m->halt};
     }
     heard.edge_sequence = edge->come;
@@ -208,16 +208,17 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumo
     return weft_wire_send(me, edge->to, WEFT_WIRE_HEARD, &heard, NULL);
 }
 
-weft_status weft_edge_letter(weft_actor *me, weft_edge *edge, const weft_letter *letter,
-                             weft_rumour *rumour)
+weft_status weft_edge_message(weft_actor *me, weft_edge *edge, const weft_message *message,
+                              weft_rumour *rumour)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
     *rumour = (weft_rumour){.sequence = 0};
-    if (letter->type == WEFT_WIRE_RUMOUR && (m = weft_wire_read(letter, &weft__rumour__descriptor)))
-        status = take_rumour(me, edge, m, letter, rumour);
-    else if (letter->type == WEFT_WIRE_HEARD &&
-             (m = weft_wire_read(letter, &weft__heard__descriptor)))
+    if (message->type == WEFT_WIRE_RUMOUR &&
+        (m = weft_wire_read(message, &weft__rumour__descriptor)))
+        status = take_rumour(me, edge, m, message, rumour);
+    else if (message->type == WEFT_WIRE_HEARD &&
+             (m = weft_wire_read(message, &weft__heard__descriptor)))
         status = forget_heard(me, edge, m);
     weft_wire_free(m);
     return status;

@@ -59,11 +59,11 @@ weft_status weft_edge_tell(weft_actor *from, weft_edge *edge,
                            const weft_rumour *rumour) WEFT_NODISCARD;
 /* Sends again what has not been heard for so many seconds at least, and for longer than that takes,
  * unless its first copy is still on its way out of here or others are being heard: who is slow, or
- * behind a slow link, is not helped by more letters. */
+ * behind a slow link, is not helped by more messages. */
 weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience) WEFT_NODISCARD;
-/* A letter that came over the edge: *rumour is what is new (its payload the letter's), or has
+/* A message that came over the edge: *rumour is what is new (its payload the message's), or has
  * sequence 0. Says to the other one what has been heard. */
-weft_status weft_edge_letter(weft_actor *me, weft_edge *edge, const weft_letter *letter,
-                             weft_rumour *rumour) WEFT_NODISCARD;
+weft_status weft_edge_message(weft_actor *me, weft_edge *edge, const weft_message *message,
+                              weft_rumour *rumour) WEFT_NODISCARD;
 
 #endif

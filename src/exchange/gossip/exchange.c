@@ -155,7 +155,7 @@ static weft_status settle(gossip *x)
     weft_net_close(&x->net);
     x->figures[2] = x->head.site.endpoint->learners;
     WEFT_TRY(weft_exchange_sum(&x->head, "bytes of the peers", &x->figures[0]));
-    WEFT_TRY(weft_exchange_sum(&x->head, "letters of the peers", &x->figures[1]));
+    WEFT_TRY(weft_exchange_sum(&x->head, "messages of the peers", &x->figures[1]));
     return weft_exchange_mean(&x->head, "parameters of the peers", x->dtype, x->parameters,
                               x->count);
 }

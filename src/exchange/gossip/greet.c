@@ -75,16 +75,16 @@ static weft_status answer(weft_peer *p, const weft_edge *edge)
 }
 
 /* A greeting that comes again is answered again. */
-static weft_status take_greet(weft_peer *p, const Weft__Greet *m, const weft_letter *letter)
+static weft_status take_greet(weft_peer *p, const Weft__Greet *m, const weft_message *message)
 {
     const weft_origin *theirs;
     size_t count;
     bool same;
-    WEFT_TRY(weft_around_same(p, letter->from, m->view, m->members, &same));
-    weft_edge *edge = weft_peer_edge(p, letter->from);
+    WEFT_TRY(weft_around_same(p, message->from, m->view, m->members, &same));
+    weft_edge *edge = weft_peer_edge(p, message->from);
     if (!same || !edge || !p->in || m->round < edge->round) return WEFT_OK;
     if (m->round == edge->round) return edge->open ? answer(p, edge) : WEFT_OK;
-    if (!weft_origins_read(letter->payload, 0, &theirs, &count)) return WEFT_OK;
+    if (!weft_origins_read(message->payload, 0, &theirs, &count)) return WEFT_OK;
     weft_edge_open(edge, m->round);
     WEFT_TRY(weft_log_tell(p, edge, theirs, count));
     WEFT_TRY(answer(p, edge));
@@ -128,15 +128,15 @@ static weft_status take_greeted(weft_peer *p, const Weft__Greeted *m, weft_actor
     return m->behind ? fall_behind(p, edge) : WEFT_OK;
 }
 
-weft_status weft_greet_letter(weft_peer *p, const weft_letter *letter)
+weft_status weft_greet_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (letter->type == WEFT_WIRE_GREET && (m = weft_wire_read(letter, &weft__greet__descriptor)))
-        status = take_greet(p, m, letter);
-    else if (letter->type == WEFT_WIRE_GREETED &&
-             (m = weft_wire_read(letter, &weft__greeted__descriptor)))
-        status = take_greeted(p, m, letter->from);
+    if (message->type == WEFT_WIRE_GREET && (m = weft_wire_read(message, &weft__greet__descriptor)))
+        status = take_greet(p, m, message);
+    else if (message->type == WEFT_WIRE_GREETED &&
+             (m = weft_wire_read(message, &weft__greeted__descriptor)))
+        status = take_greeted(p, m, message->from);
     weft_wire_free(m);
     return status;
 }

@@ -152,31 +152,31 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
 /* --- what comes --- */
 
 /* What concerns a member is read first; what is said of training only where it takes part. */
-static weft_status read_as_member(weft_peer *p, const weft_letter *letter, bool *mine)
+static weft_status read_as_member(weft_peer *p, const weft_message *message, bool *mine)
 {
     weft_member_news news;
-    int from = weft_peer_index(p, letter->from);
+    int from = weft_peer_index(p, message->from);
     if (from >= 0) p->seats[from].heard = weft_actor_now(&p->head);
-    WEFT_TRY(weft_member_letter(p->member, letter, &news));
+    WEFT_TRY(weft_member_message(p->member, message, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(weft_around_view(p));
     p->head.done = weft_member_has_left(p->member);
     *mine = news != WEFT_NEWS_NONE || weft_member_view(p->member)->number == 0;
     if (*mine) return WEFT_OK;
-    WEFT_TRY(weft_around_letter(p, letter));
-    WEFT_TRY(weft_greet_letter(p, letter));
-    WEFT_TRY(weft_snapshot_letter(p, letter));
-    WEFT_TRY(weft_settle_letter(p, letter));
+    WEFT_TRY(weft_around_message(p, message));
+    WEFT_TRY(weft_greet_message(p, message));
+    WEFT_TRY(weft_snapshot_message(p, message));
+    WEFT_TRY(weft_settle_message(p, message));
     *mine = !p->in;
     return WEFT_OK;
 }
 
-static weft_status peer_letter(weft_actor *actor, const weft_letter *letter)
+static weft_status peer_message(weft_actor *actor, const weft_message *message)
 {
     weft_peer *p = (weft_peer *)actor;
     bool mine = false;
-    if (p->member) WEFT_TRY(read_as_member(p, letter, &mine));
-    if (!mine) WEFT_TRY(weft_rumours_letter(p, letter));
-    if (!mine && p->mode->letter) WEFT_TRY(p->mode->letter(p, letter));
+    if (p->member) WEFT_TRY(read_as_member(p, message, &mine));
+    if (!mine) WEFT_TRY(weft_rumours_message(p, message));
+    if (!mine && p->mode->message) WEFT_TRY(p->mode->message(p, message));
     return weft_peer_go_on(p);
 }
 
@@ -223,7 +223,7 @@ static void peer_destroy(weft_actor *actor)
 static const weft_actor_ops peer_ops = {
     .name = "peer",
     .begin = peer_begin,
-    .letter = peer_letter,
+    .message = peer_message,
     .timer = peer_timer,
     .computed = peer_computed,
     .destroy = peer_destroy,

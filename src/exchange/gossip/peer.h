@@ -19,7 +19,7 @@ typedef struct weft_peer_mode {
     /* With `heard`: to += scale * what was said, which was heard before. */
     void (*add)(const weft_peer *peer, double scale, const weft_blob *payload, void *to);
     /* What a neighbour has said to this one. NULL, as those that follow: nothing is said so. */
-    weft_status (*letter)(weft_peer *peer, const weft_letter *letter);
+    weft_status (*message)(weft_peer *peer, const weft_message *message);
     /* Whether it waits for an answer; and asks again. */
     bool (*waits)(const weft_peer *peer);
     weft_status (*repeat)(weft_peer *peer);
@@ -134,8 +134,8 @@ void weft_rumours_close(weft_peer *peer);
 weft_status weft_rumours_arrange(weft_peer *peer) WEFT_NODISCARD;
 /* To all; payload NULL: this peer has ended, and with `halt` all others are to. */
 weft_status weft_rumours_say(weft_peer *peer, weft_blob *payload, bool halt) WEFT_NODISCARD;
-/* A letter over an edge: what is new is heard and passed on. */
-weft_status weft_rumours_letter(weft_peer *peer, const weft_letter *letter) WEFT_NODISCARD;
+/* A message over an edge: what is new is heard and passed on. */
+weft_status weft_rumours_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
 /* Sends again what has not been heard; whether there was something. */
 weft_status weft_rumours_repeat(weft_peer *peer, bool *more) WEFT_NODISCARD;
 /* All peers have ended, as far as this one knows; all neighbours have heard all. */
@@ -176,18 +176,18 @@ weft_status weft_log_tell(weft_peer *peer, weft_edge *edge, const weft_origin *t
 /* greet.c: neighbours of a view tell each other what they have. */
 weft_status weft_greet_all(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_greet_again(weft_peer *peer, bool *more) WEFT_NODISCARD;
-weft_status weft_greet_letter(weft_peer *peer, const weft_letter *letter) WEFT_NODISCARD;
+weft_status weft_greet_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
 /* snapshot.c: all there is, for who comes, or was away for too long. */
 weft_status weft_want_from(weft_peer *peer, weft_actor_id giver) WEFT_NODISCARD;
 weft_status weft_want_again(weft_peer *peer) WEFT_NODISCARD;
-weft_status weft_snapshot_letter(weft_peer *peer, const weft_letter *letter) WEFT_NODISCARD;
+weft_status weft_snapshot_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
 /* settle.c: the mean of what all have ended with. `_arrange`: others are there now; `_go`: goes on
  * where it can; `_again`: sends again what has not been heard; whether there was something. */
 void weft_settle_close(weft_peer *peer);
 void weft_settle_arrange(weft_peer *peer);
 weft_status weft_settle_go(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_settle_again(weft_peer *peer, bool *more) WEFT_NODISCARD;
-weft_status weft_settle_letter(weft_peer *peer, const weft_letter *letter) WEFT_NODISCARD;
+weft_status weft_settle_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
 /* All who are there have the mean. */
 bool weft_settle_all_have(const weft_peer *peer);
 /* around.c: who is there. */
@@ -197,7 +197,7 @@ weft_status weft_around_tick(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_around_nod(weft_peer *peer) WEFT_NODISCARD;
 /* All who are there have the same, and all there is. */
 bool weft_around_alike(const weft_peer *peer);
-weft_status weft_around_letter(weft_peer *peer, const weft_letter *letter) WEFT_NODISCARD;
+weft_status weft_around_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
 /* Whether somebody who says so of his view has the same; if not, whoever is behind is helped. */
 weft_status weft_around_same(weft_peer *peer, weft_actor_id who, int64_t view, uint64_t members,
                              bool *same) WEFT_NODISCARD;

@@ -129,14 +129,14 @@ static weft_status skip(weft_peer *p, weft_edge *edge)
     return weft_peer_listen(p);
 }
 
-weft_status weft_rumours_letter(weft_peer *p, const weft_letter *letter)
+weft_status weft_rumours_message(weft_peer *p, const weft_message *message)
 {
     weft_rumours *u = &p->rumours;
-    weft_edge *edge = weft_peer_edge(p, letter->from);
+    weft_edge *edge = weft_peer_edge(p, message->from);
     weft_origin *origin;
     weft_rumour rumour;
     if (!edge) return WEFT_OK; /* nobody we know */
-    WEFT_TRY(weft_edge_letter(&p->head, edge, letter, &rumour));
+    WEFT_TRY(weft_edge_message(&p->head, edge, message, &rumour));
     WEFT_TRY(find_origin(p, &rumour, &origin));
     /* Edges keep the order, so of what an origin says nothing is skipped, whichever way it comes;
      * nor does a sum have a part that is here. Else it is asked for again. */
@@ -147,7 +147,7 @@ weft_status weft_rumours_letter(weft_peer *p, const weft_letter *letter)
     origin->come = rumour.sequence;
     origin->ended = !rumour.payload;
     u->halted = u->halted || rumour.halt;
-    return pass_on(p, &rumour, letter->from);
+    return pass_on(p, &rumour, message->from);
 }
 
 weft_status weft_rumours_repeat(weft_peer *p, bool *more)

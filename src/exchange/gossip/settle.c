@@ -159,7 +159,7 @@ bool weft_settle_all_have(const weft_peer *p)
     return p->settling.of > 0;
 }
 
-/* --- letters --- */
+/* --- messages --- */
 
 static bool is_whole(const weft_peer *p, const weft_blob *payload)
 {
@@ -168,20 +168,20 @@ static bool is_whole(const weft_peer *p, const weft_blob *payload)
 }
 
 /* It may come before this one knows that all have ended, but not before it has the view. */
-static weft_status take_share(weft_peer *p, const Weft__Share *m, const weft_letter *letter)
+static weft_status take_share(weft_peer *p, const Weft__Share *m, const weft_message *message)
 {
     weft_settling *s = &p->settling;
     Weft__Shared reply = WEFT__SHARED__INIT;
     bool same;
-    int from = weft_peer_index(p, letter->from), child = child_of(p, from);
-    WEFT_TRY(weft_around_same(p, letter->from, m->view, m->members, &same));
-    if (!same || child < 0 || !is_whole(p, letter->payload)) return WEFT_OK;
-    if (s->of == 0 && !s->shares[child]) s->shares[child] = weft_blob_hold(letter->payload);
+    int from = weft_peer_index(p, message->from), child = child_of(p, from);
+    WEFT_TRY(weft_around_same(p, message->from, m->view, m->members, &same));
+    if (!same || child < 0 || !is_whole(p, message->payload)) return WEFT_OK;
+    if (s->of == 0 && !s->shares[child]) s->shares[child] = weft_blob_hold(message->payload);
     s->moves++;
     reply.view = m->view;
     reply.members = m->members;
     reply.sent = m->sent;
-    return weft_wire_send(&p->head, letter->from, WEFT_WIRE_SHARED, &reply, NULL);
+    return weft_wire_send(&p->head, message->from, WEFT_WIRE_SHARED, &reply, NULL);
 }
 
 static void take_shared(weft_peer *p, const Weft__Shared *m, weft_actor_id from)
@@ -194,31 +194,31 @@ static void take_shared(weft_peer *p, const Weft__Shared *m, weft_actor_id from)
     weft_trip_answered(&s->trip, weft_actor_now(&p->head) - m->sent);
 }
 
-static weft_status take_mean(weft_peer *p, const Weft__Mean *m, const weft_letter *letter)
+static weft_status take_mean(weft_peer *p, const Weft__Mean *m, const weft_message *message)
 {
     weft_settling *s = &p->settling;
-    if (weft_peer_index(p, letter->from) < 0 || p->all == 0 || p->computing || m->of == 0 ||
-        m->of > WEFT_MOST_MEMBERS || !is_whole(p, letter->payload))
+    if (weft_peer_index(p, message->from) < 0 || p->all == 0 || p->computing || m->of == 0 ||
+        m->of > WEFT_MOST_MEMBERS || !is_whole(p, message->payload))
         return WEFT_OK;
     if (s->of > 0) return weft_around_nod(p); /* whoever has sent it has not heard that */
-    memcpy(p->now, letter->payload->data, p->bytes);
+    memcpy(p->now, message->payload->data, p->bytes);
     WEFT_TRY(weft_blob_new(p->bytes, &s->mean));
     memcpy(s->mean->data, p->now, p->bytes);
     return settle(p, (int)m->of);
 }
 
-weft_status weft_settle_letter(weft_peer *p, const weft_letter *letter)
+weft_status weft_settle_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (letter->type == WEFT_WIRE_SHARE && (m = weft_wire_read(letter, &weft__share__descriptor)))
-        status = take_share(p, m, letter);
-    else if (letter->type == WEFT_WIRE_SHARED &&
-             (m = weft_wire_read(letter, &weft__shared__descriptor)))
-        take_shared(p, m, letter->from);
-    else if (letter->type == WEFT_WIRE_MEAN &&
-             (m = weft_wire_read(letter, &weft__mean__descriptor)))
-        status = take_mean(p, m, letter);
+    if (message->type == WEFT_WIRE_SHARE && (m = weft_wire_read(message, &weft__share__descriptor)))
+        status = take_share(p, m, message);
+    else if (message->type == WEFT_WIRE_SHARED &&
+             (m = weft_wire_read(message, &weft__shared__descriptor)))
+        take_shared(p, m, message->from);
+    else if (message->type == WEFT_WIRE_MEAN &&
+             (m = weft_wire_read(message, &weft__mean__descriptor)))
+        status = take_mean(p, m, message);
     weft_wire_free(m);
     return status;
 }

@@ -90,30 +90,30 @@ static weft_status catch_up(weft_peer *p, const void *numbers, const weft_origin
     return weft_greet_all(p);
 }
 
-static weft_status take_snapshot(weft_peer *p, const Weft__Snapshot *m, const weft_letter *letter)
+static weft_status take_snapshot(weft_peer *p, const Weft__Snapshot *m, const weft_message *message)
 {
     const weft_origin *theirs;
     size_t count;
-    if (p->giver == WEFT_NOBODY || letter->from != p->giver || m->request != p->request ||
-        m->clock < 0 || !weft_origins_read(letter->payload, offset(p), &theirs, &count) ||
-        !weft_numbers_finite(p->options.dtype, letter->payload->data, p->options.count))
+    if (p->giver == WEFT_NOBODY || message->from != p->giver || m->request != p->request ||
+        m->clock < 0 || !weft_origins_read(message->payload, offset(p), &theirs, &count) ||
+        !weft_numbers_finite(p->options.dtype, message->payload->data, p->options.count))
         return WEFT_OK;
     p->giver = WEFT_NOBODY;
-    if (p->in) return catch_up(p, letter->payload->data, theirs, count);
-    memcpy(p->now, letter->payload->data, p->bytes);
+    if (p->in) return catch_up(p, message->payload->data, theirs, count);
+    memcpy(p->now, message->payload->data, p->bytes);
     WEFT_TRY(note(p, theirs, count));
     return weft_peer_enter(p, m->clock);
 }
 
-weft_status weft_snapshot_letter(weft_peer *p, const weft_letter *letter)
+weft_status weft_snapshot_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (letter->type == WEFT_WIRE_WANT && (m = weft_wire_read(letter, &weft__want__descriptor)))
-        status = take_want(p, m, letter->from);
-    else if (letter->type == WEFT_WIRE_SNAPSHOT &&
-             (m = weft_wire_read(letter, &weft__snapshot__descriptor)))
-        status = take_snapshot(p, m, letter);
+    if (message->type == WEFT_WIRE_WANT && (m = weft_wire_read(message, &weft__want__descriptor)))
+        status = take_want(p, m, message->from);
+    else if (message->type == WEFT_WIRE_SNAPSHOT &&
+             (m = weft_wire_read(message, &weft__snapshot__descriptor)))
+        status = take_snapshot(p, m, message);
     weft_wire_free(m);
     return status;
 }

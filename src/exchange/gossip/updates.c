@@ -4,18 +4,18 @@
 static weft_status apply(weft_peer *p, const weft_blob *payload)
 {
     const weft_peer_options *o = &p->options;
-    weft_message message;
-    WEFT_TRY(weft_message_open(payload->data, payload->bytes, o->dtype, o->count, &message));
-    weft_message_add(&message, o->count, 1, p->now);
+    weft_encoded message;
+    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, o->dtype, o->count, &message));
+    weft_encoded_add(&message, o->count, 1, p->now);
     return WEFT_OK;
 }
 
 static void add(const weft_peer *p, double scale, const weft_blob *payload, void *to)
 {
     const weft_peer_options *o = &p->options;
-    weft_message message;
-    if (weft_message_open(payload->data, payload->bytes, o->dtype, o->count, &message) == WEFT_OK)
-        weft_message_add(&message, o->count, scale, to);
+    weft_encoded message;
+    if (weft_encoded_open(payload->data, payload->bytes, o->dtype, o->count, &message) == WEFT_OK)
+        weft_encoded_add(&message, o->count, scale, to);
 }
 
 /* The state is a blob with room for the largest message, which is written anew at every step: blobs
@@ -31,7 +31,7 @@ static weft_status updates_computed(weft_peer *p, void *change)
 {
     const weft_peer_options *o = &p->options;
     weft_blob *written = p->state, *said;
-    weft_status status = weft_blob_renew(weft_message_bound(o->dtype, o->count), &written);
+    weft_status status = weft_blob_renew(weft_encoded_bound(o->dtype, o->count), &written);
     p->state = written;
     WEFT_TRY(status);
     WEFT_TRY(weft_codec_encode(o->codec, change, written->data, &written->bytes));

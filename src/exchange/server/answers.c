@@ -67,10 +67,11 @@ static void note_staleness(learner *l, reach *r, const Weft__Parameters *m)
     r->stale = m->stale;
 }
 
-static weft_status take_parameters(learner *l, const Weft__Parameters *m, const weft_letter *letter)
+static weft_status take_parameters(learner *l, const Weft__Parameters *m,
+                                   const weft_message *message)
 {
-    reach *r = reach_of(l, m->range, letter->from);
-    const weft_blob *payload = letter->payload;
+    reach *r = reach_of(l, m->range, message->from);
+    const weft_blob *payload = message->payload;
     char name[WEFT_MEMBER_NAME];
     if (!r || !r->asked || r->gift || m->request != r->request) return WEFT_OK;
     if (m->version < 0)
@@ -103,20 +104,21 @@ static weft_status take_again(learner *l, weft_actor_id from)
     return WEFT_OK;
 }
 
-weft_status weft_reach_letter(learner *l, const weft_letter *letter)
+weft_status weft_reach_message(learner *l, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (letter->type == WEFT_WIRE_PUSHED && (m = weft_wire_read(letter, &weft__pushed__descriptor)))
-        status = take_pushed(l, m, letter->from);
-    else if (letter->type == WEFT_WIRE_PARAMETERS &&
-             (m = weft_wire_read(letter, &weft__parameters__descriptor)))
-        status = take_parameters(l, m, letter);
-    else if (letter->type == WEFT_WIRE_GIVEN &&
-             (m = weft_wire_read(letter, &weft__given__descriptor)))
-        status = take_given(l, m, letter->from);
-    else if (letter->type == WEFT_WIRE_AGAIN)
-        status = take_again(l, letter->from);
+    if (message->type == WEFT_WIRE_PUSHED &&
+        (m = weft_wire_read(message, &weft__pushed__descriptor)))
+        status = take_pushed(l, m, message->from);
+    else if (message->type == WEFT_WIRE_PARAMETERS &&
+             (m = weft_wire_read(message, &weft__parameters__descriptor)))
+        status = take_parameters(l, m, message);
+    else if (message->type == WEFT_WIRE_GIVEN &&
+             (m = weft_wire_read(message, &weft__given__descriptor)))
+        status = take_given(l, m, message->from);
+    else if (message->type == WEFT_WIRE_AGAIN)
+        status = take_again(l, message->from);
     weft_wire_free(m);
     return status;
 }

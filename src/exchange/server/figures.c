@@ -11,7 +11,7 @@ static void count_staleness(struct weft_remote_figures *f, const weft_range *ran
     }
 }
 
-static void count_letters(struct weft_remote_figures *f, weft_net_report r)
+static void count_messages(struct weft_remote_figures *f, weft_net_report r)
 {
     f->bytes += (double)r.bytes_sent;
     f->dropped += (double)r.dropped;
@@ -40,9 +40,9 @@ weft_status weft_remote_count(weft_remote *x)
                     weft_server_range_of(weft_hosted_actor(x->own[k].hosted), r, true);
                 if (range) count_staleness(&x->figures, range);
             }
-            count_letters(&x->figures, weft_hosted_tell(x->own[k].hosted));
+            count_messages(&x->figures, weft_hosted_tell(x->own[k].hosted));
         }
-        count_letters(&x->figures, weft_net_tell(x->net));
+        count_messages(&x->figures, weft_net_tell(x->net));
         if (x->head.site.cluster)
             memcpy(x->figures.staleness, weft_server_learner_staleness(weft_net_actor(x->net)),
                    sizeof(x->figures.staleness));

@@ -254,14 +254,14 @@ static weft_status take_view(learner *l)
 
 /* --- what it is told --- */
 
-static weft_status learner_letter(weft_actor *actor, const weft_letter *letter)
+static weft_status learner_message(weft_actor *actor, const weft_message *message)
 {
     learner *l = (learner *)actor;
     weft_member_news news;
-    WEFT_TRY(weft_member_letter(l->member, letter, &news));
+    WEFT_TRY(weft_member_message(l->member, message, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(l));
     actor->done = weft_member_has_left(l->member);
-    return news == WEFT_NEWS_NONE && !l->gone ? weft_reach_letter(l, letter) : WEFT_OK;
+    return news == WEFT_NEWS_NONE && !l->gone ? weft_reach_message(l, message) : WEFT_OK;
 }
 
 static weft_status learner_timer(weft_actor *actor, int timer)
@@ -300,7 +300,7 @@ static void learner_destroy(weft_actor *actor)
 static const weft_actor_ops learner_ops = {
     .name = "learner",
     .begin = learner_begin,
-    .letter = learner_letter,
+    .message = learner_message,
     .timer = learner_timer,
     .lacks = learner_lacks,
     .part = learner_part,

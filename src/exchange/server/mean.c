@@ -40,7 +40,7 @@ weft_status weft_mean_begin(weft_mean *m, weft_dtype dtype, int64_t count, int u
     return WEFT_OK;
 }
 
-void weft_mean_take(weft_mean *m, int v, const weft_message *message, double weight)
+void weft_mean_take(weft_mean *m, int v, const weft_encoded *message, double weight)
 {
     m->leaves[v].weight = weight;
     m->leaves[v].message = *message;
@@ -65,7 +65,7 @@ static void add_up(weft_mean *m, int64_t n, char *first)
         weft_tree_push(m->updates, 0, v, &place, &merges, NULL);
         char *to = place ? (char *)m->blocks + (size_t)place * BLOCK * sizeof(double) : first;
         memset(to, 0, (size_t)n * size);
-        weft_message_add(&m->leaves[v].message, n, m->leaves[v].weight, to);
+        weft_encoded_add(&m->leaves[v].message, n, m->leaves[v].weight, to);
         for (; merges > 0; merges--, place--) {
             char *right = (char *)m->blocks + (size_t)place * BLOCK * sizeof(double);
             char *left = place > 1 ? right - BLOCK * sizeof(double) : first;
@@ -76,7 +76,7 @@ static void add_up(weft_mean *m, int64_t n, char *first)
 
 const void *weft_mean_there(const weft_mean *m)
 {
-    const weft_message *only = &m->leaves[0].message;
+    const weft_encoded *only = &m->leaves[0].message;
     bool plain = only->head.form == WEFT_MESSAGE_DENSE && m->leaves[0].weight == 1;
     return m->updates == 1 && plain ? only->body : NULL;
 }

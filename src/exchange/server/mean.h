@@ -11,7 +11,7 @@ typedef struct weft_mean {
     int64_t count;
     int updates;
     struct weft_mean_leaf {
-        weft_message message;
+        weft_encoded message;
         double weight;
     } * leaves;
     size_t leaf_capacity;
@@ -23,7 +23,7 @@ typedef struct weft_mean {
 weft_status weft_mean_begin(weft_mean *mean, weft_dtype dtype, int64_t count,
                             int updates) WEFT_NODISCARD;
 /* Update v, at its beginning, whose bytes must outlive the mean. */
-void weft_mean_take(weft_mean *mean, int v, const weft_message *message, double weight);
+void weft_mean_take(weft_mean *mean, int v, const weft_encoded *message, double weight);
 /* The mean where it lies already, in the message of the only update, which counts in full and is of
  * plain numbers; NULL: it has to be made. Aligned to a multiple of 8 bytes. */
 const void *weft_mean_there(const weft_mean *mean);

@@ -201,7 +201,7 @@ weft_status weft_remote_place(weft_remote *x)
         weft_net_world_expect(x->world, (size_t)(4 + site->endpoint->learners) * (size_t)x->count *
                                             weft_dtype_size(x->dtype));
     if (!site->cluster) WEFT_TRY(run_coordinator(x, others, coordinator));
-    weft_net_world_queue(x->world, weft_server_letters(x->range_count));
+    weft_net_world_queue(x->world, weft_server_messages(x->range_count));
     for (int k = 0; k < x->range_count; k++) {
         weft_server_range *r = &x->ranges[k];
         r->begin = weft_part_start(x->count, k, x->range_count);

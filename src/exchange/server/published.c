@@ -53,7 +53,7 @@ static weft_status make_room(weft_published *p)
     WEFT_TRY(weft_new_aligned(p->bytes, &p->public));
     WEFT_TRY(weft_new_aligned(p->bytes, &p->difference));
     memset(p->public, 0, p->bytes);
-    return weft_new_aligned(weft_message_bound(p->codec->dtype, p->codec->count), &p->room);
+    return weft_new_aligned(weft_encoded_bound(p->codec->dtype, p->codec->count), &p->room);
 }
 
 weft_status weft_published_open(weft_codec *codec, weft_published **out)
@@ -109,7 +109,7 @@ static weft_status add_link(weft_published *p, int64_t version, size_t bytes)
     size_t padded = (bytes + UNIT - 1) / UNIT * UNIT;
     link new = {p->version, version, UNIT + padded, NULL};
     uint64_t length = bytes;
-    weft_message message;
+    weft_encoded message;
     WEFT_TRY(WEFT_GROW(&p->links, &p->capacity, p->count));
     WEFT_TRY(weft_new_bytes(&new.message, 1, new.bytes));
     for (int i = 0; i < UNIT; i++) new.message[i] = (uint8_t)(length >> 8 * i);
@@ -117,8 +117,8 @@ static weft_status add_link(weft_published *p, int64_t version, size_t bytes)
     memset(new.message + UNIT + bytes, 0, padded - bytes);
     p->links[p->count++] = new;
     p->sum += new.bytes;
-    WEFT_TRY(weft_message_open(p->room, bytes, p->codec->dtype, p->codec->count, &message));
-    weft_message_add(&message, p->codec->count, 1, p->public);
+    WEFT_TRY(weft_encoded_open(p->room, bytes, p->codec->dtype, p->codec->count, &message));
+    weft_encoded_add(&message, p->codec->count, 1, p->public);
     while (p->sum >= p->bytes) forget(p, 1);
     return WEFT_OK;
 }
@@ -180,12 +180,12 @@ weft_status weft_published_add(const weft_blob *changes, weft_dtype dtype, int64
     const uint8_t *at = changes->data, *end = at + changes->bytes;
     while (end - at >= UNIT) {
         uint64_t length = 0;
-        weft_message message;
+        weft_encoded message;
         for (int i = 0; i < UNIT; i++) length |= (uint64_t)at[i] << 8 * i;
         if (length > (uint64_t)(end - at) - UNIT) break;
         at += UNIT;
-        WEFT_TRY(weft_message_open(at, (size_t)length, dtype, count, &message));
-        weft_message_add(&message, count, 1, numbers);
+        WEFT_TRY(weft_encoded_open(at, (size_t)length, dtype, count, &message));
+        weft_encoded_add(&message, count, 1, numbers);
         at += WEFT_MIN((size_t)(end - at), ((size_t)length + UNIT - 1) / UNIT * UNIT);
     }
     if (at == end) return WEFT_OK;

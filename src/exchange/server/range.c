@@ -275,7 +275,7 @@ void weft_range_halt(weft_range *r, int64_t clock)
 }
 
 static weft_status check(const weft_range *r, const weft_push *push, const member *m,
-                         weft_message *message)
+                         weft_encoded *message)
 {
     const weft_range_options *o = &r->options;
     if (push->version < 0 || push->version > r->version)
@@ -297,13 +297,13 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
                          "an update of learner %d is of step %lld of the run, and of weight %g",
                          m->slot, (long long)push->step, push->weight);
     if (!push->update) return weft_fail(WEFT_ERR_FORMAT, "learner %d pushes no update", m->slot);
-    return weft_message_open(push->update->data, push->update->bytes, o->dtype, o->count, message);
+    return weft_encoded_open(push->update->data, push->update->bytes, o->dtype, o->count, message);
 }
 
 weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_fate *fate)
 {
     member *m = find(r, push->learner);
-    weft_message message;
+    weft_encoded message;
     *fate = !m || !m->here                     ? WEFT_PUSH_UNKNOWN
             : push->sequence <= m->sequence    ? WEFT_PUSH_KNOWN
             : push->sequence > m->sequence + 1 ? WEFT_PUSH_EARLY

@@ -18,7 +18,7 @@ typedef struct member {
 typedef struct pushed {
     weft_push push;
     int slot;             /* of its learner */
-    weft_message message; /* the update as it was read, which takes a walk through all of it */
+    weft_encoded message; /* the update as it was read, which takes a walk through all of it */
 } pushed;
 
 struct weft_range {

@@ -113,7 +113,7 @@ static weft_status read_push(weft_range *r, rest *from)
 {
     push_card c;
     weft_blob *update;
-    weft_message message;
+    weft_encoded message;
     if (!get(from, &c, sizeof(c)) || c.bytes > from->bytes || c.version < 0 ||
         c.version > r->version || c.clock < 0 || c.step < 0 || c.step > INT32_MAX ||
         !(c.weight >= 0 && c.weight < 1e290))
@@ -121,7 +121,7 @@ static weft_status read_push(weft_range *r, rest *from)
     WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
     WEFT_TRY(weft_blob_new((size_t)c.bytes, &update));
     bool whole = get(from, update->data, (size_t)c.bytes);
-    weft_status status = whole ? weft_message_open(update->data, update->bytes, r->options.dtype,
+    weft_status status = whole ? weft_encoded_open(update->data, update->bytes, r->options.dtype,
                                                    r->options.count, &message)
                                : fail_read();
     if (status != WEFT_OK) {

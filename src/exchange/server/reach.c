@@ -14,7 +14,7 @@ int weft_server_ranges(int64_t count, weft_dtype dtype, int servers)
     return servers * (int)WEFT_MIN(pieces, (int64_t)WEFT_MAX(WEFT_MOST_RANGES / servers, 1));
 }
 
-size_t weft_server_letters(int ranges)
+size_t weft_server_messages(int ranges)
 {
     return 4 * (size_t)ranges;
 }
@@ -79,7 +79,7 @@ weft_status weft_reach_rest(learner *l)
     return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, -1);
 }
 
-/* --- letters --- */
+/* --- messages --- */
 
 static weft_status send_push(learner *l, const reach *r)
 {
@@ -142,7 +142,7 @@ static weft_status renew(const learner *l, reach *r)
 {
     r->next = r->spare;
     r->spare = NULL;
-    return weft_blob_renew(weft_message_bound(l->options.dtype, r->of.count), &r->next);
+    return weft_blob_renew(weft_encoded_bound(l->options.dtype, r->of.count), &r->next);
 }
 
 weft_status weft_reach_lay(const learner *l, reach *r, const void *gradient, int64_t at, int64_t n,

@@ -48,15 +48,15 @@ typedef struct learner {
     double hoped;   /* when something was asked last, or was last seen on its way out of here; */
     bool hopes;     /* it is not answered; */
     bool again;     /* something of it was sent again */
-    uint64_t heard; /* letters of servers */
+    uint64_t heard; /* messages of servers */
     double staleness[WEFT_STALENESS]; /* of its updates: how many had that */
     weft_member_figures figures;
 } learner;
 
 /* learner.c: whatever can begin now that something has been answered. */
 weft_status weft_reach_go_on(learner *l) WEFT_NODISCARD;
-/* answers.c: a letter that is not the member's. */
-weft_status weft_reach_letter(learner *l, const weft_letter *letter) WEFT_NODISCARD;
+/* answers.c: a message that is not the member's. */
+weft_status weft_reach_message(learner *l, const weft_message *message) WEFT_NODISCARD;
 
 /* reach.c */
 reach *weft_reach_find(learner *l, uint32_t range);

@@ -88,10 +88,10 @@ weft_status weft_shelf_flush(server *s, shelf *f)
         deferred *d = &f->deferred[sent];
         if (f->replica != WEFT_NOBODY && d->index > f->kept) break;
         status = weft_actor_send(&s->head, d->to,
-                                 &(weft_letter){.type = (uint32_t)d->type,
-                                                .head = d->head,
-                                                .head_bytes = d->head_bytes,
-                                                .payload = d->payload});
+                                 &(weft_message){.type = (uint32_t)d->type,
+                                                 .head = d->head,
+                                                 .head_bytes = d->head_bytes,
+                                                 .payload = d->payload});
         weft_blob_drop(&d->payload);
     }
     if (sent == 0) return status;
@@ -142,10 +142,10 @@ weft_status weft_shelf_remind(server *s, shelf *f, bool *some)
     return WEFT_OK;
 }
 
-weft_status weft_take_replicated(server *s, const weft_letter *letter, const Weft__Replicated *m)
+weft_status weft_take_replicated(server *s, const weft_message *message, const Weft__Replicated *m)
 {
     shelf *f = weft_shelf_find(s, m->range);
-    if (!f || !f->primary || f->replica != letter->from || m->index <= f->kept ||
+    if (!f || !f->primary || f->replica != message->from || m->index <= f->kept ||
         m->index > f->index)
         return WEFT_OK;
     if (f->state && m->index < f->state_index) return WEFT_OK;
@@ -197,24 +197,24 @@ static weft_status load_state(shelf *f, const weft_blob *blob)
     return weft_shelf_take_whole(f, &whole);
 }
 
-weft_status weft_take_state(server *s, const weft_letter *letter, const Weft__State *m)
+weft_status weft_take_state(server *s, const weft_message *message, const Weft__State *m)
 {
-    shelf *f = replica_of(s, m->range, letter->from);
+    shelf *f = replica_of(s, m->range, message->from);
     if (!f) return WEFT_OK;
     if (!f->given || f->index < m->index) {
-        weft_status status = load_state(f, letter->payload);
+        weft_status status = load_state(f, message->payload);
         if (status == WEFT_ERR_FORMAT) return WEFT_OK;
         WEFT_TRY(status);
         f->given = true;
         f->index = m->index;
     }
-    return say_replicated(s, f, letter->from);
+    return say_replicated(s, f, message->from);
 }
 
-weft_status weft_take_replicate(server *s, const weft_letter *letter, const Weft__Replicate *m)
+weft_status weft_take_replicate(server *s, const weft_message *message, const Weft__Replicate *m)
 {
     char name[WEFT_MEMBER_NAME];
-    shelf *f = replica_of(s, m->range, letter->from);
+    shelf *f = replica_of(s, m->range, message->from);
     if (!f || !f->given) return WEFT_OK;
     if (m->index == f->index + 1) {
         change c = {.kind = m->kind,
@@ -225,7 +225,7 @@ weft_status weft_take_replicate(server *s, const weft_letter *letter, const Weft
                     .version = m->version,
                     .step = m->step,
                     .weight = m->weight,
-                    .update = letter->payload};
+                    .update = message->payload};
         weft_push_fate fate;
         weft_status status = weft_shelf_change(s, f, &c, &fate);
         if (status == WEFT_OK && fate != WEFT_PUSH_TAKEN)
@@ -233,7 +233,7 @@ weft_status weft_take_replicate(server *s, const weft_letter *letter, const Weft
         if (status != WEFT_OK)
             return weft_fail_within(
                 status, "the replica of range %u is not what %s has", m->range,
-                weft_view_name(weft_member_view(s->member), letter->from, name));
+                weft_view_name(weft_member_view(s->member), message->from, name));
     }
-    return say_replicated(s, f, letter->from);
+    return say_replicated(s, f, message->from);
 }

@@ -102,7 +102,7 @@ static weft_status take_view(server *s)
     return weft_member_leave(s->member, false);
 }
 
-/* --- letters of learners --- */
+/* --- messages of learners --- */
 
 static shelf *primary_of(const server *s, uint32_t number)
 {
@@ -136,33 +136,33 @@ static weft_status end_at(server *s, shelf *f, int64_t clock)
     return weft_shelf_change(s, f, &c, NULL);
 }
 
-static weft_status take_push(server *s, const weft_letter *letter, const Weft__Push *m)
+static weft_status take_push(server *s, const weft_message *message, const Weft__Push *m)
 {
     shelf *f = primary_of(s, m->range);
     Weft__Pushed reply = WEFT__PUSHED__INIT;
     weft_push_fate fate = WEFT_PUSH_UNKNOWN;
     change c = {.kind = WEFT__REPLICATE__KIND__PUSH,
-                .learner = letter->from,
+                .learner = message->from,
                 .sequence = m->sequence,
                 .clock = m->clock,
                 .version = m->version,
                 .step = m->step,
                 .weight = m->weight,
-                .update = letter->payload};
-    if (!f || !f->given) return leave_open(s, letter->from, m->view);
+                .update = message->payload};
+    if (!f || !f->given) return leave_open(s, message->from, m->view);
     if (m->last > 0) WEFT_TRY(end_at(s, f, m->last));
     weft_status status = weft_shelf_change(s, f, &c, &fate);
     /* What a learner sends is its fault alone. */
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
     if (fate == WEFT_PUSH_UNKNOWN && is_ahead(s, m->view))
-        return leave_open(s, letter->from, m->view);
+        return leave_open(s, message->from, m->view);
     reply.range = m->range;
     reply.sequence = m->sequence;
     reply.fate = status == WEFT_ERR_FORMAT   ? WEFT__PUSHED__FATE__DAMAGED
                  : fate == WEFT_PUSH_EARLY   ? WEFT__PUSHED__FATE__EARLY
                  : fate == WEFT_PUSH_UNKNOWN ? WEFT__PUSHED__FATE__UNKNOWN
                                              : WEFT__PUSHED__FATE__TAKEN;
-    WEFT_TRY(weft_shelf_tell(s, f, letter->from, WEFT_WIRE_PUSHED, m->sequence, &reply, NULL));
+    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_WIRE_PUSHED, m->sequence, &reply, NULL));
     return weft_shelf_answer(s, f);
 }
 
@@ -179,7 +179,7 @@ static bool gives(const server *s, weft_actor_id learner)
     return true;
 }
 
-static weft_status say_parameters(server *s, const weft_letter *letter, const Weft__Pull *m,
+static weft_status say_parameters(server *s, const weft_message *message, const Weft__Pull *m,
                                   bool wanted)
 {
     Weft__Parameters p = WEFT__PARAMETERS__INIT;
@@ -187,21 +187,21 @@ static weft_status say_parameters(server *s, const weft_letter *letter, const We
     p.request = m->request;
     p.version = wanted ? 0 : -1;
     p.wanted = wanted;
-    return weft_wire_send(&s->head, letter->from, WEFT_WIRE_PARAMETERS, &p, NULL);
+    return weft_wire_send(&s->head, message->from, WEFT_WIRE_PARAMETERS, &p, NULL);
 }
 
-static weft_status take_pull(server *s, const weft_letter *letter, const Weft__Pull *m)
+static weft_status take_pull(server *s, const weft_message *message, const Weft__Pull *m)
 {
     shelf *f = primary_of(s, m->range);
-    if (!f) return leave_open(s, letter->from, m->view);
-    bool known = m->leaving ? weft_range_knows(f->of.range, letter->from)
-                            : weft_range_clock(f->of.range, letter->from) >= 0;
-    if (!known && is_ahead(s, m->view)) return leave_open(s, letter->from, m->view);
-    if (!known) return say_parameters(s, letter, m, false);
-    if (!f->given && gives(s, letter->from)) return say_parameters(s, letter, m, true);
+    if (!f) return leave_open(s, message->from, m->view);
+    bool known = m->leaving ? weft_range_knows(f->of.range, message->from)
+                            : weft_range_clock(f->of.range, message->from) >= 0;
+    if (!known && is_ahead(s, m->view)) return leave_open(s, message->from, m->view);
+    if (!known) return say_parameters(s, message, m, false);
+    if (!f->given && gives(s, message->from)) return say_parameters(s, message, m, true);
     s->halt = s->halt || m->halt;
     if (m->halt) WEFT_TRY(end_at(s, f, m->clock));
-    question q = {.learner = letter->from,
+    question q = {.learner = message->from,
                   .request = m->request,
                   .clock = m->clock,
                   .have = m->have,
@@ -213,37 +213,37 @@ static weft_status take_pull(server *s, const weft_letter *letter, const Weft__P
     return weft_shelf_answer(s, f);
 }
 
-static weft_status take_give(server *s, const weft_letter *letter, const Weft__Give *m)
+static weft_status take_give(server *s, const weft_message *message, const Weft__Give *m)
 {
     shelf *f = primary_of(s, m->range);
     Weft__Given reply = WEFT__GIVEN__INIT;
-    if (!f || (!f->given && !gives(s, letter->from))) return WEFT_OK;
+    if (!f || (!f->given && !gives(s, message->from))) return WEFT_OK;
     if (!f->given) {
-        weft_status status = weft_shelf_take_whole(f, letter->payload);
+        weft_status status = weft_shelf_take_whole(f, message->payload);
         if (status == WEFT_ERR_FORMAT) return WEFT_OK;
         WEFT_TRY(status);
         f->given = true;
         WEFT_TRY(weft_shelf_begin_replica(s, f));
     }
     reply.range = m->range;
-    WEFT_TRY(weft_shelf_tell(s, f, letter->from, WEFT_WIRE_GIVEN, 0, &reply, NULL));
+    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_WIRE_GIVEN, 0, &reply, NULL));
     return weft_shelf_answer(s, f);
 }
 
-static weft_status take(server *s, const weft_letter *letter, const void *m)
+static weft_status take(server *s, const weft_message *message, const void *m)
 {
-    switch (letter->type) {
-    case WEFT_WIRE_PUSH: return take_push(s, letter, m);
-    case WEFT_WIRE_PULL: return take_pull(s, letter, m);
-    case WEFT_WIRE_GIVE: return take_give(s, letter, m);
-    case WEFT_WIRE_REPLICATE: return weft_take_replicate(s, letter, m);
-    case WEFT_WIRE_STATE: return weft_take_state(s, letter, m);
-    case WEFT_WIRE_REPLICATED: return weft_take_replicated(s, letter, m);
+    switch (message->type) {
+    case WEFT_WIRE_PUSH: return take_push(s, message, m);
+    case WEFT_WIRE_PULL: return take_pull(s, message, m);
+    case WEFT_WIRE_GIVE: return take_give(s, message, m);
+    case WEFT_WIRE_REPLICATE: return weft_take_replicate(s, message, m);
+    case WEFT_WIRE_STATE: return weft_take_state(s, message, m);
+    case WEFT_WIRE_REPLICATED: return weft_take_replicated(s, message, m);
     default: return WEFT_OK;
     }
 }
 
-static weft_status read_letter(server *s, const weft_letter *letter)
+static weft_status read_message(server *s, const weft_message *message)
 {
     static const struct {
         uint32_t type;
@@ -258,22 +258,23 @@ static weft_status read_letter(server *s, const weft_letter *letter)
     };
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
         void *m = NULL;
-        if (kinds[i].type != letter->type || !(m = weft_wire_read(letter, kinds[i].kind))) continue;
-        weft_status status = take(s, letter, m);
+        if (kinds[i].type != message->type || !(m = weft_wire_read(message, kinds[i].kind)))
+            continue;
+        weft_status status = take(s, message, m);
         weft_wire_free(m);
         return status;
     }
     return WEFT_OK; /* what is none of ours is not answered */
 }
 
-static weft_status server_letter(weft_actor *actor, const weft_letter *letter)
+static weft_status server_message(weft_actor *actor, const weft_message *message)
 {
     server *s = (server *)actor;
     weft_member_news news;
-    WEFT_TRY(weft_member_letter(s->member, letter, &news));
+    WEFT_TRY(weft_member_message(s->member, message, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(s));
     actor->done = weft_member_has_left(s->member);
-    return news == WEFT_NEWS_NONE && !s->leaving ? read_letter(s, letter) : WEFT_OK;
+    return news == WEFT_NEWS_NONE && !s->leaving ? read_message(s, message) : WEFT_OK;
 }
 
 /* --- time --- */
@@ -331,7 +332,7 @@ static void server_destroy(weft_actor *actor)
 static const weft_actor_ops server_ops = {
     .name = "server",
     .begin = server_begin,
-    .letter = server_letter,
+    .message = server_message,
     .timer = server_timer,
     .destroy = server_destroy,
 };

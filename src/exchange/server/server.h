@@ -59,9 +59,9 @@ const weft_member *weft_server_member(const weft_actor *actor);
  * under way, and an update leaves before all of its gradients are there. */
 enum { WEFT_RANGE_BYTES = 4 << 20 };
 int weft_server_ranges(int64_t count, weft_dtype dtype, int servers);
-/* Letters that may wait for one receiver: of each range an update and a question, and both again.
+/* Messages that may wait for one receiver: of each range an update and a question, and both again.
  */
-size_t weft_server_letters(int ranges);
+size_t weft_server_messages(int ranges);
 
 /* --- learners --- */
 

@@ -70,7 +70,7 @@ weft_status weft_shelf_change(server *s, shelf *f, const change *c, weft_push_fa
     return weft_shelf_log(s, f, &next);
 }
 
-/* --- letters that wait --- */
+/* --- messages that wait --- */
 
 static bool is_deferred(const shelf *f, weft_actor_id to, weft_wire_type type, int64_t number)
 {
@@ -90,7 +90,7 @@ weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_wire_typ
     deferred d = {.to = to, .type = type, .number = number, .index = f->index};
     d.head_bytes = protobuf_c_message_get_packed_size(message);
     if (d.head_bytes > sizeof(d.head))
-        return weft_fail(WEFT_ERR_INTERNAL, "a letter of %zu bytes is to wait", d.head_bytes);
+        return weft_fail(WEFT_ERR_INTERNAL, "a message of %zu bytes is to wait", d.head_bytes);
     WEFT_TRY(WEFT_GROW(&f->deferred, &f->deferred_capacity, f->deferred_count));
     protobuf_c_message_pack(message, d.head);
     d.payload = weft_blob_hold(payload);

@@ -24,7 +24,7 @@ typedef struct change {
     weft_blob *update;
 } change;
 
-/* A letter that leaves when the replica has what it tells of. */
+/* A message that leaves when the replica has what it tells of. */
 typedef struct deferred {
     weft_actor_id to;
     weft_wire_type type;
@@ -79,7 +79,7 @@ void weft_shelf_remove(server *s, shelf *f);
 /* Changes the range, and its replica. fate: of a push; may be NULL. */
 weft_status weft_shelf_change(server *s, shelf *f, const change *c,
                               weft_push_fate *fate) WEFT_NODISCARD;
-/* Sends a letter that tells of what the range has come to: when the replica has come there, too.
+/* Sends a message that tells of what the range has come to: when the replica has come there, too.
  * number: of what it answers. */
 weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_wire_type type,
                             int64_t number, const void *message, weft_blob *payload) WEFT_NODISCARD;
@@ -100,12 +100,12 @@ weft_status weft_shelf_log(server *s, shelf *f, const change *c) WEFT_NODISCARD;
 weft_status weft_shelf_flush(server *s, shelf *f) WEFT_NODISCARD;
 /* sends again what the replica has not answered, */
 weft_status weft_shelf_remind(server *s, shelf *f, bool *some) WEFT_NODISCARD;
-weft_status weft_take_replicated(server *s, const weft_letter *letter,
+weft_status weft_take_replicated(server *s, const weft_message *message,
                                  const Weft__Replicated *m) WEFT_NODISCARD;
 /* and the other one's. */
-weft_status weft_take_state(server *s, const weft_letter *letter,
+weft_status weft_take_state(server *s, const weft_message *message,
                             const Weft__State *m) WEFT_NODISCARD;
-weft_status weft_take_replicate(server *s, const weft_letter *letter,
+weft_status weft_take_replicate(server *s, const weft_message *message,
                                 const Weft__Replicate *m) WEFT_NODISCARD;
 
 #endif

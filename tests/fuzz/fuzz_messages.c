@@ -1,13 +1,13 @@
 /*
- * Letters that come to actors: of those who belong to them, in order, late, changed or made up, and
- * of strangers. A coordinator, servers with replicas, learners and peers of both modes live here on
- * a host that holds their letters back; the bytes say what comes next. Whatever that is: no actor
- * ends by it but by the word of the coordinator or of a server whom it has to believe, and none
- * keeps more than it has been given.
+ * Messages that come to actors: of those who belong to them, in order, late, changed or made up,
+ * and of strangers. A coordinator, servers with replicas, learners and peers of both modes live
+ * here on a host that holds their messages back; the bytes say what comes next. Whatever that is:
+ * no actor ends by it but by the word of the coordinator or of a server whom it has to believe, and
+ * none keeps more than it has been given.
  */
 #include <malloc.h>
 
-#include "letters.h"
+#include "messages.h"
 
 /* Bytes that are allocated now, by the sanitizer's allocator where there is one. */
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
@@ -42,32 +42,32 @@ static void judge(cluster *c, int id, weft_status status, bool believed)
     c->actors[id] = NULL;
 }
 
-static void deliver(cluster *c, int to, const weft_letter *letter)
+static void deliver(cluster *c, int to, const weft_message *message)
 {
-    if (to >= ACTORS || !c->actors[to] || c->actors[to]->done || (int)letter->from == to) return;
-    judge(c, to, c->actors[to]->ops->letter(c->actors[to], letter),
-          is_believed(c, to, letter->from));
+    if (to >= ACTORS || !c->actors[to] || c->actors[to]->done || (int)message->from == to) return;
+    judge(c, to, c->actors[to]->ops->message(c->actors[to], message),
+          is_believed(c, to, message->from));
 }
 
 /* One that was sent, as it is or with a byte changed. */
 static void deliver_held(cluster *c, int i, bool bent)
 {
-    if (i >= c->letter_count) return;
-    held h = c->letters[i];
+    if (i >= c->message_count) return;
+    held h = c->messages[i];
     weft_blob *payload = NULL;
-    weft_letter letter = {h.from, h.type, h.head, h.head_bytes, h.payload};
+    weft_message message = {h.from, h.type, h.head, h.head_bytes, h.payload};
     if (bent && h.payload) {
         size_t at = (size_t)next(c) | (size_t)next(c) << 8;
         must(weft_blob_new(h.payload->bytes, &payload));
         memcpy(payload->data, h.payload->data, h.payload->bytes);
         if (payload->bytes) ((uint8_t *)payload->data)[at % payload->bytes] = next(c);
         payload->bytes -= payload->bytes ? next(c) % payload->bytes : 0;
-        letter.payload = payload;
+        message.payload = payload;
     } else if (bent && h.head_bytes) {
         h.head[next(c) % h.head_bytes] = next(c);
     }
     weft_blob_hold(h.payload);
-    deliver(c, (int)h.to, &letter);
+    deliver(c, (int)h.to, &message);
     weft_blob_drop(&h.payload);
     weft_blob_drop(&payload);
 }
@@ -77,10 +77,10 @@ static void deliver_made_up(cluster *c, int to)
     weft_blob *payload = NULL;
     uint8_t from = next(c), type = next(c), head_bytes = next(c), unit = next(c);
     size_t payload_bytes = WEFT_MIN((size_t)unit * 4, (size_t)MOST_PAYLOAD);
-    weft_letter letter = {.from = from, .type = type, .head = c->data};
-    letter.head_bytes = WEFT_MIN((size_t)head_bytes, c->size);
-    c->data += letter.head_bytes;
-    c->size -= letter.head_bytes;
+    weft_message message = {.from = from, .type = type, .head = c->data};
+    message.head_bytes = WEFT_MIN((size_t)head_bytes, c->size);
+    c->data += message.head_bytes;
+    c->size -= message.head_bytes;
     payload_bytes = WEFT_MIN(payload_bytes, c->size);
     if (unit) {
         must(weft_blob_new(payload_bytes, &payload));
@@ -88,8 +88,8 @@ static void deliver_made_up(cluster *c, int to)
         c->data += payload_bytes;
         c->size -= payload_bytes;
     }
-    letter.payload = payload;
-    deliver(c, to, &letter);
+    message.payload = payload;
+    deliver(c, to, &message);
     weft_blob_drop(&payload);
 }
 
@@ -115,7 +115,7 @@ static void go_on(cluster *c)
     case 0:
     case 1: /* the oldest, which is then gone, or any, which comes again */
         deliver_held(c, what & 1 ? i % HELD : 0, false);
-        if (!(what & 1) && c->letter_count) cluster_forget(c, 0);
+        if (!(what & 1) && c->message_count) cluster_forget(c, 0);
         break;
     case 2: deliver_held(c, i % HELD, true); break;
     case 3: deliver_made_up(c, id); break;
@@ -127,7 +127,7 @@ static void go_on(cluster *c)
         break;
     case 5: compute(c, id % ACTORS); break;
     case 6:
-        if (c->letter_count) cluster_forget(c, i % c->letter_count);
+        if (c->message_count) cluster_forget(c, i % c->message_count);
         break;
     case 7:
         if (a && (id == LEARNER || id == OTHER_LEARNER))
@@ -147,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     cluster_begin(c, data[0]);
-    while (c->letter_count > 0 && c->letter_count < HELD && data[0] & 2) { /* all have come */
+    while (c->message_count > 0 && c->message_count < HELD && data[0] & 2) { /* all have come */
         deliver_held(c, 0, false);
         cluster_forget(c, 0);
     }
@@ -158,8 +158,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t left = c->size;
         go_on(c);
         size_t now = allocated_bytes();
-        /* A letter of a few hundred bytes, at most, for each two that have been read, and how often
-         * each staleness was met, for the ranges of both servers. */
+        /* A message of a few hundred bytes, at most, for each two that have been read, and how
+         * often each staleness was met, for the ranges of both servers. */
         size_t counts = (size_t)2 * RANGES * 2 * WEFT_MOST_STALE * sizeof(int64_t);
         if (now > at_first + counts + (1 << 16) + 512 * (size - left)) abort();
     }

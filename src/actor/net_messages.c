@@ -1,4 +1,4 @@
-/* Letters on their way out and in. */
+/* Messages on their way out and in. */
 #include "actor/net_inside.h"
 
 /* --- out --- */
@@ -48,22 +48,22 @@ static bool send_blob(void *socket, weft_blob *blob)
 }
 
 /* The first frame may find no room; those after it belong to it and do. */
-static bool send_letter(void *socket, const char *name, const weft_envelope *envelope,
-                        const weft_letter *letter)
+static bool send_message(void *socket, const char *name, const weft_envelope *envelope,
+                         const weft_message *message)
 {
     uint8_t head[WEFT_ENVELOPE_BYTES];
     weft_envelope_write(envelope, head);
     if (name && !send_frame(socket, name, WEFT_NAME_BYTES, true)) return false;
     if (!send_frame(socket, head, sizeof(head), true)) return false;
-    if (!send_frame(socket, letter->head, letter->head_bytes, letter->payload)) return false;
-    return !letter->payload || send_blob(socket, letter->payload);
+    if (!send_frame(socket, message->head, message->head_bytes, message->payload)) return false;
+    return !message->payload || send_blob(socket, message->payload);
 }
 
 /* The other side would close the connection on a larger one, and again when it comes again. */
-static weft_status check_size(const weft_net *net, const weft_letter *letter)
+static weft_status check_size(const weft_net *net, const weft_message *message)
 {
     size_t bytes =
-        WEFT_MAX(letter->head_bytes, letter->payload ? letter->payload->bytes : (size_t)0);
+        WEFT_MAX(message->head_bytes, message->payload ? message->payload->bytes : (size_t)0);
     size_t most = weft_net_world_largest(net->world);
     if (bytes <= most) return WEFT_OK;
     char name[48];
@@ -72,7 +72,7 @@ static weft_status check_size(const weft_net *net, const weft_letter *letter)
                      weft_actor_name(net->actor, name), bytes, most);
 }
 
-weft_status weft_net_send(weft_actor *from, weft_actor_id to, const weft_letter *letter)
+weft_status weft_net_send(weft_actor *from, weft_actor_id to, const weft_message *message)
 {
     weft_net *net = (weft_net *)from->host;
     weft_envelope envelope;
@@ -80,15 +80,15 @@ weft_status weft_net_send(weft_actor *from, weft_actor_id to, const weft_letter 
     uint64_t route;
     bool there = false, inside;
     weft_far *f = weft_net_far(net, to);
-    WEFT_TRY(check_size(net, letter));
+    WEFT_TRY(check_size(net, message));
     if (f && f->address && !f->socket) WEFT_TRY(weft_net_connect(net, f));
     if (f && f->socket) {
-        envelope = weft_envelope_of(from->id, to, letter, f->inside);
-        there = send_letter(f->socket, NULL, &envelope, letter);
+        envelope = weft_envelope_of(from->id, to, message, f->inside);
+        there = send_message(f->socket, NULL, &envelope, message);
     } else if (net->door && weft_callers_route(&net->callers, to, &route, &inside)) {
-        envelope = weft_envelope_of(from->id, to, letter, inside);
+        envelope = weft_envelope_of(from->id, to, message, inside);
         weft_net_name(to, route, name);
-        there = send_letter(net->door, name, &envelope, letter);
+        there = send_message(net->door, name, &envelope, message);
     }
     net->report.sent += there;
     net->report.dropped += !there;
@@ -156,7 +156,7 @@ static bool is_inside(zmq_msg_t *frame)
     return !zmq_msg_gets(frame, "Peer-Address") && !zmq_msg_gets(frame, "Socket-Type");
 }
 
-/* A letter from its frames: envelope, head and perhaps a payload. from: NULL: only one can send
+/* A message from its frames: envelope, head and perhaps a payload. from: NULL: only one can send
  * here. */
 static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const sender *from)
 {
@@ -179,11 +179,11 @@ static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const se
     net->report.bytes_received += weft_envelope_total(&e);
     if (count == 3) WEFT_TRY(take_payload(&frames[2], &payload));
     weft_status status =
-        net->actor->ops->letter(net->actor, &(weft_letter){.from = e.from,
-                                                           .type = e.type,
-                                                           .head = zmq_msg_data(&frames[1]),
-                                                           .head_bytes = zmq_msg_size(&frames[1]),
-                                                           .payload = payload});
+        net->actor->ops->message(net->actor, &(weft_message){.from = e.from,
+                                                             .type = e.type,
+                                                             .head = zmq_msg_data(&frames[1]),
+                                                             .head_bytes = zmq_msg_size(&frames[1]),
+                                                             .payload = payload});
     weft_blob_drop(&payload);
     return status;
 }

@@ -1,5 +1,5 @@
 /* How the host works, and how actors are made. */
-#include "letters.h"
+#include "messages.h"
 
 static weft_context *context;
 
@@ -10,15 +10,16 @@ static double host_now(weft_host *host)
     return ((cluster *)host)->now;
 }
 
-static weft_status host_send(weft_actor *from, weft_actor_id to, const weft_letter *letter)
+static weft_status host_send(weft_actor *from, weft_actor_id to, const weft_message *message)
 {
     cluster *c = (cluster *)from->host;
-    if (c->letter_count == HELD) return WEFT_OK; /* lost */
-    held *h = &c->letters[c->letter_count++];
-    *h = (held){.from = from->id, .to = to, .type = letter->type, .head_bytes = letter->head_bytes};
-    if (letter->head_bytes > sizeof(h->head)) abort();
-    if (letter->head_bytes) memcpy(h->head, letter->head, letter->head_bytes);
-    h->payload = weft_blob_hold(letter->payload);
+    if (c->message_count == HELD) return WEFT_OK; /* lost */
+    held *h = &c->messages[c->message_count++];
+    *h = (held){
+        .from = from->id, .to = to, .type = message->type, .head_bytes = message->head_bytes};
+    if (message->head_bytes > sizeof(h->head)) abort();
+    if (message->head_bytes) memcpy(h->head, message->head, message->head_bytes);
+    h->payload = weft_blob_hold(message->payload);
     return WEFT_OK;
 }
 
@@ -204,14 +205,14 @@ void cluster_begin(cluster *c, int kind)
 
 void cluster_forget(cluster *c, int i)
 {
-    weft_blob_drop(&c->letters[i].payload);
-    c->letter_count--;
-    memmove(c->letters + i, c->letters + i + 1, (size_t)(c->letter_count - i) * sizeof(held));
+    weft_blob_drop(&c->messages[i].payload);
+    c->message_count--;
+    memmove(c->messages + i, c->messages + i + 1, (size_t)(c->message_count - i) * sizeof(held));
 }
 
 void cluster_end(cluster *c)
 {
-    while (c->letter_count > 0) cluster_forget(c, c->letter_count - 1);
+    while (c->message_count > 0) cluster_forget(c, c->message_count - 1);
     for (int i = 0; i < ACTORS; i++) {
         if (c->actors[i]) c->actors[i]->ops->destroy(c->actors[i]);
         for (int k = 0; k < RANGES; k++) weft_codec_close(&c->codecs[i][k]);

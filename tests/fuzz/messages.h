@@ -23,7 +23,7 @@ enum {
     ACTORS
 };
 
-/* A letter that was sent and not given to anybody yet. */
+/* A message that was sent and not given to anybody yet. */
 typedef struct held {
     weft_actor_id from, to;
     uint32_t type;
@@ -45,8 +45,8 @@ typedef struct cluster {
     weft_codec *codecs[ACTORS][RANGES];
     weft_topology topologies[2]; /* of each mode */
     weft_server_range reach[ACTORS][RANGES];
-    held letters[HELD];
-    int letter_count;
+    held messages[HELD];
+    int message_count;
     const uint8_t *data;
     size_t size;
 } cluster;
@@ -60,7 +60,7 @@ static inline void must(weft_status status)
  * coordinator, and of which mode. */
 void cluster_begin(cluster *c, int kind);
 void cluster_end(cluster *c);
-/* Letter i is not held back any more. */
+/* Message i is not held back any more. */
 void cluster_forget(cluster *c, int i);
 
 #endif
