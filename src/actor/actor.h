@@ -64,7 +64,7 @@ typedef struct weft_message {
 /* --- actors --- */
 
 typedef struct weft_actor weft_actor;
-typedef struct weft_host weft_host;
+typedef struct weft_runtime weft_runtime;
 
 enum { WEFT_ANY_PART = -1 };
 
@@ -87,25 +87,25 @@ typedef struct weft_actor_ops {
 /* The head of every actor; implementations extend it. The host fills it in. */
 struct weft_actor {
     const weft_actor_ops *ops;
-    weft_host *host;
+    weft_runtime *host;
     weft_actor_id id;
     char name[40]; /* by which people know it; "": its kind and number (weft_actor_name) */
     bool done;     /* it wants to be told nothing more */
 };
 
 /* What a host does for its actors. */
-typedef struct weft_host_ops {
-    double (*now)(weft_host *host);
+typedef struct weft_runtime_ops {
+    double (*now)(weft_runtime *host);
     weft_status (*send)(weft_actor *from, weft_actor_id to, const weft_message *message);
     weft_status (*set_timer)(weft_actor *actor, int timer, double seconds);
     weft_status (*compute)(weft_actor *actor, int64_t ticket);
-    weft_status (*know)(weft_host *host, weft_actor_id id, const char *address);
-    const char *(*address)(weft_host *host);
-} weft_host_ops;
+    weft_status (*know)(weft_runtime *host, weft_actor_id id, const char *address);
+    const char *(*address)(weft_runtime *host);
+} weft_runtime_ops;
 
 /* The head of every host; implementations extend it. */
-struct weft_host {
-    const weft_host_ops *ops;
+struct weft_runtime {
+    const weft_runtime_ops *ops;
 };
 
 /* Seconds, of which only differences mean something. */

@@ -6,7 +6,7 @@
 
 /* --- time --- */
 
-static double net_now(weft_host *host)
+static double net_now(weft_runtime *host)
 {
     (void)host;
     return weft_seconds();
@@ -42,7 +42,7 @@ static weft_status run_timers(weft_net *net, bool *some)
 
 /* Another one has said so: an address that is none, or not to be gone to, is no fault of the actor.
  */
-static weft_status net_know(weft_host *host, weft_actor_id id, const char *address)
+static weft_status net_know(weft_runtime *host, weft_actor_id id, const char *address)
 {
     weft_net *net = (weft_net *)host;
     weft_status status = weft_net_know(net, id, address);
@@ -53,13 +53,13 @@ static weft_status net_know(weft_host *host, weft_actor_id id, const char *addre
     return WEFT_OK;
 }
 
-static const char *net_address(weft_host *host)
+static const char *net_address(weft_runtime *host)
 {
     const weft_net *net = (const weft_net *)host;
     return net->places ? net->places : "";
 }
 
-static const weft_host_ops net_ops = {
+static const weft_runtime_ops net_ops = {
     .now = net_now,
     .send = weft_net_send,
     .set_timer = net_set_timer,

@@ -101,7 +101,7 @@ typedef struct weft_far {
 } weft_far;
 
 struct weft_net {
-    weft_host host;
+    weft_runtime host;
     weft_net_world *world;
     weft_actor *actor;
     uint64_t route; /* by which it comes to others, which they cannot guess */

@@ -54,7 +54,7 @@ machine *weft_sim_machine(const weft_sim *sim, weft_actor_id id)
 
 /* --- what actors ask for --- */
 
-static double sim_now(weft_host *host)
+static double sim_now(weft_runtime *host)
 {
     return ((weft_sim *)host)->now;
 }
@@ -76,7 +76,7 @@ static weft_status sim_set_timer(weft_actor *actor, int timer, double seconds)
 }
 
 /* Here everybody is known. */
-static weft_status sim_know(weft_host *host, weft_actor_id id, const char *address)
+static weft_status sim_know(weft_runtime *host, weft_actor_id id, const char *address)
 {
     (void)host;
     (void)id;
@@ -84,13 +84,13 @@ static weft_status sim_know(weft_host *host, weft_actor_id id, const char *addre
     return WEFT_OK;
 }
 
-static const char *sim_address(weft_host *host)
+static const char *sim_address(weft_runtime *host)
 {
     (void)host;
     return "";
 }
 
-static const weft_host_ops host_ops = {
+static const weft_runtime_ops host_ops = {
     .now = sim_now,
     .send = weft_sim_send,
     .set_timer = sim_set_timer,

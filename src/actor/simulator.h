@@ -69,7 +69,7 @@ typedef struct cut {
 } cut;
 
 struct weft_sim {
-    weft_host host;
+    weft_runtime host;
     weft_sim_options options;
     double now;
     uint64_t order;

@@ -31,6 +31,7 @@
 
 #include "base/base.h"
 #include "compress/compress.h"
+#include "exchange/cluster/member.h"
 #include "weft/comm.h"
 #include "weft/optim.h"
 #include "weft/program.h"
@@ -94,13 +95,6 @@ weft_status weft_endpoint_run(weft_endpoint *endpoint,
 /* --- exchanges --- */
 
 typedef struct weft_exchange weft_exchange;
-
-/* What a learner of such a run finds out when the others have gone on without it. */
-typedef struct weft_removal {
-    atomic_bool lost;
-    _Atomic double silence; /* seconds that it was not heard of; 0: not known */
-    atomic_ullong run;      /* which run, as its coordinator calls it */
-} weft_removal;
 
 /* Of a run whose learners are processes that come and go: what one of them knows of it. */
 typedef struct weft_learner_link {

@@ -5,7 +5,7 @@ static weft_context *context;
 
 /* --- the host --- */
 
-static double host_now(weft_host *host)
+static double host_now(weft_runtime *host)
 {
     return ((cluster *)host)->now;
 }
@@ -39,7 +39,7 @@ static weft_status host_compute(weft_actor *actor, int64_t ticket)
     return WEFT_OK;
 }
 
-static weft_status host_know(weft_host *host, weft_actor_id id, const char *address)
+static weft_status host_know(weft_runtime *host, weft_actor_id id, const char *address)
 {
     (void)host;
     (void)id;
@@ -47,13 +47,13 @@ static weft_status host_know(weft_host *host, weft_actor_id id, const char *addr
     return WEFT_OK;
 }
 
-static const char *host_address(weft_host *host)
+static const char *host_address(weft_runtime *host)
 {
     (void)host;
     return "inproc://here";
 }
 
-static const weft_host_ops host_ops = {host_now,     host_send, host_set_timer,
+static const weft_runtime_ops host_ops = {host_now,     host_send, host_set_timer,
                                        host_compute, host_know, host_address};
 
 /* --- who is there --- */

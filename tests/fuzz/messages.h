@@ -33,7 +33,7 @@ typedef struct held {
 } held;
 
 typedef struct cluster {
-    weft_host host;
+    weft_runtime host;
     int kind;              /* of policies */
     bool elastic;          /* all are peers that come and go by the coordinator */
     weft_gossip_mode mode; /* theirs */

@@ -7,7 +7,6 @@
 #include "cluster.pb-c.h"
 #include "exchange/cluster/between.h"
 #include "exchange/cluster/configuration.h"
-#include "exchange/exchange.h"
 #include "exchange/wire.h"
 
 /* It says so often that it goes; then there is no coordinator any more. */

@@ -8,9 +8,18 @@
 #ifndef WEFT_EXCHANGE_CLUSTER_MEMBER_H
 #define WEFT_EXCHANGE_CLUSTER_MEMBER_H
 
+#include <stdatomic.h>
+
 #include "exchange/cluster/coordinator.h"
 
 typedef struct weft_member weft_member;
+
+/* A learner learns here that the others have gone on without it. */
+typedef struct weft_removal {
+    atomic_bool lost;
+    _Atomic double silence; /* seconds that it was not heard of; 0: not known */
+    atomic_ullong run;      /* which run, as its coordinator calls it */
+} weft_removal;
 
 /* The timer of an actor that is its member's. */
 enum { WEFT_MEMBER_TIMER = WEFT_ACTOR_TIMERS - 1 };
@@ -21,8 +30,8 @@ typedef struct weft_member_options {
     uint64_t key; /* drawn by the host: no other actor of the cluster has it */
     int wish;     /* for a slot; below 0: any */
     weft_fingerprint fingerprint;
-    double beat;                  /* seconds between two beats */
-    struct weft_removal *removal; /* see exchange.h; NULL: nobody asks */
+    double beat;           /* seconds between two beats */
+    weft_removal *removal; /* set where the member is removed; NULL: nobody asks */
     /* The coordinator takes it; may be NULL. `slot`: which of its role it is. configuration: what
      * the coordinator was given for joiners, during the call. */
     weft_status (*welcome)(void *user, int slot, const void *configuration, size_t bytes);
