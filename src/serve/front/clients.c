@@ -43,24 +43,38 @@ void weft_client_stand(weft_server *s, weft_client *c, weft_stand stand)
 
 /* --- coming and going --- */
 
-/* Begins and ends with the library's own connection. */
+static void forget(weft_server *s, weft_client *c)
+{
+    leave(s, c);
+    if (s->rates && !c->only_metrics) weft_rates_release(s->rates, c->bucket);
+    s->clients -= !c->only_metrics;
+    free(c);
+}
+
+/* The client whose socket the library was given and has not begun to read. */
+static weft_client *arriving(weft_server *s, int socket)
+{
+    weft_client *c = s->stands[WEFT_STAND_ARRIVES].first;
+    while (c && c->socket != socket) c = c->next;
+    return c;
+}
+
+/* libmicrohttpd 0.9 calls this within MHD_add_connection, 1.0 when it runs next. */
 void weft_client_notify(void *user, struct MHD_Connection *connection, void **context,
                         enum MHD_ConnectionNotificationCode code)
 {
     weft_server *s = user;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        *context = s->arriving;
-        s->arriving->connection = connection;
-        s->clients += !s->arriving->only_metrics;
-        return;
-    }
     weft_client *c = *context;
-    *context = NULL;
-    leave(s, c);
-    if (s->rates) weft_rates_release(s->rates, c->bucket);
-    s->clients -= !c->only_metrics;
-    if (s->arriving == c) s->arriving = NULL;
-    free(c);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        c = arriving(
+            s, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+        c->connection = connection;
+        weft_client_stand(s, c, WEFT_STAND_RESTS);
+    } else {
+        forget(s, c);
+        c = NULL;
+    }
+    *context = c;
 }
 
 static void name_address(const struct sockaddr_storage *at, char *out, size_t size)
@@ -97,17 +111,20 @@ static void let_in(weft_server *s, weft_door *door, int socket,
     c->only_metrics = door->only_metrics;
     c->surplus = too_many;
     name_address(address, c->address, sizeof(c->address));
-    s->arriving = c;
-    /* The socket is the library's from here on, also where it does not want it. */
-    (void)MHD_add_connection(door->daemon, socket, (const struct sockaddr *)address, size);
-    if (!s->arriving) return;
-    s->arriving = NULL;
-    if (!c->connection) {
-        free(c);
-        return;
-    }
     if (s->rates && !c->only_metrics) c->bucket = weft_rates_hold(s->rates, address, s->now);
-    weft_client_stand(s, c, WEFT_STAND_RESTS);
+    s->clients += !c->only_metrics;
+    /* A socket of that number that the library has closed without a word is gone. */
+    weft_client *before = arriving(s, socket);
+    if (before) forget(s, before);
+    weft_client_stand(s, c, WEFT_STAND_ARRIVES);
+    /* The socket is the library's from here on, also where it does not want it. */
+    int taken = MHD_add_connection(door->daemon, socket, (const struct sockaddr *)address, size);
+    if (taken != MHD_YES && arriving(s, socket)) forget(s, c);
+}
+
+void weft_clients_forget(weft_server *s)
+{
+    while (s->stands[WEFT_STAND_ARRIVES].first) forget(s, s->stands[WEFT_STAND_ARRIVES].first);
 }
 
 void weft_clients_accept(weft_server *s, weft_door *door)

@@ -120,6 +120,7 @@ void weft_server_stop(weft_server **server)
         if (s->doors[i].listening >= 0) (void)close(s->doors[i].listening);
         if (s->doors[i].daemon) MHD_stop_daemon(s->doors[i].daemon);
     }
+    weft_clients_forget(s);
     weft_calls_free(s);
     weft_access_close(&s->access);
     weft_rates_destroy(&s->rates);

@@ -19,6 +19,7 @@ enum { WEFT_SURPLUS = 64 };
 /* Where a connection stands, as far as the clock minds: in a list for each of these, in the order
  * in which they came. */
 typedef enum weft_stand {
+    WEFT_STAND_ARRIVES,  /* the library was given it, and has not begun to read */
     WEFT_STAND_RESTS,    /* a request may come, or its head is coming */
     WEFT_STAND_RECEIVES, /* its body is coming */
     WEFT_STAND_SENDS,    /* its reply is going */
@@ -71,7 +72,6 @@ struct weft_server {
     bool started;
     double now; /* when this round of the loop began */
     weft_clients stands[WEFT_STANDS];
-    weft_client *arriving; /* which the library is about to be given */
     int64_t clients;
     int asked;        /* questions of this round */
     bool busy;        /* there is more to do at once */
@@ -176,6 +176,8 @@ void weft_client_notify(void *user, struct MHD_Connection *connection, void **co
 weft_client *weft_client_of(struct MHD_Connection *connection);
 void weft_client_stand(weft_server *server, weft_client *client, weft_stand stand);
 void weft_clients_accept(weft_server *server, weft_door *door);
+/* Clients that the library has not begun to read; it is gone. */
+void weft_clients_forget(weft_server *server);
 /* Closes those that take too long, and has an eye on those that sleep. */
 void weft_clients_look(weft_server *server);
 /* The other side of one that is watched has gone, or does not want to say more. */
