@@ -28,6 +28,8 @@ typedef struct life {
     int made;                     /* updates */
     bool excused, quits;
     bool near[LIVES]; /* who was there, before it went */
+    int64_t found;    /* the least clock of those that were there when it came */
+    uint64_t run;     /* that they took part in */
 } life;
 
 typedef struct chaos {
@@ -90,6 +92,19 @@ static weft_actor *peer_at(const chaos *c, int i)
     return weft_sim_actor(c->sim, (weft_actor_id)(FIRST + i));
 }
 
+/* Of the peers that are alive, and their run; 0: there is none. */
+static int64_t least_clock(const chaos *c, uint64_t *run)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < c->lives; i++) {
+        const weft_actor *a = peer_at(c, i);
+        if (!a || a->done || c->life[i].gone > 0) continue;
+        least = WEFT_MIN(least, weft_peer_clock(a));
+        *run = weft_member_view(weft_peer_member(a))->run;
+    }
+    return least == INT64_MAX ? 0 : least;
+}
+
 static weft_status add_peer(chaos *c, double at)
 {
     if (c->lives == LIVES) return WEFT_OK;
@@ -97,8 +112,21 @@ static weft_status add_peer(chaos *c, double at)
     l->seconds = weft_random_between(&c->fate.random, 0.5, 2);
     if (pick(&c->fate, 8) == 0) l->seconds *= 5;
     l->begins = at;
+    l->found = least_clock(c, &l->run);
     tell(&c->fate, "%8.2f peer %d begins\n", at, c->lives);
     return weft_sim_add(c->sim, (weft_actor_id)(FIRST + c->lives++), at);
+}
+
+/* Whether nobody that this peer knows of has the state of a run that had begun before it came. */
+static bool state_is_lost(const chaos *c, weft_actor_id id)
+{
+    for (int i = 0; i < c->lives; i++) {
+        const weft_actor *a = peer_at(c, i);
+        if (a && !a->done && weft_peer_clock(a) > 0 && c->life[id - FIRST].near[i] &&
+            !c->life[i].excused)
+            return false;
+    }
+    return c->life[id - FIRST].begins > 1;
 }
 
 static weft_status failed(void *user, weft_actor_id id, weft_status status)
@@ -111,6 +139,8 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     (void)status;
     /* A coordinator that comes again takes the first it hears of for a run of its own. */
     late = late || strstr(why, "this is another run");
+    late = late || (strstr(why, "learner is left that has what the run had come to") &&
+                    id != WEFT_COORDINATOR && state_is_lost(c, id));
     tell(&c->fate, "         peer %d: %s\n", (int)id - FIRST, why);
     if (id == WEFT_COORDINATOR || (!c->life[id - FIRST].excused && !late))
         wrong(&c->fate, "%s", why);
@@ -141,6 +171,12 @@ static void look_at(chaos *c, int i)
              (long long)weft_peer_clock(a));
         return;
     }
+    int64_t reached = weft_peer_clock(a);
+    /* The coordinator hears of steps with heartbeats, so the first of them may be lost. */
+    if (l->begins > 1 && l->found > 6 && reached > 0 && reached <= l->made &&
+        weft_member_view(weft_peer_member(a))->run == l->run)
+        wrong(&c->fate, "peer %d begins at step 0 of a run that had come to step %lld", i,
+              (long long)l->found);
     const weft_view *v = weft_member_view(weft_peer_member(a));
     for (int k = 0; k < c->lives; k++) l->near[k] = weft_view_find(v, (weft_actor_id)(FIRST + k));
 }

@@ -63,6 +63,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_trainer_join(weft_context *context, con
  * have not heard of for so many seconds (0: it does not know). It may join again: then it is
  * another member, and takes what the run has come to, never what this trainer has. */
 WEFT_API bool weft_trainer_was_lost(const weft_trainer *trainer, double *silence);
+/* Whether weft_trainer_run failed before it had taken part in anything, since another learner has
+ * taken its slot meanwhile: it may join again at once, in whatever way it has joined. */
+WEFT_API bool weft_trainer_was_overtaken(const weft_trainer *trainer);
 /* As weft_trainer_join, in the place of a trainer that was lost, which is destroyed in any case:
  * what it has written is gone on with. PEER: also if the coordinator has begun another run. */
 WEFT_API WEFT_NODISCARD weft_status weft_trainer_rejoin(weft_context *context, const char *address,

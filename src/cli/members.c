@@ -245,8 +245,15 @@ static weft_status take_part(weft_context *context, const char *address,
     double silence, began = seconds_now();
     weft_status status = weft_trainer_join(context, address, o, &wanted_stop, &trainer);
     if (status == WEFT_OK) status = run_trainer(trainer, weft_trainer_options(trainer));
-    for (int attempt = 1; o->rejoin && attempt <= MOST_ATTEMPTS; attempt++) {
-        if (status != WEFT_ERR_PEER || !trainer || !weft_trainer_was_lost(trainer, &silence)) break;
+    for (int attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+        if (status != WEFT_ERR_PEER || !trainer) break;
+        if (weft_trainer_was_overtaken(trainer)) {
+            weft_trainer_destroy(&trainer);
+            status = weft_trainer_join(context, address, o, &wanted_stop, &trainer);
+            if (status == WEFT_OK) status = run_trainer(trainer, weft_trainer_options(trainer));
+            continue;
+        }
+        if (!o->rejoin || !weft_trainer_was_lost(trainer, &silence)) break;
         if (seconds_now() - began > LONG_ENOUGH) attempt = 1;
         if (!wait_before(attempt)) {
             status = WEFT_ERR_INTERRUPTED;

@@ -301,6 +301,11 @@ bool weft_trainer_was_lost(const weft_trainer *t, double *silence)
     return atomic_load(&t->removal.lost);
 }
 
+bool weft_trainer_was_overtaken(const weft_trainer *t)
+{
+    return atomic_load(&t->removal.taken);
+}
+
 int weft_trainer_slot(const weft_trainer *t)
 {
     return t->link.slot;

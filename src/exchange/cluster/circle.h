@@ -28,6 +28,7 @@ typedef struct seat {
 typedef struct early {
     weft_actor_id id;
     weft_member_figures figures;
+    bool left, done; /* it has left meanwhile; after its last step */
 } early;
 
 typedef struct circle {
@@ -43,6 +44,7 @@ typedef struct circle {
     size_t gone_count; /* of all; the last ones are known */
     promise promises[PROMISES];
     bool some_done; /* a learner has done all its steps */
+    bool stepped;   /* a member has done a step */
     double idle;    /* since when nobody trains, in a run that has begun; below 0: somebody does */
     double emptied; /* when it was over and the last one had gone; below 0: not yet */
     double ticked;  /* when it last looked at the time */
@@ -50,8 +52,9 @@ typedef struct circle {
     bool unsaid;    /* it has changed since, and they will be */
     bool recalls;   /* it hears from members of a run that began before it */
     double recalled_until;
-    weft_view best; /* of theirs the newest */
-    early *early;   /* of each of them the last beat */
+    weft_view best;                   /* of theirs the newest */
+    weft_blob *members_configuration; /* with which they have begun */
+    early *early;                     /* of each of them the last beat */
     size_t early_count, early_capacity;
 } circle;
 
@@ -71,6 +74,8 @@ weft_status weft_circle_take_leave(circle *c, const weft_message *message,
 /* A guest comes in the place of the member of that role and slot, if there is one. */
 weft_status weft_circle_replace(circle *c, weft_actor_id guest, weft_member_role role,
                                 int slot) WEFT_NODISCARD;
+/* A member has left; done: after its last step. */
+weft_status weft_circle_has_left(circle *c, weft_actor_id id, bool done) WEFT_NODISCARD;
 weft_status weft_circle_drop_silent(circle *c, double now) WEFT_NODISCARD;
 
 /* join.c */
@@ -87,6 +92,9 @@ weft_member_figures weft_circle_figures(const Weft__Beat *m);
  * this one is told of, with which it fails; and time is over. */
 weft_status weft_circle_recall(circle *c, weft_actor_id who, const Weft__Beat *m) WEFT_NODISCARD;
 weft_status weft_circle_remember(circle *c, const weft_message *message) WEFT_NODISCARD;
+weft_status weft_circle_remember_options(circle *c, const weft_message *message) WEFT_NODISCARD;
+/* A member of the run has left before it is known who is here. */
+weft_status weft_circle_note_left(circle *c, weft_actor_id who, bool done) WEFT_NODISCARD;
 weft_status weft_circle_refused(const circle *c, const Weft__Refused *m) WEFT_NODISCARD;
 weft_status weft_circle_adopt(circle *c) WEFT_NODISCARD;
 /* A member has a view of that number that is not this one's. */

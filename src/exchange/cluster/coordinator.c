@@ -59,7 +59,7 @@ const weft_view *weft_coordinator_view(const weft_actor *coordinator)
 
 /* --- beats --- */
 
-static weft_status refuse_unknown(circle *c, weft_actor_id who)
+static weft_status refuse_unknown(circle *c, weft_actor_id who, uint64_t run)
 {
     Weft__Refused no;
     char reason[160];
@@ -71,6 +71,7 @@ static weft_status refuse_unknown(circle *c, weft_actor_id who)
     else
         (void)snprintf(reason, sizeof(reason),
                        "this is another run, or one that has gone on without it; begin it anew");
+    no.other_run = run != c->view.run;
     no.reason = reason;
     return weft_wire_send(&c->head, who, WEFT_WIRE_REFUSED, &no, NULL);
 }
@@ -101,9 +102,10 @@ static weft_status take_beat(circle *c, const weft_message *message, const Weft_
     weft_view_member *member = weft_view_find(&c->view, message->from);
     if (m->view <= 0) return WEFT_OK;
     if (!c->view.running) return weft_circle_recall(c, message->from, m);
-    if (!member || m->run != c->view.run) return refuse_unknown(c, message->from);
+    if (!member || m->run != c->view.run) return refuse_unknown(c, message->from, m->run);
     c->seats[member - c->view.members].heard = weft_actor_now(&c->head);
     if (m->figures) member->figures = weft_circle_figures(m);
+    c->stepped = c->stepped || member->figures.clock > 0;
     if (m->view < c->view.number) return weft_circle_show(c, message->from, &c->view);
     bool others = m->members != 0 && m->members != weft_view_sum(&c->view);
     if (m->view > c->view.number || others) return weft_circle_overrule(c, m->view);
@@ -124,6 +126,12 @@ static weft_status take_lost(circle *c, const Weft__Lost *m)
 {
     weft_view *v = &c->view;
     if (m->view != v->number || v->over || v->fault) return WEFT_OK;
+    if (c->options.ranges == 0 && (c->some_done || !c->stepped)) {
+        /* All steps have been taken, or none: nothing is lost. */
+        v->over = c->some_done;
+        for (size_t i = 0; i < v->member_count; i++) v->members[i].lacks_state = false;
+        return weft_circle_changed(c);
+    }
     if (c->options.ranges > 0)
         WEFT_TRY(weft_format(&v->fault,
                              "the learners with the checkpoint of step %" PRId64
@@ -227,6 +235,7 @@ static weft_status coordinator_message(weft_actor *actor, const weft_message *me
     };
     circle *c = (circle *)actor;
     if (message->type == WEFT_WIRE_VIEW) return weft_circle_remember(c, message);
+    if (message->type == WEFT_WIRE_WELCOME) return weft_circle_remember_options(c, message);
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
         void *m = NULL;
         if (kinds[i].type != message->type || !(m = weft_wire_read(message, kinds[i].kind)))
@@ -246,6 +255,7 @@ static void coordinator_destroy(weft_actor *actor)
     weft_view_free(&c->view);
     weft_view_free(&c->best);
     weft_blob_drop(&c->configuration);
+    weft_blob_drop(&c->members_configuration);
     free(c->early);
     for (int i = 0; i < 3; i++) free(c->texts[i]);
     free(c->advice);

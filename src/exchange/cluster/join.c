@@ -47,10 +47,11 @@ static bool lacks_state(const circle *c, const Weft__Join *m)
 }
 
 /* Servers may be without parameters still when the run is under way, and must not get those of a
- * newcomer without the checkpoint. */
+ * newcomer without the checkpoint. Peers take the state from those of them that have it. */
 static bool gives_nothing(const circle *c, const Weft__Join *m)
 {
-    return c->options.ranges > 0 ? lacks_checkpoint(c, m) : lacks_state(c, m);
+    return c->options.ranges > 0 ? lacks_checkpoint(c, m)
+                                 : c->view.running || lacks_checkpoint(c, m);
 }
 
 /* A learner of servers may come without the checkpoint and takes the state from them; peers have no
@@ -79,6 +80,18 @@ static void compare_state(const circle *c, const Weft__Join *m, char reason[REAS
                        ours->step);
 }
 
+static bool is_taken(const circle *c, weft_member_role role, int slot)
+{
+    for (size_t i = 0; i < c->view.member_count; i++)
+        if (c->view.members[i].role == role && c->view.members[i].slot == slot) return true;
+    return false;
+}
+
+static bool is_valid_wish(const circle *c, const Weft__Join *m)
+{
+    return m->role < WEFT_MEMBER_ROLES && m->wish >= 0 && m->wish < c->options.most;
+}
+
 static void look(const circle *c, const weft_message *message, const Weft__Join *m,
                  char reason[REASON])
 {
@@ -96,6 +109,9 @@ static void look(const circle *c, const weft_message *message, const Weft__Join 
     else if (c->view.member_count >= (size_t)c->options.most)
         (void)snprintf(reason, REASON, "there are %d members, and there may be no more",
                        c->options.most);
+    else if (is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish))
+        (void)snprintf(reason, REASON, "there is a %s %d already",
+                       weft_member_role_name((weft_member_role)m->role), m->wish);
     else if (c->options.expected[m->role] == 0)
         (void)snprintf(reason, REASON, "this run has no %ss",
                        weft_member_role_name((weft_member_role)m->role));
@@ -103,13 +119,6 @@ static void look(const circle *c, const weft_message *message, const Weft__Join 
         (void)snprintf(reason, REASON, "%.280s", c->view.fault);
     else if (c->view.over)
         (void)snprintf(reason, REASON, "this run is over");
-}
-
-static bool is_taken(const circle *c, weft_member_role role, int slot)
-{
-    for (size_t i = 0; i < c->view.member_count; i++)
-        if (c->view.members[i].role == role && c->view.members[i].slot == slot) return true;
-    return false;
 }
 
 static int slot_for(const circle *c, weft_member_role role, int wish)
@@ -235,6 +244,7 @@ weft_status weft_circle_join(circle *c, const weft_message *message, const Weft_
     if (!again) {
         look(c, message, m, text);
         no.reason = text;
+        no.slot_taken = is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
         if (*text) return weft_wire_send(&c->head, message->from, WEFT_WIRE_REFUSED, &no, NULL);
         WEFT_TRY(seat_it(c, message, m));
         member = &c->view.members[c->view.member_count - 1];

@@ -67,6 +67,20 @@ static bool may_leave(const circle *c, const weft_view_member *m, char *why, siz
     return !tells && !keeps;
 }
 
+weft_status weft_circle_has_left(circle *c, weft_actor_id id, bool done)
+{
+    const weft_view_member *m = weft_view_find(&c->view, id);
+    bool counts = !c->options.first || m->slot == 0;
+    bool ended = done || c->view.over || m->role == WEFT_MEMBER_SERVER;
+    WEFT_TRY(remove_member(c, id,
+                           m->dismissed ? WEFT_MEMBER_DISMISSED
+                           : ended      ? WEFT_MEMBER_FINISHED
+                                        : WEFT_MEMBER_STOPPED));
+    c->some_done = c->some_done || (done && counts);
+    look_for_end(c);
+    return WEFT_OK;
+}
+
 weft_status weft_circle_take_leave(circle *c, const weft_message *message, const Weft__Leave *m)
 {
     Weft__Left reply = WEFT__LEFT__INIT;
@@ -82,15 +96,10 @@ weft_status weft_circle_take_leave(circle *c, const weft_message *message, const
         other->dismissed = true;
         WEFT_TRY(weft_circle_changed(c));
     } else if (m->other == WEFT_NOBODY && here) {
-        bool counts = !c->options.first || here->slot == 0;
-        bool ended = m->done || c->view.over || here->role == WEFT_MEMBER_SERVER;
-        WEFT_TRY(remove_member(c, message->from,
-                               here->dismissed ? WEFT_MEMBER_DISMISSED
-                               : ended         ? WEFT_MEMBER_FINISHED
-                                               : WEFT_MEMBER_STOPPED));
-        c->some_done = c->some_done || (m->done && counts);
-        look_for_end(c);
+        WEFT_TRY(weft_circle_has_left(c, message->from, m->done));
         WEFT_TRY(weft_circle_changed(c));
+    } else if (m->other == WEFT_NOBODY && !c->view.running) {
+        WEFT_TRY(weft_circle_note_left(c, message->from, m->done));
     }
     return weft_wire_send(&c->head, message->from, WEFT_WIRE_LEFT, &reply, NULL);
 }

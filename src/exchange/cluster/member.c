@@ -219,7 +219,14 @@ static weft_status answer_recall(const weft_member *m, const weft_message *messa
     char reason[250];
     weft__refused__init(&no);
     weft_configuration_compare(m->configuration, message->payload, reason, sizeof(reason));
-    if (!*reason) return weft_member_show(m, WEFT_COORDINATOR);
+    if (!*reason) {
+        Weft__Welcome own = WEFT__WELCOME__INIT;
+        own.run = m->run;
+        if (m->configuration)
+            WEFT_TRY(weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_WELCOME, &own,
+                                    m->configuration));
+        return weft_member_show(m, WEFT_COORDINATOR);
+    }
     no.reason = reason;
     return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_REFUSED, &no, NULL);
 }
@@ -232,21 +239,34 @@ static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
     return out;
 }
 
-static weft_status take(weft_member *m, const weft_message *message, const void *content)
+/* A coordinator of another run has come to this address: the run goes on as if there were none. But
+ * a member that was stopped for so long that its own run has gone on without it is lost. before:
+ * when the coordinator had been heard of last. */
+static weft_status take_refused(weft_member *m, const Weft__Refused *no, double before)
 {
     char name[WEFT_MEMBER_NAME];
+    m->left = m->leaving; /* to leave is granted, whatever the coordinator knows of it */
+    if (m->left) return WEFT_OK;
+    if (no->other_run && m->view.number > 0 && m->slept <= m->view.silence) {
+        m->heard = before;
+        return WEFT_OK;
+    }
+    if (m->view.number > 0) weft_member_is_lost(m);
+    if (no->slot_taken && m->options.removal) atomic_store(&m->options.removal->taken, true);
+    return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s: %.300s", own_name(m, name),
+                     no->reason);
+}
+
+/* before: when the coordinator had been heard of last. */
+static weft_status take(weft_member *m, const weft_message *message, const void *content,
+                        double before)
+{
     switch (message->type) {
     case WEFT_WIRE_WELCOME: return take_welcome(m, message, content);
     case WEFT_WIRE_ALIVE: take_alive(m, content); return WEFT_OK;
     case WEFT_WIRE_RECALL: return answer_recall(m, message);
     case WEFT_WIRE_LEFT: m->left = m->leaving; return WEFT_OK;
-    case WEFT_WIRE_REFUSED:
-        /* To leave is granted, whatever the coordinator knows of it. */
-        m->left = m->leaving;
-        if (m->left) return WEFT_OK;
-        if (m->view.number > 0) weft_member_is_lost(m);
-        return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s: %.300s", own_name(m, name),
-                         ((const Weft__Refused *)content)->reason);
+    case WEFT_WIRE_REFUSED: return take_refused(m, content, before);
     default: return WEFT_OK;
     }
 }
@@ -263,6 +283,7 @@ weft_status weft_member_message(weft_member *m, const weft_message *message, wef
         {WEFT_WIRE_RECALL, &weft__recall__descriptor},
         {WEFT_WIRE_LEFT, &weft__left__descriptor},
     };
+    double before = m->heard;
     *news = WEFT_NEWS_NONE;
     m->unanswered = 0;
     if (message->from != WEFT_COORDINATOR) return WEFT_OK;
@@ -273,7 +294,7 @@ weft_status weft_member_message(weft_member *m, const weft_message *message, wef
         void *content = NULL;
         if (kinds[i].type != message->type || !(content = weft_wire_read(message, kinds[i].kind)))
             continue;
-        weft_status status = take(m, message, content);
+        weft_status status = take(m, message, content, before);
         weft_wire_free(content);
         return status;
     }

@@ -12,16 +12,33 @@ static early *early_of(const circle *c, weft_actor_id who)
     return NULL;
 }
 
+static weft_status early_for(circle *c, weft_actor_id who, early **out)
+{
+    *out = early_of(c, who);
+    if (*out || c->early_count >= (size_t)c->options.most) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&c->early, &c->early_capacity, c->early_count));
+    *out = &c->early[c->early_count++];
+    **out = (early){.id = who};
+    return WEFT_OK;
+}
+
 /* Views have the figures of the time when they were made, which may be long ago. */
 static weft_status note_figures(circle *c, weft_actor_id who, const Weft__Beat *m)
 {
-    early *e = early_of(c, who);
-    if (!m->figures || (!e && c->early_count >= (size_t)c->options.most)) return WEFT_OK;
-    if (!e) {
-        WEFT_TRY(WEFT_GROW(&c->early, &c->early_capacity, c->early_count));
-        e = &c->early[c->early_count++];
-    }
-    *e = (early){who, weft_circle_figures(m)};
+    early *e;
+    if (!m->figures) return WEFT_OK;
+    WEFT_TRY(early_for(c, who, &e));
+    if (e) e->figures = weft_circle_figures(m);
+    return WEFT_OK;
+}
+
+weft_status weft_circle_note_left(circle *c, weft_actor_id who, bool done)
+{
+    early *e;
+    WEFT_TRY(early_for(c, who, &e));
+    if (!e) return WEFT_OK;
+    e->left = true;
+    e->done = e->done || done;
     return WEFT_OK;
 }
 
@@ -60,6 +77,26 @@ weft_status weft_circle_remember(circle *c, const weft_message *message)
     return WEFT_OK;
 }
 
+/* Joiners are given what the members of the run have begun with: where the run began is not among
+ * this coordinator's own options. */
+weft_status weft_circle_remember_options(circle *c, const weft_message *message)
+{
+    if (!c->recalls || !message->payload) return WEFT_OK;
+    weft_blob_drop(&c->members_configuration);
+    return weft_blob_keep(message->payload, &c->members_configuration);
+}
+
+/* Those that have left since are told of in the order in which they left. */
+static weft_status remove_left(circle *c)
+{
+    for (size_t i = 0; i < c->early_count; i++) {
+        const early *e = &c->early[i];
+        if (e->left && weft_view_find(&c->view, e->id))
+            WEFT_TRY(weft_circle_has_left(c, e->id, e->done));
+    }
+    return WEFT_OK;
+}
+
 /* Whoever had come to this one meanwhile joins again. */
 weft_status weft_circle_adopt(circle *c)
 {
@@ -79,6 +116,13 @@ weft_status weft_circle_adopt(circle *c)
         if (e) c->view.members[i].figures = e->figures;
     }
     c->ticked = now;
+    c->stepped = true;
+    if (c->members_configuration) {
+        weft_blob_drop(&c->configuration);
+        c->configuration = c->members_configuration;
+        c->members_configuration = NULL;
+    }
+    WEFT_TRY(remove_left(c));
     return weft_circle_changed(c);
 }
 

@@ -36,18 +36,34 @@ static weft_actor_id choose_giver(const weft_peer *p)
     return WEFT_NOBODY;
 }
 
-/* Where nobody has anything, as all say who have this view, the run begins with what the first one
- * has, unless it had begun before. Who came with a later view asks that one, too. */
+/* The first peer that was there when the run began; -1: none is left. In one job all know by other
+ * means whether the run has taken steps. */
+static int first_of_beginning(const weft_peer *p)
+{
+    const weft_view *v = weft_member_view(p->member);
+    for (int i = 0; i < p->peers; i++)
+        if (p->options.job || !weft_view_find(v, p->ids[i])->lacks_state) return i;
+    return -1;
+}
+
+/* Where no peer has the state of the run, as all say that have this view, the run begins with the
+ * parameters of the first one, unless it had begun before: then its state is lost. A peer that has
+ * come with a later view asks one that has the state. */
 static weft_status find_beginning(weft_peer *p)
 {
-    bool none = p->me == 0;
     if (p->in || p->gone || p->giver != WEFT_NOBODY || p->peers == 0) return WEFT_OK;
     weft_actor_id giver = choose_giver(p);
     if (giver != WEFT_NOBODY) return weft_want_from(p, giver);
+    int first = first_of_beginning(p);
+    bool none = p->me == WEFT_MAX(first, 0);
     for (int i = 0; i < p->peers; i++)
         none = none && (i == p->me || (p->seats[i].says && !p->seats[i].has));
     if (!none) return WEFT_OK;
-    return p->options.late ? weft_member_miss(p->member) : weft_peer_enter(p, 0);
+    if (!p->options.late && first >= 0) return weft_peer_enter(p, 0);
+    if (!weft_member_is_left_alone(p->member)) return weft_member_miss(p->member);
+    return weft_fail(WEFT_ERR_PEER,
+                     "neither a learner is left that has what the run had come to nor "
+                     "a coordinator; begin the run again");
 }
 
 /* --- views --- */
@@ -123,6 +139,8 @@ weft_status weft_around_view(weft_peer *p)
 {
     const weft_view *v = weft_member_view(p->member);
     if (v->fault && !p->gone) return weft_fail(WEFT_ERR_PEER, "%s", v->fault);
+    if (v->over && !p->in && !p->gone && !p->options.job)
+        return weft_fail(WEFT_ERR_PEER, "this run is over, and nothing is left to be done");
     WEFT_TRY(arrange(p));
     if (weft_peer_index(p, p->giver) < 0) p->giver = WEFT_NOBODY;
     if (p->in) return weft_greet_all(p);
@@ -146,10 +164,18 @@ static weft_status drop_silent(weft_peer *p, double now)
     bool some = false;
     for (int i = 0; i < p->peers && slept > 2 * p->options.member.beat; i++)
         p->seats[i].heard += slept;
+    p->overslept = p->overslept || slept > silence;
     p->ticked = now;
     for (int i = 0; i < p->peers && weft_member_is_left_alone(p->member); i++)
         if (is_asked(p, i) && now - p->seats[i].heard > silence)
             some = weft_member_lose(p->member, p->ids[i]) || some;
+    if (some && p->overslept && weft_member_view(p->member)->member_count == 1) {
+        weft_member_is_lost(p->member);
+        return weft_fail(WEFT_ERR_PEER,
+                         "this peer was stopped for more than %g s, and no other one is left to "
+                         "tell what the run has come to; begin it anew",
+                         silence);
+    }
     return some ? weft_around_view(p) : WEFT_OK;
 }
 

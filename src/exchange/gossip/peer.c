@@ -156,7 +156,10 @@ static weft_status read_as_member(weft_peer *p, const weft_message *message, boo
 {
     weft_member_news news;
     int from = weft_peer_index(p, message->from);
-    if (from >= 0) p->seats[from].heard = weft_actor_now(&p->head);
+    if (from >= 0) {
+        p->seats[from].heard = weft_actor_now(&p->head);
+        p->overslept = false;
+    }
     WEFT_TRY(weft_member_message(p->member, message, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(weft_around_view(p));
     p->head.done = weft_member_has_left(p->member);

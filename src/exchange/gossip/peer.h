@@ -98,6 +98,7 @@ struct weft_peer {
     weft_seat *seats; /* [peers] */
     uint64_t members; /* a sum over who is there */
 
+    bool overslept;   /* it was stopped for longer than the silence, and has heard of none since */
     double ticked;    /* it last looked at them, */
     double closing;   /* and it wanted to go; below 0: it does not */
     int64_t heard;    /* what its neighbours had of it then */
