@@ -226,12 +226,114 @@ static void test_other_options(void **state)
     }
 }
 
+/* Those that come later are given the options with which the run began, not those of a coordinator
+ * that has found a newer checkpoint. */
+static void test_where_it_began(void **state)
+{
+    (void)state;
+    static const char first[] = "exchange\0server\0@begun.step\0"
+                                "5";
+    static const char newer[] = "exchange\0server\0@begun.step\0"
+                                "90";
+    crowd c;
+    begin(&c, 2, 1, false, 1, false);
+    c.coordinator.configuration = first;
+    c.coordinator.configuration_bytes = sizeof(first);
+    until(&c, 40);
+    c.coordinator.configuration = newer;
+    c.coordinator.configuration_bytes = sizeof(newer);
+    assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
+    assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 42), WEFT_OK);
+    assert_int_equal(weft_sim_add(c.sim, LEARNERS + 9, 60), WEFT_OK);
+    until(&c, 120);
+    assert_agreed(&c, 4);
+    assert_memory_equal(c.configuration, first, sizeof(first));
+    weft_sim_destroy(&c.sim);
+}
+
+/* Learners that have done all steps and leave while a coordinator that has come anew does not know
+ * the run yet are not missed for ever: the run is over. */
+static void test_leave_while_it_recalls(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        crowd c;
+        begin(&c, 2, 1, false, seed, seed > 2);
+        until(&c, 40);
+        assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
+        assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 45), WEFT_OK);
+        until(&c, 47);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(weft_member_leave(person_of(&c, LEARNERS + i)->member, true), WEFT_OK);
+        until(&c, 70);
+        const weft_view *v = view_of(&c, WEFT_COORDINATOR);
+        assert_true(v->over);
+        assert_int_equal(weft_view_count(v, WEFT_MEMBER_LEARNER), 0);
+        int finished = 0;
+        for (size_t i = 0; i < v->event_count; i++)
+            finished += v->events[i].kind == WEFT_MEMBER_FINISHED &&
+                        v->events[i].role == WEFT_MEMBER_LEARNER;
+        assert_int_equal(finished, 2);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
+/* Newcomers reach a coordinator that has come anew before the members of the run do: they begin a
+ * run of their own, and the one that is under way goes on. */
+static void test_other_run(void **state)
+{
+    (void)state;
+    static const weft_sim_link cut = {.lost = 1};
+    static const weft_sim_link good = {.latency = 0.01};
+    crowd c;
+    begin(&c, 2, 0, false, 1, false);
+    until(&c, 40);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weft_sim_connect(c.sim, LEARNERS + i, WEFT_COORDINATOR, &cut), WEFT_OK);
+    c.coordinator.run = 1;
+    assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
+    assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 42), WEFT_OK);
+    for (int i = 5; i < 7; i++) assert_int_equal(weft_sim_add(c.sim, LEARNERS + i, 42), WEFT_OK);
+    until(&c, 50);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weft_sim_connect(c.sim, LEARNERS + i, WEFT_COORDINATOR, &good), WEFT_OK);
+    until(&c, 120);
+    assert_int_equal(c.refused, 0);
+    assert_int_equal(view_of(&c, WEFT_COORDINATOR)->run, 1);
+    assert_int_equal(view_of(&c, LEARNERS + 5)->run, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(view_of(&c, LEARNERS + i)->run, 78);
+        assert_true(weft_member_is_left_alone(person_of(&c, LEARNERS + i)->member));
+    }
+    weft_sim_destroy(&c.sim);
+}
+
+/* A slot is given to one member at a time. */
+static void test_slot_taken(void **state)
+{
+    (void)state;
+    crowd c;
+    begin(&c, 2, 1, false, 1, false);
+    weft_removal removal = {.lost = false};
+    c.members[50].wish = 1;
+    c.members[50].removal = &removal;
+    assert_int_equal(weft_sim_add(c.sim, 50, 20), WEFT_OK);
+    until(&c, 30);
+    assert_agreed(&c, 3);
+    assert_string_equal(c.refusal,
+                        "the coordinator refuses this learner: there is a learner 1 already");
+    assert_true(removal.taken && !removal.lost);
+    weft_sim_destroy(&c.sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_twice),
         cmocka_unit_test(test_keepers),         cmocka_unit_test(test_coordinator_comes_again),
         cmocka_unit_test(test_figures_are_new), cmocka_unit_test(test_other_options),
+        cmocka_unit_test(test_where_it_began),  cmocka_unit_test(test_leave_while_it_recalls),
+        cmocka_unit_test(test_other_run),       cmocka_unit_test(test_slot_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
