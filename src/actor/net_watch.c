@@ -70,8 +70,8 @@ void weft_net_tell_strangers(weft_net *net)
     char name[48];
     if (w->told > 0 && now - w->told < 1) return;
     weft_log(net->world->context, WEFT_LOG_WARNING,
-             "%s at %s: so far %llu connections were refused (no key that is allowed, or none of "
-             "this program), and %llu messages were thrown away (damaged, or too many)",
+             "%s at %s: connections refused so far (no key that is allowed, or none of this "
+             "program): %llu; messages thrown away (damaged, or too many): %llu",
              weft_actor_name(net->actor, name), net->at ? net->at : "inproc://",
              (unsigned long long)refused, (unsigned long long)damaged);
     *w = (weft_watch){refused, damaged, now};
