@@ -20,9 +20,9 @@
 #include <zmq.h>
 
 #include "base/tree.h"
-#include "exchange/cluster/coordinator.h"
-#include "exchange/server/hosted.h"
-#include "exchange/server/server.h"
+#include "membership/coordinator.h"
+#include "exchange/actor_thread.h"
+#include "exchange/ps/ps.h"
 
 enum { COUNT = 1 << 24, MOST = 99, FRAMES = 3, HEAD = 40 };
 static const size_t BYTES = COUNT * sizeof(float);

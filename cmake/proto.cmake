@@ -4,8 +4,8 @@ pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 set(WEFT_PROTO_DIR ${CMAKE_CURRENT_BINARY_DIR}/proto)
 file(MAKE_DIRECTORY ${WEFT_PROTO_DIR})
 set(WEFT_PROTO_SOURCES)
-foreach(proto src/exchange/server/server.proto src/exchange/gossip/gossip.proto
-        src/exchange/cluster/cluster.proto)
+foreach(proto src/exchange/ps/ps.proto src/exchange/gossip/gossip.proto
+        src/membership/membership.proto)
   get_filename_component(name ${proto} NAME_WE)
   get_filename_component(folder ${proto} DIRECTORY)
   set(made ${WEFT_PROTO_DIR}/${name}.pb-c.c)

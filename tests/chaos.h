@@ -3,7 +3,7 @@
 #ifndef WEFT_TESTS_CHAOS_H
 #define WEFT_TESTS_CHAOS_H
 
-#include "exchange/server/server.h"
+#include "exchange/ps/ps.h"
 #include "fate.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "actor/sim.h"
-#include "exchange/cluster/member.h"
+#include "membership/member.h"
 
 enum { MOST = 64 };
 /* Servers are 10, 11, ..., learners 30, 31, ... */

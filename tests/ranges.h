@@ -9,7 +9,7 @@
 
 #include "compress/compress.h"
 #include "descent.h"
-#include "exchange/server/range.h"
+#include "exchange/ps/range/range.h"
 
 /* Gradients of its own quadratic: w - its target. */
 typedef struct learner {

@@ -9,7 +9,7 @@
 
 #include "actor/sim.h"
 #include "base/tree.h"
-#include "exchange/server/server.h"
+#include "exchange/ps/ps.h"
 
 enum {
     COUNT = 23,

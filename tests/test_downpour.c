@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "actor/sim.h"
-#include "exchange/cast.h"
+#include "exchange/simulated.h"
 #include "graph/graph.h"
 #include "one_context.h"
 

@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "exchange/gossip/peer.h"
+#include "exchange/gossip/peer_internal.h"
 #include "fate.h"
 #include "one_context.h"
 

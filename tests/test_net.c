@@ -14,7 +14,7 @@
 #include "actor/net.h"
 #include "base/tree.h"
 #include "descent.h"
-#include "exchange/server/server.h"
+#include "exchange/ps/ps.h"
 
 enum {
     COUNT = 1003,

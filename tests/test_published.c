@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/registry.h"
-#include "exchange/server/published.h"
+#include "exchange/ps/range/downlink.h"
 #include "one_context.h"
 
 enum { MOST = 4000, FOLLOWERS = 4 };

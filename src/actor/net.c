@@ -2,7 +2,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "actor/net_inside.h"
+#include "actor/net_internal.h"
 
 /* --- time --- */
 

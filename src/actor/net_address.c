@@ -6,7 +6,7 @@
 #include <net/if.h>
 #include <stdio.h>
 
-#include "actor/net_inside.h"
+#include "actor/net_internal.h"
 
 static const char INSIDE[] = "inproc://";
 enum { MARK = 24 };

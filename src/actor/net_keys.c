@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "actor/net_inside.h"
+#include "actor/net_internal.h"
 
 static const char SECRET[] = "weft-secret-key ";
 enum { DIGITS = 2 * sizeof(weft_key) };

@@ -1,5 +1,5 @@
 /* Messages on their way out and in. */
-#include "actor/net_inside.h"
+#include "actor/net_internal.h"
 
 /* --- out --- */
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "actor/net_inside.h"
+#include "actor/net_internal.h"
 
 enum {
     QUEUE = 1000, /* messages, and */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "actor/simulator.h"
+#include "actor/sim_internal.h"
 
 enum { MACHINES = 1 << 20 };
 

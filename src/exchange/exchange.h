@@ -31,7 +31,7 @@
 
 #include "base/base.h"
 #include "compress/compress.h"
-#include "exchange/cluster/member.h"
+#include "membership/member.h"
 #include "weft/comm.h"
 #include "weft/optim.h"
 #include "weft/program.h"
@@ -259,7 +259,7 @@ typedef struct weft_exchange_ops {
     weft_status (*end)(weft_exchange *exchange);
     /* Figure i of the whole run, after `end`; false past the last. Numbers are the exchange's. */
     bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
-    /* The actors of a simulated run (exchange/cast.h). NULL: it cannot be simulated. */
+    /* The actors of a simulated run (exchange/simulated.h). NULL: it cannot be simulated. */
     weft_status (*cast)(const char *arguments, const struct weft_scene *scene,
                         struct weft_cast **out);
     /* The actor of a server process, of which such a run has as many as `serving` says. NULL: it

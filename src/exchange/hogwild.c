@@ -10,8 +10,8 @@
 
 #include "base/clones.h"
 #include "base/spec.h"
-#include "exchange/copies.h"
-#include "exchange/place.h"
+#include "exchange/shared_params.h"
+#include "exchange/bootstrap.h"
 
 /* Numbers that are read, computed with and written at a time: the fewer, the shorter is the time in
  * which something may be lost. */

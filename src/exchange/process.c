@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "exchange/cluster/coordinator.h"
-#include "exchange/cluster/describe.h"
-#include "exchange/cluster/guest.h"
-#include "exchange/server/server.h"
+#include "membership/coordinator.h"
+#include "membership/status.h"
+#include "membership/client.h"
+#include "exchange/ps/ps.h"
 
 /* How long a process may sleep when it is told to stop, between two notes, and how soon a
  * coordinator goes when the last member has gone. */

@@ -2,7 +2,7 @@
 #ifndef WEFT_TRAIN_SIMULATION_H
 #define WEFT_TRAIN_SIMULATION_H
 
-#include "exchange/cast.h"
+#include "exchange/simulated.h"
 #include "train/cluster.h"
 #include "train/crew.h"
 #include "train/trainer.h"

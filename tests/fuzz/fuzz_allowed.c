@@ -1,7 +1,7 @@
 /* Lists of who is let in: lines, each a public key. Nobody is let in by less. */
 #include "fuzz.h"
 
-#include "actor/net_inside.h"
+#include "actor/net_internal.h"
 #include "fuzz_file.h"
 
 /* Whether the digits of a key stand in the file. */

@@ -54,7 +54,7 @@ static const char *host_address(weft_runtime *host)
 }
 
 static const weft_runtime_ops host_ops = {host_now,     host_send, host_set_timer,
-                                       host_compute, host_know, host_address};
+                                          host_compute, host_know, host_address};
 
 /* --- who is there --- */
 

@@ -4,10 +4,10 @@
 
 #include "fuzz.h"
 
-#include "exchange/cluster/coordinator.h"
+#include "membership/coordinator.h"
 #include "exchange/gossip/gossip.h"
-#include "exchange/server/server.h"
-#include "exchange/wire.h"
+#include "exchange/ps/ps.h"
+#include "actor/rpc.h"
 
 enum { COUNT = 20, RANGES = 2, HELD = 64, MOST_PAYLOAD = 512 };
 enum {

@@ -8,14 +8,14 @@
  * peer and one of its neighbours meet in the middle, while both go on computing (AD-PSGD, Lian et
  * al. 2018). That a peer has ended goes to all in both modes. Nobody waits for anybody before
  * the end: what a neighbour who is slow has not heard yet is added up, so that it takes no more
- * memory the longer it takes (edge.h).
+ * memory the longer it takes (link.h).
  */
 #ifndef WEFT_EXCHANGE_GOSSIP_GOSSIP_H
 #define WEFT_EXCHANGE_GOSSIP_GOSSIP_H
 
 #include "actor/actor.h"
 #include "compress/compress.h"
-#include "exchange/cluster/member.h"
+#include "membership/member.h"
 
 /* --- who is next to whom --- */
 

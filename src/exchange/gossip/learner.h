@@ -2,10 +2,10 @@
 #ifndef WEFT_EXCHANGE_GOSSIP_LEARNER_H
 #define WEFT_EXCHANGE_GOSSIP_LEARNER_H
 
-#include "exchange/copies.h"
+#include "exchange/shared_params.h"
 #include "exchange/gossip/gossip.h"
-#include "exchange/kept.h"
-#include "exchange/place.h"
+#include "exchange/codec_checkpoint.h"
+#include "exchange/bootstrap.h"
 #include "exchange/process.h"
 
 /* The seed of what peers draw: all of them have the same edges. */

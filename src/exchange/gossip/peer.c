@@ -1,5 +1,5 @@
 /* What peers of both modes have in common: computing on a copy of what they have. */
-#include "exchange/gossip/peer.h"
+#include "exchange/gossip/peer_internal.h"
 
 enum { AGAIN = 0 };
 

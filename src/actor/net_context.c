@@ -1,0 +1,242 @@
+/* What the hosts of a process share: ZeroMQ, keys, and what they expect. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "actor/net_internal.h"
+
+/* What the largest message may have where nobody has said what is expected, and what others may
+ * have beside the largest. */
+static const size_t ANY_LETTER = (size_t)64 << 20, SMALL_LETTER = (size_t)1 << 20;
+
+static void *wait_for_word(void *word)
+{
+    (void)pthread_mutex_lock(word);
+    (void)pthread_mutex_unlock(word);
+    return NULL;
+}
+
+/* ZeroMQ makes threads of its own with the first socket, and ends the process where it cannot. */
+static weft_status check_threads(void)
+{
+    enum { OF_ZEROMQ = 2 };
+    pthread_t threads[OF_ZEROMQ];
+    pthread_mutex_t word = PTHREAD_MUTEX_INITIALIZER;
+    int made = 0, error = 0;
+    (void)pthread_mutex_lock(&word);
+    while (made < OF_ZEROMQ && !error) {
+        error = pthread_create(&threads[made], NULL, wait_for_word, &word);
+        made += !error;
+    }
+    (void)pthread_mutex_unlock(&word);
+    for (int i = 0; i < made; i++) (void)pthread_join(threads[i], NULL);
+    (void)pthread_mutex_destroy(&word);
+    if (!error) return WEFT_OK;
+    return weft_fail(WEFT_ERR_IO,
+                     "messages need %d more threads, and the system gives %d: %s; raise the limit "
+                     "(ulimit -u, or pids.max of the cgroup)",
+                     OF_ZEROMQ, made, strerror(error));
+}
+
+weft_status weft_net_world_create(weft_net_world **out)
+{
+    WEFT_TRY(check_threads());
+    WEFT_TRY(WEFT_NEW(out, 1));
+    weft_net_world *world = *out;
+    weft_status status = WEFT_OK;
+    world->zmq = zmq_ctx_new();
+    /* Its own 1,023 are fewer than files that the system gives; what that refuses is told where it
+     * is asked. */
+    if (world->zmq)
+        (void)zmq_ctx_set(world->zmq, ZMQ_MAX_SOCKETS, zmq_ctx_get(world->zmq, ZMQ_SOCKET_LIMIT));
+    /* Its threads are made now, before anybody else takes those that are left. */
+    void *first = world->zmq ? zmq_socket(world->zmq, ZMQ_PAIR) : NULL;
+    if (first) (void)zmq_close(first);
+    pthread_mutex_init(&world->lock, NULL);
+    if (!world->zmq) status = weft_fail_zmq("ZeroMQ does not start");
+    if (getentropy(&world->token, sizeof(world->token)) != 0 && status == WEFT_OK)
+        status = weft_fail(WEFT_ERR_IO, "the system gives no random numbers: %s", strerror(errno));
+    if (status != WEFT_OK) weft_net_world_destroy(out);
+    return status;
+}
+
+void weft_net_world_destroy(weft_net_world **world)
+{
+    if (!world || !*world) return;
+    weft_net_world *w = *world;
+    /* Whoever looks at keys ends when ZeroMQ says that it does, which then waits for him. */
+    if (w->zmq) {
+        (void)zmq_ctx_shutdown(w->zmq);
+        weft_guard_end(w);
+        zmq_ctx_term(w->zmq);
+    }
+    pthread_mutex_destroy(&w->lock);
+    explicit_bzero(&w->secret, sizeof(w->secret));
+    free(w->allowed);
+    free(w);
+    *world = NULL;
+}
+
+static weft_status make_world(weft_context *context, void **out)
+{
+    weft_net_world *world;
+    WEFT_TRY(weft_net_world_create(&world));
+    world->context = context;
+    *out = world;
+    return WEFT_OK;
+}
+
+static void destroy_world(void *kept)
+{
+    weft_net_world *world = kept;
+    weft_net_world_destroy(&world);
+}
+
+weft_status weft_net_world_of(weft_context *context, weft_net_world **out)
+{
+    static const weft_singleton_kind kind = {make_world, destroy_world};
+    void *kept;
+    WEFT_TRY(weft_context_singleton(context, &kind, &kept));
+    *out = kept;
+    return WEFT_OK;
+}
+
+uint64_t weft_net_world_token(const weft_net_world *world)
+{
+    return world->token;
+}
+
+uint64_t weft_net_world_draw(weft_net_world *world)
+{
+    return atomic_fetch_add(&world->drawn, 1);
+}
+
+/* Who has this machine's loopback: those of one boot and one network namespace. */
+uint64_t weft_net_world_host(void)
+{
+    char boot[64] = "";
+    struct stat net = {0};
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file) {
+        if (!fgets(boot, sizeof(boot), file)) boot[0] = '\0';
+        fclose(file);
+    }
+    (void)stat("/proc/self/ns/net", &net);
+    return weft_mix(weft_hash_text(boot), (uint64_t)net.st_ino);
+}
+
+uint64_t weft_draw(void)
+{
+    uint64_t number = 0;
+    while (getentropy(&number, sizeof(number)) != 0 && errno == EINTR) continue;
+    return number ? number : (uint64_t)getpid();
+}
+
+weft_actor_id weft_draw_id(void)
+{
+    return (weft_actor_id)(weft_draw() >> 32) | 1U << 31;
+}
+
+/* --- keys --- */
+
+weft_status weft_net_world_arm(weft_net_world *world, const weft_key *secret)
+{
+    weft_key_pair pair;
+    if (!zmq_has("curve"))
+        return weft_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "this ZeroMQ was built without CURVE, so messages to other machines cannot "
+            "be encrypted; install one with libsodium");
+    if (secret)
+        WEFT_TRY(weft_key_pair_of(secret, &pair));
+    else
+        WEFT_TRY(weft_key_pair_make(&pair));
+    WEFT_TRY(weft_guard_start(world));
+    pthread_mutex_lock(&world->lock);
+    if (!world->armed || secret) {
+        world->secret = pair.secret;
+        world->public_key = pair.public_key;
+    }
+    world->armed = true;
+    pthread_mutex_unlock(&world->lock);
+    explicit_bzero(&pair, sizeof(pair));
+    return WEFT_OK;
+}
+
+bool weft_net_world_armed(weft_net_world *world, weft_key *public_key)
+{
+    pthread_mutex_lock(&world->lock);
+    bool armed = world->armed;
+    if (public_key) *public_key = world->public_key;
+    pthread_mutex_unlock(&world->lock);
+    return armed;
+}
+
+weft_status weft_net_world_allow(weft_net_world *world, const weft_key *key)
+{
+    bool known = false;
+    weft_status status = WEFT_OK;
+    pthread_mutex_lock(&world->lock);
+    for (size_t i = 0; i < world->allowed_count && !known; i++)
+        known = memcmp(&world->allowed[i], key, sizeof(*key)) == 0;
+    if (!known) status = WEFT_GROW(&world->allowed, &world->allowed_capacity, world->allowed_count);
+    if (!known && status == WEFT_OK) world->allowed[world->allowed_count++] = *key;
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
+bool weft_net_world_allows(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    bool some = world->allowed_count > 0;
+    pthread_mutex_unlock(&world->lock);
+    return some;
+}
+
+void weft_net_world_open(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    world->open = true;
+    pthread_mutex_unlock(&world->lock);
+}
+
+bool weft_net_world_is_reached(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    bool reached = world->open || world->armed;
+    pthread_mutex_unlock(&world->lock);
+    return reached;
+}
+
+/* --- what is expected --- */
+
+void weft_net_world_expect(weft_net_world *world, size_t bytes)
+{
+    pthread_mutex_lock(&world->lock);
+    world->message_bytes = WEFT_MAX(WEFT_MAX(world->message_bytes, bytes), SMALL_LETTER);
+    pthread_mutex_unlock(&world->lock);
+}
+
+void weft_net_world_queue(weft_net_world *world, size_t messages)
+{
+    pthread_mutex_lock(&world->lock);
+    world->queue = WEFT_MAX(world->queue, messages);
+    pthread_mutex_unlock(&world->lock);
+}
+
+size_t weft_net_world_queued(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    size_t messages = world->queue;
+    pthread_mutex_unlock(&world->lock);
+    return messages;
+}
+
+size_t weft_net_world_largest(weft_net_world *world)
+{
+    pthread_mutex_lock(&world->lock);
+    size_t bytes = world->message_bytes ? world->message_bytes : ANY_LETTER;
+    pthread_mutex_unlock(&world->lock);
+    return bytes;
+}

@@ -1,0 +1,78 @@
+/* How much anybody may do who comes through a door, and what is said of strangers. */
+#include "actor/net_internal.h"
+
+enum { MEMBERS = 4096, LETTERS_A_SECOND = 100000, FORGOTTEN_SECONDS = 60 };
+
+static weft_caller *slot_of(weft_caller *slots, size_t capacity, weft_actor_id id)
+{
+    size_t i = (size_t)weft_mix(id, 0) & (capacity - 1);
+    while (slots[i].taken && slots[i].id != id) i = (i + 1) & (capacity - 1);
+    return &slots[i];
+}
+
+/* Open addressing, at most half full; who has been silent for long is forgotten on the way. */
+static bool make_room(weft_callers *c, double now)
+{
+    if (2 * (c->count + 1) <= c->capacity) return true;
+    size_t left = 0, capacity = 64;
+    for (size_t i = 0; i < c->capacity; i++)
+        if (c->slots[i].taken) left += now - c->slots[i].heard < FORGOTTEN_SECONDS;
+    if (left >= MEMBERS) return false;
+    while (capacity < 4 * (left + 1)) capacity *= 2;
+    weft_caller *slots;
+    if (WEFT_NEW(&slots, capacity) != WEFT_OK) return false;
+    for (size_t i = 0; i < c->capacity; i++)
+        if (c->slots[i].taken && now - c->slots[i].heard < FORGOTTEN_SECONDS)
+            *slot_of(slots, capacity, c->slots[i].id) = c->slots[i];
+    free(c->slots);
+    *c = (weft_callers){slots, left, capacity};
+    return true;
+}
+
+bool weft_callers_admit(weft_callers *c, weft_actor_id id, uint64_t route, const char *user,
+                        double now, bool inside)
+{
+    uint64_t key = user ? weft_hash_text(user) : 0;
+    weft_caller *who = c->capacity ? slot_of(c->slots, c->capacity, id) : NULL;
+    if (!who || !who->taken) {
+        if (!make_room(c, now)) return false;
+        who = slot_of(c->slots, c->capacity, id);
+        *who = (weft_caller){.taken = true, .id = id, .key = key, .second = now};
+        c->count++;
+    }
+    /* Nobody else may speak in its name. */
+    if (who->key != key) return false;
+    if (now - who->second >= 1) {
+        who->second = now;
+        who->messages = 0;
+    }
+    who->heard = now;
+    who->route = route;
+    who->inside = inside;
+    return who->messages++ < LETTERS_A_SECOND;
+}
+
+bool weft_callers_route(const weft_callers *c, weft_actor_id id, uint64_t *route, bool *inside)
+{
+    const weft_caller *who = c->capacity ? slot_of(c->slots, c->capacity, id) : NULL;
+    if (!who || !who->taken) return false;
+    *route = who->route;
+    *inside = who->inside;
+    return true;
+}
+
+void weft_net_tell_strangers(weft_net *net)
+{
+    weft_watch *w = &net->watch;
+    uint64_t refused = net->report.refused, damaged = net->report.damaged;
+    if (refused == w->refused && damaged == w->damaged) return;
+    double now = weft_seconds();
+    char name[48];
+    if (w->told > 0 && now - w->told < 1) return;
+    weft_log(net->world->context, WEFT_LOG_WARNING,
+             "%s at %s: connections refused so far (no key that is allowed, or none of this "
+             "program): %llu; messages thrown away (damaged, or too many): %llu",
+             weft_actor_name(net->actor, name), net->at ? net->at : "inproc://",
+             (unsigned long long)refused, (unsigned long long)damaged);
+    *w = (weft_watch){refused, damaged, now};
+}

@@ -1,0 +1,29 @@
+#include "actor/rpc.h"
+
+/* No message of ours is larger; a message that claims to be is none. */
+enum { MOST = 1024 };
+
+weft_status weft_wire_send(weft_actor *from, weft_actor_id to, weft_wire_type type,
+                           const void *message, weft_blob *payload)
+{
+    uint8_t head[MOST];
+    size_t bytes = protobuf_c_message_get_packed_size(message);
+    if (bytes > sizeof(head))
+        return weft_fail(WEFT_ERR_INTERNAL, "a message of %zu bytes, at most %d", bytes, MOST);
+    protobuf_c_message_pack(message, head);
+    return weft_actor_send(
+        from, to,
+        &(weft_message){
+            .type = (uint32_t)type, .head = head, .head_bytes = bytes, .payload = payload});
+}
+
+void *weft_wire_read(const weft_message *message, const ProtobufCMessageDescriptor *kind)
+{
+    if (message->head_bytes > MOST) return NULL;
+    return protobuf_c_message_unpack(kind, NULL, message->head_bytes, message->head);
+}
+
+void weft_wire_free(void *message)
+{
+    if (message) protobuf_c_message_free_unpacked(message, NULL);
+}

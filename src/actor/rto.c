@@ -1,0 +1,29 @@
+#include "actor/rto.h"
+
+#include <math.h>
+
+/* Doublings; beyond them it is asked now and then whether somebody is there again. */
+enum { MOST_AGAIN = 5 };
+
+double weft_trip_patience(const weft_trip *trip, double least)
+{
+    return ldexp(fmax(least, trip->mean + 4 * trip->spread), trip->again);
+}
+
+void weft_trip_answered(weft_trip *trip, double seconds)
+{
+    if (!(seconds >= 0 && seconds < HUGE_VAL)) return;
+    if (trip->mean > 0) {
+        trip->spread += (fabs(seconds - trip->mean) - trip->spread) / 4;
+        trip->mean += (seconds - trip->mean) / 8;
+    } else {
+        trip->mean = seconds;
+        trip->spread = seconds / 2;
+    }
+    trip->again = 0;
+}
+
+void weft_trip_again(weft_trip *trip)
+{
+    if (trip->again < MOST_AGAIN) trip->again++;
+}

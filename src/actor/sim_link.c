@@ -1,0 +1,173 @@
+/* How messages go from one machine to another. */
+#include "actor/sim_internal.h"
+
+/* What a message has around it on a real wire. */
+enum { ENVELOPE = 64 };
+
+static uint64_t key_of(weft_actor_id from, weft_actor_id to)
+{
+    return (uint64_t)from << 32 | to;
+}
+
+static way *slot_of(way *ways, size_t capacity, uint64_t key)
+{
+    size_t i = (size_t)weft_mix(key, 0) & (capacity - 1);
+    while (ways[i].key && ways[i].key != key) i = (i + 1) & (capacity - 1);
+    return &ways[i];
+}
+
+/* Open addressing, at most half full. Keys are never 0: nobody writes to himself. */
+static weft_status find_way(weft_sim *sim, weft_actor_id from, weft_actor_id to, way **out)
+{
+    uint64_t key = key_of(from, to);
+    if (2 * (sim->way_count + 1) > sim->way_capacity) {
+        size_t capacity = WEFT_MAX(2 * sim->way_capacity, 64);
+        way *larger;
+        WEFT_TRY(WEFT_NEW(&larger, capacity));
+        for (size_t i = 0; i < sim->way_capacity; i++)
+            if (sim->ways[i].key) *slot_of(larger, capacity, sim->ways[i].key) = sim->ways[i];
+        free(sim->ways);
+        sim->ways = larger;
+        sim->way_capacity = capacity;
+    }
+    *out = slot_of(sim->ways, sim->way_capacity, key);
+    if ((*out)->key) return WEFT_OK;
+    (*out)->key = key;
+    sim->way_count++;
+    return WEFT_OK;
+}
+
+weft_status weft_sim_connect(weft_sim *sim, weft_actor_id from, weft_actor_id to,
+                             const weft_sim_link *link)
+{
+    way *w;
+    WEFT_TRY(find_way(sim, from, to, &w));
+    w->own = true;
+    w->link = *link;
+    return WEFT_OK;
+}
+
+static bool is_cut(const weft_sim *sim, weft_actor_id a, weft_actor_id b, double from, double until)
+{
+    for (size_t i = 0; i < sim->cut_count; i++) {
+        const cut *c = &sim->cuts[i];
+        bool these = (c->a == a && c->b == b) || (c->a == b && c->b == a);
+        if (these && c->at <= until && c->until > from) return true;
+    }
+    return false;
+}
+
+static bool happens(weft_sim *sim, double share)
+{
+    return share > 0 && weft_random_unit(&sim->random) < share;
+}
+
+static weft_status pack(const weft_actor *from, const weft_message *message, double now,
+                        parcel **out)
+{
+    WEFT_TRY(weft_new_bytes(out, 1, sizeof(parcel) + message->head_bytes));
+    parcel *p = *out;
+    p->message = *message;
+    p->message.from = from->id;
+    if (message->head_bytes) memcpy(p->head, message->head, message->head_bytes);
+    p->message.head = p->head;
+    p->message.payload = weft_blob_hold(message->payload);
+    p->bytes = ENVELOPE + message->head_bytes + (message->payload ? message->payload->bytes : 0);
+    p->sent = now;
+    return WEFT_OK;
+}
+
+void weft_sim_forget(weft_sim *sim, parcel **message, bool lost)
+{
+    parcel *p = *message;
+    if (!p) return;
+    *message = NULL;
+    sim->report.lost += lost;
+    sim->report.waiting--;
+    sim->report.held_bytes -= p->bytes;
+    weft_blob_drop(&p->message.payload);
+    free(p);
+}
+
+/* One copy of a message, from when its last byte has left. */
+static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
+                        const weft_message *message, way *w, double left)
+{
+    weft_sim_report *r = &sim->report;
+    parcel *p;
+    double at = left + w->link.latency + w->link.jitter * weft_random_unit(&sim->random);
+    bool lost = happens(sim, w->link.lost);
+    WEFT_TRY(pack(from, message, sim->now, &p));
+    r->waiting++;
+    r->held_bytes += p->bytes;
+    r->most_waiting = WEFT_MAX(r->most_waiting, r->waiting);
+    r->most_bytes = WEFT_MAX(r->most_bytes, r->held_bytes);
+    if (happens(sim, w->link.reordered))
+        at += 10 * (w->link.latency + w->link.jitter) * weft_random_unit(&sim->random);
+    else
+        w->last = at = WEFT_MAX(at, w->last);
+    machine *m = weft_sim_machine(sim, to);
+    if (lost || !m || !m->actor) {
+        weft_sim_forget(sim, &p, true);
+        return WEFT_OK;
+    }
+    weft_status status = weft_sim_plan(
+        sim, (event){.at = at, .kind = EVENT_ARRIVE, .to = to, .life = m->life, .parcel = p});
+    if (status != WEFT_OK) weft_sim_forget(sim, &p, true);
+    return status;
+}
+
+static weft_sim_link usual_link(const weft_sim *sim, weft_actor_id from, weft_actor_id to)
+{
+    const weft_sim_options *o = &sim->options;
+    return o->link_of ? o->link_of(o->user, from, to) : o->link;
+}
+
+weft_status weft_sim_send(weft_actor *from, weft_actor_id to, const weft_message *message)
+{
+    weft_sim *sim = (weft_sim *)from->host;
+    machine *m = weft_sim_machine(sim, from->id);
+    size_t bytes =
+        ENVELOPE + message->head_bytes + (message->payload ? message->payload->bytes : 0);
+    way *w;
+    char name[48];
+    if (to == from->id)
+        return weft_fail(WEFT_ERR_INTERNAL, "%s sends a message to itself",
+                         weft_actor_name(from, name));
+    WEFT_TRY(find_way(sim, from->id, to, &w));
+    if (!w->own) w->link = usual_link(sim, from->id, to);
+    w->own = true;
+    sim->report.messages++;
+    sim->report.bytes += bytes;
+    m->sends_until = WEFT_MAX(m->sends_until, sim->now);
+    if (w->link.bandwidth > 0) m->sends_until += (double)bytes / w->link.bandwidth;
+    double left = m->sends_until;
+    WEFT_TRY(post(sim, from, to, message, w, left));
+    return happens(sim, w->link.twice) ? post(sim, from, to, message, w, left) : WEFT_OK;
+}
+
+weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
+{
+    machine *m = weft_sim_machine(sim, e->to);
+    way *w;
+    double takes = 0;
+    *delivered = false;
+    if (is_cut(sim, e->parcel->message.from, e->to, e->parcel->sent, e->at)) {
+        weft_sim_forget(sim, &e->parcel, true);
+        return WEFT_OK;
+    }
+    WEFT_TRY(find_way(sim, e->parcel->message.from, e->to, &w));
+    if (w->link.bandwidth > 0) takes = (double)e->parcel->bytes / w->link.bandwidth;
+    /* Its first byte came when the sender began to send, unless another message was coming in. */
+    double until = WEFT_MAX(e->at, m->receives_until + takes);
+    m->receives_until = until;
+    *delivered = until <= e->at;
+    if (*delivered) return WEFT_OK;
+    event later = *e;
+    later.kind = EVENT_LETTER;
+    later.at = until;
+    e->parcel = NULL;
+    weft_status status = weft_sim_plan(sim, later);
+    if (status != WEFT_OK) weft_sim_forget(sim, &later.parcel, true);
+    return status;
+}

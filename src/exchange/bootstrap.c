@@ -1,0 +1,106 @@
+#include "exchange/bootstrap.h"
+
+#include <stdio.h>
+
+weft_status weft_place_open(weft_net_world *world, weft_actor *actor, weft_actor_id id, bool others,
+                            weft_net **net, weft_place *out)
+{
+    *out = (weft_place){.token = weft_net_world_token(world)};
+    /* Of the same number there may be others in this process, of other runs or ranks. */
+    (void)snprintf(out->inside, sizeof(out->inside), "inproc://weft-%u-%llu", id,
+                   (unsigned long long)weft_net_world_draw(world));
+    WEFT_TRY(weft_net_open(world, actor, id, out->inside, net));
+    if (!others) return WEFT_OK;
+    weft_status status =
+        weft_net_bind(*net, weft_net_world_armed(world, NULL) ? "tcp://*:*" : "tcp://127.0.0.1:*",
+                      out->outside, sizeof(out->outside));
+    if (status != WEFT_OK) weft_net_close(net);
+    return status;
+}
+
+const char *weft_place_address(const weft_place *place, const weft_net_world *world)
+{
+    return place->token == weft_net_world_token(world) ? place->inside : place->outside;
+}
+
+/* What a learner says of itself. */
+typedef struct card {
+    uint64_t form;  /* how its parameters lie */
+    uint64_t token; /* of its world */
+    uint64_t host;  /* whose loopback it has */
+} card;
+
+static weft_status tell_all(const weft_exchange *e, const char *what, const void *mine, void *all,
+                            size_t bytes)
+{
+    return weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                .dtype = WEFT_U8,
+                                                                .what = what,
+                                                                .send = mine,
+                                                                .receive = all,
+                                                                .count = (int64_t)bytes});
+}
+
+/* Between machines messages are encrypted, with keys that are made for this run and that learners
+ * tell each other the way on which they are ranks of one job. */
+static weft_status tell_keys(const weft_exchange *e, weft_net_world *world)
+{
+    int n = e->site.endpoint->learners;
+    weft_key mine, *all;
+    weft_status armed = weft_net_world_arm(world, NULL);
+    /* Who cannot is found by all, and by none of them waiting for it. */
+    if (armed != WEFT_OK || !weft_net_world_armed(world, &mine)) mine = (weft_key){{0}};
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status = tell_all(e, "keys of learners", &mine, all, sizeof(mine));
+    for (int i = 0; i < n && status == WEFT_OK && armed == WEFT_OK; i++) {
+        static const weft_key none;
+        status = memcmp(&all[i], &none, sizeof(none)) != 0
+                     ? weft_net_world_allow(world, &all[i])
+                     : weft_fail(WEFT_ERR_UNSUPPORTED,
+                                 "exchange %s: learner %d is on another machine and has no "
+                                 "encryption",
+                                 e->ops->name, i);
+    }
+    free(all);
+    return armed != WEFT_OK ? armed : status;
+}
+
+/* A message has at most all parameters and what an optimiser keeps beside them, of which eight
+ * times as much is more than any does. */
+void weft_learners_expect(const weft_exchange *e, weft_net_world *world)
+{
+    enum { MOST_STATES = 8 };
+    size_t bytes = 0;
+    for (int i = 0; i < weft_store_count(e->site.store); i++) {
+        weft_type type = weft_store_type(e->site.store, i);
+        if (weft_store_kind(e->site.store, i) == WEFT_VALUE_PARAM)
+            bytes += (size_t)weft_shape_elements(&type.shape) * weft_dtype_size(type.dtype);
+    }
+    weft_net_world_expect(world, MOST_STATES * bytes);
+}
+
+weft_status weft_learners_meet(const weft_exchange *e, weft_net_world *world, bool *others)
+{
+    int n = e->site.endpoint->learners;
+    card mine = {weft_store_form(e->site.store), weft_net_world_token(world),
+                 weft_net_world_host()};
+    card *all;
+    bool alike = true, apart = false;
+    *others = false;
+    WEFT_TRY(WEFT_NEW(&all, n));
+    weft_status status = tell_all(e, "how parameters lie", &mine, all, sizeof(mine));
+    for (int i = 0; i < n && status == WEFT_OK; i++) {
+        alike = alike && all[i].form == mine.form;
+        *others = *others || all[i].token != mine.token;
+        apart = apart || all[i].host != mine.host;
+    }
+    free(all);
+    WEFT_TRY(status);
+    if (!alike)
+        return weft_fail(WEFT_ERR_UNSUPPORTED,
+                         "exchange %s: learners lay tensors in memory in different ways, as their "
+                         "devices do; give all of them the same device",
+                         e->ops->name);
+    weft_learners_expect(e, world);
+    return apart ? tell_keys(e, world) : WEFT_OK;
+}

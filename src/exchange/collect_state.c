@@ -1,0 +1,254 @@
+#include "exchange/collect_state.h"
+
+#include <time.h>
+
+/* How long somebody sleeps between two looks, and how long one that ends looks whether what it has
+ * handed over is taken, before it lets that wait until all have left. */
+static const struct timespec NAP = {.tv_nsec = 2000000};
+static const double A_WHILE = 1;
+/* The step of the last parcel, in which there is nothing. */
+enum { LAST = -1 };
+/* What stands before the states: the step after which it was so. Room for a line of the cache. */
+enum { HEAD = 64, TAG = 77 };
+
+/* Between the first learner and another one. */
+typedef struct lane {
+    char *parcel; /* is under way */
+    char *latest; /* of the first: what came last; NULL: nothing has */
+    weft_passage *passage;
+    bool started, ended;
+} lane;
+
+struct weft_others {
+    weft_exchange *exchange;
+    bool first;
+    size_t bytes; /* of a parcel */
+    lane *lanes;  /* [count]: of the first one to each of the others; of another one to the first */
+    int count;
+};
+
+static const weft_endpoint *between(const weft_others *o)
+{
+    return o->exchange->site.endpoint;
+}
+
+/* The next state that is each learner's own, from number *i on; its place in a parcel. */
+static bool next_own(weft_exchange *e, int *i, weft_exchange_state *out)
+{
+    while (weft_exchange_state_at(e, *i, out))
+        if (!out->alike)
+            return true;
+        else
+            ++*i;
+    return false;
+}
+
+static size_t parcel_bytes(weft_exchange *e)
+{
+    weft_exchange_state s;
+    size_t bytes = 0;
+    for (int i = 0; next_own(e, &i, &s); i++) bytes += (s.bytes + HEAD - 1) / HEAD * HEAD;
+    return bytes ? HEAD + bytes : 0;
+}
+
+static void pack(const weft_others *o, int64_t step, char *to)
+{
+    weft_exchange_state s;
+    memcpy(to, &step, sizeof(step));
+    to += HEAD;
+    for (int i = 0; next_own(o->exchange, &i, &s); i++) {
+        memcpy(to, s.data, s.bytes);
+        to += (s.bytes + HEAD - 1) / HEAD * HEAD;
+    }
+}
+
+void *weft_others_data(const weft_others *o, int learner, int i)
+{
+    weft_exchange_state s;
+    if (!o || !o->first || learner < 1 || learner > o->count) return NULL;
+    char *at = o->lanes[learner - 1].latest;
+    if (!at) return NULL;
+    at += HEAD;
+    for (int k = 0; next_own(o->exchange, &k, &s) && k < i; k++)
+        at += (s.bytes + HEAD - 1) / HEAD * HEAD;
+    return at;
+}
+
+/* --- opening --- */
+
+static weft_status open_lane(const weft_others *o, int k)
+{
+    lane *l = &o->lanes[k];
+    WEFT_TRY(weft_new_aligned(o->bytes, &l->parcel));
+    weft_transfer t = {.kind = o->first ? WEFT_RECEIVE : WEFT_SEND,
+                       .dtype = WEFT_U8,
+                       .what = "what learners keep for themselves",
+                       .send = l->parcel,
+                       .receive = l->parcel,
+                       .count = (int64_t)o->bytes,
+                       .peer = o->first ? k + 1 : 0,
+                       .tag = TAG};
+    WEFT_TRY(weft_endpoint_bind(o->exchange->site.endpoint, &t, &l->passage));
+    if (!o->first) return WEFT_OK;
+    l->started = true;
+    return weft_passage_start(l->passage);
+}
+
+weft_status weft_others_open(weft_exchange *e, weft_others **out)
+{
+    size_t bytes = parcel_bytes(e);
+    int learners = e->site.endpoint->learners;
+    weft_others *o;
+    *out = NULL;
+    if (e->ops->lockstep || e->site.cluster || learners < 2 || bytes == 0) return WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&o, 1));
+    *o = (weft_others){.exchange = e, .first = e->site.endpoint->learner == 0, .bytes = bytes};
+    o->count = o->first ? learners - 1 : 1;
+    weft_status status = WEFT_NEW(&o->lanes, o->count);
+    for (int k = 0; k < o->count && status == WEFT_OK; k++) status = open_lane(o, k);
+    if (status == WEFT_OK)
+        *out = o;
+    else
+        weft_others_close(&o);
+    return status;
+}
+
+void weft_others_close(weft_others **others)
+{
+    if (!others || !*others) return;
+    weft_others *o = *others;
+    for (int k = 0; o->lanes && k < o->count; k++) {
+        weft_passage_destroy(&o->lanes[k].passage);
+        free(o->lanes[k].parcel);
+        free(o->lanes[k].latest);
+    }
+    free(o->lanes);
+    free(o);
+    *others = NULL;
+}
+
+/* --- on the way --- */
+
+static weft_status look(lane *l, bool *done)
+{
+    *done = true;
+    return l->started ? weft_passage_test(l->passage, done) : WEFT_OK;
+}
+
+/* Whether it is so on all ranks of this learner, which do the same. */
+static weft_status agree(const weft_others *o, bool *so)
+{
+    double all = *so;
+    WEFT_TRY(weft_comm_run(o->exchange->site.learner,
+                           &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                            .dtype = WEFT_F64,
+                                            .what = "whether a parcel has come through",
+                                            .send = &all,
+                                            .receive = &all,
+                                            .count = 1}));
+    *so = all == weft_comm_size(o->exchange->site.learner);
+    return WEFT_OK;
+}
+
+static weft_status send(const weft_others *o, int64_t step)
+{
+    lane *l = &o->lanes[0];
+    pack(o, step, l->parcel);
+    l->started = true;
+    return weft_passage_start(l->passage);
+}
+
+weft_status weft_others_hand(weft_others *o, int64_t step)
+{
+    bool free_again;
+    WEFT_TRY(look(&o->lanes[0], &free_again));
+    WEFT_TRY(agree(o, &free_again));
+    if (!free_again) return WEFT_OK; /* the first one is far behind */
+    if (o->exchange->ops->keep) WEFT_TRY(o->exchange->ops->keep(o->exchange));
+    return send(o, step);
+}
+
+/* What has come is the latest, and the next one is looked out for. */
+static weft_status take(const weft_others *o, lane *l, int64_t *step)
+{
+    memcpy(step, l->parcel, sizeof(*step));
+    l->started = false;
+    l->ended = *step == LAST;
+    if (l->ended) return WEFT_OK;
+    if (!l->latest) WEFT_TRY(weft_new_aligned(o->bytes, &l->latest));
+    memcpy(l->latest, l->parcel, o->bytes);
+    l->started = true;
+    return weft_passage_start(l->passage);
+}
+
+/* Those that take their steps with this one come to this one, unless they end before. */
+static weft_status await(const weft_others *o, lane *l, int64_t step)
+{
+    weft_patience patience = {0};
+    double limit = between(o)->timeout;
+    for (int64_t at = 0; !l->ended && at < step;) {
+        bool done;
+        WEFT_TRY(look(l, &done));
+        if (done) {
+            WEFT_TRY(take(o, l, &at));
+            continue;
+        }
+        WEFT_TRY(weft_endpoint_check(o->exchange->site.endpoint));
+        nanosleep(&NAP, NULL);
+        if (weft_patience_look(&patience, 1) > limit)
+            return weft_fail(WEFT_ERR_PEER,
+                             "learner %d has not said for %g s what it keeps after step %lld",
+                             (int)(l - o->lanes) + 1, limit, (long long)step);
+    }
+    return WEFT_OK;
+}
+
+static weft_status take_what_is_there(const weft_others *o, lane *l)
+{
+    bool done = true;
+    while (done && !l->ended) {
+        int64_t step;
+        WEFT_TRY(look(l, &done));
+        WEFT_TRY(agree(o, &done));
+        if (done) WEFT_TRY(take(o, l, &step));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_others_take(weft_others *o, int64_t step)
+{
+    bool together = weft_exchange_is_together(o->exchange);
+    for (int k = 0; k < o->count; k++)
+        WEFT_TRY(together ? await(o, &o->lanes[k], step) : take_what_is_there(o, &o->lanes[k]));
+    return WEFT_OK;
+}
+
+/* --- the end --- */
+
+/* Before all have left nobody is waited for: the first one may be on its way to a parcel that is
+ * not to come any more, and has to hear that. */
+static weft_status say_last(const weft_others *o, bool before)
+{
+    lane *l = &o->lanes[0];
+    bool done;
+    double until = weft_seconds() + A_WHILE;
+    if (!l->ended) {
+        WEFT_TRY(look(l, &done));
+        while (!done && before && weft_seconds() < until) {
+            nanosleep(&NAP, NULL);
+            WEFT_TRY(look(l, &done));
+        }
+        if (!done && before) return WEFT_OK;
+        if (!done) WEFT_TRY(weft_passage_wait(l->passage));
+        l->ended = true;
+        WEFT_TRY(send(o, LAST));
+    }
+    return before ? WEFT_OK : weft_passage_wait(l->passage);
+}
+
+weft_status weft_others_end(weft_others *o, bool before)
+{
+    if (!o->first) return say_last(o, before);
+    for (int k = 0; k < o->count && !before; k++) WEFT_TRY(await(o, &o->lanes[k], INT64_MAX));
+    return WEFT_OK;
+}

@@ -1,0 +1,338 @@
+/* Opening exchanges, and calling them at their moments. */
+#include <sys/resource.h>
+
+#include <ctype.h>
+
+#include "exchange/collect_state.h"
+
+static bool is_word(const char *name)
+{
+    if (!name || !isalpha((unsigned char)*name)) return false;
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_') return false;
+    return true;
+}
+
+/* A checkpoint could not hold what does not obey this. */
+static weft_status check_state(weft_exchange *e, int i, const weft_exchange_state *s)
+{
+    weft_exchange_state other;
+    weft_dtype dtype;
+    void *data;
+    size_t bytes = weft_type_bytes(&s->type);
+    if (!is_word(s->name))
+        return weft_fail(WEFT_ERR_INTERNAL,
+                         "exchange %s: a state is named '%s'; it must be messages, digits and _, "
+                         "beginning with a message",
+                         e->ops->name, s->name ? s->name : "");
+    for (int k = 0; k < i && weft_exchange_state_at(e, k, &other); k++)
+        if (strcmp(other.name, s->name) == 0)
+            return weft_fail(WEFT_ERR_INTERNAL, "exchange %s: two of its states are named '%s'",
+                             e->ops->name, s->name);
+    if (s->like_parameters) {
+        WEFT_TRY(weft_store_map(e->site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+        weft_store_unmap_read(e->site.store, data);
+    }
+    if (s->bytes != bytes || !s->data)
+        return weft_fail(WEFT_ERR_INTERNAL, "exchange %s: its state '%s' has %zu bytes, not %zu",
+                         e->ops->name, s->name, s->data ? s->bytes : 0, bytes);
+    return WEFT_OK;
+}
+
+static weft_status check_states(weft_exchange *e)
+{
+    weft_exchange_state s;
+    for (int i = 0; weft_exchange_state_at(e, i, &s); i++) WEFT_TRY(check_state(e, i, &s));
+    return WEFT_OK;
+}
+
+static weft_status open_at(const weft_context *context, const char *spec,
+                           const weft_exchange_site *site, weft_exchange **out)
+{
+    const weft_exchange_ops *ops = NULL;
+    const char *arguments = "";
+    *out = NULL;
+    WEFT_TRY(weft_exchange_find(context, spec, &ops, &arguments));
+    if (ops->struct_size != sizeof(*ops))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s: its weft_exchange_ops has %zu bytes, this library's %zu",
+                         ops->name, ops->struct_size, sizeof(*ops));
+    if (ops->owns_update != (ops->update != NULL))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s: owns_update and the function update go together", ops->name);
+    uint64_t before = weft_failures();
+    weft_status status = ops->open(arguments, site, out);
+    WEFT_TRY(weft_told(status, before, "exchange", ops->name, "open"));
+    (*out)->ops = ops;
+    if (site) (*out)->site = *site;
+    return WEFT_OK;
+}
+
+/* Each socket takes an open file, and so does about as much again as a process needs otherwise. */
+static weft_status check_sockets(const weft_exchange *e, const weft_exchange_plan *plan)
+{
+    enum { OTHER_FILES = 64 };
+    struct rlimit files;
+    int64_t all = 0;
+    if (!e->ops->sockets || plan->here == 0 || getrlimit(RLIMIT_NOFILE, &files) != 0 ||
+        files.rlim_cur == RLIM_INFINITY)
+        return WEFT_OK;
+    WEFT_TRY(e->ops->sockets(e, plan, &all));
+    int64_t need = all * plan->here / plan->learners + OTHER_FILES;
+    if (need <= (int64_t)files.rlim_cur) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "exchange %s: %d learner%s of one process would need %lld open files, and it "
+                     "may have %llu; give fewer learners or servers or a topology with fewer "
+                     "neighbours, or raise the limit with ulimit -n",
+                     e->ops->name, plan->here, weft_plural(plan->here), (long long)need,
+                     (unsigned long long)files.rlim_cur);
+}
+
+weft_status weft_exchange_fits(weft_context *context, const char *spec,
+                               const weft_exchange_plan *plan)
+{
+    weft_exchange *e;
+    WEFT_TRY(open_at(context, spec, NULL, &e));
+    uint64_t before = weft_failures();
+    weft_status status =
+        e->ops->fits ? weft_told(e->ops->fits(e, plan), before, "exchange", e->ops->name, "fits")
+                     : WEFT_OK;
+    if (status == WEFT_OK) status = check_sockets(e, plan);
+    weft_exchange_close(&e);
+    return status;
+}
+
+weft_status weft_exchange_check(weft_context *context, const char *spec)
+{
+    weft_exchange *exchange;
+    WEFT_TRY(open_at(context, spec, NULL, &exchange));
+    weft_exchange_close(&exchange);
+    return WEFT_OK;
+}
+
+weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
+                               weft_exchange **out)
+{
+    if (site->struct_size != sizeof(*site))
+        return weft_fail(WEFT_ERR_ARGUMENT, "weft_exchange_site has %zu bytes, this library's %zu",
+                         site->struct_size, sizeof(*site));
+    *out = NULL;
+    WEFT_TRY(weft_exchange_fits(site->context, spec,
+                                &(weft_exchange_plan){.learners = site->endpoint->learners,
+                                                      .servers = site->servers,
+                                                      .replicas = site->replicas,
+                                                      .codec = site->codec,
+                                                      .back = site->back,
+                                                      .again = site->again,
+                                                      .hosted = !site->cluster}));
+    WEFT_TRY(open_at(site->context, spec, site, out));
+    weft_status status = check_states(*out);
+    if (status != WEFT_OK) weft_exchange_close(out);
+    return status;
+}
+
+void weft_exchange_close(weft_exchange **exchange)
+{
+    if (!exchange || !*exchange) return;
+    weft_others_close(&(*exchange)->others);
+    (*exchange)->ops->close(*exchange);
+    *exchange = NULL;
+}
+
+/* A failure of its own has a message. */
+static weft_status heard(const weft_exchange *e, weft_status status, uint64_t before,
+                         const char *function)
+{
+    return weft_told(status, before, "exchange", e->ops->name, function);
+}
+
+weft_status weft_exchange_begin(weft_exchange *e)
+{
+    uint64_t failures = weft_failures();
+    return e->ops->begin ? heard(e, e->ops->begin(e), failures, "begin") : WEFT_OK;
+}
+
+weft_status weft_exchange_before(weft_exchange *e, int64_t step)
+{
+    uint64_t failures = weft_failures();
+    return e->ops->before ? heard(e, e->ops->before(e, step), failures, "before") : WEFT_OK;
+}
+
+weft_status weft_exchange_update(weft_exchange *e, int64_t step)
+{
+    uint64_t failures = weft_failures();
+    return e->ops->update ? heard(e, e->ops->update(e, step), failures, "update") : WEFT_OK;
+}
+
+weft_status weft_exchange_settle(weft_exchange *e)
+{
+    uint64_t failures = weft_failures();
+    return e->ops->settle ? heard(e, e->ops->settle(e), failures, "settle") : WEFT_OK;
+}
+
+static weft_status needed(void *user, const weft_reading *parameter)
+{
+    weft_exchange *e = user;
+    uint64_t failures = weft_failures();
+    return heard(e, e->ops->needed(e, parameter), failures, "needed");
+}
+
+weft_status weft_exchange_ready(weft_exchange *e, const weft_gradient *gradient)
+{
+    uint64_t failures = weft_failures();
+    return e->ops->ready ? heard(e, e->ops->ready(e, gradient), failures, "ready") : WEFT_OK;
+}
+
+weft_status weft_exchange_poll(weft_exchange *e)
+{
+    uint64_t failures = weft_failures();
+    return e->ops->poll ? heard(e, e->ops->poll(e), failures, "poll") : WEFT_OK;
+}
+
+static weft_status ready(void *user, const weft_gradient *gradient)
+{
+    return weft_exchange_ready(user, gradient);
+}
+
+static weft_status poll(void *user)
+{
+    return weft_exchange_poll(user);
+}
+
+void weft_exchange_listen(weft_exchange *e)
+{
+    const weft_listener listener = {.ready = e->ops->ready ? ready : NULL,
+                                    .needed = e->ops->needed ? needed : NULL,
+                                    .poll = e->ops->poll ? poll : NULL,
+                                    .user = e};
+    weft_instance_listen(e->site.instance, &listener);
+}
+
+void weft_exchange_attend(weft_exchange *e, weft_instance *instance)
+{
+    const weft_listener listener = {.poll = e->ops->poll ? poll : NULL, .user = e};
+    weft_instance_listen(instance, &listener);
+}
+
+weft_update weft_exchange_updates(const weft_exchange_ops *ops)
+{
+    if (ops->owns_update) return WEFT_UPDATE_ELSEWHERE;
+    return ops->ready ? WEFT_UPDATE_TOLD : WEFT_UPDATE_HERE;
+}
+
+weft_status weft_exchange_after(weft_exchange *e, weft_exchange_turn *turn)
+{
+    uint64_t failures = weft_failures();
+    if (e->ops->after) WEFT_TRY(heard(e, e->ops->after(e, turn), failures, "after"));
+    if (turn->leave && e->ops->lockstep)
+        return weft_fail(WEFT_ERR_INTERNAL,
+                         "exchange %s: a learner leaves, but goes in lock step with the others",
+                         e->ops->name);
+    return WEFT_OK;
+}
+
+weft_status weft_exchange_save(weft_exchange *e)
+{
+    return e->ops->save ? e->ops->save(e) : WEFT_OK;
+}
+
+weft_status weft_exchange_end(weft_exchange *e)
+{
+    if (e->others) WEFT_TRY(weft_others_end(e->others, true));
+    uint64_t failures = weft_failures();
+    if (e->ops->end) WEFT_TRY(heard(e, e->ops->end(e), failures, "end"));
+    return e->others ? weft_others_end(e->others, false) : WEFT_OK;
+}
+
+weft_status weft_exchange_share(weft_exchange *e)
+{
+    return weft_others_open(e, &e->others);
+}
+
+weft_status weft_exchange_hand(weft_exchange *e, int64_t step)
+{
+    if (!e->others) return WEFT_OK;
+    return e->site.endpoint->learner == 0 ? weft_others_take(e->others, step)
+                                          : weft_others_hand(e->others, step);
+}
+
+bool weft_exchange_state_of(weft_exchange *e, int learner, int i, weft_exchange_state *out)
+{
+    if (!weft_exchange_state_at(e, i, out)) return false;
+    out->data = weft_others_data(e->others, learner, i);
+    return out->data != NULL;
+}
+
+bool weft_exchange_state_at(weft_exchange *e, int i, weft_exchange_state *out)
+{
+    *out = (weft_exchange_state){.name = NULL};
+    return e->ops->state && e->ops->state(e, i, out);
+}
+
+bool weft_exchange_is_together(const weft_exchange *e)
+{
+    return e->ops->lockstep || (e->ops->together && e->ops->together(e));
+}
+
+bool weft_exchange_ends_together(const weft_exchange *e)
+{
+    const weft_learner_link *link = e->site.cluster;
+    return !e->ops->lockstep && weft_exchange_is_together(e) && e->site.endpoint->learners > 1 &&
+           (!link || link->job);
+}
+
+/* Who is there answers within that, over any line that a run goes on over. */
+static const double IN_A_HURRY = 1;
+
+bool weft_exchange_is_stopped(const weft_exchange *e)
+{
+    const weft_learner_link *link = e->site.cluster;
+    return link && !link->job && link->stop && atomic_load(link->stop);
+}
+
+double weft_exchange_limit(const weft_exchange *e, double usual)
+{
+    return weft_exchange_is_stopped(e) ? WEFT_MIN(usual, IN_A_HURRY) : usual;
+}
+
+/* All is told and saved by then, and in a job that was stopped nobody comes in the place of a
+ * coordinator that does not answer. */
+double weft_exchange_farewell(const weft_exchange *e, bool last)
+{
+    static const double LONG_ENOUGH = 15;
+    const weft_learner_link *link = e->site.cluster;
+    return link && link->job && !last ? IN_A_HURRY : weft_exchange_limit(e, LONG_ENOUGH);
+}
+
+bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
+{
+    *out = (weft_series){.name = NULL};
+    return e->ops->figure && e->ops->figure(e, i, out);
+}
+
+weft_status weft_exchange_sum(weft_exchange *e, const char *what, double *number)
+{
+    return weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                                .dtype = WEFT_F64,
+                                                                .what = what,
+                                                                .send = number,
+                                                                .receive = number,
+                                                                .count = 1,
+                                                                .reproducible = true});
+}
+
+weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dtype, void *data,
+                               int64_t count)
+{
+    int n = e->site.endpoint->learners;
+    WEFT_TRY(weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                                  .dtype = dtype,
+                                                                  .what = what,
+                                                                  .send = data,
+                                                                  .receive = data,
+                                                                  .count = count,
+                                                                  .reproducible = true}));
+    for (int64_t i = 0; i < count; i++)
+        weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
+    return WEFT_OK;
+}

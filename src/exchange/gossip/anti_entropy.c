@@ -1,0 +1,142 @@
+/* When others are there than before, ways over which rumours were passed on are gone. So whoever is
+ * neighbours in the new view tell each other what they have, and each is told what it lacks; only
+ * then is an edge open. What comes after that goes over the trees of the view that both have. */
+#include "exchange/gossip/peer_internal.h"
+#include "actor/rpc.h"
+#include "gossip.pb-c.h"
+
+static weft_status copy_origins(const weft_peer *p, weft_blob **out)
+{
+    const weft_rumours *u = &p->rumours;
+    size_t bytes = u->origin_count * sizeof(*u->origins);
+    WEFT_TRY(weft_blob_new(bytes, out));
+    if (bytes) memcpy((*out)->data, u->origins, bytes);
+    return WEFT_OK;
+}
+
+static weft_status greet(weft_peer *p, const weft_edge *edge)
+{
+    Weft__Greet m = WEFT__GREET__INIT;
+    weft_blob *origins;
+    m.view = weft_member_view(p->member)->number;
+    m.members = p->members;
+    m.round = edge->asked;
+    m.summed = edge->summed;
+    WEFT_TRY(copy_origins(p, &origins));
+    weft_status status = weft_wire_send(&p->head, edge->to, WEFT_WIRE_GREET, &m, origins);
+    weft_blob_drop(&origins);
+    return status;
+}
+
+static weft_status begin(weft_peer *p, weft_edge *edge)
+{
+    edge->asked = ++p->round;
+    edge->come = 0;
+    edge->answered = edge->skips = false;
+    return greet(p, edge);
+}
+
+weft_status weft_greet_all(weft_peer *p)
+{
+    for (int i = 0; i < p->neighbour_count; i++) WEFT_TRY(begin(p, &p->rumours.edges[i]));
+    return p->neighbour_count ? weft_peer_listen(p) : WEFT_OK;
+}
+
+/* It was left out what somebody else has told meanwhile, or may have. */
+static bool is_due(const weft_peer *p, const weft_edge *edge)
+{
+    double silence = weft_member_view(p->member)->silence;
+    return edge->skips ||
+           (edge->behind > 0 && weft_actor_now(&p->head) - edge->greeted > silence / 4);
+}
+
+weft_status weft_greet_again(weft_peer *p, bool *more)
+{
+    *more = false;
+    for (int i = 0; p->in && i < p->neighbour_count; i++) {
+        weft_edge *edge = &p->rumours.edges[i];
+        *more = *more || !edge->answered || edge->behind > 0;
+        if (!edge->answered)
+            WEFT_TRY(greet(p, edge));
+        else if (is_due(p, edge)) {
+            WEFT_TRY(begin(p, edge));
+            *more = true;
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status answer(weft_peer *p, const weft_edge *edge)
+{
+    Weft__Greeted m = WEFT__GREETED__INIT;
+    m.round = edge->round;
+    m.behind = edge->lacks;
+    return weft_wire_send(&p->head, edge->to, WEFT_WIRE_GREETED, &m, NULL);
+}
+
+/* A greeting that comes again is answered again. */
+static weft_status take_greet(weft_peer *p, const Weft__Greet *m, const weft_message *message)
+{
+    const weft_origin *theirs;
+    size_t count;
+    bool same;
+    WEFT_TRY(weft_around_same(p, message->from, m->view, m->members, &same));
+    weft_edge *edge = weft_peer_edge(p, message->from);
+    if (!same || !edge || !p->in || m->round < edge->round) return WEFT_OK;
+    if (m->round == edge->round) return edge->open ? answer(p, edge) : WEFT_OK;
+    if (!weft_origins_read(message->payload, 0, &theirs, &count)) return WEFT_OK;
+    weft_edge_open(edge, m->round);
+    WEFT_TRY(weft_log_tell(p, edge, theirs, count));
+    WEFT_TRY(answer(p, edge));
+    if (m->summed) return begin(p, edge);
+    return edge->answered ? WEFT_OK : greet(p, edge); /* it may not have had the view before */
+}
+
+/* This one may have what that one lacks, and cannot take over what it has; others in turn. */
+static weft_actor_id choose(weft_peer *p, const weft_edge *edge)
+{
+    int i = p->turn++ % (p->peers + 1) - 1;
+    return i < 0 || i == p->me || !p->seats[i].has ? edge->to : p->ids[i];
+}
+
+/* What this one lacks the other one has, but not as rumours any more. It may come from somebody
+ * else; if it does not, all that the other one has is taken. */
+static weft_status fall_behind(weft_peer *p, weft_edge *edge)
+{
+    static const double LONG_ENOUGH = 10;
+    double now = weft_actor_now(&p->head), silence = weft_member_view(p->member)->silence;
+    if (edge->behind <= 0) edge->behind = now;
+    if (now - edge->behind > LONG_ENOUGH * silence && !p->gone) {
+        weft_member_is_lost(p->member);
+        return weft_fail(WEFT_ERR_PEER,
+                         "this learner was cut off for so long that neither it nor the others can "
+                         "tell what the other lacks; join again");
+    }
+    WEFT_TRY(weft_peer_listen(p));
+    if (now - edge->behind < silence || p->giver != WEFT_NOBODY) return WEFT_OK;
+    return weft_want_from(p, choose(p, edge));
+}
+
+static weft_status take_greeted(weft_peer *p, const Weft__Greeted *m, weft_actor_id from)
+{
+    weft_edge *edge = weft_peer_edge(p, from);
+    if (!edge || !p->in || m->round != edge->asked || edge->answered) return WEFT_OK;
+    edge->answered = true;
+    edge->summed = false;
+    edge->greeted = weft_actor_now(&p->head);
+    if (!m->behind) edge->behind = 0;
+    return m->behind ? fall_behind(p, edge) : WEFT_OK;
+}
+
+weft_status weft_greet_message(weft_peer *p, const weft_message *message)
+{
+    weft_status status = WEFT_OK;
+    void *m = NULL;
+    if (message->type == WEFT_WIRE_GREET && (m = weft_wire_read(message, &weft__greet__descriptor)))
+        status = take_greet(p, m, message);
+    else if (message->type == WEFT_WIRE_GREETED &&
+             (m = weft_wire_read(message, &weft__greeted__descriptor)))
+        status = take_greeted(p, m, message->from);
+    weft_wire_free(m);
+    return status;
+}

@@ -1,0 +1,200 @@
+/* What each peer says goes to every other, once, along the edges. */
+#include "exchange/gossip/peer_internal.h"
+
+/* Of an edge: so much more than a step says, whatever its codec, may be under way, and wait. */
+static const size_t LEAST_ROOM = (size_t)1 << 20, ROOM_COPIES = 8;
+
+/* A direction begins anew only with a greeting, so what was under way is told again from the log.
+ */
+static void take_over(weft_edge *edge, weft_edge *old, double now)
+{
+    bool told = old->open && old->count == 0;
+    *edge = (weft_edge){.to = old->to,
+                        .round = old->round,
+                        .window = old->window,
+                        .trip = old->trip,
+                        .room = edge->room,
+                        .dtype = edge->dtype,
+                        .numbers = edge->numbers,
+                        .since = told        ? now
+                                 : old->open ? old->queue[0].began
+                                             : old->since};
+    weft_edge_free(old);
+}
+
+static size_t room_of(const weft_peer *p)
+{
+    return p->options.backlog ? p->options.backlog : WEFT_MAX(LEAST_ROOM, ROOM_COPIES * p->bytes);
+}
+
+weft_status weft_rumours_arrange(weft_peer *p)
+{
+    weft_rumours *u = &p->rumours;
+    weft_edge *old = u->edges;
+    double now = p->member ? weft_actor_now(&p->head) : 0;
+    int old_count = old ? p->neighbour_count : 0;
+    p->neighbours = NULL;
+    p->neighbour_count = 0;
+    if (p->peers > 1) {
+        p->neighbours = p->topology->list + p->topology->first[p->me];
+        p->neighbour_count = p->topology->first[p->me + 1] - p->topology->first[p->me];
+    }
+    u->edges = NULL;
+    weft_status status = WEFT_NEW(&u->edges, p->neighbour_count + 1);
+    for (int i = 0; i < p->neighbour_count && status == WEFT_OK; i++) {
+        weft_edge *edge = &u->edges[i];
+        *edge = (weft_edge){.to = p->ids[p->neighbours[i]],
+                            .room = room_of(p),
+                            .dtype = p->options.dtype,
+                            .numbers = p->options.count,
+                            .open = !p->member,
+                            .since = now};
+        for (int k = 0; k < old_count; k++)
+            if (old[k].to == edge->to) take_over(edge, &old[k], now);
+    }
+    for (int k = 0; k < old_count; k++) weft_edge_free(&old[k]);
+    free(old);
+    if (status != WEFT_OK) p->neighbour_count = 0;
+    return status;
+}
+
+void weft_rumours_close(weft_peer *p)
+{
+    weft_rumours *u = &p->rumours;
+    for (int i = 0; u->edges && i < p->neighbour_count; i++) weft_edge_free(&u->edges[i]);
+    free(u->edges);
+    free(u->origins);
+    weft_log_free(u);
+}
+
+/* To those neighbours who have it from here. What somebody said who has gone has no way of its own
+ * any more: it goes to all but the one it came from. */
+static weft_status pass_on(weft_peer *p, const weft_rumour *rumour, weft_actor_id sender)
+{
+    weft_rumours *u = &p->rumours;
+    bool told = false;
+    int origin = weft_peer_index(p, rumour->origin);
+    WEFT_TRY(weft_log_add(p, rumour));
+    for (int i = 0; i < p->neighbour_count; i++) {
+        const weft_edge *edge = &u->edges[i];
+        bool from_here =
+            origin >= 0
+                ? p->topology->from[(size_t)origin * (size_t)p->peers + (size_t)p->neighbours[i]] ==
+                      p->me
+                : edge->to != sender;
+        if (!from_here || !edge->open) continue;
+        WEFT_TRY(weft_edge_tell(&p->head, &u->edges[i], rumour));
+        told = true;
+    }
+    return told ? weft_peer_listen(p) : WEFT_OK;
+}
+
+weft_status weft_rumours_say(weft_peer *p, weft_blob *payload, bool halt)
+{
+    weft_rumours *u = &p->rumours;
+    weft_origin *own;
+    weft_actor_id me = p->member ? p->head.id : p->ids[p->me];
+    weft_rumour rumour = {.origin = me, .first = u->sequence + 1, .payload = payload, .halt = halt};
+    rumour.sequence = rumour.first;
+    WEFT_TRY(weft_origin_of(u, me, &own));
+    if (!own) return weft_fail(WEFT_ERR_UNSUPPORTED, "too many peers have been in this run");
+    own->come = ++u->sequence;
+    own->ended = !payload;
+    return pass_on(p, &rumour, me);
+}
+
+/* What is no update of ours is none of anybody's. */
+static bool is_damaged(weft_peer *p, const weft_blob *payload)
+{
+    return payload && (!p->mode->heard || p->mode->heard(p, payload) != WEFT_OK);
+}
+
+/* Who it is of is one of those who are there, or was, where they come and go. */
+static weft_status find_origin(weft_peer *p, const weft_rumour *rumour, weft_origin **out)
+{
+    *out = NULL;
+    if (rumour->sequence <= 0 || rumour->first <= 0 || rumour->first > rumour->sequence)
+        return WEFT_OK;
+    if (!p->member) {
+        *out = weft_origin_find(&p->rumours, rumour->origin);
+        return WEFT_OK;
+    }
+    return weft_origin_of(&p->rumours, rumour->origin, out);
+}
+
+/* The sender had more than it could tell. It is asked again, as somebody else may have told. */
+static weft_status skip(weft_peer *p, weft_edge *edge)
+{
+    edge->skips = true;
+    return weft_peer_listen(p);
+}
+
+weft_status weft_rumours_message(weft_peer *p, const weft_message *message)
+{
+    weft_rumours *u = &p->rumours;
+    weft_edge *edge = weft_peer_edge(p, message->from);
+    weft_origin *origin;
+    weft_rumour rumour;
+    if (!edge) return WEFT_OK; /* nobody we know */
+    WEFT_TRY(weft_edge_message(&p->head, edge, message, &rumour));
+    WEFT_TRY(find_origin(p, &rumour, &origin));
+    /* Edges keep the order, so of what an origin says nothing is skipped, whichever way it comes;
+     * nor does a sum have a part that is here. Else it is asked for again. */
+    bool fits = origin && rumour.first == origin->come + 1;
+    bool known = origin && rumour.sequence <= origin->come;
+    if (origin && !fits && !known && p->member) return skip(p, edge);
+    if (!fits || origin->ended || is_damaged(p, rumour.payload)) return WEFT_OK;
+    origin->come = rumour.sequence;
+    origin->ended = !rumour.payload;
+    u->halted = u->halted || rumour.halt;
+    return pass_on(p, &rumour, message->from);
+}
+
+weft_status weft_rumours_repeat(weft_peer *p, bool *more)
+{
+    weft_rumours *u = &p->rumours;
+    *more = false;
+    for (int i = 0; i < p->neighbour_count; i++) {
+        WEFT_TRY(weft_edge_repeat(&p->head, &u->edges[i], p->options.patience));
+        *more = *more || u->edges[i].count > 0;
+    }
+    return WEFT_OK;
+}
+
+bool weft_rumours_all_ended(const weft_peer *p)
+{
+    for (int i = 0; i < p->peers; i++) {
+        const weft_origin *origin = weft_origin_find(&p->rumours, p->ids[i]);
+        if (!origin || !origin->ended) return false;
+    }
+    return true;
+}
+
+uint64_t weft_rumours_sum(const weft_peer *p)
+{
+    const weft_rumours *u = &p->rumours;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < u->origin_count; i++)
+        if (u->origins[i].come > 0) sum += weft_mix(u->origins[i].id, (uint64_t)u->origins[i].come);
+    return sum | 1;
+}
+
+static bool is_behind(const weft_edge *edge)
+{
+    return !edge->open || edge->count > 0 || edge->lacks || edge->behind > 0;
+}
+
+bool weft_rumours_all_heard(const weft_peer *p)
+{
+    for (int i = 0; i < p->neighbour_count; i++)
+        if (is_behind(&p->rumours.edges[i])) return false;
+    return true;
+}
+
+int64_t weft_rumours_heard(const weft_peer *p)
+{
+    int64_t heard = 0;
+    for (int i = 0; i < p->neighbour_count; i++)
+        heard += p->rumours.edges[i].heard + p->rumours.edges[i].open;
+    return heard;
+}

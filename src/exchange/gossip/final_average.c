@@ -1,0 +1,224 @@
+/* What peers that come and go have come to together: when all who are there have ended, and have
+ * heard all, they take the mean of what they have, and each has that. It is added up over the pairs
+ * of the tree in which learners of one job add up theirs, in the order of the slots, and so has the
+ * same bits.
+ *
+ * Nobody changes what he has by then, so in another view it is all done again. But who has the mean
+ * already keeps it, and gives it to those who have not: so there is one, whoever goes meanwhile. */
+#include "base/tree.h"
+#include "exchange/gossip/peer_internal.h"
+#include "actor/rpc.h"
+#include "gossip.pb-c.h"
+
+static void forget(weft_settling *s)
+{
+    for (int k = 0; k < WEFT_SETTLE_CHILDREN; k++) weft_blob_drop(&s->shares[k]);
+    weft_blob_drop(&s->sum);
+    s->heard = false;
+}
+
+void weft_settle_close(weft_peer *p)
+{
+    forget(&p->settling);
+    weft_blob_drop(&p->settling.mean);
+}
+
+/* Of each pair of subtrees the first one's first peer adds up what both have. */
+void weft_settle_arrange(weft_peer *p)
+{
+    weft_settling *s = &p->settling;
+    int first = 0, last = p->peers;
+    forget(s);
+    s->parent = -1;
+    s->child_count = 0;
+    while (p->me >= 0 && last - first > 1) {
+        int middle = weft_tree_next(p->peers, first, last - 1);
+        if (p->me >= middle) {
+            s->parent = first;
+            first = middle;
+            continue;
+        }
+        if (p->me == first) s->children[s->child_count++] = middle;
+        last = middle;
+    }
+}
+
+/* --- up --- */
+
+static weft_status send_share(weft_peer *p)
+{
+    weft_settling *s = &p->settling;
+    Weft__Share m = WEFT__SHARE__INIT;
+    m.view = weft_member_view(p->member)->number;
+    m.members = p->members;
+    m.sent = s->sent = weft_actor_now(&p->head);
+    WEFT_TRY(weft_wire_send(&p->head, p->ids[s->parent], WEFT_WIRE_SHARE, &m, s->sum));
+    return weft_peer_listen(p);
+}
+
+static weft_status send_mean(weft_peer *p, int to)
+{
+    weft_settling *s = &p->settling;
+    Weft__Mean m = WEFT__MEAN__INIT;
+    m.of = (uint32_t)s->of;
+    s->sent = weft_actor_now(&p->head);
+    WEFT_TRY(weft_wire_send(&p->head, p->ids[to], WEFT_WIRE_MEAN, &m, s->mean));
+    return weft_peer_listen(p);
+}
+
+static int child_of(const weft_peer *p, int i)
+{
+    for (int k = 0; k < p->settling.child_count; k++)
+        if (p->settling.children[k] == i) return k;
+    return -1;
+}
+
+/* Whether that one is next to this one in the tree, has ended, and has no mean yet. */
+static bool lacks(const weft_peer *p, int i)
+{
+    const weft_seat *seat = &p->seats[i];
+    bool next = i == p->settling.parent || child_of(p, i) >= 0;
+    return next && seat->says && seat->all != 0 && !seat->settled;
+}
+
+static bool is_needed(const weft_peer *p)
+{
+    for (int i = 0; i < p->peers; i++)
+        if (lacks(p, i)) return true;
+    return false;
+}
+
+static weft_status give(weft_peer *p)
+{
+    for (int i = 0; i < p->peers; i++)
+        if (lacks(p, i)) WEFT_TRY(send_mean(p, i));
+    return weft_peer_listen(p);
+}
+
+/* All are told that it has, and the next in the tree what. */
+static weft_status settle(weft_peer *p, int of)
+{
+    weft_settling *s = &p->settling;
+    forget(s);
+    s->of = of;
+    s->moves++;
+    WEFT_TRY(weft_around_nod(p));
+    return give(p);
+}
+
+static void divide(const weft_peer *p, void *numbers)
+{
+    weft_dtype dtype = p->options.dtype;
+    for (int64_t i = 0; i < p->options.count; i++)
+        weft_number_put(dtype, numbers, i, weft_number_get(dtype, numbers, i) / p->peers);
+}
+
+static weft_status add_up(weft_peer *p)
+{
+    const weft_peer_options *o = &p->options;
+    weft_settling *s = &p->settling;
+    WEFT_TRY(weft_blob_new(p->bytes, &s->sum));
+    memcpy(s->sum->data, p->now, p->bytes);
+    for (int k = s->child_count; k-- > 0;)
+        weft_tree_add(o->dtype, s->sum->data, s->shares[k]->data, s->sum->data, o->count);
+    s->moves++;
+    if (s->parent >= 0) return send_share(p);
+    divide(p, s->sum->data);
+    memcpy(p->now, s->sum->data, p->bytes);
+    s->mean = weft_blob_hold(s->sum);
+    return settle(p, p->peers);
+}
+
+weft_status weft_settle_go(weft_peer *p)
+{
+    const weft_settling *s = &p->settling;
+    if (s->of > 0) return is_needed(p) ? weft_peer_listen(p) : WEFT_OK;
+    if (p->me < 0 || s->sum || !weft_around_alike(p)) return WEFT_OK;
+    for (int k = 0; k < s->child_count; k++)
+        if (!s->shares[k]) return WEFT_OK;
+    return add_up(p);
+}
+
+weft_status weft_settle_again(weft_peer *p, bool *more)
+{
+    weft_settling *s = &p->settling;
+    double now = weft_actor_now(&p->head);
+    bool shares = s->sum && s->parent >= 0 && !s->heard;
+    *more = shares || (s->of > 0 && is_needed(p));
+    if (!*more) return WEFT_OK;
+    if (weft_blob_shared(shares ? s->sum : s->mean)) s->sent = now; /* it is still on its way */
+    if (now - s->sent < weft_trip_patience(&s->trip, p->options.patience)) return WEFT_OK;
+    weft_trip_again(&s->trip);
+    return shares ? send_share(p) : give(p);
+}
+
+bool weft_settle_all_have(const weft_peer *p)
+{
+    for (int i = 0; i < p->peers; i++)
+        if (i != p->me && !p->seats[i].settled) return false;
+    return p->settling.of > 0;
+}
+
+/* --- messages --- */
+
+static bool is_whole(const weft_peer *p, const weft_blob *payload)
+{
+    return payload && payload->bytes == p->bytes &&
+           weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
+}
+
+/* It may come before this one knows that all have ended, but not before it has the view. */
+static weft_status take_share(weft_peer *p, const Weft__Share *m, const weft_message *message)
+{
+    weft_settling *s = &p->settling;
+    Weft__Shared reply = WEFT__SHARED__INIT;
+    bool same;
+    int from = weft_peer_index(p, message->from), child = child_of(p, from);
+    WEFT_TRY(weft_around_same(p, message->from, m->view, m->members, &same));
+    if (!same || child < 0 || !is_whole(p, message->payload)) return WEFT_OK;
+    if (s->of == 0 && !s->shares[child]) s->shares[child] = weft_blob_hold(message->payload);
+    s->moves++;
+    reply.view = m->view;
+    reply.members = m->members;
+    reply.sent = m->sent;
+    return weft_wire_send(&p->head, message->from, WEFT_WIRE_SHARED, &reply, NULL);
+}
+
+static void take_shared(weft_peer *p, const Weft__Shared *m, weft_actor_id from)
+{
+    weft_settling *s = &p->settling;
+    if (!s->sum || s->parent < 0 || from != p->ids[s->parent] || m->members != p->members ||
+        m->view != weft_member_view(p->member)->number)
+        return;
+    s->heard = true;
+    weft_trip_answered(&s->trip, weft_actor_now(&p->head) - m->sent);
+}
+
+static weft_status take_mean(weft_peer *p, const Weft__Mean *m, const weft_message *message)
+{
+    weft_settling *s = &p->settling;
+    if (weft_peer_index(p, message->from) < 0 || p->all == 0 || p->computing || m->of == 0 ||
+        m->of > WEFT_MOST_MEMBERS || !is_whole(p, message->payload))
+        return WEFT_OK;
+    if (s->of > 0) return weft_around_nod(p); /* whoever has sent it has not heard that */
+    memcpy(p->now, message->payload->data, p->bytes);
+    WEFT_TRY(weft_blob_new(p->bytes, &s->mean));
+    memcpy(s->mean->data, p->now, p->bytes);
+    return settle(p, (int)m->of);
+}
+
+weft_status weft_settle_message(weft_peer *p, const weft_message *message)
+{
+    weft_status status = WEFT_OK;
+    void *m = NULL;
+    if (message->type == WEFT_WIRE_SHARE && (m = weft_wire_read(message, &weft__share__descriptor)))
+        status = take_share(p, m, message);
+    else if (message->type == WEFT_WIRE_SHARED &&
+             (m = weft_wire_read(message, &weft__shared__descriptor)))
+        take_shared(p, m, message->from);
+    else if (message->type == WEFT_WIRE_MEAN &&
+             (m = weft_wire_read(message, &weft__mean__descriptor)))
+        status = take_mean(p, m, message);
+    weft_wire_free(m);
+    return status;
+}

@@ -1,0 +1,114 @@
+/* The peers of a simulated run: the same actors, and peer i is actor i. */
+#include "base/tree.h"
+#include "exchange/simulated.h"
+#include "exchange/gossip/gossip.h"
+#include "exchange/codec_checkpoint.h"
+
+typedef struct gossip_cast {
+    weft_cast head;
+    weft_gossip_mode mode;
+    weft_topology edges;
+    const char *codec;
+    weft_kept *kept;          /* knows what is no parameter */
+    weft_codec **codecs;      /* [learners]; UPDATES */
+    const weft_actor **peers; /* [learners]: the simulation's */
+} gossip_cast;
+
+static void cast_close(weft_cast *cast)
+{
+    gossip_cast *c = (gossip_cast *)cast;
+    for (int i = 0; c->codecs && i < c->head.scene.learners; i++) weft_codec_close(&c->codecs[i]);
+    weft_kept_close(&c->kept);
+    weft_topology_free(&c->edges);
+    free((void *)c->codecs);
+    free((void *)c->peers);
+    free(c);
+}
+
+static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out)
+{
+    gossip_cast *c = (gossip_cast *)cast;
+    const weft_scene *s = &c->head.scene;
+    int i = (int)id;
+    if (c->mode == WEFT_GOSSIP_UPDATES) {
+        WEFT_TRY(weft_codec_open(s->context, c->codec, s->dtype, s->count, &c->codecs[i]));
+        WEFT_TRY(weft_kept_skip(c->kept, c->codecs[i], 0));
+    }
+    weft_peer_options options = {.struct_size = sizeof(options),
+                                 .mode = c->mode,
+                                 .me = i,
+                                 .topology = &c->edges,
+                                 .seed = 1,
+                                 .dtype = s->dtype,
+                                 .count = s->count,
+                                 .parameters = s->parameters[i],
+                                 .codec = c->codecs[i],
+                                 .steps = s->steps,
+                                 .patience = 1};
+    WEFT_TRY(weft_peer_create(&options, out));
+    c->peers[i] = *out;
+    return WEFT_OK;
+}
+
+/* The mean of what they have, as at the end of a real run. */
+static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
+{
+    const gossip_cast *c = (const gossip_cast *)cast;
+    const weft_scene *s = &c->head.scene;
+    const void **each;
+    (void)over;
+    WEFT_TRY(WEFT_NEW(&each, s->learners));
+    weft_tree tree = {.dtype = s->dtype,
+                      .ranks = s->learners,
+                      .leaves = s->learners,
+                      .source = each,
+                      .stride = s->count};
+    weft_status status = weft_new_bytes(&tree.room, 1, weft_tree_room(s->learners, 0));
+    if (status == WEFT_OK) {
+        for (int i = 0; i < s->learners; i++) each[i] = weft_peer_parameters(c->peers[i]);
+        weft_tree_sum(&tree, 0, s->count, parameters);
+        for (int64_t i = 0; i < s->count; i++)
+            weft_number_put(s->dtype, parameters, i,
+                            weft_number_get(s->dtype, parameters, i) / s->learners);
+    }
+    free(tree.room);
+    free((void *)each);
+    return status;
+}
+
+static const weft_cast_ops cast_ops = {
+    .close = cast_close,
+    .make = cast_make,
+    .result = cast_result,
+};
+
+static weft_status open_cast(gossip_cast *c, const char *arguments)
+{
+    char *topology = NULL;
+    weft_status status = weft_gossip_parse(arguments, &topology, &c->mode);
+    if (status == WEFT_OK) status = weft_gossip_codec(c->mode, c->head.scene.codec, &c->codec);
+    if (status == WEFT_OK)
+        status = weft_topology_make(topology, c->head.scene.learners,
+                                    c->mode == WEFT_GOSSIP_AVERAGE, 1, &c->edges);
+    free(topology);
+    const weft_scene *s = &c->head.scene;
+    if (status == WEFT_OK)
+        status = weft_kept_open(s->context, c->codec, NULL, s->store, NULL, &c->kept);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->codecs, s->learners);
+    return status == WEFT_OK ? WEFT_NEW(&c->peers, c->head.scene.learners) : status;
+}
+
+weft_status weft_gossip_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+{
+    gossip_cast *c;
+    WEFT_TRY(WEFT_NEW(&c, 1));
+    c->head.ops = &cast_ops;
+    c->head.scene = *scene;
+    c->head.actors = scene->learners;
+    weft_status status = open_cast(c, arguments);
+    if (status == WEFT_OK)
+        *out = &c->head;
+    else
+        cast_close(&c->head);
+    return status;
+}

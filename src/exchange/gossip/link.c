@@ -1,0 +1,225 @@
+#include "exchange/gossip/link.h"
+
+#include "compress/compress.h"
+#include "actor/rpc.h"
+#include "gossip.pb-c.h"
+
+/* REPEATED are on their way again at a time; those after them would come too early. At most
+ * UNDER_WAY are so the first time, and WAITING wait before updates are added up. */
+enum { REPEATED = 16, KEPT = 128, UNDER_WAY = 256, WAITING = 64 };
+
+void weft_edge_free(weft_edge *edge)
+{
+    for (size_t i = 0; i < edge->count; i++) weft_blob_drop(&edge->queue[i].payload);
+    free(edge->queue);
+    edge->queue = NULL;
+    edge->count = edge->capacity = edge->told = 0;
+    edge->told_bytes = edge->waiting_bytes = 0;
+}
+
+void weft_edge_open(weft_edge *edge, int64_t round)
+{
+    weft_edge_free(edge);
+    edge->heard = 0;
+    edge->round = round;
+    edge->open = true;
+}
+
+static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
+{
+    weft_rumour *rumour = &edge->queue[i];
+    Weft__Rumour m = WEFT__RUMOUR__INIT;
+    m.edge_sequence = edge->heard + 1 + (int64_t)i;
+    m.origin = rumour->origin;
+    m.sequence = rumour->sequence;
+    m.first = rumour->first < rumour->sequence ? rumour->first : 0;
+    m.halt = rumour->halt;
+    m.round = edge->round;
+    m.sent = rumour->sent = weft_actor_now(from);
+    return weft_wire_send(from, edge->to, WEFT_WIRE_RUMOUR, &m, rumour->payload);
+}
+
+static size_t bytes_of(const weft_rumour *rumour)
+{
+    return rumour->payload ? rumour->payload->bytes : 0;
+}
+
+/* As many as there may be. A line that is given more than it carries keeps them, and whatever comes
+ * after them, answers too, waits behind them. */
+static bool may_send(const weft_edge *edge)
+{
+    if (edge->told == edge->count) return false;
+    size_t bytes = edge->told_bytes + bytes_of(&edge->queue[edge->told]);
+    return edge->told == 0 ||
+           (edge->told < WEFT_MIN(edge->window, (size_t)UNDER_WAY) && bytes <= edge->room);
+}
+
+static weft_status send_more(weft_actor *from, weft_edge *edge)
+{
+    for (; may_send(edge); edge->told++) {
+        size_t bytes = bytes_of(&edge->queue[edge->told]);
+        edge->told_bytes += bytes;
+        edge->waiting_bytes -= bytes;
+        WEFT_TRY(send(from, edge, edge->told));
+    }
+    return WEFT_OK;
+}
+
+static void let_go(void *of, void *data)
+{
+    weft_blob *payload = of;
+    (void)data;
+    weft_blob_drop(&payload);
+}
+
+weft_blob *weft_edge_inside(weft_blob *payload)
+{
+    return payload->release == let_go ? payload->of : payload;
+}
+
+/* Who passes a payload on holds what it was made of: else who sent it would take it to be still on
+ * its way. */
+static weft_status wrap(weft_blob *payload, weft_blob **out)
+{
+    weft_blob *of = weft_edge_inside(payload);
+    return weft_blob_wrap(of->data, of->bytes, let_go, weft_blob_hold(of), out);
+}
+
+/* --- adding up --- */
+
+/* The one that waits to which this one is to be added. A queue has what an origin says in order, so
+ * the last one of the same origin is the one before it; NULL: it is queued by itself. */
+static weft_rumour *find_before(const weft_edge *edge, const weft_rumour *rumour)
+{
+    bool full = edge->count - edge->told >= WAITING || edge->waiting_bytes >= edge->room;
+    for (size_t i = edge->count; full && rumour->payload && i-- > edge->told;) {
+        weft_rumour *last = &edge->queue[i];
+        if (last->origin != rumour->origin) continue;
+        return last->payload && last->sequence + 1 == rumour->first ? last : NULL;
+    }
+    return NULL;
+}
+
+static weft_status add(const weft_edge *edge, const weft_blob *payload, void *sum)
+{
+    weft_encoded m;
+    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, edge->dtype, edge->numbers, &m));
+    weft_encoded_add(&m, edge->numbers, 1, sum);
+    return WEFT_OK;
+}
+
+/* Nobody else has what waits, once it is a sum, so the next is added where it lies. */
+static weft_status begin_sum(weft_edge *edge, weft_rumour *first)
+{
+    weft_blob *room, *sum;
+    WEFT_TRY(weft_blob_new(weft_encoded_bound(edge->dtype, edge->numbers), &room));
+    weft_status status =
+        add(edge, first->payload, weft_encoded_begin_sum(edge->dtype, edge->numbers, room->data));
+    if (status == WEFT_OK) status = wrap(room, &sum);
+    weft_blob_drop(&room);
+    WEFT_TRY(status);
+    edge->waiting_bytes += sum->bytes - first->payload->bytes;
+    weft_blob_drop(&first->payload);
+    first->payload = sum;
+    first->sum = true;
+    return WEFT_OK;
+}
+
+static weft_status add_to(weft_edge *edge, weft_rumour *before, const weft_rumour *rumour)
+{
+    if (!before->sum) WEFT_TRY(begin_sum(edge, before));
+    WEFT_TRY(add(edge, rumour->payload, (char *)before->payload->data + WEFT_MESSAGE_HEADER));
+    before->sequence = rumour->sequence;
+    return WEFT_OK;
+}
+
+weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour *rumour)
+{
+    weft_rumour mine = *rumour, *before = find_before(edge, rumour);
+    if (before) return add_to(edge, before, rumour);
+    mine.sum = false;
+    WEFT_TRY(WEFT_GROW(&edge->queue, &edge->capacity, edge->count));
+    if (rumour->payload) WEFT_TRY(wrap(rumour->payload, &mine.payload));
+    if (mine.began <= 0) mine.began = weft_actor_now(from);
+    edge->queue[edge->count++] = mine;
+    edge->waiting_bytes += bytes_of(&mine);
+    return send_more(from, edge);
+}
+
+/* A host that keeps one for so many times as long as anybody is patient will not send it any more.
+ */
+static bool is_leaving(const weft_rumour *rumour, double now, double patience)
+{
+    return weft_blob_shared(rumour->payload) && now - rumour->sent < KEPT * patience;
+}
+
+weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience)
+{
+    double now = weft_actor_now(from);
+    if (edge->told == 0) return WEFT_OK;
+    if (is_leaving(&edge->queue[0], now, patience)) edge->moved = now;
+    double most = weft_trip_patience(&edge->trip, patience);
+    if (now - WEFT_MAX(edge->moved, edge->queue[0].sent) < most) return WEFT_OK;
+    for (size_t i = 0; i < edge->told && i < REPEATED; i++) {
+        if (is_leaving(&edge->queue[i], now, patience)) break;
+        if (now - edge->queue[i].sent >= most) WEFT_TRY(send(from, edge, i));
+    }
+    edge->window = edge->window / 2;
+    weft_trip_again(&edge->trip);
+    return WEFT_OK;
+}
+
+static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__Heard *m)
+{
+    double now = weft_actor_now(me);
+    if (m->round != edge->round || m->edge_sequence <= edge->heard || edge->told == 0)
+        return WEFT_OK;
+    size_t gone = (size_t)WEFT_MIN(m->edge_sequence - edge->heard, (int64_t)edge->told);
+    weft_trip_answered(&edge->trip, now - m->sent);
+    if (edge->told >= edge->window) edge->window += gone;
+    for (size_t i = 0; i < gone; i++) {
+        edge->told_bytes -= bytes_of(&edge->queue[i]);
+        weft_blob_drop(&edge->queue[i].payload);
+    }
+    edge->count -= gone;
+    edge->told -= gone;
+    memmove(edge->queue, edge->queue + gone, edge->count * sizeof(weft_rumour));
+    edge->heard += (int64_t)gone;
+    edge->moved = now;
+    return send_more(me, edge);
+}
+
+static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumour *m,
+                               const weft_message *message, weft_rumour *rumour)
+{
+    Weft__Heard heard = WEFT__HEARD__INIT;
+    if (m->round != edge->asked) return WEFT_OK; /* it has not heard of the greeting */
+    if (m->edge_sequence == edge->come + 1) {
+        edge->come++;
+        *rumour = (weft_rumour){.origin = m->origin,
+                                .first = m->first ? m->first : m->sequence,
+                                .sequence = m->sequence,
+                                .payload = message->payload,
+                                .halt = m->halt};
+    }
+    heard.edge_sequence = edge->come;
+    heard.sent = m->sent;
+    heard.round = edge->asked;
+    return weft_wire_send(me, edge->to, WEFT_WIRE_HEARD, &heard, NULL);
+}
+
+weft_status weft_edge_message(weft_actor *me, weft_edge *edge, const weft_message *message,
+                              weft_rumour *rumour)
+{
+    weft_status status = WEFT_OK;
+    void *m = NULL;
+    *rumour = (weft_rumour){.sequence = 0};
+    if (message->type == WEFT_WIRE_RUMOUR &&
+        (m = weft_wire_read(message, &weft__rumour__descriptor)))
+        status = take_rumour(me, edge, m, message, rumour);
+    else if (message->type == WEFT_WIRE_HEARD &&
+             (m = weft_wire_read(message, &weft__heard__descriptor)))
+        status = forget_heard(me, edge, m);
+    weft_wire_free(m);
+    return status;
+}

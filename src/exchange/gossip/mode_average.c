@@ -1,0 +1,178 @@
+/* Two neighbours meet in the middle (Lian et al. 2018): one asks with what it has, the other moves
+ * half the way and answers with what it had, and the first one moves the other half, of the way as
+ * it was when it asked. So what they have together stays the same, whatever either has added
+ * meanwhile, and nobody waits. */
+#include "exchange/gossip/peer_internal.h"
+#include "actor/rpc.h"
+#include "gossip.pb-c.h"
+
+typedef struct average {
+    weft_random random;
+    int64_t request;  /* number of the last one */
+    weft_blob *asked; /* what it had when it asked; NULL: it has its answer */
+    weft_actor_id whom;
+    double sent; /* when it asked last, and nothing of that was on its way any more */
+    weft_trip trip;
+    struct answer {
+        weft_actor_id to;
+        int64_t request; /* the last one of this neighbour */
+        weft_blob *had;  /* the answer to it */
+    } * answers;
+    size_t answer_count, answer_capacity;
+} average;
+
+static void average_close(weft_peer *p)
+{
+    average *a = p->state;
+    for (size_t i = 0; i < a->answer_count; i++) weft_blob_drop(&a->answers[i].had);
+    weft_blob_drop(&a->asked);
+    free(a->answers);
+    free(a);
+}
+
+static weft_status average_open(weft_peer *p)
+{
+    average *a;
+    WEFT_TRY(WEFT_NEW(&a, 1));
+    p->state = a;
+    weft_random_start(&a->random, p->options.seed,
+                      p->member ? p->options.member.key : (uint64_t)p->options.me);
+    return WEFT_OK;
+}
+
+static weft_status copy_now(const weft_peer *p, weft_blob **out)
+{
+    WEFT_TRY(weft_blob_new(p->bytes, out));
+    memcpy((*out)->data, p->now, p->bytes);
+    return WEFT_OK;
+}
+
+static weft_status send_meet(weft_peer *p)
+{
+    average *a = p->state;
+    Weft__Meet m = WEFT__MEET__INIT;
+    m.request = a->request;
+    m.sent = a->sent = weft_actor_now(&p->head);
+    WEFT_TRY(weft_wire_send(&p->head, a->whom, WEFT_WIRE_MEET, &m, a->asked));
+    return weft_peer_listen(p);
+}
+
+static weft_status average_computed(weft_peer *p, void *change)
+{
+    average *a = p->state;
+    weft_peer_move(p, p->now, 1, change, NULL);
+    if (p->neighbour_count == 0 || !p->topology->asks[p->me] || a->asked) return WEFT_OK;
+    uint32_t which = weft_random_u32(&a->random) % (uint32_t)p->neighbour_count;
+    a->whom = p->ids[p->neighbours[which]];
+    a->request++;
+    WEFT_TRY(copy_now(p, &a->asked));
+    return send_meet(p);
+}
+
+/* What came with a message is what somebody can have: of the right size, and all of it finite. */
+static bool is_someones(const weft_peer *p, const weft_blob *payload)
+{
+    return payload && payload->bytes == p->bytes &&
+           weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
+}
+
+/* What it has answered to somebody who is there. *out is NULL: he is not. */
+static weft_status find_answer(const weft_peer *p, weft_actor_id to, struct answer **out)
+{
+    average *a = p->state;
+    *out = NULL;
+    for (size_t i = 0; i < a->answer_count; i++)
+        if (a->answers[i].to == to) *out = &a->answers[i];
+    if (*out || weft_peer_index(p, to) < 0) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&a->answers, &a->answer_capacity, a->answer_count));
+    *out = &a->answers[a->answer_count++];
+    **out = (struct answer){.to = to};
+    return WEFT_OK;
+}
+
+/* Who has gone neither answers nor asks again. Who is no neighbour any more may do both. */
+static void average_view(weft_peer *p)
+{
+    average *a = p->state;
+    for (size_t i = a->answer_count; i-- > 0;) {
+        if (weft_peer_index(p, a->answers[i].to) >= 0) continue;
+        weft_blob_drop(&a->answers[i].had);
+        a->answers[i] = a->answers[--a->answer_count];
+    }
+    if (a->asked && weft_peer_index(p, a->whom) < 0) weft_blob_drop(&a->asked);
+}
+
+/* Asked again, it says again what it said: it has moved already. */
+static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_message *message)
+{
+    struct answer *answer;
+    Weft__Met reply = WEFT__MET__INIT;
+    if (!is_someones(p, message->payload)) return WEFT_OK;
+    WEFT_TRY(find_answer(p, message->from, &answer));
+    if (!answer || m->request < answer->request || m->request <= 0) return WEFT_OK;
+    if (m->request > answer->request) {
+        weft_blob_drop(&answer->had);
+        WEFT_TRY(copy_now(p, &answer->had));
+        answer->request = m->request;
+        /* What all have come to is not moved by who has come since. */
+        if (p->settling.of == 0)
+            weft_peer_move(p, p->now, 0.5, message->payload->data, answer->had->data);
+    }
+    reply.request = m->request;
+    reply.sent = m->sent;
+    return weft_wire_send(&p->head, message->from, WEFT_WIRE_MET, &reply, answer->had);
+}
+
+static weft_status take_met(weft_peer *p, const Weft__Met *m, const weft_message *message)
+{
+    average *a = p->state;
+    if (!a->asked || message->from != a->whom || m->request != a->request ||
+        !is_someones(p, message->payload))
+        return WEFT_OK;
+    weft_trip_answered(&a->trip, weft_actor_now(&p->head) - m->sent);
+    weft_peer_move(p, p->now, 0.5, message->payload->data, a->asked->data);
+    weft_blob_drop(&a->asked);
+    return WEFT_OK;
+}
+
+static weft_status average_message(weft_peer *p, const weft_message *message)
+{
+    weft_status status = WEFT_OK;
+    void *m = NULL;
+    if (message->type == WEFT_WIRE_MEET && (m = weft_wire_read(message, &weft__meet__descriptor)))
+        status = take_meet(p, m, message);
+    else if (message->type == WEFT_WIRE_MET &&
+             (m = weft_wire_read(message, &weft__met__descriptor)))
+        status = take_met(p, m, message);
+    weft_wire_free(m);
+    return status;
+}
+
+static bool average_waits(const weft_peer *p)
+{
+    return ((const average *)p->state)->asked;
+}
+
+static weft_status average_repeat(weft_peer *p)
+{
+    average *a = p->state;
+    double now = weft_actor_now(&p->head);
+    if (weft_blob_shared(a->asked)) {
+        a->sent = now;
+        return weft_peer_listen(p);
+    }
+    if (now - a->sent < weft_trip_patience(&a->trip, p->options.patience))
+        return weft_peer_listen(p);
+    weft_trip_again(&a->trip);
+    return send_meet(p);
+}
+
+const weft_peer_mode weft_peer_average = {
+    .open = average_open,
+    .close = average_close,
+    .computed = average_computed,
+    .message = average_message,
+    .waits = average_waits,
+    .repeat = average_repeat,
+    .view = average_view,
+};

@@ -1,0 +1,50 @@
+/* Every update goes to every peer, and what it says is added, once. */
+#include "exchange/gossip/peer_internal.h"
+
+static weft_status apply(weft_peer *p, const weft_blob *payload)
+{
+    const weft_peer_options *o = &p->options;
+    weft_encoded message;
+    WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, o->dtype, o->count, &message));
+    weft_encoded_add(&message, o->count, 1, p->now);
+    return WEFT_OK;
+}
+
+static void add(const weft_peer *p, double scale, const weft_blob *payload, void *to)
+{
+    const weft_peer_options *o = &p->options;
+    weft_encoded message;
+    if (weft_encoded_open(payload->data, payload->bytes, o->dtype, o->count, &message) == WEFT_OK)
+        weft_encoded_add(&message, o->count, scale, to);
+}
+
+/* The state is a blob with room for the largest message, which is written anew at every step: blobs
+ * of that size between small ones that stay would leave holes that are too small for the next. */
+static void updates_close(weft_peer *p)
+{
+    weft_blob *written = p->state;
+    weft_blob_drop(&written);
+}
+
+/* Many may wait for neighbours and be kept, so each takes no more memory than what it says. */
+static weft_status updates_computed(weft_peer *p, void *change)
+{
+    const weft_peer_options *o = &p->options;
+    weft_blob *written = p->state, *said;
+    weft_status status = weft_blob_renew(weft_encoded_bound(o->dtype, o->count), &written);
+    p->state = written;
+    WEFT_TRY(status);
+    WEFT_TRY(weft_codec_encode(o->codec, change, written->data, &written->bytes));
+    WEFT_TRY(weft_blob_keep(written, &said));
+    status = apply(p, said);
+    if (status == WEFT_OK) status = weft_rumours_say(p, said, false);
+    weft_blob_drop(&said);
+    return status;
+}
+
+const weft_peer_mode weft_peer_updates = {
+    .close = updates_close,
+    .computed = updates_computed,
+    .heard = apply,
+    .add = add,
+};

@@ -1,0 +1,242 @@
+/* Who is there, for peers that come and go: what becomes of a new view, who has something to give
+ * to those who come, and who has gone when there is no coordinator to say so. */
+#include "exchange/gossip/peer_internal.h"
+#include "actor/rpc.h"
+#include "membership.pb-c.h"
+#include "gossip.pb-c.h"
+
+static weft_status nod(weft_peer *p, weft_actor_id to, bool is_answer)
+{
+    Weft__Nod m = WEFT__NOD__INIT;
+    m.view = weft_member_view(p->member)->number;
+    m.members = p->members;
+    m.has = p->in;
+    m.answer = is_answer;
+    m.all = p->all;
+    m.settled = p->settling.of > 0;
+    return weft_wire_send(&p->head, to, WEFT_WIRE_NOD, &m, NULL);
+}
+
+weft_status weft_around_nod(weft_peer *p)
+{
+    for (int i = 0; i < p->peers; i++)
+        if (i != p->me) WEFT_TRY(nod(p, p->ids[i], false));
+    return WEFT_OK;
+}
+
+/* --- who has what there is --- */
+
+/* A neighbour, if one has something. */
+static weft_actor_id choose_giver(const weft_peer *p)
+{
+    for (int i = 0; i < p->neighbour_count; i++)
+        if (p->seats[p->neighbours[i]].has) return p->ids[p->neighbours[i]];
+    for (int i = 0; i < p->peers; i++)
+        if (i != p->me && p->seats[i].has) return p->ids[i];
+    return WEFT_NOBODY;
+}
+
+/* The first peer that was there when the run began; -1: none is left. In one job all know by other
+ * means whether the run has taken steps. */
+static int first_of_beginning(const weft_peer *p)
+{
+    const weft_view *v = weft_member_view(p->member);
+    for (int i = 0; i < p->peers; i++)
+        if (p->options.job || !weft_view_find(v, p->ids[i])->lacks_state) return i;
+    return -1;
+}
+
+/* Where no peer has the state of the run, as all say that have this view, the run begins with the
+ * parameters of the first one, unless it had begun before: then its state is lost. A peer that has
+ * come with a later view asks one that has the state. */
+static weft_status find_beginning(weft_peer *p)
+{
+    if (p->in || p->gone || p->giver != WEFT_NOBODY || p->peers == 0) return WEFT_OK;
+    weft_actor_id giver = choose_giver(p);
+    if (giver != WEFT_NOBODY) return weft_want_from(p, giver);
+    int first = first_of_beginning(p);
+    bool none = p->me == WEFT_MAX(first, 0);
+    for (int i = 0; i < p->peers; i++)
+        none = none && (i == p->me || (p->seats[i].says && !p->seats[i].has));
+    if (!none) return WEFT_OK;
+    if (!p->options.late && first >= 0) return weft_peer_enter(p, 0);
+    if (!weft_member_is_left_alone(p->member)) return weft_member_miss(p->member);
+    return weft_fail(WEFT_ERR_PEER,
+                     "neither a learner is left that has what the run had come to nor "
+                     "a coordinator; begin the run again");
+}
+
+/* --- views --- */
+
+static int slot_of(const weft_view *view, weft_actor_id id)
+{
+    return weft_view_find(view, id)->slot;
+}
+
+/* In the order of their slots. */
+static weft_status list_ids(const weft_peer *p, weft_actor_id **out, int *count)
+{
+    const weft_view *v = weft_member_view(p->member);
+    weft_actor_id *ids;
+    int n = 0;
+    WEFT_TRY(WEFT_NEW(&ids, v->member_count + 1));
+    for (size_t i = 0; i < v->member_count; i++) {
+        const weft_view_member *m = &v->members[i];
+        int at = n;
+        if (m->role != p->options.member.role) continue;
+        for (; at > 0 && slot_of(v, ids[at - 1]) > m->slot; at--) ids[at] = ids[at - 1];
+        ids[at] = m->id;
+        n++;
+    }
+    *out = ids;
+    *count = n;
+    return WEFT_OK;
+}
+
+/* Who was there before is known still. */
+static weft_status take_seats(weft_peer *p, weft_actor_id *ids, int count)
+{
+    weft_seat *seats;
+    weft_status status = WEFT_NEW(&seats, count + 1);
+    if (status != WEFT_OK) {
+        free(ids);
+        return status;
+    }
+    for (int i = 0; i < count; i++) {
+        int before = weft_peer_index(p, ids[i]);
+        /* Who was no neighbour before had nothing to say. */
+        seats[i] = (weft_seat){.heard = weft_actor_now(&p->head),
+                               .has = before >= 0 && p->seats[before].has};
+    }
+    free(p->seats);
+    free(p->ids);
+    p->seats = seats;
+    p->ids = ids;
+    p->peers = count;
+    return WEFT_OK;
+}
+
+static weft_status arrange(weft_peer *p)
+{
+    weft_actor_id *ids;
+    int count;
+    WEFT_TRY(list_ids(p, &ids, &count));
+    WEFT_TRY(take_seats(p, ids, count));
+    p->me = weft_peer_index(p, p->head.id);
+    p->members = (uint64_t)count;
+    for (int i = 0; i < count; i++) p->members = weft_mix(p->members, ids[i]);
+    weft_topology_free(&p->own);
+    if (count > 1)
+        WEFT_TRY(weft_topology_make(p->options.shape, count, p->options.mode == WEFT_GOSSIP_AVERAGE,
+                                    p->options.seed, &p->own));
+    weft_settle_arrange(p);
+    WEFT_TRY(weft_rumours_arrange(p));
+    if (p->mode->view) p->mode->view(p);
+    return WEFT_OK;
+}
+
+weft_status weft_around_view(weft_peer *p)
+{
+    const weft_view *v = weft_member_view(p->member);
+    if (v->fault && !p->gone) return weft_fail(WEFT_ERR_PEER, "%s", v->fault);
+    if (v->over && !p->in && !p->gone && !p->options.job)
+        return weft_fail(WEFT_ERR_PEER, "this run is over, and nothing is left to be done");
+    WEFT_TRY(arrange(p));
+    if (weft_peer_index(p, p->giver) < 0) p->giver = WEFT_NOBODY;
+    if (p->in) return weft_greet_all(p);
+    WEFT_TRY(weft_around_nod(p));
+    return find_beginning(p);
+}
+
+/* --- who is gone --- */
+
+/* Neighbours nod, and who has nothing yet is answered by all. */
+static bool is_asked(const weft_peer *p, int i)
+{
+    return i != p->me && (!p->in || weft_peer_edge(p, p->ids[i]));
+}
+
+/* Without a coordinator whoever is silent is gone. But nobody can be blamed for time in which this
+ * one slept. */
+static weft_status drop_silent(weft_peer *p, double now)
+{
+    double silence = weft_member_view(p->member)->silence, slept = now - p->ticked;
+    bool some = false;
+    for (int i = 0; i < p->peers && slept > 2 * p->options.member.beat; i++)
+        p->seats[i].heard += slept;
+    p->overslept = p->overslept || slept > silence;
+    p->ticked = now;
+    for (int i = 0; i < p->peers && weft_member_is_left_alone(p->member); i++)
+        if (is_asked(p, i) && now - p->seats[i].heard > silence)
+            some = weft_member_lose(p->member, p->ids[i]) || some;
+    if (some && p->overslept && weft_member_view(p->member)->member_count == 1) {
+        weft_member_is_lost(p->member);
+        return weft_fail(WEFT_ERR_PEER,
+                         "this peer was stopped for more than %g s, and no other one is left to "
+                         "tell what the run has come to; begin it anew",
+                         silence);
+    }
+    return some ? weft_around_view(p) : WEFT_OK;
+}
+
+weft_status weft_around_tick(weft_peer *p)
+{
+    if (p->peers == 0) return WEFT_OK;
+    for (int i = 0; i < p->peers; i++)
+        if (is_asked(p, i) || (p->ended && i != p->me)) WEFT_TRY(nod(p, p->ids[i], false));
+    WEFT_TRY(drop_silent(p, weft_actor_now(&p->head)));
+    return find_beginning(p);
+}
+
+bool weft_around_alike(const weft_peer *p)
+{
+    for (int i = 0; i < p->peers; i++)
+        if (i != p->me && p->seats[i].all != p->all) return false;
+    return p->all != 0;
+}
+
+/* --- messages --- */
+
+weft_status weft_around_same(weft_peer *p, weft_actor_id who, int64_t view, uint64_t members,
+                             bool *same)
+{
+    const weft_view *v = weft_member_view(p->member);
+    Weft__Recall recall = WEFT__RECALL__INIT;
+    *same = view == v->number && members == p->members && v->number > 0;
+    if (*same || v->number == 0) return WEFT_OK;
+    bool known = weft_peer_index(p, who) >= 0;
+    /* Whom this one has taken out is told so; whom it has never heard of knows more. */
+    if (!known && weft_member_has_lost(p->member, who)) return weft_member_show(p->member, who);
+    if (known && view < v->number) return nod(p, who, true);
+    return weft_wire_send(&p->head, who, WEFT_WIRE_RECALL, &recall, NULL);
+}
+
+static weft_status take_nod(weft_peer *p, const Weft__Nod *m, weft_actor_id from)
+{
+    int i = weft_peer_index(p, from);
+    bool same;
+    WEFT_TRY(weft_around_same(p, from, m->view, m->members, &same));
+    if (i < 0) return WEFT_OK;
+    p->seats[i].has = m->has;
+    p->seats[i].says = same;
+    p->seats[i].all = same ? m->all : 0;
+    p->seats[i].settled = same && m->settled;
+    if (!m->has && !m->answer) WEFT_TRY(nod(p, from, true));
+    return find_beginning(p);
+}
+
+weft_status weft_around_message(weft_peer *p, const weft_message *message)
+{
+    weft_member_news news;
+    if (message->type == WEFT_WIRE_VIEW) {
+        WEFT_TRY(weft_member_hear(p->member, message, &news));
+        return news == WEFT_NEWS_VIEW ? weft_around_view(p) : WEFT_OK;
+    }
+    if (message->type == WEFT_WIRE_RECALL && weft_peer_index(p, message->from) >= 0)
+        return weft_member_show(p->member, message->from);
+    if (message->type != WEFT_WIRE_NOD) return WEFT_OK;
+    Weft__Nod *m = weft_wire_read(message, &weft__nod__descriptor);
+    weft_status status = m ? take_nod(p, m, message->from) : WEFT_OK;
+    weft_wire_free(m);
+    return status;
+}

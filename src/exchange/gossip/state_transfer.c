@@ -1,0 +1,119 @@
+/* All that somebody has, and what it is made of, for who comes, or was cut off for longer than
+ * rumours are kept. */
+#include "exchange/gossip/peer_internal.h"
+#include "actor/rpc.h"
+#include "gossip.pb-c.h"
+
+/* So often the same one is asked, each time after twice as long. */
+enum { MOST_TRIES = 6 };
+
+/* Of the origins, behind the parameters. */
+static size_t offset(const weft_peer *p)
+{
+    size_t unit = sizeof(int64_t);
+    return (p->bytes + unit - 1) / unit * unit;
+}
+
+static weft_status send_want(weft_peer *p)
+{
+    Weft__Want m = WEFT__WANT__INIT;
+    m.request = p->request;
+    p->asked = weft_actor_now(&p->head);
+    p->tries++;
+    return weft_wire_send(&p->head, p->giver, WEFT_WIRE_WANT, &m, NULL);
+}
+
+weft_status weft_want_from(weft_peer *p, weft_actor_id giver)
+{
+    p->giver = giver;
+    p->request++;
+    p->tries = 0;
+    WEFT_TRY(send_want(p));
+    return weft_peer_listen(p);
+}
+
+weft_status weft_want_again(weft_peer *p)
+{
+    double hope = p->options.patience * (1 << p->tries) / 2;
+    if (weft_actor_now(&p->head) - p->asked < hope) return WEFT_OK;
+    if (p->tries < MOST_TRIES) return send_want(p);
+    int giver = weft_peer_index(p, p->giver);
+    if (giver >= 0) p->seats[giver].has = false; /* until it says so again */
+    p->giver = WEFT_NOBODY;
+    return WEFT_OK;
+}
+
+static weft_status take_want(weft_peer *p, const Weft__Want *m, weft_actor_id from)
+{
+    const weft_rumours *u = &p->rumours;
+    size_t bytes = u->origin_count * sizeof(*u->origins);
+    Weft__Snapshot reply = WEFT__SNAPSHOT__INIT;
+    weft_blob *blob;
+    if (!p->in || weft_peer_index(p, from) < 0) return WEFT_OK;
+    WEFT_TRY(weft_blob_new(offset(p) + bytes, &blob));
+    memcpy(blob->data, p->now, p->bytes);
+    weft_origin *origins = (void *)((char *)blob->data + offset(p));
+    if (bytes) memcpy(origins, u->origins, bytes);
+    weft_log_take_back(p, blob->data, origins);
+    reply.request = m->request;
+    reply.clock = p->clock;
+    weft_status status = weft_wire_send(&p->head, from, WEFT_WIRE_SNAPSHOT, &reply, blob);
+    weft_blob_drop(&blob);
+    return status;
+}
+
+static weft_status note(weft_peer *p, const weft_origin *theirs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        weft_origin *o;
+        WEFT_TRY(weft_origin_of(&p->rumours, theirs[i].id, &o));
+        if (!o || theirs[i].come <= o->come) continue;
+        weft_log_forget(&p->rumours, o->id);
+        o->come = theirs[i].come;
+        o->ended = theirs[i].ended;
+    }
+    return WEFT_OK;
+}
+
+/* What this one has and the giver has not is added again, if it is kept, or else told again by
+ * those who said it. */
+static weft_status catch_up(weft_peer *p, const void *numbers, const weft_origin *theirs,
+                            size_t count)
+{
+    bool reaches;
+    WEFT_TRY(weft_log_reaches(p, theirs, count, &reaches));
+    if (!reaches) return WEFT_OK;
+    memcpy(p->now, numbers, p->bytes);
+    WEFT_TRY(weft_log_add_up(p, theirs, count));
+    WEFT_TRY(note(p, theirs, count));
+    for (int i = 0; i < p->neighbour_count; i++) p->rumours.edges[i].summed = true;
+    return weft_greet_all(p);
+}
+
+static weft_status take_snapshot(weft_peer *p, const Weft__Snapshot *m, const weft_message *message)
+{
+    const weft_origin *theirs;
+    size_t count;
+    if (p->giver == WEFT_NOBODY || message->from != p->giver || m->request != p->request ||
+        m->clock < 0 || !weft_origins_read(message->payload, offset(p), &theirs, &count) ||
+        !weft_numbers_finite(p->options.dtype, message->payload->data, p->options.count))
+        return WEFT_OK;
+    p->giver = WEFT_NOBODY;
+    if (p->in) return catch_up(p, message->payload->data, theirs, count);
+    memcpy(p->now, message->payload->data, p->bytes);
+    WEFT_TRY(note(p, theirs, count));
+    return weft_peer_enter(p, m->clock);
+}
+
+weft_status weft_snapshot_message(weft_peer *p, const weft_message *message)
+{
+    weft_status status = WEFT_OK;
+    void *m = NULL;
+    if (message->type == WEFT_WIRE_WANT && (m = weft_wire_read(message, &weft__want__descriptor)))
+        status = take_want(p, m, message->from);
+    else if (message->type == WEFT_WIRE_SNAPSHOT &&
+             (m = weft_wire_read(message, &weft__snapshot__descriptor)))
+        status = take_snapshot(p, m, message);
+    weft_wire_free(m);
+    return status;
+}

@@ -1,0 +1,271 @@
+/* What has come from whom, and the last rumours themselves: who turns out to lack some of them,
+ * since the way on which they came is gone, is told them by a neighbour. */
+#include "exchange/gossip/peer_internal.h"
+
+/* So many peers there may have been in a run. */
+enum { MOST_ORIGINS = 65536 };
+/* Rumours are kept for so many times the silence after which somebody counts as gone, */
+static const double KEPT = 12;
+/* but of no more bytes than this, or than so many times the parameters. */
+static const size_t MOST_BYTES = (size_t)256 << 20, MOST_COPIES = 8;
+
+/* --- origins --- */
+
+/* The first that is not below. */
+static size_t place_of(const weft_origin *origins, size_t count, weft_actor_id id)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (origins[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+weft_origin *weft_origin_find(const weft_rumours *u, weft_actor_id id)
+{
+    size_t at = place_of(u->origins, u->origin_count, id);
+    return at < u->origin_count && u->origins[at].id == id ? &u->origins[at] : NULL;
+}
+
+weft_status weft_origin_of(weft_rumours *u, weft_actor_id id, weft_origin **out)
+{
+    size_t at = place_of(u->origins, u->origin_count, id);
+    *out = weft_origin_find(u, id);
+    if (*out || u->origin_count >= MOST_ORIGINS) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&u->origins, &u->origin_capacity, u->origin_count));
+    memmove(&u->origins[at + 1], &u->origins[at], (u->origin_count - at) * sizeof(*u->origins));
+    u->origins[at] = (weft_origin){.id = id};
+    u->origin_count++;
+    *out = &u->origins[at];
+    return WEFT_OK;
+}
+
+bool weft_origins_read(const weft_blob *payload, size_t at, const weft_origin **out, size_t *count)
+{
+    size_t bytes = payload ? payload->bytes : 0;
+    if (bytes < at || (bytes - at) % sizeof(weft_origin)) return false;
+    const weft_origin *o = bytes > at ? (const void *)((const char *)payload->data + at) : NULL;
+    size_t n = (bytes - at) / sizeof(*o);
+    if (n > MOST_ORIGINS) return false;
+    for (size_t i = 0; i < n; i++)
+        if (o[i].come < 0 || o[i].come == INT64_MAX || o[i].ended > 1 ||
+            (o[i].ended && o[i].come == 0) || (i > 0 && o[i].id <= o[i - 1].id))
+            return false;
+    *out = o;
+    *count = n;
+    return true;
+}
+
+static int64_t come_to(const weft_origin *theirs, size_t count, weft_actor_id id)
+{
+    size_t at = place_of(theirs, count, id);
+    return at < count && theirs[at].id == id ? theirs[at].come : 0;
+}
+
+/* --- the log --- */
+
+static weft_rumour *entry(const weft_rumours *u, size_t i)
+{
+    return &u->log[u->log_first + i];
+}
+
+static void drop_first(weft_rumours *u)
+{
+    weft_rumour *r = entry(u, 0);
+    u->log_bytes -= r->payload->bytes;
+    weft_blob_drop(&r->payload);
+    u->log_first++;
+    u->log_count--;
+}
+
+void weft_log_free(weft_rumours *u)
+{
+    while (u->log_count > 0) drop_first(u);
+    free(u->log);
+}
+
+/* What some neighbour has not heard yet is older than nothing. */
+static double oldest_needed(const weft_peer *p, double now)
+{
+    double oldest = now - KEPT * weft_member_view(p->member)->silence;
+    for (int i = 0; i < p->neighbour_count; i++) {
+        const weft_edge *e = &p->rumours.edges[i];
+        if (!e->open) oldest = WEFT_MIN(oldest, e->since);
+        if (e->open && e->count > 0) oldest = WEFT_MIN(oldest, e->queue[0].began);
+    }
+    return oldest;
+}
+
+static void trim(weft_peer *p)
+{
+    weft_rumours *u = &p->rumours;
+    double oldest = oldest_needed(p, weft_actor_now(&p->head));
+    size_t most = WEFT_MAX(MOST_BYTES, MOST_COPIES * p->bytes);
+    while (u->log_count > 0 && (entry(u, 0)->began < oldest || u->log_bytes > most)) drop_first(u);
+    if (u->log_first < u->log_count + 16) return;
+    memmove(u->log, entry(u, 0), u->log_count * sizeof(*u->log));
+    u->log_first = 0;
+}
+
+weft_status weft_log_add(weft_peer *p, const weft_rumour *rumour)
+{
+    weft_rumours *u = &p->rumours;
+    if (!p->member || !rumour->payload) return WEFT_OK; /* who has ended is known of its origin */
+    weft_blob *payload;
+    WEFT_TRY(WEFT_GROW(&u->log, &u->log_capacity, u->log_first + u->log_count));
+    WEFT_TRY(weft_blob_keep(weft_edge_inside(rumour->payload), &payload));
+    weft_rumour *r = entry(u, u->log_count++);
+    *r = *rumour;
+    r->began = weft_actor_now(&p->head);
+    r->payload = payload;
+    u->log_bytes += r->payload->bytes;
+    trim(p);
+    return WEFT_OK;
+}
+
+void weft_log_forget(weft_rumours *u, weft_actor_id origin)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < u->log_count; i++) {
+        weft_rumour *r = entry(u, i);
+        if (r->origin != origin) {
+            *entry(u, kept++) = *r;
+            continue;
+        }
+        u->log_bytes -= r->payload->bytes;
+        weft_blob_drop(&r->payload);
+    }
+    u->log_count = kept;
+}
+
+/* Of each origin, how many updates are not kept that this one has and who has those origins has
+ * not. One that is kept only in a sum of which he has a part is not. */
+static weft_status count_lacking(const weft_peer *p, const weft_origin *theirs, size_t count,
+                                 int64_t **out, bool *some)
+{
+    const weft_rumours *u = &p->rumours;
+    int64_t *lacks;
+    *some = false;
+    WEFT_TRY(WEFT_NEW(&lacks, u->origin_count + 1));
+    for (size_t i = 0; i < u->origin_count; i++)
+        lacks[i] = WEFT_MAX(u->origins[i].come - (int64_t)u->origins[i].ended -
+                                come_to(theirs, count, u->origins[i].id),
+                            (int64_t)0);
+    for (size_t i = 0; i < u->log_count; i++) {
+        const weft_rumour *r = entry(u, i);
+        if (r->first > come_to(theirs, count, r->origin))
+            lacks[place_of(u->origins, u->origin_count, r->origin)] -= r->sequence - r->first + 1;
+    }
+    for (size_t i = 0; i < u->origin_count; i++) *some = *some || lacks[i] > 0;
+    *out = lacks;
+    return WEFT_OK;
+}
+
+/* Nobody else may be able to tell what this one has said itself, or who is gone; and who has all up
+ * to the ends goes back no more. */
+static bool is_needed(const weft_peer *p, const weft_origin *o)
+{
+    return p->all || o->id == p->head.id || weft_peer_index(p, o->id) < 0;
+}
+
+weft_status weft_log_reaches(const weft_peer *p, const weft_origin *theirs, size_t count, bool *out)
+{
+    const weft_rumours *u = &p->rumours;
+    int64_t *lacks;
+    bool some;
+    WEFT_TRY(count_lacking(p, theirs, count, &lacks, &some));
+    *out = true;
+    for (size_t i = 0; i < u->origin_count; i++)
+        *out = *out && (lacks[i] == 0 || !is_needed(p, &u->origins[i]));
+    free(lacks);
+    return WEFT_OK;
+}
+
+static bool is_under_way(const weft_peer *p, const weft_rumour *r)
+{
+    for (int i = 0; i < p->neighbour_count; i++) {
+        const weft_edge *e = &p->rumours.edges[i];
+        if (!e->open && r->began >= e->since) return true;
+        for (size_t k = 0; k < e->count; k++)
+            if (e->queue[k].origin == r->origin && e->queue[k].first <= r->sequence &&
+                e->queue[k].sequence >= r->first)
+                return true;
+    }
+    return false;
+}
+
+void weft_log_take_back(const weft_peer *p, void *numbers, weft_origin *origins)
+{
+    const weft_rumours *u = &p->rumours;
+    size_t first = 0;
+    while (first < u->log_count && !is_under_way(p, entry(u, first))) first++;
+    for (size_t i = u->log_count; i-- > first;) {
+        const weft_rumour *r = entry(u, i);
+        weft_origin *o = &origins[place_of(origins, u->origin_count, r->origin)];
+        p->mode->add(p, -1, r->payload, numbers);
+        o->come = r->first - 1;
+        o->ended = 0;
+    }
+}
+
+static weft_status add_up(weft_peer *p, const weft_origin *theirs, size_t count,
+                          const int64_t *lacks)
+{
+    weft_rumours *u = &p->rumours;
+    for (size_t i = 0; i < u->log_count; i++) {
+        const weft_rumour *r = entry(u, i);
+        if (r->first > come_to(theirs, count, r->origin) &&
+            lacks[place_of(u->origins, u->origin_count, r->origin)] == 0)
+            WEFT_TRY(p->mode->heard(p, r->payload));
+    }
+    for (size_t i = 0; i < u->origin_count; i++) {
+        weft_origin *o = &u->origins[i];
+        if (lacks[i] == 0) continue;
+        weft_log_forget(u, o->id);
+        o->come = come_to(theirs, count, o->id);
+        o->ended = 0;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_log_add_up(weft_peer *p, const weft_origin *theirs, size_t count)
+{
+    int64_t *lacks;
+    bool some;
+    WEFT_TRY(count_lacking(p, theirs, count, &lacks, &some));
+    weft_status status = add_up(p, theirs, count, lacks);
+    free(lacks);
+    return status;
+}
+
+static weft_status tell(weft_peer *p, weft_edge *edge, const weft_origin *theirs, size_t count,
+                        const int64_t *lacks)
+{
+    const weft_rumours *u = &p->rumours;
+    for (size_t i = 0; i < u->log_count; i++) {
+        const weft_rumour *r = entry(u, i);
+        if (r->first > come_to(theirs, count, r->origin) &&
+            lacks[place_of(u->origins, u->origin_count, r->origin)] == 0)
+            WEFT_TRY(weft_edge_tell(&p->head, edge, r));
+    }
+    for (size_t i = 0; i < u->origin_count; i++) {
+        const weft_origin *o = &u->origins[i];
+        weft_rumour end = {.origin = o->id, .first = o->come, .sequence = o->come};
+        if (o->ended && o->come > come_to(theirs, count, o->id) && lacks[i] == 0)
+            WEFT_TRY(weft_edge_tell(&p->head, edge, &end));
+    }
+    return weft_peer_listen(p);
+}
+
+weft_status weft_log_tell(weft_peer *p, weft_edge *edge, const weft_origin *theirs, size_t count)
+{
+    int64_t *lacks;
+    WEFT_TRY(count_lacking(p, theirs, count, &lacks, &edge->lacks));
+    weft_status status = tell(p, edge, theirs, count, lacks);
+    free(lacks);
+    return status;
+}

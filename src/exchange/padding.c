@@ -1,0 +1,110 @@
+/* What is no parameter, of all that lies in a row. */
+#include "exchange/codec_checkpoint.h"
+
+typedef struct gap_list {
+    weft_dtype dtype;
+    int64_t elements;
+    weft_codec_gap *gaps;
+    size_t count, capacity;
+} gap_list;
+
+/* Its elements become ones, wherever they lie. */
+static weft_status mark(weft_store *store, int i)
+{
+    weft_type type = weft_store_type(store, i);
+    int64_t n = weft_shape_elements(&type.shape);
+    void *ones;
+    WEFT_TRY(weft_new_bytes(&ones, (size_t)n, weft_dtype_size(type.dtype)));
+    for (int64_t k = 0; k < n; k++) weft_number_put(type.dtype, ones, k, 1);
+    weft_status status = weft_store_write(store, i, ones);
+    free(ones);
+    return status;
+}
+
+/* The same for a range of elements, of which nothing is padded. */
+static weft_status mark_range(const gap_list *l, const weft_store *store, int i, void *all)
+{
+    int64_t begin, count;
+    WEFT_TRY(weft_store_range(store, i, &begin, &count));
+    for (int64_t n = begin; n < begin + count; n++) weft_number_put(l->dtype, all, n, 1);
+    return WEFT_OK;
+}
+
+/* Runs of zeros. */
+static weft_status list_gaps(gap_list *l, const void *all)
+{
+    for (int64_t i = 0; i < l->elements; i++) {
+        weft_codec_gap *last = l->count ? &l->gaps[l->count - 1] : NULL;
+        if (weft_number_get(l->dtype, all, i) != 0) continue;
+        if (last && last->begin + last->count == i) {
+            last->count++;
+            continue;
+        }
+        WEFT_TRY(WEFT_GROW(&l->gaps, &l->capacity, l->count));
+        l->gaps[l->count++] = (weft_codec_gap){i, 1};
+    }
+    return WEFT_OK;
+}
+
+/* Those of the rank itself; what it has of another one is none of its own. */
+static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_copies *copies,
+                            bool spread, void *all)
+{
+    int64_t parameter = 0;
+    for (int i = 0; i < weft_store_count(copy); i++) {
+        if (weft_store_kind(copy, i) != WEFT_VALUE_PARAM) continue;
+        bool own = !copies || weft_copies_leads_with(copies, parameter++);
+        if (own && weft_store_is_spread(copy, i) == spread)
+            WEFT_TRY(spread ? mark_range(l, copy, i, all) : mark(copy, i));
+    }
+    return WEFT_OK;
+}
+
+/* What is not there any more when all elements are one. */
+static weft_status find_gaps(gap_list *l, weft_store *copy, const weft_copies *copies)
+{
+    void *all;
+    size_t bytes;
+    WEFT_TRY(weft_store_map(copy, WEFT_ALL_PARAMETERS, &l->dtype, &all, &bytes));
+    l->elements = (int64_t)(bytes / weft_dtype_size(l->dtype));
+    memset(all, 0, bytes);
+    WEFT_TRY(weft_store_unmap(copy, WEFT_ALL_PARAMETERS, all));
+    WEFT_TRY(mark_all(l, copy, copies, false, NULL));
+    WEFT_TRY(weft_store_map(copy, WEFT_ALL_PARAMETERS, &l->dtype, &all, &bytes));
+    weft_status status = mark_all(l, copy, copies, true, all);
+    if (status == WEFT_OK) status = list_gaps(l, all);
+    weft_store_unmap_read(copy, all);
+    return status;
+}
+
+weft_status weft_gaps_of(const weft_store *store, const weft_copies *copies, weft_gap_list *out)
+{
+    gap_list l = {.gaps = NULL};
+    weft_store *copy;
+    *out = (weft_gap_list){0};
+    WEFT_TRY(weft_store_clone(store, &copy));
+    weft_status status = find_gaps(&l, copy, copies);
+    weft_store_destroy(&copy);
+    if (status != WEFT_OK) {
+        free(l.gaps);
+        return status;
+    }
+    *out = (weft_gap_list){l.gaps, l.count};
+    return WEFT_OK;
+}
+
+weft_status weft_parameter_gaps(const weft_store *store, weft_gap_list *out)
+{
+    return weft_gaps_of(store, NULL, out);
+}
+
+weft_status weft_gaps_skip(weft_gap_list gaps, weft_codec *codec, int64_t begin)
+{
+    for (size_t i = 0; i < gaps.count; i++) {
+        const weft_codec_gap *g = &gaps.gaps[i];
+        int64_t from = WEFT_MAX(g->begin, begin);
+        int64_t until = WEFT_MIN(g->begin + g->count, begin + codec->count);
+        if (until > from) WEFT_TRY(weft_codec_skip(codec, from - begin, until - from));
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,124 @@
+/* What servers answer a learner. */
+#include "exchange/ps/client/client_internal.h"
+
+/* The range that a server speaks of, if it is its own: nobody else has a say in it. */
+static reach *reach_of(learner *l, uint32_t range, weft_actor_id from)
+{
+    reach *r = weft_reach_find(l, range);
+    if (!r || r->server != from) return NULL;
+    l->heard++;
+    return r;
+}
+
+static const char *server_of(const learner *l, const reach *r, char out[WEFT_MEMBER_NAME])
+{
+    return weft_view_name(weft_member_view(l->member), r->server, out);
+}
+
+static weft_status take_pushed(learner *l, const Weft__Pushed *m, weft_actor_id from)
+{
+    char name[WEFT_MEMBER_NAME];
+    reach *r = reach_of(l, m->range, from);
+    if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
+    if (m->fate == WEFT__PUSHED__FATE__EARLY) return WEFT_OK;
+    if (m->fate == WEFT__PUSHED__FATE__UNKNOWN) weft_member_is_lost(l->member);
+    if (m->fate != WEFT__PUSHED__FATE__TAKEN)
+        return weft_fail(WEFT_ERR_PEER, "%s %s", server_of(l, r, name),
+                         m->fate == WEFT__PUSHED__FATE__UNKNOWN
+                             ? "does not know this learner (any more)"
+                             : "finds an update damaged");
+    weft_blob_drop(&r->spare);
+    r->spare = r->update;
+    r->update = NULL;
+    return weft_reach_go_on(l);
+}
+
+static weft_status take_given(learner *l, const Weft__Given *m, weft_actor_id from)
+{
+    reach *r = reach_of(l, m->range, from);
+    if (!r || !r->gift) return WEFT_OK;
+    weft_blob_drop(&r->gift);
+    return weft_reach_pull(l, r);
+}
+
+static weft_status check_size(const learner *l, const reach *r, const Weft__Parameters *m,
+                              size_t have)
+{
+    size_t bytes = weft_reach_bytes(l, r);
+    char name[WEFT_MEMBER_NAME];
+    if (m->changes && !l->whole && have && r->version >= 0 && !r->moved) return WEFT_OK;
+    if (m->changes ? false
+        : l->whole ? have >= bytes
+        : have     ? have == bytes
+                   : m->version == r->version)
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT, "%s sends %zu bytes of parameters, should be %zu",
+                     server_of(l, r, name), have, bytes);
+}
+
+/* What versions have been made of since the last answer. */
+static void note_staleness(learner *l, reach *r, const Weft__Parameters *m)
+{
+    int64_t n = m->met - r->met, sum = m->stale - r->stale, last = WEFT_STALENESS - 1;
+    if (n <= 0 || sum < 0 || m->met > r->sequence) return;
+    l->staleness[WEFT_MIN(sum / n, last)] += (double)(n - sum % n);
+    l->staleness[WEFT_MIN(sum / n + 1, last)] += (double)(sum % n);
+    r->met = m->met;
+    r->stale = m->stale;
+}
+
+static weft_status take_parameters(learner *l, const Weft__Parameters *m,
+                                   const weft_message *message)
+{
+    reach *r = reach_of(l, m->range, message->from);
+    const weft_blob *payload = message->payload;
+    char name[WEFT_MEMBER_NAME];
+    if (!r || !r->asked || r->gift || m->request != r->request) return WEFT_OK;
+    if (m->version < 0)
+        return weft_fail(WEFT_ERR_PEER, "%s does not know this learner (any more)",
+                         server_of(l, r, name));
+    if (m->wanted) return weft_reach_give(l, r);
+    size_t bytes = weft_reach_bytes(l, r), have = payload ? payload->bytes : 0;
+    WEFT_TRY(check_size(l, r, m, have));
+    if (l->whole)
+        WEFT_TRY(l->options.take_state(l->options.user, (int)m->range,
+                                       (const char *)payload->data + bytes, have - bytes));
+    char *numbers = (char *)l->options.parameters + weft_reach_offset(l, r);
+    if (m->changes)
+        WEFT_TRY(weft_published_add(payload, l->options.dtype, r->of.count, numbers));
+    else if (have)
+        memcpy(numbers, payload->data, bytes);
+    note_staleness(l, r, m);
+    r->version = m->version;
+    r->begins = WEFT_MAX(m->clock, (int64_t)0);
+    r->asked = r->moved = false;
+    l->halted = l->halted || m->halt;
+    if (m->last > 0 && (l->last == 0 || m->last < l->last)) l->last = m->last;
+    return weft_reach_go_on(l);
+}
+
+static weft_status take_again(learner *l, weft_actor_id from)
+{
+    for (int i = 0; i < l->options.range_count; i++)
+        if (l->reaches[i].server == from) WEFT_TRY(weft_reach_again(l, &l->reaches[i]));
+    return WEFT_OK;
+}
+
+weft_status weft_reach_message(learner *l, const weft_message *message)
+{
+    weft_status status = WEFT_OK;
+    void *m = NULL;
+    if (message->type == WEFT_WIRE_PUSHED &&
+        (m = weft_wire_read(message, &weft__pushed__descriptor)))
+        status = take_pushed(l, m, message->from);
+    else if (message->type == WEFT_WIRE_PARAMETERS &&
+             (m = weft_wire_read(message, &weft__parameters__descriptor)))
+        status = take_parameters(l, m, message);
+    else if (message->type == WEFT_WIRE_GIVEN &&
+             (m = weft_wire_read(message, &weft__given__descriptor)))
+        status = take_given(l, m, message->from);
+    else if (message->type == WEFT_WIRE_AGAIN)
+        status = take_again(l, message->from);
+    weft_wire_free(m);
+    return status;
+}

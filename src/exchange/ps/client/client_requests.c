@@ -1,0 +1,263 @@
+/* What a learner asks of servers: once, and again until it is answered. */
+#include "exchange/ps/client/client_internal.h"
+
+#include <stdio.h>
+
+/* So many times as long as it is patient at first. A server may have waited for others before it
+ * answered, which says nothing of the next time. */
+enum { MOST_PATIENCE = 32 };
+
+int weft_server_ranges(int64_t count, weft_dtype dtype, int servers)
+{
+    int64_t each = count / WEFT_MAX(servers, 1) * (int64_t)weft_dtype_size(dtype);
+    int64_t pieces = WEFT_MAX(each / WEFT_RANGE_BYTES, (int64_t)1);
+    return servers * (int)WEFT_MIN(pieces, (int64_t)WEFT_MAX(WEFT_MOST_RANGES / servers, 1));
+}
+
+size_t weft_server_messages(int ranges)
+{
+    return 4 * (size_t)ranges;
+}
+
+reach *weft_reach_find(learner *l, uint32_t range)
+{
+    return range < (uint32_t)l->options.range_count ? &l->reaches[range] : NULL;
+}
+
+size_t weft_reach_offset(const learner *l, const reach *r)
+{
+    return (size_t)r->of.begin * weft_dtype_size(l->options.dtype);
+}
+
+size_t weft_reach_bytes(const learner *l, const reach *r)
+{
+    return (size_t)r->of.count * weft_dtype_size(l->options.dtype);
+}
+
+bool weft_reach_waits(const reach *r)
+{
+    return r->asked || r->update || r->gift;
+}
+
+static weft_status set_timer(learner *l)
+{
+    double least = l->options.patience, patience = weft_trip_patience(&l->trip, least);
+    l->hoped = weft_actor_now(&l->head);
+    return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN,
+                                WEFT_MIN(patience, MOST_PATIENCE * least));
+}
+
+weft_status weft_reach_hope(learner *l)
+{
+    l->again = l->again && l->hopes;
+    l->hopes = true;
+    l->began = weft_actor_now(&l->head);
+    return set_timer(l);
+}
+
+weft_status weft_reach_overdue(learner *l)
+{
+    double now = weft_actor_now(&l->head);
+    bool leaves = false, early = now - l->began < MOST_PATIENCE * l->options.patience;
+    for (int i = 0; i < l->options.range_count; i++) {
+        const reach *r = &l->reaches[i];
+        if (early && (weft_blob_shared(r->update) || weft_blob_shared(r->gift))) {
+            leaves = true;
+        } else if (weft_reach_waits(r)) {
+            l->again = true;
+            WEFT_TRY(weft_reach_again(l, r));
+        }
+    }
+    if (!leaves) weft_trip_again(&l->trip);
+    return set_timer(l);
+}
+
+weft_status weft_reach_rest(learner *l)
+{
+    if (l->hopes && !l->again) weft_trip_answered(&l->trip, weft_actor_now(&l->head) - l->hoped);
+    l->hopes = l->again = false;
+    return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, -1);
+}
+
+/* --- messages --- */
+
+static weft_status send_push(learner *l, const reach *r)
+{
+    Weft__Push m = WEFT__PUSH__INIT;
+    m.range = (uint32_t)(r - l->reaches);
+    m.sequence = r->sequence;
+    m.clock = r->clock;
+    m.version = r->update_version;
+    m.step = r->update_step;
+    m.weight = r->update_weight;
+    m.last = l->end;
+    m.view = weft_member_view(l->member)->number;
+    return weft_wire_send(&l->head, r->server, WEFT_WIRE_PUSH, &m, r->update);
+}
+
+static weft_status send_pull(learner *l, const reach *r)
+{
+    Weft__Pull m = WEFT__PULL__INIT;
+    m.range = (uint32_t)(r - l->reaches);
+    m.request = r->request;
+    m.clock = r->clock;
+    m.have = r->moved ? -1 : r->version;
+    m.leaving = l->leaving;
+    m.halt = l->halt;
+    m.whole = l->whole;
+    m.sequence = r->sequence;
+    m.arriving = l->arriving;
+    m.view = weft_member_view(l->member)->number;
+    return weft_wire_send(&l->head, r->server, WEFT_WIRE_PULL, &m, NULL);
+}
+
+static weft_status send_gift(learner *l, const reach *r)
+{
+    Weft__Give m = WEFT__GIVE__INIT;
+    m.range = (uint32_t)(r - l->reaches);
+    return weft_wire_send(&l->head, r->server, WEFT_WIRE_GIVE, &m, r->gift);
+}
+
+weft_status weft_reach_again(learner *l, const reach *r)
+{
+    if (r->server == WEFT_NOBODY) return WEFT_OK;
+    if (r->gift) return send_gift(l, r);
+    if (r->update) WEFT_TRY(send_push(l, r));
+    return r->asked ? send_pull(l, r) : WEFT_OK;
+}
+
+/* --- what it asks --- */
+
+static int64_t step_of(const learner *l, int64_t clock)
+{
+    return l->options.step ? *l->options.step : clock;
+}
+
+static double weight_of(const learner *l)
+{
+    return l->options.weight ? *l->options.weight : 1;
+}
+
+static weft_status renew(const learner *l, reach *r)
+{
+    r->next = r->spare;
+    r->spare = NULL;
+    return weft_blob_renew(weft_encoded_bound(l->options.dtype, r->of.count), &r->next);
+}
+
+weft_status weft_reach_lay(const learner *l, reach *r, const void *gradient, int64_t at, int64_t n,
+                           bool *laid)
+{
+    *laid = l->options.push <= 1 && !l->options.respond && r->of.codec->ops->plain;
+    if (!*laid) return WEFT_OK;
+    if (!r->next) WEFT_TRY(renew(l, r));
+    return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
+}
+
+/* What the steps up to `clock` have come to goes. */
+static weft_status send_update(learner *l, reach *r, int64_t clock)
+{
+    const void *gradient = (const char *)l->options.gradients + weft_reach_offset(l, r);
+    if (r->accrual.steps > 0) gradient = r->accrual.sum;
+    if (r->update)
+        return weft_fail(WEFT_ERR_INTERNAL, "a range is pushed that its learner lacks still");
+    if (r->next)
+        gradient = NULL;
+    else
+        WEFT_TRY(renew(l, r));
+    r->update = r->next;
+    r->next = NULL;
+    weft_status status =
+        weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes);
+    if (status != WEFT_OK) {
+        weft_blob_drop(&r->update); /* it does not go, so nobody waits for an answer */
+        return status;
+    }
+    r->sequence++;
+    r->clock = clock;
+    r->update_version = r->accrual.steps > 0 ? r->accrual.version : r->version;
+    r->update_weight = r->accrual.steps > 0 ? r->accrual.weight : weight_of(l);
+    r->update_step = step_of(l, clock);
+    r->accrual.steps = 0;
+    WEFT_TRY(weft_reach_hope(l));
+    return r->server == WEFT_NOBODY ? WEFT_OK : send_push(l, r);
+}
+
+bool weft_reach_due(const learner *l, int64_t every, int64_t clock)
+{
+    return every <= 1 || clock % every == 0 || clock == l->options.steps;
+}
+
+weft_status weft_reach_push(learner *l, reach *r, int64_t clock)
+{
+    const char *gradients = l->options.gradients;
+    if (r->pushed) return WEFT_OK;
+    r->pushed = true;
+    if (l->options.push > 1)
+        WEFT_TRY(weft_accrual_add(&r->accrual, l->options.dtype, r->of.count,
+                                  gradients + weft_reach_offset(l, r), r->version, weight_of(l)));
+    return weft_reach_due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
+}
+
+weft_status weft_reach_push_rest(learner *l)
+{
+    for (int i = 0; i < l->options.range_count; i++)
+        if (l->reaches[i].accrual.steps > 0) WEFT_TRY(send_update(l, &l->reaches[i], l->clock));
+    return WEFT_OK;
+}
+
+weft_status weft_reach_pull(learner *l, reach *r)
+{
+    r->request++;
+    r->asked = true;
+    return r->server == WEFT_NOBODY ? WEFT_OK : send_pull(l, r);
+}
+
+weft_status weft_reach_pull_all(learner *l)
+{
+    /* Parameters lie in the order in which backward makes their gradients, so what a forward pass
+     * reads first lies last. */
+    for (int i = l->options.range_count; i-- > 0;) WEFT_TRY(weft_reach_pull(l, &l->reaches[i]));
+    return weft_reach_hope(l);
+}
+
+weft_status weft_reach_give(learner *l, reach *r)
+{
+    const weft_server_learner_options *o = &l->options;
+    int k = (int)(r - l->reaches);
+    size_t numbers = weft_reach_bytes(l, r), state = o->give_state ? o->state_bytes(o->user, k) : 0;
+    if (r->gift) return WEFT_OK;
+    WEFT_TRY(weft_blob_new(numbers + state, &r->gift));
+    memcpy(r->gift->data, (const char *)o->parameters + weft_reach_offset(l, r), numbers);
+    if (state) WEFT_TRY(o->give_state(o->user, k, (char *)r->gift->data + numbers, state));
+    return send_gift(l, r);
+}
+
+/* --- why nobody answers --- */
+
+weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
+{
+    const learner *l = (const learner *)actor;
+    const weft_view *v = weft_member_view(l->member);
+    weft_member_word word = weft_member_last_word(l->member);
+    char what[160] = "it is gone, or the line to it is cut", name[WEFT_MEMBER_NAME];
+    int k = 0;
+    if (!l->in) return weft_member_explain(l->member, seconds);
+    while (k < l->options.range_count && !weft_reach_waits(&l->reaches[k])) k++;
+    if (k == l->options.range_count)
+        return weft_fail(WEFT_ERR_INTERNAL, "a learner waits for nobody");
+    const reach *r = &l->reaches[k];
+    bool behind =
+        word.slowest != WEFT_NOBODY && word.slowest != l->head.id && word.slowest_clock < l->clock;
+    if (!weft_view_find(v, r->server))
+        (void)snprintf(what, sizeof(what), "it is none of the members any more");
+    else if (word.silent > seconds)
+        (void)snprintf(what, sizeof(what), "nor has the coordinator: the line is cut");
+    else if (behind)
+        (void)snprintf(what, sizeof(what),
+                       "it waits for %s, which is at step %lld and was heard of %.0f s ago",
+                       weft_view_name(v, word.slowest, name), (long long)word.slowest_clock,
+                       word.slowest_silent);
+    return weft_fail(WEFT_ERR_PEER, "%s has not answered after step %lld for %g s: %s",
+                     weft_view_name(v, r->server, name), (long long)l->clock, seconds, what);
+}

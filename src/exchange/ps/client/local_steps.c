@@ -1,0 +1,66 @@
+#include "exchange/ps/client/local_steps.h"
+
+#include "base/tree.h"
+
+/* --- what gathers --- */
+
+weft_status weft_accrual_add(weft_accrual *a, weft_dtype dtype, int64_t count, const void *gradient,
+                             int64_t version, double weight)
+{
+    size_t bytes = (size_t)count * weft_dtype_size(dtype);
+    if (!a->sum) WEFT_TRY(weft_new_aligned(bytes, &a->sum));
+    if (a->steps++ > 0) {
+        weft_tree_add(dtype, a->sum, gradient, a->sum, count);
+    } else {
+        memcpy(a->sum, gradient, bytes);
+        a->version = version;
+        a->weight = 0;
+    }
+    a->weight += weight;
+    return WEFT_OK;
+}
+
+void weft_accrual_free(weft_accrual *accrual)
+{
+    free(accrual->sum);
+    *accrual = (weft_accrual){.sum = NULL};
+}
+
+/* --- meanwhile --- */
+
+struct weft_descent {
+    weft_flat_optimizer *optimizer;
+};
+
+weft_status weft_descent_open(weft_context *context, const weft_store *like,
+                              const weft_optimizer_options *options, weft_dtype dtype,
+                              int64_t count, weft_descent **out)
+{
+    weft_descent *d;
+    weft_optimizer_options plain = *options;
+    plain.name = "sgd";
+    plain.momentum = plain.weight_decay = 0;
+    plain.nesterov = false;
+    WEFT_TRY(WEFT_NEW(&d, 1));
+    weft_status status =
+        weft_flat_optimizer_open(context, like, &plain, dtype, count, &d->optimizer);
+    if (status == WEFT_OK)
+        *out = d;
+    else
+        weft_descent_close(&d);
+    return status;
+}
+
+void weft_descent_close(weft_descent **descent)
+{
+    if (!descent || !*descent) return;
+    weft_flat_optimizer_close(&(*descent)->optimizer);
+    free(*descent);
+    *descent = NULL;
+}
+
+weft_status weft_descent_step(weft_descent *d, int64_t step, void *parameters, const void *gradient)
+{
+    weft_flat_optimizer_at(d->optimizer, step);
+    return weft_flat_optimizer_step(d->optimizer, parameters, gradient);
+}

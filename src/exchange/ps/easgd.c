@@ -1,0 +1,208 @@
+/* Elastic averaging (Zhang, Choromanska and LeCun 2015). Each learner goes its own way, with its
+ * own optimiser; every so many steps it is drawn by a share alpha of their distance towards a
+ * centre, and the centre towards it, by the same numbers: d = alpha (x - centre), x -= d, centre +=
+ * d. The centre lies on servers, which add what learners give; it is what the run comes to. */
+#include <math.h>
+
+#include "base/clones.h"
+#include "base/spec.h"
+#include "exchange/ps/ps_exchange.h"
+
+typedef struct easgd {
+    weft_remote remote; /* its parameters: the centre as it came last; its gradients: the force */
+    double alpha, beta; /* alpha, or NAN: beta over the number of learners */
+    void *aside; /* [count]: the learner's own while a checkpoint has the centre in their place */
+    bool is_aside;
+} easgd;
+
+/* --- the force --- */
+
+/* What is taken from x is what is given, to the last bit. */
+#define DRAW(real)                                                                                 \
+    WEFT_CLONES static void draw_##real(real *restrict x, const real *restrict centre,             \
+                                        real *restrict force, int64_t n, real alpha)               \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) force[i] = alpha * (x[i] - centre[i]);                     \
+        for (int64_t i = 0; i < n; i++) x[i] -= force[i];                                          \
+    }
+DRAW(float)
+DRAW(double)
+
+static void draw(const weft_remote *x, int learners, weft_dtype dtype, int64_t count, void *own,
+                 const void *served, void *force)
+{
+    const easgd *e = (const easgd *)x;
+    double alpha = isnan(e->alpha) ? e->beta / learners : e->alpha;
+    if (dtype == WEFT_F64)
+        draw_double(own, served, force, count, alpha);
+    else
+        draw_float(own, served, force, count, (float)alpha);
+}
+
+/* --- opening --- */
+
+static void easgd_close(weft_exchange *exchange)
+{
+    easgd *e = (easgd *)exchange;
+    free(e->aside);
+    free(e->remote.parameters);
+    weft_remote_close(exchange);
+}
+
+static weft_status make_room(easgd *e, const weft_exchange_site *site)
+{
+    weft_remote *x = &e->remote;
+    weft_status status = weft_remote_make_room(x, site);
+    x->own_parameters = x->parameters;
+    x->parameters = NULL;
+    WEFT_TRY(status);
+    size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
+    WEFT_TRY(weft_new_aligned(bytes, &x->parameters));
+    return weft_new_aligned(bytes, &e->aside);
+}
+
+static weft_status parse(easgd *e, const char *arguments)
+{
+    double every = 1, alpha = NAN, beta = NAN;
+    weft_spec_key keys[] = {
+        {.name = "every", .number = &every, .low = 1, .high = 1e9, .whole = true},
+        {.name = "alpha", .number = &alpha, .low = 0, .high = 1},
+        {.name = "beta", .number = &beta, .low = 0, .high = 1},
+        {.name = NULL}};
+    if (*arguments) WEFT_TRY(weft_spec_parse("exchange easgd", arguments, keys));
+    if (!isnan(alpha) && !isnan(beta))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange easgd: alpha is beta over the number of learners; give one of "
+                         "them, or none");
+    e->remote.fetch = (int64_t)every;
+    e->alpha = alpha;
+    e->beta = isnan(beta) ? 0.9 : beta;
+    return WEFT_OK;
+}
+
+static weft_status easgd_open(const char *arguments, const weft_exchange_site *site,
+                              weft_exchange **out)
+{
+    easgd *e;
+    WEFT_TRY(WEFT_NEW(&e, 1));
+    e->remote.adds = true;
+    e->remote.draw = draw;
+    e->remote.push = 1;
+    weft_status status = weft_policy_make("async", -1, -1, NULL, -1, &e->remote.policy);
+    if (status == WEFT_OK) status = parse(e, arguments);
+    if (status == WEFT_OK && site) status = make_room(e, site);
+    if (status == WEFT_OK)
+        *out = &e->remote.head;
+    else
+        easgd_close(&e->remote.head);
+    return status;
+}
+
+/* --- the moments --- */
+
+static weft_status easgd_begin(weft_exchange *exchange)
+{
+    easgd *e = (easgd *)exchange;
+    weft_remote *x = &e->remote;
+    WEFT_TRY(weft_copies_read(x->copies));
+    size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
+    memcpy(x->parameters, x->own_parameters, bytes);
+    if (x->leads) WEFT_TRY(weft_remote_begin(x));
+    if (!exchange->site.cluster) return WEFT_OK;
+    memcpy(x->own_parameters, x->parameters, bytes); /* who comes later begins with the centre */
+    return weft_copies_write(x->copies);
+}
+
+/* The learner goes on where it was. */
+static weft_status easgd_before(weft_exchange *exchange, int64_t step)
+{
+    easgd *e = (easgd *)exchange;
+    (void)step;
+    if (!e->is_aside) return WEFT_OK;
+    e->is_aside = false;
+    memcpy(e->remote.own_parameters, e->aside,
+           (size_t)e->remote.count * weft_dtype_size(e->remote.dtype));
+    return weft_copies_write(e->remote.copies);
+}
+
+static weft_status easgd_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    weft_remote_turn(x, turn);
+    if (!turn->last && turn->step % x->fetch != 0) return WEFT_OK;
+    WEFT_TRY(weft_copies_read(x->copies));
+    if (x->leads) {
+        WEFT_TRY(weft_net_computed(x->net, ++x->turn));
+        WEFT_TRY(weft_remote_wait(x));
+    }
+    return weft_copies_write(x->copies);
+}
+
+static weft_status show_centre(easgd *e)
+{
+    weft_remote *x = &e->remote;
+    size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
+    if (!e->is_aside) memcpy(e->aside, x->own_parameters, bytes);
+    e->is_aside = true;
+    memcpy(x->own_parameters, x->parameters, bytes);
+    return weft_copies_write(x->copies);
+}
+
+static weft_status easgd_save(weft_exchange *exchange)
+{
+    easgd *e = (easgd *)exchange;
+    if (e->remote.ended) return WEFT_OK; /* the end has brought it */
+    WEFT_TRY(weft_copies_read(e->remote.copies));
+    WEFT_TRY(weft_remote_fetch(&e->remote));
+    return show_centre(e);
+}
+
+static weft_status easgd_end(weft_exchange *exchange)
+{
+    easgd *e = (easgd *)exchange;
+    WEFT_TRY(weft_copies_read(e->remote.copies));
+    WEFT_TRY(weft_remote_end(&e->remote));
+    return show_centre(e);
+}
+
+static weft_status easgd_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+{
+    return weft_remote_cast(&weft_exchange_easgd, arguments, scene, out);
+}
+
+static weft_status easgd_serve(const char *arguments, weft_serving *serving, weft_actor **out)
+{
+    return weft_remote_serve(&weft_exchange_easgd, arguments, serving, out);
+}
+
+/* Servers count meetings. */
+static int64_t easgd_began(weft_exchange *exchange)
+{
+    const weft_remote *x = (const weft_remote *)exchange;
+    return x->leads ? x->turn * x->fetch : -1;
+}
+
+const weft_exchange_ops weft_exchange_easgd = {
+    .struct_size = sizeof(weft_exchange_ops),
+    .name = "easgd",
+    .form = "easgd[:every=1][,alpha=A|,beta=0.9]",
+    .help = "learners train alone; every so many steps each and a centre on servers draw near each "
+            "other by a share alpha of their distance, beta over the number of learners",
+    .reads = "servers,replicas,compress",
+    .open = easgd_open,
+    .close = easgd_close,
+    .fits = weft_remote_fits,
+    .sockets = weft_remote_sockets,
+    .begin = easgd_begin,
+    .before = easgd_before,
+    .poll = weft_remote_poll,
+    .after = easgd_after,
+    .state = weft_remote_state_at,
+    .save = easgd_save,
+    .keep = weft_remote_keep,
+    .end = easgd_end,
+    .figure = weft_remote_figure,
+    .cast = easgd_cast,
+    .serve = easgd_serve,
+    .began = easgd_began,
+};

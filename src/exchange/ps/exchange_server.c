@@ -1,0 +1,231 @@
+/* Training with parameter servers. Each learner pushes the gradients of a range as soon as the last
+ * of them is there, and begins the next step with what the servers have by then, as their policy
+ * allows (Dean et al. 2012; Li et al. 2014; Ho et al. 2013; Gupta, Zhang and Wang 2016). */
+#include <math.h>
+
+#include "base/spec.h"
+#include "exchange/ps/ps_exchange.h"
+
+/* --- opening --- */
+
+/* Where a learner waits for others, they wait for each of its steps. */
+static weft_status set_pace(weft_remote *x, double push, double fetch)
+{
+    if (x->policy.bound != WEFT_NO_BOUND && (push > 1 || fetch > 1))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange server: %s is for learners that wait for nobody; give "
+                         "policy=async or softsync, or leave it out",
+                         push > 1 ? "push" : "fetch");
+    x->push = push < 1 ? 1 : (int64_t)push;
+    x->fetch = fetch < 1 ? 1 : (int64_t)fetch;
+    return WEFT_OK;
+}
+
+static weft_status parse(weft_remote *x, const char *arguments)
+{
+    char *policy = NULL, *scale = NULL;
+    double count = -1, bound = -1, beta = -1, push = -1, fetch = -1;
+    weft_spec_key keys[] = {
+        {.name = "policy", .text = &policy},
+        {.name = "c", .number = &count, .low = 1, .high = 1e6, .whole = true},
+        {.name = "bound", .number = &bound, .low = 0, .high = INFINITY, .whole = true},
+        {.name = "scale", .text = &scale},
+        {.name = "beta", .number = &beta, .low = 0, .high = 100},
+        {.name = "push", .number = &push, .low = 1, .high = 1e6, .whole = true},
+        {.name = "fetch", .number = &fetch, .low = 1, .high = 1e6, .whole = true},
+        {.name = NULL}};
+    weft_status status = *arguments ? weft_spec_parse("exchange server", arguments, keys) : WEFT_OK;
+    if (status == WEFT_OK)
+        status = weft_policy_make(policy ? policy : "bsp", count, bound, scale, beta, &x->policy);
+    if (status == WEFT_OK) status = set_pace(x, push, fetch);
+    free(policy);
+    free(scale);
+    return status;
+}
+
+static weft_status server_open(const char *arguments, const weft_exchange_site *site,
+                               weft_exchange **out)
+{
+    weft_remote *x;
+    WEFT_TRY(WEFT_NEW(&x, 1));
+    weft_status status = parse(x, arguments);
+    if (status == WEFT_OK && site) status = weft_remote_make_room(x, site);
+    if (status == WEFT_OK)
+        *out = &x->head;
+    else
+        weft_remote_close(&x->head);
+    return status;
+}
+
+/* --- the moments --- */
+
+static weft_status count_gradients(weft_remote *x)
+{
+    weft_gradient g;
+    const weft_program *program = weft_instance_program(x->head.site.instance);
+    for (int i = 0; weft_program_gradient(program, i, &g); i++)
+        for (int k = 0; k < x->range_count; k++) {
+            const weft_server_range *r = &x->ranges[k];
+            int64_t common =
+                WEFT_MIN(g.begin + g.count, r->begin + r->count) - WEFT_MAX(g.begin, r->begin);
+            x->whole[k] += WEFT_MAX(common, (int64_t)0);
+        }
+    return WEFT_OK;
+}
+
+static weft_status server_begin(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    WEFT_TRY(weft_copies_read(x->copies));
+    if (x->leads) {
+        WEFT_TRY(weft_remote_begin(x));
+        WEFT_TRY(count_gradients(x));
+    }
+    WEFT_TRY(weft_remote_open_late(x));
+    return weft_copies_write(x->copies); /* other learners may have begun before */
+}
+
+static weft_status server_before(weft_exchange *exchange, int64_t step)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    x->turn++;
+    x->step = step;
+    if (x->fetched) {
+        x->fetched = false;
+        if (x->leads) weft_remote_know(x);
+        WEFT_TRY(weft_copies_write(x->copies));
+    }
+    if (x->leads) memcpy(x->missing, x->whole, (size_t)x->range_count * sizeof(*x->whole));
+    return WEFT_OK;
+}
+
+/* What the range has of a gradient. A range whose last gradient is there goes at once. */
+static weft_status take_gradient(weft_remote *x, int k, const weft_gradient *g, const char *data)
+{
+    const weft_server_range *r = &x->ranges[k];
+    int64_t begin = WEFT_MAX(g->begin, r->begin);
+    int64_t common = WEFT_MIN(g->begin + g->count, r->begin + r->count) - begin;
+    size_t size = weft_dtype_size(x->dtype);
+    bool laid;
+    if (common <= 0) return WEFT_OK;
+    data += (size_t)(begin - g->begin) * size;
+    WEFT_TRY(
+        weft_server_learner_lay(weft_net_actor(x->net), k, data, begin - r->begin, common, &laid));
+    if (!laid) memcpy((char *)x->gradients + (size_t)begin * size, data, (size_t)common * size);
+    x->missing[k] -= common;
+    return x->missing[k] == 0 ? weft_net_part(x->net, x->turn, k) : WEFT_OK;
+}
+
+static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    weft_status status = WEFT_OK;
+    const void *data;
+    if (!x->leads) return WEFT_OK;
+    WEFT_TRY(weft_gradient_map(exchange->site.instance, g->index, &data));
+    for (int k = 0; k < x->range_count && status == WEFT_OK; k++)
+        status = take_gradient(x, k, g, data);
+    weft_gradient_unmap(exchange->site.instance, g->index, data);
+    if (status != WEFT_ERR_NUMERIC) return status;
+    weft_error_catch(&x->spoiled, status);
+    return WEFT_OK;
+}
+
+static weft_status explain(weft_status status, int64_t step)
+{
+    if (status != WEFT_ERR_NUMERIC) return status;
+    return weft_fail_within(status,
+                            "step %lld: the loss is a number, but a gradient is none. A smaller "
+                            "--lr, --clip-norm or --warmup may help",
+                            (long long)step);
+}
+
+static weft_status server_update(weft_exchange *exchange, int64_t step)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    WEFT_TRY(explain(weft_error_raise(&x->spoiled), step));
+    if (x->leads) {
+        for (int k = 0; k < x->range_count; k++) /* nothing has read it, and it goes, too */
+            if (x->whole[k] == 0) WEFT_TRY(weft_remote_wait_for(x, k));
+        WEFT_TRY(explain(weft_net_computed(x->net, x->turn), step));
+    }
+    return weft_remote_await(x);
+}
+
+static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    weft_remote_turn((weft_remote *)exchange, turn);
+    return WEFT_OK;
+}
+
+static bool server_together(const weft_exchange *exchange)
+{
+    return ((const weft_remote *)exchange)->policy.bound == 0;
+}
+
+static weft_status server_save(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    if (x->ended) return WEFT_OK; /* the end has brought it */
+    x->fetched = strcmp(x->back, "none") != 0;
+    WEFT_TRY(weft_remote_fetch(x));
+    return weft_copies_write(x->copies);
+}
+
+static weft_status server_end(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    WEFT_TRY(weft_remote_end(x));
+    return weft_copies_write(x->copies);
+}
+
+static int64_t server_began(weft_exchange *exchange)
+{
+    const weft_remote *x = (const weft_remote *)exchange;
+    return x->leads ? x->turn : -1;
+}
+
+static weft_status server_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+{
+    return weft_remote_cast(&weft_exchange_server, arguments, scene, out);
+}
+
+static weft_status server_serve(const char *arguments, weft_serving *serving, weft_actor **out)
+{
+    return weft_remote_serve(&weft_exchange_server, arguments, serving, out);
+}
+
+const weft_exchange_ops weft_exchange_server = {
+    .struct_size = sizeof(weft_exchange_ops),
+    .name = "server",
+    .form = "server:policy=bsp|async|softsync|ssp[,c=N][,bound=N][,scale=none|inverse|exp]"
+            "[,beta=X][,push=N][,fetch=N]",
+    .help =
+        "servers update the parameters, when all gradients of a step are there (bsp), with each "
+        "one that comes (async), with every c of them (softsync), or while nobody is more than "
+        "`bound` steps ahead (ssp); gradients of `push` steps go together, and parameters come "
+        "every `fetch` steps",
+    .owns_update = true,
+    .reads = "servers,replicas,compress,compress-back",
+    .open = server_open,
+    .close = weft_remote_close,
+    .fits = weft_remote_fits,
+    .sockets = weft_remote_sockets,
+    .begin = server_begin,
+    .before = server_before,
+    .ready = server_ready,
+    .needed = weft_remote_needed,
+    .poll = weft_remote_poll,
+    .update = server_update,
+    .settle = weft_remote_settle,
+    .after = server_after,
+    .state = weft_remote_state_at,
+    .save = server_save,
+    .keep = weft_remote_keep,
+    .together = server_together,
+    .end = server_end,
+    .figure = weft_remote_figure,
+    .cast = server_cast,
+    .serve = server_serve,
+    .began = server_began,
+};

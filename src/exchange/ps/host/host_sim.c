@@ -1,0 +1,309 @@
+/* Coordinator, servers and learners of a simulated run: the same actors, numbered as in a real run:
+ * servers are 1, 2, ..., and learners those after them. */
+#include "exchange/simulated.h"
+#include "exchange/ps/ps_exchange.h"
+
+struct server_cast;
+
+/* What a learner does besides its steps. */
+typedef struct meanwhile {
+    const struct server_cast *cast;
+    weft_descent *descent; /* between two pulls; NULL: nothing */
+    void *parameters;      /* that it computes with */
+    const void *gradients; /* of them, where the exchange makes the update */
+    void *served, *force;  /* where it draws: what came from servers, what goes there */
+} meanwhile;
+
+/* Seconds between two signs of life, and after which nobody waits for them. */
+static const double BEAT = 60, LIMIT = 600;
+
+typedef struct server_cast {
+    weft_cast head;
+    const weft_exchange_ops *ops;
+    weft_exchange *parsed; /* opened without a place: its rules */
+    const weft_remote *rules;
+    weft_kept *kept;      /* knows what is no parameter */
+    meanwhile *meanwhile; /* [learners] */
+    int servers, range_count;
+    weft_updater *updaters;     /* [range_count] */
+    weft_range **ranges;        /* [range_count]: the servers' */
+    weft_server_range *reach;   /* [learners][range_count] */
+    double updates, *staleness; /* what figures say: of all ranges, and by staleness */
+    size_t staleness_count, staleness_capacity;
+} server_cast;
+
+static void stop_meanwhile(meanwhile *m)
+{
+    weft_descent_close(&m->descent);
+    free(m->served);
+    free(m->force);
+    *m = (meanwhile){0};
+}
+
+static void cast_close(weft_cast *cast)
+{
+    server_cast *c = (server_cast *)cast;
+    for (int k = 0; c->updaters && k < c->range_count; k++) weft_updater_close(&c->updaters[k]);
+    for (int i = 0; c->reach && i < c->head.scene.learners * c->range_count; i++)
+        weft_codec_close(&c->reach[i].codec);
+    for (int i = 0; c->meanwhile && i < c->head.scene.learners; i++)
+        stop_meanwhile(&c->meanwhile[i]);
+    if (c->parsed) c->ops->close(c->parsed);
+    weft_kept_close(&c->kept);
+    free(c->meanwhile);
+    free(c->updaters);
+    free(c->ranges);
+    free(c->reach);
+    free(c->staleness);
+    free(c);
+}
+
+static weft_actor_id learner_id(const server_cast *c, int learner)
+{
+    return (weft_actor_id)(1 + c->servers + learner);
+}
+
+static int64_t begin_of(const server_cast *c, int range)
+{
+    return weft_part_start(c->head.scene.count, range, c->range_count);
+}
+
+static weft_status open_range(void *user, int k, weft_served *out)
+{
+    server_cast *c = user;
+    const weft_scene *s = &c->head.scene;
+    if (k >= c->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", k);
+    weft_range_options options = {.struct_size = sizeof(options),
+                                  .policy = c->rules->policy,
+                                  .dtype = s->dtype,
+                                  .count = begin_of(c, k + 1) - begin_of(c, k)};
+    WEFT_TRY(weft_updater_open(&c->updaters[k], c->rules->adds, s->context, s->store, s->optimizer,
+                               &options));
+    WEFT_TRY(weft_range_create(&options, &c->ranges[k]));
+    /* Until a learner gives the same, so that what the run has come to is known from the start. */
+    memcpy(weft_range_parameters(c->ranges[k]),
+           (const char *)s->parameters[0] + (size_t)begin_of(c, k) * weft_dtype_size(s->dtype),
+           weft_range_bytes(c->ranges[k]));
+    out->range = c->ranges[k];
+    weft_status status = weft_remote_publish(
+        s->context, weft_remote_back(c->rules->adds, s->codec, s->back), s->dtype, options.count,
+        begin_of(c, k), weft_kept_gaps(c->kept), &out->published);
+    if (status != WEFT_OK) weft_range_destroy(&out->range);
+    return status;
+}
+
+static void close_range(void *user, int k)
+{
+    server_cast *c = user;
+    weft_updater_close(&c->updaters[k]);
+    c->ranges[k] = NULL;
+}
+
+static weft_member_options member_of(weft_actor_id id, int wish)
+{
+    return (weft_member_options){
+        .struct_size = sizeof(weft_member_options), .key = id, .wish = wish, .beat = BEAT};
+}
+
+static weft_status make_coordinator(const server_cast *c, weft_actor **out)
+{
+    weft_coordinator_options options = {.struct_size = sizeof(options),
+                                        .run = 1,
+                                        .expected = {c->head.scene.learners, c->servers, 0},
+                                        .ranges = c->range_count,
+                                        .limit = LIMIT};
+    return weft_coordinator_create(&options, out);
+}
+
+static weft_status make_server(server_cast *c, weft_actor_id id, weft_actor **out)
+{
+    weft_server_options options = {.struct_size = sizeof(options),
+                                   .member = member_of(id, (int)id - 1),
+                                   .patience = 1,
+                                   .open = open_range,
+                                   .close = close_range,
+                                   .user = c};
+    return weft_server_create(&options, out);
+}
+
+static weft_status descend(void *user, int64_t step)
+{
+    meanwhile *m = user;
+    return weft_descent_step(m->descent, step, m->parameters, m->gradients);
+}
+
+static weft_status respond(void *user)
+{
+    meanwhile *m = user;
+    const weft_scene *s = &m->cast->head.scene;
+    m->cast->rules->draw(m->cast->rules, s->learners, s->dtype, s->count, m->parameters, m->served,
+                         m->force);
+    return WEFT_OK;
+}
+
+/* Who comes again begins anew. */
+static weft_status start_meanwhile(const server_cast *c, int i)
+{
+    const weft_scene *s = &c->head.scene;
+    meanwhile *m = &c->meanwhile[i];
+    size_t bytes = (size_t)s->count * weft_dtype_size(s->dtype);
+    stop_meanwhile(m);
+    m->cast = c;
+    m->parameters = s->parameters[i];
+    if (s->gradients) m->gradients = s->gradients[i];
+    if (!c->rules->draw)
+        return c->rules->fetch > 1 ? weft_descent_open(s->context, s->store, s->optimizer, s->dtype,
+                                                       s->count, &m->descent)
+                                   : WEFT_OK;
+    WEFT_TRY(weft_new_aligned(bytes, &m->served));
+    WEFT_TRY(weft_new_aligned(bytes, &m->force));
+    memcpy(m->served, m->parameters, bytes);
+    return WEFT_OK;
+}
+
+static weft_status make_learner(server_cast *c, int i, weft_actor **out)
+{
+    const weft_scene *s = &c->head.scene;
+    meanwhile *m = &c->meanwhile[i];
+    bool draws = c->rules->draw;
+    WEFT_TRY(start_meanwhile(c, i));
+    weft_server_range *reach = c->reach + (size_t)i * (size_t)c->range_count;
+    const char *codec = s->codec && *s->codec ? s->codec : "none";
+    for (int k = 0; k < c->range_count; k++) {
+        reach[k] = (weft_server_range){.begin = begin_of(c, k),
+                                       .count = begin_of(c, k + 1) - begin_of(c, k)};
+        WEFT_TRY(weft_codec_open(s->context, codec, s->dtype, reach[k].count, &reach[k].codec));
+        WEFT_TRY(weft_kept_skip(c->kept, reach[k].codec, reach[k].begin));
+    }
+    weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .member = member_of(learner_id(c, i), i),
+                                           .dtype = s->dtype,
+                                           .ranges = reach,
+                                           .range_count = c->range_count,
+                                           .steps = s->steps,
+                                           .parameters = draws ? m->served : m->parameters,
+                                           .gradients = draws ? m->force : m->gradients,
+                                           .patience = 1,
+                                           .weight = s->weights ? &s->weights[i] : NULL,
+                                           .push = c->rules->push,
+                                           .fetch = c->rules->fetch,
+                                           .descend = m->descent ? descend : NULL,
+                                           .respond = draws ? respond : NULL,
+                                           .user = m};
+    return weft_server_learner_create(&options, out);
+}
+
+static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out)
+{
+    server_cast *c = (server_cast *)cast;
+    if (id == WEFT_COORDINATOR) return make_coordinator(c, out);
+    return (int)id <= c->servers ? make_server(c, id, out)
+                                 : make_learner(c, (int)id - 1 - c->servers, out);
+}
+
+/* Those that draw have parameters of their own. */
+static bool cast_part(const weft_cast *cast, int i, int64_t *begin, int64_t *count)
+{
+    const server_cast *c = (const server_cast *)cast;
+    if (c->rules->draw || i >= c->range_count) return false;
+    *begin = begin_of(c, i);
+    *count = begin_of(c, i + 1) - *begin;
+    return true;
+}
+
+/* Of learners that are gone nobody waits for an update. */
+static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
+{
+    const server_cast *c = (const server_cast *)cast;
+    char *to = parameters;
+    for (int k = 0; k < c->range_count; k++) {
+        weft_range *range = c->ranges[k];
+        size_t size = weft_dtype_size(c->head.scene.dtype);
+        if (!range) { /* the run has not begun */
+            memcpy(to, (const char *)c->head.scene.parameters[0] + (size_t)begin_of(c, k) * size,
+                   (size_t)(begin_of(c, k + 1) - begin_of(c, k)) * size);
+            to += (size_t)(begin_of(c, k + 1) - begin_of(c, k)) * size;
+            continue;
+        }
+        for (int i = 0; over && i < c->head.scene.learners; i++)
+            if (weft_range_clock(range, learner_id(c, i)) >= 0)
+                WEFT_TRY(weft_range_leave(range, learner_id(c, i)));
+        memcpy(to, weft_range_parameters(range), weft_range_bytes(range));
+        to += weft_range_bytes(range);
+    }
+    return WEFT_OK;
+}
+
+static weft_status count_staleness(server_cast *c)
+{
+    c->updates = 0;
+    c->staleness_count = 0;
+    for (int k = 0; k < c->range_count; k++) {
+        size_t size = 0;
+        const int64_t *counts = c->ranges[k] ? weft_range_staleness(c->ranges[k], &size) : NULL;
+        while (c->staleness_count < WEFT_MAX(size, (size_t)1)) {
+            WEFT_TRY(WEFT_GROW(&c->staleness, &c->staleness_capacity, c->staleness_count));
+            c->staleness[c->staleness_count++] = 0;
+        }
+        for (size_t i = 0; i < size; i++) {
+            c->staleness[i] += (double)counts[i];
+            c->updates += (double)counts[i];
+        }
+    }
+    return WEFT_OK;
+}
+
+static bool cast_figure(weft_cast *cast, int i, weft_series *out)
+{
+    server_cast *c = (server_cast *)cast;
+    if (i == 0 && count_staleness(c) != WEFT_OK) return false;
+    const weft_series all[] = {{"server_updates", &c->updates, 1, false},
+                               {"staleness", c->staleness, (int)c->staleness_count, true}};
+    if (i >= (int)WEFT_COUNT(all)) return false;
+    *out = all[i];
+    return true;
+}
+
+static const weft_cast_ops cast_ops = {
+    .close = cast_close,
+    .make = cast_make,
+    .part = cast_part,
+    .result = cast_result,
+    .figure = cast_figure,
+};
+
+static weft_status take_rules(server_cast *c, const char *arguments)
+{
+    WEFT_TRY(c->ops->open(arguments, NULL, &c->parsed));
+    c->rules = (const weft_remote *)c->parsed;
+    return WEFT_OK;
+}
+
+weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments,
+                             const weft_scene *scene, weft_cast **out)
+{
+    server_cast *c;
+    WEFT_TRY(WEFT_NEW(&c, 1));
+    c->head.ops = &cast_ops;
+    c->head.scene = *scene;
+    c->ops = ops;
+    c->servers = (int)WEFT_MIN(WEFT_MAX(scene->servers, 1), WEFT_MAX(scene->count, 1));
+    c->range_count = weft_server_ranges(scene->count, scene->dtype, c->servers);
+    c->head.actors = 1 + c->servers + scene->learners;
+    c->head.first_learner = learner_id(c, 0);
+    weft_status status = take_rules(c, arguments);
+    if (status == WEFT_OK)
+        status = weft_kept_open(scene->context, weft_codec_back(scene->codec, NULL),
+                                weft_remote_back(c->rules->adds, scene->codec, scene->back),
+                                scene->store, NULL, &c->kept);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->updaters, c->range_count);
+    if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->range_count);
+    if (status == WEFT_OK)
+        status = WEFT_NEW(&c->reach, (size_t)c->range_count * (size_t)scene->learners);
+    if (status == WEFT_OK)
+        *out = &c->head;
+    else
+        cast_close(&c->head);
+    return status;
+}

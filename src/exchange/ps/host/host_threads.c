@@ -1,0 +1,230 @@
+/* Which learner runs which server, and the coordinator by which they find each other. */
+#include <stdio.h>
+
+#include "exchange/ps/ps_exchange.h"
+
+/* Who takes part in a run of one job lives as long as the job, which knows when one of its ranks
+ * is gone; so nobody is given up for being silent. */
+static const double BEAT = 1, LIMIT = 1e9;
+
+static int host_of(const weft_remote *x, int server)
+{
+    return server % x->head.site.endpoint->learners;
+}
+
+static weft_actor_id server_id(int server)
+{
+    return (weft_actor_id)(WEFT_COORDINATOR + 1 + server);
+}
+
+static weft_actor_id learner_id(const weft_remote *x, int learner)
+{
+    return server_id(x->servers + learner);
+}
+
+/* A learner that comes and goes has a number that nobody else has, and never comes again by it. */
+static weft_actor_id own_id(const weft_remote *x)
+{
+    return x->head.site.cluster ? weft_draw_id() : learner_id(x, x->head.site.endpoint->learner);
+}
+
+static weft_member_options member_of(weft_actor_id id, int slot)
+{
+    return (weft_member_options){.struct_size = sizeof(weft_member_options),
+                                 .key = id,
+                                 .wish = slot,
+                                 .fingerprint = {.version = WEFT_VERSION},
+                                 .beat = BEAT};
+}
+
+/* --- ranges of servers that run here --- */
+
+static weft_status open_range(void *user, int number, weft_served *out)
+{
+    weft_own_server *server = user;
+    const weft_remote *x = server->remote;
+    if (number >= x->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
+    weft_own_range *own = &server->ranges[number];
+    weft_range_options options = {.struct_size = sizeof(options),
+                                  .policy = x->policy,
+                                  .dtype = x->dtype,
+                                  .count = x->ranges[number].count};
+    const weft_exchange_site *site = &x->head.site;
+    WEFT_TRY(weft_updater_open(&own->updater, x->adds, site->context, site->store, site->optimizer,
+                               &options));
+    WEFT_TRY(weft_remote_publish(site->context, x->back, x->dtype, options.count,
+                                 x->ranges[number].begin, weft_kept_gaps(x->kept),
+                                 &out->published));
+    weft_status status = weft_remote_point_states(x, number, out->published, own);
+    out->states = own->states;
+    out->state_count = x->state_count;
+    if (status == WEFT_OK) status = weft_range_create(&options, &out->range);
+    if (status != WEFT_OK) weft_published_close(&out->published);
+    return status;
+}
+
+static void close_range(void *user, int number)
+{
+    weft_own_range *own = &((weft_own_server *)user)->ranges[number];
+    weft_updater_close(&own->updater);
+    free(own->states);
+    own->states = NULL;
+}
+
+/* --- who runs here --- */
+
+/* A line of text from the learner that knows it to all others. */
+static weft_status tell(const weft_remote *x, char *text, int from)
+{
+    return weft_endpoint_run(x->head.site.endpoint,
+                             &(weft_transfer){.kind = WEFT_BROADCAST,
+                                              .dtype = WEFT_U8,
+                                              .what = "where the coordinator is",
+                                              .send = text,
+                                              .receive = text,
+                                              .count = WEFT_ADDRESS,
+                                              .peer = from});
+}
+
+static weft_status run_coordinator(weft_remote *x, bool others, char address[WEFT_ADDRESS])
+{
+    const weft_endpoint *between = x->head.site.endpoint;
+    weft_actor *coordinator;
+    weft_coordinator_options options = {.struct_size = sizeof(options),
+                                        .run = weft_net_world_token(x->world),
+                                        .expected = {between->learners, x->servers, 0},
+                                        .ranges = x->range_count,
+                                        .replicas = x->head.site.replicas > 0,
+                                        .limit = LIMIT,
+                                        .fingerprint = {.version = WEFT_VERSION}};
+    if (between->learner == 0) {
+        WEFT_TRY(weft_coordinator_create(&options, &coordinator));
+        WEFT_TRY(weft_hosted_start(x->world, coordinator, WEFT_COORDINATOR, NULL, others,
+                                   &x->coordinator));
+        (void)snprintf(address, WEFT_ADDRESS, "%s", weft_hosted_address(x->coordinator));
+    }
+    return tell(x, address, 0);
+}
+
+static weft_status run_server(weft_remote *x, int k, const char *coordinator, bool others)
+{
+    weft_actor *server;
+    weft_own_server *own = &x->own[k];
+    own->remote = x;
+    WEFT_TRY(WEFT_NEW(&own->ranges, x->range_count));
+    weft_server_options options = {.struct_size = sizeof(options),
+                                   .member = member_of(server_id(k), k),
+                                   .patience = 1,
+                                   .open = open_range,
+                                   .close = close_range,
+                                   .user = own};
+    WEFT_TRY(weft_server_create(&options, &server));
+    return weft_hosted_start(x->world, server, server_id(k), coordinator, others, &own->hosted);
+}
+
+static weft_status descend(void *user, int64_t turn)
+{
+    weft_remote *x = user;
+    (void)turn;
+    return weft_descent_step(x->descent, x->step, x->parameters, x->gradients);
+}
+
+static weft_status respond(void *user)
+{
+    weft_remote *x = user;
+    const weft_member *member = weft_server_learner_member(weft_net_actor(x->net));
+    int there = weft_view_count(weft_member_view(member), WEFT_MEMBER_LEARNER);
+    /* Many that each draw as if they were few would throw the centre further than they are apart.
+     */
+    x->draw(x, WEFT_MAX(there, x->head.site.endpoint->learners), x->dtype, x->count,
+            x->own_parameters, x->parameters, x->gradients);
+    return WEFT_OK;
+}
+
+/* Learners of one job have found out before that they train the same. */
+static weft_member_options learner_member(const weft_remote *x, weft_actor_id id, int slot)
+{
+    const weft_learner_link *link = x->head.site.cluster;
+    weft_member_options m = member_of(id, slot);
+    if (!link) return m;
+    m.key = weft_draw();
+    m.fingerprint.model = link->model;
+    m.fingerprint.data = link->data;
+    m.fingerprint.parameters = weft_store_form(x->head.site.store);
+    m.fingerprint.checkpoint = link->checkpoint;
+    m.fingerprint.step = link->step;
+    m.removal = link->removal;
+    return m;
+}
+
+static weft_status open_learner(weft_remote *x, const char *coordinator)
+{
+    int me = x->head.site.endpoint->learner;
+    weft_actor_id id = own_id(x);
+    weft_actor *learner;
+    weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .member = learner_member(x, id, me),
+                                           .dtype = x->dtype,
+                                           .ranges = x->ranges,
+                                           .range_count = x->range_count,
+                                           .steps = INT64_MAX,
+                                           .parameters = x->parameters,
+                                           .gradients = x->gradients,
+                                           .patience = 1,
+                                           .step = &x->step,
+                                           .weight = &x->head.weight,
+                                           .push = x->push,
+                                           .fetch =
+                                               x->draw ? 1 : x->fetch, /* is told of meetings */
+                                           .descend = x->descent ? descend : NULL,
+                                           .respond = x->draw ? respond : NULL,
+                                           .give_state = weft_remote_give_state,
+                                           .state_bytes = weft_remote_state_bytes,
+                                           .take_state = weft_remote_take_state,
+                                           .user = x};
+    WEFT_TRY(weft_server_learner_create(&options, &learner));
+    WEFT_TRY(weft_net_open(x->world, learner, id, NULL, &x->net));
+    WEFT_TRY(weft_net_know(x->net, WEFT_COORDINATOR, coordinator));
+    return weft_net_begin(x->net);
+}
+
+weft_status weft_remote_place(weft_remote *x)
+{
+    const weft_exchange_site *site = &x->head.site;
+    char coordinator[WEFT_ADDRESS] = "";
+    bool others = false;
+    WEFT_TRY(weft_net_world_of(site->context, &x->world));
+    weft_learners_expect(&x->head, x->world);
+    if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
+    /* A new replica is sent all of a range, with the updates of all learners that wait. */
+    if (site->replicas > 0)
+        weft_net_world_expect(x->world, (size_t)(4 + site->endpoint->learners) * (size_t)x->count *
+                                            weft_dtype_size(x->dtype));
+    if (!site->cluster) WEFT_TRY(run_coordinator(x, others, coordinator));
+    weft_net_world_queue(x->world, weft_server_messages(x->range_count));
+    for (int k = 0; k < x->range_count; k++) {
+        weft_server_range *r = &x->ranges[k];
+        r->begin = weft_part_start(x->count, k, x->range_count);
+        r->count = weft_part_start(x->count, k + 1, x->range_count) - r->begin;
+        WEFT_TRY(weft_codec_open(site->context, x->codec, x->dtype, r->count, &r->codec));
+        WEFT_TRY(weft_kept_give(x->kept, r->codec, r->begin));
+    }
+    for (int k = 0; k < x->servers; k++)
+        if (!site->cluster && host_of(x, k) == site->endpoint->learner)
+            WEFT_TRY(run_server(x, k, coordinator, others));
+    return open_learner(x, site->cluster ? site->cluster->coordinator : coordinator);
+}
+
+weft_status weft_remote_unplace(weft_remote *x)
+{
+    weft_status status = WEFT_OK;
+    weft_net_close(&x->net);
+    for (int k = 0; k < x->servers; k++) {
+        weft_status ended = weft_hosted_stop(&x->own[k].hosted);
+        if (status == WEFT_OK) status = ended;
+        for (int r = 0; x->own[k].ranges && r < x->range_count; r++) close_range(&x->own[k], r);
+    }
+    for (int k = 0; k < x->range_count; k++) weft_codec_close(&x->ranges[k].codec);
+    weft_status ended = weft_hosted_stop(&x->coordinator);
+    return status == WEFT_OK ? ended : status;
+}

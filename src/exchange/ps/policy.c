@@ -1,0 +1,82 @@
+/* What a server does with updates, as the options say it. */
+#include <math.h>
+
+#include "exchange/ps/range/range.h"
+
+/* No run is longer; to be ahead by more is no bound. */
+static const double MOST_STEPS = 1e15;
+
+static const struct {
+    const char *name;
+    bool counts, bounds;
+    weft_policy policy;
+} policies[] = {
+    {"bsp", false, false, {.count = 0, .bound = 0}},
+    {"async", false, false, {.count = 1, .bound = WEFT_NO_BOUND}},
+    {"softsync", true, false, {.count = 1, .bound = WEFT_NO_BOUND}},
+    {"ssp", false, true, {.count = 1, .bound = 0}},
+};
+static const char *const scales[] = {
+    [WEFT_SCALE_NONE] = "none", [WEFT_SCALE_INVERSE] = "inverse", [WEFT_SCALE_EXP] = "exp"};
+
+static const char *policy_name(const void *user, int i)
+{
+    (void)user;
+    return i < (int)WEFT_COUNT(policies) ? policies[i].name : NULL;
+}
+
+static weft_status find_policy(const char *name, size_t *out)
+{
+    char near[256];
+    for (size_t i = 0; i < WEFT_COUNT(policies); i++)
+        if (strcmp(policies[i].name, name) == 0) {
+            *out = i;
+            return WEFT_OK;
+        }
+    return weft_fail(WEFT_ERR_ARGUMENT, "there is no policy=%s%s", name,
+                     weft_suggest(near, sizeof(near), name, policy_name, NULL));
+}
+
+static weft_status set_scale(const char *name, double beta, weft_policy *out)
+{
+    size_t i = 0;
+    while (i < WEFT_COUNT(scales) && strcmp(scales[i], name) != 0) i++;
+    if (i == WEFT_COUNT(scales))
+        return weft_fail(WEFT_ERR_ARGUMENT, "scale=%s; there are none, inverse and exp", name);
+    if (beta >= 0 && i != WEFT_SCALE_EXP)
+        return weft_fail(WEFT_ERR_ARGUMENT, "beta is of scale=exp, not of scale=%s", name);
+    out->scale = (weft_scale)i;
+    out->beta = beta < 0 ? 0.5 : beta;
+    return WEFT_OK;
+}
+
+weft_status weft_policy_make(const char *name, double count, double bound, const char *scale,
+                             double beta, weft_policy *out)
+{
+    size_t i;
+    WEFT_TRY(find_policy(name, &i));
+    *out = policies[i].policy;
+    if (policies[i].counts != (count >= 0))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         count >= 0 ? "policy=%s has no c; softsync has one"
+                                    : "policy=%s needs c=, the updates of which "
+                                      "a version is made",
+                         name);
+    if (policies[i].bounds != (bound >= 0))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         bound >= 0 ? "policy=%s has no bound; ssp has one"
+                                    : "policy=%s needs bound=, the steps that a "
+                                      "learner may be ahead",
+                         name);
+    if (count >= 0) out->count = (int)count;
+    if (bound >= 0) out->bound = bound > MOST_STEPS ? WEFT_NO_BOUND : (int64_t)bound;
+    if (bound == 0) out->count = 0; /* where nobody is ahead, all that come belong together */
+    return set_scale(scale ? scale : "none", beta, out);
+}
+
+double weft_policy_weight(const weft_policy *p, int64_t staleness)
+{
+    if (staleness <= 0 || p->scale == WEFT_SCALE_NONE) return 1;
+    if (p->scale == WEFT_SCALE_INVERSE) return 1 / (double)staleness;
+    return exp(-p->beta * (double)staleness);
+}

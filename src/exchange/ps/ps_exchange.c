@@ -1,0 +1,303 @@
+/* What exchanges have in common whose learners speak to servers: opening and closing, waiting for
+ * answers, bringing all of it, and the end. */
+#include "exchange/ps/ps_exchange.h"
+
+/* How long a learner sleeps between two looks at whether the job goes on. */
+static const double NAP = 0.05;
+
+/* --- opening and closing --- */
+
+/* Each is a thread that hears of all others whenever somebody comes or goes, so that what it takes
+ * to begin grows with the square of their number: 128 begin in two seconds on two cores, 256 in a
+ * minute and a half. */
+enum { MOST_HOSTED = 128 };
+
+weft_status weft_remote_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
+{
+    const weft_policy *policy = &((const weft_remote *)exchange)->policy;
+    const char *name = exchange->ops->name;
+    if (policy->count > plan->learners && !plan->again)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s: a version of c=%d updates, but there %s %d learner%s; "
+                         "give c=%d%s",
+                         name, policy->count, plan->learners == 1 ? "is" : "are", plan->learners,
+                         weft_plural(plan->learners), plan->learners,
+                         plan->learners == 1 ? ", or more learners" : " or less");
+    if (plan->replicas > 0 && plan->servers < 2)
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "exchange %s: a replica is kept by another server, so --replicas 1 "
+                         "needs --servers 2 or more",
+                         name);
+    if (plan->hosted && plan->servers > MOST_HOSTED)
+        return weft_fail(
+            WEFT_ERR_ARGUMENT,
+            "exchange %s: %d servers would be threads of this job, each of which hears "
+            "of all others, and more than %d take minutes to begin; give --servers %d "
+            "or fewer",
+            name, plan->servers, MOST_HOSTED, MOST_HOSTED);
+    return WEFT_OK;
+}
+
+/* Each learner, and each server, has a socket of its own and one to each server. */
+weft_status weft_remote_sockets(const weft_exchange *exchange, const weft_exchange_plan *plan,
+                                int64_t *out)
+{
+    int64_t servers = WEFT_MAX(plan->servers, 1);
+    (void)exchange;
+    *out = (plan->learners + (plan->replicas > 0 ? servers : 1)) * (servers + 1);
+    return WEFT_OK;
+}
+
+const char *weft_remote_back(bool adds, const char *codec, const char *back)
+{
+    return adds ? "none" : weft_codec_back(codec, back);
+}
+
+/* Who is left of a run that goes on makes its versions; there may be more again later. */
+static void tell_count(const weft_remote *x, const weft_exchange_site *site)
+{
+    int learners = site->endpoint->learners;
+    if (x->policy.count > learners && site->endpoint->learner == 0)
+        weft_log(site->context, WEFT_LOG_NOTE,
+                 "a version was made of %d updates, but %d learners are left: of %d from now on",
+                 x->policy.count, learners, learners);
+}
+
+weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site)
+{
+    void *data;
+    size_t bytes;
+    tell_count(x, site);
+    WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
+    weft_store_unmap_read(site->store, data);
+    x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
+    /* A rank that has less than that has a server for each of its numbers. */
+    x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
+    x->range_count = weft_server_ranges(x->count, x->dtype, x->servers);
+    WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
+    WEFT_TRY(weft_strdup(weft_remote_back(x->adds, site->codec, site->back), &x->back));
+    if (!x->adds) WEFT_TRY(weft_remote_list_states(x, site));
+    WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
+    WEFT_TRY(weft_kept_open(site->context, x->codec, x->back, site->store, x->copies, &x->kept));
+    weft_kept_tell_momentum(x->kept, site);
+    if (site->cluster && !weft_copies_are_whole(x->copies))
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "the ranks of a learner that comes and goes must all have all parameters, "
+                         "and with this mesh they share them out; split the batch or the pictures "
+                         "(data, domain)");
+    x->parameters = weft_copies_parameters(x->copies);
+    x->leads = weft_copies_leads(x->copies);
+    if (!x->leads) return WEFT_OK;
+    WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
+    if (x->fetch > 1 && !x->adds)
+        WEFT_TRY(weft_descent_open(site->context, site->store, site->optimizer, x->dtype, x->count,
+                                   &x->descent));
+    WEFT_TRY(WEFT_NEW(&x->own, x->servers));
+    WEFT_TRY(WEFT_NEW(&x->ranges, x->range_count));
+    WEFT_TRY(WEFT_NEW(&x->missing, x->range_count));
+    return WEFT_NEW(&x->whole, x->range_count);
+}
+
+/* The coordinator hears of it, if there is one; nobody waits for long. */
+static weft_status say_goodbye(const weft_remote *x)
+{
+    double began = weft_seconds(), most = weft_exchange_farewell(&x->head, x->last);
+    while (!weft_net_actor(x->net)->done && weft_seconds() - began < most)
+        WEFT_TRY(weft_net_pump(x->net, NAP));
+    return WEFT_OK;
+}
+
+static weft_status go(const weft_remote *x)
+{
+    if (!x->stays || !x->net) return WEFT_OK;
+    WEFT_TRY(weft_server_learner_go(weft_net_actor(x->net)));
+    return say_goodbye(x);
+}
+
+void weft_remote_close(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    weft_status ended = go(x);
+    if (x->ranges) ended = weft_remote_unplace(x);
+    (void)ended; /* whoever waited for a server that fails was told */
+    weft_copies_close(&x->copies);
+    weft_descent_close(&x->descent);
+    for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
+    free(x->states);
+    weft_kept_close(&x->kept);
+    free(x->codec);
+    free(x->back);
+    for (int k = 0; x->own && k < x->servers; k++) free(x->own[k].ranges);
+    free(x->own);
+    free(x->ranges);
+    free(x->missing);
+    free(x->whole);
+    free(x->late);
+    free(x->gradients);
+    free(x);
+}
+
+/* --- waiting --- */
+
+static weft_status check_servers(const weft_remote *x)
+{
+    if (x->coordinator) WEFT_TRY(weft_hosted_check(x->coordinator));
+    for (int k = 0; k < x->servers; k++)
+        if (x->own[k].hosted) WEFT_TRY(weft_hosted_check(x->own[k].hosted));
+    return weft_endpoint_check(x->head.site.endpoint);
+}
+
+/* Nobody says anything to a learner that is to end: it goes without an answer. */
+static weft_status give_up(const weft_remote *x)
+{
+    long long clock = (long long)weft_server_learner_clock(weft_net_actor(x->net));
+    WEFT_TRY(weft_server_learner_quit(weft_net_actor(x->net)));
+    WEFT_TRY(say_goodbye(x));
+    return weft_fail(WEFT_ERR_INTERRUPTED,
+                     "stopped after step %lld of this learner, while it waited for an answer",
+                     clock);
+}
+
+static bool lacks(const weft_remote *x, int range)
+{
+    const weft_actor *learner = weft_net_actor(x->net);
+    return range == WEFT_ANY_PART ? weft_server_learner_waits(learner)
+                                  : weft_server_learner_lacks(learner, range);
+}
+
+weft_status weft_remote_wait_for(weft_remote *x, int range)
+{
+    double limit = x->head.site.endpoint->timeout, began = weft_seconds();
+    weft_patience patience = {0};
+    while (lacks(x, range)) {
+        uint64_t heard = weft_server_learner_heard(weft_net_actor(x->net));
+        WEFT_TRY(weft_net_pump(x->net, NAP));
+        WEFT_TRY(check_servers(x));
+        if (weft_server_learner_heard(weft_net_actor(x->net)) != heard)
+            patience = (weft_patience){0};
+        double waited = weft_patience_look(&patience, 1);
+        if (waited > weft_exchange_limit(&x->head, limit) && weft_exchange_is_stopped(&x->head))
+            return give_up(x);
+        if (waited > limit) return weft_server_learner_explain(weft_net_actor(x->net), limit);
+    }
+    x->head.waited += weft_seconds() - began;
+    return WEFT_OK;
+}
+
+weft_status weft_remote_wait(weft_remote *x)
+{
+    return weft_remote_wait_for(x, WEFT_ANY_PART);
+}
+
+/* --- from begin to end --- */
+
+/* Somebody else may have come while this one made itself ready. */
+static weft_status check_slot(const weft_remote *x)
+{
+    const weft_learner_link *link = x->head.site.cluster;
+    int slot = weft_member_slot(weft_server_learner_member(weft_net_actor(x->net)));
+    if (!link || slot == link->slot) return WEFT_OK;
+    weft_member_is_lost(weft_server_learner_member(weft_net_actor(x->net)));
+    return weft_fail(WEFT_ERR_PEER,
+                     "another learner has taken slot %d of the run meanwhile; join again",
+                     link->slot);
+}
+
+weft_status weft_remote_begin(weft_remote *x)
+{
+    WEFT_TRY(weft_remote_place(x));
+    WEFT_TRY(weft_remote_wait(x));
+    x->turn = weft_server_learner_clock(weft_net_actor(x->net));
+    return check_slot(x);
+}
+
+weft_status weft_remote_poll(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    weft_status status = x->net ? weft_net_pump(x->net, 0) : WEFT_OK;
+    return x->ended ? WEFT_OK : status; /* it has all that it needs */
+}
+
+/* So many steps ahead the first learner says with which one all end: the others hear of it with
+ * what they need for the step after the next, and their ranks one step later. If so many steps have
+ * not brought word, the first one is not there. */
+enum { NOTICE = 3, UNHEARD = 8 };
+
+/* None takes a step then that would not count: what it has sent of that would be lost, and what its
+ * codec keeps, and its own state, would be ahead of the parameters. */
+static void agree_on_end(weft_remote *x, weft_exchange_turn *turn)
+{
+    const weft_learner_link *link = x->head.site.cluster;
+    if (!turn->asked || !weft_exchange_ends_together(&x->head)) return;
+    if ((link ? link->slot : x->head.site.endpoint->learner) > 0) {
+        turn->until = ++x->asked > UNHEARD ? turn->step : INT64_MAX;
+        return;
+    }
+    if (x->until == 0) {
+        x->until = turn->step + NOTICE;
+        if (x->leads)
+            weft_server_learner_end_at(weft_net_actor(x->net),
+                                       weft_server_learner_clock(weft_net_actor(x->net)) + NOTICE);
+    }
+    turn->until = x->until;
+}
+
+void weft_remote_turn(weft_remote *x, weft_exchange_turn *turn)
+{
+    x->last = turn->last;
+    agree_on_end(x, turn);
+    if (!x->leads) return;
+    weft_server_learner_tell(weft_net_actor(x->net), turn->loss, turn->rate);
+    turn->leave = weft_server_learner_halted(weft_net_actor(x->net)) ||
+                  weft_server_learner_dismissed(weft_net_actor(x->net));
+}
+
+static void take_kept(const weft_remote *x)
+{
+    for (int k = 0; k < x->range_count; k++)
+        weft_kept_take(x->kept, x->ranges[k].codec, x->ranges[k].begin);
+}
+
+weft_status weft_remote_fetch(weft_remote *x)
+{
+    weft_remote_forgo(x);
+    if (!x->leads) return WEFT_OK;
+    take_kept(x);
+    WEFT_TRY(weft_server_learner_fetch(weft_net_actor(x->net)));
+    return weft_remote_wait(x);
+}
+
+weft_status weft_remote_keep(weft_exchange *exchange)
+{
+    const weft_remote *x = (const weft_remote *)exchange;
+    if (x->leads) take_kept(x);
+    return WEFT_OK;
+}
+
+/* The servers end when nobody needs them: when all learners have what they have come to. */
+weft_status weft_remote_end(weft_remote *x)
+{
+    double all = 0;
+    x->ended = true;
+    weft_remote_forgo(x);
+    if (x->leads) {
+        bool halted = weft_server_learner_halted(weft_net_actor(x->net));
+        const weft_learner_link *link = x->head.site.cluster;
+        bool alone = link && !link->job && !x->last && !halted; /* the others go on */
+        if (alone) WEFT_TRY(weft_server_learner_quit(weft_net_actor(x->net)));
+        /* Who comes in its place must find what it has not told yet. */
+        x->stays = link && link->job && link->slot == 0;
+        if (x->stays) weft_server_learner_stay(weft_net_actor(x->net));
+        WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted,
+                                           x->head.site.endpoint->learner == 0));
+        WEFT_TRY(weft_remote_wait(x));
+        if (link && !x->stays) WEFT_TRY(say_goodbye(x));
+        WEFT_TRY(weft_exchange_sum(&x->head, "that all have left", &all));
+    }
+    WEFT_TRY(weft_remote_count(x));
+    if (x->leads) {
+        take_kept(x);
+        if (!x->stays) WEFT_TRY(weft_remote_unplace(x));
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,58 @@
+/* Parameters that come while the next step goes on. A step's end asks for all of them; a forward
+ * pass reads one after the other, so that most of the way is hidden behind what it computes, and
+ * waits at the first that is not there yet. */
+#include "exchange/ps/ps_exchange.h"
+
+weft_status weft_remote_open_late(weft_remote *x)
+{
+    const weft_program *program = weft_instance_program(x->head.site.instance);
+    weft_reading r;
+    int count = 0;
+    bool can;
+    WEFT_TRY(weft_copies_follow(x->copies, program, &can));
+    while (weft_program_reading(program, count, &r)) count++;
+    return can ? WEFT_NEW(&x->late, count + 1) : WEFT_OK;
+}
+
+void weft_remote_forgo(weft_remote *x)
+{
+    x->awaits = false;
+    weft_instance_await(x->head.site.instance, false);
+}
+
+static weft_status bring_all(weft_remote *x)
+{
+    weft_remote_forgo(x);
+    if (x->leads) WEFT_TRY(weft_remote_wait(x));
+    return weft_copies_write(x->copies);
+}
+
+weft_status weft_remote_await(weft_remote *x)
+{
+    const weft_program *program = weft_instance_program(x->head.site.instance);
+    weft_reading r;
+    if (!x->late) return bring_all(x);
+    for (int i = 0; weft_program_reading(program, i, &r); i++) x->late[i] = true;
+    x->awaits = true;
+    weft_instance_await(x->head.site.instance, true);
+    return weft_copies_begin(x->copies);
+}
+
+weft_status weft_remote_needed(weft_exchange *exchange, const weft_reading *p)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    if (!x->late[p->index]) return WEFT_OK;
+    x->late[p->index] = false;
+    for (int k = 0; k < x->range_count && x->leads; k++) {
+        const weft_server_range *r = &x->ranges[k];
+        if (r->begin < p->begin + p->count && p->begin < r->begin + r->count)
+            WEFT_TRY(weft_remote_wait_for(x, k));
+    }
+    return weft_copies_write_one(x->copies, p->entry);
+}
+
+weft_status weft_remote_settle(weft_exchange *exchange)
+{
+    weft_remote *x = (weft_remote *)exchange;
+    return x->awaits ? bring_all(x) : WEFT_OK;
+}

@@ -1,0 +1,193 @@
+#include "exchange/ps/range/downlink.h"
+
+/* Each message stands behind its length, and both at a multiple of so many bytes. */
+enum { UNIT = 8 };
+
+/* From one version to another. */
+typedef struct link {
+    int64_t from, to;
+    size_t bytes;
+    uint8_t *message; /* with its length before it */
+} link;
+
+struct weft_published {
+    weft_codec *codec;
+    size_t bytes; /* of all numbers */
+    char *public, *difference;
+    uint8_t *room; /* to encode in */
+    int64_t version;
+    link *links; /* without gaps; the last one leads to `version` */
+    size_t count, capacity, sum;
+    weft_blob *last; /* what was sent last: to whoever had version last_have */
+    int64_t last_have;
+    bool last_changes;
+};
+
+static void forget(weft_published *p, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        p->sum -= p->links[i].bytes;
+        free(p->links[i].message);
+    }
+    p->count -= count;
+    if (p->count) memmove(p->links, p->links + count, p->count * sizeof(link));
+}
+
+void weft_published_close(weft_published **published)
+{
+    if (!published || !*published) return;
+    weft_published *p = *published;
+    forget(p, p->count);
+    weft_codec_close(&p->codec);
+    weft_blob_drop(&p->last);
+    free(p->links);
+    free(p->public);
+    free(p->difference);
+    free(p->room);
+    free(p);
+    *published = NULL;
+}
+
+static weft_status make_room(weft_published *p)
+{
+    WEFT_TRY(weft_new_aligned(p->bytes, &p->public));
+    WEFT_TRY(weft_new_aligned(p->bytes, &p->difference));
+    memset(p->public, 0, p->bytes);
+    return weft_new_aligned(weft_encoded_bound(p->codec->dtype, p->codec->count), &p->room);
+}
+
+weft_status weft_published_open(weft_codec *codec, weft_published **out)
+{
+    weft_published *p;
+    weft_status status = WEFT_NEW(&p, 1);
+    if (status != WEFT_OK) {
+        weft_codec_close(&codec);
+        return status;
+    }
+    p->codec = codec;
+    p->bytes = (size_t)codec->count * weft_dtype_size(codec->dtype);
+    p->version = -1;
+    status = make_room(p);
+    *out = p;
+    if (status != WEFT_OK) weft_published_close(out);
+    return status;
+}
+
+void *weft_published_numbers(const weft_published *p)
+{
+    return p->public;
+}
+
+#define SUBTRACT(type)                                                                             \
+    do {                                                                                           \
+        type *to = (type *)(void *)p->difference;                                                  \
+        const type *a = parameters, *b = (const type *)(const void *)p->public;                    \
+        for (int64_t i = 0; i < p->codec->count; i++) to[i] = a[i] - b[i];                         \
+    } while (0)
+
+/* What was left out before is in the difference again, so that the codec need not keep it. */
+static weft_status encode(weft_published *p, const void *parameters, size_t *bytes)
+{
+    if (p->codec->dtype == WEFT_F64)
+        SUBTRACT(double);
+    else
+        SUBTRACT(float);
+    for (size_t i = 0; i < p->codec->gap_count; i++) {
+        size_t size = weft_dtype_size(p->codec->dtype);
+        memset(p->difference + (size_t)p->codec->gaps[i].begin * size, 0,
+               (size_t)p->codec->gaps[i].count * size);
+    }
+    if (p->codec->residual) memset(p->codec->residual, 0, p->bytes);
+    weft_status status = weft_codec_encode(p->codec, p->difference, p->room, bytes);
+    if (status != WEFT_ERR_NUMERIC) return status;
+    return weft_fail_within(status, "what the updates of a server have come to is no number any "
+                                    "more. A smaller --lr, --clip-norm or --warmup may help");
+}
+
+static weft_status add_link(weft_published *p, int64_t version, size_t bytes)
+{
+    size_t padded = (bytes + UNIT - 1) / UNIT * UNIT;
+    link new = {p->version, version, UNIT + padded, NULL};
+    uint64_t length = bytes;
+    weft_encoded message;
+    WEFT_TRY(WEFT_GROW(&p->links, &p->capacity, p->count));
+    WEFT_TRY(weft_new_bytes(&new.message, 1, new.bytes));
+    for (int i = 0; i < UNIT; i++) new.message[i] = (uint8_t)(length >> 8 * i);
+    memcpy(new.message + UNIT, p->room, bytes);
+    memset(new.message + UNIT + bytes, 0, padded - bytes);
+    p->links[p->count++] = new;
+    p->sum += new.bytes;
+    WEFT_TRY(weft_encoded_open(p->room, bytes, p->codec->dtype, p->codec->count, &message));
+    weft_encoded_add(&message, p->codec->count, 1, p->public);
+    while (p->sum >= p->bytes) forget(p, 1);
+    return WEFT_OK;
+}
+
+weft_status weft_published_note(weft_published *p, const void *parameters, int64_t version)
+{
+    size_t bytes;
+    if (p->version < 0 && version > 0) memcpy(p->public, parameters, p->bytes);
+    if (p->version < 0) p->version = version;
+    if (version == p->version) return WEFT_OK;
+    WEFT_TRY(encode(p, parameters, &bytes));
+    weft_blob_drop(&p->last);
+    if (UNIT + bytes >= p->bytes) { /* then the numbers themselves are better */
+        memcpy(p->public, parameters, p->bytes);
+        forget(p, p->count);
+    } else {
+        WEFT_TRY(add_link(p, version, bytes));
+    }
+    p->version = version;
+    return WEFT_OK;
+}
+
+/* The first link on the way from there; `count`: none leads from there. */
+static size_t link_from(const weft_published *p, int64_t have)
+{
+    size_t i = 0;
+    while (i < p->count && p->links[i].from != have) i++;
+    return i;
+}
+
+static weft_status pack(weft_published *p, int64_t have)
+{
+    size_t first = link_from(p, have), bytes = 0;
+    p->last_changes = first < p->count;
+    for (size_t i = first; i < p->count; i++) bytes += p->links[i].bytes;
+    WEFT_TRY(weft_blob_new(p->last_changes ? bytes : p->bytes, &p->last));
+    char *at = p->last->data;
+    if (!p->last_changes) memcpy(at, p->public, p->bytes);
+    for (size_t i = first; i < p->count; i++) {
+        memcpy(at, p->links[i].message, p->links[i].bytes);
+        at += p->links[i].bytes;
+    }
+    p->last_have = have;
+    return WEFT_OK;
+}
+
+weft_status weft_published_since(weft_published *p, int64_t have, weft_blob **out, bool *changes)
+{
+    if (p->last && p->last_have != have) weft_blob_drop(&p->last);
+    if (!p->last) WEFT_TRY(pack(p, have));
+    *out = weft_blob_hold(p->last);
+    *changes = p->last_changes;
+    return WEFT_OK;
+}
+
+weft_status weft_published_add(const weft_blob *changes, weft_dtype dtype, int64_t count,
+                               void *numbers)
+{
+    const uint8_t *at = changes->data, *end = at + changes->bytes;
+    while (end - at >= UNIT) {
+        uint64_t length = 0;
+        weft_encoded message;
+        for (int i = 0; i < UNIT; i++) length |= (uint64_t)at[i] << 8 * i;
+        if (length > (uint64_t)(end - at) - UNIT) break;
+        at += UNIT;
+        WEFT_TRY(weft_encoded_open(at, (size_t)length, dtype, count, &message));
+        weft_encoded_add(&message, count, 1, numbers);
+        at += WEFT_MIN((size_t)(end - at), ((size_t)length + UNIT - 1) / UNIT * UNIT);
+    }
+    if (at == end) return WEFT_OK;
+    return weft_fail(WEFT_ERR_FORMAT, "changes of %zu bytes are damaged", changes->bytes);
+}

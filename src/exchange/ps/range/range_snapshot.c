@@ -1,0 +1,201 @@
+/* A range as bytes, for one that is to go on where it is. Whole numbers are as this machine has
+ * them: who goes on computes the same bits, so it is of the same kind. */
+#include "exchange/ps/range/range_internal.h"
+
+/* At the beginning. */
+typedef struct header {
+    uint64_t mark; /* of this form */
+    int64_t count, version, begun, last;
+    uint64_t members, waiting, staleness;
+    uint64_t dtype;
+} header;
+static const uint64_t MARK = 0x33656e6172746677; /* "wftrane3" */
+
+/* A member, and an update that waits with its bytes behind it. */
+typedef struct member_card {
+    int64_t id, slot, here, clock, sequence, met, stale;
+} member_card;
+typedef struct push_card {
+    int64_t learner, slot, sequence, clock, version, step;
+    double weight;
+    uint64_t bytes; /* of the update; filled up to 8 */
+} push_card;
+
+static size_t padded(size_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+
+static char *put(char *at, const void *data, size_t bytes)
+{
+    memcpy(at, data, bytes);
+    return at + padded(bytes);
+}
+
+static size_t size_of(const weft_range *r)
+{
+    size_t bytes = sizeof(header) + padded(weft_range_bytes(r)) +
+                   r->member_count * sizeof(member_card) +
+                   r->staleness_count * sizeof(*r->staleness);
+    for (size_t i = 0; i < r->waiting_count; i++)
+        bytes += sizeof(push_card) + padded(r->waiting[i].push.update->bytes);
+    return bytes;
+}
+
+weft_status weft_range_save(const weft_range *r, weft_blob **out)
+{
+    header h = {.mark = MARK,
+                .count = r->options.count,
+                .version = r->version,
+                .begun = r->begun,
+                .last = r->last,
+                .members = r->member_count,
+                .waiting = r->waiting_count,
+                .staleness = r->staleness_count,
+                .dtype = (uint64_t)r->options.dtype};
+    WEFT_TRY(weft_blob_new(size_of(r), out));
+    char *at = put((*out)->data, &h, sizeof(h));
+    at = put(at, r->parameters, weft_range_bytes(r));
+    for (size_t i = 0; i < r->member_count; i++) {
+        const member *m = &r->members[i];
+        member_card c = {m->id, m->slot, m->here, m->clock, m->sequence, m->met, m->stale};
+        at = put(at, &c, sizeof(c));
+    }
+    for (size_t i = 0; i < r->waiting_count; i++) {
+        const weft_push *p = &r->waiting[i].push;
+        push_card c = {p->learner, r->waiting[i].slot, p->sequence,     p->clock, p->version,
+                       p->step,    p->weight,          p->update->bytes};
+        at = put(at, &c, sizeof(c));
+        at = put(at, p->update->data, p->update->bytes);
+    }
+    for (size_t i = 0; i < r->staleness_count; i++)
+        at = put(at, &r->staleness[i], sizeof(*r->staleness));
+    return WEFT_OK;
+}
+
+/* What is left to be read. */
+typedef struct rest {
+    const char *at;
+    size_t bytes;
+} rest;
+
+static bool get(rest *from, void *out, size_t bytes)
+{
+    if (from->bytes < padded(bytes)) return false;
+    memcpy(out, from->at, bytes);
+    from->at += padded(bytes);
+    from->bytes -= padded(bytes);
+    return true;
+}
+
+static weft_status fail_read(void)
+{
+    return weft_fail(WEFT_ERR_FORMAT, "the state of a range is cut off or of another one");
+}
+
+/* Into a range that has nothing but parameters. */
+static weft_status read_members(weft_range *r, rest *from, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        member_card c;
+        if (!get(from, &c, sizeof(c)) || c.id < 0 || c.id > UINT32_MAX || c.slot < 0 ||
+            c.slot > INT32_MAX || c.clock < 0 || c.sequence < 0 || c.met < 0 || c.stale < 0 ||
+            c.met > c.sequence)
+            return fail_read();
+        WEFT_TRY(WEFT_GROW(&r->members, &r->member_capacity, r->member_count));
+        r->members[r->member_count++] = (member){
+            (weft_actor_id)c.id, (int)c.slot, c.here != 0, c.clock, c.sequence, c.met, c.stale};
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_push(weft_range *r, rest *from)
+{
+    push_card c;
+    weft_blob *update;
+    weft_encoded message;
+    if (!get(from, &c, sizeof(c)) || c.bytes > from->bytes || c.version < 0 ||
+        c.version > r->version || c.clock < 0 || c.step < 0 || c.step > INT32_MAX ||
+        !(c.weight >= 0 && c.weight < 1e290))
+        return fail_read();
+    WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
+    WEFT_TRY(weft_blob_new((size_t)c.bytes, &update));
+    bool whole = get(from, update->data, (size_t)c.bytes);
+    weft_status status = whole ? weft_encoded_open(update->data, update->bytes, r->options.dtype,
+                                                   r->options.count, &message)
+                               : fail_read();
+    if (status != WEFT_OK) {
+        weft_blob_drop(&update);
+        return status;
+    }
+    weft_push push = {.learner = (weft_actor_id)c.learner,
+                      .sequence = c.sequence,
+                      .clock = c.clock,
+                      .version = c.version,
+                      .update = update,
+                      .step = c.step,
+                      .weight = c.weight};
+    r->waiting[r->waiting_count++] = (pushed){push, (int)c.slot, message};
+    return WEFT_OK;
+}
+
+static weft_status read_rest(weft_range *r, const header *h, rest *from)
+{
+    r->version = h->version;
+    r->begun = h->begun;
+    r->last = h->last;
+    if (h->staleness > WEFT_MOST_STALE + 1) return fail_read();
+    WEFT_TRY(read_members(r, from, h->members));
+    for (uint64_t i = 0; i < h->waiting; i++) WEFT_TRY(read_push(r, from));
+    for (uint64_t i = 0; i < h->staleness; i++) {
+        int64_t n;
+        if (!get(from, &n, sizeof(n))) return fail_read();
+        WEFT_TRY(WEFT_GROW(&r->staleness, &r->staleness_capacity, r->staleness_count));
+        r->staleness[r->staleness_count++] = n;
+    }
+    return WEFT_OK;
+}
+
+/* Lists only: whoever has them keeps the room of parameters and gradients. */
+static void swap_lists(weft_range *a, weft_range *b)
+{
+    weft_range c = *a;
+    a->version = b->version, b->version = c.version;
+    a->begun = b->begun, b->begun = c.begun;
+    a->last = b->last, b->last = c.last;
+    a->members = b->members, b->members = c.members;
+    a->member_count = b->member_count, b->member_count = c.member_count;
+    a->member_capacity = b->member_capacity, b->member_capacity = c.member_capacity;
+    a->waiting = b->waiting, b->waiting = c.waiting;
+    a->waiting_count = b->waiting_count, b->waiting_count = c.waiting_count;
+    a->waiting_capacity = b->waiting_capacity, b->waiting_capacity = c.waiting_capacity;
+    a->staleness = b->staleness, b->staleness = c.staleness;
+    a->staleness_count = b->staleness_count, b->staleness_count = c.staleness_count;
+    a->staleness_capacity = b->staleness_capacity, b->staleness_capacity = c.staleness_capacity;
+}
+
+weft_status weft_range_load(weft_range *r, const void *data, size_t bytes, size_t *used)
+{
+    rest from = {data, bytes};
+    weft_range_options options = r->options;
+    weft_range *other;
+    header h;
+    size_t size = weft_range_bytes(r);
+    if (!get(&from, &h, sizeof(h)) || h.mark != MARK || h.count != r->options.count ||
+        h.dtype != (uint64_t)r->options.dtype || h.version < 0 || h.begun < 0 ||
+        from.bytes < padded(size))
+        return fail_read();
+    const char *parameters = from.at;
+    from.at += padded(size);
+    from.bytes -= padded(size);
+    options.parameters = options.gradient = r->parameters; /* it computes nothing */
+    WEFT_TRY(weft_range_create(&options, &other));
+    weft_status status = read_rest(other, &h, &from);
+    if (status == WEFT_OK) {
+        swap_lists(r, other);
+        memcpy(r->parameters, parameters, size);
+        *used = bytes - from.bytes;
+    }
+    weft_range_destroy(&other);
+    return status;
+}

@@ -1,0 +1,134 @@
+#include "exchange/ps/server/server_internal.h"
+
+shelf *weft_shelf_find(const server *s, uint32_t number)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if ((uint32_t)s->shelves[i].of.number == number) return &s->shelves[i];
+    return NULL;
+}
+
+weft_status weft_shelf_add(server *s, int number, bool primary, shelf **out)
+{
+    weft_served of = {.number = number};
+    WEFT_TRY(WEFT_GROW(&s->shelves, &s->capacity, s->count));
+    WEFT_TRY(s->options.open(s->options.user, number, &of));
+    of.number = number;
+    *out = &s->shelves[s->count++];
+    **out = (shelf){.of = of, .primary = primary, .halted = INT64_MAX};
+    return WEFT_OK;
+}
+
+void weft_shelf_remove(server *s, shelf *f)
+{
+    int number = f->of.number;
+    weft_range_destroy(&f->of.range);
+    weft_published_close(&f->of.published);
+    if (s->options.close) s->options.close(s->options.user, number);
+    weft_blob_drop(&f->copy);
+    weft_blob_drop(&f->last);
+    weft_blob_drop(&f->state);
+    for (size_t i = 0; i < f->log_count; i++) weft_blob_drop(&f->log[i].update);
+    for (size_t i = 0; i < f->deferred_count; i++) weft_blob_drop(&f->deferred[i].payload);
+    free(f->questions);
+    free(f->log);
+    free(f->deferred);
+    *f = s->shelves[--s->count];
+}
+
+/* --- changes --- */
+
+static weft_status apply(shelf *f, const change *c, weft_push_fate *fate)
+{
+    weft_range *r = f->of.range;
+    weft_push push = {.learner = c->learner,
+                      .sequence = c->sequence,
+                      .clock = c->clock,
+                      .version = c->version,
+                      .update = c->update,
+                      .step = c->step,
+                      .weight = c->weight};
+    switch (c->kind) {
+    case WEFT__REPLICATE__KIND__PUSH: return weft_range_push(r, &push, fate);
+    case WEFT__REPLICATE__KIND__JOIN: return weft_range_join(r, c->learner, c->slot, c->clock);
+    case WEFT__REPLICATE__KIND__ADVANCE: return weft_range_advance(r, c->learner, c->clock);
+    case WEFT__REPLICATE__KIND__LEAVE: return weft_range_leave(r, c->learner);
+    case WEFT__REPLICATE__KIND__HALT: weft_range_halt(r, c->clock); return WEFT_OK;
+    default: return weft_fail(WEFT_ERR_FORMAT, "a change of no kind");
+    }
+}
+
+weft_status weft_shelf_change(server *s, shelf *f, const change *c, weft_push_fate *fate)
+{
+    weft_push_fate ignored, *become = fate ? fate : &ignored;
+    *become = WEFT_PUSH_TAKEN;
+    WEFT_TRY(apply(f, c, become));
+    if (*become != WEFT_PUSH_TAKEN) return WEFT_OK;
+    f->index++;
+    if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
+    change next = *c;
+    next.index = f->index;
+    return weft_shelf_log(s, f, &next);
+}
+
+/* --- messages that wait --- */
+
+static bool is_deferred(const shelf *f, weft_actor_id to, weft_wire_type type, int64_t number)
+{
+    for (size_t i = 0; i < f->deferred_count; i++) {
+        const deferred *d = &f->deferred[i];
+        if (d->to == to && d->type == type && d->number == number) return true;
+    }
+    return false;
+}
+
+weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_wire_type type,
+                            int64_t number, const void *message, weft_blob *payload)
+{
+    if (f->replica == WEFT_NOBODY || f->kept >= f->index)
+        return weft_wire_send(&s->head, to, type, message, payload);
+    if (is_deferred(f, to, type, number)) return WEFT_OK;
+    deferred d = {.to = to, .type = type, .number = number, .index = f->index};
+    d.head_bytes = protobuf_c_message_get_packed_size(message);
+    if (d.head_bytes > sizeof(d.head))
+        return weft_fail(WEFT_ERR_INTERNAL, "a message of %zu bytes is to wait", d.head_bytes);
+    WEFT_TRY(WEFT_GROW(&f->deferred, &f->deferred_capacity, f->deferred_count));
+    protobuf_c_message_pack(message, d.head);
+    d.payload = weft_blob_hold(payload);
+    f->deferred[f->deferred_count++] = d;
+    return WEFT_OK;
+}
+
+/* --- all of it --- */
+
+weft_status weft_shelf_whole(const shelf *f, weft_blob **out)
+{
+    size_t bytes = weft_range_bytes(f->of.range);
+    for (int i = 0; i < f->of.state_count; i++) bytes += f->of.states[i].iov_len;
+    WEFT_TRY(weft_blob_new(bytes, out));
+    char *at = (*out)->data;
+    memcpy(at, weft_range_parameters(f->of.range), weft_range_bytes(f->of.range));
+    at += weft_range_bytes(f->of.range);
+    for (int i = 0; i < f->of.state_count; i++) {
+        memcpy(at, f->of.states[i].iov_base, f->of.states[i].iov_len);
+        at += f->of.states[i].iov_len;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_shelf_take_whole(shelf *f, const weft_blob *blob)
+{
+    size_t numbers = weft_range_bytes(f->of.range), all = numbers;
+    for (int i = 0; i < f->of.state_count; i++) all += f->of.states[i].iov_len;
+    if (!blob || (blob->bytes != numbers && blob->bytes != all))
+        return weft_fail(WEFT_ERR_FORMAT, "%zu bytes are given for a range of %zu",
+                         blob ? blob->bytes : 0, numbers);
+    const char *at = blob->data;
+    memcpy(weft_range_parameters(f->of.range), at, numbers);
+    if (f->of.published) memcpy(weft_published_numbers(f->of.published), at, numbers);
+    at += numbers;
+    for (int i = 0; i < f->of.state_count && blob->bytes == all; i++) {
+        memcpy(f->of.states[i].iov_base, at, f->of.states[i].iov_len);
+        at += f->of.states[i].iov_len;
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,239 @@
+/* A range on two servers. The primary orders what changes it and sends that on; the replica makes
+ * the same of it. Nobody is told of a change that the replica does not have yet, so when the
+ * primary is lost nothing is lost that somebody knows of. */
+#include "exchange/ps/server/server_internal.h"
+
+/* --- the primary --- */
+
+/* What stands before the parameters in a state. */
+typedef struct state_card {
+    uint64_t whole; /* bytes of parameters and of what the update keeps */
+} state_card;
+
+static weft_status pack_state(const shelf *f, weft_blob **out)
+{
+    weft_blob *range = NULL, *whole = NULL;
+    WEFT_TRY(weft_range_save(f->of.range, &range));
+    weft_status status = weft_shelf_whole(f, &whole);
+    if (status == WEFT_OK)
+        status = weft_blob_new(sizeof(state_card) + range->bytes + whole->bytes, out);
+    if (status == WEFT_OK) {
+        char *at = (*out)->data;
+        state_card card = {.whole = whole->bytes};
+        memcpy(at, &card, sizeof(card));
+        memcpy(at + sizeof(card), range->data, range->bytes);
+        memcpy(at + sizeof(card) + range->bytes, whole->data, whole->bytes);
+    }
+    weft_blob_drop(&range);
+    weft_blob_drop(&whole);
+    return status;
+}
+
+static weft_status send_state(server *s, shelf *f)
+{
+    Weft__State m = WEFT__STATE__INIT;
+    m.range = (uint32_t)f->of.number;
+    m.index = f->state_index;
+    return weft_wire_send(&s->head, f->replica, WEFT_WIRE_STATE, &m, f->state);
+}
+
+static weft_status send_change(server *s, const shelf *f, const change *c)
+{
+    Weft__Replicate m = WEFT__REPLICATE__INIT;
+    m.range = (uint32_t)f->of.number;
+    m.index = c->index;
+    m.kind = c->kind;
+    m.learner = c->learner;
+    m.slot = (uint32_t)c->slot;
+    m.sequence = c->sequence;
+    m.clock = c->clock;
+    m.version = c->version;
+    m.step = c->step;
+    m.weight = c->weight;
+    return weft_wire_send(&s->head, f->replica, WEFT_WIRE_REPLICATE, &m, c->update);
+}
+
+/* What is sent now is sent again if nobody answers. */
+static weft_status hope(server *s)
+{
+    s->patience = s->options.patience;
+    return weft_actor_set_timer(&s->head, WEFT_SERVER_AGAIN, s->patience);
+}
+
+weft_status weft_shelf_log(server *s, shelf *f, const change *c)
+{
+    WEFT_TRY(WEFT_GROW(&f->log, &f->log_capacity, f->log_count));
+    f->log[f->log_count] = *c;
+    (void)weft_blob_hold(f->log[f->log_count++].update);
+    if (f->state || f->kept < 0) return WEFT_OK; /* it cannot take it yet */
+    WEFT_TRY(send_change(s, f, c));
+    return f->log_count == 1 ? hope(s) : WEFT_OK;
+}
+
+static void cut_log(shelf *f, int64_t index)
+{
+    size_t gone = 0;
+    while (gone < f->log_count && f->log[gone].index <= index)
+        weft_blob_drop(&f->log[gone++].update);
+    if (gone == 0) return;
+    f->log_count -= gone;
+    memmove(f->log, f->log + gone, f->log_count * sizeof(*f->log));
+}
+
+weft_status weft_shelf_flush(server *s, shelf *f)
+{
+    size_t sent = 0;
+    weft_status status = WEFT_OK;
+    for (; sent < f->deferred_count && status == WEFT_OK; sent++) {
+        deferred *d = &f->deferred[sent];
+        if (f->replica != WEFT_NOBODY && d->index > f->kept) break;
+        status = weft_actor_send(&s->head, d->to,
+                                 &(weft_message){.type = (uint32_t)d->type,
+                                                 .head = d->head,
+                                                 .head_bytes = d->head_bytes,
+                                                 .payload = d->payload});
+        weft_blob_drop(&d->payload);
+    }
+    if (sent == 0) return status;
+    f->deferred_count -= sent;
+    memmove(f->deferred, f->deferred + sent, f->deferred_count * sizeof(*f->deferred));
+    return status;
+}
+
+/* Another replica, or none: then all that waited may be told. */
+weft_status weft_shelf_set_replica(server *s, shelf *f, weft_actor_id replica)
+{
+    if (f->replica == replica) return WEFT_OK;
+    f->replica = replica;
+    f->kept = -1;
+    weft_blob_drop(&f->state);
+    cut_log(f, INT64_MAX);
+    if (replica == WEFT_NOBODY) return weft_shelf_flush(s, f);
+    return f->given ? weft_shelf_begin_replica(s, f) : WEFT_OK;
+}
+
+weft_status weft_shelf_begin_replica(server *s, shelf *f)
+{
+    if (f->replica == WEFT_NOBODY) return WEFT_OK;
+    cut_log(f, INT64_MAX);
+    f->state_index = f->index;
+    WEFT_TRY(pack_state(f, &f->state));
+    WEFT_TRY(send_state(s, f));
+    return hope(s);
+}
+
+static bool is_told_ready(const server *s, const shelf *f)
+{
+    const weft_view *v = weft_member_view(s->member);
+    const weft_keeper *k = &v->ranges[f->of.number];
+    return k->primary != s->head.id || k->replica != f->replica || k->ready;
+}
+
+/* Also tells the coordinator again that the replica is whole. */
+weft_status weft_shelf_remind(server *s, shelf *f, bool *some)
+{
+    if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
+    if (f->state) WEFT_TRY(send_state(s, f));
+    for (size_t i = 0; i < f->log_count && !f->state && f->kept >= 0; i++)
+        WEFT_TRY(send_change(s, f, &f->log[i]));
+    bool unready = f->kept >= 0 && !is_told_ready(s, f);
+    if (unready) WEFT_TRY(weft_member_ready(s->member, f->of.number, f->replica));
+    *some = *some || f->state || f->log_count > 0 || unready;
+    return WEFT_OK;
+}
+
+weft_status weft_take_replicated(server *s, const weft_message *message, const Weft__Replicated *m)
+{
+    shelf *f = weft_shelf_find(s, m->range);
+    if (!f || !f->primary || f->replica != message->from || m->index <= f->kept ||
+        m->index > f->index)
+        return WEFT_OK;
+    if (f->state && m->index < f->state_index) return WEFT_OK;
+    bool first = f->state != NULL;
+    f->kept = m->index;
+    weft_blob_drop(&f->state);
+    cut_log(f, f->kept);
+    if (first) {
+        WEFT_TRY(weft_member_ready(s->member, f->of.number, f->replica));
+        for (size_t i = 0; i < f->log_count; i++) WEFT_TRY(send_change(s, f, &f->log[i]));
+        WEFT_TRY(hope(s));
+    }
+    return weft_shelf_flush(s, f);
+}
+
+/* --- the replica --- */
+
+/* Only what this server's view calls the primary changes a replica, so one that has been replaced
+ * and does not know it yet is told nothing, and can tell nobody anything. */
+static shelf *replica_of(const server *s, uint32_t range, weft_actor_id from)
+{
+    const weft_view *v = weft_member_view(s->member);
+    shelf *f = range < (uint32_t)v->range_count ? weft_shelf_find(s, range) : NULL;
+    return f && !f->primary && v->ranges[range].primary == from ? f : NULL;
+}
+
+static weft_status say_replicated(server *s, const shelf *f, weft_actor_id to)
+{
+    Weft__Replicated m = WEFT__REPLICATED__INIT;
+    m.range = (uint32_t)f->of.number;
+    m.index = f->index;
+    return weft_wire_send(&s->head, to, WEFT_WIRE_REPLICATED, &m, NULL);
+}
+
+static weft_status load_state(shelf *f, const weft_blob *blob)
+{
+    state_card card;
+    size_t used = 0;
+    if (!blob || blob->bytes < sizeof(card))
+        return weft_fail(WEFT_ERR_FORMAT, "the state of a range is cut off");
+    memcpy(&card, blob->data, sizeof(card));
+    if (card.whole > blob->bytes - sizeof(card))
+        return weft_fail(WEFT_ERR_FORMAT, "the state of a range is cut off");
+    size_t range = blob->bytes - sizeof(card) - (size_t)card.whole;
+    const char *at = (const char *)blob->data + sizeof(card);
+    weft_blob whole = {.bytes = (size_t)card.whole,
+                       .data = (void *)(uintptr_t)(at + range)}; /* only read */
+    WEFT_TRY(weft_range_load(f->of.range, at, range, &used));
+    return weft_shelf_take_whole(f, &whole);
+}
+
+weft_status weft_take_state(server *s, const weft_message *message, const Weft__State *m)
+{
+    shelf *f = replica_of(s, m->range, message->from);
+    if (!f) return WEFT_OK;
+    if (!f->given || f->index < m->index) {
+        weft_status status = load_state(f, message->payload);
+        if (status == WEFT_ERR_FORMAT) return WEFT_OK;
+        WEFT_TRY(status);
+        f->given = true;
+        f->index = m->index;
+    }
+    return say_replicated(s, f, message->from);
+}
+
+weft_status weft_take_replicate(server *s, const weft_message *message, const Weft__Replicate *m)
+{
+    char name[WEFT_MEMBER_NAME];
+    shelf *f = replica_of(s, m->range, message->from);
+    if (!f || !f->given) return WEFT_OK;
+    if (m->index == f->index + 1) {
+        change c = {.kind = m->kind,
+                    .learner = m->learner,
+                    .slot = (int)WEFT_MIN(m->slot, (uint32_t)INT32_MAX),
+                    .sequence = m->sequence,
+                    .clock = m->clock,
+                    .version = m->version,
+                    .step = m->step,
+                    .weight = m->weight,
+                    .update = message->payload};
+        weft_push_fate fate;
+        weft_status status = weft_shelf_change(s, f, &c, &fate);
+        if (status == WEFT_OK && fate != WEFT_PUSH_TAKEN)
+            status = weft_fail(WEFT_ERR_INTERNAL, "an update that was taken there is not taken");
+        if (status != WEFT_OK)
+            return weft_fail_within(
+                status, "the replica of range %u is not what %s has", m->range,
+                weft_view_name(weft_member_view(s->member), message->from, name));
+    }
+    return say_replicated(s, f, message->from);
+}

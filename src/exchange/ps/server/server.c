@@ -1,0 +1,353 @@
+/* The server: has the ranges that the view gives it, takes pushes, and answers pulls. */
+#include "exchange/ps/server/server_internal.h"
+
+weft_range *weft_server_range_of(const weft_actor *actor, int number, bool primary)
+{
+    const shelf *f = weft_shelf_find((const server *)actor, (uint32_t)number);
+    return f && (f->primary || !primary) ? f->of.range : NULL;
+}
+
+bool weft_server_is_ready(const weft_actor *actor)
+{
+    const server *s = (const server *)actor;
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->shelves[i].given) return false;
+    return weft_member_view(s->member)->number > 0;
+}
+
+const weft_member *weft_server_member(const weft_actor *actor)
+{
+    return ((const server *)actor)->member;
+}
+
+/* --- views --- */
+
+static weft_status let_in(server *s, shelf *f, const weft_view *v)
+{
+    for (size_t i = 0; i < v->member_count; i++) {
+        const weft_view_member *m = &v->members[i];
+        change c = {
+            .kind = WEFT__REPLICATE__KIND__JOIN, .learner = m->id, .slot = m->slot, .clock = 0};
+        if (m->role == WEFT_MEMBER_LEARNER && !weft_range_knows(f->of.range, m->id))
+            WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
+    }
+    return WEFT_OK;
+}
+
+static weft_status let_out(server *s, shelf *f, const weft_view *v)
+{
+    weft_actor_id learner;
+    for (int i = 0; weft_range_learner_at(f->of.range, i, &learner);) {
+        change c = {.kind = WEFT__REPLICATE__KIND__LEAVE, .learner = learner};
+        if (weft_view_find(v, learner))
+            i++;
+        else
+            WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
+    }
+    return WEFT_OK;
+}
+
+/* What this server is to the range, and who is there. */
+static weft_status keep_range(server *s, int number, const weft_view *v)
+{
+    const weft_keeper *k = &v->ranges[number];
+    bool primary = k->primary == s->head.id, mine = primary || k->replica == s->head.id;
+    shelf *f = weft_shelf_find(s, (uint32_t)number);
+    if (f && !mine) weft_shelf_remove(s, f);
+    if (!mine) return WEFT_OK;
+    if (!f) WEFT_TRY(weft_shelf_add(s, number, primary, &f));
+    f->primary = primary;
+    if (!primary) return WEFT_OK;
+    WEFT_TRY(weft_shelf_set_replica(s, f, k->replica));
+    WEFT_TRY(let_in(s, f, v));
+    WEFT_TRY(let_out(s, f, v));
+    return weft_shelf_answer(s, f);
+}
+
+/* Who knew of this view before, and has not been answered, need not wait until it asks again. */
+static weft_status call_again(server *s)
+{
+    const Weft__Again again = WEFT__AGAIN__INIT;
+    for (size_t i = 0; i < s->early_count; i++)
+        WEFT_TRY(weft_wire_send(&s->head, s->early[i], WEFT_WIRE_AGAIN, &again, NULL));
+    s->early_count = 0;
+    return WEFT_OK;
+}
+
+/* Where learners are there, and none of them has the checkpoint that the run goes on from, nobody
+ * can bring the parameters that this server lacks. */
+static weft_status look_for_giver(const server *s)
+{
+    const weft_view *v = weft_member_view(s->member);
+    bool learners = false, lacks = false;
+    for (size_t i = 0; i < v->member_count; i++) {
+        if (v->members[i].role != WEFT_MEMBER_LEARNER) continue;
+        if (!v->members[i].lacks_state) return WEFT_OK;
+        learners = true;
+    }
+    for (size_t i = 0; i < s->count; i++)
+        lacks = lacks || (s->shelves[i].primary && !s->shelves[i].given);
+    return learners && lacks && !v->over && !v->fault ? weft_member_miss(s->member) : WEFT_OK;
+}
+
+static weft_status take_view(server *s)
+{
+    const weft_view *v = weft_member_view(s->member);
+    for (int k = 0; k < v->range_count && !v->fault; k++) WEFT_TRY(keep_range(s, k, v));
+    WEFT_TRY(call_again(s));
+    WEFT_TRY(look_for_giver(s));
+    if (!v->over && !v->fault && !weft_member_dismissed(s->member)) return WEFT_OK;
+    if (s->leaving) return WEFT_OK;
+    s->leaving = true;
+    return weft_member_leave(s->member, false);
+}
+
+/* --- messages of learners --- */
+
+static shelf *primary_of(const server *s, uint32_t number)
+{
+    shelf *f = weft_shelf_find(s, number);
+    return f && f->primary ? f : NULL;
+}
+
+static bool is_ahead(const server *s, int64_t view)
+{
+    return view > weft_member_view(s->member)->number;
+}
+
+/* What this server cannot answer, perhaps since it has not heard yet of changes that the other one
+ * has, is asked again. */
+static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
+{
+    if (!is_ahead(s, view) || s->early_count >= WEFT_MOST_MEMBERS) return WEFT_OK;
+    for (size_t i = 0; i < s->early_count; i++)
+        if (s->early[i] == who) return WEFT_OK;
+    WEFT_TRY(WEFT_GROW(&s->early, &s->early_capacity, s->early_count));
+    s->early[s->early_count++] = who;
+    return WEFT_OK;
+}
+
+/* Nobody goes further than that. */
+static weft_status end_at(server *s, shelf *f, int64_t clock)
+{
+    change c = {.kind = WEFT__REPLICATE__KIND__HALT, .clock = clock};
+    if (clock >= f->halted) return WEFT_OK;
+    f->halted = clock;
+    return weft_shelf_change(s, f, &c, NULL);
+}
+
+static weft_status take_push(server *s, const weft_message *message, const Weft__Push *m)
+{
+    shelf *f = primary_of(s, m->range);
+    Weft__Pushed reply = WEFT__PUSHED__INIT;
+    weft_push_fate fate = WEFT_PUSH_UNKNOWN;
+    change c = {.kind = WEFT__REPLICATE__KIND__PUSH,
+                .learner = message->from,
+                .sequence = m->sequence,
+                .clock = m->clock,
+                .version = m->version,
+                .step = m->step,
+                .weight = m->weight,
+                .update = message->payload};
+    if (!f || !f->given) return leave_open(s, message->from, m->view);
+    if (m->last > 0) WEFT_TRY(end_at(s, f, m->last));
+    weft_status status = weft_shelf_change(s, f, &c, &fate);
+    /* What a learner sends is its fault alone. */
+    if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
+    if (fate == WEFT_PUSH_UNKNOWN && is_ahead(s, m->view))
+        return leave_open(s, message->from, m->view);
+    reply.range = m->range;
+    reply.sequence = m->sequence;
+    reply.fate = status == WEFT_ERR_FORMAT   ? WEFT__PUSHED__FATE__DAMAGED
+                 : fate == WEFT_PUSH_EARLY   ? WEFT__PUSHED__FATE__EARLY
+                 : fate == WEFT_PUSH_UNKNOWN ? WEFT__PUSHED__FATE__UNKNOWN
+                                             : WEFT__PUSHED__FATE__TAKEN;
+    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_WIRE_PUSHED, m->sequence, &reply, NULL));
+    return weft_shelf_answer(s, f);
+}
+
+/* Whether a learner is the first of those that have the state that the run begins with. */
+static bool gives(const server *s, weft_actor_id learner)
+{
+    const weft_view *v = weft_member_view(s->member);
+    const weft_view_member *me = weft_view_find(v, learner);
+    if (!me || me->role != WEFT_MEMBER_LEARNER || me->lacks_state) return false;
+    for (size_t i = 0; i < v->member_count; i++) {
+        const weft_view_member *m = &v->members[i];
+        if (m->role == WEFT_MEMBER_LEARNER && !m->lacks_state && m->slot < me->slot) return false;
+    }
+    return true;
+}
+
+static weft_status say_parameters(server *s, const weft_message *message, const Weft__Pull *m,
+                                  bool wanted)
+{
+    Weft__Parameters p = WEFT__PARAMETERS__INIT;
+    p.range = m->range;
+    p.request = m->request;
+    p.version = wanted ? 0 : -1;
+    p.wanted = wanted;
+    return weft_wire_send(&s->head, message->from, WEFT_WIRE_PARAMETERS, &p, NULL);
+}
+
+static weft_status take_pull(server *s, const weft_message *message, const Weft__Pull *m)
+{
+    shelf *f = primary_of(s, m->range);
+    if (!f) return leave_open(s, message->from, m->view);
+    bool known = m->leaving ? weft_range_knows(f->of.range, message->from)
+                            : weft_range_clock(f->of.range, message->from) >= 0;
+    if (!known && is_ahead(s, m->view)) return leave_open(s, message->from, m->view);
+    if (!known) return say_parameters(s, message, m, false);
+    if (!f->given && gives(s, message->from)) return say_parameters(s, message, m, true);
+    s->halt = s->halt || m->halt;
+    if (m->halt) WEFT_TRY(end_at(s, f, m->clock));
+    question q = {.learner = message->from,
+                  .request = m->request,
+                  .clock = m->clock,
+                  .have = m->have,
+                  .sequence = m->sequence,
+                  .leaving = m->leaving,
+                  .whole = m->whole,
+                  .arriving = m->arriving};
+    WEFT_TRY(weft_shelf_ask(s, f, &q));
+    return weft_shelf_answer(s, f);
+}
+
+static weft_status take_give(server *s, const weft_message *message, const Weft__Give *m)
+{
+    shelf *f = primary_of(s, m->range);
+    Weft__Given reply = WEFT__GIVEN__INIT;
+    if (!f || (!f->given && !gives(s, message->from))) return WEFT_OK;
+    if (!f->given) {
+        weft_status status = weft_shelf_take_whole(f, message->payload);
+        if (status == WEFT_ERR_FORMAT) return WEFT_OK;
+        WEFT_TRY(status);
+        f->given = true;
+        WEFT_TRY(weft_shelf_begin_replica(s, f));
+    }
+    reply.range = m->range;
+    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_WIRE_GIVEN, 0, &reply, NULL));
+    return weft_shelf_answer(s, f);
+}
+
+static weft_status take(server *s, const weft_message *message, const void *m)
+{
+    switch (message->type) {
+    case WEFT_WIRE_PUSH: return take_push(s, message, m);
+    case WEFT_WIRE_PULL: return take_pull(s, message, m);
+    case WEFT_WIRE_GIVE: return take_give(s, message, m);
+    case WEFT_WIRE_REPLICATE: return weft_take_replicate(s, message, m);
+    case WEFT_WIRE_STATE: return weft_take_state(s, message, m);
+    case WEFT_WIRE_REPLICATED: return weft_take_replicated(s, message, m);
+    default: return WEFT_OK;
+    }
+}
+
+static weft_status read_message(server *s, const weft_message *message)
+{
+    static const struct {
+        uint32_t type;
+        const ProtobufCMessageDescriptor *kind;
+    } kinds[] = {
+        {WEFT_WIRE_PUSH, &weft__push__descriptor},
+        {WEFT_WIRE_PULL, &weft__pull__descriptor},
+        {WEFT_WIRE_GIVE, &weft__give__descriptor},
+        {WEFT_WIRE_REPLICATE, &weft__replicate__descriptor},
+        {WEFT_WIRE_STATE, &weft__state__descriptor},
+        {WEFT_WIRE_REPLICATED, &weft__replicated__descriptor},
+    };
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
+        void *m = NULL;
+        if (kinds[i].type != message->type || !(m = weft_wire_read(message, kinds[i].kind)))
+            continue;
+        weft_status status = take(s, message, m);
+        weft_wire_free(m);
+        return status;
+    }
+    return WEFT_OK; /* what is none of ours is not answered */
+}
+
+static weft_status server_message(weft_actor *actor, const weft_message *message)
+{
+    server *s = (server *)actor;
+    weft_member_news news;
+    WEFT_TRY(weft_member_message(s->member, message, &news));
+    if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(s));
+    actor->done = weft_member_has_left(s->member);
+    return news == WEFT_NEWS_NONE && !s->leaving ? read_message(s, message) : WEFT_OK;
+}
+
+/* --- time --- */
+
+/* What its beats say: updates, and how stale they were. */
+static void tell_figures(server *s)
+{
+    weft_member_figures figures = {.clock = 0};
+    double updates = 0, sum = 0;
+    size_t size;
+    for (size_t i = 0; i < s->count; i++) {
+        const int64_t *staleness = weft_range_staleness(s->shelves[i].of.range, &size);
+        for (size_t t = 0; t < size && s->shelves[i].primary; t++) {
+            updates += (double)staleness[t];
+            sum += (double)staleness[t] * (double)t;
+        }
+    }
+    figures.clock = (int64_t)updates;
+    figures.staleness = updates > 0 ? sum / updates : 0;
+    weft_member_tell(s->member, &figures);
+}
+
+/* Twice as patient each time. */
+static weft_status server_timer(weft_actor *actor, int timer)
+{
+    server *s = (server *)actor;
+    bool some = false;
+    if (timer == WEFT_MEMBER_TIMER) {
+        tell_figures(s);
+        WEFT_TRY(look_for_giver(s)); /* what it said may not have arrived */
+        WEFT_TRY(weft_member_timer(s->member));
+        actor->done = weft_member_has_left(s->member);
+        return WEFT_OK;
+    }
+    for (size_t i = 0; i < s->count; i++) WEFT_TRY(weft_shelf_remind(s, &s->shelves[i], &some));
+    s->patience = WEFT_MIN(2 * s->patience, 32 * s->options.patience);
+    return weft_actor_set_timer(actor, WEFT_SERVER_AGAIN, some ? s->patience : -1);
+}
+
+static weft_status server_begin(weft_actor *actor)
+{
+    return weft_member_begin(((server *)actor)->member, actor);
+}
+
+static void server_destroy(weft_actor *actor)
+{
+    server *s = (server *)actor;
+    while (s->count) weft_shelf_remove(s, &s->shelves[0]);
+    weft_member_destroy(&s->member);
+    free(s->early);
+    free(s->shelves);
+    free(s);
+}
+
+static const weft_actor_ops server_ops = {
+    .name = "server",
+    .begin = server_begin,
+    .message = server_message,
+    .timer = server_timer,
+    .destroy = server_destroy,
+};
+
+weft_status weft_server_create(const weft_server_options *options, weft_actor **out)
+{
+    server *s;
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    s->head.ops = &server_ops;
+    s->options = *options;
+    s->options.member.role = WEFT_MEMBER_SERVER;
+    weft_status status = weft_member_create(&s->options.member, &s->member);
+    if (status == WEFT_OK)
+        *out = &s->head;
+    else
+        free(s);
+    return status;
+}

@@ -1,0 +1,71 @@
+/* What a run with servers came to: how stale updates were, and what was sent for them. */
+#include "exchange/ps/ps_exchange.h"
+
+static void count_staleness(struct weft_remote_figures *f, const weft_range *range)
+{
+    size_t size;
+    const int64_t *staleness = weft_range_staleness(range, &size);
+    for (size_t i = 0; i < size; i++) {
+        f->staleness[WEFT_MIN(i, (size_t)WEFT_STALENESS - 1)] += (double)staleness[i];
+        f->updates += (double)staleness[i];
+    }
+}
+
+static void count_messages(struct weft_remote_figures *f, weft_net_report r)
+{
+    f->bytes += (double)r.bytes_sent;
+    f->dropped += (double)r.dropped;
+}
+
+static weft_status sum(const weft_remote *x, bool learners)
+{
+    weft_transfer t = {.kind = WEFT_ALL_REDUCE,
+                       .dtype = WEFT_F64,
+                       .what = "what servers have counted",
+                       .send = &x->figures,
+                       .receive = (void *)(uintptr_t)&x->figures,
+                       .count = sizeof(x->figures) / sizeof(double)};
+    return learners ? weft_endpoint_run(x->head.site.endpoint, &t)
+                    : weft_comm_run(x->head.site.learner, &t);
+}
+
+weft_status weft_remote_count(weft_remote *x)
+{
+    if (x->leads) {
+        for (int k = 0; k < x->servers; k++) {
+            if (!x->own[k].hosted) continue;
+            WEFT_TRY(weft_hosted_end(x->own[k].hosted));
+            for (int r = 0; r < x->range_count; r++) {
+                const weft_range *range =
+                    weft_server_range_of(weft_hosted_actor(x->own[k].hosted), r, true);
+                if (range) count_staleness(&x->figures, range);
+            }
+            count_messages(&x->figures, weft_hosted_tell(x->own[k].hosted));
+        }
+        count_messages(&x->figures, weft_net_tell(x->net));
+        if (x->head.site.cluster)
+            memcpy(x->figures.staleness, weft_server_learner_staleness(weft_net_actor(x->net)),
+                   sizeof(x->figures.staleness));
+        WEFT_TRY(sum(x, true));
+    }
+    return sum(x, false);
+}
+
+bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out)
+{
+    const weft_remote *x = (const weft_remote *)exchange;
+    const struct weft_remote_figures *f = &x->figures;
+    int most = WEFT_STALENESS;
+    while (most > 1 && f->staleness[most - 1] == 0) most--;
+    const weft_series all[] = {{"server_updates", &f->updates, 1, false},
+                               {"exchange_bytes", &f->bytes, 1, false},
+                               {"exchange_letters_dropped", &f->dropped, 1, false},
+                               {"staleness", f->staleness, most, true}};
+    /* Servers that are processes of their own say what they have counted themselves; of a learner's
+     * own updates it has heard from them. */
+    const weft_series apart[] = {all[1], all[2], all[3]};
+    bool alone = x->head.site.cluster;
+    if (i >= (int)(alone ? WEFT_COUNT(apart) : WEFT_COUNT(all))) return false;
+    *out = alone ? apart[i] : all[i];
+    return true;
+}

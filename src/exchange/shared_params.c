@@ -1,0 +1,321 @@
+#include "exchange/shared_params.h"
+
+#include "program/program.h"
+
+/* Tags of transfers are below this. */
+enum { TAGS = 30000 };
+
+/* A parameter that a rank has a part of. */
+typedef struct holding {
+    uint64_t part; /* which part of which tensor, or range of that, as a hash */
+    uint64_t form; /* how it lies */
+    int64_t begin, count;
+} holding;
+
+struct weft_copies {
+    weft_comm *learner;
+    weft_store *store;
+    weft_dtype dtype;
+    char *parameters;
+    size_t bytes;
+    bool apart; /* from the store, as the device's memory is */
+    int ranks, me;
+    int64_t *counts; /* [ranks] */
+    holding **of;    /* [ranks]: into `all` */
+    holding *all;
+    int64_t *at;     /* [entries of the store]: which holding of this rank it is; -1: none */
+    size_t *started; /* [own holdings + 1]: the first of the operations with it */
+    weft_operation **operations;
+    size_t operation_count, operation_capacity;
+    bool leads;
+};
+
+void weft_copies_close(weft_copies **copies)
+{
+    if (!copies || !*copies) return;
+    weft_copies *c = *copies;
+    for (size_t i = 0; i < c->operation_count; i++) weft_operation_destroy(&c->operations[i]);
+    free(c->operations);
+    free(c->at);
+    free(c->started);
+    free(c->counts);
+    free((void *)c->of);
+    free(c->all);
+    if (c->apart) free(c->parameters);
+    free(c);
+    *copies = NULL;
+}
+
+bool weft_copies_leads(const weft_copies *copies)
+{
+    return copies->leads;
+}
+
+void *weft_copies_parameters(const weft_copies *copies)
+{
+    return copies->parameters;
+}
+
+/* --- who has what --- */
+
+static weft_status describe(const weft_store *store, int entry, holding *out)
+{
+    weft_type type = weft_store_type(store, entry);
+    weft_shape whole;
+    int64_t start[WEFT_MAX_RANK];
+    out->part = weft_hash_text(weft_store_name(store, entry));
+    weft_store_part(store, entry, &whole, start);
+    for (int d = 0; d < whole.rank; d++) {
+        out->part = weft_mix(out->part, (uint64_t)start[d]);
+        out->part = weft_mix(out->part, (uint64_t)type.shape.dim[d]);
+    }
+    if (weft_store_is_spread(store, entry))
+        out->part = weft_mix(out->part, 1 + (uint64_t)store->schema->entries[entry].flat_begin);
+    out->form = weft_store_form_of(store, entry);
+    return weft_store_range(store, entry, &out->begin, &out->count);
+}
+
+static weft_status list_own(weft_copies *c, holding **out, int64_t *count)
+{
+    weft_status status = WEFT_OK;
+    int n = weft_store_count(c->store);
+    *count = 0;
+    WEFT_TRY(WEFT_NEW(out, n + 1));
+    WEFT_TRY(WEFT_NEW(&c->at, n + 1));
+    WEFT_TRY(WEFT_NEW(&c->started, n + 1));
+    for (int i = 0; i < n && status == WEFT_OK; i++) {
+        c->at[i] = -1;
+        if (weft_store_kind(c->store, i) != WEFT_VALUE_PARAM) continue;
+        c->at[i] = *count;
+        status = describe(c->store, i, &(*out)[(*count)++]);
+    }
+    return status;
+}
+
+static weft_status tell_all(weft_copies *c, const holding *mine, int64_t count)
+{
+    int64_t sum = 0, *bytes;
+    WEFT_TRY(WEFT_NEW(&c->counts, c->ranks));
+    WEFT_TRY(WEFT_NEW(&c->of, c->ranks));
+    WEFT_TRY(weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                        .dtype = WEFT_U8,
+                                                        .what = "how many parameters ranks have",
+                                                        .send = &count,
+                                                        .receive = c->counts,
+                                                        .count = sizeof(count)}));
+    for (int r = 0; r < c->ranks; r++) sum += c->counts[r];
+    WEFT_TRY(WEFT_NEW(&c->all, sum + 1));
+    WEFT_TRY(WEFT_NEW(&bytes, c->ranks));
+    sum = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        c->of[r] = c->all + sum;
+        sum += c->counts[r];
+        bytes[r] = c->counts[r] * (int64_t)sizeof(holding);
+    }
+    weft_status status =
+        weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                   .dtype = WEFT_U8,
+                                                   .what = "which parameters ranks have",
+                                                   .send = mine,
+                                                   .receive = c->all,
+                                                   .counts = bytes});
+    free(bytes);
+    return status;
+}
+
+/* Where rank r has that part, or -1. */
+static int64_t find(const weft_copies *c, int r, uint64_t part)
+{
+    for (int64_t i = 0; i < c->counts[r]; i++)
+        if (c->of[r][i].part == part) return i;
+    return -1;
+}
+
+/* The first rank that has it. */
+static int first_of(const weft_copies *c, uint64_t part)
+{
+    int r = 0;
+    while (find(c, r, part) < 0) r++;
+    return r;
+}
+
+/* --- transfers --- */
+
+static weft_status add(weft_copies *c, weft_transfer_kind kind, const holding *h, int peer,
+                       int64_t tag)
+{
+    WEFT_TRY(WEFT_GROW(&c->operations, &c->operation_capacity, c->operation_count));
+    void *at = c->parameters + (size_t)h->begin * weft_dtype_size(c->dtype);
+    WEFT_TRY(weft_comm_prepare(c->learner,
+                               &(weft_transfer){.kind = kind,
+                                                .dtype = c->dtype,
+                                                .what = "parameters that ranks share",
+                                                .send = kind == WEFT_SEND ? at : NULL,
+                                                .receive = kind == WEFT_RECEIVE ? at : NULL,
+                                                .count = h->count,
+                                                .peer = peer,
+                                                .tag = (int)(tag % TAGS)},
+                               &c->operations[c->operation_count]));
+    c->operation_count++;
+    return WEFT_OK;
+}
+
+static weft_status prepare(weft_copies *c, int64_t i)
+{
+    const holding *mine = &c->of[c->me][i];
+    int first = first_of(c, mine->part);
+    c->leads = c->leads || first == c->me;
+    for (int r = first; r < c->ranks; r++) {
+        int64_t there = find(c, r, mine->part), tag = find(c, first, mine->part);
+        if (there < 0 || r == first || (first != c->me && r != c->me)) continue;
+        const holding *other = first == c->me ? &c->of[r][there] : &c->of[first][tag];
+        if (other->count != mine->count || other->form != mine->form)
+            return weft_fail(WEFT_ERR_UNSUPPORTED,
+                             "ranks %d and %d of a learner lay the same parameter in memory in "
+                             "different ways, as their devices do; give both the same device",
+                             first, r);
+        WEFT_TRY(first == c->me ? add(c, WEFT_SEND, mine, r, tag)
+                                : add(c, WEFT_RECEIVE, mine, first, tag));
+    }
+    return WEFT_OK;
+}
+
+bool weft_copies_leads_with(const weft_copies *c, int64_t parameter)
+{
+    return parameter < c->counts[c->me] && first_of(c, c->of[c->me][parameter].part) == c->me;
+}
+
+bool weft_copies_are_whole(const weft_copies *c)
+{
+    for (int r = 1; r < c->ranks; r++)
+        for (int64_t i = 0; i < c->counts[r]; i++)
+            if (first_of(c, c->of[r][i].part) != 0) return false;
+    return true;
+}
+
+static weft_status find_parameters(weft_copies *c)
+{
+    void *data;
+    WEFT_TRY(weft_store_map(c->store, WEFT_ALL_PARAMETERS, &c->dtype, &data, &c->bytes));
+    weft_store_unmap_read(c->store, data);
+    c->apart = !weft_device_shares(c->store->schema->device);
+    if (c->apart) return weft_new_aligned(c->bytes, &c->parameters);
+    c->parameters = data;
+    return WEFT_OK;
+}
+
+weft_status weft_copies_open(weft_comm *learner, weft_store *store, weft_copies **out)
+{
+    weft_copies *c;
+    holding *mine = NULL;
+    int64_t count = 0;
+    WEFT_TRY(WEFT_NEW(&c, 1));
+    *c = (weft_copies){.learner = learner,
+                       .store = store,
+                       .ranks = weft_comm_size(learner),
+                       .me = weft_comm_rank(learner)};
+    weft_status status = find_parameters(c);
+    if (status == WEFT_OK) status = list_own(c, &mine, &count);
+    if (status == WEFT_OK) status = tell_all(c, mine, count);
+    for (int64_t i = 0; i < count && status == WEFT_OK; i++) {
+        c->started[i] = c->operation_count;
+        status = prepare(c, i);
+    }
+    if (status == WEFT_OK) c->started[count] = c->operation_count;
+    free(mine);
+    if (status == WEFT_OK)
+        *out = c;
+    else
+        weft_copies_close(&c);
+    return status;
+}
+
+static weft_status copy(const weft_copies *c, bool in)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    WEFT_TRY(weft_store_map(c->store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    if (c->apart) memcpy(in ? data : c->parameters, in ? c->parameters : data, bytes);
+    if (in) return weft_store_unmap(c->store, WEFT_ALL_PARAMETERS, data);
+    weft_store_unmap_read(c->store, data);
+    return WEFT_OK;
+}
+
+weft_status weft_copies_read(const weft_copies *c)
+{
+    return copy(c, false);
+}
+
+static weft_status send_some(const weft_copies *c, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++) WEFT_TRY(weft_operation_start(c->operations[i]));
+    for (size_t i = from; i < to; i++) WEFT_TRY(weft_operation_wait(c->operations[i]));
+    return WEFT_OK;
+}
+
+weft_status weft_copies_write(const weft_copies *c)
+{
+    WEFT_TRY(send_some(c, 0, c->operation_count));
+    return copy(c, true);
+}
+
+/* --- one after the other --- */
+
+static bool shares_with(const weft_copies *c, int r)
+{
+    for (int64_t i = 0; i < c->counts[c->me]; i++)
+        if (find(c, r, c->of[c->me][i].part) >= 0) return true;
+    return false;
+}
+
+/* Ranks meet at each parameter that they share, and none of them may come to a later one before an
+ * earlier one. */
+weft_status weft_copies_follow(weft_copies *c, const weft_program *program, bool *can)
+{
+    uint64_t mine = 0, *all;
+    double differ = 0;
+    weft_reading r;
+    for (int i = 0; weft_program_reading(program, i, &r); i++)
+        mine = weft_mix(mine, weft_hash_text(r.name));
+    WEFT_TRY(WEFT_NEW(&all, c->ranks));
+    weft_status status =
+        weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                   .dtype = WEFT_U8,
+                                                   .what = "in which order ranks read parameters",
+                                                   .send = &mine,
+                                                   .receive = all,
+                                                   .count = sizeof(mine)});
+    for (int i = 0; i < c->ranks && status == WEFT_OK; i++)
+        if (all[i] != mine && shares_with(c, i)) differ = 1;
+    free(all);
+    if (status == WEFT_OK)
+        status = weft_comm_run(c->learner, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                            .dtype = WEFT_F64,
+                                                            .what = "whether they differ",
+                                                            .send = &differ,
+                                                            .receive = &differ,
+                                                            .count = 1,
+                                                            .reproducible = true});
+    *can = differ == 0;
+    return status;
+}
+
+/* The store itself is where they come, or else each is brought there. */
+weft_status weft_copies_begin(const weft_copies *c)
+{
+    return c->apart ? WEFT_OK : copy(c, true);
+}
+
+weft_status weft_copies_write_one(const weft_copies *c, int entry)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    int64_t i = c->at[entry];
+    WEFT_TRY(send_some(c, c->started[i], c->started[i + 1]));
+    if (!c->apart) return WEFT_OK;
+    WEFT_TRY(weft_store_map(c->store, entry, &dtype, &data, &bytes));
+    memcpy(data, c->parameters + (size_t)c->of[c->me][i].begin * weft_dtype_size(dtype), bytes);
+    return weft_store_unmap(c->store, entry, data);
+}

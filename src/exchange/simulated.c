@@ -1,0 +1,58 @@
+/* Opening casts. */
+#include "exchange/simulated.h"
+
+#include "base/registry.h"
+
+static bool has_actors(const weft_entry *entry, const void *what)
+{
+    const weft_exchange_ops *ops = entry->ops;
+    (void)what;
+    return ops->cast;
+}
+
+static weft_status no_actors(const weft_context *context, const char *name)
+{
+    char *others;
+    WEFT_TRY(weft_registry_names(context, WEFT_KIND_EXCHANGE, has_actors, NULL, &others));
+    weft_status status = weft_fail(WEFT_ERR_ARGUMENT,
+                                   "exchange %s cannot be simulated, since it is not made of "
+                                   "actors; give --exchange %s",
+                                   name, others);
+    free(others);
+    return status;
+}
+
+weft_status weft_cast_check(const weft_context *context, const char *spec)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    WEFT_TRY(weft_exchange_find(context, spec, &ops, &arguments));
+    return ops->cast ? WEFT_OK : no_actors(context, ops->name);
+}
+
+weft_status weft_cast_open(const char *spec, const weft_scene *scene, weft_cast **out)
+{
+    const weft_exchange_ops *ops;
+    const char *arguments;
+    *out = NULL;
+    if (scene->struct_size != sizeof(*scene))
+        return weft_fail(WEFT_ERR_ARGUMENT, "weft_scene has %zu bytes, this library's %zu",
+                         scene->struct_size, sizeof(*scene));
+    WEFT_TRY(weft_cast_check(scene->context, spec));
+    WEFT_TRY(weft_exchange_find(scene->context, spec, &ops, &arguments));
+    WEFT_TRY(weft_exchange_fits(scene->context, spec,
+                                &(weft_exchange_plan){.learners = scene->learners,
+                                                      .servers = scene->servers,
+                                                      .codec = scene->codec,
+                                                      .back = scene->back}));
+    uint64_t before = weft_failures();
+    weft_status status = ops->cast(arguments, scene, out);
+    return weft_told(status, before, "exchange", ops->name, "cast");
+}
+
+void weft_cast_close(weft_cast **cast)
+{
+    if (!cast || !*cast) return;
+    (*cast)->ops->close(*cast);
+    *cast = NULL;
+}

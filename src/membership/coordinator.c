@@ -1,0 +1,329 @@
+/* The coordinator: takes members in, hears their beats, and tells all when something changes. */
+#include "membership/coordinator.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "membership/coordinator_internal.h"
+
+enum { TICK = 0, SAY = 1 };
+
+/* Of the time after which a member counts as gone: so often at the most all are told of a view. */
+static const double OFTEN = 0.002;
+
+/* --- views --- */
+
+weft_status weft_circle_show(circle *c, weft_actor_id to, const weft_view *view)
+{
+    weft_blob *blob;
+    WEFT_TRY(weft_view_pack(view, weft_actor_now(&c->head), &blob));
+    weft_status status = weft_actor_send(
+        &c->head, to, &(weft_message){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+    weft_blob_drop(&blob);
+    return status;
+}
+
+static weft_status say(circle *c)
+{
+    weft_blob *blob = NULL;
+    c->said = weft_actor_now(&c->head);
+    c->unsaid = false;
+    WEFT_TRY(weft_view_pack(&c->view, c->said, &blob));
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; i < c->view.member_count && status == WEFT_OK; i++)
+        status =
+            weft_actor_send(&c->head, c->view.members[i].id,
+                            &(weft_message){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+    weft_blob_drop(&blob);
+    return status;
+}
+
+/* At once; but where many come or go together, all of them are told of with the next one. */
+weft_status weft_circle_changed(circle *c)
+{
+    double quiet = OFTEN * c->options.limit, now = weft_actor_now(&c->head);
+    c->view.number++;
+    if (!c->view.running) return WEFT_OK;
+    if (c->options.replicas && !c->view.over) weft_keepers_fill(&c->view);
+    if (c->unsaid) return WEFT_OK;
+    if (now - c->said >= quiet) return say(c);
+    c->unsaid = true;
+    return weft_actor_set_timer(&c->head, SAY, c->said + quiet - now);
+}
+
+const weft_view *weft_coordinator_view(const weft_actor *coordinator)
+{
+    return &((const circle *)coordinator)->view;
+}
+
+/* --- beats --- */
+
+static weft_status refuse_unknown(circle *c, weft_actor_id who, uint64_t run)
+{
+    Weft__Refused no;
+    char reason[160];
+    weft__refused__init(&no);
+    if (weft_circle_has_gone(c, who))
+        (void)snprintf(reason, sizeof(reason),
+                       "it was silent for more than %g s and counts as gone; begin it anew",
+                       c->options.limit);
+    else
+        (void)snprintf(reason, sizeof(reason),
+                       "this is another run, or one that has gone on without it; begin it anew");
+    no.other_run = run != c->view.run;
+    no.reason = reason;
+    return weft_wire_send(&c->head, who, WEFT_WIRE_REFUSED, &no, NULL);
+}
+
+static weft_status answer_beat(circle *c, weft_actor_id to)
+{
+    Weft__Alive m = WEFT__ALIVE__INIT;
+    double now = weft_actor_now(&c->head);
+    for (size_t i = 0; i < c->view.member_count; i++) {
+        const weft_view_member *o = &c->view.members[i];
+        if (o->role != WEFT_MEMBER_LEARNER || (m.slowest && o->figures.clock >= m.slowest_clock))
+            continue;
+        m.slowest = o->id;
+        m.slowest_clock = o->figures.clock;
+        m.slowest_silent = now - c->seats[i].heard;
+    }
+    return weft_wire_send(&c->head, to, WEFT_WIRE_ALIVE, &m, NULL);
+}
+
+weft_member_figures weft_circle_figures(const Weft__Beat *m)
+{
+    const Weft__Figures *f = m->figures;
+    return (weft_member_figures){f->clock, f->loss, f->rate, f->staleness};
+}
+
+static weft_status take_beat(circle *c, const weft_message *message, const Weft__Beat *m)
+{
+    weft_view_member *member = weft_view_find(&c->view, message->from);
+    if (m->view <= 0) return WEFT_OK;
+    if (!c->view.running) return weft_circle_recall(c, message->from, m);
+    if (!member || m->run != c->view.run) return refuse_unknown(c, message->from, m->run);
+    c->seats[member - c->view.members].heard = weft_actor_now(&c->head);
+    if (m->figures) member->figures = weft_circle_figures(m);
+    c->stepped = c->stepped || member->figures.clock > 0;
+    if (m->view < c->view.number) return weft_circle_show(c, message->from, &c->view);
+    bool others = m->members != 0 && m->members != weft_view_sum(&c->view);
+    if (m->view > c->view.number || others) return weft_circle_overrule(c, m->view);
+    return answer_beat(c, message->from);
+}
+
+static weft_status take_ready(circle *c, const weft_message *message, const Weft__Ready *m)
+{
+    if (m->range >= (uint32_t)c->view.range_count) return WEFT_OK;
+    weft_keeper *r = &c->view.ranges[m->range];
+    if (r->primary != message->from || r->replica != m->replica || r->ready) return WEFT_OK;
+    r->ready = true;
+    return weft_circle_changed(c);
+}
+
+/* Peers have lost what the run had come to; or servers have never had what it was to begin with. */
+static weft_status take_lost(circle *c, const Weft__Lost *m)
+{
+    weft_view *v = &c->view;
+    if (m->view != v->number || v->over || v->fault) return WEFT_OK;
+    if (c->options.ranges == 0 && (c->some_done || !c->stepped)) {
+        /* All steps have been taken, or none: nothing is lost. */
+        v->over = c->some_done;
+        for (size_t i = 0; i < v->member_count; i++) v->members[i].lacks_state = false;
+        return weft_circle_changed(c);
+    }
+    if (c->options.ranges > 0)
+        WEFT_TRY(weft_format(&v->fault,
+                             "the learners with the checkpoint of step %" PRId64
+                             " have gone before the servers had its parameters; begin the run "
+                             "again, with a learner that has it (--checkpoint FOLDER --resume)",
+                             c->options.fingerprint.step));
+    else
+        WEFT_TRY(weft_format(&v->fault, "no learner is left that has what the run had come to; %s",
+                             c->advice));
+    return weft_circle_changed(c);
+}
+
+/* Somebody who only wants to know. */
+static weft_status take_ask(circle *c, const weft_message *message, const Weft__Ask *m)
+{
+    if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
+    int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
+    weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
+    if (wish >= 0) WEFT_TRY(weft_circle_replace(c, message->from, role, wish));
+    if (m->invited) WEFT_TRY(weft_circle_invite(c, message->from, m->learner, wish));
+    double now = weft_actor_now(&c->head);
+    for (size_t i = 0; i < c->view.member_count; i++)
+        c->view.members[i].silent = now - c->seats[i].heard;
+    return weft_circle_show(c, message->from, &c->view);
+}
+
+/* --- time --- */
+
+/* Servers need not wait for ever for learners who will not come. */
+enum { IDLE_LIMITS = 30 };
+
+static weft_status look_for_work(circle *c, double now)
+{
+    weft_view *v = &c->view;
+    double most = IDLE_LIMITS * c->options.limit;
+    if (!v->running || v->over || v->fault || weft_circle_work_is_left(c)) {
+        c->idle = -1;
+        return WEFT_OK;
+    }
+    if (c->idle < 0) c->idle = now;
+    if (now - c->idle <= most) return WEFT_OK;
+    WEFT_TRY(weft_format(&v->fault, "nobody has trained for %g s, and nobody comes", most));
+    return weft_circle_changed(c);
+}
+
+static weft_status coordinator_timer(weft_actor *actor, int timer)
+{
+    circle *c = (circle *)actor;
+    double now = weft_actor_now(actor);
+    if (timer == SAY) return c->unsaid ? say(c) : WEFT_OK;
+    if (c->recalls && now >= c->recalled_until) WEFT_TRY(weft_circle_adopt(c));
+    if (!c->recalls) WEFT_TRY(weft_circle_drop_silent(c, now));
+    if (!c->recalls) WEFT_TRY(look_for_work(c, now));
+    bool empty = (c->view.over || c->view.fault) && c->view.member_count == 0;
+    if (!empty)
+        c->emptied = -1;
+    else if (c->emptied < 0)
+        c->emptied = now; /* who did not hear that it may go asks again */
+    actor->done = empty && now - c->emptied > c->options.limit;
+    return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
+}
+
+static weft_status coordinator_begin(weft_actor *actor)
+{
+    circle *c = (circle *)actor;
+    c->ticked = weft_actor_now(actor);
+    c->said = -INFINITY;
+    c->emptied = c->idle = -1;
+    return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
+}
+
+/* --- messages --- */
+
+static weft_status take(circle *c, const weft_message *message, const void *m)
+{
+    switch (message->type) {
+    case WEFT_WIRE_JOIN: return weft_circle_join(c, message, m);
+    case WEFT_WIRE_BEAT: return take_beat(c, message, m);
+    case WEFT_WIRE_LEAVE: return weft_circle_take_leave(c, message, m);
+    case WEFT_WIRE_READY: return take_ready(c, message, m);
+    case WEFT_WIRE_ASK: return take_ask(c, message, m);
+    case WEFT_WIRE_LOST: return take_lost(c, m);
+    case WEFT_WIRE_REFUSED: return weft_circle_refused(c, m);
+    default: return WEFT_OK;
+    }
+}
+
+static weft_status coordinator_message(weft_actor *actor, const weft_message *message)
+{
+    static const struct {
+        uint32_t type;
+        const ProtobufCMessageDescriptor *kind;
+    } kinds[] = {
+        {WEFT_WIRE_JOIN, &weft__join__descriptor},
+        {WEFT_WIRE_BEAT, &weft__beat__descriptor},
+        {WEFT_WIRE_LEAVE, &weft__leave__descriptor},
+        {WEFT_WIRE_READY, &weft__ready__descriptor},
+        {WEFT_WIRE_ASK, &weft__ask__descriptor},
+        {WEFT_WIRE_LOST, &weft__lost__descriptor},
+        {WEFT_WIRE_REFUSED, &weft__refused__descriptor},
+    };
+    circle *c = (circle *)actor;
+    if (message->type == WEFT_WIRE_VIEW) return weft_circle_remember(c, message);
+    if (message->type == WEFT_WIRE_WELCOME) return weft_circle_remember_options(c, message);
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
+        void *m = NULL;
+        if (kinds[i].type != message->type || !(m = weft_wire_read(message, kinds[i].kind)))
+            continue;
+        weft_status status = take(c, message, m);
+        weft_wire_free(m);
+        return status;
+    }
+    return WEFT_OK;
+}
+
+/* --- making it --- */
+
+static void coordinator_destroy(weft_actor *actor)
+{
+    circle *c = (circle *)actor;
+    weft_view_free(&c->view);
+    weft_view_free(&c->best);
+    weft_blob_drop(&c->configuration);
+    weft_blob_drop(&c->members_configuration);
+    free(c->early);
+    for (int i = 0; i < 3; i++) free(c->texts[i]);
+    free(c->advice);
+    free(c->seats);
+    free(c);
+}
+
+static const weft_actor_ops coordinator_ops = {
+    .name = "coordinator",
+    .begin = coordinator_begin,
+    .message = coordinator_message,
+    .timer = coordinator_timer,
+    .destroy = coordinator_destroy,
+};
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    (void)snprintf(to, size, "%s", from ? from : "");
+}
+
+static void describe(circle *c, const weft_coordinator_options *o)
+{
+    weft_run_about *about = &c->view.about;
+    copy_text(about->model, sizeof(about->model), o->fingerprint.model);
+    copy_text(about->exchange, sizeof(about->exchange), o->exchange);
+    copy_text(about->data, sizeof(about->data), o->fingerprint.data);
+    about->steps = o->steps;
+    memcpy(about->expected, o->expected, sizeof(about->expected));
+}
+
+static weft_status fill(circle *c, const weft_coordinator_options *options)
+{
+    const weft_fingerprint *f = &options->fingerprint;
+    const char *texts[] = {f->version, f->model, f->data};
+    c->options = *options;
+    for (int i = 0; i < 3; i++) WEFT_TRY(weft_strdup(texts[i] ? texts[i] : "", &c->texts[i]));
+    c->options.fingerprint = (weft_fingerprint){c->texts[0],   c->texts[1],   c->texts[2],
+                                                f->parameters, f->checkpoint, f->step};
+    c->options.configuration = NULL;
+    c->options.advice = NULL;
+    c->options.exchange = NULL;
+    WEFT_TRY(weft_strdup(options->advice ? options->advice
+                                         : "begin the run again from a checkpoint (--checkpoint "
+                                           "FOLDER --resume), where there is one",
+                         &c->advice));
+    describe(c, options);
+    c->options.most =
+        options->most > 0 ? WEFT_MIN(options->most, WEFT_MOST_MEMBERS) : WEFT_MOST_MEMBERS;
+    c->view.run = options->run;
+    c->view.silence = options->limit;
+    if (!options->configuration) return WEFT_OK;
+    WEFT_TRY(weft_blob_new(options->configuration_bytes, &c->configuration));
+    memcpy(c->configuration->data, options->configuration, options->configuration_bytes);
+    return WEFT_OK;
+}
+
+weft_status weft_coordinator_create(const weft_coordinator_options *options, weft_actor **out)
+{
+    circle *c;
+    if (options->ranges > WEFT_MOST_RANGES)
+        return weft_fail(WEFT_ERR_ARGUMENT, "%d ranges of parameters, there may be %d",
+                         options->ranges, WEFT_MOST_RANGES);
+    WEFT_TRY(WEFT_NEW(&c, 1));
+    c->head.ops = &coordinator_ops;
+    weft_status status = fill(c, options);
+    if (status == WEFT_OK)
+        *out = &c->head;
+    else
+        coordinator_destroy(&c->head);
+    return status;
+}

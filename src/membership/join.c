@@ -1,0 +1,257 @@
+/* Who may take part. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "membership/coordinator_internal.h"
+
+enum { REASON = 300 };
+
+static bool differs(const char *ours, const char *theirs)
+{
+    return *ours && *theirs && strcmp(ours, theirs) != 0;
+}
+
+/* "" where it fits. What comes from the other side may be of any length. */
+static void compare(const circle *c, const Weft__Fingerprint *f, char reason[REASON])
+{
+    const weft_fingerprint *ours = &c->options.fingerprint;
+    if (!f) return;
+    if (differs(ours->version, f->version))
+        (void)snprintf(reason, REASON, "this run is of version %.40s, not of %.40s", ours->version,
+                       f->version);
+    else if (differs(ours->model, f->model))
+        (void)snprintf(reason, REASON, "this run trains the model %.100s, not %.100s", ours->model,
+                       f->model);
+    else if (differs(ours->data, f->data))
+        (void)snprintf(reason, REASON, "this run's data are %.100s, not %.100s", ours->data,
+                       f->data);
+    else if (ours->parameters && f->parameters && ours->parameters != f->parameters)
+        (void)snprintf(reason, REASON,
+                       "its parameters lie in memory in another way than this run's; take the "
+                       "same device and type of numbers");
+}
+
+/* Whether the run goes on from a checkpoint that this one has not loaded. */
+static bool lacks_checkpoint(const circle *c, const Weft__Join *m)
+{
+    uint64_t ours = c->options.fingerprint.checkpoint;
+    bool trains = m->role == WEFT_MEMBER_LEARNER || m->role == WEFT_MEMBER_PEER;
+    return ours && trains && (!m->fingerprint || m->fingerprint->checkpoint != ours);
+}
+
+/* Once the run is under way its state is newer than any checkpoint, and every newcomer takes it
+ * from the run. */
+static bool lacks_state(const circle *c, const Weft__Join *m)
+{
+    return !c->view.running && lacks_checkpoint(c, m);
+}
+
+/* Servers may be without parameters still when the run is under way, and must not get those of a
+ * newcomer without the checkpoint. Peers take the state from those of them that have it. */
+static bool gives_nothing(const circle *c, const Weft__Join *m)
+{
+    return c->options.ranges > 0 ? lacks_checkpoint(c, m)
+                                 : c->view.running || lacks_checkpoint(c, m);
+}
+
+/* A learner of servers may come without the checkpoint and takes the state from them; peers have no
+ * servers, and the first ones have to have it. */
+static void compare_state(const circle *c, const Weft__Join *m, char reason[REASON])
+{
+    const weft_fingerprint *ours = &c->options.fingerprint;
+    uint64_t theirs = m->fingerprint ? m->fingerprint->checkpoint : 0;
+    if (theirs && !c->view.running && !ours->checkpoint)
+        (void)snprintf(
+            reason, REASON,
+            "this run begins anew and goes on from no checkpoint, but this one has loaded that "
+            "of step %" PRId64 "; leave --resume out, or give it to the coordinator",
+            m->fingerprint->step);
+    else if (theirs && lacks_state(c, m))
+        (void)snprintf(reason, REASON,
+                       "this run goes on from another checkpoint, that of step %" PRId64
+                       "; this one has loaded that of step %" PRId64
+                       "; give the same, or leave --resume out to take the state from the others",
+                       ours->step, m->fingerprint->step);
+    else if (lacks_state(c, m) && c->options.ranges == 0)
+        (void)snprintf(reason, REASON,
+                       "this run goes on from step %" PRId64
+                       "; come with --checkpoint FOLDER --resume, or "
+                       "when it is under way",
+                       ours->step);
+}
+
+static bool is_taken(const circle *c, weft_member_role role, int slot)
+{
+    for (size_t i = 0; i < c->view.member_count; i++)
+        if (c->view.members[i].role == role && c->view.members[i].slot == slot) return true;
+    return false;
+}
+
+static bool is_valid_wish(const circle *c, const Weft__Join *m)
+{
+    return m->role < WEFT_MEMBER_ROLES && m->wish >= 0 && m->wish < c->options.most;
+}
+
+static void look(const circle *c, const weft_message *message, const Weft__Join *m,
+                 char reason[REASON])
+{
+    reason[0] = '\0';
+    compare(c, m->fingerprint, reason);
+    if (!*reason) compare_state(c, m, reason);
+    if (*reason) return;
+    if (m->role >= WEFT_MEMBER_ROLES || strlen(m->address) >= WEFT_ADDRESS)
+        (void)snprintf(reason, REASON, "it does not say what it is, and where");
+    else if (message->from == WEFT_COORDINATOR || weft_view_find(&c->view, message->from))
+        (void)snprintf(reason, REASON, "there is a member of the number %u already", message->from);
+    else if (weft_circle_has_gone(c, message->from))
+        (void)snprintf(reason, REASON, "a member of the number %u has gone; come with another one",
+                       message->from);
+    else if (c->view.member_count >= (size_t)c->options.most)
+        (void)snprintf(reason, REASON, "there are %d members, and there may be no more",
+                       c->options.most);
+    else if (is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish))
+        (void)snprintf(reason, REASON, "there is a %s %d already",
+                       weft_member_role_name((weft_member_role)m->role), m->wish);
+    else if (c->options.expected[m->role] == 0)
+        (void)snprintf(reason, REASON, "this run has no %ss",
+                       weft_member_role_name((weft_member_role)m->role));
+    else if (c->view.fault)
+        (void)snprintf(reason, REASON, "%.280s", c->view.fault);
+    else if (c->view.over)
+        (void)snprintf(reason, REASON, "this run is over");
+}
+
+static int slot_for(const circle *c, weft_member_role role, int wish)
+{
+    int slot = 0;
+    if (wish >= 0 && wish < c->options.most && !is_taken(c, role, wish)) return wish;
+    while (is_taken(c, role, slot)) slot++;
+    return slot;
+}
+
+static promise *promise_of(circle *c, int slot)
+{
+    double now = weft_actor_now(&c->head);
+    for (int i = 0; i < PROMISES; i++)
+        if (c->promises[i].until > now && c->promises[i].slot == slot) return &c->promises[i];
+    return NULL;
+}
+
+static weft_status seat_it(circle *c, const weft_message *message, const Weft__Join *m)
+{
+    weft_view *v = &c->view;
+    WEFT_TRY(WEFT_GROW(&v->members, &v->member_capacity, v->member_count));
+    WEFT_TRY(WEFT_GROW(&c->seats, &c->seat_capacity, v->member_count));
+    c->seats[v->member_count] = (seat){.keyed = true, .key = m->key};
+    v->members[v->member_count] =
+        (weft_view_member){.id = message->from,
+                           .role = (weft_member_role)m->role,
+                           .lacks_state = gives_nothing(c, m),
+                           .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
+    promise *kept = promise_of(c, v->members[v->member_count].slot);
+    if (kept && m->role == WEFT_MEMBER_LEARNER) kept->until = 0;
+    weft_view_member *member = &v->members[v->member_count++];
+    (void)snprintf(member->address, WEFT_ADDRESS, "%s", m->address);
+    (void)snprintf(member->host, WEFT_HOST, "%.*s", WEFT_HOST - 1, m->host);
+    return weft_circle_note(c, member, WEFT_MEMBER_JOINED, 0);
+}
+
+/* What is missing before the run begins; "": nothing. */
+static void describe_missing(const circle *c, char *text, size_t size)
+{
+    const weft_fingerprint *ours = &c->options.fingerprint;
+    size_t at = 0;
+    bool state = ours->checkpoint == 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < c->view.member_count; i++)
+        state = state ||
+                (c->view.members[i].role != WEFT_MEMBER_SERVER && !c->view.members[i].lacks_state);
+    if (!state)
+        at += (size_t)snprintf(text, size,
+                               "no learner has come with the checkpoint of step %" PRId64
+                               " (--checkpoint FOLDER --resume)",
+                               ours->step);
+    for (int role = 0; role < WEFT_MEMBER_ROLES && at < size; role++) {
+        int there = weft_view_count(&c->view, (weft_member_role)role);
+        if (there >= c->options.expected[role]) continue;
+        at += (size_t)snprintf(text + at, size - at, "%s%d of %d %ss %s come", at ? ", " : "",
+                               there, c->options.expected[role],
+                               weft_member_role_name((weft_member_role)role),
+                               there == 1 ? "has" : "have");
+    }
+}
+
+static weft_status welcome(circle *c, const weft_view_member *member, char *waits)
+{
+    Weft__Welcome m;
+    weft__welcome__init(&m);
+    m.run = c->view.run;
+    m.slot = (uint32_t)member->slot;
+    m.waits = waits;
+    return weft_wire_send(&c->head, member->id, WEFT_WIRE_WELCOME, &m, c->configuration);
+}
+
+/* The same guest is told of the same slot; others of another one, as long as he may come. Where
+ * there are more guests than can be remembered, the one that was asked first is forgotten. */
+static int promised_slot(circle *c, weft_actor_id guest, int wish)
+{
+    enum { KEPT_SECONDS = 60 };
+    double now = weft_actor_now(&c->head);
+    promise *oldest = &c->promises[0];
+    int slot = 0;
+    for (int i = 0; i < PROMISES; i++) {
+        promise *p = &c->promises[i];
+        if (p->until > now && p->guest == guest && !is_taken(c, WEFT_MEMBER_LEARNER, p->slot))
+            return p->slot;
+        if (p->until < oldest->until) oldest = p;
+        if (wish >= 0 && p->slot == wish) p->until = 0; /* of whoever has ended before it came */
+    }
+    if (wish >= 0 && !is_taken(c, WEFT_MEMBER_LEARNER, wish)) slot = wish;
+    while (is_taken(c, WEFT_MEMBER_LEARNER, slot) || promise_of(c, slot)) slot++;
+    *oldest = (promise){guest, slot, now + KEPT_SECONDS};
+    return slot;
+}
+
+weft_status weft_circle_invite(circle *c, weft_actor_id guest, bool learner, int wish)
+{
+    Weft__Welcome m;
+    char waits[REASON];
+    describe_missing(c, waits, sizeof(waits));
+    weft__welcome__init(&m);
+    m.run = c->view.run;
+    m.slot = learner ? (uint32_t)promised_slot(c, guest, wish) : 0;
+    m.waits = waits;
+    return weft_wire_send(&c->head, guest, WEFT_WIRE_WELCOME, &m, c->configuration);
+}
+
+static weft_status begin_run(circle *c)
+{
+    if (c->options.ranges > 0) WEFT_TRY(weft_keepers_begin(&c->view, c->options.ranges));
+    c->view.running = true;
+    return weft_circle_changed(c);
+}
+
+/* The same member asks again until it hears something. */
+weft_status weft_circle_join(circle *c, const weft_message *message, const Weft__Join *m)
+{
+    char text[REASON];
+    Weft__Refused no;
+    const weft_view_member *member = weft_view_find(&c->view, message->from);
+    weft__refused__init(&no);
+    if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
+    const seat *known = member ? &c->seats[member - c->view.members] : NULL;
+    bool again = known && (!known->keyed || known->key == m->key);
+    if (!again) {
+        look(c, message, m, text);
+        no.reason = text;
+        no.slot_taken = is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
+        if (*text) return weft_wire_send(&c->head, message->from, WEFT_WIRE_REFUSED, &no, NULL);
+        WEFT_TRY(seat_it(c, message, m));
+        member = &c->view.members[c->view.member_count - 1];
+    }
+    c->seats[member - c->view.members] = (seat){true, m->key, weft_actor_now(&c->head)};
+    describe_missing(c, text, sizeof(text));
+    WEFT_TRY(welcome(c, member, text));
+    if (again) return c->view.running ? weft_circle_show(c, message->from, &c->view) : WEFT_OK;
+    return c->view.running ? weft_circle_changed(c) : *text ? WEFT_OK : begin_run(c);
+}

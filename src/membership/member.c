@@ -1,0 +1,337 @@
+/* A member: what it tells the coordinator, and what it hears of it. */
+#include "membership/member.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "membership.pb-c.h"
+#include "membership/member_internal.h"
+#include "membership/run_config.h"
+#include "actor/rpc.h"
+
+/* It says so often that it goes; then there is no coordinator any more. */
+enum { MOST_FAREWELLS = 60 };
+/* So often it says that it lives, and nobody has written to it meanwhile: it is alone. */
+enum { MOST_UNANSWERED = 300 };
+
+const weft_view *weft_member_view(const weft_member *m)
+{
+    return &m->view;
+}
+
+int weft_member_slot(const weft_member *m)
+{
+    return m->slot;
+}
+
+bool weft_member_dismissed(const weft_member *m)
+{
+    return m->dismissed;
+}
+
+bool weft_member_has_left(const weft_member *m)
+{
+    return m->left;
+}
+
+void weft_member_tell(weft_member *m, const weft_member_figures *figures)
+{
+    m->figures = *figures;
+}
+
+weft_member_word weft_member_last_word(const weft_member *m)
+{
+    weft_member_word word = m->word;
+    word.silent = m->heard < 0 ? -1 : weft_actor_now(m->actor) - m->heard;
+    return word;
+}
+
+const char *weft_member_waits_for(const weft_member *m)
+{
+    return m->waits && *m->waits ? m->waits : NULL;
+}
+
+weft_status weft_member_explain(const weft_member *m, double seconds)
+{
+    const char *waits = weft_member_waits_for(m);
+    if (m->heard < 0)
+        return weft_fail(WEFT_ERR_PEER, "the coordinator has not answered for %g s", seconds);
+    return weft_fail(WEFT_ERR_PEER, "the run has not begun for %g s: %s", seconds,
+                     waits ? waits : "the coordinator has not said who takes part");
+}
+
+/* --- what it finds out of itself --- */
+
+/* Seconds since it has said last that it lives; 0: that is hardly more than a beat. */
+static double silent_for(const weft_member *m)
+{
+    double seconds = weft_actor_now(m->actor) - m->ticked;
+    return m->heard >= 0 && seconds > 1.5 * m->options.beat ? seconds : 0;
+}
+
+void weft_member_is_lost(const weft_member *m)
+{
+    weft_removal *removal = m->options.removal;
+    if (!removal) return;
+    atomic_store(&removal->silence, WEFT_MAX(m->slept, silent_for(m)));
+    atomic_store(&removal->run, m->run);
+    atomic_store(&removal->lost, true);
+}
+
+/* --- what it says --- */
+
+static weft_status send_join(weft_member *m)
+{
+    Weft__Join join;
+    Weft__Fingerprint print;
+    weft__join__init(&join);
+    weft__fingerprint__init(&print);
+    print.version = m->texts[0];
+    print.model = m->texts[1];
+    print.data = m->texts[2];
+    print.parameters = m->options.fingerprint.parameters;
+    print.checkpoint = m->options.fingerprint.checkpoint;
+    print.step = m->options.fingerprint.step;
+    join.key = m->options.key;
+    join.role = (uint32_t)m->options.role;
+    join.address = (char *)(uintptr_t)weft_actor_address(m->actor);
+    join.fingerprint = &print;
+    join.wish = m->options.wish;
+    join.host = m->host;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_JOIN, &join, NULL);
+}
+
+static weft_status send_beat(weft_member *m)
+{
+    Weft__Beat beat = WEFT__BEAT__INIT;
+    Weft__Figures figures = WEFT__FIGURES__INIT;
+    figures.clock = m->figures.clock;
+    figures.loss = m->figures.loss;
+    figures.rate = m->figures.rate;
+    figures.staleness = m->figures.staleness;
+    beat.run = m->run;
+    beat.view = m->view.number;
+    beat.members = m->told ? 0 : weft_view_sum(&m->view);
+    beat.figures = &figures;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_BEAT, &beat, NULL);
+}
+
+static weft_status send_leave(weft_member *m)
+{
+    Weft__Leave leave = WEFT__LEAVE__INIT;
+    leave.done = m->done;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_LEAVE, &leave, NULL);
+}
+
+/* The coordinator cannot be blamed for time in which this one slept. */
+static void note_time(weft_member *m)
+{
+    double now = weft_actor_now(m->actor), slept = now - m->ticked, silent = silent_for(m);
+    if (silent > 0) m->slept = silent;
+    if (m->heard >= 0 && slept > 2 * m->options.beat) m->heard = WEFT_MIN(now, m->heard + slept);
+    m->ticked = now;
+}
+
+weft_status weft_member_timer(weft_member *m)
+{
+    note_time(m);
+    m->left = m->left || m->farewells > MOST_FAREWELLS;
+    if (m->left) return WEFT_OK;
+    m->farewells += m->leaving;
+    if (m->unanswered++ > MOST_UNANSWERED && m->view.member_count != 1) /* or there is nobody */
+        return weft_fail(WEFT_ERR_PEER,
+                         "neither the coordinator nor anybody else has written for %g s",
+                         MOST_UNANSWERED * m->options.beat);
+    WEFT_TRY(m->leaving ? send_leave(m) : m->view.number > 0 ? send_beat(m) : send_join(m));
+    return weft_actor_set_timer(m->actor, WEFT_MEMBER_TIMER, m->options.beat);
+}
+
+weft_status weft_member_begin(weft_member *m, weft_actor *actor)
+{
+    m->actor = actor;
+    return weft_member_timer(m);
+}
+
+weft_status weft_member_leave(weft_member *m, bool done)
+{
+    m->leaving = true;
+    m->done = m->done || done;
+    return weft_member_timer(m);
+}
+
+weft_status weft_member_ready(weft_member *m, int range, weft_actor_id replica)
+{
+    Weft__Ready ready = WEFT__READY__INIT;
+    ready.range = (uint32_t)range;
+    ready.replica = replica;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_READY, &ready, NULL);
+}
+
+weft_status weft_member_miss(const weft_member *m)
+{
+    Weft__Lost lost = WEFT__LOST__INIT;
+    lost.view = m->view.number;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_LOST, &lost, NULL);
+}
+
+/* --- what it hears --- */
+
+static weft_status take_welcome(weft_member *m, const weft_message *message,
+                                const Weft__Welcome *welcome)
+{
+    bool news = m->slot != (int)welcome->slot;
+    if (m->view.number > 0 || welcome->slot > INT32_MAX) return WEFT_OK;
+    m->run = welcome->run;
+    m->slot = (int)welcome->slot;
+    weft_member_name(m->options.role, m->slot, m->actor->name);
+    free(m->waits);
+    m->waits = NULL;
+    WEFT_TRY(weft_strdup(welcome->waits, &m->waits));
+    weft_blob_drop(&m->configuration);
+    if (message->payload) WEFT_TRY(weft_blob_keep(message->payload, &m->configuration));
+    if (!news || !m->options.welcome) return WEFT_OK;
+    return m->options.welcome(m->options.user, m->slot,
+                              message->payload ? message->payload->data : NULL,
+                              message->payload ? message->payload->bytes : 0);
+}
+
+/* Only what this coordinator has taken part in counts, and only what is newer. Takes the view. */
+static weft_status take_view(weft_member *m, const weft_message *message, weft_member_news *news)
+{
+    weft_view view;
+    WEFT_TRY(weft_member_read(m, message, &view));
+    WEFT_TRY(weft_member_adopt(m, &view, news));
+    m->told = m->told || *news == WEFT_NEWS_VIEW;
+    return WEFT_OK;
+}
+
+static void take_alive(weft_member *m, const Weft__Alive *alive)
+{
+    m->word.slowest = alive->slowest;
+    m->word.slowest_clock = alive->slowest_clock;
+    m->word.slowest_silent = alive->slowest_silent;
+}
+
+/* A coordinator of other options would have who comes anew train something else. */
+static weft_status answer_recall(const weft_member *m, const weft_message *message)
+{
+    Weft__Refused no;
+    char reason[250];
+    weft__refused__init(&no);
+    weft_configuration_compare(m->configuration, message->payload, reason, sizeof(reason));
+    if (!*reason) {
+        Weft__Welcome own = WEFT__WELCOME__INIT;
+        own.run = m->run;
+        if (m->configuration)
+            WEFT_TRY(weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_WELCOME, &own,
+                                    m->configuration));
+        return weft_member_show(m, WEFT_COORDINATOR);
+    }
+    no.reason = reason;
+    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_REFUSED, &no, NULL);
+}
+
+/* A member has a slot, and a name by it, from its welcome on. */
+static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
+{
+    if (m->slot >= 0) return weft_member_name(m->options.role, m->slot, out);
+    (void)snprintf(out, WEFT_MEMBER_NAME, "this %s", weft_member_role_name(m->options.role));
+    return out;
+}
+
+/* A coordinator of another run has come to this address: the run goes on as if there were none. But
+ * a member that was stopped for so long that its own run has gone on without it is lost. before:
+ * when the coordinator had been heard of last. */
+static weft_status take_refused(weft_member *m, const Weft__Refused *no, double before)
+{
+    char name[WEFT_MEMBER_NAME];
+    m->left = m->leaving; /* to leave is granted, whatever the coordinator knows of it */
+    if (m->left) return WEFT_OK;
+    if (no->other_run && m->view.number > 0 && m->slept <= m->view.silence) {
+        m->heard = before;
+        return WEFT_OK;
+    }
+    if (m->view.number > 0) weft_member_is_lost(m);
+    if (no->slot_taken && m->options.removal) atomic_store(&m->options.removal->taken, true);
+    return weft_fail(WEFT_ERR_PEER, "the coordinator refuses %s: %.300s", own_name(m, name),
+                     no->reason);
+}
+
+/* before: when the coordinator had been heard of last. */
+static weft_status take(weft_member *m, const weft_message *message, const void *content,
+                        double before)
+{
+    switch (message->type) {
+    case WEFT_WIRE_WELCOME: return take_welcome(m, message, content);
+    case WEFT_WIRE_ALIVE: take_alive(m, content); return WEFT_OK;
+    case WEFT_WIRE_RECALL: return answer_recall(m, message);
+    case WEFT_WIRE_LEFT: m->left = m->leaving; return WEFT_OK;
+    case WEFT_WIRE_REFUSED: return take_refused(m, content, before);
+    default: return WEFT_OK;
+    }
+}
+
+weft_status weft_member_message(weft_member *m, const weft_message *message, weft_member_news *news)
+{
+    static const struct {
+        uint32_t type;
+        const ProtobufCMessageDescriptor *kind;
+    } kinds[] = {
+        {WEFT_WIRE_WELCOME, &weft__welcome__descriptor},
+        {WEFT_WIRE_REFUSED, &weft__refused__descriptor},
+        {WEFT_WIRE_ALIVE, &weft__alive__descriptor},
+        {WEFT_WIRE_RECALL, &weft__recall__descriptor},
+        {WEFT_WIRE_LEFT, &weft__left__descriptor},
+    };
+    double before = m->heard;
+    *news = WEFT_NEWS_NONE;
+    m->unanswered = 0;
+    if (message->from != WEFT_COORDINATOR) return WEFT_OK;
+    *news = WEFT_NEWS_HEARD;
+    m->heard = weft_actor_now(m->actor);
+    if (message->type == WEFT_WIRE_VIEW) return take_view(m, message, news);
+    for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
+        void *content = NULL;
+        if (kinds[i].type != message->type || !(content = weft_wire_read(message, kinds[i].kind)))
+            continue;
+        weft_status status = take(m, message, content, before);
+        weft_wire_free(content);
+        return status;
+    }
+    return WEFT_OK;
+}
+
+/* --- making it --- */
+
+weft_status weft_member_create(const weft_member_options *options, weft_member **out)
+{
+    const weft_fingerprint *f = &options->fingerprint;
+    const char *texts[] = {f->version, f->model, f->data};
+    weft_member *m;
+    weft_status status = WEFT_OK;
+    WEFT_TRY(WEFT_NEW(&m, 1));
+    m->options = *options;
+    m->slot = -1;
+    m->heard = -1;
+    (void)gethostname(m->host, sizeof(m->host) - 1);
+    for (int i = 0; i < 3 && status == WEFT_OK; i++)
+        status = weft_strdup(texts[i] ? texts[i] : "", &m->texts[i]);
+    if (status == WEFT_OK)
+        *out = m;
+    else
+        weft_member_destroy(&m);
+    return status;
+}
+
+void weft_member_destroy(weft_member **member)
+{
+    if (!member || !*member) return;
+    weft_member *m = *member;
+    weft_view_free(&m->view);
+    for (int i = 0; i < 3; i++) free(m->texts[i]);
+    weft_blob_drop(&m->configuration);
+    free(m->waits);
+    free(m->lost);
+    free(m);
+    *member = NULL;
+}

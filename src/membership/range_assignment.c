@@ -1,0 +1,103 @@
+#include "membership/range_assignment.h"
+
+#include <stdio.h>
+
+/* The server of the least slot that is not below `from`; NULL: there is none. */
+static const weft_view_member *next_server(const weft_view *v, int from)
+{
+    const weft_view_member *next = NULL;
+    for (size_t i = 0; i < v->member_count; i++) {
+        const weft_view_member *m = &v->members[i];
+        if (m->role == WEFT_MEMBER_SERVER && m->slot >= from && (!next || m->slot < next->slot))
+            next = m;
+    }
+    return next;
+}
+
+weft_status weft_keepers_begin(weft_view *v, int ranges)
+{
+    const weft_view_member *s = NULL;
+    WEFT_TRY(WEFT_NEW(&v->ranges, WEFT_MAX(ranges, 1)));
+    v->range_count = ranges;
+    for (int k = 0; k < ranges; k++) {
+        s = next_server(v, s ? s->slot + 1 : 0);
+        if (!s) s = next_server(v, 0);
+        if (!s) return weft_fail(WEFT_ERR_INTERNAL, "a run with ranges begins without servers");
+        v->ranges[k] = (weft_keeper){.primary = s->id};
+    }
+    return WEFT_OK;
+}
+
+static int load_of(const weft_view *v, weft_actor_id server)
+{
+    int load = 0;
+    for (int k = 0; k < v->range_count; k++)
+        load += (v->ranges[k].primary == server) + (v->ranges[k].replica == server);
+    return load;
+}
+
+/* Of those with the fewest ranges the first behind the primary, in a circle. */
+static weft_actor_id choose(const weft_view *v, weft_actor_id primary)
+{
+    const weft_view_member *owner = weft_view_find(v, primary), *best = NULL, *m;
+    int from = owner ? owner->slot + 1 : 0, servers = weft_view_count(v, WEFT_MEMBER_SERVER);
+    for (int i = 0; i < servers; i++, from = m->slot + 1) {
+        m = next_server(v, from);
+        if (!m) m = next_server(v, 0);
+        if (m->id == primary || m->dismissed) continue;
+        if (!best || load_of(v, m->id) < load_of(v, best->id)) best = m;
+    }
+    return best ? best->id : WEFT_NOBODY;
+}
+
+bool weft_keepers_fill(weft_view *v)
+{
+    bool some = false;
+    for (int k = 0; k < v->range_count; k++) {
+        weft_keeper *r = &v->ranges[k];
+        if (r->primary == WEFT_NOBODY || r->replica != WEFT_NOBODY) continue;
+        r->replica = choose(v, r->primary);
+        r->ready = false;
+        some = some || r->replica != WEFT_NOBODY;
+    }
+    return some;
+}
+
+static weft_status tell_lost(weft_view *v, int range, const weft_view_member *server, bool replicas,
+                             const char *advice)
+{
+    const char *why = "nobody has a replica of it (--replicas 1 keeps one on another server)";
+    char name[WEFT_MEMBER_NAME];
+    if (v->ranges[range].replica != WEFT_NOBODY)
+        why = "its replica was not whole yet";
+    else if (replicas)
+        why = "this was the last copy, since no other server was left to keep one";
+    return weft_format(
+        &v->fault, "%s is lost, and with it range %d of %d of the parameters: %s; %s",
+        weft_member_name(server->role, server->slot, name), range, v->range_count, why, advice);
+}
+
+weft_status weft_keepers_lose(weft_view *v, const weft_view_member *server, bool replicas,
+                              const char *advice)
+{
+    for (int k = 0; k < v->range_count; k++) {
+        weft_keeper *r = &v->ranges[k];
+        bool safe = r->replica != WEFT_NOBODY && r->replica != server->id && r->ready;
+        if (r->primary == server->id && !safe && !v->fault)
+            WEFT_TRY(tell_lost(v, k, server, replicas, advice));
+        if (r->primary == server->id)
+            *r = (weft_keeper){.primary = safe ? r->replica : WEFT_NOBODY};
+        else if (r->replica == server->id)
+            *r = (weft_keeper){.primary = r->primary};
+    }
+    return WEFT_OK;
+}
+
+bool weft_keepers_need(const weft_view *v, weft_actor_id server)
+{
+    for (int k = 0; k < v->range_count; k++)
+        if (v->ranges[k].primary == server &&
+            !(v->ranges[k].ready && v->ranges[k].replica != server))
+            return true;
+    return false;
+}

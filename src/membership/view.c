@@ -1,0 +1,310 @@
+#include "membership/view.h"
+
+#include <stdio.h>
+
+#include "membership.pb-c.h"
+#include "actor/rpc.h"
+
+const char *weft_member_role_name(weft_member_role role)
+{
+    static const char *const names[WEFT_MEMBER_ROLES] = {"learner", "server", "peer"};
+    return names[role];
+}
+
+void weft_view_free(weft_view *view)
+{
+    free(view->fault);
+    free(view->members);
+    free(view->ranges);
+    free(view->events);
+    *view = (weft_view){.number = 0};
+}
+
+weft_view_member *weft_view_find(const weft_view *view, weft_actor_id id)
+{
+    for (size_t i = 0; i < view->member_count; i++)
+        if (view->members[i].id == id) return &view->members[i];
+    return NULL;
+}
+
+bool weft_view_remove(weft_view *view, weft_actor_id id)
+{
+    const weft_view_member *m = weft_view_find(view, id);
+    if (!m) return false;
+    size_t at = (size_t)(m - view->members);
+    view->member_count--;
+    memmove(&view->members[at], &view->members[at + 1],
+            (view->member_count - at) * sizeof(*view->members));
+    return true;
+}
+
+int weft_view_count(const weft_view *view, weft_member_role role)
+{
+    int count = 0;
+    for (size_t i = 0; i < view->member_count; i++) count += view->members[i].role == role;
+    return count;
+}
+
+uint64_t weft_view_sum(const weft_view *view)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < view->member_count; i++)
+        sum += weft_mix(view->member_count, view->members[i].id);
+    return sum | 1;
+}
+
+/* --- for people --- */
+
+const char *weft_member_name(weft_member_role role, int slot, char out[WEFT_MEMBER_NAME])
+{
+    (void)snprintf(out, WEFT_MEMBER_NAME, "%s %d", weft_member_role_name(role), slot);
+    return out;
+}
+
+const char *weft_view_name(const weft_view *view, weft_actor_id id, char out[WEFT_MEMBER_NAME])
+{
+    const weft_view_member *m = weft_view_find(view, id);
+    if (m) return weft_member_name(m->role, m->slot, out);
+    (void)snprintf(out, WEFT_MEMBER_NAME, "the member of number %u", id);
+    return out;
+}
+
+/* So many events are kept, and so many of them packed. */
+enum { MOST_EVENTS = 256, PACKED_EVENTS = 16 };
+
+weft_status weft_view_note(weft_view *view, const weft_member_event *event)
+{
+    if (view->event_count == MOST_EVENTS) {
+        view->event_count /= 2;
+        memmove(view->events, view->events + view->event_count,
+                view->event_count * sizeof(*view->events));
+    }
+    WEFT_TRY(WEFT_GROW(&view->events, &view->event_capacity, view->event_count));
+    size_t last = view->event_count++;
+    view->events[last] = *event;
+    view->events[last].number = last > 0 ? view->events[last - 1].number + 1 : 1;
+    return WEFT_OK;
+}
+
+/* --- out --- */
+
+/* A message for each member and range, in one piece of memory. */
+typedef struct sheet {
+    Weft__Member *members;
+    Weft__Member **member_list;
+    Weft__Figures *figures;
+    Weft__Keeper *keepers;
+    Weft__Keeper **keeper_list;
+    Weft__MemberEvent events[PACKED_EVENTS], *event_list[PACKED_EVENTS];
+    Weft__About about;
+    uint32_t expected[WEFT_MEMBER_ROLES];
+} sheet;
+
+static void free_sheet(sheet *s)
+{
+    free(s->members);
+    free(s->member_list);
+    free(s->figures);
+    free(s->keepers);
+    free(s->keeper_list);
+}
+
+static weft_status new_sheet(const weft_view *v, sheet *s)
+{
+    size_t members = WEFT_MAX(v->member_count, 1), ranges = (size_t)WEFT_MAX(v->range_count, 1);
+    WEFT_TRY(WEFT_NEW(&s->members, members));
+    WEFT_TRY(WEFT_NEW(&s->member_list, members));
+    WEFT_TRY(WEFT_NEW(&s->figures, members));
+    WEFT_TRY(WEFT_NEW(&s->keepers, ranges));
+    return WEFT_NEW(&s->keeper_list, ranges);
+}
+
+static void fill_member(const weft_view_member *from, Weft__Member *m, Weft__Figures *f)
+{
+    weft__figures__init(f);
+    f->clock = from->figures.clock;
+    f->loss = from->figures.loss;
+    f->rate = from->figures.rate;
+    f->staleness = from->figures.staleness;
+    weft__member__init(m);
+    m->id = from->id;
+    m->role = (uint32_t)from->role;
+    m->slot = (uint32_t)from->slot;
+    m->address = (char *)(uintptr_t)from->address;
+    m->figures = f;
+    m->silent = from->silent;
+    m->dismissed = from->dismissed;
+    m->lacks_state = from->lacks_state;
+    m->host = (char *)(uintptr_t)from->host;
+}
+
+static void fill_event(const weft_member_event *from, double now, Weft__MemberEvent *e)
+{
+    weft__member_event__init(e);
+    e->number = from->number;
+    e->kind = (uint32_t)from->kind;
+    e->id = from->id;
+    e->role = (uint32_t)from->role;
+    e->slot = (uint32_t)from->slot;
+    e->host = (char *)(uintptr_t)from->host;
+    e->ago = now - from->when;
+    e->silent = from->silent;
+}
+
+static void fill_description(const weft_view *v, double now, sheet *s, Weft__View *m)
+{
+    size_t packed = WEFT_MIN(v->event_count, (size_t)PACKED_EVENTS);
+    weft__about__init(&s->about);
+    s->about.model = (char *)(uintptr_t)v->about.model;
+    s->about.exchange = (char *)(uintptr_t)v->about.exchange;
+    s->about.data = (char *)(uintptr_t)v->about.data;
+    s->about.steps = v->about.steps;
+    for (int i = 0; i < WEFT_MEMBER_ROLES; i++) s->expected[i] = (uint32_t)v->about.expected[i];
+    s->about.expected = s->expected;
+    s->about.n_expected = WEFT_MEMBER_ROLES;
+    for (size_t i = 0; i < packed; i++) {
+        fill_event(&v->events[v->event_count - packed + i], now, &s->events[i]);
+        s->event_list[i] = &s->events[i];
+    }
+    m->about = &s->about;
+    m->events = s->event_list;
+    m->n_events = packed;
+}
+
+static weft_status pack(const weft_view *v, double now, sheet *s, weft_blob **out)
+{
+    Weft__View m;
+    weft__view__init(&m);
+    for (size_t i = 0; i < v->member_count; i++) {
+        fill_member(&v->members[i], &s->members[i], &s->figures[i]);
+        s->member_list[i] = &s->members[i];
+    }
+    for (int i = 0; i < v->range_count; i++) {
+        weft__keeper__init(&s->keepers[i]);
+        s->keepers[i].primary = v->ranges[i].primary;
+        s->keepers[i].replica = v->ranges[i].replica;
+        s->keepers[i].ready = v->ranges[i].ready;
+        s->keeper_list[i] = &s->keepers[i];
+    }
+    m.run = v->run;
+    m.number = v->number;
+    m.running = v->running;
+    m.over = v->over;
+    m.silence = v->silence;
+    if (v->fault) m.fault = v->fault;
+    m.members = s->member_list;
+    m.n_members = v->member_count;
+    m.ranges = s->keeper_list;
+    m.n_ranges = (size_t)v->range_count;
+    fill_description(v, now, s, &m);
+    WEFT_TRY(weft_blob_new(weft__view__get_packed_size(&m), out));
+    weft__view__pack(&m, (*out)->data);
+    return WEFT_OK;
+}
+
+weft_status weft_view_pack(const weft_view *view, double now, weft_blob **out)
+{
+    sheet s = {.members = NULL};
+    weft_status status = new_sheet(view, &s);
+    if (status == WEFT_OK) status = pack(view, now, &s, out);
+    free_sheet(&s);
+    return status;
+}
+
+/* --- in --- */
+
+static weft_status take_member(const Weft__Member *m, weft_view_member *out)
+{
+    if (m->id == WEFT_NOBODY || m->role >= WEFT_MEMBER_ROLES || m->slot > INT32_MAX ||
+        strlen(m->address) >= WEFT_ADDRESS)
+        return weft_fail(WEFT_ERR_FORMAT, "a view with a member that cannot be");
+    *out = (weft_view_member){.id = m->id,
+                              .role = (weft_member_role)m->role,
+                              .slot = (int)m->slot,
+                              .silent = m->silent,
+                              .dismissed = m->dismissed,
+                              .lacks_state = m->lacks_state};
+    (void)snprintf(out->address, sizeof(out->address), "%s", m->address);
+    (void)snprintf(out->host, sizeof(out->host), "%s", m->host);
+    if (m->figures)
+        out->figures = (weft_member_figures){m->figures->clock, m->figures->loss, m->figures->rate,
+                                             m->figures->staleness};
+    return WEFT_OK;
+}
+
+static weft_status take_event(const Weft__MemberEvent *e, double now, weft_member_event *out)
+{
+    if (e->kind >= WEFT_MEMBER_EVENT_KINDS || e->role >= WEFT_MEMBER_ROLES || e->slot > INT32_MAX)
+        return weft_fail(WEFT_ERR_FORMAT, "a view with an event that cannot be");
+    *out = (weft_member_event){.number = e->number,
+                               .kind = (weft_member_event_kind)e->kind,
+                               .id = e->id,
+                               .role = (weft_member_role)e->role,
+                               .slot = (int)e->slot,
+                               .when = now - e->ago,
+                               .silent = e->silent};
+    (void)snprintf(out->host, sizeof(out->host), "%s", e->host);
+    return WEFT_OK;
+}
+
+static weft_status take_description(const Weft__View *m, double now, weft_view *v)
+{
+    size_t count = WEFT_MIN(m->n_events, (size_t)PACKED_EVENTS);
+    if (m->about) {
+        const Weft__About *a = m->about;
+        v->about.steps = a->steps;
+        (void)snprintf(v->about.model, sizeof(v->about.model), "%s", a->model);
+        (void)snprintf(v->about.exchange, sizeof(v->about.exchange), "%s", a->exchange);
+        (void)snprintf(v->about.data, sizeof(v->about.data), "%s", a->data);
+        for (size_t i = 0; i < WEFT_MIN(a->n_expected, (size_t)WEFT_MEMBER_ROLES); i++)
+            v->about.expected[i] = (int)WEFT_MIN(a->expected[i], (uint32_t)WEFT_MOST_MEMBERS);
+    }
+    WEFT_TRY(WEFT_NEW(&v->events, WEFT_MAX(count, 1)));
+    v->event_capacity = WEFT_MAX(count, 1);
+    for (size_t i = 0; i < count; i++)
+        WEFT_TRY(take_event(m->events[i], now, &v->events[v->event_count++]));
+    return WEFT_OK;
+}
+
+static weft_status take(const Weft__View *m, double now, weft_view *v)
+{
+    if (m->n_members > WEFT_MOST_MEMBERS || m->n_ranges > WEFT_MOST_RANGES || m->number < 0)
+        return weft_fail(WEFT_ERR_FORMAT, "a view of %zu members and %zu ranges", m->n_members,
+                         m->n_ranges);
+    v->run = m->run;
+    v->number = m->number;
+    v->running = m->running;
+    v->over = m->over;
+    v->silence = m->silence;
+    if (*m->fault) WEFT_TRY(weft_strdup(m->fault, &v->fault));
+    WEFT_TRY(WEFT_NEW(&v->members, WEFT_MAX(m->n_members, 1)));
+    WEFT_TRY(WEFT_NEW(&v->ranges, WEFT_MAX(m->n_ranges, 1)));
+    v->member_capacity = WEFT_MAX(m->n_members, 1);
+    for (size_t i = 0; i < m->n_members; i++)
+        WEFT_TRY(take_member(m->members[i], &v->members[v->member_count++]));
+    for (size_t i = 0; i < m->n_ranges; i++)
+        v->ranges[v->range_count++] =
+            (weft_keeper){m->ranges[i]->primary, m->ranges[i]->replica, m->ranges[i]->ready};
+    return take_description(m, now, v);
+}
+
+/* Nothing that is larger can be one within its limits. */
+static const size_t MOST_BYTES = (size_t)WEFT_MOST_MEMBERS * (WEFT_ADDRESS + WEFT_HOST + 80) +
+                                 (size_t)WEFT_MOST_RANGES * 24 + 8192;
+
+weft_status weft_view_unpack(const weft_blob *blob, double now, weft_view *out)
+{
+    weft_view v = {.number = 0};
+    Weft__View *m = NULL;
+    if (blob && blob->bytes <= MOST_BYTES) m = weft__view__unpack(NULL, blob->bytes, blob->data);
+    if (!m) return weft_fail(WEFT_ERR_FORMAT, "a view that is none");
+    weft_status status = take(m, now, &v);
+    weft_wire_free(m);
+    if (status != WEFT_OK) {
+        weft_view_free(&v);
+        return status;
+    }
+    weft_view_free(out);
+    *out = v;
+    return WEFT_OK;
+}

@@ -1,0 +1,188 @@
+/* Views, and what members make of each other's where no coordinator says who is there. */
+#include "membership/member_internal.h"
+
+#include "actor/rpc.h"
+
+/* --- who was there --- */
+
+bool weft_member_has_lost(const weft_member *m, weft_actor_id id)
+{
+    for (size_t i = 0; i < m->lost_count; i++)
+        if (m->lost[i] == id) return true;
+    return false;
+}
+
+/* There is room for all who can be lost, see make_room. */
+static void note_lost(weft_member *m, weft_actor_id id)
+{
+    if (!weft_member_has_lost(m, id)) m->lost[m->lost_count++] = id;
+}
+
+static weft_status make_room(weft_member *m, const weft_view *view)
+{
+    while (m->lost_capacity < m->lost_count + m->view.member_count + view->member_count)
+        WEFT_TRY(WEFT_GROW(&m->lost, &m->lost_capacity, m->lost_capacity));
+    return WEFT_OK;
+}
+
+/* Who is in the next view is not lost, whatever was believed. */
+static void note_next(weft_member *m, const weft_view *view)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < m->lost_count; i++)
+        if (!weft_view_find(view, m->lost[i])) m->lost[left++] = m->lost[i];
+    m->lost_count = left;
+    for (size_t i = 0; i < m->view.member_count; i++)
+        if (!weft_view_find(view, m->view.members[i].id)) note_lost(m, m->view.members[i].id);
+}
+
+/* --- views --- */
+
+weft_status weft_member_adopt(weft_member *m, weft_view *view, weft_member_news *news)
+{
+    const weft_view_member *me = weft_view_find(view, m->actor->id);
+    bool first = m->view.number == 0;
+    weft_status status = make_room(m, view);
+    if (status != WEFT_OK || !me || me->role != m->options.role || !view->running ||
+        view->number <= m->view.number ||
+        (!first && (view->run != m->run || view->range_count != m->view.range_count))) {
+        weft_view_free(view);
+        return status;
+    }
+    note_next(m, view);
+    m->slot = me->slot;
+    weft_member_name(me->role, me->slot, m->actor->name);
+    m->run = view->run;
+    m->dismissed = m->dismissed || me->dismissed;
+    weft_view_free(&m->view);
+    m->view = *view;
+    m->told = false;
+    free(m->waits);
+    m->waits = NULL;
+    *news = WEFT_NEWS_VIEW;
+    for (size_t i = 0; i < m->view.member_count; i++) {
+        const weft_view_member *o = &m->view.members[i];
+        if (o->id != m->actor->id && *o->address)
+            WEFT_TRY(weft_actor_know(m->actor, o->id, o->address));
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_member_read(const weft_member *m, const weft_message *message, weft_view *view)
+{
+    *view = (weft_view){.number = 0};
+    weft_status status = weft_view_unpack(message->payload, weft_actor_now(m->actor), view);
+    return status == WEFT_ERR_FORMAT ? WEFT_OK : status;
+}
+
+weft_status weft_member_show(const weft_member *m, weft_actor_id to)
+{
+    weft_blob *blob;
+    if (m->view.number == 0) return WEFT_OK;
+    WEFT_TRY(weft_view_pack(&m->view, weft_actor_now(m->actor), &blob));
+    weft_status status = weft_actor_send(
+        m->actor, to, &(weft_message){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
+    weft_blob_drop(&blob);
+    return status;
+}
+
+/* --- without a coordinator --- */
+
+bool weft_member_is_left_alone(const weft_member *m)
+{
+    return m->view.number > 0 && weft_actor_now(m->actor) - m->heard > 2 * m->view.silence;
+}
+
+bool weft_member_lose(weft_member *m, weft_actor_id id)
+{
+    if (id == m->actor->id || !weft_view_remove(&m->view, id)) return false;
+    note_lost(m, id);
+    m->view.number++;
+    m->told = false;
+    return true;
+}
+
+/* Of two views of the same number, each without somebody who is silent, what they have in common
+ * is the next. */
+static bool lose_all(weft_member *m, const weft_view *view)
+{
+    int64_t number = m->view.number;
+    for (size_t i = m->view.member_count; i-- > 0;)
+        if (!weft_view_find(view, m->view.members[i].id))
+            (void)weft_member_lose(m, m->view.members[i].id);
+    if (m->view.number == number && view->member_count == m->view.member_count) return false;
+    m->view.number = number + 1;
+    m->told = false;
+    return true;
+}
+
+/* Those whom only this one knows of are there too; false: one of them has another one's place. */
+static bool add_own(const weft_member *m, weft_view *view, bool *more)
+{
+    for (size_t i = 0; i < m->view.member_count; i++) {
+        const weft_view_member *mine = &m->view.members[i];
+        if (weft_view_find(view, mine->id)) continue;
+        for (size_t k = 0; k < view->member_count; k++)
+            if (view->members[k].role == mine->role && view->members[k].slot == mine->slot)
+                return false;
+        view->members[view->member_count++] = *mine;
+        *more = true;
+    }
+    return true;
+}
+
+/* Of a member who came when no line led here from the coordinator, so that this one knows nothing
+ * of it, and it knows this one. Where there is a coordinator that will know better; where there is
+ * none, all whom either of them knows are there, without those whom this one has lost. */
+static weft_status hear_stranger(weft_member *m, weft_view *view, weft_actor_id from, bool alone,
+                                 weft_member_news *news)
+{
+    bool other = view->number <= m->view.number, fits = alone || !other;
+    size_t most = m->view.member_count + view->member_count;
+    weft_status status = WEFT_OK;
+    fits = fits && weft_view_find(view, m->actor->id) && weft_view_find(view, from) &&
+           !weft_member_has_lost(m, from);
+    while (fits && status == WEFT_OK && view->member_capacity < most)
+        status = WEFT_GROW(&view->members, &view->member_capacity, view->member_capacity);
+    if (!fits || status != WEFT_OK) {
+        weft_view_free(view);
+        return status;
+    }
+    for (size_t i = 0; i < m->lost_count && alone; i++)
+        other = weft_view_remove(view, m->lost[i]) || other;
+    if (alone && !add_own(m, view, &other)) {
+        weft_view_free(view);
+        return weft_member_show(m, from);
+    }
+    if (other) view->number = WEFT_MAX(view->number, m->view.number) + 1;
+    return weft_member_adopt(m, view, news);
+}
+
+weft_status weft_member_hear(weft_member *m, const weft_message *message, weft_member_news *news)
+{
+    weft_view view;
+    *news = WEFT_NEWS_HEARD;
+    if (m->view.number == 0) return WEFT_OK;
+    WEFT_TRY(weft_member_read(m, message, &view));
+    bool here = weft_view_find(&view, m->actor->id), alone = weft_member_is_left_alone(m);
+    bool known = weft_view_find(&m->view, message->from);
+    if (view.number == 0 || view.run != m->run || (known && !here && !alone)) {
+        weft_view_free(&view);
+        return WEFT_OK;
+    }
+    if (!known) return hear_stranger(m, &view, message->from, alone, news);
+    if (!here) {
+        weft_view_free(&view);
+        m->left = m->leaving; /* which they know already */
+        if (m->left) return WEFT_OK;
+        weft_member_is_lost(m);
+        return weft_fail(WEFT_ERR_PEER,
+                         "the others have not heard of this one for more than %g s, and have gone "
+                         "on without it; begin it anew",
+                         m->view.silence);
+    }
+    if (view.number != m->view.number) return weft_member_adopt(m, &view, news);
+    if (alone && lose_all(m, &view)) *news = WEFT_NEWS_VIEW;
+    weft_view_free(&view);
+    return WEFT_OK;
+}
