@@ -129,6 +129,16 @@ learned
 nothing_left
 [ "$(grep -c '"event":"step"' killed.jsonl)" -gt 0 ] && pass || flunk "no metrics: $what"
 
+what="a coordinator that comes again in a run with --drop-state"
+rm -rf other
+# shellcheck disable=SC2086
+accepts "another exchange" "$weft" train $data -n 2 --exchange gossip --engine processes -e 1 -c other -q
+run -n 2 $async --replicas 1 -e 30 --timeout 9 -c other --resume --drop-state
+reaches 'step .* test'
+hits KILL coordinator 0 'the coordinator died of signal 9 .*started again'
+ends 0
+learned
+
 if in_full; then
 what="all may leave but the one that tells"
 run -n 3 $async -e 30

@@ -101,7 +101,7 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     if (status == WEFT_OK && take_begun(&joining)) {
         free(one.output.checkpoint); /* the run has gone on since */
         one.output.checkpoint = NULL;
-        one.output.resume = false;
+        one.output.resume = one.output.drop_state = false;
     }
     if (status == WEFT_OK) status = weft_trainer_create_joining(context, &one, &joining, out);
     if (status == WEFT_OK) keep_begun(*out);
