@@ -68,6 +68,28 @@ asked_to_stop() {
     accepts "and goes on" "$weft" train $data "$@" --engine processes --steps $((last + 5)) -c asked --resume
     holds out "resumed after step $last"
 }
+# killed_together OPTIONS...: all processes of a job die at once; it goes on from its newest checkpoint, and where
+# there is none it ends.
+killed_together() {
+    local gone='all processes that had the parameters of step [1-9][0-9]* are lost'
+    rm -rf all
+    run "$@" -e 30 --timeout 9 -c all
+    reaches 'wrote all'
+    # shellcheck disable=SC2046
+    kill -KILL $(cat "/proc/$job/task/$job/children")
+    ends 0
+    holds err "$gone; the newest checkpoint has"
+    holds err 'starting again from the newest checkpoint'
+    learned
+    nothing_left
+    run "$@" -e 4000 --timeout 9
+    reaches 'step .* test'
+    # shellcheck disable=SC2046
+    kill -KILL $(cat "/proc/$job/task/$job/children")
+    ends 1
+    holds err "$gone; nothing of the run was saved, since no --checkpoint was given"
+    nothing_left
+}
 nothing_left() {
     [ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left: $what"
 }
@@ -138,6 +160,10 @@ reaches 'step .* test'
 hits KILL coordinator 0 'the coordinator died of signal 9 .*started again'
 ends 0
 learned
+
+what="all processes are killed together"
+# shellcheck disable=SC2086
+killed_together -n 2 $async --replicas 1
 
 if in_full; then
 what="all may leave but the one that tells"
@@ -359,6 +385,10 @@ peers() {
     ends 1
     [ "$(grep -c 'no learner is left' err)" = 1 ] && pass || flunk "said more than once: $what"
     nothing_left
+
+    what="all processes are killed together"
+    # shellcheck disable=SC2086
+    killed_together -n 2 $gossip
 
     what="signals"
     asked_to_stop -n 3 --exchange gossip:mode=average

@@ -114,7 +114,8 @@ static void test_coordinator_comes_again(void **state)
         until(&c, 40);
         uint64_t run = view_of(&c, WEFT_COORDINATOR)->run;
         int64_t number = view_of(&c, WEFT_COORDINATOR)->number;
-        c.coordinator.run = 1; /* the next one draws another */
+        c.coordinator.run = 1;                 /* the next one draws another */
+        c.coordinator.done = seed % 2 ? 7 : 0; /* whether it knows that the run has done steps */
         assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
         assert_int_equal(weft_sim_kill(c.sim, LEARNERS, 50), WEFT_OK);
         until(&c, 60);
@@ -131,6 +132,33 @@ static void test_coordinator_comes_again(void **state)
         assert_non_null(weft_view_find(v, LEARNERS + 9));
         assert_int_equal(v->range_count, 2);
         assert_int_equal(c.refused, 0);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
+/* With all members the run is gone, unless it had done no step: then it begins with others. */
+static void test_nobody_is_left(void **state)
+{
+    (void)state;
+    for (int64_t done = 0; done <= 7; done += 7) {
+        crowd c;
+        begin(&c, 2, 1, false, 1, false);
+        until(&c, 40);
+        const weft_actor_id all[] = {WEFT_COORDINATOR, LEARNERS, LEARNERS + 1, SERVERS};
+        for (size_t i = 0; i < WEFT_COUNT(all); i++)
+            assert_int_equal(weft_sim_kill(c.sim, all[i], 41), WEFT_OK);
+        c.coordinator.done = done;
+        c.coordinator.run = 1;
+        assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 42), WEFT_OK);
+        for (size_t i = 1; i < WEFT_COUNT(all); i++)
+            assert_int_equal(weft_sim_restart(c.sim, all[i], 42), WEFT_OK);
+        until(&c, 120);
+        const weft_view *v = view_of(&c, WEFT_COORDINATOR);
+        assert_int_equal(v->running, done == 0);
+        if (done > 0)
+            assert_non_null(strstr(v->fault, "that had the parameters of step 7 are lost"));
+        else
+            assert_agreed(&c, 3);
         weft_sim_destroy(&c.sim);
     }
 }
@@ -334,6 +362,10 @@ int main(void)
         cmocka_unit_test(test_figures_are_new), cmocka_unit_test(test_other_options),
         cmocka_unit_test(test_where_it_began),  cmocka_unit_test(test_leave_while_it_recalls),
         cmocka_unit_test(test_other_run),       cmocka_unit_test(test_slot_taken),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_keepers),         cmocka_unit_test(test_coordinator_comes_again),
+        cmocka_unit_test(test_nobody_is_left),  cmocka_unit_test(test_figures_are_new),
+        cmocka_unit_test(test_other_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,7 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *worl
                                         .first = what->job,
                                         .limit = what->silence,
                                         .steps = what->steps,
+                                        .done = what->done,
                                         .exchange = what->exchange,
                                         .advice = what->advice,
                                         .fingerprint = {.version = WEFT_VERSION,

@@ -44,6 +44,7 @@ typedef struct weft_coordinating {
     double silence; /* seconds after which a member is gone */
     const char *model, *data;
     int64_t steps;        /* of each learner, in all */
+    int64_t done;         /* in the place of another coordinator: see coordinator.h */
     const char *exchange; /* as the options say it */
     const char *advice;   /* how to go on where the run's state is lost, see coordinator.h */
     uint64_t parameters;  /* how they lie */

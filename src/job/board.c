@@ -101,11 +101,12 @@ void weft_board_step(const weft_line *line, int rank, int64_t step)
         atomic_store_explicit(&line->board->step[line->first + rank], step, memory_order_relaxed);
 }
 
-bool weft_board_stepped(const weft_line *line)
+int64_t weft_board_furthest(const weft_line *line)
 {
+    int64_t furthest = 0;
     for (int r = 0; line->board && r < WEFT_MAX_RANKS; r++)
-        if (atomic_load(&line->board->step[r]) > 0) return true;
-    return false;
+        furthest = WEFT_MAX(furthest, atomic_load(&line->board->step[r]));
+    return furthest;
 }
 
 bool weft_board_begun(const weft_line *line, int64_t out[WEFT_BEGUN])

@@ -63,7 +63,8 @@ int weft_job_slot(void);
 
 typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED } weft_stage;
 
-enum { WEFT_BEGUN = 5 }; /* numbers by which a run says where it began, and how long it is */
+/* Numbers by which a run says where it began, from which checkpoint, and how long it is. */
+enum { WEFT_BEGUN = 7 };
 
 /* A process's line to its supervisor, see board.h. */
 typedef struct weft_line {
@@ -76,8 +77,8 @@ void weft_board_open(weft_line *line);
 void weft_board_close(weft_line *line);
 void weft_board_stage(const weft_line *line, int rank, int stage);
 void weft_board_step(const weft_line *line, int rank, int64_t step);
-/* Whether any rank of the job has begun a step. */
-bool weft_board_stepped(const weft_line *line);
+/* The step of the rank that is furthest; 0: none has begun one. */
+int64_t weft_board_furthest(const weft_line *line);
 /* Whether the supervisor asks for the end; for the first rank, once a step. */
 bool weft_board_listen(weft_line *line);
 /* Where the run of a job of members began, for a coordinator that comes in the place of the one

@@ -200,6 +200,8 @@ static weft_status coordinator_begin(weft_actor *actor)
     c->ticked = weft_actor_now(actor);
     c->said = -INFINITY;
     c->emptied = c->idle = -1;
+    c->recalls = c->options.done > 0;
+    c->recalled_until = c->ticked + c->options.limit;
     return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
 }
 

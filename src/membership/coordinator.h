@@ -32,6 +32,9 @@ typedef struct weft_coordinator_options {
     int most;      /* members; 0: WEFT_MOST_MEMBERS */
     double limit;  /* seconds of silence after which a member has gone */
     int64_t steps; /* of each learner, in all; 0: not known */
+    int64_t done;  /* this one comes in the place of another, in a run that has come to this step:
+                      if no member of it is left, the run comes to a fault. 0: where it has no
+                      members, a run begins */
     const char *exchange; /* for people; NULL: not known */
     const char *advice;   /* how to go on where the run's state is lost, as the end of a sentence;
                              NULL: from a checkpoint, where there is one */

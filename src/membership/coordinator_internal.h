@@ -50,7 +50,8 @@ typedef struct circle {
     double ticked;  /* when it last looked at the time */
     double said;    /* when all were told of a view */
     bool unsaid;    /* it has changed since, and they will be */
-    bool recalls;   /* it hears from members of a run that began before it */
+    bool recalls;   /* it waits for members of a run that began before it, */
+    bool called;    /* one of which has come */
     double recalled_until;
     weft_view best;                   /* of theirs the newest */
     weft_blob *members_configuration; /* with which they have begun */

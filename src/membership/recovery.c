@@ -1,5 +1,7 @@
 /* A coordinator that begins where another one has died: the members know how far the run is. And
  * one that comes back to members who have gone on without it. */
+#include <inttypes.h>
+
 #include "membership/coordinator_internal.h"
 
 /* A view of the old coordinator that reached nobody who lives may have had one of these numbers. */
@@ -46,8 +48,8 @@ weft_status weft_circle_note_left(circle *c, weft_actor_id who, bool done)
 weft_status weft_circle_recall(circle *c, weft_actor_id who, const Weft__Beat *m)
 {
     Weft__Recall recall = WEFT__RECALL__INIT;
-    if (!c->recalls) c->recalled_until = weft_actor_now(&c->head) + c->options.limit;
-    c->recalls = true;
+    if (!c->called) c->recalled_until = weft_actor_now(&c->head) + c->options.limit;
+    c->recalls = c->called = true;
     WEFT_TRY(note_figures(c, who, m));
     return weft_wire_send(&c->head, who, WEFT_WIRE_RECALL, &recall, c->configuration);
 }
@@ -97,12 +99,21 @@ static weft_status remove_left(circle *c)
     return WEFT_OK;
 }
 
+/* Who has gone through all of the silence that a member may keep is no member any more. */
+static weft_status lose_run(circle *c)
+{
+    WEFT_TRY(weft_format(&c->view.fault,
+                         "all processes that had the parameters of step %" PRId64 " are lost; %s",
+                         c->options.done, c->advice));
+    return weft_circle_changed(c);
+}
+
 /* Whoever had come to this one meanwhile joins again. */
 weft_status weft_circle_adopt(circle *c)
 {
     double now = weft_actor_now(&c->head);
-    c->recalls = false;
-    if (c->best.number == 0) return WEFT_OK;
+    c->recalls = c->called = false;
+    if (c->best.number == 0) return c->options.done > 0 ? lose_run(c) : WEFT_OK;
     while (c->seat_capacity < c->best.member_count)
         WEFT_TRY(WEFT_GROW(&c->seats, &c->seat_capacity, c->seat_capacity));
     weft_view_free(&c->view);

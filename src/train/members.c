@@ -44,25 +44,42 @@ static weft_status enter(weft_context *context, const weft_cluster_options *o,
 
 /* --- a coordinator --- */
 
-/* Where the run began, if another coordinator of this job has found it out. */
-static bool take_begun(weft_joining *j)
+/* What another coordinator of this job has found out of the run, in whose place this one comes. */
+typedef struct past {
+    bool known;
+    int64_t begun[WEFT_BEGUN];
+    int64_t step; /* that a learner has done; 0: the run is where it began */
+} past;
+
+static void read_past(past *p)
 {
     weft_line line;
-    int64_t n[WEFT_BEGUN];
     weft_board_open(&line);
-    bool known = weft_board_begun(&line, n);
+    p->known = weft_board_begun(&line, p->begun);
+    int64_t done = weft_board_furthest(&line) - 1;
+    p->step = p->known && done > p->begun[0] ? done : 0;
     weft_board_close(&line);
-    if (!known) return false;
-    j->begun = (weft_position){.step = n[0], .epoch = n[1], .batch = n[2], .samples = n[3]};
-    j->steps = n[4];
-    return true;
 }
 
-static void keep_begun(weft_trainer *t)
+static void take_past(const past *p, weft_joining *j)
+{
+    const int64_t *n = p->begun;
+    j->begun = (weft_position){.step = n[0], .epoch = n[1], .batch = n[2], .samples = n[3]};
+    j->steps = n[4];
+}
+
+/* The checkpoint that the run began with stays the one that its learners are held against. */
+static void keep_begun(weft_trainer *t, const past *before)
 {
     if (t->resumed.path) t->begun = t->resumed.position;
+    if (before->known) {
+        t->link.checkpoint = (uint64_t)before->begun[5];
+        t->link.step = before->begun[6];
+    }
     weft_position p = t->begun;
-    int64_t n[WEFT_BEGUN] = {p.step, p.epoch, p.batch, p.samples, t->total_steps};
+    int64_t n[WEFT_BEGUN] = {p.step,      p.epoch,        p.batch,
+                             p.samples,   t->total_steps, (int64_t)t->link.checkpoint,
+                             t->link.step};
     weft_board_begin(&t->line, n);
 }
 
@@ -74,8 +91,8 @@ static bool shares_out(const char *mesh)
 }
 
 /* A run that has neither file nor engine of its own: what the options make of a learner. */
-static weft_status look_at_run(weft_context *context, const weft_train_options *o, int *learners,
-                               weft_trainer **out)
+static weft_status look_at_run(weft_context *context, const weft_train_options *o,
+                               const past *before, int *learners, weft_trainer **out)
 {
     const weft_option *table = weft_train_table(context);
     weft_train_options one = {0};
@@ -98,13 +115,14 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
     weft_real_text(shares ? 1 : (double)mesh, text, sizeof(text));
     weft_status status = weft_options_set(table, &one, "ranks", text);
     weft_joining joining = {.learners = *learners};
-    if (status == WEFT_OK && take_begun(&joining)) {
+    if (before->known) {
+        take_past(before, &joining);
         free(one.output.checkpoint); /* the run has gone on since */
         one.output.checkpoint = NULL;
         one.output.resume = one.output.drop_state = false;
     }
     if (status == WEFT_OK) status = weft_trainer_create_joining(context, &one, &joining, out);
-    if (status == WEFT_OK) keep_begun(*out);
+    if (status == WEFT_OK) keep_begun(*out, before);
     weft_options_free(table, &one);
     return status;
 }
@@ -150,12 +168,14 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     weft_terms terms = {.dtype = WEFT_F32};
     weft_text text = {0};
     int learners = 0;
+    past before;
     const weft_exchange_ops *ops;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(weft_exchange_is_elastic(context, o->train.parallel.exchange, &ops));
     WEFT_TRY(enter(context, o, &world));
     WEFT_TRY(check_allowed(world, o));
-    weft_status status = look_at_run(context, &o->train, &learners, &t);
+    read_past(&before);
+    weft_status status = look_at_run(context, &o->train, &before, &learners, &t);
     if (status == WEFT_OK) status = find_terms(context, t, ops->serve, &terms);
     if (status == WEFT_OK) status = weft_terms_write(context, &terms, &text);
     if (status == WEFT_OK) {
@@ -173,6 +193,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
                                   .checkpoint = t->link.checkpoint,
                                   .step = t->link.step,
                                   .steps = t->total_steps,
+                                  .done = before.step,
                                   .exchange = o->train.parallel.exchange,
                                   .advice = advice_of(&o->train),
                                   .configuration = text.data,

@@ -56,7 +56,7 @@ static weft_status open_ranks(weft_trainer *t)
                             t->worlds, &t->local));
     t->size = weft_comm_size(t->worlds[0]);
     if (t->link.job) t->line.first = t->link.slot * t->size;
-    t->link.late = t->rejoins || (t->link.job && weft_board_stepped(&t->line));
+    t->link.late = t->rejoins || (t->link.job && weft_board_furthest(&t->line) > 0);
     WEFT_TRY(WEFT_NEW(&t->runs, t->local));
     for (int i = 0; i < t->local; i++) {
         weft_comm_set_timeout(t->worlds[i], t->options.job.timeout);
