@@ -197,7 +197,7 @@ run -n 2 $async -e 15 -c lost
 reaches 'wrote lost'
 hits KILL server 0 'server 0 died of signal 9 .*the only copy of its parameters'
 ends 0
-holds err 'starting again from the newest checkpoint'
+holds err 'starting again from the newest checkpoint with 2 learners'
 learned
 run -n 2 $async -e 400
 reaches 'step .* test'
@@ -206,13 +206,26 @@ ends 1
 [ "$(grep -c 'server 0' err)" = 1 ] && ! grep -q 'started again' err && pass || flunk "it says more, or starts again what cannot help: $what"
 nothing_left
 
+what="a server is lost before the first checkpoint"
+long() { data="${data/train=2000/train=100000}" run "$@"; }
+rm -rf early
+# shellcheck disable=SC2086
+long -n 2 $async -e 9 --timeout 9 -c early --metrics early.jsonl
+within 'grep -qs "\"step\"" early.jsonl' || flunk "no step: $what"
+hits KILL server 0 'server 0 died of signal 9 .*the only copy of its parameters'
+reaches 'starting again from the first step, since no checkpoint was written yet, with 2 learners'
+within '[ -n "$(part join 0)" ]'
+kill -INT "$job"
+ends 130
+nothing_left
+
 what="a server is lost, and the one that had its replicas"
 run -n 2 $async --replicas 1 -e 400
 reaches 'step .* test'
 for k in 0 1; do kill -KILL "$(part server $k)"; done
 ends 1
 # the first one may have been started again by then
-holds err 'with it range [01] of 2 of the parameters: (this was the last copy|its replica was not whole yet).*nothing of the run was saved, since no --checkpoint was given'
+holds err 'with it range [01] of 2 of the parameters: (this was the last copy|no other server had all of it).*nothing of the run was saved, since no --checkpoint was given'
 nothing_left
 
 what="restarts are used up"

@@ -120,13 +120,14 @@ static weft_status run_all(job *j, int *code)
         if (j->restarts <= 0 || asked || !weft_job_can_restart(j, *code)) return WEFT_OK;
         weft_job_shrink(j);
         WEFT_TRY(weft_job_keep_model(j));
-        weft_job_say(
-            j,
-            "weft: starting again from the newest checkpoint with %lld rank%s (%lld restart%s "
-            "left)",
-            (long long)j->ranks, weft_plural(j->ranks), (long long)j->restarts - 1,
-            weft_plural(j->restarts - 1));
-        again = true;
+        char size[48];
+        again = weft_job_has_checkpoint(j);
+        weft_job_say(j, "weft: %s with %s (%lld restart%s left)",
+                     again ? "starting again from the newest checkpoint"
+                           : "starting again from the first step, since no checkpoint was written "
+                             "yet,",
+                     weft_job_size(j, size, sizeof(size)), (long long)j->restarts - 1,
+                     weft_plural(j->restarts - 1));
     }
 }
 

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "checkpoint/checkpoint.h"
 #include "job/supervisor.h"
 #include "weft/plan.h"
 
@@ -69,6 +70,35 @@ bool weft_job_can_restart(const job *j, int code)
 {
     bool nowhere = (j->no_host && !j->begun) || (j->lost >= 0 && j->hosts.count == 1);
     return code != 0 && code != 2 && !j->own && j->options->checkpoint && !nowhere;
+}
+
+/* One that is damaged is one: who reads it says so. */
+bool weft_job_has_checkpoint(const job *j)
+{
+    int64_t *steps;
+    int count;
+    char *latest;
+    bool named = true;
+    if (j->hosts.count > 0) return true;
+    if (weft_checkpoint_list(j->options->checkpoint, &steps, &count) != WEFT_OK) return true;
+    free(steps);
+    if (count > 0) return true;
+    if (weft_format(&latest, "%s/latest", j->options->checkpoint) == WEFT_OK) {
+        named = weft_file_exists(latest);
+        free(latest);
+    }
+    return named;
+}
+
+const char *weft_job_size(const job *j, char *out, size_t size)
+{
+    const weft_job_options *o = j->options;
+    int64_t mesh = 1;
+    bool learners = o->exchange && (!o->mesh || weft_mesh_ranks(o->mesh, &mesh) == WEFT_OK);
+    int64_t count = learners ? j->ranks / mesh : j->ranks;
+    (void)snprintf(out, size, "%lld %s%s", (long long)count, learners ? "learner" : "rank",
+                   weft_plural(count));
+    return out;
 }
 
 bool weft_job_stopped(const job *j, int code, int asked)

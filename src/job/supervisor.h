@@ -105,6 +105,11 @@ weft_status weft_job_run_workers(job *j, int *code) WEFT_NODISCARD;
 bool weft_job_stopped(const job *j, int code, int asked);
 /* Whether it can go on: there is a folder for checkpoints. If it is empty the job begins anew. */
 bool weft_job_can_restart(const job *j, int code);
+/* Whether that folder holds one by now. Ranks on other machines may see another folder, where it
+ * cannot be told, and counts as so. */
+bool weft_job_has_checkpoint(const job *j);
+/* How many ranks the job has; learners, where it has those: "3 learners". */
+const char *weft_job_size(const job *j, char *out, size_t size);
 /* Leaves out what was lost. */
 void weft_job_shrink(job *j);
 

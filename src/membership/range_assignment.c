@@ -69,7 +69,7 @@ static weft_status tell_lost(weft_view *v, int range, const weft_view_member *se
     const char *why = "nobody has a replica of it (--replicas 1 keeps one on another server)";
     char name[WEFT_MEMBER_NAME];
     if (v->ranges[range].replica != WEFT_NOBODY)
-        why = "its replica was not whole yet";
+        why = "no other server had all of it at that time";
     else if (replicas)
         why = "this was the last copy, since no other server was left to keep one";
     return weft_format(
