@@ -90,6 +90,16 @@ killed_together() {
     holds err "$gone; nothing of the run was saved, since no --checkpoint was given"
     nothing_left
 }
+# one_is_told OPTIONS...: a signal to a learner that is not the first ends all, and the first one saves.
+one_is_told() {
+    rm -rf told
+    run "$@" -e 4000 -c told
+    reaches 'wrote told'
+    kill -TERM "$(part join 1)"
+    ends 143
+    holds err 'stopped after step [0-9]+; go on with --resume from told'
+    ! grep -q 'the run goes on' err && pass || flunk "said '$(cat err)': $what"
+}
 nothing_left() {
     [ -z "$(below $$ | while read -r p; do [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$weft")" ] && echo "$p"; done)" ] && pass || flunk "processes are left: $what"
 }
@@ -164,6 +174,10 @@ learned
 what="all processes are killed together"
 # shellcheck disable=SC2086
 killed_together -n 2 $async --replicas 1
+
+what="one learner is told to end"
+# shellcheck disable=SC2086
+one_is_told -n 2 $async
 
 if in_full; then
 what="all may leave but the one that tells"
@@ -402,6 +416,9 @@ peers() {
     what="all processes are killed together"
     # shellcheck disable=SC2086
     killed_together -n 2 $gossip
+    what="one learner is told to end"
+    # shellcheck disable=SC2086
+    one_is_told -n 2 $gossip
 
     what="signals"
     asked_to_stop -n 3 --exchange gossip:mode=average

@@ -193,6 +193,7 @@ typedef struct weft_exchange_turn {
                  * lock step agree on whether to stop */
     bool leave; /* set by an exchange without lock step: this learner ends, while others may go on.
                  * It takes one more step, so that all its ranks know */
+    bool dismissed; /* with leave: it alone is to, and not since all are */
 } weft_exchange_turn;
 
 struct weft_actor;

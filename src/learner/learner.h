@@ -122,7 +122,7 @@ typedef struct weft_rank {
     weft_schedule schedule;
     weft_endpoint *endpoint;          /* to the other learners; NULL: one learner */
     weft_exchange *exchange;          /* the same */
-    bool leaves, ended;               /* the exchange has said so; it has come to its end */
+    bool leaves, dismissed, ended;    /* the exchange has said so; it has come to its end */
     weft_optimizer_options elsewhere; /* for an exchange that owns the update */
 
     bool plain_sums; /* see weft_plan_options */
@@ -158,9 +158,10 @@ void weft_rank_rows(const weft_rank *rank, weft_loader_options *out);
 
 /* What the ranks of a learner agree on between their passes and the update. */
 typedef struct weft_vote {
-    double loss;  /* of the whole batch; given by the step */
-    double stop;  /* how many ranks want to */
-    double leave; /* how many are told to by their exchange; given by the step */
+    double loss;      /* of the whole batch; given by the step */
+    double stop;      /* how many ranks want to */
+    double leave;     /* how many are told to by their exchange; given by the step */
+    double dismissed; /* the same, where their learner alone is to leave */
 } weft_vote;
 
 /* Forward and backward of every micro-batch, and the update. Collective over the learner. NUMERIC:

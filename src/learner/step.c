@@ -61,6 +61,7 @@ weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
     int last = last_backward(s);
     vote->loss = 0;
     vote->leave = r->leaves;
+    vote->dismissed = r->dismissed;
     for (int i = 0; i < s->count; i++) {
         const weft_action *a = &s->actions[i];
         weft_instance_announce(r->instance, i == last);
@@ -97,6 +98,7 @@ weft_status weft_rank_exchange(weft_rank *r, bool last, bool epoch, bool *stop)
     add_stats(&r->used, &before, r);
     add_waited(r);
     r->leaves = r->leaves || turn.leave;
+    r->dismissed = turn.dismissed;
     if (turn.until > 0) *stop = turn.step >= turn.until;
     if (!r->exchange->ops->lockstep) return WEFT_OK;
     double all = *stop;

@@ -107,7 +107,7 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
     r->position.samples = b->last ? 0 : b->done;
     r->position.epoch = b->last ? b->epoch + 1 : b->epoch;
     *stop = v->stop > 0;
-    run->dismissed = t->linked && v->leave > 0 && v->stop <= 0;
+    run->dismissed = t->linked && v->dismissed > 0 && v->stop <= 0;
     if (b->weight > 0) r->loss = v->loss;
     double seconds = now - run->last_step;
     /* A mean of rates would count short steps too much, so samples and seconds are summed apart. */

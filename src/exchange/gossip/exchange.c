@@ -130,8 +130,9 @@ static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *tur
         WEFT_TRY(weft_net_pump(x->net, 0));
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
         WEFT_TRY(weft_gossip_wait(x, may_go_on));
-        turn->leave =
-            weft_peer_halted(weft_net_actor(x->net)) || weft_peer_leaves(weft_net_actor(x->net));
+        bool halted = weft_peer_halted(weft_net_actor(x->net));
+        turn->dismissed = !halted && weft_peer_leaves(weft_net_actor(x->net));
+        turn->leave = halted || turn->dismissed;
     }
     return weft_copies_write(x->copies);
 }

@@ -248,8 +248,9 @@ void weft_remote_turn(weft_remote *x, weft_exchange_turn *turn)
     agree_on_end(x, turn);
     if (!x->leads) return;
     weft_server_learner_tell(weft_net_actor(x->net), turn->loss, turn->rate);
-    turn->leave = weft_server_learner_halted(weft_net_actor(x->net)) ||
-                  weft_server_learner_dismissed(weft_net_actor(x->net));
+    bool halted = weft_server_learner_halted(weft_net_actor(x->net));
+    turn->dismissed = !halted && weft_server_learner_dismissed(weft_net_actor(x->net));
+    turn->leave = halted || turn->dismissed;
 }
 
 static void take_kept(const weft_remote *x)
