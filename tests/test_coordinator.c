@@ -362,10 +362,7 @@ int main(void)
         cmocka_unit_test(test_figures_are_new), cmocka_unit_test(test_other_options),
         cmocka_unit_test(test_where_it_began),  cmocka_unit_test(test_leave_while_it_recalls),
         cmocka_unit_test(test_other_run),       cmocka_unit_test(test_slot_taken),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_keepers),         cmocka_unit_test(test_coordinator_comes_again),
-        cmocka_unit_test(test_nobody_is_left),  cmocka_unit_test(test_figures_are_new),
-        cmocka_unit_test(test_other_options),
+        cmocka_unit_test(test_nobody_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
