@@ -19,7 +19,7 @@
 #include <string.h>
 #include <zmq.h>
 
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "membership/coordinator.h"
 #include "exchange/actor_thread.h"
 #include "exchange/ps/ps.h"

@@ -1,15 +1,15 @@
 # Sources by room, lowest first. The reference kernels are compiled once for each precision.
 file(GLOB WEFT_SOURCES CONFIGURE_DEPENDS
   src/base/*.c src/comm/*.c src/graph/*.c src/ops/*.c src/device/*.c src/device/cpu/*.c src/device/cpu/onednn/*.c
-  src/device/distant/*.c
+  src/device/fake_remote/*.c
   src/optim/*.c src/formats/*.c src/data/*.c src/models/*.c src/rewrite/*.c src/program/*.c src/compress/*.c src/actor/*.c src/membership/*.c src/exchange/*.c src/exchange/gossip/*.c
   src/exchange/ps/*.c src/exchange/ps/range/*.c src/exchange/ps/server/*.c src/exchange/ps/client/*.c src/exchange/ps/host/*.c
   src/checkpoint/*.c src/learner/*.c src/job/*.c src/train/*.c
   src/serve/*.c src/serve/batch/*.c src/serve/front/*.c src/load/*.c)
 file(GLOB WEFT_REFERENCE CONFIGURE_DEPENDS src/device/reference/*.c)
 list(REMOVE_ITEM WEFT_REFERENCE ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/device.c
-  ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/any.c)
-list(APPEND WEFT_SOURCES src/device/reference/device.c src/device/reference/any.c)
+  ${CMAKE_CURRENT_SOURCE_DIR}/src/device/reference/mixed_types.c)
+list(APPEND WEFT_SOURCES src/device/reference/device.c src/device/reference/mixed_types.c)
 
 function(weft_sources target)
   target_include_directories(${target} PUBLIC
@@ -39,7 +39,7 @@ foreach(real float double)
   endif()
 endforeach()
 # Both ends of a link must come to the same numbers, so nothing is contracted.
-file(GLOB WEFT_COMPRESS CONFIGURE_DEPENDS src/compress/real/*.c)
+file(GLOB WEFT_COMPRESS CONFIGURE_DEPENDS src/compress/kernels/*.c)
 foreach(real float double)
   add_library(weft_compress_${real} OBJECT ${WEFT_COMPRESS})
   weft_sources(weft_compress_${real})

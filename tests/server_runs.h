@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "actor/sim.h"
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "exchange/ps/ps.h"
 
 enum {

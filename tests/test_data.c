@@ -3,7 +3,7 @@
 
 #include "data/data.h"
 #include "formats/safetensors.h"
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 #include "context.h"
 
 #define GLYPHS_CRC 0x37125a2fu

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/distant/distant.h"
+#include "device/fake_remote/distant.h"
 #include "support.h"
 
 enum { COUNT = 1000 };

@@ -12,7 +12,7 @@
 
 #include "actor/envelope.h"
 #include "actor/net.h"
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "descent.h"
 #include "exchange/ps/ps.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "actor/sim.h"
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "exchange/gossip/gossip.h"
 
 enum { COUNT = 30, MOST = 9, FIRST = 10, STEPS = 12 };

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "formats/safetensors.h"
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 #include "support.h"
 #include "weft/device.h"
 

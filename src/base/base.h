@@ -219,7 +219,7 @@ weft_status weft_fail_io(const char *what, const char *path) WEFT_NODISCARD;
 /* Maps a file read-only. IO: the message names the path and the reason. */
 weft_status weft_file_map(const char *path, weft_bytes *out) WEFT_NODISCARD;
 void weft_file_unmap(weft_bytes *bytes);
-/* beside.c: a new file beside the one that it will replace, opened for writing: its name, and -1
+/* temp_file.c: a new file beside the one that it will replace, opened for writing: its name, and -1
  * with errno where it cannot be. It is ours as long as it is open. */
 weft_status weft_beside_open(const char *target, char **name, int *file) WEFT_NODISCARD;
 /* Removes what processes that were killed have left there. */
@@ -284,9 +284,9 @@ double weft_cpu_quota(const char *root);
 /* The calling thread may use all of these, whichever set of them it was started in. */
 void weft_cores_roam(void);
 
-/* topology.c: the cores that this process may use, cut into `parts` sets of neighbours. There are
- * none where the cores are fewer than the parts, or where the parts are processes to whom somebody
- * has given cores already. */
+/* cpu_affinity.c: the cores that this process may use, cut into `parts` sets of neighbours. There
+ * are none where the cores are fewer than the parts, or where the parts are processes to whom
+ * somebody has given cores already. */
 typedef struct weft_core_sets weft_core_sets;
 weft_status weft_core_sets_make(int parts, bool processes, weft_core_sets **out) WEFT_NODISCARD;
 void weft_core_sets_free(weft_core_sets **sets);

@@ -92,7 +92,7 @@ int64_t weft_transfer_sends(const weft_operation *operation);
 /* Elements of the whole and those before rank r, in an operation with counts. */
 int64_t weft_counts_before(const int64_t *counts, int r);
 
-/* alike.c: whether what rank r is in (a transfer and its counts) is what `o` is. */
+/* match.c: whether what rank r is in (a transfer and its counts) is what `o` is. */
 bool weft_transfer_alike(const weft_operation *o, int r, const weft_transfer *t,
                          const int64_t *counts);
 /* "all-gather of fc1/weight (30 f32 = 10 + 20)" */

@@ -4,7 +4,7 @@
 
 #include <mpi.h>
 
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "comm/comm.h"
 
 /* What is there once for a process, as MPI is. */
@@ -49,7 +49,7 @@ enum { WINDOW = 4 };
 typedef struct mpi_message {
     int peer;
     bool out;
-    bool second;  /* of the sender's second slot (mpi_slots.c) */
+    bool second;  /* of the sender's second slot (mpi_hypercube.c) */
     bool merged;  /* in: what arrives is added up with what others have, and not kept */
     bool bounded; /* the last chunk is short, so that the receiver notices another length */
     mpi_vector at;
@@ -132,7 +132,7 @@ weft_status mpi_advance_rounds(weft_operation *o) WEFT_NODISCARD;
 /* Whether nothing is left to come or go; what can be taken back is. */
 bool mpi_stop_rounds(weft_operation *o);
 
-/* mpi_merge.c: room for all merges of an operation. */
+/* mpi_chunk.c: room for all merges of an operation. */
 weft_status mpi_merge_rooms(weft_operation *o) WEFT_NODISCARD;
 /* Chunk c of a merge is added up; a chunk of a message is packed into the room. */
 void mpi_merge_chunk(const weft_operation *o, const mpi_merge *g, int64_t c);
@@ -148,8 +148,8 @@ static inline char *mpi_room(const weft_operation *o, const mpi_message *m, int6
            (size_t)((c % WINDOW) * m->each * m->at.parts) * weft_dtype_size(o->t.dtype);
 }
 
-/* mpi_slots.c: the ranks as corners of a cube. N ranks stand for P = 2^levels slots; a slot without
- * a rank of its own is stood in for by a rank of the lower half. */
+/* mpi_hypercube.c: the ranks as corners of a cube. N ranks stand for P = 2^levels slots; a slot
+ * without a rank of its own is stood in for by a rank of the lower half. */
 typedef struct mpi_slots {
     int levels, slots, ranks, me;
     int mine[2], count; /* the slots of this rank */
@@ -160,10 +160,11 @@ int mpi_slot_owner(const mpi_slots *s, int slot);
 bool mpi_slot_block(const mpi_slots *s, int slot, int level, int *begin, int *end);
 
 /* How operations become rounds. */
-weft_status mpi_plan_sum(weft_operation *o) WEFT_NODISCARD;  /* mpi_sum.c */
-weft_status mpi_plan_move(weft_operation *o) WEFT_NODISCARD; /* mpi_move.c: everything else */
+weft_status mpi_plan_sum(weft_operation *o) WEFT_NODISCARD; /* mpi_reduce.c */
+weft_status
+mpi_plan_move(weft_operation *o) WEFT_NODISCARD; /* mpi_collectives.c: everything else */
 
-/* mpi_trouble.c: collectives that do not match, ranks that give up, ranks that are missing. */
+/* mpi_failure.c: collectives that do not match, ranks that give up, ranks that are missing. */
 weft_status mpi_check_alike(const weft_operation *o) WEFT_NODISCARD;
 const char *mpi_aborted(weft_comm *comm);
 void mpi_abort(weft_comm *comm);

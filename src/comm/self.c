@@ -1,6 +1,6 @@
 /* The engine of one rank: every collective is a copy. A message to itself waits in its operation
  * until the receive comes, which then notes in its `state` that it has been taken. */
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "comm/comm.h"
 
 typedef struct self {

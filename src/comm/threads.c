@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "comm/threads.h"
 
 static void hub_release(hub *h)

@@ -80,7 +80,7 @@ static inline cell *cell_of(const weft_operation *o, int rank)
 bool threads_enter(const hub *h, int rank);
 void threads_leave(const hub *h, int rank);
 
-/* threads_share.c: o->state is a pending. */
+/* threads_collectives.c: o->state is a pending. */
 weft_status threads_advance_collective(weft_operation *o) WEFT_NODISCARD;
 /* A send is put where its receiver will look. */
 void threads_mail(weft_operation *o);

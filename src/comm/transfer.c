@@ -1,5 +1,5 @@
 /* What a transfer is: its name, whether it can be done, and what it sends. */
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "comm/comm.h"
 
 const char *weft_transfer_name(weft_transfer_kind kind)

@@ -4,7 +4,7 @@
 
 #include "base/spec.h"
 #include "compress/compress.h"
-#include "compress/real/real.h"
+#include "compress/kernels/kernels.h"
 
 /* A codec of `size` bytes that begins with a weft_codec, with a count of messages and, unless it
  * leaves nothing out, a residual; free with weft_codec_free. count 0: without either. */

@@ -62,7 +62,7 @@ weft_status weft_event_record(weft_device *device, weft_queue *queue,
                               weft_queue_event *event) WEFT_NODISCARD;
 weft_status weft_event_wait(weft_device *device, weft_queue_event *event) WEFT_NODISCARD;
 
-/* --- ask.c: the functions of a device and its kernels; each failure has a message --- */
+/* --- checked_calls.c: the functions of a device and its kernels; each failure has a message --- */
 
 weft_status weft_device_plain(weft_device *device, const weft_type *type,
                               const weft_layout **out) WEFT_NODISCARD;
@@ -78,7 +78,7 @@ weft_status weft_bound_run(weft_bound *bound, weft_queue *queue) WEFT_NODISCARD;
 weft_status weft_bound_finish(weft_bound *bound) WEFT_NODISCARD;
 weft_status weft_bound_poll(weft_bound *bound, bool *done) WEFT_NODISCARD;
 
-/* --- candidate.c: estimates --- */
+/* --- cost.c: estimates --- */
 
 /* One pass that does this much: what takes longer of computing and reading, after the start. */
 double weft_rates_seconds(const weft_rates *rates, double flops, double bytes);

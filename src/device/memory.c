@@ -1,7 +1,7 @@
 /* Memory of devices: of their own, or the host's. */
 #include "device/device.h"
 
-/* Memory may be a plug-in's, as in ask.c. */
+/* Memory may be a plug-in's, as in checked_calls.c. */
 static weft_status heard(const weft_device *device, weft_status status, uint64_t before,
                          const char *function)
 {

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "base/spec.h"
 #include "exchange/shared_params.h"
 #include "exchange/bootstrap.h"

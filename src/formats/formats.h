@@ -73,8 +73,8 @@ typedef struct weft_csv_known {
     bool measured;   /* the label, here called the target, is a number and no class */
 } weft_csv_known;
 
-/* columns.c: what the fields of a first row mean. Sets columns, has_header, label, weight, place,
- * features and order. ARGUMENT: which column is missing, or is there unexpectedly. */
+/* csv_columns.c: what the fields of a first row mean. Sets columns, has_header, label, weight,
+ * place, features and order. ARGUMENT: which column is missing, or is there unexpectedly. */
 weft_status weft_csv_columns(const char *file, char *const *fields, int count, const char *label,
                              const char *weight, const weft_csv_known *known,
                              weft_csv *csv) WEFT_NODISCARD;

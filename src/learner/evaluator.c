@@ -1,5 +1,5 @@
 /* Forward runs over a part of the data: evaluation and prediction. */
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 #include "models/models.h"
 
 struct weft_evaluator {

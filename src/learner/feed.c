@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 
 /* The part of `shape` that begins at `start`, number by number. */
 static void turn_part(const weft_type *from, const int64_t *start, const weft_type *type,

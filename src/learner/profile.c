@@ -1,5 +1,5 @@
 /* What the nodes of a graph cost on this machine. */
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 
 enum { PROFILED_PASSES = 5 };
 

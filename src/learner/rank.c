@@ -1,5 +1,5 @@
 /* One rank of a job: the learner's graph, its plan, this rank's part of it, and the program. */
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 #include "models/models.h"
 #include "weft/device.h"
 

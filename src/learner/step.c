@@ -2,7 +2,7 @@
  * whether to stop) is added up over them once. */
 #include <math.h>
 
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 
 weft_status weft_sum_over(weft_comm *comm, const char *what, double *numbers, int64_t n)
 {

@@ -1,7 +1,7 @@
 /* Programs as text. */
 #include <stdio.h>
 
-#include "program/handed.h"
+#include "program/gradient_ready.h"
 
 static void add_operand(const weft_program *p, weft_text *text, weft_value value,
                         const weft_layout *layout, int b)

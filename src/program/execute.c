@@ -1,6 +1,6 @@
 /* Running instances: instructions in order, transfers that are under way meanwhile. */
-#include "program/handed.h"
-#include "program/reading.h"
+#include "program/gradient_ready.h"
+#include "program/first_use.h"
 
 static void record(weft_instance *x, int i, double start, bool wait)
 {

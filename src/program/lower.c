@@ -1,8 +1,8 @@
 /* From groups of nodes to instructions: a kernel for each, and the layouts it wants. */
 #include <stdio.h>
 
-#include "program/handed.h"
-#include "program/reading.h"
+#include "program/gradient_ready.h"
+#include "program/first_use.h"
 
 weft_status weft_program_add_code(weft_program *p, instruction code)
 {

@@ -261,7 +261,7 @@ typedef struct grouping {
 void weft_grouping_free(grouping *groups);
 weft_status weft_group_nodes(const weft_program *program, grouping *out) WEFT_NODISCARD;
 
-/* choose.c: the cheapest kernel. */
+/* kernel_select.c: the cheapest kernel. */
 typedef struct choice {
     weft_kernel *kernel;
     weft_device *device; /* whose it is */
@@ -276,7 +276,7 @@ double weft_group_estimate(const schema *s, const weft_group *group);
 /* lower.c: kernels, layouts, versions, instructions. */
 weft_status weft_program_lower(weft_program *program, const grouping *groups) WEFT_NODISCARD;
 
-/* versions.c: the first version of a value in this layout (NULL: in any), or NULL. */
+/* value_layouts.c: the first version of a value in this layout (NULL: in any), or NULL. */
 version *weft_program_version(const weft_program *program, weft_value value,
                               const weft_layout *layout);
 /* The layout a value lies in, or NULL if nothing has chosen one yet. */
@@ -311,7 +311,7 @@ weft_status weft_version_back(weft_program *p, weft_value value, weft_phase phas
 /* lower.c */
 weft_status weft_program_add_code(weft_program *p, instruction code) WEFT_NODISCARD;
 
-/* results.c */
+/* output_buffers.c */
 weft_status weft_program_add_buffer(weft_program *p, buffer b, int *out) WEFT_NODISCARD;
 /* How a view reads and is read: plain on both sides, or in the order of another value. */
 weft_status weft_view_layouts(weft_program *p, const weft_node *node, const weft_layout **in,

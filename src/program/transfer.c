@@ -3,7 +3,7 @@
 
 #include "program/transfer.h"
 
-#include "base/tree.h"
+#include "base/tree_sum.h"
 
 static void run_copies(const copy *list, int count, weft_dtype dtype)
 {

@@ -2,7 +2,7 @@
  * and sums over ranks, several in one message, begun as soon as the last of them is there. */
 #include <stdio.h>
 
-#include "base/tree.h"
+#include "base/tree_sum.h"
 
 #include "rewrite/rewrite.h"
 

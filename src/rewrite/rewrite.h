@@ -1,9 +1,9 @@
 /* Inside of the rewrites.
  *
  * A rewriter walks the nodes of a graph once, in order, and decides for each which of its labels
- * are split over which axis (decide.c), brings the inputs into the parts it needs (reshard.c), and
- * adds the node to the graph of its own rank (emit.c). Decisions depend on the graph and the plan
- * alone, so all ranks come to the same ones; only what a rank emits differs. */
+ * are split over which axis (propagate.c), brings the inputs into the parts it needs (reshard.c),
+ * and adds the node to the graph of its own rank (emit.c). Decisions depend on the graph and the
+ * plan alone, so all ranks come to the same ones; only what a rank emits differs. */
 #ifndef WEFT_REWRITE_REWRITE_H
 #define WEFT_REWRITE_REWRITE_H
 
@@ -131,7 +131,7 @@ weft_status weft_rewrite_place(rewriter *r) WEFT_NODISCARD;
 /* Every pattern must decide for some operator: else it is misspelt, or stands too late. */
 weft_status weft_place_check(const weft_plan *plan, const weft_graph *graph) WEFT_NODISCARD;
 
-/* --- decide.c --- */
+/* --- propagate.c --- */
 
 /* What a node computes of the whole: a label of each axis, or none. */
 typedef struct decision {

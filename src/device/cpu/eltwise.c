@@ -1,6 +1,6 @@
 /* Element-wise operators. Where f(0) = 0 they run over memory as it lies, padding included; the
  * others are oneDNN's, which keeps padding zero. */
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/simd.h"
 

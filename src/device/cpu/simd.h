@@ -2,7 +2,7 @@
 #ifndef WEFT_DEVICE_CPU_SIMD_H
 #define WEFT_DEVICE_CPU_SIMD_H
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "device/cpu/cpu.h"
 
 /* Moments that decay become subnormal in the end, and a pass over nothing else takes about twice as

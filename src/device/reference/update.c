@@ -2,7 +2,7 @@
  * compare ten steps with an independent implementation. */
 #include <math.h>
 
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "device/reference/reference.h"
 
 static void sgd(const weft_ref *a)

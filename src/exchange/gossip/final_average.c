@@ -5,7 +5,7 @@
  *
  * Nobody changes what he has by then, so in another view it is all done again. But who has the mean
  * already keeps it, and gives it to those who have not: so there is one, whoever goes meanwhile. */
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "exchange/gossip/peer_internal.h"
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"

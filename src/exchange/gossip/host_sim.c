@@ -1,5 +1,5 @@
 /* The peers of a simulated run: the same actors, and peer i is actor i. */
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "exchange/simulated.h"
 #include "exchange/gossip/gossip.h"
 #include "exchange/codec_checkpoint.h"

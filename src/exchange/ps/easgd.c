@@ -4,7 +4,7 @@
  * d. The centre lies on servers, which add what learners give; it is what the run comes to. */
 #include <math.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 #include "base/spec.h"
 #include "exchange/ps/ps_exchange.h"
 

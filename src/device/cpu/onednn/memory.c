@@ -1,5 +1,5 @@
 /* The library, and descriptors of memory. */
-#include "device/cpu/onednn/inside.h"
+#include "device/cpu/onednn/internal.h"
 
 _Static_assert((int)ONEDNN_MOST_DIMS == (int)DNNL_MAX_NDIMS, "descriptors have as many dimensions");
 

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "device/cpu/onednn/inside.h"
+#include "device/cpu/onednn/internal.h"
 
 static const struct {
     dnnl_alg_kind_t forward, backward;

@@ -1,5 +1,5 @@
 /* oneDNN 3's words said in those of version 2.6. Nothing else knows of version 2. */
-#include "device/cpu/onednn/inside.h"
+#include "device/cpu/onednn/internal.h"
 
 #if DNNL_VERSION_MAJOR < 3
 

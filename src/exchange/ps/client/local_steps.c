@@ -1,6 +1,6 @@
 #include "exchange/ps/client/local_steps.h"
 
-#include "base/tree.h"
+#include "base/tree_sum.h"
 
 /* --- what gathers --- */
 

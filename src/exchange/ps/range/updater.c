@@ -1,5 +1,5 @@
 /* What a range does with the mean of updates. */
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "exchange/ps/ps_exchange.h"
 
 static weft_status optimize(void *user, void *parameters, const void *mean)

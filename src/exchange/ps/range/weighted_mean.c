@@ -1,7 +1,7 @@
 #include "exchange/ps/range/weighted_mean.h"
 
-#include "base/clones.h"
-#include "base/tree.h"
+#include "base/target_clones.h"
+#include "base/tree_sum.h"
 
 /* Numbers in a block: what a core keeps close for a few levels. */
 enum { BLOCK = 2048 };

@@ -17,8 +17,9 @@ weft_status weft_rank_feed(weft_rank *rank, const weft_batch *batch, int m) WEFT
 
 /* Costs of the graph's nodes, measured by rank 0 and told to all, so that all cut alike. */
 weft_status weft_rank_measure(weft_rank *rank, double *costs) WEFT_NODISCARD;
-/* whole.c: whether some rank of the learner lacks some of a parameter, and the exchange of such a
- * learner at that site, with whatever learners there are. Both are collective over its ranks. */
+/* unsharded_exchange.c: whether some rank of the learner lacks some of a parameter, and the
+ * exchange of such a learner at that site, with whatever learners there are. Both are collective
+ * over its ranks. */
 weft_status weft_whole_is_needed(const weft_rank *rank, bool *out) WEFT_NODISCARD;
 weft_status weft_whole_open(weft_rank *rank, const weft_exchange_site *site,
                             weft_exchange **out) WEFT_NODISCARD;

@@ -2,7 +2,7 @@
  * it, but only as far as somebody waits for: who forgets to wait finds nothing, every time. */
 #include <sys/mman.h>
 
-#include "device/distant/distant.h"
+#include "device/fake_remote/distant.h"
 
 enum { LIST = 1024 };
 

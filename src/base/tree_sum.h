@@ -1,4 +1,4 @@
-/* Sums in a fixed binary tree over V leaves, see tree.c. */
+/* Sums in a fixed binary tree over V leaves, see tree_sum.c. */
 #ifndef WEFT_BASE_TREE_H
 #define WEFT_BASE_TREE_H
 

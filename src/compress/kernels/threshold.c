@@ -1,7 +1,7 @@
 /* Whole steps of residual and update (Strom 2015). */
 #include <math.h>
 
-#include "compress/real/any.h"
+#include "compress/kernels/precision.h"
 
 enum { BLOCK = 256 };
 

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "comm/threads.h"
 
 /* Whether every rank has come so far in collective `sequence` (which may be negative). */

@@ -1,7 +1,7 @@
 /* Gradients that somebody outside of the program is told of: where each lies when the last
  * instruction or transfer has made it what the update reads. */
-#include "program/handed.h"
-#include "program/reading.h"
+#include "program/gradient_ready.h"
+#include "program/first_use.h"
 
 static weft_status another_order(const weft_program *p, weft_value leaf)
 {

@@ -1,6 +1,6 @@
 /* Sums in a fixed binary tree over V leaves: the order of additions depends on V alone, not on how
  * the leaves are spread over ranks, so 1, 2, 4 .. V ranks get the same bits. */
-#include "base/tree.h"
+#include "base/tree_sum.h"
 
 enum { BLOCK = 256, LEVELS = 21 }; /* of elements; V up to 2^20 */
 

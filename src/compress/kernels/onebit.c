@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "compress/real/any.h"
+#include "compress/kernels/precision.h"
 
 enum { LANES = 16 };
 

@@ -1,7 +1,7 @@
 /* Elements of some ranges, as they lie in vectors and as they lie in chunks of messages: packed
  * together to be sent, and added up when they have come. In a chunk the parts lie one behind the
  * other. */
-#include "base/tree.h"
+#include "base/tree_sum.h"
 #include "comm/comm.h"
 
 #ifdef WEFT_MPI

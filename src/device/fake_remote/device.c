@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/registry.h"
-#include "device/distant/distant.h"
+#include "device/fake_remote/distant.h"
 
 typedef struct distant_kernel {
     weft_kernel head;

@@ -1,6 +1,6 @@
 /* Writing messages. */
 #include "compress/bits.h"
-#include "compress/real/real.h"
+#include "compress/kernels/kernels.h"
 
 weft_status weft_hits_add(weft_nonzeros *hits, int64_t at, int32_t times)
 {

@@ -1,5 +1,5 @@
 /* What messages stand for. */
-#include "compress/real/any.h"
+#include "compress/kernels/precision.h"
 
 WEFT_CLONES static void add_dense(real *restrict to, const real *restrict x, int64_t n, real scale)
 {

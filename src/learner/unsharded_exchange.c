@@ -3,7 +3,7 @@
  * them. The first rank has such a store beside its own part, and there the exchange works, of which
  * the ranks know nothing: its gradients are gathered for it, and what it has made of the parameters
  * is spread over the ranks before they are read. */
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 #include "program/program.h"
 
 /* A parameter, and what this rank has of it. */

@@ -1,7 +1,7 @@
 /* A loss that is no number: where it comes from. */
 #include <stdio.h>
 
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 
 /* What a rank says of a loss that is no number. */
 typedef struct finding {

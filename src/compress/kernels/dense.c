@@ -2,7 +2,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "compress/real/any.h"
+#include "compress/kernels/precision.h"
 
 /* Numbers that stay close while they are looked at again. */
 enum { BLOCK = 4096 };

@@ -1,6 +1,6 @@
 /* Parameters that somebody outside of the program fills in while it runs: which instruction is the
  * first to read each, and who is told before it does. */
-#include "program/reading.h"
+#include "program/first_use.h"
 
 /* --- when it is made --- */
 

@@ -2,7 +2,7 @@
  * 2018). */
 #include <math.h>
 
-#include "compress/real/any.h"
+#include "compress/kernels/precision.h"
 
 enum { DIGIT = 11 };
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "compress/bits.h"
-#include "compress/real/real.h"
+#include "compress/kernels/kernels.h"
 
 static uint64_t get(const uint8_t *from, int bytes)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "learner/step.h"
+#include "learner/learner_internal.h"
 
 typedef struct blemish {
     char name[200]; /* of the tensor; empty: there is none */

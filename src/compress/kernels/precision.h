@@ -2,8 +2,8 @@
 #ifndef WEFT_COMPRESS_ANY_H
 #define WEFT_COMPRESS_ANY_H
 
-#include "base/clones.h"
-#include "compress/real/real.h"
+#include "base/target_clones.h"
+#include "compress/kernels/kernels.h"
 
 #ifndef WEFT_REAL
 #define WEFT_REAL float
