@@ -96,6 +96,9 @@ done
 "$weft" train $small --model mlp -t 1 -n 2 --steps 5 --batch 2 --exchange gossip --checkpoint announced --resume >out 2>err &&
     grep -q "^2 steps since step 3 in .*, peak memory [0-9]* MB$" out && pass || flunk "the summary of a run that went on: $(tail -n 1 out)"
 
+"$weft" train $small --model mlp -t 1 -n 1 --steps 3 --batch 2 --exchange server:policy=async --engine processes >out 2>err &&
+    [ "$(head -n 1 out)" = "starting 1 learner as a process…" ] && pass || flunk "one learner is announced as '$(head -n 1 out)'"
+
 # Learners and servers that would need more open files than a process may have are refused before any begins.
 few() { (ulimit -n 256 && exec "$@"); }
 refuses 2 "20 learners of one process would need 464 open files, and it may have 256; give fewer learners" few "$weft" train $small --model mlp -n 20 --exchange gossip

@@ -246,7 +246,7 @@ what="restarts are used up"
 run -n 2 $async -e 400 --max-restarts 1
 reaches 'step .* test'
 hits KILL join 1 '0 restarts left'
-hits KILL join 1 'no restart is left \(--max-restarts 1\)'
+hits KILL join 1 'no restart is left of 1 \(--max-restarts\)'
 ends 1
 nothing_left
 

@@ -170,8 +170,9 @@ static void print_starting(const weft_train_options *o, bool bar)
     bool learners = o->parallel.exchange != NULL;
     if (learners && o->parallel.mesh && weft_mesh_ranks(o->parallel.mesh, &mesh) == WEFT_OK)
         count /= mesh;
-    printf("starting %lld %s%s as %s…%s", (long long)count, learners ? "learner" : "rank",
-           weft_plural(count), strcmp(o->job.engine, "mpi") == 0 ? "processes of MPI" : "processes",
+    bool mpi = strcmp(o->job.engine, "mpi") == 0;
+    printf("starting %lld %s%s as %s%s…%s", (long long)count, learners ? "learner" : "rank",
+           weft_plural(count), count == 1 ? "a process" : "processes", mpi ? " of MPI" : "",
            bar ? "" : "\n");
     fflush(stdout);
 }

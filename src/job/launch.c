@@ -93,18 +93,11 @@ static void begin_anew(job *j)
     }
 }
 
-/* Members are started again unless somebody says how often. */
-static int64_t restarts(const weft_job_options *o)
-{
-    enum { OFTEN = 100 };
-    return o->members && o->max_restarts == 0 ? OFTEN : o->max_restarts;
-}
-
 static weft_status run_all(job *j, int *code)
 {
     bool again = j->options->resume;
     if (j->options->workers) return weft_job_run_workers(j, code);
-    for (j->restarts = restarts(j->options);; j->restarts--) {
+    for (j->restarts = weft_job_most_restarts(j->options);; j->restarts--) {
         begin_anew(j);
         WEFT_TRY(j->options->members ? weft_job_run_members(j, again, code)
                                      : run_once(j, again, code));

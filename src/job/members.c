@@ -155,8 +155,8 @@ static void restart(troupe *t, player *p)
 {
     job *j = t->j;
     if (j->restarts <= 0) {
-        weft_job_say(j, "weft: %s; no restart is left (--max-restarts %lld)", p->why,
-                     (long long)j->options->max_restarts);
+        weft_job_say(j, "weft: %s; no restart is left of %lld (--max-restarts)", p->why,
+                     (long long)weft_job_most_restarts(j->options));
         fail(t, 1, false);
         return;
     }

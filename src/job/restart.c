@@ -64,6 +64,12 @@ void weft_job_shrink(job *j)
     shrink_mesh(j);
 }
 
+int64_t weft_job_most_restarts(const weft_job_options *o)
+{
+    enum { OFTEN = 100 };
+    return o->members && o->max_restarts == 0 ? OFTEN : o->max_restarts;
+}
+
 /* A host that was never reached is a mistake, one that is lost is not; nor is a rank that has died,
  * but what a rank fails in by itself it would fail in again. */
 bool weft_job_can_restart(const job *j, int code)

@@ -100,7 +100,10 @@ weft_status weft_job_run_members(job *j, bool again, int *code) WEFT_NODISCARD;
 /* workers.c: a job whose processes are started again whenever one has died. */
 weft_status weft_job_run_workers(job *j, int *code) WEFT_NODISCARD;
 
-/* restart.c: whether a job that ended with this code was stopped, by the signal `asked` (0: none)
+/* restart.c: how often a job, or one of its members, is started again: as often as the options say,
+ * members more often unless those do. */
+int64_t weft_job_most_restarts(const weft_job_options *options);
+/* Whether a job that ended with this code was stopped, by the signal `asked` (0: none)
  * of this process or by one that its ranks got, rather than died. */
 bool weft_job_stopped(const job *j, int code, int asked);
 /* Whether it can go on: there is a folder for checkpoints. If it is empty the job begins anew. */
