@@ -105,6 +105,8 @@ refuses 2 "20 learners of one process would need 464 open files, and it may have
 refuses 2 "60 learners of one process would need 308 open files" few "$weft" train $small --model mlp -n 60 --exchange server --servers 3
 "$weft" train --data glyphs:size=16,train=3,test=2 --model mlp -t 1 -n 5 --steps 2 --batch 1 --exchange gossip >out 2>err &&
     grep -q "^weft: 2 of the 5 learners get no sample, since there are 3 to train on" err && pass || flunk "learners without samples: $(cat err)"
+"$weft" train --data glyphs:size=16,train=1,test=2 --model mlp -t 1 -n 2 --steps 2 --batch 1 --exchange gossip >out 2>err &&
+    grep -q "^weft: 1 of the 2 learners gets no sample, since there is 1 to train on" err && pass || flunk "one learner without samples: $(cat err)"
 accepts "a ring of as many" few "$weft" train -q $small --model mlp -t 1 -n 20 --steps 2 --batch 2 --exchange gossip:topology=ring
 
 # Ctrl-C ends after the step, saves, and the run goes on to the same bits.

@@ -228,15 +228,16 @@ static uint64_t samples_seed(const weft_run *run)
 static weft_status tell_start(weft_run *run)
 {
     const weft_rank *r = &run->rank;
+    int64_t without = run->job->learners - run->job->samples;
     if (!r->exchange && run->job->options.parallel.exchange)
         weft_log(run->job->context, WEFT_LOG_NOTE,
                  "one learner has nobody to exchange with: --exchange %s changes nothing",
                  run->job->options.parallel.exchange);
-    if (r->rank == 0 && run->job->samples < run->job->learners)
+    if (r->rank == 0 && without > 0)
         weft_log(run->job->context, WEFT_LOG_NOTE,
-                 "%d of the %d learners get no sample, since there are %lld to train on",
-                 (int)(run->job->learners - run->job->samples), run->job->learners,
-                 (long long)run->job->samples);
+                 "%lld of the %d learners get%s no sample, since there %s %lld to train on",
+                 (long long)without, run->job->learners, without == 1 ? "s" : "",
+                 run->job->samples == 1 ? "is" : "are", (long long)run->job->samples);
     weft_event e = {.kind = WEFT_EVENT_START, .epoch = r->position.epoch};
     if (r->rank == 0 && is_first(run))
         WEFT_TRY(weft_trainer_open_outputs(run->job, r->position.step));
