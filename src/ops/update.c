@@ -69,7 +69,7 @@ static weft_status accumulate_tree_shape(const weft_graph *g, weft_node *node, w
     return weft_expect_scalar(g, node, node->in_count - 1, "the index", weft_node_float(g, node));
 }
 
-/* The digits of a sum that is not rounded, see base/exact.c. */
+/* The digits of a sum that is not rounded, see base/exact_sum.c. */
 static weft_type exact_type(const weft_graph *g, const weft_node *node)
 {
     return (weft_type){weft_node_float(g, node), weft_shape_of(1, (int64_t[]){WEFT_EXACT_DIGITS})};
