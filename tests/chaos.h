@@ -4,7 +4,7 @@
 #define WEFT_TESTS_CHAOS_H
 
 #include "exchange/ps/ps.h"
-#include "fate.h"
+#include "random_runs.h"
 
 enum {
     MOST_SERVERS = 4,

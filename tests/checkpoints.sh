@@ -44,7 +44,7 @@ kill -TERM $job
 wait $job
 
 # --- what a kill leaves ---
-cc -O -shared -fPIC -o power.so "$here/power.c" -ldl || flunk "power.c"
+cc -O -shared -fPIC -o power.so "$here/power_loss.c" -ldl || flunk "power_loss.c"
 # The address sanitizer wants to come first.
 preload="$(ldd "$weft" | awk '/libasan/ {print $3}') $PWD/power.so"
 hidden() { find "$1" -mindepth 1 -maxdepth 1 -name '.*' ! -name .lock; }
@@ -161,7 +161,7 @@ for old in "${ways[@]}"; do
     # shellcheck disable=SC2086
     POWER_OLD=$old POWER_DIR=$PWD/cut POWER_LOG=$PWD/log LD_PRELOAD=$preload "$weft" train $small --keep 2 --steps 5 --epochs 9 --checkpoint "$PWD/cut" >out 2>err ||
         flunk "a run that is watched"
-    python3 "$here/power.py" "$weft" "$PWD/cut" log >out 2>err && pass || flunk "a power cut"
+    python3 "$here/power_loss.py" "$weft" "$PWD/cut" log >out 2>err && pass || flunk "a power cut"
     cp -r cut before
     rm -f log*
     ln -sfn step-4 cut/latest
@@ -170,7 +170,7 @@ for old in "${ways[@]}"; do
     # shellcheck disable=SC2086
     POWER_OLD=$old POWER_DIR=$PWD/cut POWER_LOG=$PWD/log LD_PRELOAD=$preload "$weft" train $small --keep 2 --steps 6 --epochs 9 --checkpoint "$PWD/cut" --resume >out 2>err ||
         flunk "a run that is watched"
-    python3 "$here/power.py" "$weft" "$PWD/cut" log before >out 2>err && pass || flunk "a power cut while a checkpoint is replaced"
+    python3 "$here/power_loss.py" "$weft" "$PWD/cut" log before >out 2>err && pass || flunk "a power cut while a checkpoint is replaced"
 done
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

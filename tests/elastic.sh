@@ -4,7 +4,7 @@ set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/check.sh"
-. "$here/members.sh"
+. "$here/elastic_lib.sh"
 what="as many as were expected"
 coordinator -n 2 --exchange server:policy=async --servers 2 --epochs 3
 server s1

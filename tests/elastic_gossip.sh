@@ -4,7 +4,7 @@ set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/check.sh"
-. "$here/members.sh"
+. "$here/elastic_lib.sh"
 last() { grep "accuracy" "$1.out" | tail -n 1; }
 # the same figures at the end
 alike() { [ -n "$(last "$1")" ] && [ "$(last "$1")" = "$(last "$2")" ] && pass || { last "$1" >out; last "$2" >err; flunk "$1 and $2 differ: $what"; }; }

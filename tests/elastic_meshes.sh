@@ -4,7 +4,7 @@ set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/check.sh"
-. "$here/members.sh"
+. "$here/elastic_lib.sh"
 bsp="--exchange server:policy=bsp --servers 2"
 # near A B LIMIT: the parameters of two checkpoints differ by no more than that.
 near() {

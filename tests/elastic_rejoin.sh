@@ -5,7 +5,7 @@ set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/check.sh"
-. "$here/members.sh"
+. "$here/elastic_lib.sh"
 
 # number SLOT: of the learner that has it.
 number() { "$weft" status "$at" --timeout 20 2>/dev/null | awk -v s="$1" '$1 == "learner" && $2 == s { print $3 }'; }

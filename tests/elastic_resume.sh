@@ -5,7 +5,7 @@ set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/check.sh"
-. "$here/members.sh"
+. "$here/elastic_lib.sh"
 
 # accuracy FILE: the last one that a member printed.
 accuracy() { awk '/accuracy/ { sub(/.*accuracy /, ""); a = $1 + 0 } END { print a + 0 }' "$1"; }

@@ -4,7 +4,7 @@ set -u
 weft=$1
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/check.sh"
-. "$here/members.sh"
+. "$here/elastic_lib.sh"
 long="--timeout 300"
 
 # stops SIGNAL NAME: it ends soon, by that signal. Of what it takes beyond a second or two the machine may be the reason.

@@ -2,9 +2,9 @@
 #ifndef WEFT_TESTS_EXCHANGE_RUNS_H
 #define WEFT_TESTS_EXCHANGE_RUNS_H
 
-#include "exchanges.h"
+#include "fake_exchanges.h"
 #include "formats/safetensors.h"
-#include "runs.h"
+#include "trainer_runs.h"
 
 #define SMALL "model=mlp data=glyphs:size=9,train=96,test=8 seed=4 threads=1 "
 #define EXACT SMALL "dtype=f64 device=reference "

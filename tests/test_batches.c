@@ -1,5 +1,5 @@
 /* Programs of several batch sizes on one store: weights are brought into a layout once. */
-#include "lowered.h"
+#include "program_fixture.h"
 
 /* Reorders that ran since the trace began. */
 static int reorders(weft_instance *x)

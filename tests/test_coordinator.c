@@ -1,6 +1,6 @@
 /* What a coordinator sees to, in the simulator: who may not take part, who keeps the ranges of a
  * server that dies, and that the next coordinator knows what this one knew, of the same run. */
-#include "crowd.h"
+#include "membership_fixture.h"
 
 /* --- who is not taken --- */
 

@@ -1,5 +1,5 @@
 /* What strategies cost, against their formulas: bytes on the wire, messages. */
-#include "nets.h"
+#include "graph_fixture.h"
 
 /* --- bytes of all ranks in a step --- */
 

@@ -2,7 +2,7 @@
  * reference kernels, and how long each node takes. */
 #include <math.h>
 
-#include "one_net.h"
+#include "net_fixture.h"
 
 static void test_diagnose_names_the_instruction(void **state)
 {

@@ -8,7 +8,7 @@
  * WEFT_CHAOS and WEFT_CHAOS_SEED: see fate.h.
  */
 #include "exchange/gossip/gossip.h"
-#include "fate.h"
+#include "random_runs.h"
 #include "one_context.h"
 
 enum {

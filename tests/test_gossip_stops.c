@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "exchange/gossip/peer_internal.h"
-#include "fate.h"
+#include "random_runs.h"
 #include "one_context.h"
 
 enum { COUNT = 40, MOST = 8, LATE = 1, FIRST = 10 };

@@ -6,7 +6,7 @@
 #include "exchange_runs.h"
 #include "graph/graph.h"
 #include "ranks.h"
-#include "rows.h"
+#include "onehot_data.h"
 
 enum { COUNT = 203, STEPS = 400 };
 

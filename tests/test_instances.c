@@ -1,7 +1,7 @@
 /* Programs that are shared: many stores, several threads. */
 #include <pthread.h>
 
-#include "lowered.h"
+#include "program_fixture.h"
 
 /* Clones on one program go the ways that stores of their own go, by instances of their own as well
  * as by one that goes from store to store. */

@@ -1,5 +1,5 @@
 /* What strategies cost, against their formulas: memory, and tensors that are laid anew. */
-#include "nets.h"
+#include "graph_fixture.h"
 
 typedef struct memory_case {
     setting setting;

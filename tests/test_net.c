@@ -13,7 +13,7 @@
 #include "actor/envelope.h"
 #include "actor/net.h"
 #include "base/tree_sum.h"
-#include "descent.h"
+#include "range_update.h"
 #include "exchange/ps/ps.h"
 
 enum {

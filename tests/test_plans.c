@@ -1,5 +1,5 @@
 /* What a plan says before anything runs, and whether the meshes of the suite ask all of it. */
-#include "nets.h"
+#include "graph_fixture.h"
 
 static bool same_bytes(const weft_program_info *a, const weft_program_info *b)
 {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "one_net.h"
+#include "net_fixture.h"
 
 #ifndef WEFT_SANITIZED
 /* Counts allocations that this program's own code asks for; those from inside other libraries

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/base.h"
-#include "runs.h"
+#include "trainer_runs.h"
 
 enum { ROWS = 53, FEATURES = 3, UNKNOWNS = FEATURES + 1 };
 

@@ -1,7 +1,7 @@
 /* Runs that go on from a checkpoint, in the simulator: members that have it, lack it or have
  * another one come in any order, over lines that lose messages. The run begins with its state or
  * not at all. */
-#include "crowd.h"
+#include "membership_fixture.h"
 
 enum { OURS = 7, OTHER = 9, RUNS = 10000, FEW = 600 };
 

@@ -2,7 +2,7 @@
  * steps on rank threads give the losses and the parameters of one rank. */
 #include <math.h>
 
-#include "nets.h"
+#include "graph_fixture.h"
 
 /* As "test_rewrite mpi" under mpirun: the meshes of as many ranks, as processes. */
 static const char *engine = "threads";

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#include "runs.h"
+#include "trainer_runs.h"
 
 static volatile sig_atomic_t arrived;
 

@@ -1,5 +1,5 @@
 /* Targets, losses and layers that do not fit together, and targets that are not there. */
-#include "runs.h"
+#include "trainer_runs.h"
 
 /* What does not fit together is refused before anything is trained. `table` stands for the file. */
 static const struct {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "runs.h"
+#include "trainer_runs.h"
 
 static char *weights_of(const char *folder, size_t *size)
 {

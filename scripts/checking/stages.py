@@ -63,7 +63,7 @@ def tidy_all(job):
 
 
 # Tests of what has threads; the simulator has one thread, so nothing that runs in it alone.
-TSAN = "abort trouble rewrite twins comm lengths sums plans instances distant moments exchange net servers hogwild batcher service kept".split()
+TSAN = "abort comm_failures rewrite bit_equivalence comm comm_sizes comm_tree_sums plans instances fake_remote exchange_hooks exchange_contract net ps_training hogwild batcher service kept".split()
 # Tests whose steps are computed on the reference device (see `command_under_valgrind`).
 VALGRIND = "program ops base graph formats data".split()
 SMALL = "--data glyphs:size=16,train=80,test=20 --device reference -n 4 -t 1 --steps 6".split()
@@ -121,7 +121,7 @@ def hunt(job):
 
 
 def chaos(job):
-    if job.build("release", ["test_chaos", "test_gossip_chaos"]):
+    if job.build("release", ["test_ps_chaos", "test_gossip_chaos"]):
         environment = {"WEFT_CHAOS": os.environ.get("RUNS") or "10000"}
         job.run_all([(t, [f"build/release/tests/test_{t}"], environment) for t in ("chaos", "gossip_chaos")])
 

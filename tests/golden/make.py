@@ -88,7 +88,7 @@ def optimizers(folder):
 def windows(folder):
     """Lines "case operand norm picks...": y of the operator, and the gradients of sum(y * c)."""
     f = nn.functional
-    convolutions = {  # as in test_windows.c: x, w, stride, padding, dilation, groups
+    convolutions = {  # as in test_conv_pool.c: x, w, stride, padding, dilation, groups
         "line": ((2, 3, 11), (4, 3, 4), 2, 1, 1, 1),
         "line_groups": ((3, 6, 13), (4, 3, 3), 1, 2, 2, 2),
         "image": ((2, 3, 8, 7), (5, 3, 3, 2), (2, 1), (1, 0), (1, 2), 1),

@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# What is measured and predicted with a checkpoint, what is said of it, and what that may write over:
+# tests/eval_predict.sh PATH/TO/weft
+set -u
+weft=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/check.sh"
+small="--data glyphs:size=16,train=60,test=20 --batch 20"
+printf 'layers:\n  - {type: dense, units: classes}\n' >own.yaml
+
+# No output is a file of a checkpoint: of the one that is read, or of one beside it.
+# shellcheck disable=SC2086
+accepts train "$weft" train -q $small --model own.yaml --epochs 2 --checkpoint run
+ln -s run/step-6/index.json link
+cp -r run kept
+for file in run/latest/index.json ./run/step-6/parameters.safetensors run/latest/state.safetensors run/step-6/model.yaml \
+    run/step-3/index.json link; do
+    [ -e "$file" ] || flunk "$file is not there"
+    refuses 2 "output $file is a file of a checkpoint, which would be lost; give another" "$weft" predict run -o "$file"
+    refuses 2 "output $file is a file of a checkpoint" "$weft" export run -o "$file"
+    for option in metrics trace; do
+        # shellcheck disable=SC2086
+        refuses 2 "$option $file is a file of a checkpoint" "$weft" train -q $small --model own.yaml --epochs 3 --checkpoint run --resume --$option "$file"
+    done
+done
+diff -r run kept >out && pass || flunk "a file of a checkpoint was written over"
+accepts "a file beside the checkpoints" "$weft" predict run -o run/said.csv
+accepts "the same again" "$weft" export run -q -o run/said.csv
+mkdir plain
+echo '{}' >plain/index.json
+accepts "what has such a name elsewhere" "$weft" predict run -o plain/index.json
+
+# A path that is empty is refused by the name of its option.
+for command in "predict -c" "eval -d" "predict run -o" "export run -o" "train --metrics" "train --trace" "train --checkpoint" "train --model" \
+    "inspect --data" "plan --mesh"; do
+    option=$(case "$command" in *-c) echo checkpoint ;; *-d) echo data ;; *-o) echo output ;; *) echo "${command##*--}" ;; esac)
+    # shellcheck disable=SC2086
+    refuses 2 "option '$option' is empty; give" "$weft" $command ""
+done
+refuses 2 "option 'metrics' is empty; give FILE, or leave the option out" "$weft" train --metrics=
+for command in eval predict export inspect train; do
+    refuses 2 "an argument is empty" "$weft" $command ""
+done
+printf 'checkpoint: ""\n' >empty.yaml
+refuses 2 "option 'checkpoint' is empty" "$weft" train empty.yaml
+
+# The weights of training are found again as the label is, by name or place; predictions do not need them.
+python3 - <<'PY'
+import random
+chance = random.Random(4)
+rows = [(chance.gauss(0, 1), chance.gauss(0, 1), chance.choice([0.5, 1, 2])) for _ in range(60)]
+def table(name, names, *columns):
+    with open(name + ".csv", "w") as f:
+        f.write(",".join(names) + "\n" if names else "")
+        f.writelines(",".join(str(c(r)) for c in columns) + "\n" for r in rows)
+a, b, w = (lambda r: f"{r[0]:.4f}"), (lambda r: f"{r[1]:.4f}"), (lambda r: r[2])
+y, c = (lambda r: f"{r[0] - 2 * r[1] + r[2]:.4f}"), (lambda r: "up" if r[0] > r[1] else "down")
+for kind, what in ("number", y), ("class", c):
+    table(kind, "abwy", a, b, w, what)
+    table(kind + "_turned", "wyba", w, what, b, a)
+    table(kind + "_light", "aby", a, b, what)
+    table(kind + "_bare", "", a, b, w, what)
+    table(kind + "_zero", "abwy", a, b, lambda r: 0, what)
+    table(kind + "_rubbish", "abwy", a, b, lambda r: "none", what)
+    table(kind + "_clash", "abwyv", a, b, w, what, w)
+    table(kind + "_missing", "awy", a, w, what)
+table("new", "awb", a, lambda r: -1, b)
+PY
+for kind in number class; do
+    key=$([ $kind = number ] && echo target || echo label)
+    for names in "$kind $key=y,weight=w" "${kind}_bare $key=3,weight=2"; do
+        table=${names% *} keys=${names#* }
+        rm -rf weighed
+        accepts "train on $table" "$weft" train -q --model mlp --data "csv:$table.csv,$keys" --batch 12 --epochs 3 --checkpoint weighed
+        accepts "measure $table as it was" "$weft" eval weighed -d "csv:$table.csv,$keys,test=1"
+        cp out want
+        accepts "predict $table as it was" "$weft" predict weighed -d "csv:$table.csv,$keys,test=1" -o said.csv
+        accepts "measure ${kind}_light" "$weft" eval weighed -d csv:${kind}_light.csv,test=1
+        cmp -s want out && flunk "weights count for nothing in $table" || pass
+        for other in $kind ${kind}_turned ${kind}_bare; do
+            # Without names columns count as they stand.
+            [ $table = $kind ] || [ $other != ${kind}_turned ] || continue
+            accepts "weights of $other, trained on $table" "$weft" eval weighed -d csv:$other.csv,test=1
+            cmp want out && pass || flunk "$other is measured otherwise than $table was"
+            accepts "predict $other, trained on $table" "$weft" predict weighed -d csv:$other.csv,test=1
+            cmp said.csv out && pass || flunk "$other is predicted otherwise than $table"
+        done
+        for other in ${kind}_zero.csv ${kind}_rubbish.csv ${kind}_light.csv ${kind}_zero.csv,weight=2; do
+            accepts "predict $other, trained on $table" "$weft" predict weighed -d csv:$other,test=1
+            cmp said.csv out && pass || flunk "$other is predicted otherwise than $table"
+        done
+        refuses 1 "the weight, holds 'none'" "$weft" eval weighed -d csv:${kind}_rubbish.csv,test=1
+        refuses 2 "all weights of the test part are 0" "$weft" eval weighed -d csv:${kind}_zero.csv,test=1
+        [ $table = $kind ] || continue
+        accepts "predict without $key" "$weft" predict weighed -d csv:new.csv
+        [ "$(wc -l <out)" = 61 ] && pass || flunk "rows without a $key"
+        refuses 2 "column 'w' was the weight in training; give weight=w, or leave it out" \
+            "$weft" eval weighed -d csv:${kind}_clash.csv,weight=v,test=1
+        refuses 2 "was not trained with a column 'v'; leave it out" "$weft" eval weighed -d csv:${kind}_clash.csv,test=1
+        refuses 2 "has no column 'b', which the model was trained with" "$weft" eval weighed -d csv:${kind}_missing.csv,test=1
+        grep -q "'w'" err && flunk "the weight is no column too many" || pass
+        refuses 2 "column 'w' is asked for as the weight, and as what is learned" "$weft" eval weighed -d csv:$kind.csv,$key=w,weight=w
+    done
+done
+
+# Arrays: predictions need no weights; where the channels lie is hinted at.
+python3 - <<'PY'
+import struct
+def npy(name, shape, number):
+    head = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\n" % (shape,)
+    count = 1
+    for n in shape: count *= n
+    with open(name, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<%df" % count, *map(number, range(count))))
+npy("series.npy", (30, 2, 12), lambda i: i * 7 % 13)
+npy("turned.npy", (30, 12, 2), lambda i: i * 7 % 13)
+npy("short.npy", (30, 2, 11), lambda i: i * 7 % 13)
+npy("kinds.npy", (30,), lambda i: i % 3)
+npy("none.npy", (30,), lambda i: 0)
+PY
+accepts "train on series" "$weft" train -q --model own.yaml --data npy:series.npy,kinds.npy,layout=cw --batch 6 --checkpoint series
+accepts "predict series" "$weft" predict series -d npy:series.npy,layout=cw
+cp out want
+accepts "predict without weight" "$weft" predict series -d npy:series.npy,weight=none.npy,layout=cw
+cmp want out && pass || flunk "weights change predictions"
+refuses 2 "all weights of the test part are 0" "$weft" eval series -d npy:series.npy,kinds.npy,weight=none.npy,layout=cw
+refuses 1 "short.npy: weights must be numbers in one dimension" "$weft" predict series -d npy:series.npy,weight=short.npy,layout=cw
+for rest in "" ",layout=hw"; do
+    refuses 2 "have samples of shape [1, 2, 12], the checkpoint was trained on [2, 12]; give layout=cw" "$weft" predict series -d npy:series.npy$rest
+done
+refuses 2 "have samples of shape [1, 12, 2], the checkpoint was trained on [2, 12]; give layout=wc" "$weft" predict series -d npy:turned.npy
+"$weft" predict series -d npy:short.npy >out 2>err
+grep -q layout err && flunk "a layout is hinted at that does not fit" || pass
+
+# Figures do not depend on the scale of weights, and what is too small to be squared is refused.
+python3 - <<'PY'
+import random
+chance = random.Random(5)
+rows = [(chance.gauss(0, 1), chance.choice([1, 2, 4]), chance.gauss(3, 2)) for _ in range(40)]
+for name, scale in ("one", "1"), ("low", "1e-170"), ("high", "1e155"):
+    with open(f"scale_{name}.csv", "w") as f:
+        f.write("x,w,y\n" + "".join(f"{x:.6f},{w * float(scale):.17g},{y:.6f}\n" for x, w, y in rows))
+for name, x, y in ("target", "1", "1e-200"), ("column", "1e-170", "1"), ("edge", "1", "1e-150"):
+    with open(f"tiny_{name}.csv", "w") as f:
+        f.write("x,y\n" + "".join(f"{i * 7 % 40 * float(x):.17g},{(i + 1) * float(y):.17g}\n" for i in range(40)))
+with open("same.csv", "w") as f:
+    f.write("x,w,y\n" + "".join(f"{i},1,0.1\n" for i in range(40)))
+PY
+accepts "train with weights" "$weft" train -q --model mlp --data csv:scale_one.csv,target=y,weight=w --batch 8 --epochs 4 --checkpoint scale
+accepts "figures" "$weft" eval scale -d csv:scale_one.csv,test=1
+holds out ' R2 -?[0-9]'
+cp out want
+for name in low high; do
+    accepts "weights of another scale" "$weft" eval scale -d csv:scale_$name.csv,test=1
+    cmp want out && pass || flunk "figures by weights that are $name"
+done
+accepts "targets that are alike" "$weft" eval scale -d csv:same.csv,test=1
+holds out ' R2 undefined \(the targets are all alike\), MAE [0-9.]+, RMSE [0-9.]+$'
+refuses 2 "target 0: its numbers are too small to be squared; multiply them by a power of ten" \
+    "$weft" train -q --model mlp --data csv:tiny_target.csv,target=y --batch 8
+refuses 2 "column 0: its numbers are too small to be squared" "$weft" train -q --model mlp --data csv:tiny_column.csv,target=y --batch 8
+accepts "small numbers" "$weft" train -q --model mlp --data csv:tiny_edge.csv,target=y --batch 8 --epochs 60 --lr 0.01 --checkpoint tiny
+accepts "their figures" "$weft" eval tiny -d csv:tiny_edge.csv,test=1
+holds out ' R2 -?0\.[0-9]+, MAE [0-9.]+e-1[45][0-9],'
+
+# Parameters that have diverged: figures that are no numbers say so, and predictions have one form for them.
+for kind in number class; do
+    key=$([ $kind = number ] && echo target || echo label)
+    for steps in $(seq 2 24); do
+        rm -rf wild
+        "$weft" train --model mlp --data csv:$kind.csv,$key=y,weight=w --optimizer sgd --lr 1e6 --batch 12 --steps "$steps" --checkpoint wild >out 2>err ||
+            break
+        grep -q 'test loss not a number (the parameters have diverged)' out && break
+    done
+    holds out 'test loss not a number \(the parameters have diverged\)'
+    accepts "measure what has diverged" "$weft" eval wild
+    holds out ' loss not a number \(the parameters have diverged\),'
+    grep -q alike out && flunk "figures of $kind that has diverged" || pass
+    accepts "measure it as JSON" "$weft" eval wild --json
+    holds out '"loss":null'
+    accepts "predict with it" "$weft" predict wild
+    [ "$(sed 1d out | grep -cE ',(nan|-?inf)$')" = 12 ] && pass || flunk "what has diverged as CSV"
+    accepts "predict with it as JSON" "$weft" predict wild --json
+    [ "$(grep -cE '\[null(,null)?\]\}$' out)" = 12 ] && pass || flunk "what has diverged as JSON"
+done
+
+# The confusion matrix counts samples.
+accepts "a matrix" "$weft" eval weighed -d csv:class.csv,test=1 --confusion
+holds out '^confusion in samples \(rows: true class, columns: predicted\)$'
+awk '/^confusion/ { n = NR } n && NR > n + 1 { for (i = 2; i <= NF; i++) sum += $i } END { exit sum != 60 }' out && pass || flunk "what the matrix counts"
+accepts "its help" "$weft" help eval
+holds out 'confusion matrix counts samples'
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

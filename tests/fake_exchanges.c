@@ -1,0 +1,338 @@
+#include "fake_exchanges.h"
+
+#include <pthread.h>
+
+exchanges_seen seen;
+
+void exchanges_forget(void)
+{
+    for (int i = 0; i < 4; i++) free(seen.last[i]);
+    for (int i = 0; i < 4; i++) seen.last[i] = NULL;
+    atomic_store(&seen.restored, 0);
+    atomic_store(&seen.wrong, 0);
+    atomic_store(&seen.fresh, 0);
+    atomic_store(&seen.early, 0);
+    atomic_store(&seen.ready, 0);
+}
+
+weft_status take_nothing(const char *name, const char *arguments)
+{
+    if (!*arguments) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s takes no options, not '%s'", name, arguments);
+}
+
+/* How many elements the parameters have. */
+weft_status count_parameters(weft_store *store, weft_dtype *dtype, size_t *bytes)
+{
+    void *data;
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, dtype, &data, bytes));
+    weft_store_unmap_read(store, data);
+    return WEFT_OK;
+}
+
+/* --- sum --- */
+
+typedef struct sum {
+    weft_exchange head;
+    char *gradient; /* like the parameters */
+    size_t bytes;
+    int count, begun;
+    weft_passage **passages; /* of each range */
+    weft_flat_optimizer *optimizer;
+} sum;
+
+static void sum_close(weft_exchange *exchange)
+{
+    sum *s = (sum *)exchange;
+    for (int i = 0; i < s->count; i++) weft_passage_destroy(&s->passages[i]);
+    free((void *)s->passages);
+    weft_flat_optimizer_close(&s->optimizer);
+    free(s->gradient);
+    free(s);
+}
+
+static weft_status sum_bind(sum *s, const weft_exchange_site *site)
+{
+    weft_gradient g;
+    weft_dtype dtype;
+    const weft_program *p = weft_instance_program(site->instance);
+    WEFT_TRY(count_parameters(site->store, &dtype, &s->bytes));
+    WEFT_TRY(weft_new_aligned(s->bytes, &s->gradient));
+    memset(s->gradient, 0, s->bytes);
+    int count = 0;
+    while (weft_program_gradient(p, count, &g)) count++;
+    if (count == 0) return WEFT_OK;
+    WEFT_TRY(weft_new_bytes((void *)&s->passages, (size_t)count, sizeof(weft_passage *)));
+    for (; weft_program_gradient(p, s->count, &g); s->count++) {
+        char *at = s->gradient + (size_t)g.begin * weft_dtype_size(dtype);
+        WEFT_TRY(weft_endpoint_bind(site->endpoint,
+                                    &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                     .dtype = dtype,
+                                                     .what = g.name,
+                                                     .send = at,
+                                                     .receive = at,
+                                                     .count = g.count,
+                                                     .reproducible = true},
+                                    &s->passages[s->count]));
+    }
+    return weft_flat_optimizer_open(site->context, site->store, site->optimizer, dtype,
+                                    (int64_t)(s->bytes / weft_dtype_size(dtype)), &s->optimizer);
+}
+
+static weft_status sum_open(const char *arguments, const weft_exchange_site *site,
+                            weft_exchange **out)
+{
+    sum *s;
+    WEFT_TRY(take_nothing("sum", arguments));
+    WEFT_TRY(WEFT_NEW(&s, 1));
+    weft_status status = site ? sum_bind(s, site) : WEFT_OK;
+    if (status == WEFT_OK)
+        *out = &s->head;
+    else
+        sum_close(&s->head);
+    return status;
+}
+
+static weft_status sum_ready(weft_exchange *exchange, const weft_gradient *g)
+{
+    sum *s = (sum *)exchange;
+    const void *data;
+    char *to = s->gradient + (size_t)g->begin * weft_dtype_size(g->dtype);
+    WEFT_TRY(weft_gradient_map(exchange->site.instance, g->index, &data));
+    for (int64_t i = 0; i < g->count; i++)
+        weft_number_put(g->dtype, to, i,
+                        weft_number_get(g->dtype, data, i) / exchange->site.endpoint->learners);
+    weft_gradient_unmap(exchange->site.instance, g->index, data);
+    s->begun++;
+    atomic_fetch_add(&seen.ready, 1);
+    return weft_passage_start(s->passages[g->index]);
+}
+
+/* Only called while something follows in the pass. */
+static weft_status sum_poll(weft_exchange *exchange)
+{
+    sum *s = (sum *)exchange;
+    bool done;
+    if (s->begun > 0 && s->begun < s->count) atomic_fetch_add(&seen.early, 1);
+    return s->begun > 0 ? weft_passage_test(s->passages[0], &done) : WEFT_OK;
+}
+
+static weft_status sum_update(weft_exchange *exchange, int64_t step)
+{
+    sum *s = (sum *)exchange;
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    (void)step;
+    if (s->begun != s->count)
+        return weft_fail(WEFT_ERR_INTERNAL, "%d of %d gradients were ready", s->begun, s->count);
+    s->begun = 0;
+    for (int i = 0; i < s->count; i++) WEFT_TRY(weft_passage_wait(s->passages[i]));
+    if (s->count == 0) return WEFT_OK;
+    WEFT_TRY(weft_store_map(exchange->site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    weft_status status = weft_flat_optimizer_step(s->optimizer, data, s->gradient);
+    weft_status back = weft_store_unmap(exchange->site.store, WEFT_ALL_PARAMETERS, data);
+    return status == WEFT_OK ? back : status;
+}
+
+static bool sum_state(weft_exchange *exchange, int i, weft_exchange_state *out)
+{
+    sum *s = (sum *)exchange;
+    if (!s->optimizer || !weft_flat_optimizer_state(s->optimizer, i, out)) return false;
+    out->alike = true;
+    out->like_parameters = out->type.shape.rank == 1;
+    return true;
+}
+
+static weft_status sum_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    (void)exchange;
+    turn->met = true;
+    return WEFT_OK;
+}
+
+static const weft_exchange_ops sum_ops = {
+    .struct_size = sizeof(sum_ops),
+    .name = "sum",
+    .form = "sum",
+    .help = "for tests: synchronous data parallelism",
+    .lockstep = true,
+    .owns_update = true,
+    .open = sum_open,
+    .close = sum_close,
+    .state = sum_state,
+    .ready = sum_ready,
+    .poll = sum_poll,
+    .update = sum_update,
+    .after = sum_after,
+};
+
+/* --- pull and apart --- */
+
+typedef struct pull {
+    weft_exchange head;
+    void *data;
+    weft_dtype dtype;
+    size_t bytes;
+    weft_passage *passage;
+    bool under_way;
+} pull;
+
+static void pull_close(weft_exchange *exchange)
+{
+    pull *p = (pull *)exchange;
+    weft_passage_destroy(&p->passage);
+    free(p->data);
+    free(p);
+}
+
+static weft_status pull_bind(pull *p, const weft_exchange_site *site)
+{
+    WEFT_TRY(count_parameters(site->store, &p->dtype, &p->bytes));
+    WEFT_TRY(weft_new_aligned(p->bytes, &p->data));
+    return weft_endpoint_bind(
+        site->endpoint,
+        &(weft_transfer){.kind = WEFT_BROADCAST,
+                         .dtype = p->dtype,
+                         .what = "the parameters of learner 0",
+                         .receive = p->data,
+                         .count = (int64_t)(p->bytes / weft_dtype_size(p->dtype))},
+        &p->passage);
+}
+
+static weft_status pull_open(const char *arguments, const weft_exchange_site *site,
+                             weft_exchange **out)
+{
+    pull *p;
+    WEFT_TRY(take_nothing("pull", arguments));
+    WEFT_TRY(WEFT_NEW(&p, 1));
+    weft_status status = site ? pull_bind(p, site) : WEFT_OK;
+    if (status == WEFT_OK)
+        *out = &p->head;
+    else
+        pull_close(&p->head);
+    return status;
+}
+
+static weft_status copy_parameters(pull *p, bool in)
+{
+    void *data;
+    size_t bytes;
+    weft_dtype dtype;
+    weft_store *store = p->head.site.store;
+    WEFT_TRY(weft_store_map(store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
+    memcpy(in ? data : p->data, in ? p->data : data, bytes);
+    if (in) return weft_store_unmap(store, WEFT_ALL_PARAMETERS, data);
+    weft_store_unmap_read(store, data);
+    return WEFT_OK;
+}
+
+static weft_status pull_before(weft_exchange *exchange, int64_t step)
+{
+    pull *p = (pull *)exchange;
+    (void)step;
+    if (!p->under_way) return WEFT_OK;
+    p->under_way = false;
+    WEFT_TRY(weft_passage_wait(p->passage));
+    return copy_parameters(p, true);
+}
+
+static weft_status pull_poll(weft_exchange *exchange)
+{
+    pull *p = (pull *)exchange;
+    bool done;
+    return p->under_way ? weft_passage_test(p->passage, &done) : WEFT_OK;
+}
+
+static weft_status pull_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    pull *p = (pull *)exchange;
+    (void)turn;
+    WEFT_TRY(copy_parameters(p, false));
+    p->under_way = true;
+    return weft_passage_start(p->passage);
+}
+
+/* Of several ranks of a learner, which have the same, one after the other. */
+static weft_status show(weft_exchange *exchange)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pull *p = (pull *)exchange;
+    void **last = &seen.last[exchange->site.endpoint->learner];
+    WEFT_TRY(copy_parameters(p, false));
+    pthread_mutex_lock(&lock);
+    weft_status status = *last ? WEFT_OK : weft_new_bytes(last, p->bytes, 1);
+    if (status == WEFT_OK) memcpy(*last, p->data, p->bytes);
+    seen.bytes = p->bytes;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static weft_status pull_end(weft_exchange *exchange)
+{
+    WEFT_TRY(pull_before(exchange, 0));
+    return show(exchange);
+}
+
+static const weft_exchange_ops pull_ops = {
+    .struct_size = sizeof(pull_ops),
+    .name = "pull",
+    .form = "pull",
+    .help = "for tests: all follow learner 0",
+    .open = pull_open,
+    .close = pull_close,
+    .before = pull_before,
+    .poll = pull_poll,
+    .after = pull_after,
+    .end = pull_end,
+};
+
+/* Learner 1 has enough after two steps. */
+static weft_status leave_after(weft_exchange *exchange, weft_exchange_turn *turn)
+{
+    turn->leave = exchange->site.endpoint->learner == 1 && turn->step == 2;
+    return WEFT_OK;
+}
+
+static weft_status apart_open(const char *arguments, const weft_exchange_site *site,
+                              weft_exchange **out)
+{
+    WEFT_TRY(take_nothing("apart", arguments));
+    return pull_open(arguments, site, out);
+}
+
+static const weft_exchange_ops apart_ops = {
+    .struct_size = sizeof(apart_ops),
+    .name = "apart",
+    .form = "apart",
+    .help = "for tests: learners that do not meet",
+    .open = apart_open,
+    .close = pull_close,
+    .end = show,
+};
+
+static weft_status leave_open(const char *arguments, const weft_exchange_site *site,
+                              weft_exchange **out)
+{
+    WEFT_TRY(take_nothing("leave", arguments));
+    return pull_open(arguments, site, out);
+}
+
+static const weft_exchange_ops leave_ops = {
+    .struct_size = sizeof(leave_ops),
+    .name = "leave",
+    .form = "leave",
+    .help = "for tests: learner 1 leaves",
+    .open = leave_open,
+    .close = pull_close,
+    .after = leave_after,
+    .end = show,
+};
+
+weft_status exchanges_register(weft_context *context)
+{
+    const weft_exchange_ops *const all[] = {&sum_ops,   &pull_ops,      &apart_ops,
+                                            &leave_ops, &exchange_keep, &exchange_fail};
+    for (size_t i = 0; i < WEFT_COUNT(all); i++) WEFT_TRY(weft_exchange_register(context, all[i]));
+    return WEFT_OK;
+}

@@ -1,0 +1,183 @@
+/* How they are made and what they compute. */
+#include "ps_fixture.h"
+
+#include <math.h>
+
+#include "range_update.h"
+#include "one_context.h"
+
+void gradient(int learner, int64_t step, const double *w, double *g)
+{
+    for (int i = 0; i < COUNT; i++)
+        g[i] = (w[i] - sin(1.0 + learner)) * (1 + 0.1 * i) + 0.01 * cos((double)(step * (i + 1)));
+}
+
+static int64_t begin_of(const run *r, int server)
+{
+    return weft_part_start(COUNT, server, r->servers);
+}
+
+static descent ranges[MOST_SERVERS];
+
+static weft_status open_range(void *user, int number, weft_served *out)
+{
+    const run *r = user;
+    ranges[number] = (descent){LR, begin_of(r, number + 1) - begin_of(r, number)};
+    weft_range_options options = {.struct_size = sizeof(options),
+                                  .policy = r->policy,
+                                  .dtype = WEFT_F64,
+                                  .count = ranges[number].count,
+                                  .update = descend,
+                                  .user = &ranges[number]};
+    return weft_range_create(&options, &out->range);
+}
+
+static weft_member_options member_of(uint64_t key, int wish)
+{
+    return (weft_member_options){
+        .struct_size = sizeof(weft_member_options), .key = key, .wish = wish, .beat = 1};
+}
+
+static weft_status make_coordinator(const run *r, weft_actor **out)
+{
+    weft_coordinator_options options = {.struct_size = sizeof(options),
+                                        .run = r->seed,
+                                        .expected = {r->learners, r->servers, 0},
+                                        .ranges = r->servers,
+                                        .replicas = r->replicas,
+                                        .limit = 20};
+    return weft_coordinator_create(&options, out);
+}
+
+static weft_status make_server(run *r, int k, weft_actor **out)
+{
+    weft_server_options options = {.struct_size = sizeof(options),
+                                   .member = member_of((uint64_t)k, k),
+                                   .patience = 0.5,
+                                   .open = open_range,
+                                   .user = r};
+    return weft_server_create(&options, out);
+}
+
+static weft_status make_learner(run *r, int i, weft_actor **out)
+{
+    for (int k = 0; k < r->servers; k++) {
+        weft_server_range *range = &r->reach[i][k];
+        *range = (weft_server_range){.begin = begin_of(r, k),
+                                     .count = begin_of(r, k + 1) - begin_of(r, k)};
+        WEFT_TRY(weft_codec_open(context, r->codec, WEFT_F64, range->count, &range->codec));
+    }
+    weft_server_learner_options options = {.struct_size = sizeof(options),
+                                           .member = member_of((uint64_t)(1000 + i), i),
+                                           .dtype = WEFT_F64,
+                                           .ranges = r->reach[i],
+                                           .range_count = r->servers,
+                                           .steps = r->steps,
+                                           .parameters = r->w[i],
+                                           .gradients = r->g[i],
+                                           .patience = 0.5};
+    return weft_server_learner_create(&options, out);
+}
+
+weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
+{
+    (void)life;
+    return id == WEFT_COORDINATOR ? make_coordinator(user, out)
+           : id < FIRST_LEARNER   ? make_server(user, (int)id - FIRST_SERVER, out)
+                                  : make_learner(user, (int)id - FIRST_LEARNER, out);
+}
+
+/* What a step reads is there. */
+static weft_status calculate(void *user, weft_actor *actor, int64_t ticket)
+{
+    run *r = user;
+    int me = (int)actor->id - FIRST_LEARNER;
+    int64_t low = INT64_MAX, high = 0;
+    gradient(me, ticket, r->w[me], r->g[me]);
+    r->clock[me] = ticket;
+    for (int i = 0; i < r->learners; i++) {
+        const weft_actor *other = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));
+        low = WEFT_MIN(low, other ? weft_server_learner_clock(other) : 0);
+        high = WEFT_MAX(high, r->clock[i]);
+    }
+    r->spread = WEFT_MAX(r->spread, high - low);
+    return WEFT_OK;
+}
+
+weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
+{
+    run *r = user;
+    int me = (int)actor->id - FIRST_LEARNER;
+    work->seconds = r->seconds[me];
+    if (r->uneven > 0)
+        work->seconds *= weft_random_between(&r->random, 1 - r->uneven, 1 + r->uneven);
+    work->parts = r->parts; /* the last one is there at the end */
+    work->part_count = r->servers - 1;
+    for (int k = 0; k < work->part_count; k++) r->parts[k] = (double)(k + 1) / r->servers;
+    return r->early ? WEFT_OK : calculate(user, actor, ticket);
+}
+
+static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
+{
+    (void)ticket;
+    ((run *)user)->until[actor->id - FIRST_LEARNER] = weft_actor_now(actor);
+    return WEFT_OK;
+}
+
+void simulate(run *r)
+{
+    weft_sim_options options = {.struct_size = sizeof(options),
+                                .seed = r->seed,
+                                .link = r->link,
+                                .make = make,
+                                .compute = compute,
+                                .ended = ended,
+                                .user = r};
+    if (r->early) {
+        options.needs = r->needs;
+        options.need_count = r->servers;
+        options.supplied = calculate;
+    }
+    assert_int_equal(weft_sim_create(&options, &r->sim), WEFT_OK);
+    assert_int_equal(weft_sim_add(r->sim, WEFT_COORDINATOR, 0), WEFT_OK);
+    for (int k = 0; k < r->servers; k++)
+        assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST_SERVER + k), 0), WEFT_OK);
+    for (int i = 0; i < r->learners; i++)
+        assert_int_equal(weft_sim_add(r->sim, (weft_actor_id)(FIRST_LEARNER + i), 0), WEFT_OK);
+    if (r->death.who) assert_int_equal(weft_sim_kill(r->sim, r->death.who, r->death.when), WEFT_OK);
+    if (weft_sim_run(r->sim, INFINITY) != WEFT_OK) fail_msg("%s", weft_last_message());
+    for (int i = 0; i < r->learners; i++) {
+        const weft_actor *a = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));
+        assert_true(a->done);
+        assert_int_equal(weft_server_learner_clock(a), r->steps);
+    }
+}
+
+void finish(run *r)
+{
+    weft_sim_destroy(&r->sim);
+    for (int i = 0; i < r->learners; i++)
+        for (int k = 0; k < r->servers; k++) weft_codec_close(&r->reach[i][k].codec);
+}
+
+run draw(const char *policy, double count, double bound, int learners, int servers, uint64_t seed)
+{
+    run r = {.learners = learners, .servers = servers, .steps = 30, .codec = "none", .seed = seed};
+    weft_random random;
+    assert_int_equal(weft_policy_make(policy, count, bound, NULL, -1, &r.policy), WEFT_OK);
+    weft_random_start(&random, seed, 9);
+    for (int i = 0; i < learners; i++) r.seconds[i] = weft_random_between(&random, 0.5, 2);
+    for (int k = 0; k < servers; k++) r.needs[k] = weft_random_unit(&random) / 2;
+    r.link = (weft_sim_link){.latency = 0.01, .bandwidth = 1e5};
+    return r;
+}
+
+int runs_setup(void **state)
+{
+    return setup(state);
+}
+
+int runs_teardown(void **state)
+{
+    return teardown(state);
+}

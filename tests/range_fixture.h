@@ -1,0 +1,32 @@
+/* A range of a server that descends, and learners of quadratics, without anything in between. */
+#ifndef WEFT_TESTS_RANGES_H
+#define WEFT_TESTS_RANGES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "compress/compress.h"
+#include "range_update.h"
+#include "exchange/ps/range/range.h"
+
+/* Gradients of its own quadratic: w - its target. */
+typedef struct learner {
+    weft_actor_id id;
+    int64_t clock, sequence, version;
+    double *w; /* what it has fetched */
+    double target;
+    weft_codec *codec;
+} learner;
+
+weft_policy policy_of(const char *name, double count, double bound, const char *scale);
+weft_range *open_range(descent *d, weft_policy policy, int learners);
+learner begin_learner(weft_context *context, int id, int64_t count);
+void end_learner(learner *l);
+void fetch(learner *l, weft_range *r, int64_t count);
+weft_blob *gradient(learner *l, int64_t count);
+weft_push_fate push_as(learner *l, weft_range *r, int64_t count, int64_t sequence);
+void push(learner *l, weft_range *r, int64_t count);
+
+#endif

@@ -1,0 +1,203 @@
+/* Learners that do not go in lock step, from the options to the checkpoint: nothing of an update is
+ * lost on the way, ranks of a learner have the same, all come to an end together, and what codecs
+ * keep goes with a run. */
+#include <math.h>
+
+#include "exchange_runs.h"
+#include "checked_exchanges.h"
+#include "weft/registry.h"
+
+/* What all learners have changed is what all have in the end, but for what their codecs keep: to
+ * the bit, in whichever order updates came. */
+static void assert_balanced(const char *why)
+{
+    for (int64_t i = 0; i < balanced.count; i++) {
+        double have = balanced.first[i] + balanced.changed[i];
+        for (int k = 0; k < BALANCED; k++)
+            if (balanced.residual[k]) have -= balanced.residual[k][i];
+        for (int k = 0; k < BALANCED; k++)
+            if (balanced.last[k] && balanced.last[k][i] != have)
+                fail_msg("%s: learner %d has %.17g at %lld, should be %.17g", why, k,
+                         balanced.last[k][i], (long long)i, have);
+    }
+}
+
+static const char *const topologies[] = {"all", "ring", "torus", "random"};
+#define STEPS(n) EXACT "batch=4 optimizer=sgd lr=0.3 seed=2 steps=" #n " "
+
+static void test_updates(void **state)
+{
+    (void)state;
+    static const char *const codecs[] = {"",
+                                         "compress=none",
+                                         "compress=threshold:tau=0.0078125",
+                                         "compress=bitmap:tau=0.0078125",
+                                         "compress=bf16",
+                                         "compress=topk:ratio=0.1",
+                                         "compress=threshold:tau=0.0078125,warmup=3"};
+    char words[400];
+    for (size_t t = 0; t < WEFT_COUNT(topologies); t++)
+        for (int peers = 2; peers <= 5; peers++) {
+            const char *codec = codecs[(4 * t + (size_t)peers) % WEFT_COUNT(codecs)];
+            if (!in_full() && (t + (size_t)peers) % 2) continue;
+            balance_forget();
+            (void)snprintf(words, sizeof(words), "ranks=%d exchange=balanced:topology=%s %s", peers,
+                           topologies[t], codec);
+            run(STEPS(12), words, NULL, 0);
+            assert_balanced(words);
+            for (int k = 0; k < peers; k++) assert_int_equal(balanced.steps[k], 12);
+        }
+    balance_forget();
+}
+
+/* Where neighbours meet nothing is compressed, and halves are rounded. */
+static void test_average(void **state)
+{
+    (void)state;
+    char words[400];
+    for (size_t t = 0; t < WEFT_COUNT(topologies); t++)
+        for (int peers = 2; peers <= 5; peers++) {
+            if (!in_full() && (t + (size_t)peers) % 2) continue;
+            balance_forget();
+            (void)snprintf(words, sizeof(words),
+                           "ranks=%d exchange=balanced:topology=%s,mode=average", peers,
+                           topologies[t]);
+            run(STEPS(12), words, NULL, 0);
+            for (int64_t i = 0; i < balanced.count; i++)
+                for (int k = 0; k < peers; k++)
+                    assert_true(fabs(balanced.last[k][i] - balanced.first[i] -
+                                     balanced.changed[i] / peers) < 1e-12);
+        }
+    balance_forget();
+}
+
+/* Residuals go with the run: over a stop and a resume, with another number of learners in between,
+ * still nothing is lost that a checkpoint can hold. */
+static void test_residuals_go_on(void **state)
+{
+    (void)state;
+    static const char *const codecs[] = {"threshold:tau=0.0625", "topk:ratio=0.02", "bf16"};
+    char *root = temporary_folder(), words[400];
+    for (size_t c = 0; c < WEFT_COUNT(codecs); c++) {
+        const char *folder = made(root, codecs[c]);
+        balance_forget();
+        (void)snprintf(words, sizeof(words), "ranks=3 exchange=balanced:topology=ring compress=%s",
+                       codecs[c]);
+        run(STEPS(5), words, folder, 0);
+        assert_balanced(words);
+        (void)snprintf(words + strlen(words), sizeof(words) - strlen(words), " resume=true");
+        run(STEPS(11), words, folder, 0);
+        assert_balanced(words);
+        assert_non_null(balanced.residual[2]);
+        for (int k = 0; k < 3; k++) assert_int_equal(balanced.steps[k], 11);
+    }
+    balance_forget();
+    remove_folder(root);
+}
+
+/* Asked to stop, all do, somewhere, and go on from there. */
+static void test_stop(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"exchange=balanced compress=threshold:tau=0.0078125",
+                                       "exchange=balanced:topology=ring compress=topk:ratio=0.1"};
+    char *root = temporary_folder(), words[400];
+    for (size_t w = 0; w < WEFT_COUNT(ways); w++) {
+        const char *folder = made(root, w ? "b" : "a");
+        balance_forget();
+        (void)snprintf(words, sizeof(words), "ranks=3 %s", ways[w]);
+        run(STEPS(40), words, folder, 6);
+        assert_balanced(words);
+        assert_true(balanced.steps[0] < 40);
+        (void)snprintf(words, sizeof(words), "ranks=3 resume=true %s", ways[w]);
+        run(STEPS(40), words, folder, 0);
+        assert_balanced(words);
+    }
+    balance_forget();
+    remove_folder(root);
+}
+
+/* Synchronous servers have a fixed order: what is sent compressed, there and back, goes on after a
+ * stop as if there had been none, to the bit, and a checkpoint on the way changes nothing. */
+static void test_resumed_codecs(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"parameters", "state", "learners", "exchange"};
+    const weft_entry *e;
+    char *root = temporary_folder(), words[500], name[60];
+    for (int i = 0; (e = weft_context_entry(context, WEFT_KIND_CODEC, i)); i++)
+        for (int mesh = 1; mesh <= 2; mesh++) {
+            if (!in_full() && mesh != 1 + i % 2) continue;
+            bool steps = strcmp(e->name, "threshold") == 0 || strcmp(e->name, "bitmap") == 0;
+            (void)snprintf(words, sizeof(words),
+                           EXACT "exchange=server:policy=bsp servers=2 batch=4 optimizer=adam "
+                                 "lr=0.01 ranks=%d mesh=data=%d compress=%s%s",
+                           2 * mesh, mesh, e->name, steps ? ":tau=0.001,adaptive" : "");
+            if (strcmp(e->name, "topk") == 0 || strcmp(e->name, "dgc") == 0)
+                (void)strncat(words, ":warmup=6,ratio=0.05", 30);
+            (void)strncat(words, " compress-back=", 20);
+            (void)strncat(words, e->name, 20);
+            (void)snprintf(name, sizeof(name), "%s-%d-a", e->name, mesh);
+            const char *a = made(root, name);
+            name[strlen(name) - 1] = 'b';
+            const char *b = made(root, name);
+            run(words, "steps=9", a, 0);
+            run(words, "steps=4 checkpoint-every=3", b, 0);
+            run(words, "steps=9 resume=true checkpoint-every=2", b, 0);
+            for (size_t f = 0; f < WEFT_COUNT(files); f++) assert_same(a, b, files[f], 0, words);
+        }
+    remove_folder(root);
+}
+
+/* Whatever ranks of a learner have in common stays the same, bit for bit, however late or early
+ * anything comes. */
+static void test_ranks_are_alike(void **state)
+{
+    (void)state;
+    static const char *const meshes[] = {"data=2", "tensor=2", "pipeline=2 microbatches=2",
+                                         "data=2,tensor=2"};
+    static const int ranks[] = {4, 6, 4, 8};
+    static const struct {
+        const char *name, *more;
+    } more[] = {{"watched_server", ":policy=async servers=3 compress=threshold:tau=0.001"},
+                {"watched_server", ":policy=softsync,c=2,scale=inverse servers=2"},
+                {"watched_gossip", ":topology=ring compress=topk:ratio=0.1"},
+                {"watched_gossip", ":mode=average,topology=ring"}};
+    const weft_entry *e;
+    char words[300];
+    for (size_t m = 0; m < WEFT_COUNT(meshes); m++) {
+        (void)snprintf(words, sizeof(words),
+                       SMALL "device=cpu steps=15 batch=4 mesh=%s ranks=%d exchange=", meshes[m],
+                       ranks[m]);
+        size_t size = strlen(words);
+        if (!in_full() && m % 3) continue;
+        for (size_t i = 0; i < WEFT_COUNT(more); i++) {
+            if (!in_full() && (i + m) % 2) continue;
+            (void)snprintf(words + size, sizeof(words) - size, "%s%s", more[i].name, more[i].more);
+            run(words, "", NULL, 0);
+        }
+        for (int i = 0; (e = weft_context_entry(context, WEFT_KIND_EXCHANGE, i)); i++) {
+            if (strncmp(e->name, "watched_", 8) != 0 || strcmp(e->name, "watched_fail") == 0)
+                continue;
+            if (!in_full() && (i + (int)m / 3) % 2) continue;
+            (void)snprintf(words + size, sizeof(words) - size, "%s", e->name);
+            run(words, "", NULL, 0);
+        }
+    }
+}
+
+static int begin_watching(void **state)
+{
+    return begin(state) != 0 || watched_register(context) != WEFT_OK ||
+           balanced_register(context) != WEFT_OK;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_updates),         cmocka_unit_test(test_average),
+        cmocka_unit_test(test_residuals_go_on), cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_resumed_codecs),  cmocka_unit_test(test_ranks_are_alike),
+    };
+    return cmocka_run_group_tests(tests, begin_watching, end);
+}

@@ -1,0 +1,149 @@
+/* Who takes part in a run, in the simulator: whoever comes, goes, is silent or sleeps, everybody
+ * comes to the same view, whatever links lose. */
+#include "membership_fixture.h"
+
+static void test_all_come(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        crowd c;
+        begin(&c, 4, 3, seed % 2, seed, seed > 2);
+        for (int i = 0; i < 4; i++) c.members[LEARNERS + i].wish = 3 - i;
+        until(&c, 60);
+        assert_agreed(&c, 7);
+        const weft_view *v = view_of(&c, WEFT_COORDINATOR);
+        assert_true(v->running && !v->over && !v->fault);
+        for (int i = 0; i < 4; i++) /* everybody has what he wished for */
+            assert_int_equal(weft_view_find(v, (weft_actor_id)(LEARNERS + i))->slot, 3 - i);
+        assert_string_equal(c.configuration, "model: lenet");
+        for (int k = 0; k < 3; k++) {
+            const weft_keeper *r = &v->ranges[k];
+            assert_int_equal(weft_view_find(v, r->primary)->slot, k);
+            assert_int_equal(r->replica != WEFT_NOBODY, seed % 2);
+            assert_true(r->replica != r->primary);
+        }
+        weft_sim_destroy(&c.sim);
+    }
+}
+
+/* Until everybody is there it does not begin, and says who is missing. */
+static void test_somebody_is_missing(void **state)
+{
+    (void)state;
+    crowd c;
+    begin(&c, 2, 1, false, 1, false);
+    c.coordinator.expected[WEFT_MEMBER_LEARNER] = 4;
+    until(&c, 100);
+    assert_false(view_of(&c, WEFT_COORDINATOR)->running);
+    assert_int_equal(view_of(&c, LEARNERS)->number, 0);
+    assert_string_equal(weft_member_waits_for(person_of(&c, LEARNERS)->member),
+                        "2 of 4 learners have come");
+    assert_int_equal(weft_sim_add(c.sim, LEARNERS + 2, 100), WEFT_OK);
+    assert_int_equal(weft_sim_add(c.sim, LEARNERS + 3, 101), WEFT_OK);
+    until(&c, 110);
+    assert_agreed(&c, 5);
+    assert_null(weft_member_waits_for(person_of(&c, LEARNERS)->member));
+    weft_sim_destroy(&c.sim);
+}
+
+static void test_silent_are_dropped(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        crowd c;
+        begin(&c, 4, 1, false, seed, seed > 2);
+        assert_int_equal(weft_sim_kill(c.sim, LEARNERS + 1, 30), WEFT_OK);
+        until(&c, 80);
+        assert_agreed(&c, 4);
+        assert_null(weft_view_find(view_of(&c, LEARNERS), LEARNERS + 1));
+        /* Its slot is given to the next who comes; its number to nobody. */
+        assert_int_equal(weft_sim_add(c.sim, LEARNERS + 7, 80), WEFT_OK);
+        assert_int_equal(weft_sim_restart(c.sim, LEARNERS + 1, 81), WEFT_OK);
+        until(&c, 120);
+        assert_agreed(&c, 5);
+        const weft_view *v = view_of(&c, LEARNERS);
+        int taken = 0;
+        for (int slot = 0; slot < 4; slot++)
+            for (size_t i = 0; i < v->member_count; i++)
+                taken += v->members[i].role == WEFT_MEMBER_LEARNER && v->members[i].slot == slot;
+        assert_int_equal(taken, 4);
+        assert_int_equal(c.refused, 1);
+        assert_non_null(strstr(c.refusal, "has gone; come with another one"));
+        weft_sim_destroy(&c.sim);
+    }
+}
+
+/* Who sleeps for long is not taken back; when it is the coordinator that slept nobody is blamed. */
+static void test_sleepers(void **state)
+{
+    (void)state;
+    crowd c;
+    begin(&c, 3, 1, false, 1, false);
+    assert_int_equal(weft_sim_pause(c.sim, WEFT_COORDINATOR, 20, 60), WEFT_OK);
+    until(&c, 90);
+    assert_agreed(&c, 4);
+    assert_int_equal(c.refused, 0);
+    assert_int_equal(weft_sim_pause(c.sim, LEARNERS, 100, 130), WEFT_OK);
+    until(&c, 150);
+    assert_agreed(&c, 3);
+    assert_int_equal(c.refused, 1);
+    assert_non_null(strstr(c.refusal, "was silent for more than 10 s and counts as gone"));
+    weft_sim_destroy(&c.sim);
+}
+
+static void test_leaving(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        crowd c;
+        begin(&c, 2, 2, false, seed, seed > 2);
+        until(&c, 40);
+        assert_int_equal(weft_member_leave(person_of(&c, LEARNERS)->member, false), WEFT_OK);
+        until(&c, 60);
+        assert_agreed(&c, 3);
+        assert_false(view_of(&c, WEFT_COORDINATOR)->over); /* somebody may take its place */
+        assert_int_equal(weft_member_leave(person_of(&c, LEARNERS + 1)->member, true), WEFT_OK);
+        until(&c, 120);
+        assert_true(weft_sim_actor(c.sim, WEFT_COORDINATOR)->done);
+        for (int k = 0; k < 2; k++) assert_true(person_of(&c, SERVERS + k)->head.done);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
+/* The last one is lost when the other has done its steps: nothing is left to be done. But in a job
+ * the first learner tells what the run came to, so whoever comes in its place finds the servers. */
+static void test_lost_at_the_end(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        crowd c;
+        begin(&c, 2, 2, false, 1, false);
+        c.coordinator.first = first != 0; /* which is made when the run begins */
+        until(&c, 40);
+        int lost = LEARNERS;
+        for (int i = 0; i < 2; i++)
+            if (weft_member_slot(person_of(&c, LEARNERS + i)->member) == 0) lost = LEARNERS + i;
+        int other = 2 * LEARNERS + 1 - lost;
+        assert_int_equal(weft_sim_kill(c.sim, (weft_actor_id)lost, 41), WEFT_OK);
+        until(&c, 42);
+        assert_int_equal(weft_member_leave(person_of(&c, other)->member, true), WEFT_OK);
+        until(&c, 120);
+        assert_true(view_of(&c, WEFT_COORDINATOR)->over == !first);
+        assert_int_equal(weft_view_count(view_of(&c, WEFT_COORDINATOR), WEFT_MEMBER_SERVER),
+                         first ? 2 : 0);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_come),
+        cmocka_unit_test(test_somebody_is_missing),
+        cmocka_unit_test(test_silent_are_dropped),
+        cmocka_unit_test(test_sleepers),
+        cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_lost_at_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* Where an actor may be reached: addresses beyond this machine and wrong ones, a port that is
+ * taken, and how many of them, and how large messages, there may be. */
+#include <sys/resource.h>
+
+#include "net_pair.h"
+
+static void test_beyond_this_machine(void **state)
+{
+    (void)state;
+    side s;
+    char at[512], text[WEFT_KEY_TEXT];
+    static const char *const far[] = {"tcp://*:*", "tcp://0.0.0.0:*", "tcp://10.1.2.3:77",
+                                      "tcp://127.example.org:77", "tcp://[::]:*"};
+    side_open(&s, false, SERVER, true);
+    for (size_t i = 0; i < WEFT_COUNT(far); i++) {
+        assert_int_equal(weft_net_bind(s.net, far[i], at, sizeof(at)), WEFT_ERR_ARGUMENT);
+        assert_non_null(strstr(weft_last_message(), "--open-unencrypted"));
+        assert_int_equal(weft_net_know(s.net, 1, far[i]), WEFT_ERR_ARGUMENT);
+    }
+    weft_net_world_open(s.world);
+    assert_int_equal(weft_net_bind(s.net, "tcp://*:*", at, sizeof(at)), WEFT_OK);
+    assert_null(strchr(at, '#'));
+    assert_null(strstr(at, "0.0.0.0"));
+    side_close(&s);
+    /* With keys there is no need to open anything, and the address says which key it is. */
+    side_open(&s, true, SERVER, true);
+    assert_int_equal(weft_net_bind(s.net, "tcp://*:*", at, sizeof(at)), WEFT_OK);
+    weft_key_text(&s.key, text);
+    assert_non_null(strstr(at, text));
+    assert_int_equal(weft_net_know(s.net, 1, "tcp://10.1.2.3:77"), WEFT_ERR_ARGUMENT);
+    side_close(&s);
+}
+
+static void test_no_address(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",
+                                        "tcp://",
+                                        "tcp://x",
+                                        "tcp://:5",
+                                        "udp://a:5",
+                                        "a:5",
+                                        "ipc://",
+                                        "tcp://a:5#",
+                                        "tcp://a:5#12",
+                                        "tcp://127.0.0.1:",
+                                        "tcp://127.0.0.1:65536",
+                                        "tcp://127.0.0.1:99999",
+                                        "tcp://127.0.0.1:x",
+                                        "tcp://[::1]:-1"};
+    side s;
+    char at[256];
+    side_open(&s, true, SERVER, true);
+    for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {
+        if (wrong[i][0]) assert_int_equal(weft_net_know(s.net, 1, wrong[i]), WEFT_ERR_ARGUMENT);
+        assert_int_equal(weft_net_bind(s.net, wrong[i], at, sizeof(at)), WEFT_ERR_ARGUMENT);
+    }
+    side_close(&s);
+}
+
+/* As many in one process as the system gives files; and then the limit is named that is met. */
+static void test_many(void **state)
+{
+    (void)state;
+    enum { MANY = 1300 };
+    static weft_net *nets[MANY];
+    struct rlimit before, now;
+    weft_net_world *world;
+    weft_net *one;
+    char words[64];
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    now = before;
+    now.rlim_cur = WEFT_MIN(before.rlim_max, (rlim_t)4 * MANY);
+    if (now.rlim_cur < 2 * MANY) skip();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    assert_int_equal(weft_net_world_create(&world), WEFT_OK);
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(words, sizeof(words), "inproc://many-%d", i);
+        assert_int_equal(weft_net_open(world, echo_new(true), (weft_actor_id)i, words, &nets[i]),
+                         WEFT_OK);
+    }
+    now.rlim_cur = 64;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    assert_int_equal(weft_net_open(world, echo_new(true), MANY, "inproc://one-more", &one),
+                     WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_message(), "may have 64 open files"));
+    assert_non_null(strstr(weft_last_message(), "ulimit -n"));
+    for (int i = 0; i < MANY; i++) weft_net_close(&nets[i]);
+    weft_net_world_destroy(&world);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+/* Two at one port: the second is told so. */
+static void test_taken_port(void **state)
+{
+    (void)state;
+    side a, b;
+    char at[256];
+    side_open(&a, false, SERVER, true);
+    side_open(&b, false, SERVER, true);
+    assert_int_equal(weft_net_bind(a.net, "tcp://127.0.0.1:*", at, sizeof(at)), WEFT_OK);
+    assert_int_equal(weft_net_bind(b.net, at, NULL, 0), WEFT_ERR_IO);
+    assert_non_null(strstr(weft_last_message(), "another one is there already"));
+    side_close(&a);
+    side_close(&b);
+}
+
+static void test_too_large_to_send(void **state)
+{
+    (void)state;
+    side server, client;
+    char at[256];
+    weft_blob *blob;
+    pair_open(&server, &client, at);
+    assert_int_equal(weft_blob_new((size_t)5 << 20, &blob), WEFT_OK);
+    weft_message message = {.type = 1, .payload = blob};
+    assert_int_equal(weft_actor_send(weft_net_actor(client.net), SERVER, &message),
+                     WEFT_ERR_INTERNAL);
+    assert_non_null(strstr(weft_last_message(), "message of 5242880 bytes"));
+    weft_blob_drop(&blob);
+    pair_close(&server, &client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_too_large_to_send), cmocka_unit_test(test_beyond_this_machine),
+        cmocka_unit_test(test_no_address),        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_taken_port),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

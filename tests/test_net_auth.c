@@ -1,0 +1,270 @@
+/* Who may come in where messages come by tcp: strangers of every kind do nothing but a line in the
+ * log, while those whose keys are allowed go on. */
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "actor/envelope.h"
+#include "net_pair.h"
+
+/* --- bytes over plain TCP --- */
+
+static int dial(const char *at)
+{
+    int port = atoi(strrchr(at, ':') + 1), one = 1;
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(file, (struct sockaddr *)&to, sizeof(to)), 0);
+    (void)setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+    return file;
+}
+
+static void throw_bytes(const char *at, weft_random *random, const void *first, size_t first_bytes)
+{
+    uint8_t bytes[4096];
+    int file = dial(at);
+    size_t count = weft_random_u32(random) % sizeof(bytes);
+    for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = (uint8_t)weft_random_u32(random);
+    if (first_bytes) memcpy(bytes, first, first_bytes);
+    (void)send(file, bytes, WEFT_MAX(count, first_bytes), MSG_NOSIGNAL);
+    close(file);
+}
+
+/* The greeting of ZeroMQ's protocol: a signature, a version, how it will be secured, and as what.
+ */
+static void greeting(uint8_t out[64], uint8_t major, const char *mechanism)
+{
+    memset(out, 0, 64);
+    out[0] = 0xff;
+    out[8] = 1;
+    out[9] = 0x7f;
+    out[10] = major;
+    (void)snprintf((char *)out + 12, 20, "%s", mechanism);
+}
+
+static void test_random_bytes(void **state)
+{
+    (void)state;
+    side server, client;
+    char at[256];
+    uint8_t hello[72];
+    weft_random random;
+    static const char *const mechanisms[] = {"NULL", "PLAIN", "CURVE", "", "GSSAPI"};
+    pair_open(&server, &client, at);
+    *strchr(at, '#') = '\0';
+    weft_random_start(&random, 2024, 1);
+    for (int i = 0; i < 150; i++) {
+        size_t bytes = 0;
+        greeting(hello, (uint8_t)(i % 7), mechanisms[i % 5]);
+        if (i % 3 == 1) bytes = 64;
+        if (i % 3 == 2) bytes = weft_random_u32(&random) % 64;
+        /* A command that says it is longer than all memory. */
+        memcpy(hello + 64, (uint8_t[]){6, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 8);
+        throw_bytes(at, &random, hello, i % 4 == 3 && bytes == 64 ? 72 : bytes);
+        if (i % 10 == 0) assert_int_equal(talk(&client, &server, SERVER, 1, 10), 1);
+    }
+    goes_on(&server, &client, true);
+    assert_true(weft_net_tell(server.net).refused > 0);
+    pair_close(&server, &client);
+}
+
+/* The same where there are no keys, inside of a machine. */
+static void test_random_bytes_plain(void **state)
+{
+    (void)state;
+    side server, client;
+    char at[256];
+    uint8_t hello[64];
+    weft_random random;
+    side_open(&server, false, SERVER, true);
+    side_open(&client, false, CLIENT, false);
+    assert_int_equal(weft_net_bind(server.net, "tcp://127.0.0.1:*", at, sizeof(at)), WEFT_OK);
+    assert_int_equal(weft_net_know(client.net, SERVER, at), WEFT_OK);
+    weft_random_start(&random, 2025, 1);
+    for (int i = 0; i < 150; i++) {
+        greeting(hello, (uint8_t)(i % 7), "NULL");
+        throw_bytes(at, &random, hello, i % 2 ? 64 : 0);
+        if (i % 10 == 0) assert_int_equal(talk(&client, &server, SERVER, 1, 10), 1);
+    }
+    goes_on(&server, &client, true);
+    pair_close(&server, &client);
+}
+
+/* --- others who speak the protocol --- */
+
+static void stays_out(bool armed, bool right_server_key)
+{
+    side server, client, stranger;
+    char at[256], text[WEFT_KEY_TEXT];
+    pair_open(&server, &client, at);
+    side_open(&stranger, armed, STRANGER, false);
+    char *key = strchr(at, '#');
+    if (!armed) *key = '\0';
+    if (armed && !right_server_key) {
+        weft_key_text(&client.key, text);
+        memcpy(key + 1, text, WEFT_KEY_TEXT);
+    }
+    assert_int_equal(weft_net_know(stranger.net, SERVER, at), WEFT_OK);
+    assert_int_equal(talk(&stranger, &server, SERVER, 1, 2), 0);
+    assert_int_equal(echo_of(stranger.net)->heard, 0);
+    assert_non_null(weft_net_trouble(stranger.net, SERVER));
+    for (int i = 0; i < 5; i++) {
+        /* It says the same as long as it tries. */
+        assert_string_equal(weft_net_trouble(stranger.net, SERVER),
+                            armed && right_server_key ? "it does not allow the key of this side"
+                            : armed ? "it answers, but its key is not the one behind '#' in the "
+                                      "address, or it is not a Weft process"
+                                    : "it answers, but not without keys: give --key FILE, and the "
+                                      "address with #KEY as the coordinator printed it");
+        assert_int_equal(talk(&stranger, &server, SERVER, 1, 0.3), 0);
+    }
+    goes_on(&server, &client, true);
+    /* Once it is allowed it comes in, by itself. */
+    if (armed && right_server_key) {
+        assert_int_equal(weft_net_world_allow(server.world, &stranger.key), WEFT_OK);
+        assert_int_equal(talk(&stranger, &server, SERVER, 1, 10), 1);
+        assert_null(weft_net_trouble(stranger.net, SERVER));
+    }
+    side_close(&stranger);
+    pair_close(&server, &client);
+}
+
+static void test_key_not_allowed(void **state)
+{
+    (void)state;
+    stays_out(true, true);
+}
+
+static void test_wrong_server_key(void **state)
+{
+    (void)state;
+    stays_out(true, false);
+}
+
+static void test_no_key(void **state)
+{
+    (void)state;
+    stays_out(false, false);
+}
+
+/* --- those who are allowed and do what they may not --- */
+
+/* A socket of ZeroMQ's own, with the keys of `own`, that calls itself as actor `id` does. */
+static void *raw_socket(void *zmq, const char *at, const weft_key_pair *own, weft_actor_id id)
+{
+    char where[256], name[13] = {'W'};
+    weft_key server;
+    int linger = 500;
+    void *socket = zmq_socket(zmq, ZMQ_DEALER);
+    memcpy(name + 1, &id, 4);
+    (void)snprintf(where, sizeof(where), "%s", at);
+    char *key = strchr(where, '#');
+    *key = '\0';
+    assert_true(weft_key_read(key + 1, &server));
+    assert_int_equal(zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof(linger)), 0);
+    assert_int_equal(zmq_setsockopt(socket, ZMQ_ROUTING_ID, name, sizeof(name)), 0);
+    assert_int_equal(zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, &server, 32), 0);
+    assert_int_equal(zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, &own->public_key, 32), 0);
+    assert_int_equal(zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, &own->secret, 32), 0);
+    assert_int_equal(zmq_connect(socket, where), 0);
+    return socket;
+}
+
+static void send_frames(void *socket, const void *head, size_t head_bytes, size_t payload_bytes)
+{
+    void *payload = calloc(payload_bytes + 1, 1);
+    assert_non_null(payload);
+    assert_true(zmq_send(socket, head, head_bytes, ZMQ_SNDMORE) >= 0);
+    assert_true(zmq_send(socket, "", 0, payload_bytes ? ZMQ_SNDMORE : 0) >= 0);
+    if (payload_bytes) assert_true(zmq_send(socket, payload, payload_bytes, 0) >= 0);
+    free(payload);
+}
+
+/* A message from `id` without head and payload, whole. */
+static void send_whole(void *socket, weft_actor_id id, int change, bool inside)
+{
+    uint8_t head[WEFT_ENVELOPE_BYTES];
+    weft_message message = {.type = 3};
+    weft_envelope e = weft_envelope_of(id, SERVER, &message, inside);
+    weft_envelope_write(&e, head);
+    if (change >= 0) head[change] ^= 0x40;
+    send_frames(socket, head, sizeof(head), 0);
+}
+
+static void test_allowed_but_wrong(void **state)
+{
+    (void)state;
+    side server, client;
+    char at[256];
+    weft_key_pair own;
+    void *zmq = zmq_ctx_new();
+    pair_open(&server, &client, at);
+    assert_int_equal(weft_key_pair_make(&own), WEFT_OK);
+    assert_int_equal(weft_net_world_allow(server.world, &own.public_key), WEFT_OK);
+    void *socket = raw_socket(zmq, at, &own, STRANGER);
+    int heard = echo_of(server.net)->heard;
+    send_whole(socket, STRANGER, -1, false); /* as it must be */
+    pump_for(&server, 0.5);
+    assert_int_equal(echo_of(server.net)->heard, heard + 1);
+    assert_int_equal(weft_net_tell(server.net).damaged, 0);
+    send_whole(socket, STRANGER, 0, false);  /* another magic */
+    send_whole(socket, STRANGER, 4, false);  /* another version */
+    send_whole(socket, STRANGER, 35, false); /* another checksum */
+    send_whole(socket, CLIENT, -1, false);   /* in another one's name */
+    send_whole(socket, STRANGER, -1, true);  /* as if it were in this process */
+    pump_for(&server, 0.5);
+    assert_int_equal(weft_net_tell(server.net).damaged, 5);
+    assert_int_equal(echo_of(server.net)->heard, heard + 1);
+    /* Of another connection that calls itself as the client does, with a key of its own. */
+    void *second = raw_socket(zmq, at, &own, CLIENT);
+    send_whole(second, CLIENT, -1, false);
+    pump_for(&server, 0.5);
+    assert_int_equal(weft_net_tell(server.net).damaged, 6);
+    zmq_close(second);
+    /* More bytes than anybody expects, and then the server is still there. */
+    send_frames(socket, "", 0, (size_t)5 << 20);
+    pump_for(&server, 0.5);
+    assert_int_equal(echo_of(server.net)->heard, heard + 1);
+    zmq_close(socket);
+    goes_on(&server, &client, true);
+    zmq_ctx_term(zmq);
+    pair_close(&server, &client);
+}
+
+/* --- one that sends without end --- */
+
+static void test_rate(void **state)
+{
+    (void)state;
+    side server, client;
+    char at[256];
+    pair_open(&server, &client, at);
+    double until = weft_seconds() + 1.5;
+    int heard = echo_of(server.net)->heard;
+    while (weft_seconds() < until) {
+        for (int i = 0; i < 500; i++) send_number(&client, SERVER, 1);
+        assert_int_equal(weft_net_pump(server.net, 0), WEFT_OK);
+        assert_int_equal(weft_net_pump(client.net, 0), WEFT_OK);
+    }
+    /* As many as a second may have, in each that began. */
+    assert_true(echo_of(server.net)->heard - heard <= 300000);
+    goes_on(&server, &client, weft_net_tell(server.net).damaged > 0);
+    pair_close(&server, &client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_bytes),
+        cmocka_unit_test(test_random_bytes_plain),
+        cmocka_unit_test(test_key_not_allowed),
+        cmocka_unit_test(test_wrong_server_key),
+        cmocka_unit_test(test_no_key),
+        cmocka_unit_test(test_allowed_but_wrong),
+        cmocka_unit_test(test_rate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,325 @@
+/* Learners and servers in the simulator: what comes out has the bits of the simpler way to train,
+ * whatever links do, and nobody waits for whom the policy does not make him wait. */
+#include <math.h>
+
+#include "ps_fixture.h"
+
+/* All learners take the mean of their gradients, in one place. */
+static void synchronous(const run *r, double *w)
+{
+    double all[MOST_LEARNERS][COUNT], sum[COUNT];
+    const void *source[MOST_LEARNERS];
+    double *room = malloc(weft_tree_room(r->learners, 1));
+    for (int i = 0; i < r->learners; i++) source[i] = all[i];
+    memset(w, 0, COUNT * sizeof(double));
+    for (int64_t t = 1; t <= r->steps; t++) {
+        for (int i = 0; i < r->learners; i++) gradient(i, t, w, all[i]);
+        weft_tree tree = {.dtype = WEFT_F64,
+                          .ranks = r->learners,
+                          .leaves = r->learners,
+                          .source = source,
+                          .stride = COUNT,
+                          .room = room};
+        weft_tree_sum(&tree, 0, COUNT, sum);
+        for (int i = 0; i < COUNT; i++) w[i] -= LR * (sum[i] / r->learners);
+    }
+    free(room);
+}
+
+/* A share is cut again where it is large, all shares into as many. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    const int64_t piece = WEFT_RANGE_BYTES / 8;
+    assert_int_equal(weft_server_ranges(1, WEFT_F64, 1), 1);
+    assert_int_equal(weft_server_ranges(1000, WEFT_F64, 3), 3);
+    assert_int_equal(weft_server_ranges(2 * piece - 1, WEFT_F64, 1), 1);
+    assert_int_equal(weft_server_ranges(2 * piece, WEFT_F64, 1), 2);
+    assert_int_equal(weft_server_ranges(2 * piece, WEFT_F64, 2), 2);
+    assert_int_equal(weft_server_ranges(16 * piece, WEFT_F32, 2), 8);
+    assert_int_equal(weft_server_ranges(INT64_MAX / 8, WEFT_F64, 7) % 7, 0);
+    assert_true(weft_server_ranges(INT64_MAX / 8, WEFT_F64, 7) <= WEFT_MOST_RANGES);
+}
+
+static void test_bsp_is_synchronous(void **state)
+{
+    (void)state;
+    for (int learners = 1; learners <= SYNCHRONOUS; learners++)
+        for (int servers = 1; servers <= MOST_SERVERS; servers++)
+            for (int how = 0; how < 4; how++) {
+                uint64_t seed = (uint64_t)(100 * learners + 10 * servers + how);
+                run r = draw("bsp", -1, -1, learners, servers, seed);
+                double w[COUNT];
+                if (how & 1) r.link = BAD;
+                r.early = how & 2;
+                synchronous(&r, w);
+                simulate(&r);
+                for (int i = 0; i < learners; i++) assert_memory_equal(r.w[i], w, sizeof(w));
+                assert_true(r.spread <= 1);
+                finish(&r);
+            }
+}
+
+/* Alone, nobody is stale, whatever the policy. */
+static void test_one_learner_is_serial(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bsp", "async", "softsync", "ssp"};
+    for (size_t p = 0; p < WEFT_COUNT(names); p++)
+        for (int bad = 0; bad < 2; bad++) {
+            run r = draw(names[p], p == 2 ? 5 : -1, p == 3 ? 2 : -1, 1, 3, 7 + p);
+            double w[COUNT];
+            if (bad) r.link = BAD;
+            synchronous(&r, w);
+            simulate(&r);
+            assert_memory_equal(r.w[0], w, sizeof(w));
+            finish(&r);
+        }
+}
+
+static void test_bounds(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++)
+        for (int bound = 0; bound < 4; bound++) {
+            run r = draw("ssp", -1, bound, 5, 2, seed);
+            r.early = seed % 4 < 2;
+            r.seconds[2] *= 10;
+            if (seed % 2) r.link = BAD;
+            simulate(&r);
+            assert_true(r.spread <= bound + 1);
+            if (bound) assert_true(r.spread == bound + 1); /* and they do use it */
+            finish(&r);
+        }
+}
+
+/* Seconds of a step, of a learner that is alone. */
+static double step_of(weft_sim_link link, bool early, const double needs[2])
+{
+    double until[2];
+    for (int longer = 0; longer < 2; longer++) {
+        run r = draw("async", -1, -1, 1, 2, 3);
+        r.steps = longer ? 60 : 20;
+        r.seconds[0] = 1;
+        r.link = link;
+        r.early = early;
+        r.needs[0] = needs[0];
+        r.needs[1] = needs[1];
+        simulate(&r);
+        until[longer] = r.until[0];
+        finish(&r);
+    }
+    return (until[1] - until[0]) / 40;
+}
+
+/* A step begins when the one before has ended. A range comes a round trip after that: whoever does
+ * not need it before has not waited at all, and else for the rest of it only. */
+static void test_pulls_are_hidden(void **state)
+{
+    (void)state;
+    static const double needs[][2] = {{0, 0}, {0.25, 0.5}, {0.5, 0.25}, {0.75, 1}, {0, 1}};
+    static const double latencies[] = {0.01, 0.1, 0.2, 0.4, 1.5};
+    for (size_t n = 0; n < WEFT_COUNT(needs); n++)
+        for (size_t l = 0; l < WEFT_COUNT(latencies); l++) {
+            double trip = 2 * latencies[l], first = fmin(needs[n][0], needs[n][1]);
+            double hidden = fmax(1, trip + 1 - first);
+            weft_sim_link link = {.latency = latencies[l]};
+            assert_true(fabs(step_of(link, true, needs[n]) - hidden) < 1e-9);
+            assert_true(fabs(step_of(link, false, needs[n]) - (1 + trip)) < 1e-9);
+        }
+}
+
+/* On a line that carries one after the other the last range comes first, since a forward pass reads
+ * it first: it does not wait for the other one. */
+static void test_what_is_read_first_comes_first(void **state)
+{
+    (void)state;
+    static const double last_first[] = {0.5, 0}, first_first[] = {0, 0.5}, both[] = {0, 0};
+    weft_sim_link narrow = {.bandwidth = 1e3};
+    double good = step_of(narrow, true, last_first), bad = step_of(narrow, true, first_first);
+    double all = step_of(narrow, true, both);
+    assert_true(good < bad - 0.1 && good < all - 0.1);
+}
+
+/* With one that is ten times as slow: under bsp all are, under async only that one. */
+static void test_straggler(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double count, low, high; /* how long the others take, in steps of their own */
+    } all[] = {{"bsp", -1, 9.6, 10.2}, {"async", -1, 1, 1.15}, {"softsync", 3, 1, 1.15}};
+    for (size_t p = 0; p < WEFT_COUNT(all); p++) {
+        run r = draw(all[p].name, all[p].count, -1, 4, 2, 3);
+        for (int i = 0; i < 4; i++) r.seconds[i] = i == 1 ? 10 : 1;
+        simulate(&r);
+        double steps = r.until[0] / r.steps;
+        print_message("%s: %.2f times as long as alone\n", all[p].name, steps);
+        assert_true(steps >= all[p].low && steps <= all[p].high);
+        finish(&r);
+    }
+}
+
+/* However often messages are lost or come twice, each update counts once. */
+static void test_once(void **state)
+{
+    (void)state;
+    static const char *const codecs[] = {"none", "threshold:tau=0.015625", "topk:ratio=0.2"};
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        run r = draw("async", -1, -1, 6, 3, seed);
+        r.codec = codecs[seed % 3];
+        r.link = BAD;
+        simulate(&r);
+        weft_sim_report report = weft_sim_tell(r.sim);
+        assert_true(report.lost > 0 && report.waiting == 0);
+        /* The last to end has pulled after all were in. */
+        for (int k = 0; k < 3; k++) {
+            size_t size;
+            int64_t updates = 0;
+            const weft_range *range = weft_server_range_of(
+                weft_sim_actor(r.sim, (weft_actor_id)(FIRST_SERVER + k)), k, true);
+            const int64_t *histogram = weft_range_staleness(range, &size);
+            for (size_t s = 0; s < size; s++) updates += histogram[s];
+            assert_int_equal(updates, 6 * r.steps);
+            assert_int_equal(weft_range_version(range), 6 * r.steps);
+        }
+        finish(&r);
+    }
+}
+
+/* One server of several is lost in the middle, of whichever ranges it has replicas: in bsp all come
+ * to the same bits as if nothing had happened. */
+static void test_lost_server(void **state)
+{
+    (void)state;
+    for (int servers = 2; servers <= MOST_SERVERS; servers++)
+        for (int lost = 0; lost < servers; lost++)
+            for (int bad = 0; bad < 2; bad++) {
+                run r = draw("bsp", -1, -1, 1 + servers % 4, servers, (uint64_t)(servers + lost));
+                double w[COUNT];
+                if (bad) r.link = BAD;
+                r.replicas = true;
+                r.death.who = (weft_actor_id)(FIRST_SERVER + lost);
+                r.death.when = 15 + 3 * bad;
+                synchronous(&r, w);
+                simulate(&r);
+                assert_null(weft_sim_actor(r.sim, (weft_actor_id)(FIRST_SERVER + lost)));
+                for (int i = 0; i < r.learners; i++) assert_memory_equal(r.w[i], w, sizeof(w));
+                finish(&r);
+            }
+}
+
+/* Where the last copy of a range goes the run ends, and says what is lost, and why. */
+static void test_lost_range(void **state)
+{
+    (void)state;
+    static const char *const why[] = {
+        "server 1 is lost, and with it range 1 of 2 of the parameters: nobody has a replica of it "
+        "(--replicas 1 keeps one on another server); begin the run again from a checkpoint "
+        "(--checkpoint FOLDER --resume)",
+        "server 0 is lost, and with it range 0 of 2 of the parameters: this was the last copy, "
+        "since no other server was left to keep one; begin the run again from a checkpoint"};
+    for (int replicas = 0; replicas < 2; replicas++) {
+        run r = draw("async", -1, -1, 1, 2, 4);
+        weft_sim_options options = {.struct_size = sizeof(options),
+                                    .link = r.link,
+                                    .make = make,
+                                    .compute = compute,
+                                    .user = &r};
+        r.replicas = replicas;
+        assert_int_equal(weft_sim_create(&options, &r.sim), WEFT_OK);
+        for (weft_actor_id id = 0; id <= 2; id++)
+            assert_int_equal(weft_sim_add(r.sim, id, 0), WEFT_OK);
+        assert_int_equal(weft_sim_add(r.sim, FIRST_LEARNER, 0), WEFT_OK);
+        for (int k = 1 - replicas; k < 2; k++)
+            assert_int_equal(weft_sim_kill(r.sim, (weft_actor_id)(FIRST_SERVER + k), 10), WEFT_OK);
+        assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_ERR_PEER);
+        if (!strstr(weft_last_message(), why[replicas])) fail_msg("%s", weft_last_message());
+        finish(&r);
+    }
+}
+
+/* --- how stale updates are --- */
+
+static double mean_staleness(const run *r, double *beyond, int64_t limit)
+{
+    double sum = 0, all = 0, late = 0;
+    for (int k = 0; k < r->servers; k++) {
+        size_t size;
+        const weft_range *range = weft_server_range_of(
+            weft_sim_actor(r->sim, (weft_actor_id)(FIRST_SERVER + k)), k, true);
+        const int64_t *histogram = weft_range_staleness(range, &size);
+        for (size_t t = 0; t < size; t++) {
+            sum += (double)histogram[t] * (double)t;
+            all += (double)histogram[t];
+            if ((int64_t)t > limit) late += (double)histogram[t];
+        }
+    }
+    *beyond = late / all;
+    return sum / all;
+}
+
+/* Learners of equal speed in turn: L - 1 others have pushed since one has pulled, but in the first
+ * round. (Of several ranges the first is pushed long before all are pulled, and is fresher.) */
+static void test_round_robin(void **state)
+{
+    (void)state;
+    for (int learners = 1; learners <= 9; learners += 2) {
+        run r = draw("async", -1, -1, learners, 1, 1);
+        r.link = (weft_sim_link){.latency = 1e-6};
+        for (int i = 0; i < learners; i++) r.seconds[i] = 1;
+        simulate(&r);
+        for (int k = 0; k < r.servers; k++) {
+            size_t size;
+            const int64_t *histogram = weft_range_staleness(
+                weft_server_range_of(weft_sim_actor(r.sim, (weft_actor_id)(FIRST_SERVER + k)), k,
+                                     true),
+                &size);
+            assert_int_equal(size, learners);
+            for (int t = 0; t < learners - 1; t++) assert_int_equal(histogram[t], 1);
+            assert_int_equal(histogram[learners - 1], learners * (r.steps - 1) + 1);
+        }
+        finish(&r);
+    }
+}
+
+/* Of n-softsync, whose versions are made of c = L/n updates, the mean staleness is about n. */
+static void test_softsync(void **state)
+{
+    (void)state;
+    static const int all[] = {2, 3, 5, 10, 30};
+    for (size_t i = 0; i < WEFT_COUNT(all); i++) {
+        double beyond;
+        int n = all[i];
+        run r = draw("softsync", MOST_LEARNERS / n, -1, MOST_LEARNERS, 1, 5);
+        r.link = (weft_sim_link){.latency = 1e-4};
+        r.steps = 150;
+        r.uneven = 0.5;
+        weft_random_start(&r.random, 3, (uint64_t)n);
+        for (int k = 0; k < MOST_LEARNERS; k++) r.seconds[k] = 1;
+        simulate(&r);
+        double mean = mean_staleness(&r, &beyond, 2 * n);
+        print_message("%d-softsync: mean staleness %.2f, %.4f beyond %d\n", n, mean, beyond, 2 * n);
+        assert_true(fabs(mean - n) <= 0.1 * n && beyond < 0.01);
+        finish(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_bsp_is_synchronous),
+        cmocka_unit_test(test_one_learner_is_serial),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_pulls_are_hidden),
+        cmocka_unit_test(test_what_is_read_first_comes_first),
+        cmocka_unit_test(test_straggler),
+        cmocka_unit_test(test_once),
+        cmocka_unit_test(test_lost_server),
+        cmocka_unit_test(test_lost_range),
+        cmocka_unit_test(test_round_robin),
+        cmocka_unit_test(test_softsync),
+    };
+    return cmocka_run_group_tests(tests, runs_setup, runs_teardown);
+}

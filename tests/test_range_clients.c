@@ -1,0 +1,238 @@
+/* Ranges of a server: who comes, who goes, what comes twice or damaged, and state that goes on. */
+#include <math.h>
+
+#include "one_context.h"
+#include "range_fixture.h"
+
+/* --- who comes, who goes, and what comes twice --- */
+
+static void test_members(void **state)
+{
+    (void)state;
+    descent d = {.lr = 1, .count = 2};
+    weft_range *r = open_range(&d, policy_of("bsp", -1, -1, NULL), 3);
+    learner l[4];
+    for (int i = 0; i < 4; i++) l[i] = begin_learner(context, i + 1, 2);
+    push(&l[0], r, 2);
+    push(&l[2], r, 2);
+    assert_int_equal(weft_range_version(r), 0);
+    assert_false(weft_range_may_begin(r, 1));
+    /* The one that is waited for goes: what the others have pushed is all there is. */
+    assert_int_equal(weft_range_leave(r, 2), WEFT_OK);
+    assert_int_equal(weft_range_version(r), 1);
+    assert_true(weft_range_may_begin(r, 1));
+    const double *w = weft_range_parameters(r);
+    assert_true(w[0] == (0.25 + 0.75) / 2 && w[1] == 2 * w[0]);
+    assert_int_equal(weft_range_leave(r, 2), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_range_join(r, 2, 2, 0), WEFT_ERR_ARGUMENT);
+    /* A new one begins where the others are, and is waited for. */
+    assert_int_equal(weft_range_join(r, 4, 1, 0), WEFT_OK);
+    assert_int_equal(weft_range_slowest(r), 1);
+    for (int i = 0; i < 4; i++) fetch(&l[i], r, 2);
+    push(&l[0], r, 2);
+    push(&l[2], r, 2);
+    assert_int_equal(weft_range_version(r), 1);
+    l[3].clock = 2;
+    weft_blob *blob = gradient(&l[3], 2);
+    weft_push_fate fate;
+    weft_push late = {4, 1, 2, 1, blob, 0, 1};
+    assert_int_equal(weft_range_push(r, &late, &fate), WEFT_OK);
+    assert_int_equal(fate, WEFT_PUSH_TAKEN);
+    assert_int_equal(weft_range_version(r), 2);
+    weft_blob_drop(&blob);
+    /* One that has pushed and goes: its update counts. */
+    push(&l[0], r, 2);
+    assert_int_equal(weft_range_leave(r, 1), WEFT_OK);
+    assert_int_equal(push_as(&l[0], r, 2, 4), WEFT_PUSH_UNKNOWN);
+    assert_int_equal(weft_range_leave(r, 3), WEFT_OK);
+    assert_int_equal(weft_range_leave(r, 4), WEFT_OK);
+    assert_int_equal(weft_range_version(r), 3);
+    for (int i = 0; i < 4; i++) end_learner(&l[i]);
+    weft_range_destroy(&r);
+}
+
+static void test_exactly_once(void **state)
+{
+    (void)state;
+    descent d = {.lr = 0.5, .count = 2};
+    weft_range *r = open_range(&d, policy_of("async", -1, -1, NULL), 1);
+    learner l = begin_learner(context, 1, 2);
+    double once[2];
+    push(&l, r, 2);
+    memcpy(once, weft_range_parameters(r), sizeof(once));
+    assert_int_equal(push_as(&l, r, 2, 1), WEFT_PUSH_KNOWN);
+    assert_int_equal(push_as(&l, r, 2, 3), WEFT_PUSH_EARLY);
+    assert_memory_equal(once, weft_range_parameters(r), sizeof(once));
+    assert_int_equal(weft_range_version(r), 1);
+    assert_int_equal(push_as(&l, r, 2, 2), WEFT_PUSH_TAKEN);
+    assert_int_equal(push_as(&l, r, 2, 3), WEFT_PUSH_TAKEN);
+    assert_int_equal(weft_range_version(r), 3);
+    end_learner(&l);
+    weft_range_destroy(&r);
+}
+
+/* What is damaged changes nothing, and the same number can come again, whole. */
+static void test_damage(void **state)
+{
+    (void)state;
+    descent d = {.lr = 0.5, .count = 2};
+    weft_range *r = open_range(&d, policy_of("async", -1, -1, NULL), 1);
+    learner l = begin_learner(context, 1, 2);
+    weft_blob *blob = gradient(&l, 2);
+    weft_push_fate fate;
+    weft_push cut = {1, 1, 1, 0, blob, 0, 1}, newer = {1, 1, 1, 5, blob, 0, 1},
+              none = {1, 1, 1, 0, NULL, 0, 1}, back = {1, 1, 0, 0, blob, 0, 1};
+    blob->bytes--;
+    assert_int_equal(weft_range_push(r, &cut, &fate), WEFT_ERR_FORMAT);
+    blob->bytes++;
+    assert_int_equal(weft_range_push(r, &newer, &fate), WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_message(), "is for version 5, the parameters are at 0"));
+    assert_int_equal(weft_range_push(r, &none, &fate), WEFT_ERR_FORMAT);
+    assert_int_equal(weft_range_push(r, &back, &fate), WEFT_ERR_FORMAT);
+    assert_int_equal(weft_range_version(r), 0);
+    push(&l, r, 2);
+    assert_int_equal(weft_range_version(r), 1);
+    weft_blob_drop(&blob);
+    end_learner(&l);
+    weft_range_destroy(&r);
+}
+
+/* Nobody pushes what it was not to begin, so what waits is bounded; and no number is too large. */
+static void test_ahead(void **state)
+{
+    (void)state;
+    static const int64_t most = INT64_MAX;
+    for (int bound = 0; bound < 3; bound++) {
+        descent d = {.lr = 0.5, .count = 2};
+        weft_range *r = open_range(&d, policy_of("ssp", -1, bound, NULL), 2);
+        learner l = begin_learner(context, 1, 2);
+        weft_push_fate fate;
+        weft_blob *blob = gradient(&l, 2);
+        for (int i = 0; i <= bound; i++) push(&l, r, 2);
+        weft_push next = {1, l.sequence + 1, bound + 2, 0, blob, 0, 1}, last = next;
+        assert_int_equal(weft_range_push(r, &next, &fate), WEFT_ERR_FORMAT);
+        assert_non_null(
+            strstr(weft_last_message(), "which it was not to begin: the slowest is at 0"));
+        last.clock = most;
+        assert_int_equal(weft_range_push(r, &last, &fate), WEFT_ERR_FORMAT);
+        assert_int_equal(weft_range_clock(r, 1), bound + 1);
+        assert_true(weft_range_may_begin(r, -most - 1) && weft_range_may_begin(r, bound));
+        assert_false(weft_range_may_begin(r, bound + 1) || weft_range_may_begin(r, most));
+        weft_blob_drop(&blob);
+        end_learner(&l);
+        weft_range_destroy(&r);
+    }
+}
+
+/* Where all are to leave, a version that the first to leave has no part in is not made, whether the
+ * others have pushed theirs before or do so later. */
+static void test_halt(void **state)
+{
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        descent d = {.lr = 0.5, .count = 2};
+        weft_range *r = open_range(&d, policy_of("bsp", -1, -1, NULL), 3);
+        learner l[3];
+        for (int i = 0; i < 3; i++) l[i] = begin_learner(context, i + 1, 2);
+        for (int i = 0; i < 3; i++) push(&l[i], r, 2);
+        if (early) push(&l[1], r, 2);
+        weft_range_halt(r, 1);
+        assert_int_equal(weft_range_leave(r, 1), WEFT_OK);
+        if (!early) push(&l[1], r, 2);
+        push(&l[2], r, 2);
+        assert_int_equal(weft_range_clock(r, 3), 2);
+        for (weft_actor_id i = 2; i <= 3; i++) assert_int_equal(weft_range_leave(r, i), WEFT_OK);
+        assert_int_equal(weft_range_version(r), 1);
+        for (int i = 0; i < 3; i++) end_learner(&l[i]);
+        weft_range_destroy(&r);
+    }
+}
+
+/* As bytes, and gone on with: the same bits, be it in the middle of a version. What is cut off is
+ * none. */
+static void test_state(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bsp", "softsync"};
+    for (int p = 0; p < 2; p++) {
+        descent d = {.lr = 0.5, .count = 3};
+        weft_range *a = open_range(&d, policy_of(names[p], p ? 3 : -1, -1, NULL), 3);
+        weft_range *b = open_range(&d, policy_of(names[p], p ? 3 : -1, -1, NULL), 1);
+        learner l[3];
+        weft_blob *blob;
+        size_t used, sizes[2];
+        for (int i = 0; i < 3; i++) l[i] = begin_learner(context, i + 1, 3);
+        for (int t = 0; t < 7; t++) {
+            push(&l[t % 3], a, 3);
+            fetch(&l[t % 3], a, 3);
+        }
+        assert_int_equal(weft_range_save(a, &blob), WEFT_OK);
+        for (size_t cut = 0; cut < blob->bytes; cut++)
+            assert_int_equal(weft_range_load(b, blob->data, cut, &used), WEFT_ERR_FORMAT);
+        assert_int_equal(weft_range_version(b), 0);
+        assert_int_equal(weft_range_load(b, blob->data, blob->bytes, &used), WEFT_OK);
+        assert_int_equal(used, blob->bytes);
+        weft_blob_drop(&blob);
+        for (int t = 7; t < 12; t++) {
+            learner before = l[t % 3];
+            push(&l[t % 3], a, 3);
+            l[t % 3] = before;
+            push(&l[t % 3], b, 3);
+        }
+        assert_int_equal(weft_range_version(a), 4);
+        assert_int_equal(weft_range_version(b), 4);
+        assert_memory_equal(weft_range_parameters(a), weft_range_parameters(b), 3 * sizeof(double));
+        const int64_t *x = weft_range_staleness(a, &sizes[0]);
+        const int64_t *y = weft_range_staleness(b, &sizes[1]);
+        assert_int_equal(sizes[0], sizes[1]);
+        assert_memory_equal(x, y, sizes[0] * sizeof(*x));
+        for (int i = 0; i < 3; i++) end_learner(&l[i]);
+        weft_range_destroy(&a);
+        weft_range_destroy(&b);
+    }
+}
+
+/* --- options --- */
+
+static void test_policies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double count, bound;
+        const char *scale;
+        double beta;
+        const char *says;
+    } wrong[] = {
+        {"asinc", -1, -1, NULL, -1, "there is no policy=asinc; did you mean 'async'"},
+        {"async", 3, -1, NULL, -1, "policy=async has no c; softsync has one"},
+        {"softsync", -1, -1, NULL, -1, "policy=softsync needs c="},
+        {"bsp", -1, 2, NULL, -1, "policy=bsp has no bound; ssp has one"},
+        {"ssp", -1, -1, NULL, -1, "policy=ssp needs bound="},
+        {"async", -1, -1, "linear", -1, "there are none, inverse and exp"},
+        {"async", -1, -1, "inverse", 0.5, "beta is of scale=exp"},
+    };
+    weft_policy p;
+    for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {
+        assert_int_equal(weft_policy_make(wrong[i].name, wrong[i].count, wrong[i].bound,
+                                          wrong[i].scale, wrong[i].beta, &p),
+                         WEFT_ERR_ARGUMENT);
+        if (!strstr(weft_last_message(), wrong[i].says)) fail_msg("'%s'", weft_last_message());
+    }
+    p = policy_of("softsync", 4, -1, "exp");
+    assert_true(weft_policy_weight(&p, 0) == 1);
+    assert_true(fabs(weft_policy_weight(&p, 3) - exp(-1.5)) < 1e-15);
+    p = policy_of("async", -1, -1, "inverse");
+    assert_true(weft_policy_weight(&p, 1) == 1 && weft_policy_weight(&p, 4) == 0.25);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_members),  cmocka_unit_test(test_exactly_once),
+        cmocka_unit_test(test_damage),   cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_halt),     cmocka_unit_test(test_state),
+        cmocka_unit_test(test_policies),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

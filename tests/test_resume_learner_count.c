@@ -1,0 +1,102 @@
+/* Runs that go on with another number of learners, and learners on devices that put parameters in
+ * orders of their own: no sample and no number gets to where another belongs. */
+#include <math.h>
+
+#include "onehot_data.h"
+#include "trainer_runs.h"
+
+/* In the middle of an epoch: all samples count in it, and so many steps are taken as have batches
+ * for those that were left, so none counts twice. */
+static void test_middle_of_an_epoch(void **state)
+{
+    (void)state;
+    enum { BATCH = 4 };
+    static const struct {
+        const char *before, *after;
+        int done, left; /* steps of the one, and of the other */
+    } ways[] = {
+        {"ranks=1", "ranks=2 exchange=average:every=1", 2, 3},
+        {"ranks=2 exchange=average:every=1", "ranks=1", 1, 5},
+        {"ranks=3 exchange=average:every=1", "ranks=2 exchange=average:every=2", 1, 2},
+        {"ranks=2", "ranks=4 exchange=average:every=1 mesh=data=2", 3, 2},
+        {"ranks=2 exchange=average:every=1", "ranks=4 exchange=oneshot", 3, 1},
+    };
+    char *root = temporary_folder(), data[4400], words[9000];
+    row start[ROWS], now[ROWS];
+    bool test[ROWS];
+    log_of_run l;
+    write_rows(root, NULL, 0, 0.2, data, sizeof(data));
+    (void)snprintf(words, sizeof(words), "%s dtype=f64 device=reference threads=1", data);
+    initial_rows(root, words, start);
+    find_test_rows(root, words, start, test);
+    for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
+        char folder[4200], all[10000];
+        int steps = ways[w].done + ways[w].left;
+        (void)snprintf(folder, sizeof(folder), "%s/%zu", root, w);
+        (void)snprintf(all, sizeof(all), "%s optimizer=sgd lr=1 batch=%d steps=%d %s", words, BATCH,
+                       ways[w].done, ways[w].before);
+        assert_ok(train(all, folder, 0, &l));
+        assert_int_equal(l.steps, ways[w].done);
+        (void)snprintf(all, sizeof(all), "%s optimizer=sgd lr=1 batch=%d epochs=1 resume=true %s",
+                       words, BATCH, ways[w].after);
+        assert_ok(train(all, folder, 0, &l));
+        assert_int_equal(l.steps, ways[w].left);
+        read_rows(folder, steps, 0, NULL, now);
+        for (int i = 0; i < ROWS; i++)
+            if ((distance(now[i].w, start[i].w) < 1e-9) != test[i])
+                fail_msg("%s, then %s: row %d was %sread", ways[w].before, ways[w].after, i,
+                         test[i] ? "" : "not ");
+    }
+    remove_folder(root);
+}
+
+/* Learners that change nothing have nothing else after they met, whatever computes them. The vector
+ * of one output and the bias lie in other orders on other devices, though each lies alike. */
+static void test_orders(void **state)
+{
+    (void)state;
+    enum { WIDTH = 2 };
+    static const char *const devices[] = {"cpu,reference", "reference,cpu", "cpu,distant",
+                                          "distant,reference"};
+    static const char *const exchanges[] = {"oneshot", "average:every=1",
+                                            "average:every=1,outer=nesterov,state=average"};
+    static const char net[] = "layers:\n  - {type: dense, name: d, units: outputs}\n";
+    static const char table[] = "a,b,y\n1,2,3\n2,1,5\n3,5,1\n4,4,2\n";
+    static const char *const tensors[] = {"d/weight", "d/bias"};
+    static const int counts[] = {WIDTH, 1};
+    char *root = temporary_folder(), model[4200], data[4200], words[9000], one[4200], two[4200];
+    log_of_run l;
+    write_file(root, "net.yaml", net, sizeof(net) - 1, model, sizeof(model));
+    write_file(root, "t.csv", table, sizeof(table) - 1, data, sizeof(data));
+    (void)snprintf(one, sizeof(one), "%s/one", root);
+    (void)snprintf(words, sizeof(words),
+                   "model=%s data=csv:%s,target=y,test=0 batch=2 threads=1 optimizer=sgd lr=1e-30 "
+                   "momentum=0.5 steps=1",
+                   model, data);
+    assert_ok(train(words, one, 0, &l));
+    for (size_t d = 0; d < sizeof(devices) / sizeof(devices[0]); d++)
+        for (size_t e = 0; e < sizeof(exchanges) / sizeof(exchanges[0]); e++) {
+            char all[10000];
+            (void)snprintf(two, sizeof(two), "%s/%zu-%zu", root, d, e);
+            (void)snprintf(all, sizeof(all), "%s ranks=2 device=%s exchange=%s", words, devices[d],
+                           exchanges[e]);
+            assert_ok(train(all, two, 0, &l));
+            for (size_t t = 0; t < sizeof(tensors) / sizeof(tensors[0]); t++) {
+                double want[WIDTH], have[WIDTH];
+                assert_true(read_tensor(one, 1, "parameters", tensors[t], want, counts[t]));
+                assert_true(read_tensor(two, 1, "parameters", tensors[t], have, counts[t]));
+                for (int i = 0; i < counts[t]; i++)
+                    if (fabs(want[i] - have[i]) > 1e-20)
+                        fail_msg("%s on %s: %s[%d] is %g, should be %g", exchanges[e], devices[d],
+                                 tensors[t], i, have[i], want[i]);
+            }
+        }
+    remove_folder(root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_middle_of_an_epoch),
+                                       cmocka_unit_test(test_orders)};
+    return cmocka_run_group_tests_name("other learners", tests, setup, teardown);
+}
