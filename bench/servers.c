@@ -69,8 +69,8 @@ typedef struct rig {
     weft_context *context;
     weft_store *store; /* NULL: the server adds */
     weft_flat_optimizer **optimizers;
-    weft_net_world *here, *there; /* the same, or reached by tcp only */
-    weft_hosted *coordinator, *server;
+    weft_net_context *here, *there; /* the same, or reached by tcp only */
+    weft_actor_thread *coordinator, *server;
     weft_server_range *ranges;
     int range_count;
     weft_net *learner;
@@ -136,18 +136,18 @@ static void open_servers(rig *r, bool tcp)
                                   .open = open_range,
                                   .user = r};
     stop_on(weft_coordinator_create(&coordinator, &actor));
-    stop_on(weft_hosted_start(r->there, actor, WEFT_COORDINATOR, NULL, tcp, &r->coordinator));
+    stop_on(weft_actor_thread_start(r->there, actor, WEFT_COORDINATOR, NULL, tcp, &r->coordinator));
     stop_on(weft_server_create(&server, &actor));
-    stop_on(weft_hosted_start(r->there, actor, WEFT_COORDINATOR + 1,
-                              weft_hosted_address(r->coordinator), tcp, &r->server));
+    stop_on(weft_actor_thread_start(r->there, actor, WEFT_COORDINATOR + 1,
+                                    weft_actor_thread_address(r->coordinator), tcp, &r->server));
 }
 
 static void wait_for_servers(rig *r)
 {
     while (weft_server_learner_waits(weft_net_actor(r->learner))) {
-        stop_on(weft_net_pump(r->learner, 1));
-        stop_on(weft_hosted_check(r->coordinator));
-        stop_on(weft_hosted_check(r->server));
+        stop_on(weft_net_poll(r->learner, 1));
+        stop_on(weft_actor_thread_check(r->coordinator));
+        stop_on(weft_actor_thread_check(r->server));
     }
 }
 
@@ -165,7 +165,8 @@ static void open_learner(rig *r)
                                            .patience = 60};
     stop_on(weft_server_learner_create(&options, &actor));
     stop_on(weft_net_open(r->here, actor, WEFT_COORDINATOR + 2, NULL, &r->learner));
-    stop_on(weft_net_know(r->learner, WEFT_COORDINATOR, weft_hosted_address(r->coordinator)));
+    stop_on(
+        weft_net_add_peer(r->learner, WEFT_COORDINATOR, weft_actor_thread_address(r->coordinator)));
     stop_on(weft_net_begin(r->learner));
     wait_for_servers(r);
 }
@@ -184,10 +185,10 @@ static void cut(rig *r)
     }
 }
 
-static void expect(const rig *r, weft_net_world *world)
+static void expect(const rig *r, weft_net_context *world)
 {
-    weft_net_world_expect(world, 2 * BYTES / (size_t)r->range_count);
-    weft_net_world_queue(world, weft_server_messages(r->range_count));
+    weft_net_context_set_max_message(world, 2 * BYTES / (size_t)r->range_count);
+    weft_net_context_set_queue(world, weft_server_messages(r->range_count));
 }
 
 static void open_rig(weft_context *context, bool tcp, bool descends, rig *r)
@@ -195,9 +196,9 @@ static void open_rig(weft_context *context, bool tcp, bool descends, rig *r)
     *r = (rig){.context = context, .gradients = numbers(-1), .parameters = numbers(0)};
     if (descends) stop_on(weft_store_create(context, "cpu", 0, &r->store));
     cut(r);
-    stop_on(weft_net_world_create(&r->here));
+    stop_on(weft_net_context_create(&r->here));
     r->there = r->here;
-    if (tcp) stop_on(weft_net_world_create(&r->there));
+    if (tcp) stop_on(weft_net_context_create(&r->there));
     expect(r, r->here);
     expect(r, r->there);
     open_servers(r, tcp);
@@ -222,10 +223,10 @@ static void close_rig(rig *r)
             exit(1);
         }
     weft_net_close(&r->learner);
-    stop_on(weft_hosted_stop(&r->server));
-    stop_on(weft_hosted_stop(&r->coordinator));
-    if (r->there != r->here) weft_net_world_destroy(&r->there);
-    weft_net_world_destroy(&r->here);
+    stop_on(weft_actor_thread_stop(&r->server));
+    stop_on(weft_actor_thread_stop(&r->coordinator));
+    if (r->there != r->here) weft_net_context_destroy(&r->there);
+    weft_net_context_destroy(&r->here);
     for (int k = 0; k < r->range_count; k++) {
         weft_flat_optimizer_close(&r->optimizers[k]);
         weft_codec_close(&r->ranges[k].codec);

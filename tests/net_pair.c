@@ -64,10 +64,10 @@ void side_open(side *s, bool armed, weft_actor_id id, bool answers)
     *s = (side){0};
     assert_int_equal(weft_context_create(&s->context), WEFT_OK);
     weft_context_set_log(s->context, on_log, s);
-    assert_int_equal(weft_net_world_of(s->context, &s->world), WEFT_OK);
-    weft_net_world_expect(s->world, 4 << 20);
-    if (armed) assert_int_equal(weft_net_world_arm(s->world, NULL), WEFT_OK);
-    assert_int_equal(weft_net_world_armed(s->world, &s->key), armed);
+    assert_int_equal(weft_net_context_of(s->context, &s->world), WEFT_OK);
+    weft_net_context_set_max_message(s->world, 4 << 20);
+    if (armed) assert_int_equal(weft_net_context_set_keys(s->world, NULL), WEFT_OK);
+    assert_int_equal(weft_net_context_has_keys(s->world, &s->key), armed);
     assert_int_equal(weft_net_open(s->world, echo_new(answers), id, NULL, &s->net), WEFT_OK);
 }
 
@@ -92,8 +92,8 @@ int talk(side *client, side *server, weft_actor_id to, int count, double limit)
             send_number(client, to, 1);
             again = weft_seconds() + 0.01;
         }
-        assert_int_equal(weft_net_pump(server->net, 0.002), WEFT_OK);
-        assert_int_equal(weft_net_pump(client->net, 0.002), WEFT_OK);
+        assert_int_equal(weft_net_poll(server->net, 0.002), WEFT_OK);
+        assert_int_equal(weft_net_poll(client->net, 0.002), WEFT_OK);
     }
     return WEFT_MIN(echo_of(client->net)->heard - before, count);
 }
@@ -101,7 +101,7 @@ int talk(side *client, side *server, weft_actor_id to, int count, double limit)
 void pump_for(side *server, double seconds)
 {
     double until = weft_seconds() + seconds;
-    while (weft_seconds() < until) assert_int_equal(weft_net_pump(server->net, 0.02), WEFT_OK);
+    while (weft_seconds() < until) assert_int_equal(weft_net_poll(server->net, 0.02), WEFT_OK);
 }
 
 void pair_open(side *server, side *client, char at[256])
@@ -109,8 +109,8 @@ void pair_open(side *server, side *client, char at[256])
     side_open(server, true, SERVER, true);
     side_open(client, true, CLIENT, false);
     assert_int_equal(weft_net_bind(server->net, "tcp://127.0.0.1:*", at, 256), WEFT_OK);
-    assert_int_equal(weft_net_world_allow(server->world, &client->key), WEFT_OK);
-    assert_int_equal(weft_net_know(client->net, SERVER, at), WEFT_OK);
+    assert_int_equal(weft_net_context_allow(server->world, &client->key), WEFT_OK);
+    assert_int_equal(weft_net_add_peer(client->net, SERVER, at), WEFT_OK);
     assert_int_equal(talk(client, server, SERVER, 3, 10), 3);
 }
 

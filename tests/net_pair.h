@@ -26,7 +26,7 @@ const echo *echo_of(const weft_net *net);
 
 typedef struct side {
     weft_context *context;
-    weft_net_world *world;
+    weft_net_context *world;
     weft_key key; /* public */
     weft_net *net;
     int lines;

@@ -43,13 +43,13 @@ void fetch(learner *l, weft_range *r, int64_t count)
     l->version = weft_range_version(r);
 }
 
-weft_blob *gradient(learner *l, int64_t count)
+weft_buffer *gradient(learner *l, int64_t count)
 {
-    weft_blob *blob;
+    weft_buffer *blob;
     double g[64];
     assert_true(count <= 64);
     for (int64_t i = 0; i < count; i++) g[i] = l->w[i] - l->target * (double)(i + 1);
-    assert_int_equal(weft_blob_new(weft_encoded_bound(WEFT_F64, count), &blob), WEFT_OK);
+    assert_int_equal(weft_buffer_new(weft_encoded_bound(WEFT_F64, count), &blob), WEFT_OK);
     assert_int_equal(weft_codec_encode(l->codec, g, blob->data, &blob->bytes), WEFT_OK);
     return blob;
 }
@@ -57,10 +57,10 @@ weft_blob *gradient(learner *l, int64_t count)
 weft_push_fate push_as(learner *l, weft_range *r, int64_t count, int64_t sequence)
 {
     weft_push_fate fate;
-    weft_blob *blob = gradient(l, count);
+    weft_buffer *blob = gradient(l, count);
     weft_push push = {l->id, sequence, sequence, l->version, blob, 0, 1};
     assert_int_equal(weft_range_push(r, &push, &fate), WEFT_OK);
-    weft_blob_drop(&blob);
+    weft_buffer_unref(&blob);
     return fate;
 }
 

@@ -98,11 +98,11 @@ weft_sim *simulate(script *all, int count, weft_sim_link link, uint64_t seed)
 
 weft_status send_bytes(player *p, weft_actor_id to, uint32_t type, size_t bytes)
 {
-    weft_blob *blob;
-    WEFT_TRY(weft_blob_new(bytes, &blob));
+    weft_buffer *blob;
+    WEFT_TRY(weft_buffer_new(bytes, &blob));
     weft_status status =
         weft_actor_send(&p->head, to, &(weft_message){.type = type, .payload = blob});
-    weft_blob_drop(&blob);
+    weft_buffer_unref(&blob);
     return status;
 }
 

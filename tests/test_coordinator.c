@@ -68,14 +68,15 @@ static void test_keepers(void **state)
         crowd c;
         begin(&c, 1, 3, true, seed, seed > 2);
         until(&c, 40);
-        const weft_keeper before[] = {view_of(&c, LEARNERS)->ranges[0],
-                                      view_of(&c, LEARNERS)->ranges[1],
-                                      view_of(&c, LEARNERS)->ranges[2]};
+        const weft_range_owner before[] = {view_of(&c, LEARNERS)->ranges[0],
+                                           view_of(&c, LEARNERS)->ranges[1],
+                                           view_of(&c, LEARNERS)->ranges[2]};
         for (int t = 0; t < 20; t++) { /* which is not sent again by the member itself */
             for (int k = 0; k < 3; k++)
-                assert_int_equal(weft_member_ready(person_of(&c, (int)before[k].primary)->member, k,
-                                                   before[k].replica),
-                                 WEFT_OK);
+                assert_int_equal(
+                    weft_member_report_in_sync(person_of(&c, (int)before[k].primary)->member, k,
+                                               before[k].replica),
+                    WEFT_OK);
             until(&c, 41 + t);
         }
         assert_true(view_of(&c, LEARNERS)->ranges[0].ready);
@@ -86,7 +87,7 @@ static void test_keepers(void **state)
         const weft_view *v = view_of(&c, LEARNERS);
         assert_null(v->fault);
         for (int k = 0; k < 3; k++) {
-            const weft_keeper *r = &v->ranges[k];
+            const weft_range_owner *r = &v->ranges[k];
             assert_int_equal(r->primary,
                              before[k].primary == dies ? before[k].replica : before[k].primary);
             assert_true(r->replica != WEFT_NOBODY && r->replica != dies &&
@@ -172,7 +173,7 @@ static void test_figures_are_new(void **state)
     until(&c, 40);
     assert_int_equal(weft_sim_kill(c.sim, WEFT_COORDINATOR, 41), WEFT_OK);
     until(&c, 50);
-    weft_member_tell(person_of(&c, LEARNERS)->member, &(weft_member_figures){.clock = 3000});
+    weft_member_set_stats(person_of(&c, LEARNERS)->member, &(weft_member_stats){.clock = 3000});
     assert_int_equal(weft_sim_restart(c.sim, WEFT_COORDINATOR, 60), WEFT_OK);
     double t = 60;
     do until(&c, t += 0.01);
@@ -331,7 +332,7 @@ static void test_other_run(void **state)
     assert_int_equal(view_of(&c, LEARNERS + 5)->run, 1);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(view_of(&c, LEARNERS + i)->run, 78);
-        assert_true(weft_member_is_left_alone(person_of(&c, LEARNERS + i)->member));
+        assert_true(weft_member_coordinator_unreachable(person_of(&c, LEARNERS + i)->member));
     }
     weft_sim_destroy(&c.sim);
 }

@@ -122,7 +122,7 @@ static void play(run *r, const weft_store *store)
         assert_true(weft_sim_actor(sim, r->cast->first_learner + (weft_actor_id)i)->done);
     assert_int_equal(r->cast->ops->result(r->cast, true, r->result), WEFT_OK);
     take_figures(r);
-    r->digest = weft_sim_tell(sim).digest;
+    r->digest = weft_sim_stats(sim).digest;
     weft_sim_destroy(&sim);
     weft_cast_close(&r->cast);
 }

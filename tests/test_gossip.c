@@ -136,7 +136,7 @@ static void test_updates_are_alike(void **state)
                 }
                 assert_true(now_of(&r, 0)[i] + kept == r.changed[i]);
             }
-            assert_int_equal(weft_sim_tell(r.sim).waiting, 0);
+            assert_int_equal(weft_sim_stats(r.sim).waiting, 0);
             finish(&r);
         }
 }
@@ -268,7 +268,7 @@ static void test_no_deadlock(void **state)
     r.steps = 25000;
     r.link.jitter = 1;
     simulate(&r);
-    assert_true(weft_sim_tell(r.sim).messages > 2 * 50000);
+    assert_true(weft_sim_stats(r.sim).messages > 2 * 50000);
     finish(&r);
 }
 
@@ -319,7 +319,7 @@ static weft_sim_report tell_of(run r, double bandwidth)
 {
     r.link = (weft_sim_link){.latency = 0.02, .bandwidth = bandwidth};
     simulate(&r);
-    weft_sim_report report = weft_sim_tell(r.sim);
+    weft_sim_report report = weft_sim_stats(r.sim);
     finish(&r);
     return report;
 }

@@ -144,7 +144,7 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     tell(&c->fate, "         peer %d: %s\n", (int)id - FIRST, why);
     if (id == WEFT_COORDINATOR || (!c->life[id - FIRST].excused && !late))
         wrong(&c->fate, "%s", why);
-    return late ? WEFT_OK : add_peer(c, weft_sim_tell(c->sim).now + 1);
+    return late ? WEFT_OK : add_peer(c, weft_sim_stats(c->sim).now + 1);
 }
 
 /* --- what is looked at, all the time --- */
@@ -166,7 +166,7 @@ static void look_at(chaos *c, int i)
                   k / MOST_STEPS, now[k]);
     if (l->gone > 0) return;
     if (weft_peer_finished(a)) {
-        l->gone = weft_sim_tell(c->sim).now;
+        l->gone = weft_sim_stats(c->sim).now;
         tell(&c->fate, "%8.2f peer %d goes after %d updates, clock %lld\n", l->gone, i, l->made,
              (long long)weft_peer_clock(a));
         return;
@@ -183,7 +183,7 @@ static void look_at(chaos *c, int i)
 
 static void run_until(chaos *c, double at)
 {
-    for (double t = weft_sim_tell(c->sim).now; t < at && !*c->fate.why;) {
+    for (double t = weft_sim_stats(c->sim).now; t < at && !*c->fate.why;) {
         t = WEFT_MIN(t + 0.25, at);
         if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(&c->fate, "%s", weft_last_message());
         for (int i = 0; i < c->lives; i++)
@@ -305,7 +305,7 @@ static bool waits_outside(const chaos *c, int i)
 static bool has_ended(const chaos *c)
 {
     for (int i = 0; i < c->lives; i++) {
-        if (!peer_at(c, i) && weft_sim_tell(c->sim).now <= c->life[i].begins) return false;
+        if (!peer_at(c, i) && weft_sim_stats(c->sim).now <= c->life[i].begins) return false;
         if (peer_at(c, i) && !peer_at(c, i)->done && !waits_outside(c, i)) return false;
     }
     return true;
@@ -359,7 +359,7 @@ static void judge(chaos *c)
              weft_peer_explain(a, END) == WEFT_OK ? "" : weft_last_message());
     }
     if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
-    c->report = weft_sim_tell(c->sim);
+    c->report = weft_sim_stats(c->sim);
     if (c->report.most_bytes > 2000 * COUNT * sizeof(double))
         wrong(&c->fate, "messages of %zu bytes were under way at once", c->report.most_bytes);
     for (int i = 0; i < c->lives; i++)

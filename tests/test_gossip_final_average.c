@@ -178,7 +178,7 @@ static void test_who_dies_at_the_end(void **state)
             all = true;
             for (int p = 0; p < r.peers; p++) all = all && r.ended[p];
         }
-        double now = weft_sim_tell(r.sim).now + 0.05 * (double)(k % 60);
+        double now = weft_sim_stats(r.sim).now + 0.05 * (double)(k % 60);
         assert_int_equal(weft_sim_kill(r.sim, (weft_actor_id)(FIRST + dead), now), WEFT_OK);
         go_until(&r, LONG);
         int of = weft_peer_settled(peer(&r, others));

@@ -121,7 +121,7 @@ static void look_at(stops *s, int i)
         size_t most = 2 * (e->room + one) + (size_t)(s->peers + LATE) * one;
         if (e->told_bytes + e->waiting_bytes > most || e->count > 520 + MOST)
             wrong(&s->fate, "at %g s peer %d keeps %zu updates of %zu bytes for peer %d",
-                  weft_sim_tell(s->sim).now, i, e->count, e->told_bytes + e->waiting_bytes,
+                  weft_sim_stats(s->sim).now, i, e->count, e->told_bytes + e->waiting_bytes,
                   (int)e->to - FIRST);
     }
 }
@@ -131,7 +131,7 @@ static void judge(stops *s, int i)
     const weft_actor *a = peer_at(s, i);
     double takes = s->ended[i] - s->begun[i];
     if (!a || !weft_peer_finished(a)) {
-        wrong(&s->fate, "peer %d has not ended at %g s", i, weft_sim_tell(s->sim).now);
+        wrong(&s->fate, "peer %d has not ended at %g s", i, weft_sim_stats(s->sim).now);
         return;
     }
     if (i != s->stopped[0] && i != s->stopped[1] && takes > s->seconds[i] * s->made[i] + 1e-6)
@@ -193,7 +193,7 @@ static uint64_t play(fate *f)
     }
     for (int i = 0; i < all && !*s->fate.why; i++) judge(s, i);
     s->fate.count += all;
-    uint64_t digest = weft_sim_tell(s->sim).digest;
+    uint64_t digest = weft_sim_stats(s->sim).digest;
     weft_sim_destroy(&s->sim);
     weft_topology_free(&s->edges);
     for (int i = 0; i < MOST + LATE; i++) weft_codec_close(&s->codecs[i]);

@@ -17,7 +17,7 @@ static void test_all_come(void **state)
             assert_int_equal(weft_view_find(v, (weft_actor_id)(LEARNERS + i))->slot, 3 - i);
         assert_string_equal(c.configuration, "model: lenet");
         for (int k = 0; k < 3; k++) {
-            const weft_keeper *r = &v->ranges[k];
+            const weft_range_owner *r = &v->ranges[k];
             assert_int_equal(weft_view_find(v, r->primary)->slot, k);
             assert_int_equal(r->replica != WEFT_NOBODY, seed % 2);
             assert_true(r->replica != r->primary);

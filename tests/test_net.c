@@ -30,7 +30,7 @@ static const double LR = 0.125;
 
 typedef struct job {
     weft_context *context;
-    weft_net_world *world;
+    weft_net_context *world;
     const char *address; /* with a number for each server */
     bool loses;          /* a server, in the middle of it */
     atomic_int stop, failures;
@@ -104,14 +104,14 @@ static weft_status open_server(const member *m, weft_net **out)
     (void)snprintf(address, sizeof(address), "%s%d", m->job->address, m->number);
     WEFT_TRY(weft_net_open(m->job->world, actor, (weft_actor_id)id, address, out));
     (void)snprintf(address, sizeof(address), "%s%d", m->job->address, SERVERS);
-    if (m->number < SERVERS) WEFT_TRY(weft_net_know(*out, WEFT_COORDINATOR, address));
+    if (m->number < SERVERS) WEFT_TRY(weft_net_add_peer(*out, WEFT_COORDINATOR, address));
     return weft_net_begin(*out);
 }
 
 /* The first one is sent what it cannot read, also when all learners have ended. */
 static bool has_heard_all(const member *m, const weft_net *net)
 {
-    return m->number > 0 || weft_net_tell(net).damaged >= DAMAGED ||
+    return m->number > 0 || weft_net_stats(net).damaged >= DAMAGED ||
            weft_seconds() > m->job->began + 20;
 }
 
@@ -130,12 +130,12 @@ static void *serve(void *user)
     weft_status status = open_server(m, &net);
     while (status == WEFT_OK && !(net && dies(m, net)) &&
            (!atomic_load(&m->job->stop) || !has_heard_all(m, net)))
-        status = weft_net_pump(net, 0.02);
+        status = weft_net_poll(net, 0.02);
     if (status != WEFT_OK) {
         fprintf(stderr, "server %d: %s\n", m->number, weft_last_message());
         atomic_fetch_add(&m->job->failures, 1);
     }
-    if (net) m->job->reports[m->number] = weft_net_tell(net);
+    if (net) m->job->reports[m->number] = weft_net_stats(net);
     weft_net_close(&net);
     return NULL;
 }
@@ -167,7 +167,7 @@ static weft_status open_learner(const member *m, weft_server_range *ranges, cons
     WEFT_TRY(
         weft_net_open(m->job->world, actor, (weft_actor_id)(FIRST_LEARNER + m->number), NULL, out));
     (void)snprintf(address, sizeof(address), "%s%d", m->job->address, SERVERS);
-    WEFT_TRY(weft_net_know(*out, WEFT_COORDINATOR, address));
+    WEFT_TRY(weft_net_add_peer(*out, WEFT_COORDINATOR, address));
     return weft_net_begin(*out);
 }
 
@@ -175,8 +175,8 @@ static weft_status learn(const member *m, weft_net *net, double *g)
 {
     while (!weft_net_actor(net)->done && atomic_load(&m->job->failures) == 0) {
         int64_t ticket;
-        WEFT_TRY(weft_net_pump(net, 0.05));
-        if (!weft_net_wants(net, &ticket)) continue;
+        WEFT_TRY(weft_net_poll(net, 0.05));
+        if (!weft_net_next_task(net, &ticket)) continue;
         gradient(m->number, ticket, m->job->w[m->number], g);
         WEFT_TRY(weft_net_part(net, ticket, 0));
         WEFT_TRY(weft_net_computed(net, ticket));
@@ -262,8 +262,9 @@ static void run_job(const char *address, bool loses, double *expected)
     for (int k = 0; k < SERVERS; k++) descents[k] = (descent){LR, begin_of(k + 1) - begin_of(k)};
     j->began = weft_seconds();
     assert_int_equal(weft_context_create(&j->context), WEFT_OK);
-    assert_int_equal(weft_net_world_create(&j->world), WEFT_OK);
-    weft_net_world_expect(j->world, (size_t)1 << 20); /* so that all that is sent has room */
+    assert_int_equal(weft_net_context_create(&j->world), WEFT_OK);
+    weft_net_context_set_max_message(j->world,
+                                     (size_t)1 << 20); /* so that all that is sent has room */
     /* Learners first: who is not there yet is waited for. */
     for (int i = 0; i < LEARNERS; i++) {
         learners[i] = (member){.job = j, .number = i};
@@ -283,7 +284,7 @@ static void run_job(const char *address, bool loses, double *expected)
     print_message("%s: %d messages, %d damaged\n", address, (int)j->reports[0].received,
                   (int)j->reports[0].damaged);
     assert_int_equal(j->reports[0].damaged, DAMAGED);
-    weft_net_world_destroy(&j->world);
+    weft_net_context_destroy(&j->world);
     weft_context_destroy(&j->context);
     free(j);
 }
@@ -328,15 +329,15 @@ static void test_lost_server(void **state)
 static void test_address(void **state)
 {
     (void)state;
-    weft_net_world *world;
+    weft_net_context *world;
     weft_actor *actor;
     weft_net *net;
-    assert_int_equal(weft_net_world_create(&world), WEFT_OK);
+    assert_int_equal(weft_net_context_create(&world), WEFT_OK);
     weft_server_options options = {.struct_size = sizeof(options), .member = member_of(1, 0)};
     assert_int_equal(weft_server_create(&options, &actor), WEFT_OK);
     assert_int_equal(weft_net_open(world, actor, 1, "tcp://127.0.0.1:x", &net), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_message(), "tcp://127.0.0.1:x: 'x' is no port"));
-    weft_net_world_destroy(&world);
+    weft_net_context_destroy(&world);
 }
 
 int main(void)

@@ -15,9 +15,9 @@ static void test_beyond_this_machine(void **state)
     for (size_t i = 0; i < WEFT_COUNT(far); i++) {
         assert_int_equal(weft_net_bind(s.net, far[i], at, sizeof(at)), WEFT_ERR_ARGUMENT);
         assert_non_null(strstr(weft_last_message(), "--open-unencrypted"));
-        assert_int_equal(weft_net_know(s.net, 1, far[i]), WEFT_ERR_ARGUMENT);
+        assert_int_equal(weft_net_add_peer(s.net, 1, far[i]), WEFT_ERR_ARGUMENT);
     }
-    weft_net_world_open(s.world);
+    weft_net_context_allow_unencrypted(s.world);
     assert_int_equal(weft_net_bind(s.net, "tcp://*:*", at, sizeof(at)), WEFT_OK);
     assert_null(strchr(at, '#'));
     assert_null(strstr(at, "0.0.0.0"));
@@ -27,7 +27,7 @@ static void test_beyond_this_machine(void **state)
     assert_int_equal(weft_net_bind(s.net, "tcp://*:*", at, sizeof(at)), WEFT_OK);
     weft_key_text(&s.key, text);
     assert_non_null(strstr(at, text));
-    assert_int_equal(weft_net_know(s.net, 1, "tcp://10.1.2.3:77"), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_net_add_peer(s.net, 1, "tcp://10.1.2.3:77"), WEFT_ERR_ARGUMENT);
     side_close(&s);
 }
 
@@ -52,7 +52,7 @@ static void test_no_address(void **state)
     char at[256];
     side_open(&s, true, SERVER, true);
     for (size_t i = 0; i < WEFT_COUNT(wrong); i++) {
-        if (wrong[i][0]) assert_int_equal(weft_net_know(s.net, 1, wrong[i]), WEFT_ERR_ARGUMENT);
+        if (wrong[i][0]) assert_int_equal(weft_net_add_peer(s.net, 1, wrong[i]), WEFT_ERR_ARGUMENT);
         assert_int_equal(weft_net_bind(s.net, wrong[i], at, sizeof(at)), WEFT_ERR_ARGUMENT);
     }
     side_close(&s);
@@ -65,7 +65,7 @@ static void test_many(void **state)
     enum { MANY = 1300 };
     static weft_net *nets[MANY];
     struct rlimit before, now;
-    weft_net_world *world;
+    weft_net_context *world;
     weft_net *one;
     char words[64];
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -73,7 +73,7 @@ static void test_many(void **state)
     now.rlim_cur = WEFT_MIN(before.rlim_max, (rlim_t)4 * MANY);
     if (now.rlim_cur < 2 * MANY) skip();
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
-    assert_int_equal(weft_net_world_create(&world), WEFT_OK);
+    assert_int_equal(weft_net_context_create(&world), WEFT_OK);
     for (int i = 0; i < MANY; i++) {
         (void)snprintf(words, sizeof(words), "inproc://many-%d", i);
         assert_int_equal(weft_net_open(world, echo_new(true), (weft_actor_id)i, words, &nets[i]),
@@ -86,7 +86,7 @@ static void test_many(void **state)
     assert_non_null(strstr(weft_last_message(), "may have 64 open files"));
     assert_non_null(strstr(weft_last_message(), "ulimit -n"));
     for (int i = 0; i < MANY; i++) weft_net_close(&nets[i]);
-    weft_net_world_destroy(&world);
+    weft_net_context_destroy(&world);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
@@ -110,14 +110,14 @@ static void test_too_large_to_send(void **state)
     (void)state;
     side server, client;
     char at[256];
-    weft_blob *blob;
+    weft_buffer *blob;
     pair_open(&server, &client, at);
-    assert_int_equal(weft_blob_new((size_t)5 << 20, &blob), WEFT_OK);
+    assert_int_equal(weft_buffer_new((size_t)5 << 20, &blob), WEFT_OK);
     weft_message message = {.type = 1, .payload = blob};
     assert_int_equal(weft_actor_send(weft_net_actor(client.net), SERVER, &message),
                      WEFT_ERR_INTERNAL);
     assert_non_null(strstr(weft_last_message(), "message of 5242880 bytes"));
-    weft_blob_drop(&blob);
+    weft_buffer_unref(&blob);
     pair_close(&server, &client);
 }
 

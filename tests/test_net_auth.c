@@ -67,7 +67,7 @@ static void test_random_bytes(void **state)
         if (i % 10 == 0) assert_int_equal(talk(&client, &server, SERVER, 1, 10), 1);
     }
     goes_on(&server, &client, true);
-    assert_true(weft_net_tell(server.net).refused > 0);
+    assert_true(weft_net_stats(server.net).refused > 0);
     pair_close(&server, &client);
 }
 
@@ -82,7 +82,7 @@ static void test_random_bytes_plain(void **state)
     side_open(&server, false, SERVER, true);
     side_open(&client, false, CLIENT, false);
     assert_int_equal(weft_net_bind(server.net, "tcp://127.0.0.1:*", at, sizeof(at)), WEFT_OK);
-    assert_int_equal(weft_net_know(client.net, SERVER, at), WEFT_OK);
+    assert_int_equal(weft_net_add_peer(client.net, SERVER, at), WEFT_OK);
     weft_random_start(&random, 2025, 1);
     for (int i = 0; i < 150; i++) {
         greeting(hello, (uint8_t)(i % 7), "NULL");
@@ -107,13 +107,13 @@ static void stays_out(bool armed, bool right_server_key)
         weft_key_text(&client.key, text);
         memcpy(key + 1, text, WEFT_KEY_TEXT);
     }
-    assert_int_equal(weft_net_know(stranger.net, SERVER, at), WEFT_OK);
+    assert_int_equal(weft_net_add_peer(stranger.net, SERVER, at), WEFT_OK);
     assert_int_equal(talk(&stranger, &server, SERVER, 1, 2), 0);
     assert_int_equal(echo_of(stranger.net)->heard, 0);
-    assert_non_null(weft_net_trouble(stranger.net, SERVER));
+    assert_non_null(weft_net_connect_error(stranger.net, SERVER));
     for (int i = 0; i < 5; i++) {
         /* It says the same as long as it tries. */
-        assert_string_equal(weft_net_trouble(stranger.net, SERVER),
+        assert_string_equal(weft_net_connect_error(stranger.net, SERVER),
                             armed && right_server_key ? "it does not allow the key of this side"
                             : armed ? "it answers, but its key is not the one behind '#' in the "
                                       "address, or it is not a Weft process"
@@ -124,9 +124,9 @@ static void stays_out(bool armed, bool right_server_key)
     goes_on(&server, &client, true);
     /* Once it is allowed it comes in, by itself. */
     if (armed && right_server_key) {
-        assert_int_equal(weft_net_world_allow(server.world, &stranger.key), WEFT_OK);
+        assert_int_equal(weft_net_context_allow(server.world, &stranger.key), WEFT_OK);
         assert_int_equal(talk(&stranger, &server, SERVER, 1, 10), 1);
-        assert_null(weft_net_trouble(stranger.net, SERVER));
+        assert_null(weft_net_connect_error(stranger.net, SERVER));
     }
     side_close(&stranger);
     pair_close(&server, &client);
@@ -203,26 +203,26 @@ static void test_allowed_but_wrong(void **state)
     void *zmq = zmq_ctx_new();
     pair_open(&server, &client, at);
     assert_int_equal(weft_key_pair_make(&own), WEFT_OK);
-    assert_int_equal(weft_net_world_allow(server.world, &own.public_key), WEFT_OK);
+    assert_int_equal(weft_net_context_allow(server.world, &own.public_key), WEFT_OK);
     void *socket = raw_socket(zmq, at, &own, STRANGER);
     int heard = echo_of(server.net)->heard;
     send_whole(socket, STRANGER, -1, false); /* as it must be */
     pump_for(&server, 0.5);
     assert_int_equal(echo_of(server.net)->heard, heard + 1);
-    assert_int_equal(weft_net_tell(server.net).damaged, 0);
+    assert_int_equal(weft_net_stats(server.net).damaged, 0);
     send_whole(socket, STRANGER, 0, false);  /* another magic */
     send_whole(socket, STRANGER, 4, false);  /* another version */
     send_whole(socket, STRANGER, 35, false); /* another checksum */
     send_whole(socket, CLIENT, -1, false);   /* in another one's name */
     send_whole(socket, STRANGER, -1, true);  /* as if it were in this process */
     pump_for(&server, 0.5);
-    assert_int_equal(weft_net_tell(server.net).damaged, 5);
+    assert_int_equal(weft_net_stats(server.net).damaged, 5);
     assert_int_equal(echo_of(server.net)->heard, heard + 1);
     /* Of another connection that calls itself as the client does, with a key of its own. */
     void *second = raw_socket(zmq, at, &own, CLIENT);
     send_whole(second, CLIENT, -1, false);
     pump_for(&server, 0.5);
-    assert_int_equal(weft_net_tell(server.net).damaged, 6);
+    assert_int_equal(weft_net_stats(server.net).damaged, 6);
     zmq_close(second);
     /* More bytes than anybody expects, and then the server is still there. */
     send_frames(socket, "", 0, (size_t)5 << 20);
@@ -246,12 +246,12 @@ static void test_rate(void **state)
     int heard = echo_of(server.net)->heard;
     while (weft_seconds() < until) {
         for (int i = 0; i < 500; i++) send_number(&client, SERVER, 1);
-        assert_int_equal(weft_net_pump(server.net, 0), WEFT_OK);
-        assert_int_equal(weft_net_pump(client.net, 0), WEFT_OK);
+        assert_int_equal(weft_net_poll(server.net, 0), WEFT_OK);
+        assert_int_equal(weft_net_poll(client.net, 0), WEFT_OK);
     }
     /* As many as a second may have, in each that began. */
     assert_true(echo_of(server.net)->heard - heard <= 300000);
-    goes_on(&server, &client, weft_net_tell(server.net).damaged > 0);
+    goes_on(&server, &client, weft_net_stats(server.net).damaged > 0);
     pair_close(&server, &client);
 }
 

@@ -45,20 +45,20 @@ static void test_round(void **state)
     char text[WEFT_KEY_TEXT], again[WEFT_KEY_TEXT];
     weft_key secret;
     weft_key_pair pair;
-    weft_net_world *world;
+    weft_net_context *world;
     assert_int_equal(weft_keys_make(path_of("a"), text), WEFT_OK);
     assert_int_equal(weft_key_load(path_of("a"), &secret), WEFT_OK);
     assert_int_equal(weft_key_pair_of(&secret, &pair), WEFT_OK);
     weft_key_text(&pair.public_key, again);
     assert_string_equal(text, again);
-    assert_int_equal(weft_net_world_create(&world), WEFT_OK);
-    assert_int_equal(weft_net_world_allow_file(world, path_of("a.pub")), WEFT_OK);
+    assert_int_equal(weft_net_context_create(&world), WEFT_OK);
+    assert_int_equal(weft_net_context_allow_file(world, path_of("a.pub")), WEFT_OK);
     /* The one file taken for the other. */
-    assert_int_equal(weft_net_world_allow_file(world, path_of("a")), WEFT_ERR_FORMAT);
+    assert_int_equal(weft_net_context_allow_file(world, path_of("a")), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_message(), "this is a secret key"));
     assert_int_equal(chmod(path_of("a.pub"), 0600), 0);
     assert_int_equal(weft_key_load(path_of("a.pub"), &secret), WEFT_ERR_FORMAT);
-    weft_net_world_destroy(&world);
+    weft_net_context_destroy(&world);
 }
 
 #define DIGITS "0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789abcdef"
@@ -105,21 +105,21 @@ static void test_allowed(void **state)
         {"# one\n" DIGITS "a bob\n", ":2: each line"},
         {"0123 bob\n", ":1: each line"},
     };
-    weft_net_world *world;
+    weft_net_context *world;
     char *longest;
-    assert_int_equal(weft_net_world_create(&world), WEFT_OK);
+    assert_int_equal(weft_net_context_create(&world), WEFT_OK);
     for (size_t i = 0; i < WEFT_COUNT(cases); i++) {
-        weft_status status = weft_net_world_allow_file(world, put("l", 0644, cases[i].text));
+        weft_status status = weft_net_context_allow_file(world, put("l", 0644, cases[i].text));
         assert_int_equal(status, cases[i].says ? WEFT_ERR_FORMAT : WEFT_OK);
         if (cases[i].says) assert_non_null(strstr(weft_last_message(), cases[i].says));
     }
     assert_int_equal(WEFT_NEW(&longest, 2000), WEFT_OK);
     memset(longest, 'a', 1999);
-    assert_int_equal(weft_net_world_allow_file(world, put("l", 0644, longest)), WEFT_ERR_FORMAT);
+    assert_int_equal(weft_net_context_allow_file(world, put("l", 0644, longest)), WEFT_ERR_FORMAT);
     assert_non_null(strstr(weft_last_message(), ":1: no line of keys is that long"));
-    assert_int_equal(weft_net_world_allow_file(world, "/dev/zero"), WEFT_ERR_IO);
+    assert_int_equal(weft_net_context_allow_file(world, "/dev/zero"), WEFT_ERR_IO);
     free(longest);
-    weft_net_world_destroy(&world);
+    weft_net_context_destroy(&world);
 }
 
 int main(void)

@@ -170,7 +170,7 @@ static void test_once(void **state)
         r.codec = codecs[seed % 3];
         r.link = BAD;
         simulate(&r);
-        weft_sim_report report = weft_sim_tell(r.sim);
+        weft_sim_report report = weft_sim_stats(r.sim);
         assert_true(report.lost > 0 && report.waiting == 0);
         /* The last to end has pulled after all were in. */
         for (int k = 0; k < 3; k++) {

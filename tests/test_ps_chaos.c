@@ -130,7 +130,7 @@ static weft_status failed(void *user, weft_actor_id id, weft_status status)
     bool over = strstr(weft_last_message(), "this run is over") ||
                 strstr(weft_last_message(), "nor anybody else");
     return id >= FIRST_LEARNER && !c->lost && !c->stale && !over
-               ? add_learner(c, weft_sim_tell(c->sim).now + 1)
+               ? add_learner(c, weft_sim_stats(c->sim).now + 1)
                : WEFT_OK;
 }
 
@@ -175,7 +175,7 @@ static void look(chaos *c)
 
 static void run_until(chaos *c, double at)
 {
-    for (double t = weft_sim_tell(c->sim).now; t < at && !*c->fate.why;) {
+    for (double t = weft_sim_stats(c->sim).now; t < at && !*c->fate.why;) {
         t = WEFT_MIN(t + 0.25, at);
         if (weft_sim_run(c->sim, t) != WEFT_OK) wrong(&c->fate, "%s", weft_last_message());
         look(c);
@@ -273,7 +273,7 @@ static void judge(chaos *c)
     size_t room = (size_t)(c->learners + c->servers) * COUNT * sizeof(double);
     if (!has_ended(c)) tell_all(c);
     if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
-    c->report = weft_sim_tell(c->sim);
+    c->report = weft_sim_stats(c->sim);
     if (c->report.most_bytes > 200 * room)
         wrong(&c->fate, "messages of %zu bytes were under way at once", c->report.most_bytes);
     for (int k = 0; k < c->servers && !c->lost && !*c->fate.why; k++) {

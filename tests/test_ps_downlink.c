@@ -53,7 +53,7 @@ static void change(world *w, weft_random *random, double size)
 
 static void follow(world *w, int k)
 {
-    weft_blob *blob;
+    weft_buffer *blob;
     bool changes;
     assert_int_equal(weft_published_note(w->p, w->now, w->version), WEFT_OK);
     if (w->at[k] == w->version) return;
@@ -64,7 +64,7 @@ static void follow(world *w, int k)
         assert_int_equal(weft_published_add(blob, w->dtype, w->count, w->known[k]), WEFT_OK);
     else
         memcpy(w->known[k], blob->data, (size_t)w->count * w->size);
-    weft_blob_drop(&blob);
+    weft_buffer_unref(&blob);
     w->at[k] = w->version;
     assert_memory_equal(w->known[k], weft_published_numbers(w->p), (size_t)w->count * w->size);
 }
@@ -167,18 +167,18 @@ static void test_damaged(void **state)
     follow(w, 0);
     change(w, &random, 0.1);
     assert_int_equal(weft_published_note(w->p, w->now, w->version), WEFT_OK);
-    weft_blob *blob, *part;
+    weft_buffer *blob, *part;
     bool changes;
     assert_int_equal(weft_published_since(w->p, 0, &blob, &changes), WEFT_OK);
     assert_true(changes);
-    assert_int_equal(weft_blob_new(blob->bytes, &part), WEFT_OK);
+    assert_int_equal(weft_buffer_new(blob->bytes, &part), WEFT_OK);
     for (size_t bytes = 1; bytes + 8 < blob->bytes; bytes++) {
         memcpy(part->data, blob->data, bytes);
         part->bytes = bytes;
         assert_int_equal(weft_published_add(part, w->dtype, 500, w->known[0]), WEFT_ERR_FORMAT);
     }
-    weft_blob_drop(&part);
-    weft_blob_drop(&blob);
+    weft_buffer_unref(&part);
+    weft_buffer_unref(&blob);
     finish(w);
 }
 

@@ -33,13 +33,13 @@ static void test_members(void **state)
     push(&l[2], r, 2);
     assert_int_equal(weft_range_version(r), 1);
     l[3].clock = 2;
-    weft_blob *blob = gradient(&l[3], 2);
+    weft_buffer *blob = gradient(&l[3], 2);
     weft_push_fate fate;
     weft_push late = {4, 1, 2, 1, blob, 0, 1};
     assert_int_equal(weft_range_push(r, &late, &fate), WEFT_OK);
     assert_int_equal(fate, WEFT_PUSH_TAKEN);
     assert_int_equal(weft_range_version(r), 2);
-    weft_blob_drop(&blob);
+    weft_buffer_unref(&blob);
     /* One that has pushed and goes: its update counts. */
     push(&l[0], r, 2);
     assert_int_equal(weft_range_leave(r, 1), WEFT_OK);
@@ -78,7 +78,7 @@ static void test_damage(void **state)
     descent d = {.lr = 0.5, .count = 2};
     weft_range *r = open_range(&d, policy_of("async", -1, -1, NULL), 1);
     learner l = begin_learner(context, 1, 2);
-    weft_blob *blob = gradient(&l, 2);
+    weft_buffer *blob = gradient(&l, 2);
     weft_push_fate fate;
     weft_push cut = {1, 1, 1, 0, blob, 0, 1}, newer = {1, 1, 1, 5, blob, 0, 1},
               none = {1, 1, 1, 0, NULL, 0, 1}, back = {1, 1, 0, 0, blob, 0, 1};
@@ -92,7 +92,7 @@ static void test_damage(void **state)
     assert_int_equal(weft_range_version(r), 0);
     push(&l, r, 2);
     assert_int_equal(weft_range_version(r), 1);
-    weft_blob_drop(&blob);
+    weft_buffer_unref(&blob);
     end_learner(&l);
     weft_range_destroy(&r);
 }
@@ -107,7 +107,7 @@ static void test_ahead(void **state)
         weft_range *r = open_range(&d, policy_of("ssp", -1, bound, NULL), 2);
         learner l = begin_learner(context, 1, 2);
         weft_push_fate fate;
-        weft_blob *blob = gradient(&l, 2);
+        weft_buffer *blob = gradient(&l, 2);
         for (int i = 0; i <= bound; i++) push(&l, r, 2);
         weft_push next = {1, l.sequence + 1, bound + 2, 0, blob, 0, 1}, last = next;
         assert_int_equal(weft_range_push(r, &next, &fate), WEFT_ERR_FORMAT);
@@ -118,7 +118,7 @@ static void test_ahead(void **state)
         assert_int_equal(weft_range_clock(r, 1), bound + 1);
         assert_true(weft_range_may_begin(r, -most - 1) && weft_range_may_begin(r, bound));
         assert_false(weft_range_may_begin(r, bound + 1) || weft_range_may_begin(r, most));
-        weft_blob_drop(&blob);
+        weft_buffer_unref(&blob);
         end_learner(&l);
         weft_range_destroy(&r);
     }
@@ -159,7 +159,7 @@ static void test_state(void **state)
         weft_range *a = open_range(&d, policy_of(names[p], p ? 3 : -1, -1, NULL), 3);
         weft_range *b = open_range(&d, policy_of(names[p], p ? 3 : -1, -1, NULL), 1);
         learner l[3];
-        weft_blob *blob;
+        weft_buffer *blob;
         size_t used, sizes[2];
         for (int i = 0; i < 3; i++) l[i] = begin_learner(context, i + 1, 3);
         for (int t = 0; t < 7; t++) {
@@ -172,7 +172,7 @@ static void test_state(void **state)
         assert_int_equal(weft_range_version(b), 0);
         assert_int_equal(weft_range_load(b, blob->data, blob->bytes, &used), WEFT_OK);
         assert_int_equal(used, blob->bytes);
-        weft_blob_drop(&blob);
+        weft_buffer_unref(&blob);
         for (int t = 7; t < 12; t++) {
             learner before = l[t % 3];
             push(&l[t % 3], a, 3);

@@ -25,7 +25,7 @@ static void test_times(void **state)
         assert_true(fabs(all[0].noted[i] - (1.5 + i)) < 1e-9);
         assert_int_equal(all[0].what[i], i / 2);
     }
-    weft_sim_report r = weft_sim_tell(sim);
+    weft_sim_report r = weft_sim_stats(sim);
     assert_int_equal(r.messages, 6);
     assert_int_equal(r.bytes, 6000);
     assert_int_equal(r.lost, 0);
@@ -125,7 +125,7 @@ static void test_pause_and_cut(void **state)
         assert_true(all[0].noted[i] == when[i]);
         assert_int_equal(all[0].what[i], what[i]);
     }
-    assert_int_equal(weft_sim_tell(sim).lost, 3);
+    assert_int_equal(weft_sim_stats(sim).lost, 3);
     weft_sim_destroy(&sim);
 }
 
@@ -171,7 +171,7 @@ static void test_compute(void **state)
     }
     assert_int_equal(all[0].said, 2);
     assert_int_equal(all[1].said, 1);
-    assert_true(weft_sim_tell(sim).utilisation == (4.0 + 1) / 4 / 2);
+    assert_true(weft_sim_stats(sim).utilisation == (4.0 + 1) / 4 / 2);
     weft_sim_destroy(&sim);
     script two[1] = {{.begin = compute_twice, .seconds = 1}};
     sim = simulate(two, 1, (weft_sim_link){0}, 1);
@@ -241,7 +241,7 @@ static uint64_t run_protocol(uint64_t seed, weft_sim_report *report)
     const player *p = (const player *)weft_sim_actor(sim, 0);
     assert_int_equal(p->seen, NUMBERS);
     assert_int_equal(p->sent, NUMBERS * (NUMBERS + 1) / 2);
-    *report = weft_sim_tell(sim);
+    *report = weft_sim_stats(sim);
     weft_sim_destroy(&sim);
     return report->digest;
 }
@@ -284,7 +284,7 @@ static void test_ring(void **state)
     for (int i = 0; i < RING; i++) all[i] = (script){.begin = begin_ring, .message = pass_on};
     weft_sim *sim = simulate(all, RING, (weft_sim_link){.latency = 1}, 1);
     assert_int_equal(weft_sim_run(sim, INFINITY), WEFT_OK);
-    weft_sim_report r = weft_sim_tell(sim);
+    weft_sim_report r = weft_sim_stats(sim);
     assert_int_equal(r.messages, RING * ROUNDS);
     assert_int_equal(r.most_waiting, 2); /* the one that is read, and the one it leads to */
     assert_true(r.seconds == RING * ROUNDS);

@@ -21,8 +21,8 @@
 /* --- payloads --- */
 
 /* Bytes that several messages share without a copy. Nobody writes to them once they are sent. */
-typedef struct weft_blob weft_blob;
-struct weft_blob {
+typedef struct weft_buffer weft_buffer;
+struct weft_buffer {
     atomic_int holders;
     size_t bytes, room;                    /* room: that it was made with; 0: memory of others */
     void *data;                            /* aligned to 8 bytes at least */
@@ -30,23 +30,23 @@ struct weft_blob {
     void *of;
 };
 /* Zeroed, aligned to 64 bytes, with one holder. */
-weft_status weft_blob_new(size_t bytes, weft_blob **out) WEFT_NODISCARD;
+weft_status weft_buffer_new(size_t bytes, weft_buffer **out) WEFT_NODISCARD;
 /* The same, of any content, in place of one that is given up (NULL: of none), whose memory is used
  * again if nobody else holds it and it is large enough. On failure *blob is NULL. */
-weft_status weft_blob_renew(size_t bytes, weft_blob **blob) WEFT_NODISCARD;
+weft_status weft_buffer_reuse(size_t bytes, weft_buffer **blob) WEFT_NODISCARD;
 /* Of memory that `release(of, data)` gives back when nobody holds it any more; also if this fails.
  */
-weft_status weft_blob_wrap(void *data, size_t bytes, void (*release)(void *of, void *data),
-                           void *of, weft_blob **out) WEFT_NODISCARD;
-weft_blob *weft_blob_hold(weft_blob *blob);
+weft_status weft_buffer_wrap(void *data, size_t bytes, void (*release)(void *of, void *data),
+                             void *of, weft_buffer **out) WEFT_NODISCARD;
+weft_buffer *weft_buffer_ref(weft_buffer *blob);
 /* For one that is kept for long: a hold, or, where its memory may be much larger than it is, a copy
  * that has just its size. */
-weft_status weft_blob_keep(weft_blob *blob, weft_blob **out) WEFT_NODISCARD;
+weft_status weft_buffer_compact(weft_buffer *blob, weft_buffer **out) WEFT_NODISCARD;
 /* Gives up a hold and nulls it; NULL is allowed. */
-void weft_blob_drop(weft_blob **blob);
+void weft_buffer_unref(weft_buffer **blob);
 /* Whether somebody else holds it, too: of what nobody else was given but a host to send, whether
  * that still has a copy of it on its way. */
-bool weft_blob_shared(const weft_blob *blob);
+bool weft_buffer_is_shared(const weft_buffer *blob);
 
 /* --- messages --- */
 
@@ -58,7 +58,7 @@ typedef struct weft_message {
     uint32_t type;      /* of the protocol */
     const void *head;   /* what it says, copied when it is sent */
     size_t head_bytes;
-    weft_blob *payload; /* numbers that go with it; may be NULL */
+    weft_buffer *payload; /* numbers that go with it; may be NULL */
 } weft_message;
 
 /* --- actors --- */

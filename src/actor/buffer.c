@@ -1,8 +1,8 @@
 #include "actor/actor.h"
 
-weft_status weft_blob_new(size_t bytes, weft_blob **out)
+weft_status weft_buffer_new(size_t bytes, weft_buffer **out)
 {
-    weft_blob *blob;
+    weft_buffer *blob;
     WEFT_TRY(WEFT_NEW(&blob, 1));
     weft_status status = weft_new_aligned(bytes, &blob->data);
     if (status != WEFT_OK) {
@@ -15,24 +15,24 @@ weft_status weft_blob_new(size_t bytes, weft_blob **out)
     return WEFT_OK;
 }
 
-bool weft_blob_shared(const weft_blob *blob)
+bool weft_buffer_is_shared(const weft_buffer *blob)
 {
     return blob && atomic_load_explicit(&blob->holders, memory_order_acquire) > 1;
 }
 
-weft_status weft_blob_renew(size_t bytes, weft_blob **blob)
+weft_status weft_buffer_reuse(size_t bytes, weft_buffer **blob)
 {
-    weft_blob *b = *blob;
-    if (b && b->room >= bytes && !weft_blob_shared(b)) {
+    weft_buffer *b = *blob;
+    if (b && b->room >= bytes && !weft_buffer_is_shared(b)) {
         b->bytes = bytes;
         return WEFT_OK;
     }
-    weft_blob_drop(blob);
-    return weft_blob_new(bytes, blob);
+    weft_buffer_unref(blob);
+    return weft_buffer_new(bytes, blob);
 }
 
-weft_status weft_blob_wrap(void *data, size_t bytes, void (*release)(void *of, void *data),
-                           void *of, weft_blob **out)
+weft_status weft_buffer_wrap(void *data, size_t bytes, void (*release)(void *of, void *data),
+                             void *of, weft_buffer **out)
 {
     weft_status status = WEFT_NEW(out, 1);
     if (status != WEFT_OK) {
@@ -47,34 +47,34 @@ weft_status weft_blob_wrap(void *data, size_t bytes, void (*release)(void *of, v
     return WEFT_OK;
 }
 
-weft_blob *weft_blob_hold(weft_blob *blob)
+weft_buffer *weft_buffer_ref(weft_buffer *blob)
 {
     if (blob) atomic_fetch_add_explicit(&blob->holders, 1, memory_order_relaxed);
     return blob;
 }
 
 /* Memory of others may be part of what was read from a socket at once, all of which it keeps. */
-static bool is_loose(const weft_blob *blob)
+static bool is_loose(const weft_buffer *blob)
 {
     enum { READ_AT_ONCE = 16384 };
     return blob->room ? blob->room - blob->bytes > blob->bytes / 8 + 64
                       : blob->bytes < READ_AT_ONCE;
 }
 
-weft_status weft_blob_keep(weft_blob *blob, weft_blob **out)
+weft_status weft_buffer_compact(weft_buffer *blob, weft_buffer **out)
 {
     if (!is_loose(blob)) {
-        *out = weft_blob_hold(blob);
+        *out = weft_buffer_ref(blob);
         return WEFT_OK;
     }
-    WEFT_TRY(weft_blob_new(blob->bytes, out));
+    WEFT_TRY(weft_buffer_new(blob->bytes, out));
     if (blob->bytes > 0) memcpy((*out)->data, blob->data, blob->bytes);
     return WEFT_OK;
 }
 
-void weft_blob_drop(weft_blob **blob)
+void weft_buffer_unref(weft_buffer **blob)
 {
-    weft_blob *b = *blob;
+    weft_buffer *b = *blob;
     *blob = NULL;
     if (!b || atomic_fetch_sub_explicit(&b->holders, 1, memory_order_acq_rel) > 1) return;
     if (b->release)

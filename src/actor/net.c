@@ -45,7 +45,7 @@ static weft_status run_timers(weft_net *net, bool *some)
 static weft_status net_know(weft_runtime *host, weft_actor_id id, const char *address)
 {
     weft_net *net = (weft_net *)host;
-    weft_status status = weft_net_know(net, id, address);
+    weft_status status = weft_net_add_peer(net, id, address);
     if (status != WEFT_ERR_ARGUMENT) return status;
     char name[48];
     weft_log(net->world->context, WEFT_LOG_WARNING, "%s does not go to the member of number %u: %s",
@@ -106,7 +106,7 @@ static weft_status take_all(weft_net *net, bool *some)
     return run_timers(net, some);
 }
 
-weft_status weft_net_pump(weft_net *net, double seconds)
+weft_status weft_net_poll(weft_net *net, double seconds)
 {
     bool some = false;
     int messages, count;
@@ -128,12 +128,12 @@ static weft_status name_key(weft_net *net)
 {
     weft_key key;
     char text[WEFT_KEY_TEXT];
-    if (!weft_net_world_armed(net->world, &key)) return WEFT_OK;
+    if (!weft_net_context_has_keys(net->world, &key)) return WEFT_OK;
     weft_key_text(&key, text);
     return weft_format(&net->places, "#%s", text);
 }
 
-weft_status weft_net_open(weft_net_world *world, weft_actor *actor, weft_actor_id id,
+weft_status weft_net_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
                           const char *address, weft_net **out)
 {
     weft_net *net;
@@ -175,7 +175,7 @@ weft_status weft_net_begin(weft_net *net)
     return net->actor->ops->begin(net->actor);
 }
 
-bool weft_net_wants(weft_net *net, int64_t *ticket)
+bool weft_net_next_task(weft_net *net, int64_t *ticket)
 {
     const weft_actor *a = net->actor;
     bool wants = net->wants && !(a->ops->lacks && a->ops->lacks(a, net->ticket, WEFT_ANY_PART));
@@ -199,7 +199,7 @@ weft_actor *weft_net_actor(const weft_net *net)
     return net->actor;
 }
 
-weft_net_report weft_net_tell(const weft_net *net)
+weft_net_report weft_net_stats(const weft_net *net)
 {
     return net->report;
 }

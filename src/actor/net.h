@@ -2,7 +2,7 @@
  * The host that speaks to others: one actor, in the thread that calls, over ZeroMQ. Between threads
  * of a process (inproc://), processes of a machine (ipc://) and machines (tcp://).
  *
- * Nothing happens by itself: weft_net_pump takes in what has come and calls the actor. A message
+ * Nothing happens by itself: weft_net_poll takes in what has come and calls the actor. A message
  * that finds the queue to its receiver full is dropped, as one that is lost on the way; protocols
  * send again what is not acknowledged. A message that is not as it must be is dropped, too, and
  * counted.
@@ -32,41 +32,42 @@ bool weft_key_read(const char *text, weft_key *out);
 /* --- worlds --- */
 
 /* What the hosts of one process share. */
-typedef struct weft_net_world weft_net_world;
-weft_status weft_net_world_create(weft_net_world **out) WEFT_NODISCARD;
+typedef struct weft_net_context weft_net_context;
+weft_status weft_net_context_create(weft_net_context **out) WEFT_NODISCARD;
 /* After all of its hosts. */
-void weft_net_world_destroy(weft_net_world **world);
+void weft_net_context_destroy(weft_net_context **world);
 /* The one of a context, which is made when it is first asked for and goes with it. */
-weft_status weft_net_world_of(weft_context *context, weft_net_world **out) WEFT_NODISCARD;
+weft_status weft_net_context_of(weft_context *context, weft_net_context **out) WEFT_NODISCARD;
 /* A number that no other one has: those for whom it is the same reach each other by inproc. */
-uint64_t weft_net_world_token(const weft_net_world *world);
+uint64_t weft_net_context_id(const weft_net_context *world);
 /* A number that was not drawn in this world before, for addresses: one may be taken for a while
  * after its socket has been closed. */
-uint64_t weft_net_world_draw(weft_net_world *world);
+uint64_t weft_net_context_draw(weft_net_context *world);
 /* A number of this machine: those for whom it is the same reach each other by its loopback. */
-uint64_t weft_net_world_host(void);
+uint64_t weft_net_context_host(void);
 
 /* Gives a world its keys, before its hosts are opened: those of a secret one, or with NULL some of
  * its own, if it has none yet. UNSUPPORTED: ZeroMQ here cannot encrypt. */
-weft_status weft_net_world_arm(weft_net_world *world, const weft_key *secret) WEFT_NODISCARD;
+weft_status weft_net_context_set_keys(weft_net_context *world,
+                                      const weft_key *secret) WEFT_NODISCARD;
 /* Whether it has keys, and the public one; NULL is allowed. */
-bool weft_net_world_armed(weft_net_world *world, weft_key *public_key);
+bool weft_net_context_has_keys(weft_net_context *world, weft_key *public_key);
 /* From now on whoever has this key comes in; the keys of a file, each on a line of its own. */
-weft_status weft_net_world_allow(weft_net_world *world, const weft_key *key) WEFT_NODISCARD;
-weft_status weft_net_world_allow_file(weft_net_world *world, const char *path) WEFT_NODISCARD;
-bool weft_net_world_allows(weft_net_world *world); /* anybody at all */
+weft_status weft_net_context_allow(weft_net_context *world, const weft_key *key) WEFT_NODISCARD;
+weft_status weft_net_context_allow_file(weft_net_context *world, const char *path) WEFT_NODISCARD;
+bool weft_net_context_allows(weft_net_context *world); /* anybody at all */
 /* Lets other machines come, and goes to them, without keys. Only where a user has asked for it. */
-void weft_net_world_open(weft_net_world *world);
+void weft_net_context_allow_unencrypted(weft_net_context *world);
 /* Whether it has keys, or needs none: other machines may come. */
-bool weft_net_world_is_reached(weft_net_world *world);
+bool weft_net_context_is_reached(weft_net_context *world);
 /* Messages may have payloads of so many bytes, and whatever else was expected before; larger ones
  * are not read. Of hosts that open afterwards. 64 MiB, as long as nothing is said. */
-void weft_net_world_expect(weft_net_world *world, size_t bytes);
-size_t weft_net_world_largest(weft_net_world *world);
+void weft_net_context_set_max_message(weft_net_context *world, size_t bytes);
+size_t weft_net_context_max_message(weft_net_context *world);
 /* So many messages may wait for one receiver, however large they may be; of hosts that open
  * afterwards. Otherwise as many as have room. */
-void weft_net_world_queue(weft_net_world *world, size_t messages);
-size_t weft_net_world_queued(weft_net_world *world);
+void weft_net_context_set_queue(weft_net_context *world, size_t messages);
+size_t weft_net_context_queue(weft_net_context *world);
 
 /* --- hosts --- */
 
@@ -79,7 +80,7 @@ typedef struct weft_net weft_net;
 
 /* Takes the actor, which it destroys with itself, as number `id`. address: where others reach it;
  * NULL: only those whom it has written to do. IO: the address cannot be had. */
-weft_status weft_net_open(weft_net_world *world, weft_actor *actor, weft_actor_id id,
+weft_status weft_net_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
                           const char *address, weft_net **out) WEFT_NODISCARD;
 /* Another address where it is reached. bound[size]: as others write it, with the port where that
  * was left to the system ("*") and the key if it has one; for every interface ("tcp://\*:...")
@@ -90,24 +91,24 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound,
 /* Waits up to a second for what has been sent to leave. */
 void weft_net_close(weft_net **net);
 /* What has not left by now need not: nobody has answered, and closing waits for nothing. */
-void weft_net_give_up(weft_net *net);
+void weft_net_discard_pending(weft_net *net);
 /* Where actor `id` is reached; it need not be there yet. Of several addresses, as
  * weft_actor_address gives them, one is taken that can be reached from here, in a network of this
  * machine if there is one; where none can, nothing changes. Who has that key is allowed; "#KEY"
  * alone says no more than that. */
-weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *list) WEFT_NODISCARD;
+weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list) WEFT_NODISCARD;
 /* Why actor `id` is not reached, as far as is known, in words; NULL: it is, or nobody has tried. */
-const char *weft_net_trouble(const weft_net *net, weft_actor_id id);
+const char *weft_net_connect_error(const weft_net *net, weft_actor_id id);
 
 /* Tells the actor to begin. */
 weft_status weft_net_begin(weft_net *net) WEFT_NODISCARD;
 /* Gives the actor all messages that are there and timers that have run out; if there are none,
  * waits up to so many seconds for the first. */
-weft_status weft_net_pump(weft_net *net, double seconds) WEFT_NODISCARD;
+weft_status weft_net_poll(weft_net *net, double seconds) WEFT_NODISCARD;
 
 /* The computation that the actor has asked for, nobody has begun and all of whose parts are there:
  * its ticket, once. Whoever knows when it reads which part may begin before, when it likes. */
-bool weft_net_wants(weft_net *net, int64_t *ticket);
+bool weft_net_next_task(weft_net *net, int64_t *ticket);
 /* As the moments of a computation come. */
 weft_status weft_net_part(weft_net *net, int64_t ticket, int part) WEFT_NODISCARD;
 weft_status weft_net_computed(weft_net *net, int64_t ticket) WEFT_NODISCARD;
@@ -118,6 +119,6 @@ typedef struct weft_net_report {
     uint64_t refused;                          /* connections: without a key that is allowed */
     uint64_t bytes_sent, bytes_received;       /* with envelopes */
 } weft_net_report;
-weft_net_report weft_net_tell(const weft_net *net);
+weft_net_report weft_net_stats(const weft_net *net);
 
 #endif

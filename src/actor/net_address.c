@@ -168,7 +168,7 @@ static void list_all(const char *port, const char *key, char *out, size_t size)
     if (!count) (void)snprintf(out, size, "tcp://127.0.0.1:%s%s", port, key);
 }
 
-void weft_net_address_format(const char *at, const weft_net_world *world, bool keyed, char *out,
+void weft_net_address_format(const char *at, const weft_net_context *world, bool keyed, char *out,
                              size_t size)
 {
     char behind[WEFT_KEY_TEXT + MARK] = "";

@@ -5,7 +5,7 @@
 /* What is asked: version, number of the question, domain, address, routing id, mechanism, key. */
 enum { VERSION, NUMBER, DOMAIN, ADDRESS, ROUTE, MECHANISM, KEY, QUESTION };
 
-static bool is_allowed(weft_net_world *world, const weft_key *key)
+static bool is_allowed(weft_net_context *world, const weft_key *key)
 {
     bool found = false;
     pthread_mutex_lock(&world->lock);
@@ -21,7 +21,7 @@ static bool is_text(zmq_msg_t *frame, const char *text)
            memcmp(zmq_msg_data(frame), text, strlen(text)) == 0;
 }
 
-static void answer(weft_net_world *world, void *socket, zmq_msg_t *question, int count)
+static void answer(weft_net_context *world, void *socket, zmq_msg_t *question, int count)
 {
     char name[WEFT_KEY_TEXT] = "";
     bool asked = count >= KEY;
@@ -44,7 +44,7 @@ static void answer(weft_net_world *world, void *socket, zmq_msg_t *question, int
 }
 
 /* false: ZeroMQ has ended. */
-static bool serve_one(weft_net_world *world, void *socket)
+static bool serve_one(weft_net_context *world, void *socket)
 {
     zmq_msg_t question[QUESTION];
     int count = 0, more = 1;
@@ -69,7 +69,7 @@ static bool serve_one(weft_net_world *world, void *socket)
 }
 
 typedef struct guard {
-    weft_net_world *world;
+    weft_net_context *world;
     void *socket;
 } guard;
 
@@ -84,7 +84,7 @@ static void *stand(void *user)
     return NULL;
 }
 
-static weft_status start(weft_net_world *world)
+static weft_status start(weft_net_context *world)
 {
     guard *g;
     WEFT_TRY(WEFT_NEW(&g, 1));
@@ -100,7 +100,7 @@ static weft_status start(weft_net_world *world)
     return status;
 }
 
-weft_status weft_guard_start(weft_net_world *world)
+weft_status weft_net_auth_start(weft_net_context *world)
 {
     weft_status status = WEFT_OK;
     pthread_mutex_lock(&world->lock);
@@ -112,7 +112,7 @@ weft_status weft_guard_start(weft_net_world *world)
     return status;
 }
 
-void weft_guard_end(weft_net_world *world)
+void weft_net_auth_end(weft_net_context *world)
 {
     if (world->guarded) pthread_join(world->guard, NULL);
 }

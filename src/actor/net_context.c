@@ -39,11 +39,11 @@ static weft_status check_threads(void)
                      OF_ZEROMQ, made, strerror(error));
 }
 
-weft_status weft_net_world_create(weft_net_world **out)
+weft_status weft_net_context_create(weft_net_context **out)
 {
     WEFT_TRY(check_threads());
     WEFT_TRY(WEFT_NEW(out, 1));
-    weft_net_world *world = *out;
+    weft_net_context *world = *out;
     weft_status status = WEFT_OK;
     world->zmq = zmq_ctx_new();
     /* Its own 1,023 are fewer than files that the system gives; what that refuses is told where it
@@ -57,18 +57,18 @@ weft_status weft_net_world_create(weft_net_world **out)
     if (!world->zmq) status = weft_fail_zmq("ZeroMQ does not start");
     if (getentropy(&world->token, sizeof(world->token)) != 0 && status == WEFT_OK)
         status = weft_fail(WEFT_ERR_IO, "the system gives no random numbers: %s", strerror(errno));
-    if (status != WEFT_OK) weft_net_world_destroy(out);
+    if (status != WEFT_OK) weft_net_context_destroy(out);
     return status;
 }
 
-void weft_net_world_destroy(weft_net_world **world)
+void weft_net_context_destroy(weft_net_context **world)
 {
     if (!world || !*world) return;
-    weft_net_world *w = *world;
+    weft_net_context *w = *world;
     /* Whoever looks at keys ends when ZeroMQ says that it does, which then waits for him. */
     if (w->zmq) {
         (void)zmq_ctx_shutdown(w->zmq);
-        weft_guard_end(w);
+        weft_net_auth_end(w);
         zmq_ctx_term(w->zmq);
     }
     pthread_mutex_destroy(&w->lock);
@@ -80,8 +80,8 @@ void weft_net_world_destroy(weft_net_world **world)
 
 static weft_status make_world(weft_context *context, void **out)
 {
-    weft_net_world *world;
-    WEFT_TRY(weft_net_world_create(&world));
+    weft_net_context *world;
+    WEFT_TRY(weft_net_context_create(&world));
     world->context = context;
     *out = world;
     return WEFT_OK;
@@ -89,11 +89,11 @@ static weft_status make_world(weft_context *context, void **out)
 
 static void destroy_world(void *kept)
 {
-    weft_net_world *world = kept;
-    weft_net_world_destroy(&world);
+    weft_net_context *world = kept;
+    weft_net_context_destroy(&world);
 }
 
-weft_status weft_net_world_of(weft_context *context, weft_net_world **out)
+weft_status weft_net_context_of(weft_context *context, weft_net_context **out)
 {
     static const weft_singleton_kind kind = {make_world, destroy_world};
     void *kept;
@@ -102,18 +102,18 @@ weft_status weft_net_world_of(weft_context *context, weft_net_world **out)
     return WEFT_OK;
 }
 
-uint64_t weft_net_world_token(const weft_net_world *world)
+uint64_t weft_net_context_id(const weft_net_context *world)
 {
     return world->token;
 }
 
-uint64_t weft_net_world_draw(weft_net_world *world)
+uint64_t weft_net_context_draw(weft_net_context *world)
 {
     return atomic_fetch_add(&world->drawn, 1);
 }
 
 /* Who has this machine's loopback: those of one boot and one network namespace. */
-uint64_t weft_net_world_host(void)
+uint64_t weft_net_context_host(void)
 {
     char boot[64] = "";
     struct stat net = {0};
@@ -140,7 +140,7 @@ weft_actor_id weft_draw_id(void)
 
 /* --- keys --- */
 
-weft_status weft_net_world_arm(weft_net_world *world, const weft_key *secret)
+weft_status weft_net_context_set_keys(weft_net_context *world, const weft_key *secret)
 {
     weft_key_pair pair;
     if (!zmq_has("curve"))
@@ -152,7 +152,7 @@ weft_status weft_net_world_arm(weft_net_world *world, const weft_key *secret)
         WEFT_TRY(weft_key_pair_of(secret, &pair));
     else
         WEFT_TRY(weft_key_pair_make(&pair));
-    WEFT_TRY(weft_guard_start(world));
+    WEFT_TRY(weft_net_auth_start(world));
     pthread_mutex_lock(&world->lock);
     if (!world->armed || secret) {
         world->secret = pair.secret;
@@ -164,7 +164,7 @@ weft_status weft_net_world_arm(weft_net_world *world, const weft_key *secret)
     return WEFT_OK;
 }
 
-bool weft_net_world_armed(weft_net_world *world, weft_key *public_key)
+bool weft_net_context_has_keys(weft_net_context *world, weft_key *public_key)
 {
     pthread_mutex_lock(&world->lock);
     bool armed = world->armed;
@@ -173,7 +173,7 @@ bool weft_net_world_armed(weft_net_world *world, weft_key *public_key)
     return armed;
 }
 
-weft_status weft_net_world_allow(weft_net_world *world, const weft_key *key)
+weft_status weft_net_context_allow(weft_net_context *world, const weft_key *key)
 {
     bool known = false;
     weft_status status = WEFT_OK;
@@ -186,7 +186,7 @@ weft_status weft_net_world_allow(weft_net_world *world, const weft_key *key)
     return status;
 }
 
-bool weft_net_world_allows(weft_net_world *world)
+bool weft_net_context_allows(weft_net_context *world)
 {
     pthread_mutex_lock(&world->lock);
     bool some = world->allowed_count > 0;
@@ -194,14 +194,14 @@ bool weft_net_world_allows(weft_net_world *world)
     return some;
 }
 
-void weft_net_world_open(weft_net_world *world)
+void weft_net_context_allow_unencrypted(weft_net_context *world)
 {
     pthread_mutex_lock(&world->lock);
     world->open = true;
     pthread_mutex_unlock(&world->lock);
 }
 
-bool weft_net_world_is_reached(weft_net_world *world)
+bool weft_net_context_is_reached(weft_net_context *world)
 {
     pthread_mutex_lock(&world->lock);
     bool reached = world->open || world->armed;
@@ -211,21 +211,21 @@ bool weft_net_world_is_reached(weft_net_world *world)
 
 /* --- what is expected --- */
 
-void weft_net_world_expect(weft_net_world *world, size_t bytes)
+void weft_net_context_set_max_message(weft_net_context *world, size_t bytes)
 {
     pthread_mutex_lock(&world->lock);
     world->message_bytes = WEFT_MAX(WEFT_MAX(world->message_bytes, bytes), SMALL_LETTER);
     pthread_mutex_unlock(&world->lock);
 }
 
-void weft_net_world_queue(weft_net_world *world, size_t messages)
+void weft_net_context_set_queue(weft_net_context *world, size_t messages)
 {
     pthread_mutex_lock(&world->lock);
     world->queue = WEFT_MAX(world->queue, messages);
     pthread_mutex_unlock(&world->lock);
 }
 
-size_t weft_net_world_queued(weft_net_world *world)
+size_t weft_net_context_queue(weft_net_context *world)
 {
     pthread_mutex_lock(&world->lock);
     size_t messages = world->queue;
@@ -233,7 +233,7 @@ size_t weft_net_world_queued(weft_net_world *world)
     return messages;
 }
 
-size_t weft_net_world_largest(weft_net_world *world)
+size_t weft_net_context_max_message(weft_net_context *world)
 {
     pthread_mutex_lock(&world->lock);
     size_t bytes = world->message_bytes ? world->message_bytes : ANY_LETTER;

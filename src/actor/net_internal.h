@@ -10,7 +10,7 @@
 
 enum { WEFT_NAME_BYTES = 13, WEFT_ADDRESS_BYTES = 256, WEFT_PLACES_BYTES = 512 };
 
-struct weft_net_world {
+struct weft_net_context {
     void *zmq;
     uint64_t token;
     atomic_ullong drawn;   /* numbers, until now */
@@ -43,19 +43,19 @@ weft_status weft_net_address_choose(const char *list, uint64_t token,
                                     weft_net_address *out) WEFT_NODISCARD;
 
 /* Where a socket is bound, as others write it. keyed: they need the world's key. */
-void weft_net_address_format(const char *at, const weft_net_world *world, bool keyed, char *out,
+void weft_net_address_format(const char *at, const weft_net_context *world, bool keyed, char *out,
                              size_t size);
 
 /* --- net_auth.c: who may come in --- */
 
 /* Begins to look at the keys of those that come, before the first of them can. */
-weft_status weft_guard_start(weft_net_world *world) WEFT_NODISCARD;
-void weft_guard_end(weft_net_world *world); /* when ZeroMQ is gone */
+weft_status weft_net_auth_start(weft_net_context *world) WEFT_NODISCARD;
+void weft_net_auth_end(weft_net_context *world); /* when ZeroMQ is gone */
 
 /* --- net_limits.c: how much anybody may do, and what is said of strangers --- */
 
 /* Who has come through a door. */
-typedef struct weft_caller {
+typedef struct weft_inbound {
     bool taken;
     weft_actor_id id;
     uint32_t messages; /* in this second */
@@ -63,29 +63,29 @@ typedef struct weft_caller {
     bool inside;       /* whether that is of this process, */
     uint64_t key;      /* and a hash of its key; 0: it has none */
     double heard, second;
-} weft_caller;
-typedef struct weft_callers {
-    weft_caller *slots;
+} weft_inbound;
+typedef struct weft_inbound_table {
+    weft_inbound *slots;
     size_t count, capacity; /* a power of two */
-} weft_callers;
+} weft_inbound_table;
 /* Whether a message of this one is taken. user: what the guard has called its key; may be NULL. */
-bool weft_callers_admit(weft_callers *callers, weft_actor_id id, uint64_t route, const char *user,
-                        double now, bool inside);
+bool weft_inbound_admit(weft_inbound_table *callers, weft_actor_id id, uint64_t route,
+                        const char *user, double now, bool inside);
 /* false: it has not come yet. inside: it is of this process. */
-bool weft_callers_route(const weft_callers *callers, weft_actor_id id, uint64_t *route,
+bool weft_inbound_route(const weft_inbound_table *callers, weft_actor_id id, uint64_t *route,
                         bool *inside);
 
-typedef struct weft_watch {
+typedef struct weft_reject_log {
     uint64_t refused, damaged; /* told so far */
     double told;
-} weft_watch;
+} weft_reject_log;
 /* Says, at most once a second, what has been thrown away since the last time. */
-void weft_net_tell_strangers(weft_net *net);
+void weft_net_log_rejected(weft_net *net);
 
 /* --- net_sockets.c --- */
 
 /* Another actor. */
-typedef struct weft_far {
+typedef struct weft_connection {
     weft_actor_id id;
     char *address; /* NULL: only through what it opened */
     void *socket;  /* to it; NULL: none yet */
@@ -98,20 +98,20 @@ typedef struct weft_far {
     bool begun;    /* a connection to it has begun since then */
     double since;  /* when that changed, or the socket was opened */
     const char *trouble;
-} weft_far;
+} weft_connection;
 
 struct weft_net {
     weft_runtime host;
-    weft_net_world *world;
+    weft_net_context *world;
     weft_actor *actor;
     uint64_t route; /* by which it comes to others, which they cannot guess */
     void *door;     /* NULL: nobody else comes in */
     void *monitor;  /* of the door, where it is reached by tcp */
     char *at;       /* where that is, for messages */
     char *places;   /* all places where others reach it, or the key by which they know it */
-    weft_callers callers;
-    weft_watch watch;
-    weft_far *fars;
+    weft_inbound_table callers;
+    weft_reject_log watch;
+    weft_connection *fars;
     size_t far_count, far_capacity;
     zmq_pollitem_t *polls;
     size_t poll_capacity;
@@ -125,8 +125,8 @@ weft_status weft_fail_zmq(const char *what) WEFT_NODISCARD;
 /* What a socket calls itself to the other side: it may not begin with a zero byte. Who knows the
  * route of another one could take its place. */
 void weft_net_name(weft_actor_id id, uint64_t route, char name[WEFT_NAME_BYTES]);
-weft_far *weft_net_far(const weft_net *net, weft_actor_id id);
-weft_status weft_net_connect(weft_net *net, weft_far *f) WEFT_NODISCARD;
+weft_connection *weft_net_connection(const weft_net *net, weft_actor_id id);
+weft_status weft_net_connect(weft_net *net, weft_connection *f) WEFT_NODISCARD;
 /* Looks at what has happened to sockets; those whom the other side does not let in try again. */
 weft_status weft_net_look(weft_net *net) WEFT_NODISCARD;
 void weft_net_close_sockets(weft_net *net);

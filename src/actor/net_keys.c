@@ -253,10 +253,10 @@ static weft_status take_allowed(void *user, const char *path, int number, char *
                          "%s:%d: each line of those who are allowed is a public key, 64 "
                          "hexadecimal digits, and a name",
                          path, number);
-    return weft_net_world_allow(user, &key);
+    return weft_net_context_allow(user, &key);
 }
 
-weft_status weft_net_world_allow_file(weft_net_world *world, const char *path)
+weft_status weft_net_context_allow_file(weft_net_context *world, const char *path)
 {
     return each_line(path, false, take_allowed, world);
 }

@@ -3,7 +3,7 @@
 
 enum { MEMBERS = 4096, LETTERS_A_SECOND = 100000, FORGOTTEN_SECONDS = 60 };
 
-static weft_caller *slot_of(weft_caller *slots, size_t capacity, weft_actor_id id)
+static weft_inbound *slot_of(weft_inbound *slots, size_t capacity, weft_actor_id id)
 {
     size_t i = (size_t)weft_mix(id, 0) & (capacity - 1);
     while (slots[i].taken && slots[i].id != id) i = (i + 1) & (capacity - 1);
@@ -11,7 +11,7 @@ static weft_caller *slot_of(weft_caller *slots, size_t capacity, weft_actor_id i
 }
 
 /* Open addressing, at most half full; who has been silent for long is forgotten on the way. */
-static bool make_room(weft_callers *c, double now)
+static bool make_room(weft_inbound_table *c, double now)
 {
     if (2 * (c->count + 1) <= c->capacity) return true;
     size_t left = 0, capacity = 64;
@@ -19,25 +19,25 @@ static bool make_room(weft_callers *c, double now)
         if (c->slots[i].taken) left += now - c->slots[i].heard < FORGOTTEN_SECONDS;
     if (left >= MEMBERS) return false;
     while (capacity < 4 * (left + 1)) capacity *= 2;
-    weft_caller *slots;
+    weft_inbound *slots;
     if (WEFT_NEW(&slots, capacity) != WEFT_OK) return false;
     for (size_t i = 0; i < c->capacity; i++)
         if (c->slots[i].taken && now - c->slots[i].heard < FORGOTTEN_SECONDS)
             *slot_of(slots, capacity, c->slots[i].id) = c->slots[i];
     free(c->slots);
-    *c = (weft_callers){slots, left, capacity};
+    *c = (weft_inbound_table){slots, left, capacity};
     return true;
 }
 
-bool weft_callers_admit(weft_callers *c, weft_actor_id id, uint64_t route, const char *user,
+bool weft_inbound_admit(weft_inbound_table *c, weft_actor_id id, uint64_t route, const char *user,
                         double now, bool inside)
 {
     uint64_t key = user ? weft_hash_text(user) : 0;
-    weft_caller *who = c->capacity ? slot_of(c->slots, c->capacity, id) : NULL;
+    weft_inbound *who = c->capacity ? slot_of(c->slots, c->capacity, id) : NULL;
     if (!who || !who->taken) {
         if (!make_room(c, now)) return false;
         who = slot_of(c->slots, c->capacity, id);
-        *who = (weft_caller){.taken = true, .id = id, .key = key, .second = now};
+        *who = (weft_inbound){.taken = true, .id = id, .key = key, .second = now};
         c->count++;
     }
     /* Nobody else may speak in its name. */
@@ -52,18 +52,19 @@ bool weft_callers_admit(weft_callers *c, weft_actor_id id, uint64_t route, const
     return who->messages++ < LETTERS_A_SECOND;
 }
 
-bool weft_callers_route(const weft_callers *c, weft_actor_id id, uint64_t *route, bool *inside)
+bool weft_inbound_route(const weft_inbound_table *c, weft_actor_id id, uint64_t *route,
+                        bool *inside)
 {
-    const weft_caller *who = c->capacity ? slot_of(c->slots, c->capacity, id) : NULL;
+    const weft_inbound *who = c->capacity ? slot_of(c->slots, c->capacity, id) : NULL;
     if (!who || !who->taken) return false;
     *route = who->route;
     *inside = who->inside;
     return true;
 }
 
-void weft_net_tell_strangers(weft_net *net)
+void weft_net_log_rejected(weft_net *net)
 {
-    weft_watch *w = &net->watch;
+    weft_reject_log *w = &net->watch;
     uint64_t refused = net->report.refused, damaged = net->report.damaged;
     if (refused == w->refused && damaged == w->damaged) return;
     double now = weft_seconds();
@@ -74,5 +75,5 @@ void weft_net_tell_strangers(weft_net *net)
              "program): %llu; messages thrown away (damaged, or too many): %llu",
              weft_actor_name(net->actor, name), net->at ? net->at : "inproc://",
              (unsigned long long)refused, (unsigned long long)damaged);
-    *w = (weft_watch){refused, damaged, now};
+    *w = (weft_reject_log){refused, damaged, now};
 }

@@ -5,9 +5,9 @@
 
 static void drop_hold(void *data, void *hint)
 {
-    weft_blob *blob = hint;
+    weft_buffer *blob = hint;
     (void)data;
-    weft_blob_drop(&blob);
+    weft_buffer_unref(&blob);
 }
 
 /* Between threads what is sent goes without another copy. ZeroMQ orders what was written before it
@@ -33,11 +33,11 @@ static bool send_frame(void *socket, const void *data, size_t bytes, bool more)
 }
 
 /* Without a copy: the message holds the blob until it has left. */
-static bool send_blob(void *socket, weft_blob *blob)
+static bool send_blob(void *socket, weft_buffer *blob)
 {
     zmq_msg_t message;
     FRAME_LEAVES(blob->data);
-    if (zmq_msg_init_data(&message, blob->data, blob->bytes, drop_hold, weft_blob_hold(blob)) !=
+    if (zmq_msg_init_data(&message, blob->data, blob->bytes, drop_hold, weft_buffer_ref(blob)) !=
         0) {
         drop_hold(NULL, blob);
         return false;
@@ -64,7 +64,7 @@ static weft_status check_size(const weft_net *net, const weft_message *message)
 {
     size_t bytes =
         WEFT_MAX(message->head_bytes, message->payload ? message->payload->bytes : (size_t)0);
-    size_t most = weft_net_world_largest(net->world);
+    size_t most = weft_net_context_max_message(net->world);
     if (bytes <= most) return WEFT_OK;
     char name[48];
     return weft_fail(WEFT_ERR_INTERNAL,
@@ -79,13 +79,13 @@ weft_status weft_net_send(weft_actor *from, weft_actor_id to, const weft_message
     char name[WEFT_NAME_BYTES];
     uint64_t route;
     bool there = false, inside;
-    weft_far *f = weft_net_far(net, to);
+    weft_connection *f = weft_net_connection(net, to);
     WEFT_TRY(check_size(net, message));
     if (f && f->address && !f->socket) WEFT_TRY(weft_net_connect(net, f));
     if (f && f->socket) {
         envelope = weft_envelope_of(from->id, to, message, f->inside);
         there = send_message(f->socket, NULL, &envelope, message);
-    } else if (net->door && weft_callers_route(&net->callers, to, &route, &inside)) {
+    } else if (net->door && weft_inbound_route(&net->callers, to, &route, &inside)) {
         envelope = weft_envelope_of(from->id, to, message, inside);
         weft_net_name(to, route, name);
         there = send_message(net->door, name, &envelope, message);
@@ -106,20 +106,20 @@ static void close_message(void *of, void *data)
 }
 
 /* What came, without a copy unless it lies crooked. */
-static weft_status take_payload(zmq_msg_t *message, weft_blob **out)
+static weft_status take_payload(zmq_msg_t *message, weft_buffer **out)
 {
     size_t bytes = zmq_msg_size(message);
     void *data = zmq_msg_data(message);
     zmq_msg_t *own;
     if ((uintptr_t)data % 8) {
-        WEFT_TRY(weft_blob_new(bytes, out));
+        WEFT_TRY(weft_buffer_new(bytes, out));
         memcpy((*out)->data, data, bytes);
         return WEFT_OK;
     }
     WEFT_TRY(WEFT_NEW(&own, 1));
     zmq_msg_init(own);
     zmq_msg_move(own, message);
-    return weft_blob_wrap(zmq_msg_data(own), bytes, close_message, own, out);
+    return weft_buffer_wrap(zmq_msg_data(own), bytes, close_message, own, out);
 }
 
 enum { FRAMES = 4 };
@@ -161,7 +161,7 @@ static bool is_inside(zmq_msg_t *frame)
 static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const sender *from)
 {
     weft_envelope e;
-    weft_blob *payload = NULL;
+    weft_buffer *payload = NULL;
     for (int i = 0; i < count && i < FRAMES; i++) FRAME_COMES(zmq_msg_data(&frames[i]));
     bool whole = count >= 2 && count <= 3 &&
                  weft_envelope_read(zmq_msg_data(&frames[0]), zmq_msg_size(&frames[0]), &e) &&
@@ -171,7 +171,7 @@ static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const se
                                         count == 3 ? zmq_msg_data(&frames[2]) : NULL,
                                         count == 3 ? zmq_msg_size(&frames[2]) : 0);
     if (whole && from)
-        whole = weft_callers_admit(&net->callers, from->id, from->route,
+        whole = weft_inbound_admit(&net->callers, from->id, from->route,
                                    zmq_msg_gets(&frames[0], "User-Id"), weft_seconds(), e.inside);
     net->report.received += whole;
     net->report.damaged += !whole;
@@ -184,7 +184,7 @@ static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const se
                                                              .head = zmq_msg_data(&frames[1]),
                                                              .head_bytes = zmq_msg_size(&frames[1]),
                                                              .payload = payload});
-    weft_blob_drop(&payload);
+    weft_buffer_unref(&payload);
     return status;
 }
 

@@ -44,9 +44,9 @@ static bool set(void *socket, int option, int value)
 /* What binds and connects afterwards has these. */
 static bool set_limits(const weft_net *net, void *socket)
 {
-    size_t largest = weft_net_world_largest(net->world);
+    size_t largest = weft_net_context_max_message(net->world);
     size_t room = WEFT_MAX(WEFT_MIN(QUEUE_BYTES / largest, (size_t)QUEUE), (size_t)FEWEST);
-    room = WEFT_MAX(room, WEFT_MIN(weft_net_world_queued(net->world), (size_t)INT_MAX));
+    room = WEFT_MAX(room, WEFT_MIN(weft_net_context_queue(net->world), (size_t)INT_MAX));
     int64_t most = (int64_t)largest;
     return set(socket, ZMQ_LINGER, LINGER_MS) && set(socket, ZMQ_SNDHWM, (int)room) &&
            set(socket, ZMQ_RCVHWM, (int)room) && set(socket, ZMQ_HEARTBEAT_IVL, BEAT_MS) &&
@@ -97,7 +97,7 @@ static weft_status open_socket(const weft_net *net, int kind, void **out)
  * a key goes nowhere without one. */
 static weft_status check_open(const weft_net *net, const weft_net_address *address, bool keyed)
 {
-    if (address->tcp && !keyed && weft_net_world_armed(net->world, NULL))
+    if (address->tcp && !keyed && weft_net_context_has_keys(net->world, NULL))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s has no key behind it, so messages would not be encrypted though this "
                          "side has one; give %s#KEY, as the coordinator tells it at its start, or "
@@ -160,25 +160,25 @@ static bool next_event(void *monitor, int *event)
 
 /* --- others --- */
 
-weft_far *weft_net_far(const weft_net *net, weft_actor_id id)
+weft_connection *weft_net_connection(const weft_net *net, weft_actor_id id)
 {
     for (size_t i = 0; i < net->far_count; i++)
         if (net->fars[i].id == id) return &net->fars[i];
     return NULL;
 }
 
-weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *list)
+weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list)
 {
     weft_net_address address;
-    weft_far *f = weft_net_far(net, id);
+    weft_connection *f = weft_net_connection(net, id);
     WEFT_TRY(weft_net_address_choose(list, net->world->token, &address));
     WEFT_TRY(check_open(net, &address, address.keyed));
-    if (address.keyed) WEFT_TRY(weft_net_world_allow(net->world, &address.key));
+    if (address.keyed) WEFT_TRY(weft_net_context_allow(net->world, &address.key));
     if (!address.at[0]) return WEFT_OK;
     if (!f) {
         WEFT_TRY(WEFT_GROW(&net->fars, &net->far_capacity, net->far_count));
         f = &net->fars[net->far_count++];
-        *f = (weft_far){.id = id};
+        *f = (weft_connection){.id = id};
     }
     if (f->address && strcmp(f->address, list) == 0) return WEFT_OK;
     close_watched(&f->socket, &f->monitor);
@@ -189,17 +189,17 @@ weft_status weft_net_know(weft_net *net, weft_actor_id id, const char *list)
 
 static bool set_keys(const weft_net *net, const weft_net_address *to, void *socket)
 {
-    const weft_net_world *w = net->world;
+    const weft_net_context *w = net->world;
     return zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, &to->key, sizeof(to->key)) == 0 &&
            zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, &w->public_key, sizeof(weft_key)) == 0 &&
            zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, &w->secret, sizeof(weft_key)) == 0;
 }
 
-weft_status weft_net_connect(weft_net *net, weft_far *f)
+weft_status weft_net_connect(weft_net *net, weft_connection *f)
 {
     weft_net_address to;
     WEFT_TRY(weft_net_address_choose(f->address, net->world->token, &to));
-    if (to.keyed && !weft_net_world_armed(net->world, NULL))
+    if (to.keyed && !weft_net_context_has_keys(net->world, NULL))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "%s: who is there has a key, so this side needs one too (weft keygen)",
                          to.at);
@@ -236,7 +236,7 @@ static const char NO_WAY[] =
     "an IP address";
 
 /* Who has let a connection come and then ended it answers: it is tried again after both. */
-static void look_at(weft_far *f, double now)
+static void look_at(weft_connection *f, double now)
 {
     int event;
     while (next_event(f->monitor, &event)) {
@@ -260,7 +260,7 @@ weft_status weft_net_look(weft_net *net)
     double now = weft_seconds();
     int event;
     for (size_t i = 0; i < net->far_count; i++) {
-        weft_far *f = &net->fars[i];
+        weft_connection *f = &net->fars[i];
         if (!f->monitor) continue;
         look_at(f, now);
         if (f->ready || now - f->since < (f->refused ? REFUSED_SECONDS : SILENT_SECONDS)) continue;
@@ -270,13 +270,13 @@ weft_status weft_net_look(weft_net *net)
     }
     while (net->monitor && next_event(net->monitor, &event))
         if (event & FAILED) net->report.refused++;
-    weft_net_tell_strangers(net);
+    weft_net_log_rejected(net);
     return WEFT_OK;
 }
 
-const char *weft_net_trouble(const weft_net *net, weft_actor_id id)
+const char *weft_net_connect_error(const weft_net *net, weft_actor_id id)
 {
-    const weft_far *f = weft_net_far(net, id);
+    const weft_connection *f = weft_net_connection(net, id);
     return f ? f->trouble : NULL;
 }
 
@@ -285,7 +285,7 @@ const char *weft_net_trouble(const weft_net *net, weft_actor_id id)
 /* Inside of a process and a machine nobody needs keys. */
 static weft_status set_lock(const weft_net *net, bool locked)
 {
-    const weft_net_world *w = net->world;
+    const weft_net_context *w = net->world;
     if (!set(net->door, ZMQ_CURVE_SERVER, locked))
         return weft_fail_zmq("a socket cannot be set up");
     if (!locked ||
@@ -332,7 +332,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     char at[WEFT_ADDRESS_BYTES], told[WEFT_PLACES_BYTES];
     size_t bytes = sizeof(at);
     WEFT_TRY(weft_net_address_read(address, &to));
-    bool locked = weft_net_world_armed(net->world, NULL) && to.tcp;
+    bool locked = weft_net_context_has_keys(net->world, NULL) && to.tcp;
     WEFT_TRY(check_open(net, &to, locked));
     WEFT_TRY(check_file(to.at));
     if (!net->door) WEFT_TRY(open_socket(net, ZMQ_ROUTER, &net->door));
@@ -356,7 +356,7 @@ weft_status weft_net_bind(weft_net *net, const char *address, char *bound, size_
     return WEFT_OK;
 }
 
-void weft_net_give_up(weft_net *net)
+void weft_net_discard_pending(weft_net *net)
 {
     for (size_t i = 0; i < net->far_count; i++)
         if (net->fars[i].socket) (void)set(net->fars[i].socket, ZMQ_LINGER, 0);

@@ -3,8 +3,8 @@
 /* No message of ours is larger; a message that claims to be is none. */
 enum { MOST = 1024 };
 
-weft_status weft_wire_send(weft_actor *from, weft_actor_id to, weft_wire_type type,
-                           const void *message, weft_blob *payload)
+weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type,
+                          const void *message, weft_buffer *payload)
 {
     uint8_t head[MOST];
     size_t bytes = protobuf_c_message_get_packed_size(message);
@@ -17,13 +17,13 @@ weft_status weft_wire_send(weft_actor *from, weft_actor_id to, weft_wire_type ty
             .type = (uint32_t)type, .head = head, .head_bytes = bytes, .payload = payload});
 }
 
-void *weft_wire_read(const weft_message *message, const ProtobufCMessageDescriptor *kind)
+void *weft_rpc_parse(const weft_message *message, const ProtobufCMessageDescriptor *kind)
 {
     if (message->head_bytes > MOST) return NULL;
     return protobuf_c_message_unpack(kind, NULL, message->head_bytes, message->head);
 }
 
-void weft_wire_free(void *message)
+void weft_rpc_free(void *message)
 {
     if (message) protobuf_c_message_free_unpacked(message, NULL);
 }

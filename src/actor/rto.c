@@ -5,12 +5,12 @@
 /* Doublings; beyond them it is asked now and then whether somebody is there again. */
 enum { MOST_AGAIN = 5 };
 
-double weft_trip_patience(const weft_trip *trip, double least)
+double weft_rto_timeout(const weft_rto *trip, double least)
 {
     return ldexp(fmax(least, trip->mean + 4 * trip->spread), trip->again);
 }
 
-void weft_trip_answered(weft_trip *trip, double seconds)
+void weft_rto_sample(weft_rto *trip, double seconds)
 {
     if (!(seconds >= 0 && seconds < HUGE_VAL)) return;
     if (trip->mean > 0) {
@@ -23,7 +23,7 @@ void weft_trip_answered(weft_trip *trip, double seconds)
     trip->again = 0;
 }
 
-void weft_trip_again(weft_trip *trip)
+void weft_rto_backoff(weft_rto *trip)
 {
     if (trip->again < MOST_AGAIN) trip->again++;
 }

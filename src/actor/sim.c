@@ -327,7 +327,7 @@ weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double
     return WEFT_OK;
 }
 
-weft_sim_report weft_sim_tell(const weft_sim *sim)
+weft_sim_report weft_sim_stats(const weft_sim *sim)
 {
     weft_sim_report report = sim->report;
     double busy = 0, last = 0;

@@ -95,7 +95,7 @@ weft_status weft_sim_cut(weft_sim *sim, weft_actor_id a, weft_actor_id b, double
 /* Runs until nothing is left to be done, or that time has come. Fails as an actor fails that does;
  * the message names it. */
 weft_status weft_sim_run(weft_sim *sim, double until) WEFT_NODISCARD;
-weft_sim_report weft_sim_tell(const weft_sim *sim);
+weft_sim_report weft_sim_stats(const weft_sim *sim);
 /* Which share of what an actor computes now is done; what it waits for is not. 0: it computes
  * nothing. */
 double weft_sim_progress(const weft_sim *sim, weft_actor_id id);

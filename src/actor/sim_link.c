@@ -71,7 +71,7 @@ static weft_status pack(const weft_actor *from, const weft_message *message, dou
     p->message.from = from->id;
     if (message->head_bytes) memcpy(p->head, message->head, message->head_bytes);
     p->message.head = p->head;
-    p->message.payload = weft_blob_hold(message->payload);
+    p->message.payload = weft_buffer_ref(message->payload);
     p->bytes = ENVELOPE + message->head_bytes + (message->payload ? message->payload->bytes : 0);
     p->sent = now;
     return WEFT_OK;
@@ -85,7 +85,7 @@ void weft_sim_forget(weft_sim *sim, parcel **message, bool lost)
     sim->report.lost += lost;
     sim->report.waiting--;
     sim->report.held_bytes -= p->bytes;
-    weft_blob_drop(&p->message.payload);
+    weft_buffer_unref(&p->message.payload);
     free(p);
 }
 

@@ -2,7 +2,7 @@
 
 #include "membership/view.h"
 
-struct weft_hosted {
+struct weft_actor_thread {
     weft_net *net;
     weft_place place;
     pthread_t thread;
@@ -16,19 +16,19 @@ static const double NAP = 0.02;
 
 static void *serve(void *user)
 {
-    weft_hosted *h = user;
+    weft_actor_thread *h = user;
     weft_cores_roam(); /* it serves all learners, not the one that has started it */
     weft_status status = weft_net_begin(h->net);
-    while (status == WEFT_OK && !atomic_load(&h->stop)) status = weft_net_pump(h->net, NAP);
+    while (status == WEFT_OK && !atomic_load(&h->stop)) status = weft_net_poll(h->net, NAP);
     weft_error_catch(&h->error, status);
     atomic_store(&h->failed, status != WEFT_OK);
     return NULL;
 }
 
-weft_status weft_hosted_start(weft_net_world *world, weft_actor *actor, weft_actor_id id,
-                              const char *coordinator, bool others, weft_hosted **out)
+weft_status weft_actor_thread_start(weft_net_context *world, weft_actor *actor, weft_actor_id id,
+                                    const char *coordinator, bool others, weft_actor_thread **out)
 {
-    weft_hosted *h;
+    weft_actor_thread *h;
     weft_status status = WEFT_NEW(&h, 1);
     if (status != WEFT_OK) {
         actor->ops->destroy(actor);
@@ -36,7 +36,7 @@ weft_status weft_hosted_start(weft_net_world *world, weft_actor *actor, weft_act
     }
     status = weft_place_open(world, actor, id, others, &h->net, &h->place);
     if (status == WEFT_OK && coordinator)
-        status = weft_net_know(h->net, WEFT_COORDINATOR, coordinator);
+        status = weft_net_add_peer(h->net, WEFT_COORDINATOR, coordinator);
     if (status == WEFT_OK) status = weft_thread_start(&h->thread, serve, h);
     if (status == WEFT_OK) {
         *out = h;
@@ -47,7 +47,7 @@ weft_status weft_hosted_start(weft_net_world *world, weft_actor *actor, weft_act
     return status;
 }
 
-weft_status weft_hosted_end(weft_hosted *h)
+weft_status weft_actor_thread_end(weft_actor_thread *h)
 {
     atomic_store(&h->stop, true);
     if (!h->ended) pthread_join(h->thread, NULL);
@@ -55,33 +55,33 @@ weft_status weft_hosted_end(weft_hosted *h)
     return weft_error_raise(&h->error);
 }
 
-weft_net_report weft_hosted_tell(const weft_hosted *h)
+weft_net_report weft_actor_thread_stats(const weft_actor_thread *h)
 {
-    return weft_net_tell(h->net);
+    return weft_net_stats(h->net);
 }
 
-weft_status weft_hosted_stop(weft_hosted **hosted)
+weft_status weft_actor_thread_stop(weft_actor_thread **hosted)
 {
     if (!hosted || !*hosted) return WEFT_OK;
-    weft_hosted *h = *hosted;
-    weft_status status = weft_hosted_end(h);
+    weft_actor_thread *h = *hosted;
+    weft_status status = weft_actor_thread_end(h);
     weft_net_close(&h->net);
     free(h);
     *hosted = NULL;
     return status;
 }
 
-weft_status weft_hosted_check(const weft_hosted *h)
+weft_status weft_actor_thread_check(const weft_actor_thread *h)
 {
     return atomic_load(&h->failed) ? weft_error_raise(&h->error) : WEFT_OK;
 }
 
-const weft_actor *weft_hosted_actor(const weft_hosted *h)
+const weft_actor *weft_actor_thread_actor(const weft_actor_thread *h)
 {
     return weft_net_actor(h->net);
 }
 
-const char *weft_hosted_address(const weft_hosted *h)
+const char *weft_actor_thread_address(const weft_actor_thread *h)
 {
     return weft_actor_address(weft_net_actor(h->net));
 }

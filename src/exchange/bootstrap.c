@@ -2,25 +2,25 @@
 
 #include <stdio.h>
 
-weft_status weft_place_open(weft_net_world *world, weft_actor *actor, weft_actor_id id, bool others,
-                            weft_net **net, weft_place *out)
+weft_status weft_place_open(weft_net_context *world, weft_actor *actor, weft_actor_id id,
+                            bool others, weft_net **net, weft_place *out)
 {
-    *out = (weft_place){.token = weft_net_world_token(world)};
+    *out = (weft_place){.token = weft_net_context_id(world)};
     /* Of the same number there may be others in this process, of other runs or ranks. */
     (void)snprintf(out->inside, sizeof(out->inside), "inproc://weft-%u-%llu", id,
-                   (unsigned long long)weft_net_world_draw(world));
+                   (unsigned long long)weft_net_context_draw(world));
     WEFT_TRY(weft_net_open(world, actor, id, out->inside, net));
     if (!others) return WEFT_OK;
-    weft_status status =
-        weft_net_bind(*net, weft_net_world_armed(world, NULL) ? "tcp://*:*" : "tcp://127.0.0.1:*",
-                      out->outside, sizeof(out->outside));
+    weft_status status = weft_net_bind(
+        *net, weft_net_context_has_keys(world, NULL) ? "tcp://*:*" : "tcp://127.0.0.1:*",
+        out->outside, sizeof(out->outside));
     if (status != WEFT_OK) weft_net_close(net);
     return status;
 }
 
-const char *weft_place_address(const weft_place *place, const weft_net_world *world)
+const char *weft_place_address(const weft_place *place, const weft_net_context *world)
 {
-    return place->token == weft_net_world_token(world) ? place->inside : place->outside;
+    return place->token == weft_net_context_id(world) ? place->inside : place->outside;
 }
 
 /* What a learner says of itself. */
@@ -43,19 +43,19 @@ static weft_status tell_all(const weft_exchange *e, const char *what, const void
 
 /* Between machines messages are encrypted, with keys that are made for this run and that learners
  * tell each other the way on which they are ranks of one job. */
-static weft_status tell_keys(const weft_exchange *e, weft_net_world *world)
+static weft_status tell_keys(const weft_exchange *e, weft_net_context *world)
 {
     int n = e->site.endpoint->learners;
     weft_key mine, *all;
-    weft_status armed = weft_net_world_arm(world, NULL);
+    weft_status armed = weft_net_context_set_keys(world, NULL);
     /* Who cannot is found by all, and by none of them waiting for it. */
-    if (armed != WEFT_OK || !weft_net_world_armed(world, &mine)) mine = (weft_key){{0}};
+    if (armed != WEFT_OK || !weft_net_context_has_keys(world, &mine)) mine = (weft_key){{0}};
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status = tell_all(e, "keys of learners", &mine, all, sizeof(mine));
     for (int i = 0; i < n && status == WEFT_OK && armed == WEFT_OK; i++) {
         static const weft_key none;
         status = memcmp(&all[i], &none, sizeof(none)) != 0
-                     ? weft_net_world_allow(world, &all[i])
+                     ? weft_net_context_allow(world, &all[i])
                      : weft_fail(WEFT_ERR_UNSUPPORTED,
                                  "exchange %s: learner %d is on another machine and has no "
                                  "encryption",
@@ -67,7 +67,7 @@ static weft_status tell_keys(const weft_exchange *e, weft_net_world *world)
 
 /* A message has at most all parameters and what an optimiser keeps beside them, of which eight
  * times as much is more than any does. */
-void weft_learners_expect(const weft_exchange *e, weft_net_world *world)
+void weft_learners_expect(const weft_exchange *e, weft_net_context *world)
 {
     enum { MOST_STATES = 8 };
     size_t bytes = 0;
@@ -76,14 +76,14 @@ void weft_learners_expect(const weft_exchange *e, weft_net_world *world)
         if (weft_store_kind(e->site.store, i) == WEFT_VALUE_PARAM)
             bytes += (size_t)weft_shape_elements(&type.shape) * weft_dtype_size(type.dtype);
     }
-    weft_net_world_expect(world, MOST_STATES * bytes);
+    weft_net_context_set_max_message(world, MOST_STATES * bytes);
 }
 
-weft_status weft_learners_meet(const weft_exchange *e, weft_net_world *world, bool *others)
+weft_status weft_learners_meet(const weft_exchange *e, weft_net_context *world, bool *others)
 {
     int n = e->site.endpoint->learners;
-    card mine = {weft_store_form(e->site.store), weft_net_world_token(world),
-                 weft_net_world_host()};
+    card mine = {weft_store_form(e->site.store), weft_net_context_id(world),
+                 weft_net_context_host()};
     card *all;
     bool alike = true, apart = false;
     *others = false;

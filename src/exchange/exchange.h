@@ -98,8 +98,8 @@ typedef struct weft_exchange weft_exchange;
 
 /* Of a run whose learners are processes that come and go: what one of them knows of it. */
 typedef struct weft_learner_link {
-    const char *coordinator;  /* where that is, as weft_net_know takes it; NULL: not known yet */
-    int slot, learners;       /* which learner this is; how many there are to be */
+    const char *coordinator; /* where that is, as weft_net_add_peer takes it; NULL: not known yet */
+    int slot, learners;      /* which learner this is; how many there are to be */
     const char *model, *data; /* by which others know that it trains the same */
     bool job;  /* all learners are of one job: when one is stopped all are, and the first speaks */
     bool late; /* the run had taken steps before this learner came: it is not to begin anew */

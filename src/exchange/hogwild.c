@@ -138,10 +138,10 @@ static weft_status make_field(const hogwild *h, field **out)
 /* The first learner makes it, and tells the others where. */
 static weft_status enter_field(hogwild *h)
 {
-    weft_net_world *world;
+    weft_net_context *world;
     bool others;
     field *made = NULL;
-    WEFT_TRY(weft_net_world_of(h->head.site.context, &world));
+    WEFT_TRY(weft_net_context_of(h->head.site.context, &world));
     WEFT_TRY(weft_learners_meet(&h->head, world, &others));
     if (others)
         return weft_fail(WEFT_ERR_ARGUMENT,

@@ -37,10 +37,10 @@ static weft_status wait_for_answer(const weft_waiting *w, weft_net *net, const c
     double noted = 0;
     while (!weft_net_actor(net)->done) {
         const char *why;
-        WEFT_TRY(weft_net_pump(net, NAP));
+        WEFT_TRY(weft_net_poll(net, NAP));
         if (is_stopped(w)) return fail_stopped("waiting for the coordinator");
         double waited = weft_patience_look(&patience, 1);
-        why = weft_net_trouble(net, WEFT_COORDINATOR);
+        why = weft_net_connect_error(net, WEFT_COORDINATOR);
         if (waited > w->timeout)
             return weft_fail(WEFT_ERR_PEER, "no coordinator answers at %s within %g s: %s", address,
                              w->timeout, why ? why : "it says nothing");
@@ -54,10 +54,11 @@ static weft_status wait_for_answer(const weft_waiting *w, weft_net *net, const c
 
 static weft_status take_answer(const weft_actor *guest, weft_invitation *out)
 {
-    const weft_blob *blob = weft_guest_configuration(guest);
-    WEFT_TRY(weft_cluster_describe(weft_guest_view(guest), weft_actor_now(guest), &out->status));
-    out->slot = weft_guest_slot(guest);
-    out->run = weft_guest_run(guest);
+    const weft_buffer *blob = weft_membership_client_run_config(guest);
+    WEFT_TRY(weft_cluster_describe(weft_membership_client_view(guest), weft_actor_now(guest),
+                                   &out->status));
+    out->slot = weft_membership_client_slot(guest);
+    out->run = weft_membership_client_run(guest);
     if (!blob) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&out->configuration, blob->bytes + 1));
     memcpy(out->configuration, blob->data, blob->bytes);
@@ -65,27 +66,27 @@ static weft_status take_answer(const weft_actor *guest, weft_invitation *out)
     return WEFT_OK;
 }
 
-weft_status weft_cluster_ask(const weft_waiting *w, weft_net_world *world, const char *address,
+weft_status weft_cluster_ask(const weft_waiting *w, weft_net_context *world, const char *address,
                              weft_asking what, uint32_t other, int slot, weft_invitation *out)
 {
     weft_actor *guest;
     weft_net *net;
-    weft_guest_options options = {.struct_size = sizeof(options),
-                                  .invited = what != WEFT_ASK_WHO,
-                                  .learner = what == WEFT_ASK_SLOT,
-                                  .place = slot + 1,
-                                  .other = other,
-                                  .again = 0.5};
+    weft_membership_client_options options = {.struct_size = sizeof(options),
+                                              .invited = what != WEFT_ASK_WHO,
+                                              .learner = what == WEFT_ASK_SLOT,
+                                              .place = slot + 1,
+                                              .other = other,
+                                              .again = 0.5};
     *out = (weft_invitation){0};
-    WEFT_TRY(weft_guest_create(&options, &guest));
+    WEFT_TRY(weft_membership_client_create(&options, &guest));
     WEFT_TRY(weft_net_open(world, guest, weft_draw_id(), NULL, &net));
-    weft_status status = weft_net_know(net, WEFT_COORDINATOR, address);
+    weft_status status = weft_net_add_peer(net, WEFT_COORDINATOR, address);
     if (status == WEFT_OK) status = weft_net_begin(net);
     if (status == WEFT_OK) status = wait_for_answer(w, net, address);
     if (status == WEFT_OK) status = take_answer(guest, out);
     if (status != WEFT_OK) {
         weft_invitation_free(out);
-        weft_net_give_up(net);
+        weft_net_discard_pending(net);
     }
     weft_net_close(&net);
     return status;
@@ -113,7 +114,7 @@ static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_c
     size_t members = 0;
     double emptied = 0;
     while (!actor->done && !is_stopped(w)) {
-        WEFT_TRY(weft_net_pump(net, NAP));
+        WEFT_TRY(weft_net_poll(net, NAP));
         const weft_view *view = weft_coordinator_view(actor);
         if (view->number != number || view->member_count != members)
             WEFT_TRY(tell_view(what, address, weft_actor_now(actor), view));
@@ -129,7 +130,7 @@ static weft_status coordinate(const weft_waiting *w, weft_net *net, const weft_c
     return is_stopped(w) && !view->over ? fail_stopped("the coordinator") : WEFT_OK;
 }
 
-weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *world,
+weft_status weft_coordinator_process(const weft_waiting *w, weft_net_context *world,
                                      const weft_coordinating *what)
 {
     weft_actor *actor;
@@ -166,10 +167,10 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_world *worl
 
 /* --- a server --- */
 
-const char *weft_listen_beside(weft_net_world *world, const char *coordinator)
+const char *weft_listen_beside(weft_net_context *world, const char *coordinator)
 {
     bool near = strncmp(coordinator, "tcp://127.", 10) == 0;
-    return weft_net_world_is_reached(world) && !near ? "tcp://*:*" : "tcp://127.0.0.1:*";
+    return weft_net_context_is_reached(world) && !near ? "tcp://*:*" : "tcp://127.0.0.1:*";
 }
 
 static weft_status serve(const weft_waiting *w, weft_net *net, const char *address)
@@ -177,9 +178,9 @@ static weft_status serve(const weft_waiting *w, weft_net *net, const char *addre
     weft_patience patience = {0};
     weft_actor *actor = weft_net_actor(net);
     while (!actor->done && !is_stopped(w)) {
-        uint64_t heard = weft_net_tell(net).received;
-        WEFT_TRY(weft_net_pump(net, NAP));
-        if (weft_net_tell(net).received != heard) patience = (weft_patience){0};
+        uint64_t heard = weft_net_stats(net).received;
+        WEFT_TRY(weft_net_poll(net, NAP));
+        if (weft_net_stats(net).received != heard) patience = (weft_patience){0};
         if (weft_patience_look(&patience, 1) > w->timeout)
             return weft_fail(WEFT_ERR_PEER,
                              "nobody of the run at %s has said anything to this server for %g s",
@@ -188,8 +189,9 @@ static weft_status serve(const weft_waiting *w, weft_net *net, const char *addre
     return actor->done ? WEFT_OK : fail_stopped("the server");
 }
 
-weft_status weft_server_process(const weft_waiting *w, weft_net_world *world, const char *exchange,
-                                const char *coordinator, const char *listen, weft_serving *serving)
+weft_status weft_server_process(const weft_waiting *w, weft_net_context *world,
+                                const char *exchange, const char *coordinator, const char *listen,
+                                weft_serving *serving)
 {
     const weft_exchange_ops *ops;
     const char *arguments;
@@ -197,12 +199,12 @@ weft_status weft_server_process(const weft_waiting *w, weft_net_world *world, co
     weft_net *net = NULL;
     WEFT_TRY(weft_exchange_find(w->context, exchange, &ops, &arguments));
     if (!ops->serve) return weft_fail(WEFT_ERR_ARGUMENT, "exchange %s has no servers", ops->name);
-    weft_net_world_queue(world, weft_server_messages(weft_server_ranges(
-                                    serving->count, serving->dtype, serving->servers)));
+    weft_net_context_set_queue(world, weft_server_messages(weft_server_ranges(
+                                          serving->count, serving->dtype, serving->servers)));
     serving->id = weft_draw_id();
     WEFT_TRY(ops->serve(arguments, serving, &actor));
     weft_status status = weft_net_open(world, actor, serving->id, listen, &net);
-    if (status == WEFT_OK) status = weft_net_know(net, WEFT_COORDINATOR, coordinator);
+    if (status == WEFT_OK) status = weft_net_add_peer(net, WEFT_COORDINATOR, coordinator);
     if (status == WEFT_OK) status = weft_net_begin(net);
     if (status == WEFT_OK) status = serve(w, net, coordinator);
     weft_net_close(&net);

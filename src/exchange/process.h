@@ -29,7 +29,7 @@ typedef enum weft_asking { WEFT_ASK_WHO, WEFT_ASK_TERMS, WEFT_ASK_SLOT } weft_as
  * slot of a learner; or that a member goes (`other`; 0: nobody). slot: that of a member that has
  * ended, whose place who asks is to have; below 0: any. PEER: it does not answer, and why as far as
  * is known, or it refuses; INTERRUPTED: stopped. */
-weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_world *world,
+weft_status weft_cluster_ask(const weft_waiting *waiting, weft_net_context *world,
                              const char *address, weft_asking what, uint32_t other, int slot,
                              weft_invitation *out) WEFT_NODISCARD;
 
@@ -55,16 +55,16 @@ typedef struct weft_coordinating {
     weft_cluster_fn tell; /* where it listens, and who is there, when that changes */
     void *user;
 } weft_coordinating;
-weft_status weft_coordinator_process(const weft_waiting *waiting, weft_net_world *world,
+weft_status weft_coordinator_process(const weft_waiting *waiting, weft_net_context *world,
                                      const weft_coordinating *what) WEFT_NODISCARD;
 
 /* Where somebody listens who comes to a coordinator at that address: for other machines, unless
  * that one is of this machine or they may not come. */
-const char *weft_listen_beside(weft_net_world *world, const char *coordinator);
+const char *weft_listen_beside(weft_net_context *world, const char *coordinator);
 
 /* A server of an exchange, until it is not needed any more. PEER: it is refused, dropped, or the
  * run has come to a fault. */
-weft_status weft_server_process(const weft_waiting *waiting, weft_net_world *world,
+weft_status weft_server_process(const weft_waiting *waiting, weft_net_context *world,
                                 const char *exchange, const char *coordinator, const char *listen,
                                 weft_serving *serving) WEFT_NODISCARD;
 

@@ -5,41 +5,41 @@
 
 enum { AGAIN = 0 };
 
-typedef struct guest {
+typedef struct client {
     weft_actor head;
-    weft_guest_options options;
+    weft_membership_client_options options;
     bool seen, welcome, gone; /* what has been answered */
     weft_view view;
     uint64_t run;
     int slot;
-    weft_blob *configuration;
-} guest;
+    weft_buffer *configuration;
+} client;
 
-const weft_view *weft_guest_view(const weft_actor *actor)
+const weft_view *weft_membership_client_view(const weft_actor *actor)
 {
-    return &((const guest *)actor)->view;
+    return &((const client *)actor)->view;
 }
 
-uint64_t weft_guest_run(const weft_actor *actor)
+uint64_t weft_membership_client_run(const weft_actor *actor)
 {
-    return ((const guest *)actor)->run;
+    return ((const client *)actor)->run;
 }
 
-int weft_guest_slot(const weft_actor *actor)
+int weft_membership_client_slot(const weft_actor *actor)
 {
-    return ((const guest *)actor)->slot;
+    return ((const client *)actor)->slot;
 }
 
-const weft_blob *weft_guest_configuration(const weft_actor *actor)
+const weft_buffer *weft_membership_client_run_config(const weft_actor *actor)
 {
-    return ((const guest *)actor)->configuration;
+    return ((const client *)actor)->configuration;
 }
 
-static weft_status say(guest *g)
+static weft_status say(client *g)
 {
-    Weft__Ask ask;
+    Weft__Query ask;
     Weft__Leave leave;
-    weft__ask__init(&ask);
+    weft__query__init(&ask);
     weft__leave__init(&leave);
     ask.invited = g->options.invited;
     ask.learner = g->options.learner;
@@ -47,18 +47,18 @@ static weft_status say(guest *g)
     leave.other = g->options.other;
     WEFT_TRY(weft_actor_set_timer(&g->head, AGAIN, g->options.again));
     if (g->options.other != WEFT_NOBODY && !g->gone)
-        WEFT_TRY(weft_wire_send(&g->head, WEFT_COORDINATOR, WEFT_WIRE_LEAVE, &leave, NULL));
-    return weft_wire_send(&g->head, WEFT_COORDINATOR, WEFT_WIRE_ASK, &ask, NULL);
+        WEFT_TRY(weft_rpc_send(&g->head, WEFT_COORDINATOR, WEFT_RPC_LEAVE, &leave, NULL));
+    return weft_rpc_send(&g->head, WEFT_COORDINATOR, WEFT_RPC_QUERY, &ask, NULL);
 }
 
-weft_status weft_guest_ask(weft_actor *actor)
+weft_status weft_membership_client_query(weft_actor *actor)
 {
-    guest *g = (guest *)actor;
+    client *g = (client *)actor;
     g->seen = g->welcome = actor->done = false;
     return say(g);
 }
 
-static weft_status take_view(guest *g, const weft_message *message)
+static weft_status take_view(client *g, const weft_message *message)
 {
     weft_view view = {.number = 0};
     weft_status status = weft_view_unpack(message->payload, weft_actor_now(&g->head), &view);
@@ -70,75 +70,76 @@ static weft_status take_view(guest *g, const weft_message *message)
     return WEFT_OK;
 }
 
-static weft_status take_welcome(guest *g, const weft_message *message)
+static weft_status take_welcome(client *g, const weft_message *message)
 {
-    Weft__Welcome *m = weft_wire_read(message, &weft__welcome__descriptor);
+    Weft__JoinAck *m = weft_rpc_parse(message, &weft__join_ack__descriptor);
     if (m && message->payload && m->slot <= INT32_MAX) {
-        weft_blob_drop(&g->configuration);
-        g->configuration = weft_blob_hold(message->payload);
+        weft_buffer_unref(&g->configuration);
+        g->configuration = weft_buffer_ref(message->payload);
         g->slot = (int)m->slot;
         g->run = m->run;
         g->welcome = true;
     }
-    weft_wire_free(m);
+    weft_rpc_free(m);
     return WEFT_OK;
 }
 
 static weft_status take_refused(const weft_message *message)
 {
-    Weft__Refused *m = weft_wire_read(message, &weft__refused__descriptor);
+    Weft__Reject *m = weft_rpc_parse(message, &weft__reject__descriptor);
     weft_status status =
         m ? weft_fail(WEFT_ERR_PEER, "the coordinator refuses: %.300s", m->reason) : WEFT_OK;
-    weft_wire_free(m);
+    weft_rpc_free(m);
     return status;
 }
 
-static weft_status guest_message(weft_actor *actor, const weft_message *message)
+static weft_status client_message(weft_actor *actor, const weft_message *message)
 {
-    guest *g = (guest *)actor;
+    client *g = (client *)actor;
     weft_status status = WEFT_OK;
     if (message->from != WEFT_COORDINATOR) return WEFT_OK;
-    if (message->type == WEFT_WIRE_VIEW) status = take_view(g, message);
-    if (message->type == WEFT_WIRE_WELCOME) status = take_welcome(g, message);
-    if (message->type == WEFT_WIRE_REFUSED) status = take_refused(message);
-    if (message->type == WEFT_WIRE_LEFT) g->gone = true;
+    if (message->type == WEFT_RPC_VIEW) status = take_view(g, message);
+    if (message->type == WEFT_RPC_JOIN_ACK) status = take_welcome(g, message);
+    if (message->type == WEFT_RPC_REJECT) status = take_refused(message);
+    if (message->type == WEFT_RPC_LEAVE_ACK) g->gone = true;
     actor->done = g->seen && (g->welcome || !g->options.invited) &&
                   (g->gone || g->options.other == WEFT_NOBODY);
     return status;
 }
 
-static weft_status guest_timer(weft_actor *actor, int timer)
+static weft_status client_timer(weft_actor *actor, int timer)
 {
     (void)timer;
-    return say((guest *)actor);
+    return say((client *)actor);
 }
 
-static weft_status guest_begin(weft_actor *actor)
+static weft_status client_begin(weft_actor *actor)
 {
-    return say((guest *)actor);
+    return say((client *)actor);
 }
 
-static void guest_destroy(weft_actor *actor)
+static void client_destroy(weft_actor *actor)
 {
-    guest *g = (guest *)actor;
+    client *g = (client *)actor;
     weft_view_free(&g->view);
-    weft_blob_drop(&g->configuration);
+    weft_buffer_unref(&g->configuration);
     free(g);
 }
 
-static const weft_actor_ops guest_ops = {
-    .name = "guest",
-    .begin = guest_begin,
-    .message = guest_message,
-    .timer = guest_timer,
-    .destroy = guest_destroy,
+static const weft_actor_ops client_ops = {
+    .name = "client",
+    .begin = client_begin,
+    .message = client_message,
+    .timer = client_timer,
+    .destroy = client_destroy,
 };
 
-weft_status weft_guest_create(const weft_guest_options *options, weft_actor **out)
+weft_status weft_membership_client_create(const weft_membership_client_options *options,
+                                          weft_actor **out)
 {
-    guest *g;
+    client *g;
     WEFT_TRY(WEFT_NEW(&g, 1));
-    g->head.ops = &guest_ops;
+    g->head.ops = &client_ops;
     g->options = *options;
     *out = &g->head;
     return WEFT_OK;

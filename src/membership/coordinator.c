@@ -14,19 +14,20 @@ static const double OFTEN = 0.002;
 
 /* --- views --- */
 
-weft_status weft_circle_show(circle *c, weft_actor_id to, const weft_view *view)
+weft_status weft_coordinator_send_view(coordinator_state *c, weft_actor_id to,
+                                       const weft_view *view)
 {
-    weft_blob *blob;
+    weft_buffer *blob;
     WEFT_TRY(weft_view_pack(view, weft_actor_now(&c->head), &blob));
     weft_status status = weft_actor_send(
-        &c->head, to, &(weft_message){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
-    weft_blob_drop(&blob);
+        &c->head, to, &(weft_message){.type = WEFT_RPC_VIEW, .head = "", .payload = blob});
+    weft_buffer_unref(&blob);
     return status;
 }
 
-static weft_status say(circle *c)
+static weft_status say(coordinator_state *c)
 {
-    weft_blob *blob = NULL;
+    weft_buffer *blob = NULL;
     c->said = weft_actor_now(&c->head);
     c->unsaid = false;
     WEFT_TRY(weft_view_pack(&c->view, c->said, &blob));
@@ -34,18 +35,18 @@ static weft_status say(circle *c)
     for (size_t i = 0; i < c->view.member_count && status == WEFT_OK; i++)
         status =
             weft_actor_send(&c->head, c->view.members[i].id,
-                            &(weft_message){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
-    weft_blob_drop(&blob);
+                            &(weft_message){.type = WEFT_RPC_VIEW, .head = "", .payload = blob});
+    weft_buffer_unref(&blob);
     return status;
 }
 
 /* At once; but where many come or go together, all of them are told of with the next one. */
-weft_status weft_circle_changed(circle *c)
+weft_status weft_coordinator_changed(coordinator_state *c)
 {
     double quiet = OFTEN * c->options.limit, now = weft_actor_now(&c->head);
     c->view.number++;
     if (!c->view.running) return WEFT_OK;
-    if (c->options.replicas && !c->view.over) weft_keepers_fill(&c->view);
+    if (c->options.replicas && !c->view.over) weft_assignment_add_backups(&c->view);
     if (c->unsaid) return WEFT_OK;
     if (now - c->said >= quiet) return say(c);
     c->unsaid = true;
@@ -54,17 +55,17 @@ weft_status weft_circle_changed(circle *c)
 
 const weft_view *weft_coordinator_view(const weft_actor *coordinator)
 {
-    return &((const circle *)coordinator)->view;
+    return &((const coordinator_state *)coordinator)->view;
 }
 
 /* --- beats --- */
 
-static weft_status refuse_unknown(circle *c, weft_actor_id who, uint64_t run)
+static weft_status refuse_unknown(coordinator_state *c, weft_actor_id who, uint64_t run)
 {
-    Weft__Refused no;
+    Weft__Reject no;
     char reason[160];
-    weft__refused__init(&no);
-    if (weft_circle_has_gone(c, who))
+    weft__reject__init(&no);
+    if (weft_coordinator_has_removed(c, who))
         (void)snprintf(reason, sizeof(reason),
                        "it was silent for more than %g s and counts as gone; begin it anew",
                        c->options.limit);
@@ -73,12 +74,12 @@ static weft_status refuse_unknown(circle *c, weft_actor_id who, uint64_t run)
                        "this is another run, or one that has gone on without it; begin it anew");
     no.other_run = run != c->view.run;
     no.reason = reason;
-    return weft_wire_send(&c->head, who, WEFT_WIRE_REFUSED, &no, NULL);
+    return weft_rpc_send(&c->head, who, WEFT_RPC_REJECT, &no, NULL);
 }
 
-static weft_status answer_beat(circle *c, weft_actor_id to)
+static weft_status answer_beat(coordinator_state *c, weft_actor_id to)
 {
-    Weft__Alive m = WEFT__ALIVE__INIT;
+    Weft__HeartbeatAck m = WEFT__HEARTBEAT_ACK__INIT;
     double now = weft_actor_now(&c->head);
     for (size_t i = 0; i < c->view.member_count; i++) {
         const weft_view_member *o = &c->view.members[i];
@@ -86,43 +87,45 @@ static weft_status answer_beat(circle *c, weft_actor_id to)
             continue;
         m.slowest = o->id;
         m.slowest_clock = o->figures.clock;
-        m.slowest_silent = now - c->seats[i].heard;
+        m.slowest_silent = now - c->records[i].heard;
     }
-    return weft_wire_send(&c->head, to, WEFT_WIRE_ALIVE, &m, NULL);
+    return weft_rpc_send(&c->head, to, WEFT_RPC_HEARTBEAT_ACK, &m, NULL);
 }
 
-weft_member_figures weft_circle_figures(const Weft__Beat *m)
+weft_member_stats weft_coordinator_stats_of(const Weft__Heartbeat *m)
 {
-    const Weft__Figures *f = m->figures;
-    return (weft_member_figures){f->clock, f->loss, f->rate, f->staleness};
+    const Weft__Stats *f = m->figures;
+    return (weft_member_stats){f->clock, f->loss, f->rate, f->staleness};
 }
 
-static weft_status take_beat(circle *c, const weft_message *message, const Weft__Beat *m)
+static weft_status take_beat(coordinator_state *c, const weft_message *message,
+                             const Weft__Heartbeat *m)
 {
     weft_view_member *member = weft_view_find(&c->view, message->from);
     if (m->view <= 0) return WEFT_OK;
-    if (!c->view.running) return weft_circle_recall(c, message->from, m);
+    if (!c->view.running) return weft_coordinator_request_view(c, message->from, m);
     if (!member || m->run != c->view.run) return refuse_unknown(c, message->from, m->run);
-    c->seats[member - c->view.members].heard = weft_actor_now(&c->head);
-    if (m->figures) member->figures = weft_circle_figures(m);
+    c->records[member - c->view.members].heard = weft_actor_now(&c->head);
+    if (m->figures) member->figures = weft_coordinator_stats_of(m);
     c->stepped = c->stepped || member->figures.clock > 0;
-    if (m->view < c->view.number) return weft_circle_show(c, message->from, &c->view);
+    if (m->view < c->view.number) return weft_coordinator_send_view(c, message->from, &c->view);
     bool others = m->members != 0 && m->members != weft_view_sum(&c->view);
-    if (m->view > c->view.number || others) return weft_circle_overrule(c, m->view);
+    if (m->view > c->view.number || others) return weft_coordinator_overrule(c, m->view);
     return answer_beat(c, message->from);
 }
 
-static weft_status take_ready(circle *c, const weft_message *message, const Weft__Ready *m)
+static weft_status take_ready(coordinator_state *c, const weft_message *message,
+                              const Weft__InSync *m)
 {
     if (m->range >= (uint32_t)c->view.range_count) return WEFT_OK;
-    weft_keeper *r = &c->view.ranges[m->range];
+    weft_range_owner *r = &c->view.ranges[m->range];
     if (r->primary != message->from || r->replica != m->replica || r->ready) return WEFT_OK;
     r->ready = true;
-    return weft_circle_changed(c);
+    return weft_coordinator_changed(c);
 }
 
 /* Peers have lost what the run had come to; or servers have never had what it was to begin with. */
-static weft_status take_lost(circle *c, const Weft__Lost *m)
+static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
 {
     weft_view *v = &c->view;
     if (m->view != v->number || v->over || v->fault) return WEFT_OK;
@@ -130,7 +133,7 @@ static weft_status take_lost(circle *c, const Weft__Lost *m)
         /* All steps have been taken, or none: nothing is lost. */
         v->over = c->some_done;
         for (size_t i = 0; i < v->member_count; i++) v->members[i].lacks_state = false;
-        return weft_circle_changed(c);
+        return weft_coordinator_changed(c);
     }
     if (c->options.ranges > 0)
         WEFT_TRY(weft_format(&v->fault,
@@ -141,21 +144,21 @@ static weft_status take_lost(circle *c, const Weft__Lost *m)
     else
         WEFT_TRY(weft_format(&v->fault, "no learner is left that has what the run had come to; %s",
                              c->advice));
-    return weft_circle_changed(c);
+    return weft_coordinator_changed(c);
 }
 
 /* Somebody who only wants to know. */
-static weft_status take_ask(circle *c, const weft_message *message, const Weft__Ask *m)
+static weft_status take_ask(coordinator_state *c, const weft_message *message, const Weft__Query *m)
 {
     if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
     int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
     weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
-    if (wish >= 0) WEFT_TRY(weft_circle_replace(c, message->from, role, wish));
-    if (m->invited) WEFT_TRY(weft_circle_invite(c, message->from, m->learner, wish));
+    if (wish >= 0) WEFT_TRY(weft_coordinator_replace(c, message->from, role, wish));
+    if (m->invited) WEFT_TRY(weft_coordinator_invite(c, message->from, m->learner, wish));
     double now = weft_actor_now(&c->head);
     for (size_t i = 0; i < c->view.member_count; i++)
-        c->view.members[i].silent = now - c->seats[i].heard;
-    return weft_circle_show(c, message->from, &c->view);
+        c->view.members[i].silent = now - c->records[i].heard;
+    return weft_coordinator_send_view(c, message->from, &c->view);
 }
 
 /* --- time --- */
@@ -163,27 +166,27 @@ static weft_status take_ask(circle *c, const weft_message *message, const Weft__
 /* Servers need not wait for ever for learners who will not come. */
 enum { IDLE_LIMITS = 30 };
 
-static weft_status look_for_work(circle *c, double now)
+static weft_status look_for_work(coordinator_state *c, double now)
 {
     weft_view *v = &c->view;
     double most = IDLE_LIMITS * c->options.limit;
-    if (!v->running || v->over || v->fault || weft_circle_work_is_left(c)) {
+    if (!v->running || v->over || v->fault || weft_coordinator_has_work(c)) {
         c->idle = -1;
         return WEFT_OK;
     }
     if (c->idle < 0) c->idle = now;
     if (now - c->idle <= most) return WEFT_OK;
     WEFT_TRY(weft_format(&v->fault, "nobody has trained for %g s, and nobody comes", most));
-    return weft_circle_changed(c);
+    return weft_coordinator_changed(c);
 }
 
 static weft_status coordinator_timer(weft_actor *actor, int timer)
 {
-    circle *c = (circle *)actor;
+    coordinator_state *c = (coordinator_state *)actor;
     double now = weft_actor_now(actor);
     if (timer == SAY) return c->unsaid ? say(c) : WEFT_OK;
-    if (c->recalls && now >= c->recalled_until) WEFT_TRY(weft_circle_adopt(c));
-    if (!c->recalls) WEFT_TRY(weft_circle_drop_silent(c, now));
+    if (c->recalls && now >= c->recalled_until) WEFT_TRY(weft_coordinator_adopt(c));
+    if (!c->recalls) WEFT_TRY(weft_coordinator_drop_silent(c, now));
     if (!c->recalls) WEFT_TRY(look_for_work(c, now));
     bool empty = (c->view.over || c->view.fault) && c->view.member_count == 0;
     if (!empty)
@@ -196,7 +199,7 @@ static weft_status coordinator_timer(weft_actor *actor, int timer)
 
 static weft_status coordinator_begin(weft_actor *actor)
 {
-    circle *c = (circle *)actor;
+    coordinator_state *c = (coordinator_state *)actor;
     c->ticked = weft_actor_now(actor);
     c->said = -INFINITY;
     c->emptied = c->idle = -1;
@@ -207,16 +210,16 @@ static weft_status coordinator_begin(weft_actor *actor)
 
 /* --- messages --- */
 
-static weft_status take(circle *c, const weft_message *message, const void *m)
+static weft_status take(coordinator_state *c, const weft_message *message, const void *m)
 {
     switch (message->type) {
-    case WEFT_WIRE_JOIN: return weft_circle_join(c, message, m);
-    case WEFT_WIRE_BEAT: return take_beat(c, message, m);
-    case WEFT_WIRE_LEAVE: return weft_circle_take_leave(c, message, m);
-    case WEFT_WIRE_READY: return take_ready(c, message, m);
-    case WEFT_WIRE_ASK: return take_ask(c, message, m);
-    case WEFT_WIRE_LOST: return take_lost(c, m);
-    case WEFT_WIRE_REFUSED: return weft_circle_refused(c, m);
+    case WEFT_RPC_JOIN: return weft_coordinator_join(c, message, m);
+    case WEFT_RPC_HEARTBEAT: return take_beat(c, message, m);
+    case WEFT_RPC_LEAVE: return weft_coordinator_leave(c, message, m);
+    case WEFT_RPC_IN_SYNC: return take_ready(c, message, m);
+    case WEFT_RPC_QUERY: return take_ask(c, message, m);
+    case WEFT_RPC_STATE_LOST: return take_lost(c, m);
+    case WEFT_RPC_REJECT: return weft_coordinator_rejected(c, m);
     default: return WEFT_OK;
     }
 }
@@ -227,23 +230,23 @@ static weft_status coordinator_message(weft_actor *actor, const weft_message *me
         uint32_t type;
         const ProtobufCMessageDescriptor *kind;
     } kinds[] = {
-        {WEFT_WIRE_JOIN, &weft__join__descriptor},
-        {WEFT_WIRE_BEAT, &weft__beat__descriptor},
-        {WEFT_WIRE_LEAVE, &weft__leave__descriptor},
-        {WEFT_WIRE_READY, &weft__ready__descriptor},
-        {WEFT_WIRE_ASK, &weft__ask__descriptor},
-        {WEFT_WIRE_LOST, &weft__lost__descriptor},
-        {WEFT_WIRE_REFUSED, &weft__refused__descriptor},
+        {WEFT_RPC_JOIN, &weft__join__descriptor},
+        {WEFT_RPC_HEARTBEAT, &weft__heartbeat__descriptor},
+        {WEFT_RPC_LEAVE, &weft__leave__descriptor},
+        {WEFT_RPC_IN_SYNC, &weft__in_sync__descriptor},
+        {WEFT_RPC_QUERY, &weft__query__descriptor},
+        {WEFT_RPC_STATE_LOST, &weft__state_lost__descriptor},
+        {WEFT_RPC_REJECT, &weft__reject__descriptor},
     };
-    circle *c = (circle *)actor;
-    if (message->type == WEFT_WIRE_VIEW) return weft_circle_remember(c, message);
-    if (message->type == WEFT_WIRE_WELCOME) return weft_circle_remember_options(c, message);
+    coordinator_state *c = (coordinator_state *)actor;
+    if (message->type == WEFT_RPC_VIEW) return weft_coordinator_take_view(c, message);
+    if (message->type == WEFT_RPC_JOIN_ACK) return weft_coordinator_take_options(c, message);
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
         void *m = NULL;
-        if (kinds[i].type != message->type || !(m = weft_wire_read(message, kinds[i].kind)))
+        if (kinds[i].type != message->type || !(m = weft_rpc_parse(message, kinds[i].kind)))
             continue;
         weft_status status = take(c, message, m);
-        weft_wire_free(m);
+        weft_rpc_free(m);
         return status;
     }
     return WEFT_OK;
@@ -253,15 +256,15 @@ static weft_status coordinator_message(weft_actor *actor, const weft_message *me
 
 static void coordinator_destroy(weft_actor *actor)
 {
-    circle *c = (circle *)actor;
+    coordinator_state *c = (coordinator_state *)actor;
     weft_view_free(&c->view);
     weft_view_free(&c->best);
-    weft_blob_drop(&c->configuration);
-    weft_blob_drop(&c->members_configuration);
-    free(c->early);
+    weft_buffer_unref(&c->configuration);
+    weft_buffer_unref(&c->members_configuration);
+    free(c->reports);
     for (int i = 0; i < 3; i++) free(c->texts[i]);
     free(c->advice);
-    free(c->seats);
+    free(c->records);
     free(c);
 }
 
@@ -278,7 +281,7 @@ static void copy_text(char *to, size_t size, const char *from)
     (void)snprintf(to, size, "%s", from ? from : "");
 }
 
-static void describe(circle *c, const weft_coordinator_options *o)
+static void describe(coordinator_state *c, const weft_coordinator_options *o)
 {
     weft_run_about *about = &c->view.about;
     copy_text(about->model, sizeof(about->model), o->fingerprint.model);
@@ -288,7 +291,7 @@ static void describe(circle *c, const weft_coordinator_options *o)
     memcpy(about->expected, o->expected, sizeof(about->expected));
 }
 
-static weft_status fill(circle *c, const weft_coordinator_options *options)
+static weft_status fill(coordinator_state *c, const weft_coordinator_options *options)
 {
     const weft_fingerprint *f = &options->fingerprint;
     const char *texts[] = {f->version, f->model, f->data};
@@ -309,14 +312,14 @@ static weft_status fill(circle *c, const weft_coordinator_options *options)
     c->view.run = options->run;
     c->view.silence = options->limit;
     if (!options->configuration) return WEFT_OK;
-    WEFT_TRY(weft_blob_new(options->configuration_bytes, &c->configuration));
+    WEFT_TRY(weft_buffer_new(options->configuration_bytes, &c->configuration));
     memcpy(c->configuration->data, options->configuration, options->configuration_bytes);
     return WEFT_OK;
 }
 
 weft_status weft_coordinator_create(const weft_coordinator_options *options, weft_actor **out)
 {
-    circle *c;
+    coordinator_state *c;
     if (options->ranges > WEFT_MOST_RANGES)
         return weft_fail(WEFT_ERR_ARGUMENT, "%d ranges of parameters, there may be %d",
                          options->ranges, WEFT_MOST_RANGES);

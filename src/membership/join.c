@@ -12,7 +12,7 @@ static bool differs(const char *ours, const char *theirs)
 }
 
 /* "" where it fits. What comes from the other side may be of any length. */
-static void compare(const circle *c, const Weft__Fingerprint *f, char reason[REASON])
+static void compare(const coordinator_state *c, const Weft__Fingerprint *f, char reason[REASON])
 {
     const weft_fingerprint *ours = &c->options.fingerprint;
     if (!f) return;
@@ -32,7 +32,7 @@ static void compare(const circle *c, const Weft__Fingerprint *f, char reason[REA
 }
 
 /* Whether the run goes on from a checkpoint that this one has not loaded. */
-static bool lacks_checkpoint(const circle *c, const Weft__Join *m)
+static bool lacks_checkpoint(const coordinator_state *c, const Weft__Join *m)
 {
     uint64_t ours = c->options.fingerprint.checkpoint;
     bool trains = m->role == WEFT_MEMBER_LEARNER || m->role == WEFT_MEMBER_PEER;
@@ -41,14 +41,14 @@ static bool lacks_checkpoint(const circle *c, const Weft__Join *m)
 
 /* Once the run is under way its state is newer than any checkpoint, and every newcomer takes it
  * from the run. */
-static bool lacks_state(const circle *c, const Weft__Join *m)
+static bool lacks_state(const coordinator_state *c, const Weft__Join *m)
 {
     return !c->view.running && lacks_checkpoint(c, m);
 }
 
 /* Servers may be without parameters still when the run is under way, and must not get those of a
  * newcomer without the checkpoint. Peers take the state from those of them that have it. */
-static bool gives_nothing(const circle *c, const Weft__Join *m)
+static bool gives_nothing(const coordinator_state *c, const Weft__Join *m)
 {
     return c->options.ranges > 0 ? lacks_checkpoint(c, m)
                                  : c->view.running || lacks_checkpoint(c, m);
@@ -56,7 +56,7 @@ static bool gives_nothing(const circle *c, const Weft__Join *m)
 
 /* A learner of servers may come without the checkpoint and takes the state from them; peers have no
  * servers, and the first ones have to have it. */
-static void compare_state(const circle *c, const Weft__Join *m, char reason[REASON])
+static void compare_state(const coordinator_state *c, const Weft__Join *m, char reason[REASON])
 {
     const weft_fingerprint *ours = &c->options.fingerprint;
     uint64_t theirs = m->fingerprint ? m->fingerprint->checkpoint : 0;
@@ -80,19 +80,19 @@ static void compare_state(const circle *c, const Weft__Join *m, char reason[REAS
                        ours->step);
 }
 
-static bool is_taken(const circle *c, weft_member_role role, int slot)
+static bool is_taken(const coordinator_state *c, weft_member_role role, int slot)
 {
     for (size_t i = 0; i < c->view.member_count; i++)
         if (c->view.members[i].role == role && c->view.members[i].slot == slot) return true;
     return false;
 }
 
-static bool is_valid_wish(const circle *c, const Weft__Join *m)
+static bool is_valid_wish(const coordinator_state *c, const Weft__Join *m)
 {
     return m->role < WEFT_MEMBER_ROLES && m->wish >= 0 && m->wish < c->options.most;
 }
 
-static void look(const circle *c, const weft_message *message, const Weft__Join *m,
+static void look(const coordinator_state *c, const weft_message *message, const Weft__Join *m,
                  char reason[REASON])
 {
     reason[0] = '\0';
@@ -103,7 +103,7 @@ static void look(const circle *c, const weft_message *message, const Weft__Join 
         (void)snprintf(reason, REASON, "it does not say what it is, and where");
     else if (message->from == WEFT_COORDINATOR || weft_view_find(&c->view, message->from))
         (void)snprintf(reason, REASON, "there is a member of the number %u already", message->from);
-    else if (weft_circle_has_gone(c, message->from))
+    else if (weft_coordinator_has_removed(c, message->from))
         (void)snprintf(reason, REASON, "a member of the number %u has gone; come with another one",
                        message->from);
     else if (c->view.member_count >= (size_t)c->options.most)
@@ -121,7 +121,7 @@ static void look(const circle *c, const weft_message *message, const Weft__Join 
         (void)snprintf(reason, REASON, "this run is over");
 }
 
-static int slot_for(const circle *c, weft_member_role role, int wish)
+static int slot_for(const coordinator_state *c, weft_member_role role, int wish)
 {
     int slot = 0;
     if (wish >= 0 && wish < c->options.most && !is_taken(c, role, wish)) return wish;
@@ -129,35 +129,36 @@ static int slot_for(const circle *c, weft_member_role role, int wish)
     return slot;
 }
 
-static promise *promise_of(circle *c, int slot)
+static slot_reservation *reservation_of(coordinator_state *c, int slot)
 {
     double now = weft_actor_now(&c->head);
-    for (int i = 0; i < PROMISES; i++)
-        if (c->promises[i].until > now && c->promises[i].slot == slot) return &c->promises[i];
+    for (int i = 0; i < MOST_RESERVATIONS; i++)
+        if (c->reservations[i].until > now && c->reservations[i].slot == slot)
+            return &c->reservations[i];
     return NULL;
 }
 
-static weft_status seat_it(circle *c, const weft_message *message, const Weft__Join *m)
+static weft_status admit(coordinator_state *c, const weft_message *message, const Weft__Join *m)
 {
     weft_view *v = &c->view;
     WEFT_TRY(WEFT_GROW(&v->members, &v->member_capacity, v->member_count));
-    WEFT_TRY(WEFT_GROW(&c->seats, &c->seat_capacity, v->member_count));
-    c->seats[v->member_count] = (seat){.keyed = true, .key = m->key};
+    WEFT_TRY(WEFT_GROW(&c->records, &c->record_capacity, v->member_count));
+    c->records[v->member_count] = (member_record){.keyed = true, .key = m->key};
     v->members[v->member_count] =
         (weft_view_member){.id = message->from,
                            .role = (weft_member_role)m->role,
                            .lacks_state = gives_nothing(c, m),
                            .slot = slot_for(c, (weft_member_role)m->role, m->wish)};
-    promise *kept = promise_of(c, v->members[v->member_count].slot);
+    slot_reservation *kept = reservation_of(c, v->members[v->member_count].slot);
     if (kept && m->role == WEFT_MEMBER_LEARNER) kept->until = 0;
     weft_view_member *member = &v->members[v->member_count++];
     (void)snprintf(member->address, WEFT_ADDRESS, "%s", m->address);
     (void)snprintf(member->host, WEFT_HOST, "%.*s", WEFT_HOST - 1, m->host);
-    return weft_circle_note(c, member, WEFT_MEMBER_JOINED, 0);
+    return weft_coordinator_note(c, member, WEFT_MEMBER_JOINED, 0);
 }
 
 /* What is missing before the run begins; "": nothing. */
-static void describe_missing(const circle *c, char *text, size_t size)
+static void describe_missing(const coordinator_state *c, char *text, size_t size)
 {
     const weft_fingerprint *ours = &c->options.fingerprint;
     size_t at = 0;
@@ -181,77 +182,80 @@ static void describe_missing(const circle *c, char *text, size_t size)
     }
 }
 
-static weft_status welcome(circle *c, const weft_view_member *member, char *waits)
+static weft_status welcome(coordinator_state *c, const weft_view_member *member, char *waits)
 {
-    Weft__Welcome m;
-    weft__welcome__init(&m);
+    Weft__JoinAck m;
+    weft__join_ack__init(&m);
     m.run = c->view.run;
     m.slot = (uint32_t)member->slot;
     m.waits = waits;
-    return weft_wire_send(&c->head, member->id, WEFT_WIRE_WELCOME, &m, c->configuration);
+    return weft_rpc_send(&c->head, member->id, WEFT_RPC_JOIN_ACK, &m, c->configuration);
 }
 
-/* The same guest is told of the same slot; others of another one, as long as he may come. Where
+/* The same client is told of the same slot; others of another one, as long as he may come. Where
  * there are more guests than can be remembered, the one that was asked first is forgotten. */
-static int promised_slot(circle *c, weft_actor_id guest, int wish)
+static int reserved_slot(coordinator_state *c, weft_actor_id client, int wish)
 {
     enum { KEPT_SECONDS = 60 };
     double now = weft_actor_now(&c->head);
-    promise *oldest = &c->promises[0];
+    slot_reservation *oldest = &c->reservations[0];
     int slot = 0;
-    for (int i = 0; i < PROMISES; i++) {
-        promise *p = &c->promises[i];
-        if (p->until > now && p->guest == guest && !is_taken(c, WEFT_MEMBER_LEARNER, p->slot))
+    for (int i = 0; i < MOST_RESERVATIONS; i++) {
+        slot_reservation *p = &c->reservations[i];
+        if (p->until > now && p->client == client && !is_taken(c, WEFT_MEMBER_LEARNER, p->slot))
             return p->slot;
         if (p->until < oldest->until) oldest = p;
         if (wish >= 0 && p->slot == wish) p->until = 0; /* of whoever has ended before it came */
     }
     if (wish >= 0 && !is_taken(c, WEFT_MEMBER_LEARNER, wish)) slot = wish;
-    while (is_taken(c, WEFT_MEMBER_LEARNER, slot) || promise_of(c, slot)) slot++;
-    *oldest = (promise){guest, slot, now + KEPT_SECONDS};
+    while (is_taken(c, WEFT_MEMBER_LEARNER, slot) || reservation_of(c, slot)) slot++;
+    *oldest = (slot_reservation){client, slot, now + KEPT_SECONDS};
     return slot;
 }
 
-weft_status weft_circle_invite(circle *c, weft_actor_id guest, bool learner, int wish)
+weft_status weft_coordinator_invite(coordinator_state *c, weft_actor_id client, bool learner,
+                                    int wish)
 {
-    Weft__Welcome m;
+    Weft__JoinAck m;
     char waits[REASON];
     describe_missing(c, waits, sizeof(waits));
-    weft__welcome__init(&m);
+    weft__join_ack__init(&m);
     m.run = c->view.run;
-    m.slot = learner ? (uint32_t)promised_slot(c, guest, wish) : 0;
+    m.slot = learner ? (uint32_t)reserved_slot(c, client, wish) : 0;
     m.waits = waits;
-    return weft_wire_send(&c->head, guest, WEFT_WIRE_WELCOME, &m, c->configuration);
+    return weft_rpc_send(&c->head, client, WEFT_RPC_JOIN_ACK, &m, c->configuration);
 }
 
-static weft_status begin_run(circle *c)
+static weft_status begin_run(coordinator_state *c)
 {
-    if (c->options.ranges > 0) WEFT_TRY(weft_keepers_begin(&c->view, c->options.ranges));
+    if (c->options.ranges > 0) WEFT_TRY(weft_assignment_begin(&c->view, c->options.ranges));
     c->view.running = true;
-    return weft_circle_changed(c);
+    return weft_coordinator_changed(c);
 }
 
 /* The same member asks again until it hears something. */
-weft_status weft_circle_join(circle *c, const weft_message *message, const Weft__Join *m)
+weft_status weft_coordinator_join(coordinator_state *c, const weft_message *message,
+                                  const Weft__Join *m)
 {
     char text[REASON];
-    Weft__Refused no;
+    Weft__Reject no;
     const weft_view_member *member = weft_view_find(&c->view, message->from);
-    weft__refused__init(&no);
+    weft__reject__init(&no);
     if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
-    const seat *known = member ? &c->seats[member - c->view.members] : NULL;
+    const member_record *known = member ? &c->records[member - c->view.members] : NULL;
     bool again = known && (!known->keyed || known->key == m->key);
     if (!again) {
         look(c, message, m, text);
         no.reason = text;
         no.slot_taken = is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
-        if (*text) return weft_wire_send(&c->head, message->from, WEFT_WIRE_REFUSED, &no, NULL);
-        WEFT_TRY(seat_it(c, message, m));
+        if (*text) return weft_rpc_send(&c->head, message->from, WEFT_RPC_REJECT, &no, NULL);
+        WEFT_TRY(admit(c, message, m));
         member = &c->view.members[c->view.member_count - 1];
     }
-    c->seats[member - c->view.members] = (seat){true, m->key, weft_actor_now(&c->head)};
+    c->records[member - c->view.members] = (member_record){true, m->key, weft_actor_now(&c->head)};
     describe_missing(c, text, sizeof(text));
     WEFT_TRY(welcome(c, member, text));
-    if (again) return c->view.running ? weft_circle_show(c, message->from, &c->view) : WEFT_OK;
-    return c->view.running ? weft_circle_changed(c) : *text ? WEFT_OK : begin_run(c);
+    if (again)
+        return c->view.running ? weft_coordinator_send_view(c, message->from, &c->view) : WEFT_OK;
+    return c->view.running ? weft_coordinator_changed(c) : *text ? WEFT_OK : begin_run(c);
 }

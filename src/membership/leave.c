@@ -3,14 +3,14 @@
 
 #include "membership/coordinator_internal.h"
 
-bool weft_circle_has_gone(const circle *c, weft_actor_id id)
+bool weft_coordinator_has_removed(const coordinator_state *c, weft_actor_id id)
 {
     for (size_t i = 0; i < WEFT_MIN(c->gone_count, (size_t)GONE); i++)
         if (c->gone[i] == id) return true;
     return false;
 }
 
-bool weft_circle_work_is_left(const circle *c)
+bool weft_coordinator_has_work(const coordinator_state *c)
 {
     return weft_view_count(&c->view, WEFT_MEMBER_LEARNER) +
                weft_view_count(&c->view, WEFT_MEMBER_PEER) >
@@ -18,14 +18,14 @@ bool weft_circle_work_is_left(const circle *c)
 }
 
 /* Learners without servers end together, and in one job the first goes first. */
-static void look_for_end(circle *c)
+static void look_for_end(coordinator_state *c)
 {
     bool together = c->options.first && c->options.ranges == 0;
-    c->view.over = c->view.over || (c->some_done && (together || !weft_circle_work_is_left(c)));
+    c->view.over = c->view.over || (c->some_done && (together || !weft_coordinator_has_work(c)));
 }
 
-weft_status weft_circle_note(circle *c, const weft_view_member *m, weft_member_event_kind kind,
-                             double silent)
+weft_status weft_coordinator_note(coordinator_state *c, const weft_view_member *m,
+                                  weft_member_event_kind kind, double silent)
 {
     weft_member_event event = {.kind = kind,
                                .id = m->id,
@@ -37,24 +37,25 @@ weft_status weft_circle_note(circle *c, const weft_view_member *m, weft_member_e
     return weft_view_note(&c->view, &event);
 }
 
-static weft_status remove_member(circle *c, weft_actor_id id, weft_member_event_kind kind)
+static weft_status remove_member(coordinator_state *c, weft_actor_id id,
+                                 weft_member_event_kind kind)
 {
     weft_view *v = &c->view;
     const weft_view_member *m = weft_view_find(v, id), gone = *m;
     size_t at = (size_t)(m - v->members);
-    double silent = weft_actor_now(&c->head) - c->seats[at].heard;
-    WEFT_TRY(weft_circle_note(c, m, kind, kind == WEFT_MEMBER_SILENT ? silent : 0));
+    double silent = weft_actor_now(&c->head) - c->records[at].heard;
+    WEFT_TRY(weft_coordinator_note(c, m, kind, kind == WEFT_MEMBER_SILENT ? silent : 0));
     c->gone[c->gone_count++ % GONE] = id;
     (void)weft_view_remove(v, id);
-    memmove(&c->seats[at], &c->seats[at + 1], (v->member_count - at) * sizeof(*c->seats));
+    memmove(&c->records[at], &c->records[at + 1], (v->member_count - at) * sizeof(*c->records));
     if (gone.role != WEFT_MEMBER_SERVER || v->over) return WEFT_OK;
-    return weft_keepers_lose(v, &gone, c->options.replicas, c->advice);
+    return weft_assignment_remove_server(v, &gone, c->options.replicas, c->advice);
 }
 
-static bool may_leave(const circle *c, const weft_view_member *m, char *why, size_t size)
+static bool may_leave(const coordinator_state *c, const weft_view_member *m, char *why, size_t size)
 {
     bool tells = c->options.first && m->role == WEFT_MEMBER_LEARNER && m->slot == 0;
-    bool keeps = m->role == WEFT_MEMBER_SERVER && weft_keepers_need(&c->view, m->id);
+    bool keeps = m->role == WEFT_MEMBER_SERVER && weft_assignment_is_last_copy(&c->view, m->id);
     char name[WEFT_MEMBER_NAME];
     weft_member_name(m->role, m->slot, name);
     if (tells)
@@ -67,7 +68,7 @@ static bool may_leave(const circle *c, const weft_view_member *m, char *why, siz
     return !tells && !keeps;
 }
 
-weft_status weft_circle_has_left(circle *c, weft_actor_id id, bool done)
+weft_status weft_coordinator_take_out(coordinator_state *c, weft_actor_id id, bool done)
 {
     const weft_view_member *m = weft_view_find(&c->view, id);
     bool counts = !c->options.first || m->slot == 0;
@@ -81,59 +82,61 @@ weft_status weft_circle_has_left(circle *c, weft_actor_id id, bool done)
     return WEFT_OK;
 }
 
-weft_status weft_circle_take_leave(circle *c, const weft_message *message, const Weft__Leave *m)
+weft_status weft_coordinator_leave(coordinator_state *c, const weft_message *message,
+                                   const Weft__Leave *m)
 {
-    Weft__Left reply = WEFT__LEFT__INIT;
+    Weft__LeaveAck reply = WEFT__LEAVE_ACK__INIT;
     weft_view_member *other = weft_view_find(&c->view, m->other);
     const weft_view_member *here = weft_view_find(&c->view, message->from);
     if (other && !other->dismissed) {
-        Weft__Refused no;
-        weft__refused__init(&no);
+        Weft__Reject no;
+        weft__reject__init(&no);
         char reason[160];
         no.reason = reason;
         if (!may_leave(c, other, reason, sizeof(reason)))
-            return weft_wire_send(&c->head, message->from, WEFT_WIRE_REFUSED, &no, NULL);
+            return weft_rpc_send(&c->head, message->from, WEFT_RPC_REJECT, &no, NULL);
         other->dismissed = true;
-        WEFT_TRY(weft_circle_changed(c));
+        WEFT_TRY(weft_coordinator_changed(c));
     } else if (m->other == WEFT_NOBODY && here) {
-        WEFT_TRY(weft_circle_has_left(c, message->from, m->done));
-        WEFT_TRY(weft_circle_changed(c));
+        WEFT_TRY(weft_coordinator_take_out(c, message->from, m->done));
+        WEFT_TRY(weft_coordinator_changed(c));
     } else if (m->other == WEFT_NOBODY && !c->view.running) {
-        WEFT_TRY(weft_circle_note_left(c, message->from, m->done));
+        WEFT_TRY(weft_coordinator_note_left(c, message->from, m->done));
     }
-    return weft_wire_send(&c->head, message->from, WEFT_WIRE_LEFT, &reply, NULL);
+    return weft_rpc_send(&c->head, message->from, WEFT_RPC_LEAVE_ACK, &reply, NULL);
 }
 
 /* The process of this member has ended, so nobody needs to wait until its silence says so. Of a
- * guest's requests only the first counts: a repeated one may arrive after the new member. */
-weft_status weft_circle_replace(circle *c, weft_actor_id guest, weft_member_role role, int slot)
+ * client's requests only the first counts: a repeated one may arrive after the new member. */
+weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
+                                     weft_member_role role, int slot)
 {
-    if (weft_circle_has_gone(c, guest)) return WEFT_OK;
-    c->gone[c->gone_count++ % GONE] = guest;
+    if (weft_coordinator_has_removed(c, client)) return WEFT_OK;
+    c->gone[c->gone_count++ % GONE] = client;
     for (size_t i = 0; i < c->view.member_count; i++) {
         const weft_view_member *m = &c->view.members[i];
         if (m->role != role || m->slot != slot) continue;
         WEFT_TRY(remove_member(c, m->id, WEFT_MEMBER_REPLACED));
-        return weft_circle_changed(c);
+        return weft_coordinator_changed(c);
     }
     return WEFT_OK;
 }
 
 /* A member that was silent for too long is lost. But the time in which the coordinator itself was
  * stopped counts for nobody. */
-weft_status weft_circle_drop_silent(circle *c, double now)
+weft_status weft_coordinator_drop_silent(coordinator_state *c, double now)
 {
     double slept = now - c->ticked - 2 * (c->options.limit / 4);
     bool some = false;
     for (size_t i = 0; i < c->view.member_count && slept > 0; i++)
-        c->seats[i].heard += now - c->ticked;
+        c->records[i].heard += now - c->ticked;
     c->ticked = now;
     for (size_t i = c->view.member_count; i-- > 0;) {
-        if (now - c->seats[i].heard <= c->options.limit) continue;
+        if (now - c->records[i].heard <= c->options.limit) continue;
         WEFT_TRY(remove_member(c, c->view.members[i].id, WEFT_MEMBER_SILENT));
         some = true;
     }
     if (some)
         look_for_end(c); /* the last one may be among them, when others have done their steps */
-    return some ? weft_circle_changed(c) : WEFT_OK;
+    return some ? weft_coordinator_changed(c) : WEFT_OK;
 }

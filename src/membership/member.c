@@ -34,14 +34,14 @@ bool weft_member_has_left(const weft_member *m)
     return m->left;
 }
 
-void weft_member_tell(weft_member *m, const weft_member_figures *figures)
+void weft_member_set_stats(weft_member *m, const weft_member_stats *figures)
 {
     m->figures = *figures;
 }
 
-weft_member_word weft_member_last_word(const weft_member *m)
+weft_coordinator_status weft_member_coordinator_status(const weft_member *m)
 {
-    weft_member_word word = m->word;
+    weft_coordinator_status word = m->word;
     word.silent = m->heard < 0 ? -1 : weft_actor_now(m->actor) - m->heard;
     return word;
 }
@@ -51,7 +51,7 @@ const char *weft_member_waits_for(const weft_member *m)
     return m->waits && *m->waits ? m->waits : NULL;
 }
 
-weft_status weft_member_explain(const weft_member *m, double seconds)
+weft_status weft_member_timeout_error(const weft_member *m, double seconds)
 {
     const char *waits = weft_member_waits_for(m);
     if (m->heard < 0)
@@ -98,13 +98,13 @@ static weft_status send_join(weft_member *m)
     join.fingerprint = &print;
     join.wish = m->options.wish;
     join.host = m->host;
-    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_JOIN, &join, NULL);
+    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_JOIN, &join, NULL);
 }
 
 static weft_status send_beat(weft_member *m)
 {
-    Weft__Beat beat = WEFT__BEAT__INIT;
-    Weft__Figures figures = WEFT__FIGURES__INIT;
+    Weft__Heartbeat beat = WEFT__HEARTBEAT__INIT;
+    Weft__Stats figures = WEFT__STATS__INIT;
     figures.clock = m->figures.clock;
     figures.loss = m->figures.loss;
     figures.rate = m->figures.rate;
@@ -113,14 +113,14 @@ static weft_status send_beat(weft_member *m)
     beat.view = m->view.number;
     beat.members = m->told ? 0 : weft_view_sum(&m->view);
     beat.figures = &figures;
-    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_BEAT, &beat, NULL);
+    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_HEARTBEAT, &beat, NULL);
 }
 
 static weft_status send_leave(weft_member *m)
 {
     Weft__Leave leave = WEFT__LEAVE__INIT;
     leave.done = m->done;
-    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_LEAVE, &leave, NULL);
+    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_LEAVE, &leave, NULL);
 }
 
 /* The coordinator cannot be blamed for time in which this one slept. */
@@ -159,25 +159,25 @@ weft_status weft_member_leave(weft_member *m, bool done)
     return weft_member_timer(m);
 }
 
-weft_status weft_member_ready(weft_member *m, int range, weft_actor_id replica)
+weft_status weft_member_report_in_sync(weft_member *m, int range, weft_actor_id replica)
 {
-    Weft__Ready ready = WEFT__READY__INIT;
+    Weft__InSync ready = WEFT__IN_SYNC__INIT;
     ready.range = (uint32_t)range;
     ready.replica = replica;
-    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_READY, &ready, NULL);
+    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_IN_SYNC, &ready, NULL);
 }
 
-weft_status weft_member_miss(const weft_member *m)
+weft_status weft_member_report_state_lost(const weft_member *m)
 {
-    Weft__Lost lost = WEFT__LOST__INIT;
+    Weft__StateLost lost = WEFT__STATE_LOST__INIT;
     lost.view = m->view.number;
-    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_LOST, &lost, NULL);
+    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_STATE_LOST, &lost, NULL);
 }
 
 /* --- what it hears --- */
 
 static weft_status take_welcome(weft_member *m, const weft_message *message,
-                                const Weft__Welcome *welcome)
+                                const Weft__JoinAck *welcome)
 {
     bool news = m->slot != (int)welcome->slot;
     if (m->view.number > 0 || welcome->slot > INT32_MAX) return WEFT_OK;
@@ -187,8 +187,8 @@ static weft_status take_welcome(weft_member *m, const weft_message *message,
     free(m->waits);
     m->waits = NULL;
     WEFT_TRY(weft_strdup(welcome->waits, &m->waits));
-    weft_blob_drop(&m->configuration);
-    if (message->payload) WEFT_TRY(weft_blob_keep(message->payload, &m->configuration));
+    weft_buffer_unref(&m->configuration);
+    if (message->payload) WEFT_TRY(weft_buffer_compact(message->payload, &m->configuration));
     if (!news || !m->options.welcome) return WEFT_OK;
     return m->options.welcome(m->options.user, m->slot,
                               message->payload ? message->payload->data : NULL,
@@ -205,7 +205,7 @@ static weft_status take_view(weft_member *m, const weft_message *message, weft_m
     return WEFT_OK;
 }
 
-static void take_alive(weft_member *m, const Weft__Alive *alive)
+static void take_alive(weft_member *m, const Weft__HeartbeatAck *alive)
 {
     m->word.slowest = alive->slowest;
     m->word.slowest_clock = alive->slowest_clock;
@@ -215,20 +215,20 @@ static void take_alive(weft_member *m, const Weft__Alive *alive)
 /* A coordinator of other options would have who comes anew train something else. */
 static weft_status answer_recall(const weft_member *m, const weft_message *message)
 {
-    Weft__Refused no;
+    Weft__Reject no;
     char reason[250];
-    weft__refused__init(&no);
-    weft_configuration_compare(m->configuration, message->payload, reason, sizeof(reason));
+    weft__reject__init(&no);
+    weft_run_config_compare(m->configuration, message->payload, reason, sizeof(reason));
     if (!*reason) {
-        Weft__Welcome own = WEFT__WELCOME__INIT;
+        Weft__JoinAck own = WEFT__JOIN_ACK__INIT;
         own.run = m->run;
         if (m->configuration)
-            WEFT_TRY(weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_WELCOME, &own,
-                                    m->configuration));
-        return weft_member_show(m, WEFT_COORDINATOR);
+            WEFT_TRY(weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_JOIN_ACK, &own,
+                                   m->configuration));
+        return weft_member_send_view(m, WEFT_COORDINATOR);
     }
     no.reason = reason;
-    return weft_wire_send(m->actor, WEFT_COORDINATOR, WEFT_WIRE_REFUSED, &no, NULL);
+    return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_REJECT, &no, NULL);
 }
 
 /* A member has a slot, and a name by it, from its welcome on. */
@@ -242,7 +242,7 @@ static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
 /* A coordinator of another run has come to this address: the run goes on as if there were none. But
  * a member that was stopped for so long that its own run has gone on without it is lost. before:
  * when the coordinator had been heard of last. */
-static weft_status take_refused(weft_member *m, const Weft__Refused *no, double before)
+static weft_status take_refused(weft_member *m, const Weft__Reject *no, double before)
 {
     char name[WEFT_MEMBER_NAME];
     m->left = m->leaving; /* to leave is granted, whatever the coordinator knows of it */
@@ -262,11 +262,11 @@ static weft_status take(weft_member *m, const weft_message *message, const void 
                         double before)
 {
     switch (message->type) {
-    case WEFT_WIRE_WELCOME: return take_welcome(m, message, content);
-    case WEFT_WIRE_ALIVE: take_alive(m, content); return WEFT_OK;
-    case WEFT_WIRE_RECALL: return answer_recall(m, message);
-    case WEFT_WIRE_LEFT: m->left = m->leaving; return WEFT_OK;
-    case WEFT_WIRE_REFUSED: return take_refused(m, content, before);
+    case WEFT_RPC_JOIN_ACK: return take_welcome(m, message, content);
+    case WEFT_RPC_HEARTBEAT_ACK: take_alive(m, content); return WEFT_OK;
+    case WEFT_RPC_VIEW_REQUEST: return answer_recall(m, message);
+    case WEFT_RPC_LEAVE_ACK: m->left = m->leaving; return WEFT_OK;
+    case WEFT_RPC_REJECT: return take_refused(m, content, before);
     default: return WEFT_OK;
     }
 }
@@ -277,11 +277,11 @@ weft_status weft_member_message(weft_member *m, const weft_message *message, wef
         uint32_t type;
         const ProtobufCMessageDescriptor *kind;
     } kinds[] = {
-        {WEFT_WIRE_WELCOME, &weft__welcome__descriptor},
-        {WEFT_WIRE_REFUSED, &weft__refused__descriptor},
-        {WEFT_WIRE_ALIVE, &weft__alive__descriptor},
-        {WEFT_WIRE_RECALL, &weft__recall__descriptor},
-        {WEFT_WIRE_LEFT, &weft__left__descriptor},
+        {WEFT_RPC_JOIN_ACK, &weft__join_ack__descriptor},
+        {WEFT_RPC_REJECT, &weft__reject__descriptor},
+        {WEFT_RPC_HEARTBEAT_ACK, &weft__heartbeat_ack__descriptor},
+        {WEFT_RPC_VIEW_REQUEST, &weft__view_request__descriptor},
+        {WEFT_RPC_LEAVE_ACK, &weft__leave_ack__descriptor},
     };
     double before = m->heard;
     *news = WEFT_NEWS_NONE;
@@ -289,13 +289,13 @@ weft_status weft_member_message(weft_member *m, const weft_message *message, wef
     if (message->from != WEFT_COORDINATOR) return WEFT_OK;
     *news = WEFT_NEWS_HEARD;
     m->heard = weft_actor_now(m->actor);
-    if (message->type == WEFT_WIRE_VIEW) return take_view(m, message, news);
+    if (message->type == WEFT_RPC_VIEW) return take_view(m, message, news);
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
         void *content = NULL;
-        if (kinds[i].type != message->type || !(content = weft_wire_read(message, kinds[i].kind)))
+        if (kinds[i].type != message->type || !(content = weft_rpc_parse(message, kinds[i].kind)))
             continue;
         weft_status status = take(m, message, content, before);
-        weft_wire_free(content);
+        weft_rpc_free(content);
         return status;
     }
     return WEFT_OK;
@@ -329,7 +329,7 @@ void weft_member_destroy(weft_member **member)
     weft_member *m = *member;
     weft_view_free(&m->view);
     for (int i = 0; i < 3; i++) free(m->texts[i]);
-    weft_blob_drop(&m->configuration);
+    weft_buffer_unref(&m->configuration);
     free(m->waits);
     free(m->lost);
     free(m);

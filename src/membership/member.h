@@ -60,15 +60,16 @@ weft_status weft_member_message(weft_member *member, const weft_message *message
 weft_status weft_member_timer(weft_member *member) WEFT_NODISCARD;
 
 /* What its next beats say. */
-void weft_member_tell(weft_member *member, const weft_member_figures *figures);
+void weft_member_set_stats(weft_member *member, const weft_member_stats *figures);
 /* Says that it goes, until the coordinator has heard it; done: it has done all its steps. */
 weft_status weft_member_leave(weft_member *member, bool done) WEFT_NODISCARD;
 /* The coordinator knows that it has gone, or is gone itself. */
 bool weft_member_has_left(const weft_member *member);
 /* Tells the coordinator that the replica of a range has all of it. */
-weft_status weft_member_ready(weft_member *member, int range, weft_actor_id replica) WEFT_NODISCARD;
+weft_status weft_member_report_in_sync(weft_member *member, int range,
+                                       weft_actor_id replica) WEFT_NODISCARD;
 /* Tells the coordinator that nobody there has what the run had come to, or is to begin with. */
-weft_status weft_member_miss(const weft_member *member) WEFT_NODISCARD;
+weft_status weft_member_report_state_lost(const weft_member *member) WEFT_NODISCARD;
 
 /* The last view; its number is 0 before the first. */
 const weft_view *weft_member_view(const weft_member *member);
@@ -89,23 +90,23 @@ void weft_member_is_lost(const weft_member *member);
  * so long that it is gone;
  * `_lose` then takes a member out that is silent; `_has_lost`: it was in a view, and is in none
  * now. */
-weft_status weft_member_show(const weft_member *member, weft_actor_id to) WEFT_NODISCARD;
-weft_status weft_member_hear(weft_member *member, const weft_message *message,
-                             weft_member_news *news) WEFT_NODISCARD;
-bool weft_member_is_left_alone(const weft_member *member);
-bool weft_member_has_lost(const weft_member *member, weft_actor_id id);
-bool weft_member_lose(weft_member *member, weft_actor_id id);
+weft_status weft_member_send_view(const weft_member *member, weft_actor_id to) WEFT_NODISCARD;
+weft_status weft_member_receive_view(weft_member *member, const weft_message *message,
+                                     weft_member_news *news) WEFT_NODISCARD;
+bool weft_member_coordinator_unreachable(const weft_member *member);
+bool weft_member_was_removed(const weft_member *member, weft_actor_id id);
+bool weft_member_remove(weft_member *member, weft_actor_id id);
 
 /* PEER: fails with why it is in no run after so many seconds. */
-weft_status weft_member_explain(const weft_member *member, double seconds) WEFT_NODISCARD;
+weft_status weft_member_timeout_error(const weft_member *member, double seconds) WEFT_NODISCARD;
 /* For explaining why nobody answers: seconds since the coordinator was heard of (below 0: never),
  * and the slowest learner as it said then. */
-typedef struct weft_member_word {
+typedef struct weft_coordinator_status {
     double silent;
     weft_actor_id slowest; /* WEFT_NOBODY: there was none */
     int64_t slowest_clock;
     double slowest_silent;
-} weft_member_word;
-weft_member_word weft_member_last_word(const weft_member *member);
+} weft_coordinator_status;
+weft_coordinator_status weft_member_coordinator_status(const weft_member *member);
 
 #endif

@@ -11,15 +11,15 @@ struct weft_member {
     weft_view view;
     int slot;
     uint64_t run;
-    char *waits;              /* who was missing when it was taken */
-    weft_blob *configuration; /* that it was given then; NULL: nothing */
-    weft_member_figures figures;
+    char *waits;                /* who was missing when it was taken */
+    weft_buffer *configuration; /* that it was given then; NULL: nothing */
+    weft_member_stats figures;
     bool leaving, done, left, dismissed;
     bool told;      /* the view is the coordinator's own word, not what members have made or said */
     int farewells;  /* that nobody has answered */
     int unanswered; /* beats since somebody has written, whoever it was */
     double heard;   /* of the coordinator; below 0: never */
-    weft_member_word word;
+    weft_coordinator_status word;
     weft_actor_id
         *lost; /* who was in a view once, and is in this one no more; room for all who are */
     size_t lost_count, lost_capacity;

@@ -14,7 +14,7 @@ static const weft_view_member *next_server(const weft_view *v, int from)
     return next;
 }
 
-weft_status weft_keepers_begin(weft_view *v, int ranges)
+weft_status weft_assignment_begin(weft_view *v, int ranges)
 {
     const weft_view_member *s = NULL;
     WEFT_TRY(WEFT_NEW(&v->ranges, WEFT_MAX(ranges, 1)));
@@ -23,7 +23,7 @@ weft_status weft_keepers_begin(weft_view *v, int ranges)
         s = next_server(v, s ? s->slot + 1 : 0);
         if (!s) s = next_server(v, 0);
         if (!s) return weft_fail(WEFT_ERR_INTERNAL, "a run with ranges begins without servers");
-        v->ranges[k] = (weft_keeper){.primary = s->id};
+        v->ranges[k] = (weft_range_owner){.primary = s->id};
     }
     return WEFT_OK;
 }
@@ -36,7 +36,7 @@ static int load_of(const weft_view *v, weft_actor_id server)
     return load;
 }
 
-/* Of those with the fewest ranges the first behind the primary, in a circle. */
+/* Of those with the fewest ranges the first behind the primary, in a coordinator_state. */
 static weft_actor_id choose(const weft_view *v, weft_actor_id primary)
 {
     const weft_view_member *owner = weft_view_find(v, primary), *best = NULL, *m;
@@ -50,11 +50,11 @@ static weft_actor_id choose(const weft_view *v, weft_actor_id primary)
     return best ? best->id : WEFT_NOBODY;
 }
 
-bool weft_keepers_fill(weft_view *v)
+bool weft_assignment_add_backups(weft_view *v)
 {
     bool some = false;
     for (int k = 0; k < v->range_count; k++) {
-        weft_keeper *r = &v->ranges[k];
+        weft_range_owner *r = &v->ranges[k];
         if (r->primary == WEFT_NOBODY || r->replica != WEFT_NOBODY) continue;
         r->replica = choose(v, r->primary);
         r->ready = false;
@@ -77,23 +77,23 @@ static weft_status tell_lost(weft_view *v, int range, const weft_view_member *se
         weft_member_name(server->role, server->slot, name), range, v->range_count, why, advice);
 }
 
-weft_status weft_keepers_lose(weft_view *v, const weft_view_member *server, bool replicas,
-                              const char *advice)
+weft_status weft_assignment_remove_server(weft_view *v, const weft_view_member *server,
+                                          bool replicas, const char *advice)
 {
     for (int k = 0; k < v->range_count; k++) {
-        weft_keeper *r = &v->ranges[k];
+        weft_range_owner *r = &v->ranges[k];
         bool safe = r->replica != WEFT_NOBODY && r->replica != server->id && r->ready;
         if (r->primary == server->id && !safe && !v->fault)
             WEFT_TRY(tell_lost(v, k, server, replicas, advice));
         if (r->primary == server->id)
-            *r = (weft_keeper){.primary = safe ? r->replica : WEFT_NOBODY};
+            *r = (weft_range_owner){.primary = safe ? r->replica : WEFT_NOBODY};
         else if (r->replica == server->id)
-            *r = (weft_keeper){.primary = r->primary};
+            *r = (weft_range_owner){.primary = r->primary};
     }
     return WEFT_OK;
 }
 
-bool weft_keepers_need(const weft_view *v, weft_actor_id server)
+bool weft_assignment_is_last_copy(const weft_view *v, weft_actor_id server)
 {
     for (int k = 0; k < v->range_count; k++)
         if (v->ranges[k].primary == server &&

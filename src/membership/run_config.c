@@ -6,7 +6,7 @@
 enum { MOST_SHOWN = 60 };
 
 /* Of a name and a text each, with a zero byte at the end of both. */
-static bool is_pairs(const weft_blob *blob)
+static bool is_pairs(const weft_buffer *blob)
 {
     const char *bytes = blob->data;
     size_t ends = 0;
@@ -25,13 +25,13 @@ static const char *next(const char *name)
     return text + strlen(text) + 1;
 }
 
-static const char *end_of(const weft_blob *blob)
+static const char *end_of(const weft_buffer *blob)
 {
     return (const char *)blob->data + blob->bytes;
 }
 
 /* NULL: it is not there. */
-static const char *find(const weft_blob *in, const char *name)
+static const char *find(const weft_buffer *in, const char *name)
 {
     for (const char *at = in->data; at < end_of(in); at = next(at))
         if (strcmp(at, name) == 0) return text_of(at);
@@ -60,8 +60,8 @@ static bool counts(const char *name)
     return strncmp(name, begun, sizeof(begun) - 1) != 0;
 }
 
-void weft_configuration_compare(const weft_blob *runs, const weft_blob *coordinators, char *reason,
-                                size_t size)
+void weft_run_config_compare(const weft_buffer *runs, const weft_buffer *coordinators, char *reason,
+                             size_t size)
 {
     *reason = '\0';
     if (!runs || !coordinators) return;

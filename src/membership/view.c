@@ -92,9 +92,9 @@ weft_status weft_view_note(weft_view *view, const weft_member_event *event)
 typedef struct sheet {
     Weft__Member *members;
     Weft__Member **member_list;
-    Weft__Figures *figures;
-    Weft__Keeper *keepers;
-    Weft__Keeper **keeper_list;
+    Weft__Stats *figures;
+    Weft__RangeOwner *keepers;
+    Weft__RangeOwner **keeper_list;
     Weft__MemberEvent events[PACKED_EVENTS], *event_list[PACKED_EVENTS];
     Weft__About about;
     uint32_t expected[WEFT_MEMBER_ROLES];
@@ -119,9 +119,9 @@ static weft_status new_sheet(const weft_view *v, sheet *s)
     return WEFT_NEW(&s->keeper_list, ranges);
 }
 
-static void fill_member(const weft_view_member *from, Weft__Member *m, Weft__Figures *f)
+static void fill_member(const weft_view_member *from, Weft__Member *m, Weft__Stats *f)
 {
-    weft__figures__init(f);
+    weft__stats__init(f);
     f->clock = from->figures.clock;
     f->loss = from->figures.loss;
     f->rate = from->figures.rate;
@@ -171,7 +171,7 @@ static void fill_description(const weft_view *v, double now, sheet *s, Weft__Vie
     m->n_events = packed;
 }
 
-static weft_status pack(const weft_view *v, double now, sheet *s, weft_blob **out)
+static weft_status pack(const weft_view *v, double now, sheet *s, weft_buffer **out)
 {
     Weft__View m;
     weft__view__init(&m);
@@ -180,7 +180,7 @@ static weft_status pack(const weft_view *v, double now, sheet *s, weft_blob **ou
         s->member_list[i] = &s->members[i];
     }
     for (int i = 0; i < v->range_count; i++) {
-        weft__keeper__init(&s->keepers[i]);
+        weft__range_owner__init(&s->keepers[i]);
         s->keepers[i].primary = v->ranges[i].primary;
         s->keepers[i].replica = v->ranges[i].replica;
         s->keepers[i].ready = v->ranges[i].ready;
@@ -197,12 +197,12 @@ static weft_status pack(const weft_view *v, double now, sheet *s, weft_blob **ou
     m.ranges = s->keeper_list;
     m.n_ranges = (size_t)v->range_count;
     fill_description(v, now, s, &m);
-    WEFT_TRY(weft_blob_new(weft__view__get_packed_size(&m), out));
+    WEFT_TRY(weft_buffer_new(weft__view__get_packed_size(&m), out));
     weft__view__pack(&m, (*out)->data);
     return WEFT_OK;
 }
 
-weft_status weft_view_pack(const weft_view *view, double now, weft_blob **out)
+weft_status weft_view_pack(const weft_view *view, double now, weft_buffer **out)
 {
     sheet s = {.members = NULL};
     weft_status status = new_sheet(view, &s);
@@ -227,8 +227,8 @@ static weft_status take_member(const Weft__Member *m, weft_view_member *out)
     (void)snprintf(out->address, sizeof(out->address), "%s", m->address);
     (void)snprintf(out->host, sizeof(out->host), "%s", m->host);
     if (m->figures)
-        out->figures = (weft_member_figures){m->figures->clock, m->figures->loss, m->figures->rate,
-                                             m->figures->staleness};
+        out->figures = (weft_member_stats){m->figures->clock, m->figures->loss, m->figures->rate,
+                                           m->figures->staleness};
     return WEFT_OK;
 }
 
@@ -284,7 +284,7 @@ static weft_status take(const Weft__View *m, double now, weft_view *v)
         WEFT_TRY(take_member(m->members[i], &v->members[v->member_count++]));
     for (size_t i = 0; i < m->n_ranges; i++)
         v->ranges[v->range_count++] =
-            (weft_keeper){m->ranges[i]->primary, m->ranges[i]->replica, m->ranges[i]->ready};
+            (weft_range_owner){m->ranges[i]->primary, m->ranges[i]->replica, m->ranges[i]->ready};
     return take_description(m, now, v);
 }
 
@@ -292,14 +292,14 @@ static weft_status take(const Weft__View *m, double now, weft_view *v)
 static const size_t MOST_BYTES = (size_t)WEFT_MOST_MEMBERS * (WEFT_ADDRESS + WEFT_HOST + 80) +
                                  (size_t)WEFT_MOST_RANGES * 24 + 8192;
 
-weft_status weft_view_unpack(const weft_blob *blob, double now, weft_view *out)
+weft_status weft_view_unpack(const weft_buffer *blob, double now, weft_view *out)
 {
     weft_view v = {.number = 0};
     Weft__View *m = NULL;
     if (blob && blob->bytes <= MOST_BYTES) m = weft__view__unpack(NULL, blob->bytes, blob->data);
     if (!m) return weft_fail(WEFT_ERR_FORMAT, "a view that is none");
     weft_status status = take(m, now, &v);
-    weft_wire_free(m);
+    weft_rpc_free(m);
     if (status != WEFT_OK) {
         weft_view_free(&v);
         return status;

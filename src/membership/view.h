@@ -23,21 +23,21 @@ enum { WEFT_COORDINATOR = 0, WEFT_NOBODY = WEFT_COORDINATOR };
 enum { WEFT_ADDRESS = 512, WEFT_HOST = 64, WEFT_MOST_MEMBERS = 4096, WEFT_MOST_RANGES = 4096 };
 
 /* What a member says of its work. */
-typedef struct weft_member_figures {
+typedef struct weft_member_stats {
     int64_t clock;    /* steps that a learner has finished; updates that a server has made */
     double loss;      /* the last one of a learner */
     double rate;      /* samples a second */
     double staleness; /* mean, of a server's updates */
-} weft_member_figures;
+} weft_member_stats;
 
 typedef struct weft_view_member {
     weft_actor_id id;
     weft_member_role role;
     int slot; /* 0, 1, ... among those of its role; slots of who has gone are given again */
-    char address[WEFT_ADDRESS];  /* where others reach it; "": nowhere */
-    weft_member_figures figures; /* when the view was made */
-    double silent;               /* seconds since it was heard of, then */
-    bool dismissed;              /* it is to leave */
+    char address[WEFT_ADDRESS]; /* where others reach it; "": nowhere */
+    weft_member_stats figures;  /* when the view was made */
+    double silent;              /* seconds since it was heard of, then */
+    bool dismissed;             /* it is to leave */
     bool lacks_state; /* the run goes on from a checkpoint that this member has not loaded, so it
                          takes the run's state from others and gives none */
     char host[WEFT_HOST]; /* the name of its machine; "": not known */
@@ -73,10 +73,10 @@ typedef struct weft_run_about {
 } weft_run_about;
 
 /* Who keeps a range. WEFT_NOBODY: nobody. */
-typedef struct weft_keeper {
+typedef struct weft_range_owner {
     weft_actor_id primary, replica;
     bool ready; /* the replica has all that the primary has acknowledged */
-} weft_keeper;
+} weft_range_owner;
 
 typedef struct weft_view {
     uint64_t run;   /* which one: two runs are never of the same number */
@@ -87,7 +87,7 @@ typedef struct weft_view {
     char *fault;    /* why the run cannot go on; NULL: it can */
     weft_view_member *members;
     size_t member_count, member_capacity;
-    weft_keeper *ranges;
+    weft_range_owner *ranges;
     int range_count;
     weft_run_about about;
     weft_member_event *events; /* the last ones, the oldest first */
@@ -111,9 +111,9 @@ int weft_view_count(const weft_view *view, weft_member_role role);
 uint64_t weft_view_sum(const weft_view *view);
 
 /* now: by the clock of the actor that has the view, or will have it. */
-weft_status weft_view_pack(const weft_view *view, double now, weft_blob **out) WEFT_NODISCARD;
+weft_status weft_view_pack(const weft_view *view, double now, weft_buffer **out) WEFT_NODISCARD;
 /* FORMAT: it is none, or larger than one may be; *out stays as it was. Otherwise its old contents
  * are freed. */
-weft_status weft_view_unpack(const weft_blob *blob, double now, weft_view *out) WEFT_NODISCARD;
+weft_status weft_view_unpack(const weft_buffer *blob, double now, weft_view *out) WEFT_NODISCARD;
 
 #endif

@@ -5,7 +5,7 @@
 
 /* --- who was there --- */
 
-bool weft_member_has_lost(const weft_member *m, weft_actor_id id)
+bool weft_member_was_removed(const weft_member *m, weft_actor_id id)
 {
     for (size_t i = 0; i < m->lost_count; i++)
         if (m->lost[i] == id) return true;
@@ -15,7 +15,7 @@ bool weft_member_has_lost(const weft_member *m, weft_actor_id id)
 /* There is room for all who can be lost, see make_room. */
 static void note_lost(weft_member *m, weft_actor_id id)
 {
-    if (!weft_member_has_lost(m, id)) m->lost[m->lost_count++] = id;
+    if (!weft_member_was_removed(m, id)) m->lost[m->lost_count++] = id;
 }
 
 static weft_status make_room(weft_member *m, const weft_view *view)
@@ -75,25 +75,25 @@ weft_status weft_member_read(const weft_member *m, const weft_message *message, 
     return status == WEFT_ERR_FORMAT ? WEFT_OK : status;
 }
 
-weft_status weft_member_show(const weft_member *m, weft_actor_id to)
+weft_status weft_member_send_view(const weft_member *m, weft_actor_id to)
 {
-    weft_blob *blob;
+    weft_buffer *blob;
     if (m->view.number == 0) return WEFT_OK;
     WEFT_TRY(weft_view_pack(&m->view, weft_actor_now(m->actor), &blob));
     weft_status status = weft_actor_send(
-        m->actor, to, &(weft_message){.type = WEFT_WIRE_VIEW, .head = "", .payload = blob});
-    weft_blob_drop(&blob);
+        m->actor, to, &(weft_message){.type = WEFT_RPC_VIEW, .head = "", .payload = blob});
+    weft_buffer_unref(&blob);
     return status;
 }
 
 /* --- without a coordinator --- */
 
-bool weft_member_is_left_alone(const weft_member *m)
+bool weft_member_coordinator_unreachable(const weft_member *m)
 {
     return m->view.number > 0 && weft_actor_now(m->actor) - m->heard > 2 * m->view.silence;
 }
 
-bool weft_member_lose(weft_member *m, weft_actor_id id)
+bool weft_member_remove(weft_member *m, weft_actor_id id)
 {
     if (id == m->actor->id || !weft_view_remove(&m->view, id)) return false;
     note_lost(m, id);
@@ -109,7 +109,7 @@ static bool lose_all(weft_member *m, const weft_view *view)
     int64_t number = m->view.number;
     for (size_t i = m->view.member_count; i-- > 0;)
         if (!weft_view_find(view, m->view.members[i].id))
-            (void)weft_member_lose(m, m->view.members[i].id);
+            (void)weft_member_remove(m, m->view.members[i].id);
     if (m->view.number == number && view->member_count == m->view.member_count) return false;
     m->view.number = number + 1;
     m->told = false;
@@ -141,7 +141,7 @@ static weft_status hear_stranger(weft_member *m, weft_view *view, weft_actor_id 
     size_t most = m->view.member_count + view->member_count;
     weft_status status = WEFT_OK;
     fits = fits && weft_view_find(view, m->actor->id) && weft_view_find(view, from) &&
-           !weft_member_has_lost(m, from);
+           !weft_member_was_removed(m, from);
     while (fits && status == WEFT_OK && view->member_capacity < most)
         status = WEFT_GROW(&view->members, &view->member_capacity, view->member_capacity);
     if (!fits || status != WEFT_OK) {
@@ -152,19 +152,20 @@ static weft_status hear_stranger(weft_member *m, weft_view *view, weft_actor_id 
         other = weft_view_remove(view, m->lost[i]) || other;
     if (alone && !add_own(m, view, &other)) {
         weft_view_free(view);
-        return weft_member_show(m, from);
+        return weft_member_send_view(m, from);
     }
     if (other) view->number = WEFT_MAX(view->number, m->view.number) + 1;
     return weft_member_adopt(m, view, news);
 }
 
-weft_status weft_member_hear(weft_member *m, const weft_message *message, weft_member_news *news)
+weft_status weft_member_receive_view(weft_member *m, const weft_message *message,
+                                     weft_member_news *news)
 {
     weft_view view;
     *news = WEFT_NEWS_HEARD;
     if (m->view.number == 0) return WEFT_OK;
     WEFT_TRY(weft_member_read(m, message, &view));
-    bool here = weft_view_find(&view, m->actor->id), alone = weft_member_is_left_alone(m);
+    bool here = weft_view_find(&view, m->actor->id), alone = weft_member_coordinator_unreachable(m);
     bool known = weft_view_find(&m->view, message->from);
     if (view.number == 0 || view.run != m->run || (known && !here && !alone)) {
         weft_view_free(&view);

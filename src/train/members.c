@@ -7,23 +7,23 @@ static const char HERE[] = "tcp://127.0.0.1:7070";
 
 /* --- keys --- */
 
-static weft_status take_keys(weft_net_world *world, const weft_cluster_options *o)
+static weft_status take_keys(weft_net_context *world, const weft_cluster_options *o)
 {
     weft_key secret;
     if (o->open_unencrypted && o->key)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "key and open-unencrypted contradict each other; leave one of them out");
-    if (o->open_unencrypted) weft_net_world_open(world);
+    if (o->open_unencrypted) weft_net_context_allow_unencrypted(world);
     if (!o->key) return WEFT_OK;
     WEFT_TRY(weft_key_load(o->key, &secret));
-    WEFT_TRY(weft_net_world_arm(world, &secret));
-    return o->allow ? weft_net_world_allow_file(world, o->allow) : WEFT_OK;
+    WEFT_TRY(weft_net_context_set_keys(world, &secret));
+    return o->allow ? weft_net_context_allow_file(world, o->allow) : WEFT_OK;
 }
 
 /* Everybody comes to a coordinator first. Servers hear from it whom they may let in. */
-static weft_status check_allowed(weft_net_world *world, const weft_cluster_options *o)
+static weft_status check_allowed(weft_net_context *world, const weft_cluster_options *o)
 {
-    if (!o->key || weft_net_world_allows(world)) return WEFT_OK;
+    if (!o->key || weft_net_context_allows(world)) return WEFT_OK;
     if (o->allow)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "allow is '%s', which has no key, so nobody could come in; put the lines "
@@ -36,9 +36,9 @@ static weft_status check_allowed(weft_net_world *world, const weft_cluster_optio
 }
 
 static weft_status enter(weft_context *context, const weft_cluster_options *o,
-                         weft_net_world **world)
+                         weft_net_context **world)
 {
-    WEFT_TRY(weft_net_world_of(context, world));
+    WEFT_TRY(weft_net_context_of(context, world));
     return take_keys(*world, o);
 }
 
@@ -163,7 +163,7 @@ static const char *advice_of(const weft_train_options *o)
 weft_status weft_coordinator_run(weft_context *context, const weft_cluster_options *o,
                                  const weft_stop *stop, weft_cluster_fn tell, void *user)
 {
-    weft_net_world *world;
+    weft_net_context *world;
     weft_trainer *t = NULL;
     weft_terms terms = {.dtype = WEFT_F32};
     weft_text text = {0};
@@ -214,7 +214,7 @@ static weft_status ask(weft_context *context, const char *address, weft_asking w
                        const weft_cluster_options *o, const weft_stop *stop,
                        weft_invitation *invitation, weft_terms *terms)
 {
-    weft_net_world *world;
+    weft_net_context *world;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));
     WEFT_TRY(weft_cluster_ask(&waiting, world, address, what, 0, weft_job_slot(), invitation));
@@ -227,12 +227,13 @@ static weft_status ask(weft_context *context, const char *address, weft_asking w
 static weft_status serve(weft_context *context, const char *address, const weft_cluster_options *o,
                          const weft_stop *stop, const weft_terms *terms)
 {
-    weft_net_world *world;
+    weft_net_context *world;
     weft_store *store;
     weft_optimizer_options optimizer;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
-    WEFT_TRY(weft_net_world_of(context, &world));
-    weft_net_world_expect(world, 8 * (size_t)terms->count * weft_dtype_size(terms->dtype));
+    WEFT_TRY(weft_net_context_of(context, &world));
+    weft_net_context_set_max_message(world,
+                                     8 * (size_t)terms->count * weft_dtype_size(terms->dtype));
     WEFT_TRY(weft_optimizer_chosen(context, &terms->options.update, terms->steps, &optimizer));
     optimizer.clip_norm = 0;
     WEFT_TRY(weft_store_create(context, o->train.where.device, 0, &store));
@@ -336,7 +337,7 @@ weft_status weft_cluster_look(weft_context *context, const char *address,
                               const weft_cluster_options *o, const weft_stop *stop, uint32_t leave,
                               weft_cluster_status *out)
 {
-    weft_net_world *world;
+    weft_net_context *world;
     weft_invitation invitation;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));

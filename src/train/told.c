@@ -41,7 +41,7 @@ static double samples_of(const weft_simulation *s, int player, int64_t step)
 /* As many steps of learners as there are learners. */
 static weft_status tell_round(weft_simulation *s)
 {
-    weft_sim_report report = weft_sim_tell(s->sim);
+    weft_sim_report report = weft_sim_stats(s->sim);
     double seconds = report.seconds - s->told, bytes = (double)report.bytes;
     double samples = s->samples - s->told_samples;
     weft_event e = {.kind = WEFT_EVENT_STEP,
@@ -63,7 +63,7 @@ static weft_status tell_round(weft_simulation *s)
 /* Until here all have been training. */
 static void note_first_end(weft_simulation *s)
 {
-    double busy = 0, samples = s->samples, now = weft_sim_tell(s->sim).seconds;
+    double busy = 0, samples = s->samples, now = weft_sim_stats(s->sim).seconds;
     for (int i = 0; i < s->learners; i++) {
         const weft_player *p = &s->players[i];
         double share = weft_sim_progress(s->sim, s->cast->first_learner + (weft_actor_id)i);
@@ -89,7 +89,7 @@ weft_status weft_simulation_note(weft_simulation *s, weft_player *p)
         weft_error_catch(&s->error, status);
         return status;
     }
-    s->last = weft_sim_tell(s->sim).seconds;
+    s->last = weft_sim_stats(s->sim).seconds;
     s->loss += p->loss * s->weights[p - s->players];
     s->weight += s->weights[p - s->players];
     s->rate += p->rate;
@@ -177,7 +177,7 @@ static weft_status save(weft_simulation *s)
 
 static weft_status summarise(weft_simulation *s)
 {
-    weft_sim_report r = weft_sim_tell(s->sim);
+    weft_sim_report r = weft_sim_stats(s->sim);
     double bytes = (double)r.bytes, messages = (double)r.messages, lost = (double)r.lost, *memory;
     weft_program_info info = weft_program_describe(weft_instance_program(s->lead->instance));
     weft_series series[MOST_SERIES] = {{"exchange_bytes", &bytes, 1, false},
@@ -209,7 +209,7 @@ weft_status weft_simulation_finish(weft_simulation *s)
                          "the simulation has come to a halt after %lld of %lld steps at %g s: all "
                          "learners wait",
                          (long long)s->done, (long long)(s->job->total_steps * s->learners),
-                         weft_sim_tell(s->sim).seconds);
+                         weft_sim_stats(s->sim).seconds);
     WEFT_TRY(weft_simulation_evaluate(s, true));
     WEFT_TRY(save(s));
     WEFT_TRY(summarise(s));

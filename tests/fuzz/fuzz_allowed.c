@@ -17,13 +17,13 @@ static bool stands(const uint8_t *data, size_t size, const weft_key *key)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    weft_net_world *world;
-    if (weft_net_world_create(&world) != WEFT_OK) abort();
-    weft_status status = weft_net_world_allow_file(world, fuzz_file(data, size));
+    weft_net_context *world;
+    if (weft_net_context_create(&world) != WEFT_OK) abort();
+    weft_status status = weft_net_context_allow_file(world, fuzz_file(data, size));
     if (status != WEFT_OK && !weft_last_message()[0]) abort();
     if (world->allowed_count > size / 64) abort();
     for (size_t i = 0; i < world->allowed_count; i++)
         if (!stands(data, size, &world->allowed[i])) abort();
-    weft_net_world_destroy(&world);
+    weft_net_context_destroy(&world);
     return 0;
 }

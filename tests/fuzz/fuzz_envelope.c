@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool fits = weft_envelope_fits(&e, rest, head, rest + head, bytes - head);
     if (fits && weft_envelope_total(&e) != WEFT_ENVELOPE_BYTES + bytes) abort();
     /* With the right checksum it is one. */
-    weft_blob payload = {.bytes = bytes - head, .data = (void *)(uintptr_t)(rest + head)};
+    weft_buffer payload = {.bytes = bytes - head, .data = (void *)(uintptr_t)(rest + head)};
     weft_message message = {.type = e.type, .head = rest, .head_bytes = head, .payload = &payload};
     weft_envelope own = weft_envelope_of(e.from, e.to, &message, e.inside);
     if (!weft_envelope_fits(&own, rest, head, rest + head, bytes - head)) abort();

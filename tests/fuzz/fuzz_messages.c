@@ -54,11 +54,11 @@ static void deliver_held(cluster *c, int i, bool bent)
 {
     if (i >= c->message_count) return;
     held h = c->messages[i];
-    weft_blob *payload = NULL;
+    weft_buffer *payload = NULL;
     weft_message message = {h.from, h.type, h.head, h.head_bytes, h.payload};
     if (bent && h.payload) {
         size_t at = (size_t)next(c) | (size_t)next(c) << 8;
-        must(weft_blob_new(h.payload->bytes, &payload));
+        must(weft_buffer_new(h.payload->bytes, &payload));
         memcpy(payload->data, h.payload->data, h.payload->bytes);
         if (payload->bytes) ((uint8_t *)payload->data)[at % payload->bytes] = next(c);
         payload->bytes -= payload->bytes ? next(c) % payload->bytes : 0;
@@ -66,15 +66,15 @@ static void deliver_held(cluster *c, int i, bool bent)
     } else if (bent && h.head_bytes) {
         h.head[next(c) % h.head_bytes] = next(c);
     }
-    weft_blob_hold(h.payload);
+    weft_buffer_ref(h.payload);
     deliver(c, (int)h.to, &message);
-    weft_blob_drop(&h.payload);
-    weft_blob_drop(&payload);
+    weft_buffer_unref(&h.payload);
+    weft_buffer_unref(&payload);
 }
 
 static void deliver_made_up(cluster *c, int to)
 {
-    weft_blob *payload = NULL;
+    weft_buffer *payload = NULL;
     uint8_t from = next(c), type = next(c), head_bytes = next(c), unit = next(c);
     size_t payload_bytes = WEFT_MIN((size_t)unit * 4, (size_t)MOST_PAYLOAD);
     weft_message message = {.from = from, .type = type, .head = c->data};
@@ -83,14 +83,14 @@ static void deliver_made_up(cluster *c, int to)
     c->size -= message.head_bytes;
     payload_bytes = WEFT_MIN(payload_bytes, c->size);
     if (unit) {
-        must(weft_blob_new(payload_bytes, &payload));
+        must(weft_buffer_new(payload_bytes, &payload));
         memcpy(payload->data, c->data, payload_bytes);
         c->data += payload_bytes;
         c->size -= payload_bytes;
     }
     message.payload = payload;
     deliver(c, to, &message);
-    weft_blob_drop(&payload);
+    weft_buffer_unref(&payload);
 }
 
 static void compute(cluster *c, int id)

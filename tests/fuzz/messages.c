@@ -19,7 +19,7 @@ static weft_status host_send(weft_actor *from, weft_actor_id to, const weft_mess
         .from = from->id, .to = to, .type = message->type, .head_bytes = message->head_bytes};
     if (message->head_bytes > sizeof(h->head)) abort();
     if (message->head_bytes) memcpy(h->head, message->head, message->head_bytes);
-    h->payload = weft_blob_hold(message->payload);
+    h->payload = weft_buffer_ref(message->payload);
     return WEFT_OK;
 }
 
@@ -205,7 +205,7 @@ void cluster_begin(cluster *c, int kind)
 
 void cluster_forget(cluster *c, int i)
 {
-    weft_blob_drop(&c->messages[i].payload);
+    weft_buffer_unref(&c->messages[i].payload);
     c->message_count--;
     memmove(c->messages + i, c->messages + i + 1, (size_t)(c->message_count - i) * sizeof(held));
 }

@@ -29,7 +29,7 @@ typedef struct held {
     uint32_t type;
     size_t head_bytes;
     uint8_t head[1024];
-    weft_blob *payload;
+    weft_buffer *payload;
 } held;
 
 typedef struct cluster {

@@ -5,26 +5,26 @@
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
-static weft_status copy_origins(const weft_peer *p, weft_blob **out)
+static weft_status copy_origins(const weft_peer *p, weft_buffer **out)
 {
     const weft_rumours *u = &p->rumours;
     size_t bytes = u->origin_count * sizeof(*u->origins);
-    WEFT_TRY(weft_blob_new(bytes, out));
+    WEFT_TRY(weft_buffer_new(bytes, out));
     if (bytes) memcpy((*out)->data, u->origins, bytes);
     return WEFT_OK;
 }
 
 static weft_status greet(weft_peer *p, const weft_edge *edge)
 {
-    Weft__Greet m = WEFT__GREET__INIT;
-    weft_blob *origins;
+    Weft__SyncRequest m = WEFT__SYNC_REQUEST__INIT;
+    weft_buffer *origins;
     m.view = weft_member_view(p->member)->number;
     m.members = p->members;
     m.round = edge->asked;
     m.summed = edge->summed;
     WEFT_TRY(copy_origins(p, &origins));
-    weft_status status = weft_wire_send(&p->head, edge->to, WEFT_WIRE_GREET, &m, origins);
-    weft_blob_drop(&origins);
+    weft_status status = weft_rpc_send(&p->head, edge->to, WEFT_RPC_SYNC_REQUEST, &m, origins);
+    weft_buffer_unref(&origins);
     return status;
 }
 
@@ -68,14 +68,14 @@ weft_status weft_greet_again(weft_peer *p, bool *more)
 
 static weft_status answer(weft_peer *p, const weft_edge *edge)
 {
-    Weft__Greeted m = WEFT__GREETED__INIT;
+    Weft__SyncReply m = WEFT__SYNC_REPLY__INIT;
     m.round = edge->round;
     m.behind = edge->lacks;
-    return weft_wire_send(&p->head, edge->to, WEFT_WIRE_GREETED, &m, NULL);
+    return weft_rpc_send(&p->head, edge->to, WEFT_RPC_SYNC_REPLY, &m, NULL);
 }
 
 /* A greeting that comes again is answered again. */
-static weft_status take_greet(weft_peer *p, const Weft__Greet *m, const weft_message *message)
+static weft_status take_greet(weft_peer *p, const Weft__SyncRequest *m, const weft_message *message)
 {
     const weft_origin *theirs;
     size_t count;
@@ -117,7 +117,7 @@ static weft_status fall_behind(weft_peer *p, weft_edge *edge)
     return weft_want_from(p, choose(p, edge));
 }
 
-static weft_status take_greeted(weft_peer *p, const Weft__Greeted *m, weft_actor_id from)
+static weft_status take_greeted(weft_peer *p, const Weft__SyncReply *m, weft_actor_id from)
 {
     weft_edge *edge = weft_peer_edge(p, from);
     if (!edge || !p->in || m->round != edge->asked || edge->answered) return WEFT_OK;
@@ -132,11 +132,12 @@ weft_status weft_greet_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (message->type == WEFT_WIRE_GREET && (m = weft_wire_read(message, &weft__greet__descriptor)))
+    if (message->type == WEFT_RPC_SYNC_REQUEST &&
+        (m = weft_rpc_parse(message, &weft__sync_request__descriptor)))
         status = take_greet(p, m, message);
-    else if (message->type == WEFT_WIRE_GREETED &&
-             (m = weft_wire_read(message, &weft__greeted__descriptor)))
+    else if (message->type == WEFT_RPC_SYNC_REPLY &&
+             (m = weft_rpc_parse(message, &weft__sync_reply__descriptor)))
         status = take_greeted(p, m, message->from);
-    weft_wire_free(m);
+    weft_rpc_free(m);
     return status;
 }

@@ -89,7 +89,7 @@ static weft_status pass_on(weft_peer *p, const weft_rumour *rumour, weft_actor_i
     return told ? weft_peer_listen(p) : WEFT_OK;
 }
 
-weft_status weft_rumours_say(weft_peer *p, weft_blob *payload, bool halt)
+weft_status weft_rumours_say(weft_peer *p, weft_buffer *payload, bool halt)
 {
     weft_rumours *u = &p->rumours;
     weft_origin *own;
@@ -104,7 +104,7 @@ weft_status weft_rumours_say(weft_peer *p, weft_blob *payload, bool halt)
 }
 
 /* What is no update of ours is none of anybody's. */
-static bool is_damaged(weft_peer *p, const weft_blob *payload)
+static bool is_damaged(weft_peer *p, const weft_buffer *payload)
 {
     return payload && (!p->mode->heard || p->mode->heard(p, payload) != WEFT_OK);
 }

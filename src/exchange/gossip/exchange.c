@@ -102,7 +102,7 @@ static weft_status gossip_begin(weft_exchange *exchange)
     WEFT_TRY(weft_copies_read(x->copies));
     if (x->leads) {
         WEFT_TRY(weft_kept_give(x->kept, x->codec, 0));
-        WEFT_TRY(weft_net_world_of(exchange->site.context, &x->world));
+        WEFT_TRY(weft_net_context_of(exchange->site.context, &x->world));
         WEFT_TRY(joins ? weft_gossip_join(x) : weft_gossip_meet(x));
         WEFT_TRY(weft_net_begin(x->net));
         WEFT_TRY(weft_gossip_wait(x, may_go_on));
@@ -115,7 +115,7 @@ static weft_status gossip_begin(weft_exchange *exchange)
 static weft_status gossip_poll(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    return x->net ? weft_net_pump(x->net, 0) : WEFT_OK;
+    return x->net ? weft_net_poll(x->net, 0) : WEFT_OK;
 }
 
 /* What the step has made of the parameters goes out, and the next one begins with what has come. */
@@ -127,7 +127,7 @@ static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *tur
     WEFT_TRY(weft_copies_read(x->copies));
     if (x->leads) {
         weft_peer_tell(weft_net_actor(x->net), turn->loss, turn->rate);
-        WEFT_TRY(weft_net_pump(x->net, 0));
+        WEFT_TRY(weft_net_poll(x->net, 0));
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
         WEFT_TRY(weft_gossip_wait(x, may_go_on));
         bool halted = weft_peer_halted(weft_net_actor(x->net));
@@ -141,8 +141,8 @@ static void take_result(gossip *x)
 {
     memcpy(x->parameters, weft_peer_parameters(weft_net_actor(x->net)),
            (size_t)x->count * weft_dtype_size(x->dtype));
-    x->figures[0] = (double)weft_net_tell(x->net).bytes_sent;
-    x->figures[1] = (double)weft_net_tell(x->net).dropped;
+    x->figures[0] = (double)weft_net_stats(x->net).bytes_sent;
+    x->figures[1] = (double)weft_net_stats(x->net).dropped;
 }
 
 /* All that was said is heard. Then replicas differ by the order of additions, or, where peers only

@@ -12,15 +12,15 @@
 
 static void forget(weft_settling *s)
 {
-    for (int k = 0; k < WEFT_SETTLE_CHILDREN; k++) weft_blob_drop(&s->shares[k]);
-    weft_blob_drop(&s->sum);
+    for (int k = 0; k < WEFT_SETTLE_CHILDREN; k++) weft_buffer_unref(&s->shares[k]);
+    weft_buffer_unref(&s->sum);
     s->heard = false;
 }
 
 void weft_settle_close(weft_peer *p)
 {
     forget(&p->settling);
-    weft_blob_drop(&p->settling.mean);
+    weft_buffer_unref(&p->settling.mean);
 }
 
 /* Of each pair of subtrees the first one's first peer adds up what both have. */
@@ -48,21 +48,21 @@ void weft_settle_arrange(weft_peer *p)
 static weft_status send_share(weft_peer *p)
 {
     weft_settling *s = &p->settling;
-    Weft__Share m = WEFT__SHARE__INIT;
+    Weft__PartialSum m = WEFT__PARTIAL_SUM__INIT;
     m.view = weft_member_view(p->member)->number;
     m.members = p->members;
     m.sent = s->sent = weft_actor_now(&p->head);
-    WEFT_TRY(weft_wire_send(&p->head, p->ids[s->parent], WEFT_WIRE_SHARE, &m, s->sum));
+    WEFT_TRY(weft_rpc_send(&p->head, p->ids[s->parent], WEFT_RPC_PARTIAL_SUM, &m, s->sum));
     return weft_peer_listen(p);
 }
 
 static weft_status send_mean(weft_peer *p, int to)
 {
     weft_settling *s = &p->settling;
-    Weft__Mean m = WEFT__MEAN__INIT;
+    Weft__FinalMean m = WEFT__FINAL_MEAN__INIT;
     m.of = (uint32_t)s->of;
     s->sent = weft_actor_now(&p->head);
-    WEFT_TRY(weft_wire_send(&p->head, p->ids[to], WEFT_WIRE_MEAN, &m, s->mean));
+    WEFT_TRY(weft_rpc_send(&p->head, p->ids[to], WEFT_RPC_FINAL_MEAN, &m, s->mean));
     return weft_peer_listen(p);
 }
 
@@ -117,7 +117,7 @@ static weft_status add_up(weft_peer *p)
 {
     const weft_peer_options *o = &p->options;
     weft_settling *s = &p->settling;
-    WEFT_TRY(weft_blob_new(p->bytes, &s->sum));
+    WEFT_TRY(weft_buffer_new(p->bytes, &s->sum));
     memcpy(s->sum->data, p->now, p->bytes);
     for (int k = s->child_count; k-- > 0;)
         weft_tree_add(o->dtype, s->sum->data, s->shares[k]->data, s->sum->data, o->count);
@@ -125,7 +125,7 @@ static weft_status add_up(weft_peer *p)
     if (s->parent >= 0) return send_share(p);
     divide(p, s->sum->data);
     memcpy(p->now, s->sum->data, p->bytes);
-    s->mean = weft_blob_hold(s->sum);
+    s->mean = weft_buffer_ref(s->sum);
     return settle(p, p->peers);
 }
 
@@ -146,9 +146,10 @@ weft_status weft_settle_again(weft_peer *p, bool *more)
     bool shares = s->sum && s->parent >= 0 && !s->heard;
     *more = shares || (s->of > 0 && is_needed(p));
     if (!*more) return WEFT_OK;
-    if (weft_blob_shared(shares ? s->sum : s->mean)) s->sent = now; /* it is still on its way */
-    if (now - s->sent < weft_trip_patience(&s->trip, p->options.patience)) return WEFT_OK;
-    weft_trip_again(&s->trip);
+    if (weft_buffer_is_shared(shares ? s->sum : s->mean))
+        s->sent = now; /* it is still on its way */
+    if (now - s->sent < weft_rto_timeout(&s->trip, p->options.patience)) return WEFT_OK;
+    weft_rto_backoff(&s->trip);
     return shares ? send_share(p) : give(p);
 }
 
@@ -161,40 +162,40 @@ bool weft_settle_all_have(const weft_peer *p)
 
 /* --- messages --- */
 
-static bool is_whole(const weft_peer *p, const weft_blob *payload)
+static bool is_whole(const weft_peer *p, const weft_buffer *payload)
 {
     return payload && payload->bytes == p->bytes &&
            weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
 }
 
 /* It may come before this one knows that all have ended, but not before it has the view. */
-static weft_status take_share(weft_peer *p, const Weft__Share *m, const weft_message *message)
+static weft_status take_share(weft_peer *p, const Weft__PartialSum *m, const weft_message *message)
 {
     weft_settling *s = &p->settling;
-    Weft__Shared reply = WEFT__SHARED__INIT;
+    Weft__PartialSumAck reply = WEFT__PARTIAL_SUM_ACK__INIT;
     bool same;
     int from = weft_peer_index(p, message->from), child = child_of(p, from);
     WEFT_TRY(weft_around_same(p, message->from, m->view, m->members, &same));
     if (!same || child < 0 || !is_whole(p, message->payload)) return WEFT_OK;
-    if (s->of == 0 && !s->shares[child]) s->shares[child] = weft_blob_hold(message->payload);
+    if (s->of == 0 && !s->shares[child]) s->shares[child] = weft_buffer_ref(message->payload);
     s->moves++;
     reply.view = m->view;
     reply.members = m->members;
     reply.sent = m->sent;
-    return weft_wire_send(&p->head, message->from, WEFT_WIRE_SHARED, &reply, NULL);
+    return weft_rpc_send(&p->head, message->from, WEFT_RPC_PARTIAL_SUM_ACK, &reply, NULL);
 }
 
-static void take_shared(weft_peer *p, const Weft__Shared *m, weft_actor_id from)
+static void take_shared(weft_peer *p, const Weft__PartialSumAck *m, weft_actor_id from)
 {
     weft_settling *s = &p->settling;
     if (!s->sum || s->parent < 0 || from != p->ids[s->parent] || m->members != p->members ||
         m->view != weft_member_view(p->member)->number)
         return;
     s->heard = true;
-    weft_trip_answered(&s->trip, weft_actor_now(&p->head) - m->sent);
+    weft_rto_sample(&s->trip, weft_actor_now(&p->head) - m->sent);
 }
 
-static weft_status take_mean(weft_peer *p, const Weft__Mean *m, const weft_message *message)
+static weft_status take_mean(weft_peer *p, const Weft__FinalMean *m, const weft_message *message)
 {
     weft_settling *s = &p->settling;
     if (weft_peer_index(p, message->from) < 0 || p->all == 0 || p->computing || m->of == 0 ||
@@ -202,7 +203,7 @@ static weft_status take_mean(weft_peer *p, const Weft__Mean *m, const weft_messa
         return WEFT_OK;
     if (s->of > 0) return weft_around_nod(p); /* whoever has sent it has not heard that */
     memcpy(p->now, message->payload->data, p->bytes);
-    WEFT_TRY(weft_blob_new(p->bytes, &s->mean));
+    WEFT_TRY(weft_buffer_new(p->bytes, &s->mean));
     memcpy(s->mean->data, p->now, p->bytes);
     return settle(p, (int)m->of);
 }
@@ -211,14 +212,15 @@ weft_status weft_settle_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (message->type == WEFT_WIRE_SHARE && (m = weft_wire_read(message, &weft__share__descriptor)))
+    if (message->type == WEFT_RPC_PARTIAL_SUM &&
+        (m = weft_rpc_parse(message, &weft__partial_sum__descriptor)))
         status = take_share(p, m, message);
-    else if (message->type == WEFT_WIRE_SHARED &&
-             (m = weft_wire_read(message, &weft__shared__descriptor)))
+    else if (message->type == WEFT_RPC_PARTIAL_SUM_ACK &&
+             (m = weft_rpc_parse(message, &weft__partial_sum_ack__descriptor)))
         take_shared(p, m, message->from);
-    else if (message->type == WEFT_WIRE_MEAN &&
-             (m = weft_wire_read(message, &weft__mean__descriptor)))
+    else if (message->type == WEFT_RPC_FINAL_MEAN &&
+             (m = weft_rpc_parse(message, &weft__final_mean__descriptor)))
         status = take_mean(p, m, message);
-    weft_wire_free(m);
+    weft_rpc_free(m);
     return status;
 }

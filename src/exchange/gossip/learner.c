@@ -54,7 +54,8 @@ static weft_status introduce(gossip *x, const weft_place *mine)
                                                                   .count = sizeof(*mine)});
     for (int i = 0; i < e->learners && status == WEFT_OK; i++)
         if (i != e->learner)
-            status = weft_net_know(x->net, (weft_actor_id)i, weft_place_address(&all[i], x->world));
+            status =
+                weft_net_add_peer(x->net, (weft_actor_id)i, weft_place_address(&all[i], x->world));
     free(all);
     return status;
 }
@@ -64,10 +65,10 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
     weft_patience patience = {0}, hurry = {0}; /* others may say what helps nobody */
     double limit = x->head.site.endpoint->timeout;
     while (!ready(weft_net_actor(x->net))) {
-        uint64_t heard = weft_net_tell(x->net).received;
-        WEFT_TRY(weft_net_pump(x->net, NAP));
+        uint64_t heard = weft_net_stats(x->net).received;
+        WEFT_TRY(weft_net_poll(x->net, NAP));
         WEFT_TRY(weft_endpoint_check(x->head.site.endpoint));
-        if (weft_net_tell(x->net).received != heard) patience = (weft_patience){0};
+        if (weft_net_stats(x->net).received != heard) patience = (weft_patience){0};
         double waited = weft_patience_look(&patience, 1);
         if (weft_exchange_is_stopped(&x->head) &&
             weft_patience_look(&hurry, 1) > weft_exchange_limit(&x->head, limit))
@@ -101,7 +102,7 @@ weft_status weft_gossip_join(gossip *x)
     WEFT_TRY(make_peer(x, &peer));
     WEFT_TRY(weft_net_open(x->world, peer, weft_draw_id(),
                            weft_listen_beside(x->world, coordinator), &x->net));
-    return weft_net_know(x->net, WEFT_COORDINATOR, coordinator);
+    return weft_net_add_peer(x->net, WEFT_COORDINATOR, coordinator);
 }
 
 weft_status weft_gossip_check_slot(const gossip *x)
@@ -130,7 +131,7 @@ weft_status weft_gossip_leave_together(gossip *x)
                                 &passage));
     weft_status status = weft_passage_start(passage);
     while (status == WEFT_OK && !done) {
-        status = weft_net_pump(x->net, NAP / 10);
+        status = weft_net_poll(x->net, NAP / 10);
         if (status == WEFT_OK) status = weft_passage_test(passage, &done);
         if (status == WEFT_OK) status = weft_endpoint_check(x->head.site.endpoint);
     }
@@ -144,6 +145,6 @@ weft_status weft_gossip_goodbye(const gossip *x)
     double began = weft_seconds();
     while (!weft_net_actor(x->net)->done &&
            weft_seconds() - began < weft_exchange_limit(&x->head, LONG_ENOUGH))
-        WEFT_TRY(weft_net_pump(x->net, NAP));
+        WEFT_TRY(weft_net_poll(x->net, NAP));
     return WEFT_OK;
 }

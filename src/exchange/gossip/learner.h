@@ -20,7 +20,7 @@ typedef struct gossip {
     weft_kept *kept; /* what it keeps, in checkpoints */
     weft_copies *copies;
     bool leads;
-    weft_net_world *world;
+    weft_net_context *world;
     weft_net *net;
     weft_dtype dtype;
     int64_t count, turn;

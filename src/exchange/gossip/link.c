@@ -10,7 +10,7 @@ enum { REPEATED = 16, KEPT = 128, UNDER_WAY = 256, WAITING = 64 };
 
 void weft_edge_free(weft_edge *edge)
 {
-    for (size_t i = 0; i < edge->count; i++) weft_blob_drop(&edge->queue[i].payload);
+    for (size_t i = 0; i < edge->count; i++) weft_buffer_unref(&edge->queue[i].payload);
     free(edge->queue);
     edge->queue = NULL;
     edge->count = edge->capacity = edge->told = 0;
@@ -28,7 +28,7 @@ void weft_edge_open(weft_edge *edge, int64_t round)
 static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
 {
     weft_rumour *rumour = &edge->queue[i];
-    Weft__Rumour m = WEFT__RUMOUR__INIT;
+    Weft__Update m = WEFT__UPDATE__INIT;
     m.edge_sequence = edge->heard + 1 + (int64_t)i;
     m.origin = rumour->origin;
     m.sequence = rumour->sequence;
@@ -36,7 +36,7 @@ static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
     m.halt = rumour->halt;
     m.round = edge->round;
     m.sent = rumour->sent = weft_actor_now(from);
-    return weft_wire_send(from, edge->to, WEFT_WIRE_RUMOUR, &m, rumour->payload);
+    return weft_rpc_send(from, edge->to, WEFT_RPC_UPDATE, &m, rumour->payload);
 }
 
 static size_t bytes_of(const weft_rumour *rumour)
@@ -67,22 +67,22 @@ static weft_status send_more(weft_actor *from, weft_edge *edge)
 
 static void let_go(void *of, void *data)
 {
-    weft_blob *payload = of;
+    weft_buffer *payload = of;
     (void)data;
-    weft_blob_drop(&payload);
+    weft_buffer_unref(&payload);
 }
 
-weft_blob *weft_edge_inside(weft_blob *payload)
+weft_buffer *weft_edge_inside(weft_buffer *payload)
 {
     return payload->release == let_go ? payload->of : payload;
 }
 
 /* Who passes a payload on holds what it was made of: else who sent it would take it to be still on
  * its way. */
-static weft_status wrap(weft_blob *payload, weft_blob **out)
+static weft_status wrap(weft_buffer *payload, weft_buffer **out)
 {
-    weft_blob *of = weft_edge_inside(payload);
-    return weft_blob_wrap(of->data, of->bytes, let_go, weft_blob_hold(of), out);
+    weft_buffer *of = weft_edge_inside(payload);
+    return weft_buffer_wrap(of->data, of->bytes, let_go, weft_buffer_ref(of), out);
 }
 
 /* --- adding up --- */
@@ -100,7 +100,7 @@ static weft_rumour *find_before(const weft_edge *edge, const weft_rumour *rumour
     return NULL;
 }
 
-static weft_status add(const weft_edge *edge, const weft_blob *payload, void *sum)
+static weft_status add(const weft_edge *edge, const weft_buffer *payload, void *sum)
 {
     weft_encoded m;
     WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, edge->dtype, edge->numbers, &m));
@@ -111,15 +111,15 @@ static weft_status add(const weft_edge *edge, const weft_blob *payload, void *su
 /* Nobody else has what waits, once it is a sum, so the next is added where it lies. */
 static weft_status begin_sum(weft_edge *edge, weft_rumour *first)
 {
-    weft_blob *room, *sum;
-    WEFT_TRY(weft_blob_new(weft_encoded_bound(edge->dtype, edge->numbers), &room));
+    weft_buffer *room, *sum;
+    WEFT_TRY(weft_buffer_new(weft_encoded_bound(edge->dtype, edge->numbers), &room));
     weft_status status =
         add(edge, first->payload, weft_encoded_begin_sum(edge->dtype, edge->numbers, room->data));
     if (status == WEFT_OK) status = wrap(room, &sum);
-    weft_blob_drop(&room);
+    weft_buffer_unref(&room);
     WEFT_TRY(status);
     edge->waiting_bytes += sum->bytes - first->payload->bytes;
-    weft_blob_drop(&first->payload);
+    weft_buffer_unref(&first->payload);
     first->payload = sum;
     first->sum = true;
     return WEFT_OK;
@@ -150,7 +150,7 @@ weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour 
  */
 static bool is_leaving(const weft_rumour *rumour, double now, double patience)
 {
-    return weft_blob_shared(rumour->payload) && now - rumour->sent < KEPT * patience;
+    return weft_buffer_is_shared(rumour->payload) && now - rumour->sent < KEPT * patience;
 }
 
 weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience)
@@ -158,28 +158,28 @@ weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience)
     double now = weft_actor_now(from);
     if (edge->told == 0) return WEFT_OK;
     if (is_leaving(&edge->queue[0], now, patience)) edge->moved = now;
-    double most = weft_trip_patience(&edge->trip, patience);
+    double most = weft_rto_timeout(&edge->trip, patience);
     if (now - WEFT_MAX(edge->moved, edge->queue[0].sent) < most) return WEFT_OK;
     for (size_t i = 0; i < edge->told && i < REPEATED; i++) {
         if (is_leaving(&edge->queue[i], now, patience)) break;
         if (now - edge->queue[i].sent >= most) WEFT_TRY(send(from, edge, i));
     }
     edge->window = edge->window / 2;
-    weft_trip_again(&edge->trip);
+    weft_rto_backoff(&edge->trip);
     return WEFT_OK;
 }
 
-static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__Heard *m)
+static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__UpdateAck *m)
 {
     double now = weft_actor_now(me);
     if (m->round != edge->round || m->edge_sequence <= edge->heard || edge->told == 0)
         return WEFT_OK;
     size_t gone = (size_t)WEFT_MIN(m->edge_sequence - edge->heard, (int64_t)edge->told);
-    weft_trip_answered(&edge->trip, now - m->sent);
+    weft_rto_sample(&edge->trip, now - m->sent);
     if (edge->told >= edge->window) edge->window += gone;
     for (size_t i = 0; i < gone; i++) {
         edge->told_bytes -= bytes_of(&edge->queue[i]);
-        weft_blob_drop(&edge->queue[i].payload);
+        weft_buffer_unref(&edge->queue[i].payload);
     }
     edge->count -= gone;
     edge->told -= gone;
@@ -189,10 +189,10 @@ static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__Hea
     return send_more(me, edge);
 }
 
-static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumour *m,
+static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Update *m,
                                const weft_message *message, weft_rumour *rumour)
 {
-    Weft__Heard heard = WEFT__HEARD__INIT;
+    Weft__UpdateAck heard = WEFT__UPDATE_ACK__INIT;
     if (m->round != edge->asked) return WEFT_OK; /* it has not heard of the greeting */
     if (m->edge_sequence == edge->come + 1) {
         edge->come++;
@@ -205,7 +205,7 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Rumo
     heard.edge_sequence = edge->come;
     heard.sent = m->sent;
     heard.round = edge->asked;
-    return weft_wire_send(me, edge->to, WEFT_WIRE_HEARD, &heard, NULL);
+    return weft_rpc_send(me, edge->to, WEFT_RPC_UPDATE_ACK, &heard, NULL);
 }
 
 weft_status weft_edge_message(weft_actor *me, weft_edge *edge, const weft_message *message,
@@ -214,12 +214,12 @@ weft_status weft_edge_message(weft_actor *me, weft_edge *edge, const weft_messag
     weft_status status = WEFT_OK;
     void *m = NULL;
     *rumour = (weft_rumour){.sequence = 0};
-    if (message->type == WEFT_WIRE_RUMOUR &&
-        (m = weft_wire_read(message, &weft__rumour__descriptor)))
+    if (message->type == WEFT_RPC_UPDATE &&
+        (m = weft_rpc_parse(message, &weft__update__descriptor)))
         status = take_rumour(me, edge, m, message, rumour);
-    else if (message->type == WEFT_WIRE_HEARD &&
-             (m = weft_wire_read(message, &weft__heard__descriptor)))
+    else if (message->type == WEFT_RPC_UPDATE_ACK &&
+             (m = weft_rpc_parse(message, &weft__update_ack__descriptor)))
         status = forget_heard(me, edge, m);
-    weft_wire_free(m);
+    weft_rpc_free(m);
     return status;
 }

@@ -12,7 +12,7 @@
 typedef struct weft_rumour {
     weft_actor_id origin;
     int64_t first, sequence; /* of the origin's updates, those that the payload adds up */
-    weft_blob
+    weft_buffer
         *payload; /* NULL: the origin has ended; in the queue of an edge, held by that alone */
     bool sum;     /* the payload is one that the edge has added up itself */
     bool halt;    /* the origin wants all others to end, too */
@@ -32,7 +32,7 @@ typedef struct weft_edge {
     weft_dtype dtype;                 /* which are of so many numbers of this type */
     int64_t numbers;
     double moved; /* when something was last seen to go on */
-    weft_trip trip;
+    weft_rto trip;
     int64_t come; /* from the other one, all up to this one */
     /* Where peers come and go each direction begins anew with a greeting of who receives: */
     int64_t round;  /* the last one of the other, which rumours to it follow, */
@@ -52,7 +52,7 @@ void weft_edge_free(weft_edge *edge);
 void weft_edge_open(weft_edge *edge, int64_t round);
 /* What somebody holds who keeps the payload of a rumour that has come or is to go: who sent it
  * takes the rest to be still on its way. */
-weft_blob *weft_edge_inside(weft_blob *payload);
+weft_buffer *weft_edge_inside(weft_buffer *payload);
 /* Queues a rumour, and sends it when there is room on the way; the payload is shared. Where too
  * many wait, it is added to the last one of its origin that does. */
 weft_status weft_edge_tell(weft_actor *from, weft_edge *edge,

@@ -8,15 +8,15 @@
 
 typedef struct average {
     weft_random random;
-    int64_t request;  /* number of the last one */
-    weft_blob *asked; /* what it had when it asked; NULL: it has its answer */
+    int64_t request;    /* number of the last one */
+    weft_buffer *asked; /* what it had when it asked; NULL: it has its answer */
     weft_actor_id whom;
     double sent; /* when it asked last, and nothing of that was on its way any more */
-    weft_trip trip;
+    weft_rto trip;
     struct answer {
         weft_actor_id to;
-        int64_t request; /* the last one of this neighbour */
-        weft_blob *had;  /* the answer to it */
+        int64_t request;  /* the last one of this neighbour */
+        weft_buffer *had; /* the answer to it */
     } * answers;
     size_t answer_count, answer_capacity;
 } average;
@@ -24,8 +24,8 @@ typedef struct average {
 static void average_close(weft_peer *p)
 {
     average *a = p->state;
-    for (size_t i = 0; i < a->answer_count; i++) weft_blob_drop(&a->answers[i].had);
-    weft_blob_drop(&a->asked);
+    for (size_t i = 0; i < a->answer_count; i++) weft_buffer_unref(&a->answers[i].had);
+    weft_buffer_unref(&a->asked);
     free(a->answers);
     free(a);
 }
@@ -40,9 +40,9 @@ static weft_status average_open(weft_peer *p)
     return WEFT_OK;
 }
 
-static weft_status copy_now(const weft_peer *p, weft_blob **out)
+static weft_status copy_now(const weft_peer *p, weft_buffer **out)
 {
-    WEFT_TRY(weft_blob_new(p->bytes, out));
+    WEFT_TRY(weft_buffer_new(p->bytes, out));
     memcpy((*out)->data, p->now, p->bytes);
     return WEFT_OK;
 }
@@ -50,10 +50,10 @@ static weft_status copy_now(const weft_peer *p, weft_blob **out)
 static weft_status send_meet(weft_peer *p)
 {
     average *a = p->state;
-    Weft__Meet m = WEFT__MEET__INIT;
+    Weft__AverageRequest m = WEFT__AVERAGE_REQUEST__INIT;
     m.request = a->request;
     m.sent = a->sent = weft_actor_now(&p->head);
-    WEFT_TRY(weft_wire_send(&p->head, a->whom, WEFT_WIRE_MEET, &m, a->asked));
+    WEFT_TRY(weft_rpc_send(&p->head, a->whom, WEFT_RPC_AVERAGE_REQUEST, &m, a->asked));
     return weft_peer_listen(p);
 }
 
@@ -70,7 +70,7 @@ static weft_status average_computed(weft_peer *p, void *change)
 }
 
 /* What came with a message is what somebody can have: of the right size, and all of it finite. */
-static bool is_someones(const weft_peer *p, const weft_blob *payload)
+static bool is_someones(const weft_peer *p, const weft_buffer *payload)
 {
     return payload && payload->bytes == p->bytes &&
            weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
@@ -96,22 +96,23 @@ static void average_view(weft_peer *p)
     average *a = p->state;
     for (size_t i = a->answer_count; i-- > 0;) {
         if (weft_peer_index(p, a->answers[i].to) >= 0) continue;
-        weft_blob_drop(&a->answers[i].had);
+        weft_buffer_unref(&a->answers[i].had);
         a->answers[i] = a->answers[--a->answer_count];
     }
-    if (a->asked && weft_peer_index(p, a->whom) < 0) weft_blob_drop(&a->asked);
+    if (a->asked && weft_peer_index(p, a->whom) < 0) weft_buffer_unref(&a->asked);
 }
 
 /* Asked again, it says again what it said: it has moved already. */
-static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_message *message)
+static weft_status take_meet(weft_peer *p, const Weft__AverageRequest *m,
+                             const weft_message *message)
 {
     struct answer *answer;
-    Weft__Met reply = WEFT__MET__INIT;
+    Weft__AverageReply reply = WEFT__AVERAGE_REPLY__INIT;
     if (!is_someones(p, message->payload)) return WEFT_OK;
     WEFT_TRY(find_answer(p, message->from, &answer));
     if (!answer || m->request < answer->request || m->request <= 0) return WEFT_OK;
     if (m->request > answer->request) {
-        weft_blob_drop(&answer->had);
+        weft_buffer_unref(&answer->had);
         WEFT_TRY(copy_now(p, &answer->had));
         answer->request = m->request;
         /* What all have come to is not moved by who has come since. */
@@ -120,18 +121,18 @@ static weft_status take_meet(weft_peer *p, const Weft__Meet *m, const weft_messa
     }
     reply.request = m->request;
     reply.sent = m->sent;
-    return weft_wire_send(&p->head, message->from, WEFT_WIRE_MET, &reply, answer->had);
+    return weft_rpc_send(&p->head, message->from, WEFT_RPC_AVERAGE_REPLY, &reply, answer->had);
 }
 
-static weft_status take_met(weft_peer *p, const Weft__Met *m, const weft_message *message)
+static weft_status take_met(weft_peer *p, const Weft__AverageReply *m, const weft_message *message)
 {
     average *a = p->state;
     if (!a->asked || message->from != a->whom || m->request != a->request ||
         !is_someones(p, message->payload))
         return WEFT_OK;
-    weft_trip_answered(&a->trip, weft_actor_now(&p->head) - m->sent);
+    weft_rto_sample(&a->trip, weft_actor_now(&p->head) - m->sent);
     weft_peer_move(p, p->now, 0.5, message->payload->data, a->asked->data);
-    weft_blob_drop(&a->asked);
+    weft_buffer_unref(&a->asked);
     return WEFT_OK;
 }
 
@@ -139,12 +140,13 @@ static weft_status average_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (message->type == WEFT_WIRE_MEET && (m = weft_wire_read(message, &weft__meet__descriptor)))
+    if (message->type == WEFT_RPC_AVERAGE_REQUEST &&
+        (m = weft_rpc_parse(message, &weft__average_request__descriptor)))
         status = take_meet(p, m, message);
-    else if (message->type == WEFT_WIRE_MET &&
-             (m = weft_wire_read(message, &weft__met__descriptor)))
+    else if (message->type == WEFT_RPC_AVERAGE_REPLY &&
+             (m = weft_rpc_parse(message, &weft__average_reply__descriptor)))
         status = take_met(p, m, message);
-    weft_wire_free(m);
+    weft_rpc_free(m);
     return status;
 }
 
@@ -157,13 +159,12 @@ static weft_status average_repeat(weft_peer *p)
 {
     average *a = p->state;
     double now = weft_actor_now(&p->head);
-    if (weft_blob_shared(a->asked)) {
+    if (weft_buffer_is_shared(a->asked)) {
         a->sent = now;
         return weft_peer_listen(p);
     }
-    if (now - a->sent < weft_trip_patience(&a->trip, p->options.patience))
-        return weft_peer_listen(p);
-    weft_trip_again(&a->trip);
+    if (now - a->sent < weft_rto_timeout(&a->trip, p->options.patience)) return weft_peer_listen(p);
+    weft_rto_backoff(&a->trip);
     return send_meet(p);
 }
 

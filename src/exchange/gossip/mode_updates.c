@@ -1,7 +1,7 @@
 /* Every update goes to every peer, and what it says is added, once. */
 #include "exchange/gossip/peer_internal.h"
 
-static weft_status apply(weft_peer *p, const weft_blob *payload)
+static weft_status apply(weft_peer *p, const weft_buffer *payload)
 {
     const weft_peer_options *o = &p->options;
     weft_encoded message;
@@ -10,7 +10,7 @@ static weft_status apply(weft_peer *p, const weft_blob *payload)
     return WEFT_OK;
 }
 
-static void add(const weft_peer *p, double scale, const weft_blob *payload, void *to)
+static void add(const weft_peer *p, double scale, const weft_buffer *payload, void *to)
 {
     const weft_peer_options *o = &p->options;
     weft_encoded message;
@@ -22,23 +22,23 @@ static void add(const weft_peer *p, double scale, const weft_blob *payload, void
  * of that size between small ones that stay would leave holes that are too small for the next. */
 static void updates_close(weft_peer *p)
 {
-    weft_blob *written = p->state;
-    weft_blob_drop(&written);
+    weft_buffer *written = p->state;
+    weft_buffer_unref(&written);
 }
 
 /* Many may wait for neighbours and be kept, so each takes no more memory than what it says. */
 static weft_status updates_computed(weft_peer *p, void *change)
 {
     const weft_peer_options *o = &p->options;
-    weft_blob *written = p->state, *said;
-    weft_status status = weft_blob_renew(weft_encoded_bound(o->dtype, o->count), &written);
+    weft_buffer *written = p->state, *said;
+    weft_status status = weft_buffer_reuse(weft_encoded_bound(o->dtype, o->count), &written);
     p->state = written;
     WEFT_TRY(status);
     WEFT_TRY(weft_codec_encode(o->codec, change, written->data, &written->bytes));
-    WEFT_TRY(weft_blob_keep(written, &said));
+    WEFT_TRY(weft_buffer_compact(written, &said));
     status = apply(p, said);
     if (status == WEFT_OK) status = weft_rumours_say(p, said, false);
-    weft_blob_drop(&said);
+    weft_buffer_unref(&said);
     return status;
 }
 

@@ -50,7 +50,7 @@ weft_status weft_peer_listen(weft_peer *p)
 static void set_clock(weft_peer *p, int64_t clock)
 {
     p->clock = p->figures.clock = clock;
-    if (p->member) weft_member_tell(p->member, &p->figures);
+    if (p->member) weft_member_set_stats(p->member, &p->figures);
 }
 
 static weft_status say_end(weft_peer *p, bool halt)
@@ -79,7 +79,7 @@ static bool may_leave(const weft_peer *p)
 {
     if (!p->options.job || p->quits) return true;
     if (weft_member_slot(p->member) == 0) return p->released;
-    return weft_member_view(p->member)->over || weft_member_is_left_alone(p->member);
+    return weft_member_view(p->member)->over || weft_member_coordinator_unreachable(p->member);
 }
 
 /* Of peers that come and go: one that has taken all its steps goes when all have the mean of what
@@ -316,7 +316,7 @@ void weft_peer_tell(weft_actor *actor, double loss, double rate)
     weft_peer *p = (weft_peer *)actor;
     p->figures.loss = loss;
     p->figures.rate = rate;
-    if (p->member) weft_member_tell(p->member, &p->figures);
+    if (p->member) weft_member_set_stats(p->member, &p->figures);
 }
 
 const weft_member *weft_peer_member(const weft_actor *actor)
@@ -328,7 +328,7 @@ weft_status weft_peer_explain(const weft_actor *actor, double seconds)
 {
     const weft_peer *p = (const weft_peer *)actor;
     if (p->member && weft_member_view(p->member)->number == 0)
-        return weft_member_explain(p->member, seconds);
+        return weft_member_timeout_error(p->member, seconds);
     if (!p->in)
         return weft_fail(WEFT_ERR_PEER,
                          "none of the %d others has given this peer what the run has come to "

@@ -15,9 +15,9 @@ typedef struct weft_peer_mode {
     weft_status (*computed)(weft_peer *peer, void *change);
     /* What another peer has said to all, once. Where it fails that goes no further, as if nothing
      * had been said. NULL: nobody says anything. */
-    weft_status (*heard)(weft_peer *peer, const weft_blob *payload);
+    weft_status (*heard)(weft_peer *peer, const weft_buffer *payload);
     /* With `heard`: to += scale * what was said, which was heard before. */
-    void (*add)(const weft_peer *peer, double scale, const weft_blob *payload, void *to);
+    void (*add)(const weft_peer *peer, double scale, const weft_buffer *payload, void *to);
     /* What a neighbour has said to this one. NULL, as those that follow: nothing is said so. */
     weft_status (*message)(weft_peer *peer, const weft_message *message);
     /* Whether it waits for an answer; and asks again. */
@@ -63,13 +63,13 @@ enum { WEFT_SETTLE_CHILDREN = 13 }; /* two to that is more than WEFT_MOST_MEMBER
 typedef struct weft_settling {
     int parent;                                      /* as in the peer's `ids`; -1: none */
     int children[WEFT_SETTLE_CHILDREN], child_count; /* from the largest subtree to the smallest */
-    weft_blob *shares[WEFT_SETTLE_CHILDREN];         /* of the children */
-    weft_blob *sum;                                  /* of them and its own; NULL: one is missing */
+    weft_buffer *shares[WEFT_SETTLE_CHILDREN];       /* of the children */
+    weft_buffer *sum;                                /* of them and its own; NULL: one is missing */
     bool heard;                                      /* by the parent */
-    weft_blob *mean;                                 /* what all have come to, */
+    weft_buffer *mean;                               /* what all have come to, */
     int of; /* and of how many it is the mean; 0: it has none */
     double sent;
-    weft_trip trip;
+    weft_rto trip;
     int64_t moves; /* another number when it has gone on */
 } weft_settling;
 
@@ -93,7 +93,7 @@ struct weft_peer {
     void *state; /* the mode's */
     /* Where peers come and go. */
     weft_member *member; /* NULL: they do not */
-    weft_member_figures figures;
+    weft_member_stats figures;
     weft_topology own;
     weft_seat *seats; /* [peers] */
     uint64_t members; /* a sum over who is there */
@@ -134,7 +134,7 @@ void weft_rumours_close(weft_peer *peer);
 /* Neighbours are others now: edges to those who have gone are dropped, and all are closed. */
 weft_status weft_rumours_arrange(weft_peer *peer) WEFT_NODISCARD;
 /* To all; payload NULL: this peer has ended, and with `halt` all others are to. */
-weft_status weft_rumours_say(weft_peer *peer, weft_blob *payload, bool halt) WEFT_NODISCARD;
+weft_status weft_rumours_say(weft_peer *peer, weft_buffer *payload, bool halt) WEFT_NODISCARD;
 /* A message over an edge: what is new is heard and passed on. */
 weft_status weft_rumours_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
 /* Sends again what has not been heard; whether there was something. */
@@ -158,7 +158,8 @@ void weft_log_free(weft_rumours *u);
 /* What is kept of an origin, which has come to more than follows on it. */
 void weft_log_forget(weft_rumours *u, weft_actor_id origin);
 /* The origins in a payload, from byte `at` on, where they are as they must be. */
-bool weft_origins_read(const weft_blob *payload, size_t at, const weft_origin **out, size_t *count);
+bool weft_origins_read(const weft_buffer *payload, size_t at, const weft_origin **out,
+                       size_t *count);
 /* Whether all is kept that this one has, who has those origins has not, and nobody else may be able
  * to tell: what it has said itself, and what those have who are gone. */
 weft_status weft_log_reaches(const weft_peer *peer, const weft_origin *theirs, size_t count,

@@ -7,14 +7,14 @@
 
 static weft_status nod(weft_peer *p, weft_actor_id to, bool is_answer)
 {
-    Weft__Nod m = WEFT__NOD__INIT;
+    Weft__PeerHeartbeat m = WEFT__PEER_HEARTBEAT__INIT;
     m.view = weft_member_view(p->member)->number;
     m.members = p->members;
     m.has = p->in;
     m.answer = is_answer;
     m.all = p->all;
     m.settled = p->settling.of > 0;
-    return weft_wire_send(&p->head, to, WEFT_WIRE_NOD, &m, NULL);
+    return weft_rpc_send(&p->head, to, WEFT_RPC_PEER_HEARTBEAT, &m, NULL);
 }
 
 weft_status weft_around_nod(weft_peer *p)
@@ -60,7 +60,8 @@ static weft_status find_beginning(weft_peer *p)
         none = none && (i == p->me || (p->seats[i].says && !p->seats[i].has));
     if (!none) return WEFT_OK;
     if (!p->options.late && first >= 0) return weft_peer_enter(p, 0);
-    if (!weft_member_is_left_alone(p->member)) return weft_member_miss(p->member);
+    if (!weft_member_coordinator_unreachable(p->member))
+        return weft_member_report_state_lost(p->member);
     return weft_fail(WEFT_ERR_PEER,
                      "neither a learner is left that has what the run had come to nor "
                      "a coordinator; begin the run again");
@@ -166,9 +167,9 @@ static weft_status drop_silent(weft_peer *p, double now)
         p->seats[i].heard += slept;
     p->overslept = p->overslept || slept > silence;
     p->ticked = now;
-    for (int i = 0; i < p->peers && weft_member_is_left_alone(p->member); i++)
+    for (int i = 0; i < p->peers && weft_member_coordinator_unreachable(p->member); i++)
         if (is_asked(p, i) && now - p->seats[i].heard > silence)
-            some = weft_member_lose(p->member, p->ids[i]) || some;
+            some = weft_member_remove(p->member, p->ids[i]) || some;
     if (some && p->overslept && weft_member_view(p->member)->member_count == 1) {
         weft_member_is_lost(p->member);
         return weft_fail(WEFT_ERR_PEER,
@@ -201,17 +202,18 @@ weft_status weft_around_same(weft_peer *p, weft_actor_id who, int64_t view, uint
                              bool *same)
 {
     const weft_view *v = weft_member_view(p->member);
-    Weft__Recall recall = WEFT__RECALL__INIT;
+    Weft__ViewRequest recall = WEFT__VIEW_REQUEST__INIT;
     *same = view == v->number && members == p->members && v->number > 0;
     if (*same || v->number == 0) return WEFT_OK;
     bool known = weft_peer_index(p, who) >= 0;
     /* Whom this one has taken out is told so; whom it has never heard of knows more. */
-    if (!known && weft_member_has_lost(p->member, who)) return weft_member_show(p->member, who);
+    if (!known && weft_member_was_removed(p->member, who))
+        return weft_member_send_view(p->member, who);
     if (known && view < v->number) return nod(p, who, true);
-    return weft_wire_send(&p->head, who, WEFT_WIRE_RECALL, &recall, NULL);
+    return weft_rpc_send(&p->head, who, WEFT_RPC_VIEW_REQUEST, &recall, NULL);
 }
 
-static weft_status take_nod(weft_peer *p, const Weft__Nod *m, weft_actor_id from)
+static weft_status take_nod(weft_peer *p, const Weft__PeerHeartbeat *m, weft_actor_id from)
 {
     int i = weft_peer_index(p, from);
     bool same;
@@ -228,15 +230,15 @@ static weft_status take_nod(weft_peer *p, const Weft__Nod *m, weft_actor_id from
 weft_status weft_around_message(weft_peer *p, const weft_message *message)
 {
     weft_member_news news;
-    if (message->type == WEFT_WIRE_VIEW) {
-        WEFT_TRY(weft_member_hear(p->member, message, &news));
+    if (message->type == WEFT_RPC_VIEW) {
+        WEFT_TRY(weft_member_receive_view(p->member, message, &news));
         return news == WEFT_NEWS_VIEW ? weft_around_view(p) : WEFT_OK;
     }
-    if (message->type == WEFT_WIRE_RECALL && weft_peer_index(p, message->from) >= 0)
-        return weft_member_show(p->member, message->from);
-    if (message->type != WEFT_WIRE_NOD) return WEFT_OK;
-    Weft__Nod *m = weft_wire_read(message, &weft__nod__descriptor);
+    if (message->type == WEFT_RPC_VIEW_REQUEST && weft_peer_index(p, message->from) >= 0)
+        return weft_member_send_view(p->member, message->from);
+    if (message->type != WEFT_RPC_PEER_HEARTBEAT) return WEFT_OK;
+    Weft__PeerHeartbeat *m = weft_rpc_parse(message, &weft__peer_heartbeat__descriptor);
     weft_status status = m ? take_nod(p, m, message->from) : WEFT_OK;
-    weft_wire_free(m);
+    weft_rpc_free(m);
     return status;
 }

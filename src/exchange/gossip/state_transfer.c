@@ -16,11 +16,11 @@ static size_t offset(const weft_peer *p)
 
 static weft_status send_want(weft_peer *p)
 {
-    Weft__Want m = WEFT__WANT__INIT;
+    Weft__StateRequest m = WEFT__STATE_REQUEST__INIT;
     m.request = p->request;
     p->asked = weft_actor_now(&p->head);
     p->tries++;
-    return weft_wire_send(&p->head, p->giver, WEFT_WIRE_WANT, &m, NULL);
+    return weft_rpc_send(&p->head, p->giver, WEFT_RPC_STATE_REQUEST, &m, NULL);
 }
 
 weft_status weft_want_from(weft_peer *p, weft_actor_id giver)
@@ -43,22 +43,22 @@ weft_status weft_want_again(weft_peer *p)
     return WEFT_OK;
 }
 
-static weft_status take_want(weft_peer *p, const Weft__Want *m, weft_actor_id from)
+static weft_status take_want(weft_peer *p, const Weft__StateRequest *m, weft_actor_id from)
 {
     const weft_rumours *u = &p->rumours;
     size_t bytes = u->origin_count * sizeof(*u->origins);
-    Weft__Snapshot reply = WEFT__SNAPSHOT__INIT;
-    weft_blob *blob;
+    Weft__StateReply reply = WEFT__STATE_REPLY__INIT;
+    weft_buffer *blob;
     if (!p->in || weft_peer_index(p, from) < 0) return WEFT_OK;
-    WEFT_TRY(weft_blob_new(offset(p) + bytes, &blob));
+    WEFT_TRY(weft_buffer_new(offset(p) + bytes, &blob));
     memcpy(blob->data, p->now, p->bytes);
     weft_origin *origins = (void *)((char *)blob->data + offset(p));
     if (bytes) memcpy(origins, u->origins, bytes);
     weft_log_take_back(p, blob->data, origins);
     reply.request = m->request;
     reply.clock = p->clock;
-    weft_status status = weft_wire_send(&p->head, from, WEFT_WIRE_SNAPSHOT, &reply, blob);
-    weft_blob_drop(&blob);
+    weft_status status = weft_rpc_send(&p->head, from, WEFT_RPC_STATE_REPLY, &reply, blob);
+    weft_buffer_unref(&blob);
     return status;
 }
 
@@ -90,7 +90,8 @@ static weft_status catch_up(weft_peer *p, const void *numbers, const weft_origin
     return weft_greet_all(p);
 }
 
-static weft_status take_snapshot(weft_peer *p, const Weft__Snapshot *m, const weft_message *message)
+static weft_status take_snapshot(weft_peer *p, const Weft__StateReply *m,
+                                 const weft_message *message)
 {
     const weft_origin *theirs;
     size_t count;
@@ -109,11 +110,12 @@ weft_status weft_snapshot_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (message->type == WEFT_WIRE_WANT && (m = weft_wire_read(message, &weft__want__descriptor)))
+    if (message->type == WEFT_RPC_STATE_REQUEST &&
+        (m = weft_rpc_parse(message, &weft__state_request__descriptor)))
         status = take_want(p, m, message->from);
-    else if (message->type == WEFT_WIRE_SNAPSHOT &&
-             (m = weft_wire_read(message, &weft__snapshot__descriptor)))
+    else if (message->type == WEFT_RPC_STATE_REPLY &&
+             (m = weft_rpc_parse(message, &weft__state_reply__descriptor)))
         status = take_snapshot(p, m, message);
-    weft_wire_free(m);
+    weft_rpc_free(m);
     return status;
 }

@@ -44,7 +44,8 @@ weft_status weft_origin_of(weft_rumours *u, weft_actor_id id, weft_origin **out)
     return WEFT_OK;
 }
 
-bool weft_origins_read(const weft_blob *payload, size_t at, const weft_origin **out, size_t *count)
+bool weft_origins_read(const weft_buffer *payload, size_t at, const weft_origin **out,
+                       size_t *count)
 {
     size_t bytes = payload ? payload->bytes : 0;
     if (bytes < at || (bytes - at) % sizeof(weft_origin)) return false;
@@ -77,7 +78,7 @@ static void drop_first(weft_rumours *u)
 {
     weft_rumour *r = entry(u, 0);
     u->log_bytes -= r->payload->bytes;
-    weft_blob_drop(&r->payload);
+    weft_buffer_unref(&r->payload);
     u->log_first++;
     u->log_count--;
 }
@@ -115,9 +116,9 @@ weft_status weft_log_add(weft_peer *p, const weft_rumour *rumour)
 {
     weft_rumours *u = &p->rumours;
     if (!p->member || !rumour->payload) return WEFT_OK; /* who has ended is known of its origin */
-    weft_blob *payload;
+    weft_buffer *payload;
     WEFT_TRY(WEFT_GROW(&u->log, &u->log_capacity, u->log_first + u->log_count));
-    WEFT_TRY(weft_blob_keep(weft_edge_inside(rumour->payload), &payload));
+    WEFT_TRY(weft_buffer_compact(weft_edge_inside(rumour->payload), &payload));
     weft_rumour *r = entry(u, u->log_count++);
     *r = *rumour;
     r->began = weft_actor_now(&p->head);
@@ -137,7 +138,7 @@ void weft_log_forget(weft_rumours *u, weft_actor_id origin)
             continue;
         }
         u->log_bytes -= r->payload->bytes;
-        weft_blob_drop(&r->payload);
+        weft_buffer_unref(&r->payload);
     }
     u->log_count = kept;
 }

@@ -103,7 +103,7 @@ static weft_status say_goodbye(const weft_remote *x)
 {
     double began = weft_seconds(), most = weft_exchange_farewell(&x->head, x->last);
     while (!weft_net_actor(x->net)->done && weft_seconds() - began < most)
-        WEFT_TRY(weft_net_pump(x->net, NAP));
+        WEFT_TRY(weft_net_poll(x->net, NAP));
     return WEFT_OK;
 }
 
@@ -141,9 +141,9 @@ void weft_remote_close(weft_exchange *exchange)
 
 static weft_status check_servers(const weft_remote *x)
 {
-    if (x->coordinator) WEFT_TRY(weft_hosted_check(x->coordinator));
+    if (x->coordinator) WEFT_TRY(weft_actor_thread_check(x->coordinator));
     for (int k = 0; k < x->servers; k++)
-        if (x->own[k].hosted) WEFT_TRY(weft_hosted_check(x->own[k].hosted));
+        if (x->own[k].hosted) WEFT_TRY(weft_actor_thread_check(x->own[k].hosted));
     return weft_endpoint_check(x->head.site.endpoint);
 }
 
@@ -171,7 +171,7 @@ weft_status weft_remote_wait_for(weft_remote *x, int range)
     weft_patience patience = {0};
     while (lacks(x, range)) {
         uint64_t heard = weft_server_learner_heard(weft_net_actor(x->net));
-        WEFT_TRY(weft_net_pump(x->net, NAP));
+        WEFT_TRY(weft_net_poll(x->net, NAP));
         WEFT_TRY(check_servers(x));
         if (weft_server_learner_heard(weft_net_actor(x->net)) != heard)
             patience = (weft_patience){0};
@@ -214,7 +214,7 @@ weft_status weft_remote_begin(weft_remote *x)
 weft_status weft_remote_poll(weft_exchange *exchange)
 {
     weft_remote *x = (weft_remote *)exchange;
-    weft_status status = x->net ? weft_net_pump(x->net, 0) : WEFT_OK;
+    weft_status status = x->net ? weft_net_poll(x->net, 0) : WEFT_OK;
     return x->ended ? WEFT_OK : status; /* it has all that it needs */
 }
 

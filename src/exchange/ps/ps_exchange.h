@@ -26,8 +26,8 @@ typedef struct weft_own_range {
 
 typedef struct weft_own_server {
     struct weft_remote *remote;
-    weft_hosted *hosted;    /* NULL: another learner runs it */
-    weft_own_range *ranges; /* [range_count]; empty where it has not this one */
+    weft_actor_thread *hosted; /* NULL: another learner runs it */
+    weft_own_range *ranges;    /* [range_count]; empty where it has not this one */
 } weft_own_server;
 
 /* What the optimiser of all servers keeps, as a checkpoint has it: numbers for each parameter, or
@@ -56,14 +56,14 @@ typedef struct weft_remote {
     weft_descent *descent; /* in between; NULL: there is nothing in between */
     char *codec, *back;    /* of updates, and of what comes back */
     int servers, range_count;
-    weft_kept *kept;          /* what codecs keep, in checkpoints */
-    weft_copies *copies;      /* what ranks of the learner have in common */
-    bool leads, ended;        /* it speaks to servers; it has left them, */
-    bool stays;               /* and is a member until it is closed */
-    int64_t until;            /* as the first learner says, the step that all end with; 0: none */
-    int asked;                /* steps since another one was asked to stop */
-    weft_own_server *own;     /* [servers] */
-    weft_hosted *coordinator; /* of the first learner */
+    weft_kept *kept;      /* what codecs keep, in checkpoints */
+    weft_copies *copies;  /* what ranks of the learner have in common */
+    bool leads, ended;    /* it speaks to servers; it has left them, */
+    bool stays;           /* and is a member until it is closed */
+    int64_t until;        /* as the first learner says, the step that all end with; 0: none */
+    int asked;            /* steps since another one was asked to stop */
+    weft_own_server *own; /* [servers] */
+    weft_actor_thread *coordinator; /* of the first learner */
     weft_server_range *ranges;
     int64_t *missing;   /* of each range: elements of gradients that are not there yet */
     int64_t *whole;     /* the same, before a step */
@@ -72,7 +72,7 @@ typedef struct weft_remote {
     bool awaits;        /* some may be late */
     weft_error spoiled; /* a gradient of this step is no number, of which the loss is to tell first,
                          * since that is where it is looked for */
-    weft_net_world *world;
+    weft_net_context *world;
     weft_net *net; /* of the learner; NULL: not begun */
     weft_dtype dtype;
     int64_t count;                /* of all parameters as they lie */

@@ -34,15 +34,15 @@ weft_status weft_remote_count(weft_remote *x)
     if (x->leads) {
         for (int k = 0; k < x->servers; k++) {
             if (!x->own[k].hosted) continue;
-            WEFT_TRY(weft_hosted_end(x->own[k].hosted));
+            WEFT_TRY(weft_actor_thread_end(x->own[k].hosted));
             for (int r = 0; r < x->range_count; r++) {
                 const weft_range *range =
-                    weft_server_range_of(weft_hosted_actor(x->own[k].hosted), r, true);
+                    weft_server_range_of(weft_actor_thread_actor(x->own[k].hosted), r, true);
                 if (range) count_staleness(&x->figures, range);
             }
-            count_messages(&x->figures, weft_hosted_tell(x->own[k].hosted));
+            count_messages(&x->figures, weft_actor_thread_stats(x->own[k].hosted));
         }
-        count_messages(&x->figures, weft_net_tell(x->net));
+        count_messages(&x->figures, weft_net_stats(x->net));
         if (x->head.site.cluster)
             memcpy(x->figures.staleness, weft_server_learner_staleness(weft_net_actor(x->net)),
                    sizeof(x->figures.staleness));

@@ -55,7 +55,7 @@ void weft_server_learner_tell(weft_actor *actor, double loss, double rate)
     learner *l = (learner *)actor;
     l->figures.loss = loss;
     l->figures.rate = rate;
-    weft_member_tell(l->member, &l->figures);
+    weft_member_set_stats(l->member, &l->figures);
 }
 
 bool weft_server_learner_waits(const weft_actor *actor)
@@ -75,7 +75,7 @@ bool weft_server_learner_waits(const weft_actor *actor)
 static void set_clock(learner *l, int64_t clock)
 {
     l->clock = l->figures.clock = clock;
-    weft_member_tell(l->member, &l->figures);
+    weft_member_set_stats(l->member, &l->figures);
 }
 
 static bool all_answered(const learner *l)
@@ -286,10 +286,10 @@ static void learner_destroy(weft_actor *actor)
 {
     learner *l = (learner *)actor;
     for (int i = 0; l->reaches && i < l->options.range_count; i++) {
-        weft_blob_drop(&l->reaches[i].update);
-        weft_blob_drop(&l->reaches[i].spare);
-        weft_blob_drop(&l->reaches[i].next);
-        weft_blob_drop(&l->reaches[i].gift);
+        weft_buffer_unref(&l->reaches[i].update);
+        weft_buffer_unref(&l->reaches[i].spare);
+        weft_buffer_unref(&l->reaches[i].next);
+        weft_buffer_unref(&l->reaches[i].gift);
         weft_accrual_free(&l->reaches[i].accrual);
     }
     weft_member_destroy(&l->member);

@@ -13,11 +13,11 @@ typedef struct reach {
     weft_server_range of;
     weft_actor_id server; /* as the view says; WEFT_NOBODY: there is none */
     int64_t sequence, version, request;
-    weft_blob *update; /* of push number `sequence`, until it is acknowledged */
-    weft_blob *spare;  /* the one before it */
-    weft_blob *next;   /* the one after it, as far as its gradients are there; NULL: it goes by
-                        * those of the options */
-    weft_blob *gift;   /* what the run is to begin with, until it is acknowledged */
+    weft_buffer *update; /* of push number `sequence`, until it is acknowledged */
+    weft_buffer *spare;  /* the one before it */
+    weft_buffer *next;   /* the one after it, as far as its gradients are there; NULL: it goes by
+                          * those of the options */
+    weft_buffer *gift;   /* what the run is to begin with, until it is acknowledged */
     int64_t update_version, update_step;
     double update_weight;
     int64_t clock;      /* of the learner, with the last update or where it began */
@@ -43,14 +43,14 @@ typedef struct learner {
     bool whole;        /* it asks for the state, too */
     bool gone;         /* it does nothing any more but take its leave, */
     bool stays;        /* and not yet that */
-    weft_trip trip;
+    weft_rto trip;
     double began;   /* when something was asked last, */
     double hoped;   /* when something was asked last, or was last seen on its way out of here; */
     bool hopes;     /* it is not answered; */
     bool again;     /* something of it was sent again */
     uint64_t heard; /* messages of servers */
     double staleness[WEFT_STALENESS]; /* of its updates: how many had that */
-    weft_member_figures figures;
+    weft_member_stats figures;
 } learner;
 
 /* learner.c: whatever can begin now that something has been answered. */

@@ -15,33 +15,33 @@ static const char *server_of(const learner *l, const reach *r, char out[WEFT_MEM
     return weft_view_name(weft_member_view(l->member), r->server, out);
 }
 
-static weft_status take_pushed(learner *l, const Weft__Pushed *m, weft_actor_id from)
+static weft_status take_pushed(learner *l, const Weft__PushAck *m, weft_actor_id from)
 {
     char name[WEFT_MEMBER_NAME];
     reach *r = reach_of(l, m->range, from);
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
-    if (m->fate == WEFT__PUSHED__FATE__EARLY) return WEFT_OK;
-    if (m->fate == WEFT__PUSHED__FATE__UNKNOWN) weft_member_is_lost(l->member);
-    if (m->fate != WEFT__PUSHED__FATE__TAKEN)
+    if (m->fate == WEFT__PUSH_ACK__FATE__EARLY) return WEFT_OK;
+    if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN) weft_member_is_lost(l->member);
+    if (m->fate != WEFT__PUSH_ACK__FATE__TAKEN)
         return weft_fail(WEFT_ERR_PEER, "%s %s", server_of(l, r, name),
-                         m->fate == WEFT__PUSHED__FATE__UNKNOWN
+                         m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN
                              ? "does not know this learner (any more)"
                              : "finds an update damaged");
-    weft_blob_drop(&r->spare);
+    weft_buffer_unref(&r->spare);
     r->spare = r->update;
     r->update = NULL;
     return weft_reach_go_on(l);
 }
 
-static weft_status take_given(learner *l, const Weft__Given *m, weft_actor_id from)
+static weft_status take_given(learner *l, const Weft__InitAck *m, weft_actor_id from)
 {
     reach *r = reach_of(l, m->range, from);
     if (!r || !r->gift) return WEFT_OK;
-    weft_blob_drop(&r->gift);
+    weft_buffer_unref(&r->gift);
     return weft_reach_pull(l, r);
 }
 
-static weft_status check_size(const learner *l, const reach *r, const Weft__Parameters *m,
+static weft_status check_size(const learner *l, const reach *r, const Weft__PullReply *m,
                               size_t have)
 {
     size_t bytes = weft_reach_bytes(l, r);
@@ -57,7 +57,7 @@ static weft_status check_size(const learner *l, const reach *r, const Weft__Para
 }
 
 /* What versions have been made of since the last answer. */
-static void note_staleness(learner *l, reach *r, const Weft__Parameters *m)
+static void note_staleness(learner *l, reach *r, const Weft__PullReply *m)
 {
     int64_t n = m->met - r->met, sum = m->stale - r->stale, last = WEFT_STALENESS - 1;
     if (n <= 0 || sum < 0 || m->met > r->sequence) return;
@@ -67,11 +67,11 @@ static void note_staleness(learner *l, reach *r, const Weft__Parameters *m)
     r->stale = m->stale;
 }
 
-static weft_status take_parameters(learner *l, const Weft__Parameters *m,
+static weft_status take_parameters(learner *l, const Weft__PullReply *m,
                                    const weft_message *message)
 {
     reach *r = reach_of(l, m->range, message->from);
-    const weft_blob *payload = message->payload;
+    const weft_buffer *payload = message->payload;
     char name[WEFT_MEMBER_NAME];
     if (!r || !r->asked || r->gift || m->request != r->request) return WEFT_OK;
     if (m->version < 0)
@@ -108,17 +108,17 @@ weft_status weft_reach_message(learner *l, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    if (message->type == WEFT_WIRE_PUSHED &&
-        (m = weft_wire_read(message, &weft__pushed__descriptor)))
+    if (message->type == WEFT_RPC_PUSH_ACK &&
+        (m = weft_rpc_parse(message, &weft__push_ack__descriptor)))
         status = take_pushed(l, m, message->from);
-    else if (message->type == WEFT_WIRE_PARAMETERS &&
-             (m = weft_wire_read(message, &weft__parameters__descriptor)))
+    else if (message->type == WEFT_RPC_PULL_REPLY &&
+             (m = weft_rpc_parse(message, &weft__pull_reply__descriptor)))
         status = take_parameters(l, m, message);
-    else if (message->type == WEFT_WIRE_GIVEN &&
-             (m = weft_wire_read(message, &weft__given__descriptor)))
+    else if (message->type == WEFT_RPC_INIT_ACK &&
+             (m = weft_rpc_parse(message, &weft__init_ack__descriptor)))
         status = take_given(l, m, message->from);
-    else if (message->type == WEFT_WIRE_AGAIN)
+    else if (message->type == WEFT_RPC_RESEND)
         status = take_again(l, message->from);
-    weft_wire_free(m);
+    weft_rpc_free(m);
     return status;
 }

@@ -41,7 +41,7 @@ bool weft_reach_waits(const reach *r)
 
 static weft_status set_timer(learner *l)
 {
-    double least = l->options.patience, patience = weft_trip_patience(&l->trip, least);
+    double least = l->options.patience, patience = weft_rto_timeout(&l->trip, least);
     l->hoped = weft_actor_now(&l->head);
     return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN,
                                 WEFT_MIN(patience, MOST_PATIENCE * least));
@@ -61,20 +61,20 @@ weft_status weft_reach_overdue(learner *l)
     bool leaves = false, early = now - l->began < MOST_PATIENCE * l->options.patience;
     for (int i = 0; i < l->options.range_count; i++) {
         const reach *r = &l->reaches[i];
-        if (early && (weft_blob_shared(r->update) || weft_blob_shared(r->gift))) {
+        if (early && (weft_buffer_is_shared(r->update) || weft_buffer_is_shared(r->gift))) {
             leaves = true;
         } else if (weft_reach_waits(r)) {
             l->again = true;
             WEFT_TRY(weft_reach_again(l, r));
         }
     }
-    if (!leaves) weft_trip_again(&l->trip);
+    if (!leaves) weft_rto_backoff(&l->trip);
     return set_timer(l);
 }
 
 weft_status weft_reach_rest(learner *l)
 {
-    if (l->hopes && !l->again) weft_trip_answered(&l->trip, weft_actor_now(&l->head) - l->hoped);
+    if (l->hopes && !l->again) weft_rto_sample(&l->trip, weft_actor_now(&l->head) - l->hoped);
     l->hopes = l->again = false;
     return weft_actor_set_timer(&l->head, WEFT_SERVER_AGAIN, -1);
 }
@@ -92,7 +92,7 @@ static weft_status send_push(learner *l, const reach *r)
     m.weight = r->update_weight;
     m.last = l->end;
     m.view = weft_member_view(l->member)->number;
-    return weft_wire_send(&l->head, r->server, WEFT_WIRE_PUSH, &m, r->update);
+    return weft_rpc_send(&l->head, r->server, WEFT_RPC_PUSH, &m, r->update);
 }
 
 static weft_status send_pull(learner *l, const reach *r)
@@ -108,14 +108,14 @@ static weft_status send_pull(learner *l, const reach *r)
     m.sequence = r->sequence;
     m.arriving = l->arriving;
     m.view = weft_member_view(l->member)->number;
-    return weft_wire_send(&l->head, r->server, WEFT_WIRE_PULL, &m, NULL);
+    return weft_rpc_send(&l->head, r->server, WEFT_RPC_PULL, &m, NULL);
 }
 
 static weft_status send_gift(learner *l, const reach *r)
 {
-    Weft__Give m = WEFT__GIVE__INIT;
+    Weft__Init m = WEFT__INIT__INIT;
     m.range = (uint32_t)(r - l->reaches);
-    return weft_wire_send(&l->head, r->server, WEFT_WIRE_GIVE, &m, r->gift);
+    return weft_rpc_send(&l->head, r->server, WEFT_RPC_INIT, &m, r->gift);
 }
 
 weft_status weft_reach_again(learner *l, const reach *r)
@@ -142,7 +142,7 @@ static weft_status renew(const learner *l, reach *r)
 {
     r->next = r->spare;
     r->spare = NULL;
-    return weft_blob_renew(weft_encoded_bound(l->options.dtype, r->of.count), &r->next);
+    return weft_buffer_reuse(weft_encoded_bound(l->options.dtype, r->of.count), &r->next);
 }
 
 weft_status weft_reach_lay(const learner *l, reach *r, const void *gradient, int64_t at, int64_t n,
@@ -170,7 +170,7 @@ static weft_status send_update(learner *l, reach *r, int64_t clock)
     weft_status status =
         weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes);
     if (status != WEFT_OK) {
-        weft_blob_drop(&r->update); /* it does not go, so nobody waits for an answer */
+        weft_buffer_unref(&r->update); /* it does not go, so nobody waits for an answer */
         return status;
     }
     r->sequence++;
@@ -227,7 +227,7 @@ weft_status weft_reach_give(learner *l, reach *r)
     int k = (int)(r - l->reaches);
     size_t numbers = weft_reach_bytes(l, r), state = o->give_state ? o->state_bytes(o->user, k) : 0;
     if (r->gift) return WEFT_OK;
-    WEFT_TRY(weft_blob_new(numbers + state, &r->gift));
+    WEFT_TRY(weft_buffer_new(numbers + state, &r->gift));
     memcpy(r->gift->data, (const char *)o->parameters + weft_reach_offset(l, r), numbers);
     if (state) WEFT_TRY(o->give_state(o->user, k, (char *)r->gift->data + numbers, state));
     return send_gift(l, r);
@@ -239,10 +239,10 @@ weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
 {
     const learner *l = (const learner *)actor;
     const weft_view *v = weft_member_view(l->member);
-    weft_member_word word = weft_member_last_word(l->member);
+    weft_coordinator_status word = weft_member_coordinator_status(l->member);
     char what[160] = "it is gone, or the line to it is cut", name[WEFT_MEMBER_NAME];
     int k = 0;
-    if (!l->in) return weft_member_explain(l->member, seconds);
+    if (!l->in) return weft_member_timeout_error(l->member, seconds);
     while (k < l->options.range_count && !weft_reach_waits(&l->reaches[k])) k++;
     if (k == l->options.range_count)
         return weft_fail(WEFT_ERR_INTERNAL, "a learner waits for nobody");

@@ -91,7 +91,7 @@ static weft_status run_coordinator(weft_remote *x, bool others, char address[WEF
     const weft_endpoint *between = x->head.site.endpoint;
     weft_actor *coordinator;
     weft_coordinator_options options = {.struct_size = sizeof(options),
-                                        .run = weft_net_world_token(x->world),
+                                        .run = weft_net_context_id(x->world),
                                         .expected = {between->learners, x->servers, 0},
                                         .ranges = x->range_count,
                                         .replicas = x->head.site.replicas > 0,
@@ -99,9 +99,9 @@ static weft_status run_coordinator(weft_remote *x, bool others, char address[WEF
                                         .fingerprint = {.version = WEFT_VERSION}};
     if (between->learner == 0) {
         WEFT_TRY(weft_coordinator_create(&options, &coordinator));
-        WEFT_TRY(weft_hosted_start(x->world, coordinator, WEFT_COORDINATOR, NULL, others,
-                                   &x->coordinator));
-        (void)snprintf(address, WEFT_ADDRESS, "%s", weft_hosted_address(x->coordinator));
+        WEFT_TRY(weft_actor_thread_start(x->world, coordinator, WEFT_COORDINATOR, NULL, others,
+                                         &x->coordinator));
+        (void)snprintf(address, WEFT_ADDRESS, "%s", weft_actor_thread_address(x->coordinator));
     }
     return tell(x, address, 0);
 }
@@ -119,7 +119,8 @@ static weft_status run_server(weft_remote *x, int k, const char *coordinator, bo
                                    .close = close_range,
                                    .user = own};
     WEFT_TRY(weft_server_create(&options, &server));
-    return weft_hosted_start(x->world, server, server_id(k), coordinator, others, &own->hosted);
+    return weft_actor_thread_start(x->world, server, server_id(k), coordinator, others,
+                                   &own->hosted);
 }
 
 static weft_status descend(void *user, int64_t turn)
@@ -184,7 +185,7 @@ static weft_status open_learner(weft_remote *x, const char *coordinator)
                                            .user = x};
     WEFT_TRY(weft_server_learner_create(&options, &learner));
     WEFT_TRY(weft_net_open(x->world, learner, id, NULL, &x->net));
-    WEFT_TRY(weft_net_know(x->net, WEFT_COORDINATOR, coordinator));
+    WEFT_TRY(weft_net_add_peer(x->net, WEFT_COORDINATOR, coordinator));
     return weft_net_begin(x->net);
 }
 
@@ -193,15 +194,16 @@ weft_status weft_remote_place(weft_remote *x)
     const weft_exchange_site *site = &x->head.site;
     char coordinator[WEFT_ADDRESS] = "";
     bool others = false;
-    WEFT_TRY(weft_net_world_of(site->context, &x->world));
+    WEFT_TRY(weft_net_context_of(site->context, &x->world));
     weft_learners_expect(&x->head, x->world);
     if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
     /* A new replica is sent all of a range, with the updates of all learners that wait. */
     if (site->replicas > 0)
-        weft_net_world_expect(x->world, (size_t)(4 + site->endpoint->learners) * (size_t)x->count *
-                                            weft_dtype_size(x->dtype));
+        weft_net_context_set_max_message(x->world, (size_t)(4 + site->endpoint->learners) *
+                                                       (size_t)x->count *
+                                                       weft_dtype_size(x->dtype));
     if (!site->cluster) WEFT_TRY(run_coordinator(x, others, coordinator));
-    weft_net_world_queue(x->world, weft_server_messages(x->range_count));
+    weft_net_context_set_queue(x->world, weft_server_messages(x->range_count));
     for (int k = 0; k < x->range_count; k++) {
         weft_server_range *r = &x->ranges[k];
         r->begin = weft_part_start(x->count, k, x->range_count);
@@ -220,11 +222,11 @@ weft_status weft_remote_unplace(weft_remote *x)
     weft_status status = WEFT_OK;
     weft_net_close(&x->net);
     for (int k = 0; k < x->servers; k++) {
-        weft_status ended = weft_hosted_stop(&x->own[k].hosted);
+        weft_status ended = weft_actor_thread_stop(&x->own[k].hosted);
         if (status == WEFT_OK) status = ended;
         for (int r = 0; x->own[k].ranges && r < x->range_count; r++) close_range(&x->own[k], r);
     }
     for (int k = 0; k < x->range_count; k++) weft_codec_close(&x->ranges[k].codec);
-    weft_status ended = weft_hosted_stop(&x->coordinator);
+    weft_status ended = weft_actor_thread_stop(&x->coordinator);
     return status == WEFT_OK ? ended : status;
 }

@@ -18,7 +18,7 @@ struct weft_published {
     int64_t version;
     link *links; /* without gaps; the last one leads to `version` */
     size_t count, capacity, sum;
-    weft_blob *last; /* what was sent last: to whoever had version last_have */
+    weft_buffer *last; /* what was sent last: to whoever had version last_have */
     int64_t last_have;
     bool last_changes;
 };
@@ -39,7 +39,7 @@ void weft_published_close(weft_published **published)
     weft_published *p = *published;
     forget(p, p->count);
     weft_codec_close(&p->codec);
-    weft_blob_drop(&p->last);
+    weft_buffer_unref(&p->last);
     free(p->links);
     free(p->public);
     free(p->difference);
@@ -130,7 +130,7 @@ weft_status weft_published_note(weft_published *p, const void *parameters, int64
     if (p->version < 0) p->version = version;
     if (version == p->version) return WEFT_OK;
     WEFT_TRY(encode(p, parameters, &bytes));
-    weft_blob_drop(&p->last);
+    weft_buffer_unref(&p->last);
     if (UNIT + bytes >= p->bytes) { /* then the numbers themselves are better */
         memcpy(p->public, parameters, p->bytes);
         forget(p, p->count);
@@ -154,7 +154,7 @@ static weft_status pack(weft_published *p, int64_t have)
     size_t first = link_from(p, have), bytes = 0;
     p->last_changes = first < p->count;
     for (size_t i = first; i < p->count; i++) bytes += p->links[i].bytes;
-    WEFT_TRY(weft_blob_new(p->last_changes ? bytes : p->bytes, &p->last));
+    WEFT_TRY(weft_buffer_new(p->last_changes ? bytes : p->bytes, &p->last));
     char *at = p->last->data;
     if (!p->last_changes) memcpy(at, p->public, p->bytes);
     for (size_t i = first; i < p->count; i++) {
@@ -165,16 +165,16 @@ static weft_status pack(weft_published *p, int64_t have)
     return WEFT_OK;
 }
 
-weft_status weft_published_since(weft_published *p, int64_t have, weft_blob **out, bool *changes)
+weft_status weft_published_since(weft_published *p, int64_t have, weft_buffer **out, bool *changes)
 {
-    if (p->last && p->last_have != have) weft_blob_drop(&p->last);
+    if (p->last && p->last_have != have) weft_buffer_unref(&p->last);
     if (!p->last) WEFT_TRY(pack(p, have));
-    *out = weft_blob_hold(p->last);
+    *out = weft_buffer_ref(p->last);
     *changes = p->last_changes;
     return WEFT_OK;
 }
 
-weft_status weft_published_add(const weft_blob *changes, weft_dtype dtype, int64_t count,
+weft_status weft_published_add(const weft_buffer *changes, weft_dtype dtype, int64_t count,
                                void *numbers)
 {
     const uint8_t *at = changes->data, *end = at + changes->bytes;

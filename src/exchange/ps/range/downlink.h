@@ -29,11 +29,11 @@ weft_status weft_published_note(weft_published *published, const void *parameter
                                 int64_t version) WEFT_NODISCARD;
 /* What leads from version `have` to the newest: with *changes messages for weft_published_add, else
  * all numbers. The blob is the caller's hold on it. */
-weft_status weft_published_since(weft_published *published, int64_t have, weft_blob **out,
+weft_status weft_published_since(weft_published *published, int64_t have, weft_buffer **out,
                                  bool *changes) WEFT_NODISCARD;
 
 /* Adds messages to [count] numbers. FORMAT: they are damaged. */
-weft_status weft_published_add(const weft_blob *changes, weft_dtype dtype, int64_t count,
+weft_status weft_published_add(const weft_buffer *changes, weft_dtype dtype, int64_t count,
                                void *numbers) WEFT_NODISCARD;
 
 #endif

@@ -28,7 +28,7 @@ void weft_range_destroy(weft_range **range)
 {
     if (!range || !*range) return;
     weft_range *r = *range;
-    for (size_t i = 0; i < r->waiting_count; i++) weft_blob_drop(&r->waiting[i].push.update);
+    for (size_t i = 0; i < r->waiting_count; i++) weft_buffer_unref(&r->waiting[i].push.update);
     weft_mean_free(&r->mean);
     if (r->own_parameters) free(r->parameters);
     if (r->own_gradient) free(r->gradient);
@@ -182,7 +182,7 @@ static weft_status apply(weft_range *r, int n)
     if (!sum) weft_mean_make(&r->mean, r->gradient);
     if (o->at && step > 0) o->at(o->user, step);
     WEFT_TRY(o->update(o->user, r->parameters, sum ? sum : r->gradient));
-    for (int v = 0; v < n; v++) weft_blob_drop(&r->waiting[v].push.update);
+    for (int v = 0; v < n; v++) weft_buffer_unref(&r->waiting[v].push.update);
     r->waiting_count -= (size_t)n;
     memmove(r->waiting, r->waiting + n, r->waiting_count * sizeof(pushed));
     r->version++;
@@ -270,7 +270,7 @@ void weft_range_halt(weft_range *r, int64_t clock)
         if (counts(r, r->waiting[i].push.clock))
             r->waiting[kept++] = r->waiting[i];
         else
-            weft_blob_drop(&r->waiting[i].push.update);
+            weft_buffer_unref(&r->waiting[i].push.update);
     r->waiting_count = kept;
 }
 
@@ -313,7 +313,7 @@ weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_fate
     if (counts(r, push->clock)) {
         WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
         r->waiting[r->waiting_count++] = (pushed){*push, m->slot, message};
-        weft_blob_hold(push->update);
+        weft_buffer_ref(push->update);
     }
     m->sequence = push->sequence;
     m->clock = push->clock;

@@ -95,12 +95,12 @@ bool weft_range_may_begin(const weft_range *range, int64_t clock);
 
 typedef struct weft_push {
     weft_actor_id learner;
-    int64_t sequence;  /* of its updates, from 1 without gaps */
-    int64_t clock;     /* steps it has finished with this one */
-    int64_t version;   /* of the parameters that it was computed on */
-    weft_blob *update; /* a message as in compress/compress.h */
-    int64_t step;      /* of the run, by which rates are scheduled; 0: not known */
-    double weight;     /* of its samples; a mean goes by these, unless all are alike */
+    int64_t sequence;    /* of its updates, from 1 without gaps */
+    int64_t clock;       /* steps it has finished with this one */
+    int64_t version;     /* of the parameters that it was computed on */
+    weft_buffer *update; /* a message as in compress/compress.h */
+    int64_t step;        /* of the run, by which rates are scheduled; 0: not known */
+    double weight;       /* of its samples; a mean goes by these, unless all are alike */
 } weft_push;
 typedef enum weft_push_fate {
     WEFT_PUSH_TAKEN,  /* it counts, now or with others that are still to come */
@@ -114,7 +114,7 @@ weft_status weft_range_push(weft_range *range, const weft_push *push,
                             weft_push_fate *fate) WEFT_NODISCARD;
 
 /* range_snapshot.c: all of it, as bytes; what its update keeps is for others to add. */
-weft_status weft_range_save(const weft_range *range, weft_blob **out) WEFT_NODISCARD;
+weft_status weft_range_save(const weft_range *range, weft_buffer **out) WEFT_NODISCARD;
 /* In the place of what it has; used: of the bytes. FORMAT: it is not of such a range; it stays as
  * it was. */
 weft_status weft_range_load(weft_range *range, const void *data, size_t bytes,

@@ -42,7 +42,7 @@ static size_t size_of(const weft_range *r)
     return bytes;
 }
 
-weft_status weft_range_save(const weft_range *r, weft_blob **out)
+weft_status weft_range_save(const weft_range *r, weft_buffer **out)
 {
     header h = {.mark = MARK,
                 .count = r->options.count,
@@ -53,7 +53,7 @@ weft_status weft_range_save(const weft_range *r, weft_blob **out)
                 .waiting = r->waiting_count,
                 .staleness = r->staleness_count,
                 .dtype = (uint64_t)r->options.dtype};
-    WEFT_TRY(weft_blob_new(size_of(r), out));
+    WEFT_TRY(weft_buffer_new(size_of(r), out));
     char *at = put((*out)->data, &h, sizeof(h));
     at = put(at, r->parameters, weft_range_bytes(r));
     for (size_t i = 0; i < r->member_count; i++) {
@@ -112,20 +112,20 @@ static weft_status read_members(weft_range *r, rest *from, uint64_t count)
 static weft_status read_push(weft_range *r, rest *from)
 {
     push_card c;
-    weft_blob *update;
+    weft_buffer *update;
     weft_encoded message;
     if (!get(from, &c, sizeof(c)) || c.bytes > from->bytes || c.version < 0 ||
         c.version > r->version || c.clock < 0 || c.step < 0 || c.step > INT32_MAX ||
         !(c.weight >= 0 && c.weight < 1e290))
         return fail_read();
     WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));
-    WEFT_TRY(weft_blob_new((size_t)c.bytes, &update));
+    WEFT_TRY(weft_buffer_new((size_t)c.bytes, &update));
     bool whole = get(from, update->data, (size_t)c.bytes);
     weft_status status = whole ? weft_encoded_open(update->data, update->bytes, r->options.dtype,
                                                    r->options.count, &message)
                                : fail_read();
     if (status != WEFT_OK) {
-        weft_blob_drop(&update);
+        weft_buffer_unref(&update);
         return status;
     }
     weft_push push = {.learner = (weft_actor_id)c.learner,

@@ -24,11 +24,11 @@ void weft_shelf_remove(server *s, shelf *f)
     weft_range_destroy(&f->of.range);
     weft_published_close(&f->of.published);
     if (s->options.close) s->options.close(s->options.user, number);
-    weft_blob_drop(&f->copy);
-    weft_blob_drop(&f->last);
-    weft_blob_drop(&f->state);
-    for (size_t i = 0; i < f->log_count; i++) weft_blob_drop(&f->log[i].update);
-    for (size_t i = 0; i < f->deferred_count; i++) weft_blob_drop(&f->deferred[i].payload);
+    weft_buffer_unref(&f->copy);
+    weft_buffer_unref(&f->last);
+    weft_buffer_unref(&f->state);
+    for (size_t i = 0; i < f->log_count; i++) weft_buffer_unref(&f->log[i].update);
+    for (size_t i = 0; i < f->deferred_count; i++) weft_buffer_unref(&f->deferred[i].payload);
     free(f->questions);
     free(f->log);
     free(f->deferred);
@@ -48,11 +48,11 @@ static weft_status apply(shelf *f, const change *c, weft_push_fate *fate)
                       .step = c->step,
                       .weight = c->weight};
     switch (c->kind) {
-    case WEFT__REPLICATE__KIND__PUSH: return weft_range_push(r, &push, fate);
-    case WEFT__REPLICATE__KIND__JOIN: return weft_range_join(r, c->learner, c->slot, c->clock);
-    case WEFT__REPLICATE__KIND__ADVANCE: return weft_range_advance(r, c->learner, c->clock);
-    case WEFT__REPLICATE__KIND__LEAVE: return weft_range_leave(r, c->learner);
-    case WEFT__REPLICATE__KIND__HALT: weft_range_halt(r, c->clock); return WEFT_OK;
+    case WEFT__APPEND__KIND__PUSH: return weft_range_push(r, &push, fate);
+    case WEFT__APPEND__KIND__JOIN: return weft_range_join(r, c->learner, c->slot, c->clock);
+    case WEFT__APPEND__KIND__ADVANCE: return weft_range_advance(r, c->learner, c->clock);
+    case WEFT__APPEND__KIND__LEAVE: return weft_range_leave(r, c->learner);
+    case WEFT__APPEND__KIND__HALT: weft_range_halt(r, c->clock); return WEFT_OK;
     default: return weft_fail(WEFT_ERR_FORMAT, "a change of no kind");
     }
 }
@@ -72,7 +72,7 @@ weft_status weft_shelf_change(server *s, shelf *f, const change *c, weft_push_fa
 
 /* --- messages that wait --- */
 
-static bool is_deferred(const shelf *f, weft_actor_id to, weft_wire_type type, int64_t number)
+static bool is_deferred(const shelf *f, weft_actor_id to, weft_rpc_type type, int64_t number)
 {
     for (size_t i = 0; i < f->deferred_count; i++) {
         const deferred *d = &f->deferred[i];
@@ -81,11 +81,11 @@ static bool is_deferred(const shelf *f, weft_actor_id to, weft_wire_type type, i
     return false;
 }
 
-weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_wire_type type,
-                            int64_t number, const void *message, weft_blob *payload)
+weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_rpc_type type,
+                            int64_t number, const void *message, weft_buffer *payload)
 {
     if (f->replica == WEFT_NOBODY || f->kept >= f->index)
-        return weft_wire_send(&s->head, to, type, message, payload);
+        return weft_rpc_send(&s->head, to, type, message, payload);
     if (is_deferred(f, to, type, number)) return WEFT_OK;
     deferred d = {.to = to, .type = type, .number = number, .index = f->index};
     d.head_bytes = protobuf_c_message_get_packed_size(message);
@@ -93,18 +93,18 @@ weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_wire_typ
         return weft_fail(WEFT_ERR_INTERNAL, "a message of %zu bytes is to wait", d.head_bytes);
     WEFT_TRY(WEFT_GROW(&f->deferred, &f->deferred_capacity, f->deferred_count));
     protobuf_c_message_pack(message, d.head);
-    d.payload = weft_blob_hold(payload);
+    d.payload = weft_buffer_ref(payload);
     f->deferred[f->deferred_count++] = d;
     return WEFT_OK;
 }
 
 /* --- all of it --- */
 
-weft_status weft_shelf_whole(const shelf *f, weft_blob **out)
+weft_status weft_shelf_whole(const shelf *f, weft_buffer **out)
 {
     size_t bytes = weft_range_bytes(f->of.range);
     for (int i = 0; i < f->of.state_count; i++) bytes += f->of.states[i].iov_len;
-    WEFT_TRY(weft_blob_new(bytes, out));
+    WEFT_TRY(weft_buffer_new(bytes, out));
     char *at = (*out)->data;
     memcpy(at, weft_range_parameters(f->of.range), weft_range_bytes(f->of.range));
     at += weft_range_bytes(f->of.range);
@@ -115,7 +115,7 @@ weft_status weft_shelf_whole(const shelf *f, weft_blob **out)
     return WEFT_OK;
 }
 
-weft_status weft_shelf_take_whole(shelf *f, const weft_blob *blob)
+weft_status weft_shelf_take_whole(shelf *f, const weft_buffer *blob)
 {
     size_t numbers = weft_range_bytes(f->of.range), all = numbers;
     for (int i = 0; i < f->of.state_count; i++) all += f->of.states[i].iov_len;

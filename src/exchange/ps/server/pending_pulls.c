@@ -6,17 +6,17 @@ static weft_status copy_parameters(shelf *f)
     weft_range *range = f->of.range;
     size_t bytes = weft_range_bytes(range);
     if (f->copy && f->copied == weft_range_version(range)) return WEFT_OK;
-    weft_blob *before = f->copy;
+    weft_buffer *before = f->copy;
     f->copy = f->last;
     f->last = before;
-    WEFT_TRY(weft_blob_renew(bytes, &f->copy));
+    WEFT_TRY(weft_buffer_reuse(bytes, &f->copy));
     memcpy(f->copy->data, weft_range_parameters(range), bytes);
     f->copied = weft_range_version(range);
     return WEFT_OK;
 }
 
 /* What the learner is to be told; NULL: it has that. */
-static weft_status pick(shelf *f, const question *q, weft_blob **out, bool *changes)
+static weft_status pick(shelf *f, const question *q, weft_buffer **out, bool *changes)
 {
     weft_published *p = f->of.published;
     int64_t version = weft_range_version(f->of.range);
@@ -29,14 +29,14 @@ static weft_status pick(shelf *f, const question *q, weft_blob **out, bool *chan
         return q->have == version ? WEFT_OK : weft_published_since(p, q->have, out, changes);
     if (q->have == version && !p) return WEFT_OK;
     WEFT_TRY(copy_parameters(f));
-    *out = weft_blob_hold(f->copy);
+    *out = weft_buffer_ref(f->copy);
     return WEFT_OK;
 }
 
 static weft_status answer(server *s, shelf *f, const question *q)
 {
-    Weft__Parameters p = WEFT__PARAMETERS__INIT;
-    weft_blob *what;
+    Weft__PullReply p = WEFT__PULL_REPLY__INIT;
+    weft_buffer *what;
     bool changes;
     p.range = (uint32_t)f->of.number;
     p.request = q->request;
@@ -48,8 +48,8 @@ static weft_status answer(server *s, shelf *f, const question *q)
     WEFT_TRY(pick(f, q, &what, &changes));
     p.changes = changes;
     weft_status status =
-        weft_shelf_tell(s, f, q->learner, WEFT_WIRE_PARAMETERS, q->request, &p, what);
-    weft_blob_drop(&what);
+        weft_shelf_tell(s, f, q->learner, WEFT_RPC_PULL_REPLY, q->request, &p, what);
+    weft_buffer_unref(&what);
     return status;
 }
 
@@ -70,7 +70,7 @@ static weft_status let_go(server *s, shelf *f)
     for (size_t i = 0; i < f->question_count; i++) {
         const question *q = &f->questions[i];
         int64_t clock = weft_range_clock(f->of.range, q->learner);
-        change c = {.kind = WEFT__REPLICATE__KIND__LEAVE, .learner = q->learner};
+        change c = {.kind = WEFT__APPEND__KIND__LEAVE, .learner = q->learner};
         if (q->leaving && clock >= 0 && clock >= q->clock)
             WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
     }
@@ -83,7 +83,7 @@ static weft_status advance(server *s, shelf *f, const question *q)
     int64_t clock = weft_range_clock(f->of.range, q->learner);
     if (q->sequence > 0 || q->arriving || q->leaving || clock < 0 || clock >= q->clock)
         return WEFT_OK;
-    change c = {.kind = WEFT__REPLICATE__KIND__ADVANCE, .learner = q->learner, .clock = q->clock};
+    change c = {.kind = WEFT__APPEND__KIND__ADVANCE, .learner = q->learner, .clock = q->clock};
     weft_status status = weft_shelf_change(s, f, &c, NULL);
     return status == WEFT_ERR_ARGUMENT ? WEFT_OK : status; /* an old question */
 }

@@ -10,13 +10,13 @@ typedef struct state_card {
     uint64_t whole; /* bytes of parameters and of what the update keeps */
 } state_card;
 
-static weft_status pack_state(const shelf *f, weft_blob **out)
+static weft_status pack_state(const shelf *f, weft_buffer **out)
 {
-    weft_blob *range = NULL, *whole = NULL;
+    weft_buffer *range = NULL, *whole = NULL;
     WEFT_TRY(weft_range_save(f->of.range, &range));
     weft_status status = weft_shelf_whole(f, &whole);
     if (status == WEFT_OK)
-        status = weft_blob_new(sizeof(state_card) + range->bytes + whole->bytes, out);
+        status = weft_buffer_new(sizeof(state_card) + range->bytes + whole->bytes, out);
     if (status == WEFT_OK) {
         char *at = (*out)->data;
         state_card card = {.whole = whole->bytes};
@@ -24,22 +24,22 @@ static weft_status pack_state(const shelf *f, weft_blob **out)
         memcpy(at + sizeof(card), range->data, range->bytes);
         memcpy(at + sizeof(card) + range->bytes, whole->data, whole->bytes);
     }
-    weft_blob_drop(&range);
-    weft_blob_drop(&whole);
+    weft_buffer_unref(&range);
+    weft_buffer_unref(&whole);
     return status;
 }
 
 static weft_status send_state(server *s, shelf *f)
 {
-    Weft__State m = WEFT__STATE__INIT;
+    Weft__RangeSnapshot m = WEFT__RANGE_SNAPSHOT__INIT;
     m.range = (uint32_t)f->of.number;
     m.index = f->state_index;
-    return weft_wire_send(&s->head, f->replica, WEFT_WIRE_STATE, &m, f->state);
+    return weft_rpc_send(&s->head, f->replica, WEFT_RPC_RANGE_SNAPSHOT, &m, f->state);
 }
 
 static weft_status send_change(server *s, const shelf *f, const change *c)
 {
-    Weft__Replicate m = WEFT__REPLICATE__INIT;
+    Weft__Append m = WEFT__APPEND__INIT;
     m.range = (uint32_t)f->of.number;
     m.index = c->index;
     m.kind = c->kind;
@@ -50,7 +50,7 @@ static weft_status send_change(server *s, const shelf *f, const change *c)
     m.version = c->version;
     m.step = c->step;
     m.weight = c->weight;
-    return weft_wire_send(&s->head, f->replica, WEFT_WIRE_REPLICATE, &m, c->update);
+    return weft_rpc_send(&s->head, f->replica, WEFT_RPC_APPEND, &m, c->update);
 }
 
 /* What is sent now is sent again if nobody answers. */
@@ -64,7 +64,7 @@ weft_status weft_shelf_log(server *s, shelf *f, const change *c)
 {
     WEFT_TRY(WEFT_GROW(&f->log, &f->log_capacity, f->log_count));
     f->log[f->log_count] = *c;
-    (void)weft_blob_hold(f->log[f->log_count++].update);
+    (void)weft_buffer_ref(f->log[f->log_count++].update);
     if (f->state || f->kept < 0) return WEFT_OK; /* it cannot take it yet */
     WEFT_TRY(send_change(s, f, c));
     return f->log_count == 1 ? hope(s) : WEFT_OK;
@@ -74,7 +74,7 @@ static void cut_log(shelf *f, int64_t index)
 {
     size_t gone = 0;
     while (gone < f->log_count && f->log[gone].index <= index)
-        weft_blob_drop(&f->log[gone++].update);
+        weft_buffer_unref(&f->log[gone++].update);
     if (gone == 0) return;
     f->log_count -= gone;
     memmove(f->log, f->log + gone, f->log_count * sizeof(*f->log));
@@ -92,7 +92,7 @@ weft_status weft_shelf_flush(server *s, shelf *f)
                                                  .head = d->head,
                                                  .head_bytes = d->head_bytes,
                                                  .payload = d->payload});
-        weft_blob_drop(&d->payload);
+        weft_buffer_unref(&d->payload);
     }
     if (sent == 0) return status;
     f->deferred_count -= sent;
@@ -106,7 +106,7 @@ weft_status weft_shelf_set_replica(server *s, shelf *f, weft_actor_id replica)
     if (f->replica == replica) return WEFT_OK;
     f->replica = replica;
     f->kept = -1;
-    weft_blob_drop(&f->state);
+    weft_buffer_unref(&f->state);
     cut_log(f, INT64_MAX);
     if (replica == WEFT_NOBODY) return weft_shelf_flush(s, f);
     return f->given ? weft_shelf_begin_replica(s, f) : WEFT_OK;
@@ -125,7 +125,7 @@ weft_status weft_shelf_begin_replica(server *s, shelf *f)
 static bool is_told_ready(const server *s, const shelf *f)
 {
     const weft_view *v = weft_member_view(s->member);
-    const weft_keeper *k = &v->ranges[f->of.number];
+    const weft_range_owner *k = &v->ranges[f->of.number];
     return k->primary != s->head.id || k->replica != f->replica || k->ready;
 }
 
@@ -137,12 +137,12 @@ weft_status weft_shelf_remind(server *s, shelf *f, bool *some)
     for (size_t i = 0; i < f->log_count && !f->state && f->kept >= 0; i++)
         WEFT_TRY(send_change(s, f, &f->log[i]));
     bool unready = f->kept >= 0 && !is_told_ready(s, f);
-    if (unready) WEFT_TRY(weft_member_ready(s->member, f->of.number, f->replica));
+    if (unready) WEFT_TRY(weft_member_report_in_sync(s->member, f->of.number, f->replica));
     *some = *some || f->state || f->log_count > 0 || unready;
     return WEFT_OK;
 }
 
-weft_status weft_take_replicated(server *s, const weft_message *message, const Weft__Replicated *m)
+weft_status weft_take_replicated(server *s, const weft_message *message, const Weft__AppendAck *m)
 {
     shelf *f = weft_shelf_find(s, m->range);
     if (!f || !f->primary || f->replica != message->from || m->index <= f->kept ||
@@ -151,10 +151,10 @@ weft_status weft_take_replicated(server *s, const weft_message *message, const W
     if (f->state && m->index < f->state_index) return WEFT_OK;
     bool first = f->state != NULL;
     f->kept = m->index;
-    weft_blob_drop(&f->state);
+    weft_buffer_unref(&f->state);
     cut_log(f, f->kept);
     if (first) {
-        WEFT_TRY(weft_member_ready(s->member, f->of.number, f->replica));
+        WEFT_TRY(weft_member_report_in_sync(s->member, f->of.number, f->replica));
         for (size_t i = 0; i < f->log_count; i++) WEFT_TRY(send_change(s, f, &f->log[i]));
         WEFT_TRY(hope(s));
     }
@@ -174,13 +174,13 @@ static shelf *replica_of(const server *s, uint32_t range, weft_actor_id from)
 
 static weft_status say_replicated(server *s, const shelf *f, weft_actor_id to)
 {
-    Weft__Replicated m = WEFT__REPLICATED__INIT;
+    Weft__AppendAck m = WEFT__APPEND_ACK__INIT;
     m.range = (uint32_t)f->of.number;
     m.index = f->index;
-    return weft_wire_send(&s->head, to, WEFT_WIRE_REPLICATED, &m, NULL);
+    return weft_rpc_send(&s->head, to, WEFT_RPC_APPEND_ACK, &m, NULL);
 }
 
-static weft_status load_state(shelf *f, const weft_blob *blob)
+static weft_status load_state(shelf *f, const weft_buffer *blob)
 {
     state_card card;
     size_t used = 0;
@@ -191,13 +191,13 @@ static weft_status load_state(shelf *f, const weft_blob *blob)
         return weft_fail(WEFT_ERR_FORMAT, "the state of a range is cut off");
     size_t range = blob->bytes - sizeof(card) - (size_t)card.whole;
     const char *at = (const char *)blob->data + sizeof(card);
-    weft_blob whole = {.bytes = (size_t)card.whole,
-                       .data = (void *)(uintptr_t)(at + range)}; /* only read */
+    weft_buffer whole = {.bytes = (size_t)card.whole,
+                         .data = (void *)(uintptr_t)(at + range)}; /* only read */
     WEFT_TRY(weft_range_load(f->of.range, at, range, &used));
     return weft_shelf_take_whole(f, &whole);
 }
 
-weft_status weft_take_state(server *s, const weft_message *message, const Weft__State *m)
+weft_status weft_take_state(server *s, const weft_message *message, const Weft__RangeSnapshot *m)
 {
     shelf *f = replica_of(s, m->range, message->from);
     if (!f) return WEFT_OK;
@@ -211,7 +211,7 @@ weft_status weft_take_state(server *s, const weft_message *message, const Weft__
     return say_replicated(s, f, message->from);
 }
 
-weft_status weft_take_replicate(server *s, const weft_message *message, const Weft__Replicate *m)
+weft_status weft_take_replicate(server *s, const weft_message *message, const Weft__Append *m)
 {
     char name[WEFT_MEMBER_NAME];
     shelf *f = replica_of(s, m->range, message->from);

@@ -27,7 +27,7 @@ static weft_status let_in(server *s, shelf *f, const weft_view *v)
     for (size_t i = 0; i < v->member_count; i++) {
         const weft_view_member *m = &v->members[i];
         change c = {
-            .kind = WEFT__REPLICATE__KIND__JOIN, .learner = m->id, .slot = m->slot, .clock = 0};
+            .kind = WEFT__APPEND__KIND__JOIN, .learner = m->id, .slot = m->slot, .clock = 0};
         if (m->role == WEFT_MEMBER_LEARNER && !weft_range_knows(f->of.range, m->id))
             WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
     }
@@ -38,7 +38,7 @@ static weft_status let_out(server *s, shelf *f, const weft_view *v)
 {
     weft_actor_id learner;
     for (int i = 0; weft_range_learner_at(f->of.range, i, &learner);) {
-        change c = {.kind = WEFT__REPLICATE__KIND__LEAVE, .learner = learner};
+        change c = {.kind = WEFT__APPEND__KIND__LEAVE, .learner = learner};
         if (weft_view_find(v, learner))
             i++;
         else
@@ -50,7 +50,7 @@ static weft_status let_out(server *s, shelf *f, const weft_view *v)
 /* What this server is to the range, and who is there. */
 static weft_status keep_range(server *s, int number, const weft_view *v)
 {
-    const weft_keeper *k = &v->ranges[number];
+    const weft_range_owner *k = &v->ranges[number];
     bool primary = k->primary == s->head.id, mine = primary || k->replica == s->head.id;
     shelf *f = weft_shelf_find(s, (uint32_t)number);
     if (f && !mine) weft_shelf_remove(s, f);
@@ -67,9 +67,9 @@ static weft_status keep_range(server *s, int number, const weft_view *v)
 /* Who knew of this view before, and has not been answered, need not wait until it asks again. */
 static weft_status call_again(server *s)
 {
-    const Weft__Again again = WEFT__AGAIN__INIT;
+    const Weft__Resend again = WEFT__RESEND__INIT;
     for (size_t i = 0; i < s->early_count; i++)
-        WEFT_TRY(weft_wire_send(&s->head, s->early[i], WEFT_WIRE_AGAIN, &again, NULL));
+        WEFT_TRY(weft_rpc_send(&s->head, s->early[i], WEFT_RPC_RESEND, &again, NULL));
     s->early_count = 0;
     return WEFT_OK;
 }
@@ -87,7 +87,8 @@ static weft_status look_for_giver(const server *s)
     }
     for (size_t i = 0; i < s->count; i++)
         lacks = lacks || (s->shelves[i].primary && !s->shelves[i].given);
-    return learners && lacks && !v->over && !v->fault ? weft_member_miss(s->member) : WEFT_OK;
+    return learners && lacks && !v->over && !v->fault ? weft_member_report_state_lost(s->member)
+                                                      : WEFT_OK;
 }
 
 static weft_status take_view(server *s)
@@ -130,7 +131,7 @@ static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
 /* Nobody goes further than that. */
 static weft_status end_at(server *s, shelf *f, int64_t clock)
 {
-    change c = {.kind = WEFT__REPLICATE__KIND__HALT, .clock = clock};
+    change c = {.kind = WEFT__APPEND__KIND__HALT, .clock = clock};
     if (clock >= f->halted) return WEFT_OK;
     f->halted = clock;
     return weft_shelf_change(s, f, &c, NULL);
@@ -139,9 +140,9 @@ static weft_status end_at(server *s, shelf *f, int64_t clock)
 static weft_status take_push(server *s, const weft_message *message, const Weft__Push *m)
 {
     shelf *f = primary_of(s, m->range);
-    Weft__Pushed reply = WEFT__PUSHED__INIT;
+    Weft__PushAck reply = WEFT__PUSH_ACK__INIT;
     weft_push_fate fate = WEFT_PUSH_UNKNOWN;
-    change c = {.kind = WEFT__REPLICATE__KIND__PUSH,
+    change c = {.kind = WEFT__APPEND__KIND__PUSH,
                 .learner = message->from,
                 .sequence = m->sequence,
                 .clock = m->clock,
@@ -158,11 +159,11 @@ static weft_status take_push(server *s, const weft_message *message, const Weft_
         return leave_open(s, message->from, m->view);
     reply.range = m->range;
     reply.sequence = m->sequence;
-    reply.fate = status == WEFT_ERR_FORMAT   ? WEFT__PUSHED__FATE__DAMAGED
-                 : fate == WEFT_PUSH_EARLY   ? WEFT__PUSHED__FATE__EARLY
-                 : fate == WEFT_PUSH_UNKNOWN ? WEFT__PUSHED__FATE__UNKNOWN
-                                             : WEFT__PUSHED__FATE__TAKEN;
-    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_WIRE_PUSHED, m->sequence, &reply, NULL));
+    reply.fate = status == WEFT_ERR_FORMAT   ? WEFT__PUSH_ACK__FATE__DAMAGED
+                 : fate == WEFT_PUSH_EARLY   ? WEFT__PUSH_ACK__FATE__EARLY
+                 : fate == WEFT_PUSH_UNKNOWN ? WEFT__PUSH_ACK__FATE__UNKNOWN
+                                             : WEFT__PUSH_ACK__FATE__TAKEN;
+    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_RPC_PUSH_ACK, m->sequence, &reply, NULL));
     return weft_shelf_answer(s, f);
 }
 
@@ -182,12 +183,12 @@ static bool gives(const server *s, weft_actor_id learner)
 static weft_status say_parameters(server *s, const weft_message *message, const Weft__Pull *m,
                                   bool wanted)
 {
-    Weft__Parameters p = WEFT__PARAMETERS__INIT;
+    Weft__PullReply p = WEFT__PULL_REPLY__INIT;
     p.range = m->range;
     p.request = m->request;
     p.version = wanted ? 0 : -1;
     p.wanted = wanted;
-    return weft_wire_send(&s->head, message->from, WEFT_WIRE_PARAMETERS, &p, NULL);
+    return weft_rpc_send(&s->head, message->from, WEFT_RPC_PULL_REPLY, &p, NULL);
 }
 
 static weft_status take_pull(server *s, const weft_message *message, const Weft__Pull *m)
@@ -213,10 +214,10 @@ static weft_status take_pull(server *s, const weft_message *message, const Weft_
     return weft_shelf_answer(s, f);
 }
 
-static weft_status take_give(server *s, const weft_message *message, const Weft__Give *m)
+static weft_status take_give(server *s, const weft_message *message, const Weft__Init *m)
 {
     shelf *f = primary_of(s, m->range);
-    Weft__Given reply = WEFT__GIVEN__INIT;
+    Weft__InitAck reply = WEFT__INIT_ACK__INIT;
     if (!f || (!f->given && !gives(s, message->from))) return WEFT_OK;
     if (!f->given) {
         weft_status status = weft_shelf_take_whole(f, message->payload);
@@ -226,19 +227,19 @@ static weft_status take_give(server *s, const weft_message *message, const Weft_
         WEFT_TRY(weft_shelf_begin_replica(s, f));
     }
     reply.range = m->range;
-    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_WIRE_GIVEN, 0, &reply, NULL));
+    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_RPC_INIT_ACK, 0, &reply, NULL));
     return weft_shelf_answer(s, f);
 }
 
 static weft_status take(server *s, const weft_message *message, const void *m)
 {
     switch (message->type) {
-    case WEFT_WIRE_PUSH: return take_push(s, message, m);
-    case WEFT_WIRE_PULL: return take_pull(s, message, m);
-    case WEFT_WIRE_GIVE: return take_give(s, message, m);
-    case WEFT_WIRE_REPLICATE: return weft_take_replicate(s, message, m);
-    case WEFT_WIRE_STATE: return weft_take_state(s, message, m);
-    case WEFT_WIRE_REPLICATED: return weft_take_replicated(s, message, m);
+    case WEFT_RPC_PUSH: return take_push(s, message, m);
+    case WEFT_RPC_PULL: return take_pull(s, message, m);
+    case WEFT_RPC_INIT: return take_give(s, message, m);
+    case WEFT_RPC_APPEND: return weft_take_replicate(s, message, m);
+    case WEFT_RPC_RANGE_SNAPSHOT: return weft_take_state(s, message, m);
+    case WEFT_RPC_APPEND_ACK: return weft_take_replicated(s, message, m);
     default: return WEFT_OK;
     }
 }
@@ -249,19 +250,19 @@ static weft_status read_message(server *s, const weft_message *message)
         uint32_t type;
         const ProtobufCMessageDescriptor *kind;
     } kinds[] = {
-        {WEFT_WIRE_PUSH, &weft__push__descriptor},
-        {WEFT_WIRE_PULL, &weft__pull__descriptor},
-        {WEFT_WIRE_GIVE, &weft__give__descriptor},
-        {WEFT_WIRE_REPLICATE, &weft__replicate__descriptor},
-        {WEFT_WIRE_STATE, &weft__state__descriptor},
-        {WEFT_WIRE_REPLICATED, &weft__replicated__descriptor},
+        {WEFT_RPC_PUSH, &weft__push__descriptor},
+        {WEFT_RPC_PULL, &weft__pull__descriptor},
+        {WEFT_RPC_INIT, &weft__init__descriptor},
+        {WEFT_RPC_APPEND, &weft__append__descriptor},
+        {WEFT_RPC_RANGE_SNAPSHOT, &weft__range_snapshot__descriptor},
+        {WEFT_RPC_APPEND_ACK, &weft__append_ack__descriptor},
     };
     for (size_t i = 0; i < WEFT_COUNT(kinds); i++) {
         void *m = NULL;
-        if (kinds[i].type != message->type || !(m = weft_wire_read(message, kinds[i].kind)))
+        if (kinds[i].type != message->type || !(m = weft_rpc_parse(message, kinds[i].kind)))
             continue;
         weft_status status = take(s, message, m);
-        weft_wire_free(m);
+        weft_rpc_free(m);
         return status;
     }
     return WEFT_OK; /* what is none of ours is not answered */
@@ -282,7 +283,7 @@ static weft_status server_message(weft_actor *actor, const weft_message *message
 /* What its beats say: updates, and how stale they were. */
 static void tell_figures(server *s)
 {
-    weft_member_figures figures = {.clock = 0};
+    weft_member_stats figures = {.clock = 0};
     double updates = 0, sum = 0;
     size_t size;
     for (size_t i = 0; i < s->count; i++) {
@@ -294,7 +295,7 @@ static void tell_figures(server *s)
     }
     figures.clock = (int64_t)updates;
     figures.staleness = updates > 0 ? sum / updates : 0;
-    weft_member_tell(s->member, &figures);
+    weft_member_set_stats(s->member, &figures);
 }
 
 /* Twice as patient each time. */

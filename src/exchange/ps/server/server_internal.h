@@ -15,24 +15,24 @@ typedef struct question {
 
 /* Something that changes a range. The same changes in the same order make the same range. */
 typedef struct change {
-    Weft__Replicate__Kind kind;
+    Weft__Append__Kind kind;
     int64_t index;
     weft_actor_id learner;
     int slot;
     int64_t sequence, clock, version, step;
     double weight;
-    weft_blob *update;
+    weft_buffer *update;
 } change;
 
 /* A message that leaves when the replica has what it tells of. */
 typedef struct deferred {
     weft_actor_id to;
-    weft_wire_type type;
+    weft_rpc_type type;
     int64_t number; /* of what it answers */
     int64_t index;  /* of the change */
     size_t head_bytes;
     uint8_t head[96];
-    weft_blob *payload;
+    weft_buffer *payload;
 } deferred;
 
 typedef struct shelf {
@@ -43,13 +43,13 @@ typedef struct shelf {
     int64_t halted; /* all are to leave, who have come so far */
     question *questions;
     size_t question_count, question_capacity;
-    weft_blob *copy; /* of the parameters at version `copied`, for all who pull it */
-    weft_blob *last; /* the one before it, which may be under way still */
+    weft_buffer *copy; /* of the parameters at version `copied`, for all who pull it */
+    weft_buffer *last; /* the one before it, which may be under way still */
     int64_t copied;
     /* of a primary: who has its replica, up to which change, and what that one does not have */
     weft_actor_id replica;
     int64_t kept;
-    weft_blob *state; /* is on its way */
+    weft_buffer *state; /* is on its way */
     int64_t state_index;
     change *log;
     size_t log_count, log_capacity;
@@ -81,12 +81,13 @@ weft_status weft_shelf_change(server *s, shelf *f, const change *c,
                               weft_push_fate *fate) WEFT_NODISCARD;
 /* Sends a message that tells of what the range has come to: when the replica has come there, too.
  * number: of what it answers. */
-weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_wire_type type,
-                            int64_t number, const void *message, weft_blob *payload) WEFT_NODISCARD;
+weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_rpc_type type,
+                            int64_t number, const void *message,
+                            weft_buffer *payload) WEFT_NODISCARD;
 /* Parameters, and behind them what the update keeps. */
-weft_status weft_shelf_whole(const shelf *f, weft_blob **out) WEFT_NODISCARD;
+weft_status weft_shelf_whole(const shelf *f, weft_buffer **out) WEFT_NODISCARD;
 /* The same, taken. FORMAT: it does not fit. */
-weft_status weft_shelf_take_whole(shelf *f, const weft_blob *blob) WEFT_NODISCARD;
+weft_status weft_shelf_take_whole(shelf *f, const weft_buffer *blob) WEFT_NODISCARD;
 
 /* pending_pulls.c */
 weft_status weft_shelf_ask(server *s, shelf *f, const question *q) WEFT_NODISCARD;
@@ -101,11 +102,11 @@ weft_status weft_shelf_flush(server *s, shelf *f) WEFT_NODISCARD;
 /* sends again what the replica has not answered, */
 weft_status weft_shelf_remind(server *s, shelf *f, bool *some) WEFT_NODISCARD;
 weft_status weft_take_replicated(server *s, const weft_message *message,
-                                 const Weft__Replicated *m) WEFT_NODISCARD;
+                                 const Weft__AppendAck *m) WEFT_NODISCARD;
 /* and the other one's. */
 weft_status weft_take_state(server *s, const weft_message *message,
-                            const Weft__State *m) WEFT_NODISCARD;
+                            const Weft__RangeSnapshot *m) WEFT_NODISCARD;
 weft_status weft_take_replicate(server *s, const weft_message *message,
-                                const Weft__Replicate *m) WEFT_NODISCARD;
+                                const Weft__Append *m) WEFT_NODISCARD;
 
 #endif
