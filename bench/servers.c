@@ -144,7 +144,7 @@ static void open_servers(rig *r, bool tcp)
 
 static void wait_for_servers(rig *r)
 {
-    while (weft_server_learner_waits(weft_net_actor(r->learner))) {
+    while (weft_ps_client_is_waiting(weft_net_actor(r->learner))) {
         stop_on(weft_net_poll(r->learner, 1));
         stop_on(weft_actor_thread_check(r->coordinator));
         stop_on(weft_actor_thread_check(r->server));
@@ -154,16 +154,16 @@ static void wait_for_servers(rig *r)
 static void open_learner(rig *r)
 {
     weft_actor *actor;
-    weft_server_learner_options options = {.struct_size = sizeof(options),
-                                           .member = member_of(WEFT_COORDINATOR + 2),
-                                           .dtype = WEFT_F32,
-                                           .ranges = r->ranges,
-                                           .range_count = r->range_count,
-                                           .steps = INT64_MAX,
-                                           .parameters = r->parameters,
-                                           .gradients = r->gradients,
-                                           .patience = 60};
-    stop_on(weft_server_learner_create(&options, &actor));
+    weft_ps_client_options options = {.struct_size = sizeof(options),
+                                      .member = member_of(WEFT_COORDINATOR + 2),
+                                      .dtype = WEFT_F32,
+                                      .ranges = r->ranges,
+                                      .range_count = r->range_count,
+                                      .steps = INT64_MAX,
+                                      .parameters = r->parameters,
+                                      .gradients = r->gradients,
+                                      .patience = 60};
+    stop_on(weft_ps_client_create(&options, &actor));
     stop_on(weft_net_open(r->here, actor, WEFT_COORDINATOR + 2, NULL, &r->learner));
     stop_on(
         weft_net_add_peer(r->learner, WEFT_COORDINATOR, weft_actor_thread_address(r->coordinator)));

@@ -37,14 +37,14 @@ typedef struct sum {
     char *gradient; /* like the parameters */
     size_t bytes;
     int count, begun;
-    weft_passage **passages; /* of each range */
+    weft_group_request **passages; /* of each range */
     weft_flat_optimizer *optimizer;
 } sum;
 
 static void sum_close(weft_exchange *exchange)
 {
     sum *s = (sum *)exchange;
-    for (int i = 0; i < s->count; i++) weft_passage_destroy(&s->passages[i]);
+    for (int i = 0; i < s->count; i++) weft_group_request_destroy(&s->passages[i]);
     free((void *)s->passages);
     weft_flat_optimizer_close(&s->optimizer);
     free(s->gradient);
@@ -62,18 +62,18 @@ static weft_status sum_bind(sum *s, const weft_exchange_site *site)
     int count = 0;
     while (weft_program_gradient(p, count, &g)) count++;
     if (count == 0) return WEFT_OK;
-    WEFT_TRY(weft_new_bytes((void *)&s->passages, (size_t)count, sizeof(weft_passage *)));
+    WEFT_TRY(weft_new_bytes((void *)&s->passages, (size_t)count, sizeof(weft_group_request *)));
     for (; weft_program_gradient(p, s->count, &g); s->count++) {
         char *at = s->gradient + (size_t)g.begin * weft_dtype_size(dtype);
-        WEFT_TRY(weft_endpoint_bind(site->endpoint,
-                                    &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                     .dtype = dtype,
-                                                     .what = g.name,
-                                                     .send = at,
-                                                     .receive = at,
-                                                     .count = g.count,
-                                                     .reproducible = true},
-                                    &s->passages[s->count]));
+        WEFT_TRY(weft_learner_group_bind(site->endpoint,
+                                         &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                          .dtype = dtype,
+                                                          .what = g.name,
+                                                          .send = at,
+                                                          .receive = at,
+                                                          .count = g.count,
+                                                          .reproducible = true},
+                                         &s->passages[s->count]));
     }
     return weft_flat_optimizer_open(site->context, site->store, site->optimizer, dtype,
                                     (int64_t)(s->bytes / weft_dtype_size(dtype)), &s->optimizer);
@@ -105,7 +105,7 @@ static weft_status sum_ready(weft_exchange *exchange, const weft_gradient *g)
     weft_gradient_unmap(exchange->site.instance, g->index, data);
     s->begun++;
     atomic_fetch_add(&seen.ready, 1);
-    return weft_passage_start(s->passages[g->index]);
+    return weft_group_request_start(s->passages[g->index]);
 }
 
 /* Only called while something follows in the pass. */
@@ -114,7 +114,7 @@ static weft_status sum_poll(weft_exchange *exchange)
     sum *s = (sum *)exchange;
     bool done;
     if (s->begun > 0 && s->begun < s->count) atomic_fetch_add(&seen.early, 1);
-    return s->begun > 0 ? weft_passage_test(s->passages[0], &done) : WEFT_OK;
+    return s->begun > 0 ? weft_group_request_test(s->passages[0], &done) : WEFT_OK;
 }
 
 static weft_status sum_update(weft_exchange *exchange, int64_t step)
@@ -127,7 +127,7 @@ static weft_status sum_update(weft_exchange *exchange, int64_t step)
     if (s->begun != s->count)
         return weft_fail(WEFT_ERR_INTERNAL, "%d of %d gradients were ready", s->begun, s->count);
     s->begun = 0;
-    for (int i = 0; i < s->count; i++) WEFT_TRY(weft_passage_wait(s->passages[i]));
+    for (int i = 0; i < s->count; i++) WEFT_TRY(weft_group_request_wait(s->passages[i]));
     if (s->count == 0) return WEFT_OK;
     WEFT_TRY(weft_store_map(exchange->site.store, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
     weft_status status = weft_flat_optimizer_step(s->optimizer, data, s->gradient);
@@ -174,14 +174,14 @@ typedef struct pull {
     void *data;
     weft_dtype dtype;
     size_t bytes;
-    weft_passage *passage;
+    weft_group_request *passage;
     bool under_way;
 } pull;
 
 static void pull_close(weft_exchange *exchange)
 {
     pull *p = (pull *)exchange;
-    weft_passage_destroy(&p->passage);
+    weft_group_request_destroy(&p->passage);
     free(p->data);
     free(p);
 }
@@ -190,7 +190,7 @@ static weft_status pull_bind(pull *p, const weft_exchange_site *site)
 {
     WEFT_TRY(count_parameters(site->store, &p->dtype, &p->bytes));
     WEFT_TRY(weft_new_aligned(p->bytes, &p->data));
-    return weft_endpoint_bind(
+    return weft_learner_group_bind(
         site->endpoint,
         &(weft_transfer){.kind = WEFT_BROADCAST,
                          .dtype = p->dtype,
@@ -233,7 +233,7 @@ static weft_status pull_before(weft_exchange *exchange, int64_t step)
     (void)step;
     if (!p->under_way) return WEFT_OK;
     p->under_way = false;
-    WEFT_TRY(weft_passage_wait(p->passage));
+    WEFT_TRY(weft_group_request_wait(p->passage));
     return copy_parameters(p, true);
 }
 
@@ -241,7 +241,7 @@ static weft_status pull_poll(weft_exchange *exchange)
 {
     pull *p = (pull *)exchange;
     bool done;
-    return p->under_way ? weft_passage_test(p->passage, &done) : WEFT_OK;
+    return p->under_way ? weft_group_request_test(p->passage, &done) : WEFT_OK;
 }
 
 static weft_status pull_after(weft_exchange *exchange, weft_exchange_turn *turn)
@@ -250,7 +250,7 @@ static weft_status pull_after(weft_exchange *exchange, weft_exchange_turn *turn)
     (void)turn;
     WEFT_TRY(copy_parameters(p, false));
     p->under_way = true;
-    return weft_passage_start(p->passage);
+    return weft_group_request_start(p->passage);
 }
 
 /* Of several ranks of a learner, which have the same, one after the other. */

@@ -67,16 +67,16 @@ static weft_status make_learner(run *r, int i, weft_actor **out)
                                      .count = begin_of(r, k + 1) - begin_of(r, k)};
         WEFT_TRY(weft_codec_open(context, r->codec, WEFT_F64, range->count, &range->codec));
     }
-    weft_server_learner_options options = {.struct_size = sizeof(options),
-                                           .member = member_of((uint64_t)(1000 + i), i),
-                                           .dtype = WEFT_F64,
-                                           .ranges = r->reach[i],
-                                           .range_count = r->servers,
-                                           .steps = r->steps,
-                                           .parameters = r->w[i],
-                                           .gradients = r->g[i],
-                                           .patience = 0.5};
-    return weft_server_learner_create(&options, out);
+    weft_ps_client_options options = {.struct_size = sizeof(options),
+                                      .member = member_of((uint64_t)(1000 + i), i),
+                                      .dtype = WEFT_F64,
+                                      .ranges = r->reach[i],
+                                      .range_count = r->servers,
+                                      .steps = r->steps,
+                                      .parameters = r->w[i],
+                                      .gradients = r->g[i],
+                                      .patience = 0.5};
+    return weft_ps_client_create(&options, out);
 }
 
 weft_status make(void *user, weft_actor_id id, int life, weft_actor **out)
@@ -97,7 +97,7 @@ static weft_status calculate(void *user, weft_actor *actor, int64_t ticket)
     r->clock[me] = ticket;
     for (int i = 0; i < r->learners; i++) {
         const weft_actor *other = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));
-        low = WEFT_MIN(low, other ? weft_server_learner_clock(other) : 0);
+        low = WEFT_MIN(low, other ? weft_ps_client_clock(other) : 0);
         high = WEFT_MAX(high, r->clock[i]);
     }
     r->spread = WEFT_MAX(r->spread, high - low);
@@ -149,7 +149,7 @@ void simulate(run *r)
     for (int i = 0; i < r->learners; i++) {
         const weft_actor *a = weft_sim_actor(r->sim, (weft_actor_id)(FIRST_LEARNER + i));
         assert_true(a->done);
-        assert_int_equal(weft_server_learner_clock(a), r->steps);
+        assert_int_equal(weft_ps_client_clock(a), r->steps);
     }
 }
 

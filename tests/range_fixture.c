@@ -54,9 +54,9 @@ weft_buffer *gradient(learner *l, int64_t count)
     return blob;
 }
 
-weft_push_fate push_as(learner *l, weft_range *r, int64_t count, int64_t sequence)
+weft_push_result push_as(learner *l, weft_range *r, int64_t count, int64_t sequence)
 {
-    weft_push_fate fate;
+    weft_push_result fate;
     weft_buffer *blob = gradient(l, count);
     weft_push push = {l->id, sequence, sequence, l->version, blob, 0, 1};
     assert_int_equal(weft_range_push(r, &push, &fate), WEFT_OK);
@@ -67,5 +67,5 @@ weft_push_fate push_as(learner *l, weft_range *r, int64_t count, int64_t sequenc
 void push(learner *l, weft_range *r, int64_t count)
 {
     l->clock++;
-    assert_int_equal(push_as(l, r, count, ++l->sequence), WEFT_PUSH_TAKEN);
+    assert_int_equal(push_as(l, r, count, ++l->sequence), WEFT_PUSH_ACCEPTED);
 }

@@ -26,7 +26,7 @@ learner begin_learner(weft_context *context, int id, int64_t count);
 void end_learner(learner *l);
 void fetch(learner *l, weft_range *r, int64_t count);
 weft_buffer *gradient(learner *l, int64_t count);
-weft_push_fate push_as(learner *l, weft_range *r, int64_t count, int64_t sequence);
+weft_push_result push_as(learner *l, weft_range *r, int64_t count, int64_t sequence);
 void push(learner *l, weft_range *r, int64_t count);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct run {
     bool exact; /* gradients are few digits that do not depend on the parameters */
     weft_sim_link link;
     uint64_t seed;
-    weft_cast *cast;
+    weft_sim_exchange *cast;
     double parts[MOST];
     double w[MOST][COUNT], g[MOST][COUNT];
     double result[COUNT], sum[COUNT]; /* in the end; of all gradients */
@@ -96,24 +96,25 @@ static void play(run *r, const weft_store *store)
         w[k] = r->w[k];
         g[k] = r->g[k];
     }
-    weft_scene scene = {.struct_size = sizeof(scene),
-                        .context = context,
-                        .store = store,
-                        .optimizer = &o,
-                        .learners = r->learners,
-                        .servers = r->servers,
-                        .steps = r->steps,
-                        .dtype = WEFT_F64,
-                        .count = COUNT,
-                        .parameters = w,
-                        .gradients = g};
+    weft_sim_exchange_options scene = {.struct_size = sizeof(scene),
+                                       .context = context,
+                                       .store = store,
+                                       .optimizer = &o,
+                                       .learners = r->learners,
+                                       .servers = r->servers,
+                                       .steps = r->steps,
+                                       .dtype = WEFT_F64,
+                                       .count = COUNT,
+                                       .parameters = w,
+                                       .gradients = g};
     weft_sim_options options = {.struct_size = sizeof(options),
                                 .seed = r->seed,
                                 .link = r->link,
                                 .make = make,
                                 .compute = compute,
                                 .user = r};
-    if (weft_cast_open(r->spec, &scene, &r->cast) != WEFT_OK) fail_msg("%s", weft_last_message());
+    if (weft_sim_exchange_open(r->spec, &scene, &r->cast) != WEFT_OK)
+        fail_msg("%s", weft_last_message());
     assert_int_equal(weft_sim_create(&options, &sim), WEFT_OK);
     for (int id = 0; id < r->cast->actors; id++)
         assert_int_equal(weft_sim_add(sim, (weft_actor_id)id, 0), WEFT_OK);
@@ -124,7 +125,7 @@ static void play(run *r, const weft_store *store)
     take_figures(r);
     r->digest = weft_sim_stats(sim).digest;
     weft_sim_destroy(&sim);
-    weft_cast_close(&r->cast);
+    weft_sim_exchange_close(&r->cast);
 }
 
 static run played(const char *spec, int learners, int servers, bool exact, weft_sim_link link,

@@ -41,13 +41,13 @@ static void learn(weft_comm *comm, void *user)
     weft_graph *g;
     weft_store *store;
     weft_instance *x;
-    weft_endpoint *at;
+    weft_learner_group *at;
     weft_comm *alone[1];
     weft_exchange *e;
     int local, me = weft_comm_rank(comm);
     double before[COUNT], w[COUNT];
     rank_ok(make_store(&g, &store, &x));
-    rank_ok(weft_endpoint_over(comm, &at));
+    rank_ok(weft_learner_group_over(comm, &at));
     rank_ok(weft_comm_open(context, "self", 1, alone, &local));
     memcpy(w, s->start, sizeof(w));
     rank_ok(weft_store_write(store, 0, w));
@@ -80,7 +80,7 @@ static void learn(weft_comm *comm, void *user)
     for (int i = 0; i < COUNT && me > 0; i++) rank_check(isfinite(w[i]));
     weft_exchange_close(&e);
     weft_comm_close(&alone[0]);
-    weft_endpoint_close(&at);
+    weft_learner_group_close(&at);
     weft_instance_destroy(&x);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);

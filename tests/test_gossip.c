@@ -304,7 +304,7 @@ static void test_all_are_told(void **state)
             for (int i = 0; i < 5; i++)
                 assert_int_equal(weft_sim_add(r.sim, (weft_actor_id)i, 0), WEFT_OK);
             assert_int_equal(weft_sim_run(r.sim, 4), WEFT_OK);
-            assert_int_equal(weft_peer_end(weft_sim_actor(r.sim, 3), halt), WEFT_OK);
+            assert_int_equal(weft_peer_finish(weft_sim_actor(r.sim, 3), halt), WEFT_OK);
             assert_int_equal(weft_sim_run(r.sim, INFINITY), WEFT_OK);
             for (int i = 0; i < 5; i++) {
                 const weft_actor *a = weft_sim_actor(r.sim, (weft_actor_id)i);

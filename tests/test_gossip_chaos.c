@@ -224,7 +224,7 @@ static void let_go(chaos *c, double at)
     if (i < 0) return;
     tell(&c->fate, "%8.2f peer %d is to leave\n", at, i);
     c->life[i].quits = true;
-    must(weft_peer_quit(peer_at(c, i)));
+    must(weft_peer_leave_now(peer_at(c, i)));
 }
 
 static void hit_coordinator(chaos *c, double at)
@@ -339,11 +339,11 @@ static void compare_ends(chaos *c, int a, int b)
 {
     const weft_actor *x = peer_at(c, a), *y = peer_at(c, b);
     if (!c->life[a].near[b] || !c->life[b].near[a]) return;
-    if (weft_peer_settled(x) == 0 || weft_peer_settled(y) == 0)
+    if (weft_peer_mean_contributors(x) == 0 || weft_peer_mean_contributors(y) == 0)
         wrong(&c->fate, "peers %d and %d end without a mean", a, b);
     else if (memcmp(weft_peer_parameters(x), weft_peer_parameters(y), COUNT * sizeof(double)) != 0)
         wrong(&c->fate, "peers %d and %d end with different means, of %d and of %d", a, b,
-              weft_peer_settled(x), weft_peer_settled(y));
+              weft_peer_mean_contributors(x), weft_peer_mean_contributors(y));
     c->fate.count++;
 }
 
@@ -355,8 +355,8 @@ static void judge(chaos *c)
         const weft_view *v = weft_member_view(weft_peer_member(a));
         tell(&c->fate, "peer %d: view %lld of %zu, clock %lld%s: %s\n", i, (long long)v->number,
              v->member_count, (long long)weft_peer_clock(a),
-             weft_peer_computes(a) ? ", computes" : "",
-             weft_peer_explain(a, END) == WEFT_OK ? "" : weft_last_message());
+             weft_peer_is_computing(a) ? ", computes" : "",
+             weft_peer_timeout_error(a, END) == WEFT_OK ? "" : weft_last_message());
     }
     if (!has_ended(c)) wrong(&c->fate, "it hangs: at %g s somebody still waits", END);
     c->report = weft_sim_stats(c->sim);

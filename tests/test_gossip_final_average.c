@@ -118,7 +118,7 @@ static void look(run *r, double out[COUNT])
     double had[MOST][COUNT];
     const void *each[MOST];
     char room[65536];
-    for (double t = 0; weft_peer_settled(peer(r, 0)) == 0; t += GOOD.latency / 4) {
+    for (double t = 0; weft_peer_mean_contributors(peer(r, 0)) == 0; t += GOOD.latency / 4) {
         for (int p = 0; p < r->peers && peer(r, p); p++)
             memcpy(had[p], weft_peer_parameters(peer(r, p)), sizeof(had[p]));
         go_until(r, t);
@@ -152,7 +152,7 @@ static void test_the_mean_of_all(void **state)
         for (int p = 0; p < r.peers; p++) {
             const double *now = weft_peer_parameters(peer(&r, p));
             assert_true(peer(&r, p)->done);
-            assert_int_equal(weft_peer_settled(peer(&r, p)), r.peers);
+            assert_int_equal(weft_peer_mean_contributors(peer(&r, p)), r.peers);
             assert_memory_equal(now, mean, sizeof(mean));
             for (int i = 0; i < COUNT && r.mode == WEFT_GOSSIP_UPDATES; i++)
                 assert_true(fabs(now[i] - (1 + r.changed[i])) < 1e-12);
@@ -181,12 +181,12 @@ static void test_who_dies_at_the_end(void **state)
         double now = weft_sim_stats(r.sim).now + 0.05 * (double)(k % 60);
         assert_int_equal(weft_sim_kill(r.sim, (weft_actor_id)(FIRST + dead), now), WEFT_OK);
         go_until(&r, LONG);
-        int of = weft_peer_settled(peer(&r, others));
+        int of = weft_peer_mean_contributors(peer(&r, others));
         assert_in_range(of, r.peers - 1, r.peers);
         for (int p = 0; p < r.peers; p++) {
             if (p == dead) continue;
             assert_true(peer(&r, p)->done);
-            assert_int_equal(weft_peer_settled(peer(&r, p)), of);
+            assert_int_equal(weft_peer_mean_contributors(peer(&r, p)), of);
             assert_memory_equal(weft_peer_parameters(peer(&r, p)),
                                 weft_peer_parameters(peer(&r, others)), sizeof(r.w[0]));
         }

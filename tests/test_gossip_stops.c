@@ -117,7 +117,7 @@ static void look_at(stops *s, int i)
     const weft_peer *p = (const weft_peer *)peer_at(s, i);
     size_t one = weft_encoded_bound(WEFT_F64, COUNT);
     for (int k = 0; p && k < p->neighbour_count; k++) {
-        const weft_edge *e = &p->rumours.edges[k];
+        const weft_link *e = &p->rumours.edges[k];
         size_t most = 2 * (e->room + one) + (size_t)(s->peers + LATE) * one;
         if (e->told_bytes + e->waiting_bytes > most || e->count > 520 + MOST)
             wrong(&s->fate, "at %g s peer %d keeps %zu updates of %zu bytes for peer %d",

@@ -89,14 +89,14 @@ static void learn(weft_comm *comm, void *user)
     weft_graph *g;
     weft_store *store;
     weft_instance *x;
-    weft_endpoint *at;
+    weft_learner_group *at;
     weft_comm *alone[1];
     weft_exchange *e;
     int local, me = weft_comm_rank(comm), learners = weft_comm_size(comm);
     double w[COUNT];
     float narrow[COUNT];
     rank_ok(make_store(s, &g, &store, &x));
-    rank_ok(weft_endpoint_over(comm, &at));
+    rank_ok(weft_learner_group_over(comm, &at));
     rank_ok(weft_comm_open(s->context, "self", 1, alone, &local));
     for (int i = 0; i < COUNT; i++) narrow[i] = (float)(w[i] = s->apart ? start_of(i) : 0);
     rank_ok(weft_store_write(store, 0, s->dtype == WEFT_F64 ? (void *)w : (void *)narrow));
@@ -122,7 +122,7 @@ static void learn(weft_comm *comm, void *user)
     if (me == 0) take_figures(s, e);
     weft_exchange_close(&e);
     weft_comm_close(&alone[0]);
-    weft_endpoint_close(&at);
+    weft_learner_group_close(&at);
     weft_instance_destroy(&x);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);

@@ -9,54 +9,55 @@
 
 /* A kind of the test's own, which carries on what it is given and counts it. */
 typedef struct post {
-    weft_endpoint head;
-    weft_endpoint *by;
+    weft_learner_group head;
+    weft_learner_group *by;
     int bound, ended;
 } post;
 
 typedef struct message {
-    weft_passage head;
-    weft_passage *by;
+    weft_group_request head;
+    weft_group_request *by;
 } message;
 
-static weft_status post_bind(weft_endpoint *endpoint, const weft_transfer *t, weft_passage **out)
+static weft_status post_bind(weft_learner_group *endpoint, const weft_transfer *t,
+                             weft_group_request **out)
 {
     post *p = (post *)endpoint;
     message *l;
     if (t->kind == WEFT_ALL_TO_ALL)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "the post knows no all-to-all");
     WEFT_TRY(WEFT_NEW(&l, 1));
-    weft_status status = weft_endpoint_bind(p->by, t, &l->by);
+    weft_status status = weft_learner_group_bind(p->by, t, &l->by);
     if (status != WEFT_OK) free(l);
     p->bound += status == WEFT_OK;
     if (status == WEFT_OK) *out = &l->head;
     return status;
 }
 
-static weft_status post_start(weft_passage *passage)
+static weft_status post_start(weft_group_request *passage)
 {
-    return weft_passage_start(((message *)passage)->by);
+    return weft_group_request_start(((message *)passage)->by);
 }
-static weft_status post_test(weft_passage *passage, bool *done)
+static weft_status post_test(weft_group_request *passage, bool *done)
 {
-    return weft_passage_test(((message *)passage)->by, done);
+    return weft_group_request_test(((message *)passage)->by, done);
 }
-static weft_status post_wait(weft_passage *passage)
+static weft_status post_wait(weft_group_request *passage)
 {
     ((post *)passage->endpoint)->ended++;
-    return weft_passage_wait(((message *)passage)->by);
+    return weft_group_request_wait(((message *)passage)->by);
 }
-static void post_destroy(weft_passage *passage)
+static void post_destroy(weft_group_request *passage)
 {
-    weft_passage_destroy(&((message *)passage)->by);
+    weft_group_request_destroy(&((message *)passage)->by);
     free(passage);
 }
-static void post_close(weft_endpoint *endpoint)
+static void post_close(weft_learner_group *endpoint)
 {
-    weft_endpoint_close(&((post *)endpoint)->by);
+    weft_learner_group_close(&((post *)endpoint)->by);
 }
 
-static const weft_endpoint_kind by_post = {
+static const weft_learner_group_kind by_post = {
     .struct_size = sizeof(by_post),
     .name = "post",
     .close = post_close,
@@ -87,14 +88,14 @@ static void meet_by_post(weft_comm *comm, void *user)
     weft_store *store = NULL;
     weft_instance *x = NULL;
     weft_exchange *e;
-    weft_passage *none;
+    weft_group_request *none;
     post p = {.head = {.kind = &by_post,
                        .learner = weft_comm_rank(comm),
                        .learners = weft_comm_size(comm)}};
-    weft_endpoint *at = &p.head;
+    weft_learner_group *at = &p.head;
     double w[7];
     rank_ok(make_store(c, &g, &store, &x));
-    rank_ok(weft_endpoint_over(comm, &p.by));
+    rank_ok(weft_learner_group_over(comm, &p.by));
     for (int i = 0; i < 7; i++) w[i] = i + 10.0 * p.head.learner;
     rank_ok(weft_store_write(store, 0, w));
     weft_exchange_site site = {
@@ -106,12 +107,12 @@ static void meet_by_post(weft_comm *comm, void *user)
     rank_check(turn.met && p.bound > 0 && p.ended == p.bound);
     rank_ok(weft_store_read(store, 0, w));
     for (int i = 0; i < 7; i++) rank_check(w[i] == i + 10.0 * (p.head.learners - 1) / 2);
-    rank_check(weft_endpoint_bind(at, &(weft_transfer){.kind = WEFT_ALL_TO_ALL}, &none) ==
+    rank_check(weft_learner_group_bind(at, &(weft_transfer){.kind = WEFT_ALL_TO_ALL}, &none) ==
                WEFT_ERR_UNSUPPORTED);
     weft_exchange_close(&e);
     site.struct_size--;
     rank_check(weft_exchange_open("average", &site, &e) == WEFT_ERR_ARGUMENT);
-    weft_endpoint_close(&at);
+    weft_learner_group_close(&at);
     weft_instance_destroy(&x);
     weft_store_destroy(&store);
     weft_graph_destroy(&g);

@@ -153,17 +153,16 @@ static weft_status open_learner(const member *m, weft_server_range *ranges, cons
         WEFT_TRY(
             weft_codec_open(m->job->context, "none", WEFT_F64, ranges[k].count, &ranges[k].codec));
     }
-    weft_server_learner_options options = {.struct_size = sizeof(options),
-                                           .member =
-                                               member_of(FIRST_LEARNER + m->number, m->number),
-                                           .dtype = WEFT_F64,
-                                           .ranges = ranges,
-                                           .range_count = SERVERS,
-                                           .steps = STEPS,
-                                           .parameters = m->job->w[m->number],
-                                           .gradients = g,
-                                           .patience = 0.5};
-    WEFT_TRY(weft_server_learner_create(&options, &actor));
+    weft_ps_client_options options = {.struct_size = sizeof(options),
+                                      .member = member_of(FIRST_LEARNER + m->number, m->number),
+                                      .dtype = WEFT_F64,
+                                      .ranges = ranges,
+                                      .range_count = SERVERS,
+                                      .steps = STEPS,
+                                      .parameters = m->job->w[m->number],
+                                      .gradients = g,
+                                      .patience = 0.5};
+    WEFT_TRY(weft_ps_client_create(&options, &actor));
     WEFT_TRY(
         weft_net_open(m->job->world, actor, (weft_actor_id)(FIRST_LEARNER + m->number), NULL, out));
     (void)snprintf(address, sizeof(address), "%s%d", m->job->address, SERVERS);

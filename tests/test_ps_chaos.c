@@ -55,16 +55,16 @@ static weft_status make_learner(chaos *c, weft_actor_id id, weft_actor **out)
         l->reach[k] = (weft_server_range){.begin = k * COUNT, .count = COUNT};
         WEFT_TRY(weft_codec_open(context, "none", WEFT_F64, COUNT, &l->reach[k].codec));
     }
-    weft_server_learner_options options = {.struct_size = sizeof(options),
-                                           .member = member_of(id, l->slot_wish),
-                                           .dtype = WEFT_F64,
-                                           .ranges = l->reach,
-                                           .range_count = c->servers,
-                                           .steps = c->steps,
-                                           .parameters = l->w,
-                                           .gradients = l->g,
-                                           .patience = 0.5};
-    return weft_server_learner_create(&options, out);
+    weft_ps_client_options options = {.struct_size = sizeof(options),
+                                      .member = member_of(id, l->slot_wish),
+                                      .dtype = WEFT_F64,
+                                      .ranges = l->reach,
+                                      .range_count = c->servers,
+                                      .steps = c->steps,
+                                      .parameters = l->w,
+                                      .gradients = l->g,
+                                      .patience = 0.5};
+    return weft_ps_client_create(&options, out);
 }
 
 static weft_status make(void *user, weft_actor_id id, int again, weft_actor **out)
@@ -141,7 +141,7 @@ static void look_at_learners(chaos *c)
     for (int i = 0; i < c->learner_lives; i++) {
         const weft_actor *a = learner_at(c, i);
         for (int k = 0; a && k < c->servers; k++)
-            c->lives[i].acknowledged[k] = weft_server_learner_acknowledged(a, k);
+            c->lives[i].acknowledged[k] = weft_ps_client_acknowledged(a, k);
     }
 }
 
@@ -209,8 +209,7 @@ static void draw(chaos *c)
 /* Whoever comes when there is no run waits for one, and its host gives up some time. */
 static bool waits_outside(const weft_actor *a, weft_actor_id id)
 {
-    const weft_member *m =
-        id >= FIRST_LEARNER ? weft_server_learner_member(a) : weft_server_member(a);
+    const weft_member *m = id >= FIRST_LEARNER ? weft_ps_client_member(a) : weft_server_member(a);
     return weft_member_view(m)->number == 0;
 }
 
@@ -255,10 +254,9 @@ static void tell_all(const chaos *c)
         const weft_actor *a = learner_at(c, i);
         if (a && !a->done)
             tell(&c->fate, "learner %u: view %lld, clock %lld%s: %s\n", a->id,
-                 (long long)weft_member_view(weft_server_learner_member(a))->number,
-                 (long long)weft_server_learner_clock(a),
-                 weft_server_learner_waits(a) ? ", waits" : "",
-                 weft_server_learner_explain(a, END) == WEFT_OK ? "" : weft_last_message());
+                 (long long)weft_member_view(weft_ps_client_member(a))->number,
+                 (long long)weft_ps_client_clock(a), weft_ps_client_is_waiting(a) ? ", waits" : "",
+                 weft_ps_client_timeout_error(a, END) == WEFT_OK ? "" : weft_last_message());
     }
     for (int s = 0; s < c->server_lives; s++) {
         const weft_actor *a = weft_sim_actor(c->sim, (weft_actor_id)(FIRST_SERVER + s));

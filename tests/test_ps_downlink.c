@@ -12,7 +12,7 @@ typedef struct world {
     weft_dtype dtype;
     int64_t count, version;
     size_t size;
-    weft_published *p;
+    weft_downlink *p;
     _Alignas(8) char now[MOST * 8];
     _Alignas(8) char known[FOLLOWERS][MOST * 8];
     int64_t at[FOLLOWERS];
@@ -29,15 +29,15 @@ static world *begin_with(const char *spec, weft_dtype dtype, int64_t count)
     w->size = weft_dtype_size(dtype);
     for (int64_t i = 0; i < count; i++) weft_number_put(dtype, w->now, i, sin(0.7 * (double)i));
     assert_int_equal(weft_codec_open_back(context, spec, dtype, count, &codec), WEFT_OK);
-    assert_int_equal(weft_published_open(codec, &w->p), WEFT_OK);
-    memcpy(weft_published_numbers(w->p), w->now, (size_t)count * w->size);
+    assert_int_equal(weft_downlink_open(codec, &w->p), WEFT_OK);
+    memcpy(weft_downlink_reference(w->p), w->now, (size_t)count * w->size);
     for (int k = 0; k < FOLLOWERS; k++) w->at[k] = -1;
     return w;
 }
 
 static void finish(world *w)
 {
-    weft_published_close(&w->p);
+    weft_downlink_close(&w->p);
     free(w);
 }
 
@@ -55,18 +55,18 @@ static void follow(world *w, int k)
 {
     weft_buffer *blob;
     bool changes;
-    assert_int_equal(weft_published_note(w->p, w->now, w->version), WEFT_OK);
+    assert_int_equal(weft_downlink_update(w->p, w->now, w->version), WEFT_OK);
     if (w->at[k] == w->version) return;
-    assert_int_equal(weft_published_since(w->p, w->at[k], &blob, &changes), WEFT_OK);
+    assert_int_equal(weft_downlink_delta_since(w->p, w->at[k], &blob, &changes), WEFT_OK);
     w->sent += blob->bytes;
     assert_true(blob->bytes <= (size_t)w->count * w->size);
     if (changes)
-        assert_int_equal(weft_published_add(blob, w->dtype, w->count, w->known[k]), WEFT_OK);
+        assert_int_equal(weft_downlink_apply(blob, w->dtype, w->count, w->known[k]), WEFT_OK);
     else
         memcpy(w->known[k], blob->data, (size_t)w->count * w->size);
     weft_buffer_unref(&blob);
     w->at[k] = w->version;
-    assert_memory_equal(w->known[k], weft_published_numbers(w->p), (size_t)w->count * w->size);
+    assert_memory_equal(w->known[k], weft_downlink_reference(w->p), (size_t)w->count * w->size);
 }
 
 static double distance(const world *w)
@@ -74,7 +74,7 @@ static double distance(const world *w)
     double most = 0;
     for (int64_t i = 0; i < w->count; i++)
         most = fmax(most, fabs(weft_number_get(w->dtype, w->now, i) -
-                               weft_number_get(w->dtype, weft_published_numbers(w->p), i)));
+                               weft_number_get(w->dtype, weft_downlink_reference(w->p), i)));
     return most;
 }
 
@@ -166,16 +166,16 @@ static void test_damaged(void **state)
     weft_random_start(&random, 9, 9);
     follow(w, 0);
     change(w, &random, 0.1);
-    assert_int_equal(weft_published_note(w->p, w->now, w->version), WEFT_OK);
+    assert_int_equal(weft_downlink_update(w->p, w->now, w->version), WEFT_OK);
     weft_buffer *blob, *part;
     bool changes;
-    assert_int_equal(weft_published_since(w->p, 0, &blob, &changes), WEFT_OK);
+    assert_int_equal(weft_downlink_delta_since(w->p, 0, &blob, &changes), WEFT_OK);
     assert_true(changes);
     assert_int_equal(weft_buffer_new(blob->bytes, &part), WEFT_OK);
     for (size_t bytes = 1; bytes + 8 < blob->bytes; bytes++) {
         memcpy(part->data, blob->data, bytes);
         part->bytes = bytes;
-        assert_int_equal(weft_published_add(part, w->dtype, 500, w->known[0]), WEFT_ERR_FORMAT);
+        assert_int_equal(weft_downlink_apply(part, w->dtype, 500, w->known[0]), WEFT_ERR_FORMAT);
     }
     weft_buffer_unref(&part);
     weft_buffer_unref(&blob);

@@ -34,16 +34,16 @@ static void test_members(void **state)
     assert_int_equal(weft_range_version(r), 1);
     l[3].clock = 2;
     weft_buffer *blob = gradient(&l[3], 2);
-    weft_push_fate fate;
+    weft_push_result fate;
     weft_push late = {4, 1, 2, 1, blob, 0, 1};
     assert_int_equal(weft_range_push(r, &late, &fate), WEFT_OK);
-    assert_int_equal(fate, WEFT_PUSH_TAKEN);
+    assert_int_equal(fate, WEFT_PUSH_ACCEPTED);
     assert_int_equal(weft_range_version(r), 2);
     weft_buffer_unref(&blob);
     /* One that has pushed and goes: its update counts. */
     push(&l[0], r, 2);
     assert_int_equal(weft_range_leave(r, 1), WEFT_OK);
-    assert_int_equal(push_as(&l[0], r, 2, 4), WEFT_PUSH_UNKNOWN);
+    assert_int_equal(push_as(&l[0], r, 2, 4), WEFT_PUSH_UNKNOWN_CLIENT);
     assert_int_equal(weft_range_leave(r, 3), WEFT_OK);
     assert_int_equal(weft_range_leave(r, 4), WEFT_OK);
     assert_int_equal(weft_range_version(r), 3);
@@ -60,12 +60,12 @@ static void test_exactly_once(void **state)
     double once[2];
     push(&l, r, 2);
     memcpy(once, weft_range_parameters(r), sizeof(once));
-    assert_int_equal(push_as(&l, r, 2, 1), WEFT_PUSH_KNOWN);
-    assert_int_equal(push_as(&l, r, 2, 3), WEFT_PUSH_EARLY);
+    assert_int_equal(push_as(&l, r, 2, 1), WEFT_PUSH_DUPLICATE);
+    assert_int_equal(push_as(&l, r, 2, 3), WEFT_PUSH_OUT_OF_ORDER);
     assert_memory_equal(once, weft_range_parameters(r), sizeof(once));
     assert_int_equal(weft_range_version(r), 1);
-    assert_int_equal(push_as(&l, r, 2, 2), WEFT_PUSH_TAKEN);
-    assert_int_equal(push_as(&l, r, 2, 3), WEFT_PUSH_TAKEN);
+    assert_int_equal(push_as(&l, r, 2, 2), WEFT_PUSH_ACCEPTED);
+    assert_int_equal(push_as(&l, r, 2, 3), WEFT_PUSH_ACCEPTED);
     assert_int_equal(weft_range_version(r), 3);
     end_learner(&l);
     weft_range_destroy(&r);
@@ -79,7 +79,7 @@ static void test_damage(void **state)
     weft_range *r = open_range(&d, policy_of("async", -1, -1, NULL), 1);
     learner l = begin_learner(context, 1, 2);
     weft_buffer *blob = gradient(&l, 2);
-    weft_push_fate fate;
+    weft_push_result fate;
     weft_push cut = {1, 1, 1, 0, blob, 0, 1}, newer = {1, 1, 1, 5, blob, 0, 1},
               none = {1, 1, 1, 0, NULL, 0, 1}, back = {1, 1, 0, 0, blob, 0, 1};
     blob->bytes--;
@@ -106,7 +106,7 @@ static void test_ahead(void **state)
         descent d = {.lr = 0.5, .count = 2};
         weft_range *r = open_range(&d, policy_of("ssp", -1, bound, NULL), 2);
         learner l = begin_learner(context, 1, 2);
-        weft_push_fate fate;
+        weft_push_result fate;
         weft_buffer *blob = gradient(&l, 2);
         for (int i = 0; i <= bound; i++) push(&l, r, 2);
         weft_push next = {1, l.sequence + 1, bound + 2, 0, blob, 0, 1}, last = next;

@@ -7,11 +7,11 @@
 #include "weft/plugin.h"
 
 /* Entries that were added together; they never move. */
-typedef struct weft_shelf {
-    struct weft_shelf *next;
+typedef struct weft_registry_block {
+    struct weft_registry_block *next;
     int count;
     weft_entry entries[];
-} weft_shelf;
+} weft_registry_block;
 
 /* A table of options that asks this context. */
 typedef struct weft_table {
@@ -43,7 +43,7 @@ struct weft_context {
     uint64_t *warned;     /* hashes of the warnings and notes that were given */
     size_t warned_count, warned_capacity;
     pthread_mutex_t registry_lock;
-    weft_shelf *shelves; /* in the order in which they came */
+    weft_registry_block *blocks; /* in the order in which they came */
     weft_table *tables;
     const weft_services *services;
     weft_loaded *loaded;

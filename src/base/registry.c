@@ -47,7 +47,7 @@ static bool is_called(const char *own, const char *name, size_t size)
 static const weft_entry *look(const weft_context *context, weft_kind kind, const char *name,
                               size_t size)
 {
-    for (const weft_shelf *s = context->of->shelves; s; s = s->next)
+    for (const weft_registry_block *s = context->of->blocks; s; s = s->next)
         for (int i = 0; i < s->count; i++)
             if (s->entries[i].kind == kind && (is_called(s->entries[i].name, name, size) ||
                                                is_called(s->entries[i].before, name, size)))
@@ -68,7 +68,7 @@ const weft_entry *weft_context_entry(const weft_context *context, weft_kind kind
 {
     const weft_entry *entry = NULL;
     pthread_mutex_lock(lock_of(context));
-    for (const weft_shelf *s = context->of->shelves; s && i >= 0; s = s->next)
+    for (const weft_registry_block *s = context->of->blocks; s && i >= 0; s = s->next)
         for (int e = 0; e < s->count && i >= 0; e++)
             if (s->entries[e].kind == kind && i-- == 0) entry = &s->entries[e];
     pthread_mutex_unlock(lock_of(context));
@@ -138,18 +138,19 @@ static weft_status check(const weft_context *context, const weft_entry *entries,
 
 weft_status weft_context_register(weft_context *context, const weft_entry *entries, int count)
 {
-    weft_shelf *shelf;
+    weft_registry_block *block;
     weft_status status = WEFT_OK;
-    WEFT_TRY(weft_new_bytes(&shelf, 1, sizeof(weft_shelf) + (size_t)count * sizeof(weft_entry)));
-    shelf->count = count;
-    memcpy(shelf->entries, entries, (size_t)count * sizeof(weft_entry));
+    WEFT_TRY(weft_new_bytes(&block, 1,
+                            sizeof(weft_registry_block) + (size_t)count * sizeof(weft_entry)));
+    block->count = count;
+    memcpy(block->entries, entries, (size_t)count * sizeof(weft_entry));
     pthread_mutex_lock(lock_of(context));
     for (int i = 0; i < count && status == WEFT_OK; i++) status = check(context, entries, i);
-    weft_shelf **end = &context->of->shelves;
+    weft_registry_block **end = &context->of->blocks;
     while (*end) end = &(*end)->next;
-    if (status == WEFT_OK) *end = shelf;
+    if (status == WEFT_OK) *end = block;
     pthread_mutex_unlock(lock_of(context));
-    if (status != WEFT_OK) free(shelf);
+    if (status != WEFT_OK) free(block);
     return status;
 }
 
@@ -207,7 +208,7 @@ void weft_registry_free(weft_context *context)
         next = t->next;
         free(t);
     }
-    for (weft_shelf *next, *s = context->shelves; s; s = next) {
+    for (weft_registry_block *next, *s = context->blocks; s; s = next) {
         next = s->next;
         free(s);
     }

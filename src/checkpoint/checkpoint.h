@@ -108,7 +108,8 @@ typedef struct weft_checkpoint_source {
     weft_store *store;
     const weft_graph *graph;
     const weft_comms *comms; /* of a learner */
-    weft_endpoint *between; /* to the other learners, of all that are saved; NULL: this one alone */
+    weft_learner_group
+        *between; /* to the other learners, of all that are saved; NULL: this one alone */
     weft_exchange *exchange; /* NULL: there is none */
 } weft_checkpoint_source;
 

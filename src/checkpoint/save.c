@@ -85,14 +85,14 @@ static weft_status hand_over(const selection *s, size_t i, const weft_type *type
         weft_status status = gather(s, it, type, mine);
         t.kind = WEFT_SEND;
         t.send = mine;
-        if (status == WEFT_OK && first) status = weft_endpoint_run(from->between, &t);
+        if (status == WEFT_OK && first) status = weft_learner_group_run(from->between, &t);
         free(mine);
         return status;
     }
     t.kind = WEFT_RECEIVE;
     t.peer = it->learner;
     t.receive = data;
-    return own_learner(from) == 0 && first ? weft_endpoint_run(from->between, &t) : WEFT_OK;
+    return own_learner(from) == 0 && first ? weft_learner_group_run(from->between, &t) : WEFT_OK;
 }
 
 static weft_status selected_read(void *user, size_t i, void *data)

@@ -255,12 +255,12 @@ static weft_status compare_forms(average *a)
     int n = a->head.site.endpoint->learners;
     WEFT_TRY(WEFT_NEW(&all, n));
     weft_status status =
-        weft_endpoint_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                  .dtype = WEFT_U8,
-                                                                  .what = "how parameters lie",
-                                                                  .send = &mine,
-                                                                  .receive = all,
-                                                                  .count = sizeof(mine)});
+        weft_learner_group_run(a->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                       .dtype = WEFT_U8,
+                                                                       .what = "how parameters lie",
+                                                                       .send = &mine,
+                                                                       .receive = all,
+                                                                       .count = sizeof(mine)});
     for (int r = 0; r < n; r++) a->plain = a->plain || all[r] != all[0];
     free(all);
     return status == WEFT_OK && a->plain ? check_plain(a) : status;

@@ -33,12 +33,12 @@ typedef struct card {
 static weft_status tell_all(const weft_exchange *e, const char *what, const void *mine, void *all,
                             size_t bytes)
 {
-    return weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                .dtype = WEFT_U8,
-                                                                .what = what,
-                                                                .send = mine,
-                                                                .receive = all,
-                                                                .count = (int64_t)bytes});
+    return weft_learner_group_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                     .dtype = WEFT_U8,
+                                                                     .what = what,
+                                                                     .send = mine,
+                                                                     .receive = all,
+                                                                     .count = (int64_t)bytes});
 }
 
 /* Between machines messages are encrypted, with keys that are made for this run and that learners

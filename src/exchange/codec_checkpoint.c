@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-struct weft_kept {
+struct weft_codec_checkpoint {
     weft_dtype dtype;
     int64_t count;
     struct kept_state {
@@ -15,14 +15,14 @@ struct weft_kept {
     double momentum;    /* of the codec */
 };
 
-static size_t bytes_of(const weft_kept *k, const struct kept_state *s)
+static size_t bytes_of(const weft_codec_checkpoint *k, const struct kept_state *s)
 {
     if (s->extent == WEFT_CODEC_SENDER) return sizeof(double);
     return (size_t)k->count * weft_dtype_size(k->dtype);
 }
 
 /* A sample says what there is; its parameters are the first one, and those of a range alike. */
-static weft_status list(weft_kept *k, weft_codec *sample)
+static weft_status list(weft_codec_checkpoint *k, weft_codec *sample)
 {
     weft_codec_state s;
     for (int i = 0; weft_codec_state_of(sample, i, &s); i++) {
@@ -42,8 +42,8 @@ static weft_status list(weft_kept *k, weft_codec *sample)
 }
 
 /* Whether a codec leaves anything out. */
-static weft_status look_at(weft_kept *k, weft_context *context, const char *spec, bool keeps,
-                           bool *loses)
+static weft_status look_at(weft_codec_checkpoint *k, weft_context *context, const char *spec,
+                           bool keeps, bool *loses)
 {
     weft_codec *sample;
     WEFT_TRY(weft_codec_open(context, spec, k->dtype, 1, &sample));
@@ -54,8 +54,8 @@ static weft_status look_at(weft_kept *k, weft_context *context, const char *spec
     return status;
 }
 
-static weft_status make(weft_kept *k, weft_context *context, const char *spec, const char *back,
-                        const weft_store *store, const weft_copies *copies)
+static weft_status make(weft_codec_checkpoint *k, weft_context *context, const char *spec,
+                        const char *back, const weft_store *store, const weft_shared_params *copies)
 {
     void *data;
     size_t bytes;
@@ -69,16 +69,17 @@ static weft_status make(weft_kept *k, weft_context *context, const char *spec, c
     return weft_gaps_of(store, copies, &k->gaps);
 }
 
-weft_status weft_kept_open(weft_context *context, const char *spec, const char *back,
-                           const weft_store *store, const weft_copies *copies, weft_kept **out)
+weft_status weft_codec_checkpoint_open(weft_context *context, const char *spec, const char *back,
+                                       const weft_store *store, const weft_shared_params *copies,
+                                       weft_codec_checkpoint **out)
 {
     WEFT_TRY(WEFT_NEW(out, 1));
     weft_status status = make(*out, context, spec, back, store, copies);
-    if (status != WEFT_OK) weft_kept_close(out);
+    if (status != WEFT_OK) weft_codec_checkpoint_close(out);
     return status;
 }
 
-void weft_kept_close(weft_kept **kept)
+void weft_codec_checkpoint_close(weft_codec_checkpoint **kept)
 {
     if (!kept || !*kept) return;
     for (int i = 0; i < (*kept)->state_count; i++) free((*kept)->states[i].data);
@@ -87,17 +88,19 @@ void weft_kept_close(weft_kept **kept)
     *kept = NULL;
 }
 
-weft_gap_list weft_kept_gaps(const weft_kept *k)
+weft_gap_list weft_codec_checkpoint_padding(const weft_codec_checkpoint *k)
 {
     return k ? k->gaps : (weft_gap_list){0};
 }
 
-weft_status weft_kept_skip(const weft_kept *k, weft_codec *codec, int64_t begin)
+weft_status weft_codec_checkpoint_exclude_padding(const weft_codec_checkpoint *k, weft_codec *codec,
+                                                  int64_t begin)
 {
     return weft_gaps_skip(k->gaps, codec, begin);
 }
 
-weft_status weft_kept_give(const weft_kept *k, weft_codec *codec, int64_t begin)
+weft_status weft_codec_checkpoint_load(const weft_codec_checkpoint *k, weft_codec *codec,
+                                       int64_t begin)
 {
     weft_codec_state s;
     size_t size = weft_dtype_size(k->dtype);
@@ -111,10 +114,10 @@ weft_status weft_kept_give(const weft_kept *k, weft_codec *codec, int64_t begin)
         case WEFT_CODEC_SENDER: memcpy(s.data, from, sizeof(double)); break;
         }
     }
-    return weft_kept_skip(k, codec, begin);
+    return weft_codec_checkpoint_exclude_padding(k, codec, begin);
 }
 
-void weft_kept_take(weft_kept *k, weft_codec *codec, int64_t begin)
+void weft_codec_checkpoint_store(weft_codec_checkpoint *k, weft_codec *codec, int64_t begin)
 {
     weft_codec_state s;
     size_t size = weft_dtype_size(k->dtype);
@@ -133,7 +136,7 @@ void weft_kept_take(weft_kept *k, weft_codec *codec, int64_t begin)
     }
 }
 
-bool weft_kept_state(const weft_kept *k, int i, weft_exchange_state *out)
+bool weft_codec_checkpoint_state(const weft_codec_checkpoint *k, int i, weft_exchange_state *out)
 {
     if (!k || i < 0 || i >= k->state_count) return false;
     const struct kept_state *s = &k->states[i];
@@ -147,7 +150,8 @@ bool weft_kept_state(const weft_kept *k, int i, weft_exchange_state *out)
     return true;
 }
 
-void weft_kept_tell_momentum(const weft_kept *k, const weft_exchange_site *site)
+void weft_codec_checkpoint_set_momentum(const weft_codec_checkpoint *k,
+                                        const weft_exchange_site *site)
 {
     const weft_optimizer_options *o = site->optimizer;
     if (k->momentum <= 0 || !o || site->endpoint->learner > 0) return;

@@ -15,11 +15,11 @@ enum { HEAD = 64, TAG = 77 };
 typedef struct lane {
     char *parcel; /* is under way */
     char *latest; /* of the first: what came last; NULL: nothing has */
-    weft_passage *passage;
+    weft_group_request *passage;
     bool started, ended;
 } lane;
 
-struct weft_others {
+struct weft_collect {
     weft_exchange *exchange;
     bool first;
     size_t bytes; /* of a parcel */
@@ -27,7 +27,7 @@ struct weft_others {
     int count;
 };
 
-static const weft_endpoint *between(const weft_others *o)
+static const weft_learner_group *between(const weft_collect *o)
 {
     return o->exchange->site.endpoint;
 }
@@ -51,7 +51,7 @@ static size_t parcel_bytes(weft_exchange *e)
     return bytes ? HEAD + bytes : 0;
 }
 
-static void pack(const weft_others *o, int64_t step, char *to)
+static void pack(const weft_collect *o, int64_t step, char *to)
 {
     weft_exchange_state s;
     memcpy(to, &step, sizeof(step));
@@ -62,7 +62,7 @@ static void pack(const weft_others *o, int64_t step, char *to)
     }
 }
 
-void *weft_others_data(const weft_others *o, int learner, int i)
+void *weft_collect_data(const weft_collect *o, int learner, int i)
 {
     weft_exchange_state s;
     if (!o || !o->first || learner < 1 || learner > o->count) return NULL;
@@ -76,7 +76,7 @@ void *weft_others_data(const weft_others *o, int learner, int i)
 
 /* --- opening --- */
 
-static weft_status open_lane(const weft_others *o, int k)
+static weft_status open_lane(const weft_collect *o, int k)
 {
     lane *l = &o->lanes[k];
     WEFT_TRY(weft_new_aligned(o->bytes, &l->parcel));
@@ -88,37 +88,37 @@ static weft_status open_lane(const weft_others *o, int k)
                        .count = (int64_t)o->bytes,
                        .peer = o->first ? k + 1 : 0,
                        .tag = TAG};
-    WEFT_TRY(weft_endpoint_bind(o->exchange->site.endpoint, &t, &l->passage));
+    WEFT_TRY(weft_learner_group_bind(o->exchange->site.endpoint, &t, &l->passage));
     if (!o->first) return WEFT_OK;
     l->started = true;
-    return weft_passage_start(l->passage);
+    return weft_group_request_start(l->passage);
 }
 
-weft_status weft_others_open(weft_exchange *e, weft_others **out)
+weft_status weft_collect_open(weft_exchange *e, weft_collect **out)
 {
     size_t bytes = parcel_bytes(e);
     int learners = e->site.endpoint->learners;
-    weft_others *o;
+    weft_collect *o;
     *out = NULL;
     if (e->ops->lockstep || e->site.cluster || learners < 2 || bytes == 0) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&o, 1));
-    *o = (weft_others){.exchange = e, .first = e->site.endpoint->learner == 0, .bytes = bytes};
+    *o = (weft_collect){.exchange = e, .first = e->site.endpoint->learner == 0, .bytes = bytes};
     o->count = o->first ? learners - 1 : 1;
     weft_status status = WEFT_NEW(&o->lanes, o->count);
     for (int k = 0; k < o->count && status == WEFT_OK; k++) status = open_lane(o, k);
     if (status == WEFT_OK)
         *out = o;
     else
-        weft_others_close(&o);
+        weft_collect_close(&o);
     return status;
 }
 
-void weft_others_close(weft_others **others)
+void weft_collect_close(weft_collect **others)
 {
     if (!others || !*others) return;
-    weft_others *o = *others;
+    weft_collect *o = *others;
     for (int k = 0; o->lanes && k < o->count; k++) {
-        weft_passage_destroy(&o->lanes[k].passage);
+        weft_group_request_destroy(&o->lanes[k].passage);
         free(o->lanes[k].parcel);
         free(o->lanes[k].latest);
     }
@@ -132,11 +132,11 @@ void weft_others_close(weft_others **others)
 static weft_status look(lane *l, bool *done)
 {
     *done = true;
-    return l->started ? weft_passage_test(l->passage, done) : WEFT_OK;
+    return l->started ? weft_group_request_test(l->passage, done) : WEFT_OK;
 }
 
 /* Whether it is so on all ranks of this learner, which do the same. */
-static weft_status agree(const weft_others *o, bool *so)
+static weft_status agree(const weft_collect *o, bool *so)
 {
     double all = *so;
     WEFT_TRY(weft_comm_run(o->exchange->site.learner,
@@ -150,15 +150,15 @@ static weft_status agree(const weft_others *o, bool *so)
     return WEFT_OK;
 }
 
-static weft_status send(const weft_others *o, int64_t step)
+static weft_status send(const weft_collect *o, int64_t step)
 {
     lane *l = &o->lanes[0];
     pack(o, step, l->parcel);
     l->started = true;
-    return weft_passage_start(l->passage);
+    return weft_group_request_start(l->passage);
 }
 
-weft_status weft_others_hand(weft_others *o, int64_t step)
+weft_status weft_collect_send(weft_collect *o, int64_t step)
 {
     bool free_again;
     WEFT_TRY(look(&o->lanes[0], &free_again));
@@ -169,7 +169,7 @@ weft_status weft_others_hand(weft_others *o, int64_t step)
 }
 
 /* What has come is the latest, and the next one is looked out for. */
-static weft_status take(const weft_others *o, lane *l, int64_t *step)
+static weft_status take(const weft_collect *o, lane *l, int64_t *step)
 {
     memcpy(step, l->parcel, sizeof(*step));
     l->started = false;
@@ -178,11 +178,11 @@ static weft_status take(const weft_others *o, lane *l, int64_t *step)
     if (!l->latest) WEFT_TRY(weft_new_aligned(o->bytes, &l->latest));
     memcpy(l->latest, l->parcel, o->bytes);
     l->started = true;
-    return weft_passage_start(l->passage);
+    return weft_group_request_start(l->passage);
 }
 
 /* Those that take their steps with this one come to this one, unless they end before. */
-static weft_status await(const weft_others *o, lane *l, int64_t step)
+static weft_status await(const weft_collect *o, lane *l, int64_t step)
 {
     weft_patience patience = {0};
     double limit = between(o)->timeout;
@@ -193,7 +193,7 @@ static weft_status await(const weft_others *o, lane *l, int64_t step)
             WEFT_TRY(take(o, l, &at));
             continue;
         }
-        WEFT_TRY(weft_endpoint_check(o->exchange->site.endpoint));
+        WEFT_TRY(weft_learner_group_check(o->exchange->site.endpoint));
         nanosleep(&NAP, NULL);
         if (weft_patience_look(&patience, 1) > limit)
             return weft_fail(WEFT_ERR_PEER,
@@ -203,7 +203,7 @@ static weft_status await(const weft_others *o, lane *l, int64_t step)
     return WEFT_OK;
 }
 
-static weft_status take_what_is_there(const weft_others *o, lane *l)
+static weft_status take_what_is_there(const weft_collect *o, lane *l)
 {
     bool done = true;
     while (done && !l->ended) {
@@ -215,7 +215,7 @@ static weft_status take_what_is_there(const weft_others *o, lane *l)
     return WEFT_OK;
 }
 
-weft_status weft_others_take(weft_others *o, int64_t step)
+weft_status weft_collect_receive(weft_collect *o, int64_t step)
 {
     bool together = weft_exchange_is_together(o->exchange);
     for (int k = 0; k < o->count; k++)
@@ -227,7 +227,7 @@ weft_status weft_others_take(weft_others *o, int64_t step)
 
 /* Before all have left nobody is waited for: the first one may be on its way to a parcel that is
  * not to come any more, and has to hear that. */
-static weft_status say_last(const weft_others *o, bool before)
+static weft_status say_last(const weft_collect *o, bool before)
 {
     lane *l = &o->lanes[0];
     bool done;
@@ -239,14 +239,14 @@ static weft_status say_last(const weft_others *o, bool before)
             WEFT_TRY(look(l, &done));
         }
         if (!done && before) return WEFT_OK;
-        if (!done) WEFT_TRY(weft_passage_wait(l->passage));
+        if (!done) WEFT_TRY(weft_group_request_wait(l->passage));
         l->ended = true;
         WEFT_TRY(send(o, LAST));
     }
-    return before ? WEFT_OK : weft_passage_wait(l->passage);
+    return before ? WEFT_OK : weft_group_request_wait(l->passage);
 }
 
-weft_status weft_others_end(weft_others *o, bool before)
+weft_status weft_collect_end(weft_collect *o, bool before)
 {
     if (!o->first) return say_last(o, before);
     for (int k = 0; k < o->count && !before; k++) WEFT_TRY(await(o, &o->lanes[k], INT64_MAX));

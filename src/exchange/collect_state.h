@@ -10,16 +10,16 @@
 #include "exchange/exchange.h"
 
 /* *out is NULL where nobody has anything to hand over. */
-weft_status weft_others_open(weft_exchange *exchange, weft_others **out) WEFT_NODISCARD;
-void weft_others_close(weft_others **others);
+weft_status weft_collect_open(weft_exchange *exchange, weft_collect **out) WEFT_NODISCARD;
+void weft_collect_close(weft_collect **others);
 /* Of a learner that is not the first: what it keeps after that step goes, if what went before has
  * been taken. Collective over its ranks. */
-weft_status weft_others_hand(weft_others *others, int64_t step) WEFT_NODISCARD;
+weft_status weft_collect_send(weft_collect *others, int64_t step) WEFT_NODISCARD;
 /* Of the first: takes what has come. Collective over its ranks. */
-weft_status weft_others_take(weft_others *others, int64_t step) WEFT_NODISCARD;
+weft_status weft_collect_receive(weft_collect *others, int64_t step) WEFT_NODISCARD;
 /* State number i of the others' own, as this learner has it now; NULL: nothing has come. */
-void *weft_others_data(const weft_others *others, int learner, int i);
+void *weft_collect_data(const weft_collect *others, int learner, int i);
 /* Nothing more is handed over. `before` all have left, and then without `before`. */
-weft_status weft_others_end(weft_others *others, bool before) WEFT_NODISCARD;
+weft_status weft_collect_end(weft_collect *others, bool before) WEFT_NODISCARD;
 
 #endif

@@ -134,7 +134,7 @@ weft_status weft_exchange_open(const char *spec, const weft_exchange_site *site,
 void weft_exchange_close(weft_exchange **exchange)
 {
     if (!exchange || !*exchange) return;
-    weft_others_close(&(*exchange)->others);
+    weft_collect_close(&(*exchange)->others);
     (*exchange)->ops->close(*exchange);
     *exchange = NULL;
 }
@@ -238,28 +238,28 @@ weft_status weft_exchange_save(weft_exchange *e)
 
 weft_status weft_exchange_end(weft_exchange *e)
 {
-    if (e->others) WEFT_TRY(weft_others_end(e->others, true));
+    if (e->others) WEFT_TRY(weft_collect_end(e->others, true));
     uint64_t failures = weft_failures();
     if (e->ops->end) WEFT_TRY(heard(e, e->ops->end(e), failures, "end"));
-    return e->others ? weft_others_end(e->others, false) : WEFT_OK;
+    return e->others ? weft_collect_end(e->others, false) : WEFT_OK;
 }
 
 weft_status weft_exchange_share(weft_exchange *e)
 {
-    return weft_others_open(e, &e->others);
+    return weft_collect_open(e, &e->others);
 }
 
 weft_status weft_exchange_hand(weft_exchange *e, int64_t step)
 {
     if (!e->others) return WEFT_OK;
-    return e->site.endpoint->learner == 0 ? weft_others_take(e->others, step)
-                                          : weft_others_hand(e->others, step);
+    return e->site.endpoint->learner == 0 ? weft_collect_receive(e->others, step)
+                                          : weft_collect_send(e->others, step);
 }
 
 bool weft_exchange_state_of(weft_exchange *e, int learner, int i, weft_exchange_state *out)
 {
     if (!weft_exchange_state_at(e, i, out)) return false;
-    out->data = weft_others_data(e->others, learner, i);
+    out->data = weft_collect_data(e->others, learner, i);
     return out->data != NULL;
 }
 
@@ -312,26 +312,26 @@ bool weft_exchange_figure_at(weft_exchange *e, int i, weft_series *out)
 
 weft_status weft_exchange_sum(weft_exchange *e, const char *what, double *number)
 {
-    return weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                                .dtype = WEFT_F64,
-                                                                .what = what,
-                                                                .send = number,
-                                                                .receive = number,
-                                                                .count = 1,
-                                                                .reproducible = true});
+    return weft_learner_group_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                                     .dtype = WEFT_F64,
+                                                                     .what = what,
+                                                                     .send = number,
+                                                                     .receive = number,
+                                                                     .count = 1,
+                                                                     .reproducible = true});
 }
 
 weft_status weft_exchange_mean(weft_exchange *e, const char *what, weft_dtype dtype, void *data,
                                int64_t count)
 {
     int n = e->site.endpoint->learners;
-    WEFT_TRY(weft_endpoint_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                                  .dtype = dtype,
-                                                                  .what = what,
-                                                                  .send = data,
-                                                                  .receive = data,
-                                                                  .count = count,
-                                                                  .reproducible = true}));
+    WEFT_TRY(weft_learner_group_run(e->site.endpoint, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                                       .dtype = dtype,
+                                                                       .what = what,
+                                                                       .send = data,
+                                                                       .receive = data,
+                                                                       .count = count,
+                                                                       .reproducible = true}));
     for (int64_t i = 0; i < count; i++)
         weft_number_put(dtype, data, i, weft_number_get(dtype, data, i) / n);
     return WEFT_OK;

@@ -38,59 +38,60 @@
 
 /* --- endpoints --- */
 
-typedef struct weft_endpoint weft_endpoint;
-typedef struct weft_passage weft_passage;
+typedef struct weft_learner_group weft_learner_group;
+typedef struct weft_group_request weft_group_request;
 
 /* A kind of endpoint: what carries what learners send each other. Which kind an endpoint is
  * concerns nobody but the function that made it. */
-typedef struct weft_endpoint_kind {
-    size_t struct_size; /* sizeof(weft_endpoint_kind) */
+typedef struct weft_learner_group_kind {
+    size_t struct_size; /* sizeof(weft_learner_group_kind) */
     const char *name;
-    void (*close)(weft_endpoint *endpoint);
+    void (*close)(weft_learner_group *endpoint);
     /* As weft_comm_prepare and weft_operation_*. UNSUPPORTED: a transfer that this kind has not. */
-    weft_status (*bind)(weft_endpoint *endpoint, const weft_transfer *transfer, weft_passage **out);
-    weft_status (*start)(weft_passage *passage);
-    weft_status (*test)(weft_passage *passage, bool *done);
-    weft_status (*wait)(weft_passage *passage);
-    void (*destroy)(weft_passage *passage);
+    weft_status (*bind)(weft_learner_group *endpoint, const weft_transfer *transfer,
+                        weft_group_request **out);
+    weft_status (*start)(weft_group_request *passage);
+    weft_status (*test)(weft_group_request *passage, bool *done);
+    weft_status (*wait)(weft_group_request *passage);
+    void (*destroy)(weft_group_request *passage);
     /* PEER: the learners' job has ended. NULL: it does not know. */
-    weft_status (*check)(weft_endpoint *endpoint);
-} weft_endpoint_kind;
+    weft_status (*check)(weft_learner_group *endpoint);
+} weft_learner_group_kind;
 
 /* The head of every endpoint; implementations extend it. */
-struct weft_endpoint {
-    const weft_endpoint_kind *kind;
+struct weft_learner_group {
+    const weft_learner_group_kind *kind;
     int learner, learners; /* which one this is, of how many */
     double timeout;        /* seconds that a learner waits for another one before it fails */
 };
 
 /* The head of every transfer that is bound to an endpoint; implementations extend it. */
-struct weft_passage {
-    weft_endpoint *endpoint;
+struct weft_group_request {
+    weft_learner_group *endpoint;
 };
 
 /* Over a communicator whose ranks are the learners; it stays the caller's. */
-weft_status weft_endpoint_over(weft_comm *between, weft_endpoint **out) WEFT_NODISCARD;
+weft_status weft_learner_group_over(weft_comm *between, weft_learner_group **out) WEFT_NODISCARD;
 /* Of a learner whom only messages connect with the others: sums are its own, and what it would
  * receive from others stays as it is. */
-weft_status weft_endpoint_apart(int learner, int learners, double timeout,
-                                weft_endpoint **out) WEFT_NODISCARD;
+weft_status weft_learner_group_single(int learner, int learners, double timeout,
+                                      weft_learner_group **out) WEFT_NODISCARD;
 /* Closes *endpoint and nulls it. Its passages must have been destroyed. */
-void weft_endpoint_close(weft_endpoint **endpoint);
+void weft_learner_group_close(weft_learner_group **endpoint);
 
 /* Transfers between learners, which are its peers and counts; otherwise as weft_comm.h says.
  * _bind allocates, _start, _test and _wait do not. */
-weft_status weft_endpoint_bind(weft_endpoint *endpoint, const weft_transfer *transfer,
-                               weft_passage **out) WEFT_NODISCARD;
-weft_status weft_passage_start(weft_passage *passage) WEFT_NODISCARD;
-weft_status weft_passage_test(weft_passage *passage, bool *done) WEFT_NODISCARD;
-weft_status weft_passage_wait(weft_passage *passage) WEFT_NODISCARD;
-void weft_passage_destroy(weft_passage **passage);
+weft_status weft_learner_group_bind(weft_learner_group *endpoint, const weft_transfer *transfer,
+                                    weft_group_request **out) WEFT_NODISCARD;
+weft_status weft_group_request_start(weft_group_request *passage) WEFT_NODISCARD;
+weft_status weft_group_request_test(weft_group_request *passage, bool *done) WEFT_NODISCARD;
+weft_status weft_group_request_wait(weft_group_request *passage) WEFT_NODISCARD;
+void weft_group_request_destroy(weft_group_request **passage);
 /* For whoever waits for something else than a passage. PEER: nobody is going to answer. */
-weft_status weft_endpoint_check(weft_endpoint *endpoint) WEFT_NODISCARD;
+weft_status weft_learner_group_check(weft_learner_group *endpoint) WEFT_NODISCARD;
 /* Binds, starts, waits and destroys. */
-weft_status weft_endpoint_run(weft_endpoint *endpoint,
-                              const weft_transfer *transfer) WEFT_NODISCARD;
+weft_status weft_learner_group_run(weft_learner_group *endpoint,
+                                   const weft_transfer *transfer) WEFT_NODISCARD;
 
 /* --- exchanges --- */
 
@@ -139,7 +140,7 @@ typedef struct weft_serving {
 typedef struct weft_exchange_site {
     size_t struct_size; /* sizeof(weft_exchange_site) */
     weft_context *context;
-    weft_endpoint *endpoint;
+    weft_learner_group *endpoint;
     weft_store *store; /* with the parameters, though not yet those of the run */
     /* The learner's program, whose gradients weft_program_gradient lists for those with `ready`. */
     weft_instance *instance;
@@ -197,8 +198,8 @@ typedef struct weft_exchange_turn {
 } weft_exchange_turn;
 
 struct weft_actor;
-struct weft_scene;
-struct weft_cast;
+struct weft_sim_exchange_options;
+struct weft_sim_exchange;
 typedef struct weft_exchange_ops {
     size_t struct_size; /* sizeof(weft_exchange_ops) */
     const char *name;
@@ -261,8 +262,8 @@ typedef struct weft_exchange_ops {
     /* Figure i of the whole run, after `end`; false past the last. Numbers are the exchange's. */
     bool (*figure)(weft_exchange *exchange, int i, weft_series *out);
     /* The actors of a simulated run (exchange/simulated.h). NULL: it cannot be simulated. */
-    weft_status (*cast)(const char *arguments, const struct weft_scene *scene,
-                        struct weft_cast **out);
+    weft_status (*cast)(const char *arguments, const struct weft_sim_exchange_options *scene,
+                        struct weft_sim_exchange **out);
     /* The actor of a server process, of which such a run has as many as `serving` says. NULL: it
      * has no servers. */
     weft_status (*serve)(const char *arguments, weft_serving *serving, struct weft_actor **out);
@@ -272,14 +273,14 @@ typedef struct weft_exchange_ops {
     int64_t (*began)(weft_exchange *exchange);
 } weft_exchange_ops;
 
-typedef struct weft_others weft_others;
+typedef struct weft_collect weft_collect;
 
 /* The head of every exchange; implementations extend it. weft_exchange_open fills it, and `open`
  * does not have it yet. */
 struct weft_exchange {
     const weft_exchange_ops *ops;
     weft_exchange_site site;
-    weft_others *others; /* what others keep for themselves; NULL: nobody asks for it */
+    weft_collect *others; /* what others keep for themselves; NULL: nobody asks for it */
     /* What is alike in all learners comes from a checkpoint. So does what is not, unless the
      * checkpoint does not know this learner. */
     bool restored;

@@ -49,7 +49,7 @@ enum { WRITTEN, MIXED, CHECKED, LOST, FIGURES };
 typedef struct hogwild {
     weft_exchange head;
     tally tally;
-    weft_copies *copies; /* what ranks of the learner have in common */
+    weft_shared_params *copies; /* what ranks of the learner have in common */
     bool leads;
     weft_dtype dtype;
     int64_t count;    /* of the parameters as they lie */
@@ -78,7 +78,7 @@ static void hogwild_close(weft_exchange *exchange)
 {
     hogwild *h = (hogwild *)exchange;
     leave_field(&h->field);
-    weft_copies_close(&h->copies);
+    weft_shared_params_close(&h->copies);
     free(h->took);
     free(h);
 }
@@ -94,9 +94,9 @@ static weft_status make_room(hogwild *h, const weft_exchange_site *site)
                          "exchange hogwild adds numbers of f32 and f64, these are %s",
                          weft_dtype_name(h->dtype));
     h->count = (int64_t)(bytes / weft_dtype_size(h->dtype));
-    WEFT_TRY(weft_copies_open(site->learner, site->store, &h->copies));
-    h->parameters = weft_copies_parameters(h->copies);
-    h->leads = weft_copies_leads(h->copies);
+    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &h->copies));
+    h->parameters = weft_shared_params_parameters(h->copies);
+    h->leads = weft_shared_params_is_leader(h->copies);
     return h->leads ? weft_new_aligned(bytes, &h->took) : WEFT_OK;
 }
 
@@ -149,13 +149,13 @@ static weft_status enter_field(hogwild *h)
                          "so they have to be threads of one process; give --engine threads");
     weft_status status = h->head.site.endpoint->learner == 0 ? make_field(h, &made) : WEFT_OK;
     if (status == WEFT_OK)
-        status = weft_endpoint_run(h->head.site.endpoint,
-                                   &(weft_transfer){.kind = WEFT_BROADCAST,
-                                                    .dtype = WEFT_U8,
-                                                    .what = "where parameters are",
-                                                    .send = (void *)&made,
-                                                    .receive = (void *)&made,
-                                                    .count = sizeof(made)});
+        status = weft_learner_group_run(h->head.site.endpoint,
+                                        &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                         .dtype = WEFT_U8,
+                                                         .what = "where parameters are",
+                                                         .send = (void *)&made,
+                                                         .receive = (void *)&made,
+                                                         .count = sizeof(made)});
     if (status == WEFT_OK)
         h->field = made;
     else if (h->head.site.endpoint->learner == 0 && made) {
@@ -182,14 +182,14 @@ static void take(hogwild *h)
 static weft_status meet(hogwild *h, int64_t step)
 {
     h->tally.skip = step % h->tally.every;
-    WEFT_TRY(weft_copies_read(h->copies));
+    WEFT_TRY(weft_shared_params_read(h->copies));
     (h->dtype == WEFT_F64 ? pass_f64 : pass_f32)(h->field->numbers, h->parameters, h->took,
                                                  h->count, &h->tally);
     int64_t before = atomic_fetch_add(&h->field->passes, 1);
     h->figures.staleness[WEFT_MIN(before - h->taken, (int64_t)STALENESS - 1)]++;
     h->taken = before + 1;
     atomic_fetch_add(&h->field->steps[h->head.site.endpoint->learner], 1);
-    return weft_endpoint_check(h->head.site.endpoint);
+    return weft_learner_group_check(h->head.site.endpoint);
 }
 
 /* --- the moments --- */
@@ -197,7 +197,7 @@ static weft_status meet(hogwild *h, int64_t step)
 static weft_status hogwild_begin(weft_exchange *exchange)
 {
     hogwild *h = (hogwild *)exchange;
-    WEFT_TRY(weft_copies_read(h->copies));
+    WEFT_TRY(weft_shared_params_read(h->copies));
     if (!h->leads) return WEFT_OK;
     remember(h);
     return enter_field(h);
@@ -207,28 +207,28 @@ static weft_status hogwild_after(weft_exchange *exchange, weft_exchange_turn *tu
 {
     hogwild *h = (hogwild *)exchange;
     if (h->leads) WEFT_TRY(meet(h, turn->step));
-    return weft_copies_write(h->copies);
+    return weft_shared_params_write(h->copies);
 }
 
 static weft_status hogwild_save(weft_exchange *exchange)
 {
     hogwild *h = (hogwild *)exchange;
     if (h->leads) take(h);
-    return weft_copies_write(h->copies);
+    return weft_shared_params_write(h->copies);
 }
 
 /* As long as any of the others goes on. */
-static weft_status wait_for_all(hogwild *h, weft_passage *passage)
+static weft_status wait_for_all(hogwild *h, weft_group_request *passage)
 {
-    const weft_endpoint *e = h->head.site.endpoint;
+    const weft_learner_group *e = h->head.site.endpoint;
     weft_patience patience = {0};
     int64_t passes = -1;
     bool done = false;
-    WEFT_TRY(weft_passage_start(passage));
+    WEFT_TRY(weft_group_request_start(passage));
     for (;;) {
-        WEFT_TRY(weft_passage_test(passage, &done));
+        WEFT_TRY(weft_group_request_test(passage, &done));
         if (done) return WEFT_OK;
-        WEFT_TRY(weft_endpoint_check(h->head.site.endpoint));
+        WEFT_TRY(weft_learner_group_check(h->head.site.endpoint));
         int64_t now = atomic_load(&h->field->passes);
         if (now != passes) patience = (weft_patience){0};
         passes = now;
@@ -245,7 +245,7 @@ static weft_status wait_for_all(hogwild *h, weft_passage *passage)
 static weft_status add_up_figures(hogwild *h)
 {
     const tally *t = &h->tally;
-    weft_passage *passage;
+    weft_group_request *passage;
     const double mine[] = {[WRITTEN] = (double)t->written,
                            [MIXED] = (double)t->mixed,
                            [CHECKED] = (double)t->checked,
@@ -258,9 +258,9 @@ static weft_status add_up_figures(hogwild *h)
                          .count = sizeof(h->figures) / sizeof(double)};
     memcpy(h->figures.of, mine, sizeof(mine));
     if (h->leads) {
-        WEFT_TRY(weft_endpoint_bind(h->head.site.endpoint, &sum, &passage));
+        WEFT_TRY(weft_learner_group_bind(h->head.site.endpoint, &sum, &passage));
         weft_status status = wait_for_all(h, passage);
-        weft_passage_destroy(&passage);
+        weft_group_request_destroy(&passage);
         WEFT_TRY(status);
     }
     return weft_comm_run(h->head.site.learner, &sum);

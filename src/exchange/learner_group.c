@@ -1,77 +1,77 @@
 /* Endpoints, and the kind that is a communicator. */
 #include "exchange/exchange.h"
 
-void weft_endpoint_close(weft_endpoint **endpoint)
+void weft_learner_group_close(weft_learner_group **endpoint)
 {
     if (!endpoint || !*endpoint) return;
     (*endpoint)->kind->close(*endpoint);
     *endpoint = NULL;
 }
 
-weft_status weft_endpoint_bind(weft_endpoint *endpoint, const weft_transfer *transfer,
-                               weft_passage **out)
+weft_status weft_learner_group_bind(weft_learner_group *endpoint, const weft_transfer *transfer,
+                                    weft_group_request **out)
 {
     WEFT_TRY(endpoint->kind->bind(endpoint, transfer, out));
     (*out)->endpoint = endpoint;
     return WEFT_OK;
 }
 
-weft_status weft_passage_start(weft_passage *passage)
+weft_status weft_group_request_start(weft_group_request *passage)
 {
     return passage->endpoint->kind->start(passage);
 }
 
-weft_status weft_passage_test(weft_passage *passage, bool *done)
+weft_status weft_group_request_test(weft_group_request *passage, bool *done)
 {
     return passage->endpoint->kind->test(passage, done);
 }
 
-weft_status weft_passage_wait(weft_passage *passage)
+weft_status weft_group_request_wait(weft_group_request *passage)
 {
     return passage->endpoint->kind->wait(passage);
 }
 
-void weft_passage_destroy(weft_passage **passage)
+void weft_group_request_destroy(weft_group_request **passage)
 {
     if (!passage || !*passage) return;
     (*passage)->endpoint->kind->destroy(*passage);
     *passage = NULL;
 }
 
-weft_status weft_endpoint_check(weft_endpoint *endpoint)
+weft_status weft_learner_group_check(weft_learner_group *endpoint)
 {
     return endpoint->kind->check ? endpoint->kind->check(endpoint) : WEFT_OK;
 }
 
-weft_status weft_endpoint_run(weft_endpoint *endpoint, const weft_transfer *transfer)
+weft_status weft_learner_group_run(weft_learner_group *endpoint, const weft_transfer *transfer)
 {
-    weft_passage *passage;
-    WEFT_TRY(weft_endpoint_bind(endpoint, transfer, &passage));
-    weft_status status = weft_passage_start(passage);
-    if (status == WEFT_OK) status = weft_passage_wait(passage);
-    weft_passage_destroy(&passage);
+    weft_group_request *passage;
+    WEFT_TRY(weft_learner_group_bind(endpoint, transfer, &passage));
+    weft_status status = weft_group_request_start(passage);
+    if (status == WEFT_OK) status = weft_group_request_wait(passage);
+    weft_group_request_destroy(&passage);
     return status;
 }
 
 /* --- a communicator --- */
 
 typedef struct over_comm {
-    weft_endpoint head;
+    weft_learner_group head;
     weft_comm *comm;
 } over_comm;
 
 typedef struct comm_passage {
-    weft_passage head;
+    weft_group_request head;
     weft_operation *operation;
 } comm_passage;
 
-static void comm_close(weft_endpoint *endpoint)
+static void comm_close(weft_learner_group *endpoint)
 {
     free(endpoint);
 }
 
-static weft_status comm_bind(weft_endpoint *endpoint, const weft_transfer *transfer,
-                             weft_passage **out)
+static weft_status comm_bind(weft_learner_group *endpoint, const weft_transfer *transfer,
+                             weft_group_request **out)
 {
     comm_passage *p;
     WEFT_TRY(WEFT_NEW(&p, 1));
@@ -83,33 +83,33 @@ static weft_status comm_bind(weft_endpoint *endpoint, const weft_transfer *trans
     return status;
 }
 
-static weft_status comm_start(weft_passage *passage)
+static weft_status comm_start(weft_group_request *passage)
 {
     return weft_operation_start(((comm_passage *)passage)->operation);
 }
 
-static weft_status comm_test(weft_passage *passage, bool *done)
+static weft_status comm_test(weft_group_request *passage, bool *done)
 {
     return weft_operation_test(((comm_passage *)passage)->operation, done);
 }
 
-static weft_status comm_wait(weft_passage *passage)
+static weft_status comm_wait(weft_group_request *passage)
 {
     return weft_operation_wait(((comm_passage *)passage)->operation);
 }
 
-static void comm_destroy(weft_passage *passage)
+static void comm_destroy(weft_group_request *passage)
 {
     weft_operation_destroy(&((comm_passage *)passage)->operation);
     free(passage);
 }
 
-static weft_status comm_check(weft_endpoint *endpoint)
+static weft_status comm_check(weft_learner_group *endpoint)
 {
     return weft_comm_check(((over_comm *)endpoint)->comm);
 }
 
-static const weft_endpoint_kind communicator = {
+static const weft_learner_group_kind communicator = {
     .struct_size = sizeof(communicator),
     .name = "communicator",
     .close = comm_close,
@@ -121,7 +121,7 @@ static const weft_endpoint_kind communicator = {
     .check = comm_check,
 };
 
-weft_status weft_endpoint_over(weft_comm *between, weft_endpoint **out)
+weft_status weft_learner_group_over(weft_comm *between, weft_learner_group **out)
 {
     over_comm *e;
     WEFT_TRY(WEFT_NEW(&e, 1));

@@ -3,16 +3,17 @@
 #include "exchange/exchange.h"
 
 typedef struct apart_passage {
-    weft_passage head;
+    weft_group_request head;
     weft_transfer transfer;
 } apart_passage;
 
-static void apart_close(weft_endpoint *endpoint)
+static void apart_close(weft_learner_group *endpoint)
 {
     free(endpoint);
 }
 
-static weft_status apart_bind(weft_endpoint *endpoint, const weft_transfer *t, weft_passage **out)
+static weft_status apart_bind(weft_learner_group *endpoint, const weft_transfer *t,
+                              weft_group_request **out)
 {
     apart_passage *p;
     if (t->kind != WEFT_ALL_REDUCE && t->kind != WEFT_ALL_GATHER && t->kind != WEFT_BROADCAST &&
@@ -27,13 +28,13 @@ static weft_status apart_bind(weft_endpoint *endpoint, const weft_transfer *t, w
     return WEFT_OK;
 }
 
-static weft_status apart_start(weft_passage *passage)
+static weft_status apart_start(weft_group_request *passage)
 {
     const weft_transfer *t = &((apart_passage *)passage)->transfer;
     size_t bytes = (size_t)t->count * weft_dtype_size(t->dtype);
     bool copies = t->kind == WEFT_ALL_REDUCE || t->kind == WEFT_ALL_GATHER;
     char *to = t->receive;
-    const weft_endpoint *e = passage->endpoint;
+    const weft_learner_group *e = passage->endpoint;
     if (!copies || bytes == 0 || (t->kind == WEFT_ALL_GATHER && e->learner >= e->learners))
         return WEFT_OK;
     if (t->kind == WEFT_ALL_GATHER) to += bytes * (size_t)e->learner;
@@ -41,25 +42,25 @@ static weft_status apart_start(weft_passage *passage)
     return WEFT_OK;
 }
 
-static weft_status apart_test(weft_passage *passage, bool *done)
+static weft_status apart_test(weft_group_request *passage, bool *done)
 {
     (void)passage;
     *done = true;
     return WEFT_OK;
 }
 
-static weft_status apart_wait(weft_passage *passage)
+static weft_status apart_wait(weft_group_request *passage)
 {
     (void)passage;
     return WEFT_OK;
 }
 
-static void apart_destroy(weft_passage *passage)
+static void apart_destroy(weft_group_request *passage)
 {
     free(passage);
 }
 
-static const weft_endpoint_kind apart = {
+static const weft_learner_group_kind apart = {
     .struct_size = sizeof(apart),
     .name = "apart",
     .close = apart_close,
@@ -70,10 +71,11 @@ static const weft_endpoint_kind apart = {
     .destroy = apart_destroy,
 };
 
-weft_status weft_endpoint_apart(int learner, int learners, double timeout, weft_endpoint **out)
+weft_status weft_learner_group_single(int learner, int learners, double timeout,
+                                      weft_learner_group **out)
 {
     WEFT_TRY(WEFT_NEW(out, 1));
-    **out = (weft_endpoint){
+    **out = (weft_learner_group){
         .kind = &apart, .learner = learner, .learners = learners, .timeout = timeout};
     return WEFT_OK;
 }

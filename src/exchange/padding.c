@@ -47,13 +47,13 @@ static weft_status list_gaps(gap_list *l, const void *all)
 }
 
 /* Those of the rank itself; what it has of another one is none of its own. */
-static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_copies *copies,
+static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_shared_params *copies,
                             bool spread, void *all)
 {
     int64_t parameter = 0;
     for (int i = 0; i < weft_store_count(copy); i++) {
         if (weft_store_kind(copy, i) != WEFT_VALUE_PARAM) continue;
-        bool own = !copies || weft_copies_leads_with(copies, parameter++);
+        bool own = !copies || weft_shared_params_is_leader_with(copies, parameter++);
         if (own && weft_store_is_spread(copy, i) == spread)
             WEFT_TRY(spread ? mark_range(l, copy, i, all) : mark(copy, i));
     }
@@ -61,7 +61,7 @@ static weft_status mark_all(const gap_list *l, weft_store *copy, const weft_copi
 }
 
 /* What is not there any more when all elements are one. */
-static weft_status find_gaps(gap_list *l, weft_store *copy, const weft_copies *copies)
+static weft_status find_gaps(gap_list *l, weft_store *copy, const weft_shared_params *copies)
 {
     void *all;
     size_t bytes;
@@ -77,7 +77,8 @@ static weft_status find_gaps(gap_list *l, weft_store *copy, const weft_copies *c
     return status;
 }
 
-weft_status weft_gaps_of(const weft_store *store, const weft_copies *copies, weft_gap_list *out)
+weft_status weft_gaps_of(const weft_store *store, const weft_shared_params *copies,
+                         weft_gap_list *out)
 {
     gap_list l = {.gaps = NULL};
     weft_store *copy;

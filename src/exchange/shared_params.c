@@ -12,7 +12,7 @@ typedef struct holding {
     int64_t begin, count;
 } holding;
 
-struct weft_copies {
+struct weft_shared_params {
     weft_comm *learner;
     weft_store *store;
     weft_dtype dtype;
@@ -30,10 +30,10 @@ struct weft_copies {
     bool leads;
 };
 
-void weft_copies_close(weft_copies **copies)
+void weft_shared_params_close(weft_shared_params **copies)
 {
     if (!copies || !*copies) return;
-    weft_copies *c = *copies;
+    weft_shared_params *c = *copies;
     for (size_t i = 0; i < c->operation_count; i++) weft_operation_destroy(&c->operations[i]);
     free(c->operations);
     free(c->at);
@@ -46,12 +46,12 @@ void weft_copies_close(weft_copies **copies)
     *copies = NULL;
 }
 
-bool weft_copies_leads(const weft_copies *copies)
+bool weft_shared_params_is_leader(const weft_shared_params *copies)
 {
     return copies->leads;
 }
 
-void *weft_copies_parameters(const weft_copies *copies)
+void *weft_shared_params_parameters(const weft_shared_params *copies)
 {
     return copies->parameters;
 }
@@ -75,7 +75,7 @@ static weft_status describe(const weft_store *store, int entry, holding *out)
     return weft_store_range(store, entry, &out->begin, &out->count);
 }
 
-static weft_status list_own(weft_copies *c, holding **out, int64_t *count)
+static weft_status list_own(weft_shared_params *c, holding **out, int64_t *count)
 {
     weft_status status = WEFT_OK;
     int n = weft_store_count(c->store);
@@ -92,7 +92,7 @@ static weft_status list_own(weft_copies *c, holding **out, int64_t *count)
     return status;
 }
 
-static weft_status tell_all(weft_copies *c, const holding *mine, int64_t count)
+static weft_status tell_all(weft_shared_params *c, const holding *mine, int64_t count)
 {
     int64_t sum = 0, *bytes;
     WEFT_TRY(WEFT_NEW(&c->counts, c->ranks));
@@ -124,7 +124,7 @@ static weft_status tell_all(weft_copies *c, const holding *mine, int64_t count)
 }
 
 /* Where rank r has that part, or -1. */
-static int64_t find(const weft_copies *c, int r, uint64_t part)
+static int64_t find(const weft_shared_params *c, int r, uint64_t part)
 {
     for (int64_t i = 0; i < c->counts[r]; i++)
         if (c->of[r][i].part == part) return i;
@@ -132,7 +132,7 @@ static int64_t find(const weft_copies *c, int r, uint64_t part)
 }
 
 /* The first rank that has it. */
-static int first_of(const weft_copies *c, uint64_t part)
+static int first_of(const weft_shared_params *c, uint64_t part)
 {
     int r = 0;
     while (find(c, r, part) < 0) r++;
@@ -141,7 +141,7 @@ static int first_of(const weft_copies *c, uint64_t part)
 
 /* --- transfers --- */
 
-static weft_status add(weft_copies *c, weft_transfer_kind kind, const holding *h, int peer,
+static weft_status add(weft_shared_params *c, weft_transfer_kind kind, const holding *h, int peer,
                        int64_t tag)
 {
     WEFT_TRY(WEFT_GROW(&c->operations, &c->operation_capacity, c->operation_count));
@@ -160,7 +160,7 @@ static weft_status add(weft_copies *c, weft_transfer_kind kind, const holding *h
     return WEFT_OK;
 }
 
-static weft_status prepare(weft_copies *c, int64_t i)
+static weft_status prepare(weft_shared_params *c, int64_t i)
 {
     const holding *mine = &c->of[c->me][i];
     int first = first_of(c, mine->part);
@@ -180,12 +180,12 @@ static weft_status prepare(weft_copies *c, int64_t i)
     return WEFT_OK;
 }
 
-bool weft_copies_leads_with(const weft_copies *c, int64_t parameter)
+bool weft_shared_params_is_leader_with(const weft_shared_params *c, int64_t parameter)
 {
     return parameter < c->counts[c->me] && first_of(c, c->of[c->me][parameter].part) == c->me;
 }
 
-bool weft_copies_are_whole(const weft_copies *c)
+bool weft_shared_params_are_whole(const weft_shared_params *c)
 {
     for (int r = 1; r < c->ranks; r++)
         for (int64_t i = 0; i < c->counts[r]; i++)
@@ -193,7 +193,7 @@ bool weft_copies_are_whole(const weft_copies *c)
     return true;
 }
 
-static weft_status find_parameters(weft_copies *c)
+static weft_status find_parameters(weft_shared_params *c)
 {
     void *data;
     WEFT_TRY(weft_store_map(c->store, WEFT_ALL_PARAMETERS, &c->dtype, &data, &c->bytes));
@@ -204,16 +204,16 @@ static weft_status find_parameters(weft_copies *c)
     return WEFT_OK;
 }
 
-weft_status weft_copies_open(weft_comm *learner, weft_store *store, weft_copies **out)
+weft_status weft_shared_params_open(weft_comm *learner, weft_store *store, weft_shared_params **out)
 {
-    weft_copies *c;
+    weft_shared_params *c;
     holding *mine = NULL;
     int64_t count = 0;
     WEFT_TRY(WEFT_NEW(&c, 1));
-    *c = (weft_copies){.learner = learner,
-                       .store = store,
-                       .ranks = weft_comm_size(learner),
-                       .me = weft_comm_rank(learner)};
+    *c = (weft_shared_params){.learner = learner,
+                              .store = store,
+                              .ranks = weft_comm_size(learner),
+                              .me = weft_comm_rank(learner)};
     weft_status status = find_parameters(c);
     if (status == WEFT_OK) status = list_own(c, &mine, &count);
     if (status == WEFT_OK) status = tell_all(c, mine, count);
@@ -226,11 +226,11 @@ weft_status weft_copies_open(weft_comm *learner, weft_store *store, weft_copies 
     if (status == WEFT_OK)
         *out = c;
     else
-        weft_copies_close(&c);
+        weft_shared_params_close(&c);
     return status;
 }
 
-static weft_status copy(const weft_copies *c, bool in)
+static weft_status copy(const weft_shared_params *c, bool in)
 {
     void *data;
     size_t bytes;
@@ -242,19 +242,19 @@ static weft_status copy(const weft_copies *c, bool in)
     return WEFT_OK;
 }
 
-weft_status weft_copies_read(const weft_copies *c)
+weft_status weft_shared_params_read(const weft_shared_params *c)
 {
     return copy(c, false);
 }
 
-static weft_status send_some(const weft_copies *c, size_t from, size_t to)
+static weft_status send_some(const weft_shared_params *c, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) WEFT_TRY(weft_operation_start(c->operations[i]));
     for (size_t i = from; i < to; i++) WEFT_TRY(weft_operation_wait(c->operations[i]));
     return WEFT_OK;
 }
 
-weft_status weft_copies_write(const weft_copies *c)
+weft_status weft_shared_params_write(const weft_shared_params *c)
 {
     WEFT_TRY(send_some(c, 0, c->operation_count));
     return copy(c, true);
@@ -262,7 +262,7 @@ weft_status weft_copies_write(const weft_copies *c)
 
 /* --- one after the other --- */
 
-static bool shares_with(const weft_copies *c, int r)
+static bool shares_with(const weft_shared_params *c, int r)
 {
     for (int64_t i = 0; i < c->counts[c->me]; i++)
         if (find(c, r, c->of[c->me][i].part) >= 0) return true;
@@ -271,7 +271,7 @@ static bool shares_with(const weft_copies *c, int r)
 
 /* Ranks meet at each parameter that they share, and none of them may come to a later one before an
  * earlier one. */
-weft_status weft_copies_follow(weft_copies *c, const weft_program *program, bool *can)
+weft_status weft_shared_params_follow(weft_shared_params *c, const weft_program *program, bool *can)
 {
     uint64_t mine = 0, *all;
     double differ = 0;
@@ -302,12 +302,12 @@ weft_status weft_copies_follow(weft_copies *c, const weft_program *program, bool
 }
 
 /* The store itself is where they come, or else each is brought there. */
-weft_status weft_copies_begin(const weft_copies *c)
+weft_status weft_shared_params_begin(const weft_shared_params *c)
 {
     return c->apart ? WEFT_OK : copy(c, true);
 }
 
-weft_status weft_copies_write_one(const weft_copies *c, int entry)
+weft_status weft_shared_params_broadcast_one(const weft_shared_params *c, int entry)
 {
     void *data;
     size_t bytes;

@@ -22,7 +22,7 @@ static weft_status no_actors(const weft_context *context, const char *name)
     return status;
 }
 
-weft_status weft_cast_check(const weft_context *context, const char *spec)
+weft_status weft_sim_exchange_check(const weft_context *context, const char *spec)
 {
     const weft_exchange_ops *ops;
     const char *arguments;
@@ -30,15 +30,17 @@ weft_status weft_cast_check(const weft_context *context, const char *spec)
     return ops->cast ? WEFT_OK : no_actors(context, ops->name);
 }
 
-weft_status weft_cast_open(const char *spec, const weft_scene *scene, weft_cast **out)
+weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *scene,
+                                   weft_sim_exchange **out)
 {
     const weft_exchange_ops *ops;
     const char *arguments;
     *out = NULL;
     if (scene->struct_size != sizeof(*scene))
-        return weft_fail(WEFT_ERR_ARGUMENT, "weft_scene has %zu bytes, this library's %zu",
+        return weft_fail(WEFT_ERR_ARGUMENT,
+                         "weft_sim_exchange_options has %zu bytes, this library's %zu",
                          scene->struct_size, sizeof(*scene));
-    WEFT_TRY(weft_cast_check(scene->context, spec));
+    WEFT_TRY(weft_sim_exchange_check(scene->context, spec));
     WEFT_TRY(weft_exchange_find(scene->context, spec, &ops, &arguments));
     WEFT_TRY(weft_exchange_fits(scene->context, spec,
                                 &(weft_exchange_plan){.learners = scene->learners,
@@ -50,7 +52,7 @@ weft_status weft_cast_open(const char *spec, const weft_scene *scene, weft_cast 
     return weft_told(status, before, "exchange", ops->name, "cast");
 }
 
-void weft_cast_close(weft_cast **cast)
+void weft_sim_exchange_close(weft_sim_exchange **cast)
 {
     if (!cast || !*cast) return;
     (*cast)->ops->close(*cast);

@@ -12,11 +12,11 @@
 #include "actor/actor.h"
 #include "exchange/exchange.h"
 
-typedef struct weft_cast weft_cast;
+typedef struct weft_sim_exchange weft_sim_exchange;
 
 /* What a simulation has for them. All of it stays the caller's and outlives the cast. */
-typedef struct weft_scene {
-    size_t struct_size; /* sizeof(weft_scene) */
+typedef struct weft_sim_exchange_options {
+    size_t struct_size; /* sizeof(weft_sim_exchange_options) */
     weft_context *context;
     const weft_store *store; /* of one learner; all are alike */
     const weft_optimizer_options *optimizer;
@@ -33,37 +33,37 @@ typedef struct weft_scene {
      */
     void *const *parameters, *const *gradients;
     const double *weights; /* [learners]: of the samples of the computation that has ended */
-} weft_scene;
+} weft_sim_exchange_options;
 
-typedef struct weft_cast_ops {
-    void (*close)(weft_cast *cast); /* after the actors are gone */
+typedef struct weft_sim_exchange_ops {
+    void (*close)(weft_sim_exchange *cast); /* after the actors are gone */
     /* Actor `id`, from 0 on. */
-    weft_status (*make)(weft_cast *cast, weft_actor_id id, weft_actor **out);
+    weft_status (*make)(weft_sim_exchange *cast, weft_actor_id id, weft_actor **out);
     /* Part i of what a learner reads in a computation and makes in it: elements [begin, begin +
      * count) of parameters and gradients; false past the last. NULL: it has what it reads when it
      * begins, and makes all at once. */
-    bool (*part)(const weft_cast *cast, int i, int64_t *begin, int64_t *count);
+    bool (*part)(const weft_sim_exchange *cast, int i, int64_t *begin, int64_t *count);
     /* What the run has come to by now, [count]. over: nobody goes on, so what actors have kept back
      * counts, too. While the actors are there. */
-    weft_status (*result)(weft_cast *cast, bool over, void *parameters);
+    weft_status (*result)(weft_sim_exchange *cast, bool over, void *parameters);
     /* Figure i until now; false past the last. Numbers are the cast's. NULL: there are none. */
-    bool (*figure)(weft_cast *cast, int i, weft_series *out);
-} weft_cast_ops;
+    bool (*figure)(weft_sim_exchange *cast, int i, weft_series *out);
+} weft_sim_exchange_ops;
 
 /* The head of every cast; implementations extend it, and fill it in. */
-struct weft_cast {
-    const weft_cast_ops *ops;
-    weft_scene scene;
+struct weft_sim_exchange {
+    const weft_sim_exchange_ops *ops;
+    weft_sim_exchange_options scene;
     int actors;                  /* 0 to actors - 1; of them learner i is actor */
     weft_actor_id first_learner; /* + i */
 };
 
 /* The cast of "NAME:key=value,...". ARGUMENT: as weft_exchange_open; UNSUPPORTED: this exchange has
  * no actors. */
-weft_status weft_cast_open(const char *spec, const weft_scene *scene,
-                           weft_cast **out) WEFT_NODISCARD;
-void weft_cast_close(weft_cast **cast);
+weft_status weft_sim_exchange_open(const char *spec, const weft_sim_exchange_options *scene,
+                                   weft_sim_exchange **out) WEFT_NODISCARD;
+void weft_sim_exchange_close(weft_sim_exchange **cast);
 /* UNSUPPORTED: the exchange has none; the message names those that have. */
-weft_status weft_cast_check(const weft_context *context, const char *spec) WEFT_NODISCARD;
+weft_status weft_sim_exchange_check(const weft_context *context, const char *spec) WEFT_NODISCARD;
 
 #endif

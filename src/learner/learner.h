@@ -120,7 +120,7 @@ typedef struct weft_rank {
     weft_instance *instance;
     weft_evaluator *evaluator; /* made when it is needed */
     weft_schedule schedule;
-    weft_endpoint *endpoint;          /* to the other learners; NULL: one learner */
+    weft_learner_group *endpoint;     /* to the other learners; NULL: one learner */
     weft_exchange *exchange;          /* the same */
     bool leaves, dismissed, ended;    /* the exchange has said so; it has come to its end */
     weft_optimizer_options elsewhere; /* for an exchange that owns the update */

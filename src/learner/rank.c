@@ -247,9 +247,10 @@ static weft_status open_exchange(weft_rank *r)
 {
     const weft_learner_link *link = r->recipe->cluster;
     if (link)
-        WEFT_TRY(weft_endpoint_apart(link->slot, link->learners, r->recipe->timeout, &r->endpoint));
+        WEFT_TRY(weft_learner_group_single(link->slot, link->learners, r->recipe->timeout,
+                                           &r->endpoint));
     else
-        WEFT_TRY(weft_endpoint_over(r->between, &r->endpoint));
+        WEFT_TRY(weft_learner_group_over(r->between, &r->endpoint));
     r->elsewhere = r->recipe->optimizer;
     r->elsewhere.clip_norm = 0;
     r->elsewhere.accumulate = 1;
@@ -361,7 +362,7 @@ weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
 void weft_rank_free(weft_rank *r)
 {
     weft_exchange_close(&r->exchange);
-    weft_endpoint_close(&r->endpoint);
+    weft_learner_group_close(&r->endpoint);
     drop_plan(r);
     weft_plan_close_comms(&r->comms);
     weft_comm_close(&r->learner);

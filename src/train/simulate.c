@@ -38,7 +38,7 @@ static weft_status check_used(weft_context *context, const weft_train_options *o
                          "device '%s': the learners of a simulation share one program; give one "
                          "device",
                          o->where.device);
-    return weft_cast_check(context, o->parallel.exchange);
+    return weft_sim_exchange_check(context, o->parallel.exchange);
 }
 
 /* --- what the simulator asks --- */
@@ -123,21 +123,21 @@ static weft_status open_cast(weft_simulation *s)
     *elsewhere = k->optimizer;
     elsewhere->clip_norm = 0;
     elsewhere->accumulate = 1;
-    weft_scene scene = {.struct_size = sizeof(scene),
-                        .context = k->context,
-                        .store = s->lead->store,
-                        .optimizer = elsewhere,
-                        .learners = s->learners,
-                        .servers = k->servers,
-                        .codec = k->codec,
-                        .back = k->back,
-                        .steps = s->job->total_steps,
-                        .dtype = s->dtype,
-                        .count = s->count,
-                        .parameters = s->parameters,
-                        .gradients = s->gradients,
-                        .weights = s->weights};
-    return weft_cast_open(k->exchange, &scene, &s->cast);
+    weft_sim_exchange_options scene = {.struct_size = sizeof(scene),
+                                       .context = k->context,
+                                       .store = s->lead->store,
+                                       .optimizer = elsewhere,
+                                       .learners = s->learners,
+                                       .servers = k->servers,
+                                       .codec = k->codec,
+                                       .back = k->back,
+                                       .steps = s->job->total_steps,
+                                       .dtype = s->dtype,
+                                       .count = s->count,
+                                       .parameters = s->parameters,
+                                       .gradients = s->gradients,
+                                       .weights = s->weights};
+    return weft_sim_exchange_open(k->exchange, &scene, &s->cast);
 }
 
 static weft_status run(weft_simulation *s)
@@ -219,7 +219,7 @@ static void strike(weft_simulation *s)
 {
     weft_crew_close(&s->crew);
     weft_sim_destroy(&s->sim);
-    weft_cast_close(&s->cast);
+    weft_sim_exchange_close(&s->cast);
     weft_simulation_dismiss(s);
     weft_trainer_destroy(&s->job);
     weft_cluster_free(&s->cluster);

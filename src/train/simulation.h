@@ -30,7 +30,7 @@ typedef struct weft_simulation {
     weft_trainer *job; /* whose first rank has the program, and the store that is evaluated */
     weft_rank *lead;
     weft_cluster cluster;
-    weft_cast *cast;
+    weft_sim_exchange *cast;
     weft_sim *sim;
     weft_crew *crew;
     weft_stagehand *hands;

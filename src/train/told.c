@@ -190,7 +190,7 @@ static weft_status summarise(weft_simulation *s)
                     .samples_per_second = s->samples_per_second,
                     .series = series,
                     .series_count = 4};
-    const weft_cast_ops *ops = s->cast->ops;
+    const weft_sim_exchange_ops *ops = s->cast->ops;
     for (int i = 0; ops->figure && e.series_count < MOST_SERIES; i++, e.series_count++)
         if (!ops->figure(s->cast, i, &series[e.series_count])) break;
     WEFT_TRY(WEFT_NEW(&memory, s->learners));

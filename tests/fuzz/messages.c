@@ -128,17 +128,17 @@ static void make_learner(cluster *c, int id)
         must(weft_codec_open(context, specs[k], WEFT_F32, COUNT / RANGES, &c->codecs[id][k]));
         c->reach[id][k] = (weft_server_range){k * COUNT / RANGES, COUNT / RANGES, c->codecs[id][k]};
     }
-    weft_server_learner_options o = {.struct_size = sizeof(o),
-                                     .member = member_of(id),
-                                     .dtype = WEFT_F32,
-                                     .ranges = c->reach[id],
-                                     .range_count = RANGES,
-                                     .steps = 1000,
-                                     .parameters = c->parameters[id],
-                                     .gradients = c->gradients,
-                                     .patience = 1,
-                                     .take_state = take_state};
-    must(weft_server_learner_create(&o, &c->actors[id]));
+    weft_ps_client_options o = {.struct_size = sizeof(o),
+                                .member = member_of(id),
+                                .dtype = WEFT_F32,
+                                .ranges = c->reach[id],
+                                .range_count = RANGES,
+                                .steps = 1000,
+                                .parameters = c->parameters[id],
+                                .gradients = c->gradients,
+                                .patience = 1,
+                                .take_state = take_state};
+    must(weft_ps_client_create(&o, &c->actors[id]));
 }
 
 static void create_peer(cluster *c, int id, weft_peer_options *o)

@@ -7,14 +7,14 @@
 
 static weft_status copy_origins(const weft_peer *p, weft_buffer **out)
 {
-    const weft_rumours *u = &p->rumours;
+    const weft_broadcast *u = &p->rumours;
     size_t bytes = u->origin_count * sizeof(*u->origins);
     WEFT_TRY(weft_buffer_new(bytes, out));
     if (bytes) memcpy((*out)->data, u->origins, bytes);
     return WEFT_OK;
 }
 
-static weft_status greet(weft_peer *p, const weft_edge *edge)
+static weft_status greet(weft_peer *p, const weft_link *edge)
 {
     Weft__SyncRequest m = WEFT__SYNC_REQUEST__INIT;
     weft_buffer *origins;
@@ -28,7 +28,7 @@ static weft_status greet(weft_peer *p, const weft_edge *edge)
     return status;
 }
 
-static weft_status begin(weft_peer *p, weft_edge *edge)
+static weft_status begin(weft_peer *p, weft_link *edge)
 {
     edge->asked = ++p->round;
     edge->come = 0;
@@ -36,25 +36,25 @@ static weft_status begin(weft_peer *p, weft_edge *edge)
     return greet(p, edge);
 }
 
-weft_status weft_greet_all(weft_peer *p)
+weft_status weft_sync_request_all(weft_peer *p)
 {
     for (int i = 0; i < p->neighbour_count; i++) WEFT_TRY(begin(p, &p->rumours.edges[i]));
-    return p->neighbour_count ? weft_peer_listen(p) : WEFT_OK;
+    return p->neighbour_count ? weft_peer_arm_timer(p) : WEFT_OK;
 }
 
 /* It was left out what somebody else has told meanwhile, or may have. */
-static bool is_due(const weft_peer *p, const weft_edge *edge)
+static bool is_due(const weft_peer *p, const weft_link *edge)
 {
     double silence = weft_member_view(p->member)->silence;
     return edge->skips ||
            (edge->behind > 0 && weft_actor_now(&p->head) - edge->greeted > silence / 4);
 }
 
-weft_status weft_greet_again(weft_peer *p, bool *more)
+weft_status weft_sync_resend(weft_peer *p, bool *more)
 {
     *more = false;
     for (int i = 0; p->in && i < p->neighbour_count; i++) {
-        weft_edge *edge = &p->rumours.edges[i];
+        weft_link *edge = &p->rumours.edges[i];
         *more = *more || !edge->answered || edge->behind > 0;
         if (!edge->answered)
             WEFT_TRY(greet(p, edge));
@@ -66,7 +66,7 @@ weft_status weft_greet_again(weft_peer *p, bool *more)
     return WEFT_OK;
 }
 
-static weft_status answer(weft_peer *p, const weft_edge *edge)
+static weft_status answer(weft_peer *p, const weft_link *edge)
 {
     Weft__SyncReply m = WEFT__SYNC_REPLY__INIT;
     m.round = edge->round;
@@ -80,20 +80,20 @@ static weft_status take_greet(weft_peer *p, const Weft__SyncRequest *m, const we
     const weft_origin *theirs;
     size_t count;
     bool same;
-    WEFT_TRY(weft_around_same(p, message->from, m->view, m->members, &same));
-    weft_edge *edge = weft_peer_edge(p, message->from);
+    WEFT_TRY(weft_peer_same_view(p, message->from, m->view, m->members, &same));
+    weft_link *edge = weft_peer_link(p, message->from);
     if (!same || !edge || !p->in || m->round < edge->round) return WEFT_OK;
     if (m->round == edge->round) return edge->open ? answer(p, edge) : WEFT_OK;
     if (!weft_origins_read(message->payload, 0, &theirs, &count)) return WEFT_OK;
-    weft_edge_open(edge, m->round);
-    WEFT_TRY(weft_log_tell(p, edge, theirs, count));
+    weft_link_open(edge, m->round);
+    WEFT_TRY(weft_update_log_send(p, edge, theirs, count));
     WEFT_TRY(answer(p, edge));
     if (m->summed) return begin(p, edge);
     return edge->answered ? WEFT_OK : greet(p, edge); /* it may not have had the view before */
 }
 
 /* This one may have what that one lacks, and cannot take over what it has; others in turn. */
-static weft_actor_id choose(weft_peer *p, const weft_edge *edge)
+static weft_actor_id choose(weft_peer *p, const weft_link *edge)
 {
     int i = p->turn++ % (p->peers + 1) - 1;
     return i < 0 || i == p->me || !p->seats[i].has ? edge->to : p->ids[i];
@@ -101,7 +101,7 @@ static weft_actor_id choose(weft_peer *p, const weft_edge *edge)
 
 /* What this one lacks the other one has, but not as rumours any more. It may come from somebody
  * else; if it does not, all that the other one has is taken. */
-static weft_status fall_behind(weft_peer *p, weft_edge *edge)
+static weft_status fall_behind(weft_peer *p, weft_link *edge)
 {
     static const double LONG_ENOUGH = 10;
     double now = weft_actor_now(&p->head), silence = weft_member_view(p->member)->silence;
@@ -112,14 +112,14 @@ static weft_status fall_behind(weft_peer *p, weft_edge *edge)
                          "this learner was cut off for so long that neither it nor the others can "
                          "tell what the other lacks; join again");
     }
-    WEFT_TRY(weft_peer_listen(p));
+    WEFT_TRY(weft_peer_arm_timer(p));
     if (now - edge->behind < silence || p->giver != WEFT_NOBODY) return WEFT_OK;
-    return weft_want_from(p, choose(p, edge));
+    return weft_state_request_from(p, choose(p, edge));
 }
 
 static weft_status take_greeted(weft_peer *p, const Weft__SyncReply *m, weft_actor_id from)
 {
-    weft_edge *edge = weft_peer_edge(p, from);
+    weft_link *edge = weft_peer_link(p, from);
     if (!edge || !p->in || m->round != edge->asked || edge->answered) return WEFT_OK;
     edge->answered = true;
     edge->summed = false;
@@ -128,7 +128,7 @@ static weft_status take_greeted(weft_peer *p, const Weft__SyncReply *m, weft_act
     return m->behind ? fall_behind(p, edge) : WEFT_OK;
 }
 
-weft_status weft_greet_message(weft_peer *p, const weft_message *message)
+weft_status weft_sync_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;

@@ -6,10 +6,10 @@ static const size_t LEAST_ROOM = (size_t)1 << 20, ROOM_COPIES = 8;
 
 /* A direction begins anew only with a greeting, so what was under way is told again from the log.
  */
-static void take_over(weft_edge *edge, weft_edge *old, double now)
+static void take_over(weft_link *edge, weft_link *old, double now)
 {
     bool told = old->open && old->count == 0;
-    *edge = (weft_edge){.to = old->to,
+    *edge = (weft_link){.to = old->to,
                         .round = old->round,
                         .window = old->window,
                         .trip = old->trip,
@@ -19,7 +19,7 @@ static void take_over(weft_edge *edge, weft_edge *old, double now)
                         .since = told        ? now
                                  : old->open ? old->queue[0].began
                                              : old->since};
-    weft_edge_free(old);
+    weft_link_free(old);
 }
 
 static size_t room_of(const weft_peer *p)
@@ -27,10 +27,10 @@ static size_t room_of(const weft_peer *p)
     return p->options.backlog ? p->options.backlog : WEFT_MAX(LEAST_ROOM, ROOM_COPIES * p->bytes);
 }
 
-weft_status weft_rumours_arrange(weft_peer *p)
+weft_status weft_broadcast_arrange(weft_peer *p)
 {
-    weft_rumours *u = &p->rumours;
-    weft_edge *old = u->edges;
+    weft_broadcast *u = &p->rumours;
+    weft_link *old = u->edges;
     double now = p->member ? weft_actor_now(&p->head) : 0;
     int old_count = old ? p->neighbour_count : 0;
     p->neighbours = NULL;
@@ -42,8 +42,8 @@ weft_status weft_rumours_arrange(weft_peer *p)
     u->edges = NULL;
     weft_status status = WEFT_NEW(&u->edges, p->neighbour_count + 1);
     for (int i = 0; i < p->neighbour_count && status == WEFT_OK; i++) {
-        weft_edge *edge = &u->edges[i];
-        *edge = (weft_edge){.to = p->ids[p->neighbours[i]],
+        weft_link *edge = &u->edges[i];
+        *edge = (weft_link){.to = p->ids[p->neighbours[i]],
                             .room = room_of(p),
                             .dtype = p->options.dtype,
                             .numbers = p->options.count,
@@ -52,49 +52,50 @@ weft_status weft_rumours_arrange(weft_peer *p)
         for (int k = 0; k < old_count; k++)
             if (old[k].to == edge->to) take_over(edge, &old[k], now);
     }
-    for (int k = 0; k < old_count; k++) weft_edge_free(&old[k]);
+    for (int k = 0; k < old_count; k++) weft_link_free(&old[k]);
     free(old);
     if (status != WEFT_OK) p->neighbour_count = 0;
     return status;
 }
 
-void weft_rumours_close(weft_peer *p)
+void weft_broadcast_close(weft_peer *p)
 {
-    weft_rumours *u = &p->rumours;
-    for (int i = 0; u->edges && i < p->neighbour_count; i++) weft_edge_free(&u->edges[i]);
+    weft_broadcast *u = &p->rumours;
+    for (int i = 0; u->edges && i < p->neighbour_count; i++) weft_link_free(&u->edges[i]);
     free(u->edges);
     free(u->origins);
-    weft_log_free(u);
+    weft_update_log_free(u);
 }
 
 /* To those neighbours who have it from here. What somebody said who has gone has no way of its own
  * any more: it goes to all but the one it came from. */
-static weft_status pass_on(weft_peer *p, const weft_rumour *rumour, weft_actor_id sender)
+static weft_status pass_on(weft_peer *p, const weft_gossip_update *rumour, weft_actor_id sender)
 {
-    weft_rumours *u = &p->rumours;
+    weft_broadcast *u = &p->rumours;
     bool told = false;
     int origin = weft_peer_index(p, rumour->origin);
-    WEFT_TRY(weft_log_add(p, rumour));
+    WEFT_TRY(weft_update_log_append(p, rumour));
     for (int i = 0; i < p->neighbour_count; i++) {
-        const weft_edge *edge = &u->edges[i];
+        const weft_link *edge = &u->edges[i];
         bool from_here =
             origin >= 0
                 ? p->topology->from[(size_t)origin * (size_t)p->peers + (size_t)p->neighbours[i]] ==
                       p->me
                 : edge->to != sender;
         if (!from_here || !edge->open) continue;
-        WEFT_TRY(weft_edge_tell(&p->head, &u->edges[i], rumour));
+        WEFT_TRY(weft_link_send(&p->head, &u->edges[i], rumour));
         told = true;
     }
-    return told ? weft_peer_listen(p) : WEFT_OK;
+    return told ? weft_peer_arm_timer(p) : WEFT_OK;
 }
 
-weft_status weft_rumours_say(weft_peer *p, weft_buffer *payload, bool halt)
+weft_status weft_broadcast_send(weft_peer *p, weft_buffer *payload, bool halt)
 {
-    weft_rumours *u = &p->rumours;
+    weft_broadcast *u = &p->rumours;
     weft_origin *own;
     weft_actor_id me = p->member ? p->head.id : p->ids[p->me];
-    weft_rumour rumour = {.origin = me, .first = u->sequence + 1, .payload = payload, .halt = halt};
+    weft_gossip_update rumour = {
+        .origin = me, .first = u->sequence + 1, .payload = payload, .halt = halt};
     rumour.sequence = rumour.first;
     WEFT_TRY(weft_origin_of(u, me, &own));
     if (!own) return weft_fail(WEFT_ERR_UNSUPPORTED, "too many peers have been in this run");
@@ -110,7 +111,7 @@ static bool is_damaged(weft_peer *p, const weft_buffer *payload)
 }
 
 /* Who it is of is one of those who are there, or was, where they come and go. */
-static weft_status find_origin(weft_peer *p, const weft_rumour *rumour, weft_origin **out)
+static weft_status find_origin(weft_peer *p, const weft_gossip_update *rumour, weft_origin **out)
 {
     *out = NULL;
     if (rumour->sequence <= 0 || rumour->first <= 0 || rumour->first > rumour->sequence)
@@ -123,20 +124,20 @@ static weft_status find_origin(weft_peer *p, const weft_rumour *rumour, weft_ori
 }
 
 /* The sender had more than it could tell. It is asked again, as somebody else may have told. */
-static weft_status skip(weft_peer *p, weft_edge *edge)
+static weft_status skip(weft_peer *p, weft_link *edge)
 {
     edge->skips = true;
-    return weft_peer_listen(p);
+    return weft_peer_arm_timer(p);
 }
 
-weft_status weft_rumours_message(weft_peer *p, const weft_message *message)
+weft_status weft_broadcast_message(weft_peer *p, const weft_message *message)
 {
-    weft_rumours *u = &p->rumours;
-    weft_edge *edge = weft_peer_edge(p, message->from);
+    weft_broadcast *u = &p->rumours;
+    weft_link *edge = weft_peer_link(p, message->from);
     weft_origin *origin;
-    weft_rumour rumour;
+    weft_gossip_update rumour;
     if (!edge) return WEFT_OK; /* nobody we know */
-    WEFT_TRY(weft_edge_message(&p->head, edge, message, &rumour));
+    WEFT_TRY(weft_link_message(&p->head, edge, message, &rumour));
     WEFT_TRY(find_origin(p, &rumour, &origin));
     /* Edges keep the order, so of what an origin says nothing is skipped, whichever way it comes;
      * nor does a sum have a part that is here. Else it is asked for again. */
@@ -150,18 +151,18 @@ weft_status weft_rumours_message(weft_peer *p, const weft_message *message)
     return pass_on(p, &rumour, message->from);
 }
 
-weft_status weft_rumours_repeat(weft_peer *p, bool *more)
+weft_status weft_broadcast_resend(weft_peer *p, bool *more)
 {
-    weft_rumours *u = &p->rumours;
+    weft_broadcast *u = &p->rumours;
     *more = false;
     for (int i = 0; i < p->neighbour_count; i++) {
-        WEFT_TRY(weft_edge_repeat(&p->head, &u->edges[i], p->options.patience));
+        WEFT_TRY(weft_link_resend(&p->head, &u->edges[i], p->options.patience));
         *more = *more || u->edges[i].count > 0;
     }
     return WEFT_OK;
 }
 
-bool weft_rumours_all_ended(const weft_peer *p)
+bool weft_broadcast_all_ended(const weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++) {
         const weft_origin *origin = weft_origin_find(&p->rumours, p->ids[i]);
@@ -170,28 +171,28 @@ bool weft_rumours_all_ended(const weft_peer *p)
     return true;
 }
 
-uint64_t weft_rumours_sum(const weft_peer *p)
+uint64_t weft_broadcast_sum(const weft_peer *p)
 {
-    const weft_rumours *u = &p->rumours;
+    const weft_broadcast *u = &p->rumours;
     uint64_t sum = 0;
     for (size_t i = 0; i < u->origin_count; i++)
         if (u->origins[i].come > 0) sum += weft_mix(u->origins[i].id, (uint64_t)u->origins[i].come);
     return sum | 1;
 }
 
-static bool is_behind(const weft_edge *edge)
+static bool is_behind(const weft_link *edge)
 {
     return !edge->open || edge->count > 0 || edge->lacks || edge->behind > 0;
 }
 
-bool weft_rumours_all_heard(const weft_peer *p)
+bool weft_broadcast_all_heard(const weft_peer *p)
 {
     for (int i = 0; i < p->neighbour_count; i++)
         if (is_behind(&p->rumours.edges[i])) return false;
     return true;
 }
 
-int64_t weft_rumours_heard(const weft_peer *p)
+int64_t weft_broadcast_progress(const weft_peer *p)
 {
     int64_t heard = 0;
     for (int i = 0; i < p->neighbour_count; i++)

@@ -17,16 +17,17 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
-    WEFT_TRY(weft_kept_open(site->context, x->codec_name, NULL, site->store, x->copies, &x->kept));
-    weft_kept_tell_momentum(x->kept, site);
-    x->parameters = weft_copies_parameters(x->copies);
-    if (site->cluster && !weft_copies_are_whole(x->copies))
+    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->copies));
+    WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec_name, NULL, site->store, x->copies,
+                                        &x->kept));
+    weft_codec_checkpoint_set_momentum(x->kept, site);
+    x->parameters = weft_shared_params_parameters(x->copies);
+    if (site->cluster && !weft_shared_params_are_whole(x->copies))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the ranks of a learner that comes and goes must all have all parameters, "
                          "and with this mesh they share them out; split the batch or the pictures "
                          "(data, domain)");
-    x->leads = weft_copies_leads(x->copies);
+    x->leads = weft_shared_params_is_leader(x->copies);
     if (!x->leads) return WEFT_OK;
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
 }
@@ -35,7 +36,7 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
 static void go(const gossip *x)
 {
     if (!x->stays || !x->net) return;
-    if (weft_peer_release(weft_net_actor(x->net)) == WEFT_OK) (void)!weft_gossip_goodbye(x);
+    if (weft_peer_release_hold(weft_net_actor(x->net)) == WEFT_OK) (void)!weft_gossip_goodbye(x);
 }
 
 static void gossip_close(weft_exchange *exchange)
@@ -43,9 +44,9 @@ static void gossip_close(weft_exchange *exchange)
     gossip *x = (gossip *)exchange;
     go(x);
     weft_net_close(&x->net);
-    weft_copies_close(&x->copies);
+    weft_shared_params_close(&x->copies);
     weft_codec_close(&x->codec);
-    weft_kept_close(&x->kept);
+    weft_codec_checkpoint_close(&x->kept);
     weft_topology_free(&x->edges);
     free(x->topology);
     free(x->codec_name);
@@ -91,7 +92,7 @@ static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exch
 
 static bool may_go_on(const weft_actor *peer)
 {
-    return weft_peer_computes(peer) || weft_peer_leaves(peer);
+    return weft_peer_is_computing(peer) || weft_peer_is_leaving(peer);
 }
 
 /* Who joins begins with what the run has come to. */
@@ -99,9 +100,9 @@ static weft_status gossip_begin(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
     bool joins = exchange->site.cluster;
-    WEFT_TRY(weft_copies_read(x->copies));
+    WEFT_TRY(weft_shared_params_read(x->copies));
     if (x->leads) {
-        WEFT_TRY(weft_kept_give(x->kept, x->codec, 0));
+        WEFT_TRY(weft_codec_checkpoint_load(x->kept, x->codec, 0));
         WEFT_TRY(weft_net_context_of(exchange->site.context, &x->world));
         WEFT_TRY(joins ? weft_gossip_join(x) : weft_gossip_meet(x));
         WEFT_TRY(weft_net_begin(x->net));
@@ -109,7 +110,7 @@ static weft_status gossip_begin(weft_exchange *exchange)
         WEFT_TRY(weft_gossip_check_slot(x));
         x->turn = weft_peer_clock(weft_net_actor(x->net));
     }
-    return joins ? weft_copies_write(x->copies) : WEFT_OK;
+    return joins ? weft_shared_params_write(x->copies) : WEFT_OK;
 }
 
 static weft_status gossip_poll(weft_exchange *exchange)
@@ -124,17 +125,17 @@ static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *tur
     gossip *x = (gossip *)exchange;
     x->last = turn->last;
     x->stepped = true;
-    WEFT_TRY(weft_copies_read(x->copies));
+    WEFT_TRY(weft_shared_params_read(x->copies));
     if (x->leads) {
-        weft_peer_tell(weft_net_actor(x->net), turn->loss, turn->rate);
+        weft_peer_set_stats(weft_net_actor(x->net), turn->loss, turn->rate);
         WEFT_TRY(weft_net_poll(x->net, 0));
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
         WEFT_TRY(weft_gossip_wait(x, may_go_on));
         bool halted = weft_peer_halted(weft_net_actor(x->net));
-        turn->dismissed = !halted && weft_peer_leaves(weft_net_actor(x->net));
+        turn->dismissed = !halted && weft_peer_is_leaving(weft_net_actor(x->net));
         turn->leave = halted || turn->dismissed;
     }
-    return weft_copies_write(x->copies);
+    return weft_shared_params_write(x->copies);
 }
 
 static void take_result(gossip *x)
@@ -149,7 +150,7 @@ static void take_result(gossip *x)
  * met, by what they have learned since: their mean is what the run has come to. */
 static weft_status settle(gossip *x)
 {
-    WEFT_TRY(weft_peer_end(weft_net_actor(x->net), !x->last));
+    WEFT_TRY(weft_peer_finish(weft_net_actor(x->net), !x->last));
     WEFT_TRY(weft_gossip_wait(x, weft_peer_finished));
     WEFT_TRY(weft_gossip_leave_together(x));
     take_result(x);
@@ -169,10 +170,10 @@ static weft_status leave(gossip *x)
     bool late = !x->stepped; /* who came too late to take a step ends with the run */
     bool alone = !x->last && !late && !link->job;
     x->stays = link->job && link->slot == 0;
-    WEFT_TRY(alone ? weft_peer_quit(peer) : weft_peer_end(peer, !x->last && !late));
+    WEFT_TRY(alone ? weft_peer_leave_now(peer) : weft_peer_finish(peer, !x->last && !late));
     weft_status status = weft_gossip_wait(x, weft_peer_finished);
     if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status); /* it goes without an answer */
-    x->figures[2] = weft_peer_settled(peer);
+    x->figures[2] = weft_peer_mean_contributors(peer);
     if (!alone && x->figures[2] == 0)
         weft_log(x->head.site.context, WEFT_LOG_WARNING,
                  "the learners have not come to a mean, as some of them did not answer: what this "
@@ -186,7 +187,7 @@ static weft_status leave(gossip *x)
 static weft_status gossip_save(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
-    if (x->leads) weft_kept_take(x->kept, x->codec, 0);
+    if (x->leads) weft_codec_checkpoint_store(x->kept, x->codec, 0);
     return WEFT_OK;
 }
 
@@ -194,7 +195,7 @@ static weft_status gossip_end(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
     if (x->leads) WEFT_TRY(exchange->site.cluster ? leave(x) : settle(x));
-    return weft_copies_write(x->copies);
+    return weft_shared_params_write(x->copies);
 }
 
 static int64_t gossip_began(weft_exchange *exchange)
@@ -205,7 +206,7 @@ static int64_t gossip_began(weft_exchange *exchange)
 
 static bool gossip_state(weft_exchange *exchange, int i, weft_exchange_state *out)
 {
-    return weft_kept_state(((const gossip *)exchange)->kept, i, out);
+    return weft_codec_checkpoint_state(((const gossip *)exchange)->kept, i, out);
 }
 
 static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)

@@ -10,23 +10,23 @@
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
-static void forget(weft_settling *s)
+static void forget(weft_final_average_state *s)
 {
     for (int k = 0; k < WEFT_SETTLE_CHILDREN; k++) weft_buffer_unref(&s->shares[k]);
     weft_buffer_unref(&s->sum);
     s->heard = false;
 }
 
-void weft_settle_close(weft_peer *p)
+void weft_final_average_close(weft_peer *p)
 {
     forget(&p->settling);
     weft_buffer_unref(&p->settling.mean);
 }
 
 /* Of each pair of subtrees the first one's first peer adds up what both have. */
-void weft_settle_arrange(weft_peer *p)
+void weft_final_average_arrange(weft_peer *p)
 {
-    weft_settling *s = &p->settling;
+    weft_final_average_state *s = &p->settling;
     int first = 0, last = p->peers;
     forget(s);
     s->parent = -1;
@@ -47,23 +47,23 @@ void weft_settle_arrange(weft_peer *p)
 
 static weft_status send_share(weft_peer *p)
 {
-    weft_settling *s = &p->settling;
+    weft_final_average_state *s = &p->settling;
     Weft__PartialSum m = WEFT__PARTIAL_SUM__INIT;
     m.view = weft_member_view(p->member)->number;
     m.members = p->members;
     m.sent = s->sent = weft_actor_now(&p->head);
     WEFT_TRY(weft_rpc_send(&p->head, p->ids[s->parent], WEFT_RPC_PARTIAL_SUM, &m, s->sum));
-    return weft_peer_listen(p);
+    return weft_peer_arm_timer(p);
 }
 
 static weft_status send_mean(weft_peer *p, int to)
 {
-    weft_settling *s = &p->settling;
+    weft_final_average_state *s = &p->settling;
     Weft__FinalMean m = WEFT__FINAL_MEAN__INIT;
     m.of = (uint32_t)s->of;
     s->sent = weft_actor_now(&p->head);
     WEFT_TRY(weft_rpc_send(&p->head, p->ids[to], WEFT_RPC_FINAL_MEAN, &m, s->mean));
-    return weft_peer_listen(p);
+    return weft_peer_arm_timer(p);
 }
 
 static int child_of(const weft_peer *p, int i)
@@ -92,17 +92,17 @@ static weft_status give(weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++)
         if (lacks(p, i)) WEFT_TRY(send_mean(p, i));
-    return weft_peer_listen(p);
+    return weft_peer_arm_timer(p);
 }
 
 /* All are told that it has, and the next in the tree what. */
 static weft_status settle(weft_peer *p, int of)
 {
-    weft_settling *s = &p->settling;
+    weft_final_average_state *s = &p->settling;
     forget(s);
     s->of = of;
     s->moves++;
-    WEFT_TRY(weft_around_nod(p));
+    WEFT_TRY(weft_peer_send_heartbeat(p));
     return give(p);
 }
 
@@ -116,7 +116,7 @@ static void divide(const weft_peer *p, void *numbers)
 static weft_status add_up(weft_peer *p)
 {
     const weft_peer_options *o = &p->options;
-    weft_settling *s = &p->settling;
+    weft_final_average_state *s = &p->settling;
     WEFT_TRY(weft_buffer_new(p->bytes, &s->sum));
     memcpy(s->sum->data, p->now, p->bytes);
     for (int k = s->child_count; k-- > 0;)
@@ -129,19 +129,19 @@ static weft_status add_up(weft_peer *p)
     return settle(p, p->peers);
 }
 
-weft_status weft_settle_go(weft_peer *p)
+weft_status weft_final_average_advance(weft_peer *p)
 {
-    const weft_settling *s = &p->settling;
-    if (s->of > 0) return is_needed(p) ? weft_peer_listen(p) : WEFT_OK;
-    if (p->me < 0 || s->sum || !weft_around_alike(p)) return WEFT_OK;
+    const weft_final_average_state *s = &p->settling;
+    if (s->of > 0) return is_needed(p) ? weft_peer_arm_timer(p) : WEFT_OK;
+    if (p->me < 0 || s->sum || !weft_peer_all_converged(p)) return WEFT_OK;
     for (int k = 0; k < s->child_count; k++)
         if (!s->shares[k]) return WEFT_OK;
     return add_up(p);
 }
 
-weft_status weft_settle_again(weft_peer *p, bool *more)
+weft_status weft_final_average_resend(weft_peer *p, bool *more)
 {
-    weft_settling *s = &p->settling;
+    weft_final_average_state *s = &p->settling;
     double now = weft_actor_now(&p->head);
     bool shares = s->sum && s->parent >= 0 && !s->heard;
     *more = shares || (s->of > 0 && is_needed(p));
@@ -153,7 +153,7 @@ weft_status weft_settle_again(weft_peer *p, bool *more)
     return shares ? send_share(p) : give(p);
 }
 
-bool weft_settle_all_have(const weft_peer *p)
+bool weft_final_average_all_have(const weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++)
         if (i != p->me && !p->seats[i].settled) return false;
@@ -171,11 +171,11 @@ static bool is_whole(const weft_peer *p, const weft_buffer *payload)
 /* It may come before this one knows that all have ended, but not before it has the view. */
 static weft_status take_share(weft_peer *p, const Weft__PartialSum *m, const weft_message *message)
 {
-    weft_settling *s = &p->settling;
+    weft_final_average_state *s = &p->settling;
     Weft__PartialSumAck reply = WEFT__PARTIAL_SUM_ACK__INIT;
     bool same;
     int from = weft_peer_index(p, message->from), child = child_of(p, from);
-    WEFT_TRY(weft_around_same(p, message->from, m->view, m->members, &same));
+    WEFT_TRY(weft_peer_same_view(p, message->from, m->view, m->members, &same));
     if (!same || child < 0 || !is_whole(p, message->payload)) return WEFT_OK;
     if (s->of == 0 && !s->shares[child]) s->shares[child] = weft_buffer_ref(message->payload);
     s->moves++;
@@ -187,7 +187,7 @@ static weft_status take_share(weft_peer *p, const Weft__PartialSum *m, const wef
 
 static void take_shared(weft_peer *p, const Weft__PartialSumAck *m, weft_actor_id from)
 {
-    weft_settling *s = &p->settling;
+    weft_final_average_state *s = &p->settling;
     if (!s->sum || s->parent < 0 || from != p->ids[s->parent] || m->members != p->members ||
         m->view != weft_member_view(p->member)->number)
         return;
@@ -197,18 +197,18 @@ static void take_shared(weft_peer *p, const Weft__PartialSumAck *m, weft_actor_i
 
 static weft_status take_mean(weft_peer *p, const Weft__FinalMean *m, const weft_message *message)
 {
-    weft_settling *s = &p->settling;
+    weft_final_average_state *s = &p->settling;
     if (weft_peer_index(p, message->from) < 0 || p->all == 0 || p->computing || m->of == 0 ||
         m->of > WEFT_MOST_MEMBERS || !is_whole(p, message->payload))
         return WEFT_OK;
-    if (s->of > 0) return weft_around_nod(p); /* whoever has sent it has not heard that */
+    if (s->of > 0) return weft_peer_send_heartbeat(p); /* whoever has sent it has not heard that */
     memcpy(p->now, message->payload->data, p->bytes);
     WEFT_TRY(weft_buffer_new(p->bytes, &s->mean));
     memcpy(s->mean->data, p->now, p->bytes);
     return settle(p, (int)m->of);
 }
 
-weft_status weft_settle_message(weft_peer *p, const weft_message *message)
+weft_status weft_final_average_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;

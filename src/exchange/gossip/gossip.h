@@ -39,8 +39,8 @@ void weft_topology_free(weft_topology *topology);
 
 /* --- peers --- */
 
-struct weft_scene;
-struct weft_cast;
+struct weft_sim_exchange_options;
+struct weft_sim_exchange;
 
 typedef enum weft_gossip_mode { WEFT_GOSSIP_UPDATES, WEFT_GOSSIP_AVERAGE } weft_gossip_mode;
 
@@ -51,8 +51,8 @@ weft_status weft_gossip_parse(const char *arguments, char **topology,
 weft_status weft_gossip_codec(weft_gossip_mode mode, const char *given,
                               const char **out) WEFT_NODISCARD;
 /* cast.c */
-weft_status weft_gossip_cast(const char *arguments, const struct weft_scene *scene,
-                             struct weft_cast **out) WEFT_NODISCARD;
+weft_status weft_gossip_cast(const char *arguments, const struct weft_sim_exchange_options *scene,
+                             struct weft_sim_exchange **out) WEFT_NODISCARD;
 
 typedef struct weft_peer_options {
     size_t struct_size; /* sizeof(weft_peer_options) */
@@ -88,27 +88,27 @@ typedef struct weft_peer_options {
 weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out) WEFT_NODISCARD;
 /* It begins no other computation, and one that goes on does not count. halt: all others are to end,
  * too. */
-weft_status weft_peer_end(weft_actor *actor, bool halt) WEFT_NODISCARD;
+weft_status weft_peer_finish(weft_actor *actor, bool halt) WEFT_NODISCARD;
 /* Of peers of one job the first: it is not needed any more for what all have come to. */
-weft_status weft_peer_release(weft_actor *actor) WEFT_NODISCARD;
+weft_status weft_peer_release_hold(weft_actor *actor) WEFT_NODISCARD;
 /* Of how many peers it has the mean, that all have who were there at the end; 0: it has none, as
  * some did not answer, or peers are always the same. */
-int weft_peer_settled(const weft_actor *actor);
+int weft_peer_mean_contributors(const weft_actor *actor);
 /* It ends, and the others go on without it: it goes when its neighbours have what it has said. Of
  * peers that come and go. */
-weft_status weft_peer_quit(weft_actor *actor) WEFT_NODISCARD;
+weft_status weft_peer_leave_now(weft_actor *actor) WEFT_NODISCARD;
 /* It was told to go, or goes: it begins no other computation. */
-bool weft_peer_leaves(const weft_actor *actor);
+bool weft_peer_is_leaving(const weft_actor *actor);
 /* What its next beats say besides its clock. */
-void weft_peer_tell(weft_actor *actor, double loss, double rate);
+void weft_peer_set_stats(weft_actor *actor, double loss, double rate);
 /* PEER: fails with what it has waited for so many seconds. */
-weft_status weft_peer_explain(const weft_actor *actor, double seconds) WEFT_NODISCARD;
+weft_status weft_peer_timeout_error(const weft_actor *actor, double seconds) WEFT_NODISCARD;
 /* As a member; NULL where peers are always the same. */
 const weft_member *weft_peer_member(const weft_actor *actor);
 /* Some peer has ended and said that all are to. What comes of it is the caller's. */
 bool weft_peer_halted(const weft_actor *actor);
 /* Whether it has been asked for a computation that has not ended: there is room for another. */
-bool weft_peer_computes(const weft_actor *actor);
+bool weft_peer_is_computing(const weft_actor *actor);
 /* Steps it has finished, and whether it has all that the others have said, up to their ends; where
  * peers come and go, whether it takes its leave. */
 int64_t weft_peer_clock(const weft_actor *actor);

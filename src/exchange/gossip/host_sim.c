@@ -5,34 +5,34 @@
 #include "exchange/codec_checkpoint.h"
 
 typedef struct gossip_cast {
-    weft_cast head;
+    weft_sim_exchange head;
     weft_gossip_mode mode;
     weft_topology edges;
     const char *codec;
-    weft_kept *kept;          /* knows what is no parameter */
-    weft_codec **codecs;      /* [learners]; UPDATES */
-    const weft_actor **peers; /* [learners]: the simulation's */
+    weft_codec_checkpoint *kept; /* knows what is no parameter */
+    weft_codec **codecs;         /* [learners]; UPDATES */
+    const weft_actor **peers;    /* [learners]: the simulation's */
 } gossip_cast;
 
-static void cast_close(weft_cast *cast)
+static void cast_close(weft_sim_exchange *cast)
 {
     gossip_cast *c = (gossip_cast *)cast;
     for (int i = 0; c->codecs && i < c->head.scene.learners; i++) weft_codec_close(&c->codecs[i]);
-    weft_kept_close(&c->kept);
+    weft_codec_checkpoint_close(&c->kept);
     weft_topology_free(&c->edges);
     free((void *)c->codecs);
     free((void *)c->peers);
     free(c);
 }
 
-static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out)
+static weft_status cast_make(weft_sim_exchange *cast, weft_actor_id id, weft_actor **out)
 {
     gossip_cast *c = (gossip_cast *)cast;
-    const weft_scene *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.scene;
     int i = (int)id;
     if (c->mode == WEFT_GOSSIP_UPDATES) {
         WEFT_TRY(weft_codec_open(s->context, c->codec, s->dtype, s->count, &c->codecs[i]));
-        WEFT_TRY(weft_kept_skip(c->kept, c->codecs[i], 0));
+        WEFT_TRY(weft_codec_checkpoint_exclude_padding(c->kept, c->codecs[i], 0));
     }
     weft_peer_options options = {.struct_size = sizeof(options),
                                  .mode = c->mode,
@@ -51,10 +51,10 @@ static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out
 }
 
 /* The mean of what they have, as at the end of a real run. */
-static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
+static weft_status cast_result(weft_sim_exchange *cast, bool over, void *parameters)
 {
     const gossip_cast *c = (const gossip_cast *)cast;
-    const weft_scene *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.scene;
     const void **each;
     (void)over;
     WEFT_TRY(WEFT_NEW(&each, s->learners));
@@ -76,7 +76,7 @@ static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
     return status;
 }
 
-static const weft_cast_ops cast_ops = {
+static const weft_sim_exchange_ops cast_ops = {
     .close = cast_close,
     .make = cast_make,
     .result = cast_result,
@@ -91,14 +91,15 @@ static weft_status open_cast(gossip_cast *c, const char *arguments)
         status = weft_topology_make(topology, c->head.scene.learners,
                                     c->mode == WEFT_GOSSIP_AVERAGE, 1, &c->edges);
     free(topology);
-    const weft_scene *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.scene;
     if (status == WEFT_OK)
-        status = weft_kept_open(s->context, c->codec, NULL, s->store, NULL, &c->kept);
+        status = weft_codec_checkpoint_open(s->context, c->codec, NULL, s->store, NULL, &c->kept);
     if (status == WEFT_OK) status = WEFT_NEW(&c->codecs, s->learners);
     return status == WEFT_OK ? WEFT_NEW(&c->peers, c->head.scene.learners) : status;
 }
 
-weft_status weft_gossip_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+weft_status weft_gossip_cast(const char *arguments, const weft_sim_exchange_options *scene,
+                             weft_sim_exchange **out)
 {
     gossip_cast *c;
     WEFT_TRY(WEFT_NEW(&c, 1));

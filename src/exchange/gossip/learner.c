@@ -42,16 +42,16 @@ static weft_status make_peer(const gossip *x, weft_actor **out)
 
 static weft_status introduce(gossip *x, const weft_place *mine)
 {
-    const weft_endpoint *e = x->head.site.endpoint;
+    const weft_learner_group *e = x->head.site.endpoint;
     weft_place *all;
     WEFT_TRY(WEFT_NEW(&all, e->learners));
     weft_status status =
-        weft_endpoint_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
-                                                                  .dtype = WEFT_U8,
-                                                                  .what = "where peers are",
-                                                                  .send = mine,
-                                                                  .receive = all,
-                                                                  .count = sizeof(*mine)});
+        weft_learner_group_run(x->head.site.endpoint, &(weft_transfer){.kind = WEFT_ALL_GATHER,
+                                                                       .dtype = WEFT_U8,
+                                                                       .what = "where peers are",
+                                                                       .send = mine,
+                                                                       .receive = all,
+                                                                       .count = sizeof(*mine)});
     for (int i = 0; i < e->learners && status == WEFT_OK; i++)
         if (i != e->learner)
             status =
@@ -67,7 +67,7 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
     while (!ready(weft_net_actor(x->net))) {
         uint64_t heard = weft_net_stats(x->net).received;
         WEFT_TRY(weft_net_poll(x->net, NAP));
-        WEFT_TRY(weft_endpoint_check(x->head.site.endpoint));
+        WEFT_TRY(weft_learner_group_check(x->head.site.endpoint));
         if (weft_net_stats(x->net).received != heard) patience = (weft_patience){0};
         double waited = weft_patience_look(&patience, 1);
         if (weft_exchange_is_stopped(&x->head) &&
@@ -75,7 +75,7 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
             return weft_fail(WEFT_ERR_INTERRUPTED,
                              "stopped after step %lld of this learner, while it waited for others",
                              (long long)weft_peer_clock(weft_net_actor(x->net)));
-        if (waited > limit) return weft_peer_explain(weft_net_actor(x->net), limit);
+        if (waited > limit) return weft_peer_timeout_error(weft_net_actor(x->net), limit);
     }
     return WEFT_OK;
 }
@@ -83,7 +83,7 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
 /* Those of one job tell each other where they are. */
 weft_status weft_gossip_meet(gossip *x)
 {
-    const weft_endpoint *e = x->head.site.endpoint;
+    const weft_learner_group *e = x->head.site.endpoint;
     weft_actor *peer;
     weft_place mine;
     bool others;
@@ -119,23 +119,23 @@ weft_status weft_gossip_check_slot(const gossip *x)
 weft_status weft_gossip_leave_together(gossip *x)
 {
     double all = 0;
-    weft_passage *passage;
+    weft_group_request *passage;
     bool done = false;
-    WEFT_TRY(weft_endpoint_bind(x->head.site.endpoint,
-                                &(weft_transfer){.kind = WEFT_ALL_REDUCE,
-                                                 .dtype = WEFT_F64,
-                                                 .what = "that all have heard all",
-                                                 .send = &all,
-                                                 .receive = &all,
-                                                 .count = 1},
-                                &passage));
-    weft_status status = weft_passage_start(passage);
+    WEFT_TRY(weft_learner_group_bind(x->head.site.endpoint,
+                                     &(weft_transfer){.kind = WEFT_ALL_REDUCE,
+                                                      .dtype = WEFT_F64,
+                                                      .what = "that all have heard all",
+                                                      .send = &all,
+                                                      .receive = &all,
+                                                      .count = 1},
+                                     &passage));
+    weft_status status = weft_group_request_start(passage);
     while (status == WEFT_OK && !done) {
         status = weft_net_poll(x->net, NAP / 10);
-        if (status == WEFT_OK) status = weft_passage_test(passage, &done);
-        if (status == WEFT_OK) status = weft_endpoint_check(x->head.site.endpoint);
+        if (status == WEFT_OK) status = weft_group_request_test(passage, &done);
+        if (status == WEFT_OK) status = weft_learner_group_check(x->head.site.endpoint);
     }
-    weft_passage_destroy(&passage);
+    weft_group_request_destroy(&passage);
     return status;
 }
 

@@ -17,8 +17,8 @@ typedef struct gossip {
     weft_gossip_mode mode;
     weft_topology edges;
     weft_codec *codec;
-    weft_kept *kept; /* what it keeps, in checkpoints */
-    weft_copies *copies;
+    weft_codec_checkpoint *kept; /* what it keeps, in checkpoints */
+    weft_shared_params *copies;
     bool leads;
     weft_net_context *world;
     weft_net *net;
@@ -26,7 +26,7 @@ typedef struct gossip {
     int64_t count, turn;
     bool last;        /* the run's last step is over */
     bool stepped;     /* this process has taken one */
-    bool stays;       /* others may still need it, see weft_peer_release */
+    bool stays;       /* others may still need it, see weft_peer_release_hold */
     void *parameters; /* [count]: as they lie */
     double figures[3];
 } gossip;

@@ -8,7 +8,7 @@
  * UNDER_WAY are so the first time, and WAITING wait before updates are added up. */
 enum { REPEATED = 16, KEPT = 128, UNDER_WAY = 256, WAITING = 64 };
 
-void weft_edge_free(weft_edge *edge)
+void weft_link_free(weft_link *edge)
 {
     for (size_t i = 0; i < edge->count; i++) weft_buffer_unref(&edge->queue[i].payload);
     free(edge->queue);
@@ -17,17 +17,17 @@ void weft_edge_free(weft_edge *edge)
     edge->told_bytes = edge->waiting_bytes = 0;
 }
 
-void weft_edge_open(weft_edge *edge, int64_t round)
+void weft_link_open(weft_link *edge, int64_t round)
 {
-    weft_edge_free(edge);
+    weft_link_free(edge);
     edge->heard = 0;
     edge->round = round;
     edge->open = true;
 }
 
-static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
+static weft_status send(weft_actor *from, const weft_link *edge, size_t i)
 {
-    weft_rumour *rumour = &edge->queue[i];
+    weft_gossip_update *rumour = &edge->queue[i];
     Weft__Update m = WEFT__UPDATE__INIT;
     m.edge_sequence = edge->heard + 1 + (int64_t)i;
     m.origin = rumour->origin;
@@ -39,14 +39,14 @@ static weft_status send(weft_actor *from, const weft_edge *edge, size_t i)
     return weft_rpc_send(from, edge->to, WEFT_RPC_UPDATE, &m, rumour->payload);
 }
 
-static size_t bytes_of(const weft_rumour *rumour)
+static size_t bytes_of(const weft_gossip_update *rumour)
 {
     return rumour->payload ? rumour->payload->bytes : 0;
 }
 
 /* As many as there may be. A line that is given more than it carries keeps them, and whatever comes
  * after them, answers too, waits behind them. */
-static bool may_send(const weft_edge *edge)
+static bool may_send(const weft_link *edge)
 {
     if (edge->told == edge->count) return false;
     size_t bytes = edge->told_bytes + bytes_of(&edge->queue[edge->told]);
@@ -54,7 +54,7 @@ static bool may_send(const weft_edge *edge)
            (edge->told < WEFT_MIN(edge->window, (size_t)UNDER_WAY) && bytes <= edge->room);
 }
 
-static weft_status send_more(weft_actor *from, weft_edge *edge)
+static weft_status send_more(weft_actor *from, weft_link *edge)
 {
     for (; may_send(edge); edge->told++) {
         size_t bytes = bytes_of(&edge->queue[edge->told]);
@@ -72,7 +72,7 @@ static void let_go(void *of, void *data)
     weft_buffer_unref(&payload);
 }
 
-weft_buffer *weft_edge_inside(weft_buffer *payload)
+weft_buffer *weft_link_inside(weft_buffer *payload)
 {
     return payload->release == let_go ? payload->of : payload;
 }
@@ -81,7 +81,7 @@ weft_buffer *weft_edge_inside(weft_buffer *payload)
  * its way. */
 static weft_status wrap(weft_buffer *payload, weft_buffer **out)
 {
-    weft_buffer *of = weft_edge_inside(payload);
+    weft_buffer *of = weft_link_inside(payload);
     return weft_buffer_wrap(of->data, of->bytes, let_go, weft_buffer_ref(of), out);
 }
 
@@ -89,18 +89,18 @@ static weft_status wrap(weft_buffer *payload, weft_buffer **out)
 
 /* The one that waits to which this one is to be added. A queue has what an origin says in order, so
  * the last one of the same origin is the one before it; NULL: it is queued by itself. */
-static weft_rumour *find_before(const weft_edge *edge, const weft_rumour *rumour)
+static weft_gossip_update *find_before(const weft_link *edge, const weft_gossip_update *rumour)
 {
     bool full = edge->count - edge->told >= WAITING || edge->waiting_bytes >= edge->room;
     for (size_t i = edge->count; full && rumour->payload && i-- > edge->told;) {
-        weft_rumour *last = &edge->queue[i];
+        weft_gossip_update *last = &edge->queue[i];
         if (last->origin != rumour->origin) continue;
         return last->payload && last->sequence + 1 == rumour->first ? last : NULL;
     }
     return NULL;
 }
 
-static weft_status add(const weft_edge *edge, const weft_buffer *payload, void *sum)
+static weft_status add(const weft_link *edge, const weft_buffer *payload, void *sum)
 {
     weft_encoded m;
     WEFT_TRY(weft_encoded_open(payload->data, payload->bytes, edge->dtype, edge->numbers, &m));
@@ -109,7 +109,7 @@ static weft_status add(const weft_edge *edge, const weft_buffer *payload, void *
 }
 
 /* Nobody else has what waits, once it is a sum, so the next is added where it lies. */
-static weft_status begin_sum(weft_edge *edge, weft_rumour *first)
+static weft_status begin_sum(weft_link *edge, weft_gossip_update *first)
 {
     weft_buffer *room, *sum;
     WEFT_TRY(weft_buffer_new(weft_encoded_bound(edge->dtype, edge->numbers), &room));
@@ -125,7 +125,8 @@ static weft_status begin_sum(weft_edge *edge, weft_rumour *first)
     return WEFT_OK;
 }
 
-static weft_status add_to(weft_edge *edge, weft_rumour *before, const weft_rumour *rumour)
+static weft_status add_to(weft_link *edge, weft_gossip_update *before,
+                          const weft_gossip_update *rumour)
 {
     if (!before->sum) WEFT_TRY(begin_sum(edge, before));
     WEFT_TRY(add(edge, rumour->payload, (char *)before->payload->data + WEFT_MESSAGE_HEADER));
@@ -133,9 +134,9 @@ static weft_status add_to(weft_edge *edge, weft_rumour *before, const weft_rumou
     return WEFT_OK;
 }
 
-weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour *rumour)
+weft_status weft_link_send(weft_actor *from, weft_link *edge, const weft_gossip_update *rumour)
 {
-    weft_rumour mine = *rumour, *before = find_before(edge, rumour);
+    weft_gossip_update mine = *rumour, *before = find_before(edge, rumour);
     if (before) return add_to(edge, before, rumour);
     mine.sum = false;
     WEFT_TRY(WEFT_GROW(&edge->queue, &edge->capacity, edge->count));
@@ -148,12 +149,12 @@ weft_status weft_edge_tell(weft_actor *from, weft_edge *edge, const weft_rumour 
 
 /* A host that keeps one for so many times as long as anybody is patient will not send it any more.
  */
-static bool is_leaving(const weft_rumour *rumour, double now, double patience)
+static bool is_leaving(const weft_gossip_update *rumour, double now, double patience)
 {
     return weft_buffer_is_shared(rumour->payload) && now - rumour->sent < KEPT * patience;
 }
 
-weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience)
+weft_status weft_link_resend(weft_actor *from, weft_link *edge, double patience)
 {
     double now = weft_actor_now(from);
     if (edge->told == 0) return WEFT_OK;
@@ -169,7 +170,7 @@ weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience)
     return WEFT_OK;
 }
 
-static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__UpdateAck *m)
+static weft_status forget_heard(weft_actor *me, weft_link *edge, const Weft__UpdateAck *m)
 {
     double now = weft_actor_now(me);
     if (m->round != edge->round || m->edge_sequence <= edge->heard || edge->told == 0)
@@ -183,24 +184,24 @@ static weft_status forget_heard(weft_actor *me, weft_edge *edge, const Weft__Upd
     }
     edge->count -= gone;
     edge->told -= gone;
-    memmove(edge->queue, edge->queue + gone, edge->count * sizeof(weft_rumour));
+    memmove(edge->queue, edge->queue + gone, edge->count * sizeof(weft_gossip_update));
     edge->heard += (int64_t)gone;
     edge->moved = now;
     return send_more(me, edge);
 }
 
-static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Update *m,
-                               const weft_message *message, weft_rumour *rumour)
+static weft_status take_rumour(weft_actor *me, weft_link *edge, const Weft__Update *m,
+                               const weft_message *message, weft_gossip_update *rumour)
 {
     Weft__UpdateAck heard = WEFT__UPDATE_ACK__INIT;
     if (m->round != edge->asked) return WEFT_OK; /* it has not heard of the greeting */
     if (m->edge_sequence == edge->come + 1) {
         edge->come++;
-        *rumour = (weft_rumour){.origin = m->origin,
-                                .first = m->first ? m->first : m->sequence,
-                                .sequence = m->sequence,
-                                .payload = message->payload,
-                                .halt = m->halt};
+        *rumour = (weft_gossip_update){.origin = m->origin,
+                                       .first = m->first ? m->first : m->sequence,
+                                       .sequence = m->sequence,
+                                       .payload = message->payload,
+                                       .halt = m->halt};
     }
     heard.edge_sequence = edge->come;
     heard.sent = m->sent;
@@ -208,12 +209,12 @@ static weft_status take_rumour(weft_actor *me, weft_edge *edge, const Weft__Upda
     return weft_rpc_send(me, edge->to, WEFT_RPC_UPDATE_ACK, &heard, NULL);
 }
 
-weft_status weft_edge_message(weft_actor *me, weft_edge *edge, const weft_message *message,
-                              weft_rumour *rumour)
+weft_status weft_link_message(weft_actor *me, weft_link *edge, const weft_message *message,
+                              weft_gossip_update *rumour)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;
-    *rumour = (weft_rumour){.sequence = 0};
+    *rumour = (weft_gossip_update){.sequence = 0};
     if (message->type == WEFT_RPC_UPDATE &&
         (m = weft_rpc_parse(message, &weft__update__descriptor)))
         status = take_rumour(me, edge, m, message, rumour);

@@ -9,7 +9,7 @@
 #include "actor/actor.h"
 #include "actor/rto.h"
 
-typedef struct weft_rumour {
+typedef struct weft_gossip_update {
     weft_actor_id origin;
     int64_t first, sequence; /* of the origin's updates, those that the payload adds up */
     weft_buffer
@@ -18,12 +18,12 @@ typedef struct weft_rumour {
     bool halt;    /* the origin wants all others to end, too */
     double began; /* when it came, where peers come and go */
     double sent;  /* when it last went over the edge; the edge's own */
-} weft_rumour;
+} weft_gossip_update;
 
-typedef struct weft_edge {
+typedef struct weft_link {
     weft_actor_id to;
-    int64_t heard;      /* the other has all up to this one */
-    weft_rumour *queue; /* those after it, in order */
+    int64_t heard;             /* the other has all up to this one */
+    weft_gossip_update *queue; /* those after it, in order */
     size_t count, capacity;
     size_t told;   /* so many of them are under way, */
     size_t window; /* and so many may be: more as they are heard, fewer as they are lost */
@@ -45,25 +45,25 @@ typedef struct weft_edge {
     double behind;  /* since when this one does, of the other; 0: it does not */
     bool skips;     /* something was left out on the way from the other one */
     bool summed;    /* the other one is to greet, since this one has taken over a sum */
-} weft_edge;
+} weft_link;
 
-void weft_edge_free(weft_edge *edge);
+void weft_link_free(weft_link *edge);
 /* The other one has greeted: nothing is under way to it any more, and rumours begin with 1. */
-void weft_edge_open(weft_edge *edge, int64_t round);
+void weft_link_open(weft_link *edge, int64_t round);
 /* What somebody holds who keeps the payload of a rumour that has come or is to go: who sent it
  * takes the rest to be still on its way. */
-weft_buffer *weft_edge_inside(weft_buffer *payload);
+weft_buffer *weft_link_inside(weft_buffer *payload);
 /* Queues a rumour, and sends it when there is room on the way; the payload is shared. Where too
  * many wait, it is added to the last one of its origin that does. */
-weft_status weft_edge_tell(weft_actor *from, weft_edge *edge,
-                           const weft_rumour *rumour) WEFT_NODISCARD;
+weft_status weft_link_send(weft_actor *from, weft_link *edge,
+                           const weft_gossip_update *rumour) WEFT_NODISCARD;
 /* Sends again what has not been heard for so many seconds at least, and for longer than that takes,
  * unless its first copy is still on its way out of here or others are being heard: who is slow, or
  * behind a slow link, is not helped by more messages. */
-weft_status weft_edge_repeat(weft_actor *from, weft_edge *edge, double patience) WEFT_NODISCARD;
+weft_status weft_link_resend(weft_actor *from, weft_link *edge, double patience) WEFT_NODISCARD;
 /* A message that came over the edge: *rumour is what is new (its payload the message's), or has
  * sequence 0. Says to the other one what has been heard. */
-weft_status weft_edge_message(weft_actor *me, weft_edge *edge, const weft_message *message,
-                              weft_rumour *rumour) WEFT_NODISCARD;
+weft_status weft_link_message(weft_actor *me, weft_link *edge, const weft_message *message,
+                              weft_gossip_update *rumour) WEFT_NODISCARD;
 
 #endif

@@ -54,13 +54,13 @@ static weft_status send_meet(weft_peer *p)
     m.request = a->request;
     m.sent = a->sent = weft_actor_now(&p->head);
     WEFT_TRY(weft_rpc_send(&p->head, a->whom, WEFT_RPC_AVERAGE_REQUEST, &m, a->asked));
-    return weft_peer_listen(p);
+    return weft_peer_arm_timer(p);
 }
 
 static weft_status average_computed(weft_peer *p, void *change)
 {
     average *a = p->state;
-    weft_peer_move(p, p->now, 1, change, NULL);
+    weft_peer_add_scaled(p, p->now, 1, change, NULL);
     if (p->neighbour_count == 0 || !p->topology->asks[p->me] || a->asked) return WEFT_OK;
     uint32_t which = weft_random_u32(&a->random) % (uint32_t)p->neighbour_count;
     a->whom = p->ids[p->neighbours[which]];
@@ -117,7 +117,7 @@ static weft_status take_meet(weft_peer *p, const Weft__AverageRequest *m,
         answer->request = m->request;
         /* What all have come to is not moved by who has come since. */
         if (p->settling.of == 0)
-            weft_peer_move(p, p->now, 0.5, message->payload->data, answer->had->data);
+            weft_peer_add_scaled(p, p->now, 0.5, message->payload->data, answer->had->data);
     }
     reply.request = m->request;
     reply.sent = m->sent;
@@ -131,7 +131,7 @@ static weft_status take_met(weft_peer *p, const Weft__AverageReply *m, const wef
         !is_someones(p, message->payload))
         return WEFT_OK;
     weft_rto_sample(&a->trip, weft_actor_now(&p->head) - m->sent);
-    weft_peer_move(p, p->now, 0.5, message->payload->data, a->asked->data);
+    weft_peer_add_scaled(p, p->now, 0.5, message->payload->data, a->asked->data);
     weft_buffer_unref(&a->asked);
     return WEFT_OK;
 }
@@ -161,9 +161,10 @@ static weft_status average_repeat(weft_peer *p)
     double now = weft_actor_now(&p->head);
     if (weft_buffer_is_shared(a->asked)) {
         a->sent = now;
-        return weft_peer_listen(p);
+        return weft_peer_arm_timer(p);
     }
-    if (now - a->sent < weft_rto_timeout(&a->trip, p->options.patience)) return weft_peer_listen(p);
+    if (now - a->sent < weft_rto_timeout(&a->trip, p->options.patience))
+        return weft_peer_arm_timer(p);
     weft_rto_backoff(&a->trip);
     return send_meet(p);
 }

@@ -37,7 +37,7 @@ static weft_status updates_computed(weft_peer *p, void *change)
     WEFT_TRY(weft_codec_encode(o->codec, change, written->data, &written->bytes));
     WEFT_TRY(weft_buffer_compact(written, &said));
     status = apply(p, said);
-    if (status == WEFT_OK) status = weft_rumours_say(p, said, false);
+    if (status == WEFT_OK) status = weft_broadcast_send(p, said, false);
     weft_buffer_unref(&said);
     return status;
 }

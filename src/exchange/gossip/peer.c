@@ -16,7 +16,8 @@ static const weft_peer_mode *const modes[] = {
             t[i] += (type)scale * (y ? x[i] - y[i] : x[i]);                                        \
     } while (0)
 
-void weft_peer_move(const weft_peer *peer, void *to, double scale, const void *a, const void *b)
+void weft_peer_add_scaled(const weft_peer *peer, void *to, double scale, const void *a,
+                          const void *b)
 {
     if (peer->options.dtype == WEFT_F64)
         MOVE(double);
@@ -31,14 +32,14 @@ int weft_peer_index(const weft_peer *p, weft_actor_id id)
     return -1;
 }
 
-weft_edge *weft_peer_edge(const weft_peer *p, weft_actor_id id)
+weft_link *weft_peer_link(const weft_peer *p, weft_actor_id id)
 {
     for (int i = 0; i < p->neighbour_count; i++)
         if (p->rumours.edges[i].to == id) return &p->rumours.edges[i];
     return NULL;
 }
 
-weft_status weft_peer_listen(weft_peer *p)
+weft_status weft_peer_arm_timer(weft_peer *p)
 {
     if (p->listens) return WEFT_OK;
     p->listens = true;
@@ -56,21 +57,21 @@ static void set_clock(weft_peer *p, int64_t clock)
 static weft_status say_end(weft_peer *p, bool halt)
 {
     p->ended = true;
-    return weft_rumours_say(p, NULL, halt);
+    return weft_broadcast_send(p, NULL, halt);
 }
 
 static bool has_heard_all(const weft_peer *p)
 {
-    return weft_rumours_all_ended(p) && !(p->mode->waits && p->mode->waits(p));
+    return weft_broadcast_all_ended(p) && !(p->mode->waits && p->mode->waits(p));
 }
 
 /* Tells the others when that is another one. */
 static weft_status note_all(weft_peer *p)
 {
-    uint64_t all = p->ended && has_heard_all(p) ? weft_rumours_sum(p) : 0;
+    uint64_t all = p->ended && has_heard_all(p) ? weft_broadcast_sum(p) : 0;
     if (all == p->all) return WEFT_OK;
     p->all = all;
-    return weft_around_nod(p);
+    return weft_peer_send_heartbeat(p);
 }
 
 /* Of one job nobody goes before the first, who tells what it came to: who comes in its place must
@@ -94,20 +95,21 @@ static weft_status look_for_end(weft_peer *p)
     if (p->in && !p->ended && (p->quits || p->clock >= p->options.steps))
         WEFT_TRY(say_end(p, p->halts));
     WEFT_TRY(note_all(p));
-    WEFT_TRY(weft_settle_go(p));
+    WEFT_TRY(weft_final_average_advance(p));
     if (!p->quits && !p->all) p->closing = -1;
     if (p->gone || (!p->quits && !p->all)) return WEFT_OK;
-    int64_t heard = weft_rumours_heard(p) + p->settling.moves;
+    int64_t heard = weft_broadcast_progress(p) + p->settling.moves;
     if (p->closing < 0 || heard != p->heard) p->closing = now;
     p->heard = heard;
-    bool ready = !p->in || (p->quits ? weft_rumours_all_heard(p) : weft_settle_all_have(p));
+    bool ready =
+        !p->in || (p->quits ? weft_broadcast_all_heard(p) : weft_final_average_all_have(p));
     if (!ready && now - p->closing <= LONG_ENOUGH * silence) return WEFT_OK;
     if (!may_leave(p)) return WEFT_OK;
     p->gone = true;
     return weft_member_leave(p->member, !p->quits);
 }
 
-weft_status weft_peer_go_on(weft_peer *p)
+weft_status weft_peer_advance(weft_peer *p)
 {
     if (p->member) WEFT_TRY(look_for_end(p));
     if (!p->in || p->computing || p->ended || p->clock >= p->options.steps) return WEFT_OK;
@@ -117,13 +119,13 @@ weft_status weft_peer_go_on(weft_peer *p)
     return weft_actor_compute(&p->head, p->clock + 1);
 }
 
-weft_status weft_peer_enter(weft_peer *p, int64_t clock)
+weft_status weft_peer_start_at(weft_peer *p, int64_t clock)
 {
     p->in = true;
     set_clock(p, clock);
-    WEFT_TRY(weft_around_nod(p));
-    WEFT_TRY(weft_greet_all(p));
-    return weft_peer_go_on(p);
+    WEFT_TRY(weft_peer_send_heartbeat(p));
+    WEFT_TRY(weft_sync_request_all(p));
+    return weft_peer_advance(p);
 }
 
 static weft_status peer_begin(weft_actor *actor)
@@ -133,7 +135,7 @@ static weft_status peer_begin(weft_actor *actor)
     p->in = !p->member;
     p->ticked = weft_actor_now(actor);
     p->closing = -1;
-    return p->member ? weft_member_begin(p->member, actor) : weft_peer_go_on(p);
+    return p->member ? weft_member_begin(p->member, actor) : weft_peer_advance(p);
 }
 
 static weft_status peer_computed(weft_actor *actor, int64_t ticket)
@@ -143,10 +145,10 @@ static weft_status peer_computed(weft_actor *actor, int64_t ticket)
     p->computing = false;
     set_clock(p, ticket);
     /* The learner's memory is its own again only with the next computation. */
-    weft_peer_move(p, p->options.parameters, -1, p->before, NULL);
+    weft_peer_add_scaled(p, p->options.parameters, -1, p->before, NULL);
     WEFT_TRY(p->mode->computed(p, p->options.parameters));
     if (p->clock >= p->options.steps) WEFT_TRY(say_end(p, false));
-    return weft_peer_go_on(p);
+    return weft_peer_advance(p);
 }
 
 /* --- what comes --- */
@@ -161,14 +163,14 @@ static weft_status read_as_member(weft_peer *p, const weft_message *message, boo
         p->overslept = false;
     }
     WEFT_TRY(weft_member_message(p->member, message, &news));
-    if (news == WEFT_NEWS_VIEW) WEFT_TRY(weft_around_view(p));
+    if (news == WEFT_NEWS_VIEW) WEFT_TRY(weft_peer_membership_view(p));
     p->head.done = weft_member_has_left(p->member);
     *mine = news != WEFT_NEWS_NONE || weft_member_view(p->member)->number == 0;
     if (*mine) return WEFT_OK;
-    WEFT_TRY(weft_around_message(p, message));
-    WEFT_TRY(weft_greet_message(p, message));
-    WEFT_TRY(weft_snapshot_message(p, message));
-    WEFT_TRY(weft_settle_message(p, message));
+    WEFT_TRY(weft_peer_membership_message(p, message));
+    WEFT_TRY(weft_sync_message(p, message));
+    WEFT_TRY(weft_state_message(p, message));
+    WEFT_TRY(weft_final_average_message(p, message));
     *mine = !p->in;
     return WEFT_OK;
 }
@@ -178,17 +180,17 @@ static weft_status peer_message(weft_actor *actor, const weft_message *message)
     weft_peer *p = (weft_peer *)actor;
     bool mine = false;
     if (p->member) WEFT_TRY(read_as_member(p, message, &mine));
-    if (!mine) WEFT_TRY(weft_rumours_message(p, message));
+    if (!mine) WEFT_TRY(weft_broadcast_message(p, message));
     if (!mine && p->mode->message) WEFT_TRY(p->mode->message(p, message));
-    return weft_peer_go_on(p);
+    return weft_peer_advance(p);
 }
 
 static weft_status take_member_timer(weft_peer *p)
 {
     WEFT_TRY(weft_member_timer(p->member));
     p->head.done = weft_member_has_left(p->member);
-    WEFT_TRY(weft_around_tick(p));
-    return weft_peer_go_on(p);
+    WEFT_TRY(weft_peer_membership_tick(p));
+    return weft_peer_advance(p);
 }
 
 static weft_status peer_timer(weft_actor *actor, int timer)
@@ -197,13 +199,13 @@ static weft_status peer_timer(weft_actor *actor, int timer)
     bool more, greets = false, settles = false, waits = p->mode->waits && p->mode->waits(p);
     if (timer == WEFT_MEMBER_TIMER) return p->member ? take_member_timer(p) : WEFT_OK;
     p->listens = false;
-    WEFT_TRY(weft_rumours_repeat(p, &more));
+    WEFT_TRY(weft_broadcast_resend(p, &more));
     if (waits) WEFT_TRY(p->mode->repeat(p));
-    if (p->member) WEFT_TRY(weft_greet_again(p, &greets));
-    if (p->member) WEFT_TRY(weft_settle_again(p, &settles));
-    if (p->giver != WEFT_NOBODY) WEFT_TRY(weft_want_again(p));
+    if (p->member) WEFT_TRY(weft_sync_resend(p, &greets));
+    if (p->member) WEFT_TRY(weft_final_average_resend(p, &settles));
+    if (p->giver != WEFT_NOBODY) WEFT_TRY(weft_state_request_resend(p));
     bool again = more || waits || greets || settles || p->giver != WEFT_NOBODY;
-    return again ? weft_peer_listen(p) : WEFT_OK;
+    return again ? weft_peer_arm_timer(p) : WEFT_OK;
 }
 
 /* --- making it --- */
@@ -212,8 +214,8 @@ static void peer_destroy(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;
     if (p->state) p->mode->close(p);
-    weft_rumours_close(p);
-    weft_settle_close(p);
+    weft_broadcast_close(p);
+    weft_final_average_close(p);
     weft_member_destroy(&p->member);
     weft_topology_free(&p->own);
     free(p->seats);
@@ -245,7 +247,7 @@ static weft_status know_all(weft_peer *p)
         p->ids[i] = o->first + (weft_actor_id)i;
         WEFT_TRY(weft_origin_of(&p->rumours, p->ids[i], &origin));
     }
-    return weft_rumours_arrange(p);
+    return weft_broadcast_arrange(p);
 }
 
 static weft_status make(weft_peer *p)
@@ -277,41 +279,41 @@ weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
 
 /* --- for its host --- */
 
-weft_status weft_peer_end(weft_actor *actor, bool halt)
+weft_status weft_peer_finish(weft_actor *actor, bool halt)
 {
     weft_peer *p = (weft_peer *)actor;
     p->computing = false;
     p->options.steps = p->clock;
     p->halts = halt;
-    return p->member ? weft_peer_go_on(p) : say_end(p, halt);
+    return p->member ? weft_peer_advance(p) : say_end(p, halt);
 }
 
-weft_status weft_peer_quit(weft_actor *actor)
+weft_status weft_peer_leave_now(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;
     p->computing = false;
     p->quits = true;
-    return weft_peer_go_on(p);
+    return weft_peer_advance(p);
 }
 
-weft_status weft_peer_release(weft_actor *actor)
+weft_status weft_peer_release_hold(weft_actor *actor)
 {
     weft_peer *p = (weft_peer *)actor;
     p->released = true;
-    return weft_peer_go_on(p);
+    return weft_peer_advance(p);
 }
 
-int weft_peer_settled(const weft_actor *actor)
+int weft_peer_mean_contributors(const weft_actor *actor)
 {
     return ((const weft_peer *)actor)->settling.of;
 }
 
-bool weft_peer_leaves(const weft_actor *actor)
+bool weft_peer_is_leaving(const weft_actor *actor)
 {
     return ((const weft_peer *)actor)->quits || ((const weft_peer *)actor)->gone;
 }
 
-void weft_peer_tell(weft_actor *actor, double loss, double rate)
+void weft_peer_set_stats(weft_actor *actor, double loss, double rate)
 {
     weft_peer *p = (weft_peer *)actor;
     p->figures.loss = loss;
@@ -324,7 +326,7 @@ const weft_member *weft_peer_member(const weft_actor *actor)
     return ((const weft_peer *)actor)->member;
 }
 
-weft_status weft_peer_explain(const weft_actor *actor, double seconds)
+weft_status weft_peer_timeout_error(const weft_actor *actor, double seconds)
 {
     const weft_peer *p = (const weft_peer *)actor;
     if (p->member && weft_member_view(p->member)->number == 0)
@@ -343,7 +345,7 @@ bool weft_peer_halted(const weft_actor *actor)
     return ((const weft_peer *)actor)->rumours.halted;
 }
 
-bool weft_peer_computes(const weft_actor *actor)
+bool weft_peer_is_computing(const weft_actor *actor)
 {
     return ((const weft_peer *)actor)->computing;
 }
@@ -357,7 +359,7 @@ bool weft_peer_finished(const weft_actor *actor)
 {
     const weft_peer *p = (const weft_peer *)actor;
     bool stays = p->options.job && !p->quits && p->member && weft_member_slot(p->member) == 0;
-    if (p->member) return p->gone || (stays && weft_settle_all_have(p));
+    if (p->member) return p->gone || (stays && weft_final_average_all_have(p));
     return p->clock == p->options.steps && has_heard_all(p);
 }
 

@@ -17,7 +17,7 @@ static weft_status nod(weft_peer *p, weft_actor_id to, bool is_answer)
     return weft_rpc_send(&p->head, to, WEFT_RPC_PEER_HEARTBEAT, &m, NULL);
 }
 
-weft_status weft_around_nod(weft_peer *p)
+weft_status weft_peer_send_heartbeat(weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++)
         if (i != p->me) WEFT_TRY(nod(p, p->ids[i], false));
@@ -53,13 +53,13 @@ static weft_status find_beginning(weft_peer *p)
 {
     if (p->in || p->gone || p->giver != WEFT_NOBODY || p->peers == 0) return WEFT_OK;
     weft_actor_id giver = choose_giver(p);
-    if (giver != WEFT_NOBODY) return weft_want_from(p, giver);
+    if (giver != WEFT_NOBODY) return weft_state_request_from(p, giver);
     int first = first_of_beginning(p);
     bool none = p->me == WEFT_MAX(first, 0);
     for (int i = 0; i < p->peers; i++)
         none = none && (i == p->me || (p->seats[i].says && !p->seats[i].has));
     if (!none) return WEFT_OK;
-    if (!p->options.late && first >= 0) return weft_peer_enter(p, 0);
+    if (!p->options.late && first >= 0) return weft_peer_start_at(p, 0);
     if (!weft_member_coordinator_unreachable(p->member))
         return weft_member_report_state_lost(p->member);
     return weft_fail(WEFT_ERR_PEER,
@@ -130,13 +130,13 @@ static weft_status arrange(weft_peer *p)
     if (count > 1)
         WEFT_TRY(weft_topology_make(p->options.shape, count, p->options.mode == WEFT_GOSSIP_AVERAGE,
                                     p->options.seed, &p->own));
-    weft_settle_arrange(p);
-    WEFT_TRY(weft_rumours_arrange(p));
+    weft_final_average_arrange(p);
+    WEFT_TRY(weft_broadcast_arrange(p));
     if (p->mode->view) p->mode->view(p);
     return WEFT_OK;
 }
 
-weft_status weft_around_view(weft_peer *p)
+weft_status weft_peer_membership_view(weft_peer *p)
 {
     const weft_view *v = weft_member_view(p->member);
     if (v->fault && !p->gone) return weft_fail(WEFT_ERR_PEER, "%s", v->fault);
@@ -144,8 +144,8 @@ weft_status weft_around_view(weft_peer *p)
         return weft_fail(WEFT_ERR_PEER, "this run is over, and nothing is left to be done");
     WEFT_TRY(arrange(p));
     if (weft_peer_index(p, p->giver) < 0) p->giver = WEFT_NOBODY;
-    if (p->in) return weft_greet_all(p);
-    WEFT_TRY(weft_around_nod(p));
+    if (p->in) return weft_sync_request_all(p);
+    WEFT_TRY(weft_peer_send_heartbeat(p));
     return find_beginning(p);
 }
 
@@ -154,7 +154,7 @@ weft_status weft_around_view(weft_peer *p)
 /* Neighbours nod, and who has nothing yet is answered by all. */
 static bool is_asked(const weft_peer *p, int i)
 {
-    return i != p->me && (!p->in || weft_peer_edge(p, p->ids[i]));
+    return i != p->me && (!p->in || weft_peer_link(p, p->ids[i]));
 }
 
 /* Without a coordinator whoever is silent is gone. But nobody can be blamed for time in which this
@@ -177,10 +177,10 @@ static weft_status drop_silent(weft_peer *p, double now)
                          "tell what the run has come to; begin it anew",
                          silence);
     }
-    return some ? weft_around_view(p) : WEFT_OK;
+    return some ? weft_peer_membership_view(p) : WEFT_OK;
 }
 
-weft_status weft_around_tick(weft_peer *p)
+weft_status weft_peer_membership_tick(weft_peer *p)
 {
     if (p->peers == 0) return WEFT_OK;
     for (int i = 0; i < p->peers; i++)
@@ -189,7 +189,7 @@ weft_status weft_around_tick(weft_peer *p)
     return find_beginning(p);
 }
 
-bool weft_around_alike(const weft_peer *p)
+bool weft_peer_all_converged(const weft_peer *p)
 {
     for (int i = 0; i < p->peers; i++)
         if (i != p->me && p->seats[i].all != p->all) return false;
@@ -198,8 +198,8 @@ bool weft_around_alike(const weft_peer *p)
 
 /* --- messages --- */
 
-weft_status weft_around_same(weft_peer *p, weft_actor_id who, int64_t view, uint64_t members,
-                             bool *same)
+weft_status weft_peer_same_view(weft_peer *p, weft_actor_id who, int64_t view, uint64_t members,
+                                bool *same)
 {
     const weft_view *v = weft_member_view(p->member);
     Weft__ViewRequest recall = WEFT__VIEW_REQUEST__INIT;
@@ -217,7 +217,7 @@ static weft_status take_nod(weft_peer *p, const Weft__PeerHeartbeat *m, weft_act
 {
     int i = weft_peer_index(p, from);
     bool same;
-    WEFT_TRY(weft_around_same(p, from, m->view, m->members, &same));
+    WEFT_TRY(weft_peer_same_view(p, from, m->view, m->members, &same));
     if (i < 0) return WEFT_OK;
     p->seats[i].has = m->has;
     p->seats[i].says = same;
@@ -227,12 +227,12 @@ static weft_status take_nod(weft_peer *p, const Weft__PeerHeartbeat *m, weft_act
     return find_beginning(p);
 }
 
-weft_status weft_around_message(weft_peer *p, const weft_message *message)
+weft_status weft_peer_membership_message(weft_peer *p, const weft_message *message)
 {
     weft_member_news news;
     if (message->type == WEFT_RPC_VIEW) {
         WEFT_TRY(weft_member_receive_view(p->member, message, &news));
-        return news == WEFT_NEWS_VIEW ? weft_around_view(p) : WEFT_OK;
+        return news == WEFT_NEWS_VIEW ? weft_peer_membership_view(p) : WEFT_OK;
     }
     if (message->type == WEFT_RPC_VIEW_REQUEST && weft_peer_index(p, message->from) >= 0)
         return weft_member_send_view(p->member, message->from);

@@ -23,16 +23,16 @@ static weft_status send_want(weft_peer *p)
     return weft_rpc_send(&p->head, p->giver, WEFT_RPC_STATE_REQUEST, &m, NULL);
 }
 
-weft_status weft_want_from(weft_peer *p, weft_actor_id giver)
+weft_status weft_state_request_from(weft_peer *p, weft_actor_id giver)
 {
     p->giver = giver;
     p->request++;
     p->tries = 0;
     WEFT_TRY(send_want(p));
-    return weft_peer_listen(p);
+    return weft_peer_arm_timer(p);
 }
 
-weft_status weft_want_again(weft_peer *p)
+weft_status weft_state_request_resend(weft_peer *p)
 {
     double hope = p->options.patience * (1 << p->tries) / 2;
     if (weft_actor_now(&p->head) - p->asked < hope) return WEFT_OK;
@@ -45,7 +45,7 @@ weft_status weft_want_again(weft_peer *p)
 
 static weft_status take_want(weft_peer *p, const Weft__StateRequest *m, weft_actor_id from)
 {
-    const weft_rumours *u = &p->rumours;
+    const weft_broadcast *u = &p->rumours;
     size_t bytes = u->origin_count * sizeof(*u->origins);
     Weft__StateReply reply = WEFT__STATE_REPLY__INIT;
     weft_buffer *blob;
@@ -54,7 +54,7 @@ static weft_status take_want(weft_peer *p, const Weft__StateRequest *m, weft_act
     memcpy(blob->data, p->now, p->bytes);
     weft_origin *origins = (void *)((char *)blob->data + offset(p));
     if (bytes) memcpy(origins, u->origins, bytes);
-    weft_log_take_back(p, blob->data, origins);
+    weft_update_log_roll_back(p, blob->data, origins);
     reply.request = m->request;
     reply.clock = p->clock;
     weft_status status = weft_rpc_send(&p->head, from, WEFT_RPC_STATE_REPLY, &reply, blob);
@@ -68,7 +68,7 @@ static weft_status note(weft_peer *p, const weft_origin *theirs, size_t count)
         weft_origin *o;
         WEFT_TRY(weft_origin_of(&p->rumours, theirs[i].id, &o));
         if (!o || theirs[i].come <= o->come) continue;
-        weft_log_forget(&p->rumours, o->id);
+        weft_update_log_forget(&p->rumours, o->id);
         o->come = theirs[i].come;
         o->ended = theirs[i].ended;
     }
@@ -81,13 +81,13 @@ static weft_status catch_up(weft_peer *p, const void *numbers, const weft_origin
                             size_t count)
 {
     bool reaches;
-    WEFT_TRY(weft_log_reaches(p, theirs, count, &reaches));
+    WEFT_TRY(weft_update_log_covers(p, theirs, count, &reaches));
     if (!reaches) return WEFT_OK;
     memcpy(p->now, numbers, p->bytes);
-    WEFT_TRY(weft_log_add_up(p, theirs, count));
+    WEFT_TRY(weft_update_log_replay(p, theirs, count));
     WEFT_TRY(note(p, theirs, count));
     for (int i = 0; i < p->neighbour_count; i++) p->rumours.edges[i].summed = true;
-    return weft_greet_all(p);
+    return weft_sync_request_all(p);
 }
 
 static weft_status take_snapshot(weft_peer *p, const Weft__StateReply *m,
@@ -103,10 +103,10 @@ static weft_status take_snapshot(weft_peer *p, const Weft__StateReply *m,
     if (p->in) return catch_up(p, message->payload->data, theirs, count);
     memcpy(p->now, message->payload->data, p->bytes);
     WEFT_TRY(note(p, theirs, count));
-    return weft_peer_enter(p, m->clock);
+    return weft_peer_start_at(p, m->clock);
 }
 
-weft_status weft_snapshot_message(weft_peer *p, const weft_message *message)
+weft_status weft_state_message(weft_peer *p, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;

@@ -25,13 +25,13 @@ static size_t place_of(const weft_origin *origins, size_t count, weft_actor_id i
     return low;
 }
 
-weft_origin *weft_origin_find(const weft_rumours *u, weft_actor_id id)
+weft_origin *weft_origin_find(const weft_broadcast *u, weft_actor_id id)
 {
     size_t at = place_of(u->origins, u->origin_count, id);
     return at < u->origin_count && u->origins[at].id == id ? &u->origins[at] : NULL;
 }
 
-weft_status weft_origin_of(weft_rumours *u, weft_actor_id id, weft_origin **out)
+weft_status weft_origin_of(weft_broadcast *u, weft_actor_id id, weft_origin **out)
 {
     size_t at = place_of(u->origins, u->origin_count, id);
     *out = weft_origin_find(u, id);
@@ -69,21 +69,21 @@ static int64_t come_to(const weft_origin *theirs, size_t count, weft_actor_id id
 
 /* --- the log --- */
 
-static weft_rumour *entry(const weft_rumours *u, size_t i)
+static weft_gossip_update *entry(const weft_broadcast *u, size_t i)
 {
     return &u->log[u->log_first + i];
 }
 
-static void drop_first(weft_rumours *u)
+static void drop_first(weft_broadcast *u)
 {
-    weft_rumour *r = entry(u, 0);
+    weft_gossip_update *r = entry(u, 0);
     u->log_bytes -= r->payload->bytes;
     weft_buffer_unref(&r->payload);
     u->log_first++;
     u->log_count--;
 }
 
-void weft_log_free(weft_rumours *u)
+void weft_update_log_free(weft_broadcast *u)
 {
     while (u->log_count > 0) drop_first(u);
     free(u->log);
@@ -94,7 +94,7 @@ static double oldest_needed(const weft_peer *p, double now)
 {
     double oldest = now - KEPT * weft_member_view(p->member)->silence;
     for (int i = 0; i < p->neighbour_count; i++) {
-        const weft_edge *e = &p->rumours.edges[i];
+        const weft_link *e = &p->rumours.edges[i];
         if (!e->open) oldest = WEFT_MIN(oldest, e->since);
         if (e->open && e->count > 0) oldest = WEFT_MIN(oldest, e->queue[0].began);
     }
@@ -103,7 +103,7 @@ static double oldest_needed(const weft_peer *p, double now)
 
 static void trim(weft_peer *p)
 {
-    weft_rumours *u = &p->rumours;
+    weft_broadcast *u = &p->rumours;
     double oldest = oldest_needed(p, weft_actor_now(&p->head));
     size_t most = WEFT_MAX(MOST_BYTES, MOST_COPIES * p->bytes);
     while (u->log_count > 0 && (entry(u, 0)->began < oldest || u->log_bytes > most)) drop_first(u);
@@ -112,14 +112,14 @@ static void trim(weft_peer *p)
     u->log_first = 0;
 }
 
-weft_status weft_log_add(weft_peer *p, const weft_rumour *rumour)
+weft_status weft_update_log_append(weft_peer *p, const weft_gossip_update *rumour)
 {
-    weft_rumours *u = &p->rumours;
+    weft_broadcast *u = &p->rumours;
     if (!p->member || !rumour->payload) return WEFT_OK; /* who has ended is known of its origin */
     weft_buffer *payload;
     WEFT_TRY(WEFT_GROW(&u->log, &u->log_capacity, u->log_first + u->log_count));
-    WEFT_TRY(weft_buffer_compact(weft_edge_inside(rumour->payload), &payload));
-    weft_rumour *r = entry(u, u->log_count++);
+    WEFT_TRY(weft_buffer_compact(weft_link_inside(rumour->payload), &payload));
+    weft_gossip_update *r = entry(u, u->log_count++);
     *r = *rumour;
     r->began = weft_actor_now(&p->head);
     r->payload = payload;
@@ -128,11 +128,11 @@ weft_status weft_log_add(weft_peer *p, const weft_rumour *rumour)
     return WEFT_OK;
 }
 
-void weft_log_forget(weft_rumours *u, weft_actor_id origin)
+void weft_update_log_forget(weft_broadcast *u, weft_actor_id origin)
 {
     size_t kept = 0;
     for (size_t i = 0; i < u->log_count; i++) {
-        weft_rumour *r = entry(u, i);
+        weft_gossip_update *r = entry(u, i);
         if (r->origin != origin) {
             *entry(u, kept++) = *r;
             continue;
@@ -148,7 +148,7 @@ void weft_log_forget(weft_rumours *u, weft_actor_id origin)
 static weft_status count_lacking(const weft_peer *p, const weft_origin *theirs, size_t count,
                                  int64_t **out, bool *some)
 {
-    const weft_rumours *u = &p->rumours;
+    const weft_broadcast *u = &p->rumours;
     int64_t *lacks;
     *some = false;
     WEFT_TRY(WEFT_NEW(&lacks, u->origin_count + 1));
@@ -157,7 +157,7 @@ static weft_status count_lacking(const weft_peer *p, const weft_origin *theirs, 
                                 come_to(theirs, count, u->origins[i].id),
                             (int64_t)0);
     for (size_t i = 0; i < u->log_count; i++) {
-        const weft_rumour *r = entry(u, i);
+        const weft_gossip_update *r = entry(u, i);
         if (r->first > come_to(theirs, count, r->origin))
             lacks[place_of(u->origins, u->origin_count, r->origin)] -= r->sequence - r->first + 1;
     }
@@ -173,9 +173,10 @@ static bool is_needed(const weft_peer *p, const weft_origin *o)
     return p->all || o->id == p->head.id || weft_peer_index(p, o->id) < 0;
 }
 
-weft_status weft_log_reaches(const weft_peer *p, const weft_origin *theirs, size_t count, bool *out)
+weft_status weft_update_log_covers(const weft_peer *p, const weft_origin *theirs, size_t count,
+                                   bool *out)
 {
-    const weft_rumours *u = &p->rumours;
+    const weft_broadcast *u = &p->rumours;
     int64_t *lacks;
     bool some;
     WEFT_TRY(count_lacking(p, theirs, count, &lacks, &some));
@@ -186,10 +187,10 @@ weft_status weft_log_reaches(const weft_peer *p, const weft_origin *theirs, size
     return WEFT_OK;
 }
 
-static bool is_under_way(const weft_peer *p, const weft_rumour *r)
+static bool is_under_way(const weft_peer *p, const weft_gossip_update *r)
 {
     for (int i = 0; i < p->neighbour_count; i++) {
-        const weft_edge *e = &p->rumours.edges[i];
+        const weft_link *e = &p->rumours.edges[i];
         if (!e->open && r->began >= e->since) return true;
         for (size_t k = 0; k < e->count; k++)
             if (e->queue[k].origin == r->origin && e->queue[k].first <= r->sequence &&
@@ -199,13 +200,13 @@ static bool is_under_way(const weft_peer *p, const weft_rumour *r)
     return false;
 }
 
-void weft_log_take_back(const weft_peer *p, void *numbers, weft_origin *origins)
+void weft_update_log_roll_back(const weft_peer *p, void *numbers, weft_origin *origins)
 {
-    const weft_rumours *u = &p->rumours;
+    const weft_broadcast *u = &p->rumours;
     size_t first = 0;
     while (first < u->log_count && !is_under_way(p, entry(u, first))) first++;
     for (size_t i = u->log_count; i-- > first;) {
-        const weft_rumour *r = entry(u, i);
+        const weft_gossip_update *r = entry(u, i);
         weft_origin *o = &origins[place_of(origins, u->origin_count, r->origin)];
         p->mode->add(p, -1, r->payload, numbers);
         o->come = r->first - 1;
@@ -216,9 +217,9 @@ void weft_log_take_back(const weft_peer *p, void *numbers, weft_origin *origins)
 static weft_status add_up(weft_peer *p, const weft_origin *theirs, size_t count,
                           const int64_t *lacks)
 {
-    weft_rumours *u = &p->rumours;
+    weft_broadcast *u = &p->rumours;
     for (size_t i = 0; i < u->log_count; i++) {
-        const weft_rumour *r = entry(u, i);
+        const weft_gossip_update *r = entry(u, i);
         if (r->first > come_to(theirs, count, r->origin) &&
             lacks[place_of(u->origins, u->origin_count, r->origin)] == 0)
             WEFT_TRY(p->mode->heard(p, r->payload));
@@ -226,14 +227,14 @@ static weft_status add_up(weft_peer *p, const weft_origin *theirs, size_t count,
     for (size_t i = 0; i < u->origin_count; i++) {
         weft_origin *o = &u->origins[i];
         if (lacks[i] == 0) continue;
-        weft_log_forget(u, o->id);
+        weft_update_log_forget(u, o->id);
         o->come = come_to(theirs, count, o->id);
         o->ended = 0;
     }
     return WEFT_OK;
 }
 
-weft_status weft_log_add_up(weft_peer *p, const weft_origin *theirs, size_t count)
+weft_status weft_update_log_replay(weft_peer *p, const weft_origin *theirs, size_t count)
 {
     int64_t *lacks;
     bool some;
@@ -243,26 +244,27 @@ weft_status weft_log_add_up(weft_peer *p, const weft_origin *theirs, size_t coun
     return status;
 }
 
-static weft_status tell(weft_peer *p, weft_edge *edge, const weft_origin *theirs, size_t count,
+static weft_status tell(weft_peer *p, weft_link *edge, const weft_origin *theirs, size_t count,
                         const int64_t *lacks)
 {
-    const weft_rumours *u = &p->rumours;
+    const weft_broadcast *u = &p->rumours;
     for (size_t i = 0; i < u->log_count; i++) {
-        const weft_rumour *r = entry(u, i);
+        const weft_gossip_update *r = entry(u, i);
         if (r->first > come_to(theirs, count, r->origin) &&
             lacks[place_of(u->origins, u->origin_count, r->origin)] == 0)
-            WEFT_TRY(weft_edge_tell(&p->head, edge, r));
+            WEFT_TRY(weft_link_send(&p->head, edge, r));
     }
     for (size_t i = 0; i < u->origin_count; i++) {
         const weft_origin *o = &u->origins[i];
-        weft_rumour end = {.origin = o->id, .first = o->come, .sequence = o->come};
+        weft_gossip_update end = {.origin = o->id, .first = o->come, .sequence = o->come};
         if (o->ended && o->come > come_to(theirs, count, o->id) && lacks[i] == 0)
-            WEFT_TRY(weft_edge_tell(&p->head, edge, &end));
+            WEFT_TRY(weft_link_send(&p->head, edge, &end));
     }
-    return weft_peer_listen(p);
+    return weft_peer_arm_timer(p);
 }
 
-weft_status weft_log_tell(weft_peer *p, weft_edge *edge, const weft_origin *theirs, size_t count)
+weft_status weft_update_log_send(weft_peer *p, weft_link *edge, const weft_origin *theirs,
+                                 size_t count)
 {
     int64_t *lacks;
     WEFT_TRY(count_lacking(p, theirs, count, &lacks, &edge->lacks));

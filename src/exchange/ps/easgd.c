@@ -9,7 +9,8 @@
 #include "exchange/ps/ps_exchange.h"
 
 typedef struct easgd {
-    weft_remote remote; /* its parameters: the centre as it came last; its gradients: the force */
+    weft_ps_exchange
+        remote;         /* its parameters: the centre as it came last; its gradients: the force */
     double alpha, beta; /* alpha, or NAN: beta over the number of learners */
     void *aside; /* [count]: the learner's own while a checkpoint has the centre in their place */
     bool is_aside;
@@ -28,8 +29,8 @@ typedef struct easgd {
 DRAW(float)
 DRAW(double)
 
-static void draw(const weft_remote *x, int learners, weft_dtype dtype, int64_t count, void *own,
-                 const void *served, void *force)
+static void draw(const weft_ps_exchange *x, int learners, weft_dtype dtype, int64_t count,
+                 void *own, const void *served, void *force)
 {
     const easgd *e = (const easgd *)x;
     double alpha = isnan(e->alpha) ? e->beta / learners : e->alpha;
@@ -46,13 +47,13 @@ static void easgd_close(weft_exchange *exchange)
     easgd *e = (easgd *)exchange;
     free(e->aside);
     free(e->remote.parameters);
-    weft_remote_close(exchange);
+    weft_ps_exchange_close(exchange);
 }
 
 static weft_status make_room(easgd *e, const weft_exchange_site *site)
 {
-    weft_remote *x = &e->remote;
-    weft_status status = weft_remote_make_room(x, site);
+    weft_ps_exchange *x = &e->remote;
+    weft_status status = weft_ps_exchange_make_room(x, site);
     x->own_parameters = x->parameters;
     x->parameters = NULL;
     WEFT_TRY(status);
@@ -103,14 +104,14 @@ static weft_status easgd_open(const char *arguments, const weft_exchange_site *s
 static weft_status easgd_begin(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
-    weft_remote *x = &e->remote;
-    WEFT_TRY(weft_copies_read(x->copies));
+    weft_ps_exchange *x = &e->remote;
+    WEFT_TRY(weft_shared_params_read(x->copies));
     size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
     memcpy(x->parameters, x->own_parameters, bytes);
-    if (x->leads) WEFT_TRY(weft_remote_begin(x));
+    if (x->leads) WEFT_TRY(weft_ps_exchange_begin(x));
     if (!exchange->site.cluster) return WEFT_OK;
     memcpy(x->own_parameters, x->parameters, bytes); /* who comes later begins with the centre */
-    return weft_copies_write(x->copies);
+    return weft_shared_params_write(x->copies);
 }
 
 /* The learner goes on where it was. */
@@ -122,63 +123,64 @@ static weft_status easgd_before(weft_exchange *exchange, int64_t step)
     e->is_aside = false;
     memcpy(e->remote.own_parameters, e->aside,
            (size_t)e->remote.count * weft_dtype_size(e->remote.dtype));
-    return weft_copies_write(e->remote.copies);
+    return weft_shared_params_write(e->remote.copies);
 }
 
 static weft_status easgd_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
-    weft_remote *x = (weft_remote *)exchange;
-    weft_remote_turn(x, turn);
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
+    weft_ps_exchange_turn(x, turn);
     if (!turn->last && turn->step % x->fetch != 0) return WEFT_OK;
-    WEFT_TRY(weft_copies_read(x->copies));
+    WEFT_TRY(weft_shared_params_read(x->copies));
     if (x->leads) {
         WEFT_TRY(weft_net_computed(x->net, ++x->turn));
-        WEFT_TRY(weft_remote_wait(x));
+        WEFT_TRY(weft_ps_exchange_wait(x));
     }
-    return weft_copies_write(x->copies);
+    return weft_shared_params_write(x->copies);
 }
 
 static weft_status show_centre(easgd *e)
 {
-    weft_remote *x = &e->remote;
+    weft_ps_exchange *x = &e->remote;
     size_t bytes = (size_t)x->count * weft_dtype_size(x->dtype);
     if (!e->is_aside) memcpy(e->aside, x->own_parameters, bytes);
     e->is_aside = true;
     memcpy(x->own_parameters, x->parameters, bytes);
-    return weft_copies_write(x->copies);
+    return weft_shared_params_write(x->copies);
 }
 
 static weft_status easgd_save(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
     if (e->remote.ended) return WEFT_OK; /* the end has brought it */
-    WEFT_TRY(weft_copies_read(e->remote.copies));
-    WEFT_TRY(weft_remote_fetch(&e->remote));
+    WEFT_TRY(weft_shared_params_read(e->remote.copies));
+    WEFT_TRY(weft_ps_exchange_fetch(&e->remote));
     return show_centre(e);
 }
 
 static weft_status easgd_end(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
-    WEFT_TRY(weft_copies_read(e->remote.copies));
-    WEFT_TRY(weft_remote_end(&e->remote));
+    WEFT_TRY(weft_shared_params_read(e->remote.copies));
+    WEFT_TRY(weft_ps_exchange_end(&e->remote));
     return show_centre(e);
 }
 
-static weft_status easgd_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+static weft_status easgd_cast(const char *arguments, const weft_sim_exchange_options *scene,
+                              weft_sim_exchange **out)
 {
-    return weft_remote_cast(&weft_exchange_easgd, arguments, scene, out);
+    return weft_ps_exchange_simulate(&weft_exchange_easgd, arguments, scene, out);
 }
 
 static weft_status easgd_serve(const char *arguments, weft_serving *serving, weft_actor **out)
 {
-    return weft_remote_serve(&weft_exchange_easgd, arguments, serving, out);
+    return weft_ps_exchange_serve(&weft_exchange_easgd, arguments, serving, out);
 }
 
 /* Servers count meetings. */
 static int64_t easgd_began(weft_exchange *exchange)
 {
-    const weft_remote *x = (const weft_remote *)exchange;
+    const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;
     return x->leads ? x->turn * x->fetch : -1;
 }
 
@@ -191,17 +193,17 @@ const weft_exchange_ops weft_exchange_easgd = {
     .reads = "servers,replicas,compress",
     .open = easgd_open,
     .close = easgd_close,
-    .fits = weft_remote_fits,
-    .sockets = weft_remote_sockets,
+    .fits = weft_ps_exchange_fits,
+    .sockets = weft_ps_exchange_sockets,
     .begin = easgd_begin,
     .before = easgd_before,
-    .poll = weft_remote_poll,
+    .poll = weft_ps_exchange_poll,
     .after = easgd_after,
-    .state = weft_remote_state_at,
+    .state = weft_ps_exchange_state_at,
     .save = easgd_save,
-    .keep = weft_remote_keep,
+    .keep = weft_ps_exchange_keep,
     .end = easgd_end,
-    .figure = weft_remote_figure,
+    .figure = weft_ps_exchange_stat,
     .cast = easgd_cast,
     .serve = easgd_serve,
     .began = easgd_began,

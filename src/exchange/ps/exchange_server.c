@@ -9,7 +9,7 @@
 /* --- opening --- */
 
 /* Where a learner waits for others, they wait for each of its steps. */
-static weft_status set_pace(weft_remote *x, double push, double fetch)
+static weft_status set_pace(weft_ps_exchange *x, double push, double fetch)
 {
     if (x->policy.bound != WEFT_NO_BOUND && (push > 1 || fetch > 1))
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -21,7 +21,7 @@ static weft_status set_pace(weft_remote *x, double push, double fetch)
     return WEFT_OK;
 }
 
-static weft_status parse(weft_remote *x, const char *arguments)
+static weft_status parse(weft_ps_exchange *x, const char *arguments)
 {
     char *policy = NULL, *scale = NULL;
     double count = -1, bound = -1, beta = -1, push = -1, fetch = -1;
@@ -46,20 +46,20 @@ static weft_status parse(weft_remote *x, const char *arguments)
 static weft_status server_open(const char *arguments, const weft_exchange_site *site,
                                weft_exchange **out)
 {
-    weft_remote *x;
+    weft_ps_exchange *x;
     WEFT_TRY(WEFT_NEW(&x, 1));
     weft_status status = parse(x, arguments);
-    if (status == WEFT_OK && site) status = weft_remote_make_room(x, site);
+    if (status == WEFT_OK && site) status = weft_ps_exchange_make_room(x, site);
     if (status == WEFT_OK)
         *out = &x->head;
     else
-        weft_remote_close(&x->head);
+        weft_ps_exchange_close(&x->head);
     return status;
 }
 
 /* --- the moments --- */
 
-static weft_status count_gradients(weft_remote *x)
+static weft_status count_gradients(weft_ps_exchange *x)
 {
     weft_gradient g;
     const weft_program *program = weft_instance_program(x->head.site.instance);
@@ -75,32 +75,33 @@ static weft_status count_gradients(weft_remote *x)
 
 static weft_status server_begin(weft_exchange *exchange)
 {
-    weft_remote *x = (weft_remote *)exchange;
-    WEFT_TRY(weft_copies_read(x->copies));
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
+    WEFT_TRY(weft_shared_params_read(x->copies));
     if (x->leads) {
-        WEFT_TRY(weft_remote_begin(x));
+        WEFT_TRY(weft_ps_exchange_begin(x));
         WEFT_TRY(count_gradients(x));
     }
-    WEFT_TRY(weft_remote_open_late(x));
-    return weft_copies_write(x->copies); /* other learners may have begun before */
+    WEFT_TRY(weft_ps_exchange_open_late(x));
+    return weft_shared_params_write(x->copies); /* other learners may have begun before */
 }
 
 static weft_status server_before(weft_exchange *exchange, int64_t step)
 {
-    weft_remote *x = (weft_remote *)exchange;
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     x->turn++;
     x->step = step;
     if (x->fetched) {
         x->fetched = false;
-        if (x->leads) weft_remote_know(x);
-        WEFT_TRY(weft_copies_write(x->copies));
+        if (x->leads) weft_ps_exchange_know(x);
+        WEFT_TRY(weft_shared_params_write(x->copies));
     }
     if (x->leads) memcpy(x->missing, x->whole, (size_t)x->range_count * sizeof(*x->whole));
     return WEFT_OK;
 }
 
 /* What the range has of a gradient. A range whose last gradient is there goes at once. */
-static weft_status take_gradient(weft_remote *x, int k, const weft_gradient *g, const char *data)
+static weft_status take_gradient(weft_ps_exchange *x, int k, const weft_gradient *g,
+                                 const char *data)
 {
     const weft_server_range *r = &x->ranges[k];
     int64_t begin = WEFT_MAX(g->begin, r->begin);
@@ -109,8 +110,8 @@ static weft_status take_gradient(weft_remote *x, int k, const weft_gradient *g, 
     bool laid;
     if (common <= 0) return WEFT_OK;
     data += (size_t)(begin - g->begin) * size;
-    WEFT_TRY(
-        weft_server_learner_lay(weft_net_actor(x->net), k, data, begin - r->begin, common, &laid));
+    WEFT_TRY(weft_ps_client_write_gradient(weft_net_actor(x->net), k, data, begin - r->begin,
+                                           common, &laid));
     if (!laid) memcpy((char *)x->gradients + (size_t)begin * size, data, (size_t)common * size);
     x->missing[k] -= common;
     return x->missing[k] == 0 ? weft_net_part(x->net, x->turn, k) : WEFT_OK;
@@ -118,7 +119,7 @@ static weft_status take_gradient(weft_remote *x, int k, const weft_gradient *g, 
 
 static weft_status server_ready(weft_exchange *exchange, const weft_gradient *g)
 {
-    weft_remote *x = (weft_remote *)exchange;
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_status status = WEFT_OK;
     const void *data;
     if (!x->leads) return WEFT_OK;
@@ -142,57 +143,58 @@ static weft_status explain(weft_status status, int64_t step)
 
 static weft_status server_update(weft_exchange *exchange, int64_t step)
 {
-    weft_remote *x = (weft_remote *)exchange;
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     WEFT_TRY(explain(weft_error_raise(&x->spoiled), step));
     if (x->leads) {
         for (int k = 0; k < x->range_count; k++) /* nothing has read it, and it goes, too */
-            if (x->whole[k] == 0) WEFT_TRY(weft_remote_wait_for(x, k));
+            if (x->whole[k] == 0) WEFT_TRY(weft_ps_exchange_wait_for(x, k));
         WEFT_TRY(explain(weft_net_computed(x->net, x->turn), step));
     }
-    return weft_remote_await(x);
+    return weft_ps_exchange_await(x);
 }
 
 static weft_status server_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
-    weft_remote_turn((weft_remote *)exchange, turn);
+    weft_ps_exchange_turn((weft_ps_exchange *)exchange, turn);
     return WEFT_OK;
 }
 
 static bool server_together(const weft_exchange *exchange)
 {
-    return ((const weft_remote *)exchange)->policy.bound == 0;
+    return ((const weft_ps_exchange *)exchange)->policy.bound == 0;
 }
 
 static weft_status server_save(weft_exchange *exchange)
 {
-    weft_remote *x = (weft_remote *)exchange;
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     if (x->ended) return WEFT_OK; /* the end has brought it */
     x->fetched = strcmp(x->back, "none") != 0;
-    WEFT_TRY(weft_remote_fetch(x));
-    return weft_copies_write(x->copies);
+    WEFT_TRY(weft_ps_exchange_fetch(x));
+    return weft_shared_params_write(x->copies);
 }
 
 static weft_status server_end(weft_exchange *exchange)
 {
-    weft_remote *x = (weft_remote *)exchange;
-    WEFT_TRY(weft_remote_end(x));
-    return weft_copies_write(x->copies);
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
+    WEFT_TRY(weft_ps_exchange_end(x));
+    return weft_shared_params_write(x->copies);
 }
 
 static int64_t server_began(weft_exchange *exchange)
 {
-    const weft_remote *x = (const weft_remote *)exchange;
+    const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;
     return x->leads ? x->turn : -1;
 }
 
-static weft_status server_cast(const char *arguments, const weft_scene *scene, weft_cast **out)
+static weft_status server_cast(const char *arguments, const weft_sim_exchange_options *scene,
+                               weft_sim_exchange **out)
 {
-    return weft_remote_cast(&weft_exchange_server, arguments, scene, out);
+    return weft_ps_exchange_simulate(&weft_exchange_server, arguments, scene, out);
 }
 
 static weft_status server_serve(const char *arguments, weft_serving *serving, weft_actor **out)
 {
-    return weft_remote_serve(&weft_exchange_server, arguments, serving, out);
+    return weft_ps_exchange_serve(&weft_exchange_server, arguments, serving, out);
 }
 
 const weft_exchange_ops weft_exchange_server = {
@@ -208,23 +210,23 @@ const weft_exchange_ops weft_exchange_server = {
     .owns_update = true,
     .reads = "servers,replicas,compress,compress-back",
     .open = server_open,
-    .close = weft_remote_close,
-    .fits = weft_remote_fits,
-    .sockets = weft_remote_sockets,
+    .close = weft_ps_exchange_close,
+    .fits = weft_ps_exchange_fits,
+    .sockets = weft_ps_exchange_sockets,
     .begin = server_begin,
     .before = server_before,
     .ready = server_ready,
-    .needed = weft_remote_needed,
-    .poll = weft_remote_poll,
+    .needed = weft_ps_exchange_needed,
+    .poll = weft_ps_exchange_poll,
     .update = server_update,
-    .settle = weft_remote_settle,
+    .settle = weft_ps_exchange_finish,
     .after = server_after,
-    .state = weft_remote_state_at,
+    .state = weft_ps_exchange_state_at,
     .save = server_save,
-    .keep = weft_remote_keep,
+    .keep = weft_ps_exchange_keep,
     .together = server_together,
     .end = server_end,
-    .figure = weft_remote_figure,
+    .figure = weft_ps_exchange_stat,
     .cast = server_cast,
     .serve = server_serve,
     .began = server_began,

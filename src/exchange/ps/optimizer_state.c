@@ -9,14 +9,14 @@ static bool belongs_to_each(const weft_exchange_state *s, int64_t count)
     return s->type.shape.rank == 1 && s->type.shape.dim[0] == count;
 }
 
-static weft_status list(weft_remote *x, weft_flat_optimizer *sample, int64_t count)
+static weft_status list(weft_ps_exchange *x, weft_flat_optimizer *sample, int64_t count)
 {
     weft_exchange_state s;
     int n = 0;
     while (weft_flat_optimizer_state(sample, n, &s)) n++;
     WEFT_TRY(WEFT_NEW(&x->states, n + 1));
     for (; x->state_count < n; x->state_count++) {
-        weft_remote_state *mine = &x->states[x->state_count];
+        weft_ps_exchange_state *mine = &x->states[x->state_count];
         (void)weft_flat_optimizer_state(sample, x->state_count, &s);
         (void)snprintf(mine->name, sizeof(mine->name), "%s", s.name);
         mine->like_parameters = belongs_to_each(&s, count);
@@ -33,21 +33,21 @@ static weft_status list(weft_remote *x, weft_flat_optimizer *sample, int64_t cou
 }
 
 /* Behind the optimiser's. */
-static weft_status list_known(weft_remote *x)
+static weft_status list_known(weft_ps_exchange *x)
 {
-    weft_remote_state *known = &x->states[x->state_count];
+    weft_ps_exchange_state *known = &x->states[x->state_count];
     if (strcmp(x->back, "none") == 0) return WEFT_OK;
-    *known = (weft_remote_state){.name = "known",
-                                 .like_parameters = true,
-                                 .type = {.dtype = x->dtype},
-                                 .bytes = (size_t)x->count * weft_dtype_size(x->dtype),
-                                 .known = true};
+    *known = (weft_ps_exchange_state){.name = "known",
+                                      .like_parameters = true,
+                                      .type = {.dtype = x->dtype},
+                                      .bytes = (size_t)x->count * weft_dtype_size(x->dtype),
+                                      .known = true};
     WEFT_TRY(weft_new_aligned(known->bytes, &known->data));
     x->state_count++;
     return WEFT_OK;
 }
 
-weft_status weft_remote_list_states(weft_remote *x, const weft_exchange_site *site)
+weft_status weft_ps_exchange_list_states(weft_ps_exchange *x, const weft_exchange_site *site)
 {
     weft_flat_optimizer *sample;
     const int64_t two = 2;
@@ -59,7 +59,7 @@ weft_status weft_remote_list_states(weft_remote *x, const weft_exchange_site *si
 }
 
 /* Where that of a range lies in a state, and how long it is. */
-static struct iovec part_of(const weft_remote *x, const weft_remote_state *s, int range)
+static struct iovec part_of(const weft_ps_exchange *x, const weft_ps_exchange_state *s, int range)
 {
     const weft_server_range *r = &x->ranges[range];
     size_t size = weft_dtype_size(s->type.dtype);
@@ -67,11 +67,11 @@ static struct iovec part_of(const weft_remote *x, const weft_remote_state *s, in
     return (struct iovec){(char *)s->data + (size_t)r->begin * size, (size_t)r->count * size};
 }
 
-weft_status weft_remote_take_state(void *remote, int range, const void *data, size_t bytes)
+weft_status weft_ps_exchange_take_state(void *remote, int range, const void *data, size_t bytes)
 {
-    weft_remote *x = remote;
+    weft_ps_exchange *x = remote;
     const char *from = data;
-    size_t want = weft_remote_state_bytes(remote, range);
+    size_t want = weft_ps_exchange_state_bytes(remote, range);
     if (bytes != want)
         return weft_fail(WEFT_ERR_FORMAT, "server %d sends %zu bytes of state, should be %zu",
                          range, bytes, want);
@@ -83,22 +83,22 @@ weft_status weft_remote_take_state(void *remote, int range, const void *data, si
     return WEFT_OK;
 }
 
-size_t weft_remote_state_bytes(void *remote, int range)
+size_t weft_ps_exchange_state_bytes(void *remote, int range)
 {
-    const weft_remote *x = remote;
+    const weft_ps_exchange *x = remote;
     size_t bytes = 0;
     for (int i = 0; i < x->state_count; i++) bytes += part_of(x, &x->states[i], range).iov_len;
     return bytes;
 }
 
-weft_status weft_remote_give_state(void *remote, int range, void *data, size_t bytes)
+weft_status weft_ps_exchange_give_state(void *remote, int range, void *data, size_t bytes)
 {
-    const weft_remote *x = remote;
+    const weft_ps_exchange *x = remote;
     char *to = data;
-    if (bytes != weft_remote_state_bytes(remote, range))
+    if (bytes != weft_ps_exchange_state_bytes(remote, range))
         return weft_fail(WEFT_ERR_INTERNAL, "room of %zu bytes for a state", bytes);
     for (int i = 0; i < x->state_count; i++) {
-        const weft_remote_state *s = &x->states[i];
+        const weft_ps_exchange_state *s = &x->states[i];
         struct iovec part = part_of(x, s, range);
         const char *from = part.iov_base;
         /* Who begins knows the parameters. */
@@ -110,35 +110,35 @@ weft_status weft_remote_give_state(void *remote, int range, void *data, size_t b
     return WEFT_OK;
 }
 
-void weft_remote_know(const weft_remote *x)
+void weft_ps_exchange_know(const weft_ps_exchange *x)
 {
     for (int i = 0; i < x->state_count; i++)
         if (x->states[i].known) memcpy(x->parameters, x->states[i].data, x->states[i].bytes);
 }
 
-weft_status weft_remote_publish(weft_context *context, const char *back, weft_dtype dtype,
-                                int64_t count, int64_t begin, weft_gap_list gaps,
-                                weft_published **out)
+weft_status weft_ps_exchange_publish(weft_context *context, const char *back, weft_dtype dtype,
+                                     int64_t count, int64_t begin, weft_gap_list gaps,
+                                     weft_downlink **out)
 {
     weft_codec *codec;
     *out = NULL;
     if (strcmp(back, "none") == 0) return WEFT_OK;
     WEFT_TRY(weft_codec_open_back(context, back, dtype, count, &codec));
     weft_status status = weft_gaps_skip(gaps, codec, begin);
-    if (status == WEFT_OK) return weft_published_open(codec, out);
+    if (status == WEFT_OK) return weft_downlink_open(codec, out);
     weft_codec_close(&codec);
     return status;
 }
 
-weft_status weft_remote_point_states(const weft_remote *x, int range, const weft_published *known,
-                                     weft_own_range *own)
+weft_status weft_ps_exchange_point_states(const weft_ps_exchange *x, int range,
+                                          const weft_downlink *known, weft_own_range *own)
 {
     weft_exchange_state s;
     WEFT_TRY(WEFT_NEW(&own->states, WEFT_MAX(x->state_count, 1)));
     for (int i = 0; i < x->state_count; i++) {
         struct iovec part = part_of(x, &x->states[i], range);
         if (x->states[i].known) {
-            own->states[i] = (struct iovec){weft_published_numbers(known), part.iov_len};
+            own->states[i] = (struct iovec){weft_downlink_reference(known), part.iov_len};
             continue;
         }
         if (!weft_flat_optimizer_state(own->updater.optimizer, i, &s) || s.bytes != part.iov_len)
@@ -149,11 +149,11 @@ weft_status weft_remote_point_states(const weft_remote *x, int range, const weft
     return WEFT_OK;
 }
 
-bool weft_remote_state_at(weft_exchange *exchange, int i, weft_exchange_state *out)
+bool weft_ps_exchange_state_at(weft_exchange *exchange, int i, weft_exchange_state *out)
 {
-    weft_remote *x = (weft_remote *)exchange;
-    if (i >= x->state_count) return weft_kept_state(x->kept, i - x->state_count, out);
-    const weft_remote_state *s = &x->states[i];
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
+    if (i >= x->state_count) return weft_codec_checkpoint_state(x->kept, i - x->state_count, out);
+    const weft_ps_exchange_state *s = &x->states[i];
     *out = (weft_exchange_state){.name = s->name,
                                  .what = s->known ? "the parameters that learners know of servers"
                                                   : "the optimizer state of the servers",

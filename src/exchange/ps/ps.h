@@ -27,7 +27,7 @@ typedef struct weft_served {
      * until `close`. */
     const struct iovec *states;
     int state_count;
-    weft_published *published; /* the server's; NULL: what goes back is not compressed */
+    weft_downlink *published; /* the server's; NULL: what goes back is not compressed */
 } weft_served;
 
 typedef struct weft_server_options {
@@ -71,8 +71,8 @@ typedef struct weft_server_range {
     weft_codec *codec;    /* of its updates; stays the caller's */
 } weft_server_range;
 
-typedef struct weft_server_learner_options {
-    size_t struct_size;         /* sizeof(weft_server_learner_options) */
+typedef struct weft_ps_client_options {
+    size_t struct_size;         /* sizeof(weft_ps_client_options) */
     weft_member_options member; /* its role is filled in */
     weft_dtype dtype;
     const weft_server_range *ranges; /* of all ranges of the run; stay the caller's */
@@ -104,57 +104,57 @@ typedef struct weft_server_learner_options {
     /* Is given the state of range number `range`, where it was asked for. FORMAT: it cannot be. */
     weft_status (*take_state)(void *user, int range, const void *data, size_t bytes);
     void *user;
-} weft_server_learner_options;
+} weft_ps_client_options;
 
 /* Computation number t is step t. It reads range k as part k, and makes its gradient as part k;
  * parts that were not told of are there when it has ended, and are lacked no more by then. The
  * actor is done when it has the parameters after its last step. It fails where a server does not
  * know it or finds its updates damaged. */
-weft_status weft_server_learner_create(const weft_server_learner_options *options,
-                                       weft_actor **out) WEFT_NODISCARD;
+weft_status weft_ps_client_create(const weft_ps_client_options *options,
+                                  weft_actor **out) WEFT_NODISCARD;
 /* Whether it waits for servers: it can end no computation then. */
-bool weft_server_learner_waits(const weft_actor *actor);
+bool weft_ps_client_is_waiting(const weft_actor *actor);
 /* Whether the computation that has begun must wait before it reads that range, or WEFT_ANY_PART. */
-bool weft_server_learner_lacks(const weft_actor *actor, int range);
+bool weft_ps_client_is_missing(const weft_actor *actor, int range);
 /* Updates of a range that its server has taken, for good. */
-int64_t weft_server_learner_acknowledged(const weft_actor *actor, int range);
+int64_t weft_ps_client_acknowledged(const weft_actor *actor, int range);
 /* n numbers of the gradient of a range, from its number `at` on, are there before its part is told
  * of: they are copied where they go from. Others stay what they were, zeros at first. laid: false:
  * nothing was done, and they belong among `gradients`. */
-weft_status weft_server_learner_lay(weft_actor *actor, int range, const void *gradient, int64_t at,
-                                    int64_t n, bool *laid) WEFT_NODISCARD;
+weft_status weft_ps_client_write_gradient(weft_actor *actor, int range, const void *gradient,
+                                          int64_t at, int64_t n, bool *laid) WEFT_NODISCARD;
 /* How often a server has answered it. */
-uint64_t weft_server_learner_heard(const weft_actor *actor);
+uint64_t weft_ps_client_replies(const weft_actor *actor);
 /* Asks for what the servers have, with the state of their updates; between computations. */
-weft_status weft_server_learner_fetch(weft_actor *actor) WEFT_NODISCARD;
+weft_status weft_ps_client_fetch(weft_actor *actor) WEFT_NODISCARD;
 /* It begins no other step, and is done when it has the parameters that all learners have come to,
  * once they have left, too. halt: they are to do so now. whole: with the state. */
-weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole) WEFT_NODISCARD;
+weft_status weft_ps_client_leave(weft_actor *actor, bool halt, bool whole) WEFT_NODISCARD;
 /* When it has left the servers it stays a member, so that they keep what all have come to, until it
  * goes. */
-void weft_server_learner_stay(weft_actor *actor);
-weft_status weft_server_learner_go(weft_actor *actor) WEFT_NODISCARD;
+void weft_ps_client_hold(weft_actor *actor);
+weft_status weft_ps_client_release(weft_actor *actor) WEFT_NODISCARD;
 /* It goes at once, and the others go on without it. */
-weft_status weft_server_learner_quit(weft_actor *actor) WEFT_NODISCARD;
+weft_status weft_ps_client_leave_now(weft_actor *actor) WEFT_NODISCARD;
 /* PEER: fails with what it has waited for so many seconds. */
-weft_status weft_server_learner_explain(const weft_actor *actor, double seconds) WEFT_NODISCARD;
+weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds) WEFT_NODISCARD;
 /* What its next beats say besides its clock. */
-void weft_server_learner_tell(weft_actor *actor, double loss, double rate);
+void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate);
 /* The coordinator has told it to go: it begins no other step. */
-bool weft_server_learner_dismissed(const weft_actor *actor);
-const weft_member *weft_server_learner_member(const weft_actor *actor);
+bool weft_ps_client_dismissed(const weft_actor *actor);
+const weft_member *weft_ps_client_member(const weft_actor *actor);
 /* All are to end with this clock, so that no step is begun that does not count: its updates say so
  * from now on. Of a policy by which nobody begins a step before all have ended the one before, and
  * two steps ahead at the least, or they hear of it too late. */
-void weft_server_learner_end_at(weft_actor *actor, int64_t clock);
+void weft_ps_client_set_end_clock(weft_actor *actor, int64_t clock);
 /* Somebody has said that all are to leave, after the next step at the latest. */
-bool weft_server_learner_halted(const weft_actor *actor);
+bool weft_ps_client_halted(const weft_actor *actor);
 /* How many of its updates met the parameters with each staleness, as far as servers have said; the
  * last: so much, or more. Where versions are made of several updates, and an answer tells of more
  * than one of its own, all of these count as their mean. */
 enum { WEFT_STALENESS = 256 };
-const double *weft_server_learner_staleness(const weft_actor *actor);
+const double *weft_ps_client_staleness(const weft_actor *actor);
 /* Steps it has finished. */
-int64_t weft_server_learner_clock(const weft_actor *actor);
+int64_t weft_ps_client_clock(const weft_actor *actor);
 
 #endif

@@ -12,9 +12,9 @@ static const double NAP = 0.05;
  * minute and a half. */
 enum { MOST_HOSTED = 128 };
 
-weft_status weft_remote_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
+weft_status weft_ps_exchange_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
 {
-    const weft_policy *policy = &((const weft_remote *)exchange)->policy;
+    const weft_policy *policy = &((const weft_ps_exchange *)exchange)->policy;
     const char *name = exchange->ops->name;
     if (policy->count > plan->learners && !plan->again)
         return weft_fail(WEFT_ERR_ARGUMENT,
@@ -39,8 +39,8 @@ weft_status weft_remote_fits(const weft_exchange *exchange, const weft_exchange_
 }
 
 /* Each learner, and each server, has a socket of its own and one to each server. */
-weft_status weft_remote_sockets(const weft_exchange *exchange, const weft_exchange_plan *plan,
-                                int64_t *out)
+weft_status weft_ps_exchange_sockets(const weft_exchange *exchange, const weft_exchange_plan *plan,
+                                     int64_t *out)
 {
     int64_t servers = WEFT_MAX(plan->servers, 1);
     (void)exchange;
@@ -48,13 +48,13 @@ weft_status weft_remote_sockets(const weft_exchange *exchange, const weft_exchan
     return WEFT_OK;
 }
 
-const char *weft_remote_back(bool adds, const char *codec, const char *back)
+const char *weft_ps_exchange_back(bool adds, const char *codec, const char *back)
 {
     return adds ? "none" : weft_codec_back(codec, back);
 }
 
 /* Who is left of a run that goes on makes its versions; there may be more again later. */
-static void tell_count(const weft_remote *x, const weft_exchange_site *site)
+static void tell_count(const weft_ps_exchange *x, const weft_exchange_site *site)
 {
     int learners = site->endpoint->learners;
     if (x->policy.count > learners && site->endpoint->learner == 0)
@@ -63,7 +63,7 @@ static void tell_count(const weft_remote *x, const weft_exchange_site *site)
                  x->policy.count, learners, learners);
 }
 
-weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site)
+weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_site *site)
 {
     void *data;
     size_t bytes;
@@ -75,23 +75,24 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     x->range_count = weft_server_ranges(x->count, x->dtype, x->servers);
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
-    WEFT_TRY(weft_strdup(weft_remote_back(x->adds, site->codec, site->back), &x->back));
-    if (!x->adds) WEFT_TRY(weft_remote_list_states(x, site));
-    WEFT_TRY(weft_copies_open(site->learner, site->store, &x->copies));
-    WEFT_TRY(weft_kept_open(site->context, x->codec, x->back, site->store, x->copies, &x->kept));
-    weft_kept_tell_momentum(x->kept, site);
-    if (site->cluster && !weft_copies_are_whole(x->copies))
+    WEFT_TRY(weft_strdup(weft_ps_exchange_back(x->adds, site->codec, site->back), &x->back));
+    if (!x->adds) WEFT_TRY(weft_ps_exchange_list_states(x, site));
+    WEFT_TRY(weft_shared_params_open(site->learner, site->store, &x->copies));
+    WEFT_TRY(weft_codec_checkpoint_open(site->context, x->codec, x->back, site->store, x->copies,
+                                        &x->kept));
+    weft_codec_checkpoint_set_momentum(x->kept, site);
+    if (site->cluster && !weft_shared_params_are_whole(x->copies))
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "the ranks of a learner that comes and goes must all have all parameters, "
                          "and with this mesh they share them out; split the batch or the pictures "
                          "(data, domain)");
-    x->parameters = weft_copies_parameters(x->copies);
-    x->leads = weft_copies_leads(x->copies);
+    x->parameters = weft_shared_params_parameters(x->copies);
+    x->leads = weft_shared_params_is_leader(x->copies);
     if (!x->leads) return WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &x->gradients));
     if (x->fetch > 1 && !x->adds)
-        WEFT_TRY(weft_descent_open(site->context, site->store, site->optimizer, x->dtype, x->count,
-                                   &x->descent));
+        WEFT_TRY(weft_local_sgd_open(site->context, site->store, site->optimizer, x->dtype,
+                                     x->count, &x->descent));
     WEFT_TRY(WEFT_NEW(&x->own, x->servers));
     WEFT_TRY(WEFT_NEW(&x->ranges, x->range_count));
     WEFT_TRY(WEFT_NEW(&x->missing, x->range_count));
@@ -99,7 +100,7 @@ weft_status weft_remote_make_room(weft_remote *x, const weft_exchange_site *site
 }
 
 /* The coordinator hears of it, if there is one; nobody waits for long. */
-static weft_status say_goodbye(const weft_remote *x)
+static weft_status say_goodbye(const weft_ps_exchange *x)
 {
     double began = weft_seconds(), most = weft_exchange_farewell(&x->head, x->last);
     while (!weft_net_actor(x->net)->done && weft_seconds() - began < most)
@@ -107,24 +108,24 @@ static weft_status say_goodbye(const weft_remote *x)
     return WEFT_OK;
 }
 
-static weft_status go(const weft_remote *x)
+static weft_status go(const weft_ps_exchange *x)
 {
     if (!x->stays || !x->net) return WEFT_OK;
-    WEFT_TRY(weft_server_learner_go(weft_net_actor(x->net)));
+    WEFT_TRY(weft_ps_client_release(weft_net_actor(x->net)));
     return say_goodbye(x);
 }
 
-void weft_remote_close(weft_exchange *exchange)
+void weft_ps_exchange_close(weft_exchange *exchange)
 {
-    weft_remote *x = (weft_remote *)exchange;
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_status ended = go(x);
-    if (x->ranges) ended = weft_remote_unplace(x);
+    if (x->ranges) ended = weft_ps_exchange_stop(x);
     (void)ended; /* whoever waited for a server that fails was told */
-    weft_copies_close(&x->copies);
-    weft_descent_close(&x->descent);
+    weft_shared_params_close(&x->copies);
+    weft_local_sgd_close(&x->descent);
     for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
     free(x->states);
-    weft_kept_close(&x->kept);
+    weft_codec_checkpoint_close(&x->kept);
     free(x->codec);
     free(x->back);
     for (int k = 0; x->own && k < x->servers; k++) free(x->own[k].ranges);
@@ -139,81 +140,80 @@ void weft_remote_close(weft_exchange *exchange)
 
 /* --- waiting --- */
 
-static weft_status check_servers(const weft_remote *x)
+static weft_status check_servers(const weft_ps_exchange *x)
 {
     if (x->coordinator) WEFT_TRY(weft_actor_thread_check(x->coordinator));
     for (int k = 0; k < x->servers; k++)
         if (x->own[k].hosted) WEFT_TRY(weft_actor_thread_check(x->own[k].hosted));
-    return weft_endpoint_check(x->head.site.endpoint);
+    return weft_learner_group_check(x->head.site.endpoint);
 }
 
 /* Nobody says anything to a learner that is to end: it goes without an answer. */
-static weft_status give_up(const weft_remote *x)
+static weft_status give_up(const weft_ps_exchange *x)
 {
-    long long clock = (long long)weft_server_learner_clock(weft_net_actor(x->net));
-    WEFT_TRY(weft_server_learner_quit(weft_net_actor(x->net)));
+    long long clock = (long long)weft_ps_client_clock(weft_net_actor(x->net));
+    WEFT_TRY(weft_ps_client_leave_now(weft_net_actor(x->net)));
     WEFT_TRY(say_goodbye(x));
     return weft_fail(WEFT_ERR_INTERRUPTED,
                      "stopped after step %lld of this learner, while it waited for an answer",
                      clock);
 }
 
-static bool lacks(const weft_remote *x, int range)
+static bool lacks(const weft_ps_exchange *x, int range)
 {
     const weft_actor *learner = weft_net_actor(x->net);
-    return range == WEFT_ANY_PART ? weft_server_learner_waits(learner)
-                                  : weft_server_learner_lacks(learner, range);
+    return range == WEFT_ANY_PART ? weft_ps_client_is_waiting(learner)
+                                  : weft_ps_client_is_missing(learner, range);
 }
 
-weft_status weft_remote_wait_for(weft_remote *x, int range)
+weft_status weft_ps_exchange_wait_for(weft_ps_exchange *x, int range)
 {
     double limit = x->head.site.endpoint->timeout, began = weft_seconds();
     weft_patience patience = {0};
     while (lacks(x, range)) {
-        uint64_t heard = weft_server_learner_heard(weft_net_actor(x->net));
+        uint64_t heard = weft_ps_client_replies(weft_net_actor(x->net));
         WEFT_TRY(weft_net_poll(x->net, NAP));
         WEFT_TRY(check_servers(x));
-        if (weft_server_learner_heard(weft_net_actor(x->net)) != heard)
-            patience = (weft_patience){0};
+        if (weft_ps_client_replies(weft_net_actor(x->net)) != heard) patience = (weft_patience){0};
         double waited = weft_patience_look(&patience, 1);
         if (waited > weft_exchange_limit(&x->head, limit) && weft_exchange_is_stopped(&x->head))
             return give_up(x);
-        if (waited > limit) return weft_server_learner_explain(weft_net_actor(x->net), limit);
+        if (waited > limit) return weft_ps_client_timeout_error(weft_net_actor(x->net), limit);
     }
     x->head.waited += weft_seconds() - began;
     return WEFT_OK;
 }
 
-weft_status weft_remote_wait(weft_remote *x)
+weft_status weft_ps_exchange_wait(weft_ps_exchange *x)
 {
-    return weft_remote_wait_for(x, WEFT_ANY_PART);
+    return weft_ps_exchange_wait_for(x, WEFT_ANY_PART);
 }
 
 /* --- from begin to end --- */
 
 /* Somebody else may have come while this one made itself ready. */
-static weft_status check_slot(const weft_remote *x)
+static weft_status check_slot(const weft_ps_exchange *x)
 {
     const weft_learner_link *link = x->head.site.cluster;
-    int slot = weft_member_slot(weft_server_learner_member(weft_net_actor(x->net)));
+    int slot = weft_member_slot(weft_ps_client_member(weft_net_actor(x->net)));
     if (!link || slot == link->slot) return WEFT_OK;
-    weft_member_is_lost(weft_server_learner_member(weft_net_actor(x->net)));
+    weft_member_is_lost(weft_ps_client_member(weft_net_actor(x->net)));
     return weft_fail(WEFT_ERR_PEER,
                      "another learner has taken slot %d of the run meanwhile; join again",
                      link->slot);
 }
 
-weft_status weft_remote_begin(weft_remote *x)
+weft_status weft_ps_exchange_begin(weft_ps_exchange *x)
 {
-    WEFT_TRY(weft_remote_place(x));
-    WEFT_TRY(weft_remote_wait(x));
-    x->turn = weft_server_learner_clock(weft_net_actor(x->net));
+    WEFT_TRY(weft_ps_exchange_start(x));
+    WEFT_TRY(weft_ps_exchange_wait(x));
+    x->turn = weft_ps_client_clock(weft_net_actor(x->net));
     return check_slot(x);
 }
 
-weft_status weft_remote_poll(weft_exchange *exchange)
+weft_status weft_ps_exchange_poll(weft_exchange *exchange)
 {
-    weft_remote *x = (weft_remote *)exchange;
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_status status = x->net ? weft_net_poll(x->net, 0) : WEFT_OK;
     return x->ended ? WEFT_OK : status; /* it has all that it needs */
 }
@@ -225,7 +225,7 @@ enum { NOTICE = 3, UNHEARD = 8 };
 
 /* None takes a step then that would not count: what it has sent of that would be lost, and what its
  * codec keeps, and its own state, would be ahead of the parameters. */
-static void agree_on_end(weft_remote *x, weft_exchange_turn *turn)
+static void agree_on_end(weft_ps_exchange *x, weft_exchange_turn *turn)
 {
     const weft_learner_link *link = x->head.site.cluster;
     if (!turn->asked || !weft_exchange_ends_together(&x->head)) return;
@@ -236,69 +236,69 @@ static void agree_on_end(weft_remote *x, weft_exchange_turn *turn)
     if (x->until == 0) {
         x->until = turn->step + NOTICE;
         if (x->leads)
-            weft_server_learner_end_at(weft_net_actor(x->net),
-                                       weft_server_learner_clock(weft_net_actor(x->net)) + NOTICE);
+            weft_ps_client_set_end_clock(weft_net_actor(x->net),
+                                         weft_ps_client_clock(weft_net_actor(x->net)) + NOTICE);
     }
     turn->until = x->until;
 }
 
-void weft_remote_turn(weft_remote *x, weft_exchange_turn *turn)
+void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn)
 {
     x->last = turn->last;
     agree_on_end(x, turn);
     if (!x->leads) return;
-    weft_server_learner_tell(weft_net_actor(x->net), turn->loss, turn->rate);
-    bool halted = weft_server_learner_halted(weft_net_actor(x->net));
-    turn->dismissed = !halted && weft_server_learner_dismissed(weft_net_actor(x->net));
+    weft_ps_client_set_stats(weft_net_actor(x->net), turn->loss, turn->rate);
+    bool halted = weft_ps_client_halted(weft_net_actor(x->net));
+    turn->dismissed = !halted && weft_ps_client_dismissed(weft_net_actor(x->net));
     turn->leave = halted || turn->dismissed;
 }
 
-static void take_kept(const weft_remote *x)
+static void take_kept(const weft_ps_exchange *x)
 {
     for (int k = 0; k < x->range_count; k++)
-        weft_kept_take(x->kept, x->ranges[k].codec, x->ranges[k].begin);
+        weft_codec_checkpoint_store(x->kept, x->ranges[k].codec, x->ranges[k].begin);
 }
 
-weft_status weft_remote_fetch(weft_remote *x)
+weft_status weft_ps_exchange_fetch(weft_ps_exchange *x)
 {
-    weft_remote_forgo(x);
+    weft_ps_exchange_forgo(x);
     if (!x->leads) return WEFT_OK;
     take_kept(x);
-    WEFT_TRY(weft_server_learner_fetch(weft_net_actor(x->net)));
-    return weft_remote_wait(x);
+    WEFT_TRY(weft_ps_client_fetch(weft_net_actor(x->net)));
+    return weft_ps_exchange_wait(x);
 }
 
-weft_status weft_remote_keep(weft_exchange *exchange)
+weft_status weft_ps_exchange_keep(weft_exchange *exchange)
 {
-    const weft_remote *x = (const weft_remote *)exchange;
+    const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;
     if (x->leads) take_kept(x);
     return WEFT_OK;
 }
 
 /* The servers end when nobody needs them: when all learners have what they have come to. */
-weft_status weft_remote_end(weft_remote *x)
+weft_status weft_ps_exchange_end(weft_ps_exchange *x)
 {
     double all = 0;
     x->ended = true;
-    weft_remote_forgo(x);
+    weft_ps_exchange_forgo(x);
     if (x->leads) {
-        bool halted = weft_server_learner_halted(weft_net_actor(x->net));
+        bool halted = weft_ps_client_halted(weft_net_actor(x->net));
         const weft_learner_link *link = x->head.site.cluster;
         bool alone = link && !link->job && !x->last && !halted; /* the others go on */
-        if (alone) WEFT_TRY(weft_server_learner_quit(weft_net_actor(x->net)));
+        if (alone) WEFT_TRY(weft_ps_client_leave_now(weft_net_actor(x->net)));
         /* Who comes in its place must find what it has not told yet. */
         x->stays = link && link->job && link->slot == 0;
-        if (x->stays) weft_server_learner_stay(weft_net_actor(x->net));
-        WEFT_TRY(weft_server_learner_leave(weft_net_actor(x->net), !x->last || halted,
-                                           x->head.site.endpoint->learner == 0));
-        WEFT_TRY(weft_remote_wait(x));
+        if (x->stays) weft_ps_client_hold(weft_net_actor(x->net));
+        WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), !x->last || halted,
+                                      x->head.site.endpoint->learner == 0));
+        WEFT_TRY(weft_ps_exchange_wait(x));
         if (link && !x->stays) WEFT_TRY(say_goodbye(x));
         WEFT_TRY(weft_exchange_sum(&x->head, "that all have left", &all));
     }
-    WEFT_TRY(weft_remote_count(x));
+    WEFT_TRY(weft_ps_exchange_count(x));
     if (x->leads) {
         take_kept(x);
-        if (!x->stays) WEFT_TRY(weft_remote_unplace(x));
+        if (!x->stays) WEFT_TRY(weft_ps_exchange_stop(x));
     }
     return WEFT_OK;
 }

@@ -3,31 +3,31 @@
  * waits at the first that is not there yet. */
 #include "exchange/ps/ps_exchange.h"
 
-weft_status weft_remote_open_late(weft_remote *x)
+weft_status weft_ps_exchange_open_late(weft_ps_exchange *x)
 {
     const weft_program *program = weft_instance_program(x->head.site.instance);
     weft_reading r;
     int count = 0;
     bool can;
-    WEFT_TRY(weft_copies_follow(x->copies, program, &can));
+    WEFT_TRY(weft_shared_params_follow(x->copies, program, &can));
     while (weft_program_reading(program, count, &r)) count++;
     return can ? WEFT_NEW(&x->late, count + 1) : WEFT_OK;
 }
 
-void weft_remote_forgo(weft_remote *x)
+void weft_ps_exchange_forgo(weft_ps_exchange *x)
 {
     x->awaits = false;
     weft_instance_await(x->head.site.instance, false);
 }
 
-static weft_status bring_all(weft_remote *x)
+static weft_status bring_all(weft_ps_exchange *x)
 {
-    weft_remote_forgo(x);
-    if (x->leads) WEFT_TRY(weft_remote_wait(x));
-    return weft_copies_write(x->copies);
+    weft_ps_exchange_forgo(x);
+    if (x->leads) WEFT_TRY(weft_ps_exchange_wait(x));
+    return weft_shared_params_write(x->copies);
 }
 
-weft_status weft_remote_await(weft_remote *x)
+weft_status weft_ps_exchange_await(weft_ps_exchange *x)
 {
     const weft_program *program = weft_instance_program(x->head.site.instance);
     weft_reading r;
@@ -35,24 +35,24 @@ weft_status weft_remote_await(weft_remote *x)
     for (int i = 0; weft_program_reading(program, i, &r); i++) x->late[i] = true;
     x->awaits = true;
     weft_instance_await(x->head.site.instance, true);
-    return weft_copies_begin(x->copies);
+    return weft_shared_params_begin(x->copies);
 }
 
-weft_status weft_remote_needed(weft_exchange *exchange, const weft_reading *p)
+weft_status weft_ps_exchange_needed(weft_exchange *exchange, const weft_reading *p)
 {
-    weft_remote *x = (weft_remote *)exchange;
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     if (!x->late[p->index]) return WEFT_OK;
     x->late[p->index] = false;
     for (int k = 0; k < x->range_count && x->leads; k++) {
         const weft_server_range *r = &x->ranges[k];
         if (r->begin < p->begin + p->count && p->begin < r->begin + r->count)
-            WEFT_TRY(weft_remote_wait_for(x, k));
+            WEFT_TRY(weft_ps_exchange_wait_for(x, k));
     }
-    return weft_copies_write_one(x->copies, p->entry);
+    return weft_shared_params_broadcast_one(x->copies, p->entry);
 }
 
-weft_status weft_remote_settle(weft_exchange *exchange)
+weft_status weft_ps_exchange_finish(weft_exchange *exchange)
 {
-    weft_remote *x = (weft_remote *)exchange;
+    weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     return x->awaits ? bring_all(x) : WEFT_OK;
 }

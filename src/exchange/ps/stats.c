@@ -1,7 +1,7 @@
 /* What a run with servers came to: how stale updates were, and what was sent for them. */
 #include "exchange/ps/ps_exchange.h"
 
-static void count_staleness(struct weft_remote_figures *f, const weft_range *range)
+static void count_staleness(struct weft_ps_exchange_stats *f, const weft_range *range)
 {
     size_t size;
     const int64_t *staleness = weft_range_staleness(range, &size);
@@ -11,13 +11,13 @@ static void count_staleness(struct weft_remote_figures *f, const weft_range *ran
     }
 }
 
-static void count_messages(struct weft_remote_figures *f, weft_net_report r)
+static void count_messages(struct weft_ps_exchange_stats *f, weft_net_report r)
 {
     f->bytes += (double)r.bytes_sent;
     f->dropped += (double)r.dropped;
 }
 
-static weft_status sum(const weft_remote *x, bool learners)
+static weft_status sum(const weft_ps_exchange *x, bool learners)
 {
     weft_transfer t = {.kind = WEFT_ALL_REDUCE,
                        .dtype = WEFT_F64,
@@ -25,11 +25,11 @@ static weft_status sum(const weft_remote *x, bool learners)
                        .send = &x->figures,
                        .receive = (void *)(uintptr_t)&x->figures,
                        .count = sizeof(x->figures) / sizeof(double)};
-    return learners ? weft_endpoint_run(x->head.site.endpoint, &t)
+    return learners ? weft_learner_group_run(x->head.site.endpoint, &t)
                     : weft_comm_run(x->head.site.learner, &t);
 }
 
-weft_status weft_remote_count(weft_remote *x)
+weft_status weft_ps_exchange_count(weft_ps_exchange *x)
 {
     if (x->leads) {
         for (int k = 0; k < x->servers; k++) {
@@ -44,17 +44,17 @@ weft_status weft_remote_count(weft_remote *x)
         }
         count_messages(&x->figures, weft_net_stats(x->net));
         if (x->head.site.cluster)
-            memcpy(x->figures.staleness, weft_server_learner_staleness(weft_net_actor(x->net)),
+            memcpy(x->figures.staleness, weft_ps_client_staleness(weft_net_actor(x->net)),
                    sizeof(x->figures.staleness));
         WEFT_TRY(sum(x, true));
     }
     return sum(x, false);
 }
 
-bool weft_remote_figure(weft_exchange *exchange, int i, weft_series *out)
+bool weft_ps_exchange_stat(weft_exchange *exchange, int i, weft_series *out)
 {
-    const weft_remote *x = (const weft_remote *)exchange;
-    const struct weft_remote_figures *f = &x->figures;
+    const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;
+    const struct weft_ps_exchange_stats *f = &x->figures;
     int most = WEFT_STALENESS;
     while (most > 1 && f->staleness[most - 1] == 0) most--;
     const weft_series all[] = {{"server_updates", &f->updates, 1, false},

@@ -151,7 +151,7 @@ static struct MHD_Response *make_response(const weft_reply *r, enum MHD_Response
 /* Answers of a model are mostly alike but for their numbers. */
 static struct MHD_Response *keep_response(weft_call *c)
 {
-    weft_kept *k = &c->kept;
+    weft_saved_reply *k = &c->kept;
     weft_text *text = &c->reply.text;
     if (k->response && k->size == text->size && k->json == c->reply.json) {
         memcpy(k->text, text->data, text->size);
@@ -159,7 +159,7 @@ static struct MHD_Response *keep_response(weft_call *c)
     }
     if (k->response) MHD_destroy_response(k->response);
     free(k->text);
-    *k = (weft_kept){.text = text->data, .size = text->size, .json = c->reply.json};
+    *k = (weft_saved_reply){.text = text->data, .size = text->size, .json = c->reply.json};
     k->response = make_response(&c->reply, MHD_RESPMEM_PERSISTENT);
     text->data = NULL;
     return k->response;

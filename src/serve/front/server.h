@@ -89,11 +89,11 @@ struct weft_server {
 
 /* A response of the library that stays with a call: the next one that is as long and has the same
  * head needs its text put into it alone. */
-typedef struct weft_kept {
+typedef struct weft_saved_reply {
     struct MHD_Response *response; /* NULL: none */
     char *text;
     size_t size, json;
-} weft_kept;
+} weft_saved_reply;
 
 /* A request. Its handler is called until there is a reply; while somebody else works on it, its
  * connection sleeps. */
@@ -133,7 +133,7 @@ struct weft_call {
     char *name; /* of a model that is loaded or unloaded */
     bool unloads;
     weft_reply reply;
-    weft_kept kept;
+    weft_saved_reply kept;
 };
 
 /* route.c: cuts the path at slashes. */

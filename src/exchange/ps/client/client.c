@@ -1,56 +1,56 @@
 /* The learner: computes, pushes each range as soon as it can, and pulls before it goes on. */
 #include "exchange/ps/client/client_internal.h"
 
-int64_t weft_server_learner_clock(const weft_actor *actor)
+int64_t weft_ps_client_clock(const weft_actor *actor)
 {
     return ((const learner *)actor)->clock;
 }
 
-bool weft_server_learner_halted(const weft_actor *actor)
+bool weft_ps_client_halted(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
     return l->halted || (l->last > 0 && l->clock + 1 >= l->last);
 }
 
-void weft_server_learner_end_at(weft_actor *actor, int64_t clock)
+void weft_ps_client_set_end_clock(weft_actor *actor, int64_t clock)
 {
     ((learner *)actor)->end = clock;
 }
 
-bool weft_server_learner_dismissed(const weft_actor *actor)
+bool weft_ps_client_dismissed(const weft_actor *actor)
 {
     return weft_member_dismissed(((const learner *)actor)->member);
 }
 
-const weft_member *weft_server_learner_member(const weft_actor *actor)
+const weft_member *weft_ps_client_member(const weft_actor *actor)
 {
     return ((const learner *)actor)->member;
 }
 
-int64_t weft_server_learner_acknowledged(const weft_actor *actor, int range)
+int64_t weft_ps_client_acknowledged(const weft_actor *actor, int range)
 {
-    const reach *r = &((const learner *)actor)->reaches[range];
+    const range_request *r = &((const learner *)actor)->requests[range];
     return r->sequence - (r->update != NULL);
 }
 
-weft_status weft_server_learner_lay(weft_actor *actor, int range, const void *gradient, int64_t at,
-                                    int64_t n, bool *laid)
+weft_status weft_ps_client_write_gradient(weft_actor *actor, int range, const void *gradient,
+                                          int64_t at, int64_t n, bool *laid)
 {
     const learner *l = (const learner *)actor;
-    return weft_reach_lay(l, &l->reaches[range], gradient, at, n, laid);
+    return weft_range_request_write(l, &l->requests[range], gradient, at, n, laid);
 }
 
-const double *weft_server_learner_staleness(const weft_actor *actor)
+const double *weft_ps_client_staleness(const weft_actor *actor)
 {
     return ((const learner *)actor)->staleness;
 }
 
-uint64_t weft_server_learner_heard(const weft_actor *actor)
+uint64_t weft_ps_client_replies(const weft_actor *actor)
 {
     return ((const learner *)actor)->heard;
 }
 
-void weft_server_learner_tell(weft_actor *actor, double loss, double rate)
+void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate)
 {
     learner *l = (learner *)actor;
     l->figures.loss = loss;
@@ -58,7 +58,7 @@ void weft_server_learner_tell(weft_actor *actor, double loss, double rate)
     weft_member_set_stats(l->member, &l->figures);
 }
 
-bool weft_server_learner_waits(const weft_actor *actor)
+bool weft_ps_client_is_waiting(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
     /* What goes while it computes is of no concern to it, until there is to be nothing more. */
@@ -66,7 +66,8 @@ bool weft_server_learner_waits(const weft_actor *actor)
     if (l->gone) return false;
     if (!l->in || l->arriving || l->responds) return true;
     for (int i = 0; i < l->options.range_count; i++)
-        if (all ? weft_reach_waits(&l->reaches[i]) : l->reaches[i].asked) return true;
+        if (all ? weft_range_request_is_waiting(&l->requests[i]) : l->requests[i].asked)
+            return true;
     return false;
 }
 
@@ -81,7 +82,7 @@ static void set_clock(learner *l, int64_t clock)
 static bool all_answered(const learner *l)
 {
     for (int i = 0; i < l->options.range_count; i++)
-        if (weft_reach_waits(&l->reaches[i])) return false;
+        if (weft_range_request_is_waiting(&l->requests[i])) return false;
     return true;
 }
 
@@ -91,14 +92,14 @@ static weft_status arrive(learner *l, bool *again)
 {
     int64_t first = INT64_MAX, last = 0;
     for (int i = 0; i < l->options.range_count; i++) {
-        first = WEFT_MIN(first, l->reaches[i].begins);
-        last = WEFT_MAX(last, l->reaches[i].begins);
+        first = WEFT_MIN(first, l->requests[i].begins);
+        last = WEFT_MAX(last, l->requests[i].begins);
     }
-    for (int i = 0; i < l->options.range_count; i++) l->reaches[i].clock = last;
+    for (int i = 0; i < l->options.range_count; i++) l->requests[i].clock = last;
     l->arriving = false;
     set_clock(l, last);
     *again = first < last;
-    return *again ? weft_reach_pull_all(l) : WEFT_OK;
+    return *again ? weft_range_request_pull_all(l) : WEFT_OK;
 }
 
 static weft_status take_leave(learner *l)
@@ -111,7 +112,7 @@ static weft_status take_leave(learner *l)
 static weft_status push_all(learner *l)
 {
     for (int i = 0; i < l->options.range_count; i++)
-        WEFT_TRY(weft_reach_push(l, &l->reaches[i], l->clock));
+        WEFT_TRY(weft_range_request_push(l, &l->requests[i], l->clock));
     return WEFT_OK;
 }
 
@@ -129,16 +130,16 @@ static weft_status respond(learner *l)
 
 static weft_status compute(learner *l)
 {
-    for (int i = 0; i < l->options.range_count; i++) l->reaches[i].pushed = false;
+    for (int i = 0; i < l->options.range_count; i++) l->requests[i].pushed = false;
     l->computing = true;
     return weft_actor_compute(&l->head, l->clock + 1);
 }
 
-weft_status weft_reach_go_on(learner *l)
+weft_status weft_range_request_advance(learner *l)
 {
     bool again = false;
     if (!l->in || l->gone || !all_answered(l)) return WEFT_OK;
-    WEFT_TRY(weft_reach_rest(l));
+    WEFT_TRY(weft_range_request_rest(l));
     l->whole = false;
     if (l->arriving) WEFT_TRY(arrive(l, &again));
     if (again || l->computing) return WEFT_OK;
@@ -147,15 +148,15 @@ weft_status weft_reach_go_on(learner *l)
     return compute(l);
 }
 
-weft_status weft_server_learner_fetch(weft_actor *actor)
+weft_status weft_ps_client_fetch(weft_actor *actor)
 {
     learner *l = (learner *)actor;
     l->whole = true;
-    WEFT_TRY(weft_reach_push_rest(l));
-    return weft_reach_pull_all(l);
+    WEFT_TRY(weft_range_request_push_rest(l));
+    return weft_range_request_pull_all(l);
 }
 
-weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole)
+weft_status weft_ps_client_leave(weft_actor *actor, bool halt, bool whole)
 {
     learner *l = (learner *)actor;
     if (l->gone) return WEFT_OK;
@@ -163,16 +164,16 @@ weft_status weft_server_learner_leave(weft_actor *actor, bool halt, bool whole)
     l->leaving = true;
     l->halt = halt;
     l->computing = false;
-    WEFT_TRY(weft_reach_push_rest(l));
-    return weft_reach_pull_all(l);
+    WEFT_TRY(weft_range_request_push_rest(l));
+    return weft_range_request_pull_all(l);
 }
 
-void weft_server_learner_stay(weft_actor *actor)
+void weft_ps_client_hold(weft_actor *actor)
 {
     ((learner *)actor)->stays = true;
 }
 
-weft_status weft_server_learner_go(weft_actor *actor)
+weft_status weft_ps_client_release(weft_actor *actor)
 {
     learner *l = (learner *)actor;
     if (!l->gone || !l->stays) return WEFT_OK;
@@ -180,7 +181,7 @@ weft_status weft_server_learner_go(weft_actor *actor)
     return take_leave(l);
 }
 
-weft_status weft_server_learner_quit(weft_actor *actor)
+weft_status weft_ps_client_leave_now(weft_actor *actor)
 {
     learner *l = (learner *)actor;
     if (l->gone) return WEFT_OK;
@@ -189,24 +190,25 @@ weft_status weft_server_learner_quit(weft_actor *actor)
     return weft_member_leave(l->member, false);
 }
 
-bool weft_server_learner_lacks(const weft_actor *actor, int range)
+bool weft_ps_client_is_missing(const weft_actor *actor, int range)
 {
     const learner *l = (const learner *)actor;
     if (l->options.respond || l->gone) return false; /* it computes with what it has */
-    return range == WEFT_ANY_PART ? !all_answered(l) : weft_reach_waits(&l->reaches[range]);
+    return range == WEFT_ANY_PART ? !all_answered(l)
+                                  : weft_range_request_is_waiting(&l->requests[range]);
 }
 
 static bool learner_lacks(const weft_actor *actor, int64_t ticket, int part)
 {
     (void)ticket;
-    return weft_server_learner_lacks(actor, part);
+    return weft_ps_client_is_missing(actor, part);
 }
 
 static weft_status learner_part(weft_actor *actor, int64_t ticket, int part)
 {
     learner *l = (learner *)actor;
-    reach *r = weft_reach_find(l, (uint32_t)part);
-    return r && !l->gone ? weft_reach_push(l, r, ticket) : WEFT_OK;
+    range_request *r = weft_range_request_find(l, (uint32_t)part);
+    return r && !l->gone ? weft_range_request_push(l, r, ticket) : WEFT_OK;
 }
 
 static weft_status learner_computed(weft_actor *actor, int64_t ticket)
@@ -215,16 +217,16 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     if (l->gone) return WEFT_OK;
     l->computing = false;
     set_clock(l, ticket);
-    l->responds = l->options.respond && weft_reach_due(l, l->options.fetch, ticket);
+    l->responds = l->options.respond && weft_range_request_due(l, l->options.fetch, ticket);
     if (!l->options.respond) WEFT_TRY(push_all(l));
-    if (weft_reach_due(l, l->options.fetch, ticket)) {
-        WEFT_TRY(weft_reach_pull_all(l));
+    if (weft_range_request_due(l, l->options.fetch, ticket)) {
+        WEFT_TRY(weft_range_request_pull_all(l));
         /* Answers come while the next step is computed, as far as that goes without them. */
         return l->options.respond || is_done(l) ? WEFT_OK : compute(l);
     }
-    for (int i = 0; i < l->options.range_count; i++) l->reaches[i].moved = l->options.descend;
+    for (int i = 0; i < l->options.range_count; i++) l->requests[i].moved = l->options.descend;
     if (l->options.descend) WEFT_TRY(l->options.descend(l->options.user, ticket));
-    return weft_reach_go_on(l);
+    return weft_range_request_advance(l);
 }
 
 /* --- who is there --- */
@@ -240,16 +242,16 @@ static weft_status take_view(learner *l)
                          "the run has its parameters in %d ranges, this learner in %d",
                          v->range_count, l->options.range_count);
     for (int k = 0; k < v->range_count; k++) {
-        reach *r = &l->reaches[k];
+        range_request *r = &l->requests[k];
         bool other = r->server != v->ranges[k].primary;
         r->server = v->ranges[k].primary;
         /* What another server took the learner to know is not known to this one. */
         r->moved = r->moved || (other && l->in);
-        if (other) WEFT_TRY(weft_reach_again(l, r));
+        if (other) WEFT_TRY(weft_range_request_resend(l, r));
     }
     if (l->in) return WEFT_OK;
     l->in = l->arriving = true;
-    return weft_reach_pull_all(l);
+    return weft_range_request_pull_all(l);
 }
 
 /* --- what it is told --- */
@@ -261,7 +263,7 @@ static weft_status learner_message(weft_actor *actor, const weft_message *messag
     WEFT_TRY(weft_member_message(l->member, message, &news));
     if (news == WEFT_NEWS_VIEW) WEFT_TRY(take_view(l));
     actor->done = weft_member_has_left(l->member);
-    return news == WEFT_NEWS_NONE && !l->gone ? weft_reach_message(l, message) : WEFT_OK;
+    return news == WEFT_NEWS_NONE && !l->gone ? weft_range_request_message(l, message) : WEFT_OK;
 }
 
 static weft_status learner_timer(weft_actor *actor, int timer)
@@ -272,7 +274,7 @@ static weft_status learner_timer(weft_actor *actor, int timer)
         actor->done = weft_member_has_left(l->member);
         return WEFT_OK;
     }
-    return l->gone ? WEFT_OK : weft_reach_overdue(l);
+    return l->gone ? WEFT_OK : weft_range_request_is_overdue(l);
 }
 
 /* --- making it --- */
@@ -285,15 +287,15 @@ static weft_status learner_begin(weft_actor *actor)
 static void learner_destroy(weft_actor *actor)
 {
     learner *l = (learner *)actor;
-    for (int i = 0; l->reaches && i < l->options.range_count; i++) {
-        weft_buffer_unref(&l->reaches[i].update);
-        weft_buffer_unref(&l->reaches[i].spare);
-        weft_buffer_unref(&l->reaches[i].next);
-        weft_buffer_unref(&l->reaches[i].gift);
-        weft_accrual_free(&l->reaches[i].accrual);
+    for (int i = 0; l->requests && i < l->options.range_count; i++) {
+        weft_buffer_unref(&l->requests[i].update);
+        weft_buffer_unref(&l->requests[i].spare);
+        weft_buffer_unref(&l->requests[i].next);
+        weft_buffer_unref(&l->requests[i].initial);
+        weft_grad_accumulator_free(&l->requests[i].accrual);
     }
     weft_member_destroy(&l->member);
-    free(l->reaches);
+    free(l->requests);
     free(l);
 }
 
@@ -308,17 +310,17 @@ static const weft_actor_ops learner_ops = {
     .destroy = learner_destroy,
 };
 
-weft_status weft_server_learner_create(const weft_server_learner_options *options, weft_actor **out)
+weft_status weft_ps_client_create(const weft_ps_client_options *options, weft_actor **out)
 {
     learner *l;
     WEFT_TRY(WEFT_NEW(&l, 1));
     l->head.ops = &learner_ops;
     l->options = *options;
     l->options.member.role = WEFT_MEMBER_LEARNER;
-    weft_status status = WEFT_NEW(&l->reaches, options->range_count);
+    weft_status status = WEFT_NEW(&l->requests, options->range_count);
     if (status == WEFT_OK) status = weft_member_create(&l->options.member, &l->member);
     for (int i = 0; i < options->range_count && status == WEFT_OK; i++)
-        l->reaches[i] = (reach){.of = options->ranges[i], .version = -1};
+        l->requests[i] = (range_request){.of = options->ranges[i], .version = -1};
     if (status == WEFT_OK)
         *out = &l->head;
     else

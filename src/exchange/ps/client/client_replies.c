@@ -2,15 +2,15 @@
 #include "exchange/ps/client/client_internal.h"
 
 /* The range that a server speaks of, if it is its own: nobody else has a say in it. */
-static reach *reach_of(learner *l, uint32_t range, weft_actor_id from)
+static range_request *request_of(learner *l, uint32_t range, weft_actor_id from)
 {
-    reach *r = weft_reach_find(l, range);
+    range_request *r = weft_range_request_find(l, range);
     if (!r || r->server != from) return NULL;
     l->heard++;
     return r;
 }
 
-static const char *server_of(const learner *l, const reach *r, char out[WEFT_MEMBER_NAME])
+static const char *server_of(const learner *l, const range_request *r, char out[WEFT_MEMBER_NAME])
 {
     return weft_view_name(weft_member_view(l->member), r->server, out);
 }
@@ -18,7 +18,7 @@ static const char *server_of(const learner *l, const reach *r, char out[WEFT_MEM
 static weft_status take_pushed(learner *l, const Weft__PushAck *m, weft_actor_id from)
 {
     char name[WEFT_MEMBER_NAME];
-    reach *r = reach_of(l, m->range, from);
+    range_request *r = request_of(l, m->range, from);
     if (!r || m->sequence != r->sequence || !r->update) return WEFT_OK;
     if (m->fate == WEFT__PUSH_ACK__FATE__EARLY) return WEFT_OK;
     if (m->fate == WEFT__PUSH_ACK__FATE__UNKNOWN) weft_member_is_lost(l->member);
@@ -30,21 +30,21 @@ static weft_status take_pushed(learner *l, const Weft__PushAck *m, weft_actor_id
     weft_buffer_unref(&r->spare);
     r->spare = r->update;
     r->update = NULL;
-    return weft_reach_go_on(l);
+    return weft_range_request_advance(l);
 }
 
 static weft_status take_given(learner *l, const Weft__InitAck *m, weft_actor_id from)
 {
-    reach *r = reach_of(l, m->range, from);
-    if (!r || !r->gift) return WEFT_OK;
-    weft_buffer_unref(&r->gift);
-    return weft_reach_pull(l, r);
+    range_request *r = request_of(l, m->range, from);
+    if (!r || !r->initial) return WEFT_OK;
+    weft_buffer_unref(&r->initial);
+    return weft_range_request_pull(l, r);
 }
 
-static weft_status check_size(const learner *l, const reach *r, const Weft__PullReply *m,
+static weft_status check_size(const learner *l, const range_request *r, const Weft__PullReply *m,
                               size_t have)
 {
-    size_t bytes = weft_reach_bytes(l, r);
+    size_t bytes = weft_range_request_bytes(l, r);
     char name[WEFT_MEMBER_NAME];
     if (m->changes && !l->whole && have && r->version >= 0 && !r->moved) return WEFT_OK;
     if (m->changes ? false
@@ -57,7 +57,7 @@ static weft_status check_size(const learner *l, const reach *r, const Weft__Pull
 }
 
 /* What versions have been made of since the last answer. */
-static void note_staleness(learner *l, reach *r, const Weft__PullReply *m)
+static void note_staleness(learner *l, range_request *r, const Weft__PullReply *m)
 {
     int64_t n = m->met - r->met, sum = m->stale - r->stale, last = WEFT_STALENESS - 1;
     if (n <= 0 || sum < 0 || m->met > r->sequence) return;
@@ -70,22 +70,22 @@ static void note_staleness(learner *l, reach *r, const Weft__PullReply *m)
 static weft_status take_parameters(learner *l, const Weft__PullReply *m,
                                    const weft_message *message)
 {
-    reach *r = reach_of(l, m->range, message->from);
+    range_request *r = request_of(l, m->range, message->from);
     const weft_buffer *payload = message->payload;
     char name[WEFT_MEMBER_NAME];
-    if (!r || !r->asked || r->gift || m->request != r->request) return WEFT_OK;
+    if (!r || !r->asked || r->initial || m->request != r->request) return WEFT_OK;
     if (m->version < 0)
         return weft_fail(WEFT_ERR_PEER, "%s does not know this learner (any more)",
                          server_of(l, r, name));
-    if (m->wanted) return weft_reach_give(l, r);
-    size_t bytes = weft_reach_bytes(l, r), have = payload ? payload->bytes : 0;
+    if (m->wanted) return weft_range_request_send_initial(l, r);
+    size_t bytes = weft_range_request_bytes(l, r), have = payload ? payload->bytes : 0;
     WEFT_TRY(check_size(l, r, m, have));
     if (l->whole)
         WEFT_TRY(l->options.take_state(l->options.user, (int)m->range,
                                        (const char *)payload->data + bytes, have - bytes));
-    char *numbers = (char *)l->options.parameters + weft_reach_offset(l, r);
+    char *numbers = (char *)l->options.parameters + weft_range_request_offset(l, r);
     if (m->changes)
-        WEFT_TRY(weft_published_add(payload, l->options.dtype, r->of.count, numbers));
+        WEFT_TRY(weft_downlink_apply(payload, l->options.dtype, r->of.count, numbers));
     else if (have)
         memcpy(numbers, payload->data, bytes);
     note_staleness(l, r, m);
@@ -94,17 +94,17 @@ static weft_status take_parameters(learner *l, const Weft__PullReply *m,
     r->asked = r->moved = false;
     l->halted = l->halted || m->halt;
     if (m->last > 0 && (l->last == 0 || m->last < l->last)) l->last = m->last;
-    return weft_reach_go_on(l);
+    return weft_range_request_advance(l);
 }
 
 static weft_status take_again(learner *l, weft_actor_id from)
 {
     for (int i = 0; i < l->options.range_count; i++)
-        if (l->reaches[i].server == from) WEFT_TRY(weft_reach_again(l, &l->reaches[i]));
+        if (l->requests[i].server == from) WEFT_TRY(weft_range_request_resend(l, &l->requests[i]));
     return WEFT_OK;
 }
 
-weft_status weft_reach_message(learner *l, const weft_message *message)
+weft_status weft_range_request_message(learner *l, const weft_message *message)
 {
     weft_status status = WEFT_OK;
     void *m = NULL;

@@ -19,24 +19,24 @@ size_t weft_server_messages(int ranges)
     return 4 * (size_t)ranges;
 }
 
-reach *weft_reach_find(learner *l, uint32_t range)
+range_request *weft_range_request_find(learner *l, uint32_t range)
 {
-    return range < (uint32_t)l->options.range_count ? &l->reaches[range] : NULL;
+    return range < (uint32_t)l->options.range_count ? &l->requests[range] : NULL;
 }
 
-size_t weft_reach_offset(const learner *l, const reach *r)
+size_t weft_range_request_offset(const learner *l, const range_request *r)
 {
     return (size_t)r->of.begin * weft_dtype_size(l->options.dtype);
 }
 
-size_t weft_reach_bytes(const learner *l, const reach *r)
+size_t weft_range_request_bytes(const learner *l, const range_request *r)
 {
     return (size_t)r->of.count * weft_dtype_size(l->options.dtype);
 }
 
-bool weft_reach_waits(const reach *r)
+bool weft_range_request_is_waiting(const range_request *r)
 {
-    return r->asked || r->update || r->gift;
+    return r->asked || r->update || r->initial;
 }
 
 static weft_status set_timer(learner *l)
@@ -47,7 +47,7 @@ static weft_status set_timer(learner *l)
                                 WEFT_MIN(patience, MOST_PATIENCE * least));
 }
 
-weft_status weft_reach_hope(learner *l)
+weft_status weft_range_request_arm(learner *l)
 {
     l->again = l->again && l->hopes;
     l->hopes = true;
@@ -55,24 +55,24 @@ weft_status weft_reach_hope(learner *l)
     return set_timer(l);
 }
 
-weft_status weft_reach_overdue(learner *l)
+weft_status weft_range_request_is_overdue(learner *l)
 {
     double now = weft_actor_now(&l->head);
     bool leaves = false, early = now - l->began < MOST_PATIENCE * l->options.patience;
     for (int i = 0; i < l->options.range_count; i++) {
-        const reach *r = &l->reaches[i];
-        if (early && (weft_buffer_is_shared(r->update) || weft_buffer_is_shared(r->gift))) {
+        const range_request *r = &l->requests[i];
+        if (early && (weft_buffer_is_shared(r->update) || weft_buffer_is_shared(r->initial))) {
             leaves = true;
-        } else if (weft_reach_waits(r)) {
+        } else if (weft_range_request_is_waiting(r)) {
             l->again = true;
-            WEFT_TRY(weft_reach_again(l, r));
+            WEFT_TRY(weft_range_request_resend(l, r));
         }
     }
     if (!leaves) weft_rto_backoff(&l->trip);
     return set_timer(l);
 }
 
-weft_status weft_reach_rest(learner *l)
+weft_status weft_range_request_rest(learner *l)
 {
     if (l->hopes && !l->again) weft_rto_sample(&l->trip, weft_actor_now(&l->head) - l->hoped);
     l->hopes = l->again = false;
@@ -81,10 +81,10 @@ weft_status weft_reach_rest(learner *l)
 
 /* --- messages --- */
 
-static weft_status send_push(learner *l, const reach *r)
+static weft_status send_push(learner *l, const range_request *r)
 {
     Weft__Push m = WEFT__PUSH__INIT;
-    m.range = (uint32_t)(r - l->reaches);
+    m.range = (uint32_t)(r - l->requests);
     m.sequence = r->sequence;
     m.clock = r->clock;
     m.version = r->update_version;
@@ -95,10 +95,10 @@ static weft_status send_push(learner *l, const reach *r)
     return weft_rpc_send(&l->head, r->server, WEFT_RPC_PUSH, &m, r->update);
 }
 
-static weft_status send_pull(learner *l, const reach *r)
+static weft_status send_pull(learner *l, const range_request *r)
 {
     Weft__Pull m = WEFT__PULL__INIT;
-    m.range = (uint32_t)(r - l->reaches);
+    m.range = (uint32_t)(r - l->requests);
     m.request = r->request;
     m.clock = r->clock;
     m.have = r->moved ? -1 : r->version;
@@ -111,17 +111,17 @@ static weft_status send_pull(learner *l, const reach *r)
     return weft_rpc_send(&l->head, r->server, WEFT_RPC_PULL, &m, NULL);
 }
 
-static weft_status send_gift(learner *l, const reach *r)
+static weft_status send_gift(learner *l, const range_request *r)
 {
     Weft__Init m = WEFT__INIT__INIT;
-    m.range = (uint32_t)(r - l->reaches);
-    return weft_rpc_send(&l->head, r->server, WEFT_RPC_INIT, &m, r->gift);
+    m.range = (uint32_t)(r - l->requests);
+    return weft_rpc_send(&l->head, r->server, WEFT_RPC_INIT, &m, r->initial);
 }
 
-weft_status weft_reach_again(learner *l, const reach *r)
+weft_status weft_range_request_resend(learner *l, const range_request *r)
 {
     if (r->server == WEFT_NOBODY) return WEFT_OK;
-    if (r->gift) return send_gift(l, r);
+    if (r->initial) return send_gift(l, r);
     if (r->update) WEFT_TRY(send_push(l, r));
     return r->asked ? send_pull(l, r) : WEFT_OK;
 }
@@ -138,15 +138,15 @@ static double weight_of(const learner *l)
     return l->options.weight ? *l->options.weight : 1;
 }
 
-static weft_status renew(const learner *l, reach *r)
+static weft_status renew(const learner *l, range_request *r)
 {
     r->next = r->spare;
     r->spare = NULL;
     return weft_buffer_reuse(weft_encoded_bound(l->options.dtype, r->of.count), &r->next);
 }
 
-weft_status weft_reach_lay(const learner *l, reach *r, const void *gradient, int64_t at, int64_t n,
-                           bool *laid)
+weft_status weft_range_request_write(const learner *l, range_request *r, const void *gradient,
+                                     int64_t at, int64_t n, bool *laid)
 {
     *laid = l->options.push <= 1 && !l->options.respond && r->of.codec->ops->plain;
     if (!*laid) return WEFT_OK;
@@ -155,9 +155,9 @@ weft_status weft_reach_lay(const learner *l, reach *r, const void *gradient, int
 }
 
 /* What the steps up to `clock` have come to goes. */
-static weft_status send_update(learner *l, reach *r, int64_t clock)
+static weft_status send_update(learner *l, range_request *r, int64_t clock)
 {
-    const void *gradient = (const char *)l->options.gradients + weft_reach_offset(l, r);
+    const void *gradient = (const char *)l->options.gradients + weft_range_request_offset(l, r);
     if (r->accrual.steps > 0) gradient = r->accrual.sum;
     if (r->update)
         return weft_fail(WEFT_ERR_INTERNAL, "a range is pushed that its learner lacks still");
@@ -179,63 +179,67 @@ static weft_status send_update(learner *l, reach *r, int64_t clock)
     r->update_weight = r->accrual.steps > 0 ? r->accrual.weight : weight_of(l);
     r->update_step = step_of(l, clock);
     r->accrual.steps = 0;
-    WEFT_TRY(weft_reach_hope(l));
+    WEFT_TRY(weft_range_request_arm(l));
     return r->server == WEFT_NOBODY ? WEFT_OK : send_push(l, r);
 }
 
-bool weft_reach_due(const learner *l, int64_t every, int64_t clock)
+bool weft_range_request_due(const learner *l, int64_t every, int64_t clock)
 {
     return every <= 1 || clock % every == 0 || clock == l->options.steps;
 }
 
-weft_status weft_reach_push(learner *l, reach *r, int64_t clock)
+weft_status weft_range_request_push(learner *l, range_request *r, int64_t clock)
 {
     const char *gradients = l->options.gradients;
     if (r->pushed) return WEFT_OK;
     r->pushed = true;
     if (l->options.push > 1)
-        WEFT_TRY(weft_accrual_add(&r->accrual, l->options.dtype, r->of.count,
-                                  gradients + weft_reach_offset(l, r), r->version, weight_of(l)));
-    return weft_reach_due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
+        WEFT_TRY(weft_grad_accumulator_add(&r->accrual, l->options.dtype, r->of.count,
+                                           gradients + weft_range_request_offset(l, r), r->version,
+                                           weight_of(l)));
+    return weft_range_request_due(l, l->options.push, clock) ? send_update(l, r, clock) : WEFT_OK;
 }
 
-weft_status weft_reach_push_rest(learner *l)
+weft_status weft_range_request_push_rest(learner *l)
 {
     for (int i = 0; i < l->options.range_count; i++)
-        if (l->reaches[i].accrual.steps > 0) WEFT_TRY(send_update(l, &l->reaches[i], l->clock));
+        if (l->requests[i].accrual.steps > 0) WEFT_TRY(send_update(l, &l->requests[i], l->clock));
     return WEFT_OK;
 }
 
-weft_status weft_reach_pull(learner *l, reach *r)
+weft_status weft_range_request_pull(learner *l, range_request *r)
 {
     r->request++;
     r->asked = true;
     return r->server == WEFT_NOBODY ? WEFT_OK : send_pull(l, r);
 }
 
-weft_status weft_reach_pull_all(learner *l)
+weft_status weft_range_request_pull_all(learner *l)
 {
     /* Parameters lie in the order in which backward makes their gradients, so what a forward pass
      * reads first lies last. */
-    for (int i = l->options.range_count; i-- > 0;) WEFT_TRY(weft_reach_pull(l, &l->reaches[i]));
-    return weft_reach_hope(l);
+    for (int i = l->options.range_count; i-- > 0;)
+        WEFT_TRY(weft_range_request_pull(l, &l->requests[i]));
+    return weft_range_request_arm(l);
 }
 
-weft_status weft_reach_give(learner *l, reach *r)
+weft_status weft_range_request_send_initial(learner *l, range_request *r)
 {
-    const weft_server_learner_options *o = &l->options;
-    int k = (int)(r - l->reaches);
-    size_t numbers = weft_reach_bytes(l, r), state = o->give_state ? o->state_bytes(o->user, k) : 0;
-    if (r->gift) return WEFT_OK;
-    WEFT_TRY(weft_buffer_new(numbers + state, &r->gift));
-    memcpy(r->gift->data, (const char *)o->parameters + weft_reach_offset(l, r), numbers);
-    if (state) WEFT_TRY(o->give_state(o->user, k, (char *)r->gift->data + numbers, state));
+    const weft_ps_client_options *o = &l->options;
+    int k = (int)(r - l->requests);
+    size_t numbers = weft_range_request_bytes(l, r),
+           state = o->give_state ? o->state_bytes(o->user, k) : 0;
+    if (r->initial) return WEFT_OK;
+    WEFT_TRY(weft_buffer_new(numbers + state, &r->initial));
+    memcpy(r->initial->data, (const char *)o->parameters + weft_range_request_offset(l, r),
+           numbers);
+    if (state) WEFT_TRY(o->give_state(o->user, k, (char *)r->initial->data + numbers, state));
     return send_gift(l, r);
 }
 
 /* --- why nobody answers --- */
 
-weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
+weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds)
 {
     const learner *l = (const learner *)actor;
     const weft_view *v = weft_member_view(l->member);
@@ -243,10 +247,10 @@ weft_status weft_server_learner_explain(const weft_actor *actor, double seconds)
     char what[160] = "it is gone, or the line to it is cut", name[WEFT_MEMBER_NAME];
     int k = 0;
     if (!l->in) return weft_member_timeout_error(l->member, seconds);
-    while (k < l->options.range_count && !weft_reach_waits(&l->reaches[k])) k++;
+    while (k < l->options.range_count && !weft_range_request_is_waiting(&l->requests[k])) k++;
     if (k == l->options.range_count)
         return weft_fail(WEFT_ERR_INTERNAL, "a learner waits for nobody");
-    const reach *r = &l->reaches[k];
+    const range_request *r = &l->requests[k];
     bool behind =
         word.slowest != WEFT_NOBODY && word.slowest != l->head.id && word.slowest_clock < l->clock;
     if (!weft_view_find(v, r->server))

@@ -4,8 +4,8 @@
 
 /* --- what gathers --- */
 
-weft_status weft_accrual_add(weft_accrual *a, weft_dtype dtype, int64_t count, const void *gradient,
-                             int64_t version, double weight)
+weft_status weft_grad_accumulator_add(weft_grad_accumulator *a, weft_dtype dtype, int64_t count,
+                                      const void *gradient, int64_t version, double weight)
 {
     size_t bytes = (size_t)count * weft_dtype_size(dtype);
     if (!a->sum) WEFT_TRY(weft_new_aligned(bytes, &a->sum));
@@ -20,23 +20,23 @@ weft_status weft_accrual_add(weft_accrual *a, weft_dtype dtype, int64_t count, c
     return WEFT_OK;
 }
 
-void weft_accrual_free(weft_accrual *accrual)
+void weft_grad_accumulator_free(weft_grad_accumulator *accrual)
 {
     free(accrual->sum);
-    *accrual = (weft_accrual){.sum = NULL};
+    *accrual = (weft_grad_accumulator){.sum = NULL};
 }
 
 /* --- meanwhile --- */
 
-struct weft_descent {
+struct weft_local_sgd {
     weft_flat_optimizer *optimizer;
 };
 
-weft_status weft_descent_open(weft_context *context, const weft_store *like,
-                              const weft_optimizer_options *options, weft_dtype dtype,
-                              int64_t count, weft_descent **out)
+weft_status weft_local_sgd_open(weft_context *context, const weft_store *like,
+                                const weft_optimizer_options *options, weft_dtype dtype,
+                                int64_t count, weft_local_sgd **out)
 {
-    weft_descent *d;
+    weft_local_sgd *d;
     weft_optimizer_options plain = *options;
     plain.name = "sgd";
     plain.momentum = plain.weight_decay = 0;
@@ -47,11 +47,11 @@ weft_status weft_descent_open(weft_context *context, const weft_store *like,
     if (status == WEFT_OK)
         *out = d;
     else
-        weft_descent_close(&d);
+        weft_local_sgd_close(&d);
     return status;
 }
 
-void weft_descent_close(weft_descent **descent)
+void weft_local_sgd_close(weft_local_sgd **descent)
 {
     if (!descent || !*descent) return;
     weft_flat_optimizer_close(&(*descent)->optimizer);
@@ -59,7 +59,8 @@ void weft_descent_close(weft_descent **descent)
     *descent = NULL;
 }
 
-weft_status weft_descent_step(weft_descent *d, int64_t step, void *parameters, const void *gradient)
+weft_status weft_local_sgd_step(weft_local_sgd *d, int64_t step, void *parameters,
+                                const void *gradient)
 {
     weft_flat_optimizer_at(d->optimizer, step);
     return weft_flat_optimizer_step(d->optimizer, parameters, gradient);

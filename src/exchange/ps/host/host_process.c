@@ -32,7 +32,7 @@ static weft_status list_states(served_range *r, weft_served *out, size_t bytes)
             r->states[i] = (struct iovec){s.data, s.bytes};
     if (out->published)
         r->states[out->state_count++] =
-            (struct iovec){weft_published_numbers(out->published), bytes};
+            (struct iovec){weft_downlink_reference(out->published), bytes};
     return WEFT_OK;
 }
 
@@ -50,11 +50,12 @@ static weft_status open_range(void *user, int number, weft_served *out)
         .count = weft_part_start(site->count, number + 1, s->range_count) - begin};
     WEFT_TRY(weft_updater_open(&r->updater, s->adds, site->context, site->store, site->optimizer,
                                &options));
-    WEFT_TRY(weft_remote_publish(site->context, weft_remote_back(s->adds, site->codec, site->back),
-                                 site->dtype, options.count, begin, site->gaps, &out->published));
+    WEFT_TRY(weft_ps_exchange_publish(
+        site->context, weft_ps_exchange_back(s->adds, site->codec, site->back), site->dtype,
+        options.count, begin, site->gaps, &out->published));
     weft_status status = list_states(r, out, (size_t)options.count * weft_dtype_size(site->dtype));
     if (status == WEFT_OK) status = weft_range_create(&options, &out->range);
-    if (status != WEFT_OK) weft_published_close(&out->published);
+    if (status != WEFT_OK) weft_downlink_close(&out->published);
     return status;
 }
 
@@ -71,14 +72,14 @@ static weft_status take_policy(serving *s, const weft_exchange_ops *ops, const c
 {
     weft_exchange *parsed;
     WEFT_TRY(ops->open(arguments, NULL, &parsed));
-    s->policy = ((const weft_remote *)parsed)->policy;
-    s->adds = ((const weft_remote *)parsed)->adds;
+    s->policy = ((const weft_ps_exchange *)parsed)->policy;
+    s->adds = ((const weft_ps_exchange *)parsed)->adds;
     ops->close(parsed);
     return WEFT_OK;
 }
 
-weft_status weft_remote_serve(const weft_exchange_ops *ops, const char *arguments,
-                              weft_serving *site, weft_actor **out)
+weft_status weft_ps_exchange_serve(const weft_exchange_ops *ops, const char *arguments,
+                                   weft_serving *site, weft_actor **out)
 {
     serving *s;
     int servers = (int)WEFT_MIN(WEFT_MAX(site->servers, 1), WEFT_MAX(site->count, 1));

@@ -8,22 +8,22 @@ struct server_cast;
 /* What a learner does besides its steps. */
 typedef struct meanwhile {
     const struct server_cast *cast;
-    weft_descent *descent; /* between two pulls; NULL: nothing */
-    void *parameters;      /* that it computes with */
-    const void *gradients; /* of them, where the exchange makes the update */
-    void *served, *force;  /* where it draws: what came from servers, what goes there */
+    weft_local_sgd *descent; /* between two pulls; NULL: nothing */
+    void *parameters;        /* that it computes with */
+    const void *gradients;   /* of them, where the exchange makes the update */
+    void *served, *force;    /* where it draws: what came from servers, what goes there */
 } meanwhile;
 
 /* Seconds between two signs of life, and after which nobody waits for them. */
 static const double BEAT = 60, LIMIT = 600;
 
 typedef struct server_cast {
-    weft_cast head;
+    weft_sim_exchange head;
     const weft_exchange_ops *ops;
     weft_exchange *parsed; /* opened without a place: its rules */
-    const weft_remote *rules;
-    weft_kept *kept;      /* knows what is no parameter */
-    meanwhile *meanwhile; /* [learners] */
+    const weft_ps_exchange *rules;
+    weft_codec_checkpoint *kept; /* knows what is no parameter */
+    meanwhile *meanwhile;        /* [learners] */
     int servers, range_count;
     weft_updater *updaters;     /* [range_count] */
     weft_range **ranges;        /* [range_count]: the servers' */
@@ -34,13 +34,13 @@ typedef struct server_cast {
 
 static void stop_meanwhile(meanwhile *m)
 {
-    weft_descent_close(&m->descent);
+    weft_local_sgd_close(&m->descent);
     free(m->served);
     free(m->force);
     *m = (meanwhile){0};
 }
 
-static void cast_close(weft_cast *cast)
+static void cast_close(weft_sim_exchange *cast)
 {
     server_cast *c = (server_cast *)cast;
     for (int k = 0; c->updaters && k < c->range_count; k++) weft_updater_close(&c->updaters[k]);
@@ -49,7 +49,7 @@ static void cast_close(weft_cast *cast)
     for (int i = 0; c->meanwhile && i < c->head.scene.learners; i++)
         stop_meanwhile(&c->meanwhile[i]);
     if (c->parsed) c->ops->close(c->parsed);
-    weft_kept_close(&c->kept);
+    weft_codec_checkpoint_close(&c->kept);
     free(c->meanwhile);
     free(c->updaters);
     free(c->ranges);
@@ -71,7 +71,7 @@ static int64_t begin_of(const server_cast *c, int range)
 static weft_status open_range(void *user, int k, weft_served *out)
 {
     server_cast *c = user;
-    const weft_scene *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.scene;
     if (k >= c->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", k);
     weft_range_options options = {.struct_size = sizeof(options),
                                   .policy = c->rules->policy,
@@ -85,9 +85,9 @@ static weft_status open_range(void *user, int k, weft_served *out)
            (const char *)s->parameters[0] + (size_t)begin_of(c, k) * weft_dtype_size(s->dtype),
            weft_range_bytes(c->ranges[k]));
     out->range = c->ranges[k];
-    weft_status status = weft_remote_publish(
-        s->context, weft_remote_back(c->rules->adds, s->codec, s->back), s->dtype, options.count,
-        begin_of(c, k), weft_kept_gaps(c->kept), &out->published);
+    weft_status status = weft_ps_exchange_publish(
+        s->context, weft_ps_exchange_back(c->rules->adds, s->codec, s->back), s->dtype,
+        options.count, begin_of(c, k), weft_codec_checkpoint_padding(c->kept), &out->published);
     if (status != WEFT_OK) weft_range_destroy(&out->range);
     return status;
 }
@@ -129,13 +129,13 @@ static weft_status make_server(server_cast *c, weft_actor_id id, weft_actor **ou
 static weft_status descend(void *user, int64_t step)
 {
     meanwhile *m = user;
-    return weft_descent_step(m->descent, step, m->parameters, m->gradients);
+    return weft_local_sgd_step(m->descent, step, m->parameters, m->gradients);
 }
 
 static weft_status respond(void *user)
 {
     meanwhile *m = user;
-    const weft_scene *s = &m->cast->head.scene;
+    const weft_sim_exchange_options *s = &m->cast->head.scene;
     m->cast->rules->draw(m->cast->rules, s->learners, s->dtype, s->count, m->parameters, m->served,
                          m->force);
     return WEFT_OK;
@@ -144,7 +144,7 @@ static weft_status respond(void *user)
 /* Who comes again begins anew. */
 static weft_status start_meanwhile(const server_cast *c, int i)
 {
-    const weft_scene *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.scene;
     meanwhile *m = &c->meanwhile[i];
     size_t bytes = (size_t)s->count * weft_dtype_size(s->dtype);
     stop_meanwhile(m);
@@ -152,8 +152,8 @@ static weft_status start_meanwhile(const server_cast *c, int i)
     m->parameters = s->parameters[i];
     if (s->gradients) m->gradients = s->gradients[i];
     if (!c->rules->draw)
-        return c->rules->fetch > 1 ? weft_descent_open(s->context, s->store, s->optimizer, s->dtype,
-                                                       s->count, &m->descent)
+        return c->rules->fetch > 1 ? weft_local_sgd_open(s->context, s->store, s->optimizer,
+                                                         s->dtype, s->count, &m->descent)
                                    : WEFT_OK;
     WEFT_TRY(weft_new_aligned(bytes, &m->served));
     WEFT_TRY(weft_new_aligned(bytes, &m->force));
@@ -163,7 +163,7 @@ static weft_status start_meanwhile(const server_cast *c, int i)
 
 static weft_status make_learner(server_cast *c, int i, weft_actor **out)
 {
-    const weft_scene *s = &c->head.scene;
+    const weft_sim_exchange_options *s = &c->head.scene;
     meanwhile *m = &c->meanwhile[i];
     bool draws = c->rules->draw;
     WEFT_TRY(start_meanwhile(c, i));
@@ -173,27 +173,27 @@ static weft_status make_learner(server_cast *c, int i, weft_actor **out)
         reach[k] = (weft_server_range){.begin = begin_of(c, k),
                                        .count = begin_of(c, k + 1) - begin_of(c, k)};
         WEFT_TRY(weft_codec_open(s->context, codec, s->dtype, reach[k].count, &reach[k].codec));
-        WEFT_TRY(weft_kept_skip(c->kept, reach[k].codec, reach[k].begin));
+        WEFT_TRY(weft_codec_checkpoint_exclude_padding(c->kept, reach[k].codec, reach[k].begin));
     }
-    weft_server_learner_options options = {.struct_size = sizeof(options),
-                                           .member = member_of(learner_id(c, i), i),
-                                           .dtype = s->dtype,
-                                           .ranges = reach,
-                                           .range_count = c->range_count,
-                                           .steps = s->steps,
-                                           .parameters = draws ? m->served : m->parameters,
-                                           .gradients = draws ? m->force : m->gradients,
-                                           .patience = 1,
-                                           .weight = s->weights ? &s->weights[i] : NULL,
-                                           .push = c->rules->push,
-                                           .fetch = c->rules->fetch,
-                                           .descend = m->descent ? descend : NULL,
-                                           .respond = draws ? respond : NULL,
-                                           .user = m};
-    return weft_server_learner_create(&options, out);
+    weft_ps_client_options options = {.struct_size = sizeof(options),
+                                      .member = member_of(learner_id(c, i), i),
+                                      .dtype = s->dtype,
+                                      .ranges = reach,
+                                      .range_count = c->range_count,
+                                      .steps = s->steps,
+                                      .parameters = draws ? m->served : m->parameters,
+                                      .gradients = draws ? m->force : m->gradients,
+                                      .patience = 1,
+                                      .weight = s->weights ? &s->weights[i] : NULL,
+                                      .push = c->rules->push,
+                                      .fetch = c->rules->fetch,
+                                      .descend = m->descent ? descend : NULL,
+                                      .respond = draws ? respond : NULL,
+                                      .user = m};
+    return weft_ps_client_create(&options, out);
 }
 
-static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out)
+static weft_status cast_make(weft_sim_exchange *cast, weft_actor_id id, weft_actor **out)
 {
     server_cast *c = (server_cast *)cast;
     if (id == WEFT_COORDINATOR) return make_coordinator(c, out);
@@ -202,7 +202,7 @@ static weft_status cast_make(weft_cast *cast, weft_actor_id id, weft_actor **out
 }
 
 /* Those that draw have parameters of their own. */
-static bool cast_part(const weft_cast *cast, int i, int64_t *begin, int64_t *count)
+static bool cast_part(const weft_sim_exchange *cast, int i, int64_t *begin, int64_t *count)
 {
     const server_cast *c = (const server_cast *)cast;
     if (c->rules->draw || i >= c->range_count) return false;
@@ -212,7 +212,7 @@ static bool cast_part(const weft_cast *cast, int i, int64_t *begin, int64_t *cou
 }
 
 /* Of learners that are gone nobody waits for an update. */
-static weft_status cast_result(weft_cast *cast, bool over, void *parameters)
+static weft_status cast_result(weft_sim_exchange *cast, bool over, void *parameters)
 {
     const server_cast *c = (const server_cast *)cast;
     char *to = parameters;
@@ -253,7 +253,7 @@ static weft_status count_staleness(server_cast *c)
     return WEFT_OK;
 }
 
-static bool cast_figure(weft_cast *cast, int i, weft_series *out)
+static bool cast_figure(weft_sim_exchange *cast, int i, weft_series *out)
 {
     server_cast *c = (server_cast *)cast;
     if (i == 0 && count_staleness(c) != WEFT_OK) return false;
@@ -264,7 +264,7 @@ static bool cast_figure(weft_cast *cast, int i, weft_series *out)
     return true;
 }
 
-static const weft_cast_ops cast_ops = {
+static const weft_sim_exchange_ops cast_ops = {
     .close = cast_close,
     .make = cast_make,
     .part = cast_part,
@@ -275,12 +275,13 @@ static const weft_cast_ops cast_ops = {
 static weft_status take_rules(server_cast *c, const char *arguments)
 {
     WEFT_TRY(c->ops->open(arguments, NULL, &c->parsed));
-    c->rules = (const weft_remote *)c->parsed;
+    c->rules = (const weft_ps_exchange *)c->parsed;
     return WEFT_OK;
 }
 
-weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments,
-                             const weft_scene *scene, weft_cast **out)
+weft_status weft_ps_exchange_simulate(const weft_exchange_ops *ops, const char *arguments,
+                                      const weft_sim_exchange_options *scene,
+                                      weft_sim_exchange **out)
 {
     server_cast *c;
     WEFT_TRY(WEFT_NEW(&c, 1));
@@ -293,9 +294,10 @@ weft_status weft_remote_cast(const weft_exchange_ops *ops, const char *arguments
     c->head.first_learner = learner_id(c, 0);
     weft_status status = take_rules(c, arguments);
     if (status == WEFT_OK)
-        status = weft_kept_open(scene->context, weft_codec_back(scene->codec, NULL),
-                                weft_remote_back(c->rules->adds, scene->codec, scene->back),
-                                scene->store, NULL, &c->kept);
+        status = weft_codec_checkpoint_open(
+            scene->context, weft_codec_back(scene->codec, NULL),
+            weft_ps_exchange_back(c->rules->adds, scene->codec, scene->back), scene->store, NULL,
+            &c->kept);
     if (status == WEFT_OK) status = WEFT_NEW(&c->meanwhile, scene->learners);
     if (status == WEFT_OK) status = WEFT_NEW(&c->updaters, c->range_count);
     if (status == WEFT_OK) status = WEFT_NEW(&c->ranges, c->range_count);

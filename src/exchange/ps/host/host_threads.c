@@ -7,7 +7,7 @@
  * is gone; so nobody is given up for being silent. */
 static const double BEAT = 1, LIMIT = 1e9;
 
-static int host_of(const weft_remote *x, int server)
+static int host_of(const weft_ps_exchange *x, int server)
 {
     return server % x->head.site.endpoint->learners;
 }
@@ -17,13 +17,13 @@ static weft_actor_id server_id(int server)
     return (weft_actor_id)(WEFT_COORDINATOR + 1 + server);
 }
 
-static weft_actor_id learner_id(const weft_remote *x, int learner)
+static weft_actor_id learner_id(const weft_ps_exchange *x, int learner)
 {
     return server_id(x->servers + learner);
 }
 
 /* A learner that comes and goes has a number that nobody else has, and never comes again by it. */
-static weft_actor_id own_id(const weft_remote *x)
+static weft_actor_id own_id(const weft_ps_exchange *x)
 {
     return x->head.site.cluster ? weft_draw_id() : learner_id(x, x->head.site.endpoint->learner);
 }
@@ -42,7 +42,7 @@ static weft_member_options member_of(weft_actor_id id, int slot)
 static weft_status open_range(void *user, int number, weft_served *out)
 {
     weft_own_server *server = user;
-    const weft_remote *x = server->remote;
+    const weft_ps_exchange *x = server->remote;
     if (number >= x->range_count) return weft_fail(WEFT_ERR_FORMAT, "there is no range %d", number);
     weft_own_range *own = &server->ranges[number];
     weft_range_options options = {.struct_size = sizeof(options),
@@ -52,14 +52,14 @@ static weft_status open_range(void *user, int number, weft_served *out)
     const weft_exchange_site *site = &x->head.site;
     WEFT_TRY(weft_updater_open(&own->updater, x->adds, site->context, site->store, site->optimizer,
                                &options));
-    WEFT_TRY(weft_remote_publish(site->context, x->back, x->dtype, options.count,
-                                 x->ranges[number].begin, weft_kept_gaps(x->kept),
-                                 &out->published));
-    weft_status status = weft_remote_point_states(x, number, out->published, own);
+    WEFT_TRY(weft_ps_exchange_publish(site->context, x->back, x->dtype, options.count,
+                                      x->ranges[number].begin,
+                                      weft_codec_checkpoint_padding(x->kept), &out->published));
+    weft_status status = weft_ps_exchange_point_states(x, number, out->published, own);
     out->states = own->states;
     out->state_count = x->state_count;
     if (status == WEFT_OK) status = weft_range_create(&options, &out->range);
-    if (status != WEFT_OK) weft_published_close(&out->published);
+    if (status != WEFT_OK) weft_downlink_close(&out->published);
     return status;
 }
 
@@ -74,21 +74,21 @@ static void close_range(void *user, int number)
 /* --- who runs here --- */
 
 /* A line of text from the learner that knows it to all others. */
-static weft_status tell(const weft_remote *x, char *text, int from)
+static weft_status tell(const weft_ps_exchange *x, char *text, int from)
 {
-    return weft_endpoint_run(x->head.site.endpoint,
-                             &(weft_transfer){.kind = WEFT_BROADCAST,
-                                              .dtype = WEFT_U8,
-                                              .what = "where the coordinator is",
-                                              .send = text,
-                                              .receive = text,
-                                              .count = WEFT_ADDRESS,
-                                              .peer = from});
+    return weft_learner_group_run(x->head.site.endpoint,
+                                  &(weft_transfer){.kind = WEFT_BROADCAST,
+                                                   .dtype = WEFT_U8,
+                                                   .what = "where the coordinator is",
+                                                   .send = text,
+                                                   .receive = text,
+                                                   .count = WEFT_ADDRESS,
+                                                   .peer = from});
 }
 
-static weft_status run_coordinator(weft_remote *x, bool others, char address[WEFT_ADDRESS])
+static weft_status run_coordinator(weft_ps_exchange *x, bool others, char address[WEFT_ADDRESS])
 {
-    const weft_endpoint *between = x->head.site.endpoint;
+    const weft_learner_group *between = x->head.site.endpoint;
     weft_actor *coordinator;
     weft_coordinator_options options = {.struct_size = sizeof(options),
                                         .run = weft_net_context_id(x->world),
@@ -106,7 +106,7 @@ static weft_status run_coordinator(weft_remote *x, bool others, char address[WEF
     return tell(x, address, 0);
 }
 
-static weft_status run_server(weft_remote *x, int k, const char *coordinator, bool others)
+static weft_status run_server(weft_ps_exchange *x, int k, const char *coordinator, bool others)
 {
     weft_actor *server;
     weft_own_server *own = &x->own[k];
@@ -125,15 +125,15 @@ static weft_status run_server(weft_remote *x, int k, const char *coordinator, bo
 
 static weft_status descend(void *user, int64_t turn)
 {
-    weft_remote *x = user;
+    weft_ps_exchange *x = user;
     (void)turn;
-    return weft_descent_step(x->descent, x->step, x->parameters, x->gradients);
+    return weft_local_sgd_step(x->descent, x->step, x->parameters, x->gradients);
 }
 
 static weft_status respond(void *user)
 {
-    weft_remote *x = user;
-    const weft_member *member = weft_server_learner_member(weft_net_actor(x->net));
+    weft_ps_exchange *x = user;
+    const weft_member *member = weft_ps_client_member(weft_net_actor(x->net));
     int there = weft_view_count(weft_member_view(member), WEFT_MEMBER_LEARNER);
     /* Many that each draw as if they were few would throw the centre further than they are apart.
      */
@@ -143,7 +143,7 @@ static weft_status respond(void *user)
 }
 
 /* Learners of one job have found out before that they train the same. */
-static weft_member_options learner_member(const weft_remote *x, weft_actor_id id, int slot)
+static weft_member_options learner_member(const weft_ps_exchange *x, weft_actor_id id, int slot)
 {
     const weft_learner_link *link = x->head.site.cluster;
     weft_member_options m = member_of(id, slot);
@@ -158,38 +158,37 @@ static weft_member_options learner_member(const weft_remote *x, weft_actor_id id
     return m;
 }
 
-static weft_status open_learner(weft_remote *x, const char *coordinator)
+static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
 {
     int me = x->head.site.endpoint->learner;
     weft_actor_id id = own_id(x);
     weft_actor *learner;
-    weft_server_learner_options options = {.struct_size = sizeof(options),
-                                           .member = learner_member(x, id, me),
-                                           .dtype = x->dtype,
-                                           .ranges = x->ranges,
-                                           .range_count = x->range_count,
-                                           .steps = INT64_MAX,
-                                           .parameters = x->parameters,
-                                           .gradients = x->gradients,
-                                           .patience = 1,
-                                           .step = &x->step,
-                                           .weight = &x->head.weight,
-                                           .push = x->push,
-                                           .fetch =
-                                               x->draw ? 1 : x->fetch, /* is told of meetings */
-                                           .descend = x->descent ? descend : NULL,
-                                           .respond = x->draw ? respond : NULL,
-                                           .give_state = weft_remote_give_state,
-                                           .state_bytes = weft_remote_state_bytes,
-                                           .take_state = weft_remote_take_state,
-                                           .user = x};
-    WEFT_TRY(weft_server_learner_create(&options, &learner));
+    weft_ps_client_options options = {.struct_size = sizeof(options),
+                                      .member = learner_member(x, id, me),
+                                      .dtype = x->dtype,
+                                      .ranges = x->ranges,
+                                      .range_count = x->range_count,
+                                      .steps = INT64_MAX,
+                                      .parameters = x->parameters,
+                                      .gradients = x->gradients,
+                                      .patience = 1,
+                                      .step = &x->step,
+                                      .weight = &x->head.weight,
+                                      .push = x->push,
+                                      .fetch = x->draw ? 1 : x->fetch, /* is told of meetings */
+                                      .descend = x->descent ? descend : NULL,
+                                      .respond = x->draw ? respond : NULL,
+                                      .give_state = weft_ps_exchange_give_state,
+                                      .state_bytes = weft_ps_exchange_state_bytes,
+                                      .take_state = weft_ps_exchange_take_state,
+                                      .user = x};
+    WEFT_TRY(weft_ps_client_create(&options, &learner));
     WEFT_TRY(weft_net_open(x->world, learner, id, NULL, &x->net));
     WEFT_TRY(weft_net_add_peer(x->net, WEFT_COORDINATOR, coordinator));
     return weft_net_begin(x->net);
 }
 
-weft_status weft_remote_place(weft_remote *x)
+weft_status weft_ps_exchange_start(weft_ps_exchange *x)
 {
     const weft_exchange_site *site = &x->head.site;
     char coordinator[WEFT_ADDRESS] = "";
@@ -209,7 +208,7 @@ weft_status weft_remote_place(weft_remote *x)
         r->begin = weft_part_start(x->count, k, x->range_count);
         r->count = weft_part_start(x->count, k + 1, x->range_count) - r->begin;
         WEFT_TRY(weft_codec_open(site->context, x->codec, x->dtype, r->count, &r->codec));
-        WEFT_TRY(weft_kept_give(x->kept, r->codec, r->begin));
+        WEFT_TRY(weft_codec_checkpoint_load(x->kept, r->codec, r->begin));
     }
     for (int k = 0; k < x->servers; k++)
         if (!site->cluster && host_of(x, k) == site->endpoint->learner)
@@ -217,7 +216,7 @@ weft_status weft_remote_place(weft_remote *x)
     return open_learner(x, site->cluster ? site->cluster->coordinator : coordinator);
 }
 
-weft_status weft_remote_unplace(weft_remote *x)
+weft_status weft_ps_exchange_stop(weft_ps_exchange *x)
 {
     weft_status status = WEFT_OK;
     weft_net_close(&x->net);

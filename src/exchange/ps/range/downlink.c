@@ -10,7 +10,7 @@ typedef struct link {
     uint8_t *message; /* with its length before it */
 } link;
 
-struct weft_published {
+struct weft_downlink {
     weft_codec *codec;
     size_t bytes; /* of all numbers */
     char *public, *difference;
@@ -23,7 +23,7 @@ struct weft_published {
     bool last_changes;
 };
 
-static void forget(weft_published *p, size_t count)
+static void forget(weft_downlink *p, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         p->sum -= p->links[i].bytes;
@@ -33,10 +33,10 @@ static void forget(weft_published *p, size_t count)
     if (p->count) memmove(p->links, p->links + count, p->count * sizeof(link));
 }
 
-void weft_published_close(weft_published **published)
+void weft_downlink_close(weft_downlink **published)
 {
     if (!published || !*published) return;
-    weft_published *p = *published;
+    weft_downlink *p = *published;
     forget(p, p->count);
     weft_codec_close(&p->codec);
     weft_buffer_unref(&p->last);
@@ -48,7 +48,7 @@ void weft_published_close(weft_published **published)
     *published = NULL;
 }
 
-static weft_status make_room(weft_published *p)
+static weft_status make_room(weft_downlink *p)
 {
     WEFT_TRY(weft_new_aligned(p->bytes, &p->public));
     WEFT_TRY(weft_new_aligned(p->bytes, &p->difference));
@@ -56,9 +56,9 @@ static weft_status make_room(weft_published *p)
     return weft_new_aligned(weft_encoded_bound(p->codec->dtype, p->codec->count), &p->room);
 }
 
-weft_status weft_published_open(weft_codec *codec, weft_published **out)
+weft_status weft_downlink_open(weft_codec *codec, weft_downlink **out)
 {
-    weft_published *p;
+    weft_downlink *p;
     weft_status status = WEFT_NEW(&p, 1);
     if (status != WEFT_OK) {
         weft_codec_close(&codec);
@@ -69,11 +69,11 @@ weft_status weft_published_open(weft_codec *codec, weft_published **out)
     p->version = -1;
     status = make_room(p);
     *out = p;
-    if (status != WEFT_OK) weft_published_close(out);
+    if (status != WEFT_OK) weft_downlink_close(out);
     return status;
 }
 
-void *weft_published_numbers(const weft_published *p)
+void *weft_downlink_reference(const weft_downlink *p)
 {
     return p->public;
 }
@@ -86,7 +86,7 @@ void *weft_published_numbers(const weft_published *p)
     } while (0)
 
 /* What was left out before is in the difference again, so that the codec need not keep it. */
-static weft_status encode(weft_published *p, const void *parameters, size_t *bytes)
+static weft_status encode(weft_downlink *p, const void *parameters, size_t *bytes)
 {
     if (p->codec->dtype == WEFT_F64)
         SUBTRACT(double);
@@ -104,7 +104,7 @@ static weft_status encode(weft_published *p, const void *parameters, size_t *byt
                                     "more. A smaller --lr, --clip-norm or --warmup may help");
 }
 
-static weft_status add_link(weft_published *p, int64_t version, size_t bytes)
+static weft_status add_link(weft_downlink *p, int64_t version, size_t bytes)
 {
     size_t padded = (bytes + UNIT - 1) / UNIT * UNIT;
     link new = {p->version, version, UNIT + padded, NULL};
@@ -123,7 +123,7 @@ static weft_status add_link(weft_published *p, int64_t version, size_t bytes)
     return WEFT_OK;
 }
 
-weft_status weft_published_note(weft_published *p, const void *parameters, int64_t version)
+weft_status weft_downlink_update(weft_downlink *p, const void *parameters, int64_t version)
 {
     size_t bytes;
     if (p->version < 0 && version > 0) memcpy(p->public, parameters, p->bytes);
@@ -142,14 +142,14 @@ weft_status weft_published_note(weft_published *p, const void *parameters, int64
 }
 
 /* The first link on the way from there; `count`: none leads from there. */
-static size_t link_from(const weft_published *p, int64_t have)
+static size_t link_from(const weft_downlink *p, int64_t have)
 {
     size_t i = 0;
     while (i < p->count && p->links[i].from != have) i++;
     return i;
 }
 
-static weft_status pack(weft_published *p, int64_t have)
+static weft_status pack(weft_downlink *p, int64_t have)
 {
     size_t first = link_from(p, have), bytes = 0;
     p->last_changes = first < p->count;
@@ -165,7 +165,8 @@ static weft_status pack(weft_published *p, int64_t have)
     return WEFT_OK;
 }
 
-weft_status weft_published_since(weft_published *p, int64_t have, weft_buffer **out, bool *changes)
+weft_status weft_downlink_delta_since(weft_downlink *p, int64_t have, weft_buffer **out,
+                                      bool *changes)
 {
     if (p->last && p->last_have != have) weft_buffer_unref(&p->last);
     if (!p->last) WEFT_TRY(pack(p, have));
@@ -174,8 +175,8 @@ weft_status weft_published_since(weft_published *p, int64_t have, weft_buffer **
     return WEFT_OK;
 }
 
-weft_status weft_published_add(const weft_buffer *changes, weft_dtype dtype, int64_t count,
-                               void *numbers)
+weft_status weft_downlink_apply(const weft_buffer *changes, weft_dtype dtype, int64_t count,
+                                void *numbers)
 {
     const uint8_t *at = changes->data, *end = at + changes->bytes;
     while (end - at >= UNIT) {

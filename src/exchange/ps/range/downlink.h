@@ -15,25 +15,25 @@
 #include "actor/actor.h"
 #include "compress/compress.h"
 
-typedef struct weft_published weft_published;
+typedef struct weft_downlink weft_downlink;
 
 /* Takes the codec, also if this fails; all zeros. */
-weft_status weft_published_open(weft_codec *codec, weft_published **out) WEFT_NODISCARD;
-void weft_published_close(weft_published **published);
+weft_status weft_downlink_open(weft_codec *codec, weft_downlink **out) WEFT_NODISCARD;
+void weft_downlink_close(weft_downlink **published);
 /* [count]; what those know who have the newest version. May be written before the first version
  * there is, and is then what all begin with. */
-void *weft_published_numbers(const weft_published *published);
+void *weft_downlink_reference(const weft_downlink *published);
 /* The parameters are these now. Where the first version of which it hears is not 0 all begin with
  * these parameters. NUMERIC: one of them is no finite number. */
-weft_status weft_published_note(weft_published *published, const void *parameters,
-                                int64_t version) WEFT_NODISCARD;
-/* What leads from version `have` to the newest: with *changes messages for weft_published_add, else
- * all numbers. The blob is the caller's hold on it. */
-weft_status weft_published_since(weft_published *published, int64_t have, weft_buffer **out,
-                                 bool *changes) WEFT_NODISCARD;
+weft_status weft_downlink_update(weft_downlink *published, const void *parameters,
+                                 int64_t version) WEFT_NODISCARD;
+/* What leads from version `have` to the newest: with *changes messages for weft_downlink_apply,
+ * else all numbers. The blob is the caller's hold on it. */
+weft_status weft_downlink_delta_since(weft_downlink *published, int64_t have, weft_buffer **out,
+                                      bool *changes) WEFT_NODISCARD;
 
 /* Adds messages to [count] numbers. FORMAT: they are damaged. */
-weft_status weft_published_add(const weft_buffer *changes, weft_dtype dtype, int64_t count,
-                               void *numbers) WEFT_NODISCARD;
+weft_status weft_downlink_apply(const weft_buffer *changes, weft_dtype dtype, int64_t count,
+                                void *numbers) WEFT_NODISCARD;
 
 #endif

@@ -29,7 +29,7 @@ void weft_range_destroy(weft_range **range)
     if (!range || !*range) return;
     weft_range *r = *range;
     for (size_t i = 0; i < r->waiting_count; i++) weft_buffer_unref(&r->waiting[i].push.update);
-    weft_mean_free(&r->mean);
+    weft_weighted_mean_free(&r->mean);
     if (r->own_parameters) free(r->parameters);
     if (r->own_gradient) free(r->gradient);
     free(r->members);
@@ -167,19 +167,19 @@ static weft_status apply(weft_range *r, int n)
     int64_t step = 0;
     double mean = mean_weight(r, n);
     qsort(r->waiting, (size_t)n, sizeof(pushed), by_learner);
-    WEFT_TRY(weft_mean_begin(&r->mean, o->dtype, o->count, n));
+    WEFT_TRY(weft_weighted_mean_begin(&r->mean, o->dtype, o->count, n));
     for (int v = 0; v < n; v++) {
         const weft_push *push = &r->waiting[v].push;
         int64_t staleness = r->version - push->version;
         double share = mean > 0 ? push->weight / mean : 1;
         WEFT_TRY(note_staleness(r, staleness));
         note_met(r, push->learner, staleness);
-        weft_mean_take(&r->mean, v, &r->waiting[v].message,
-                       weft_policy_weight(&o->policy, staleness) * share);
+        weft_weighted_mean_take(&r->mean, v, &r->waiting[v].message,
+                                weft_policy_weight(&o->policy, staleness) * share);
         step = WEFT_MAX(step, push->step);
     }
-    const void *sum = weft_mean_there(&r->mean);
-    if (!sum) weft_mean_make(&r->mean, r->gradient);
+    const void *sum = weft_weighted_mean_in_place(&r->mean);
+    if (!sum) weft_weighted_mean_make(&r->mean, r->gradient);
     if (o->at && step > 0) o->at(o->user, step);
     WEFT_TRY(o->update(o->user, r->parameters, sum ? sum : r->gradient));
     for (int v = 0; v < n; v++) weft_buffer_unref(&r->waiting[v].push.update);
@@ -300,15 +300,15 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
     return weft_encoded_open(push->update->data, push->update->bytes, o->dtype, o->count, message);
 }
 
-weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_fate *fate)
+weft_status weft_range_push(weft_range *r, const weft_push *push, weft_push_result *fate)
 {
     member *m = find(r, push->learner);
     weft_encoded message;
-    *fate = !m || !m->here                     ? WEFT_PUSH_UNKNOWN
-            : push->sequence <= m->sequence    ? WEFT_PUSH_KNOWN
-            : push->sequence > m->sequence + 1 ? WEFT_PUSH_EARLY
-                                               : WEFT_PUSH_TAKEN;
-    if (*fate != WEFT_PUSH_TAKEN) return WEFT_OK;
+    *fate = !m || !m->here                     ? WEFT_PUSH_UNKNOWN_CLIENT
+            : push->sequence <= m->sequence    ? WEFT_PUSH_DUPLICATE
+            : push->sequence > m->sequence + 1 ? WEFT_PUSH_OUT_OF_ORDER
+                                               : WEFT_PUSH_ACCEPTED;
+    if (*fate != WEFT_PUSH_ACCEPTED) return WEFT_OK;
     WEFT_TRY(check(r, push, m, &message));
     if (counts(r, push->clock)) {
         WEFT_TRY(WEFT_GROW(&r->waiting, &r->waiting_capacity, r->waiting_count));

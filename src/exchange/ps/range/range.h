@@ -102,16 +102,16 @@ typedef struct weft_push {
     int64_t step;        /* of the run, by which rates are scheduled; 0: not known */
     double weight;       /* of its samples; a mean goes by these, unless all are alike */
 } weft_push;
-typedef enum weft_push_fate {
-    WEFT_PUSH_TAKEN,  /* it counts, now or with others that are still to come */
-    WEFT_PUSH_KNOWN,  /* it came before; it is not counted again */
-    WEFT_PUSH_EARLY,  /* one before it has not come; it has to be sent again after that */
-    WEFT_PUSH_UNKNOWN /* nobody of that number is here */
-} weft_push_fate;
+typedef enum weft_push_result {
+    WEFT_PUSH_ACCEPTED,      /* it counts, now or with others that are still to come */
+    WEFT_PUSH_DUPLICATE,     /* it came before; it is not counted again */
+    WEFT_PUSH_OUT_OF_ORDER,  /* one before it has not come; it has to be sent again after that */
+    WEFT_PUSH_UNKNOWN_CLIENT /* nobody of that number is here */
+} weft_push_result;
 /* FORMAT: the update is damaged, or not of this range; a version or clock that cannot be. Nothing
  * has changed then. */
 weft_status weft_range_push(weft_range *range, const weft_push *push,
-                            weft_push_fate *fate) WEFT_NODISCARD;
+                            weft_push_result *fate) WEFT_NODISCARD;
 
 /* range_snapshot.c: all of it, as bytes; what its update keeps is for others to add. */
 weft_status weft_range_save(const weft_range *range, weft_buffer **out) WEFT_NODISCARD;

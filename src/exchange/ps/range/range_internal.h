@@ -33,7 +33,7 @@ struct weft_range {
     size_t waiting_count, waiting_capacity;
     void *gradient; /* the mean of updates that make a version */
     bool own_parameters, own_gradient;
-    weft_mean mean;
+    weft_weighted_mean mean;
     int64_t *staleness;
     size_t staleness_count, staleness_capacity;
 };

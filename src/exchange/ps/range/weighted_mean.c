@@ -6,11 +6,11 @@
 /* Numbers in a block: what a core keeps close for a few levels. */
 enum { BLOCK = 2048 };
 
-void weft_mean_free(weft_mean *m)
+void weft_weighted_mean_free(weft_weighted_mean *m)
 {
     free(m->leaves);
     free(m->blocks);
-    *m = (weft_mean){0};
+    *m = (weft_weighted_mean){0};
 }
 
 /* A tree of n leaves has no more places in use than this. */
@@ -24,7 +24,8 @@ static int levels_of(int n)
     return levels;
 }
 
-weft_status weft_mean_begin(weft_mean *m, weft_dtype dtype, int64_t count, int updates)
+weft_status weft_weighted_mean_begin(weft_weighted_mean *m, weft_dtype dtype, int64_t count,
+                                     int updates)
 {
     int levels = levels_of(updates);
     m->dtype = dtype;
@@ -40,7 +41,8 @@ weft_status weft_mean_begin(weft_mean *m, weft_dtype dtype, int64_t count, int u
     return WEFT_OK;
 }
 
-void weft_mean_take(weft_mean *m, int v, const weft_encoded *message, double weight)
+void weft_weighted_mean_take(weft_weighted_mean *m, int v, const weft_encoded *message,
+                             double weight)
 {
     m->leaves[v].weight = weight;
     m->leaves[v].message = *message;
@@ -57,7 +59,7 @@ WEFT_CLONES static void divide_f64(double *restrict x, int64_t n, double by)
 }
 
 /* The next n numbers of all updates, added up; the sum is in the first block. */
-static void add_up(weft_mean *m, int64_t n, char *first)
+static void add_up(weft_weighted_mean *m, int64_t n, char *first)
 {
     size_t size = weft_dtype_size(m->dtype);
     for (int v = 0; v < m->updates; v++) {
@@ -74,14 +76,14 @@ static void add_up(weft_mean *m, int64_t n, char *first)
     }
 }
 
-const void *weft_mean_there(const weft_mean *m)
+const void *weft_weighted_mean_in_place(const weft_weighted_mean *m)
 {
     const weft_encoded *only = &m->leaves[0].message;
     bool plain = only->head.form == WEFT_MESSAGE_DENSE && m->leaves[0].weight == 1;
     return m->updates == 1 && plain ? only->body : NULL;
 }
 
-void weft_mean_make(weft_mean *m, void *out)
+void weft_weighted_mean_make(weft_weighted_mean *m, void *out)
 {
     for (int64_t at = 0; at < m->count; at += BLOCK) {
         int64_t n = WEFT_MIN((int64_t)BLOCK, m->count - at);

@@ -6,29 +6,30 @@
 #include "compress/compress.h"
 
 /* Begins all zero. What it has grown to is kept from one mean to the next. */
-typedef struct weft_mean {
+typedef struct weft_weighted_mean {
     weft_dtype dtype;
     int64_t count;
     int updates;
-    struct weft_mean_leaf {
+    struct weft_weighted_mean_leaf {
         weft_encoded message;
         double weight;
     } * leaves;
     size_t leaf_capacity;
     void *blocks; /* one for each level of the tree */
     int levels;
-} weft_mean;
+} weft_weighted_mean;
 
 /* Of so many updates of `count` numbers. */
-weft_status weft_mean_begin(weft_mean *mean, weft_dtype dtype, int64_t count,
-                            int updates) WEFT_NODISCARD;
+weft_status weft_weighted_mean_begin(weft_weighted_mean *mean, weft_dtype dtype, int64_t count,
+                                     int updates) WEFT_NODISCARD;
 /* Update v, at its beginning, whose bytes must outlive the mean. */
-void weft_mean_take(weft_mean *mean, int v, const weft_encoded *message, double weight);
+void weft_weighted_mean_take(weft_weighted_mean *mean, int v, const weft_encoded *message,
+                             double weight);
 /* The mean where it lies already, in the message of the only update, which counts in full and is of
  * plain numbers; NULL: it has to be made. Aligned to a multiple of 8 bytes. */
-const void *weft_mean_there(const weft_mean *mean);
+const void *weft_weighted_mean_in_place(const weft_weighted_mean *mean);
 /* After all of them: out[count]. */
-void weft_mean_make(weft_mean *mean, void *out);
-void weft_mean_free(weft_mean *mean);
+void weft_weighted_mean_make(weft_weighted_mean *mean, void *out);
+void weft_weighted_mean_free(weft_weighted_mean *mean);
 
 #endif

@@ -1,43 +1,43 @@
 #include "exchange/ps/server/server_internal.h"
 
-shelf *weft_shelf_find(const server *s, uint32_t number)
+hosted_range *weft_hosted_range_find(const server *s, uint32_t number)
 {
     for (size_t i = 0; i < s->count; i++)
-        if ((uint32_t)s->shelves[i].of.number == number) return &s->shelves[i];
+        if ((uint32_t)s->hosted[i].of.number == number) return &s->hosted[i];
     return NULL;
 }
 
-weft_status weft_shelf_add(server *s, int number, bool primary, shelf **out)
+weft_status weft_hosted_range_add(server *s, int number, bool primary, hosted_range **out)
 {
     weft_served of = {.number = number};
-    WEFT_TRY(WEFT_GROW(&s->shelves, &s->capacity, s->count));
+    WEFT_TRY(WEFT_GROW(&s->hosted, &s->capacity, s->count));
     WEFT_TRY(s->options.open(s->options.user, number, &of));
     of.number = number;
-    *out = &s->shelves[s->count++];
-    **out = (shelf){.of = of, .primary = primary, .halted = INT64_MAX};
+    *out = &s->hosted[s->count++];
+    **out = (hosted_range){.of = of, .primary = primary, .halted = INT64_MAX};
     return WEFT_OK;
 }
 
-void weft_shelf_remove(server *s, shelf *f)
+void weft_hosted_range_remove(server *s, hosted_range *f)
 {
     int number = f->of.number;
     weft_range_destroy(&f->of.range);
-    weft_published_close(&f->of.published);
+    weft_downlink_close(&f->of.published);
     if (s->options.close) s->options.close(s->options.user, number);
     weft_buffer_unref(&f->copy);
     weft_buffer_unref(&f->last);
     weft_buffer_unref(&f->state);
     for (size_t i = 0; i < f->log_count; i++) weft_buffer_unref(&f->log[i].update);
     for (size_t i = 0; i < f->deferred_count; i++) weft_buffer_unref(&f->deferred[i].payload);
-    free(f->questions);
+    free(f->pulls);
     free(f->log);
     free(f->deferred);
-    *f = s->shelves[--s->count];
+    *f = s->hosted[--s->count];
 }
 
 /* --- changes --- */
 
-static weft_status apply(shelf *f, const change *c, weft_push_fate *fate)
+static weft_status apply(hosted_range *f, const change *c, weft_push_result *fate)
 {
     weft_range *r = f->of.range;
     weft_push push = {.learner = c->learner,
@@ -57,22 +57,23 @@ static weft_status apply(shelf *f, const change *c, weft_push_fate *fate)
     }
 }
 
-weft_status weft_shelf_change(server *s, shelf *f, const change *c, weft_push_fate *fate)
+weft_status weft_hosted_range_apply(server *s, hosted_range *f, const change *c,
+                                    weft_push_result *fate)
 {
-    weft_push_fate ignored, *become = fate ? fate : &ignored;
-    *become = WEFT_PUSH_TAKEN;
+    weft_push_result ignored, *become = fate ? fate : &ignored;
+    *become = WEFT_PUSH_ACCEPTED;
     WEFT_TRY(apply(f, c, become));
-    if (*become != WEFT_PUSH_TAKEN) return WEFT_OK;
+    if (*become != WEFT_PUSH_ACCEPTED) return WEFT_OK;
     f->index++;
     if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
     change next = *c;
     next.index = f->index;
-    return weft_shelf_log(s, f, &next);
+    return weft_hosted_range_append(s, f, &next);
 }
 
 /* --- messages that wait --- */
 
-static bool is_deferred(const shelf *f, weft_actor_id to, weft_rpc_type type, int64_t number)
+static bool is_deferred(const hosted_range *f, weft_actor_id to, weft_rpc_type type, int64_t number)
 {
     for (size_t i = 0; i < f->deferred_count; i++) {
         const deferred *d = &f->deferred[i];
@@ -81,8 +82,8 @@ static bool is_deferred(const shelf *f, weft_actor_id to, weft_rpc_type type, in
     return false;
 }
 
-weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_rpc_type type,
-                            int64_t number, const void *message, weft_buffer *payload)
+weft_status weft_hosted_range_send(server *s, hosted_range *f, weft_actor_id to, weft_rpc_type type,
+                                   int64_t number, const void *message, weft_buffer *payload)
 {
     if (f->replica == WEFT_NOBODY || f->kept >= f->index)
         return weft_rpc_send(&s->head, to, type, message, payload);
@@ -100,7 +101,7 @@ weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_rpc_type
 
 /* --- all of it --- */
 
-weft_status weft_shelf_whole(const shelf *f, weft_buffer **out)
+weft_status weft_hosted_range_snapshot(const hosted_range *f, weft_buffer **out)
 {
     size_t bytes = weft_range_bytes(f->of.range);
     for (int i = 0; i < f->of.state_count; i++) bytes += f->of.states[i].iov_len;
@@ -115,7 +116,7 @@ weft_status weft_shelf_whole(const shelf *f, weft_buffer **out)
     return WEFT_OK;
 }
 
-weft_status weft_shelf_take_whole(shelf *f, const weft_buffer *blob)
+weft_status weft_hosted_range_restore(hosted_range *f, const weft_buffer *blob)
 {
     size_t numbers = weft_range_bytes(f->of.range), all = numbers;
     for (int i = 0; i < f->of.state_count; i++) all += f->of.states[i].iov_len;
@@ -124,7 +125,7 @@ weft_status weft_shelf_take_whole(shelf *f, const weft_buffer *blob)
                          blob ? blob->bytes : 0, numbers);
     const char *at = blob->data;
     memcpy(weft_range_parameters(f->of.range), at, numbers);
-    if (f->of.published) memcpy(weft_published_numbers(f->of.published), at, numbers);
+    if (f->of.published) memcpy(weft_downlink_reference(f->of.published), at, numbers);
     at += numbers;
     for (int i = 0; i < f->of.state_count && blob->bytes == all; i++) {
         memcpy(f->of.states[i].iov_base, at, f->of.states[i].iov_len);

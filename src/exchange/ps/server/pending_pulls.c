@@ -1,7 +1,7 @@
 /* What learners ask a server for: answered when the policy lets them begin their next step. */
 #include "exchange/ps/server/server_internal.h"
 
-static weft_status copy_parameters(shelf *f)
+static weft_status copy_parameters(hosted_range *f)
 {
     weft_range *range = f->of.range;
     size_t bytes = weft_range_bytes(range);
@@ -16,24 +16,24 @@ static weft_status copy_parameters(shelf *f)
 }
 
 /* What the learner is to be told; NULL: it has that. */
-static weft_status pick(shelf *f, const question *q, weft_buffer **out, bool *changes)
+static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **out, bool *changes)
 {
-    weft_published *p = f->of.published;
+    weft_downlink *p = f->of.published;
     int64_t version = weft_range_version(f->of.range);
     *out = NULL;
     *changes = false;
-    if (p) WEFT_TRY(weft_published_note(p, weft_range_parameters(f->of.range), version));
-    if (q->whole) return weft_shelf_whole(f, out);
+    if (p) WEFT_TRY(weft_downlink_update(p, weft_range_parameters(f->of.range), version));
+    if (q->whole) return weft_hosted_range_snapshot(f, out);
     /* What is left in the end are the parameters themselves. */
     if (p && !q->leaving)
-        return q->have == version ? WEFT_OK : weft_published_since(p, q->have, out, changes);
+        return q->have == version ? WEFT_OK : weft_downlink_delta_since(p, q->have, out, changes);
     if (q->have == version && !p) return WEFT_OK;
     WEFT_TRY(copy_parameters(f));
     *out = weft_buffer_ref(f->copy);
     return WEFT_OK;
 }
 
-static weft_status answer(server *s, shelf *f, const question *q)
+static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
 {
     Weft__PullReply p = WEFT__PULL_REPLY__INIT;
     weft_buffer *what;
@@ -48,14 +48,14 @@ static weft_status answer(server *s, shelf *f, const question *q)
     WEFT_TRY(pick(f, q, &what, &changes));
     p.changes = changes;
     weft_status status =
-        weft_shelf_tell(s, f, q->learner, WEFT_RPC_PULL_REPLY, q->request, &p, what);
+        weft_hosted_range_send(s, f, q->learner, WEFT_RPC_PULL_REPLY, q->request, &p, what);
     weft_buffer_unref(&what);
     return status;
 }
 
 /* Whether the learner's own updates are in, and all that the policy wants it to see. Who leaves
  * sees what all have come to; who arrives is told where it may begin. */
-static bool may_answer(const shelf *f, const question *q)
+static bool may_answer(const hosted_range *f, const pending_pull *q)
 {
     if (!f->given) return false;
     if (q->leaving) return weft_range_learners(f->of.range) == 0;
@@ -65,55 +65,55 @@ static bool may_answer(const shelf *f, const question *q)
 }
 
 /* Who wants to leave is gone when its updates are in. */
-static weft_status let_go(server *s, shelf *f)
+static weft_status let_go(server *s, hosted_range *f)
 {
-    for (size_t i = 0; i < f->question_count; i++) {
-        const question *q = &f->questions[i];
+    for (size_t i = 0; i < f->pull_count; i++) {
+        const pending_pull *q = &f->pulls[i];
         int64_t clock = weft_range_clock(f->of.range, q->learner);
         change c = {.kind = WEFT__APPEND__KIND__LEAVE, .learner = q->learner};
         if (q->leaving && clock >= 0 && clock >= q->clock)
-            WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
+            WEFT_TRY(weft_hosted_range_apply(s, f, &c, NULL));
     }
     return WEFT_OK;
 }
 
 /* Who has sent nothing yet may begin later than this range thought. */
-static weft_status advance(server *s, shelf *f, const question *q)
+static weft_status advance(server *s, hosted_range *f, const pending_pull *q)
 {
     int64_t clock = weft_range_clock(f->of.range, q->learner);
     if (q->sequence > 0 || q->arriving || q->leaving || clock < 0 || clock >= q->clock)
         return WEFT_OK;
     change c = {.kind = WEFT__APPEND__KIND__ADVANCE, .learner = q->learner, .clock = q->clock};
-    weft_status status = weft_shelf_change(s, f, &c, NULL);
-    return status == WEFT_ERR_ARGUMENT ? WEFT_OK : status; /* an old question */
+    weft_status status = weft_hosted_range_apply(s, f, &c, NULL);
+    return status == WEFT_ERR_ARGUMENT ? WEFT_OK : status; /* an old pending_pull */
 }
 
-weft_status weft_shelf_answer(server *s, shelf *f)
+weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f)
 {
     size_t kept = 0;
     WEFT_TRY(let_go(s, f));
-    for (size_t i = 0; i < f->question_count; i++) {
-        question q = f->questions[i];
+    for (size_t i = 0; i < f->pull_count; i++) {
+        pending_pull q = f->pulls[i];
         if (may_answer(f, &q))
             WEFT_TRY(answer(s, f, &q));
         else if (q.leaving ? weft_range_knows(f->of.range, q.learner)
                            : weft_range_clock(f->of.range, q.learner) >= 0)
-            f->questions[kept++] = q; /* who has gone asks for nothing any more */
+            f->pulls[kept++] = q; /* who has gone asks for nothing any more */
     }
-    f->question_count = kept;
+    f->pull_count = kept;
     return WEFT_OK;
 }
 
 /* A learner asks one thing at a time; if it asks again, that is what it wants to know. */
-weft_status weft_shelf_ask(server *s, shelf *f, const question *q)
+weft_status weft_hosted_range_add_pull(server *s, hosted_range *f, const pending_pull *q)
 {
     WEFT_TRY(advance(s, f, q));
-    for (size_t i = 0; i < f->question_count; i++)
-        if (f->questions[i].learner == q->learner) {
-            if (q->request >= f->questions[i].request) f->questions[i] = *q;
+    for (size_t i = 0; i < f->pull_count; i++)
+        if (f->pulls[i].learner == q->learner) {
+            if (q->request >= f->pulls[i].request) f->pulls[i] = *q;
             return WEFT_OK;
         }
-    WEFT_TRY(WEFT_GROW(&f->questions, &f->question_capacity, f->question_count));
-    f->questions[f->question_count++] = *q;
+    WEFT_TRY(WEFT_GROW(&f->pulls, &f->pull_capacity, f->pull_count));
+    f->pulls[f->pull_count++] = *q;
     return WEFT_OK;
 }

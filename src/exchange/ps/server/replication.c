@@ -10,11 +10,11 @@ typedef struct state_card {
     uint64_t whole; /* bytes of parameters and of what the update keeps */
 } state_card;
 
-static weft_status pack_state(const shelf *f, weft_buffer **out)
+static weft_status pack_state(const hosted_range *f, weft_buffer **out)
 {
     weft_buffer *range = NULL, *whole = NULL;
     WEFT_TRY(weft_range_save(f->of.range, &range));
-    weft_status status = weft_shelf_whole(f, &whole);
+    weft_status status = weft_hosted_range_snapshot(f, &whole);
     if (status == WEFT_OK)
         status = weft_buffer_new(sizeof(state_card) + range->bytes + whole->bytes, out);
     if (status == WEFT_OK) {
@@ -29,7 +29,7 @@ static weft_status pack_state(const shelf *f, weft_buffer **out)
     return status;
 }
 
-static weft_status send_state(server *s, shelf *f)
+static weft_status send_state(server *s, hosted_range *f)
 {
     Weft__RangeSnapshot m = WEFT__RANGE_SNAPSHOT__INIT;
     m.range = (uint32_t)f->of.number;
@@ -37,7 +37,7 @@ static weft_status send_state(server *s, shelf *f)
     return weft_rpc_send(&s->head, f->replica, WEFT_RPC_RANGE_SNAPSHOT, &m, f->state);
 }
 
-static weft_status send_change(server *s, const shelf *f, const change *c)
+static weft_status send_change(server *s, const hosted_range *f, const change *c)
 {
     Weft__Append m = WEFT__APPEND__INIT;
     m.range = (uint32_t)f->of.number;
@@ -60,7 +60,7 @@ static weft_status hope(server *s)
     return weft_actor_set_timer(&s->head, WEFT_SERVER_AGAIN, s->patience);
 }
 
-weft_status weft_shelf_log(server *s, shelf *f, const change *c)
+weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c)
 {
     WEFT_TRY(WEFT_GROW(&f->log, &f->log_capacity, f->log_count));
     f->log[f->log_count] = *c;
@@ -70,7 +70,7 @@ weft_status weft_shelf_log(server *s, shelf *f, const change *c)
     return f->log_count == 1 ? hope(s) : WEFT_OK;
 }
 
-static void cut_log(shelf *f, int64_t index)
+static void cut_log(hosted_range *f, int64_t index)
 {
     size_t gone = 0;
     while (gone < f->log_count && f->log[gone].index <= index)
@@ -80,7 +80,7 @@ static void cut_log(shelf *f, int64_t index)
     memmove(f->log, f->log + gone, f->log_count * sizeof(*f->log));
 }
 
-weft_status weft_shelf_flush(server *s, shelf *f)
+weft_status weft_hosted_range_flush(server *s, hosted_range *f)
 {
     size_t sent = 0;
     weft_status status = WEFT_OK;
@@ -101,18 +101,18 @@ weft_status weft_shelf_flush(server *s, shelf *f)
 }
 
 /* Another replica, or none: then all that waited may be told. */
-weft_status weft_shelf_set_replica(server *s, shelf *f, weft_actor_id replica)
+weft_status weft_hosted_range_set_replica(server *s, hosted_range *f, weft_actor_id replica)
 {
     if (f->replica == replica) return WEFT_OK;
     f->replica = replica;
     f->kept = -1;
     weft_buffer_unref(&f->state);
     cut_log(f, INT64_MAX);
-    if (replica == WEFT_NOBODY) return weft_shelf_flush(s, f);
-    return f->given ? weft_shelf_begin_replica(s, f) : WEFT_OK;
+    if (replica == WEFT_NOBODY) return weft_hosted_range_flush(s, f);
+    return f->given ? weft_hosted_range_begin_replica(s, f) : WEFT_OK;
 }
 
-weft_status weft_shelf_begin_replica(server *s, shelf *f)
+weft_status weft_hosted_range_begin_replica(server *s, hosted_range *f)
 {
     if (f->replica == WEFT_NOBODY) return WEFT_OK;
     cut_log(f, INT64_MAX);
@@ -122,7 +122,7 @@ weft_status weft_shelf_begin_replica(server *s, shelf *f)
     return hope(s);
 }
 
-static bool is_told_ready(const server *s, const shelf *f)
+static bool is_told_ready(const server *s, const hosted_range *f)
 {
     const weft_view *v = weft_member_view(s->member);
     const weft_range_owner *k = &v->ranges[f->of.number];
@@ -130,7 +130,7 @@ static bool is_told_ready(const server *s, const shelf *f)
 }
 
 /* Also tells the coordinator again that the replica is whole. */
-weft_status weft_shelf_remind(server *s, shelf *f, bool *some)
+weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some)
 {
     if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
     if (f->state) WEFT_TRY(send_state(s, f));
@@ -144,7 +144,7 @@ weft_status weft_shelf_remind(server *s, shelf *f, bool *some)
 
 weft_status weft_take_replicated(server *s, const weft_message *message, const Weft__AppendAck *m)
 {
-    shelf *f = weft_shelf_find(s, m->range);
+    hosted_range *f = weft_hosted_range_find(s, m->range);
     if (!f || !f->primary || f->replica != message->from || m->index <= f->kept ||
         m->index > f->index)
         return WEFT_OK;
@@ -158,21 +158,21 @@ weft_status weft_take_replicated(server *s, const weft_message *message, const W
         for (size_t i = 0; i < f->log_count; i++) WEFT_TRY(send_change(s, f, &f->log[i]));
         WEFT_TRY(hope(s));
     }
-    return weft_shelf_flush(s, f);
+    return weft_hosted_range_flush(s, f);
 }
 
 /* --- the replica --- */
 
 /* Only what this server's view calls the primary changes a replica, so one that has been replaced
  * and does not know it yet is told nothing, and can tell nobody anything. */
-static shelf *replica_of(const server *s, uint32_t range, weft_actor_id from)
+static hosted_range *replica_of(const server *s, uint32_t range, weft_actor_id from)
 {
     const weft_view *v = weft_member_view(s->member);
-    shelf *f = range < (uint32_t)v->range_count ? weft_shelf_find(s, range) : NULL;
+    hosted_range *f = range < (uint32_t)v->range_count ? weft_hosted_range_find(s, range) : NULL;
     return f && !f->primary && v->ranges[range].primary == from ? f : NULL;
 }
 
-static weft_status say_replicated(server *s, const shelf *f, weft_actor_id to)
+static weft_status say_replicated(server *s, const hosted_range *f, weft_actor_id to)
 {
     Weft__AppendAck m = WEFT__APPEND_ACK__INIT;
     m.range = (uint32_t)f->of.number;
@@ -180,7 +180,7 @@ static weft_status say_replicated(server *s, const shelf *f, weft_actor_id to)
     return weft_rpc_send(&s->head, to, WEFT_RPC_APPEND_ACK, &m, NULL);
 }
 
-static weft_status load_state(shelf *f, const weft_buffer *blob)
+static weft_status load_state(hosted_range *f, const weft_buffer *blob)
 {
     state_card card;
     size_t used = 0;
@@ -194,12 +194,12 @@ static weft_status load_state(shelf *f, const weft_buffer *blob)
     weft_buffer whole = {.bytes = (size_t)card.whole,
                          .data = (void *)(uintptr_t)(at + range)}; /* only read */
     WEFT_TRY(weft_range_load(f->of.range, at, range, &used));
-    return weft_shelf_take_whole(f, &whole);
+    return weft_hosted_range_restore(f, &whole);
 }
 
 weft_status weft_take_state(server *s, const weft_message *message, const Weft__RangeSnapshot *m)
 {
-    shelf *f = replica_of(s, m->range, message->from);
+    hosted_range *f = replica_of(s, m->range, message->from);
     if (!f) return WEFT_OK;
     if (!f->given || f->index < m->index) {
         weft_status status = load_state(f, message->payload);
@@ -214,7 +214,7 @@ weft_status weft_take_state(server *s, const weft_message *message, const Weft__
 weft_status weft_take_replicate(server *s, const weft_message *message, const Weft__Append *m)
 {
     char name[WEFT_MEMBER_NAME];
-    shelf *f = replica_of(s, m->range, message->from);
+    hosted_range *f = replica_of(s, m->range, message->from);
     if (!f || !f->given) return WEFT_OK;
     if (m->index == f->index + 1) {
         change c = {.kind = m->kind,
@@ -226,9 +226,9 @@ weft_status weft_take_replicate(server *s, const weft_message *message, const We
                     .step = m->step,
                     .weight = m->weight,
                     .update = message->payload};
-        weft_push_fate fate;
-        weft_status status = weft_shelf_change(s, f, &c, &fate);
-        if (status == WEFT_OK && fate != WEFT_PUSH_TAKEN)
+        weft_push_result fate;
+        weft_status status = weft_hosted_range_apply(s, f, &c, &fate);
+        if (status == WEFT_OK && fate != WEFT_PUSH_ACCEPTED)
             status = weft_fail(WEFT_ERR_INTERNAL, "an update that was taken there is not taken");
         if (status != WEFT_OK)
             return weft_fail_within(

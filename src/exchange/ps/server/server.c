@@ -3,7 +3,7 @@
 
 weft_range *weft_server_range_of(const weft_actor *actor, int number, bool primary)
 {
-    const shelf *f = weft_shelf_find((const server *)actor, (uint32_t)number);
+    const hosted_range *f = weft_hosted_range_find((const server *)actor, (uint32_t)number);
     return f && (f->primary || !primary) ? f->of.range : NULL;
 }
 
@@ -11,7 +11,7 @@ bool weft_server_is_ready(const weft_actor *actor)
 {
     const server *s = (const server *)actor;
     for (size_t i = 0; i < s->count; i++)
-        if (!s->shelves[i].given) return false;
+        if (!s->hosted[i].given) return false;
     return weft_member_view(s->member)->number > 0;
 }
 
@@ -22,19 +22,19 @@ const weft_member *weft_server_member(const weft_actor *actor)
 
 /* --- views --- */
 
-static weft_status let_in(server *s, shelf *f, const weft_view *v)
+static weft_status let_in(server *s, hosted_range *f, const weft_view *v)
 {
     for (size_t i = 0; i < v->member_count; i++) {
         const weft_view_member *m = &v->members[i];
         change c = {
             .kind = WEFT__APPEND__KIND__JOIN, .learner = m->id, .slot = m->slot, .clock = 0};
         if (m->role == WEFT_MEMBER_LEARNER && !weft_range_knows(f->of.range, m->id))
-            WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
+            WEFT_TRY(weft_hosted_range_apply(s, f, &c, NULL));
     }
     return WEFT_OK;
 }
 
-static weft_status let_out(server *s, shelf *f, const weft_view *v)
+static weft_status let_out(server *s, hosted_range *f, const weft_view *v)
 {
     weft_actor_id learner;
     for (int i = 0; weft_range_learner_at(f->of.range, i, &learner);) {
@@ -42,7 +42,7 @@ static weft_status let_out(server *s, shelf *f, const weft_view *v)
         if (weft_view_find(v, learner))
             i++;
         else
-            WEFT_TRY(weft_shelf_change(s, f, &c, NULL));
+            WEFT_TRY(weft_hosted_range_apply(s, f, &c, NULL));
     }
     return WEFT_OK;
 }
@@ -52,16 +52,16 @@ static weft_status keep_range(server *s, int number, const weft_view *v)
 {
     const weft_range_owner *k = &v->ranges[number];
     bool primary = k->primary == s->head.id, mine = primary || k->replica == s->head.id;
-    shelf *f = weft_shelf_find(s, (uint32_t)number);
-    if (f && !mine) weft_shelf_remove(s, f);
+    hosted_range *f = weft_hosted_range_find(s, (uint32_t)number);
+    if (f && !mine) weft_hosted_range_remove(s, f);
     if (!mine) return WEFT_OK;
-    if (!f) WEFT_TRY(weft_shelf_add(s, number, primary, &f));
+    if (!f) WEFT_TRY(weft_hosted_range_add(s, number, primary, &f));
     f->primary = primary;
     if (!primary) return WEFT_OK;
-    WEFT_TRY(weft_shelf_set_replica(s, f, k->replica));
+    WEFT_TRY(weft_hosted_range_set_replica(s, f, k->replica));
     WEFT_TRY(let_in(s, f, v));
     WEFT_TRY(let_out(s, f, v));
-    return weft_shelf_answer(s, f);
+    return weft_hosted_range_answer_pulls(s, f);
 }
 
 /* Who knew of this view before, and has not been answered, need not wait until it asks again. */
@@ -86,7 +86,7 @@ static weft_status look_for_giver(const server *s)
         learners = true;
     }
     for (size_t i = 0; i < s->count; i++)
-        lacks = lacks || (s->shelves[i].primary && !s->shelves[i].given);
+        lacks = lacks || (s->hosted[i].primary && !s->hosted[i].given);
     return learners && lacks && !v->over && !v->fault ? weft_member_report_state_lost(s->member)
                                                       : WEFT_OK;
 }
@@ -105,9 +105,9 @@ static weft_status take_view(server *s)
 
 /* --- messages of learners --- */
 
-static shelf *primary_of(const server *s, uint32_t number)
+static hosted_range *primary_of(const server *s, uint32_t number)
 {
-    shelf *f = weft_shelf_find(s, number);
+    hosted_range *f = weft_hosted_range_find(s, number);
     return f && f->primary ? f : NULL;
 }
 
@@ -129,19 +129,19 @@ static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
 }
 
 /* Nobody goes further than that. */
-static weft_status end_at(server *s, shelf *f, int64_t clock)
+static weft_status end_at(server *s, hosted_range *f, int64_t clock)
 {
     change c = {.kind = WEFT__APPEND__KIND__HALT, .clock = clock};
     if (clock >= f->halted) return WEFT_OK;
     f->halted = clock;
-    return weft_shelf_change(s, f, &c, NULL);
+    return weft_hosted_range_apply(s, f, &c, NULL);
 }
 
 static weft_status take_push(server *s, const weft_message *message, const Weft__Push *m)
 {
-    shelf *f = primary_of(s, m->range);
+    hosted_range *f = primary_of(s, m->range);
     Weft__PushAck reply = WEFT__PUSH_ACK__INIT;
-    weft_push_fate fate = WEFT_PUSH_UNKNOWN;
+    weft_push_result fate = WEFT_PUSH_UNKNOWN_CLIENT;
     change c = {.kind = WEFT__APPEND__KIND__PUSH,
                 .learner = message->from,
                 .sequence = m->sequence,
@@ -152,19 +152,20 @@ static weft_status take_push(server *s, const weft_message *message, const Weft_
                 .update = message->payload};
     if (!f || !f->given) return leave_open(s, message->from, m->view);
     if (m->last > 0) WEFT_TRY(end_at(s, f, m->last));
-    weft_status status = weft_shelf_change(s, f, &c, &fate);
+    weft_status status = weft_hosted_range_apply(s, f, &c, &fate);
     /* What a learner sends is its fault alone. */
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
-    if (fate == WEFT_PUSH_UNKNOWN && is_ahead(s, m->view))
+    if (fate == WEFT_PUSH_UNKNOWN_CLIENT && is_ahead(s, m->view))
         return leave_open(s, message->from, m->view);
     reply.range = m->range;
     reply.sequence = m->sequence;
-    reply.fate = status == WEFT_ERR_FORMAT   ? WEFT__PUSH_ACK__FATE__DAMAGED
-                 : fate == WEFT_PUSH_EARLY   ? WEFT__PUSH_ACK__FATE__EARLY
-                 : fate == WEFT_PUSH_UNKNOWN ? WEFT__PUSH_ACK__FATE__UNKNOWN
-                                             : WEFT__PUSH_ACK__FATE__TAKEN;
-    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_RPC_PUSH_ACK, m->sequence, &reply, NULL));
-    return weft_shelf_answer(s, f);
+    reply.fate = status == WEFT_ERR_FORMAT          ? WEFT__PUSH_ACK__FATE__DAMAGED
+                 : fate == WEFT_PUSH_OUT_OF_ORDER   ? WEFT__PUSH_ACK__FATE__EARLY
+                 : fate == WEFT_PUSH_UNKNOWN_CLIENT ? WEFT__PUSH_ACK__FATE__UNKNOWN
+                                                    : WEFT__PUSH_ACK__FATE__TAKEN;
+    WEFT_TRY(
+        weft_hosted_range_send(s, f, message->from, WEFT_RPC_PUSH_ACK, m->sequence, &reply, NULL));
+    return weft_hosted_range_answer_pulls(s, f);
 }
 
 /* Whether a learner is the first of those that have the state that the run begins with. */
@@ -193,7 +194,7 @@ static weft_status say_parameters(server *s, const weft_message *message, const 
 
 static weft_status take_pull(server *s, const weft_message *message, const Weft__Pull *m)
 {
-    shelf *f = primary_of(s, m->range);
+    hosted_range *f = primary_of(s, m->range);
     if (!f) return leave_open(s, message->from, m->view);
     bool known = m->leaving ? weft_range_knows(f->of.range, message->from)
                             : weft_range_clock(f->of.range, message->from) >= 0;
@@ -202,33 +203,33 @@ static weft_status take_pull(server *s, const weft_message *message, const Weft_
     if (!f->given && gives(s, message->from)) return say_parameters(s, message, m, true);
     s->halt = s->halt || m->halt;
     if (m->halt) WEFT_TRY(end_at(s, f, m->clock));
-    question q = {.learner = message->from,
-                  .request = m->request,
-                  .clock = m->clock,
-                  .have = m->have,
-                  .sequence = m->sequence,
-                  .leaving = m->leaving,
-                  .whole = m->whole,
-                  .arriving = m->arriving};
-    WEFT_TRY(weft_shelf_ask(s, f, &q));
-    return weft_shelf_answer(s, f);
+    pending_pull q = {.learner = message->from,
+                      .request = m->request,
+                      .clock = m->clock,
+                      .have = m->have,
+                      .sequence = m->sequence,
+                      .leaving = m->leaving,
+                      .whole = m->whole,
+                      .arriving = m->arriving};
+    WEFT_TRY(weft_hosted_range_add_pull(s, f, &q));
+    return weft_hosted_range_answer_pulls(s, f);
 }
 
 static weft_status take_give(server *s, const weft_message *message, const Weft__Init *m)
 {
-    shelf *f = primary_of(s, m->range);
+    hosted_range *f = primary_of(s, m->range);
     Weft__InitAck reply = WEFT__INIT_ACK__INIT;
     if (!f || (!f->given && !gives(s, message->from))) return WEFT_OK;
     if (!f->given) {
-        weft_status status = weft_shelf_take_whole(f, message->payload);
+        weft_status status = weft_hosted_range_restore(f, message->payload);
         if (status == WEFT_ERR_FORMAT) return WEFT_OK;
         WEFT_TRY(status);
         f->given = true;
-        WEFT_TRY(weft_shelf_begin_replica(s, f));
+        WEFT_TRY(weft_hosted_range_begin_replica(s, f));
     }
     reply.range = m->range;
-    WEFT_TRY(weft_shelf_tell(s, f, message->from, WEFT_RPC_INIT_ACK, 0, &reply, NULL));
-    return weft_shelf_answer(s, f);
+    WEFT_TRY(weft_hosted_range_send(s, f, message->from, WEFT_RPC_INIT_ACK, 0, &reply, NULL));
+    return weft_hosted_range_answer_pulls(s, f);
 }
 
 static weft_status take(server *s, const weft_message *message, const void *m)
@@ -287,8 +288,8 @@ static void tell_figures(server *s)
     double updates = 0, sum = 0;
     size_t size;
     for (size_t i = 0; i < s->count; i++) {
-        const int64_t *staleness = weft_range_staleness(s->shelves[i].of.range, &size);
-        for (size_t t = 0; t < size && s->shelves[i].primary; t++) {
+        const int64_t *staleness = weft_range_staleness(s->hosted[i].of.range, &size);
+        for (size_t t = 0; t < size && s->hosted[i].primary; t++) {
             updates += (double)staleness[t];
             sum += (double)staleness[t] * (double)t;
         }
@@ -310,7 +311,8 @@ static weft_status server_timer(weft_actor *actor, int timer)
         actor->done = weft_member_has_left(s->member);
         return WEFT_OK;
     }
-    for (size_t i = 0; i < s->count; i++) WEFT_TRY(weft_shelf_remind(s, &s->shelves[i], &some));
+    for (size_t i = 0; i < s->count; i++)
+        WEFT_TRY(weft_hosted_range_resend(s, &s->hosted[i], &some));
     s->patience = WEFT_MIN(2 * s->patience, 32 * s->options.patience);
     return weft_actor_set_timer(actor, WEFT_SERVER_AGAIN, some ? s->patience : -1);
 }
@@ -323,10 +325,10 @@ static weft_status server_begin(weft_actor *actor)
 static void server_destroy(weft_actor *actor)
 {
     server *s = (server *)actor;
-    while (s->count) weft_shelf_remove(s, &s->shelves[0]);
+    while (s->count) weft_hosted_range_remove(s, &s->hosted[0]);
     weft_member_destroy(&s->member);
     free(s->early);
-    free(s->shelves);
+    free(s->hosted);
     free(s);
 }
 

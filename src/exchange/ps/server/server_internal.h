@@ -7,11 +7,11 @@
 #include "ps.pb-c.h"
 
 /* A pull that is not answered yet. */
-typedef struct question {
+typedef struct pending_pull {
     weft_actor_id learner;
     int64_t request, clock, have, sequence;
     bool leaving, whole, arriving;
-} question;
+} pending_pull;
 
 /* Something that changes a range. The same changes in the same order make the same range. */
 typedef struct change {
@@ -35,14 +35,14 @@ typedef struct deferred {
     weft_buffer *payload;
 } deferred;
 
-typedef struct shelf {
+typedef struct hosted_range {
     weft_served of;
     bool primary; /* or else it has the replica of another server's */
     bool given;   /* the parameters of the run are there */
     int64_t index;
     int64_t halted; /* all are to leave, who have come so far */
-    question *questions;
-    size_t question_count, question_capacity;
+    pending_pull *pulls;
+    size_t pull_count, pull_capacity;
     weft_buffer *copy; /* of the parameters at version `copied`, for all who pull it */
     weft_buffer *last; /* the one before it, which may be under way still */
     int64_t copied;
@@ -55,13 +55,13 @@ typedef struct shelf {
     size_t log_count, log_capacity;
     deferred *deferred;
     size_t deferred_count, deferred_capacity;
-} shelf;
+} hosted_range;
 
 typedef struct server {
     weft_actor head;
     weft_server_options options;
     weft_member *member;
-    shelf *shelves;
+    hosted_range *hosted;
     size_t count, capacity;
     bool halt;    /* somebody wants all to leave */
     bool leaving; /* it is not needed any more */
@@ -72,35 +72,38 @@ typedef struct server {
 } server;
 
 /* hosted_range.c */
-shelf *weft_shelf_find(const server *s, uint32_t number);
+hosted_range *weft_hosted_range_find(const server *s, uint32_t number);
 /* Opens the range; empty, with nobody there. */
-weft_status weft_shelf_add(server *s, int number, bool primary, shelf **out) WEFT_NODISCARD;
-void weft_shelf_remove(server *s, shelf *f);
+weft_status weft_hosted_range_add(server *s, int number, bool primary,
+                                  hosted_range **out) WEFT_NODISCARD;
+void weft_hosted_range_remove(server *s, hosted_range *f);
 /* Changes the range, and its replica. fate: of a push; may be NULL. */
-weft_status weft_shelf_change(server *s, shelf *f, const change *c,
-                              weft_push_fate *fate) WEFT_NODISCARD;
+weft_status weft_hosted_range_apply(server *s, hosted_range *f, const change *c,
+                                    weft_push_result *fate) WEFT_NODISCARD;
 /* Sends a message that tells of what the range has come to: when the replica has come there, too.
  * number: of what it answers. */
-weft_status weft_shelf_tell(server *s, shelf *f, weft_actor_id to, weft_rpc_type type,
-                            int64_t number, const void *message,
-                            weft_buffer *payload) WEFT_NODISCARD;
+weft_status weft_hosted_range_send(server *s, hosted_range *f, weft_actor_id to, weft_rpc_type type,
+                                   int64_t number, const void *message,
+                                   weft_buffer *payload) WEFT_NODISCARD;
 /* Parameters, and behind them what the update keeps. */
-weft_status weft_shelf_whole(const shelf *f, weft_buffer **out) WEFT_NODISCARD;
+weft_status weft_hosted_range_snapshot(const hosted_range *f, weft_buffer **out) WEFT_NODISCARD;
 /* The same, taken. FORMAT: it does not fit. */
-weft_status weft_shelf_take_whole(shelf *f, const weft_buffer *blob) WEFT_NODISCARD;
+weft_status weft_hosted_range_restore(hosted_range *f, const weft_buffer *blob) WEFT_NODISCARD;
 
 /* pending_pulls.c */
-weft_status weft_shelf_ask(server *s, shelf *f, const question *q) WEFT_NODISCARD;
+weft_status weft_hosted_range_add_pull(server *s, hosted_range *f,
+                                       const pending_pull *q) WEFT_NODISCARD;
 /* Answers those that may be. */
-weft_status weft_shelf_answer(server *s, shelf *f) WEFT_NODISCARD;
+weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f) WEFT_NODISCARD;
 
 /* replication.c: the primary's side, */
-weft_status weft_shelf_set_replica(server *s, shelf *f, weft_actor_id replica) WEFT_NODISCARD;
-weft_status weft_shelf_begin_replica(server *s, shelf *f) WEFT_NODISCARD;
-weft_status weft_shelf_log(server *s, shelf *f, const change *c) WEFT_NODISCARD;
-weft_status weft_shelf_flush(server *s, shelf *f) WEFT_NODISCARD;
+weft_status weft_hosted_range_set_replica(server *s, hosted_range *f,
+                                          weft_actor_id replica) WEFT_NODISCARD;
+weft_status weft_hosted_range_begin_replica(server *s, hosted_range *f) WEFT_NODISCARD;
+weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c) WEFT_NODISCARD;
+weft_status weft_hosted_range_flush(server *s, hosted_range *f) WEFT_NODISCARD;
 /* sends again what the replica has not answered, */
-weft_status weft_shelf_remind(server *s, shelf *f, bool *some) WEFT_NODISCARD;
+weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some) WEFT_NODISCARD;
 weft_status weft_take_replicated(server *s, const weft_message *message,
                                  const Weft__AppendAck *m) WEFT_NODISCARD;
 /* and the other one's. */
