@@ -119,6 +119,9 @@ for n in 1 2; do
 done
 printf 'layers:\n  - {type: flatten}\n  - {type: dense, units: outputs}\n' >few.yaml
 printf 'a,b,y\n%s' "$(seq 40 | awk '{ print $1 "," $1 * 2 "," $1 * 3 }')" >few.csv
+printf 'layers:\n  - {type: dense, units: outputs, bias: false}\n' >one.yaml
+cut -d, -f2,3 few.csv >one.csv
+refuses 2 "servers is 2, and the model has only 1 parameter to share out; give --servers 1, and leave --replicas out" -n 2 --data csv:one.csv,target=y --batch 5 --model one.yaml --exchange server --servers 2 --replicas 1
 for command in train simulate; do
     refuses 2 "servers is 4, and the model has only 3 parameters to share out; give --servers 3 or fewer" -n 2 --data csv:few.csv,target=y --batch 5 --model few.yaml --exchange server --servers 4
 done

@@ -135,9 +135,12 @@ weft_status weft_trainer_check_servers(const weft_trainer *t)
 {
     int64_t servers = t->options.parallel.servers, n = weft_rank_parameters(&t->runs[0].rank);
     if (servers <= n) return WEFT_OK;
+    const char *what = n > 1                              ? " or fewer"
+                       : t->options.parallel.replicas > 0 ? ", and leave --replicas out"
+                                                          : "";
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "servers is %lld, and the model has only %lld parameter%s to share out; give "
-                     "--servers %lld or fewer",
+                     "--servers %lld%s",
                      (long long)servers, (long long)n, weft_plural(n),
-                     (long long)WEFT_MAX(n, (int64_t)1));
+                     (long long)WEFT_MAX(n, (int64_t)1), what);
 }
