@@ -175,6 +175,8 @@ static void test_sentences(void **state)
     progress *p = progress_new(&o, false);
     progress_event(p, &start);
     progress_event(p, &summary);
+    summary.learners = 4;
+    progress_event(p, &summary);
     start.step = 0;
     start.learners = 1;
     summary.since = 0;
@@ -190,6 +192,8 @@ static void test_sentences(void **state)
         "resumed after step 150\n"
         "50 steps since step 150 in 2.0 s, 1000 samples/s in training, peak memory 73 MB "
         "in this one of 4 processes\n"
+        "50 steps since step 150 in 2.0 s, 1000 samples/s in training, peak memory 73 MB "
+        "of this learner alone\n"
         "mlp on glyphs: 7 parameters, 9 training samples, 200 steps of 100 samples\n"
         "200 steps in 2.0 s, 1000 samples/s in training, peak memory 73 MB\n");
 }

@@ -179,7 +179,10 @@ static void on_summary(const weft_event *e)
     if (e->since > 0) printf(" since step %lld", (long long)e->since);
     printf(" in %.1f s, %.0f samples/s in training, peak memory %.0f MB", e->seconds,
            e->samples_per_second, (double)e->peak_memory / 1e6);
-    if (e->process_ranks < e->ranks)
+    bool learner = e->process_ranks * e->learners == e->ranks; /* and servers are others again */
+    if (e->process_ranks < e->ranks && learner)
+        printf(" of this learner alone");
+    else if (e->process_ranks < e->ranks)
         printf(" in this one of %d processes", e->ranks / e->process_ranks);
     printf("\n");
 }
