@@ -140,6 +140,14 @@ for where in "" "--cluster cluster.yaml"; do
     done
 done
 
+# One that is stopped in its first run has nothing to show.
+"$weft" compare $small --model mlp -t 1 -n 2 --epochs 1000000 --strategies "exchange=gossip; exchange=gossip:mode=average" >out 2>err &
+pid=$!
+within 'grep -q "^1 of 2" out'
+kill -INT $pid
+wait $pid
+[ $? = 130 ] && [ "$(cat err)" = "weft: stopped in run 1 of 2, so there is nothing to compare" ] && pass || flunk "a comparison that is stopped at once"
+
 # Mistakes on the command line.
 refuses 2 "did you mean 'train'" "$weft" trian
 refuses 2 "no option is named 'epoch'; did you mean 'epochs'" "$weft" train --epoch 3

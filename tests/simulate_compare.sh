@@ -108,6 +108,11 @@ accepts "figures below zero" "$weft" compare --model mlp --data csv:noise.csv,ta
 [ "$(grep -cE ' -[0-9]+\.[0-9]{4} ' out)" -ge 1 ] && pass || flunk "R2 below zero is not shown"
 refuses 2 "leave --engine out" "$weft" compare $small -n 2 --strategies 'exchange=gossip; engine=mpi exchange=gossip'
 refuses 2 "--metrics would be written by each run" "$weft" compare -n 2 --strategies "$pair" --metrics x.jsonl
+for more in "-n 2" "--cluster cluster.yaml"; do
+    # shellcheck disable=SC2086
+    refuses 1 "nowhere.csv: cannot open" "$weft" compare $more --model mlp --data csv:nowhere.csv,target=y --strategies "$pair"
+    grep -q "weft help" err && flunk "help for a file that is missing" || pass
+done
 refuses 1 "nowhere/x.svg: cannot create" "$weft" compare -n 2 --strategies "$pair" --plot nowhere/x.svg
 
 # What is built in is what it must be, and whoever asks hears of it if not: here nothing can be saved.

@@ -207,6 +207,15 @@ static weft_status check_one(contest *k, const weft_compare_options *o)
     return status;
 }
 
+/* Help is of use to who has given what does not fit, and not where a file is missing. */
+static int refuse_run(const contestant *c, weft_status status)
+{
+    bool misfit = status == WEFT_ERR_ARGUMENT;
+    fprintf(stderr, "weft: the run '%s' cannot be: %s\n%s", c->label, weft_last_message(),
+            misfit ? "Try 'weft help compare'.\n" : "");
+    return misfit ? 2 : 1;
+}
+
 /* Before hours of work: whether all runs can be. The code of the command; 0: they can. */
 static int check_all(contest *k)
 {
@@ -217,15 +226,11 @@ static int check_all(contest *k)
         weft_status status = fits ? read_options(k, &o) : WEFT_OK;
         if (fits && status == WEFT_OK) status = set_words(table, &o, k->all[i].words);
         if (fits && status == WEFT_OK) fits = compare_options_fit(&o.base.train);
-        if (fits && status == WEFT_OK) {
-            fits = check_one(k, &o) == WEFT_OK;
-            if (!fits)
-                fprintf(stderr, "weft: the run '%s' cannot be: %s\nTry 'weft help compare'.\n",
-                        k->all[i].label, weft_last_message());
-        }
+        weft_status checked = fits && status == WEFT_OK ? check_one(k, &o) : WEFT_OK;
         weft_options_free(table, &o);
         if (status != WEFT_OK) return usage_failure("compare");
         if (!fits) return 2;
+        if (checked != WEFT_OK) return refuse_run(&k->all[i], checked);
     }
     return 0;
 }
@@ -272,9 +277,11 @@ static int compare(contest *k, const weft_compare_options *o)
     if (status == WEFT_OK) status = run_all(k);
     bool interrupted = status == WEFT_ERR_INTERRUPTED;
     int code = interrupted ? interrupted_code() : report_failure(status);
-    if (interrupted)
+    if (interrupted && k->measured > 0)
         fprintf(stderr, "weft: stopped in run %d of %d; what follows is of the %d that ended\n",
                 k->measured + 1, k->count, k->measured);
+    else if (interrupted)
+        fprintf(stderr, "weft: stopped in run 1 of %d, so there is nothing to compare\n", k->count);
     /* What has been measured is worth its time, also where a later run has failed or was stopped.
      */
     if (k->measured > 0) print_comparison(k->all, k->measured, o->target);
