@@ -183,7 +183,7 @@ refuses 2 "inproc://x is inside of one process" "$weft" coordinator --listen inp
 refuses 2 "inproc://x is inside of one process" "$weft" server --listen inproc://x "$at"
 refuses 2 "inproc://x is inside of one process" "$weft" join inproc://x $data --timeout 1
 "$weft" train -q $data --steps 1 --checkpoint older
-refuses 2 "older already holds 1 checkpoint; add --resume to go on, or give another folder" "$weft" coordinator --listen 'tcp://127.0.0.1:*' -n 1 $data --exchange server -q --checkpoint older
+refuses 2 "checkpoint is 'older', but a coordinator writes no checkpoints and reads one only with --resume" "$weft" coordinator --listen 'tcp://127.0.0.1:*' -n 1 $data --exchange server -q --checkpoint older
 refuses 2 "no address" "$weft" join nowhere
 refuses 1 "tcp://no.host.test:1 within 1 s: its host is not known here" "$weft" status tcp://no.host.test:1 --open-unencrypted --timeout 1
 refuses 1 "this machine has no such name or address" "$weft" coordinator --listen tcp://no.host.test:1 --open-unencrypted -n 1 $data --exchange server -q

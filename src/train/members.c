@@ -148,18 +148,6 @@ static weft_status find_terms(weft_context *context, weft_trainer *t, bool serve
     return weft_format(&terms->model, "%.*s", (int)t->model.size, (const char *)t->model.data);
 }
 
-/* How to go on where the state of the run is lost. The options of one job are those of all its
- * members; a learner that joins by itself has its own folder of checkpoints. */
-static const char *advice_of(const weft_train_options *o)
-{
-    if (weft_job_slot() < 0)
-        return "begin the run again, with --resume and the newest checkpoint of a learner, where "
-               "one has saved any (weft join --checkpoint FOLDER)";
-    return o->output.checkpoint
-               ? "the newest checkpoint has what the run had come to when it was saved (--resume)"
-               : "nothing of the run was saved, since no --checkpoint was given";
-}
-
 weft_status weft_coordinator_run(weft_context *context, const weft_cluster_options *o,
                                  const weft_stop *stop, weft_cluster_fn tell, void *user)
 {
@@ -172,6 +160,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     const weft_exchange_ops *ops;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(weft_exchange_is_elastic(context, o->train.parallel.exchange, &ops));
+    WEFT_TRY(weft_coordinator_check(&o->train));
     WEFT_TRY(enter(context, o, &world));
     WEFT_TRY(check_allowed(world, o));
     read_past(&before);
@@ -195,7 +184,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
                                   .steps = t->total_steps,
                                   .done = before.step,
                                   .exchange = o->train.parallel.exchange,
-                                  .advice = advice_of(&o->train),
+                                  .advice = weft_coordinator_advice(&o->train),
                                   .configuration = text.data,
                                   .bytes = text.size,
                                   .tell = tell,

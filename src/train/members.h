@@ -28,4 +28,12 @@ weft_status weft_terms_read(weft_context *context, const char *text, size_t byte
                             const weft_train_options *own, weft_terms *out) WEFT_NODISCARD;
 void weft_terms_free(weft_context *context, weft_terms *terms);
 
+/* members_options.c: what a coordinator is given. ARGUMENT: a checkpoint that it neither writes nor
+ * reads; one of a job is given the folder of all. */
+weft_status weft_coordinator_check(const weft_train_options *options) WEFT_NODISCARD;
+/* How to go on where the state of the run is lost, as the end of a sentence. The options of one job
+ * are those of all its members; a learner that joins by itself has its own folder of checkpoints.
+ */
+const char *weft_coordinator_advice(const weft_train_options *options);
+
 #endif

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
+#include "job/job.h"
 #include "train/members.h"
 #include "train/table.h"
 
@@ -102,8 +103,8 @@ static void add_row(weft_option *table, int *count, const weft_option *row, weft
         o->help = "give up when nobody of the run has been heard of for so long";
     }
     if (kind == WEFT_CLUSTER_COORDINATOR && strcmp(o->name, "checkpoint") == 0)
-        o->help = "with --resume: the folder whose newest checkpoint the run goes on from, which "
-                  "its learners are given, too";
+        o->help = "with --resume, which it needs: the folder whose newest checkpoint the run goes "
+                  "on from, which at least one learner has to load, too";
 }
 
 static weft_status make_table(weft_context *context, weft_cluster_kind kind, void **out)
@@ -175,4 +176,24 @@ void weft_cluster_options_free(weft_context *context, weft_cluster_options *o)
 {
     weft_options_free(weft_train_table(context), &o->train);
     weft_options_free(own_rows, o);
+}
+
+weft_status weft_coordinator_check(const weft_train_options *o)
+{
+    if (!o->output.checkpoint || o->output.resume || weft_job_slot() >= 0) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT,
+                     "checkpoint is '%s', but a coordinator writes no checkpoints and reads one "
+                     "only with --resume; give that too, or leave --checkpoint out (weft join "
+                     "--checkpoint FOLDER writes them)",
+                     o->output.checkpoint);
+}
+
+const char *weft_coordinator_advice(const weft_train_options *o)
+{
+    if (weft_job_slot() < 0)
+        return "begin the run again, with --resume and the newest checkpoint of a learner, where "
+               "one has saved any (weft join --checkpoint FOLDER)";
+    return o->output.checkpoint
+               ? "the newest checkpoint has what the run had come to when it was saved (--resume)"
+               : "nothing of the run was saved, since no --checkpoint was given";
 }
