@@ -78,7 +78,7 @@ killed_together() {
     # shellcheck disable=SC2046
     kill -KILL $(cat "/proc/$job/task/$job/children")
     ends 0
-    holds err "$gone; the newest checkpoint has"
+    holds err "$gone; what was saved of the run is in the newest checkpoint"
     holds err 'starting again from the newest checkpoint'
     learned
     nothing_left

@@ -194,6 +194,6 @@ const char *weft_coordinator_advice(const weft_train_options *o)
         return "begin the run again, with --resume and the newest checkpoint of a learner, where "
                "one has saved any (weft join --checkpoint FOLDER)";
     return o->output.checkpoint
-               ? "the newest checkpoint has what the run had come to when it was saved (--resume)"
+               ? "what was saved of the run is in the newest checkpoint, if there is one (--resume)"
                : "nothing of the run was saved, since no --checkpoint was given";
 }
