@@ -92,12 +92,12 @@ killed_together() {
 }
 # one_is_told OPTIONS...: a signal to a learner that is not the first ends all, and the first one saves.
 one_is_told() {
-    rm -rf told
-    run "$@" -e 4000 -c told
-    reaches 'wrote told'
+    rm -rf signalled
+    run "$@" -e 4000 -c signalled
+    reaches 'wrote signalled'
     kill -TERM "$(part join 1)"
     ends 143
-    holds err 'stopped after step [0-9]+; go on with --resume from told'
+    holds err 'stopped after step [0-9]+; go on with --resume from signalled'
     ! grep -q 'the run goes on' err && pass || flunk "said '$(cat err)': $what"
 }
 nothing_left() {
@@ -170,6 +170,21 @@ reaches 'step .* test'
 hits KILL coordinator 0 'the coordinator died of signal 9 .*started again'
 ends 0
 learned
+
+what="a coordinator comes again before a resumed run has begun"
+rm -rf begun
+# shellcheck disable=SC2086
+accepts "first" "$weft" train $data -n 2 $async -e 1 -c begun -q
+# shellcheck disable=SC2086
+run -n 2 $async -e 3 --timeout 9 -c begun --resume
+within 'late=$(part join 1); [ -n "$late" ] && kill -STOP "$late"' # so that it cannot begin
+at=$(tr '\0' '\n' <"/proc/$late/cmdline" | grep '^tcp://')
+within '"$weft" status "$at" >told 2>/dev/null' || flunk "no coordinator: $what"
+hits KILL coordinator 0 'the coordinator died of signal 9 .*started again'
+kill -CONT "$late"
+ends 0
+holds out 'resumed after step'
+! grep -q 'refuses' err && pass || flunk "learners are refused: $what"
 
 what="all processes are killed together"
 # shellcheck disable=SC2086
