@@ -166,7 +166,8 @@ class Test:
 
     def __init__(self, listed):
         properties = {p["name"]: p["value"] for p in listed.get("properties", [])}
-        self.name, self.command = listed["name"], listed["command"]
+        # CTest knows no command where the program or script is not there.
+        self.name, self.command = listed["name"], listed.get("command") or ["sh", "-c", "echo its program is missing; exit 1"]
         self.labels, self.cost = set(properties.get("LABELS", [])), float(properties.get("COST", 0))
         self.limit = float(properties.get("TIMEOUT", 900))
         self.environment = dict(e.split("=", 1) for e in properties.get("ENVIRONMENT", []))
