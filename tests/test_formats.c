@@ -178,7 +178,7 @@ static void test_csv(void **state)
     weft_csv_free(&c);
     assert_ok(csv("2,0.5\n10,1.5\n2,2.5", "0", &c));
     assert_true(!c.has_header && c.rows == 3 && c.classes == 2 && c.labels[1] == 1);
-    assert_string_equal(c.class_names[0], "2"); /* numbers by value, not by messages */
+    assert_string_equal(c.class_names[0], "2"); /* numbers by value, not by letters */
     weft_csv_free(&c);
     assert_refused(csv("a,b,y\n1,2,0\n1,oops,1\n", NULL, &c), WEFT_ERR_FORMAT,
                    "t.csv:3: column 2 (b) holds 'oops'");

@@ -35,7 +35,7 @@ typedef struct weft_numbers {
 
 typedef struct weft_option {
     const char *name;     /* long name without the dashes; NULL ends the table */
-    char message;          /* one-message form, or 0 */
+    char letter;          /* one-letter form, or 0 */
     const char *argument; /* what the help calls the argument, such as "N"; NULL for a flag */
     const char *initial;  /* default as text; NULL: unset (strings) or zero */
     const char *help;     /* one sentence */

@@ -41,7 +41,7 @@ WEFT_API const char *weft_kind_title(weft_kind kind);
 
 typedef struct weft_entry {
     weft_kind kind;
-    const char *name;    /* messages, digits, '-', '_' and '.' */
+    const char *name;    /* letters, digits, '-', '_' and '.' */
     const char *form;    /* how a specification looks, as in "average:every=H"; NULL: the name */
     const char *summary; /* one sentence; NULL: the name says it */
     const void *ops;     /* what it can do: the struct of its kind, such as weft_device_ops */

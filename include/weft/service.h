@@ -61,7 +61,7 @@ WEFT_API void weft_service_destroy(weft_service **service);
 /* Loads a checkpoint (DIR/latest, DIR/step-N, DIR) as the next version of a model, and returns when
  * the version before has ended. path NULL: where the version before came from, or of a model of the
  * folder what is new there, and what has changed. Takes seconds; several threads may load at once.
- * ARGUMENT: no name (1 to 127 messages, digits, '-', '_' and '.', which is not the first), nothing
+ * ARGUMENT: no name (1 to 127 letters, digits, '-', '_' and '.', which is not the first), nothing
  * to load, or the name of a model of the folder with a path; FORMAT, IO: the file and the reason.
  * After a failure what served before still does. */
 WEFT_API WEFT_NODISCARD weft_status weft_service_load(weft_service *service, const char *name,

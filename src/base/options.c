@@ -230,7 +230,7 @@ static weft_status parse_one(const weft_option *table, void *target, int left, c
         if (!o) return weft_options_set(table, target, name, ""); /* says which is near */
     } else {
         for (const weft_option *x = table; x->name && !o; x++)
-            if (x->message == word[1]) o = x;
+            if (x->letter == word[1]) o = x;
         if (!o) return weft_fail(WEFT_ERR_ARGUMENT, "no option is named '-%c'", word[1]);
         if (word[2]) value = word + 2;
     }
@@ -313,8 +313,8 @@ static weft_status add_option(weft_text *text, const weft_option *o)
 {
     char head[80], *help;
     WEFT_TRY(weft_option_help(o, &help));
-    int used = o->message ? snprintf(head, sizeof(head), "  -%c, --%s", o->message, o->name)
-                          : snprintf(head, sizeof(head), "  --%s", o->name);
+    int used = o->letter ? snprintf(head, sizeof(head), "  -%c, --%s", o->letter, o->name)
+                         : snprintf(head, sizeof(head), "  --%s", o->name);
     if (o->kind != WEFT_OPT_FLAG && used > 0 && (size_t)used < sizeof(head))
         (void)snprintf(head + used, sizeof(head) - (size_t)used, " %s", o->argument);
     weft_text_add(text, "%-25s ", head);

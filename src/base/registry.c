@@ -126,7 +126,7 @@ static weft_status check(const weft_context *context, const weft_entry *entries,
                          e->name ? e->name : "", (int)e->kind);
     if (!e->name || !is_name(e->name))
         return weft_fail(WEFT_ERR_ARGUMENT,
-                         "'%s' is no name of a %s; names are messages, digits, '-', '_' and '.'",
+                         "'%s' is no name of a %s; names are letters, digits, '-', '_' and '.'",
                          e->name ? e->name : "", words[e->kind].one);
     bool there = look(context, e->kind, e->name, strlen(e->name));
     for (int j = 0; j < i && !there; j++)

@@ -12,7 +12,7 @@ typedef struct export_options {
 
 static const weft_option export_table[] = {
     {.name = "output",
-     .message = 'o',
+     .letter = 'o',
      .argument = "FILE",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(export_options, output),
@@ -20,14 +20,14 @@ static const weft_option export_table[] = {
      .initial = "weights.safetensors",
      .help = "file to write; - is standard output"},
     {.name = "folder",
-     .message = 'f',
+     .letter = 'f',
      .argument = "DIR",
      .kind = WEFT_OPT_STRING,
      .offset = offsetof(export_options, folder),
      .help = "folder to write in place of a file: weights and what their model is, for weft serve "
              "and weft predict"},
     {.name = "quiet",
-     .message = 'q',
+     .letter = 'q',
      .kind = WEFT_OPT_FLAG,
      .offset = offsetof(export_options, quiet),
      .help = "print errors only"},

@@ -53,7 +53,7 @@ static weft_status man_option(const weft_option *o)
     weft_status status = weft_option_help(o, &help);
     if (status != WEFT_OK) return status;
     printf(".TP\n\\fB");
-    if (o->message) printf("\\-%c\\fR, \\fB", o->message);
+    if (o->letter) printf("\\-%c\\fR, \\fB", o->letter);
     printf("\\-\\-");
     roff(o->name);
     printf("\\fR");

@@ -57,7 +57,7 @@ int usage_failure(const char *command_name)
     return 2;
 }
 
-/* How many messages two words share, for a suggestion: enough for five names. */
+/* How many letters two words share, for a suggestion: enough for five names. */
 static const command *nearest(const char *name)
 {
     for (int i = 0; commands[i]; i++)

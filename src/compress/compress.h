@@ -42,7 +42,7 @@ typedef enum weft_codec_extent {
     WEFT_CODEC_SENDER
 } weft_codec_extent;
 typedef struct weft_codec_state {
-    const char *name; /* messages, digits and _ */
+    const char *name; /* letters, digits and _ */
     const char *what; /* the same in words, such as "the residuals" */
     weft_codec_extent extent;
     void *data;

@@ -9,7 +9,7 @@ static bool is_channels(int64_t dim, int64_t side, int64_t other_side)
     return (dim == 1 || dim == 3 || dim == 4) && side >= 8 && other_side >= 8;
 }
 
-/* What layout= may say: messages for channels, depth, height and width, the samples' dimensions. */
+/* What layout= may say: letters for channels, depth, height and width, the samples' dimensions. */
 static const struct layout {
     const char *name;
     weft_channels channels;

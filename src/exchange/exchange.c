@@ -22,8 +22,8 @@ static weft_status check_state(weft_exchange *e, int i, const weft_exchange_stat
     size_t bytes = weft_type_bytes(&s->type);
     if (!is_word(s->name))
         return weft_fail(WEFT_ERR_INTERNAL,
-                         "exchange %s: a state is named '%s'; it must be messages, digits and _, "
-                         "beginning with a message",
+                         "exchange %s: a state is named '%s'; it must be letters, digits and _, "
+                         "beginning with a letter",
                          e->ops->name, s->name ? s->name : "");
     for (int k = 0; k < i && weft_exchange_state_at(e, k, &other); k++)
         if (strcmp(other.name, s->name) == 0)

@@ -167,7 +167,7 @@ typedef struct weft_exchange_plan {
  * WEFT_ALL_PARAMETERS of the store, of their type and in their order; it is saved tensor by tensor
  * and so loads on any mesh. Or of a type of its own, and the same on all ranks of a learner. */
 typedef struct weft_exchange_state {
-    const char *name; /* messages, digits and _, beginning with a message */
+    const char *name; /* letters, digits and _, beginning with a letter */
     const char *what; /* the same in words, such as "the momentum of outer=nesterov"; NULL: none */
     bool like_parameters;
     bool alike;     /* in all learners; otherwise each one's is saved */

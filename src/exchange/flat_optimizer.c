@@ -62,7 +62,7 @@ static weft_status build_graph(weft_flat_optimizer *o, const weft_optimizer_opti
     return weft_optimizer_build(o->graph, options, &values);
 }
 
-/* Each under its name without that of the parameter, and without what is no message. */
+/* Each under its name without that of the parameter, and without what is no letter. */
 static weft_status list_states(weft_flat_optimizer *o)
 {
     size_t skip = strlen(RANGE);

@@ -179,7 +179,7 @@ static weft_status add_row(reader *r, table *t)
     return WEFT_OK;
 }
 
-/* Numbers by value, before names by messages. */
+/* Numbers by value, before names by letters. */
 static int compare_names(const void *a, const void *b)
 {
     const char *x = *(char *const *)a, *y = *(char *const *)b;

@@ -39,10 +39,9 @@ static weft_status parse_label(parser *p)
     size_t size = 0;
     if (!islower((unsigned char)*p->next))
         return parse_error(p,
-                           "a label (lower-case message, then messages or digits) must stand here");
+                           "a label (lower-case letter, then letters or digits) must stand here");
     for (; islower((unsigned char)*p->next) || isdigit((unsigned char)*p->next); p->next++) {
-        if (size + 1 >= sizeof(label.name))
-            return parse_error(p, "a label has at most 11 messages");
+        if (size + 1 >= sizeof(label.name)) return parse_error(p, "a label has at most 11 letters");
         label.name[size++] = *p->next;
     }
     WEFT_TRY(parse_marks(p, &label));

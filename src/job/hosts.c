@@ -128,11 +128,11 @@ void weft_hosts_look(weft_hosts *h, pid_t launcher, const char *program)
 
 void weft_hosts_mention(weft_hosts *h, const char *line)
 {
-    static const char messages[] =
+    static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     char word[256];
-    for (line += strcspn(line, messages); *line; line += strcspn(line, messages)) {
-        size_t size = strspn(line, messages);
+    for (line += strcspn(line, letters); *line; line += strcspn(line, letters)) {
+        size_t size = strspn(line, letters);
         (void)snprintf(word, sizeof(word), "%.*s", (int)WEFT_MIN(size, sizeof(word) - 1), line);
         for (int i = 0; i < h->count; i++)
             if (same_name(h->host[i].name, word)) h->host[i].gone = true;

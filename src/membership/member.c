@@ -220,7 +220,8 @@ static weft_status answer_recall(const weft_member *m, const weft_message *messa
     weft__reject__init(&no);
     weft_run_config_compare(m->configuration, message->payload, reason, sizeof(reason));
     if (!*reason) {
-        Weft__JoinAck own = WEFT__JOIN_ACK__INIT;
+        Weft__JoinAck own;
+        weft__join_ack__init(&own);
         own.run = m->run;
         if (m->configuration)
             WEFT_TRY(weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_JOIN_ACK, &own,

@@ -45,7 +45,7 @@ weft_value weft_emit_same(weft_graph *graph, const weft_node *node, const char *
                           const char *op, const weft_value *in, int count);
 
 /* Appends a signature in which S stands for the dimensions of space, w, h w or d h w, and K for
- * those of a kernel, each with the marks of the message: "b c S~, o c !K -> b o S". */
+ * those of a kernel, each with the marks of the letter: "b c S~, o c !K -> b o S". */
 void weft_labels_space(weft_text *text, const char *pattern, int dims);
 /* The same with one more. */
 weft_value weft_emit_with(weft_graph *graph, const weft_node *node, const char *suffix,

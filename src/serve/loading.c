@@ -31,7 +31,7 @@ static weft_status check_name(const char *name)
     char shown[160];
     if (is_name(name)) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
-                     "'%s' is no name of a model; take messages, digits, '-', '_' and '.' (not in "
+                     "'%s' is no name of a model; take letters, digits, '-', '_' and '.' (not in "
                      "front), 1 to 127 of them",
                      weft_printable(name, shown, sizeof(shown)));
 }

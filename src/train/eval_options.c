@@ -9,14 +9,14 @@
 /* What evaluation and prediction share. */
 #define EVAL_ROWS                                                                                  \
     {.name = "checkpoint",                                                                         \
-     .message = 'c',                                                                               \
+     .letter = 'c',                                                                                \
      .argument = "DIR",                                                                            \
      TEXT,                                                                                         \
      EVAL(checkpoint),                                                                             \
      .group = "Input",                                                                             \
      .help = "a checkpoint: DIR/latest, DIR/step-N, or DIR"},                                      \
         {.name = "data",                                                                           \
-         .message = 'd',                                                                           \
+         .letter = 'd',                                                                            \
          .argument = "SPEC",                                                                       \
          TEXT,                                                                                     \
          EVAL(data),                                                                               \
@@ -29,7 +29,7 @@
          .choices = "train,test",                                                                  \
          .help = "which part of the data"},                                                        \
         {.name = "batch",                                                                          \
-         .message = 'b',                                                                           \
+         .letter = 'b',                                                                            \
          .argument = "N",                                                                          \
          .initial = "100",                                                                         \
          WHOLE,                                                                                    \
@@ -44,7 +44,7 @@
          EVAL(device),                                                                             \
          .help = "where to run"},                                                                  \
         {.name = "threads",                                                                        \
-         .message = 't',                                                                           \
+         .letter = 't',                                                                            \
          .argument = "N",                                                                          \
          .initial = "0",                                                                           \
          WHOLE,                                                                                    \
@@ -66,7 +66,7 @@ static const weft_option eval_table[] = {
               EVAL(confusion),
               .help = "print the confusion matrix"},
     {.name = "quiet",
-     .message = 'q',
+     .letter = 'q',
      .initial = "false",
      FLAG,
      EVAL(quiet),
@@ -76,7 +76,7 @@ static const weft_option eval_table[] = {
 
 static const weft_option predict_table[] = {
     EVAL_ROWS{.name = "output",
-              .message = 'o',
+              .letter = 'o',
               .argument = "FILE",
               TEXT,
               EVAL(output),
