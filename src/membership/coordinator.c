@@ -129,8 +129,9 @@ static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
 {
     weft_view *v = &c->view;
     if (m->view != v->number || v->over || v->fault) return WEFT_OK;
-    if (c->options.ranges == 0 && (c->some_done || !c->stepped)) {
-        /* All steps have been taken, or none: nothing is lost. */
+    if (c->options.ranges == 0 && (c->some_done || (!c->stepped && !c->options.first))) {
+        /* All steps have been taken, or none: nothing is lost. Members of one job know better than
+         * heartbeats whether there were any. */
         v->over = c->some_done;
         for (size_t i = 0; i < v->member_count; i++) v->members[i].lacks_state = false;
         return weft_coordinator_changed(c);
