@@ -129,7 +129,7 @@ static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
 {
     weft_view *v = &c->view;
     if (m->view != v->number || v->over || v->fault) return WEFT_OK;
-    if (c->options.ranges == 0 && (c->some_done || (!c->stepped && !c->options.first))) {
+    if (c->options.ranges == 0 && (c->some_done || (!c->stepped && !m->stepped))) {
         /* All steps have been taken, or none: nothing is lost. Members of one job know better than
          * heartbeats whether there were any. */
         v->over = c->some_done;

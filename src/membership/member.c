@@ -167,10 +167,11 @@ weft_status weft_member_report_in_sync(weft_member *m, int range, weft_actor_id 
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_IN_SYNC, &ready, NULL);
 }
 
-weft_status weft_member_report_state_lost(const weft_member *m)
+weft_status weft_member_report_state_lost(const weft_member *m, bool stepped)
 {
     Weft__StateLost lost = WEFT__STATE_LOST__INIT;
     lost.view = m->view.number;
+    lost.stepped = stepped;
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_STATE_LOST, &lost, NULL);
 }
 

@@ -69,7 +69,7 @@ bool weft_member_has_left(const weft_member *member);
 weft_status weft_member_report_in_sync(weft_member *member, int range,
                                        weft_actor_id replica) WEFT_NODISCARD;
 /* Tells the coordinator that nobody there has what the run had come to, or is to begin with. */
-weft_status weft_member_report_state_lost(const weft_member *member) WEFT_NODISCARD;
+weft_status weft_member_report_state_lost(const weft_member *member, bool stepped) WEFT_NODISCARD;
 
 /* The last view; its number is 0 before the first. */
 const weft_view *weft_member_view(const weft_member *member);

@@ -61,7 +61,7 @@ static weft_status find_beginning(weft_peer *p)
     if (!none) return WEFT_OK;
     if (!p->options.late && first >= 0) return weft_peer_start_at(p, 0);
     if (!weft_member_coordinator_unreachable(p->member))
-        return weft_member_report_state_lost(p->member);
+        return weft_member_report_state_lost(p->member, p->options.late);
     return weft_fail(WEFT_ERR_PEER,
                      "neither a learner is left that has what the run had come to nor "
                      "a coordinator; begin the run again");
