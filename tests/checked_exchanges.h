@@ -1,7 +1,7 @@
 /* Exchanges of the library, watched: what a run with one of them must keep is looked at in every
  * step. */
-#ifndef WEFT_TESTS_WATCHED_H
-#define WEFT_TESTS_WATCHED_H
+#ifndef WEFT_TESTS_CHECKED_EXCHANGES_H
+#define WEFT_TESTS_CHECKED_EXCHANGES_H
 
 #include "exchange/exchange.h"
 

@@ -1,6 +1,6 @@
 /* A sender and a receiver with a codec between them. */
-#ifndef WEFT_TESTS_LINES_H
-#define WEFT_TESTS_LINES_H
+#ifndef WEFT_TESTS_CODEC_PAIR_H
+#define WEFT_TESTS_CODEC_PAIR_H
 
 #include <math.h>
 

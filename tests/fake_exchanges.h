@@ -1,6 +1,6 @@
 /* Exchanges for tests, each of which proves a moment or a promise. */
-#ifndef WEFT_TESTS_EXCHANGES_H
-#define WEFT_TESTS_EXCHANGES_H
+#ifndef WEFT_TESTS_FAKE_EXCHANGES_H
+#define WEFT_TESTS_FAKE_EXCHANGES_H
 
 #include <stdatomic.h>
 

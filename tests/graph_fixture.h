@@ -1,7 +1,7 @@
 /* Small training graphs of every kind of model, and runs of them on any mesh: what the tests of
  * rewrites have in common. */
-#ifndef WEFT_TESTS_NETS_H
-#define WEFT_TESTS_NETS_H
+#ifndef WEFT_TESTS_GRAPH_FIXTURE_H
+#define WEFT_TESTS_GRAPH_FIXTURE_H
 
 #include "ranks.h"
 

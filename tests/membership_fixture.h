@@ -1,7 +1,7 @@
 /* Those who take part in a run, in the simulator: a coordinator, and members that are nothing else.
  */
-#ifndef WEFT_TESTS_CROWD_H
-#define WEFT_TESTS_CROWD_H
+#ifndef WEFT_TESTS_MEMBERSHIP_FIXTURE_H
+#define WEFT_TESTS_MEMBERSHIP_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>

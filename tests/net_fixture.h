@@ -1,6 +1,6 @@
 /* A network of which steps can be taken, as a program of its own. */
-#ifndef WEFT_TESTS_ONE_NET_H
-#define WEFT_TESTS_ONE_NET_H
+#ifndef WEFT_TESTS_NET_FIXTURE_H
+#define WEFT_TESTS_NET_FIXTURE_H
 
 #include "support.h"
 

@@ -1,7 +1,7 @@
 /* Two sides that speak over sockets: worlds of their own, as in processes of their own, each with
  * an actor that counts what it hears. */
-#ifndef WEFT_TESTS_SIDES_H
-#define WEFT_TESTS_SIDES_H
+#ifndef WEFT_TESTS_NET_PAIR_H
+#define WEFT_TESTS_NET_PAIR_H
 
 #include <setjmp.h>
 #include <stdarg.h>

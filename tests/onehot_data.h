@@ -1,8 +1,8 @@
 /* A data set whose training can be computed by hand: sample i has feature i alone, and the model is
  * one dense layer without bias. Then row i of the weights changes exactly when sample i is read, by
  * a few lines of C, and whoever looks at the weights sees who has read what. */
-#ifndef WEFT_TESTS_ROWS_H
-#define WEFT_TESTS_ROWS_H
+#ifndef WEFT_TESTS_ONEHOT_DATA_H
+#define WEFT_TESTS_ONEHOT_DATA_H
 
 #include "support.h"
 

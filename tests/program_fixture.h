@@ -1,6 +1,6 @@
 /* Small networks in programs, on stores that may be shared. */
-#ifndef WEFT_TESTS_LOWERED_H
-#define WEFT_TESTS_LOWERED_H
+#ifndef WEFT_TESTS_PROGRAM_FIXTURE_H
+#define WEFT_TESTS_PROGRAM_FIXTURE_H
 
 #include "support.h"
 

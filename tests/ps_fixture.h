@@ -1,6 +1,6 @@
 /* Learners, servers and a coordinator in the simulator, of a small problem. */
-#ifndef WEFT_TESTS_SERVER_RUNS_H
-#define WEFT_TESTS_SERVER_RUNS_H
+#ifndef WEFT_TESTS_PS_FIXTURE_H
+#define WEFT_TESTS_PS_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>

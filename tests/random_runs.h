@@ -1,7 +1,7 @@
 /* Runs in the simulator that chance makes, each from a seed: what they tell, and what was wrong.
  * WEFT_CHAOS=N: so many runs. WEFT_CHAOS_SEED=S: that one alone, told in words. */
-#ifndef WEFT_TESTS_FATE_H
-#define WEFT_TESTS_FATE_H
+#ifndef WEFT_TESTS_RANDOM_RUNS_H
+#define WEFT_TESTS_RANDOM_RUNS_H
 
 #include <setjmp.h>
 #include <stdarg.h>

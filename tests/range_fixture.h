@@ -1,6 +1,6 @@
 /* A range of a server that descends, and learners of quadratics, without anything in between. */
-#ifndef WEFT_TESTS_RANGES_H
-#define WEFT_TESTS_RANGES_H
+#ifndef WEFT_TESTS_RANGE_FIXTURE_H
+#define WEFT_TESTS_RANGE_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>

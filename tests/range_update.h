@@ -1,6 +1,6 @@
 /* The update of a range whose next parameters anybody can work out. */
-#ifndef WEFT_TESTS_DESCENT_H
-#define WEFT_TESTS_DESCENT_H
+#ifndef WEFT_TESTS_RANGE_UPDATE_H
+#define WEFT_TESTS_RANGE_UPDATE_H
 
 #include "weft/status.h"
 

@@ -1,6 +1,6 @@
 /* An actor for tests of the simulator: what it does is in its part of a script. */
-#ifndef WEFT_TESTS_PLAYER_H
-#define WEFT_TESTS_PLAYER_H
+#ifndef WEFT_TESTS_SCRIPTED_ACTOR_H
+#define WEFT_TESTS_SCRIPTED_ACTOR_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -337,6 +337,27 @@ static void test_other_run(void **state)
     weft_sim_destroy(&c.sim);
 }
 
+/* Peers without the state of a run begin it where no heartbeat has told of a step, but not where
+ * one of them knows of steps: then the state is lost. */
+static void test_lost_before_heartbeats(void **state)
+{
+    (void)state;
+    for (int stepped = 0; stepped < 2; stepped++) {
+        crowd c;
+        begin(&c, 2, 0, false, 1, false);
+        assert_int_equal(weft_sim_add(c.sim, LEARNERS + 5, 20), WEFT_OK);
+        until(&c, 30);
+        assert_true(weft_view_find(view_of(&c, WEFT_COORDINATOR), LEARNERS + 5)->lacks_state);
+        assert_int_equal(weft_member_report_state_lost(person_of(&c, LEARNERS)->member, stepped),
+                         WEFT_OK);
+        until(&c, 40);
+        const weft_view *v = view_of(&c, WEFT_COORDINATOR);
+        assert_int_equal(v->fault != NULL, stepped);
+        if (!stepped) assert_false(weft_view_find(v, LEARNERS + 5)->lacks_state);
+        weft_sim_destroy(&c.sim);
+    }
+}
+
 /* A slot is given to one member at a time. */
 static void test_slot_taken(void **state)
 {
@@ -358,11 +379,17 @@ static void test_slot_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_keepers),         cmocka_unit_test(test_coordinator_comes_again),
-        cmocka_unit_test(test_figures_are_new), cmocka_unit_test(test_other_options),
-        cmocka_unit_test(test_where_it_began),  cmocka_unit_test(test_leave_while_it_recalls),
-        cmocka_unit_test(test_other_run),       cmocka_unit_test(test_slot_taken),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_keepers),
+        cmocka_unit_test(test_coordinator_comes_again),
+        cmocka_unit_test(test_figures_are_new),
+        cmocka_unit_test(test_other_options),
+        cmocka_unit_test(test_where_it_began),
+        cmocka_unit_test(test_leave_while_it_recalls),
+        cmocka_unit_test(test_other_run),
+        cmocka_unit_test(test_slot_taken),
+        cmocka_unit_test(test_lost_before_heartbeats),
         cmocka_unit_test(test_nobody_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* What launchers say of an end, as it was recorded from four of them (tests/words/record), and what
- * the supervisor makes of it. */
+ * the supervisor makes of it; and what it says of a job's size and restarts. */
 #include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -207,6 +207,44 @@ static void a_zero_ends_nothing(void **state)
     assert_string_equal(t.text, "It looks like MPI_INIT failed for some reason\n");
 }
 
+/* Members are started again often unless somebody says how often, ranks only if somebody does. */
+static void restarts_are_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        bool members;
+        int64_t asked, most;
+    } rows[] = {{true, 0, 100}, {true, 3, 3}, {false, 0, 0}, {false, 2, 2}};
+    for (size_t i = 0; i < WEFT_COUNT(rows); i++)
+        assert_int_equal(weft_job_most_restarts(&(weft_job_options){.members = rows[i].members,
+                                                                    .max_restarts = rows[i].asked}),
+                         rows[i].most);
+}
+
+static void sizes_are_of_learners(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *exchange, *mesh;
+        int64_t ranks;
+        const char *says;
+    } rows[] = {{NULL, NULL, 1, "1 rank"},
+                {NULL, "data=2", 4, "4 ranks"},
+                {"gossip", NULL, 3, "3 learners"},
+                {"gossip", "data=2", 2, "1 learner"},
+                {"server", "data=2", 4, "2 learners"}};
+    for (size_t i = 0; i < WEFT_COUNT(rows); i++) {
+        char size[48];
+        weft_job_options o = {.exchange = rows[i].exchange, .mesh = rows[i].mesh};
+        job *j = calloc(1, sizeof(*j));
+        assert_non_null(j);
+        j->options = &o;
+        j->ranks = rows[i].ranks;
+        assert_string_equal(weft_job_size(j, size, sizeof(size)), rows[i].says);
+        free(j);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +256,8 @@ int main(void)
         cmocka_unit_test(every_recording_is_heard),
         cmocka_unit_test(ranks_are_no_launchers),
         cmocka_unit_test(a_zero_ends_nothing),
+        cmocka_unit_test(restarts_are_counted),
+        cmocka_unit_test(sizes_are_of_learners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

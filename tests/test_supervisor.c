@@ -317,44 +317,6 @@ static void hosts_are_read(void **state)
     assert_refused(weft_hosts_parse("a:2,:3", &h), WEFT_ERR_ARGUMENT, "has no name");
 }
 
-/* Members are started again often unless somebody says how often, ranks only if somebody does. */
-static void restarts_are_counted(void **state)
-{
-    (void)state;
-    static const struct {
-        bool members;
-        int64_t asked, most;
-    } rows[] = {{true, 0, 100}, {true, 3, 3}, {false, 0, 0}, {false, 2, 2}};
-    for (size_t i = 0; i < WEFT_COUNT(rows); i++)
-        assert_int_equal(weft_job_most_restarts(&(weft_job_options){.members = rows[i].members,
-                                                                    .max_restarts = rows[i].asked}),
-                         rows[i].most);
-}
-
-static void sizes_are_of_learners(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *exchange, *mesh;
-        int64_t ranks;
-        const char *says;
-    } rows[] = {{NULL, NULL, 1, "1 rank"},
-                {NULL, "data=2", 4, "4 ranks"},
-                {"gossip", NULL, 3, "3 learners"},
-                {"gossip", "data=2", 2, "1 learner"},
-                {"server", "data=2", 4, "2 learners"}};
-    for (size_t i = 0; i < WEFT_COUNT(rows); i++) {
-        char size[48];
-        weft_job_options o = {.exchange = rows[i].exchange, .mesh = rows[i].mesh};
-        job *j = calloc(1, sizeof(*j));
-        assert_non_null(j);
-        j->options = &o;
-        j->ranks = rows[i].ranks;
-        assert_string_equal(weft_job_size(j, size, sizeof(size)), rows[i].says);
-        free(j);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,8 +330,6 @@ int main(void)
         cmocka_unit_test(a_launcher_is_no_rank),
         cmocka_unit_test(what_is_left_is_started_again),
         cmocka_unit_test(hosts_are_read),
-        cmocka_unit_test(restarts_are_counted),
-        cmocka_unit_test(sizes_are_of_learners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Runs of the trainer for tests: options as words, and a log of what it reported. */
-#ifndef WEFT_TESTS_RUNS_H
-#define WEFT_TESTS_RUNS_H
+#ifndef WEFT_TESTS_TRAINER_RUNS_H
+#define WEFT_TESTS_TRAINER_RUNS_H
 
 #include <pthread.h>
 

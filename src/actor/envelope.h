@@ -1,4 +1,5 @@
-/* What stands around a message on a wire: who, what, how long, and a checksum of all of it. */
+/* The envelope is the header of a message on a wire: sender, receiver, type, lengths and a checksum
+ * of all of it. */
 #ifndef WEFT_ACTOR_ENVELOPE_H
 #define WEFT_ACTOR_ENVELOPE_H
 

@@ -75,7 +75,7 @@ static void add_poll(weft_net *net, void *socket, int *count)
     if (socket) net->polls[(*count)++] = (zmq_pollitem_t){.socket = socket, .events = ZMQ_POLLIN};
 }
 
-/* Those with messages come first. */
+/* Sockets from which messages are received come first. */
 static weft_status list_polls(weft_net *net, int *messages, int *count)
 {
     *count = 0;

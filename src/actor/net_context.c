@@ -6,9 +6,9 @@
 
 #include "actor/net_internal.h"
 
-/* What the largest message may have where nobody has said what is expected, and what others may
- * have beside the largest. */
-static const size_t ANY_LETTER = (size_t)64 << 20, SMALL_LETTER = (size_t)1 << 20;
+/* Bytes of the largest message before weft_net_context_set_max_message is called, and bytes that a
+ * message may have beside the payload that was announced there. */
+static const size_t ANY_MESSAGE = (size_t)64 << 20, SMALL_MESSAGE = (size_t)1 << 20;
 
 static void *wait_for_word(void *word)
 {
@@ -214,7 +214,7 @@ bool weft_net_context_is_reached(weft_net_context *world)
 void weft_net_context_set_max_message(weft_net_context *world, size_t bytes)
 {
     pthread_mutex_lock(&world->lock);
-    world->message_bytes = WEFT_MAX(WEFT_MAX(world->message_bytes, bytes), SMALL_LETTER);
+    world->message_bytes = WEFT_MAX(WEFT_MAX(world->message_bytes, bytes), SMALL_MESSAGE);
     pthread_mutex_unlock(&world->lock);
 }
 
@@ -236,7 +236,7 @@ size_t weft_net_context_queue(weft_net_context *world)
 size_t weft_net_context_max_message(weft_net_context *world)
 {
     pthread_mutex_lock(&world->lock);
-    size_t bytes = world->message_bytes ? world->message_bytes : ANY_LETTER;
+    size_t bytes = world->message_bytes ? world->message_bytes : ANY_MESSAGE;
     pthread_mutex_unlock(&world->lock);
     return bytes;
 }

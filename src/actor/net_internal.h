@@ -1,6 +1,6 @@
 /* Inside of the ZeroMQ host. */
-#ifndef WEFT_ACTOR_NET_INSIDE_H
-#define WEFT_ACTOR_NET_INSIDE_H
+#ifndef WEFT_ACTOR_NET_INTERNAL_H
+#define WEFT_ACTOR_NET_INTERNAL_H
 
 #include <errno.h>
 #include <zmq.h>

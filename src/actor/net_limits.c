@@ -1,7 +1,7 @@
 /* How much anybody may do who comes through a door, and what is said of strangers. */
 #include "actor/net_internal.h"
 
-enum { MEMBERS = 4096, LETTERS_A_SECOND = 100000, FORGOTTEN_SECONDS = 60 };
+enum { MEMBERS = 4096, MESSAGES_A_SECOND = 100000, FORGOTTEN_SECONDS = 60 };
 
 static weft_inbound *slot_of(weft_inbound *slots, size_t capacity, weft_actor_id id)
 {
@@ -49,7 +49,7 @@ bool weft_inbound_admit(weft_inbound_table *c, weft_actor_id id, uint64_t route,
     who->heard = now;
     who->route = route;
     who->inside = inside;
-    return who->messages++ < LETTERS_A_SECOND;
+    return who->messages++ < MESSAGES_A_SECOND;
 }
 
 bool weft_inbound_route(const weft_inbound_table *c, weft_actor_id id, uint64_t *route,

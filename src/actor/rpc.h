@@ -1,12 +1,13 @@
-/* Messages of protobuf as the heads of messages. */
-#ifndef WEFT_EXCHANGE_WIRE_H
-#define WEFT_EXCHANGE_WIRE_H
+/* A protobuf message is the head of an actor's message. */
+#ifndef WEFT_ACTOR_RPC_H
+#define WEFT_ACTOR_RPC_H
 
 #include <protobuf-c/protobuf-c.h>
 
 #include "actor/actor.h"
 
-/* Of all protocols, so that a message that has gone astray is none of somebody else's. */
+/* Types are numbered over all protocols, so that no protocol takes a message of another one for its
+ * own. */
 typedef enum weft_rpc_type {
     WEFT_RPC_PUSH = 1,
     WEFT_RPC_PUSH_ACK,

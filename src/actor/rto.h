@@ -1,7 +1,7 @@
 /* How long answers take, and so when a message is sent again (Jacobson and Karels 1988): where that
  * is too early, behind a slow link, the second copy only makes it slower. */
-#ifndef WEFT_EXCHANGE_TRIP_H
-#define WEFT_EXCHANGE_TRIP_H
+#ifndef WEFT_ACTOR_RTO_H
+#define WEFT_ACTOR_RTO_H
 
 typedef struct weft_rto {
     double mean, spread; /* of what answers took, in seconds; 0: none has come */

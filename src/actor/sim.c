@@ -150,7 +150,7 @@ static weft_status tell(weft_sim *sim, machine *m, event *e)
     weft_actor *a = m->actor;
     WEFT_TRY(have_computed(sim, m, e));
     switch (e->kind) {
-    case EVENT_LETTER: return a->ops->message(a, &e->parcel->message);
+    case EVENT_MESSAGE: return a->ops->message(a, &e->parcel->message);
     case EVENT_TIMER:
         return e->stamp == m->stamps[e->what] ? a->ops->timer(a, (int)e->what) : WEFT_OK;
     case EVENT_PART: return a->ops->part ? a->ops->part(a, m->ticket, (int)e->what) : WEFT_OK;
@@ -224,9 +224,9 @@ static weft_status happen(weft_sim *sim, event *e)
     case EVENT_PAUSE: m->paused_until = WEFT_MAX(m->paused_until, e->until); return WEFT_OK;
     case EVENT_ARRIVE:
         WEFT_TRY(weft_sim_arrive(sim, e, &delivered));
-        e->kind = EVENT_LETTER;
+        e->kind = EVENT_MESSAGE;
         break;
-    case EVENT_LETTER:
+    case EVENT_MESSAGE:
     case EVENT_TIMER:
     case EVENT_NEED:
     case EVENT_PART:

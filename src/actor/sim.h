@@ -10,7 +10,7 @@
 
 typedef struct weft_sim weft_sim;
 
-/* What stands between two machines. Every machine sends one message at a time and receives one at a
+/* The link between two machines. Every machine sends one message at a time and receives one at a
  * time; messages of one link arrive in the order in which they were sent, unless it is said that
  * they do not. */
 typedef struct weft_sim_link {

@@ -1,13 +1,13 @@
 /* The inside of the simulator. */
-#ifndef WEFT_ACTOR_SIMULATOR_H
-#define WEFT_ACTOR_SIMULATOR_H
+#ifndef WEFT_ACTOR_SIM_INTERNAL_H
+#define WEFT_ACTOR_SIM_INTERNAL_H
 
 #include "actor/sim.h"
 
 typedef enum event_kind {
     EVENT_BEGIN,
     EVENT_ARRIVE, /* a message is at the receiver's machine, which may be receiving another one */
-    EVENT_LETTER,
+    EVENT_MESSAGE,
     EVENT_TIMER,
     EVENT_NEED, /* a computation has come to where it reads something that may not be there */
     EVENT_PART,
@@ -33,7 +33,7 @@ typedef struct event {
     uint64_t stamp; /* TIMER: which setting of it */
     int64_t what;   /* TIMER, NEED, PART: which */
     double until;   /* PAUSE */
-    parcel *parcel; /* ARRIVE, LETTER */
+    parcel *parcel; /* ARRIVE, MESSAGE */
 } event;
 
 /* Where an actor lives. */

@@ -1,7 +1,7 @@
 /* How messages go from one machine to another. */
 #include "actor/sim_internal.h"
 
-/* What a message has around it on a real wire. */
+/* Bytes of headers that a message has on a real wire. */
 enum { ENVELOPE = 64 };
 
 static uint64_t key_of(weft_actor_id from, weft_actor_id to)
@@ -164,7 +164,7 @@ weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
     *delivered = until <= e->at;
     if (*delivered) return WEFT_OK;
     event later = *e;
-    later.kind = EVENT_LETTER;
+    later.kind = EVENT_MESSAGE;
     later.at = until;
     e->parcel = NULL;
     weft_status status = weft_sim_plan(sim, later);

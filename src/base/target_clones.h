@@ -1,7 +1,7 @@
 /* Loops that the compiler turns into vector code for several processors; the right one is chosen
  * when the program starts. Sanitizers cannot instrument that choice. */
-#ifndef WEFT_BASE_CLONES_H
-#define WEFT_BASE_CLONES_H
+#ifndef WEFT_BASE_TARGET_CLONES_H
+#define WEFT_BASE_TARGET_CLONES_H
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(WEFT_SANITIZED)
 #define WEFT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))

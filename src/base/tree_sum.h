@@ -1,6 +1,6 @@
 /* Sums in a fixed binary tree over V leaves, see tree_sum.c. */
-#ifndef WEFT_BASE_TREE_H
-#define WEFT_BASE_TREE_H
+#ifndef WEFT_BASE_TREE_SUM_H
+#define WEFT_BASE_TREE_SUM_H
 
 #include "base/base.h"
 

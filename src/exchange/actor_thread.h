@@ -1,6 +1,6 @@
 /* An actor in a thread of its own: a server, or the coordinator. */
-#ifndef WEFT_EXCHANGE_SERVER_HOSTED_H
-#define WEFT_EXCHANGE_SERVER_HOSTED_H
+#ifndef WEFT_EXCHANGE_ACTOR_THREAD_H
+#define WEFT_EXCHANGE_ACTOR_THREAD_H
 
 #include "exchange/bootstrap.h"
 
@@ -16,7 +16,7 @@ weft_status weft_actor_thread_start(weft_net_context *world, weft_actor *actor, 
 weft_status weft_actor_thread_end(weft_actor_thread *hosted);
 /* The same, and destroys it. */
 weft_status weft_actor_thread_stop(weft_actor_thread **hosted);
-/* What it has sent and received; after its end. */
+/* The messages that the actor has sent and received; call it after the end of the thread. */
 weft_net_report weft_actor_thread_stats(const weft_actor_thread *hosted);
 /* Why it has ended by itself; OK: it has not. */
 weft_status weft_actor_thread_check(const weft_actor_thread *hosted) WEFT_NODISCARD;

@@ -1,6 +1,6 @@
 /* Where actors of an exchange are reached, by those of the same process and by others. */
-#ifndef WEFT_EXCHANGE_PLACE_H
-#define WEFT_EXCHANGE_PLACE_H
+#ifndef WEFT_EXCHANGE_BOOTSTRAP_H
+#define WEFT_EXCHANGE_BOOTSTRAP_H
 
 #include "actor/net.h"
 #include "exchange/exchange.h"

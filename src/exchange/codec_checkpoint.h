@@ -1,7 +1,7 @@
 /* What the codecs of a rank keep between updates, as checkpoints have it: it belongs to parameters,
  * not to the ranges that they are sent in, and so loads on another number of servers or ranks. */
-#ifndef WEFT_EXCHANGE_KEPT_H
-#define WEFT_EXCHANGE_KEPT_H
+#ifndef WEFT_EXCHANGE_CODEC_CHECKPOINT_H
+#define WEFT_EXCHANGE_CODEC_CHECKPOINT_H
 
 #include "compress/compress.h"
 #include "exchange/shared_params.h"

@@ -4,8 +4,8 @@
  * that step; elsewhere what has come by then, and nobody waits.
  *
  * Rank r of a learner hands over to rank r of the first. Not with learners that come and go. */
-#ifndef WEFT_EXCHANGE_OTHERS_H
-#define WEFT_EXCHANGE_OTHERS_H
+#ifndef WEFT_EXCHANGE_COLLECT_STATE_H
+#define WEFT_EXCHANGE_COLLECT_STATE_H
 
 #include "exchange/exchange.h"
 

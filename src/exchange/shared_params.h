@@ -1,7 +1,7 @@
 /* Parameters of which several ranks of a learner have the same part. Where each rank gets its own
  * from elsewhere, they need not get the same: what the first of them got is what counts. */
-#ifndef WEFT_EXCHANGE_COPIES_H
-#define WEFT_EXCHANGE_COPIES_H
+#ifndef WEFT_EXCHANGE_SHARED_PARAMS_H
+#define WEFT_EXCHANGE_SHARED_PARAMS_H
 
 #include "exchange/exchange.h"
 

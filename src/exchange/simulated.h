@@ -6,8 +6,8 @@
  * makes the same actors that it makes for a real run, learners' and others', and the simulation
  * does what they ask to be computed. An exchange that has no actors cannot be simulated.
  */
-#ifndef WEFT_EXCHANGE_CAST_H
-#define WEFT_EXCHANGE_CAST_H
+#ifndef WEFT_EXCHANGE_SIMULATED_H
+#define WEFT_EXCHANGE_SIMULATED_H
 
 #include "actor/actor.h"
 #include "exchange/exchange.h"

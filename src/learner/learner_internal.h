@@ -1,6 +1,6 @@
 /* What a step is made of. */
-#ifndef WEFT_LEARNER_STEP_H
-#define WEFT_LEARNER_STEP_H
+#ifndef WEFT_LEARNER_LEARNER_INTERNAL_H
+#define WEFT_LEARNER_LEARNER_INTERNAL_H
 
 #include "learner/learner.h"
 

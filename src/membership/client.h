@@ -2,8 +2,8 @@
  * A client, as an actor: asks the coordinator of a run who is there, and is no member. With
  * `invited` it asks for what a joiner needs to know, too; with `other` it asks that this one goes.
  */
-#ifndef WEFT_EXCHANGE_CLUSTER_GUEST_H
-#define WEFT_EXCHANGE_CLUSTER_GUEST_H
+#ifndef WEFT_MEMBERSHIP_CLIENT_H
+#define WEFT_MEMBERSHIP_CLIENT_H
 
 #include "membership/view.h"
 

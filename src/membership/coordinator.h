@@ -7,8 +7,8 @@
  * them how far the run is; where it is told of another run than theirs, it fails. A run in which
  * nobody has trained for long has come to its end.
  */
-#ifndef WEFT_EXCHANGE_CLUSTER_COORDINATOR_H
-#define WEFT_EXCHANGE_CLUSTER_COORDINATOR_H
+#ifndef WEFT_MEMBERSHIP_COORDINATOR_H
+#define WEFT_MEMBERSHIP_COORDINATOR_H
 
 #include "membership/view.h"
 

@@ -1,6 +1,6 @@
 /* The inside of the coordinator. */
-#ifndef WEFT_EXCHANGE_CLUSTER_CIRCLE_H
-#define WEFT_EXCHANGE_CLUSTER_CIRCLE_H
+#ifndef WEFT_MEMBERSHIP_COORDINATOR_INTERNAL_H
+#define WEFT_MEMBERSHIP_COORDINATOR_INTERNAL_H
 
 #include "membership.pb-c.h"
 #include "membership/coordinator.h"

@@ -92,8 +92,9 @@ static bool is_valid_wish(const coordinator_state *c, const Weft__Join *m)
     return m->role < WEFT_MEMBER_ROLES && m->wish >= 0 && m->wish < c->options.most;
 }
 
+/* The reason for which a joiner is rejected, and whether it is the slot alone; "": it is taken. */
 static void look(const coordinator_state *c, const weft_message *message, const Weft__Join *m,
-                 char reason[REASON])
+                 char reason[REASON], protobuf_c_boolean *slot_taken)
 {
     reason[0] = '\0';
     compare(c, m->fingerprint, reason);
@@ -109,9 +110,6 @@ static void look(const coordinator_state *c, const weft_message *message, const 
     else if (c->view.member_count >= (size_t)c->options.most)
         (void)snprintf(reason, REASON, "there are %d members, and there may be no more",
                        c->options.most);
-    else if (is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish))
-        (void)snprintf(reason, REASON, "there is a %s %d already",
-                       weft_member_role_name((weft_member_role)m->role), m->wish);
     else if (c->options.expected[m->role] == 0)
         (void)snprintf(reason, REASON, "this run has no %ss",
                        weft_member_role_name((weft_member_role)m->role));
@@ -119,6 +117,11 @@ static void look(const coordinator_state *c, const weft_message *message, const 
         (void)snprintf(reason, REASON, "%.280s", c->view.fault);
     else if (c->view.over)
         (void)snprintf(reason, REASON, "this run is over");
+    *slot_taken =
+        !*reason && is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
+    if (*slot_taken)
+        (void)snprintf(reason, REASON, "there is a %s %d already",
+                       weft_member_role_name((weft_member_role)m->role), m->wish);
 }
 
 static int slot_for(const coordinator_state *c, weft_member_role role, int wish)
@@ -245,9 +248,8 @@ weft_status weft_coordinator_join(coordinator_state *c, const weft_message *mess
     const member_record *known = member ? &c->records[member - c->view.members] : NULL;
     bool again = known && (!known->keyed || known->key == m->key);
     if (!again) {
-        look(c, message, m, text);
+        look(c, message, m, text, &no.slot_taken);
         no.reason = text;
-        no.slot_taken = is_valid_wish(c, m) && is_taken(c, (weft_member_role)m->role, m->wish);
         if (*text) return weft_rpc_send(&c->head, message->from, WEFT_RPC_REJECT, &no, NULL);
         WEFT_TRY(admit(c, message, m));
         member = &c->view.members[c->view.member_count - 1];

@@ -5,8 +5,8 @@
  * The actor gives it its messages and its timer; it answers those that are its own. It goes on with
  * the last view when the coordinator is gone.
  */
-#ifndef WEFT_EXCHANGE_CLUSTER_MEMBER_H
-#define WEFT_EXCHANGE_CLUSTER_MEMBER_H
+#ifndef WEFT_MEMBERSHIP_MEMBER_H
+#define WEFT_MEMBERSHIP_MEMBER_H
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* Inside of members: what member.c and view_merge.c share. */
-#ifndef WEFT_EXCHANGE_CLUSTER_BETWEEN_H
-#define WEFT_EXCHANGE_CLUSTER_BETWEEN_H
+#ifndef WEFT_MEMBERSHIP_MEMBER_INTERNAL_H
+#define WEFT_MEMBERSHIP_MEMBER_INTERNAL_H
 
 #include "membership/member.h"
 

@@ -1,6 +1,6 @@
 /* Which server keeps which range of the parameters, as servers come and go. */
-#ifndef WEFT_EXCHANGE_CLUSTER_KEEPERS_H
-#define WEFT_EXCHANGE_CLUSTER_KEEPERS_H
+#ifndef WEFT_MEMBERSHIP_RANGE_ASSIGNMENT_H
+#define WEFT_MEMBERSHIP_RANGE_ASSIGNMENT_H
 
 #include "membership/view.h"
 

@@ -1,6 +1,6 @@
 /* What a coordinator gives joiners, as members of a run that is under way look at it. */
-#ifndef WEFT_EXCHANGE_CLUSTER_CONFIGURATION_H
-#define WEFT_EXCHANGE_CLUSTER_CONFIGURATION_H
+#ifndef WEFT_MEMBERSHIP_RUN_CONFIG_H
+#define WEFT_MEMBERSHIP_RUN_CONFIG_H
 
 #include "actor/actor.h"
 

@@ -1,6 +1,6 @@
 /* A view in words, for people. */
-#ifndef WEFT_EXCHANGE_CLUSTER_DESCRIBE_H
-#define WEFT_EXCHANGE_CLUSTER_DESCRIBE_H
+#ifndef WEFT_MEMBERSHIP_STATUS_H
+#define WEFT_MEMBERSHIP_STATUS_H
 
 #include "membership/view.h"
 #include "weft/members.h"

@@ -1,7 +1,7 @@
 /* Who takes part in a run, and who keeps which range of the parameters: what a coordinator tells
  * all members when it changes. */
-#ifndef WEFT_EXCHANGE_CLUSTER_VIEW_H
-#define WEFT_EXCHANGE_CLUSTER_VIEW_H
+#ifndef WEFT_MEMBERSHIP_VIEW_H
+#define WEFT_MEMBERSHIP_VIEW_H
 
 #include "actor/actor.h"
 

@@ -1,6 +1,6 @@
 /* Parameters that a program reads. */
-#ifndef WEFT_PROGRAM_READING_H
-#define WEFT_PROGRAM_READING_H
+#ifndef WEFT_PROGRAM_FIRST_USE_H
+#define WEFT_PROGRAM_FIRST_USE_H
 
 #include "program/program.h"
 

@@ -1,6 +1,6 @@
 /* Gradients that a program hands over. */
-#ifndef WEFT_PROGRAM_HANDED_H
-#define WEFT_PROGRAM_HANDED_H
+#ifndef WEFT_PROGRAM_GRADIENT_READY_H
+#define WEFT_PROGRAM_GRADIENT_READY_H
 
 #include "program/program.h"
 

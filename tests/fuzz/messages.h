@@ -1,6 +1,6 @@
 /* Actors of every kind, and a host that holds back what they send. */
-#ifndef WEFT_TESTS_LETTERS_H
-#define WEFT_TESTS_LETTERS_H
+#ifndef WEFT_TESTS_FUZZ_MESSAGES_H
+#define WEFT_TESTS_FUZZ_MESSAGES_H
 
 #include "fuzz.h"
 

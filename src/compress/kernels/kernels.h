@@ -1,7 +1,7 @@
 /* The arithmetic of codecs. Each file is compiled once for float and once for double (WEFT_REAL),
  * without contraction: both ends of a link must come to the same numbers. */
-#ifndef WEFT_COMPRESS_REAL_H
-#define WEFT_COMPRESS_REAL_H
+#ifndef WEFT_COMPRESS_KERNELS_H
+#define WEFT_COMPRESS_KERNELS_H
 
 #include "compress/compress.h"
 

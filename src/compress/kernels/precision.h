@@ -1,6 +1,6 @@
 /* What a file knows of its precision. */
-#ifndef WEFT_COMPRESS_ANY_H
-#define WEFT_COMPRESS_ANY_H
+#ifndef WEFT_COMPRESS_KERNELS_PRECISION_H
+#define WEFT_COMPRESS_KERNELS_PRECISION_H
 
 #include "base/target_clones.h"
 #include "compress/kernels/kernels.h"

@@ -1,7 +1,7 @@
 /* A device that is far away, for tests: it has the reference device's kernels and memory of its
  * own, and does what it is asked to only when somebody waits for it. */
-#ifndef WEFT_DEVICE_DISTANT_H
-#define WEFT_DEVICE_DISTANT_H
+#ifndef WEFT_DEVICE_FAKE_REMOTE_DISTANT_H
+#define WEFT_DEVICE_FAKE_REMOTE_DISTANT_H
 
 #include "device/device.h"
 

@@ -3,8 +3,8 @@
  * there is makes nobody wait: beyond a bound in bytes, the updates of one origin that wait are
  * added up in one message, so a queue never holds more than the bound for either part and a sum for
  * each origin. */
-#ifndef WEFT_EXCHANGE_GOSSIP_EDGE_H
-#define WEFT_EXCHANGE_GOSSIP_EDGE_H
+#ifndef WEFT_EXCHANGE_GOSSIP_LINK_H
+#define WEFT_EXCHANGE_GOSSIP_LINK_H
 
 #include "actor/actor.h"
 #include "actor/rto.h"

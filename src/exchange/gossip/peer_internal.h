@@ -1,6 +1,6 @@
 /* The inside of a peer. */
-#ifndef WEFT_EXCHANGE_GOSSIP_PEER_H
-#define WEFT_EXCHANGE_GOSSIP_PEER_H
+#ifndef WEFT_EXCHANGE_GOSSIP_PEER_INTERNAL_H
+#define WEFT_EXCHANGE_GOSSIP_PEER_INTERNAL_H
 
 #include "exchange/gossip/link.h"
 #include "exchange/gossip/gossip.h"

@@ -7,8 +7,8 @@
  * its gradients are there, and pulls the newest parameters when its step is over; the policy says
  * when it gets them. Whatever is not answered is sent again, and each update counts once.
  */
-#ifndef WEFT_EXCHANGE_SERVER_SERVER_H
-#define WEFT_EXCHANGE_SERVER_SERVER_H
+#ifndef WEFT_EXCHANGE_PS_H
+#define WEFT_EXCHANGE_PS_H
 
 #include <sys/uio.h>
 

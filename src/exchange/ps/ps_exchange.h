@@ -1,6 +1,6 @@
 /* Inside of the exchange `server`: a learner whose updates are made by servers. */
-#ifndef WEFT_EXCHANGE_SERVER_REMOTE_H
-#define WEFT_EXCHANGE_SERVER_REMOTE_H
+#ifndef WEFT_EXCHANGE_PS_PS_EXCHANGE_H
+#define WEFT_EXCHANGE_PS_PS_EXCHANGE_H
 
 #include "exchange/simulated.h"
 #include "exchange/shared_params.h"

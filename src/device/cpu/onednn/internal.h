@@ -1,6 +1,6 @@
 /* Shared by the files that speak to oneDNN's interface, in the words of its version 3. */
-#ifndef WEFT_DEVICE_CPU_ONEDNN_INSIDE_H
-#define WEFT_DEVICE_CPU_ONEDNN_INSIDE_H
+#ifndef WEFT_DEVICE_CPU_ONEDNN_INTERNAL_H
+#define WEFT_DEVICE_CPU_ONEDNN_INTERNAL_H
 
 #include <dnnl.h>
 #include <pthread.h>

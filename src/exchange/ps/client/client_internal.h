@@ -1,6 +1,6 @@
 /* The inside of a learner: what it asks of servers, and has not been answered yet. */
-#ifndef WEFT_EXCHANGE_SERVER_REACH_H
-#define WEFT_EXCHANGE_SERVER_REACH_H
+#ifndef WEFT_EXCHANGE_PS_CLIENT_CLIENT_INTERNAL_H
+#define WEFT_EXCHANGE_PS_CLIENT_CLIENT_INTERNAL_H
 
 #include "exchange/ps/client/local_steps.h"
 #include "exchange/ps/ps.h"

@@ -1,7 +1,7 @@
 /* Learners that push and pull every so many steps (Dean et al. 2012): what gathers until it is
  * pushed, and what they do with their own parameters until they are pulled. */
-#ifndef WEFT_EXCHANGE_SERVER_DOWNPOUR_H
-#define WEFT_EXCHANGE_SERVER_DOWNPOUR_H
+#ifndef WEFT_EXCHANGE_PS_CLIENT_LOCAL_STEPS_H
+#define WEFT_EXCHANGE_PS_CLIENT_LOCAL_STEPS_H
 
 #include "exchange/exchange.h"
 

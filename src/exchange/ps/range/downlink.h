@@ -9,8 +9,8 @@
  *
  * No messages and no time of its own. One thread at a time.
  */
-#ifndef WEFT_EXCHANGE_SERVER_PUBLISHED_H
-#define WEFT_EXCHANGE_SERVER_PUBLISHED_H
+#ifndef WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
+#define WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
 
 #include "actor/actor.h"
 #include "compress/compress.h"

@@ -6,8 +6,8 @@
  * A learner's clock is the number of steps it has finished. The staleness of an update is the
  * version that it meets minus the version it was computed on.
  */
-#ifndef WEFT_EXCHANGE_SERVER_RANGE_H
-#define WEFT_EXCHANGE_SERVER_RANGE_H
+#ifndef WEFT_EXCHANGE_PS_RANGE_H
+#define WEFT_EXCHANGE_PS_RANGE_H
 
 #include "actor/actor.h"
 #include "base/base.h"

@@ -1,6 +1,6 @@
 /* The inside of a range. */
-#ifndef WEFT_EXCHANGE_SERVER_RANGE_INSIDE_H
-#define WEFT_EXCHANGE_SERVER_RANGE_INSIDE_H
+#ifndef WEFT_EXCHANGE_PS_RANGE_RANGE_INTERNAL_H
+#define WEFT_EXCHANGE_PS_RANGE_RANGE_INTERNAL_H
 
 #include "compress/compress.h"
 #include "exchange/ps/range/weighted_mean.h"

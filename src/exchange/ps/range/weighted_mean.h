@@ -1,7 +1,7 @@
 /* The mean of updates, made in one walk through memory: decoded, weighted, added up in the fixed
  * tree and divided block by block. */
-#ifndef WEFT_EXCHANGE_SERVER_MEAN_H
-#define WEFT_EXCHANGE_SERVER_MEAN_H
+#ifndef WEFT_EXCHANGE_PS_RANGE_WEIGHTED_MEAN_H
+#define WEFT_EXCHANGE_PS_RANGE_WEIGHTED_MEAN_H
 
 #include "compress/compress.h"
 

@@ -87,8 +87,9 @@ static weft_status look_for_giver(const server *s)
     }
     for (size_t i = 0; i < s->count; i++)
         lacks = lacks || (s->hosted[i].primary && !s->hosted[i].given);
-    return learners && lacks && !v->over && !v->fault ? weft_member_report_state_lost(s->member, true)
-                                                      : WEFT_OK;
+    return learners && lacks && !v->over && !v->fault
+               ? weft_member_report_state_lost(s->member, true)
+               : WEFT_OK;
 }
 
 static weft_status take_view(server *s)

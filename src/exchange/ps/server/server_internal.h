@@ -1,6 +1,6 @@
 /* The inside of a server: the ranges that it has, as their primary or for another server. */
-#ifndef WEFT_EXCHANGE_SERVER_SHELF_H
-#define WEFT_EXCHANGE_SERVER_SHELF_H
+#ifndef WEFT_EXCHANGE_PS_SERVER_SERVER_INTERNAL_H
+#define WEFT_EXCHANGE_PS_SERVER_SERVER_INTERNAL_H
 
 #include "exchange/ps/ps.h"
 #include "actor/rpc.h"
