@@ -71,58 +71,53 @@ static void print_member(const weft_cluster_member *m)
 
 enum { EVENTS_SHOWN = 5 };
 
-static int print_events(const weft_cluster_status *s)
+static void print_events(const weft_cluster_status *s)
 {
     int first = s->event_count > EVENTS_SHOWN ? s->event_count - EVENTS_SHOWN : 0;
     for (int i = first; i < s->event_count; i++)
         printf("%6.0f s ago: %s\n", s->events[i].ago, s->events[i].text);
-    return s->event_count - first;
 }
 
-/* stale: seconds since the coordinator answered last; 0: this is its answer. Returns the lines. */
-static int print_status(const weft_cluster_status *s, double stale)
+/* stale: seconds since the coordinator answered last; 0: this is its answer. */
+static void print_status(const weft_cluster_status *s, double stale)
 {
-    int lines = 5 + (s->fault ? 1 : 0) + s->count;
-    if (stale > 0) {
+    if (stale > 0)
         printf("STALE: the coordinator has not answered for %.0f s; this was its last answer\n",
                stale);
-        lines++;
-    }
     print_run(s);
     print_progress(s);
     printf("%-12s %10s  %-16s %10s %10s %10s %9s %12s\n", "member", "number", "host", "step",
            "loss", "samples/s", "staleness", "last heard");
     for (int i = 0; i < s->count; i++) print_member(&s->members[i]);
-    lines += print_events(s);
-    printf("step: steps that a learner has finished, updates that a server has made; samples/s: of "
-           "that learner; staleness: updates between read and write, mean\n");
+    print_events(s);
+    printf("step: steps that a learner has finished, updates that a server has made\n"
+           "samples/s: of that learner; staleness: updates between read and write, mean\n");
     fflush(stdout);
-    return lines;
 }
 
 /* One answer of a coordinator that has answered before has to come within seconds. */
 static const double SOON = 2;
 
-/* On a terminal again and again, over the last table, which is marked when the coordinator does not
- * answer any more. */
+/* On a terminal the table is printed each second on a cleared screen, since lines may be longer
+ * than the terminal is wide. The last table is marked while the coordinator does not answer. */
 static weft_status show(weft_context *context, const char *address, weft_cluster_options *o)
 {
     bool live = isatty(STDOUT_FILENO);
     double timeout = o->train.job.timeout, answered = 0;
     weft_cluster_status last = {0}, s;
     weft_status status;
-    for (int lines = 0;;) {
+    while (true) {
         status = weft_cluster_look(context, address, o, &wanted_stop, 0, &s);
         double now = seconds_now();
         if (status == WEFT_OK) {
             weft_cluster_status_free(&last);
             last = s;
             answered = now;
-        } else if (status != WEFT_ERR_PEER || lines == 0 || now - answered > timeout) {
+        } else if (status != WEFT_ERR_PEER || answered == 0 || now - answered > timeout) {
             break;
         }
-        if (lines) printf("\033[%dA\033[J", lines);
-        lines = print_status(&last, status == WEFT_OK ? 0 : now - answered);
+        if (live) printf("\033[H\033[2J");
+        print_status(&last, status == WEFT_OK ? 0 : now - answered);
         if (status == WEFT_OK && (!live || last.over || last.fault)) break;
         if (wanted_stop.wanted) {
             status = WEFT_OK;
