@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "members.h"
+#include "elastic.h"
 
 static const weft_option *table(const weft_context *context)
 {

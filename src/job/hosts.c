@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "job/board.h"
+#include "job/status_page.h"
 
 typedef struct reading {
     weft_hosts *hosts;

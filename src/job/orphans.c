@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "job/board.h"
+#include "job/status_page.h"
 
 int weft_list_children(pid_t parent, pid_t *out, int room)
 {

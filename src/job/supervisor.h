@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-#include "job/board.h"
+#include "job/status_page.h"
 #include "job/hosts.h"
 #include "job/job.h"
 

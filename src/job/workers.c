@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "job/members.h"
+#include "job/process_set.h"
 
 /* Seconds: the shortest and the longest pause before one is started again, and what one that has
  * been told to end may take beyond the time that it has for that. */

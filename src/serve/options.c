@@ -2,7 +2,7 @@
 #include <stddef.h>
 
 #include "base/registry.h"
-#include "train/table.h"
+#include "train/option_macros.h"
 #include "serve/serve.h"
 #include "weft/server.h"
 

@@ -1,7 +1,7 @@
 /* The tables behind what is done with a checkpoint. */
 #include <stddef.h>
 
-#include "train/table.h"
+#include "train/option_macros.h"
 #include "train/train.h"
 
 #define EVAL(field_) .offset = offsetof(weft_eval_options, field_)

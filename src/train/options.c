@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "train/table.h"
+#include "train/option_macros.h"
 #include "train/train.h"
 
 #define RUN(field_) .offset = offsetof(weft_train_options, field_)

@@ -1,6 +1,6 @@
 /* What of a run's options concerns its supervisor. */
 #include "job/job.h"
-#include "train/processes.h"
+#include "train/elastic/engine_processes.h"
 
 static weft_job_options job_options(const weft_train_options *o)
 {

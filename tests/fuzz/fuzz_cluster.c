@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "fuzz_file.h"
-#include "train/cluster.h"
+#include "train/sim/sim_cluster.h"
 
 static void must(bool right)
 {

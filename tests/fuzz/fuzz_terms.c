@@ -1,7 +1,7 @@
 /* weft join: what the coordinator says of its run. What is understood has its bounds. */
 #include "fuzz.h"
 
-#include "train/members.h"
+#include "train/elastic/elastic.h"
 
 static void must(bool right)
 {

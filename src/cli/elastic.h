@@ -1,6 +1,6 @@
 /* What commands about members of a run have in common. */
-#ifndef WEFT_CLI_MEMBERS_H
-#define WEFT_CLI_MEMBERS_H
+#ifndef WEFT_CLI_ELASTIC_H
+#define WEFT_CLI_ELASTIC_H
 
 #include "cli.h"
 

@@ -1,8 +1,8 @@
 /* What launchers say about the end of a job. Open MPI speaks in blocks between two rules of dashes,
  * whose lines are wrapped as it likes; MPICH in lines. Their words as they were recorded are in
  * tests/words/. */
-#ifndef WEFT_JOB_WORDS_H
-#define WEFT_JOB_WORDS_H
+#ifndef WEFT_JOB_LAUNCHER_OUTPUT_H
+#define WEFT_JOB_LAUNCHER_OUTPUT_H
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
  * what they are asked for. */
 #include <math.h>
 
-#include "train/simulation.h"
+#include "train/sim/sim_internal.h"
 
 /* --- options --- */
 

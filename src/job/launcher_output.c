@@ -1,4 +1,4 @@
-#include "job/words.h"
+#include "job/launcher_output.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What ranks of a supervised job say to their supervisor. */
-#ifndef WEFT_JOB_SAID_H
-#define WEFT_JOB_SAID_H
+#ifndef WEFT_JOB_RANK_STATUS_H
+#define WEFT_JOB_RANK_STATUS_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* Kinds of options, short enough for tables. */
-#ifndef WEFT_TRAIN_TABLE_H
-#define WEFT_TRAIN_TABLE_H
+#ifndef WEFT_TRAIN_OPTION_MACROS_H
+#define WEFT_TRAIN_OPTION_MACROS_H
 
 #define TEXT .kind = WEFT_OPT_STRING
 #define WHOLE .kind = WEFT_OPT_INT

@@ -1,7 +1,7 @@
 /* The inside of a job of members: a coordinator, servers and learners as processes; and of workers,
  * which are processes as well. */
-#ifndef WEFT_JOB_MEMBERS_H
-#define WEFT_JOB_MEMBERS_H
+#ifndef WEFT_JOB_PROCESS_SET_H
+#define WEFT_JOB_PROCESS_SET_H
 
 #include "job/child.h"
 #include "job/supervisor.h"

@@ -1,7 +1,7 @@
 /* What is said of a simulated run, and what is kept of it. */
 #include <math.h>
 
-#include "train/simulation.h"
+#include "train/sim/sim_internal.h"
 
 /* Series of a summary: those of the cast, and of the simulation. */
 enum { MOST_SERIES = 16 };

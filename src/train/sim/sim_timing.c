@@ -1,6 +1,6 @@
 /* When in a simulated step something is read or made: as much of the step is over by then as of its
  * floating point operations. */
-#include "train/simulation.h"
+#include "train/sim/sim_internal.h"
 
 static bool overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count)
 {

@@ -1,5 +1,5 @@
 /* A coordinator, a server and a learner as processes. */
-#include "train/members.h"
+#include "train/elastic/elastic.h"
 
 #include "exchange/exchange.h"
 

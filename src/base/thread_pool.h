@@ -1,6 +1,6 @@
 /* Threads that compute what virtual time waits for. */
-#ifndef WEFT_TRAIN_CREW_H
-#define WEFT_TRAIN_CREW_H
+#ifndef WEFT_BASE_THREAD_POOL_H
+#define WEFT_BASE_THREAD_POOL_H
 
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* A job whose coordinator, servers and learners are processes: their command lines, which are those
  * of weft coordinator, server and join. */
-#include "train/processes.h"
+#include "train/elastic/engine_processes.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "exchange/exchange.h"
-#include "train/members.h"
+#include "train/elastic/elastic.h"
 
 /* --- what cannot be --- */
 

@@ -3,8 +3,8 @@
 
 #include "base/base.h"
 #include "job/job.h"
-#include "train/members.h"
-#include "train/table.h"
+#include "train/elastic/elastic.h"
+#include "train/option_macros.h"
 
 #define OWN(field_) .offset = offsetof(weft_cluster_options, field_)
 

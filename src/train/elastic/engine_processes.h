@@ -1,6 +1,6 @@
 /* What a supervisor starts for engine processes. */
-#ifndef WEFT_TRAIN_PROCESSES_H
-#define WEFT_TRAIN_PROCESSES_H
+#ifndef WEFT_TRAIN_ENGINE_PROCESSES_H
+#define WEFT_TRAIN_ENGINE_PROCESSES_H
 
 #include "job/job.h"
 #include "train/train.h"

@@ -1,10 +1,10 @@
 /* Inside of a simulated run. */
-#ifndef WEFT_TRAIN_SIMULATION_H
-#define WEFT_TRAIN_SIMULATION_H
+#ifndef WEFT_TRAIN_SIM_INTERNAL_H
+#define WEFT_TRAIN_SIM_INTERNAL_H
 
 #include "exchange/simulated.h"
-#include "train/cluster.h"
-#include "train/crew.h"
+#include "train/sim/sim_cluster.h"
+#include "base/thread_pool.h"
 #include "train/trainer.h"
 #include "weft/simulate.h"
 

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "train/members.h"
+#include "train/elastic/elastic.h"
 
 static void add_pair(weft_text *out, const char *name, const char *text)
 {

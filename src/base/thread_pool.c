@@ -1,4 +1,4 @@
-#include "train/crew.h"
+#include "base/thread_pool.h"
 
 #include <pthread.h>
 

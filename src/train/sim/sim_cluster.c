@@ -1,9 +1,9 @@
-#include "train/cluster.h"
+#include "train/sim/sim_cluster.h"
 
 #include <stddef.h>
 
 #include "formats/yaml.h"
-#include "train/table.h"
+#include "train/option_macros.h"
 #include "weft/comm.h"
 
 #define SHARE .low = 0, .high = 0.999

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/board.h"
+#include "job/status_page.h"
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
 {

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "job/supervisor.h"
-#include "job/said.h"
-#include "job/words.h"
+#include "job/rank_status.h"
+#include "job/launcher_output.h"
 
 void weft_job_say(const job *j, const char *format, ...)
 {

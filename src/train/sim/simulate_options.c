@@ -2,7 +2,7 @@
 #include <stddef.h>
 
 #include "base/registry.h"
-#include "train/table.h"
+#include "train/option_macros.h"
 #include "train/train.h"
 
 #define CLUSTER_ROW(text)                                                                          \

@@ -1,6 +1,6 @@
 /* Clusters that are not there: how long computations and messages take in a simulation. */
-#ifndef WEFT_TRAIN_CLUSTER_H
-#define WEFT_TRAIN_CLUSTER_H
+#ifndef WEFT_TRAIN_SIM_CLUSTER_H
+#define WEFT_TRAIN_SIM_CLUSTER_H
 
 #include "actor/sim.h"
 #include "base/base.h"

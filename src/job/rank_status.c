@@ -1,7 +1,7 @@
 /* What ranks of a supervised job say on standard error, which launchers bring from every machine:
  * "weft: [rank 2 on beta: peer] ..." instead of "weft: ...". So the supervisor hears from ranks
  * that share no memory with it, and says once what several of them say. */
-#include "job/said.h"
+#include "job/rank_status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "comm/comm.h"
-#include "job/board.h"
+#include "job/status_page.h"
 #include "weft/job.h"
 
 bool weft_job_supervised(void)

@@ -1,4 +1,4 @@
-#include "job/board.h"
+#include "job/status_page.h"
 
 #include <errno.h>
 #include <fcntl.h>

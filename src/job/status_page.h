@@ -3,8 +3,8 @@
  * the dead one was doing; it has no name in any folder, so nothing is left of it. The other way, a
  * byte on the standard input of rank 0, which launchers hand on between machines, asks the job to
  * stop. */
-#ifndef WEFT_JOB_BOARD_H
-#define WEFT_JOB_BOARD_H
+#ifndef WEFT_JOB_STATUS_PAGE_H
+#define WEFT_JOB_STATUS_PAGE_H
 
 #include <stdatomic.h>
 #include <sys/types.h>

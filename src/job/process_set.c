@@ -1,6 +1,6 @@
 /* A job of members: one process is the coordinator, others are servers and learners, and what dies
  * is started again while the others go on. */
-#include "job/members.h"
+#include "job/process_set.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "job/members.h"
-#include "job/said.h"
+#include "job/process_set.h"
+#include "job/rank_status.h"
 #include "weft/plan.h"
 
 const char *weft_player_name(const player *p, char *out, size_t size)

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "cli.h"
-#include "members.h"
+#include "elastic.h"
 
 /* --- options --- */
 

@@ -1,6 +1,6 @@
 /* Inside of runs whose processes come and go. */
-#ifndef WEFT_TRAIN_MEMBERS_H
-#define WEFT_TRAIN_MEMBERS_H
+#ifndef WEFT_TRAIN_ELASTIC_H
+#define WEFT_TRAIN_ELASTIC_H
 
 #include "exchange/process.h"
 #include "train/trainer.h"

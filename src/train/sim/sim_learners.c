@@ -1,6 +1,6 @@
 /* The learners of a simulation. All run one program: a thread has an instance of it, which goes to
  * the store of whichever learner has something to compute. */
-#include "train/simulation.h"
+#include "train/sim/sim_internal.h"
 
 /* A gradient is final: it goes where the learner's actor reads it. */
 static weft_status take_gradient(void *user, const weft_gradient *g)
