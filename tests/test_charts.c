@@ -240,7 +240,7 @@ static void check_drawing(const drawing *d, int runs, int with_points)
 
 /* --- drawing --- */
 
-static char *draw(const contestant *all, int count, bool simulated)
+static char *draw(const compared_run *all, int count, bool simulated)
 {
     char path[] = "/tmp/chart-XXXXXX";
     weft_output *to;
@@ -266,7 +266,7 @@ static double between(weft_random *r, double low, double high)
 }
 
 /* A course of one kind: ordinary, of any size, negative, constant, diverging, all zero. */
-static void make_course(weft_random *r, int kind, contestant *c, point *points)
+static void make_course(weft_random *r, int kind, compared_run *c, point *points)
 {
     double seconds = 0, samples = 0, scale = kind == 1 ? pow(10, between(r, -30, 30)) : 1;
     double step = pow(10, kind == 1 ? between(r, -9, 6) : between(r, -2, 0));
@@ -299,12 +299,12 @@ static void test_random(void **state)
     weft_random r;
     weft_random_start(&r, 7, 1);
     for (int round = 0; round < 300; round++) {
-        contestant all[MOST_RUNS] = {{.words = NULL}};
+        compared_run all[MOST_RUNS] = {{.words = NULL}};
         int count = round % 10 == 0 ? MOST_RUNS : 2 + (int)(weft_random_u32(&r) % 9), drawn = 0;
         int mixed = (int)(weft_random_u32(&r) % 7);
         bool equal = round % 4 == 1; /* all curves are the same one */
         for (int i = 0; i < count; i++) {
-            contestant *c = &all[i];
+            compared_run *c = &all[i];
             c->label = names[weft_random_u32(&r) % (mixed == 6 ? 5 : 3)];
             c->subject = (char *)(uintptr_t)names[round % 5];
             c->learners = 1 + (int)(weft_random_u32(&r) % 1024);
@@ -335,9 +335,9 @@ static void test_styles(void **state)
             assert_true((strcmp(a.dash, b.dash) == 0) == (chart_layer_of(i) == chart_layer_of(j)));
         }
     static point points[12][3];
-    contestant all[12] = {{.words = NULL}};
+    compared_run all[12] = {{.words = NULL}};
     for (int i = 0; i < 12; i++) {
-        all[i] = (contestant){.label = "same", .points = points[i], .count = 3, .learners = 2};
+        all[i] = (compared_run){.label = "same", .points = points[i], .count = 3, .learners = 2};
         for (int k = 0; k < 3; k++) points[i][k] = (point){k, 100 * k, 3 - k};
     }
     char *text = draw(all, 12, false);
@@ -355,7 +355,7 @@ static void test_range(void **state)
 {
     (void)state;
     static point points[3][100];
-    contestant all[3] = {
+    compared_run all[3] = {
         {.label = "steep", .points = points[0], .count = 100, .learners = 4},
         {.label = "flat", .points = points[1], .count = 100, .learners = 4},
         {.label = "away", .points = points[2], .count = 50, .learners = 4, .failed = true}};

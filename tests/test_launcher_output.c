@@ -130,9 +130,9 @@ static void an_end_that_was_asked_for_is_silent(void **state)
 static void a_death_has_its_own_note(void **state)
 {
     (void)state;
-    static weft_board board;
+    static weft_status_page board;
     told t = {.lines = 0};
-    job j = {.board = &board, .ranks = 3, .dead = 1, .tell = tell, .user = &t, .where = "it died"};
+    job j = {.page = &board, .ranks = 3, .dead = 1, .tell = tell, .user = &t, .where = "it died"};
     static const char *const notes[] = {"in send of a", "after receive of b", "in barrier of c"};
     for (int r = 0; r < 3; r++) {
         (void)snprintf(board.note[r], sizeof(board.note[r]), "%s", notes[r]);

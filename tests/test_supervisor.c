@@ -11,7 +11,7 @@
 enum { FAILED = 1 << 8 }; /* as waitpid says */
 
 static char told[16384];
-static weft_board board;
+static weft_status_page board;
 
 static void tell(void *user, const char *line)
 {
@@ -27,7 +27,7 @@ static job begin(int64_t ranks, const char *hosts)
 {
     job j = {.options = &options, .mpi = true, .ranks = ranks, .dead = -1, .lost = -1};
     j.tell = tell;
-    j.board = &board;
+    j.page = &board;
     memset(&board, 0, sizeof(board));
     told[0] = '\0';
     for (int r = 0; r < (int)ranks; r++) {

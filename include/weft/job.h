@@ -24,11 +24,11 @@ WEFT_API bool weft_job_supervised(void);
  * `what` is weft_status_name() of the failure. In a supervised job also, with an empty message,
  * "built" by every process that has created its trainer, and "finished" by rank 0 at
  * WEFT_EVENT_SUMMARY: so the supervisor knows how far the job is, and where its ranks run. */
-WEFT_API void weft_job_words(const char *what, const char *message, char *out, size_t size);
+WEFT_API void weft_job_status_line(const char *what, const char *message, char *out, size_t size);
 
 /* Whether this thread's last failure, of this status, is only that another rank has ended the job:
  * that one says why. */
-WEFT_API bool weft_job_told(weft_status status);
+WEFT_API bool weft_job_failed_elsewhere(weft_status status);
 
 /* Receives what the supervisor has to say, a line at a time. */
 typedef void (*weft_job_fn)(void *user, const char *line);

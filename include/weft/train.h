@@ -25,7 +25,7 @@ extern "C" {
 
 /* Whether a run wants a supervisor: its ranks are processes that nobody has started yet, or it is
  * to be restarted when it dies. */
-WEFT_API bool weft_job_wanted(const weft_train_options *options);
+WEFT_API bool weft_job_needs_supervisor(const weft_train_options *options);
 
 /* Whether weft_job_run would begin with these options. ARGUMENT: they contradict each other. */
 WEFT_API WEFT_NODISCARD weft_status weft_job_check(const weft_context *context,

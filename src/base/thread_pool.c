@@ -8,13 +8,13 @@ typedef struct task {
 } task;
 
 typedef struct worker {
-    weft_crew *crew;
+    weft_thread_pool *pool;
     int number;
     pthread_t thread;
 } worker;
 
-struct weft_crew {
-    weft_crew_fn fn;
+struct weft_thread_pool {
+    weft_thread_pool_fn fn;
     void *user;
     task *jobs;
     int job_count;
@@ -30,7 +30,7 @@ struct weft_crew {
 static void *work(void *user)
 {
     worker *w = user;
-    weft_crew *c = w->crew;
+    weft_thread_pool *c = w->pool;
     pthread_mutex_lock(&c->lock);
     for (;;) {
         while (c->count == 0 && !c->closing) pthread_cond_wait(&c->changed, &c->lock);
@@ -50,7 +50,7 @@ static void *work(void *user)
     return NULL;
 }
 
-void weft_crew_give(weft_crew *c, int job)
+void weft_thread_pool_submit(weft_thread_pool *c, int job)
 {
     pthread_mutex_lock(&c->lock);
     c->jobs[job].given = true;
@@ -60,7 +60,7 @@ void weft_crew_give(weft_crew *c, int job)
     pthread_mutex_unlock(&c->lock);
 }
 
-weft_status weft_crew_wait(weft_crew *c, int job)
+weft_status weft_thread_pool_wait(weft_thread_pool *c, int job)
 {
     task *t = &c->jobs[job];
     if (!t->given) return WEFT_OK;
@@ -71,10 +71,10 @@ weft_status weft_crew_wait(weft_crew *c, int job)
     return weft_error_raise(&t->error);
 }
 
-void weft_crew_close(weft_crew **crew)
+void weft_thread_pool_close(weft_thread_pool **pool)
 {
-    if (!crew || !*crew) return;
-    weft_crew *c = *crew;
+    if (!pool || !*pool) return;
+    weft_thread_pool *c = *pool;
     pthread_mutex_lock(&c->lock);
     c->closing = true;
     pthread_cond_broadcast(&c->changed);
@@ -86,25 +86,26 @@ void weft_crew_close(weft_crew **crew)
     free(c->waiting);
     free(c->jobs);
     free(c);
-    *crew = NULL;
+    *pool = NULL;
 }
 
-static weft_status start(weft_crew *c, int workers)
+static weft_status start(weft_thread_pool *c, int workers)
 {
     WEFT_TRY(WEFT_NEW(&c->jobs, c->job_count));
     WEFT_TRY(WEFT_NEW(&c->waiting, c->job_count));
     WEFT_TRY(WEFT_NEW(&c->workers, workers));
     for (; c->worker_count < workers; c->worker_count++) {
         worker *w = &c->workers[c->worker_count];
-        *w = (worker){.crew = c, .number = c->worker_count};
+        *w = (worker){.pool = c, .number = c->worker_count};
         WEFT_TRY(weft_thread_start(&w->thread, work, w));
     }
     return WEFT_OK;
 }
 
-weft_status weft_crew_open(int workers, int jobs, weft_crew_fn fn, void *user, weft_crew **out)
+weft_status weft_thread_pool_open(int workers, int jobs, weft_thread_pool_fn fn, void *user,
+                                  weft_thread_pool **out)
 {
-    weft_crew *c;
+    weft_thread_pool *c;
     WEFT_TRY(WEFT_NEW(&c, 1));
     c->fn = fn;
     c->user = user;
@@ -115,6 +116,6 @@ weft_status weft_crew_open(int workers, int jobs, weft_crew_fn fn, void *user, w
     if (status == WEFT_OK)
         *out = c;
     else
-        weft_crew_close(&c);
+        weft_thread_pool_close(&c);
     return status;
 }

@@ -30,12 +30,13 @@ enum { EXIT_INTERRUPTED = 130 };
 
 /* From now on warnings and notes are printed, and with `quiet` none, as "weft: <text>" on stderr.
  * Of the ranks of a job only the first one warns. */
-void listen_to(weft_context *context, bool quiet);
+void print_log(weft_context *context, bool quiet);
 
 /* Prints "weft: <message>" to stderr and returns the exit code of a status. */
 int report_failure(weft_status status);
-/* What a process that trains, or serves those who do, says of its failure; see weft_job_words. */
-void say_words(const char *what, const char *message);
+/* What a process that trains, or serves those who do, says of its failure; see
+ * weft_job_status_line. */
+void print_status_line(const char *what, const char *message);
 /* A line of what a supervisor has to say, to stderr. */
 void print_line(void *user, const char *line);
 /* As report_failure for a mistake on the command line, with a pointer to the help. */

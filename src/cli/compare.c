@@ -8,22 +8,22 @@
 #include "cli.h"
 #include "compare.h"
 
-typedef struct contest {
+typedef struct comparison {
     weft_context *context;
     int argc;
     char **argv; /* the options of all */
-    contestant all[MOST_RUNS];
+    compared_run all[MOST_RUNS];
     int count, measured;
     bool simulated, quiet;
     progress *bar; /* of the run that goes on; NULL: it shows nothing */
     /* of the run that goes on */
-    contestant *now;
+    compared_run *now;
     double batch, comm_bytes;
-} contest;
+} comparison;
 
 /* --- what a run says --- */
 
-static void add_point(contestant *c, point p)
+static void add_point(compared_run *c, point p)
 {
     if (c->count == c->capacity) {
         size_t more = c->capacity ? 2 * c->capacity : 256;
@@ -35,7 +35,7 @@ static void add_point(contestant *c, point p)
     c->points[c->count++] = p;
 }
 
-static void take_quality(contestant *c, const weft_report *report)
+static void take_quality(compared_run *c, const weft_report *report)
 {
     weft_figure f;
     if (!weft_report_figure(report, 1, &f)) return;
@@ -43,9 +43,9 @@ static void take_quality(contestant *c, const weft_report *report)
     c->quality_name = report->classes ? "accuracy" : "R2";
 }
 
-static void take_summary(contest *k, const weft_event *e)
+static void take_summary(comparison *k, const weft_event *e)
 {
-    contestant *c = k->now;
+    compared_run *c = k->now;
     c->seconds = e->seconds;
     c->samples_per_second = e->samples_per_second;
     c->staleness = mean_staleness(e);
@@ -57,7 +57,7 @@ static void take_summary(contest *k, const weft_event *e)
 }
 
 /* That all learners have had by then: the last batch of an epoch may be shorter. */
-static double samples_by(const contest *k, const weft_event *e)
+static double samples_by(const comparison *k, const weft_event *e)
 {
     double batch = k->batch * e->learners, all = (double)e->samples;
     double steps = ceil(all / batch), epochs = floor((double)e->step / steps);
@@ -66,7 +66,7 @@ static double samples_by(const contest *k, const weft_event *e)
 
 static void on_event(void *user, const weft_event *e)
 {
-    contest *k = user;
+    comparison *k = user;
     if (e->kind == WEFT_EVENT_START) k->now->learners = e->learners;
     if (e->kind == WEFT_EVENT_STEP) {
         k->comm_bytes += e->comm_bytes;
@@ -84,7 +84,7 @@ static weft_status init(const weft_context *context, void *options)
     return weft_compare_options_init(context, options);
 }
 
-static weft_status read_options(const contest *k, weft_compare_options *out)
+static weft_status read_options(const comparison *k, weft_compare_options *out)
 {
     weft_compare_options scratch = {.target = 0};
     return read_run_options(k->context, weft_compare_table(k->context), init, &scratch, out,
@@ -106,7 +106,7 @@ static weft_status set_words(const weft_option *table, weft_compare_options *o, 
     return status;
 }
 
-static weft_status train(contest *k, const weft_train_options *options)
+static weft_status train(comparison *k, const weft_train_options *options)
 {
     weft_trainer *trainer = NULL;
     weft_status status = weft_trainer_create(k->context, options, &trainer);
@@ -115,7 +115,7 @@ static weft_status train(contest *k, const weft_train_options *options)
     return status;
 }
 
-static weft_status run_one(contest *k)
+static weft_status run_one(comparison *k)
 {
     weft_compare_options o = {.target = 0};
     const weft_option *table = weft_compare_table(k->context);
@@ -143,7 +143,7 @@ static weft_status run_one(contest *k)
 
 /* Each loss becomes the mean of those of the last fortieth of the run; from the end, so that those
  * that are still to be added up are what they were. */
-static void smooth(contestant *c)
+static void smooth(compared_run *c)
 {
     size_t window = c->count / 40 + 1, first = c->count;
     double sum = 0;
@@ -172,7 +172,7 @@ static const char *label_of(const char *words)
 }
 
 /* false: too few, too many, or one is empty; it has been told. */
-static bool take_strategies(contest *k, const char *given)
+static bool take_strategies(comparison *k, const char *given)
 {
     const char *list = given ? given : "";
     char *copy = strdup(list);
@@ -183,7 +183,7 @@ static bool take_strategies(contest *k, const char *given)
         char *words = trim(at);
         fits = *words && k->count < MOST_RUNS;
         if (!fits) break;
-        k->all[k->count] = (contestant){
+        k->all[k->count] = (compared_run){
             .words = strdup(words), .quality = NAN, .staleness = -1, .utilisation = -1};
         k->all[k->count].label = label_of(k->all[k->count].words);
         k->count++;
@@ -198,7 +198,7 @@ static bool take_strategies(contest *k, const char *given)
 }
 
 /* As the run will begin, up to where its first step would be. */
-static weft_status check_one(contest *k, const weft_compare_options *o)
+static weft_status check_one(comparison *k, const weft_compare_options *o)
 {
     weft_trainer *trainer = NULL;
     if (k->simulated) return weft_simulate_check(k->context, &o->base);
@@ -208,7 +208,7 @@ static weft_status check_one(contest *k, const weft_compare_options *o)
 }
 
 /* Help is of use to who has given what does not fit, and not where a file is missing. */
-static int refuse_run(const contestant *c, weft_status status)
+static int refuse_run(const compared_run *c, weft_status status)
 {
     bool misfit = status == WEFT_ERR_ARGUMENT;
     fprintf(stderr, "weft: the run '%s' cannot be: %s\n%s", c->label, weft_last_message(),
@@ -217,7 +217,7 @@ static int refuse_run(const contestant *c, weft_status status)
 }
 
 /* Before hours of work: whether all runs can be. The code of the command; 0: they can. */
-static int check_all(contest *k)
+static int check_all(comparison *k)
 {
     for (int i = 0; i < k->count; i++) {
         weft_compare_options o = {.target = 0};
@@ -235,7 +235,7 @@ static int check_all(contest *k)
     return 0;
 }
 
-static weft_status run_all(contest *k)
+static weft_status run_all(comparison *k)
 {
     for (int i = 0; i < k->count; i++) {
         k->now = &k->all[i];
@@ -256,19 +256,19 @@ static weft_status run_all(contest *k)
     return WEFT_OK;
 }
 
-static bool all_failed(const contest *k)
+static bool all_failed(const comparison *k)
 {
     int failed = 0;
     for (int i = 0; i < k->count; i++) failed += k->all[i].failed;
     return failed == k->count;
 }
 
-static int compare(contest *k, const weft_compare_options *o)
+static int compare(comparison *k, const weft_compare_options *o)
 {
     if (!take_strategies(k, o->strategies) || !compare_options_fit(&o->base.train)) return 2;
     k->simulated = o->base.cluster != NULL;
     k->quiet = o->base.train.show.quiet;
-    listen_to(k->context, k->quiet);
+    print_log(k->context, k->quiet);
     catch_signals();
     int wrong = check_all(k);
     if (wrong) return wrong;
@@ -301,7 +301,7 @@ static int compare(contest *k, const weft_compare_options *o)
 
 static int run(weft_context *context, int argc, char **argv)
 {
-    contest *k = calloc(1, sizeof(*k));
+    comparison *k = calloc(1, sizeof(*k));
     weft_compare_options options = {.target = 0};
     if (!k) {
         fprintf(stderr, "weft: compare: not enough memory\n");

@@ -16,7 +16,7 @@ typedef struct point {
     double seconds, samples, loss;
 } point;
 
-typedef struct contestant {
+typedef struct compared_run {
     char *words;       /* its options */
     const char *label; /* the same as it is shown */
     char *subject;     /* its model and data; NULL: not known */
@@ -28,7 +28,7 @@ typedef struct contestant {
     double seconds, samples_per_second, bytes, staleness, utilisation; /* below 0: not known */
     double quality; /* accuracy, or R2, of the last evaluation */
     const char *quality_name;
-} contestant;
+} compared_run;
 
 /* compare_words.c: whether options may be those of one run among others; it is told if not. */
 bool compare_words_fit(const char *words);
@@ -36,9 +36,9 @@ bool compare_options_fit(const weft_train_options *options);
 
 /* compare_table.c: prints a row for each; asked: the loss whose time is told, 0: the lowest that
  * all reach. */
-void print_comparison(contestant *all, int count, double asked);
+void print_comparison(compared_run *all, int count, double asked);
 
 /* plot.c: an SVG of all their losses, against time and against samples. */
-weft_status plot_losses(const contestant *all, int count, bool simulated, weft_output *to);
+weft_status plot_losses(const compared_run *all, int count, bool simulated, weft_output *to);
 
 #endif

@@ -16,10 +16,10 @@ bool compare_options_fit(const weft_train_options *o)
                 "weft: --%s would be written by each run in turn; leave it out\nTry 'weft help "
                 "compare'.\n",
                 name);
-    else if (weft_job_wanted(o))
+    else if (weft_job_needs_supervisor(o))
         fprintf(stderr, "weft: runs are compared within one process; leave --engine out\nTry 'weft "
                         "help compare'.\n");
-    return !name && !weft_job_wanted(o);
+    return !name && !weft_job_needs_supervisor(o);
 }
 
 /* What is of the comparison as a whole would change nothing, or not what the table says. */

@@ -6,14 +6,14 @@
 #include "cli.h"
 #include "compare.h"
 
-static double lowest(const contestant *c)
+static double lowest(const compared_run *c)
 {
     double low = INFINITY;
     for (size_t i = 0; i < c->count; i++) low = fmin(low, c->points[i].loss);
     return low;
 }
 
-static double find_target(const contestant *all, int count, double asked)
+static double find_target(const compared_run *all, int count, double asked)
 {
     double target = 0;
     for (int i = 0; i < count && asked <= 0; i++)
@@ -21,7 +21,7 @@ static double find_target(const contestant *all, int count, double asked)
     return asked > 0 ? asked : target;
 }
 
-static void find_reached(contestant *c, double target)
+static void find_reached(compared_run *c, double target)
 {
     c->reached = -1;
     for (size_t i = 0; i < c->count && c->reached < 0; i++)
@@ -46,7 +46,7 @@ static const char *number(double x, const char *form, char *out, size_t size)
     return out;
 }
 
-void print_comparison(contestant *all, int count, double asked)
+void print_comparison(compared_run *all, int count, double asked)
 {
     size_t width = strlen("strategy");
     double target = find_target(all, count, asked);
@@ -60,7 +60,7 @@ void print_comparison(contestant *all, int count, double asked)
     printf("%-*s %18s %11s %9s %9s %10s %12s\n", (int)width, "strategy", head, "samples/s", quality,
            "sent", "staleness", "utilisation");
     for (int i = 0; i < count; i++) {
-        contestant *c = &all[i];
+        compared_run *c = &all[i];
         char text[6][32];
         if (c->failed) {
             printf("%-*s the loss became no number\n", (int)width, c->label);

@@ -40,11 +40,11 @@ int member_begin(weft_context *context, weft_cluster_kind kind, const char *name
     if (status == WEFT_OK) status = weft_options_check(table, o);
     if (status == WEFT_OK && (is_inside(o->listen) || (most > 0 && is_inside(words[0])))) return 2;
     if (status != WEFT_OK && weft_job_supervised()) {
-        say_words(weft_status_name(status), weft_last_message());
+        print_status_line(weft_status_name(status), weft_last_message());
         return 2;
     }
     if (status != WEFT_OK) return usage_failure(name);
-    listen_to(context, o->train.show.quiet);
+    print_log(context, o->train.show.quiet);
     catch_signals();
     return 0;
 }
@@ -53,7 +53,7 @@ int member_end(weft_context *context, weft_cluster_options *o, weft_status statu
 {
     weft_cluster_options_free(context, o);
     if (status == WEFT_OK) return 0;
-    say_words(weft_status_name(status), weft_last_message());
+    print_status_line(weft_status_name(status), weft_last_message());
     if (status == WEFT_ERR_INTERRUPTED) return interrupted_code();
     return status == WEFT_ERR_ARGUMENT ? 2 : 1;
 }

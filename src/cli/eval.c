@@ -90,7 +90,7 @@ static void print_figures(const weft_report *r, const weft_eval_options *options
 static weft_status evaluate(weft_context *context, const weft_eval_options *options)
 {
     weft_report report = {0};
-    listen_to(context, options->quiet);
+    print_log(context, options->quiet);
     weft_status status = weft_evaluate(context, options, &report);
     if (status == WEFT_OK && options->json) {
         print_json(&report, options->split);

@@ -85,7 +85,7 @@ static void say_file(uintptr_t address)
     say("a mapped file");
 }
 
-/* As weft_job_words begins it: a supervisor must know that the rank has failed by itself. */
+/* As weft_job_status_line begins it: a supervisor must know that the rank has failed by itself. */
 static char words_before[256] = "\n";
 
 static void on_bus_error(int number, siginfo_t *info, void *context)
@@ -106,7 +106,8 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 void catch_faults(void)
 {
     struct sigaction bus;
-    weft_job_words(weft_status_name(WEFT_ERR_IO), "", words_before + 1, sizeof(words_before) - 1);
+    weft_job_status_line(weft_status_name(WEFT_ERR_IO), "", words_before + 1,
+                         sizeof(words_before) - 1);
     memset(&bus, 0, sizeof(bus));
     bus.sa_sigaction = on_bus_error;
     bus.sa_flags = SA_SIGINFO;

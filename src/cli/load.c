@@ -122,7 +122,7 @@ static int make_load(weft_context *context, const weft_load_options *o, const ch
     weft_output *picture = NULL;
     allow_files(o->connections);
     catch_signals();
-    listen_to(context, o->quiet);
+    print_log(context, o->quiet);
     weft_status status = weft_load_open(context, o, targets, count, &wanted_stop, &load);
     if (status == WEFT_OK && o->svg)
         status = weft_output_open(o->svg, WEFT_OUTPUT_REPLACE, &picture);

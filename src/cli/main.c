@@ -37,7 +37,7 @@ static void on_log(void *user, weft_log_level level, const char *text)
     fprintf(stderr, "weft: %s\n", text);
 }
 
-void listen_to(weft_context *context, bool quiet)
+void print_log(weft_context *context, bool quiet)
 {
     if (!quiet && weft_job_rank() <= 0) weft_context_set_log(context, on_log, NULL);
 }
@@ -45,7 +45,7 @@ void listen_to(weft_context *context, bool quiet)
 int report_failure(weft_status status)
 {
     if (status == WEFT_OK) return 0;
-    say_words(weft_status_name(status), weft_last_message());
+    print_status_line(weft_status_name(status), weft_last_message());
     return status == WEFT_ERR_INTERRUPTED ? EXIT_INTERRUPTED : status == WEFT_ERR_ARGUMENT ? 2 : 1;
 }
 

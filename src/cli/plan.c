@@ -47,7 +47,7 @@ static int run(weft_context *context, int argc, char **argv)
         weft_options_free(weft_train_table(context), &options);
         return usage_failure("plan");
     }
-    listen_to(context, options.show.quiet);
+    print_log(context, options.show.quiet);
     status = weft_train_plan_text(context, &options, (int)plan.rank, &text);
     if (status == WEFT_OK) printf("%s", text);
     weft_free(text);

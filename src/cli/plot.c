@@ -10,7 +10,7 @@ enum { WIDTH = 1000, TOP = 66, PANEL = 384, HEIGHT = 300, RIGHT = 16 };
 
 typedef struct picture {
     chart chart;
-    const contestant *all;
+    const compared_run *all;
     int count;
     bool simulated;
     chart_panel panel;
@@ -32,7 +32,7 @@ static void fit_x(picture *p)
     const double FAR = 6;
     double first = INFINITY, shortest = INFINITY, longest = 0;
     for (int c = 0; c < p->count; c++) {
-        const contestant *k = &p->all[c];
+        const compared_run *k = &p->all[c];
         for (size_t i = 0; i < k->count; i++)
             if (x_of(p, &k->points[i]) > 0) first = fmin(first, x_of(p, &k->points[i]));
         if (k->count == 0) continue;
@@ -55,7 +55,7 @@ static void fit_y(picture *p)
     double low = INFINITY, first = -INFINITY, high = -INFINITY;
     double begin = p->panel.x.low + BEGINNING * (p->panel.x.high - p->panel.x.low);
     for (int c = 0; c < p->count; c++) {
-        const contestant *k = &p->all[c];
+        const compared_run *k = &p->all[c];
         if (k->count > 0) first = fmax(first, k->points[0].loss);
         for (size_t i = 0; i < k->count; i++) {
             const point *q = &k->points[i];
@@ -91,7 +91,7 @@ static chart_point point_at(const void *curve, size_t i)
 
 static void put_curve(picture *p, int number)
 {
-    const contestant *k = &p->all[number];
+    const compared_run *k = &p->all[number];
     chart_style style = chart_style_of(number);
     p->drawn = number;
     chart_curve(&p->chart, &p->panel, &style, true, point_at, p, k->count);
@@ -127,7 +127,7 @@ static void put_title(picture *p)
     int least = p->all[0].learners, most = least;
     char line[160], learners[48];
     for (int i = 1; i < p->count; i++) {
-        const contestant *k = &p->all[i];
+        const compared_run *k = &p->all[i];
         if (!subject || !k->subject || strcmp(k->subject, subject) != 0)
             subject = "several models or data";
         if (k->learners < least) least = k->learners;
@@ -147,7 +147,7 @@ static void put_title(picture *p)
     chart_text(&p->chart, CHART_LEFT, 46, room, "fill='#555'", line);
 }
 
-weft_status plot_losses(const contestant *all, int count, bool simulated, weft_output *to)
+weft_status plot_losses(const compared_run *all, int count, bool simulated, weft_output *to)
 {
     picture p = {.chart = {.to = to}, .all = all, .count = count, .simulated = simulated};
     chart_entry entries[MOST_RUNS];

@@ -146,7 +146,7 @@ static int predict(weft_context *context, const weft_eval_options *options)
     sink s = {.json = options->json};
     const char *path = options->output ? options->output : "-";
     weft_status status = weft_output_open(path, WEFT_OUTPUT_REPLACE, &s.to);
-    listen_to(context, false);
+    print_log(context, false);
     if (status == WEFT_OK) status = weft_predict(context, options, on_prediction, &s);
     int code = report_failure(status);
     weft_status end = weft_output_close(&s.to, code == 0);

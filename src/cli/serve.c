@@ -112,7 +112,7 @@ static int answer(weft_service *service, const weft_server_options *o, const sig
     if (status != WEFT_OK) return report_failure(status);
     weft_server_ports(server, &port, &metrics);
     if (weft_job_supervised()) {
-        say_words("built", ""); /* its supervisor tells the ports */
+        print_status_line("built", ""); /* its supervisor tells the ports */
     } else if (!o->quiet) {
         print_url("listening on ", o, port);
         if (metrics >= 0) print_url(" (metrics at ", o, metrics);
@@ -140,7 +140,7 @@ static int serve(weft_context *context, const weft_server_options *o, const char
     sigaddset(&ends, SIGINT);
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     signal(SIGPIPE, SIG_IGN);
-    listen_to(context, o->quiet);
+    print_log(context, o->quiet);
     weft_status status = make_service(context, o, &service);
     if (status != WEFT_OK) return report_failure(status);
     status = check_names(words, count);

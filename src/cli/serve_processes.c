@@ -31,7 +31,7 @@ int serve_processes(weft_context *context, weft_server_options *options, const c
         return 1;
     }
     program[size] = '\0';
-    listen_to(context, options->quiet);
+    print_log(context, options->quiet);
     weft_status status = weft_server_supervise(context, options, words, count, program, on_ready,
                                                print_line, options, &code);
     return status == WEFT_OK ? code : report_failure(status);

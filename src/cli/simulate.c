@@ -117,7 +117,7 @@ static int run(weft_context *context, int argc, char **argv)
     if (status != WEFT_OK) {
         code = usage_failure("simulate");
     } else {
-        listen_to(context, options.train.show.quiet);
+        print_log(context, options.train.show.quiet);
         watch w = {.options = &options.train,
                    .bar = progress_new(&options.train, true),
                    .began = clock_seconds()};

@@ -74,10 +74,10 @@ weft_status read_train_options(const weft_context *context, weft_train_options *
     return read_run_options(context, weft_train_table(context), init, &scratch, o, argc, argv);
 }
 
-void say_words(const char *what, const char *message)
+void print_status_line(const char *what, const char *message)
 {
     char line[2400];
-    weft_job_words(what, message, line, sizeof(line));
+    weft_job_status_line(what, message, line, sizeof(line));
     fflush(stdout);
     fprintf(stderr, "%s\n", line);
 }
@@ -85,7 +85,8 @@ void say_words(const char *what, const char *message)
 /* A supervisor hears that the job is done; the rest is for people. */
 static void on_event(void *user, const weft_event *event)
 {
-    if (weft_job_supervised() && event->kind == WEFT_EVENT_SUMMARY) say_words("finished", "");
+    if (weft_job_supervised() && event->kind == WEFT_EVENT_SUMMARY)
+        print_status_line("finished", "");
     if (user) progress_event(user, event);
 }
 
@@ -120,7 +121,7 @@ weft_status run_until_stopped(weft_trainer *trainer, weft_event_fn fn, void *use
 weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options)
 {
     progress *p = progress_new(options, false);
-    if (weft_job_supervised()) say_words("built", "");
+    if (weft_job_supervised()) print_status_line("built", "");
     weft_status status = run_until_stopped(trainer, on_event, p);
     progress_end(p);
     return status;
@@ -129,7 +130,7 @@ weft_status run_trainer(weft_trainer *trainer, const weft_train_options *options
 static weft_status train(weft_context *context, const weft_train_options *options)
 {
     weft_trainer *trainer = NULL;
-    listen_to(context, options->show.quiet);
+    print_log(context, options->show.quiet);
     /* MPI begins by waiting for all ranks without a limit, which the supervisor keeps; but it may
      * not reach this machine. */
     enum { GRACE = 10 };
@@ -253,11 +254,11 @@ static void let_others_speak(void)
 /* Of several processes one tells what all know; a rank that was only told to end says nothing. */
 static int report_rank(weft_status status)
 {
-    bool common =
-        status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED || weft_job_told(status);
+    bool common = status == WEFT_ERR_ARGUMENT || status == WEFT_ERR_INTERRUPTED ||
+                  weft_job_failed_elsewhere(status);
     if (status == WEFT_OK) return 0;
     if (weft_job_rank() <= 0 || !common) {
-        say_words(weft_status_name(status), weft_last_message());
+        print_status_line(weft_status_name(status), weft_last_message());
         if (status != WEFT_ERR_INTERRUPTED) return status == WEFT_ERR_ARGUMENT ? 2 : 1;
     }
     if (status == WEFT_ERR_INTERRUPTED) return interrupted_code();
@@ -278,7 +279,7 @@ static int run(weft_context *context, int argc, char **argv)
         let_others_speak();
     else if (status != WEFT_OK)
         code = usage_failure("train");
-    else if (options.job.ranks > 0 && weft_job_wanted(&options))
+    else if (options.job.ranks > 0 && weft_job_needs_supervisor(&options))
         code = supervise(context, &options, progress_kind(&options.show));
     else
         code = report_rank(train(context, &options));

@@ -11,7 +11,7 @@
 #include "job/rank_status.h"
 #include "weft/plan.h"
 
-const char *weft_player_name(const player *p, char *out, size_t size)
+const char *weft_child_process_name(const child_process *p, char *out, size_t size)
 {
     static const char *const roles[] = {"the coordinator", "server", "learner", "process"};
     const char *role = roles[p->part->role];
@@ -23,15 +23,15 @@ const char *weft_player_name(const player *p, char *out, size_t size)
 }
 
 /* Its last words are told when it is known what follows of them; all else at once. */
-static void end_line(troupe *t, player *p)
+static void end_line(process_set *t, child_process *p)
 {
-    weft_said said;
+    weft_rank_status said;
     p->line_size = 0;
-    bool own = weft_said_read(p->line, &said);
-    bool finished = own && strcmp(said.what, WEFT_SAID_FINISHED) == 0;
+    bool own = weft_rank_status_read(p->line, &said);
+    bool finished = own && strcmp(said.what, WEFT_RANK_STATUS_FINISHED) == 0;
     if (finished && p->part->role == WEFT_PART_LEARNER && p->part->slot == 0)
         t->told = weft_job_seconds(t->j);
-    bool built = own && strcmp(said.what, WEFT_SAID_BUILT) == 0;
+    bool built = own && strcmp(said.what, WEFT_RANK_STATUS_BUILT) == 0;
     p->ready = p->ready || built;
     if (finished || built) return;
     if (own) {
@@ -42,7 +42,7 @@ static void end_line(troupe *t, player *p)
     }
 }
 
-void weft_player_hear(troupe *t, player *p, const char *text, size_t size)
+void weft_child_process_read(process_set *t, child_process *p, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         bool end = text[i] == '\n';
@@ -52,32 +52,32 @@ void weft_player_hear(troupe *t, player *p, const char *text, size_t size)
     }
 }
 
-void weft_player_drain(troupe *t, player *p)
+void weft_child_process_drain(process_set *t, child_process *p)
 {
     char text[4096];
     int flags = fcntl(p->child.errors, F_GETFL);
     (void)fcntl(p->child.errors, F_SETFL, flags | O_NONBLOCK);
     for (ssize_t got;
          (got = read(p->child.errors, text, sizeof(text))) > 0 || (got < 0 && errno == EINTR);)
-        if (got > 0) weft_player_hear(t, p, text, (size_t)got);
+        if (got > 0) weft_child_process_read(t, p, text, (size_t)got);
     if (p->line_size > 0) end_line(t, p);
 }
 
-int64_t weft_player_step(const troupe *t, const player *p)
+int64_t weft_child_process_step(const process_set *t, const child_process *p)
 {
     const job *j = t->j;
     int64_t mesh = 1;
     if (p->part->role != WEFT_PART_LEARNER) return 0;
     if (j->options->mesh && weft_mesh_ranks(j->options->mesh, &mesh) != WEFT_OK) return 0;
     int64_t rank = p->part->slot * mesh;
-    return rank < WEFT_MAX_RANKS ? atomic_load(&j->board->step[rank]) : 0;
+    return rank < WEFT_MAX_RANKS ? atomic_load(&j->page->step[rank]) : 0;
 }
 
-void weft_player_explain(const troupe *t, player *p, int state)
+void weft_child_process_explain(const process_set *t, child_process *p, int state)
 {
     char name[64], how[128], when[48] = "";
-    int64_t step = weft_player_step(t, p);
-    weft_player_name(p, name, sizeof(name));
+    int64_t step = weft_child_process_step(t, p);
+    weft_child_process_name(p, name, sizeof(name));
     if (step > 0) (void)snprintf(when, sizeof(when), " in step %lld", (long long)step);
     if (p->hung)
         (void)snprintf(how, sizeof(how), "was stopped for %g s, and has been ended",

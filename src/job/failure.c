@@ -1,5 +1,5 @@
 /* What a supervisor finds out about a death: from what the launcher prints, from how the process
- * ended, and from the board, where every rank notes its step and its transfer. */
+ * ended, and from the page, where every rank notes its step and its transfer. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ void weft_job_say(const job *j, const char *format, ...)
 
 static void pass(job *j, const char *line)
 {
-    if (weft_words_read(line).kind == WEFT_WORDS_NOISE) return;
+    if (weft_launcher_event_read(line).kind == WEFT_LAUNCHER_IGNORED) return;
     j->explained = true;
     if (!j->built) weft_hosts_mention(&j->hosts, line);
     weft_job_say(j, "%s", line);
@@ -33,21 +33,22 @@ static void pass(job *j, const char *line)
  */
 static bool take(job *j, const char *text)
 {
-    weft_words w = weft_words_read(text);
-    if (w.kind == WEFT_WORDS_OTHER) return false;
-    if (w.kind == WEFT_WORDS_LOST_HOST) {
+    weft_launcher_event w = weft_launcher_event_read(text);
+    if (w.kind == WEFT_LAUNCHER_UNKNOWN) return false;
+    if (w.kind == WEFT_LAUNCHER_LOST_HOST) {
         j->no_host = true;
         if (j->ending == 0) j->ending = weft_job_seconds(j);
         if (!j->lost_host[0]) memcpy(j->lost_host, w.host, sizeof(j->lost_host));
     }
-    if ((w.kind != WEFT_WORDS_DIED && w.kind != WEFT_WORDS_LEFT) || j->dead >= 0) return true;
+    if ((w.kind != WEFT_LAUNCHER_SIGNALED && w.kind != WEFT_LAUNCHER_EXITED) || j->dead >= 0)
+        return true;
     if (w.rank < 0 || w.rank >= (int)j->ranks) return false; /* none of this job's */
-    if (w.kind == WEFT_WORDS_DIED)
+    if (w.kind == WEFT_LAUNCHER_SIGNALED)
         (void)snprintf(j->where, sizeof(j->where), "rank %d on %s died of signal %d (%s)", w.rank,
                        w.host, w.signal, strsignal(w.signal));
     else
         (void)snprintf(j->where, sizeof(j->where), "rank %d left the job", w.rank);
-    j->left = w.kind == WEFT_WORDS_LEFT;
+    j->left = w.kind == WEFT_LAUNCHER_EXITED;
     j->dead = w.rank;
     return true;
 }
@@ -87,7 +88,7 @@ static void where_missing(const job *j, char *out, size_t size)
 /* Ranks that waited for another one say much the same, so the first speaks for all. Whatever else a
  * rank says (a full disk, damaged data, no memory, a loss that is no number) is its own, and it
  * would say it again; several may have met the same. */
-static void hear_failure(job *j, const weft_said *said)
+static void hear_failure(job *j, const weft_rank_status *said)
 {
     bool waited = strcmp(said->what, weft_status_name(WEFT_ERR_PEER)) == 0;
     bool common = strcmp(said->what, weft_status_name(WEFT_ERR_ARGUMENT)) == 0;
@@ -97,7 +98,7 @@ static void hear_failure(job *j, const weft_said *said)
     if (first) j->ending = weft_job_seconds(j);
     if (waited ? !first : j->own && j->own_words == words) return;
     if (waited) {
-        weft_said_missing(said->message, j->missing);
+        weft_rank_status_missing(said->message, j->missing);
         where_missing(j, where, sizeof(where));
     } else {
         if (!j->own) j->own = common ? 2 : 1;
@@ -109,14 +110,14 @@ static void hear_failure(job *j, const weft_said *said)
     weft_job_say(j, "weft: %s%s", said->message, where);
 }
 
-static void hear(job *j, const weft_said *said)
+static void hear(job *j, const weft_rank_status *said)
 {
-    if (strcmp(said->what, WEFT_SAID_BUILT) == 0) {
+    if (strcmp(said->what, WEFT_RANK_STATUS_BUILT) == 0) {
         if (!j->built) weft_hosts_forget(&j->hosts); /* they were mentioned, but are there */
         if (j->ending == 0) j->explained = false;    /* what was said before is no reason */
         j->built = j->begun = true;
         j->on[said->rank] = weft_hosts_find(&j->hosts, said->host);
-    } else if (strcmp(said->what, WEFT_SAID_FINISHED) == 0) {
+    } else if (strcmp(said->what, WEFT_RANK_STATUS_FINISHED) == 0) {
         if (j->finished == 0) j->finished = weft_job_seconds(j);
     } else if (strcmp(said->what, weft_status_name(WEFT_ERR_INTERRUPTED)) == 0) {
         (void)snprintf(j->stopped, sizeof(j->stopped), "weft: %s", said->message);
@@ -128,13 +129,13 @@ static void hear(job *j, const weft_said *said)
 static void end_line(job *j)
 {
     const char *line = j->line;
-    weft_said said;
+    weft_rank_status said;
     j->line_size = 0;
-    if (weft_said_read(line, &said)) {
+    if (weft_rank_status_read(line, &said)) {
         hear(j, &said);
         return;
     }
-    bool rule = weft_words_rule(line), own = strncmp(line, "weft: ", 6) == 0;
+    bool rule = weft_launcher_event_is_rule(line), own = strncmp(line, "weft: ", 6) == 0;
     if (j->cut_short && !own) return; /* a launcher that is made to end complains */
     if (j->mpi && rule) {
         if (j->in_block) end_block(j);
@@ -198,7 +199,7 @@ static void tell_lost(const job *j)
                      j->options->hosts ? j->options->hosts : "(none given)", name);
         return;
     }
-    for (int r = 0; r < (int)j->ranks; r++) step = WEFT_MAX(step, atomic_load(&j->board->step[r]));
+    for (int r = 0; r < (int)j->ranks; r++) step = WEFT_MAX(step, atomic_load(&j->page->step[r]));
     char when[40] = "";
     if (step > 0) (void)snprintf(when, sizeof(when), " in step %lld", (long long)step);
     if (j->lost >= 0)
@@ -239,14 +240,14 @@ void weft_job_tell_death(const job *j)
     int end = j->together ? (int)WEFT_MIN(j->ranks, (int64_t)MOST) : first + 1;
     for (int r = first; r < end; r++) {
         size_t size = strlen(line);
-        if (!j->board->note[r][0]) continue;
+        if (!j->page->note[r][0]) continue;
         if (j->together)
             (void)snprintf(line + size, sizeof(line) - size, "%s rank %d %.*s", size ? "," : ";", r,
-                           WEFT_NOTE_SIZE, j->board->note[r]);
+                           WEFT_NOTE_SIZE, j->page->note[r]);
         else
-            (void)snprintf(line, sizeof(line), ", %.*s", WEFT_NOTE_SIZE, j->board->note[r]);
+            (void)snprintf(line, sizeof(line), ", %.*s", WEFT_NOTE_SIZE, j->page->note[r]);
     }
-    int64_t step = atomic_load(&j->board->step[first]);
+    int64_t step = atomic_load(&j->page->step[first]);
     if (step > 0)
         weft_job_say(j, "weft: %s in step %lld%s", j->where, (long long)step, line);
     else

@@ -48,7 +48,7 @@ typedef struct weft_job_part {
                               can take its place, as the end of a sentence; NULL: nothing is */
 } weft_job_part;
 
-/* See weft_job_wanted and weft_job_run. */
+/* See weft_job_needs_supervisor and weft_job_run. */
 bool weft_job_needed(const weft_job_options *options);
 weft_status weft_job_supervise(const weft_job_options *options, const char *program,
                                char *const *arguments, weft_job_fn tell, void *user,
@@ -66,26 +66,26 @@ typedef enum weft_stage { WEFT_STAGE_NONE, WEFT_STAGE_BUILT, WEFT_STAGE_FINISHED
 /* Numbers by which a run says where it began, from which checkpoint, and how long it is. */
 enum { WEFT_BEGUN = 7 };
 
-/* A process's line to its supervisor, see board.h. */
-typedef struct weft_line {
-    struct weft_board *board; /* NULL: there is none */
-    bool deaf;                /* no supervisor speaks on standard input */
-    int first;                /* of this process's ranks on the board */
-} weft_line;
+/* A process's line to its supervisor, see status_page.h. */
+typedef struct weft_supervisor_channel {
+    struct weft_status_page *page; /* NULL: there is none */
+    bool deaf;                     /* no supervisor speaks on standard input */
+    int first;                     /* of this process's ranks on the page */
+} weft_supervisor_channel;
 
-void weft_board_open(weft_line *line);
-void weft_board_close(weft_line *line);
-void weft_board_stage(const weft_line *line, int rank, int stage);
-void weft_board_step(const weft_line *line, int rank, int64_t step);
+void weft_status_page_open(weft_supervisor_channel *line);
+void weft_status_page_close(weft_supervisor_channel *line);
+void weft_status_page_stage(const weft_supervisor_channel *line, int rank, int stage);
+void weft_status_page_step(const weft_supervisor_channel *line, int rank, int64_t step);
 /* The step of the rank that is furthest; 0: none has begun one. */
-int64_t weft_board_furthest(const weft_line *line);
+int64_t weft_status_page_furthest(const weft_supervisor_channel *line);
 /* Whether the supervisor asks for the end; for the first rank, once a step. */
-bool weft_board_listen(weft_line *line);
+bool weft_status_page_listen(weft_supervisor_channel *line);
 /* Where the run of a job of members began, for a coordinator that comes in the place of the one
  * that has found it out. False: it is not known yet. */
-bool weft_board_begun(const weft_line *line, int64_t out[WEFT_BEGUN]);
-void weft_board_begin(const weft_line *line, const int64_t begun[WEFT_BEGUN]);
+bool weft_status_page_begun(const weft_supervisor_channel *line, int64_t out[WEFT_BEGUN]);
+void weft_status_page_begin(const weft_supervisor_channel *line, const int64_t begun[WEFT_BEGUN]);
 /* Says which process a rank is, and lets it note its transfers. */
-void weft_board_note(const weft_line *line, weft_comm *world);
+void weft_status_page_note(const weft_supervisor_channel *line, weft_comm *world);
 
 #endif

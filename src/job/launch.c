@@ -33,7 +33,7 @@ static bool unfinished(const job *j)
 {
     if (j->hosts.count > 0) return j->finished == 0;
     for (int r = 0; r < (int)j->ranks; r++)
-        if (atomic_load(&j->board->stage[r]) != WEFT_STAGE_FINISHED) return true;
+        if (atomic_load(&j->page->stage[r]) != WEFT_STAGE_FINISHED) return true;
     return false;
 }
 
@@ -65,8 +65,8 @@ static weft_status run_once(job *j, bool again, int *code)
     }
     weft_orphans_end(&j->orphans); /* none of them may still write when the job goes on */
     if (j->mpi && killed) {
-        j->board->job[sizeof(j->board->job) - 1] = '\0';
-        weft_leftovers_remove(j->orphans.group, j->board->job);
+        j->page->job[sizeof(j->page->job) - 1] = '\0';
+        weft_openmpi_cleanup(j->orphans.group, j->page->job);
     }
     return status;
 }
@@ -82,14 +82,14 @@ static void begin_anew(job *j)
     j->block[0] = j->lost_host[0] = j->stopped[0] = '\0';
     memset(j->missing, 0, sizeof(j->missing));
     weft_hosts_forget(&j->hosts);
-    atomic_store(&j->board->has_begun, false);
-    memset(j->board->job, 0, sizeof(j->board->job));
+    atomic_store(&j->page->has_begun, false);
+    memset(j->page->job, 0, sizeof(j->page->job));
     for (int r = 0; r < WEFT_MAX_RANKS; r++) {
         j->on[r] = -1;
-        atomic_store(&j->board->step[r], 0);
-        atomic_store(&j->board->stage[r], WEFT_STAGE_NONE);
-        atomic_store(&j->board->pid[r], 0);
-        memset(j->board->note[r], 0, WEFT_NOTE_SIZE);
+        atomic_store(&j->page->step[r], 0);
+        atomic_store(&j->page->stage[r], WEFT_STAGE_NONE);
+        atomic_store(&j->page->pid[r], 0);
+        memset(j->page->note[r], 0, WEFT_NOTE_SIZE);
     }
 }
 
@@ -127,21 +127,21 @@ static weft_status run_all(job *j, int *code)
 static weft_status supervise(job *j, int *code)
 {
     struct sigaction before[WEFT_ASKING];
-    char where[128], board[160];
+    char where[128], page[160];
     int file;
     /* Containers run as root. This process may have other children, who are not to have these. */
-    j->environment[0] = board;
+    j->environment[0] = page;
     j->environment[1] = WEFT_SUPERVISED_VARIABLE "=1";
     if (j->mpi) j->environment[2] = "OMPI_ALLOW_RUN_AS_ROOT=1";
     if (j->mpi) j->environment[3] = "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
     if (j->mpi) WEFT_TRY(weft_job_find_mpirun(j));
     if (j->mpi) WEFT_TRY(weft_hosts_parse(j->options->hosts, &j->hosts));
-    WEFT_TRY(weft_board_make(where, sizeof(where), &j->board, &file));
-    (void)snprintf(board, sizeof(board), WEFT_BOARD_VARIABLE "=%s", where);
+    WEFT_TRY(weft_status_page_make(where, sizeof(where), &j->page, &file));
+    (void)snprintf(page, sizeof(page), WEFT_STATUS_PAGE_VARIABLE "=%s", where);
     weft_job_catch(before);
     weft_status status = run_all(j, code);
     weft_job_release(before);
-    weft_board_unmap(j->board);
+    weft_status_page_unmap(j->page);
     close(file);
     return status;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool weft_words_rule(const char *line)
+bool weft_launcher_event_is_rule(const char *line)
 {
     while (*line == ' ') line++;
     return strncmp(line, "--------------------", 20) == 0;
@@ -52,7 +52,7 @@ static bool noise(const char *text)
 
 /* "process rank 1 with PID 36 on node alpha exited on signal 9 (Killed).", and without a signal
  * "... has exited due to process rank 1 with PID 87 on node alpha exiting improperly." */
-static bool read_end(const char *text, weft_words *w)
+static bool read_end(const char *text, weft_launcher_event *w)
 {
     int pid, used = 0;
     const char *at = strstr(text, "process rank ");
@@ -60,28 +60,28 @@ static bool read_end(const char *text, weft_words *w)
                       &used) != 3)
         return false;
     if (sscanf(at + used, " exited on signal %d", &w->signal) == 1)
-        w->kind = WEFT_WORDS_DIED;
+        w->kind = WEFT_LAUNCHER_SIGNALED;
     else if (strstr(text, "calling \"abort\"")) /* it has said why, and MPI_Abort has a block too */
-        w->kind = WEFT_WORDS_NOISE;
+        w->kind = WEFT_LAUNCHER_IGNORED;
     else
-        w->kind = WEFT_WORDS_LEFT;
+        w->kind = WEFT_LAUNCHER_EXITED;
     return true;
 }
 
 /* "Process name: [[27833,1],1] " or "[prterun-alpha-66@1,1] ": the rank is behind the last comma.
  */
-static bool read_name(const char *text, weft_words *w)
+static bool read_name(const char *text, weft_launcher_event *w)
 {
     char name[160];
     const char *at = strstr(text, "Process name: [");
     if (!at || sscanf(at, "Process name: %159s", name) != 1) return false;
     const char *comma = strrchr(name, ',');
     if (!comma || sscanf(comma, ",%d]", &w->rank) != 1) return false;
-    w->kind = WEFT_WORDS_LEFT;
+    w->kind = WEFT_LAUNCHER_EXITED;
     return true;
 }
 
-static bool read_host(const char *text, weft_words *w)
+static bool read_host(const char *text, weft_launcher_event *w)
 {
     static const char *const known[] = {
         "has lost communication with a remote daemon",
@@ -95,20 +95,20 @@ static bool read_host(const char *text, weft_words *w)
         if (!strstr(text, known[i])) continue;
         const char *at = strstr(text, "Remote daemon: ");
         if (at) (void)sscanf(at, "Remote daemon: %*s on node %127s", w->host);
-        w->kind = WEFT_WORDS_LOST_HOST;
+        w->kind = WEFT_LAUNCHER_LOST_HOST;
         return true;
     }
     return false;
 }
 
-weft_words weft_words_read(const char *text)
+weft_launcher_event weft_launcher_event_read(const char *text)
 {
-    weft_words w = {.kind = WEFT_WORDS_OTHER, .rank = -1};
+    weft_launcher_event w = {.kind = WEFT_LAUNCHER_UNKNOWN, .rank = -1};
     char *flat = malloc(strlen(text) + 1);
     if (!flat) return w;
     unwrap(text, flat);
     if (!read_end(flat, &w) && !read_name(flat, &w) && !read_host(flat, &w) && noise(flat))
-        w.kind = WEFT_WORDS_NOISE;
+        w.kind = WEFT_LAUNCHER_IGNORED;
     free(flat);
     return w;
 }

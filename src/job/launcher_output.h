@@ -6,24 +6,24 @@
 
 #include <stdbool.h>
 
-typedef enum weft_words_kind {
-    WEFT_WORDS_OTHER,     /* none of these: somebody should read it */
-    WEFT_WORDS_NOISE,     /* said at every end, whatever its reason */
-    WEFT_WORDS_DIED,      /* rank died of a signal, on host */
-    WEFT_WORDS_LEFT,      /* rank ended by itself, with a code or without MPI_Finalize */
-    WEFT_WORDS_LOST_HOST, /* the launcher's daemon on host is gone, or never came; "": not said
+typedef enum weft_launcher_event_kind {
+    WEFT_LAUNCHER_UNKNOWN,   /* none of these: somebody should read it */
+    WEFT_LAUNCHER_IGNORED,   /* said at every end, whatever its reason */
+    WEFT_LAUNCHER_SIGNALED,  /* rank died of a signal, on host */
+    WEFT_LAUNCHER_EXITED,    /* rank ended by itself, with a code or without MPI_Finalize */
+    WEFT_LAUNCHER_LOST_HOST, /* the launcher's daemon on host is gone, or never came; "": not said
                              which */
-} weft_words_kind;
+} weft_launcher_event_kind;
 
-typedef struct weft_words {
-    weft_words_kind kind;
+typedef struct weft_launcher_event {
+    weft_launcher_event_kind kind;
     int rank, signal;
     char host[128];
-} weft_words;
+} weft_launcher_event;
 
 /* Whether a line is a rule of dashes: a block begins or ends. */
-bool weft_words_rule(const char *line);
+bool weft_launcher_event_is_rule(const char *line);
 /* Reads one line, or all lines of a block, with newlines between them or without. */
-weft_words weft_words_read(const char *text);
+weft_launcher_event weft_launcher_event_read(const char *text);
 
 #endif

@@ -18,7 +18,7 @@ double weft_job_seconds(job *j)
     return 1 + weft_patience_look(&j->clock, 1);
 }
 
-/* On this machine ranks note on the board how far they are.
+/* On this machine ranks note on the page how far they are.
  *
  * MPI starts and ends by calls that wait for everybody without a limit, so the limit is kept here:
  * all ranks must be built within the time of a collective, and end within that of the first one.
@@ -27,8 +27,8 @@ static bool stuck(job *j, double since, double *first_end)
 {
     int built = 0, finished = 0, late = -1;
     for (int r = 0; r < (int)j->ranks; r++) {
-        int stage = atomic_load(&j->board->stage[r]);
-        built += stage >= WEFT_STAGE_BUILT || (j->ranks == 1 && atomic_load(&j->board->pid[r]) > 0);
+        int stage = atomic_load(&j->page->stage[r]);
+        built += stage >= WEFT_STAGE_BUILT || (j->ranks == 1 && atomic_load(&j->page->pid[r]) > 0);
         finished += stage == WEFT_STAGE_FINISHED;
     }
     double now = weft_job_seconds(j), limit = j->options->timeout + GRACE;
@@ -37,7 +37,7 @@ static bool stuck(job *j, double since, double *first_end)
     bool ending = finished > 0 && finished < j->ranks && now - *first_end > limit;
     if (!starting && !ending) return false;
     for (int r = 0; r < (int)j->ranks && late < 0; r++)
-        if (atomic_load(&j->board->stage[r]) < (starting ? WEFT_STAGE_BUILT : WEFT_STAGE_FINISHED))
+        if (atomic_load(&j->page->stage[r]) < (starting ? WEFT_STAGE_BUILT : WEFT_STAGE_FINISHED))
             late = r;
     weft_job_say(
         j,
@@ -76,10 +76,10 @@ static bool stands_still(job *j, const weft_child *c)
     if (now - j->looked < 1) return false;
     j->looked = now;
     for (int r = 0; r < (int)j->ranks; r++) {
-        int pid = j->mpi ? atomic_load(&j->board->pid[r]) : (int)c->pid;
+        int pid = j->mpi ? atomic_load(&j->page->pid[r]) : (int)c->pid;
         if (pid == 0) return false; /* it has not come, or is on another machine */
         if (j->mpi || r == 0) done += weft_work_of(pid);
-        step = WEFT_MAX(step, atomic_load(&j->board->step[r]));
+        step = WEFT_MAX(step, atomic_load(&j->page->step[r]));
     }
     if (done != j->work || j->worked == 0) j->worked = now;
     j->work = done;
@@ -124,14 +124,14 @@ static void end_peers(job *j)
 {
     bool died = false;
     for (int r = 0; r < (int)j->ranks && j->mpi; r++) {
-        int pid = atomic_load(&j->board->pid[r]);
-        bool finished = atomic_load(&j->board->stage[r]) == WEFT_STAGE_FINISHED;
+        int pid = atomic_load(&j->page->pid[r]);
+        bool finished = atomic_load(&j->page->stage[r]) == WEFT_STAGE_FINISHED;
         died = died || (pid > 0 && !finished && kill(pid, 0) != 0 && errno == ESRCH);
     }
     if (died && j->bereft == 0) j->bereft = weft_job_seconds(j);
     if (j->bereft == 0 || weft_job_seconds(j) - j->bereft < LAST_WORDS) return;
     for (int r = 0; r < (int)j->ranks; r++)
-        weft_orphans_kill(&j->orphans, atomic_load(&j->board->pid[r]));
+        weft_orphans_kill(&j->orphans, atomic_load(&j->page->pid[r]));
 }
 
 static volatile sig_atomic_t asked; /* the signal that asked for the end */

@@ -45,7 +45,7 @@ static void mpirun_words(const job *j, weft_command *w)
         add(w, "plm_rsh_args");
         add(w, "-o ConnectTimeout=10 -o BatchMode=yes");
         add(w, "-x");
-        add(w, WEFT_BOARD_VARIABLE);
+        add(w, WEFT_STATUS_PAGE_VARIABLE);
         add(w, "-x");
         add(w, WEFT_SUPERVISED_VARIABLE);
     }

@@ -50,7 +50,7 @@ static void remove_segments(const char *host, const char *job)
     if (dir) closedir(dir);
 }
 
-void weft_leftovers_remove(pid_t launcher, const char *job)
+void weft_openmpi_cleanup(pid_t launcher, const char *job)
 {
     char host[256] = "";
     if (gethostname(host, sizeof(host) - 1) != 0) return;

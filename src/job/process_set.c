@@ -21,7 +21,7 @@ static const double PAUSE = 0.25, GRACE = 2, LATE = 10;
 enum { OWN_WORDS = 4 };
 
 /* A learner that comes anew reads the newest checkpoint for what is its own alone. */
-static weft_status write_command(const troupe *t, const player *p, const char ***out)
+static weft_status write_command(const process_set *t, const child_process *p, const char ***out)
 {
     const job *j = t->j;
     int count = 0, n = 0;
@@ -40,7 +40,7 @@ static weft_status write_command(const troupe *t, const player *p, const char **
     return WEFT_OK;
 }
 
-weft_status weft_player_start(troupe *t, player *p)
+weft_status weft_child_process_start(process_set *t, child_process *p)
 {
     const char **words, *environment[4];
     char slot[32];
@@ -64,7 +64,7 @@ weft_status weft_player_start(troupe *t, player *p)
 
 /* --- ending --- */
 
-static void fail(troupe *t, int code, bool own)
+static void fail(process_set *t, int code, bool own)
 {
     t->failed = true;
     t->code = code == 2 ? 2 : 1;
@@ -72,7 +72,7 @@ static void fail(troupe *t, int code, bool own)
 }
 
 /* What somebody has stopped has stopped all: learners of one job do. */
-static void take_stop(troupe *t, player *p, int code)
+static void take_stop(process_set *t, child_process *p, int code)
 {
     t->stopping = p->done = true;
     if (t->code == 0 || code != 128 + SIGINT) t->code = code;
@@ -81,7 +81,7 @@ static void take_stop(troupe *t, player *p, int code)
 }
 
 /* Nothing is to be done any more. But who was to save what the job has come to has not. */
-static void take_end(troupe *t, player *p)
+static void take_end(process_set *t, child_process *p)
 {
     p->done = true;
     if (!t->stopping || p->part->role != WEFT_PART_LEARNER || p->part->slot > 0) return;
@@ -96,15 +96,15 @@ static void take_end(troupe *t, player *p)
 }
 
 /* Whether the run has begun, as far as steps say. */
-static bool has_begun(const troupe *t)
+static bool has_begun(const process_set *t)
 {
     for (int i = 0; i < t->count; i++)
-        if (weft_player_step(t, &t->all[i]) > 0) return true;
+        if (weft_child_process_step(t, &t->all[i]) > 0) return true;
     return false;
 }
 
 /* Nothing can take the place of a process that had what no other one has. */
-static void start_anew(troupe *t, player *p)
+static void start_anew(process_set *t, child_process *p)
 {
     if (p->part->only_copy && has_begun(t)) {
         weft_job_say(t->j, "weft: %s, and with it %s", p->why, p->part->only_copy);
@@ -116,7 +116,7 @@ static void start_anew(troupe *t, player *p)
 
 /* What a process fails in by itself it would fail in again; one that has lost the others, or was
  * given up by them, may come back. */
-static void take_failure(troupe *t, player *p, int state)
+static void take_failure(process_set *t, child_process *p, int state)
 {
     bool killed = WIFSIGNALED(state), waits = strcmp(p->what, "peer") == 0;
     if (!killed && (!waits || p->part->role == WEFT_PART_COORDINATOR)) {
@@ -127,14 +127,14 @@ static void take_failure(troupe *t, player *p, int state)
     start_anew(t, p);
 }
 
-void weft_player_end(troupe *t, player *p)
+void weft_child_process_end(process_set *t, child_process *p)
 {
-    weft_player_drain(t, p);
+    weft_child_process_drain(t, p);
     int state = weft_child_end(&p->child);
     int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     bool learner = p->part->role == WEFT_PART_LEARNER;
     p->runs = false;
-    weft_player_explain(t, p, state);
+    weft_child_process_explain(t, p, state);
     if (t->closing) return;
     if (code == 0 && p->part->role == WEFT_PART_COORDINATOR && t->told == 0 && !t->stopping) {
         weft_job_say(t->j, "weft: the run has ended without the first learner");
@@ -151,7 +151,7 @@ void weft_player_end(troupe *t, player *p)
         take_failure(t, p, state);
 }
 
-static void restart(troupe *t, player *p)
+static void restart(process_set *t, child_process *p)
 {
     job *j = t->j;
     if (j->restarts <= 0) {
@@ -163,41 +163,41 @@ static void restart(troupe *t, player *p)
     j->restarts--;
     weft_job_say(j, "weft: %s; it is started again (%lld restart%s left)", p->why,
                  (long long)j->restarts, weft_plural(j->restarts));
-    if (weft_player_start(t, p) == WEFT_OK) return;
+    if (weft_child_process_start(t, p) == WEFT_OK) return;
     weft_job_say(j, "weft: %s", weft_last_message());
     fail(t, 1, true);
 }
 
 /* --- watching --- */
 
-void weft_troupe_signal(const troupe *t, int number)
+void weft_process_set_signal(const process_set *t, int number)
 {
     for (int i = 0; i < t->count; i++)
         if (t->all[i].runs) kill(t->all[i].child.pid, number);
 }
 
-void weft_troupe_pause(const troupe *t)
+void weft_process_set_suspend(const process_set *t)
 {
     if (!weft_job_wants_pause()) return;
-    weft_troupe_signal(t, SIGSTOP);
+    weft_process_set_signal(t, SIGSTOP);
     (void)raise(SIGSTOP);
-    weft_troupe_signal(t, SIGCONT);
+    weft_process_set_signal(t, SIGCONT);
 }
 
 /* The first signal lets learners save and stop, the next one ends all. Who has not begun has
  * nothing to save. */
-static void pass_on(troupe *t)
+static void pass_on(process_set *t)
 {
     int now;
     weft_job_asked(&now);
-    weft_troupe_pause(t);
+    weft_process_set_suspend(t);
     if (now > 0 && t->passed == 0) {
         t->stopping = true;
         for (int i = 0; i < t->count; i++) {
-            const player *p = &t->all[i];
+            const child_process *p = &t->all[i];
             if (!p->runs || p->part->role != WEFT_PART_LEARNER) continue;
             weft_child_ask(&p->child);
-            t->all[i].not_begun = weft_player_step(t, p) == 0;
+            t->all[i].not_begun = weft_child_process_step(t, p) == 0;
             if (p->not_begun) kill(p->child.pid, SIGKILL);
         }
     }
@@ -210,7 +210,7 @@ static void pass_on(troupe *t)
 
 /* What somebody has stopped does not end: the others have given it up by then, and nobody but this
  * process can see that a coordinator does not answer. */
-void weft_player_end_stopped(troupe *t, player *p)
+void weft_child_process_end_suspended(process_set *t, child_process *p)
 {
     double now = weft_job_seconds(t->j);
     bool stopped = p->runs && weft_is_stopped(p->child.pid);
@@ -221,7 +221,7 @@ void weft_player_end_stopped(troupe *t, player *p)
     kill(p->child.pid, SIGKILL);
 }
 
-void weft_troupe_listen(troupe *t, struct pollfd *fds)
+void weft_process_set_poll(process_set *t, struct pollfd *fds)
 {
     char text[4096];
     for (int i = 0; i < t->count; i++)
@@ -231,17 +231,17 @@ void weft_troupe_listen(troupe *t, struct pollfd *fds)
     for (int i = 0; i < t->count; i++) {
         if (!(fds[i].revents & POLLIN)) continue;
         ssize_t got = read(fds[i].fd, text, sizeof(text));
-        if (got > 0) weft_player_hear(t, &t->all[i], text, (size_t)got);
+        if (got > 0) weft_child_process_read(t, &t->all[i], text, (size_t)got);
     }
 }
 
 /* Whether all learners have come to their ends. Where the first one has, nobody needs the others:
  * who has come anew meanwhile may wait for servers that are gone. */
-static bool is_over(const troupe *t)
+static bool is_over(const process_set *t)
 {
     bool late = t->told > 0 && weft_job_seconds(t->j) - t->told > LATE;
     for (int i = 0; i < t->count; i++) {
-        const player *p = &t->all[i];
+        const child_process *p = &t->all[i];
         if (p->part->role != WEFT_PART_LEARNER || p->done) continue;
         if (late && p->part->slot > 0) continue;
         if (p->runs || !t->stopping) return false;
@@ -249,15 +249,15 @@ static bool is_over(const troupe *t)
     return true;
 }
 
-static void watch(troupe *t, struct pollfd *fds)
+static void watch(process_set *t, struct pollfd *fds)
 {
     while (!t->failed && !is_over(t)) {
-        weft_troupe_listen(t, fds);
+        weft_process_set_poll(t, fds);
         pass_on(t);
         for (int i = 0; i < t->count && !t->failed; i++) {
-            player *p = &t->all[i];
-            weft_player_end_stopped(t, p);
-            if (p->runs && weft_child_ended(&p->child)) weft_player_end(t, p);
+            child_process *p = &t->all[i];
+            weft_child_process_end_suspended(t, p);
+            if (p->runs && weft_child_ended(&p->child)) weft_child_process_end(t, p);
         }
         double now = weft_job_seconds(t->j);
         for (int i = 0; i < t->count && !t->failed && !t->stopping; i++)
@@ -266,34 +266,34 @@ static void watch(troupe *t, struct pollfd *fds)
 }
 
 /* Servers and the coordinator have nothing that anybody needs any more. */
-static void close_all(troupe *t)
+static void close_all(process_set *t)
 {
     double began = weft_seconds();
     t->closing = true;
-    weft_troupe_signal(t, t->failed ? SIGKILL : SIGTERM);
-    weft_troupe_signal(t, SIGCONT); /* who is stopped hears nothing */
+    weft_process_set_signal(t, t->failed ? SIGKILL : SIGTERM);
+    weft_process_set_signal(t, SIGCONT); /* who is stopped hears nothing */
     for (bool some = true, killed = t->failed; some;) {
         some = false;
         for (int i = 0; i < t->count; i++) {
-            player *p = &t->all[i];
-            if (p->runs && weft_child_ended(&p->child)) weft_player_end(t, p);
+            child_process *p = &t->all[i];
+            if (p->runs && weft_child_ended(&p->child)) weft_child_process_end(t, p);
             some = some || p->runs;
         }
         if (!some) break;
         if (!killed && weft_seconds() - began > GRACE) {
-            weft_troupe_signal(t, SIGKILL);
+            weft_process_set_signal(t, SIGKILL);
             killed = true;
         }
         (void)poll(NULL, 0, LOOK / 5);
     }
 }
 
-static weft_status run(troupe *t, int *code)
+static weft_status run(process_set *t, int *code)
 {
     struct pollfd *fds;
     weft_status status = WEFT_NEW(&fds, t->count);
     for (int i = 0; i < t->count && status == WEFT_OK; i++)
-        status = weft_player_start(t, &t->all[i]);
+        status = weft_child_process_start(t, &t->all[i]);
     if (status == WEFT_OK) watch(t, fds);
     t->failed = t->failed || status != WEFT_OK;
     close_all(t);
@@ -306,9 +306,9 @@ static weft_status run(troupe *t, int *code)
 weft_status weft_job_run_members(job *j, bool again, int *code)
 {
     const weft_job_options *o = j->options;
-    troupe t = {.j = j, .again = again, .count = o->part_count, .last = SIGKILL};
+    process_set t = {.j = j, .again = again, .count = o->part_count, .last = SIGKILL};
     WEFT_TRY(WEFT_NEW(&t.all, t.count));
-    for (int i = 0; i < t.count; i++) t.all[i] = (player){.part = &o->parts[i]};
+    for (int i = 0; i < t.count; i++) t.all[i] = (child_process){.part = &o->parts[i]};
     weft_orphans_begin(&j->orphans, j->environment[0]);
     weft_status status = run(&t, code);
     weft_orphans_end(&j->orphans);

@@ -7,7 +7,7 @@
 #include "job/supervisor.h"
 
 /* One of its processes. */
-typedef struct player {
+typedef struct child_process {
     const weft_job_part *part;
     weft_child child;
     bool runs, done; /* done: it has come to its end, and nobody takes its place */
@@ -27,11 +27,11 @@ typedef struct player {
     char why[1400];             /* what is told of its end when it is started again */
     char line[4096];            /* what has come of a line */
     size_t line_size;
-} player;
+} child_process;
 
-typedef struct troupe {
+typedef struct process_set {
     job *j;
-    player *all;
+    child_process *all;
     int count;
     bool again; /* the job goes on from a checkpoint */
     bool stopping, failed, closing;
@@ -39,29 +39,29 @@ typedef struct troupe {
     int code;    /* of the job, when it was stopped or has failed */
     int passed;  /* signals that were passed on */
     int last;    /* signal that its processes get if this one dies */
-} troupe;
+} process_set;
 
-/* members.c: starts a player, or takes in how it has ended. */
-weft_status weft_player_start(troupe *t, player *p) WEFT_NODISCARD;
-void weft_player_end(troupe *t, player *p);
+/* process_set.c: starts a process, or takes in how it has ended. */
+weft_status weft_child_process_start(process_set *t, child_process *p) WEFT_NODISCARD;
+void weft_child_process_end(process_set *t, child_process *p);
 /* Takes in what players say, for at most 50 ms; fds: room for one each. */
 struct pollfd;
-void weft_troupe_listen(troupe *t, struct pollfd *fds);
-void weft_troupe_signal(const troupe *t, int number);
+void weft_process_set_poll(process_set *t, struct pollfd *fds);
+void weft_process_set_signal(const process_set *t, int number);
 /* Stops all with this process if somebody has asked for that (Ctrl-Z), until it goes on. */
-void weft_troupe_pause(const troupe *t);
-/* Kills a player that somebody has stopped, after the silence that a job allows. */
-void weft_player_end_stopped(troupe *t, player *p);
+void weft_process_set_suspend(const process_set *t);
+/* Kills a process that somebody has stopped, after the silence that a job allows. */
+void weft_child_process_end_suspended(process_set *t, child_process *p);
 
-/* members_heard.c: takes in what one says on standard error. */
-void weft_player_hear(troupe *t, player *p, const char *text, size_t size);
+/* child_output.c: takes in what one says on standard error. */
+void weft_child_process_read(process_set *t, child_process *p, const char *text, size_t size);
 /* What is left in its pipe. */
-void weft_player_drain(troupe *t, player *p);
+void weft_child_process_drain(process_set *t, child_process *p);
 /* "learner 2" and the like. */
-const char *weft_player_name(const player *p, char *out, size_t size);
+const char *weft_child_process_name(const child_process *p, char *out, size_t size);
 /* In which a learner is; 0: in none yet, or not known. */
-int64_t weft_player_step(const troupe *t, const player *p);
+int64_t weft_child_process_step(const process_set *t, const child_process *p);
 /* How it has ended, as far as that is not its own to say, into its `why`. */
-void weft_player_explain(const troupe *t, player *p, int state);
+void weft_child_process_explain(const process_set *t, child_process *p, int state);
 
 #endif

@@ -17,7 +17,7 @@ bool weft_job_supervised(void)
     return getenv(WEFT_SUPERVISED_VARIABLE) != NULL;
 }
 
-void weft_job_words(const char *what, const char *message, char *out, size_t size)
+void weft_job_status_line(const char *what, const char *message, char *out, size_t size)
 {
     char host[128] = "unknown";
     int rank = weft_job_rank();
@@ -30,13 +30,13 @@ void weft_job_words(const char *what, const char *message, char *out, size_t siz
                    message);
 }
 
-bool weft_job_told(weft_status status)
+bool weft_job_failed_elsewhere(weft_status status)
 {
     return status == WEFT_ERR_PEER &&
            strncmp(weft_last_message(), WEFT_ENDED, sizeof(WEFT_ENDED) - 1) == 0;
 }
 
-bool weft_said_read(const char *line, weft_said *out)
+bool weft_rank_status_read(const char *line, weft_rank_status *out)
 {
     int used = 0;
     if (sscanf(line, "weft: [rank %d on %127[^:]: %15[a-z]]%n", &out->rank, out->host, out->what,
@@ -47,7 +47,7 @@ bool weft_said_read(const char *line, weft_said *out)
     return true;
 }
 
-void weft_said_missing(const char *message, bool missing[WEFT_MAX_RANKS])
+void weft_rank_status_missing(const char *message, bool missing[WEFT_MAX_RANKS])
 {
     static const char key[] = " missing:";
     const char *at = strstr(message, key);

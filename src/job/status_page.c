@@ -9,19 +9,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static weft_board *map(int file)
+static weft_status_page *map(int file)
 {
-    void *memory = mmap(NULL, sizeof(weft_board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *memory =
+        mmap(NULL, sizeof(weft_status_page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-weft_status weft_board_make(char *where, size_t size, weft_board **out, int *file)
+weft_status weft_status_page_make(char *where, size_t size, weft_status_page **out, int *file)
 {
     char name[64];
     (void)snprintf(name, sizeof(name), "weft-%lld", (long long)(weft_seconds() * 1e6));
     *out = NULL;
     *file = memfd_create(name, MFD_CLOEXEC);
-    if (*file >= 0 && ftruncate(*file, sizeof(weft_board)) == 0) *out = map(*file);
+    if (*file >= 0 && ftruncate(*file, sizeof(weft_status_page)) == 0) *out = map(*file);
     if (!*out) {
         if (*file >= 0) close(*file);
         return weft_fail(WEFT_ERR_IO, "no memory can be shared with the ranks: %s",
@@ -32,7 +33,7 @@ weft_status weft_board_make(char *where, size_t size, weft_board **out, int *fil
 }
 
 /* On another machine the path may lead to somebody else's file, so what it is called decides. */
-weft_board *weft_board_map(const char *where)
+weft_status_page *weft_status_page_map(const char *where)
 {
     char path[128], want[128], have[128] = "";
     const char *name = strchr(where, ':');
@@ -42,19 +43,19 @@ weft_board *weft_board_map(const char *where)
     if (readlink(path, have, sizeof(have) - 1) < 0 || strcmp(have, want) != 0) return NULL;
     int file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0) return NULL;
-    weft_board *board = map(file);
+    weft_status_page *page = map(file);
     close(file);
-    return board;
+    return page;
 }
 
-void weft_board_unmap(weft_board *board)
+void weft_status_page_unmap(weft_status_page *page)
 {
-    if (board) munmap(board, sizeof(*board));
+    if (page) munmap(page, sizeof(*page));
 }
 
 const char *weft_job_name(void)
 {
-    return getenv(WEFT_BOARD_VARIABLE);
+    return getenv(WEFT_STATUS_PAGE_VARIABLE);
 }
 
 int weft_job_slot(void)
@@ -65,21 +66,21 @@ int weft_job_slot(void)
     return given && slot >= 0 && slot < WEFT_MAX_RANKS ? (int)slot : -1;
 }
 
-void weft_board_open(weft_line *line)
+void weft_status_page_open(weft_supervisor_channel *line)
 {
     const char *where = weft_job_name();
-    line->board = where ? weft_board_map(where) : NULL;
+    line->page = where ? weft_status_page_map(where) : NULL;
     line->deaf = !getenv(WEFT_SUPERVISED_VARIABLE);
     line->first = 0;
 }
 
-void weft_board_close(weft_line *line)
+void weft_status_page_close(weft_supervisor_channel *line)
 {
-    weft_board_unmap(line->board);
-    line->board = NULL;
+    weft_status_page_unmap(line->page);
+    line->page = NULL;
 }
 
-bool weft_board_listen(weft_line *line)
+bool weft_status_page_listen(weft_supervisor_channel *line)
 {
     struct pollfd control = {.fd = STDIN_FILENO, .events = POLLIN};
     char word;
@@ -89,49 +90,49 @@ bool weft_board_listen(weft_line *line)
     return false;
 }
 
-void weft_board_stage(const weft_line *line, int rank, int stage)
+void weft_status_page_stage(const weft_supervisor_channel *line, int rank, int stage)
 {
-    if (line->board && line->first + rank < WEFT_MAX_RANKS)
-        atomic_store_explicit(&line->board->stage[line->first + rank], stage, memory_order_relaxed);
+    if (line->page && line->first + rank < WEFT_MAX_RANKS)
+        atomic_store_explicit(&line->page->stage[line->first + rank], stage, memory_order_relaxed);
 }
 
-void weft_board_step(const weft_line *line, int rank, int64_t step)
+void weft_status_page_step(const weft_supervisor_channel *line, int rank, int64_t step)
 {
-    if (line->board && line->first + rank < WEFT_MAX_RANKS)
-        atomic_store_explicit(&line->board->step[line->first + rank], step, memory_order_relaxed);
+    if (line->page && line->first + rank < WEFT_MAX_RANKS)
+        atomic_store_explicit(&line->page->step[line->first + rank], step, memory_order_relaxed);
 }
 
-int64_t weft_board_furthest(const weft_line *line)
+int64_t weft_status_page_furthest(const weft_supervisor_channel *line)
 {
     int64_t furthest = 0;
-    for (int r = 0; line->board && r < WEFT_MAX_RANKS; r++)
-        furthest = WEFT_MAX(furthest, atomic_load(&line->board->step[r]));
+    for (int r = 0; line->page && r < WEFT_MAX_RANKS; r++)
+        furthest = WEFT_MAX(furthest, atomic_load(&line->page->step[r]));
     return furthest;
 }
 
-bool weft_board_begun(const weft_line *line, int64_t out[WEFT_BEGUN])
+bool weft_status_page_begun(const weft_supervisor_channel *line, int64_t out[WEFT_BEGUN])
 {
-    if (!line->board || !atomic_load(&line->board->has_begun)) return false;
-    for (int i = 0; i < WEFT_BEGUN; i++) out[i] = atomic_load(&line->board->begun[i]);
+    if (!line->page || !atomic_load(&line->page->has_begun)) return false;
+    for (int i = 0; i < WEFT_BEGUN; i++) out[i] = atomic_load(&line->page->begun[i]);
     return true;
 }
 
-void weft_board_begin(const weft_line *line, const int64_t begun[WEFT_BEGUN])
+void weft_status_page_begin(const weft_supervisor_channel *line, const int64_t begun[WEFT_BEGUN])
 {
-    if (!line->board) return;
-    for (int i = 0; i < WEFT_BEGUN; i++) atomic_store(&line->board->begun[i], begun[i]);
-    atomic_store(&line->board->has_begun, true);
+    if (!line->page) return;
+    for (int i = 0; i < WEFT_BEGUN; i++) atomic_store(&line->page->begun[i], begun[i]);
+    atomic_store(&line->page->has_begun, true);
 }
 
-void weft_board_note(const weft_line *line, weft_comm *world)
+void weft_status_page_note(const weft_supervisor_channel *line, weft_comm *world)
 {
     int rank = line->first + weft_comm_rank(world);
-    weft_board *board = line->board;
-    if (!board || rank >= WEFT_MAX_RANKS) return;
-    atomic_store_explicit(&board->pid[rank], (int)getpid(), memory_order_relaxed);
-    weft_comm_set_note(world, board->note[rank]);
+    weft_status_page *page = line->page;
+    if (!page || rank >= WEFT_MAX_RANKS) return;
+    atomic_store_explicit(&page->pid[rank], (int)getpid(), memory_order_relaxed);
+    weft_comm_set_note(world, page->note[rank]);
     const char *name = getenv("PMIX_NAMESPACE");
-    if (rank == 0 && name) (void)snprintf(board->job, sizeof(board->job), "%s", name);
+    if (rank == 0 && name) (void)snprintf(page->job, sizeof(page->job), "%s", name);
 }
 
 /* Times and page faults from the one, bytes from the other, which may be closed to us. */

@@ -1,4 +1,4 @@
-/* What a supervisor and its ranks tell each other. The board is a page of shared memory that the
+/* What a supervisor and its ranks tell each other. The page is a page of shared memory that the
  * supervisor makes and the ranks on its machine write to, so that after a death it is known what
  * the dead one was doing; it has no name in any folder, so nothing is left of it. The other way, a
  * byte on the standard input of rank 0, which launchers hand on between machines, asks the job to
@@ -13,24 +13,25 @@
 #include "job/job.h"
 #include "weft/comm.h"
 
-#define WEFT_BOARD_VARIABLE "WEFT_BOARD"
+#define WEFT_STATUS_PAGE_VARIABLE "WEFT_STATUS_PAGE"
 #define WEFT_SUPERVISED_VARIABLE "WEFT_SUPERVISED"
 #define WEFT_SLOT_VARIABLE "WEFT_SLOT"
 
-typedef struct weft_board {
+typedef struct weft_status_page {
     _Atomic int64_t step[WEFT_MAX_RANKS]; /* that the rank is in; 0: not begun */
     _Atomic int stage[WEFT_MAX_RANKS];    /* weft_stage */
     _Atomic int pid[WEFT_MAX_RANKS];      /* its process; 0: it has not come yet */
-    _Atomic int64_t begun[WEFT_BEGUN];    /* see weft_board_begun */
+    _Atomic int64_t begun[WEFT_BEGUN];    /* see weft_status_page_begun */
     atomic_bool has_begun;
     char job[64];                              /* what MPI calls it, by rank 0 */
     char note[WEFT_MAX_RANKS][WEFT_NOTE_SIZE]; /* its transfer, see weft_comm_set_note */
-} weft_board;
+} weft_status_page;
 
 /* `where` is what ranks find it by, as long as *file is open. */
-weft_status weft_board_make(char *where, size_t size, weft_board **out, int *file) WEFT_NODISCARD;
-weft_board *weft_board_map(const char *where); /* NULL: it is of another machine */
-void weft_board_unmap(weft_board *board);
+weft_status weft_status_page_make(char *where, size_t size, weft_status_page **out,
+                                  int *file) WEFT_NODISCARD;
+weft_status_page *weft_status_page_map(const char *where); /* NULL: it is of another machine */
+void weft_status_page_unmap(weft_status_page *page);
 
 /* orphans.c: between begin and end, processes that children of this one leave behind become its own
  * children; end ends those that belong to the job. */
@@ -48,8 +49,8 @@ void weft_orphans_begin(weft_orphans *orphans, const char *mark);
 void weft_orphans_end(weft_orphans *orphans);
 /* Ends a process if it is one of the job. */
 void weft_orphans_kill(const weft_orphans *orphans, pid_t pid);
-/* leftovers.c: what a launcher that was killed has left of a job that has ended. */
-void weft_leftovers_remove(pid_t launcher, const char *job);
+/* openmpi_cleanup.c: what a launcher that was killed has left of a job that has ended. */
+void weft_openmpi_cleanup(pid_t launcher, const char *job);
 /* Whether somebody has stopped a process. */
 bool weft_is_stopped(pid_t pid);
 /* A number that changes whenever a process computes, reads or writes; 0: it has ended. */

@@ -20,7 +20,7 @@ typedef struct job {
     char mesh[128]; /* after a restart with fewer ranks; "": the user's */
     bool alone;     /* its data axis has one rank left */
     char *model; /* after a restart: the YAML file that the checkpoint has kept; NULL: the user's */
-    weft_board *board;
+    weft_status_page *page;
     weft_hosts hosts;    /* that are left; none: this machine */
     bool begun;          /* all ranks have been built once */
     weft_patience clock; /* see weft_job_seconds */

@@ -15,17 +15,17 @@ static const double SHORTEST = 0.25, LONGEST = 30, GRACE = 5;
 enum { MOST_DEATHS = 5 };
 
 typedef struct workers {
-    troupe t;
+    process_set t;
     weft_core_sets *cores; /* each has its own; as many as there are workers, or none */
     bool told;             /* that all are ready */
     double asked, ended;   /* when they were told to end, when they were killed; 0: not yet */
 } workers;
 
 /* It is born on its cores, so that whatever counts cores in it counts those. */
-static weft_status start(workers *w, player *p)
+static weft_status start(workers *w, child_process *p)
 {
     void *before = weft_core_sets_enter(w->cores, p->part->slot);
-    weft_status status = weft_player_start(&w->t, p);
+    weft_status status = weft_child_process_start(&w->t, p);
     weft_core_sets_leave(w->cores, before);
     p->again = 0;
     return status;
@@ -48,7 +48,7 @@ static int ready(const workers *w)
 
 /* The pause doubles, less the time for which it has served: what dies at once again and again costs
  * little, and what has worked is back soon. */
-static void plan_restart(workers *w, player *p, int state)
+static void plan_restart(workers *w, child_process *p, int state)
 {
     double now = weft_job_seconds(w->t.j), served = p->ready ? now - p->since : 0;
     p->pause = fmin(fmax(2 * p->pause - served, SHORTEST), LONGEST);
@@ -60,7 +60,7 @@ static void plan_restart(workers *w, player *p, int state)
 }
 
 /* What a worker says when it has never been ready it would say again, and so would the others. */
-static void take_end(workers *w, player *p, int state)
+static void take_end(workers *w, child_process *p, int state)
 {
     bool alone = !w->told && p->part->slot == 0; /* nobody has been ready yet */
     if (w->t.stopping) {
@@ -78,15 +78,15 @@ static void take_end(workers *w, player *p, int state)
     }
 }
 
-static void look(workers *w, player *p)
+static void look(workers *w, child_process *p)
 {
     bool was_ready = p->ready && p->since > 0;
-    weft_player_end_stopped(&w->t, p);
+    weft_child_process_end_suspended(&w->t, p);
     if (p->runs && weft_child_ended(&p->child)) {
-        weft_player_drain(&w->t, p);
+        weft_child_process_drain(&w->t, p);
         int state = weft_child_end(&p->child);
         p->runs = false;
-        weft_player_explain(&w->t, p, state);
+        weft_child_process_explain(&w->t, p, state);
         take_end(w, p, state);
         p->since = 0;
     } else if (p->runs && p->ready && !was_ready) {
@@ -103,15 +103,15 @@ static void look(workers *w, player *p)
 /* The first signal lets all of them answer what is under way, the next one does not. */
 static void pass_on(workers *w)
 {
-    troupe *t = &w->t;
+    process_set *t = &w->t;
     double now = weft_job_seconds(t->j), limit = t->j->options->drain + GRACE;
     int times, asked = weft_job_asked(&times);
-    weft_troupe_pause(t);
+    weft_process_set_suspend(t);
     if (times > 0 && !t->stopping) {
         t->stopping = true;
         w->asked = now;
-        weft_troupe_signal(t, SIGTERM);
-        weft_troupe_signal(t, SIGCONT); /* who is stopped hears nothing */
+        weft_process_set_signal(t, SIGTERM);
+        weft_process_set_signal(t, SIGCONT); /* who is stopped hears nothing */
     }
     bool late = t->stopping && now - w->asked > limit;
     if (w->ended > 0 || (times < 2 && !late)) return;
@@ -119,7 +119,7 @@ static void pass_on(workers *w)
         weft_job_say(t->j, "weft: processes that have not ended after %g s are killed", limit);
     w->ended = now;
     t->code = times < 2 ? 1 : 128 + asked;
-    weft_troupe_signal(t, SIGKILL);
+    weft_process_set_signal(t, SIGKILL);
 }
 
 static bool some_run(const workers *w)
@@ -132,10 +132,10 @@ static bool some_run(const workers *w)
 /* The first one shows whether they can begin at all, so what is wrong is said once. */
 static weft_status start_due(workers *w)
 {
-    troupe *t = &w->t;
+    process_set *t = &w->t;
     double now = weft_job_seconds(t->j);
     for (int i = 0; i < t->count; i++) {
-        player *p = &t->all[i];
+        child_process *p = &t->all[i];
         bool first = !p->before && (i == 0 || t->all[0].has_served);
         if (!p->runs && (first || (p->again > 0 && now >= p->again))) WEFT_TRY(start(w, p));
     }
@@ -152,10 +152,10 @@ static void tell_ready(workers *w)
 
 static weft_status watch(workers *w, struct pollfd *fds)
 {
-    troupe *t = &w->t;
+    process_set *t = &w->t;
     do {
         if (!t->stopping) WEFT_TRY(start_due(w));
-        weft_troupe_listen(t, fds);
+        weft_process_set_poll(t, fds);
         pass_on(w);
         for (int i = 0; i < t->count && !t->failed; i++) look(w, &t->all[i]);
         tell_ready(w);
@@ -167,9 +167,9 @@ static weft_status watch(workers *w, struct pollfd *fds)
 static void end_all(workers *w)
 {
     w->t.closing = true;
-    weft_troupe_signal(&w->t, SIGKILL);
+    weft_process_set_signal(&w->t, SIGKILL);
     for (int i = 0; i < w->t.count; i++) {
-        player *p = &w->t.all[i];
+        child_process *p = &w->t.all[i];
         if (!p->runs) continue;
         (void)weft_child_end(&p->child);
         p->runs = false;
@@ -186,7 +186,7 @@ weft_status weft_job_run_workers(job *j, int *code)
     WEFT_TRY_GOTO(WEFT_NEW(&w.t.all, w.t.count), end);
     WEFT_TRY_GOTO(WEFT_NEW(&fds, w.t.count), end);
     WEFT_TRY_GOTO(weft_core_sets_make(w.t.count, false, &w.cores), end);
-    for (int i = 0; i < w.t.count; i++) w.t.all[i] = (player){.part = &o->parts[i]};
+    for (int i = 0; i < w.t.count; i++) w.t.all[i] = (child_process){.part = &o->parts[i]};
     status = watch(&w, fds);
     end_all(&w);
 end:

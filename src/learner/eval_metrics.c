@@ -10,33 +10,34 @@
 enum { SAMPLES, WEIGHT, LOSS, HEAD };
 enum { OFF, OFF_SQUARE, ERROR, ERROR_SQUARE, SUMS };
 
-weft_status weft_tally_init(weft_tally *t, const weft_data_stats *stats, bool weighted)
+weft_status weft_metric_sums_init(weft_metric_sums *t, const weft_data_stats *stats, bool weighted)
 {
     int64_t classes = stats->classes;
-    *t = (weft_tally){.classes = stats->classes, .targets = stats->targets, .weighted = weighted};
+    *t = (weft_metric_sums){
+        .classes = stats->classes, .targets = stats->targets, .weighted = weighted};
     t->cells =
         HEAD + (t->targets ? (int64_t)SUMS * t->targets : classes * classes * (1 + weighted));
     return WEFT_NEW(&t->cell, t->cells);
 }
 
-void weft_tally_free(weft_tally *t)
+void weft_metric_sums_free(weft_metric_sums *t)
 {
     free(t->cell);
-    *t = (weft_tally){0};
+    *t = (weft_metric_sums){0};
 }
 
-void weft_tally_loss(weft_tally *t, double sum)
+void weft_metric_sums_loss(weft_metric_sums *t, double sum)
 {
     t->cell[LOSS] += sum;
 }
 
-static void add_sample(weft_tally *t, double weight)
+static void add_sample(weft_metric_sums *t, double weight)
 {
     t->cell[SAMPLES] += weight > 0;
     t->cell[WEIGHT] += weight;
 }
 
-void weft_tally_class(weft_tally *t, double weight, int32_t label, int predicted)
+void weft_metric_sums_class(weft_metric_sums *t, double weight, int32_t label, int predicted)
 {
     int64_t classes = t->classes, at = HEAD + label * classes + predicted;
     add_sample(t, weight);
@@ -45,8 +46,8 @@ void weft_tally_class(weft_tally *t, double weight, int32_t label, int predicted
     if (t->weighted) t->cell[at + classes * classes] += weight;
 }
 
-void weft_tally_numbers(weft_tally *t, double weight, const weft_data_stats *stats,
-                        const double *target, const double *predicted)
+void weft_metric_sums_numbers(weft_metric_sums *t, double weight, const weft_data_stats *stats,
+                              const double *target, const double *predicted)
 {
     add_sample(t, weight);
     for (int j = 0; target && j < t->targets; j++) {
@@ -106,7 +107,7 @@ static void report_numbers(const double *sums, double all, weft_report *r)
     r->fit.r2 = varying ? r->fit.r2 / varying : (double)NAN;
 }
 
-weft_status weft_tally_report(const weft_tally *t, weft_report *out)
+weft_status weft_metric_sums_report(const weft_metric_sums *t, weft_report *out)
 {
     weft_report r = {
         .samples = (int64_t)t->cell[SAMPLES], .classes = t->classes, .targets = t->targets};

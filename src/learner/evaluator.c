@@ -18,7 +18,7 @@ struct weft_evaluator {
 };
 
 /* Rewrites the graph for this rank; parameters lie as the training graph has put them. */
-static weft_status take_part(weft_evaluator *e, const weft_share *share)
+static weft_status take_part(weft_evaluator *e, const weft_eval_ranks *share)
 {
     weft_model_values *v = &e->values;
     WEFT_TRY(weft_plan_rewrite(share->plan, e->whole, share->rank, &e->mine));
@@ -33,7 +33,7 @@ static weft_status take_part(weft_evaluator *e, const weft_share *share)
     return WEFT_OK;
 }
 
-static weft_status make_program(weft_evaluator *e, weft_store *store, const weft_share *share)
+static weft_status make_program(weft_evaluator *e, weft_store *store, const weft_eval_ranks *share)
 {
     weft_program_options o;
     weft_value fetch[2];
@@ -46,7 +46,7 @@ static weft_status make_program(weft_evaluator *e, weft_store *store, const weft
 
 weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft_dtype real,
                                   const weft_model_options *model, const weft_bytes *text,
-                                  const weft_share *share, weft_evaluator **out)
+                                  const weft_eval_ranks *share, weft_evaluator **out)
 {
     weft_evaluator *e;
     weft_model_options o = *model;
@@ -91,7 +91,7 @@ typedef struct evaluation {
     weft_evaluator *e;
     const weft_dataset *data;
     weft_split split;
-    weft_tally tally;
+    weft_metric_sums tally;
     weft_predict_fn fn;
     void *user;
 } evaluation;
@@ -110,7 +110,8 @@ static void take_class(evaluation *v, int64_t row, int32_t label, weft_predictio
     p->predicted = best;
     p->probabilities = e->row;
     p->class_names = weft_dataset_stats(v->data)->class_names;
-    weft_tally_class(&v->tally, weft_dataset_weight(v->data, v->split, p->sample), label, best);
+    weft_metric_sums_class(&v->tally, weft_dataset_weight(v->data, v->split, p->sample), label,
+                           best);
 }
 
 /* Which numbers are said, in the units of the targets. */
@@ -129,8 +130,8 @@ static void take_numbers(evaluation *v, int64_t row, weft_prediction *p)
     p->targets = e->outputs;
     p->numbers = said;
     p->target = known ? target : NULL;
-    weft_tally_numbers(&v->tally, weft_dataset_weight(v->data, v->split, p->sample), stats,
-                       p->target, said);
+    weft_metric_sums_numbers(&v->tally, weft_dataset_weight(v->data, v->split, p->sample), stats,
+                             p->target, said);
 }
 
 /* Counts one batch; the loss of the program is the mean over its real samples, by their weights. */
@@ -141,7 +142,8 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
     int64_t start[WEFT_MAX_RANK] = {0}, rows = 0;
     int labels = weft_batch_find(batch, WEFT_PORT_TARGET, "labels");
     if (e->counts_loss)
-        weft_tally_loss(&v->tally, weft_fetch(e->graph, e->instance, e->loss, 0) * batch->weight);
+        weft_metric_sums_loss(&v->tally,
+                              weft_fetch(e->graph, e->instance, e->loss, 0) * batch->weight);
     if (e->counts_rows) {
         weft_graph_part(e->graph, e->prediction, &whole, start);
         rows = weft_graph_value_type(e->graph, e->prediction).shape.dim[0];
@@ -159,7 +161,7 @@ static void count_batch(evaluation *v, const weft_batch *batch, int64_t first)
 }
 
 /* Sums of all ranks. */
-static weft_status add_ranks(const weft_evaluator *e, weft_tally *t)
+static weft_status add_ranks(const weft_evaluator *e, weft_metric_sums *t)
 {
     if (!e->ranks || weft_comm_size(e->ranks) == 1) return WEFT_OK;
     return weft_comm_run(e->ranks, &(weft_transfer){.kind = WEFT_ALL_REDUCE,
@@ -219,10 +221,11 @@ weft_status weft_evaluator_run(weft_evaluator *e, const weft_dataset *data, weft
                                weft_report *out, weft_predict_fn fn, void *user)
 {
     evaluation v = {.e = e, .data = data, .split = split, .fn = fn, .user = user};
-    WEFT_TRY(weft_tally_init(&v.tally, weft_dataset_stats(data), weft_dataset_weighted(data)));
+    WEFT_TRY(
+        weft_metric_sums_init(&v.tally, weft_dataset_stats(data), weft_dataset_weighted(data)));
     weft_status status = run_batches(&v);
     if (status == WEFT_OK) status = add_ranks(e, &v.tally);
-    if (status == WEFT_OK) status = weft_tally_report(&v.tally, out);
-    weft_tally_free(&v.tally);
+    if (status == WEFT_OK) status = weft_metric_sums_report(&v.tally, out);
+    weft_metric_sums_free(&v.tally);
     return status;
 }

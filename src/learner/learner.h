@@ -19,17 +19,18 @@
 typedef struct weft_evaluator weft_evaluator;
 
 /* What a rank needs to take part in a common evaluation. */
-typedef struct weft_share {
+typedef struct weft_eval_ranks {
     weft_plan *plan;
     int rank;
     const weft_comms *comms;
-} weft_share;
+} weft_eval_ranks;
 
 /* A forward program on a store: of a model as weft_build_model takes it. share is NULL for one rank
  * alone. */
 weft_status weft_evaluator_create(weft_context *context, weft_store *store, weft_dtype real,
                                   const weft_model_options *model, const weft_bytes *text,
-                                  const weft_share *share, weft_evaluator **out) WEFT_NODISCARD;
+                                  const weft_eval_ranks *share,
+                                  weft_evaluator **out) WEFT_NODISCARD;
 void weft_evaluator_destroy(weft_evaluator **evaluator);
 /* What it runs. */
 weft_instance *weft_evaluator_instance(weft_evaluator *evaluator);
@@ -41,24 +42,24 @@ weft_status weft_evaluator_run(weft_evaluator *evaluator, const weft_dataset *da
 
 /* report.c: what is counted of classes, or of numbers, and what is said of it. A tally is sums
  * alone, so those of several ranks are added up. */
-typedef struct weft_tally {
+typedef struct weft_metric_sums {
     int classes, targets; /* one of them is 0 */
     bool weighted;        /* samples differ in how much they count */
     int64_t cells;
     double *cell; /* samples, their weights, the sum of their losses, then what the figures need */
-} weft_tally;
-weft_status weft_tally_init(weft_tally *tally, const weft_data_stats *stats,
-                            bool weighted) WEFT_NODISCARD;
-void weft_tally_free(weft_tally *tally);
-void weft_tally_loss(weft_tally *tally, double sum);
+} weft_metric_sums;
+weft_status weft_metric_sums_init(weft_metric_sums *tally, const weft_data_stats *stats,
+                                  bool weighted) WEFT_NODISCARD;
+void weft_metric_sums_free(weft_metric_sums *tally);
+void weft_metric_sums_loss(weft_metric_sums *tally, double sum);
 /* A sample, which counts nowhere if its weight is 0; label < 0: it has none. */
-void weft_tally_class(weft_tally *tally, double weight, int32_t label, int predicted);
+void weft_metric_sums_class(weft_metric_sums *tally, double weight, int32_t label, int predicted);
 /* Numbers in their own units; target NULL: there are none. */
-void weft_tally_numbers(weft_tally *tally, double weight, const weft_data_stats *stats,
-                        const double *target, const double *predicted);
+void weft_metric_sums_numbers(weft_metric_sums *tally, double weight, const weft_data_stats *stats,
+                              const double *target, const double *predicted);
 /* Loss, and accuracy and macro F1 (a class that is in neither labels nor predictions is left out of
  * the mean), or R2 and errors. */
-weft_status weft_tally_report(const weft_tally *tally, weft_report *out) WEFT_NODISCARD;
+weft_status weft_metric_sums_report(const weft_metric_sums *tally, weft_report *out) WEFT_NODISCARD;
 
 /* Copies this rank's part of an input from the whole's rows, which are of this type; floats are
  * widened if the input is f64. The graph is the rank's own; input may be WEFT_NO_VALUE. */
@@ -69,7 +70,7 @@ void weft_feed(const weft_graph *graph, const weft_instance *instance, weft_valu
 
 /* What every rank of a job is made from, the same for all. It owns nothing but the profile, and
  * outlives the ranks. */
-typedef struct weft_recipe {
+typedef struct weft_run_spec {
     weft_context *context;
     const weft_dataset *data; /* its parts prepared */
     weft_model_options model; /* of training; its batch is a micro-batch of all ranks */
@@ -101,11 +102,11 @@ typedef struct weft_recipe {
     bool drops;                       /* what of it does not fit is left out, and not refused */
     bool again;                       /* the run goes on, whoever has its checkpoint */
     bool saves;                       /* this process writes checkpoints */
-} weft_recipe;
+} weft_run_spec;
 
 /* One rank. Ranks of one mesh make up a learner; rank r is rank r % mesh of learner r / mesh. */
 typedef struct weft_rank {
-    weft_recipe *recipe;
+    weft_run_spec *recipe;
     weft_comm *world, *learner, *between; /* all; of the same learner; of the same place in each */
     weft_comm *together; /* ranks that go in lock step: all, or those of the same learner */
     weft_comms comms;    /* for the program */
@@ -146,7 +147,7 @@ weft_status weft_rank_build(weft_rank *rank) WEFT_NODISCARD;
 void weft_rank_free(weft_rank *rank);
 /* The same rank once more, for another thread: an instance of its own of the same program, on the
  * same store for now. The first one has one rank and outlives it. */
-weft_status weft_rank_twin(const weft_rank *rank, weft_rank *out) WEFT_NODISCARD;
+weft_status weft_rank_clone(const weft_rank *rank, weft_rank *out) WEFT_NODISCARD;
 void weft_rank_free_twin(weft_rank *rank);
 
 /* The loss in the learner's graph. */
@@ -157,18 +158,18 @@ int64_t weft_rank_parameters(const weft_rank *rank);
 void weft_rank_rows(const weft_rank *rank, weft_loader_options *out);
 
 /* What the ranks of a learner agree on between their passes and the update. */
-typedef struct weft_vote {
+typedef struct weft_step_consensus {
     double loss;      /* of the whole batch; given by the step */
     double stop;      /* how many ranks want to */
     double leave;     /* how many are told to by their exchange; given by the step */
     double dismissed; /* the same, where their learner alone is to leave */
-} weft_vote;
+} weft_step_consensus;
 
 /* Forward and backward of every micro-batch, and the update. Collective over the learner. NUMERIC:
  * the loss is no number, nothing was updated; the message names the rank and the instruction that
  * made it so. */
 weft_status weft_rank_step(weft_rank *rank, const weft_batch *batch,
-                           weft_vote *vote) WEFT_NODISCARD;
+                           weft_step_consensus *vote) WEFT_NODISCARD;
 /* NUMERIC: something in the store is no finite number; the message names it, and the rank.
  * Collective over the ranks that go in lock step. */
 weft_status weft_rank_check_finite(weft_rank *rank) WEFT_NODISCARD;

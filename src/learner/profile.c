@@ -4,7 +4,7 @@
 enum { PROFILED_PASSES = 5 };
 
 /* Where nothing is run, the ranks follow each other, and rank 0 has measured for all. */
-static weft_status keep(weft_recipe *k, double *costs, int n)
+static weft_status keep(weft_run_spec *k, double *costs, int n)
 {
     if (k->profile) {
         memcpy(costs, k->profile, (size_t)n * sizeof(*costs));

@@ -31,7 +31,7 @@ static weft_status recompute(weft_rank *r)
 }
 
 /* The options of the optimiser in the learner's graph. One learner alone has no exchange. */
-static weft_status optimizer_options(const weft_recipe *k, weft_optimizer_options *out)
+static weft_status optimizer_options(const weft_run_spec *k, weft_optimizer_options *out)
 {
     const weft_exchange_ops *ops;
     const char *arguments;
@@ -50,7 +50,7 @@ static weft_status optimizer_options(const weft_recipe *k, weft_optimizer_option
 /* The graph that one rank alone would run. */
 static weft_status build_graph(weft_rank *r)
 {
-    const weft_recipe *k = r->recipe;
+    const weft_run_spec *k = r->recipe;
     weft_optimizer_options optimizer;
     WEFT_TRY(optimizer_options(k, &optimizer));
     WEFT_TRY(weft_graph_create(k->context, k->real, &r->graph));
@@ -76,7 +76,7 @@ static weft_status check_schedule(const weft_rank *r)
 
 weft_status weft_rank_rewrite(weft_rank *r)
 {
-    const weft_recipe *k = r->recipe;
+    const weft_run_spec *k = r->recipe;
     weft_plan_options p = k->plan;
     p.plain_sums = r->plain_sums;
     WEFT_TRY(build_graph(r));
@@ -162,7 +162,7 @@ weft_status weft_rank_store(const weft_rank *r, weft_store **out)
 
 static weft_status make_program(weft_rank *r)
 {
-    const weft_recipe *k = r->recipe;
+    const weft_run_spec *k = r->recipe;
     weft_program_options p;
     weft_value fetch[2];
     const weft_value wanted[] = {weft_rank_loss(r), r->optimizer.learning_rate};
@@ -196,8 +196,8 @@ int64_t weft_rank_parameters(const weft_rank *r)
 
 static weft_status make_evaluator(weft_rank *r)
 {
-    const weft_recipe *k = r->recipe;
-    weft_share share = {r->plan, r->rank % k->plan.ranks, &r->comms};
+    const weft_run_spec *k = r->recipe;
+    weft_eval_ranks share = {r->plan, r->rank % k->plan.ranks, &r->comms};
     if (r->evaluator) return WEFT_OK;
     return weft_evaluator_create(k->context, r->store, k->real, &k->model, k->text, &share,
                                  &r->evaluator);
@@ -231,7 +231,7 @@ static void drop_plan(weft_rank *r)
  * be known before there is anything to lose. */
 static weft_status make_programs(weft_rank *r)
 {
-    const weft_recipe *k = r->recipe;
+    const weft_run_spec *k = r->recipe;
     bool mixed = strchr(k->device, ','), evaluates = weft_dataset_count(k->data, WEFT_TEST) > 0;
     bool differs;
     WEFT_TRY(any_differs(r, make_program(r), &differs));
@@ -279,7 +279,7 @@ static weft_status open_exchange(weft_rank *r)
 /* The exchange, and what the checkpoint that the run goes on from has of this rank. */
 static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
 {
-    const weft_recipe *k = r->recipe;
+    const weft_run_spec *k = r->recipe;
     int learner = r->learner_index;
     if (k->resumed) {
         r->position = k->resumed->position;
@@ -292,7 +292,7 @@ static weft_status open_with_state(weft_rank *r, weft_dropped *dropped)
 
 weft_status weft_rank_build(weft_rank *r)
 {
-    const weft_recipe *k = r->recipe;
+    const weft_run_spec *k = r->recipe;
     WEFT_TRY(weft_rank_rewrite(r));
     WEFT_TRY(check_alike(r));
     WEFT_TRY(split_world(r));
@@ -351,7 +351,7 @@ weft_status weft_rank_begin(weft_rank *r, int64_t steps, int64_t all)
 
 weft_status weft_rank_evaluate(weft_rank *r, weft_report *out)
 {
-    const weft_recipe *k = r->recipe;
+    const weft_run_spec *k = r->recipe;
     WEFT_TRY(make_evaluator(r));
     /* Who says nothing for long is given up by those who are not of the same job. */
     if (k->cluster && r->exchange)
@@ -369,7 +369,7 @@ void weft_rank_free(weft_rank *r)
     weft_comm_close(&r->between);
 }
 
-weft_status weft_rank_twin(const weft_rank *r, weft_rank *out)
+weft_status weft_rank_clone(const weft_rank *r, weft_rank *out)
 {
     int local = 0;
     *out = *r;

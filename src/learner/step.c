@@ -47,7 +47,7 @@ static int last_backward(const weft_schedule *s)
     return last;
 }
 
-weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_vote *vote)
+weft_status weft_rank_step(weft_rank *r, const weft_batch *b, weft_step_consensus *vote)
 {
     const weft_schedule *s = &r->schedule;
     weft_comm_stats before = weft_comm_get_stats(r->world);

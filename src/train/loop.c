@@ -97,7 +97,8 @@ static bool settles_later(const weft_run *run, bool stop)
     return !weft_rank_saves_all(r) && (stop || r->position.step == run->job->total_steps);
 }
 
-static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vote *v, bool *stop)
+static weft_status after_step(weft_run *run, const weft_batch *b, const weft_step_consensus *v,
+                              bool *stop)
 {
     weft_trainer *t = run->job;
     weft_rank *r = &run->rank;
@@ -145,13 +146,13 @@ static weft_status after_step(weft_run *run, const weft_batch *b, const weft_vot
 }
 
 /* What the supervisor is told of a step, and asks for. */
-static void listen(weft_run *run, weft_vote *vote)
+static void listen(weft_run *run, weft_step_consensus *vote)
 {
     weft_trainer *t = run->job;
     const weft_rank *r = &run->rank;
-    if (r->rank == 0 && weft_board_listen(&t->line)) weft_trainer_stop(t);
+    if (r->rank == 0 && weft_status_page_listen(&t->line)) weft_trainer_stop(t);
     vote->stop = atomic_load_explicit(&t->stop, memory_order_relaxed);
-    weft_board_step(&t->line, r->rank, r->position.step + 1);
+    weft_status_page_step(&t->line, r->rank, r->position.step + 1);
 }
 
 static weft_status run_steps(weft_run *run, weft_loader *loader)
@@ -160,7 +161,7 @@ static weft_status run_steps(weft_run *run, weft_loader *loader)
     weft_rank *r = &run->rank;
     while (r->position.step < run->job->total_steps && !stop) {
         const weft_batch *batch = weft_loader_next(loader);
-        weft_vote v;
+        weft_step_consensus v;
         if (!batch) break;
         listen(run, &v);
         WEFT_TRY(weft_rank_step(r, batch, &v));
@@ -200,7 +201,7 @@ static weft_status finish(weft_run *run)
     WEFT_TRY(save(run));
     WEFT_TRY(summarise(run));
     if (r->rank == 0) WEFT_TRY(weft_metrics_close(&t->metrics));
-    weft_board_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
+    weft_status_page_stage(&t->line, r->rank, WEFT_STAGE_FINISHED);
     if (t->options.output.trace) WEFT_TRY(weft_trace_write(r, t->options.output.trace));
     if (run->dismissed && r->rank == 0)
         weft_log(t->context, WEFT_LOG_NOTE,

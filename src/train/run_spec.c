@@ -33,7 +33,7 @@ weft_status weft_optimizer_chosen(const weft_context *context, const weft_update
 weft_status weft_trainer_write_recipe(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
-    weft_recipe *k = &t->recipe;
+    weft_run_spec *k = &t->recipe;
     k->context = t->context;
     k->data = t->data;
     weft_model_options_init(&k->model);

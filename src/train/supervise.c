@@ -19,7 +19,7 @@ static weft_job_options job_options(const weft_train_options *o)
                               .max_restarts = o->job.max_restarts};
 }
 
-bool weft_job_wanted(const weft_train_options *options)
+bool weft_job_needs_supervisor(const weft_train_options *options)
 {
     weft_job_options o = job_options(options);
     return weft_job_needed(&o);
@@ -27,11 +27,11 @@ bool weft_job_wanted(const weft_train_options *options)
 
 weft_status weft_job_check(const weft_context *context, const weft_train_options *options)
 {
-    weft_processes p = {.port = -1};
+    weft_process_plan p = {.port = -1};
     WEFT_TRY(weft_train_options_check(options));
     weft_job_options o = job_options(options);
-    weft_status status = o.members ? weft_processes_plan(context, options, &p) : WEFT_OK;
-    weft_processes_free(&p);
+    weft_status status = o.members ? weft_process_plan_make(context, options, &p) : WEFT_OK;
+    weft_process_plan_free(&p);
     return status;
 }
 
@@ -42,12 +42,12 @@ weft_status weft_job_run(const weft_context *context, const weft_train_options *
     WEFT_TRY(weft_train_options_check(options));
     weft_job_options o = job_options(options);
     if (!o.members) return weft_job_supervise(&o, program, arguments, tell, user, code);
-    weft_processes p;
-    weft_status status = weft_processes_plan(context, options, &p);
+    weft_process_plan p;
+    weft_status status = weft_process_plan_make(context, options, &p);
     o.parts = p.parts;
     o.part_count = p.count;
     o.silence = p.silence;
     if (status == WEFT_OK) status = weft_job_supervise(&o, program, arguments, tell, user, code);
-    weft_processes_free(&p);
+    weft_process_plan_free(&p);
     return status;
 }

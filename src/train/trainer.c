@@ -51,17 +51,17 @@ static weft_status open_ranks(weft_trainer *t)
 {
     const weft_train_options *o = &t->options;
     bool alone = o->job.ranks <= 1 && strcmp(o->job.engine, "threads") == 0;
-    weft_board_open(&t->line);
+    weft_status_page_open(&t->line);
     WEFT_TRY(weft_comm_open(t->context, alone ? "self" : o->job.engine, (int)o->job.ranks,
                             t->worlds, &t->local));
     t->size = weft_comm_size(t->worlds[0]);
     if (t->link.job) t->line.first = t->link.slot * t->size;
-    t->link.late = t->rejoins || (t->link.job && weft_board_furthest(&t->line) > 0);
+    t->link.late = t->rejoins || (t->link.job && weft_status_page_furthest(&t->line) > 0);
     WEFT_TRY(WEFT_NEW(&t->runs, t->local));
     for (int i = 0; i < t->local; i++) {
         weft_comm_set_timeout(t->worlds[i], t->options.job.timeout);
         weft_comm_set_check(t->worlds[i], t->options.job.check_collectives);
-        weft_board_note(&t->line, t->worlds[i]);
+        weft_status_page_note(&t->line, t->worlds[i]);
         t->runs[i] = (weft_run){.job = t, .saved_step = -1, .evaluated_step = -1};
         t->runs[i].rank = (weft_rank){
             .recipe = &t->recipe, .world = t->worlds[i], .rank = weft_comm_rank(t->worlds[i])};
@@ -124,7 +124,7 @@ static weft_status build(weft_run *run)
     weft_rank *r = &run->rank;
     WEFT_TRY(weft_rank_build(r));
     if (r->rank == 0) t->parameters = weft_rank_parameters(r);
-    weft_board_stage(&t->line, r->rank, WEFT_STAGE_BUILT);
+    weft_status_page_stage(&t->line, r->rank, WEFT_STAGE_BUILT);
     return WEFT_OK;
 }
 
@@ -254,7 +254,7 @@ void weft_trainer_destroy(weft_trainer **trainer)
     free((void *)(uintptr_t)t->model.data);
     weft_checkpoint_close(&t->resumed);
     weft_folder_unlock(&t->folder_lock);
-    weft_board_close(&t->line);
+    weft_status_page_close(&t->line);
     weft_core_sets_free(&t->cores);
     weft_dataset_close(&t->data);
     weft_settings_free(&t->settings);

@@ -32,7 +32,7 @@ struct weft_trainer {
     weft_bytes model; /* text of a YAML model, allocated */
     weft_checkpoint resumed;
     weft_comm *worlds[WEFT_MAX_RANKS];
-    weft_recipe recipe;
+    weft_run_spec recipe;
     weft_run *runs; /* of the ranks of this process */
     int local;
     int size, mesh, learners; /* ranks of the job; of a learner; size / mesh */
@@ -53,8 +53,8 @@ struct weft_trainer {
     weft_position begun; /* where that run began */
     int64_t run_steps;   /* that it takes; 0: not known yet */
 
-    weft_core_sets *cores; /* of the ranks on this machine; NULL: they share all */
-    weft_line line;        /* to a supervisor */
+    weft_core_sets *cores;        /* of the ranks on this machine; NULL: they share all */
+    weft_supervisor_channel line; /* to a supervisor */
 
     pthread_mutex_t lock; /* of the first failure */
     weft_error error;     /* of the rank that has most to say */

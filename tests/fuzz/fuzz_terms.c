@@ -12,11 +12,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static weft_context *context;
     static weft_train_options own;
-    weft_terms terms;
+    weft_elastic_config terms;
     if (!context && (weft_context_create(&context) != WEFT_OK ||
                      weft_train_options_init(context, &own) != WEFT_OK))
         abort();
-    if (weft_terms_read(context, (const char *)data, size, &own, &terms) != WEFT_OK) {
+    if (weft_elastic_config_read(context, (const char *)data, size, &own, &terms) != WEFT_OK) {
         must(weft_last_message()[0]);
         return 0;
     }
@@ -27,6 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(g->begin >= at && g->count > 0 && g->count <= terms.count - g->begin);
         at = g->begin + g->count;
     }
-    weft_terms_free(context, &terms);
+    weft_elastic_config_free(context, &terms);
     return 0;
 }

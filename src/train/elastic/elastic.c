@@ -53,12 +53,12 @@ typedef struct past {
 
 static void read_past(past *p)
 {
-    weft_line line;
-    weft_board_open(&line);
-    p->known = weft_board_begun(&line, p->begun);
-    int64_t done = weft_board_furthest(&line) - 1;
+    weft_supervisor_channel line;
+    weft_status_page_open(&line);
+    p->known = weft_status_page_begun(&line, p->begun);
+    int64_t done = weft_status_page_furthest(&line) - 1;
     p->step = p->known && done > p->begun[0] ? done : 0;
-    weft_board_close(&line);
+    weft_status_page_close(&line);
 }
 
 static void take_past(const past *p, weft_joining *j)
@@ -80,7 +80,7 @@ static void keep_begun(weft_trainer *t, const past *before)
     int64_t n[WEFT_BEGUN] = {p.step,      p.epoch,        p.batch,
                              p.samples,   t->total_steps, (int64_t)t->link.checkpoint,
                              t->link.step};
-    weft_board_begin(&t->line, n);
+    weft_status_page_begin(&t->line, n);
 }
 
 static bool shares_out(const char *mesh)
@@ -128,7 +128,7 @@ static weft_status look_at_run(weft_context *context, const weft_train_options *
 }
 
 static weft_status find_terms(weft_context *context, weft_trainer *t, bool serves,
-                              weft_terms *terms)
+                              weft_elastic_config *terms)
 {
     void *data;
     size_t bytes;
@@ -153,7 +153,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
 {
     weft_net_context *world;
     weft_trainer *t = NULL;
-    weft_terms terms = {.dtype = WEFT_F32};
+    weft_elastic_config terms = {.dtype = WEFT_F32};
     weft_text text = {0};
     int learners = 0;
     past before;
@@ -166,7 +166,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
     read_past(&before);
     weft_status status = look_at_run(context, &o->train, &before, &learners, &t);
     if (status == WEFT_OK) status = find_terms(context, t, ops->serve, &terms);
-    if (status == WEFT_OK) status = weft_terms_write(context, &terms, &text);
+    if (status == WEFT_OK) status = weft_elastic_config_write(context, &terms, &text);
     if (status == WEFT_OK) {
         weft_coordinating what = {.listen = o->listen ? o->listen : HERE,
                                   .learners = learners,
@@ -192,7 +192,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
         status = weft_coordinator_process(&waiting, world, &what);
     }
     free(text.data);
-    weft_terms_free(context, &terms);
+    weft_elastic_config_free(context, &terms);
     weft_trainer_destroy(&t);
     return status;
 }
@@ -201,20 +201,20 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
 
 static weft_status ask(weft_context *context, const char *address, weft_asking what,
                        const weft_cluster_options *o, const weft_stop *stop,
-                       weft_invitation *invitation, weft_terms *terms)
+                       weft_invitation *invitation, weft_elastic_config *terms)
 {
     weft_net_context *world;
     weft_waiting waiting = {context, stop, o->train.job.timeout};
     WEFT_TRY(enter(context, o, &world));
     WEFT_TRY(weft_cluster_ask(&waiting, world, address, what, 0, weft_job_slot(), invitation));
-    weft_status status =
-        weft_terms_read(context, invitation->configuration, invitation->bytes, &o->train, terms);
+    weft_status status = weft_elastic_config_read(context, invitation->configuration,
+                                                  invitation->bytes, &o->train, terms);
     if (status != WEFT_OK) weft_invitation_free(invitation);
     return status;
 }
 
 static weft_status serve(weft_context *context, const char *address, const weft_cluster_options *o,
-                         const weft_stop *stop, const weft_terms *terms)
+                         const weft_stop *stop, const weft_elastic_config *terms)
 {
     weft_net_context *world;
     weft_store *store;
@@ -250,7 +250,7 @@ weft_status weft_server_run(weft_context *context, const char *address,
                             const weft_cluster_options *o, const weft_stop *stop)
 {
     weft_invitation invitation;
-    weft_terms terms;
+    weft_elastic_config terms;
     weft_context *own;
     WEFT_TRY(ask(context, address, WEFT_ASK_TERMS, o, stop, &invitation, &terms));
     weft_status status = weft_context_with_threads(context, (int)o->train.where.threads, &own);
@@ -258,7 +258,7 @@ weft_status weft_server_run(weft_context *context, const char *address,
         status = serve(own, address, o, stop, &terms);
         weft_context_destroy(&own);
     }
-    weft_terms_free(context, &terms);
+    weft_elastic_config_free(context, &terms);
     weft_invitation_free(&invitation);
     return status;
 }
@@ -268,7 +268,7 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                         const weft_stop *stop, uint64_t run, weft_trainer **out)
 {
     weft_invitation invitation;
-    weft_terms terms;
+    weft_elastic_config terms;
     WEFT_TRY(ask(context, address, WEFT_ASK_SLOT, o, stop, &invitation, &terms));
     weft_joining joining = {.coordinator = address,
                             .slot = invitation.slot,
@@ -285,7 +285,7 @@ static weft_status join(weft_context *context, const char *address, const weft_c
                         "has begun another one; give weft join again to take part in that",
                         address)
             : weft_trainer_create_joining(context, &terms.options, &joining, out);
-    weft_terms_free(context, &terms);
+    weft_elastic_config_free(context, &terms);
     weft_invitation_free(&invitation);
     return status;
 }

@@ -12,7 +12,7 @@ bool weft_cluster_is_own(const char *option);
 bool weft_cluster_takes(weft_cluster_kind kind, const char *option);
 
 /* What a coordinator gives joiners: the run's options, and what it has found out, as text. */
-typedef struct weft_terms {
+typedef struct weft_elastic_config {
     weft_train_options options; /* with the joiner's own */
     int learners, servers;
     int64_t count, steps; /* parameters as they lie; of the run */
@@ -20,13 +20,14 @@ typedef struct weft_terms {
     weft_position begun;  /* where it began: after a checkpoint, or at 0 */
     weft_dtype dtype;
     char *model; /* the text of its file; NULL: it is built in */
-} weft_terms;
-weft_status weft_terms_write(weft_context *context, const weft_terms *terms,
-                             weft_text *out) WEFT_NODISCARD;
+} weft_elastic_config;
+weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *terms,
+                                      weft_text *out) WEFT_NODISCARD;
 /* own: what the joiner decides for itself. FORMAT: the coordinator is of another program. */
-weft_status weft_terms_read(weft_context *context, const char *text, size_t bytes,
-                            const weft_train_options *own, weft_terms *out) WEFT_NODISCARD;
-void weft_terms_free(weft_context *context, weft_terms *terms);
+weft_status weft_elastic_config_read(weft_context *context, const char *text, size_t bytes,
+                                     const weft_train_options *own,
+                                     weft_elastic_config *out) WEFT_NODISCARD;
+void weft_elastic_config_free(weft_context *context, weft_elastic_config *terms);
 
 /* members_options.c: what a coordinator is given. ARGUMENT: a checkpoint that it neither writes nor
  * reads; one of a job is given the folder of all. */

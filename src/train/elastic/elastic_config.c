@@ -36,7 +36,8 @@ static weft_status add_gaps(weft_text *out, weft_gap_list gaps)
 }
 
 /* Names that are no options begin with '@'. */
-weft_status weft_terms_write(weft_context *context, const weft_terms *t, weft_text *out)
+weft_status weft_elastic_config_write(weft_context *context, const weft_elastic_config *t,
+                                      weft_text *out)
 {
     const weft_option *table = weft_train_table(context);
     for (const weft_option *o = table; o->name; o++) {
@@ -95,7 +96,7 @@ static bool read_gaps(const char *text, int64_t count, weft_gap_list *out, size_
 }
 
 /* Each takes four bytes of the text at the least, the last one three. */
-static weft_status take_gaps(weft_terms *t, const char *text)
+static weft_status take_gaps(weft_elastic_config *t, const char *text)
 {
     size_t capacity = strlen(text) / 4 + 1;
     free(t->gaps.gaps);
@@ -104,7 +105,7 @@ static weft_status take_gaps(weft_terms *t, const char *text)
     return read_gaps(text, t->count, &t->gaps, capacity) ? WEFT_OK : fail_terms("@gaps");
 }
 
-static weft_status take_pair(weft_context *context, weft_terms *t, const char *name,
+static weft_status take_pair(weft_context *context, weft_elastic_config *t, const char *name,
                              const char *text)
 {
     const weft_option *table = weft_train_table(context), *o = table;
@@ -146,7 +147,8 @@ static weft_status take_pair(weft_context *context, weft_terms *t, const char *n
 }
 
 /* What is the joiner's own comes last. */
-static weft_status take_own(weft_context *context, const weft_train_options *own, weft_terms *t)
+static weft_status take_own(weft_context *context, const weft_train_options *own,
+                            weft_elastic_config *t)
 {
     const weft_option *table = weft_train_table(context);
     for (const weft_option *o = table; o->name; o++) {
@@ -160,11 +162,11 @@ static weft_status take_own(weft_context *context, const weft_train_options *own
     return WEFT_OK;
 }
 
-weft_status weft_terms_read(weft_context *context, const char *text, size_t bytes,
-                            const weft_train_options *own, weft_terms *out)
+weft_status weft_elastic_config_read(weft_context *context, const char *text, size_t bytes,
+                                     const weft_train_options *own, weft_elastic_config *out)
 {
     const char *at = text, *end = text + bytes;
-    *out = (weft_terms){.dtype = WEFT_F32};
+    *out = (weft_elastic_config){.dtype = WEFT_F32};
     if (!text || !bytes || end[-1] != '\0') return fail_terms("nothing");
     weft_status status = weft_train_options_init(context, &out->options);
     while (status == WEFT_OK && at < end) {
@@ -178,14 +180,14 @@ weft_status weft_terms_read(weft_context *context, const char *text, size_t byte
     }
     if (status == WEFT_OK && out->learners < 1) status = fail_terms("learners");
     if (status == WEFT_OK) status = take_own(context, own, out);
-    if (status != WEFT_OK) weft_terms_free(context, out);
+    if (status != WEFT_OK) weft_elastic_config_free(context, out);
     return status;
 }
 
-void weft_terms_free(weft_context *context, weft_terms *terms)
+void weft_elastic_config_free(weft_context *context, weft_elastic_config *terms)
 {
     weft_options_free(weft_train_table(context), &terms->options);
     free(terms->model);
     free(terms->gaps.gaps);
-    *terms = (weft_terms){0};
+    *terms = (weft_elastic_config){0};
 }

@@ -42,7 +42,7 @@ static weft_status check(const weft_train_options *o, int64_t mesh)
 
 /* A port of this machine that is kept for the coordinator, also for one that comes in the place of
  * another: who is bound to it and does not listen lets others who allow that listen. */
-static weft_status keep_port(weft_processes *p)
+static weft_status keep_port(weft_process_plan *p)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(at);
@@ -75,7 +75,7 @@ static weft_status add(sentence *s, const char *name, const char *value)
 }
 
 /* What each of them is told in another way than the job was. */
-static weft_status own_value(const weft_processes *p, const weft_job_part *part,
+static weft_status own_value(const weft_process_plan *p, const weft_job_part *part,
                              const weft_option *o, char **value)
 {
     const weft_train_options *all = p->options;
@@ -111,7 +111,7 @@ static weft_cluster_kind kind_of(weft_part_role role)
                                          : WEFT_CLUSTER_LEARNER;
 }
 
-static weft_status add_options(const weft_processes *p, const weft_job_part *part, sentence *s)
+static weft_status add_options(const weft_process_plan *p, const weft_job_part *part, sentence *s)
 {
     for (const weft_option *o = weft_train_rows; o->name; o++) {
         char *value;
@@ -125,7 +125,7 @@ static weft_status add_options(const weft_processes *p, const weft_job_part *par
     return WEFT_OK;
 }
 
-static weft_status write_part(const weft_processes *p, weft_job_part *part)
+static weft_status write_part(const weft_process_plan *p, weft_job_part *part)
 {
     static const char *const commands[] = {"coordinator", "server", "join"};
     sentence s = {0};
@@ -162,12 +162,12 @@ static const char *only_copy(const weft_train_options *o, int servers)
 /* A member says once a second that it lives, so less would be too little. */
 static const double LEAST_SILENCE = 3, MOST_SILENCE = 10;
 
-weft_status weft_processes_plan(const weft_context *context, const weft_train_options *options,
-                                weft_processes *out)
+weft_status weft_process_plan_make(const weft_context *context, const weft_train_options *options,
+                                   weft_process_plan *out)
 {
     const weft_exchange_ops *ops;
-    weft_processes *p = out;
-    *p = (weft_processes){.options = options, .port = -1, .mesh = 1};
+    weft_process_plan *p = out;
+    *p = (weft_process_plan){.options = options, .port = -1, .mesh = 1};
     if (options->parallel.mesh) WEFT_TRY(weft_mesh_ranks(options->parallel.mesh, &p->mesh));
     WEFT_TRY(weft_exchange_is_elastic(context, options->parallel.exchange, &ops));
     WEFT_TRY(check(options, p->mesh));
@@ -189,7 +189,7 @@ weft_status weft_processes_plan(const weft_context *context, const weft_train_op
     return WEFT_OK;
 }
 
-void weft_processes_free(weft_processes *p)
+void weft_process_plan_free(weft_process_plan *p)
 {
     for (int i = 0; i < p->count; i++) {
         char **words = p->parts[i].words;
@@ -198,5 +198,5 @@ void weft_processes_free(weft_processes *p)
     }
     free(p->parts);
     if (p->port >= 0) close(p->port);
-    *p = (weft_processes){.port = -1};
+    *p = (weft_process_plan){.port = -1};
 }

@@ -5,7 +5,7 @@
 #include "job/job.h"
 #include "train/train.h"
 
-typedef struct weft_processes {
+typedef struct weft_process_plan {
     const weft_train_options *options;
     int64_t mesh;     /* ranks of a learner */
     double silence;   /* seconds after which one of them is gone */
@@ -13,12 +13,12 @@ typedef struct weft_processes {
     char address[64]; /* where it listens */
     weft_job_part *parts;
     int count;
-} weft_processes;
+} weft_process_plan;
 
 /* ARGUMENT: the options do not fit the engine. *out has to be freed even then; options outlive it.
  */
-weft_status weft_processes_plan(const weft_context *context, const weft_train_options *options,
-                                weft_processes *out) WEFT_NODISCARD;
-void weft_processes_free(weft_processes *processes);
+weft_status weft_process_plan_make(const weft_context *context, const weft_train_options *options,
+                                   weft_process_plan *out) WEFT_NODISCARD;
+void weft_process_plan_free(weft_process_plan *processes);
 
 #endif

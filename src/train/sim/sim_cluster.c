@@ -10,7 +10,7 @@
 #define SECONDS .low = 0, .high = 1e6
 #define BYTES .low = 0, .high = 1e15
 
-#define CLUSTER(field_) .offset = offsetof(weft_cluster, field_)
+#define CLUSTER(field_) .offset = offsetof(weft_sim_cluster, field_)
 static const weft_option cluster_rows[] = {
     {.name = "rate", .initial = "1e10", REAL, CLUSTER(rate), .low = 1, .high = 1e18},
     {.name = "step", REAL, CLUSTER(step), .low = 1e-9, .high = 1e6},
@@ -22,7 +22,7 @@ static const weft_option cluster_rows[] = {
     {.name = "reordered", .initial = "0", REAL, CLUSTER(link.reordered), SHARE},
     {.name = NULL}};
 
-#define GROUP(field_) .offset = offsetof(weft_cluster_group, field_)
+#define GROUP(field_) .offset = offsetof(weft_sim_cluster_group, field_)
 static const weft_option group_rows[] = {
     {.name = "count", .initial = "1", WHOLE, GROUP(count), .low = 1, .high = WEFT_MAX_RANKS},
     {.name = "speed", .initial = "1", REAL, GROUP(speed), .low = 1e-6, .high = 1e6},
@@ -41,16 +41,16 @@ static const weft_option group_rows[] = {
 
 static const char LEARNERS[] = "learners";
 
-static weft_status read_group(const weft_yaml *y, int item, const weft_cluster *c,
-                              weft_cluster_group *out)
+static weft_status read_group(const weft_yaml *y, int item, const weft_sim_cluster *c,
+                              weft_sim_cluster_group *out)
 {
-    *out = (weft_cluster_group){.count = 0};
+    *out = (weft_sim_cluster_group){.count = 0};
     WEFT_TRY(weft_options_init(group_rows, out));
     out->link = c->link;
     return weft_yaml_apply(y, item, out);
 }
 
-static weft_status read_groups(const char *path, const weft_yaml *y, weft_cluster *c)
+static weft_status read_groups(const char *path, const weft_yaml *y, weft_sim_cluster *c)
 {
     int count = weft_yaml_count(y), line = weft_yaml_line(y, -1, LEARNERS);
     int64_t all = 0;
@@ -71,7 +71,7 @@ static weft_status read_groups(const char *path, const weft_yaml *y, weft_cluste
     return WEFT_OK;
 }
 
-static weft_status read_text(const char *path, const weft_bytes *text, weft_cluster *c)
+static weft_status read_text(const char *path, const weft_bytes *text, weft_sim_cluster *c)
 {
     weft_yaml *y;
     WEFT_TRY(weft_yaml_parse(path, text->data, text->size, cluster_rows, LEARNERS, group_rows, &y));
@@ -87,7 +87,7 @@ static weft_status read_text(const char *path, const weft_bytes *text, weft_clus
 }
 
 /* All alike, if nobody says otherwise. */
-static weft_status fill_up(weft_cluster *c, int64_t learners)
+static weft_status fill_up(weft_sim_cluster *c, int64_t learners)
 {
     if (!c->groups) WEFT_TRY(WEFT_NEW(&c->groups, 1));
     if (c->group_count > 0) return WEFT_OK;
@@ -98,7 +98,7 @@ static weft_status fill_up(weft_cluster *c, int64_t learners)
     return WEFT_OK;
 }
 
-static weft_status agree(const char *path, const weft_cluster *c, int64_t *learners)
+static weft_status agree(const char *path, const weft_sim_cluster *c, int64_t *learners)
 {
     int64_t all = 0;
     for (int g = 0; g < c->group_count; g++) all += c->groups[g].count;
@@ -120,7 +120,7 @@ static weft_status as_argument(weft_status status)
     return weft_fail(WEFT_ERR_ARGUMENT, "%s", error.message);
 }
 
-static weft_status read_file(const char *path, weft_cluster *c)
+static weft_status read_file(const char *path, weft_sim_cluster *c)
 {
     weft_bytes text = {0};
     weft_status status = weft_file_map(path, &text);
@@ -129,9 +129,9 @@ static weft_status read_file(const char *path, weft_cluster *c)
     return as_argument(status);
 }
 
-weft_status weft_cluster_open(const char *path, int64_t *learners, weft_cluster *out)
+weft_status weft_sim_cluster_open(const char *path, int64_t *learners, weft_sim_cluster *out)
 {
-    *out = (weft_cluster){.rate = 0};
+    *out = (weft_sim_cluster){.rate = 0};
     weft_status status = weft_options_init(cluster_rows, out);
     if (status == WEFT_OK && path) status = read_file(path, out);
     if (status == WEFT_OK) status = fill_up(out, *learners);
@@ -140,24 +140,25 @@ weft_status weft_cluster_open(const char *path, int64_t *learners, weft_cluster 
     return status;
 }
 
-void weft_cluster_free(weft_cluster *cluster)
+void weft_cluster_free(weft_sim_cluster *cluster)
 {
     free(cluster->groups);
-    *cluster = (weft_cluster){.rate = 0};
+    *cluster = (weft_sim_cluster){.rate = 0};
 }
 
 /* --- what takes how long --- */
 
-const weft_cluster_group *weft_cluster_group_of(const weft_cluster *c, int learner)
+const weft_sim_cluster_group *weft_sim_cluster_group_of(const weft_sim_cluster *c, int learner)
 {
-    const weft_cluster_group *g = c->groups;
+    const weft_sim_cluster_group *g = c->groups;
     for (int64_t i = learner; i >= g->count; g++) i -= g->count;
     return g;
 }
 
-double weft_cluster_step(const weft_cluster *c, int learner, double flops, weft_random *random)
+double weft_sim_cluster_step(const weft_sim_cluster *c, int learner, double flops,
+                             weft_random *random)
 {
-    const weft_cluster_group *g = weft_cluster_group_of(c, learner);
+    const weft_sim_cluster_group *g = weft_sim_cluster_group_of(c, learner);
     double seconds = (c->step > 0 ? c->step : flops / c->rate) / g->speed / g->awake;
     /* Both are drawn each time, so that what one of them is changes nothing about the other. */
     double longer = weft_random_unit(random), slow = weft_random_unit(random);
@@ -180,10 +181,10 @@ static weft_sim_link worse(const weft_sim_link *a, const weft_sim_link *b)
                            .reordered = WEFT_MAX(a->reordered, b->reordered)};
 }
 
-weft_sim_link weft_cluster_link(const weft_cluster *c, int from, int to)
+weft_sim_link weft_sim_cluster_link(const weft_sim_cluster *c, int from, int to)
 {
-    const weft_sim_link *a = from < 0 ? NULL : &weft_cluster_group_of(c, from)->link;
-    const weft_sim_link *b = to < 0 ? NULL : &weft_cluster_group_of(c, to)->link;
+    const weft_sim_link *a = from < 0 ? NULL : &weft_sim_cluster_group_of(c, from)->link;
+    const weft_sim_link *b = to < 0 ? NULL : &weft_sim_cluster_group_of(c, to)->link;
     if (a && b) return worse(a, b);
     return a ? *a : b ? *b : c->link;
 }

@@ -8,36 +8,36 @@
 #include "train/trainer.h"
 #include "weft/simulate.h"
 
-/* A learner that plays. */
-typedef struct weft_player {
+/* One learner of the run. */
+typedef struct weft_sim_learner {
     weft_store *store;
-    void *parameters, *gradients; /* what the cast reads and writes; gradients may be NULL */
+    void *parameters, *gradients; /* what the exchange reads and writes; gradients may be NULL */
     weft_random random;           /* of how long its steps take */
     int64_t steps;                /* that it has done */
     double takes, busy;           /* the step that goes on; seconds spent in those before */
     double loss, rate;            /* of the last step; the rate may not be known yet */
-} weft_player;
+} weft_sim_learner;
 
-/* A thread that computes steps, now of this learner, now of that one. */
-typedef struct weft_stagehand {
+/* A thread that computes the steps of one learner after another. */
+typedef struct weft_sim_worker {
     weft_rank rank;
     weft_batch batch;
-    weft_player *now;
+    weft_sim_learner *now;
     weft_dtype dtype;
-} weft_stagehand;
+} weft_sim_worker;
 
 typedef struct weft_simulation {
     weft_trainer *job; /* whose first rank has the program, and the store that is evaluated */
     weft_rank *lead;
-    weft_cluster cluster;
-    weft_sim_exchange *cast;
+    weft_sim_cluster cluster;
+    weft_sim_exchange *exchange;
     weft_sim *sim;
-    weft_crew *crew;
-    weft_stagehand *hands;
-    int hand_count;
-    weft_player *players;
+    weft_thread_pool *pool;
+    weft_sim_worker *workers;
+    int worker_count;
+    weft_sim_learner *learner;
     int learners;
-    void **parameters, **gradients; /* those of the players */
+    void **parameters, **gradients; /* those of the learners */
     double *weights;                /* of the samples of their last steps */
     weft_dtype dtype;
     int64_t count;         /* of all parameters */
@@ -62,21 +62,22 @@ typedef struct weft_simulation {
     const weft_stop *stop; /* NULL: nobody can stop it */
 } weft_simulation;
 
-/* players.c: learners, and the threads that compute for them. */
-weft_status weft_simulation_people(weft_simulation *s) WEFT_NODISCARD;
-void weft_simulation_dismiss(weft_simulation *s);
-/* Begins what learner `player` has asked for, and waits until it is there. */
-void weft_simulation_give(weft_simulation *s, int player);
-weft_status weft_simulation_wait(weft_simulation *s, int player) WEFT_NODISCARD;
+/* sim_learners.c: learners, and the threads that compute for them. */
+weft_status weft_simulation_start_learners(weft_simulation *s) WEFT_NODISCARD;
+void weft_simulation_stop_learners(weft_simulation *s);
+/* Begins what learner `index` has asked for, and waits until it is there. */
+void weft_simulation_submit(weft_simulation *s, int index);
+weft_status weft_simulation_wait(weft_simulation *s, int index) WEFT_NODISCARD;
 
-/* timing.c: when in a step parts of the parameters are read, and parts of the gradients are there.
+/* sim_timing.c: when in a step parts of the parameters are read, and parts of the gradients are
+ * there.
  */
-weft_status weft_simulation_time(weft_simulation *s) WEFT_NODISCARD;
+weft_status weft_simulation_measure(weft_simulation *s) WEFT_NODISCARD;
 
-/* told.c: what is said of the run, and what is kept of it. */
-weft_status weft_simulation_tell_start(weft_simulation *s) WEFT_NODISCARD;
+/* sim_report.c: what is said of the run, and what is kept of it. */
+weft_status weft_simulation_report_start(weft_simulation *s) WEFT_NODISCARD;
 /* A step of a learner is done. */
-weft_status weft_simulation_note(weft_simulation *s, weft_player *p) WEFT_NODISCARD;
+weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p) WEFT_NODISCARD;
 weft_status weft_simulation_evaluate(weft_simulation *s, bool over) WEFT_NODISCARD;
 /* After the last step of all. */
 weft_status weft_simulation_finish(weft_simulation *s) WEFT_NODISCARD;

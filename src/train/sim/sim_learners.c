@@ -5,7 +5,7 @@
 /* A gradient is final: it goes where the learner's actor reads it. */
 static weft_status take_gradient(void *user, const weft_gradient *g)
 {
-    const weft_stagehand *h = user;
+    const weft_sim_worker *h = user;
     size_t size = weft_dtype_size(h->dtype);
     const void *data;
     WEFT_TRY(weft_gradient_map(h->rank.instance, g->index, &data));
@@ -14,7 +14,7 @@ static weft_status take_gradient(void *user, const weft_gradient *g)
     return WEFT_OK;
 }
 
-static weft_status copy_parameters(const weft_player *p, bool in)
+static weft_status copy_parameters(const weft_sim_learner *p, bool in)
 {
     void *data;
     size_t bytes;
@@ -27,15 +27,15 @@ static weft_status copy_parameters(const weft_player *p, bool in)
 }
 
 /* The batch that it has in a real run. */
-static void make_batch(const weft_simulation *s, int player, weft_stagehand *h)
+static void make_batch(const weft_simulation *s, int index, weft_sim_worker *h)
 {
     const weft_trainer *t = s->job;
-    int64_t step = s->players[player].steps;
+    int64_t step = s->learner[index].steps;
     weft_loader_options options = {.split = WEFT_TRAIN,
                                    .batch = t->options.length.batch,
                                    .slots = t->recipe.slots,
                                    .parts = s->learners,
-                                   .part = player,
+                                   .part = index,
                                    .seed = (uint64_t)t->options.task.seed,
                                    .shuffle = true,
                                    .real = weft_graph_real(s->lead->graph)};
@@ -44,39 +44,39 @@ static void make_batch(const weft_simulation *s, int player, weft_stagehand *h)
                     step % s->epoch * options.batch * options.parts, &h->batch);
 }
 
-static weft_status compute(void *user, int worker, int player)
+static weft_status compute(void *user, int worker, int index)
 {
     weft_simulation *s = user;
-    weft_stagehand *h = &s->hands[worker];
-    weft_player *p = &s->players[player];
-    weft_vote vote = {0};
+    weft_sim_worker *h = &s->workers[worker];
+    weft_sim_learner *p = &s->learner[index];
+    weft_step_consensus vote = {0};
     h->now = p;
-    make_batch(s, player, h);
-    s->weights[player] = h->batch.weight;
+    make_batch(s, index, h);
+    s->weights[index] = h->batch.weight;
     h->rank.store = p->store;
     h->rank.position.step = p->steps;
     WEFT_TRY(weft_instance_use(h->rank.instance, p->store));
     WEFT_TRY(copy_parameters(p, true));
     weft_status status = weft_rank_step(&h->rank, &h->batch, &vote);
-    if (status != WEFT_OK) return weft_fail_within(status, "learner %d", player);
+    if (status != WEFT_OK) return weft_fail_within(status, "learner %d", index);
     p->loss = vote.loss;
     p->rate = weft_rank_learning_rate(&h->rank);
     return p->gradients ? WEFT_OK : copy_parameters(p, false);
 }
 
-void weft_simulation_give(weft_simulation *s, int player)
+void weft_simulation_submit(weft_simulation *s, int index)
 {
-    weft_crew_give(s->crew, player);
+    weft_thread_pool_submit(s->pool, index);
 }
 
-weft_status weft_simulation_wait(weft_simulation *s, int player)
+weft_status weft_simulation_wait(weft_simulation *s, int index)
 {
-    return weft_crew_wait(s->crew, player);
+    return weft_thread_pool_wait(s->pool, index);
 }
 
 /* --- making them --- */
 
-static weft_status open_hand(weft_simulation *s, weft_stagehand *h)
+static weft_status open_worker(weft_simulation *s, weft_sim_worker *h)
 {
     const weft_trainer *t = s->job;
     weft_loader_options options = {.split = WEFT_TRAIN,
@@ -84,7 +84,7 @@ static weft_status open_hand(weft_simulation *s, weft_stagehand *h)
                                    .slots = t->recipe.slots,
                                    .real = weft_graph_real(s->lead->graph)};
     h->dtype = s->dtype;
-    WEFT_TRY(weft_rank_twin(s->lead, &h->rank));
+    WEFT_TRY(weft_rank_clone(s->lead, &h->rank));
     weft_instance_listen(h->rank.instance,
                          s->gradients ? &(weft_listener){.ready = take_gradient, .user = h} : NULL);
     return weft_batch_open(t->data, &options, &h->batch);
@@ -92,7 +92,7 @@ static weft_status open_hand(weft_simulation *s, weft_stagehand *h)
 
 static weft_status open_player(weft_simulation *s, int i)
 {
-    weft_player *p = &s->players[i];
+    weft_sim_learner *p = &s->learner[i];
     size_t bytes = (size_t)s->count * weft_dtype_size(s->dtype);
     weft_random_start(&p->random, (uint64_t)s->job->options.task.seed, 1000 + (uint64_t)i);
     WEFT_TRY(weft_store_clone(s->lead->store, &p->store));
@@ -116,38 +116,38 @@ static weft_status make_room(weft_simulation *s)
     WEFT_TRY(weft_store_map(s->lead->store, WEFT_ALL_PARAMETERS, &s->dtype, &data, &bytes));
     weft_store_unmap_read(s->lead->store, data);
     s->count = (int64_t)(bytes / weft_dtype_size(s->dtype));
-    WEFT_TRY(WEFT_NEW(&s->players, s->learners));
+    WEFT_TRY(WEFT_NEW(&s->learner, s->learners));
     WEFT_TRY(WEFT_NEW(&s->parameters, s->learners));
     WEFT_TRY(WEFT_NEW(&s->weights, s->learners));
     if (ops->owns_update) WEFT_TRY(WEFT_NEW(&s->gradients, s->learners));
     return WEFT_OK;
 }
 
-weft_status weft_simulation_people(weft_simulation *s)
+weft_status weft_simulation_start_learners(weft_simulation *s)
 {
     int threads = (int)s->job->options.where.threads;
-    int hands = WEFT_MIN(WEFT_MAX(weft_cores() / threads, 1), s->learners);
+    int workers = WEFT_MIN(WEFT_MAX(weft_cores() / threads, 1), s->learners);
     WEFT_TRY(make_room(s));
     for (int i = 0; i < s->learners; i++) WEFT_TRY(open_player(s, i));
-    WEFT_TRY(WEFT_NEW(&s->hands, hands));
-    while (s->hand_count < hands) WEFT_TRY(open_hand(s, &s->hands[s->hand_count++]));
-    return weft_crew_open(hands, s->learners, compute, s, &s->crew);
+    WEFT_TRY(WEFT_NEW(&s->workers, workers));
+    while (s->worker_count < workers) WEFT_TRY(open_worker(s, &s->workers[s->worker_count++]));
+    return weft_thread_pool_open(workers, s->learners, compute, s, &s->pool);
 }
 
-void weft_simulation_dismiss(weft_simulation *s)
+void weft_simulation_stop_learners(weft_simulation *s)
 {
-    weft_crew_close(&s->crew);
-    for (int i = 0; s->hands && i < s->hand_count; i++) {
-        weft_batch_close(&s->hands[i].batch);
-        weft_rank_free_twin(&s->hands[i].rank);
+    weft_thread_pool_close(&s->pool);
+    for (int i = 0; s->workers && i < s->worker_count; i++) {
+        weft_batch_close(&s->workers[i].batch);
+        weft_rank_free_twin(&s->workers[i].rank);
     }
-    for (int i = 0; s->players && i < s->learners; i++) {
-        weft_store_destroy(&s->players[i].store);
-        free(s->players[i].parameters);
-        free(s->players[i].gradients);
+    for (int i = 0; s->learner && i < s->learners; i++) {
+        weft_store_destroy(&s->learner[i].store);
+        free(s->learner[i].parameters);
+        free(s->learner[i].gradients);
     }
-    free(s->hands);
-    free(s->players);
+    free(s->workers);
+    free(s->learner);
     free((void *)s->parameters);
     free(s->weights);
     free((void *)s->gradients);

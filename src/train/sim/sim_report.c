@@ -3,7 +3,7 @@
 
 #include "train/sim/sim_internal.h"
 
-/* Series of a summary: those of the cast, and of the simulation. */
+/* Series of a summary: those of the exchange, and of the simulation. */
 enum { MOST_SERIES = 16 };
 
 static weft_status tell(weft_simulation *s, weft_event *e)
@@ -21,7 +21,7 @@ static weft_status tell(weft_simulation *s, weft_event *e)
     return WEFT_OK;
 }
 
-weft_status weft_simulation_tell_start(weft_simulation *s)
+weft_status weft_simulation_report_start(weft_simulation *s)
 {
     weft_event e = {.kind = WEFT_EVENT_START};
     return tell(s, &e);
@@ -30,12 +30,12 @@ weft_status weft_simulation_tell_start(weft_simulation *s)
 /* --- steps --- */
 
 /* That a step of a learner has: the last batch of an epoch may be shorter, and is shared out. */
-static double samples_of(const weft_simulation *s, int player, int64_t step)
+static double samples_of(const weft_simulation *s, int index, int64_t step)
 {
     int64_t all = s->learners * s->job->options.length.batch, begin = step % s->epoch * all;
     int64_t total = WEFT_MIN(all, s->job->samples - begin);
-    return (double)(weft_part_start(total, player + 1, s->learners) -
-                    weft_part_start(total, player, s->learners));
+    return (double)(weft_part_start(total, index + 1, s->learners) -
+                    weft_part_start(total, index, s->learners));
 }
 
 /* As many steps of learners as there are learners. */
@@ -65,8 +65,8 @@ static void note_first_end(weft_simulation *s)
 {
     double busy = 0, samples = s->samples, now = weft_sim_stats(s->sim).seconds;
     for (int i = 0; i < s->learners; i++) {
-        const weft_player *p = &s->players[i];
-        double share = weft_sim_progress(s->sim, s->cast->first_learner + (weft_actor_id)i);
+        const weft_sim_learner *p = &s->learner[i];
+        double share = weft_sim_progress(s->sim, s->exchange->first_learner + (weft_actor_id)i);
         busy += p->busy + share * p->takes; /* of the step that goes on */
         samples += share * samples_of(s, i, p->steps);
     }
@@ -76,11 +76,11 @@ static void note_first_end(weft_simulation *s)
     s->samples_per_second = samples / now;
 }
 
-weft_status weft_simulation_note(weft_simulation *s, weft_player *p)
+weft_status weft_simulation_count_step(weft_simulation *s, weft_sim_learner *p)
 {
     p->busy += p->takes;
     p->takes = 0;
-    s->samples += samples_of(s, (int)(p - s->players), p->steps++);
+    s->samples += samples_of(s, (int)(p - s->learner), p->steps++);
     s->done++;
     if (s->stop && s->stop->wanted) {
         weft_status status =
@@ -90,8 +90,8 @@ weft_status weft_simulation_note(weft_simulation *s, weft_player *p)
         return status;
     }
     s->last = weft_sim_stats(s->sim).seconds;
-    s->loss += p->loss * s->weights[p - s->players];
-    s->weight += s->weights[p - s->players];
+    s->loss += p->loss * s->weights[p - s->learner];
+    s->weight += s->weights[p - s->learner];
     s->rate += p->rate;
     if (s->first_end < 0 && p->steps == s->job->total_steps) note_first_end(s);
     return s->done % s->learners == 0 ? tell_round(s) : WEFT_OK;
@@ -102,7 +102,7 @@ weft_status weft_simulation_note(weft_simulation *s, weft_player *p)
 /* Statistics, counters and moments are the first learner's, as in a real run. */
 static weft_status take_state(weft_simulation *s)
 {
-    const weft_store *from = s->players[0].store;
+    const weft_store *from = s->learner[0].store;
     weft_store *to = s->lead->store;
     WEFT_TRY(weft_simulation_wait(s, 0));
     for (int i = 0; i < weft_store_count(to); i++) {
@@ -127,7 +127,7 @@ static weft_status take_result(weft_simulation *s, bool over)
     weft_store *to = s->lead->store;
     WEFT_TRY(take_state(s));
     WEFT_TRY(weft_store_map(to, WEFT_ALL_PARAMETERS, &dtype, &data, &bytes));
-    weft_status status = s->cast->ops->result(s->cast, over, data);
+    weft_status status = s->exchange->ops->result(s->exchange, over, data);
     if (status == WEFT_OK) return weft_store_unmap(to, WEFT_ALL_PARAMETERS, data);
     weft_store_unmap_read(to, data);
     return status;
@@ -190,9 +190,9 @@ static weft_status summarise(weft_simulation *s)
                     .samples_per_second = s->samples_per_second,
                     .series = series,
                     .series_count = 4};
-    const weft_sim_exchange_ops *ops = s->cast->ops;
+    const weft_sim_exchange_ops *ops = s->exchange->ops;
     for (int i = 0; ops->figure && e.series_count < MOST_SERIES; i++, e.series_count++)
-        if (!ops->figure(s->cast, i, &series[e.series_count])) break;
+        if (!ops->figure(s->exchange, i, &series[e.series_count])) break;
     WEFT_TRY(WEFT_NEW(&memory, s->learners));
     for (int i = 0; i < s->learners; i++)
         memory[i] = (double)(info.parameter_bytes + info.state_bytes + info.gradient_bytes);

@@ -33,17 +33,17 @@ static double made_after(const weft_simulation *s, int64_t begin, int64_t count)
     return some ? WEFT_MIN(flops, s->flops) : s->flops;
 }
 
-weft_status weft_simulation_time(weft_simulation *s)
+weft_status weft_simulation_measure(weft_simulation *s)
 {
     int64_t begin, count;
     double last = 0;
-    if (!s->cast->ops->part || s->flops <= 0) return WEFT_OK;
-    while (s->cast->ops->part(s->cast, s->parts, &begin, &count)) s->parts++;
+    if (!s->exchange->ops->part || s->flops <= 0) return WEFT_OK;
+    while (s->exchange->ops->part(s->exchange, s->parts, &begin, &count)) s->parts++;
     if (s->parts == 0) return WEFT_OK;
     WEFT_TRY(WEFT_NEW(&s->needs, s->parts));
     WEFT_TRY(WEFT_NEW(&s->makes, s->parts));
     for (int i = 0; i < s->parts; i++) {
-        (void)s->cast->ops->part(s->cast, i, &begin, &count);
+        (void)s->exchange->ops->part(s->exchange, i, &begin, &count);
         s->needs[i] = needed_after(s, begin, count) / s->flops;
         s->makes[i] = made_after(s, begin, count) / s->flops;
         last = WEFT_MAX(last, s->needs[i]);

@@ -43,9 +43,9 @@ static weft_status check_used(weft_context *context, const weft_train_options *o
 
 /* --- what the simulator asks --- */
 
-static int player_of(const weft_simulation *s, weft_actor_id id)
+static int learner_index(const weft_simulation *s, weft_actor_id id)
 {
-    int64_t i = (int64_t)id - (int64_t)s->cast->first_learner;
+    int64_t i = (int64_t)id - (int64_t)s->exchange->first_learner;
     return i >= 0 && i < s->learners ? (int)i : -1;
 }
 
@@ -53,25 +53,25 @@ static weft_status make(void *user, weft_actor_id id, int life, weft_actor **out
 {
     weft_simulation *s = user;
     (void)life;
-    return s->cast->ops->make(s->cast, id, out);
+    return s->exchange->ops->make(s->exchange, id, out);
 }
 
 static weft_sim_link link_of(void *user, weft_actor_id from, weft_actor_id to)
 {
     const weft_simulation *s = user;
-    return weft_cluster_link(&s->cluster, player_of(s, from), player_of(s, to));
+    return weft_sim_cluster_link(&s->cluster, learner_index(s, from), learner_index(s, to));
 }
 
 static weft_status compute(void *user, weft_actor *actor, int64_t ticket, weft_sim_work *work)
 {
     weft_simulation *s = user;
-    int i = player_of(s, actor->id);
-    weft_player *p = &s->players[i];
+    int i = learner_index(s, actor->id);
+    weft_sim_learner *p = &s->learner[i];
     if (ticket != p->steps + 1)
         return weft_fail(WEFT_ERR_INTERNAL, "step %lld is asked for after %lld", (long long)ticket,
                          (long long)p->steps);
     if (s->due) WEFT_TRY(weft_simulation_evaluate(s, false));
-    p->takes = work->seconds = weft_cluster_step(&s->cluster, i, s->flops, &p->random);
+    p->takes = work->seconds = weft_sim_cluster_step(&s->cluster, i, s->flops, &p->random);
     work->parts = s->makes;
     work->part_count = s->parts;
     return WEFT_OK;
@@ -82,14 +82,14 @@ static weft_status supplied(void *user, weft_actor *actor, int64_t ticket)
 {
     weft_simulation *s = user;
     (void)ticket;
-    weft_simulation_give(s, player_of(s, actor->id));
+    weft_simulation_submit(s, learner_index(s, actor->id));
     return WEFT_OK;
 }
 
 static weft_status computed(void *user, weft_actor *actor, int64_t ticket)
 {
     weft_simulation *s = user;
-    int i = player_of(s, actor->id);
+    int i = learner_index(s, actor->id);
     (void)ticket;
     weft_status status = weft_simulation_wait(s, i);
     weft_error_catch(&s->error, status);
@@ -100,17 +100,18 @@ static weft_status ended(void *user, weft_actor *actor, int64_t ticket)
 {
     weft_simulation *s = user;
     (void)ticket;
-    return weft_simulation_note(s, &s->players[player_of(s, actor->id)]);
+    return weft_simulation_count_step(s, &s->learner[learner_index(s, actor->id)]);
 }
 
 /* --- the run --- */
 
 static weft_status add_actors(weft_simulation *s)
 {
-    for (int i = 0; i < s->cast->actors; i++) WEFT_TRY(weft_sim_add(s->sim, (weft_actor_id)i, 0));
+    for (int i = 0; i < s->exchange->actors; i++)
+        WEFT_TRY(weft_sim_add(s->sim, (weft_actor_id)i, 0));
     for (int i = 0; i < s->learners; i++) {
-        const weft_cluster_group *g = weft_cluster_group_of(&s->cluster, i);
-        weft_actor_id id = s->cast->first_learner + (weft_actor_id)i;
+        const weft_sim_cluster_group *g = weft_sim_cluster_group_of(&s->cluster, i);
+        weft_actor_id id = s->exchange->first_learner + (weft_actor_id)i;
         if (g->awake < 1) WEFT_TRY(weft_sim_doze(s->sim, id, g->period, g->awake * g->period));
     }
     return WEFT_OK;
@@ -118,7 +119,7 @@ static weft_status add_actors(weft_simulation *s)
 
 static weft_status open_cast(weft_simulation *s)
 {
-    const weft_recipe *k = &s->job->recipe;
+    const weft_run_spec *k = &s->job->recipe;
     weft_optimizer_options *elsewhere = &s->lead->elsewhere;
     *elsewhere = k->optimizer;
     elsewhere->clip_norm = 0;
@@ -137,7 +138,7 @@ static weft_status open_cast(weft_simulation *s)
                                        .parameters = s->parameters,
                                        .gradients = s->gradients,
                                        .weights = s->weights};
-    return weft_sim_exchange_open(k->exchange, &scene, &s->cast);
+    return weft_sim_exchange_open(k->exchange, &scene, &s->exchange);
 }
 
 static weft_status run(weft_simulation *s)
@@ -184,16 +185,16 @@ static weft_status build_lead(weft_simulation *s)
 static weft_status set_stage(weft_simulation *s)
 {
     WEFT_TRY(build_lead(s));
-    WEFT_TRY(weft_simulation_people(s));
+    WEFT_TRY(weft_simulation_start_learners(s));
     WEFT_TRY(open_cast(s));
-    return weft_simulation_time(s);
+    return weft_simulation_measure(s);
 }
 
 static weft_status play(weft_simulation *s)
 {
     WEFT_TRY(set_stage(s));
     WEFT_TRY(weft_trainer_open_outputs(s->job, 0));
-    WEFT_TRY(weft_simulation_tell_start(s));
+    WEFT_TRY(weft_simulation_report_start(s));
     return run(s);
 }
 
@@ -205,7 +206,7 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
     int64_t learners = WEFT_MAX(given->train.job.ranks, (int64_t)1);
     WEFT_TRY(weft_options_check(weft_simulate_table(context), given));
     WEFT_TRY(check_used(context, &given->train));
-    WEFT_TRY(weft_cluster_open(given->cluster, &learners, &s->cluster));
+    WEFT_TRY(weft_sim_cluster_open(given->cluster, &learners, &s->cluster));
     WEFT_TRY(weft_train_options_copy(context, &given->train, &o));
     s->learners = (int)learners;
     o.job.ranks = learners;
@@ -217,10 +218,10 @@ static weft_status prepare(weft_simulation *s, weft_context *context,
 
 static void strike(weft_simulation *s)
 {
-    weft_crew_close(&s->crew);
+    weft_thread_pool_close(&s->pool);
     weft_sim_destroy(&s->sim);
-    weft_sim_exchange_close(&s->cast);
-    weft_simulation_dismiss(s);
+    weft_sim_exchange_close(&s->exchange);
+    weft_simulation_stop_learners(s);
     weft_trainer_destroy(&s->job);
     weft_cluster_free(&s->cluster);
     free(s->needs);
