@@ -405,6 +405,11 @@ static void test_shares(void **state)
         assert_true(used[1] == 0);
         share_out(&d, both, &now, now + 2, used);
         assert_true(fabs(used[0] / used[1] / 3 - 1) < 0.1);
+        /* Nor does one that is new. */
+        weft_dispatch_remove(&d, &both[1]);
+        both[1] = line_of(&d, 1, 2, 5e-3);
+        share_out(&d, both, &now, now + 2, used);
+        assert_true(fabs(used[0] / used[1] / 3 - 1) < 0.1);
         for (int i = 0; i < 2; i++) weft_dispatch_remove(&d, &both[i]);
         free(d.lines);
     }

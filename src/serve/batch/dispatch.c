@@ -67,7 +67,6 @@ weft_status weft_dispatch_add(weft_dispatch *d, weft_context *context,
     WEFT_TRY(WEFT_NEW(&line, 1));
     line->options = *options;
     line->dispatch = d;
-    line->used = d->spent;
     weft_queue_start(&line->queue);
     weft_status status = open_line(line, context, options, d);
     if (status != WEFT_OK) {
@@ -116,7 +115,7 @@ weft_status weft_dispatch_put(weft_line *line, const weft_request *r, double now
                                         "%lld rows are waiting, and %lld may; try again later",
                                         (long long)line->queue.rows, (long long)o->waiting);
     }
-    /* Who was away has saved nothing up. */
+    /* Who was away, or is new, has saved nothing up. */
     if (line->queue.count == 0 && line->running == 0)
         line->used = WEFT_MAX(line->used, line->dispatch->spent);
     WEFT_TRY(weft_queue_put(&line->queue, r, now, ticket));
