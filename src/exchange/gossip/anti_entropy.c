@@ -1,6 +1,7 @@
-/* When others are there than before, ways over which rumours were passed on are gone. So whoever is
- * neighbours in the new view tell each other what they have, and each is told what it lacks; only
- * then is an edge open. What comes after that goes over the trees of the view that both have. */
+/* Anti-entropy after a view change (Demers et al. 1987): the spanning trees have changed, so
+ * neighbours in the new view exchange version vectors and send each other the missing updates. A
+ * link is open only after that; later updates go over the trees of the view that both sides
+ * have. */
 #include "exchange/gossip/peer_internal.h"
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"
@@ -42,7 +43,7 @@ weft_status weft_sync_request_all(weft_peer *p)
     return p->neighbour_count ? weft_peer_arm_timer(p) : WEFT_OK;
 }
 
-/* It was left out what somebody else has told meanwhile, or may have. */
+/* After a gap, or when another peer may have supplied what the neighbour could not. */
 static bool is_due(const weft_peer *p, const weft_link *edge)
 {
     double silence = weft_member_view(p->member)->silence;
@@ -74,7 +75,7 @@ static weft_status answer(weft_peer *p, const weft_link *edge)
     return weft_rpc_send(&p->head, edge->to, WEFT_RPC_SYNC_REPLY, &m, NULL);
 }
 
-/* A greeting that comes again is answered again. */
+/* A repeated request is answered again. */
 static weft_status take_greet(weft_peer *p, const Weft__SyncRequest *m, const weft_message *message)
 {
     const weft_origin *theirs;
@@ -89,18 +90,19 @@ static weft_status take_greet(weft_peer *p, const Weft__SyncRequest *m, const we
     WEFT_TRY(weft_update_log_send(p, edge, theirs, count));
     WEFT_TRY(answer(p, edge));
     if (m->summed) return begin(p, edge);
-    return edge->answered ? WEFT_OK : greet(p, edge); /* it may not have had the view before */
+    return edge->answered ? WEFT_OK : greet(p, edge); /* it may have lacked the view before */
 }
 
-/* This one may have what that one lacks, and cannot take over what it has; others in turn. */
+/* The donor: the neighbour, or another peer in turn, since this peer cannot install the snapshot of
+ * a donor that lacks some of its updates. */
 static weft_actor_id choose(weft_peer *p, const weft_link *edge)
 {
     int i = p->turn++ % (p->peers + 1) - 1;
     return i < 0 || i == p->me || !p->seats[i].has ? edge->to : p->ids[i];
 }
 
-/* What this one lacks the other one has, but not as rumours any more. It may come from somebody
- * else; if it does not, all that the other one has is taken. */
+/* The neighbour's log cannot supply what this peer lacks. Another peer has one failure timeout to
+ * supply it; then a snapshot is requested. */
 static weft_status fall_behind(weft_peer *p, weft_link *edge)
 {
     static const double LONG_ENOUGH = 10;

@@ -1,11 +1,12 @@
-/* What each peer says goes to every other, once, along the edges. */
+/* Reliable broadcast over spanning trees (Plumtree's eager push): each update of a peer reaches
+ * every other peer and is applied once, in the order of its origin. */
 #include "exchange/gossip/peer_internal.h"
 
-/* Of an edge: so much more than a step says, whatever its codec, may be under way, and wait. */
+/* Bound on the bytes of a link in flight, and waiting: more than a step takes with any codec. */
 static const size_t LEAST_ROOM = (size_t)1 << 20, ROOM_COPIES = 8;
 
-/* A direction begins anew only with a greeting, so what was under way is told again from the log.
- */
+/* A direction starts anew only with a SyncRequest; updates that were in flight are sent again from
+ * the log. */
 static void take_over(weft_link *edge, weft_link *old, double now)
 {
     bool told = old->open && old->count == 0;
@@ -67,8 +68,8 @@ void weft_broadcast_close(weft_peer *p)
     weft_update_log_free(u);
 }
 
-/* To those neighbours who have it from here. What somebody said who has gone has no way of its own
- * any more: it goes to all but the one it came from. */
+/* Forwards to the neighbours whose parent in the origin's tree is this peer. An origin outside the
+ * view has no tree: its updates go to all neighbours except the sender. */
 static weft_status pass_on(weft_peer *p, const weft_gossip_update *rumour, weft_actor_id sender)
 {
     weft_broadcast *u = &p->rumours;
@@ -104,13 +105,14 @@ weft_status weft_broadcast_send(weft_peer *p, weft_buffer *payload, bool halt)
     return pass_on(p, &rumour, me);
 }
 
-/* What is no update of ours is none of anybody's. */
+/* A payload that cannot be decoded is dropped and not forwarded. */
 static bool is_damaged(weft_peer *p, const weft_buffer *payload)
 {
     return payload && (!p->mode->heard || p->mode->heard(p, payload) != WEFT_OK);
 }
 
-/* Who it is of is one of those who are there, or was, where they come and go. */
+/* The record of an update's origin: one of the fixed peers, or any peer of an elastic run, present
+ * or past. *out is NULL: none, or the numbers are invalid. */
 static weft_status find_origin(weft_peer *p, const weft_gossip_update *rumour, weft_origin **out)
 {
     *out = NULL;
@@ -123,7 +125,8 @@ static weft_status find_origin(weft_peer *p, const weft_gossip_update *rumour, w
     return weft_origin_of(&p->rumours, rumour->origin, out);
 }
 
-/* The sender had more than it could tell. It is asked again, as somebody else may have told. */
+/* The sender's log could not supply everything. Another SyncRequest follows, as another peer may
+ * have supplied the rest. */
 static weft_status skip(weft_peer *p, weft_link *edge)
 {
     edge->skips = true;
@@ -136,11 +139,11 @@ weft_status weft_broadcast_message(weft_peer *p, const weft_message *message)
     weft_link *edge = weft_peer_link(p, message->from);
     weft_origin *origin;
     weft_gossip_update rumour;
-    if (!edge) return WEFT_OK; /* nobody we know */
+    if (!edge) return WEFT_OK; /* not a neighbour */
     WEFT_TRY(weft_link_message(&p->head, edge, message, &rumour));
     WEFT_TRY(find_origin(p, &rumour, &origin));
-    /* Edges keep the order, so of what an origin says nothing is skipped, whichever way it comes;
-     * nor does a sum have a part that is here. Else it is asked for again. */
+    /* Links keep the order, so an update of an origin is the next one, or a sum that begins with
+     * the next one. A later or overlapping one shows a gap, and is requested again. */
     bool fits = origin && rumour.first == origin->come + 1;
     bool known = origin && rumour.sequence <= origin->come;
     if (origin && !fits && !known && p->member) return skip(p, edge);

@@ -1,5 +1,6 @@
-/* Training without servers. Each learner updates its own parameters; what a step has changed goes
- * to all others, compressed, or neighbours meet in the middle (Strom 2015; Lian et al. 2018). */
+/* The gossip exchange: training without servers. Each learner updates its own parameters; the
+ * changes of a step are broadcast, compressed (Strom 2015), or neighbours average (Lian et al.
+ * 2018). */
 #include "exchange/gossip/learner.h"
 
 /* --- opening --- */
@@ -32,7 +33,7 @@ static weft_status make_room(gossip *x, const weft_exchange_site *site)
     return weft_codec_open(site->context, x->codec_name, x->dtype, x->count, &x->codec);
 }
 
-/* Who fails here has told what the run came to. */
+/* A failure is ignored: the result of the run is saved. */
 static void go(const gossip *x)
 {
     if (!x->stays || !x->net) return;
@@ -80,7 +81,7 @@ static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exch
     const gossip *x = (const gossip *)exchange;
     weft_topology edges;
     *out = 1;
-    if (plan->learners < 2) return WEFT_OK; /* there is nobody to talk to */
+    if (plan->learners < 2) return WEFT_OK; /* no socket is needed */
     WEFT_TRY(weft_topology_make(x->topology, plan->learners, x->mode == WEFT_GOSSIP_AVERAGE,
                                 WEFT_GOSSIP_SEED, &edges));
     *out = (int64_t)plan->learners + edges.first[plan->learners];
@@ -88,14 +89,14 @@ static weft_status gossip_sockets(const weft_exchange *exchange, const weft_exch
     return WEFT_OK;
 }
 
-/* --- the moments --- */
+/* --- hooks --- */
 
 static bool may_go_on(const weft_actor *peer)
 {
     return weft_peer_is_computing(peer) || weft_peer_is_leaving(peer);
 }
 
-/* Who joins begins with what the run has come to. */
+/* A learner that joins begins with the state of the run. */
 static weft_status gossip_begin(weft_exchange *exchange)
 {
     gossip *x = (gossip *)exchange;
@@ -119,7 +120,7 @@ static weft_status gossip_poll(weft_exchange *exchange)
     return x->net ? weft_net_poll(x->net, 0) : WEFT_OK;
 }
 
-/* What the step has made of the parameters goes out, and the next one begins with what has come. */
+/* Broadcasts the change of the step; the next step begins with the updates that have arrived. */
 static weft_status gossip_after(weft_exchange *exchange, weft_exchange_turn *turn)
 {
     gossip *x = (gossip *)exchange;
@@ -146,8 +147,8 @@ static void take_result(gossip *x)
     x->figures[1] = (double)weft_net_stats(x->net).dropped;
 }
 
-/* All that was said is heard. Then replicas differ by the order of additions, or, where peers only
- * met, by what they have learned since: their mean is what the run has come to. */
+/* All updates have arrived. Replicas then differ by the order of additions, or, in mode average, by
+ * steps since they averaged: their mean is the result of the run. */
 static weft_status settle(gossip *x)
 {
     WEFT_TRY(weft_peer_finish(weft_net_actor(x->net), !x->last));
@@ -162,17 +163,17 @@ static weft_status settle(gossip *x)
                               x->count);
 }
 
-/* The others go on, or end with the same. */
+/* The other learners go on, or end with the same final average. */
 static weft_status leave(gossip *x)
 {
     const weft_learner_link *link = x->head.site.cluster;
     weft_actor *peer = weft_net_actor(x->net);
-    bool late = !x->stepped; /* who came too late to take a step ends with the run */
+    bool late = !x->stepped; /* a learner that joined too late to take a step ends with the run */
     bool alone = !x->last && !late && !link->job;
     x->stays = link->job && link->slot == 0;
     WEFT_TRY(alone ? weft_peer_leave_now(peer) : weft_peer_finish(peer, !x->last && !late));
     weft_status status = weft_gossip_wait(x, weft_peer_finished);
-    if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status); /* it goes without an answer */
+    if (status != WEFT_ERR_INTERRUPTED) WEFT_TRY(status); /* it leaves without an answer */
     x->figures[2] = weft_peer_mean_contributors(peer);
     if (!alone && x->figures[2] == 0)
         weft_log(x->head.site.context, WEFT_LOG_WARNING,

@@ -1,10 +1,9 @@
-/* What peers that come and go have come to together: when all who are there have ended, and have
- * heard all, they take the mean of what they have, and each has that. It is added up over the pairs
- * of the tree in which learners of one job add up theirs, in the order of the slots, and so has the
- * same bits.
+/* The final average of elastic peers: when all have ended and have all updates, their parameters
+ * are summed over a tree and the mean goes back down it. The tree is that of the collectives of a
+ * job, in the order of the slots, so the mean has the same bits.
  *
- * Nobody changes what he has by then, so in another view it is all done again. But who has the mean
- * already keeps it, and gives it to those who have not: so there is one, whoever goes meanwhile. */
+ * Parameters are frozen by then, so a view change restarts the reduction. A peer that has the mean
+ * keeps it and sends it to others that lack it, so there is one result even if peers fail. */
 #include "base/tree_sum.h"
 #include "exchange/gossip/peer_internal.h"
 #include "actor/rpc.h"
@@ -23,7 +22,7 @@ void weft_final_average_close(weft_peer *p)
     weft_buffer_unref(&p->settling.mean);
 }
 
-/* Of each pair of subtrees the first one's first peer adds up what both have. */
+/* In each pair of subtrees, the first peer of the first one sums both. */
 void weft_final_average_arrange(weft_peer *p)
 {
     weft_final_average_state *s = &p->settling;
@@ -73,7 +72,7 @@ static int child_of(const weft_peer *p, int i)
     return -1;
 }
 
-/* Whether that one is next to this one in the tree, has ended, and has no mean yet. */
+/* Whether peer i is next to this one in the tree, has all updates, and lacks the mean. */
 static bool lacks(const weft_peer *p, int i)
 {
     const weft_seat *seat = &p->seats[i];
@@ -95,7 +94,7 @@ static weft_status give(weft_peer *p)
     return weft_peer_arm_timer(p);
 }
 
-/* All are told that it has, and the next in the tree what. */
+/* Announces the mean to all peers, and sends it to the next ones in the tree. */
 static weft_status settle(weft_peer *p, int of)
 {
     weft_final_average_state *s = &p->settling;
@@ -146,8 +145,7 @@ weft_status weft_final_average_resend(weft_peer *p, bool *more)
     bool shares = s->sum && s->parent >= 0 && !s->heard;
     *more = shares || (s->of > 0 && is_needed(p));
     if (!*more) return WEFT_OK;
-    if (weft_buffer_is_shared(shares ? s->sum : s->mean))
-        s->sent = now; /* it is still on its way */
+    if (weft_buffer_is_shared(shares ? s->sum : s->mean)) s->sent = now; /* in transit */
     if (now - s->sent < weft_rto_timeout(&s->trip, p->options.patience)) return WEFT_OK;
     weft_rto_backoff(&s->trip);
     return shares ? send_share(p) : give(p);
@@ -168,7 +166,8 @@ static bool is_whole(const weft_peer *p, const weft_buffer *payload)
            weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
 }
 
-/* It may come before this one knows that all have ended, but not before it has the view. */
+/* A partial sum may arrive before this peer knows that all have ended, but not before it has the
+ * view. */
 static weft_status take_share(weft_peer *p, const Weft__PartialSum *m, const weft_message *message)
 {
     weft_final_average_state *s = &p->settling;
@@ -201,7 +200,7 @@ static weft_status take_mean(weft_peer *p, const Weft__FinalMean *m, const weft_
     if (weft_peer_index(p, message->from) < 0 || p->all == 0 || p->computing || m->of == 0 ||
         m->of > WEFT_MOST_MEMBERS || !is_whole(p, message->payload))
         return WEFT_OK;
-    if (s->of > 0) return weft_peer_send_heartbeat(p); /* whoever has sent it has not heard that */
+    if (s->of > 0) return weft_peer_send_heartbeat(p); /* the sender's record of this peer is old */
     memcpy(p->now, message->payload->data, p->bytes);
     WEFT_TRY(weft_buffer_new(p->bytes, &s->mean));
     memcpy(s->mean->data, p->now, p->bytes);

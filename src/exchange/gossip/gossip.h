@@ -1,15 +1,12 @@
-/*
- * Peers that train without a server, as actors.
+/* Peers train without a server; each is an actor that holds all parameters.
  *
- * Every peer has all parameters. What its computations make of them is not put there as it is:
- * `updates`: it is encoded, and what the message says is what every peer adds, this one too, once
- * each; messages are passed on along the edges (Strom 2015). So replicas differ only by what is
- * under way, and are alike when all has come. `average`: it is added in full, and now and then a
- * peer and one of its neighbours meet in the middle, while both go on computing (AD-PSGD, Lian et
- * al. 2018). That a peer has ended goes to all in both modes. Nobody waits for anybody before
- * the end: what a neighbour who is slow has not heard yet is added up, so that it takes no more
- * memory the longer it takes (link.h).
- */
+ * Mode `updates` (Strom 2015): the change of a step is encoded, and every peer, the sender too,
+ * adds the decoded message exactly once; messages are forwarded over spanning trees. Replicas
+ * differ only by messages in flight, and by the order of additions when all have arrived. Mode
+ * `average` (AD-PSGD, Lian et al. 2018): a peer adds its change in full, and after a step averages
+ * with a random neighbour while both go on computing. In both modes the end of a peer is broadcast.
+ * No peer waits for another before the end: updates that wait for a slow neighbour are summed, so
+ * that memory is bounded (link.h). */
 #ifndef WEFT_EXCHANGE_GOSSIP_GOSSIP_H
 #define WEFT_EXCHANGE_GOSSIP_GOSSIP_H
 
@@ -17,21 +14,22 @@
 #include "compress/compress.h"
 #include "membership/member.h"
 
-/* --- who is next to whom --- */
+/* --- topology --- */
 
 typedef struct weft_topology {
     int peers;
-    int *first; /* [peers + 1]: of each peer's neighbours in the list */
+    int *first; /* [peers + 1]: index in `list` of each peer's first neighbour */
     int *list;
-    bool *asks; /* [peers]: of the first half, whose peers ask those of the other */
-    int *from; /* [peers][peers]: [o][p]: from which neighbour p has what o says; -1 for o itself */
+    bool *asks; /* [peers]: the half whose peers request averages (bipartite graph) */
+    int *from;  /* [peers][peers]: [o][p]: the neighbour that sends o's updates to p; -1 for o */
 } weft_topology;
 
-/* What a peer says goes over a tree of shortest ways, so that everybody has it once.
+/* Neighbours of each peer, and for each origin a spanning tree of shortest paths over which its
+ * updates go.
  *
- * all, ring, torus (rows and columns as near to each other as they can be) or random (a ring, and
- * as many edges more, by the seed). Connected, without loops. `halves`: only edges between even and
- * odd peers (in a torus: fields of a chessboard) remain, so that no circle of peers can wait.
+ * all, ring, torus (rows and columns as equal as possible) or random (a ring, and as many edges
+ * more, by the seed). Connected, without loops. `halves`: only edges between even and odd peers (in
+ * a torus: fields of a chessboard) remain; the bipartite graph excludes cycles of waiting peers.
  * ARGUMENT: no such topology, or too few peers. */
 weft_status weft_topology_make(const char *name, int peers, bool halves, uint64_t seed,
                                weft_topology *out) WEFT_NODISCARD;
@@ -44,76 +42,77 @@ struct weft_sim_exchange;
 
 typedef enum weft_gossip_mode { WEFT_GOSSIP_UPDATES, WEFT_GOSSIP_AVERAGE } weft_gossip_mode;
 
-/* spec.c: what stands behind "gossip:"; *topology is the caller's, also if this fails. */
+/* options.c: the arguments after "gossip:"; *topology is the caller's, also on failure. */
 weft_status weft_gossip_parse(const char *arguments, char **topology,
                               weft_gossip_mode *mode) WEFT_NODISCARD;
-/* Of the updates, as `given` (NULL or empty: nothing is). ARGUMENT: nothing is encoded. */
+/* Codec of the updates: `given`, or "none" where that is NULL or empty. ARGUMENT: a codec with mode
+ * average, which encodes nothing. */
 weft_status weft_gossip_codec(weft_gossip_mode mode, const char *given,
                               const char **out) WEFT_NODISCARD;
-/* cast.c */
+/* host_sim.c */
 weft_status weft_gossip_cast(const char *arguments, const struct weft_sim_exchange_options *scene,
                              struct weft_sim_exchange **out) WEFT_NODISCARD;
 
 typedef struct weft_peer_options {
     size_t struct_size; /* sizeof(weft_peer_options) */
     weft_gossip_mode mode;
-    /* Peers that are always the same: which one it is, peer k is actor first + k, and who is next
-     * to whom, which stays the caller's and outlives the peer. */
+    /* Fixed peers: the index of this one, peer k is actor first + k, and the topology, which stays
+     * the caller's and outlives the peer. */
     int me;
     weft_actor_id first;
     const weft_topology *topology;
-    /* Peers that come and go: who is there says a coordinator, and who is next to whom the topology
-     * of this name. NULL: they are always the same. The role of the member is filled in. */
+    /* Elastic peers: a coordinator maintains the view; the topology has this name. NULL: the peers
+     * are fixed. The role of the member is filled in. */
     const char *shape;
     weft_member_options member;
-    bool job;      /* all are of one job: the one of slot 0 goes first, when it is released */
-    bool late;     /* the run had taken steps before this one came: it is not to begin anew */
-    uint64_t seed; /* of whom it asks (AVERAGE), and of topologies */
+    bool job;  /* the peers are those of one job: slot 0 leaves first, when its hold is released */
+    bool late; /* the run had taken steps before this peer joined: it must not begin anew */
+    uint64_t seed; /* of the choice of partners (AVERAGE), and of topologies */
     weft_dtype dtype;
     int64_t count;
-    void *parameters;  /* what a computation reads, and changes as its own update would */
+    void *parameters;  /* input of a computation, which changes them as its own update would */
     weft_codec *codec; /* UPDATES; stays the caller's */
     int64_t steps;
-    double patience; /* seconds after which something is sent again */
-    /* UPDATES: so many bytes of updates wait for a neighbour who is slow before those of one origin
-     * are added up, and as many are under way. 0: eight times the parameters, at least 1 MiB. */
+    double patience; /* least retransmission timeout, in seconds */
+    /* UPDATES: bytes of updates that may wait for a slow neighbour before those of one origin are
+     * summed, and that may be in flight. 0: eight times the parameters, at least 1 MiB. */
     size_t backlog;
 } weft_peer_options;
 
-/* Computation number t is step t. The parameters are in place when it is asked for; what it has
- * made of them is taken when it has ended. All peers begin with the same ones: where they come and
- * go with those of the first slot, and who comes later with what the run has come to, and with its
- * clock. Those are done when the coordinator knows that they have gone; PEER: it has refused or
- * dropped this one, or so have the others. */
+/* Computation t is step t. The parameters are in place when it is requested, and their change is
+ * taken when it has ended. All peers begin with the same parameters: elastic peers with those of
+ * the first slot, and a later one with a state transfer and its clock. An elastic peer is done when
+ * its member has left; PEER: the coordinator has rejected or removed it, or the other peers have
+ * removed it. */
 weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out) WEFT_NODISCARD;
-/* It begins no other computation, and one that goes on does not count. halt: all others are to end,
- * too. */
+/* The peer begins no further computation, and a running one does not count. halt: all other peers
+ * are to end, too. */
 weft_status weft_peer_finish(weft_actor *actor, bool halt) WEFT_NODISCARD;
-/* Of peers of one job the first: it is not needed any more for what all have come to. */
+/* Slot 0 of a job: the peer may leave, as the result of the run is saved. */
 weft_status weft_peer_release_hold(weft_actor *actor) WEFT_NODISCARD;
-/* Of how many peers it has the mean, that all have who were there at the end; 0: it has none, as
- * some did not answer, or peers are always the same. */
+/* Number of peers in the final average that every remaining peer has; 0: the peer has no average,
+ * since a peer did not answer or the peers are fixed. */
 int weft_peer_mean_contributors(const weft_actor *actor);
-/* It ends, and the others go on without it: it goes when its neighbours have what it has said. Of
- * peers that come and go. */
+/* Elastic peers: the peer leaves when its neighbours have acknowledged its updates; the others go
+ * on without it. */
 weft_status weft_peer_leave_now(weft_actor *actor) WEFT_NODISCARD;
-/* It was told to go, or goes: it begins no other computation. */
+/* The peer was asked to leave, or is leaving: it begins no further computation. */
 bool weft_peer_is_leaving(const weft_actor *actor);
-/* What its next beats say besides its clock. */
+/* Loss and rate that its next heartbeats carry besides its clock. */
 void weft_peer_set_stats(weft_actor *actor, double loss, double rate);
-/* PEER: fails with what it has waited for so many seconds. */
+/* PEER: fails with the reason why the peer has waited for this many seconds. */
 weft_status weft_peer_timeout_error(const weft_actor *actor, double seconds) WEFT_NODISCARD;
-/* As a member; NULL where peers are always the same. */
+/* NULL: the peers are fixed. */
 const weft_member *weft_peer_member(const weft_actor *actor);
-/* Some peer has ended and said that all are to. What comes of it is the caller's. */
+/* A peer has ended and requested that all end. The caller acts on it. */
 bool weft_peer_halted(const weft_actor *actor);
-/* Whether it has been asked for a computation that has not ended: there is room for another. */
+/* A requested computation has not ended, so the learner may take a step. */
 bool weft_peer_is_computing(const weft_actor *actor);
-/* Steps it has finished, and whether it has all that the others have said, up to their ends; where
- * peers come and go, whether it takes its leave. */
+/* Finished steps; and whether a fixed peer has all updates of the others up to their ends, or an
+ * elastic peer is leaving (slot 0 of a job: or every peer has the final average). */
 int64_t weft_peer_clock(const weft_actor *actor);
 bool weft_peer_finished(const weft_actor *actor);
-/* What it has now. */
+/* The present parameters. */
 const void *weft_peer_parameters(const weft_actor *actor);
 
 #endif

@@ -1,4 +1,4 @@
-/* The peers of a simulated run: the same actors, and peer i is actor i. */
+/* The peers of a simulated run: the same actors as in a real one, and peer i is actor i. */
 #include "base/tree_sum.h"
 #include "exchange/simulated.h"
 #include "exchange/gossip/gossip.h"
@@ -9,9 +9,9 @@ typedef struct gossip_cast {
     weft_gossip_mode mode;
     weft_topology edges;
     const char *codec;
-    weft_codec_checkpoint *kept; /* knows what is no parameter */
+    weft_codec_checkpoint *kept; /* knows the padding */
     weft_codec **codecs;         /* [learners]; UPDATES */
-    const weft_actor **peers;    /* [learners]: the simulation's */
+    const weft_actor **peers;    /* [learners]: owned by the simulation */
 } gossip_cast;
 
 static void cast_close(weft_sim_exchange *cast)
@@ -50,7 +50,7 @@ static weft_status cast_make(weft_sim_exchange *cast, weft_actor_id id, weft_act
     return WEFT_OK;
 }
 
-/* The mean of what they have, as at the end of a real run. */
+/* The mean of the peers' parameters, as at the end of a real run. */
 static weft_status cast_result(weft_sim_exchange *cast, bool over, void *parameters)
 {
     const gossip_cast *c = (const gossip_cast *)cast;

@@ -1,9 +1,9 @@
 /* The peer of a real learner: how it joins the others, waits for them and leaves. */
 #include "exchange/gossip/learner.h"
 
-/* How long a learner sleeps between two looks at whether the job goes on. */
+/* Seconds of a poll, after which a learner checks whether the job goes on. */
 static const double NAP = 0.05;
-/* Seconds between two signs of life of a peer that comes and goes. */
+/* Seconds between two heartbeats of an elastic peer. */
 static const double BEAT = 1;
 
 static weft_status make_peer(const gossip *x, weft_actor **out)
@@ -62,7 +62,7 @@ static weft_status introduce(gossip *x, const weft_place *mine)
 
 weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
 {
-    weft_patience patience = {0}, hurry = {0}; /* others may say what helps nobody */
+    weft_patience patience = {0}, hurry = {0}; /* messages reset only the first */
     double limit = x->head.site.endpoint->timeout;
     while (!ready(weft_net_actor(x->net))) {
         uint64_t heard = weft_net_stats(x->net).received;
@@ -80,7 +80,7 @@ weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor))
     return WEFT_OK;
 }
 
-/* Those of one job tell each other where they are. */
+/* The learners of one job exchange addresses. */
 weft_status weft_gossip_meet(gossip *x)
 {
     const weft_learner_group *e = x->head.site.endpoint;
@@ -93,7 +93,7 @@ weft_status weft_gossip_meet(gossip *x)
     return introduce(x, &mine);
 }
 
-/* Others hear of it by the coordinator. */
+/* The coordinator sends the address to the other peers. */
 weft_status weft_gossip_join(gossip *x)
 {
     const char *coordinator = x->head.site.cluster->coordinator;

@@ -1,4 +1,4 @@
-/* The peer of a real learner: how it is made, finds the others, and is waited for. */
+/* The peer of a real learner: how it is created, joins the others, waits for them and leaves. */
 #ifndef WEFT_EXCHANGE_GOSSIP_LEARNER_H
 #define WEFT_EXCHANGE_GOSSIP_LEARNER_H
 
@@ -8,7 +8,7 @@
 #include "exchange/bootstrap.h"
 #include "exchange/process.h"
 
-/* The seed of what peers draw: all of them have the same edges. */
+/* Seed of the topology: the same for all peers. */
 enum { WEFT_GOSSIP_SEED = 1 };
 
 typedef struct gossip {
@@ -17,7 +17,7 @@ typedef struct gossip {
     weft_gossip_mode mode;
     weft_topology edges;
     weft_codec *codec;
-    weft_codec_checkpoint *kept; /* what it keeps, in checkpoints */
+    weft_codec_checkpoint *kept; /* codec state for checkpoints */
     weft_shared_params *copies;
     bool leads;
     weft_net_context *world;
@@ -25,24 +25,24 @@ typedef struct gossip {
     weft_dtype dtype;
     int64_t count, turn;
     bool last;        /* the run's last step is over */
-    bool stepped;     /* this process has taken one */
-    bool stays;       /* others may still need it, see weft_peer_release_hold */
-    void *parameters; /* [count]: as they lie */
+    bool stepped;     /* this process has taken a step */
+    bool stays;       /* slot 0 of a job holds its slot, see weft_peer_release_hold */
+    void *parameters; /* [count]: in the order of the store */
     double figures[3];
 } gossip;
 
-/* Makes the peer, which learners of one job tell each other of; others hear of it by the
+/* Creates the peer. Learners of one job exchange addresses; elastic learners get them from the
  * coordinator. */
 weft_status weft_gossip_meet(gossip *x) WEFT_NODISCARD;
 weft_status weft_gossip_join(gossip *x) WEFT_NODISCARD;
-/* Somebody else may have come while this one made itself ready. */
+/* PEER: another learner has taken the slot while this one started. */
 weft_status weft_gossip_check_slot(const gossip *x) WEFT_NODISCARD;
-/* Until the peer may compute, or has all there is. */
+/* Polls until `ready`; fails after a timeout without messages, or with the job. */
 weft_status weft_gossip_wait(gossip *x, bool (*ready)(const weft_actor *actor)) WEFT_NODISCARD;
-/* While others still need answers this one goes on giving them. */
+/* Answers other peers until all learners of the job have all updates. */
 weft_status weft_gossip_leave_together(gossip *x) WEFT_NODISCARD;
-/* The coordinator hears of it, if there is one, and who still needs answers gets them; nobody waits
- * for long. */
+/* Polls for a limited time until the coordinator has acknowledged the leave, and answers other
+ * peers meanwhile. */
 weft_status weft_gossip_goodbye(const gossip *x) WEFT_NODISCARD;
 
 #endif

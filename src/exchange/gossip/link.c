@@ -1,11 +1,12 @@
+/* A link to a neighbour: window, acknowledgements, retransmission, sums of waiting updates. */
 #include "exchange/gossip/link.h"
 
 #include "compress/compress.h"
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
-/* REPEATED are on their way again at a time; those after them would come too early. At most
- * UNDER_WAY are so the first time, and WAITING wait before updates are added up. */
+/* At most REPEATED updates are retransmitted at a time; later ones would arrive out of order. At
+ * most UNDER_WAY are in flight, and WAITING wait before updates are summed. */
 enum { REPEATED = 16, KEPT = 128, UNDER_WAY = 256, WAITING = 64 };
 
 void weft_link_free(weft_link *edge)
@@ -44,8 +45,8 @@ static size_t bytes_of(const weft_gossip_update *rumour)
     return rumour->payload ? rumour->payload->bytes : 0;
 }
 
-/* As many as there may be. A line that is given more than it carries keeps them, and whatever comes
- * after them, answers too, waits behind them. */
+/* Whether the window has room. A connection that is given more than it carries queues the rest, and
+ * all later messages, acknowledgements too, wait behind it. */
 static bool may_send(const weft_link *edge)
 {
     if (edge->told == edge->count) return false;
@@ -77,18 +78,18 @@ weft_buffer *weft_link_inside(weft_buffer *payload)
     return payload->release == let_go ? payload->of : payload;
 }
 
-/* Who passes a payload on holds what it was made of: else who sent it would take it to be still on
- * its way. */
+/* A wrapper for the queue. It holds the inner buffer: a reference to the wrapper of another link
+ * would look to that link like a message in transit. */
 static weft_status wrap(weft_buffer *payload, weft_buffer **out)
 {
     weft_buffer *of = weft_link_inside(payload);
     return weft_buffer_wrap(of->data, of->bytes, let_go, weft_buffer_ref(of), out);
 }
 
-/* --- adding up --- */
+/* --- sums --- */
 
-/* The one that waits to which this one is to be added. A queue has what an origin says in order, so
- * the last one of the same origin is the one before it; NULL: it is queued by itself. */
+/* The waiting update to which this one is added. A queue has the updates of an origin in order, so
+ * the last one of the same origin precedes it; NULL: it is queued alone. */
 static weft_gossip_update *find_before(const weft_link *edge, const weft_gossip_update *rumour)
 {
     bool full = edge->count - edge->told >= WAITING || edge->waiting_bytes >= edge->room;
@@ -108,7 +109,7 @@ static weft_status add(const weft_link *edge, const weft_buffer *payload, void *
     return WEFT_OK;
 }
 
-/* Nobody else has what waits, once it is a sum, so the next is added where it lies. */
+/* A waiting sum has no other holder, so further updates are added in place. */
 static weft_status begin_sum(weft_link *edge, weft_gossip_update *first)
 {
     weft_buffer *room, *sum;
@@ -147,8 +148,7 @@ weft_status weft_link_send(weft_actor *from, weft_link *edge, const weft_gossip_
     return send_more(from, edge);
 }
 
-/* A host that keeps one for so many times as long as anybody is patient will not send it any more.
- */
+/* A message that the runtime still holds counts as leaving, for at most KEPT times the patience. */
 static bool is_leaving(const weft_gossip_update *rumour, double now, double patience)
 {
     return weft_buffer_is_shared(rumour->payload) && now - rumour->sent < KEPT * patience;
@@ -194,7 +194,7 @@ static weft_status take_rumour(weft_actor *me, weft_link *edge, const Weft__Upda
                                const weft_message *message, weft_gossip_update *rumour)
 {
     Weft__UpdateAck heard = WEFT__UPDATE_ACK__INIT;
-    if (m->round != edge->asked) return WEFT_OK; /* it has not heard of the greeting */
+    if (m->round != edge->asked) return WEFT_OK; /* sent before our SyncRequest arrived */
     if (m->edge_sequence == edge->come + 1) {
         edge->come++;
         *rumour = (weft_gossip_update){.origin = m->origin,

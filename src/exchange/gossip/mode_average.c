@@ -1,7 +1,7 @@
-/* Two neighbours meet in the middle (Lian et al. 2018): one asks with what it has, the other moves
- * half the way and answers with what it had, and the first one moves the other half, of the way as
- * it was when it asked. So what they have together stays the same, whatever either has added
- * meanwhile, and nobody waits. */
+/* Mode `average` (AD-PSGD, Lian et al. 2018): the active peer sends its parameters; the passive one
+ * moves half the way to them and replies with its parameters of before; the active one moves half
+ * the way from those that it sent to those of the reply. The sum of both is invariant, whatever
+ * either has added meanwhile, and no peer waits. */
 #include "exchange/gossip/peer_internal.h"
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"
@@ -9,14 +9,14 @@
 typedef struct average {
     weft_random random;
     int64_t request;    /* number of the last one */
-    weft_buffer *asked; /* what it had when it asked; NULL: it has its answer */
+    weft_buffer *asked; /* the parameters that it sent; NULL: no request is outstanding */
     weft_actor_id whom;
-    double sent; /* when it asked last, and nothing of that was on its way any more */
+    double sent; /* time of the last send, or when it was last seen in transit */
     weft_rto trip;
     struct answer {
         weft_actor_id to;
-        int64_t request;  /* the last one of this neighbour */
-        weft_buffer *had; /* the answer to it */
+        int64_t request;  /* the last one of this peer */
+        weft_buffer *had; /* the parameters of the reply */
     } * answers;
     size_t answer_count, answer_capacity;
 } average;
@@ -69,14 +69,14 @@ static weft_status average_computed(weft_peer *p, void *change)
     return send_meet(p);
 }
 
-/* What came with a message is what somebody can have: of the right size, and all of it finite. */
+/* A valid payload has the size of the parameters, and finite elements. */
 static bool is_someones(const weft_peer *p, const weft_buffer *payload)
 {
     return payload && payload->bytes == p->bytes &&
            weft_numbers_finite(p->options.dtype, payload->data, p->options.count);
 }
 
-/* What it has answered to somebody who is there. *out is NULL: he is not. */
+/* The last reply to a peer. *out is NULL: the peer is not in the view. */
 static weft_status find_answer(const weft_peer *p, weft_actor_id to, struct answer **out)
 {
     average *a = p->state;
@@ -90,7 +90,7 @@ static weft_status find_answer(const weft_peer *p, weft_actor_id to, struct answ
     return WEFT_OK;
 }
 
-/* Who has gone neither answers nor asks again. Who is no neighbour any more may do both. */
+/* A peer outside the view neither replies nor asks again. A former neighbour may do both. */
 static void average_view(weft_peer *p)
 {
     average *a = p->state;
@@ -102,7 +102,7 @@ static void average_view(weft_peer *p)
     if (a->asked && weft_peer_index(p, a->whom) < 0) weft_buffer_unref(&a->asked);
 }
 
-/* Asked again, it says again what it said: it has moved already. */
+/* A repeated request gets the same reply: this peer has moved already. */
 static weft_status take_meet(weft_peer *p, const Weft__AverageRequest *m,
                              const weft_message *message)
 {
@@ -115,7 +115,7 @@ static weft_status take_meet(weft_peer *p, const Weft__AverageRequest *m,
         weft_buffer_unref(&answer->had);
         WEFT_TRY(copy_now(p, &answer->had));
         answer->request = m->request;
-        /* What all have come to is not moved by who has come since. */
+        /* The final average is not moved by peers that joined later. */
         if (p->settling.of == 0)
             weft_peer_add_scaled(p, p->now, 0.5, message->payload->data, answer->had->data);
     }

@@ -1,4 +1,4 @@
-/* Every update goes to every peer, and what it says is added, once. */
+/* Mode `updates` (Strom 2015): each update is encoded and broadcast, and each peer adds it once. */
 #include "exchange/gossip/peer_internal.h"
 
 static weft_status apply(weft_peer *p, const weft_buffer *payload)
@@ -18,15 +18,15 @@ static void add(const weft_peer *p, double scale, const weft_buffer *payload, vo
         weft_encoded_add(&message, o->count, scale, to);
 }
 
-/* The state is a blob with room for the largest message, which is written anew at every step: blobs
- * of that size between small ones that stay would leave holes that are too small for the next. */
+/* The state is a buffer for the largest message, reused at every step: buffers of that size between
+ * small long-lived ones would fragment the heap. */
 static void updates_close(weft_peer *p)
 {
     weft_buffer *written = p->state;
     weft_buffer_unref(&written);
 }
 
-/* Many may wait for neighbours and be kept, so each takes no more memory than what it says. */
+/* Updates may be queued and logged for long, so each is copied into a buffer of its own size. */
 static weft_status updates_computed(weft_peer *p, void *change)
 {
     const weft_peer_options *o = &p->options;

@@ -1,4 +1,4 @@
-/* What stands behind "gossip:". */
+/* Parses the options of the gossip exchange. */
 #include "base/spec.h"
 #include "exchange/gossip/gossip.h"
 

@@ -1,4 +1,4 @@
-/* What peers of both modes have in common: computing on a copy of what they have. */
+/* The peer actor of both modes: computes on a copy of its parameters and dispatches messages. */
 #include "exchange/gossip/peer_internal.h"
 
 enum { AGAIN = 0 };
@@ -65,7 +65,7 @@ static bool has_heard_all(const weft_peer *p)
     return weft_broadcast_all_ended(p) && !(p->mode->waits && p->mode->waits(p));
 }
 
-/* Tells the others when that is another one. */
+/* Sends heartbeats if the hash has changed. */
 static weft_status note_all(weft_peer *p)
 {
     uint64_t all = p->ended && has_heard_all(p) ? weft_broadcast_sum(p) : 0;
@@ -74,8 +74,8 @@ static weft_status note_all(weft_peer *p)
     return weft_peer_send_heartbeat(p);
 }
 
-/* Of one job nobody goes before the first, who tells what it came to: who comes in its place must
- * find that. */
+/* In a job no peer leaves before slot 0, which saves the result: a replacement of slot 0 must find
+ * peers that have it. */
 static bool may_leave(const weft_peer *p)
 {
     if (!p->options.job || p->quits) return true;
@@ -83,9 +83,9 @@ static bool may_leave(const weft_peer *p)
     return weft_member_view(p->member)->over || weft_member_coordinator_unreachable(p->member);
 }
 
-/* Of peers that come and go: one that has taken all its steps goes when all have the mean of what
- * they have ended with, one that quits when its neighbours have what it has. They are given time as
- * long as they hear some of it, and after the last so many times the silence. */
+/* Leave of an elastic peer: a finished peer leaves when all have the final average, one that quits
+ * when its neighbours have acknowledged its updates. The wait ends LONG_ENOUGH failure timeouts
+ * after the last progress. */
 static weft_status look_for_end(weft_peer *p)
 {
     static const double LONG_ENOUGH = 12;
@@ -141,19 +141,19 @@ static weft_status peer_begin(weft_actor *actor)
 static weft_status peer_computed(weft_actor *actor, int64_t ticket)
 {
     weft_peer *p = (weft_peer *)actor;
-    if (!p->computing) return WEFT_OK; /* it has ended meanwhile */
+    if (!p->computing) return WEFT_OK; /* the peer has ended meanwhile */
     p->computing = false;
     set_clock(p, ticket);
-    /* The learner's memory is its own again only with the next computation. */
+    /* The learner leaves its parameters alone until the next computation: subtract in place. */
     weft_peer_add_scaled(p, p->options.parameters, -1, p->before, NULL);
     WEFT_TRY(p->mode->computed(p, p->options.parameters));
     if (p->clock >= p->options.steps) WEFT_TRY(say_end(p, false));
     return weft_peer_advance(p);
 }
 
-/* --- what comes --- */
+/* --- messages --- */
 
-/* What concerns a member is read first; what is said of training only where it takes part. */
+/* Membership first; messages of training are read only by a peer that has the state of the run. */
 static weft_status read_as_member(weft_peer *p, const weft_message *message, bool *mine)
 {
     weft_member_news news;
@@ -208,7 +208,7 @@ static weft_status peer_timer(weft_actor *actor, int timer)
     return again ? weft_peer_arm_timer(p) : WEFT_OK;
 }
 
-/* --- making it --- */
+/* --- creation --- */
 
 static void peer_destroy(weft_actor *actor)
 {
@@ -234,7 +234,7 @@ static const weft_actor_ops peer_ops = {
     .destroy = peer_destroy,
 };
 
-/* Those who are always there. */
+/* Fixed peers. */
 static weft_status know_all(weft_peer *p)
 {
     const weft_peer_options *o = &p->options;
@@ -277,7 +277,7 @@ weft_status weft_peer_create(const weft_peer_options *options, weft_actor **out)
     return status;
 }
 
-/* --- for its host --- */
+/* --- for the learner --- */
 
 weft_status weft_peer_finish(weft_actor *actor, bool halt)
 {

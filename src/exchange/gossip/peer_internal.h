@@ -1,4 +1,4 @@
-/* The inside of a peer. */
+/* Internals of a peer: its state, and what its files offer each other. */
 #ifndef WEFT_EXCHANGE_GOSSIP_PEER_INTERNAL_H
 #define WEFT_EXCHANGE_GOSSIP_PEER_INTERNAL_H
 
@@ -7,67 +7,67 @@
 
 typedef struct weft_peer weft_peer;
 
-/* What the two modes do in their own ways. */
+/* Hooks in which the two modes differ. */
 typedef struct weft_peer_mode {
     weft_status (*open)(weft_peer *peer);
     void (*close)(weft_peer *peer);
-    /* A computation has ended; `change` is what it made of the parameters. */
+    /* A computation has ended; `change` is the difference that it made to the parameters. */
     weft_status (*computed)(weft_peer *peer, void *change);
-    /* What another peer has said to all, once. Where it fails that goes no further, as if nothing
-     * had been said. NULL: nobody says anything. */
+    /* An update of another peer, delivered once. On failure it is dropped and not forwarded. NULL:
+     * the mode broadcasts no updates. */
     weft_status (*heard)(weft_peer *peer, const weft_buffer *payload);
-    /* With `heard`: to += scale * what was said, which was heard before. */
+    /* With `heard`: to += scale * an update that was delivered before. */
     void (*add)(const weft_peer *peer, double scale, const weft_buffer *payload, void *to);
-    /* What a neighbour has said to this one. NULL, as those that follow: nothing is said so. */
+    /* A message of another peer. NULL, like the hooks below: the mode has none. */
     weft_status (*message)(weft_peer *peer, const weft_message *message);
-    /* Whether it waits for an answer; and asks again. */
+    /* Whether a request is outstanding; and retransmits it. */
     bool (*waits)(const weft_peer *peer);
     weft_status (*repeat)(weft_peer *peer);
-    /* Others are there now. */
+    /* The view has changed. */
     void (*view)(weft_peer *peer);
 } weft_peer_mode;
 
-/* Of what one peer says all up to number `come` is here, and whether that was its end. As it is
- * sent, too: in order of their numbers. */
+/* An entry of the version vector: all updates of this origin up to number `come` have been applied,
+ * and whether the last of them was its end. The format on the wire, too, sorted by id. */
 typedef struct weft_origin {
     weft_actor_id id;
     uint32_t ended;
     int64_t come;
 } weft_origin;
 
-/* Rumours: what a peer says to all others, passed on along the edges. */
+/* Broadcast state: the links, the version vector and the update log. */
 typedef struct weft_broadcast {
     weft_link *edges; /* [neighbours] */
     weft_origin *origins;
     size_t origin_count, origin_capacity;
-    int64_t sequence; /* of one's own */
-    bool halted;      /* somebody wants all to end */
-    /* Where peers come and go: the last ones that have a payload, in the order in which they came,
-     * for neighbours that turn out to lack them; `began` is when that was. */
+    int64_t sequence; /* of this peer's last update */
+    bool halted;      /* a peer requests that all end */
+    /* Elastic peers: the last updates with a payload, in the order of arrival, for neighbours that
+     * turn out to lack them; `began` is the time of arrival. */
     weft_gossip_update *log;
     size_t log_first, log_count, log_capacity, log_bytes;
 } weft_broadcast;
 
-/* What is known of somebody who is there. */
+/* Record of a peer in the view, from its messages. */
 typedef struct weft_seat {
-    double heard; /* when it last was */
-    bool has;     /* what the run has come to, as it said, */
-    bool says;    /* having this view, */
-    uint64_t all; /* and to have all that anybody there has said: a sum over that, */
-    bool settled; /* and the mean of what all have ended with */
+    double heard; /* when the last one arrived */
+    bool has;     /* its last heartbeat says: it has the state of the run, */
+    bool says;    /* it has the same view, */
+    uint64_t all; /* it has every update up to all ends: hash of its version vector, else 0, */
+    bool settled; /* and it has the final average */
 } weft_seat;
 
-/* How peers that have ended come to their mean: each gets sums of those whose turn it is to add up,
- * and gives the sum of them and its own to its parent, which gives it the mean in the end. */
-enum { WEFT_SETTLE_CHILDREN = 13 }; /* two to that is more than WEFT_MOST_MEMBERS */
+/* Tree reduction of the final average: a peer receives the partial sums of its children, sends the
+ * sum of them and its own parameters to its parent, and receives the mean from it. */
+enum { WEFT_SETTLE_CHILDREN = 13 }; /* 2 to the power of that exceeds WEFT_MOST_MEMBERS */
 typedef struct weft_final_average_state {
-    int parent;                                      /* as in the peer's `ids`; -1: none */
+    int parent;                                      /* index in the peer's `ids`; -1: none */
     int children[WEFT_SETTLE_CHILDREN], child_count; /* from the largest subtree to the smallest */
-    weft_buffer *shares[WEFT_SETTLE_CHILDREN];       /* of the children */
-    weft_buffer *sum;                                /* of them and its own; NULL: one is missing */
-    bool heard;                                      /* by the parent */
-    weft_buffer *mean;                               /* what all have come to, */
-    int of; /* and of how many it is the mean; 0: it has none */
+    weft_buffer *shares[WEFT_SETTLE_CHILDREN];       /* partial sums of the children */
+    weft_buffer *sum;  /* of them and its own parameters; NULL: one is missing */
+    bool heard;        /* acknowledged by the parent */
+    weft_buffer *mean; /* the final average, */
+    int of;            /* and its number of contributors; 0: there is none */
     double sent;
     weft_rto trip;
     int64_t moves; /* another number when it has gone on */
@@ -78,132 +78,135 @@ struct weft_peer {
     const weft_peer_mode *mode;
     weft_peer_options options;
     size_t bytes; /* of the parameters */
-    void *now;    /* what it has */
-    void *before; /* what the computation that goes on began with */
+    void *now;    /* the present parameters */
+    void *before; /* the parameters with which the running computation began */
     int64_t clock;
-    bool computing, listens; /* the timer is set */
-    bool ended;              /* it has said that it has */
-    /* Who is there, in the order of their slots, and which of them this one is. */
+    bool computing, listens; /* the retransmission timer is set */
+    bool ended;              /* it has broadcast its end */
+    /* The peers of the view in the order of their slots, and the index of this one. */
     weft_actor_id *ids;
     int peers, me;
     const weft_topology *topology;
-    const int *neighbours; /* the topology's */
+    const int *neighbours; /* part of the topology */
     int neighbour_count;
     weft_broadcast rumours;
-    void *state; /* the mode's */
-    /* Where peers come and go. */
-    weft_member *member; /* NULL: they do not */
+    void *state; /* of the mode */
+    /* Elastic peers. */
+    weft_member *member; /* NULL: the peers are fixed */
     weft_member_stats figures;
     weft_topology own;
     weft_seat *seats; /* [peers] */
-    uint64_t members; /* a sum over who is there */
+    uint64_t members; /* hash of the members of the view */
 
-    bool overslept;   /* it was stopped for longer than the silence, and has heard of none since */
-    double ticked;    /* it last looked at them, */
-    double closing;   /* and it wanted to go; below 0: it does not */
-    int64_t heard;    /* what its neighbours had of it then */
-    int64_t round;    /* of its greetings */
-    bool in;          /* it has what the run has come to */
-    uint64_t all;     /* what it has, if that is all there is; 0: it is not */
-    bool quits, gone; /* it goes before the others; it takes its leave */
-    bool halts;       /* and all others are to end with it */
+    bool overslept;   /* paused for longer than the failure timeout, without a message since */
+    double ticked;    /* time of the last tick of the failure detector, */
+    double closing;   /* of the last progress of its leave; below 0: it does not leave */
+    int64_t heard;    /* acknowledgements of neighbours by then */
+    int64_t round;    /* epoch of its last SyncRequest */
+    bool in;          /* it has the state of the run */
+    uint64_t all;     /* hash of its version vector if it has every update up to all ends; else 0 */
+    bool quits, gone; /* it leaves before the end; it is leaving */
+    bool halts;       /* it requests that all peers end with it */
     bool released;    /* see weft_peer_release_hold */
     weft_final_average_state settling;
-    weft_actor_id giver; /* of a snapshot; WEFT_NOBODY: it asks for none */
+    weft_actor_id giver; /* donor of a snapshot; WEFT_NOBODY: no request is outstanding */
     int64_t request;
     int tries;
-    int turn;     /* of whom it asks if one alone cannot help */
-    double asked; /* when */
+    int turn;     /* round robin over donors */
+    double asked; /* time of the last state request */
 };
 
 extern const weft_peer_mode weft_peer_updates, weft_peer_average;
 
-/* Sends again, some time from now, unless nothing is open then. */
+/* Arms the retransmission timer, unless it is armed. */
 weft_status weft_peer_arm_timer(weft_peer *peer) WEFT_NODISCARD;
-/* Begins the next computation if there is one, or takes its leave. */
+/* Begins the next computation if there is one, or leaves. */
 weft_status weft_peer_advance(weft_peer *peer) WEFT_NODISCARD;
-/* It has what the run has come to, at this clock. */
+/* The peer has the state of the run, at this clock, and takes part. */
 weft_status weft_peer_start_at(weft_peer *peer, int64_t clock) WEFT_NODISCARD;
-/* Which one this is of those who are there; -1: it is none. */
+/* Index of a peer in the view; -1: not in it. */
 int weft_peer_index(const weft_peer *peer, weft_actor_id id);
-/* NULL: it is no neighbour. */
+/* NULL: not a neighbour. */
 weft_link *weft_peer_link(const weft_peer *peer, weft_actor_id id);
 
 /* broadcast.c */
 void weft_broadcast_close(weft_peer *peer);
-/* Neighbours are others now: edges to those who have gone are dropped, and all are closed. */
+/* The view has changed: drops links to former neighbours, and closes the others of an elastic
+ * peer. */
 weft_status weft_broadcast_arrange(weft_peer *peer) WEFT_NODISCARD;
-/* To all; payload NULL: this peer has ended, and with `halt` all others are to. */
+/* Broadcasts an update; payload NULL: the end of this peer, and with `halt` of all others. */
 weft_status weft_broadcast_send(weft_peer *peer, weft_buffer *payload, bool halt) WEFT_NODISCARD;
-/* A message over an edge: what is new is heard and passed on. */
+/* Handles a message of a link: a new update is applied and forwarded. */
 weft_status weft_broadcast_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
-/* Sends again what has not been heard; whether there was something. */
+/* Retransmits unacknowledged updates; *more: there are some. */
 weft_status weft_broadcast_resend(weft_peer *peer, bool *more) WEFT_NODISCARD;
-/* All peers have ended, as far as this one knows; all neighbours have heard all. */
+/* The ends of all peers in the view have arrived. */
 bool weft_broadcast_all_ended(const weft_peer *peer);
-/* Of what has come from whom; never 0. */
+/* Hash of the version vector; never 0. */
 uint64_t weft_broadcast_sum(const weft_peer *peer);
+/* Every neighbour has acknowledged every update, and neither side lacks any. */
 bool weft_broadcast_all_heard(const weft_peer *peer);
-/* A number that is another one when they have heard more. */
+/* A number that changes when neighbours have acknowledged more. */
 int64_t weft_broadcast_progress(const weft_peer *peer);
 
-/* update_log.c: what has come from whom. */
-/* NULL: nothing. */
+/* update_log.c: version vector and log. */
+/* NULL: no update of it has arrived. */
 weft_origin *weft_origin_find(const weft_broadcast *u, weft_actor_id id);
-/* Adds it where there was nothing; *out is NULL where there are too many. */
+/* Adds the origin if it is new; *out is NULL where there are too many. */
 weft_status weft_origin_of(weft_broadcast *u, weft_actor_id id, weft_origin **out) WEFT_NODISCARD;
-/* Keeps a rumour for a while. */
+/* Adds an update to the log of an elastic peer. */
 weft_status weft_update_log_append(weft_peer *peer,
                                    const weft_gossip_update *rumour) WEFT_NODISCARD;
 void weft_update_log_free(weft_broadcast *u);
-/* What is kept of an origin, which has come to more than follows on it. */
+/* Drops the log's entries of an origin, whose count in the version vector then changes. */
 void weft_update_log_forget(weft_broadcast *u, weft_actor_id origin);
-/* The origins in a payload, from byte `at` on, where they are as they must be. */
+/* The version vector in a payload from byte `at` on; false: invalid. */
 bool weft_origins_read(const weft_buffer *payload, size_t at, const weft_origin **out,
                        size_t *count);
-/* Whether all is kept that this one has, who has those origins has not, and nobody else may be able
- * to tell: what it has said itself, and what those have who are gone. */
+/* Whether the log can supply all updates that a peer with vector `theirs` lacks and other peers may
+ * not be able to supply: those of this peer, and of origins outside the view. */
 weft_status weft_update_log_covers(const weft_peer *peer, const weft_origin *theirs, size_t count,
                                    bool *out) WEFT_NODISCARD;
-/* Takes back, of a copy of the parameters and origins, what not all neighbours have heard yet: as
- * part of a sum nobody could be told of it by who has the copy, if this one is gone. */
+/* Subtracts from a copy of the parameters and version vector the updates that a neighbour has not
+ * acknowledged: if this peer fails, the holder of the copy cannot forward single updates. */
 void weft_update_log_roll_back(const weft_peer *peer, void *numbers, weft_origin *origins);
-/* The parameters are now those of somebody who has these origins: adds what is kept, and of other
- * origins goes back to what these have, so that it is told again. `_tell`: tells it over an edge.
- */
+/* The parameters are now those of a peer with vector `theirs`: adds the log's updates, and sets
+ * origins that the log cannot supply back to `theirs`, so that others send them again. */
 weft_status weft_update_log_replay(weft_peer *peer, const weft_origin *theirs,
                                    size_t count) WEFT_NODISCARD;
+/* Sends over a link the log's updates that its peer, with vector `theirs`, lacks. */
 weft_status weft_update_log_send(weft_peer *peer, weft_link *edge, const weft_origin *theirs,
                                  size_t count) WEFT_NODISCARD;
 
-/* anti_entropy.c: neighbours of a view tell each other what they have. */
+/* anti_entropy.c: neighbours in a view exchange version vectors. */
 weft_status weft_sync_request_all(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_sync_resend(weft_peer *peer, bool *more) WEFT_NODISCARD;
 weft_status weft_sync_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
-/* state_transfer.c: all there is, for who comes, or was away for too long. */
+/* state_transfer.c: a snapshot for a peer that joins, or was cut off for too long. */
 weft_status weft_state_request_from(weft_peer *peer, weft_actor_id giver) WEFT_NODISCARD;
 weft_status weft_state_request_resend(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_state_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
-/* final_average.c: the mean of what all have ended with. `_arrange`: others are there now; `_go`:
- * goes on where it can; `_again`: sends again what has not been heard; whether there was something.
- */
+/* final_average.c: the mean of all peers' parameters at the end. `_arrange`: the view has changed;
+ * `_advance`: goes on if it can; `_resend`: retransmits unacknowledged messages, *more: there are
+ * some. */
 void weft_final_average_close(weft_peer *peer);
 void weft_final_average_arrange(weft_peer *peer);
 weft_status weft_final_average_advance(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_final_average_resend(weft_peer *peer, bool *more) WEFT_NODISCARD;
 weft_status weft_final_average_message(weft_peer *peer, const weft_message *message) WEFT_NODISCARD;
-/* All who are there have the mean. */
+/* All peers in the view have the mean. */
 bool weft_final_average_all_have(const weft_peer *peer);
-/* peer_membership.c: who is there. */
+/* peer_membership.c: views, heartbeats, failure detector. */
 weft_status weft_peer_membership_view(weft_peer *peer) WEFT_NODISCARD;
 weft_status weft_peer_membership_tick(weft_peer *peer) WEFT_NODISCARD;
-/* Says to all that it is there. */
+/* Sends a heartbeat to all peers in the view. */
 weft_status weft_peer_send_heartbeat(weft_peer *peer) WEFT_NODISCARD;
-/* All who are there have the same, and all there is. */
+/* All peers in the view have every update up to all ends, with equal version vectors. */
 bool weft_peer_all_converged(const weft_peer *peer);
 weft_status weft_peer_membership_message(weft_peer *peer,
                                          const weft_message *message) WEFT_NODISCARD;
-/* Whether somebody who says so of his view has the same; if not, whoever is behind is helped. */
+/* Whether the sender of this view number and hash has the same view; if not, the side that is
+ * behind is brought up to date. */
 weft_status weft_peer_same_view(weft_peer *peer, weft_actor_id who, int64_t view, uint64_t members,
                                 bool *same) WEFT_NODISCARD;
 

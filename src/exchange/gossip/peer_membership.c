@@ -1,5 +1,5 @@
-/* Who is there, for peers that come and go: what becomes of a new view, who has something to give
- * to those who come, and who has gone when there is no coordinator to say so. */
+/* Membership of elastic peers: new views, the donor of a state transfer, heartbeats, and the
+ * failure detector that replaces an unreachable coordinator. */
 #include "exchange/gossip/peer_internal.h"
 #include "actor/rpc.h"
 #include "membership.pb-c.h"
@@ -24,9 +24,9 @@ weft_status weft_peer_send_heartbeat(weft_peer *p)
     return WEFT_OK;
 }
 
-/* --- who has what there is --- */
+/* --- the state of the run --- */
 
-/* A neighbour, if one has something. */
+/* A neighbour that has the state, else any peer that has it. */
 static weft_actor_id choose_giver(const weft_peer *p)
 {
     for (int i = 0; i < p->neighbour_count; i++)
@@ -36,8 +36,8 @@ static weft_actor_id choose_giver(const weft_peer *p)
     return WEFT_NOBODY;
 }
 
-/* The first peer that was there when the run began; -1: none is left. In one job all know by other
- * means whether the run has taken steps. */
+/* The first peer that was in the run when it began; -1: none is left. In a job, peers learn
+ * otherwise whether the run has taken steps. */
 static int first_of_beginning(const weft_peer *p)
 {
     const weft_view *v = weft_member_view(p->member);
@@ -74,7 +74,7 @@ static int slot_of(const weft_view *view, weft_actor_id id)
     return weft_view_find(view, id)->slot;
 }
 
-/* In the order of their slots. */
+/* Sorted by slot. */
 static weft_status list_ids(const weft_peer *p, weft_actor_id **out, int *count)
 {
     const weft_view *v = weft_member_view(p->member);
@@ -94,7 +94,7 @@ static weft_status list_ids(const weft_peer *p, weft_actor_id **out, int *count)
     return WEFT_OK;
 }
 
-/* Who was there before is known still. */
+/* Keeps the flag `has` of peers that were in the view before. */
 static weft_status take_seats(weft_peer *p, weft_actor_id *ids, int count)
 {
     weft_seat *seats;
@@ -105,7 +105,7 @@ static weft_status take_seats(weft_peer *p, weft_actor_id *ids, int count)
     }
     for (int i = 0; i < count; i++) {
         int before = weft_peer_index(p, ids[i]);
-        /* Who was no neighbour before had nothing to say. */
+        /* A new peer is assumed to have no state until its first heartbeat. */
         seats[i] = (weft_seat){.heard = weft_actor_now(&p->head),
                                .has = before >= 0 && p->seats[before].has};
     }
@@ -149,16 +149,16 @@ weft_status weft_peer_membership_view(weft_peer *p)
     return find_beginning(p);
 }
 
-/* --- who is gone --- */
+/* --- failure detector --- */
 
-/* Neighbours nod, and who has nothing yet is answered by all. */
+/* Heartbeats go to neighbours, and to all peers while this one lacks the state of the run. */
 static bool is_asked(const weft_peer *p, int i)
 {
     return i != p->me && (!p->in || weft_peer_link(p, p->ids[i]));
 }
 
-/* Without a coordinator whoever is silent is gone. But nobody can be blamed for time in which this
- * one slept. */
+/* Without a coordinator, removes peers that were silent for a failure timeout, compensated for
+ * pauses of this process. */
 static weft_status drop_silent(weft_peer *p, double now)
 {
     double silence = weft_member_view(p->member)->silence, slept = now - p->ticked;
@@ -206,7 +206,8 @@ weft_status weft_peer_same_view(weft_peer *p, weft_actor_id who, int64_t view, u
     *same = view == v->number && members == p->members && v->number > 0;
     if (*same || v->number == 0) return WEFT_OK;
     bool known = weft_peer_index(p, who) >= 0;
-    /* Whom this one has taken out is told so; whom it has never heard of knows more. */
+    /* A sender that was removed from our view is sent that view; one that was never in it has a
+     * newer view, which is requested. */
     if (!known && weft_member_was_removed(p->member, who))
         return weft_member_send_view(p->member, who);
     if (known && view < v->number) return nod(p, who, true);

@@ -1,13 +1,13 @@
-/* All that somebody has, and what it is made of, for who comes, or was cut off for longer than
- * rumours are kept. */
+/* State transfer: the parameters and the version vector of a donor, for a peer that joins, or was
+ * cut off for longer than updates are logged. */
 #include "exchange/gossip/peer_internal.h"
 #include "actor/rpc.h"
 #include "gossip.pb-c.h"
 
-/* So often the same one is asked, each time after twice as long. */
+/* Requests to one donor, each with twice the timeout of the one before. */
 enum { MOST_TRIES = 6 };
 
-/* Of the origins, behind the parameters. */
+/* Offset of the version vector, behind the parameters. */
 static size_t offset(const weft_peer *p)
 {
     size_t unit = sizeof(int64_t);
@@ -38,7 +38,7 @@ weft_status weft_state_request_resend(weft_peer *p)
     if (weft_actor_now(&p->head) - p->asked < hope) return WEFT_OK;
     if (p->tries < MOST_TRIES) return send_want(p);
     int giver = weft_peer_index(p, p->giver);
-    if (giver >= 0) p->seats[giver].has = false; /* until it says so again */
+    if (giver >= 0) p->seats[giver].has = false; /* until its next heartbeat */
     p->giver = WEFT_NOBODY;
     return WEFT_OK;
 }
@@ -75,8 +75,8 @@ static weft_status note(weft_peer *p, const weft_origin *theirs, size_t count)
     return WEFT_OK;
 }
 
-/* What this one has and the giver has not is added again, if it is kept, or else told again by
- * those who said it. */
+/* Installs a snapshot: updates that this peer has and the donor lacks are replayed from the log, or
+ * sent again by their origins. If neither can be done, the snapshot is ignored. */
 static weft_status catch_up(weft_peer *p, const void *numbers, const weft_origin *theirs,
                             size_t count)
 {

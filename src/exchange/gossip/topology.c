@@ -1,8 +1,8 @@
-/* Who is next to whom. */
+/* Builds topologies: the neighbours of each peer, and a spanning tree for each origin. */
 #include "exchange/gossip/gossip.h"
 
 typedef struct edges {
-    int peers, columns; /* columns: of a torus; 0: none */
+    int peers, columns; /* columns: of a torus; else 0 */
     bool halves;
     bool *there; /* [peers][peers] */
 } edges;
@@ -110,8 +110,8 @@ static weft_status list_neighbours(const edges *e, weft_topology *out)
     return WEFT_OK;
 }
 
-/* From whom each has what `origin` says: who is one step farther than those before has it from the
- * first of them. queue: room for all. */
+/* Breadth-first search from `origin`: a peer receives the origin's updates from the first peer
+ * found that is one hop nearer to it. queue: [peers]. */
 static void span(const weft_topology *t, int origin, int *queue)
 {
     int *from = t->from + (size_t)origin * (size_t)t->peers, end = 1;

@@ -1,17 +1,17 @@
-/* What has come from whom, and the last rumours themselves: who turns out to lack some of them,
- * since the way on which they came is gone, is told them by a neighbour. */
+/* The version vector and the update log. A neighbour supplies from its log the updates that a peer
+ * lacks because the tree over which they came has broken. */
 #include "exchange/gossip/peer_internal.h"
 
-/* So many peers there may have been in a run. */
+/* Maximum number of peers over the whole run. */
 enum { MOST_ORIGINS = 65536 };
-/* Rumours are kept for so many times the silence after which somebody counts as gone, */
+/* Retention time, in failure timeouts; */
 static const double KEPT = 12;
-/* but of no more bytes than this, or than so many times the parameters. */
+/* and the bound on bytes: the larger of this and this many times the parameters. */
 static const size_t MOST_BYTES = (size_t)256 << 20, MOST_COPIES = 8;
 
 /* --- origins --- */
 
-/* The first that is not below. */
+/* Index of the first origin that is not below `id`. */
 static size_t place_of(const weft_origin *origins, size_t count, weft_actor_id id)
 {
     size_t low = 0, high = count;
@@ -89,7 +89,8 @@ void weft_update_log_free(weft_broadcast *u)
     free(u->log);
 }
 
-/* What some neighbour has not heard yet is older than nothing. */
+/* Updates that arrived before this may be dropped: they are older than the retention time, and
+ * every neighbour has acknowledged them. */
 static double oldest_needed(const weft_peer *p, double now)
 {
     double oldest = now - KEPT * weft_member_view(p->member)->silence;
@@ -115,7 +116,7 @@ static void trim(weft_peer *p)
 weft_status weft_update_log_append(weft_peer *p, const weft_gossip_update *rumour)
 {
     weft_broadcast *u = &p->rumours;
-    if (!p->member || !rumour->payload) return WEFT_OK; /* who has ended is known of its origin */
+    if (!p->member || !rumour->payload) return WEFT_OK; /* the version vector records ends */
     weft_buffer *payload;
     WEFT_TRY(WEFT_GROW(&u->log, &u->log_capacity, u->log_first + u->log_count));
     WEFT_TRY(weft_buffer_compact(weft_link_inside(rumour->payload), &payload));
@@ -143,8 +144,8 @@ void weft_update_log_forget(weft_broadcast *u, weft_actor_id origin)
     u->log_count = kept;
 }
 
-/* Of each origin, how many updates are not kept that this one has and who has those origins has
- * not. One that is kept only in a sum of which he has a part is not. */
+/* For each origin: the number of updates that this peer has applied, the vector `theirs` lacks, and
+ * the log cannot supply. A logged sum that overlaps `theirs` supplies none. */
 static weft_status count_lacking(const weft_peer *p, const weft_origin *theirs, size_t count,
                                  int64_t **out, bool *some)
 {
@@ -166,8 +167,8 @@ static weft_status count_lacking(const weft_peer *p, const weft_origin *theirs, 
     return WEFT_OK;
 }
 
-/* Nobody else may be able to tell what this one has said itself, or who is gone; and who has all up
- * to the ends goes back no more. */
+/* No other peer may be able to supply updates of this peer, or of an origin outside the view; and a
+ * peer with all updates up to the ends never rolls back. */
 static bool is_needed(const weft_peer *p, const weft_origin *o)
 {
     return p->all || o->id == p->head.id || weft_peer_index(p, o->id) < 0;
