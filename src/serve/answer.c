@@ -1,11 +1,11 @@
-/* Batches of questions: normalised as training did it, computed by the program of the next size,
- * and back in own units. */
+/* Runs one batch of requests: normalises the inputs as training did, executes the program of the
+ * next larger batch size, and converts the predictions back to the units of the targets. */
 #include "serve/served.h"
 
-/* --- what goes in --- */
+/* --- inputs --- */
 
-/* Columns of tables differ in meaning, and are far from zero at times; each number is normalised in
- * double precision. To the bit as data sets do it, and so are pictures below. */
+/* Columns of a table differ in unit and may be far from zero, so each number is normalised in
+ * double precision. Tables and pictures get the same bits here as in the data sets of training. */
 static void put_table(const weft_data_stats *stats, const weft_question *q, int64_t row,
                       int64_t size, float *restrict to)
 {
@@ -14,7 +14,7 @@ static void put_table(const weft_data_stats *stats, const weft_question *q, int6
     const double *restrict mean = stats->mean, *restrict deviation = stats->deviation;
     const double same_mean = mean[0], same_deviation = deviation[0];
     bool as_it_is = q->raw || (stats->features == 1 && same_mean == 0 && same_deviation == 1);
-    /* Loops of one kind each, which compilers turn into vectors. */
+    /* Each loop handles one case, so that compilers vectorise it. */
     if (as_it_is && single)
         memcpy(to, single, (size_t)size * sizeof(*to));
     else if (as_it_is)
@@ -53,7 +53,7 @@ static void put_picture(const weft_data_stats *stats, const weft_question *q, in
     }
 }
 
-/* All rows of the batch into an input of the model's own type. */
+/* Writes all rows of the batch to an input of the model's element type. */
 static void put_rows(const weft_served *s, void *const *requests, int count, void *input)
 {
     const weft_data_stats *stats = &s->checkpoint.stats;
@@ -62,7 +62,7 @@ static void put_rows(const weft_served *s, void *const *requests, int count, voi
     for (int k = 0; k < count; k++) {
         const weft_question *q = requests[k];
         for (int64_t row = 0; row < q->rows; row++, at++) {
-            /* What is widened lies in the second half of its row before. */
+            /* A row that will be widened is first written to the second half of its own memory. */
             float *to = (float *)input + (wide ? 2 * at + 1 : at) * size;
             if (table)
                 put_table(stats, q, row, size, to);
@@ -74,9 +74,9 @@ static void put_rows(const weft_served *s, void *const *requests, int count, voi
     }
 }
 
-/* --- what comes out --- */
+/* --- outputs --- */
 
-/* Numbers of a type, from row `at` on. */
+/* Reads `count` numbers of type `real`, from element `at` on. */
 static void take(weft_dtype real, const void *from, int64_t at, int64_t count, double *to)
 {
     const float *single = from;
@@ -118,7 +118,7 @@ weft_status weft_served_run(void *user, int executor, void *const *requests, int
     const weft_instance *instance = part->instances[executor];
     double times[4] = {weft_seconds()};
     put_rows(s, requests, count, whole ? whole->x : weft_instance_input(instance, part->x));
-    /* Rows that are not asked for hold what they held: none looks at another. */
+    /* The padding rows keep stale values, because no row depends on another. */
     times[1] = weft_seconds();
     WEFT_TRY(weft_sized_run(s, v, executor));
     times[2] = weft_seconds();

@@ -1,4 +1,4 @@
-/* A context that knows what is built in: each room brings its own. */
+/* Creates a context with all built-in parts; each room registers its own. */
 #include "base/registry.h"
 #include "compress/compress.h"
 #include "data/data.h"

@@ -1,5 +1,5 @@
-/* The folder of models, DIR/NAME/VERSION: what is new there comes into service, what is gone
- * leaves. */
+/* The folder of models, DIR/NAME/VERSION: new versions are loaded, and removed ones are taken out
+ * of service. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,21 +7,22 @@
 
 #include "serve/service.h"
 
-/* A version that lies there. */
+/* A version in the folder. */
 typedef struct found {
     int64_t version;
-    uint64_t mark; /* of its files */
+    uint64_t mark; /* hash of its files */
 } found;
 
-/* Who looks: the watcher waits until files have stopped changing; who asks for a model wants it
- * now, also one that was taken out, and anew where it has changed. */
+/* Why the folder is scanned. The watcher (AGAIN) waits until files have stopped changing; a request
+ * for a model (ASKED) loads it now, also if it was taken out of service, and again if its files
+ * have changed. */
 typedef enum manner { AT_START, AGAIN, ASKED } manner;
 
-/* --- what lies there --- */
+/* --- scanning --- */
 
-/* What tells files from others in their place, and from themselves while they are being copied: it
- * does not depend on the order in which they are listed. What serving writes there is none of them.
- */
+/* A hash of names, inodes, sizes and times of the files, independent of the order of the listing,
+ * which changes when files are replaced or are still being copied. The file of batch times, which
+ * the server writes, is left out. */
 static uint64_t mark_of(const char *folder)
 {
     uint64_t mark = 1;
@@ -47,7 +48,7 @@ static bool is_folder(const DIR *dir, const char *name)
     return fstatat(dirfd((DIR *)(uintptr_t)dir), name, &info, 0) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* As it is written: neither 01 nor +1. */
+/* The number in canonical form: neither 01 nor +1. */
 static bool is_version(const char *text, int64_t *version)
 {
     char own[32];
@@ -85,7 +86,7 @@ static weft_status list_versions(const char *folder, found **out, int *count)
 
 /* --- one version --- */
 
-/* With the lock: whether the model was taken out of service. */
+/* Whether the model was taken out of service; call it with the lock. */
 static bool is_out(const weft_service *s, const char *name)
 {
     for (int i = 0; i < s->count; i++)
@@ -93,7 +94,7 @@ static bool is_out(const weft_service *s, const char *name)
     return false;
 }
 
-/* Whether the version is to be loaded now; with the lock. */
+/* Whether the version must be loaded now; call it with the lock. */
 static bool is_due(weft_place *p, const found *f, manner how)
 {
     bool still = p->seen == f->mark, changed = p->tried != f->mark;
@@ -106,7 +107,7 @@ static bool is_due(weft_place *p, const found *f, manner how)
     return false;
 }
 
-/* The place of a version, and whether it is to be loaded now. */
+/* Finds or adds the place of a version, and decides whether to load it now. */
 static weft_status consider(weft_service *s, const char *name, const found *f, manner how,
                             weft_place **out, bool *now)
 {
@@ -149,7 +150,7 @@ static weft_status load(weft_service *s, weft_place *p, manner how)
 
 /* --- one model --- */
 
-/* Ends what serves of those that go, and forgets them. */
+/* Removes the places for which `goes` is true, and ends their versions. */
 static void drop(weft_service *s, const char *name, bool (*goes)(const weft_place *p, void *user),
                  void *user)
 {
@@ -172,8 +173,8 @@ static void drop(weft_service *s, const char *name, bool (*goes)(const weft_plac
 typedef struct present {
     const found *all;
     int count;
-    int64_t newest; /* of those that serve; 0: none does */
-    bool waits;     /* one has only just come */
+    int64_t newest; /* newest version in service; 0: none */
+    bool waits;     /* a version was found that is still being copied */
 } present;
 
 static bool is_gone(const weft_place *p, void *user)
@@ -189,8 +190,8 @@ static bool is_older(const weft_place *p, void *user)
     return p->version < ((const present *)user)->newest;
 }
 
-/* Newest first: the first that can be loaded is enough, if not all are asked for. *newest: what
- * became of the newest one. */
+/* Loads versions, newest first, and stops after the first success unless all are wanted. *newest:
+ * the result for the newest one. */
 static weft_status come(weft_service *s, const char *name, manner how, present *there,
                         weft_status *newest, weft_error *why)
 {
@@ -234,7 +235,7 @@ static weft_status settle(weft_service *s, const char *name, manner how)
     present there = {.all = all, .count = count};
     if (status == WEFT_OK) status = come(s, name, how, &there, &newest, &why);
     if (status == WEFT_OK) {
-        /* What is gone goes when what comes in its place is there. */
+        /* A removed version is dropped only when its replacement is in service. */
         if (there.newest > 0 || !there.waits) drop(s, name, is_gone, &there);
         if (!s->options.all_versions) drop(s, name, is_older, &there);
         if (count == 0 && how == ASKED)
@@ -250,7 +251,7 @@ static weft_status settle(weft_service *s, const char *name, manner how)
     return status;
 }
 
-/* --- all of them --- */
+/* --- all models --- */
 
 static weft_status add_name(const DIR *dir, const char *name, char ***names, int *count,
                             size_t *capacity)
@@ -267,7 +268,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Of folders, and of models that were in service, whose folder may be gone. */
+/* Names of the folders, and of models in service whose folder may be gone. */
 static weft_status list_names(weft_service *s, char ***names, int *count)
 {
     size_t capacity = 0;
@@ -303,7 +304,7 @@ static weft_status check_other(weft_service *s, const char *name)
                      name, s->models);
 }
 
-/* One that fails keeps nobody else out. */
+/* A model that fails does not stop the others. */
 static weft_status look(weft_service *s, manner how)
 {
     char **names = NULL;

@@ -1,12 +1,12 @@
-/* What a service sees to by itself: its folder of models, and that what was learned is kept. */
+/* The service's background thread: scans the folder of models, and saves measured batch times. */
 #include <time.h>
 
 #include "serve/service.h"
 
-/* Seconds between what is kept of times. */
+/* Seconds between saves of the batch times. */
 static const double KEEPS = 120;
 
-/* With the lock: until then, or until the end. */
+/* Waits until `when` or until the service ends; call it with the lock. */
 static void wait_until(weft_service *s, double when)
 {
     struct timespec at = {.tv_sec = (time_t)when,

@@ -1,10 +1,10 @@
-/* Versions of models come and go while others are asked. */
+/* Loads and unloads versions of models while others serve requests. */
 #include <ctype.h>
 #include <stdio.h>
 
 #include "serve/service.h"
 
-/* --- places; with the lock --- */
+/* --- places; call these with the lock --- */
 
 weft_place *weft_place_find(weft_service *s, const char *name, int64_t version)
 {
@@ -78,7 +78,7 @@ static bool in_folder(weft_service *s, const char *name)
 
 /* --- loading --- */
 
-/* The line, with what has been measured of its batches. */
+/* Adds the line, with the batch times that have been measured. */
 static weft_status add_line(weft_service *s, weft_served *served)
 {
     weft_line_options o;
@@ -98,7 +98,7 @@ static weft_status add_line(weft_service *s, weft_served *served)
     o.curve_times = times;
     o.curve_sizes = times[0] > 0 ? served->count : 0;
     o.slower = served->slowed ? served->slower : NULL;
-    /* A thread that lends itself uses no threads of its own. */
+    /* Caller threads may compute short batches only if a run needs no other threads. */
     o.short_runs = weft_context_threads(served->context) == 1 && served->ranks == 1 &&
                    times[0] > 0 && times[0] < 1e-3;
     return weft_line_add(s->batcher, &o, &served->line);
@@ -116,7 +116,7 @@ weft_status weft_place_load(weft_service *s, weft_place *p, const char *path, in
     if (status == WEFT_OK) weft_times_write(served);
     pthread_mutex_lock(&s->lock);
     p->loading = false;
-    if (status == WEFT_OK && p->out) /* meanwhile */
+    if (status == WEFT_OK && p->out) /* taken out of service meanwhile */
         status = weft_fail(WEFT_ERR_BUSY, "it was taken out of service while it was being loaded");
     if (status == WEFT_OK) {
         served->service = s;
@@ -137,7 +137,7 @@ weft_status weft_place_load(weft_service *s, weft_place *p, const char *path, in
     return weft_error_raise(&error);
 }
 
-/* With the lock. */
+/* Call it with the lock. */
 static weft_status begin_load(weft_service *s, const char *name, const char *path,
                               weft_place **place, char **from)
 {
@@ -188,7 +188,7 @@ weft_status weft_service_unload(weft_service *s, const char *name)
         for (int i = 0; i < s->count; i++) {
             weft_place *p = s->places[i];
             if (strcmp(p->name, name) != 0) continue;
-            /* What is being loaded of it does not come into service any more. */
+            /* A version that is being loaded will not come into service either. */
             any = any || p->served || p->loading;
             if (!p->out || p->served)
                 (void)snprintf(p->reason, sizeof(p->reason), "it was taken out of service");

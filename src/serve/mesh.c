@@ -1,3 +1,5 @@
+/* The ranks of one executor, as threads: starts one round of work on all ranks, and waits for
+ * all. */
 #include "serve/mesh.h"
 
 typedef struct member {
@@ -16,10 +18,10 @@ struct weft_mesh {
     pthread_cond_t go, done;
     weft_status (*work)(void *user, int rank);
     void *user;
-    uint64_t round; /* how often it was run */
-    int left;       /* ranks that have not ended this time */
+    uint64_t round; /* number of runs */
+    int left;       /* ranks that have not finished this run */
     bool ending;
-    weft_error error; /* the first, but for what a rank says of another one */
+    weft_error error; /* the first one; an error of a rank itself replaces PEER */
 };
 
 static void note(weft_mesh *m, const member *r, weft_status status)

@@ -1,4 +1,4 @@
-/* The table behind weft serve. */
+/* The option table of weft serve. */
 #include <stddef.h>
 
 #include "base/registry.h"

@@ -1,5 +1,5 @@
-/* The programs of a size of batches: one for a model as it is, or one for each rank of a mesh, by
- * the same rewrite as in training. */
+/* Builds and runs the programs of one batch size: one for the whole model, or one for each rank of
+ * a mesh, with the rewrite that training uses. */
 #include "models/models.h"
 #include "serve/served.h"
 
@@ -50,7 +50,7 @@ static weft_status rewrite(weft_served *s, weft_sized *v)
     weft_plan_options_init(&o);
     o.ranks = s->ranks;
     o.mesh = s->mesh;
-    o.plain_sums = true; /* parts of different sizes may lie in different ways */
+    o.plain_sums = true; /* parts of different sizes may have different layouts */
     if (!s->plan) WEFT_TRY(weft_plan_create(v->graph, &o, &s->plan));
     for (int r = 0; r < s->ranks; r++) {
         weft_part *p = &v->parts[r];
@@ -65,7 +65,7 @@ static weft_status rewrite(weft_served *s, weft_sized *v)
     return WEFT_OK;
 }
 
-/* Something that is done for a size by every rank of an executor. */
+/* A task for every rank of an executor. */
 typedef struct task {
     weft_served *served;
     weft_sized *sized;
@@ -95,7 +95,7 @@ weft_status weft_sized_plan(weft_served *s, weft_sized *v)
     return weft_mesh_run(s->meshes[0], make_program, &t);
 }
 
-/* Communicators are split off when the plan is there. */
+/* The first instance of a rank splits its communicators off, once the plan exists. */
 static weft_status make_instance(void *user, int rank)
 {
     const task *t = user;
@@ -159,7 +159,7 @@ static weft_status run_rank(void *user, int rank)
     weft_instance *instance = p->instances[t->executor];
     if (s->wholes) weft_feed(p->graph, instance, p->x, s->wholes[t->executor].x, s->real);
     WEFT_TRY(weft_instance_run(instance, WEFT_PHASE_MICRO));
-    /* What was sent is read by others, who may be behind. */
+    /* The outputs sent to other ranks must have been read before the next run. */
     return s->wholes ? weft_instance_drain(instance) : WEFT_OK;
 }
 
@@ -171,7 +171,7 @@ weft_status weft_sized_run(weft_served *s, const weft_sized *v, int executor)
     weft_whole *w = &s->wholes[executor];
     size_t bytes = (size_t)v->rows * (size_t)s->outputs * sizeof(double);
     for (int k = 0; k < 2; k++) memset(w->said[k], 0, bytes);
-    /* Parts of different places, or of a sum: both are added up. */
+    /* Ranks contribute disjoint parts, or terms of a sum; adding them up covers both. */
     for (int r = 0; r < s->ranks; r++) {
         const weft_part *p = &v->parts[r];
         if (p->says[0]) add_part(p, p->prediction, p->instances[executor], w->said[0]);

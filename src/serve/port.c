@@ -1,5 +1,4 @@
-/* Sockets that listen; by ourselves, since what the library below tells of a failure is not the
- * reason. */
+/* Listening sockets, created here since the HTTP library does not report why one fails. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -31,8 +30,8 @@ static bool set(int s, int option)
     return setsockopt(s, SOL_SOCKET, option, &yes, sizeof(yes)) == 0;
 }
 
-/* Who is bound and does not listen keeps a port. It begins to share it only when it is bound, so
- * that a port which others share is in use, and not shared with strangers. */
+/* A bound socket that does not listen reserves the port. It sets SO_REUSEPORT only after bind, so
+ * binding fails if other processes share the port already. */
 static bool take(int s, const address *at, socklen_t size, weft_port_use use)
 {
     return set(s, SO_REUSEADDR) && (use != WEFT_PORT_SHARED || set(s, SO_REUSEPORT)) &&

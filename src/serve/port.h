@@ -1,4 +1,4 @@
-/* Inside of serving: ports. */
+/* Internals of serving: listening ports. */
 #ifndef WEFT_SERVE_PORT_H
 #define WEFT_SERVE_PORT_H
 
@@ -6,11 +6,11 @@
 
 typedef enum weft_port_use {
     WEFT_PORT_ALONE,  /* listens */
-    WEFT_PORT_SHARED, /* listens beside other processes that share it, where somebody keeps it */
-    WEFT_PORT_KEPT    /* does not listen; processes that share it may come and go */
+    WEFT_PORT_SHARED, /* listens, together with other processes, on a port that is reserved */
+    WEFT_PORT_KEPT    /* reserves the port without listening, for processes that share it */
 } weft_port_use;
 
-/* Port 0: one that is free. A socket, *bound its port. ARGUMENT: an address that is none; IO: the
+/* Opens a socket; *bound is its port. Port 0: a free one. ARGUMENT: the address is invalid; IO: the
  * port is in use. */
 weft_status weft_port_open(const char *host, int64_t port, weft_port_use use, int *out,
                            int *bound) WEFT_NODISCARD;

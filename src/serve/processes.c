@@ -1,4 +1,5 @@
-/* A server that is several processes: their command lines, and the ports that are kept for them. */
+/* A server of several processes: reserves the ports, builds the command lines, and runs them as a
+ * job. */
 #include <unistd.h>
 
 #include "job/job.h"
@@ -13,7 +14,7 @@ typedef struct kept_port {
 typedef struct plan {
     const weft_server_options *options;
     const weft_option *table;
-    kept_port port, *metrics; /* [count]; none where metrics have no ports of their own */
+    kept_port port, *metrics; /* [count]; metrics: NULL without metrics ports */
     weft_job_part *parts;
     int count;
     void *user;
@@ -27,8 +28,8 @@ static weft_status keep_port(const char *host, int64_t port, kept_port *out)
     return weft_port_open(host, port, WEFT_PORT_KEPT, &out->socket, &out->port);
 }
 
-/* Each process has counters of its own, so each has a port of its own for them, which it keeps when
- * it is started again. */
+/* Each process has its own counters, so each has its own metrics port, which it keeps over a
+ * restart. */
 static weft_status keep_ports(plan *p)
 {
     const weft_server_options *o = p->options;
@@ -51,21 +52,21 @@ static weft_status keep_ports(plan *p)
 
 /* --- command lines --- */
 
-/* What a process is told in another way than all of them were; below 0: it is not. */
+/* The value of an option that differs between processes; below 0: it does not differ. */
 static int64_t own_value(const plan *p, int slot, const char *name)
 {
     const weft_server_options *o = p->options;
     int64_t instances = o->instances * p->count;
     if (strcmp(name, "port") == 0) return p->port.port;
     if (strcmp(name, "metrics-port") == 0 && p->metrics) return p->metrics[slot].port;
-    /* With fewer cores than processes they share all of them. */
+    /* With fewer cores than processes the threads of each are limited to its share of the cores. */
     if (strcmp(name, "threads") == 0 && o->threads == 0 && p->count > weft_cores())
         return WEFT_MAX((int64_t)weft_cores() / instances, (int64_t)1);
     return -1;
 }
 
-/* Options as they have been understood; those that have not been changed are not said, since some
- * may stand beside others only. Models and warnings are told by the first process alone. */
+/* Passes an option on in its parsed form; unchanged options are left out, since some exclude each
+ * other. Only the first process logs notes and warnings. */
 static weft_status add_option(const plan *p, weft_job_part *part, const weft_option *o, int *count)
 {
     char *value = NULL;

@@ -1,4 +1,4 @@
-/* What the room of serving offers to the context that it is built into. */
+/* The parts of this room that a context is built from. */
 #ifndef WEFT_SERVE_SERVE_H
 #define WEFT_SERVE_SERVE_H
 
@@ -6,7 +6,7 @@
 #include "weft/options.h"
 
 weft_status weft_policies_register(weft_context *context) WEFT_NODISCARD;
-/* Those of a server. */
+/* Options of a server. */
 extern const weft_option weft_server_rows[];
 
 #endif

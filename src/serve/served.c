@@ -1,10 +1,10 @@
-/* One version of a model: a checkpoint, and programs for a ladder of batch sizes on one copy of its
- * weights, or on one part of them for each rank of a mesh. */
+/* One loaded version of a model: a checkpoint, and programs for several batch sizes that share one
+ * copy of its weights, or one shard of them for each rank of a mesh. */
 #include "serve/served.h"
 
 #include "weft/train.h"
 
-/* Floating point operations that one core has done in about a millisecond. */
+/* Floating-point operations that one core does in about a millisecond. */
 static const double LITTLE = 5e7;
 
 static weft_status read_checkpoint(weft_served *s, const char *path)
@@ -31,7 +31,7 @@ static weft_status open_ranks(weft_served *s, const weft_service_site *site)
     return WEFT_OK;
 }
 
-/* Whole batches, of which each rank takes its part. */
+/* Allocates whole batches, of which each rank takes its part. */
 static weft_status open_wholes(weft_served *s)
 {
     size_t rows = (size_t)s->limit, numbers = rows * (size_t)s->outputs;
@@ -46,11 +46,10 @@ static weft_status open_wholes(weft_served *s)
     return WEFT_OK;
 }
 
-/* Threads that begin a batch together and wait for each other cost microseconds, and one that needs
- * no others can be whichever has just read the request (weft_batcher_lend): where the largest batch
- * is little work, one is the fastest. By what the model is, not by a measurement: bits depend on
- * it.
- */
+/* Synchronising the threads of a batch costs microseconds, and a batch of one thread can be
+ * computed by the thread that has read the request (weft_batcher_lend): if the largest batch is
+ * little work, one thread is fastest. The choice depends on the model and not on a measurement,
+ * since the result bits depend on it. */
 static weft_status choose_threads(weft_served *s, const weft_service_site *site)
 {
     int threads = weft_context_threads(site->context) / (s->executors * s->ranks);

@@ -1,4 +1,4 @@
-/* Models that answer: holding and asking them. */
+/* A service: creates it, holds references to its versions, and queues their requests. */
 #include <stdio.h>
 #include <time.h>
 
@@ -95,7 +95,7 @@ static weft_status count_ranks(weft_service *s)
     return WEFT_OK;
 }
 
-/* What computes at a time, against what there is. */
+/* Warns if there are more threads than cores. */
 static void warn(const weft_service *s)
 {
     int cores = weft_context_threads(s->context), instances = s->options.instances;
@@ -182,7 +182,7 @@ void weft_service_destroy(weft_service **service)
     *service = NULL;
 }
 
-/* --- holding and asking --- */
+/* --- references and requests --- */
 
 bool weft_service_entry(weft_service *s, int i, weft_service_item *out)
 {
@@ -237,8 +237,8 @@ void weft_served_release(weft_served **served)
     *served = NULL;
 }
 
-/* What is known of pictures is what they were divided by: hardly more than one for other numbers.
- */
+/* Whether the model was trained on bytes: pictures of bytes were divided by a large number, others
+ * by hardly more than one. */
 static bool are_bytes(const weft_data_stats *stats)
 {
     return stats->features == 1 && stats->shape.rank == 3 && stats->deviation[0] >= 2;

@@ -1,15 +1,15 @@
-/* Which sizes of batches have a program of their own: so that padding costs little, and no more
- * than that. What they take is measured for a few of them, or known from before; the rest lies
- * between, until serving has measured it. */
+/* Chooses the batch sizes that get their own program, so that padding costs little with few
+ * programs. The times of some sizes are measured, or known from before; the others are interpolated
+ * until serving has measured them. */
 #include "serve/served.h"
 
-/* Rows that are computed for nothing may cost so much more than the batch without them. */
+/* Padding rows may increase the time of a batch by this factor. */
 static const double PADDING = 1.05;
 
 enum { MOST_RUNS = 9 };
 
-/* The shortest of some runs after one that does not count, of fewer where they are long: what
- * interrupts one is no part of it. */
+/* The minimum over several runs after a warm-up, fewer if they are long: interruptions only
+ * lengthen a run. */
 static weft_status measure(weft_served *s, weft_sized *v, double share)
 {
     double began = weft_seconds();
@@ -24,9 +24,9 @@ static weft_status measure(weft_served *s, weft_sized *v, double share)
     return WEFT_OK;
 }
 
-/* --- the ladder --- */
+/* --- candidate sizes --- */
 
-/* None is more than half as large again as the one before. */
+/* Each size is at most one and a half times the previous one, from 2 on. */
 static int64_t next_size(int64_t size, int64_t limit)
 {
     int64_t power = 1;
@@ -35,7 +35,7 @@ static int64_t next_size(int64_t size, int64_t limit)
     return WEFT_MIN(next, limit);
 }
 
-/* The axis that splits the batch needs a row for each of its ranks. */
+/* The smallest size has a row for each rank of the data axis. */
 static weft_status smallest(const weft_served *s, int64_t *out)
 {
     *out = 1;
@@ -60,8 +60,8 @@ static weft_status fill(weft_served *s)
 
 /* --- estimates --- */
 
-/* From what is measured: between by a line, and beyond as if each row cost what it did on the mean.
- * More rows take no less. */
+/* Interpolates between measured sizes, or extrapolates in proportion to the rows. The estimate does
+ * not decrease with the rows. */
 static double estimate(const weft_served *s, int k)
 {
     int below = k, above = k;
@@ -76,8 +76,8 @@ static double estimate(const weft_served *s, int k)
     return low->seconds + part * WEFT_MAX(high->seconds - low->seconds, 0);
 }
 
-/* The one about which least is known, of those that fit into what is left: the largest, then the
- * middle of the widest gap. -1: there is none. */
+/* The next size to measure, of those that fit into the remaining time: the largest one, then the
+ * middle of the widest gap. -1: none. */
 static int next_to_measure(const weft_served *s, double left)
 {
     int best = -1, widest = 1, low = 0;
@@ -95,10 +95,10 @@ static int next_to_measure(const weft_served *s, double left)
     return best;
 }
 
-/* --- choosing --- */
+/* --- choice --- */
 
-/* A size is dropped where the next one that stays costs hardly more. The smallest stays: requests
- * that are alone are as fast as can be. */
+/* Drops each size whose next larger one costs hardly more. The smallest stays, so that single
+ * requests are as fast as possible. */
 static void prune(weft_served *s, bool *stays)
 {
     double above = 0;
@@ -151,7 +151,8 @@ static void recall(weft_served *s, const weft_served *like)
     memcpy(s->slower, known.slower, sizeof(s->slower));
 }
 
-/* The first program says in which layouts weights lie, so it is there before they are loaded. */
+/* The first program determines the layouts of the weights, so it is created before they are
+ * loaded. */
 static weft_status begin(weft_served *s)
 {
     WEFT_TRY(weft_sized_plan(s, &s->sizes[0]));

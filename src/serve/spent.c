@@ -1,11 +1,11 @@
-/* Where the time of batches has gone. */
+/* Statistics of the time spent in batches. */
 #include <time.h>
 
 #include "serve/served.h"
 
 struct weft_spent {
     pthread_mutex_t lock;
-    weft_spent_times total; /* of requests */
+    weft_spent_times total; /* charged to requests */
     double last;
     int64_t limit;
     weft_spent_times *sizes; /* [limit + 1], of batches */

@@ -1,3 +1,5 @@
+/* Saves the measured batch times of a model to a file, and reuses them where the key is equal:
+ * the same network, machine and options. */
 #include "serve/times.h"
 
 #include <jansson.h>
@@ -10,7 +12,7 @@ struct weft_times_key {
     json_t *json;
 };
 
-/* --- what they depend on --- */
+/* --- the key --- */
 
 static void read_processor(char *out, size_t size)
 {
@@ -53,9 +55,10 @@ void weft_times_key_free(weft_times_key **key)
     *key = NULL;
 }
 
-/* --- where they are --- */
+/* --- the file --- */
 
-/* Checkpoints of a run come and go, but its folder stays; any other folder is the model's own. */
+/* The times of a run's checkpoint are kept in the run's folder, which stays when checkpoints are
+ * deleted; otherwise in the model's own folder. */
 static weft_status beside(const char *path, char **out)
 {
     const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
@@ -74,7 +77,7 @@ weft_status weft_times_file(const weft_served *s, const char *option, char **out
 
 /* --- reading --- */
 
-/* Which one is another, and how. */
+/* Logs which entry of the key differs, and how. */
 static void tell_difference(const weft_served *s, const json_t *key)
 {
     const char *name;
@@ -177,7 +180,7 @@ void weft_times_write(weft_served *s)
     json_t *root = json_pack("{s:O, s:o, s:o, s:o}", "key", s->key->json, "rows", rows, "seconds",
                              seconds, "slower", slower);
     char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
-    /* Next time it is measured again, which is all that is lost. */
+    /* If the file cannot be written, the times are only measured again. */
     if (!text || weft_file_replace(s->times, text, strlen(text)) != WEFT_OK)
         weft_log(s->context, WEFT_LOG_INFO, "what batches take is not kept: %s",
                  text ? weft_last_message() : "no memory");

@@ -1,7 +1,7 @@
-/* adaptive: the setting that is best for the load of the moment, found by rehearsing the requests
- * of the last while with the batch times of this machine. (The best policy of one executor is a
- * limit on the number waiting: Deb and Serfozo 1973; Xu et al. 2023, arXiv 2301.12865. A wait is
- * there for bursts, and where executors share cores.) */
+/* adaptive: chooses the batching setting by simulating recent arrivals with the batch times
+ * measured on this machine. (The best policy of one executor is a threshold on the queue length:
+ * Deb and Serfozo 1973; Xu et al. 2023, arXiv 2301.12865. A wait pays for bursty arrivals, and
+ * where executors share cores.) */
 #include <math.h>
 
 #include "serve/batch/adaptive.h"
@@ -15,16 +15,18 @@ typedef struct adaptive {
     weft_goal goal;
     weft_gaps gaps;
     weft_crowd crowd;
-    int64_t all; /* who can be in the line, as far as it is known now; 0: any number */
+    int64_t all; /* upper bound of the requests in the line, learned from closed-loop clients; 0: no
+                    bound */
     weft_trust trust;
     weft_batching found;
     double promise;
     int64_t decisions;
-    /* What the last decision went by. */
+    /* The load on which the last decision was based. */
     double rate, single, full;
-    int64_t counted, looked; /* requests of this load, then, and when it was last compared */
+    int64_t counted,
+        looked; /* requests of this load at the last decision, and at the last comparison */
     int64_t counted_all;
-    /* Of a decision under way. */
+    /* The decision in progress. */
     weft_curve curve;
     weft_gaps taken;
     double slack, pause[WEFT_CROWD];
@@ -66,7 +68,7 @@ static weft_status open_adaptive(const char *arguments, const weft_policy_about 
     return status;
 }
 
-/* What is done: what was found, unless it is not believed. */
+/* Uses the setting that was found, or the greedy one while the trial distrusts it. */
 static void apply(adaptive *a)
 {
     a->head.now = weft_trust_follows(&a->trust)
@@ -79,7 +81,7 @@ static void arrived(weft_policy *policy, double now, int64_t rows, int64_t there
 {
     adaptive *a = (adaptive *)policy;
     int64_t all = a->all;
-    /* Another load: what was decided before is not for it. */
+    /* The load has changed, so the last decision does not apply to it. */
     if (weft_gaps_add(&a->gaps, now, rows)) a->counted = a->looked = 0;
     weft_crowd_came(&a->crowd, now, there);
     if (there > a->all) a->all = 0;
@@ -106,8 +108,9 @@ static bool is_off(double a, double b, double by)
     return fabs(a - b) > by * b;
 }
 
-/* Soon after the load has changed, again with four times the requests, and whenever what it went by
- * has drifted further than chance would. */
+/* A new decision is due soon after the load has changed, when there are four times as many requests
+ * to learn from, and whenever the rate or the batch times have drifted further than chance
+ * explains. */
 static bool wants(weft_policy *policy, double now)
 {
     adaptive *a = (adaptive *)policy;
@@ -161,7 +164,7 @@ static void think(weft_policy *policy)
         if (a->counted_all == 0) continue;
         r[i].clients = (int)a->counted_all;
         r[i].pause = a->pause;
-        r[i].pauses = a->pauses - i; /* so the second time they come to others */
+        r[i].pauses = a->pauses - i; /* so the second simulation assigns them to other clients */
     }
     for (int i = 0; i < REHEARSED; i++) rows += a->rows[0][i];
     double rate = (double)rows / WEFT_MAX(a->at[0][REHEARSED - 1], 1e-9);

@@ -1,4 +1,5 @@
-/* The dispatch in real time: executors, and threads that lend themselves. */
+/* Drives the dispatch in real time with executor threads, and with caller threads that take the
+ * place of an idle executor. */
 #include <errno.h>
 #include <math.h>
 #include <sys/prctl.h>
@@ -35,7 +36,7 @@ void weft_batcher_wait(weft_batcher *b, pthread_cond_t *cond, double when)
     pthread_cond_timedwait(cond, &b->lock, &at);
 }
 
-/* --- answers; none of these is called with the lock --- */
+/* --- answers; called without the lock --- */
 
 void weft_batcher_answer(const weft_taken *taken, weft_status status, const char *message,
                          double queued, double computed, int64_t rows)
@@ -45,7 +46,7 @@ void weft_batcher_answer(const weft_taken *taken, weft_status status, const char
     if (taken->request.done) taken->request.done(taken->request.user, &a);
 }
 
-/* Of a batch that failed, each one alone: what only one of them does wrong hurts no other. */
+/* Runs each request of a failed batch alone, so that a bad request fails no other one. */
 static void compute_apart(weft_line *line, weft_job *job)
 {
     job->apart = true;
@@ -93,7 +94,7 @@ void weft_batcher_wake(weft_batcher *b)
     }
 }
 
-/* Gives up the lock while it computes. */
+/* Releases the lock while the batch is computed. */
 static void do_job(weft_batcher *b, weft_job *job)
 {
     weft_line *line = job->line;
@@ -112,19 +113,20 @@ static void *execute(void *user)
 {
     weft_executor *e = user;
     weft_batcher *b = e->batcher;
-    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0); /* who waits for a time is woken then */
+    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0); /* so that timed waits end on time */
     if (b->options.begin) b->options.begin(b->options.user, e->index);
     pthread_mutex_lock(&b->lock);
     for (;;) {
         double when = INFINITY;
         weft_job *job = NULL;
-        /* Its place may be lent while it has told who is late. */
+        /* While expired requests are answered the lock is released, so a caller may take this
+         * executor's place. */
         if (e->state == WEFT_EXECUTOR_IDLE) (void)weft_keeper_tell_late(b);
         if (e->state == WEFT_EXECUTOR_IDLE)
             job = weft_dispatch_next(&b->dispatch, e->index, weft_seconds(), false, &when);
         if (job) {
             e->state = WEFT_EXECUTOR_BUSY;
-            /* What else there is, another one sees to. */
+            /* Another executor takes the remaining requests. */
             if (weft_dispatch_waits(&b->dispatch)) weft_batcher_wake(b);
             do_job(b, job);
             e->state = WEFT_EXECUTOR_IDLE;
@@ -141,7 +143,7 @@ static void *execute(void *user)
     return NULL;
 }
 
-/* In the place of an idle executor. */
+/* Computes due batches in the place of an idle executor. */
 static int compute_for(weft_batcher *b, weft_executor *place, double until)
 {
     int computed = 0;
@@ -172,7 +174,7 @@ int weft_batcher_lend(weft_batcher *b, double seconds)
     return computed;
 }
 
-/* --- made and ended --- */
+/* --- creation and shutdown --- */
 
 static weft_status start(weft_batcher *b)
 {
@@ -255,7 +257,7 @@ weft_status weft_line_add(weft_batcher *b, const weft_line_options *options, wef
     return status;
 }
 
-/* Refuses what waits; gives up the lock meanwhile. */
+/* Refuses all requests in the queue; releases the lock for each answer. */
 static void refuse(weft_batcher *b, weft_line *line)
 {
     while (line->queue.count > 0) {
@@ -293,7 +295,8 @@ weft_status weft_line_submit(weft_line *line, const weft_request *request, uint6
     bool look = false;
     double now = weft_seconds();
     weft_status status = weft_dispatch_put(line, request, now, &look, ticket);
-    /* Whoever waits for a time must hear of an earlier one; who is quiet looks on its own. */
+    /* A thread in a timed wait must learn of an earlier deadline; the sender of a quiet request
+     * looks for itself. */
     if (look && !request->quiet) weft_batcher_wake(b);
     if (status == WEFT_OK && request->patience > 0) weft_keeper_mind(b, now + request->patience);
     pthread_mutex_unlock(&b->lock);

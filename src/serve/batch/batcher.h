@@ -1,4 +1,4 @@
-/* Inside of the batcher: what its threads have in common. */
+/* Internals of the batcher: the state that its threads share. */
 #ifndef WEFT_SERVE_BATCH_BATCHER_H
 #define WEFT_SERVE_BATCH_BATCHER_H
 
@@ -21,50 +21,52 @@ typedef struct weft_executor {
     pthread_cond_t wake;
 } weft_executor;
 
-/* Thoughts are for one policy at a time. The thread that has them has the lowest priority there is,
- * and may stand still while others compute; so it never holds the lock, and nobody waits for it. */
+/* Policies search for a setting one at a time, in a thread of the lowest scheduling class. It may
+ * be starved while batches are computed, so it never takes the lock, and no thread waits for it. */
 typedef struct weft_mind {
     pthread_t thread;
     bool started, ending;
     sem_t asked;
     bool done; /* atomic */
     weft_policy *policy;
-    weft_line *line;     /* NULL: it has gone meanwhile, and has left its policy */
-    double took, rested; /* seconds that the last one computed; until when none is begun */
+    weft_line *line;     /* NULL: the line was removed meanwhile, and its policy remains here */
+    double took, rested; /* CPU seconds of the last search; earliest time of the next one */
 } weft_mind;
 
 struct weft_batcher {
     weft_context *context;
     weft_batcher_options options;
     pthread_mutex_t lock;
-    pthread_cond_t ended; /* a batch, or what was told outside of the lock */
+    pthread_cond_t
+        ended; /* signalled when a batch ends, or an answer that was given without the lock */
     weft_dispatch dispatch;
     weft_executor *executors;
     bool ending;
-    /* A thread that sees to what has its time: requests that are late, and thoughts. */
+    /* The keeper thread handles timed events: deadlines, and the policies' searches. */
     pthread_t keeper;
     pthread_cond_t keep;
     bool keeps;
-    double keeper_looks; /* when it will of itself */
+    double keeper_looks; /* when it wakes up next */
     weft_mind mind;
 };
 
 /* batcher.c */
 void weft_batcher_wait(weft_batcher *b, pthread_cond_t *cond, double when);
-/* An idle executor looks whether something is due. */
+/* Wakes one idle executor to look for a due batch. */
 void weft_batcher_wake(weft_batcher *b);
 void weft_batcher_answer(const weft_taken *taken, weft_status status, const char *message,
                          double queued, double computed, int64_t rows);
 
-/* keeper.c: all of these with the lock */
+/* keeper.c: call these with the lock. */
 weft_status weft_keeper_start(weft_batcher *b) WEFT_NODISCARD;
-/* Tells those whose time is over; gives up the lock meanwhile. When to look again. */
+/* Answers requests that are past their deadline; releases the lock for each answer. Returns the
+ * time of the next deadline. */
 double weft_keeper_tell_late(weft_batcher *b);
-/* There may be something to see to at this time. */
+/* Wakes the keeper at `when` at the latest. */
 void weft_keeper_mind(weft_batcher *b, double when);
-/* Of a line that goes. */
+/* Detaches a search in progress from a line that is removed. */
 void weft_keeper_leave(weft_batcher *b, weft_line *line);
-/* Without the lock, when no line is left. */
+/* Stops both threads; call it without the lock, after the last line was removed. */
 void weft_keeper_end(weft_batcher *b);
 
 #endif

@@ -1,10 +1,11 @@
-/* Whether those who ask are clients that wait for their answers, so that there cannot be more of
- * them than there are. Where nobody comes while the most that have been seen are in the line,
- * though many should have at the rate of the others, these are all. */
+/* Detects closed-loop clients, which wait for an answer before they send again, so that the
+ * number of requests in the line is bounded. The observed maximum is taken as the bound if no
+ * request arrived while the line was that full, although many would have at the rate of
+ * open-loop arrivals. */
 #include "serve/batch/adaptive.h"
 
 enum { PART = 128, VISITS = 4, LEAST = 64 };
-/* As many should have come meanwhile, were it chance. */
+/* The arrivals that open-loop clients would have sent meanwhile. */
 static const double SURE = 12;
 
 static weft_crowd_part *now_part(weft_crowd *c)
@@ -32,8 +33,9 @@ static int64_t most_of(const weft_crowd *c)
     return most;
 }
 
-/* Who comes has been answered as long ago as the others that are not there, and longer: what
- * matters is how long all of them take on the mean, and that is the same whoever it is. */
+/* Which client sent this request is unknown. The arrivals are matched to the answers in order, as
+ * if the client that has been away longest came first: only the mean of the pauses matters, and
+ * that is the same for any matching. */
 static void note_pause(weft_crowd *c, double now, int64_t there)
 {
     int64_t away = most_of(c) - there + 1;
@@ -44,7 +46,7 @@ static void note_pause(weft_crowd *c, double now, int64_t there)
 
 void weft_crowd_came(weft_crowd *c, double now, int64_t there)
 {
-    if (there > most_of(c)) c->pauses = 0; /* they were of fewer */
+    if (there > most_of(c)) c->pauses = 0; /* the pauses belong to fewer clients */
     level(c, now, there);
     note_pause(c, now, there);
     weft_crowd_part *p = now_part(c);

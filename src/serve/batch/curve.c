@@ -1,5 +1,6 @@
-/* What a batch takes, as a function of its rows and of how many executors compute: of each size the
- * middle of the last ones measured, never less for more rows, and between the sizes a line. */
+/* The time of a batch as a function of its rows and of the number of busy executors: for each size
+ * the trimmed mean of the last measurements, made non-decreasing in the rows, and linear between
+ * sizes. */
 #include <math.h>
 
 #include "serve/batch/line.h"
@@ -7,14 +8,14 @@
 enum { KEPT = 31, GIVEN = 5, FADES = 16, NOISES = 128 };
 
 struct weft_curve_seen {
-    int64_t noted;                   /* of all sizes */
-    int64_t when[WEFT_CURVE_SIZES];  /* `noted` at the last one of a size */
-    int64_t count[WEFT_CURVE_SIZES]; /* measured; of these the last KEPT are here */
+    int64_t noted;                   /* measurements of all sizes */
+    int64_t when[WEFT_CURVE_SIZES];  /* `noted` at the last measurement of each size */
+    int64_t count[WEFT_CURVE_SIZES]; /* measurements; the last KEPT are stored here */
     double last[WEFT_CURVE_SIZES][KEPT];
     double middle[WEFT_CURVE_SIZES];
 };
 
-/* Sizes of a line that has not been measured: powers of two and the limit. */
+/* Sizes of a line without measurements: the powers of two, and the limit. */
 static int usual_sizes(int64_t limit, int64_t *rows)
 {
     int n = 0;
@@ -37,8 +38,8 @@ static weft_status check(const int64_t *rows, const double *times, int sizes)
     return WEFT_OK;
 }
 
-/* The mean without the fifth that is longest and the fifth that is shortest: one that was
- * interrupted says nothing of others. */
+/* Mean without the longest and the shortest fifth: an interrupted batch says nothing about the
+ * others. */
 static double middle_of(const double *last, int n)
 {
     double sorted[KEPT], sum = 0;
@@ -56,7 +57,7 @@ static void note(weft_curve_seen *s, int size, double seconds)
 {
     s->last[size][s->count[size]++ % KEPT] = seconds;
     s->when[size] = s->noted++;
-    /* Once there are many, one more changes little. */
+    /* With many measurements one more changes little, so only every fourth one is used. */
     if (s->count[size] > KEPT && s->count[size] % 4 != 0) return;
     s->middle[size] = middle_of(s->last[size], (int)WEFT_MIN(s->count[size], KEPT));
 }
@@ -106,7 +107,7 @@ double weft_curve_time(const weft_curve *c, double rows)
     if (c->sizes == 0) return 0;
     if (rows <= (double)c->rows[0]) return c->time[0];
     int last = c->sizes - 1, i = 1;
-    /* Beyond what is known each row costs what the last ones did, on the whole. */
+    /* Beyond the largest size time is proportional to the rows. */
     if (rows > (double)c->rows[last]) return c->time[last] * rows / (double)c->rows[last];
     while (rows > (double)c->rows[i]) i++;
     double low = (double)c->rows[i - 1], high = (double)c->rows[i];
@@ -115,15 +116,15 @@ double weft_curve_time(const weft_curve *c, double rows)
 
 /* --- learning --- */
 
-/* Where sizes contradict each other, what was measured lately counts. */
+/* The weight of a size falls exponentially with the age of its last measurement. */
 static double weight_of(const weft_curve_seen *s, int size)
 {
     double age = (double)(s->noted - s->when[size]) / FADES;
     return (double)WEFT_MIN(s->count[size], KEPT) * exp(-WEFT_MIN(age, 500));
 }
 
-/* Sizes that were measured, and what is believed of them: where fewer rows took longer they share
- * their weighted mean (pool adjacent violators). How many. */
+/* Lists the measured sizes with their times, and returns their number. Sizes where fewer rows took
+ * longer share their weighted mean (isotonic regression by pool adjacent violators). */
 static int pool(const weft_curve *c, int *size, double *time)
 {
     double value[WEFT_CURVE_SIZES], weight[WEFT_CURVE_SIZES];
@@ -147,8 +148,8 @@ static int pool(const weft_curve *c, int *size, double *time)
     return n;
 }
 
-/* What a row more costs beyond the largest size that was measured, or below the smallest: where
- * nothing else is known half of what one costs on the mean, and a tenth of that at least. */
+/* Time of an additional row beyond the largest measured size: the slope between the two largest
+ * sizes, at least a tenth of the mean time of a row; with one measured size, half of that mean. */
 static double slope(const weft_curve *c, const int *size, const double *time, int n)
 {
     double last = (double)c->rows[size[n - 1]], each = time[n - 1] / last;
@@ -162,14 +163,14 @@ static void believe(weft_curve *c)
     int size[WEFT_CURVE_SIZES];
     double time[WEFT_CURVE_SIZES];
     int n = pool(c, size, time);
-    if (n == 0) return; /* nothing has been measured */
+    if (n == 0) return;
     double each = slope(c, size, time, n), first = (double)c->rows[size[0]];
     for (int i = 0, next = 0; i < c->sizes; i++) {
         double rows = (double)c->rows[i];
         while (next < n && size[next] < i) next++;
         if (next < n && size[next] == i) {
             c->time[i] = time[next];
-        } else if (next == 0) { /* below: half of it is what any batch takes */
+        } else if (next == 0) { /* half of a batch's time is taken as fixed cost */
             c->time[i] = time[0] * (0.5 + 0.5 * rows / first);
         } else if (next == n) {
             c->time[i] = time[n - 1] + each * (rows - (double)c->rows[size[n - 1]]);

@@ -1,4 +1,5 @@
-/* Requests in virtual time. */
+/* Generates the requests of a simulation in virtual time, from open-loop arrivals or closed-loop
+ * clients. */
 #include "serve/batch/demand.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ static weft_status check(const weft_forecast_options *o)
     return WEFT_OK;
 }
 
-/* Seconds until somebody asks again, after `now`. */
+/* Seconds from `now` to the next request, of all arrivals or of one client. */
 static double gap(weft_demand *d, double now, bool stepped)
 {
     const weft_forecast_options *o = d->options;

@@ -1,9 +1,10 @@
-/* Lines that share executors: who is next, what is a batch, and what is counted of it. */
+/* Shares executors between lines: chooses the line that is served next (weighted fair queueing by
+ * executor time), forms the batch, and keeps the statistics. */
 #include <math.h>
 
 #include "serve/batch/line.h"
 
-/* Beyond so many seconds it is not the timer that was late. */
+/* A longer delay is not attributed to the timer. */
 static const double MOST_SLACK = 1e-3;
 enum { SLOWLY = 16 };
 
@@ -86,13 +87,14 @@ void weft_dispatch_remove(weft_dispatch *d, weft_line **line)
     free_line(d, line);
 }
 
-/* Requests in the line, waiting or computed. */
+/* Requests in the queue or in a batch in progress. */
 static int64_t there(const weft_line *line)
 {
     return line->queue.count + line->computed;
 }
 
-/* To wait for more is for nothing: the line ends, has no room, or has all that can be in it. */
+/* Waiting cannot pay: the line ends, has just refused a request, or holds all requests that its
+ * clients can have. */
 static bool hurries(const weft_line *line)
 {
     int64_t all = line->policy->now.all;
@@ -115,7 +117,7 @@ weft_status weft_dispatch_put(weft_line *line, const weft_request *r, double now
                                         "%lld rows are waiting, and %lld may; try again later",
                                         (long long)line->queue.rows, (long long)o->waiting);
     }
-    /* Who was away, or is new, has saved nothing up. */
+    /* An idle line accumulates no credit. */
     if (line->queue.count == 0 && line->running == 0)
         line->used = WEFT_MAX(line->used, line->dispatch->spent);
     WEFT_TRY(weft_queue_put(&line->queue, r, now, ticket));
@@ -137,7 +139,7 @@ void weft_dispatch_woke(weft_dispatch *d, double when, double now)
     d->slack += (WEFT_MIN(WEFT_MAX(now - when, 0), MOST_SLACK) - d->slack) / SLOWLY;
 }
 
-/* The kind of which a batch is due, or -1. */
+/* A kind of request with a due batch, or -1. */
 static int due(weft_line *line, double now, double *when)
 {
     const weft_batching *b = &line->policy->now;
@@ -145,7 +147,7 @@ static int due(weft_line *line, double now, double *when)
     return weft_queue_due(&line->queue, b->need, wait, now, when);
 }
 
-/* Executors share cores: what a batch has done of its work goes by how many compute. */
+/* Executors share cores, so the progress of each batch slows down with the number of busy ones. */
 static void change_busy(weft_dispatch *d, int by, double now)
 {
     for (int i = 0; i < d->count && d->busy > 0; i++)
@@ -155,8 +157,8 @@ static void change_busy(weft_dispatch *d, int by, double now)
     d->busy += by;
 }
 
-/* Moves requests of a kind out of the queue, in their order, while they fit. One of more rows than
- * the policy would have is a batch by itself. */
+/* Moves requests of a kind from the queue into the batch, in their order, while they fit. A request
+ * with more rows than the policy's limit becomes a batch of its own. */
 static void fill(weft_job *job, weft_queue *q, const weft_batching *b, int64_t most, int kind)
 {
     bool brims = b->brim > 0 && q->kinds[kind].rows >= b->brim;
@@ -184,7 +186,7 @@ static weft_job *take(weft_line *line, int kind, int executor, double now)
     job->busy = line->dispatch->busy;
     job->progress = line->progress;
     job->changes = line->dispatch->changes;
-    /* What it will use counts from now on, so that a line does not get all executors at once. */
+    /* The estimated time is charged at once, so that one line does not get all free executors. */
     job->charged = weft_curve_time(&line->curve, (double)job->rows);
     line->used += job->charged / line->options.share;
     line->running++;
@@ -262,14 +264,14 @@ void weft_dispatch_end(weft_dispatch *d, weft_job *job, double now)
     s->batch[job->rows <= 1
                  ? 0
                  : WEFT_MIN(64 - __builtin_clzll((uint64_t)job->rows - 1), WEFT_BATCH_CELLS - 1)]++;
-    /* One that failed, or was tried again request by request, says nothing of others. */
+    /* The time of a batch that failed, or was retried request by request, is not representative. */
     if (!job->apart && job->taken[0].status == WEFT_OK)
         weft_curve_learn(&line->curve, line->options.limit, job->rows, steady ? job->busy : 0,
                          steady ? seconds : line->progress - job->progress);
     for (int i = 0; i < job->count; i++) count_answered(line, job, &job->taken[i], now);
 }
 
-/* Cells grow by 2^(1/4) from a microsecond on. */
+/* Cells of the histogram grow by 2^(1/4), from one microsecond on. */
 void weft_latency_count(int64_t *cells, double seconds)
 {
     double cell = seconds > 1e-6 ? ceil(4 * log2(seconds * 1e6)) : 0;
@@ -284,7 +286,7 @@ double weft_latency_quantile(const int64_t *cells, double quantile)
     double wanted = quantile * (double)all;
     int i = 0;
     for (; i < WEFT_LATENCY_CELLS - 1 && (double)(seen + cells[i]) < wanted; i++) seen += cells[i];
-    /* Within its cell as if they were spread evenly. */
+    /* Interpolates linearly within the cell. */
     double high = 1e-6 * exp2(i / 4.0), low = i ? high / exp2(0.25) : 0;
     double share = cells[i] ? (wanted - (double)seen) / (double)cells[i] : 1;
     return low + (high - low) * WEFT_MIN(WEFT_MAX(share, 0), 1);

@@ -1,4 +1,5 @@
-/* The batcher's own dispatch in virtual time. */
+/* Simulates the batcher's own dispatch in virtual time, and reports latency and throughput of a
+ * policy under a load. */
 #include <math.h>
 
 #include "serve/batch/demand.h"
@@ -10,14 +11,14 @@ typedef struct theatre {
     weft_line *line;
     weft_demand demand;
     weft_random random, disturbance;
-    const weft_curve *truth; /* what batches take, whatever the line has learned */
+    const weft_curve *truth; /* true batch times, whatever the line has learned */
     weft_curve curve;
     weft_job **job; /* [executors]; NULL: idle */
-    double *left;   /* seconds of its batch, were it alone */
+    double *left;   /* seconds left of each executor's batch, at full speed */
     double now, due, busy_time, began;
-    double others, turn; /* the factor by which others slow batches down now, and until when */
-    int64_t came, first; /* requests; the first one that is counted */
-    double *latency;     /* of those that are counted; below 0: refused */
+    double others, turn; /* slowdown by other processes now, and when it changes */
+    int64_t came, first; /* requests; first request that is counted */
+    double *latency;     /* of the counted requests; below 0: refused */
     weft_forecast *out;
     int64_t batches, rows;
     bool stepped;
@@ -65,8 +66,7 @@ static weft_status check(const weft_forecast_options *o)
     return WEFT_OK;
 }
 
-/* Standard normal (Box and Muller), and from it a factor of mean 1 with this coefficient of
- * variation. */
+/* A log-normal factor of mean 1 with the options' coefficient of variation (Box and Muller). */
 static double factor(theatre *t)
 {
     if (t->o->variation <= 0) return 1;
@@ -76,7 +76,7 @@ static double factor(theatre *t)
     return exp(sqrt(spread) * normal - spread / 2);
 }
 
-/* Others begin or end to use the cores. */
+/* Other processes start or stop using the cores. */
 static void turn(theatre *t)
 {
     const weft_forecast_options *o = t->o;
@@ -87,7 +87,7 @@ static void turn(theatre *t)
         o->disturbed > 0 ? t->now - mean * log(1 - weft_random_unit(&t->disturbance)) : INFINITY;
 }
 
-/* How many times as long all takes as if one computed alone. */
+/* The slowdown of all batches, against one that has the machine alone. */
 static double slowness(const theatre *t)
 {
     return t->truth->slower[t->dispatch.busy - 1] * t->others;
@@ -114,7 +114,8 @@ static int next_end(const theatre *t, double *when)
     return next;
 }
 
-/* Executors that are free look what is due; the next time at which one of them will is `due`. */
+/* Starts a due batch on each idle executor, and sets `due` to the next time at which one becomes
+ * due. */
 static void begin_batches(theatre *t)
 {
     for (int e = 0; e < t->o->executors; e++) {
@@ -126,7 +127,7 @@ static void begin_batches(theatre *t)
         t->batches++;
         t->rows += job->rows;
     }
-    t->due = INFINITY; /* all compute */
+    t->due = INFINITY; /* all executors are busy */
 }
 
 static void finish(theatre *t, int e)
@@ -175,8 +176,8 @@ static bool think(theatre *t)
     return true;
 }
 
-/* What comes next comes to pass. look: an executor that is free looks what is due, as one does that
- * is woken. */
+/* Processes the next event. look: set if an idle executor would be woken to look for a due
+ * batch. */
 static weft_status happen(theatre *t, double comes, bool *look)
 {
     double ends, timer = t->due + t->o->slack;
@@ -201,12 +202,13 @@ static weft_status play(theatre *t)
 {
     int64_t all = t->first + t->o->requests;
     t->due = INFINITY;
-    t->others = 2; /* they end */
+    t->others = 2; /* ends at once */
     turn(t);
     while (t->came < all || t->line->queue.count > 0 || t->dispatch.busy > 0) {
         bool look = false;
         if (t->came >= all && !t->line->ending) {
-            t->line->ending = look = true; /* whoever waits for more waits for nobody */
+            t->line->ending = look =
+                true; /* no further request arrives, so none is worth waiting for */
         } else {
             WEFT_TRY(happen(t, t->came < all ? weft_demand_next(&t->demand) : INFINITY, &look));
         }

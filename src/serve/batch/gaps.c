@@ -1,11 +1,11 @@
-/* How requests come: the gaps between the last ones, as far back as the load has been what it is.
- */
+/* Records the inter-arrival times of the current load, and detects when the load changes. */
 #include <math.h>
 
 #include "serve/batch/adaptive.h"
 
 enum { RECENT = WEFT_GAPS_RECENT, LEFT = 32 };
-/* Nothing came for so many mean gaps, and seconds: nobody asked, which is no load at all. */
+/* A silence of so many mean gaps, and at least so many seconds, is a pause and no part of the
+ * load. */
 static const double PAUSE = 1000, PAUSE_SECONDS = 1;
 
 static int kept(const weft_gaps *g)
@@ -24,7 +24,7 @@ static double gap_back(const weft_gaps *g, int64_t back)
     return g->gap[(g->count - back) % WEFT_GAPS];
 }
 
-/* Anew, since what is added and taken away again leaves something. */
+/* Sums from scratch, which removes the rounding errors of adding and subtracting. */
 static void sum_up(weft_gaps *g)
 {
     g->all = g->recent = (weft_gap_sums){0};
@@ -40,8 +40,8 @@ static void moments(const weft_gap_sums *sums, int n, double *mean, double *vari
     *variance = WEFT_MAX(sums->squares / n - *mean * *mean, 0);
 }
 
-/* Whether the recent gaps are of another load than those before them: beyond what chance does once
- * in many thousand. */
+/* Tests whether the recent gaps differ from the earlier ones, at a threshold that chance passes
+ * once in many thousand tests. */
 static bool has_changed(const weft_gaps *g)
 {
     double recent, before, spread, ignored;
@@ -67,7 +67,7 @@ static void put(weft_gaps *g, double gap, int64_t rows)
     if (g->count % WEFT_GAPS == 0) sum_up(g);
 }
 
-/* Only the last ones stay. */
+/* Keeps only the last LEFT arrivals. */
 static void forget(weft_gaps *g)
 {
     double gap[LEFT];
@@ -111,8 +111,8 @@ double weft_gaps_burstiness(const weft_gaps *g)
     return mean > 0 ? variance / (mean * mean) : 0;
 }
 
-/* Gaps that look independent are drawn anew, since those of a few hundred requests have runs of
- * luck; others are played as they came, with what hangs together in them. */
+/* Gaps that look independent are drawn anew from an exponential distribution, since a few hundred
+ * recorded ones contain lucky runs; others are replayed in order, which keeps their correlation. */
 void weft_gaps_play(const weft_gaps *g, int n, uint64_t seed, double *at, int64_t *rows)
 {
     int have = kept(g);

@@ -1,4 +1,5 @@
-/* What is to be least: the mean of latencies or a quantile, perhaps below a bound. */
+/* The objective of the adaptive policy: the mean latency or a quantile, optionally under a bound on
+ * p99. */
 #include <math.h>
 
 #include "serve/batch/adaptive.h"
@@ -19,7 +20,7 @@ weft_status weft_goal_parse(const char *name, double slo, weft_goal *out)
                      name);
 }
 
-/* The value that has so many below it (Hoare's selection); reorders. */
+/* The element with exactly `nth` smaller ones before it (Hoare's quickselect); reorders `x`. */
 static double select_nth(double *x, int n, int nth)
 {
     int low = 0, high = n - 1;
@@ -52,7 +53,7 @@ static double mean_of(const double *x, int n)
     return sum / n;
 }
 
-/* What breaks the bound is worse than all that keeps it, and the less so the nearer it is. */
+/* Any value that violates the bound is worse than any that keeps it, and increases with p99. */
 static const double BROKEN = 1e6;
 
 static double bounded(const weft_goal *goal, double value, double p99)

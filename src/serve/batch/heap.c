@@ -1,5 +1,5 @@
-/* Binary heaps: of numbers of things that know where they lie, so any of them can be dropped; and
- * of times, of which only the first is. */
+/* Binary heaps: one of indices into an array whose elements know their position, so that any can be
+ * removed; and one of times, of which only the first can be removed. */
 #include "serve/batch/line.h"
 
 weft_status weft_heap_reserve(weft_heap *heap)
@@ -13,7 +13,7 @@ static void lay(weft_heap *h, const weft_heap_order *o, void *things, int place,
     *o->place(things, thing) = place;
 }
 
-/* Up while it comes before who is above. */
+/* Moves an element up while it precedes its parent. */
 static void rise(weft_heap *h, const weft_heap_order *o, void *things, int place, int thing)
 {
     while (place > 0) {
@@ -25,7 +25,7 @@ static void rise(weft_heap *h, const weft_heap_order *o, void *things, int place
     lay(h, o, things, place, thing);
 }
 
-/* Down while one below comes before it. */
+/* Moves an element down while a child precedes it. */
 static int sink(weft_heap *h, const weft_heap_order *o, void *things, int place, int thing)
 {
     for (int below = 2 * place + 1; below < h->count; below = 2 * place + 1) {

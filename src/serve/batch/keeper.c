@@ -1,16 +1,16 @@
-/* What has its time in a batcher: requests that are late while all executors compute, and policies
- * that want to think. */
+/* The batcher's timed events: requests that pass their deadline while all executors are busy, and
+ * policies that want to search for a better setting. */
 #include <math.h>
 #include <sched.h>
 #include <time.h>
 
 #include "serve/batch/batcher.h"
 
-/* Thoughts rest so many times as long as they computed, and one that is under way is asked for so
- * often. */
+/* A search is followed by a rest of so many times its CPU time; one in progress is polled at this
+ * interval, in seconds. */
 static const double RESTS = 50, ASKS = 5e-3;
 
-/* --- the mind: nothing here takes the lock --- */
+/* --- the search thread: nothing here takes the lock --- */
 
 static double thread_seconds(void)
 {
@@ -59,7 +59,7 @@ static void end_to_think(weft_batcher *b, double now)
     weft_mind *m = &b->mind;
     if (m->line) {
         m->policy->ops->use(m->policy);
-        weft_batcher_wake(b); /* something may be due by now */
+        weft_batcher_wake(b); /* a batch may be due under the new setting */
     } else {
         weft_policy_close(&m->policy);
     }
@@ -68,7 +68,7 @@ static void end_to_think(weft_batcher *b, double now)
     m->rested = now + RESTS * m->took;
 }
 
-/* When to look again. */
+/* Starts or ends a search; returns the time of the next look. */
 static double see_to_thoughts(weft_batcher *b, double now)
 {
     weft_mind *m = &b->mind;
@@ -89,7 +89,7 @@ double weft_keeper_tell_late(weft_batcher *b)
     weft_line *line;
     double when, now = weft_seconds();
     for (; weft_dispatch_late(&b->dispatch, now, &taken, &line, &when); now = weft_seconds()) {
-        line->telling++; /* it stays until the answer has been given */
+        line->telling++; /* keeps the line alive until the answer has been given */
         pthread_mutex_unlock(&b->lock);
         weft_batcher_answer(&taken, WEFT_ERR_LATE, "its time was over before it could be computed",
                             now - taken.came, 0, 0);
@@ -112,7 +112,7 @@ static void *keep(void *user)
     weft_batcher *b = user;
     pthread_mutex_lock(&b->lock);
     while (!b->ending) {
-        /* Whoever comes while it tells somebody is found by the next look. */
+        /* Deadlines that are added while the lock is released lower keeper_looks again. */
         b->keeper_looks = INFINITY;
         double late = weft_keeper_tell_late(b), thoughts = see_to_thoughts(b, weft_seconds());
         b->keeper_looks = WEFT_MIN(b->keeper_looks, WEFT_MIN(late, thoughts));
@@ -153,5 +153,5 @@ void weft_keeper_end(weft_batcher *b)
         pthread_join(m->thread, NULL);
     }
     sem_destroy(&m->asked);
-    weft_policy_close(&m->policy); /* of a line that has gone */
+    weft_policy_close(&m->policy); /* remains if its line was removed during a search */
 }

@@ -1,4 +1,4 @@
-/* Policies that never change, and the table of all. */
+/* The policies that never change their setting, and the table of all policies. */
 #include "base/registry.h"
 #include "serve/batch/line.h"
 #include "serve/serve.h"

@@ -1,8 +1,7 @@
-/* Requests that wait: those that are alike by themselves, each kind in order of priority for who is
- * next and in order of arrival for who waits longest; and kinds in order of who is next in them, of
- * all and of those that are due, and in order of age of those that are not. What an operation costs
- * grows with the logarithm of those that wait; only when need or wait have changed are all kinds
- * looked at once. */
+/* The queue of a line. Requests of a kind (equal `like`) are in a heap by priority, then arrival,
+ * and in a list by arrival; kinds are in heaps by their next request (all of them, and those that
+ * are due) and by age (those that are not due). An operation costs O(log n); only a change of need
+ * or wait visits all kinds. */
 #include <math.h>
 
 #include "serve/batch/line.h"
@@ -34,7 +33,7 @@ static int *late_place(void *things, int thing)
 static const weft_heap_order by_turn = {.before = has_turn, .place = turn_place};
 static const weft_heap_order by_time = {.before = is_late_first, .place = late_place};
 
-/* Kinds, which are things of the queue as a whole. */
+/* Orders of kinds; `things` is the whole queue. */
 
 static bool kind_has_turn(const void *things, int a, int b)
 {
@@ -80,7 +79,7 @@ void weft_queue_free(weft_queue *q)
     *q = (weft_queue){.free = -1, .free_kind = -1};
 }
 
-/* --- kinds by what they are alike in --- */
+/* --- hash table of kinds --- */
 
 static int *chain_of(const weft_queue *q, uint64_t like)
 {
@@ -88,7 +87,7 @@ static int *chain_of(const weft_queue *q, uint64_t like)
     return &q->named[(like >> 32) & (uint64_t)(q->chains - 1)];
 }
 
-/* As many chains as there are kinds, at the least. */
+/* Keeps at least as many chains as kinds. */
 static weft_status grow_chains(weft_queue *q)
 {
     int *named, chains = WEFT_MAX(2 * q->chains, 16);
@@ -107,7 +106,7 @@ static weft_status grow_chains(weft_queue *q)
     return WEFT_OK;
 }
 
-/* The kind of requests like this one: one that has some, or a free one. */
+/* The kind with this `like`, or a free one. */
 static weft_status find_kind(weft_queue *q, uint64_t like, int *out)
 {
     WEFT_TRY(grow_chains(q));
@@ -124,7 +123,7 @@ static weft_status find_kind(weft_queue *q, uint64_t like, int *out)
     return WEFT_OK;
 }
 
-/* Puts a kind where it belongs by what it has now, or takes it away. */
+/* Removes a kind from the heaps that it was in, and adds it to those that it belongs to now. */
 static void place(weft_queue *q, int kind, bool was_there, bool is_there)
 {
     weft_alike *k = &q->kinds[kind];
@@ -162,7 +161,7 @@ static void end_kind(weft_queue *q, int kind)
 
 /* --- requests --- */
 
-/* Room for one more of this kind, and the slot that it will have; nothing has changed if that
+/* Makes room for one more request of this kind, and chooses its slot. Nothing has changed if it
  * fails. */
 static weft_status reserve(weft_queue *q, uint64_t like, int *kind, int *slot)
 {
@@ -224,7 +223,7 @@ static void leave(weft_queue *q, int slot)
 {
     weft_waiting *w = &q->slots[slot];
     weft_alike *k = &q->kinds[w->kind];
-    /* Its kind leaves as a whole while it still has a first one, by which others are compared. */
+    /* The kind leaves its heaps first, while it still has a first request to be compared by. */
     place(q, w->kind, true, false);
     weft_heap_drop(&k->turns, &by_turn, q->slots, slot);
     if (!isinf(w->until)) weft_heap_drop(&q->late, &by_time, q->slots, slot);
@@ -248,7 +247,7 @@ void weft_queue_drop(weft_queue *q, int slot)
     q->free = slot;
 }
 
-/* With another need or wait others are due. */
+/* Sorts all kinds anew after a change of need or wait. */
 static void set(weft_queue *q, int64_t need, double wait)
 {
     q->need = need;

@@ -1,6 +1,6 @@
-/* A setting tried on arrivals in virtual time: a queue in order of arrival, and executors that
- * share cores. It is the dispatch without all that does not matter to a choice, and a hundred times
- * as fast. */
+/* Simulates a setting on given arrivals in virtual time: one queue in order of arrival, and
+ * executors that share cores. It leaves out all of the dispatch that does not affect the choice,
+ * and is a hundred times as fast. */
 #include <math.h>
 
 #include "serve/batch/line.h"
@@ -11,18 +11,18 @@ typedef struct stage {
     const weft_rehearsal *r;
     const weft_curve *curve;
     const weft_batching *setting;
-    int head, tail; /* those that wait: [head, tail) */
+    int head, tail; /* queued requests: [head, tail) */
     int64_t waiting;
     double now;
-    double soon[WEFT_CROWD]; /* when clients ask that do not wait for an answer */
-    int thinking, paused;    /* how many these are, and pauses that have been made */
+    double soon[WEFT_CROWD]; /* heap of the clients' next requests */
+    int thinking, paused;    /* clients in it; pauses used so far */
     int busy, executors;
     int first[MOST_EXECUTORS],
-        end[MOST_EXECUTORS];     /* the requests of each executor's batch; none: first is end */
-    double left[MOST_EXECUTORS]; /* seconds of it, were it alone */
+        end[MOST_EXECUTORS];     /* requests of each executor's batch; idle: first is end */
+    double left[MOST_EXECUTORS]; /* seconds left of the batch, at full speed */
 } stage;
 
-/* Time passes; batches proceed as fast as so many let each other. */
+/* Advances the time; batches progress at the speed that so many busy executors allow. */
 static void advance(stage *s, double to)
 {
     if (s->busy > 0) {
@@ -33,7 +33,7 @@ static void advance(stage *s, double to)
     s->now = to;
 }
 
-/* The executor whose batch ends first, and when; -1: nobody computes. */
+/* The executor whose batch ends first, and when; -1: all are idle. */
 static int next_end(const stage *s, double *when)
 {
     int next = -1;
@@ -50,7 +50,7 @@ static void pause_one(stage *s)
     weft_times_put(s->soon, &s->thinking, s->now + pause);
 }
 
-/* When somebody comes. */
+/* Time of the next arrival. */
 static double next_one(const stage *s)
 {
     if (s->tail == s->r->count) return INFINITY;
@@ -67,7 +67,7 @@ static void arrive(stage *s)
     s->waiting += s->r->rows[s->tail++];
 }
 
-/* Whether there are as many as there can be. */
+/* Whether the line holds all requests that it can have. */
 static bool are_all(const stage *s)
 {
     int64_t there = s->tail - s->head;
@@ -75,8 +75,9 @@ static bool are_all(const stage *s)
     return there >= s->setting->all;
 }
 
-/* Begins batches while they are due; the next time that one may be. One that is due because of its
- * time begins when somebody looks: an executor that has become free, or, late, who waits. */
+/* Starts batches while they are due; returns the next time at which one may be. A batch that is due
+ * by its wait starts when an executor looks: one that has just become free, or one whose timed wait
+ * ends, late by `slack`. */
 static double begin(stage *s, bool freed)
 {
     const weft_batching *b = s->setting;
@@ -120,7 +121,7 @@ void weft_rehearse(const weft_rehearsal *r, const weft_curve *curve, const weft_
         double due = begin(&s, freed), ends;
         int e = next_end(&s, &ends);
         double comes = next_one(&s);
-        /* Nothing more comes, so what is left of the last ones waits for nobody else. */
+        /* After the last arrival the rest of the queue starts when its wait is over. */
         double next = WEFT_MIN(WEFT_MIN(due, ends), comes);
         advance(&s, WEFT_MAX(next, s.now));
         freed = next == ends && e >= 0;

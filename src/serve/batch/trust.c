@@ -1,32 +1,32 @@
-/* A choice rests on a model of the machine and of those who ask, and either may be wrong. So what
- * was promised is compared with what is measured, and where it is much worse, and now and then in
- * any case unless greedy is foreseen to be far worse, the choice is tried against the greedy
- * policy: in turns, so that neither of them gets the better hours, until it is clear which is
- * faster. */
+/* Compares the promised latency with the measured one, since the model of the machine or of the
+ * arrivals may be wrong. Where it is much worse, and from time to time in any case (unless greedy
+ * is predicted to be far worse), an A/B trial decides between the choice and the greedy policy.
+ * Both run in alternating turns, so that a change of the load affects both. */
 #include <math.h>
 
 #include "serve/batch/adaptive.h"
 
 enum {
-    GLANCE = 128,  /* answers after which what is far off is seen */
-    WINDOW = 1024, /* after which the rest is */
-    SETTLE = 32,   /* that are of requests from before a turn */
-    TURN = 96,     /* that count in a turn */
-    PAIRS = 3,     /* of turns, at the least */
+    GLANCE = 128,  /* answers after which a gross miss is noticed */
+    WINDOW = 1024, /* answers after which any other miss is */
+    SETTLE = 32,   /* answers to requests from before the turn */
+    TURN = 96,     /* answers that count in a turn */
+    PAIRS = 3,     /* of turns, at least */
     MOST_PAIRS = 12,
-    FIRST_LOOK = 8192, /* answers until a choice is tried in any case, and then twice as many */
+    FIRST_LOOK = 8192, /* answers until an unprovoked trial; doubles each time */
     LAST_LOOK = 1 << 18,
-    DENIES = 16384, /* that a choice is not believed, and then twice as many */
+    DENIES = 16384, /* answers during which greedy is used after a lost trial; doubles each time */
     MOST_DENIES = 1 << 20
 };
 static const double FAR_OFF = 4, OFF = 2, CLEAR = 2;
-/* By so much, as a logarithm, the choice is faster if one pair of turns says enough. */
+/* The choice wins after one pair of turns if it is faster by so much, as a logarithm. */
 static const double FAR_BETTER = 0.4;
-/* Turns of greedy end early where it is so many times as slow: it may not even keep up. */
+/* A turn of greedy ends early if it is so many times slower: it may not even keep up with the
+ * load. */
 static const double HOPELESS = 2;
 enum { ENOUGH = 24 };
 
-/* What is rare takes longer to be seen. */
+/* Rare events need more answers to be seen. */
 static int times(const weft_goal *goal)
 {
     double quantile = goal->slo > 0 ? 0.99 : goal->quantile;
@@ -60,14 +60,14 @@ static void deny(weft_trust *t)
     t->left = t->denies;
 }
 
-/* Turns are found, greedy, greedy, found, and so on. */
+/* The turns are choice, greedy, greedy, choice, and so on. */
 bool weft_trust_follows(const weft_trust *t)
 {
     return t->phase == WEFT_TRUST_BELIEVES ||
            (t->phase == WEFT_TRUST_TRIES && (t->turn % 4 == 0 || t->turn % 4 == 3));
 }
 
-/* A pair of turns: by how much, as a logarithm, the choice is slower. */
+/* Adds a pair of turns. off: logarithm of the factor by which the choice is slower. */
 static void weigh(weft_trust *t, double off)
 {
     int pairs = t->turn / 2;
@@ -100,7 +100,7 @@ static bool ends_turn(const weft_trust *t, const weft_goal *goal)
            weft_goal_measured(goal, &t->measured) > HOPELESS * t->of[0];
 }
 
-/* Whether what is measured is so much worse than what was promised that it must be tried. */
+/* Whether the measured latency is so much worse than the promise that a trial is due. */
 static bool is_broken(weft_trust *t, const weft_goal *goal, double promise)
 {
     bool whole = t->measured.count >= WINDOW * times(goal);
@@ -126,7 +126,7 @@ bool weft_trust_answered(weft_trust *t, const weft_goal *goal, double promise, b
     weft_goal_count(&t->measured, latency);
     if (t->left > 0) t->left--;
     if (t->rest > 0) t->rest--;
-    if (!differs) { /* there is nothing to doubt */
+    if (!differs) { /* the choice is the greedy policy */
         if (t->phase == WEFT_TRUST_TRIES || t->measured.count >= WINDOW)
             weft_goal_clear(&t->measured);
         if (t->phase == WEFT_TRUST_TRIES) t->phase = WEFT_TRUST_BELIEVES;

@@ -1,14 +1,14 @@
-/* The best setting for arrivals: rehearsed with all candidates on the same ones, first far apart,
- * then around the best. */
+/* Searches the best setting for given arrivals: simulates a coarse grid of candidates, then refines
+ * around the best. */
 #include <math.h>
 
 #include "serve/batch/adaptive.h"
 
-/* What gains less than this is not worth being wrong about; and where batches of one size take now
- * more, now less, nobody knows for sure what they take. */
+/* A smaller gain is not worth the risk of a wrong model. The threshold grows with the noise of the
+ * batch times. */
 static const double WORTH_IT = 0.005, OF_NOISE = 0.5;
-/* To take fewer than wait pays only as long as what is known of large batches is right, and where
- * it is not the queue grows; so it must gain more. */
+/* A limit below the queue length pays only if the times of large batches are right; otherwise the
+ * queue grows. So its gain must be larger. */
 static const double TO_LEAVE_SOME = 2.5;
 
 typedef struct search {
@@ -30,15 +30,15 @@ static double cost_of(const weft_rehearsal *r, const search *s, const weft_batch
 
 static double try_out(search *s, int64_t need, double wait, int64_t limit)
 {
-    /* Clients that wait for their answer send nothing meanwhile, whatever the rate was: so whoever
-     * is waited for in vain costs a few batches at the most. */
+    /* Closed-loop clients send nothing while they wait, whatever the rate was. So waiting in vain
+     * is limited to a few batch times. */
     double batch = weft_curve_time(s->curve, (double)WEFT_MIN(need, s->limit));
     wait = WEFT_MIN(wait, 3 * batch * s->curve->slower[s->curve->executors - 1]);
     weft_batching b = {.need = WEFT_MIN(need, s->limit),
                        .limit = WEFT_MIN(limit, s->limit),
                        .all = s->r->clients,
                        .wait = wait};
-    /* What is best at the load of the moment is not what a crowd needs. */
+    /* The limit that suits the current load is lifted when the queue grows. */
     if (b.limit < s->limit) b.brim = s->limit + b.limit;
     double cost = cost_of(s->r, s, &b);
     if (b.wait <= 0 && b.limit < s->limit) cost *= 1 + s->unsure * s->unsure * TO_LEAVE_SOME;
@@ -49,24 +49,25 @@ static double try_out(search *s, int64_t need, double wait, int64_t limit)
     return cost;
 }
 
-/* Seconds in which so many rows come. */
+/* Mean seconds in which so many rows arrive. */
 static double until(const search *s, double rows)
 {
     return rows / s->rate;
 }
 
-/* Numbers of rows to wait for: each, then in steps of a third. */
+/* Candidates for the number of rows to wait for: all small ones, then in steps of a third. */
 static int64_t next_need(int64_t need)
 {
     return need + WEFT_MAX(need / 3, 1);
 }
 
-/* Limits on the number waiting, with a wait that hardly ever matters and with one that does. */
+/* Thresholds on the number of rows waiting, each with a wait that hardly ever ends first and with
+ * one that does. */
 static void by_number(search *s)
 {
     bool exactly = s->curve->executors > 1 || s->r->clients > 0;
     for (int64_t need = 2; need <= s->limit; need = next_need(need)) {
-        /* What takes longer to gather than all of it takes to compute pays for nobody. */
+        /* Gathering rows for longer than their computation takes does not pay. */
         double slowest = s->curve->slower[s->curve->executors - 1];
         double time = weft_curve_time(s->curve, (double)need) * slowest;
         if (s->r->clients == 0 && until(s, (double)need) > 4 * time + s->least) break;
@@ -75,7 +76,7 @@ static void by_number(search *s)
     }
 }
 
-/* Limits on the time waited alone. */
+/* Thresholds on the waiting time alone. */
 static void by_time(search *s, int64_t limit)
 {
     double single = weft_curve_time(s->curve, 1);
@@ -96,7 +97,7 @@ static void far_apart(search *s)
     }
 }
 
-/* Steps along each direction, which get smaller when none of them is better. */
+/* Steps along each dimension; the step is halved when none improves the cost. */
 static void around(search *s)
 {
     double by = 0.5;

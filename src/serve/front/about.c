@@ -1,4 +1,5 @@
-/* What is said of the server and its models, in the words of the protocol and of its extensions. */
+/* Metadata and statistics of the server and its models, as JSON of the Open Inference Protocol and
+ * its extensions. */
 #include <stdio.h>
 
 #include "serve/front/front.h"
@@ -32,7 +33,7 @@ weft_status weft_tell_server(weft_reply *reply)
                                             "model_configuration", "predict"));
 }
 
-/* -1 for the rows, then what a row has. */
+/* The dimension of rows is -1; the dimensions of a row follow. */
 static json_t *shape_of(const weft_shape *row)
 {
     json_t *shape = json_pack("[i]", -1);
@@ -57,7 +58,7 @@ static json_t *text_of(long long number)
     return json_string(text);
 }
 
-/* All that answer. */
+/* All versions that are ready. */
 static json_t *versions_of(weft_service *service, const char *name)
 {
     json_t *versions = json_array();
@@ -113,7 +114,7 @@ static json_t *sum(int64_t count, double seconds)
     return json_pack("{s:I,s:I}", "count", (json_int_t)count, "ns", (json_int_t)(seconds * 1e9));
 }
 
-/* As others have it: each request has all the time of its batch. */
+/* As other servers count: each request is charged the whole time of its batch. */
 static json_t *inference_stats(const weft_line_stats *s, const weft_spent_times *t)
 {
     return json_pack(
@@ -123,7 +124,7 @@ static json_t *inference_stats(const weft_line_stats *s, const weft_spent_times 
         sum(t->count, t->infer), "compute_output", sum(t->count, t->output));
 }
 
-/* Batches of each number of rows. */
+/* Statistics for each batch size. */
 static json_t *batch_stats(weft_spent *spent)
 {
     json_t *all = json_array();

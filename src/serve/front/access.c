@@ -1,6 +1,6 @@
-/* The log of requests. The loop adds lines to memory, and a thread writes them: what a disk takes
- * long for, or has no room for, keeps nobody waiting. What has begun to be written is always
- * written to its end before anything else, so no line is cut or mixed with another. */
+/* The access log. The loop appends lines to a buffer and a thread writes it, so a slow or full disk
+ * delays no request. A write is completed before the next one starts, so no line is cut or
+ * interleaved. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,8 +12,8 @@
 
 #include "serve/front/guard.h"
 
-/* Bytes that wait at the most, and of a line; seconds that lines gather, after which what failed is
- * tried again, and that the end leaves. */
+/* Bytes of the buffer, of a line, and of a path. Seconds that lines are gathered, between attempts
+ * after an error, and that closing may take. */
 enum { ROOM = 1 << 20, MOST_LINE = 4096, MOST_PATH = 1024 };
 static const double GATHERS = 0.05, AGAIN = 1, ENDS = 1;
 
@@ -21,15 +21,15 @@ struct weft_access {
     weft_context *context;
     char *name;
     int file;
-    bool regular, started, told; /* told: that it cannot be written; of the thread */
-    char *writing;               /* of the thread */
+    bool regular, started, told; /* told: an error was logged; owned by the thread */
+    char *writing;               /* owned by the thread */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    char *lines; /* from here on by the lock */
+    char *lines; /* this and the following: guarded by the lock */
     size_t used;
     int64_t lost;
-    double until; /* the end; 0: not yet */
+    double until; /* deadline of closing; 0: open */
 };
 
 void weft_bear_broken_pipes(void)
@@ -47,7 +47,7 @@ static void put(char *line, size_t *n, const char *text)
     *n = (size_t)(stpcpy(line + *n, text) - line);
 }
 
-/* As a JSON string, whatever the bytes are: those that are no ASCII as if they were Latin-1. */
+/* Writes a JSON string of any bytes: those that are not ASCII are written as Latin-1 characters. */
 static void put_string(char *line, size_t *n, const char *text)
 {
     char escaped[8];
@@ -123,8 +123,8 @@ static bool is_over(weft_access *x)
     return over;
 }
 
-/* Some of it. 0: nothing now; below 0: it cannot be, errno says why. A pipe that is said to be
- * ready takes so much without keeping us waiting. */
+/* Writes a part of the data. 0: nothing could be written now; below 0: error in errno. A pipe that
+ * polls as writable takes PIPE_BUF bytes without blocking. */
 static ssize_t write_some(const weft_access *x, const char *data, size_t size)
 {
     struct pollfd pipe = {.fd = x->file, .events = POLLOUT};
@@ -133,7 +133,7 @@ static ssize_t write_some(const weft_access *x, const char *data, size_t size)
     return write(x->file, data, WEFT_MIN(size, PIPE_BUF));
 }
 
-/* Waits with the lock, for a change or so many seconds. */
+/* Waits for a change or so many seconds; call it with the lock. */
 static void rest(weft_access *x, double seconds)
 {
     double when = weft_seconds() + seconds;
@@ -187,7 +187,7 @@ static void *write_lines(void *user)
     return NULL;
 }
 
-/* --- made and ended --- */
+/* --- creation and shutdown --- */
 
 static weft_status begin(weft_access *x, const char *path)
 {

@@ -1,12 +1,12 @@
-/* Answers: the prediction as numbers in JSON, as bytes behind it, or as the names of the best
- * classes. */
+/* Writes the prediction of an inference reply: as numbers in JSON, as binary tensor after it, or as
+ * names of the best classes. */
 #include <math.h>
 
 #include "serve/front/decimal.h"
 #include "serve/front/front.h"
 
-/* The next class after one (-1: the first of all) by probability, of equal ones the first. What is
- * no number comes last. */
+/* The class that follows `after` (-1: the first) in order of falling probability, then index. NaN
+ * comes last. */
 static int64_t next_best(const double *p, int64_t classes, int64_t after)
 {
     int64_t best = -1;
@@ -18,7 +18,7 @@ static int64_t next_best(const double *p, int64_t classes, int64_t after)
     return WEFT_MAX(best, 0);
 }
 
-/* "value:index:name", with a length of four bytes before it or in quotes. */
+/* Writes "value:index:name", with a length of four bytes before it or in quotes. */
 static void write_class(const weft_served_about *about, double p, int64_t c, bool binary,
                         weft_text *out)
 {
@@ -59,7 +59,7 @@ static void write_bytes(const weft_inference *i, int64_t count, bool single, wef
     }
 }
 
-/* With the fewest digits that read back as the same number of the datatype. */
+/* Writes the fewest digits that read back as the same number of the datatype. */
 static void write_numbers(const weft_inference *i, int64_t count, bool single, weft_text *text)
 {
     for (int64_t j = 0; j < count; j++) {

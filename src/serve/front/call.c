@@ -1,11 +1,11 @@
-/* A request on its way: its body as it comes, what becomes of it, its reply. */
+/* An HTTP request in progress: receives its body, routes it, and sends the reply. */
 #include <stdio.h>
 
 #include "serve/front/server.h"
 
-/* Calls that are kept for later ones, bytes of a body and of a reply that one keeps, and bytes that
- * are read of a body beyond those that may be, so that the client hears of it rather than of a
- * broken line. */
+/* Calls that are kept for reuse; bytes of a body's and a reply's buffer that a kept call retains;
+ * and bytes of a too large body that are read and dropped, so that the client gets a reply instead
+ * of a broken connection. */
 enum { MOST_SPARE = 256, KEPT = 64 << 10, KEPT_TEXT = 4 << 10, FORGOTTEN = 16 << 20 };
 
 /* --- calls --- */
@@ -43,7 +43,7 @@ static void free_memory(weft_call *c)
     free(c);
 }
 
-/* What it holds goes; its memory is for the next one. */
+/* Releases what the call holds, and keeps its memory for the next one. */
 static void free_call(weft_call *c)
 {
     weft_server *s = c->server;
@@ -64,7 +64,7 @@ static void free_call(weft_call *c)
         data = NULL;
         capacity = 0;
     }
-    /* Not its sentence: that is long. */
+    /* Leaves out `message`, which is long. */
     memset(c, 0, offsetof(weft_call, message));
     c->message[0] = '\0';
     c->plain = (weft_plain_body){0};
@@ -102,8 +102,8 @@ bool weft_call_give_up(weft_call *c)
 
 /* --- the body --- */
 
-/* Memory comes as bytes do, whatever the client says will come. false: more has come than a client
- * is listened to. */
+/* The buffer grows with the received bytes, whatever length the client announced. false: too much
+ * has been received. */
 static bool take_data(weft_call *c, const char *data, size_t size)
 {
     size_t most = c->server->body;
@@ -148,7 +148,8 @@ static struct MHD_Response *make_response(const weft_reply *r, enum MHD_Response
     return response;
 }
 
-/* Answers of a model are mostly alike but for their numbers. */
+/* Replies of a model mostly differ only in their numbers, so the response of the library is
+ * reused. */
 static struct MHD_Response *keep_response(weft_call *c)
 {
     weft_saved_reply *k = &c->kept;
@@ -201,7 +202,7 @@ static enum MHD_Result send_reply(weft_call *c)
     return send_once(c);
 }
 
-/* --- what the library calls --- */
+/* --- callbacks of the HTTP library --- */
 
 static const char *header(weft_call *c, const char *name)
 {
@@ -223,8 +224,9 @@ static void check_token(weft_call *c)
     }
 }
 
-/* Who may not ask hears so before he has sent a body, where he waits for that or it is long; else
- * it is read and forgotten first, since a line that breaks while he sends tells him nothing. */
+/* An unauthorised request is refused before its body if the client waits for "100 Continue" or the
+ * body is long. Otherwise the body is read and dropped first, since a client whose connection
+ * breaks while it sends does not see the reply. */
 static enum MHD_Result begin(weft_call *c, const char *version)
 {
     weft_server *s = c->server;
@@ -246,13 +248,13 @@ static enum MHD_Result begin(weft_call *c, const char *version)
     return now ? send_reply(c) : MHD_YES;
 }
 
-/* All of it has come. */
+/* The request is complete. */
 static enum MHD_Result route(weft_call *c)
 {
     c->counted = true;
     c->server->requests++;
     if (!c->reply.code) weft_call_route(c, c->client->only_metrics);
-    /* Others work on it: the library asks again, at once. */
+    /* Other threads work on it: the library calls again at once. */
     if (c->state == WEFT_CALL_WAITS) {
         weft_client_stand(c->server, c->client, WEFT_STAND_NONE);
         return MHD_YES;
@@ -291,7 +293,7 @@ enum MHD_Result weft_call_handle(void *user, struct MHD_Connection *connection, 
     return MHD_NO;
 }
 
-/* A client that did not wait for the reply has the code that proxies give it. */
+/* The code is 499, as in proxies, if the client did not wait for the reply. */
 static void log_call(const weft_call *c)
 {
     bool replied = c->state == WEFT_CALL_REPLIED;
@@ -317,7 +319,7 @@ void weft_call_completed(void *user, struct MHD_Connection *connection, void **s
     c->client->call = NULL;
     c->client = NULL;
     c->connection = NULL;
-    /* Somebody works on it: it ends when he has. */
+    /* While other threads work on the call, it ends when they are done. */
     if (c->state != WEFT_CALL_WAITS && c->state != WEFT_CALL_SLEEPS)
         free_call(c);
     else if (weft_call_give_up(c))

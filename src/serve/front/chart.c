@@ -1,10 +1,10 @@
-/* Drawings of the status page, as SVG of a fixed size that the page scales. */
+/* Charts of the status page, as SVG of a fixed size that the page scales. */
 #include <math.h>
 #include <stdio.h>
 
 #include "serve/front/page.h"
 
-/* The whole, and the part inside of the axes. */
+/* Size of the drawing, and of the area inside the axes. */
 enum { WIDTH = 360, HEIGHT = 150, LEFT = 46, RIGHT = 352, TOP = 10, BOTTOM = 126 };
 
 /* --- numbers for people --- */
@@ -69,7 +69,7 @@ static void end_or_say(weft_text *text, bool anything)
     weft_text_add(text, "</svg>");
 }
 
-/* 1, 2 or 5 times a power of ten, at least x. */
+/* The smallest of 1, 2 or 5 times a power of ten that is at least x. */
 static double round_up(double x)
 {
     double power = pow(10, floor(log10(x)));
@@ -77,7 +77,8 @@ static double round_up(double x)
     return power * (of <= 1 ? 1 : of <= 2 ? 2 : of <= 5 ? 5 : 10);
 }
 
-/* Nobody looked between moment i - 1 and i: what is known is a mean, which is drawn as a level. */
+/* A long interval between moments i - 1 and i, during which the page was not loaded: only the mean
+ * is known, and is drawn as a level line. */
 static bool is_long(const weft_past *past, int i)
 {
     return weft_past_moment(past, i)->at - weft_past_moment(past, i - 1)->at > 6;
@@ -85,7 +86,7 @@ static bool is_long(const weft_past *past, int i)
 
 /* --- requests a second --- */
 
-/* Between moment i - 1 and i; false: it is not to be drawn. */
+/* The rate between moments i - 1 and i; false: it is too old to be drawn. */
 static bool rate_at(const weft_past *past, int i, double now, double *rate)
 {
     const weft_moment *a = weft_past_moment(past, i - 1), *b = weft_past_moment(past, i);
@@ -133,7 +134,8 @@ enum { QUANTILES = 3 };
 static const double quantiles[QUANTILES] = {0.99, 0.95, 0.5};
 static const char *const quantile_names[QUANTILES] = {"p99", "p95", "p50"};
 
-/* Of what was answered between moment i - 1 and i; false: nothing, or it is not to be drawn. */
+/* Quantiles of the requests answered between moments i - 1 and i; false: there are none, or they
+ * are too old to be drawn. */
 static bool latency_at(const weft_past *past, int i, double now, double *out)
 {
     const weft_moment *a = weft_past_moment(past, i - 1), *b = weft_past_moment(past, i);
@@ -153,7 +155,7 @@ static double y_of(const scale *s, double seconds)
     return BOTTOM - (BOTTOM - TOP) * WEFT_MIN(WEFT_MAX(share, 0), 1);
 }
 
-/* From a little below what there is to a little above; false: there is nothing. */
+/* The range of the axis, slightly wider than that of the values; false: there are no values. */
 static bool latency_scale(const weft_past *past, double now, scale *s)
 {
     *s = (scale){.low = INFINITY, .high = 0};
@@ -172,8 +174,8 @@ static bool latency_scale(const weft_past *past, double now, scale *s)
 static void latency_levels(weft_text *text, const scale *s)
 {
     static const double steps[] = {1, 2, 5};
-    const double apart = 18; /* so that labels do not touch */
-    /* Powers of ten, where there are enough of them. */
+    const double apart = 18; /* so that labels do not overlap */
+    /* Only powers of ten, where the range has enough of them. */
     size_t count = s->high / s->low > 300 ? 1 : WEFT_COUNT(steps);
     double before = BOTTOM + apart;
     for (int power = -7; power < 5; power++)
@@ -190,7 +192,7 @@ static void latency_levels(weft_text *text, const scale *s)
 
 static void latency_line(weft_text *text, const weft_past *past, const scale *s, int q, double now)
 {
-    bool down = true; /* the pen is lifted where nothing was asked */
+    bool down = true; /* the line is interrupted where there were no requests */
     weft_text_add(text, "<path class=\"%s\" d=\"", quantile_names[q]);
     for (int i = 1; i < past->count; i++) {
         double at[QUANTILES];

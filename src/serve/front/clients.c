@@ -1,4 +1,5 @@
-/* Connections: who is let in, who takes too long, who has gone. */
+/* Connections: accepts them, enforces their timeouts, and detects clients that have
+ * disconnected. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,8 +10,8 @@
 
 #include "serve/front/server.h"
 
-/* A request that is worked on for so many seconds may be one whose client has gone; and where the
- * system has no descriptor left, it has one again after so many. */
+/* Seconds that a request is worked on before its client is checked for disconnection, and that
+ * accepting pauses after an error, such as no free descriptors. */
 static const double SLEEPS_LONG = 5e-3, DEAF = 0.1;
 enum { MOST_AT_ONCE = 64 };
 
@@ -41,7 +42,7 @@ void weft_client_stand(weft_server *s, weft_client *c, weft_stand stand)
     list->last = c;
 }
 
-/* --- coming and going --- */
+/* --- opening and closing --- */
 
 static void forget(weft_server *s, weft_client *c)
 {
@@ -51,7 +52,7 @@ static void forget(weft_server *s, weft_client *c)
     free(c);
 }
 
-/* The client whose socket the library was given and has not begun to read. */
+/* The client whose socket was given to the library, which has not begun to read it. */
 static weft_client *arriving(weft_server *s, int socket)
 {
     weft_client *c = s->stands[WEFT_STAND_ARRIVES].first;
@@ -59,7 +60,7 @@ static weft_client *arriving(weft_server *s, int socket)
     return c;
 }
 
-/* libmicrohttpd 0.9 calls this within MHD_add_connection, 1.0 when it runs next. */
+/* libmicrohttpd 0.9 calls this within MHD_add_connection, 1.0 in its next run. */
 void weft_client_notify(void *user, struct MHD_Connection *connection, void **context,
                         enum MHD_ConnectionNotificationCode code)
 {
@@ -85,7 +86,8 @@ static void name_address(const struct sockaddr_storage *at, char *out, size_t si
     if (!inet_ntop(at->ss_family, bytes, out, (socklen_t)size)) out[0] = '\0';
 }
 
-/* Said to a socket that nobody else writes to just then; what it does not take is lost. */
+/* Sends a reply to a socket that nothing else writes to at this time; the part that the socket does
+ * not accept is lost. */
 static void say(const weft_server *s, int socket, const char *status, const char *sentence)
 {
     char text[512];
@@ -113,11 +115,12 @@ static void let_in(weft_server *s, weft_door *door, int socket,
     name_address(address, c->address, sizeof(c->address));
     if (s->rates && !c->only_metrics) c->bucket = weft_rates_hold(s->rates, address, s->now);
     s->clients += !c->only_metrics;
-    /* A socket of that number that the library has closed without a word is gone. */
+    /* An earlier client with this descriptor is gone: the library has closed it without a
+     * notification. */
     weft_client *before = arriving(s, socket);
     if (before) forget(s, before);
     weft_client_stand(s, c, WEFT_STAND_ARRIVES);
-    /* The socket is the library's from here on, also where it does not want it. */
+    /* From here on the library owns the socket, even if it refuses it. */
     int taken = MHD_add_connection(door->daemon, socket, (const struct sockaddr *)address, size);
     if (taken != MHD_YES && arriving(s, socket)) forget(s, c);
 }
@@ -140,7 +143,8 @@ void weft_clients_accept(weft_server *s, weft_door *door)
         }
         if (errno == ECONNABORTED || errno == EINTR) continue;
         if (errno != EAGAIN && errno != EWOULDBLOCK) {
-            /* It would be told again and again that somebody is there. */
+            /* Accepting failed, and epoll would report the same connection again and again:
+             * accepting pauses. */
             struct epoll_event nothing = {.data.ptr = door};
             (void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, door->listening, &nothing);
             door->deaf = s->now + DEAF;
@@ -149,9 +153,9 @@ void weft_clients_accept(weft_server *s, weft_door *door)
     }
 }
 
-/* --- by the clock --- */
+/* --- timeouts --- */
 
-/* The library sees the end of the stream and does the rest. */
+/* After the shutdown the library sees the end of the stream and closes the connection. */
 static void hang_up(weft_server *s, weft_client *c)
 {
     if (c->stand != WEFT_STAND_SENDS)
@@ -187,9 +191,9 @@ void weft_clients_look(weft_server *s)
     }
 }
 
-/* A client that has gone and one that has only closed its sending side look the same, until
- * something is sent: who has gone refuses it. What is sent is an interim response, which whoever
- * still listens passes over. */
+/* A disconnected client and one that has only closed its sending side look alike until something is
+ * sent, which a disconnected one refuses. An interim response is sent, since clients that still
+ * listen ignore it. */
 void weft_client_hears(weft_server *s, weft_client *c, unsigned events)
 {
     static const char INTERIM[] = "HTTP/1.1 100 Continue\r\n\r\n";

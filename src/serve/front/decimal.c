@@ -1,12 +1,12 @@
-/* Decimals to binary numbers and back. Nearly all fit into 128 bits, where this is exact in whole
- * numbers; the rest is left to the C library. */
+/* Converts decimals to binary numbers, correctly rounded. Nearly all fit into 128 bits, where
+ * integer arithmetic is exact; the rest is left to the C library. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "serve/front/decimal.h"
 
-/* Two words, which every 64-bit compiler that this is built with has. */
+/* Every 64-bit compiler that builds this has the type. */
 __extension__ typedef unsigned __int128 wide;
 
 enum { MOST_DIGITS = 19, MOST_FIVES = 27, MOST_EXACT = 22 };
@@ -45,14 +45,14 @@ static const double tens[MOST_EXACT + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  
                                             1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                             1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* --- reading --- */
+/* --- parsing --- */
 
 static bool is_digit(const char *at, const char *end)
 {
     return at < end && *at >= '0' && *at <= '9';
 }
 
-/* Digits from here on; each of them changes the exponent by `point` where it is taken. */
+/* Reads digits; each one that is used changes the exponent by `point`. */
 static const char *scan_digits(const char *at, const char *end, int *count, int point,
                                weft_decimal *d)
 {
@@ -71,7 +71,8 @@ static const char *scan_digits(const char *at, const char *end, int *count, int 
 
 static const char *scan_exponent(const char *at, const char *end, weft_decimal *d)
 {
-    const int64_t most = 1000000000000; /* no body has so many digits that this comes back */
+    const int64_t most =
+        1000000000000; /* no body is long enough for its digits to compensate such an exponent */
     bool minus = at < end && *at == '-';
     int64_t exponent = 0;
     if (at < end && (*at == '-' || *at == '+')) at++;
@@ -87,7 +88,7 @@ const char *weft_decimal_scan(const char *at, const char *end, weft_decimal *out
     int count = 0;
     if (d.minus) at++;
     if (!is_digit(at, end)) return NULL;
-    /* No number but 0 begins with a 0. */
+    /* A leading zero is allowed in 0 and 0.x alone. */
     at = *at == '0' ? at + 1 : scan_digits(at, end, &count, 0, &d);
     if (is_digit(at, end)) return NULL;
     if (at < end && *at == '.') {
@@ -111,7 +112,7 @@ static int bits_of(wide x)
     return high ? 128 - __builtin_clzll(high) : low ? 64 - __builtin_clzll(low) : 0;
 }
 
-/* x / 2^drop, rounded; rest: x is a little more. */
+/* x / 2^drop, rounded to nearest even; rest: the exact value is slightly larger than x. */
 static uint64_t shifted(wide x, int drop, bool rest)
 {
     wide half = (wide)1 << (drop - 1), left = x & ((half << 1) - 1);
@@ -127,8 +128,8 @@ static double power_of_two(int exponent)
     return x;
 }
 
-/* digits * 10^exponent for at most MOST_FIVES tens or tenths, rounded to so many bits. Nothing of
- * that is as small as the smallest numbers, which have fewer bits. */
+/* digits * 10^exponent, |exponent| <= MOST_FIVES, rounded to so many bits. No such result is
+ * subnormal. */
 static double rounded(uint64_t digits, int exponent, int bits)
 {
     wide x;
@@ -149,8 +150,8 @@ static double rounded(uint64_t digits, int exponent, int bits)
     return kept * power_of_two(twos + WEFT_MAX(drop, 0));
 }
 
-/* As the C library reads it. Without a point, so that no locale matters; and no number needs more
- * digits than these and one for the rest. */
+/* Rewrites the number for the C library without a decimal point, so that the locale does not
+ * matter. No number needs more digits than LONGEST and one that stands for the rest. */
 static void retell(const weft_decimal *d, char *text, size_t size)
 {
     enum { LONGEST = 800 };
@@ -193,7 +194,7 @@ static double value_of(const weft_decimal *d, int bits)
     if (d->exponent < -MOST_FIVES || d->exponent > MOST_FIVES) return by_library(d, single);
     int exponent = (int)d->exponent;
     double x = rounded(d->digits, exponent, bits);
-    /* What was left out lies between these digits and the next ones. */
+    /* The exact value lies between these digits and the next larger ones. */
     if (d->more && rounded(d->digits + 1, exponent, bits) != x) return by_library(d, single);
     if (single && x > FLT_MAX) x = HUGE_VAL;
     return d->minus && x > 0 ? -x : x;
@@ -223,8 +224,7 @@ float weft_decimal_float(const weft_decimal *d)
     uint64_t bits;
     if (d->digits == 0) return d->minus ? -0.0F : 0.0F;
     if (is_short(d, &x)) {
-        /* On the same side of what lies half way between two floats as the decimal is, unless it
-         * lies there itself. */
+        /* Rounding twice is harmless unless the double lies exactly halfway between two floats. */
         memcpy(&bits, &x, sizeof(bits));
         if ((bits & ((1ULL << BELOW) - 1)) != 1ULL << (BELOW - 1)) return (float)x;
     }
@@ -237,7 +237,7 @@ bool weft_decimal_whole(const weft_decimal *d, bool *minus, uint64_t *out)
     int64_t exponent = d->exponent;
     *minus = d->minus;
     if (d->whole && exponent == 1 && d->size - d->minus == MOST_DIGITS + 1) {
-        /* The twentieth digit of what is below 2^64. */
+        /* The number may have a twentieth digit, and must be below 2^64. */
         uint64_t last = (uint64_t)(d->text[d->size - 1] - '0');
         *out = 10 * x + last;
         return x < UINT64_MAX / 10 || (x == UINT64_MAX / 10 && last <= UINT64_MAX % 10);

@@ -1,5 +1,5 @@
-/* The shortest decimals: as many digits as every decimal survives in, then more until one reads
- * back the same. */
+/* Writes shortest decimals: starts with the number of digits that every decimal survives, and adds
+ * digits until the result reads back as the same number. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static uint64_t nearest(wide x, wide over)
     return whole + (left > other || (left == other && (whole & 1)));
 }
 
-/* m * 2^twos * 10^shift, to the nearest whole number. false: it does not fit. */
+/* m * 2^twos * 10^shift, rounded to an integer. false: it does not fit. */
 static bool scaled(uint64_t m, int twos, int shift, uint64_t *out)
 {
     wide x = m, over = 1;
@@ -44,8 +44,7 @@ static bool scaled(uint64_t m, int twos, int shift, uint64_t *out)
     return true;
 }
 
-/* The same, and it has n digits where the first of them stands for this power of ten or the next.
- */
+/* As scaled(), for n digits. *first is the power of ten of the first digit, or one less. */
 static bool exactly(uint64_t m, int twos, int n, int *first, uint64_t *digits)
 {
     if (!scaled(m, twos, n - 1 - *first, digits)) return false;
@@ -53,7 +52,7 @@ static bool exactly(uint64_t m, int twos, int n, int *first, uint64_t *digits)
     return *digits >= power(10, n - 1) && *digits < power(10, n);
 }
 
-/* The decimal of n digits that is nearest: digits * 10^(first - n + 1). */
+/* The nearest decimal of n digits: digits * 10^(first - n + 1). */
 static void digits_of(double value, int n, int *first, uint64_t *digits)
 {
     char text[40];
@@ -79,8 +78,8 @@ static bool reads_back(double value, bool single, uint64_t digits, int exponent)
     return single ? weft_decimal_float(&d) == (float)value : weft_decimal_double(&d) == value;
 }
 
-/* Below a power of two numbers lie closer than above it, so the nearest decimal may miss where the
- * next one does not. */
+/* Below a power of two the spacing of numbers is smaller than above, so the nearest decimal may
+ * fail where the next one succeeds. */
 static bool fits(double value, bool single, uint64_t *digits, int exponent)
 {
     int ignored;
@@ -91,18 +90,18 @@ static bool fits(double value, bool single, uint64_t *digits, int exponent)
     return true;
 }
 
-/* As few digits as there can be, without zeros at their end; how many. */
+/* The fewest digits, without trailing zeros; returns their number. */
 static int shortest(double value, bool single, int *first, uint64_t *digits)
 {
     int n = single ? FLT_DIG : DBL_DIG, most = single ? 9 : MOST_DIGITS, guess = *first;
-    if (value < (single ? (double)FLT_MIN : DBL_MIN)) n = 1; /* they have fewer bits */
+    if (value < (single ? (double)FLT_MIN : DBL_MIN)) n = 1; /* subnormals have fewer bits */
     for (; n <= most; n++) {
         *first = guess;
         digits_of(value, n, first, digits);
         if (fits(value, single, digits, *first - n + 1)) break;
     }
     n = WEFT_MIN(n, most);
-    if (*digits >= power(10, n)) { /* a step beyond the last of so many digits */
+    if (*digits >= power(10, n)) { /* carried beyond n digits */
         ++*first;
         *digits /= 10;
     }
@@ -113,7 +112,7 @@ static int shortest(double value, bool single, int *first, uint64_t *digits)
     return n;
 }
 
-/* Digits with their point where `first` is the power of ten of the first one. */
+/* Places the decimal point; `first` is the power of ten of the first digit. */
 static size_t place(const char *digits, int n, int first, char *out)
 {
     size_t used = 0;

@@ -1,5 +1,5 @@
-/* What lines had done at some moments: they themselves only know all that they have ever done. A
- * moment is taken when somebody looks, so that nobody has to do it when nobody does. */
+/* Samples of the lines' statistics, which themselves only have totals. A sample is taken when the
+ * status page is rendered, so no thread is needed for it. */
 #include <stdio.h>
 
 #include "serve/front/page.h"
@@ -51,7 +51,7 @@ static weft_past *find(const weft_history *h, const char *name, int64_t version)
     return NULL;
 }
 
-/* The one that nobody has looked at for longest goes, where there are too many. */
+/* Reuses the history with the oldest last sample if there are too many. */
 static weft_status make(weft_history *h, weft_past **out)
 {
     int oldest = 0;
@@ -79,7 +79,7 @@ const weft_moment *weft_past_moment(const weft_past *past, int i)
 weft_status weft_history_take(weft_history *h, const char *name, int64_t version, double now,
                               const weft_line_stats *stats, const weft_past **past)
 {
-    /* As far apart as fills the time that is shown. */
+    /* The interval at which the samples just cover the displayed time. */
     const double apart = 0.9 * WEFT_PAST_SECONDS / WEFT_MOMENTS;
     weft_past *p = find(h, name, version);
     if (!p) {
@@ -88,7 +88,7 @@ weft_status weft_history_take(weft_history *h, const char *name, int64_t version
         p->version = version;
     }
     *past = p;
-    /* It has been loaded anew under the same number. */
+    /* The model was loaded anew under the same version. */
     if (p->count > 0 && weft_past_moment(p, p->count - 1)->stats.batches > stats->batches)
         p->count = 0;
     if (p->count > 0 && now - weft_past_moment(p, p->count - 1)->at < apart) return WEFT_OK;

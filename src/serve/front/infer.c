@@ -1,11 +1,11 @@
-/* Requests for inference: what is asked for, around the input. */
+/* Parses the members of an inference request, other than the input. */
 #include "serve/front/infer.h"
 
 enum { SHOWN = 128 };
 
 #define wrong(...) weft_fail(WEFT_ERR_ARGUMENT, __VA_ARGS__)
 
-/* --- the output --- */
+/* --- output --- */
 
 static weft_status read_output_parameters(weft_infer_reader *r, weft_json *j)
 {
@@ -59,7 +59,7 @@ static weft_status read_output(weft_infer_reader *r, weft_json *j)
     return wrong("no output is named '%s'; there is one, 'prediction'", name);
 }
 
-/* None: all that there are. */
+/* No outputs means all outputs. */
 static weft_status read_outputs(weft_infer_reader *r, weft_json *j)
 {
     WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_ARRAY, "outputs"));
@@ -73,7 +73,7 @@ static weft_status read_outputs(weft_infer_reader *r, weft_json *j)
     return there ? wrong("outputs has more than one; there is one, 'prediction'") : WEFT_OK;
 }
 
-/* --- the request --- */
+/* --- request --- */
 
 static weft_status read_parameter(weft_infer_reader *r, weft_json *j, int which)
 {
@@ -87,7 +87,7 @@ static weft_status read_parameter(weft_infer_reader *r, weft_json *j, int which)
         return WEFT_OK;
     case 1: return weft_infer_flag(j, "parameter raw", &q->raw);
     case 2:
-        /* There, 1 is the most urgent level, and 0 is none. */
+        /* In the protocol 1 is the highest priority, and 0 is none. */
         WEFT_TRY(weft_infer_whole(j, "parameter priority", 0, &number));
         q->priority = number > 0 ? (int)WEFT_MAX(1001 - number, 1) : 0;
         return WEFT_OK;
@@ -95,7 +95,7 @@ static weft_status read_parameter(weft_infer_reader *r, weft_json *j, int which)
         WEFT_TRY(weft_infer_whole(j, "parameter timeout, in microseconds,", 0, &number));
         q->patience = (double)number / 1e6;
         return WEFT_OK;
-    default: return weft_json_skip(j); /* others may mean something to others */
+    default: return weft_json_skip(j); /* unknown parameters are ignored */
     }
 }
 

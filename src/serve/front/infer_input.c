@@ -1,18 +1,18 @@
-/* The input of a request for inference: numbers in JSON, or bytes behind it. */
+/* Parses the input of an inference request, as JSON numbers or as binary data. */
 #include <stdio.h>
 
 #include "serve/front/infer.h"
 
 enum { SHOWN = 128 };
 
-/* An input while it is read: its parts may come in any order. */
+/* An input being read: its members may come in any order. */
 typedef struct input {
     unsigned seen;
     char name[SHOWN], type_name[SHOWN];
     const weft_datatype *type;
     weft_shape shape;
-    int64_t binary; /* binary_data_size; below 0: none */
-    weft_json data; /* where it begins, if it came before what it depends on */
+    int64_t binary; /* binary_data_size; below 0: not given */
+    weft_json data; /* position of the data, if it came before the members that it depends on */
     bool kept, read;
 } input;
 
@@ -37,7 +37,7 @@ static weft_status read_shape(weft_json *j, weft_shape *out)
     return out->rank > 0 ? WEFT_OK : wrong("input 'x': shape is empty");
 }
 
-/* Rows of the model's samples, or flat ones. */
+/* The number of rows: the shape must be that of a batch of samples, or of flattened samples. */
 static weft_status rows_of(const weft_served_about *about, const weft_shape *got, int64_t *rows)
 {
     int64_t size = weft_shape_elements(&about->sample);
@@ -60,7 +60,7 @@ static weft_status rows_of(const weft_served_about *about, const weft_shape *got
     return WEFT_OK;
 }
 
-/* Looks at what is known of the input, and makes room for it. */
+/* Checks the members and allocates memory for the input. */
 static weft_status prepare(weft_infer_reader *r, input *in)
 {
     int64_t rows = 0, size = weft_shape_elements(&r->about->sample),
@@ -81,7 +81,7 @@ static weft_status prepare(weft_infer_reader *r, input *in)
     return WEFT_OK;
 }
 
-/* Numbers up to the end of an array. */
+/* Reads numbers up to the end of an array. */
 static weft_status read_numbers(weft_json *j, const weft_datatype *type, int64_t count, float *x,
                                 int64_t *at)
 {
@@ -110,7 +110,7 @@ static weft_status no_array(weft_json *j, int64_t at)
     return weft_infer_must_be(j, WEFT_JSON_ARRAY, what);
 }
 
-/* Arrays in each other, each with as many items as the shape says. */
+/* Reads nested arrays, each of which must have as many items as the shape says. */
 static weft_status read_nested(weft_json *j, const input *in, int level, float *x, int64_t *at)
 {
     int64_t items = 0, wanted = in->shape.dim[level];

@@ -1,4 +1,4 @@
-/* What requests for inference have in common in all their parts. */
+/* Helpers for all parts of an inference request. */
 #include <stdio.h>
 
 #include "serve/front/infer.h"
@@ -16,7 +16,7 @@ weft_status weft_infer_key(const weft_json_key *key, const char *const *known, i
     return WEFT_OK;
 }
 
-/* What is no JSON is said first. */
+/* A syntax error is reported before a wrong kind. */
 weft_status weft_infer_must_be(weft_json *j, weft_json_kind kind, const char *what)
 {
     weft_json_kind is = weft_json_peek(j);

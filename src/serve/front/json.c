@@ -1,9 +1,9 @@
-/* A reader of JSON. */
+/* A pull parser for JSON. */
 #include <stdio.h>
 
 #include "serve/front/json.h"
 
-/* --- what is wrong --- */
+/* --- errors --- */
 
 static weft_status stops(const weft_json *j, const char *at, const char *wanted)
 {
@@ -60,7 +60,7 @@ static int hex(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Four hexadecimal digits; -1: they are not there. */
+/* The value of four hexadecimal digits; -1: there are fewer. */
 static int32_t unit(const char *at, const char *end)
 {
     int32_t value = 0;
@@ -86,7 +86,7 @@ static size_t encode(uint32_t point, char *out)
     return size;
 }
 
-/* \uXXXX behind the backslash at `at`, with the second half of a pair. */
+/* Decodes \uXXXX, and a surrogate pair, at the backslash `at`. */
 static weft_status escaped_point(const weft_json *j, const char **at, uint32_t *point)
 {
     int32_t high = unit(*at + 2, j->end), low;
@@ -122,8 +122,7 @@ static weft_status escape(const weft_json *j, const char **at, char *out, size_t
     return WEFT_OK;
 }
 
-/* Bytes of the character of UTF-8 that begins here, not in one of the forms that are longer than
- * they need to be; 0: it is none. */
+/* Bytes of the UTF-8 character that begins here; overlong forms are invalid. 0: invalid. */
 static size_t character(const unsigned char *c, size_t room)
 {
     size_t size = c[0] >= 0xF0 ? 4 : c[0] >= 0xE0 ? 3 : 2;
@@ -144,7 +143,7 @@ static bool is_plain(char c)
     return (unsigned char)c >= 0x20 && (unsigned char)c < 0x80 && c != '"' && c != '\\';
 }
 
-/* Bytes that stand for themselves: how many, with at least one character. */
+/* The length of a run of unescaped bytes, of at least one character. */
 static weft_status plain(const weft_json *j, const char *at, size_t *size)
 {
     const char *from = at;
@@ -157,7 +156,7 @@ static weft_status plain(const weft_json *j, const char *at, size_t *size)
     return *size ? WEFT_OK : stops(j, at, "UTF-8");
 }
 
-/* Into as much room as there is; *size is all of it. */
+/* Copies the string into `room` bytes; *size is its whole length. */
 static weft_status string(weft_json *j, char *to, size_t room, size_t *size)
 {
     const char *at = j->at + 1;
@@ -257,7 +256,7 @@ weft_status weft_json_enter(weft_json *j)
     return WEFT_OK;
 }
 
-/* Up to the next one, or out. */
+/* Advances to the next item, or leaves the array or object. */
 static weft_status next(weft_json *j, char closing, const char *wanted, bool *there)
 {
     pass_space(j);
@@ -307,7 +306,7 @@ bool weft_json_is(const weft_json_key *key, const char *name)
            memcmp(key->text, name, key->size) == 0;
 }
 
-/* What has no parts is read as a whole, what has some is entered. */
+/* Reads a scalar, or enters an array or object. */
 static weft_status pass_one(weft_json *j)
 {
     weft_decimal number;

@@ -1,5 +1,5 @@
-/* The loop: one thread that sleeps until somebody sends, is answered or has waited too long, and
- * lends itself to short batches, so that a lone request is answered without another thread. */
+/* The event loop: one thread that waits for connections, answers and timeouts, and computes short
+ * batches itself, so that a single request is answered without a context switch. */
 #include <errno.h>
 #include <math.h>
 #include <sys/epoll.h>
@@ -8,12 +8,12 @@
 
 #include "serve/front/server.h"
 
-/* Seconds that it lends at a time, that it looks again after while somebody sleeps, and that it
- * sleeps at the most; rounds between two looks at who else is there. */
+/* Seconds that the loop computes batches at a time, between looks while requests sleep, and that it
+ * waits at most; rounds between two polls of the other descriptors. */
 static const double LENDS = 1e-3, LOOKS = 5e-3, RESTS = 1;
 enum { EVENTS = 64, ROUNDS = 8 };
 
-/* --- what others have done --- */
+/* --- calls from other threads --- */
 
 bool weft_server_is_draining(weft_server *s)
 {
@@ -49,7 +49,7 @@ void weft_call_wake(weft_call *c)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* In the order in which they were answered: whether there were any. */
+/* Resumes the answered calls in the order of their answers; returns whether there were any. */
 static bool take_answered(weft_server *s)
 {
     weft_call *calls = s->ready, *ordered = NULL;
@@ -80,14 +80,16 @@ static bool take_answered(weft_server *s)
 
 /* --- rounds --- */
 
-/* Whether the library has more to do at once, such as to read where it has just been told to. */
+/* Whether the library has more to do at once, such as reading from a socket that has become
+ * ready. */
 static bool goes_on(const weft_door *door)
 {
     MHD_UNSIGNED_LONG_LONG left;
     return MHD_get_timeout(door->daemon, &left) == MHD_YES && left == 0;
 }
 
-/* What has come is read and asked as a whole before any of it is computed: that is a batch. */
+/* All requests that have arrived are queued before any of them is computed, so that they form a
+ * batch. */
 static void work(weft_server *s)
 {
     bool more = true;
@@ -103,7 +105,7 @@ static void work(weft_server *s)
     s->doors[1].stirs = false;
 }
 
-/* Milliseconds until there is something to do. */
+/* Milliseconds until the next timeout. */
 static int idle_time(weft_server *s)
 {
     double time = RESTS;
@@ -137,7 +139,7 @@ static void see(weft_server *s, const struct epoll_event *event)
         return;
 }
 
-/* Who ends the server hears that nothing is under way. */
+/* Reports to the draining thread that no request is in progress. */
 static void tell_rested(weft_server *s)
 {
     if (!weft_server_is_draining(s)) return;
@@ -147,7 +149,7 @@ static void tell_rested(weft_server *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Nobody is let in any more, and what has not been begun is given up. */
+/* Stops accepting, and gives up the requests that have not been started. */
 static void begin_to_end(weft_server *s)
 {
     const weft_stand asleep[] = {WEFT_STAND_SLEEPS, WEFT_STAND_WATCHED};
@@ -182,7 +184,7 @@ static void *loop(void *user)
     }
 }
 
-/* --- begun and ended --- */
+/* --- start and end --- */
 
 static bool look_at(weft_server *s, int descriptor, void *what)
 {
@@ -217,7 +219,7 @@ void weft_loop_end(weft_server *s)
         weft_loop_wake(s);
         pthread_join(s->thread, NULL);
     }
-    /* Whoever has woken the loop for the last time has left the lock then. */
+    /* The last thread that woke the loop has released the lock after this. */
     pthread_mutex_lock(&s->lock);
     pthread_mutex_unlock(&s->lock);
     if (s->woken >= 0) (void)close(s->woken);

@@ -1,5 +1,5 @@
-/* Metrics in the text format of Prometheus, under the names that others use, and a few of our own.
- */
+/* Metrics in the text format of Prometheus, under the names of other inference servers, and a few
+ * of our own. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ typedef struct row {
 } row;
 
 typedef struct metric {
-    const char *name, *type, *help, *more; /* more: another label, or "" */
+    const char *name, *type, *help, *more; /* more: an additional label, or "" */
     double (*of)(const row *r);
 } metric;
 
@@ -24,7 +24,7 @@ typedef struct metric {
     {                                                                                              \
         return (double)(expression);                                                               \
     }                                                                                              \
-    struct of_##name /* for the semicolon that a reader expects */
+    struct of_##name /* requires a semicolon after the macro */
 OF(success, r->line.requests);
 OF(failed, r->line.failed);
 OF(late, r->line.late);
@@ -84,7 +84,7 @@ static const metric metrics[] = {
      decisions},
 };
 
-/* As the value of a label. */
+/* Escapes the value of a label. */
 static void escape(const char *from, char *to, size_t room)
 {
     size_t used = 0;
@@ -114,7 +114,7 @@ static void add_latencies(weft_text *text, const row *r)
     int64_t below = 0;
     for (int i = 0; i < WEFT_LATENCY_CELLS; i++) {
         below += r->line.latency[i];
-        /* Half as much again: enough for quantiles, and no more lines than others have. */
+        /* Every second cell, from 16 us to 95 s: enough for quantiles, in few lines. */
         if (i % 2 == 0 && i >= 16 && i < 108)
             weft_text_add(text, "weft_latency_seconds_bucket{%s,le=\"%.9g\"} %lld\n", r->labels,
                           1e-6 * exp2(i / 4.0), (long long)below);
@@ -126,7 +126,7 @@ static void add_latencies(weft_text *text, const row *r)
                   r->labels, (long long)below);
 }
 
-/* Up to the power of two that no batch is larger than. */
+/* Buckets up to the power of two that no batch exceeds. */
 static void add_batches(weft_text *text, const row *r)
 {
     weft_served_about about;

@@ -1,4 +1,4 @@
-/* Metrics of the process, from what the kernel tells of it. */
+/* Metrics of the process, read from the kernel. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -13,7 +13,7 @@ static void add(weft_text *text, const char *name, const char *type, const char 
                   value);
 }
 
-/* Pages: of all, and in memory. */
+/* Pages of the address space, and resident ones. */
 static bool read_pages(double *all, double *resident)
 {
     char text[128], *end;
@@ -26,11 +26,11 @@ static bool read_pages(double *all, double *resident)
     return *all > 0;
 }
 
-/* -1: it is not told. */
+/* -1: unknown. */
 static int64_t open_files(void)
 {
     DIR *folder = opendir("/proc/self/fd");
-    int64_t count = -3; /* itself, . and .. */
+    int64_t count = -3; /* without ., .. and the descriptor of the folder */
     if (!folder) return -1;
     while (readdir(folder)) count++;
     (void)closedir(folder);

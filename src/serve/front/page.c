@@ -1,9 +1,9 @@
-/* The status page: models, and what they are doing. */
+/* Renders the status page: the models, their state and their statistics. */
 #include <stdio.h>
 
 #include "serve/front/page.h"
 
-/* Figures are those of so many seconds. */
+/* Seconds that the figures cover. */
 enum { RECENT = 60 };
 
 static const char style[] =
@@ -52,7 +52,7 @@ static const char style[] =
     "@media(max-width:560px){main{padding:16px 10px 28px}article{padding:14px}"
     "dl{grid-template-columns:1fr 1fr;gap:10px 12px}dd{font-size:18px}}";
 
-/* Without scripts it is loaded anew instead. */
+/* Replaces the contents every two seconds; without scripts the page reloads. */
 static const char script[] =
     "setInterval(async()=>{if(document.hidden)return;try{const r=await fetch(location.href,"
     "{cache:'no-store'});if(!r.ok)throw 0;const d=new DOMParser().parseFromString(await r.text(),"
@@ -108,7 +108,7 @@ static void policy_figures(weft_text *text, const weft_line_stats *now)
     weft_text_add(text, "</dd></div>");
 }
 
-/* done: in the last `seconds`. */
+/* done: statistics of the last `seconds`. */
 static void figures(weft_text *text, const weft_line_stats *now, const weft_line_stats *done,
                     double seconds)
 {
@@ -151,7 +151,7 @@ static void charts(weft_text *text, const weft_past *past, double now, const wef
     weft_text_add(text, "</figure></div>");
 }
 
-/* The latest moment that is at least RECENT ago, or the first. */
+/* The latest sample that is at least RECENT seconds old, or the first one. */
 static const weft_moment *recent(const weft_past *past, double now)
 {
     int i = past->count - 1;
@@ -211,7 +211,7 @@ static void heading(weft_text *text, const weft_service_item *item, const weft_s
     }
 }
 
-/* --- all --- */
+/* --- the page --- */
 
 static void add_age(weft_text *text, double seconds)
 {

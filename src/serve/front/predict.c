@@ -1,15 +1,15 @@
-/* Plain questions: a picture, or rows of a table, in the body of a request. */
+/* Plain prediction requests: a picture, or rows of CSV, as the body. */
 #include <stdio.h>
 
 #include "formats/formats.h"
 #include "serve/front/front.h"
 
-/* Pixels of a picture: what a telephone takes, and what is decoded beside the other requests. */
+/* Most pixels of a picture, and most that are decoded in the loop's thread. */
 enum { MOST_PIXELS = 1 << 24, FEW_PIXELS = 1 << 18 };
 
-/* --- what the body is --- */
+/* --- content of the body --- */
 
-/* "image/png; charset=x" is "image/png". */
+/* "image/png; charset=x" is of type "image/png". */
 static bool is_type(const char *type, const char *name)
 {
     size_t size = strlen(name);
@@ -33,7 +33,7 @@ static weft_status unknown(const char *type)
                      shown);
 }
 
-/* Where the client does not say what it is, as curl does not. */
+/* Guesses the content if the Content-Type does not tell, as with curl. */
 static weft_status sniff(const char *type, weft_plain_body *body)
 {
     const char *at = body->data;
@@ -92,7 +92,7 @@ bool weft_predict_is_long(const weft_plain_body *body)
            (int64_t)width * height > FEW_PIXELS;
 }
 
-/* --- its numbers --- */
+/* --- numbers --- */
 
 static weft_status make_room(const weft_served_about *about, int64_t rows, weft_inference *out)
 {
@@ -103,7 +103,7 @@ static weft_status make_room(const weft_served_about *about, int64_t rows, weft_
     return WEFT_OK;
 }
 
-/* Where channels, height and width are in a sample. */
+/* Channels, height and width of a sample. */
 static weft_status picture_of(const weft_served_about *about, int *channels, int *height,
                               int *width)
 {
@@ -157,7 +157,7 @@ static weft_status take_rows(const weft_served_about *about, const weft_csv *csv
     return WEFT_OK;
 }
 
-/* As training read its table: the label may be there, and is passed over. */
+/* Reads CSV as training did; the label column may be present, and is ignored. */
 static weft_status read_csv(const weft_served_about *about, const weft_plain_body *body,
                             weft_inference *out)
 {

@@ -1,12 +1,13 @@
-/* Plain questions on their way: read here or, where that takes long, in a thread of their own. */
+/* Handles a plain prediction call: decodes the body in the loop or, if that takes long, in a
+ * separate thread. */
 #include <stdio.h>
 
 #include "serve/front/server.h"
 
-/* Large pictures at a time; each may need 128 MiB. */
+/* Large pictures decoded at a time; each may need 128 MiB. */
 enum { MOST_PICTURES = 4 };
 
-/* Asks what has been read, or tells why it has not; from here on the call may be gone. */
+/* Queues the decoded request, or reports the error; after that the call may have been freed. */
 static void ask_elsewhere(weft_call *c, weft_status status)
 {
     weft_question *q = &c->inference.question;
@@ -23,13 +24,13 @@ static void *read_large(void *user)
 {
     weft_call *c = user;
     weft_status status = weft_predict_read(&c->about, &c->plain, &c->inference);
-    /* Before the call is answered, with which the server may go. */
+    /* Decremented before the call is answered, since the server may be freed after that. */
     __atomic_fetch_sub(&c->server->pictures, 1, __ATOMIC_ACQ_REL);
     ask_elsewhere(c, status);
     return NULL;
 }
 
-/* In a thread of its own, so that nobody else waits for it. */
+/* Decodes in a separate thread, so that other requests do not wait. */
 static void predict_large(weft_call *c)
 {
     pthread_t thread;

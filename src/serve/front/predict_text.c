@@ -1,4 +1,4 @@
-/* Plain answers: what has been predicted of each row, as JSON, text or CSV. */
+/* Writes plain prediction replies as JSON, text or CSV. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 
 enum { BEST = 3 };
 
-/* The form that is named first, but "*" and what is not known. */
+/* The known format that the Accept header names first. */
 void weft_predict_wish(const char *accept, weft_inference *out)
 {
     static const char *const names[] = {
@@ -31,7 +31,7 @@ static void add_number(weft_text *text, double value, bool single)
     weft_text_add_bytes(text, number, weft_decimal_write(value, single, number));
 }
 
-/* A class by its name, or its number. */
+/* The name of a class, or its number. */
 static const char *class_name(const weft_served_about *about, int64_t c, char *number, size_t room)
 {
     if (about->class_names) return about->class_names[c];
@@ -39,7 +39,7 @@ static const char *class_name(const weft_served_about *about, int64_t c, char *n
     return number;
 }
 
-/* The best classes of a row, at most `most`; how many. What is no number comes last. */
+/* Lists the best classes of a row, at most `most`; returns their number. NaN comes last. */
 static int best_of(const double *p, int64_t classes, int most, int64_t *out)
 {
     int count = 0;
@@ -79,7 +79,7 @@ static void json_classes(weft_text *text, const weft_served_about *about, const 
     weft_text_add(text, count > 1 ? "]}" : "}");
 }
 
-/* Columns of numbers have no names but where there is one. */
+/* Only a single column of numbers has a name. */
 static void json_numbers(weft_text *text, const weft_served_about *about, const double *numbers)
 {
     weft_text_add(text, about->targets == 1 ? "{\"value\":" : "{\"values\":[");
@@ -108,7 +108,7 @@ static void write_json(weft_text *text, const weft_served_about *about, const we
 
 /* --- lines --- */
 
-/* As a field of a table: in quotes where it has to be. */
+/* A CSV field, in quotes where necessary. */
 static void csv_field(weft_text *text, const char *field)
 {
     if (!strpbrk(field, ",\"\r\n")) {
@@ -146,7 +146,7 @@ static void write_lines(weft_text *text, const weft_served_about *about, const w
     }
 }
 
-/* What the columns of an answer are. */
+/* The header line of CSV. */
 static void write_header(weft_text *text, const weft_served_about *about)
 {
     if (!about->targets) weft_text_add(text, "class,probability\n");

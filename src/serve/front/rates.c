@@ -1,18 +1,18 @@
-/* Token buckets: an address may send as much as comes in a second at once, and then at the rate. */
+/* Token buckets: an address may send the requests of one second at once, and then at the rate. */
 #include <math.h>
 #include <netinet/in.h>
 
 #include "serve/front/guard.h"
 
-/* Addresses that are remembered; beyond that the one that was released first is forgotten. */
+/* Buckets that are kept; beyond that the one released first is dropped. */
 enum { CELLS = 4096, MOST = 65536 };
 
 struct weft_bucket {
     unsigned char key[16];
-    double left, since;         /* requests that may be, as of then */
-    int held;                   /* connections */
-    weft_bucket *next;          /* of its cell */
-    weft_bucket *older, *newer; /* while nobody holds it */
+    double left, since;         /* tokens at the time `since` */
+    int held;                   /* number of connections */
+    weft_bucket *next;          /* in the cell of the hash table */
+    weft_bucket *older, *newer; /* list of buckets without connections */
 };
 
 struct weft_rates {
@@ -42,7 +42,7 @@ void weft_rates_destroy(weft_rates **rates)
     *rates = NULL;
 }
 
-/* A provider gives a customer such a network, in which he has any address. */
+/* The key of IPv6 is the /64 network, within which a customer can choose any address. */
 static void make_key(const struct sockaddr_storage *address, unsigned char *key)
 {
     memset(key, 0, 16);
@@ -86,7 +86,7 @@ static void fill(const weft_rates *r, weft_bucket *b, double now)
     b->since = now;
 }
 
-/* One that is full is as good as none. */
+/* A full bucket need not be kept. */
 static void forget_some(weft_rates *r, double now)
 {
     for (int i = 0; i < 2 && r->oldest; i++) {

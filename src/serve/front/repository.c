@@ -1,11 +1,11 @@
-/* What clients say to the repository of models. */
+/* Parses the requests to the model repository. */
 #include "serve/front/infer.h"
 
-/* Whether there is an object; if so, it has been entered. */
+/* Enters the object of the body; *there: whether there is one. */
 static weft_status begin(weft_json *j, const char *body, size_t size, bool *there)
 {
     weft_json_start(j, body ? body : "", body ? size : 0);
-    /* Nothing at all is an object without members. */
+    /* An empty body counts as an empty object. */
     *there = weft_json_peek(j) != WEFT_JSON_WRONG || j->at < j->end;
     if (!*there) return WEFT_OK;
     WEFT_TRY(weft_infer_must_be(j, WEFT_JSON_OBJECT, "the body"));
@@ -39,8 +39,8 @@ weft_status weft_index_read(const char *body, size_t size, bool *only_ready)
     return told(read_index(body, size, only_ready));
 }
 
-/* Models that depend on this one there are none of; other parameters would load another model than
- * the one that lies there. */
+/* unload_dependents has no effect, as models have no dependents. Parameters that would change the
+ * model are refused. */
 static weft_status read_parameters(weft_json *j)
 {
     weft_json_key key;

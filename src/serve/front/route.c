@@ -1,4 +1,4 @@
-/* Which path means what. */
+/* Maps paths and methods to handlers. */
 #include <stdio.h>
 
 #include "serve/front/server.h"
@@ -32,7 +32,7 @@ static bool is(const weft_call *c, const char *method)
            (strcmp(method, "GET") == 0 && strcmp(c->method, "HEAD") == 0);
 }
 
-/* Whether the method is the one; if not, what would be right. */
+/* Whether the request has this method; if not, sets the reply. */
 static bool takes(weft_call *c, const char *method)
 {
     char text[128], shown[40];
@@ -71,7 +71,7 @@ void weft_call_ask(weft_call *c)
     if (q->patience <= 0) q->patience = c->server->patience;
     q->user = c;
     q->done = weft_call_answered;
-    q->quiet = true; /* the loop lends itself, or wakes others, when all that came has been asked */
+    q->quiet = true; /* the loop looks for batches after it has queued all requests */
     c->server->asked++;
     weft_call_sleep(c);
     weft_status status = weft_served_ask(c->served, q, &c->ticket);
@@ -99,7 +99,7 @@ static void infer(weft_call *c)
     weft_call_ask(c);
 }
 
-/* --- loading, in a thread of its own --- */
+/* --- loading, in a separate thread --- */
 
 static void *load(void *user)
 {
@@ -261,7 +261,7 @@ static void v2(weft_call *c, char **piece, int n)
     }
 }
 
-/* Of the port that this one has come to. */
+/* Connections of the port that received this request. */
 static int64_t connections(const weft_call *c)
 {
     const union MHD_ConnectionInfo *info =

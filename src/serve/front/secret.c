@@ -1,4 +1,4 @@
-/* Files that say who may come in. */
+/* Reads files of secrets, and checks that their mode protects them. */
 #include <sys/stat.h>
 
 #include "serve/front/guard.h"

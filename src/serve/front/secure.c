@@ -1,5 +1,5 @@
-/* Certificates: what the library below says of them when it begins is not what is wrong with them.
- */
+/* Reads and checks the TLS certificate and key, since the HTTP library does not say what is wrong
+ * with them. */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
@@ -61,7 +61,7 @@ weft_status weft_secure_read(const char *certificate, const char *key, weft_secu
                          certificate ? "--certificate" : "--key",
                          certificate ? "--key" : "--certificate");
     weft_status status = weft_secret_read(certificate, 0, "a certificate", &out->certificate);
-    /* Of a group: there is one for such keys on many systems. */
+    /* A group may read the key: many systems have a group for TLS keys. */
     if (status == WEFT_OK) status = weft_secret_read(key, 007, "a private key", &out->key);
     if (status == WEFT_OK) status = check_pair(certificate, key, out);
     if (status != WEFT_OK) weft_secure_free(out);

@@ -1,4 +1,4 @@
-/* A server as a whole: it begins, drains and ends. */
+/* Starts, drains and stops an HTTP server. */
 #include <errno.h>
 #include <math.h>
 #include <time.h>
@@ -8,13 +8,13 @@
 #include "serve/port.h"
 #include "serve/served.h"
 
-/* What the library below has to say is said by what it answers. */
+/* Log messages of the library are dropped: the replies report its errors. */
 static void be_silent(void *user, const char *format, va_list arguments)
 {
     (void)user, (void)format, (void)arguments;
 }
 
-/* A daemon without a socket of its own and without threads: the loop gives it connections and runs
+/* Creates a daemon without listening socket and threads: the loop passes it connections, and runs
  * it. */
 static weft_status open_door(weft_server *s, const weft_server_options *o, int64_t port,
                              weft_door *door)

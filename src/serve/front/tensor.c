@@ -1,4 +1,4 @@
-/* Elements of the protocol's datatypes as numbers: from bytes, or from JSON. */
+/* Converts elements of the protocol's datatypes to numbers, from bytes or from JSON. */
 #include <math.h>
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static float of_half(uint16_t h)
             to[i] = (float)(expression);                                                           \
         }                                                                                          \
     }                                                                                              \
-    struct of_##name /* for the semicolon that a reader expects */
+    struct of_##name /* requires a semicolon after the macro */
 GET(get_half, uint16_t, of_half(x));
 GET(get_bf16, uint16_t, weft_bf16_float(x));
 GET(get_bool, uint8_t, x != 0);
@@ -118,7 +118,7 @@ weft_status weft_datatype_read(const weft_datatype *type, weft_json *j, int64_t 
         return WEFT_OK;
     }
     if (kind != WEFT_JSON_NUMBER) {
-        WEFT_TRY(weft_json_skip(j)); /* what is no JSON is said first */
+        WEFT_TRY(weft_json_skip(j)); /* a syntax error is reported first */
         return no_number(type, kind, place);
     }
     WEFT_TRY(weft_json_number(j, &d));

@@ -1,4 +1,4 @@
-/* Bearer tokens (RFC 6750), each for one model or for all. */
+/* Bearer tokens (RFC 6750), each for one model or for all models. */
 #include <strings.h>
 
 #include "serve/front/guard.h"
@@ -16,7 +16,7 @@ struct weft_tokens {
     size_t count, capacity;
 };
 
-/* One line, without comments and spaces around it. */
+/* Parses a line without comments and surrounding spaces. */
 static weft_status take_line(weft_tokens *t, const char *path, int number, char *line)
 {
     char *keep, *model = strtok_r(line, " \t", &keep), *token = strtok_r(NULL, " \t", &keep);
@@ -67,7 +67,7 @@ void weft_tokens_free(weft_tokens **tokens)
     *tokens = NULL;
 }
 
-/* All bytes of all tokens are looked at, whichever differs. */
+/* Compares all bytes of all tokens in constant time. */
 weft_right weft_tokens_right(const weft_tokens *t, const char *authorization, const char *model)
 {
     static const char BEARER[] = "Bearer ";
