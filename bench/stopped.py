@@ -60,7 +60,7 @@ def rate(exchange, options, third):
     """Steps per second of the slower one of the two that are not stopped."""
     words = exchange.split()[0]
     coordinator = start("coordinator", "--listen", "tcp://127.0.0.1:*", *DATA, "--batch", "40", "-t", "1", "-n", "2",
-                        "--exchange", words, "--epochs", "100000", "--silence", "60", *options)
+                        "--exchange", words, "--epochs", "100000", "--failure-timeout", "60", *options)
     processes = [coordinator]
     try:
         address = re.sub("^coordinator at ", "", coordinator.stdout.readline().strip())

@@ -76,7 +76,7 @@ done
 fi
 
 what="who comes, goes, and is killed"
-coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 --epochs 40 --silence 4
+coordinator -n 1 --exchange server:policy=async --servers 2 --replicas 1 --epochs 40 --failure-timeout 4
 server s1
 server s2
 join l1
@@ -126,7 +126,7 @@ ends 0 c
 for i in 1 2 3 4; do learned l$i; done
 
 what="the coordinator is killed, and another one comes"
-coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 100 --silence 4
+coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 100 --failure-timeout 4
 server s1
 join l1
 join l2
@@ -134,7 +134,7 @@ until_there learner 2
 kill -KILL "$(self "$c")"
 wait "$c" 2>/dev/null
 listen=$at
-coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 100 --silence 4
+coordinator -n 2 --exchange server:policy=async --servers 1 --epochs 100 --failure-timeout 4
 listen=
 until_there learner 2
 ends 0 l1

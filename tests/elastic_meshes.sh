@@ -63,7 +63,7 @@ run other "--exchange gossip:mode=average" -n 2 --mesh tensor=2 --checkpoint min
 cmp -s other/latest/parameters.safetensors mine/latest/parameters.safetensors && pass || flunk "other parameters: $what"
 
 what="who is a mesh is killed"
-coordinator -n 2 $bsp --epochs 30 --silence 4
+coordinator -n 2 $bsp --epochs 30 --failure-timeout 4
 server s1
 server s2
 join l1

@@ -76,7 +76,7 @@ for exchange in "server:policy=async --servers 1" "easgd:every=2 --servers 1" "g
         what="$exchange, the only learner with the checkpoint is lost before servers have its parameters"
         rm -rf ck1 && cp -a ck ck1
         # shellcheck disable=SC2086
-        coordinator $run --silence 3
+        coordinator $run --failure-timeout 3
         join l1 --checkpoint ck1 --resume
         until_there learner 1
         join l2

@@ -27,7 +27,7 @@ gone() { kill -KILL "$(self "$1")"; wait "$1" 2>/dev/null; }
 for exchange in server:policy=bsp easgd:every=2; do
     what="the server of $exchange says nothing"
     # shellcheck disable=SC2086
-    coordinator -n 2 --exchange $exchange --servers 1 --epochs 1000 --silence 200 $long
+    coordinator -n 2 --exchange $exchange --servers 1 --epochs 1000 --failure-timeout 200 $long
     server s1
     join l1
     join l2
@@ -42,7 +42,7 @@ done
 
 what="the neighbour says nothing"
 # shellcheck disable=SC2086
-coordinator -n 2 --exchange gossip --epochs 1000 --silence 200 $long
+coordinator -n 2 --exchange gossip --epochs 1000 --failure-timeout 200 $long
 join l1
 join l2
 until_there learner 2

@@ -71,9 +71,9 @@ refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" 
 refuses 2 "sample is '0', must be a whole number from 1" -n 2 --exchange hogwild:sample=0
 refuses 2 "did you mean 'sample'" -n 2 --exchange hogwild:smaple=2
 refuses 2 "exchange hogwild has no use for it; give --exchange server, easgd or gossip" -n 2 --exchange hogwild --compress threshold
-refuses 2 "exchange gossip has no use for it; give --exchange server" -n 2 --exchange gossip --compress-back topk
-refuses 2 "there is no exchange; give --exchange server" --compress-back topk
-refuses 2 "did you mean 'topk'" -n 2 --exchange server --compress-back tokp
+refuses 2 "exchange gossip has no use for it; give --exchange server" -n 2 --exchange gossip --compress-downlink topk
+refuses 2 "there is no exchange; give --exchange server" --compress-downlink topk
+refuses 2 "did you mean 'topk'" -n 2 --exchange server --compress-downlink tokp
 refuses 2 "exchange hogwild has no use for it; give --exchange server or easgd" -n 2 --exchange hogwild --servers 2
 refuses 2 "there is no policy=foo; known are bsp, async, softsync, ssp" -n 2 --exchange server:policy=foo
 refuses 2 "policy=bsp has no c; softsync has one" -n 2 --exchange server:policy=bsp,c=2

@@ -130,8 +130,8 @@ learned
 same -n 2 --exchange server:policy=bsp --servers 2 --replicas 1 --compress topk:ratio=0.1 --steps 15
 
 # Parameters whose layouts are padded: servers that are processes know it from the coordinator.
-same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-back onebit --steps 9
-same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-back topk:ratio=0.02 --steps 9
+same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-downlink onebit --steps 9
+same -n 2 --model lenet --exchange server:policy=bsp --servers 2 --compress none --compress-downlink topk:ratio=0.02 --steps 9
 fi
 
 what="a resumed job has the bits of one that was not interrupted"
@@ -370,7 +370,7 @@ peers() {
         for try in $(seq 12); do
             rm -rf own
             accepts "$n peers" "$weft" train $data -n $n --exchange gossip:mode=average --steps 1 --optimizer sgd -q -c own --engine processes --metrics m.jsonl
-            holds m.jsonl "\"exchange_mean_of\":$n[,}]"
+            holds m.jsonl "\"exchange_mean_contributors\":$n[,}]"
             near mean own && break
         done
         near mean own && pass || flunk "$n peers that began together have another mean, $try times: $what"
@@ -396,7 +396,7 @@ peers() {
         ends 0
         learned
         # who comes when the others have ended already takes what they have come to
-        holds killed.jsonl '"exchange_mean_of":[23][,}]'
+        holds killed.jsonl '"exchange_mean_contributors":[23][,}]'
         accepts "its checkpoint" "$weft" eval killed --data glyphs:size=16,train=2000,test=200 -q
         nothing_left
     done

@@ -19,8 +19,8 @@ static void take_series(told *t, const weft_series *s)
         const char *name;
         double *to;
     } all[] = {{"exchange_bytes", &t->bytes},
-               {"exchange_letters", &t->messages},
-               {"exchange_letters_lost", &t->lost},
+               {"exchange_messages", &t->messages},
+               {"exchange_messages_lost", &t->lost},
                {"utilisation", &t->utilisation}};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strcmp(s->name, all[i].name) == 0) *all[i].to = s->numbers[0];

@@ -135,7 +135,7 @@ static void test_resumed_codecs(void **state)
                            2 * mesh, mesh, e->name, steps ? ":tau=0.001,adaptive" : "");
             if (strcmp(e->name, "topk") == 0 || strcmp(e->name, "dgc") == 0)
                 (void)strncat(words, ":warmup=6,ratio=0.05", 30);
-            (void)strncat(words, " compress-back=", 20);
+            (void)strncat(words, " compress-downlink=", 20);
             (void)strncat(words, e->name, 20);
             (void)snprintf(name, sizeof(name), "%s-%d-a", e->name, mesh);
             const char *a = made(root, name);

@@ -104,6 +104,55 @@ static void test_options(void **state)
     weft_options_free(table, &o);
 }
 
+static char said[256];
+static int said_count;
+
+static void note_log(void *user, weft_log_level level, const char *text)
+{
+    (void)user;
+    (void)level;
+    (void)snprintf(said, sizeof(said), "%s", text);
+    said_count++;
+}
+
+/* Every option that has a former name is set by that name too, and the log gives the present name
+ * once. No former name is the name of another option. */
+static void test_former_names(void **state)
+{
+    (void)state;
+    int former = 0;
+    for (int t = 0; t < 2; t++) {
+        weft_context *context;
+        assert_ok(weft_context_create(&context));
+        weft_context_set_log(context, note_log, NULL);
+        const weft_option *table =
+            t ? weft_train_table(context) : weft_cluster_table(context, WEFT_CLUSTER_COORDINATOR);
+        for (const weft_option *o = table; o->name; o++) {
+            if (!o->formerly) continue;
+            for (const weft_option *x = table; x->name; x++)
+                assert_string_not_equal(x->name, o->formerly);
+            union {
+                weft_train_options train;
+                weft_cluster_options cluster;
+            } target = {0};
+            const char *value = o->kind == WEFT_OPT_STRING ? "none" : "3";
+            char *text;
+            said_count = 0;
+            for (int again = 0; again < 2; again++)
+                assert_ok(weft_options_set(table, &target, o->formerly, value));
+            assert_ok(weft_options_get(table, &target, o->name, &text));
+            assert_string_equal(text, value);
+            assert_non_null(strstr(said, o->name));
+            assert_int_equal(said_count, 1);
+            weft_free(text);
+            weft_options_free(table, &target);
+            former++;
+        }
+        weft_context_destroy(&context);
+    }
+    assert_true(former >= 2);
+}
+
 /* Numbers of options are shown as somebody would write them, and read back as the same. */
 static void test_shortest_numbers(void **state)
 {
@@ -306,15 +355,11 @@ static void test_exact_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),
-        cmocka_unit_test(test_permutation_is_one),
-        cmocka_unit_test(test_errors_are_kept),
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_shortest_numbers),
-        cmocka_unit_test(test_printable),
-        cmocka_unit_test(test_run_files),
-        cmocka_unit_test(test_parallel_covers_once),
+        cmocka_unit_test(test_philox),           cmocka_unit_test(test_permutation_is_one),
+        cmocka_unit_test(test_errors_are_kept),  cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_options),          cmocka_unit_test(test_former_names),
+        cmocka_unit_test(test_shortest_numbers), cmocka_unit_test(test_printable),
+        cmocka_unit_test(test_run_files),        cmocka_unit_test(test_parallel_covers_once),
         cmocka_unit_test(test_exact_sums),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -290,7 +290,7 @@ static void test_random(void **state)
     static point points[MOST_RUNS][MOST_POINTS];
     static const char long_name[] =
         "server:policy=async,push=4,fetch=8,bound=inf servers=16 compress=topk:ratio=0.0001 "
-        "compress-back=threshold:tau=0.003 lr-schedule=cosine warmup=100 momentum=0.9 "
+        "compress-downlink=threshold:tau=0.003 lr-schedule=cosine warmup=100 momentum=0.9 "
         "weight-decay=0.0001 mesh=data=2,tensor=2,pipeline=2 batch=12345678 model=resnet";
     static const char *const names[] = {
         "average", "gossip:mode=average compress=bf16",

@@ -37,7 +37,7 @@ static void test_fixed_order(void **state)
             bool steps = strcmp(e->name, "threshold") == 0 || strcmp(e->name, "bitmap") == 0;
             bool some = strcmp(e->name, "topk") == 0 || strcmp(e->name, "dgc") == 0;
             (void)snprintf(words, sizeof(words),
-                           EXACT "batch=4 optimizer=adam lr=0.01 servers=2 compress-back=%s "
+                           EXACT "batch=4 optimizer=adam lr=0.01 servers=2 compress-downlink=%s "
                                  "compress=%s%s exchange=server:%s",
                            e->name, e->name,
                            steps  ? ":tau=0.001,adaptive"

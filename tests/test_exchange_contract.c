@@ -109,7 +109,7 @@ static void test_stop_any_time(void **state)
         (void)snprintf(words, sizeof(words),
                        "model=%s data=glyphs:size=9,train=96,test=8 seed=4 threads=1 dtype=f64 "
                        "device=reference batch=5 steps=40 optimizer=sgd lr=0.1 servers=2 "
-                       "exchange=server:policy=bsp compress=%s compress-back=%s",
+                       "exchange=server:policy=bsp compress=%s compress-downlink=%s",
                        file, codec, i % 2 ? codec : "none");
         run(words, "ranks=3", a, 0);
         for (int k = 0; k < 2; k++) {

@@ -200,9 +200,9 @@ static void test_momentum_twice(void **state)
 static void test_resume_what_was_left_out(void **state)
 {
     (void)state;
-    static const char *const codecs[] = {"compress=onebit compress-back=none",
-                                         "compress=none compress-back=onebit:block=32",
-                                         "compress=topk:ratio=0.05 compress-back=bf16"};
+    static const char *const codecs[] = {"compress=onebit compress-downlink=none",
+                                         "compress=none compress-downlink=onebit:block=32",
+                                         "compress=topk:ratio=0.05 compress-downlink=bf16"};
     char *root = temporary_folder(), words[900], name[40];
     for (size_t c = 0; c < sizeof(codecs) / sizeof(codecs[0]); c++) {
         (void)snprintf(words, sizeof(words),

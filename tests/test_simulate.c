@@ -20,7 +20,7 @@ static void test_is_the_real_run(void **state)
                 {SMALL "batch=7 epochs=2 lr=0.01", "exchange=server:policy=bsp servers=2"},
                 {SMALL "batch=4 steps=6", "exchange=server:policy=bsp servers=2 compress=onebit"},
                 {SMALL "batch=4 steps=6",
-                 "exchange=server:policy=bsp compress=none compress-back=onebit:block=16"},
+                 "exchange=server:policy=bsp compress=none compress-downlink=onebit:block=16"},
                 {SMALL "device=distant batch=4 virtual-workers=2 steps=5", "exchange=server"}};
     char *root = temporary_folder(), words[600], name[40];
     for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)

@@ -33,7 +33,7 @@ static int run(char *first, char *second)
     for (int i = 0; i < 2; i++)
         parts[i] = (weft_job_part){.role = WEFT_PART_WORKER, .slot = i, .words = words[i]};
     weft_job_options o = {
-        .workers = true, .parts = parts, .part_count = 2, .silence = 10, .ready = ready};
+        .workers = true, .parts = parts, .part_count = 2, .failure_timeout = 10, .ready = ready};
     int code = -1;
     told[0] = '\0';
     readied = 0;

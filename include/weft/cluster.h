@@ -29,7 +29,7 @@ typedef struct weft_cluster_options {
     char *listen;             /* where others come to it; NULL: it is chosen */
     char *key, *allow;        /* files: the secret key, and the public ones that are let in */
     bool open_unencrypted;    /* other machines may come without keys */
-    double silence;           /* seconds after which the coordinator takes a member for gone */
+    double failure_timeout;   /* seconds after which the coordinator takes a member for gone */
     bool rejoin;              /* of a learner: see weft_trainer_was_lost */
 } weft_cluster_options;
 
@@ -62,7 +62,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_trainer_join(weft_context *context, con
 /* Whether weft_trainer_run failed because the others have gone on without this learner, which they
  * have not heard of for so many seconds (0: it does not know). It may join again: then it is
  * another member, and takes what the run has come to, never what this trainer has. */
-WEFT_API bool weft_trainer_was_lost(const weft_trainer *trainer, double *silence);
+WEFT_API bool weft_trainer_was_lost(const weft_trainer *trainer, double *quiet_seconds);
 /* Whether weft_trainer_run failed before it had taken part in anything, since another learner has
  * taken its slot meanwhile: it may join again at once, in whatever way it has joined. */
 WEFT_API bool weft_trainer_was_overtaken(const weft_trainer *trainer);

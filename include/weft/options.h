@@ -52,6 +52,9 @@ typedef struct weft_option {
      * NULL: it always does. */
     const char *with;
     const weft_context *context; /* that is asked for them: set where the table is handed out */
+    /* Its former name, or NULL: still accepted everywhere, with one line to the log that gives the
+     * present name. Help, suggestions and saved options have the present name only. */
+    const char *formerly;
 } weft_option;
 
 /* Fills target with the defaults. target must be zeroed or have been freed before. */

@@ -30,7 +30,7 @@ struct weft_services {
     /* `size` bytes, zeroed, into *out, a pointer to any pointer; free() frees them. MEMORY. */
     weft_status (*allocate)(size_t size, void *out);
     /* One line for whoever listens to the context (weft/context.h). */
-    void (*log)(weft_context *context, weft_log_level level, const char *format, ...)
+    void (*log)(const weft_context *context, weft_log_level level, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 
     /* Threads that a device of this context may use. */

@@ -45,7 +45,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_compare_options_init(const weft_context
  * summary has
  *
  *   samples_per_second         while all learners were training, until the first had done its steps
- *   exchange_bytes, exchange_letters, exchange_letters_lost    all that were sent
+ *   exchange_bytes, exchange_messages, exchange_messages_lost    all that were sent
  *   utilisation                the share of the same time in which learners computed
  *   staleness                  how many updates met the parameters with staleness 0, 1, ...
  *

@@ -49,7 +49,7 @@ typedef struct weft_where_choice {
 /* How a step is spread over ranks, and what learners do between steps. */
 typedef struct weft_parallel_choice {
     size_t struct_size;
-    char *mesh, *schedule, *shard, *place, *exchange, *compress, *compress_back;
+    char *mesh, *schedule, *shard, *place, *exchange, *compress, *compress_downlink;
     int64_t zero, servers, replicas;
     bool recompute, profile;
 } weft_parallel_choice;

@@ -264,7 +264,7 @@ double weft_patience_look(weft_patience *patience, double most);
 double weft_process_seconds(void); /* since this process began, to a hundredth */
 size_t weft_peak_memory(void);     /* largest resident set of this process, bytes */
 /* A warning or note is given once in the life of a context. */
-void weft_log(weft_context *context, weft_log_level level, const char *format, ...)
+void weft_log(const weft_context *context, weft_log_level level, const char *format, ...)
     WEFT_PRINTF(3, 4);
 
 /* --- threads of one process --- */

@@ -118,11 +118,11 @@ static bool is_news(weft_context *context, const char *line)
     return true;
 }
 
-void weft_log(weft_context *context, weft_log_level level, const char *format, ...)
+void weft_log(const weft_context *of, weft_log_level level, const char *format, ...)
 {
-    if (!context || !context->of->log) return;
+    if (!of || !of->of->log) return;
     char text[1024], line[1024];
-    context = context->of;
+    weft_context *context = of->of;
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);

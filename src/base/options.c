@@ -17,6 +17,13 @@ static const weft_option *find(const weft_option *table, const char *name)
 {
     for (const weft_option *o = table; o->name; o++)
         if (strcmp(o->name, name) == 0) return o;
+    for (const weft_option *o = table; o->name; o++)
+        if (o->formerly && strcmp(o->formerly, name) == 0) {
+            weft_log(o->context, WEFT_LOG_WARNING,
+                     "option '%s' is now called '%s'; the next release refuses the former name",
+                     name, o->name);
+            return o;
+        }
     return NULL;
 }
 

@@ -228,10 +228,11 @@ static bool wait_before(int attempt)
     return !wanted_stop.wanted;
 }
 
-static void say_rejoining(const weft_cluster_options *o, double silence, int slot)
+static void say_rejoining(const weft_cluster_options *o, double quiet_seconds, int slot)
 {
     char after[48] = "";
-    if (silence > 0) (void)snprintf(after, sizeof(after), " after %.0f s of silence", silence);
+    if (quiet_seconds > 0)
+        (void)snprintf(after, sizeof(after), " after %.0f s without a heartbeat", quiet_seconds);
     if (o->train.show.quiet) return;
     fflush(stdout);
     fprintf(stderr, "weft: lost to the run%s; joining again as learner %d\n", after, slot);
@@ -242,7 +243,7 @@ static weft_status take_part(weft_context *context, const char *address,
                              const weft_cluster_options *o)
 {
     weft_trainer *trainer = NULL;
-    double silence, began = seconds_now();
+    double quiet_seconds, began = seconds_now();
     weft_status status = weft_trainer_join(context, address, o, &wanted_stop, &trainer);
     if (status == WEFT_OK) status = run_trainer(trainer, weft_trainer_options(trainer));
     for (int attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
@@ -253,7 +254,7 @@ static weft_status take_part(weft_context *context, const char *address,
             if (status == WEFT_OK) status = run_trainer(trainer, weft_trainer_options(trainer));
             continue;
         }
-        if (!o->rejoin || !weft_trainer_was_lost(trainer, &silence)) break;
+        if (!o->rejoin || !weft_trainer_was_lost(trainer, &quiet_seconds)) break;
         if (seconds_now() - began > LONG_ENOUGH) attempt = 1;
         if (!wait_before(attempt)) {
             status = WEFT_ERR_INTERRUPTED;
@@ -262,7 +263,7 @@ static weft_status take_part(weft_context *context, const char *address,
         began = seconds_now();
         status = weft_trainer_rejoin(context, address, o, &wanted_stop, &trainer);
         if (status != WEFT_OK) break;
-        say_rejoining(o, silence, weft_trainer_slot(trainer));
+        say_rejoining(o, quiet_seconds, weft_trainer_slot(trainer));
         status = run_trainer(trainer, weft_trainer_options(trainer));
     }
     weft_trainer_destroy(&trainer);

@@ -39,7 +39,7 @@ static void on_log(void *user, weft_log_level level, const char *text)
 
 void print_log(weft_context *context, bool quiet)
 {
-    if (!quiet && weft_job_rank() <= 0) weft_context_set_log(context, on_log, NULL);
+    weft_context_set_log(context, !quiet && weft_job_rank() <= 0 ? on_log : NULL, NULL);
 }
 
 int report_failure(weft_status status)
@@ -120,6 +120,7 @@ int main(int argc, char **argv)
     catch_faults();
     weft_status status = weft_context_create(&context);
     if (status != WEFT_OK) return end(report_failure(status));
+    print_log(context, false); /* of options; quiet commands end it */
     int code = run_command(context, argc, argv);
     weft_context_destroy(&context);
     return end(code);

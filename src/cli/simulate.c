@@ -75,7 +75,7 @@ static void print_summary(const watch *w, const weft_event *e)
 {
     char sent[32];
     const weft_series *staleness = find_series(e, "staleness");
-    double mean = mean_staleness(e), lost = series_number(e, "exchange_letters_lost");
+    double mean = mean_staleness(e), lost = series_number(e, "exchange_messages_lost");
     printf("%lld step%s of %d learner%s in %.6g s of virtual time (%.1f s here, %.0f MB at the "
            "most)\n",
            (long long)e->step, weft_plural(e->step), e->learners, weft_plural(e->learners),
@@ -84,7 +84,7 @@ static void print_summary(const watch *w, const weft_event *e)
            e->samples_per_second, 100 * series_number(e, "utilisation"));
     printf("sent: %s in %.0f messages",
            bytes_text(series_number(e, "exchange_bytes"), sent, sizeof(sent)),
-           series_number(e, "exchange_letters"));
+           series_number(e, "exchange_messages"));
     printf(lost > 0 ? ", of which %.0f were lost\n" : "\n", lost);
     if (mean < 0) return;
     printf("staleness of updates: %.3g on the mean\n", mean);

@@ -143,7 +143,7 @@ weft_status weft_coordinator_process(const weft_waiting *w, weft_net_context *wo
                                         .ranges = ranges,
                                         .replicas = what->replicas,
                                         .first = what->job,
-                                        .limit = what->silence,
+                                        .limit = what->failure_timeout,
                                         .steps = what->steps,
                                         .done = what->done,
                                         .exchange = what->exchange,

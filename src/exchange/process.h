@@ -40,8 +40,8 @@ typedef struct weft_coordinating {
     weft_dtype dtype;      /* of the parameters that servers share */
     int64_t count;
     bool replicas;
-    bool job;       /* all members are of one job, which ends when the run has come to a fault */
-    double silence; /* seconds after which a member is gone */
+    bool job; /* all members are of one job, which ends when the run has come to a fault */
+    double failure_timeout; /* seconds after which a member is gone */
     const char *model, *data;
     int64_t steps;        /* of each learner, in all */
     int64_t done;         /* in the place of another coordinator: see coordinator.h */

@@ -81,7 +81,7 @@ void weft_child_process_explain(const process_set *t, child_process *p, int stat
     if (step > 0) (void)snprintf(when, sizeof(when), " in step %lld", (long long)step);
     if (p->hung)
         (void)snprintf(how, sizeof(how), "was stopped for %g s, and has been ended",
-                       t->j->options->silence);
+                       t->j->options->failure_timeout);
     else if (WIFSIGNALED(state))
         (void)snprintf(how, sizeof(how), "died of signal %d (%s)%s", WTERMSIG(state),
                        strsignal(WTERMSIG(state)), when);

@@ -24,7 +24,7 @@ typedef struct weft_job_options {
     /* Of a job of members, whose first is the coordinator, or of workers. */
     struct weft_job_part *parts;
     int part_count;
-    double silence; /* seconds after which a member that is not heard of is gone */
+    double failure_timeout; /* seconds after which a member that is not heard of is gone */
     /* Of a job of workers: seconds that the end leaves to them; and what is told once, when all
      * of them are ready. */
     double drain;

@@ -216,7 +216,7 @@ void weft_child_process_end_suspended(process_set *t, child_process *p)
     bool stopped = p->runs && weft_is_stopped(p->child.pid);
     if (!stopped) p->paused = 0;
     if (stopped && p->paused == 0) p->paused = now;
-    if (!stopped || now - p->paused <= t->j->options->silence) return;
+    if (!stopped || now - p->paused <= t->j->options->failure_timeout) return;
     p->hung = true;
     kill(p->child.pid, SIGKILL);
 }

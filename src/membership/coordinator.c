@@ -311,7 +311,7 @@ static weft_status fill(coordinator_state *c, const weft_coordinator_options *op
     c->options.most =
         options->most > 0 ? WEFT_MIN(options->most, WEFT_MOST_MEMBERS) : WEFT_MOST_MEMBERS;
     c->view.run = options->run;
-    c->view.silence = options->limit;
+    c->view.failure_timeout = options->limit;
     if (!options->configuration) return WEFT_OK;
     WEFT_TRY(weft_buffer_new(options->configuration_bytes, &c->configuration));
     memcpy(c->configuration->data, options->configuration, options->configuration_bytes);

@@ -73,7 +73,7 @@ void weft_member_is_lost(const weft_member *m)
 {
     weft_removal *removal = m->options.removal;
     if (!removal) return;
-    atomic_store(&removal->silence, WEFT_MAX(m->slept, silent_for(m)));
+    atomic_store(&removal->failure_timeout, WEFT_MAX(m->slept, silent_for(m)));
     atomic_store(&removal->run, m->run);
     atomic_store(&removal->lost, true);
 }
@@ -249,7 +249,7 @@ static weft_status take_refused(weft_member *m, const Weft__Reject *no, double b
     char name[WEFT_MEMBER_NAME];
     m->left = m->leaving; /* to leave is granted, whatever the coordinator knows of it */
     if (m->left) return WEFT_OK;
-    if (no->other_run && m->view.number > 0 && m->slept <= m->view.silence) {
+    if (no->other_run && m->view.number > 0 && m->slept <= m->view.failure_timeout) {
         m->heard = before;
         return WEFT_OK;
     }

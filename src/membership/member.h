@@ -17,9 +17,9 @@ typedef struct weft_member weft_member;
 /* A learner learns here that the others have gone on without it. */
 typedef struct weft_removal {
     atomic_bool lost;
-    atomic_bool taken;      /* another learner has its slot, so it has not joined at all */
-    _Atomic double silence; /* seconds that it was not heard of; 0: not known */
-    atomic_ullong run;      /* which run, as its coordinator calls it */
+    atomic_bool taken;              /* another learner has its slot, so it has not joined at all */
+    _Atomic double failure_timeout; /* seconds that it was not heard of; 0: not known */
+    atomic_ullong run;              /* which run, as its coordinator calls it */
 } weft_removal;
 
 /* The timer of an actor that is its member's. */

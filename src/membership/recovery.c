@@ -121,7 +121,7 @@ weft_status weft_coordinator_adopt(coordinator_state *c)
     c->view = c->best;
     c->best = (weft_view){.number = 0};
     c->view.number += LEAP;
-    c->view.silence = c->options.limit;
+    c->view.failure_timeout = c->options.limit;
     for (size_t i = 0; i < c->view.member_count; i++) {
         const recovery_report *e = report_of(c, c->view.members[i].id);
         c->records[i] = (member_record){.heard = now};

@@ -190,7 +190,7 @@ static weft_status pack(const weft_view *v, double now, sheet *s, weft_buffer **
     m.number = v->number;
     m.running = v->running;
     m.over = v->over;
-    m.silence = v->silence;
+    m.failure_timeout = v->failure_timeout;
     if (v->fault) m.fault = v->fault;
     m.members = s->member_list;
     m.n_members = v->member_count;
@@ -275,7 +275,7 @@ static weft_status take(const Weft__View *m, double now, weft_view *v)
     v->number = m->number;
     v->running = m->running;
     v->over = m->over;
-    v->silence = m->silence;
+    v->failure_timeout = m->failure_timeout;
     if (*m->fault) WEFT_TRY(weft_strdup(m->fault, &v->fault));
     WEFT_TRY(WEFT_NEW(&v->members, WEFT_MAX(m->n_members, 1)));
     WEFT_TRY(WEFT_NEW(&v->ranges, WEFT_MAX(m->n_ranges, 1)));

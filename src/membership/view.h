@@ -79,12 +79,12 @@ typedef struct weft_range_owner {
 } weft_range_owner;
 
 typedef struct weft_view {
-    uint64_t run;   /* which one: two runs are never of the same number */
-    int64_t number; /* 0: none has come yet */
-    bool running;   /* all that were expected have come */
-    bool over;      /* all learners have done what they were to do */
-    double silence; /* seconds after which a member that is not heard of counts as gone */
-    char *fault;    /* why the run cannot go on; NULL: it can */
+    uint64_t run;           /* which one: two runs are never of the same number */
+    int64_t number;         /* 0: none has come yet */
+    bool running;           /* all that were expected have come */
+    bool over;              /* all learners have done what they were to do */
+    double failure_timeout; /* seconds after which a member that is not heard of counts as gone */
+    char *fault;            /* why the run cannot go on; NULL: it can */
     weft_view_member *members;
     size_t member_count, member_capacity;
     weft_range_owner *ranges;

@@ -90,7 +90,7 @@ weft_status weft_member_send_view(const weft_member *m, weft_actor_id to)
 
 bool weft_member_coordinator_unreachable(const weft_member *m)
 {
-    return m->view.number > 0 && weft_actor_now(m->actor) - m->heard > 2 * m->view.silence;
+    return m->view.number > 0 && weft_actor_now(m->actor) - m->heard > 2 * m->view.failure_timeout;
 }
 
 bool weft_member_remove(weft_member *m, weft_actor_id id)
@@ -180,7 +180,7 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
         return weft_fail(WEFT_ERR_PEER,
                          "the others have not heard of this one for more than %g s, and have gone "
                          "on without it; begin it anew",
-                         m->view.silence);
+                         m->view.failure_timeout);
     }
     if (view.number != m->view.number) return weft_member_adopt(m, &view, news);
     if (alone && lose_all(m, &view)) *news = WEFT_NEWS_VIEW;

@@ -179,7 +179,7 @@ weft_status weft_server_supervise(weft_context *context, const weft_server_optio
     weft_job_options job = {.workers = true,
                             .parts = p.parts,
                             .part_count = p.count,
-                            .silence = SILENCE,
+                            .failure_timeout = SILENCE,
                             .drain = options->drain,
                             .ready = ready};
     if (status == WEFT_OK) status = weft_job_supervise(&job, program, none, tell, &p, code);

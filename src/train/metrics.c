@@ -111,12 +111,27 @@ static void add_figures(weft_text *f, const weft_report *report)
     for (int i = 0; weft_report_figure(report, i, &figure); i++) real(f, figure.name, figure.value);
 }
 
-static void add_series(weft_text *f, const weft_series *s)
+/* Keys of the release before, which the summary has beside the present ones for one release. */
+static const char *const former_keys[][2] = {
+    {"exchange_messages", "exchange_letters"},
+    {"exchange_messages_lost", "exchange_letters_lost"},
+    {"exchange_messages_dropped", "exchange_letters_dropped"},
+    {"exchange_mean_contributors", "exchange_mean_of"},
+};
+
+static void add_numbers(weft_text *f, const char *key, const weft_series *s)
 {
     bool list = s->list || s->count > 1;
-    weft_text_add(f, ",\"%s\":%s", s->name, list ? "[" : "");
+    weft_text_add(f, ",\"%s\":%s", key, list ? "[" : "");
     for (int i = 0; i < s->count; i++) weft_text_add(f, "%s%.12g", i ? "," : "", s->numbers[i]);
     if (list) weft_text_add(f, "]");
+}
+
+static void add_series(weft_text *f, const weft_series *s)
+{
+    add_numbers(f, s->name, s);
+    for (size_t i = 0; i < WEFT_COUNT(former_keys); i++)
+        if (strcmp(s->name, former_keys[i][0]) == 0) add_numbers(f, former_keys[i][1], s);
 }
 
 static void add_event(weft_text *f, const weft_event *e)

@@ -62,7 +62,7 @@ weft_status weft_trainer_write_recipe(weft_trainer *t)
     k->servers = (int)o->parallel.servers;
     k->replicas = (int)o->parallel.replicas;
     k->codec = o->parallel.compress;
-    k->back = o->parallel.compress_back;
+    k->back = o->parallel.compress_downlink;
     k->learners = t->learners;
     k->resumed = t->resumed.path ? &t->resumed : NULL;
     k->drops = o->output.drop_state;

@@ -46,7 +46,7 @@ weft_status weft_job_run(const weft_context *context, const weft_train_options *
     weft_status status = weft_process_plan_make(context, options, &p);
     o.parts = p.parts;
     o.part_count = p.count;
-    o.silence = p.silence;
+    o.failure_timeout = p.failure_timeout;
     if (status == WEFT_OK) status = weft_job_supervise(&o, program, arguments, tell, user, code);
     weft_process_plan_free(&p);
     return status;

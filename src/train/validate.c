@@ -36,7 +36,7 @@ static weft_status check_between(const weft_trainer *t)
     const weft_parallel_choice *o = &t->options.parallel;
     if (o->exchange) WEFT_TRY(weft_exchange_check(t->context, o->exchange));
     if (o->compress) WEFT_TRY(weft_codec_check(t->context, o->compress));
-    if (o->compress_back) WEFT_TRY(weft_codec_check(t->context, o->compress_back));
+    if (o->compress_downlink) WEFT_TRY(weft_codec_check(t->context, o->compress_downlink));
     if (!o->exchange || !o->place) return WEFT_OK;
     return weft_fail(WEFT_ERR_ARGUMENT,
                      "place and exchange contradict each other: with --exchange each learner "
@@ -94,7 +94,7 @@ static weft_status check_plan(const weft_trainer *t)
                               .servers = (int)o->servers,
                               .replicas = (int)o->replicas,
                               .codec = o->compress,
-                              .back = o->compress_back,
+                              .back = o->compress_downlink,
                               .again = t->options.output.resume || t->begun.step > 0,
                               .hosted = t->worlds[0] && !t->linked,
                               .here = t->linked ? 1 : WEFT_MAX(t->local / t->mesh, 1)});

@@ -324,7 +324,7 @@ static void add_exchange(const hunt_case *c, const way *p, words *w)
         add(w, "%d", p->replicas);
     }
     if (e->kind == SERVER && e->back) {
-        add(w, "--compress-back");
+        add(w, "--compress-downlink");
         add(w, "%s", hunt_codecs[e->back]);
     }
     if (e->codec) {

@@ -46,9 +46,9 @@ weft_status weft_sync_request_all(weft_peer *p)
 /* After a gap, or when another peer may have supplied what the neighbour could not. */
 static bool is_due(const weft_peer *p, const weft_link *edge)
 {
-    double silence = weft_member_view(p->member)->silence;
+    double failure_timeout = weft_member_view(p->member)->failure_timeout;
     return edge->skips ||
-           (edge->behind > 0 && weft_actor_now(&p->head) - edge->greeted > silence / 4);
+           (edge->behind > 0 && weft_actor_now(&p->head) - edge->greeted > failure_timeout / 4);
 }
 
 weft_status weft_sync_resend(weft_peer *p, bool *more)
@@ -106,16 +106,17 @@ static weft_actor_id choose(weft_peer *p, const weft_link *edge)
 static weft_status fall_behind(weft_peer *p, weft_link *edge)
 {
     static const double LONG_ENOUGH = 10;
-    double now = weft_actor_now(&p->head), silence = weft_member_view(p->member)->silence;
+    double now = weft_actor_now(&p->head),
+           failure_timeout = weft_member_view(p->member)->failure_timeout;
     if (edge->behind <= 0) edge->behind = now;
-    if (now - edge->behind > LONG_ENOUGH * silence && !p->gone) {
+    if (now - edge->behind > LONG_ENOUGH * failure_timeout && !p->gone) {
         weft_member_is_lost(p->member);
         return weft_fail(WEFT_ERR_PEER,
                          "this learner was cut off for so long that neither it nor the others can "
                          "tell what the other lacks; join again");
     }
     WEFT_TRY(weft_peer_arm_timer(p));
-    if (now - edge->behind < silence || p->giver != WEFT_NOBODY) return WEFT_OK;
+    if (now - edge->behind < failure_timeout || p->giver != WEFT_NOBODY) return WEFT_OK;
     return weft_state_request_from(p, choose(p, edge));
 }
 

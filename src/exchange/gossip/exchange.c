@@ -212,8 +212,8 @@ static bool gossip_state(weft_exchange *exchange, int i, weft_exchange_state *ou
 
 static bool gossip_figure(weft_exchange *exchange, int i, weft_series *out)
 {
-    static const char *const names[] = {"exchange_bytes", "exchange_letters_dropped",
-                                        "exchange_mean_of"};
+    static const char *const names[] = {"exchange_bytes", "exchange_messages_dropped",
+                                        "exchange_mean_contributors"};
     if (i >= (int)WEFT_COUNT(names)) return false;
     *out = (weft_series){names[i], &((const gossip *)exchange)->figures[i], 1, false};
     return true;

@@ -89,7 +89,8 @@ static bool may_leave(const weft_peer *p)
 static weft_status look_for_end(weft_peer *p)
 {
     static const double LONG_ENOUGH = 12;
-    double now = weft_actor_now(&p->head), silence = weft_member_view(p->member)->silence;
+    double now = weft_actor_now(&p->head),
+           failure_timeout = weft_member_view(p->member)->failure_timeout;
     if (p->computing) return WEFT_OK;
     p->quits = p->quits || weft_member_dismissed(p->member);
     if (p->in && !p->ended && (p->quits || p->clock >= p->options.steps))
@@ -103,7 +104,7 @@ static weft_status look_for_end(weft_peer *p)
     p->heard = heard;
     bool ready =
         !p->in || (p->quits ? weft_broadcast_all_heard(p) : weft_final_average_all_have(p));
-    if (!ready && now - p->closing <= LONG_ENOUGH * silence) return WEFT_OK;
+    if (!ready && now - p->closing <= LONG_ENOUGH * failure_timeout) return WEFT_OK;
     if (!may_leave(p)) return WEFT_OK;
     p->gone = true;
     return weft_member_leave(p->member, !p->quits);

@@ -161,21 +161,21 @@ static bool is_asked(const weft_peer *p, int i)
  * pauses of this process. */
 static weft_status drop_silent(weft_peer *p, double now)
 {
-    double silence = weft_member_view(p->member)->silence, slept = now - p->ticked;
+    double failure_timeout = weft_member_view(p->member)->failure_timeout, slept = now - p->ticked;
     bool some = false;
     for (int i = 0; i < p->peers && slept > 2 * p->options.member.beat; i++)
         p->seats[i].heard += slept;
-    p->overslept = p->overslept || slept > silence;
+    p->overslept = p->overslept || slept > failure_timeout;
     p->ticked = now;
     for (int i = 0; i < p->peers && weft_member_coordinator_unreachable(p->member); i++)
-        if (is_asked(p, i) && now - p->seats[i].heard > silence)
+        if (is_asked(p, i) && now - p->seats[i].heard > failure_timeout)
             some = weft_member_remove(p->member, p->ids[i]) || some;
     if (some && p->overslept && weft_member_view(p->member)->member_count == 1) {
         weft_member_is_lost(p->member);
         return weft_fail(WEFT_ERR_PEER,
                          "this peer was stopped for more than %g s, and no other one is left to "
                          "tell what the run has come to; begin it anew",
-                         silence);
+                         failure_timeout);
     }
     return some ? weft_peer_membership_view(p) : WEFT_OK;
 }

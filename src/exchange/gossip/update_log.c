@@ -93,7 +93,7 @@ void weft_update_log_free(weft_broadcast *u)
  * every neighbour has acknowledged them. */
 static double oldest_needed(const weft_peer *p, double now)
 {
-    double oldest = now - KEPT * weft_member_view(p->member)->silence;
+    double oldest = now - KEPT * weft_member_view(p->member)->failure_timeout;
     for (int i = 0; i < p->neighbour_count; i++) {
         const weft_link *e = &p->rumours.edges[i];
         if (!e->open) oldest = WEFT_MIN(oldest, e->since);

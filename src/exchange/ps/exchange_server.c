@@ -208,7 +208,7 @@ const weft_exchange_ops weft_exchange_server = {
         "`bound` steps ahead (ssp); gradients of `push` steps go together, and parameters come "
         "every `fetch` steps",
     .owns_update = true,
-    .reads = "servers,replicas,compress,compress-back",
+    .reads = "servers,replicas,compress,compress-downlink",
     .open = server_open,
     .close = weft_ps_exchange_close,
     .fits = weft_ps_exchange_fits,

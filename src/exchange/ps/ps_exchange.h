@@ -132,7 +132,7 @@ void weft_ps_exchange_forgo(weft_ps_exchange *x);
 
 /* A step is over: what others hear of it, and whether this learner is to leave. */
 void weft_ps_exchange_turn(weft_ps_exchange *x, weft_exchange_turn *turn);
-/* The codec of what comes back, of --compress and --compress-back as they are given. */
+/* The codec of what comes back, of --compress and --compress-downlink as they are given. */
 const char *weft_ps_exchange_back(bool adds, const char *codec, const char *back);
 /* What the servers have, into `parameters`, with the state of their updates; and the same when all
  * learners have left. Collective over all ranks of the learner, or of all learners. */

@@ -59,7 +59,7 @@ bool weft_ps_exchange_stat(weft_exchange *exchange, int i, weft_series *out)
     while (most > 1 && f->staleness[most - 1] == 0) most--;
     const weft_series all[] = {{"server_updates", &f->updates, 1, false},
                                {"exchange_bytes", &f->bytes, 1, false},
-                               {"exchange_letters_dropped", &f->dropped, 1, false},
+                               {"exchange_messages_dropped", &f->dropped, 1, false},
                                {"staleness", f->staleness, most, true}};
     /* Servers that are processes of their own say what they have counted themselves; of a learner's
      * own updates it has heard from them. */

@@ -141,7 +141,7 @@ static weft_status find_terms(weft_context *context, weft_trainer *t, bool serve
     terms->servers = serves ? (int)WEFT_MIN(WEFT_MAX(servers, 1), WEFT_MAX(terms->count, 1)) : 0;
     terms->steps = t->total_steps;
     terms->begun = t->begun;
-    if (serves && (t->options.parallel.compress || t->options.parallel.compress_back))
+    if (serves && (t->options.parallel.compress || t->options.parallel.compress_downlink))
         WEFT_TRY(weft_parameter_gaps(store, &terms->gaps));
     WEFT_TRY(weft_train_options_copy(context, &t->options, &terms->options));
     if (t->model.size == 0) return WEFT_OK;
@@ -174,7 +174,7 @@ weft_status weft_coordinator_run(weft_context *context, const weft_cluster_optio
                                   .dtype = terms.dtype,
                                   .count = terms.count,
                                   .replicas = o->train.parallel.replicas > 0,
-                                  .silence = o->silence,
+                                  .failure_timeout = o->failure_timeout,
                                   .job = weft_job_slot() >= 0,
                                   .model = t->link.model,
                                   .data = t->link.data,
@@ -237,7 +237,7 @@ static weft_status serve(weft_context *context, const char *address, const weft_
                             .learners = terms->learners,
                             .place = weft_job_slot() + 1,
                             .codec = terms->options.parallel.compress,
-                            .back = terms->options.parallel.compress_back};
+                            .back = terms->options.parallel.compress_downlink};
     optimizer.update = WEFT_UPDATE_HERE;
     const char *listen = o->listen ? o->listen : weft_listen_beside(world, address);
     weft_status status = weft_server_process(&waiting, world, terms->options.parallel.exchange,
@@ -306,9 +306,9 @@ weft_status weft_trainer_rejoin(weft_context *context, const char *address,
     return join(context, address, o, stop, run, trainer);
 }
 
-bool weft_trainer_was_lost(const weft_trainer *t, double *silence)
+bool weft_trainer_was_lost(const weft_trainer *t, double *quiet_seconds)
 {
-    if (silence) *silence = atomic_load(&t->removal.silence);
+    if (quiet_seconds) *quiet_seconds = atomic_load(&t->removal.failure_timeout);
     return atomic_load(&t->removal.lost);
 }
 

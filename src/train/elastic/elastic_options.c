@@ -37,14 +37,15 @@ static const weft_option own_rows[] = {
      OWN(open_unencrypted),
      .help = "without keys: let any machine come, and go to any; whoever reaches the port can take "
              "part and read along"},
-    {.name = "silence",
+    {.name = "failure-timeout",
+     .formerly = "silence",
      .argument = "SECONDS",
      .initial = "10",
      REAL,
-     OWN(silence),
+     OWN(failure_timeout),
      .low = 1,
      .high = 1e6,
-     .help = "a member that is not heard of for so long is gone"},
+     .help = "a member without a heartbeat for so long is removed from the run"},
     {.name = "rejoin",
      .initial = "false",
      FLAG,
@@ -88,7 +89,7 @@ static bool takes_own(weft_cluster_kind kind, const char *option)
     if (strcmp(option, "allow") == 0)
         return kind == WEFT_CLUSTER_COORDINATOR || kind == WEFT_CLUSTER_SERVER;
     if (strcmp(option, "rejoin") == 0) return kind == WEFT_CLUSTER_LEARNER;
-    return strcmp(option, "silence") != 0 || kind == WEFT_CLUSTER_COORDINATOR;
+    return strcmp(option, "failure-timeout") != 0 || kind == WEFT_CLUSTER_COORDINATOR;
 }
 
 /* An option that says something only with another one that is not here, says it anyway. */

@@ -129,7 +129,7 @@ static weft_status write_part(const weft_process_plan *p, weft_job_part *part)
 {
     static const char *const commands[] = {"coordinator", "server", "join"};
     sentence s = {0};
-    char silence[32];
+    char timeout[32];
     int rows = 0;
     while (weft_train_rows[rows].name) rows++;
     WEFT_TRY(WEFT_NEW(&part->words, rows + OWN_WORDS));
@@ -137,9 +137,9 @@ static weft_status write_part(const weft_process_plan *p, weft_job_part *part)
     WEFT_TRY(weft_strdup(commands[part->role], &s.words[s.count]));
     s.count++;
     if (part->role == WEFT_PART_COORDINATOR) {
-        weft_real_text(p->silence, silence, sizeof(silence));
+        weft_real_text(p->failure_timeout, timeout, sizeof(timeout));
         WEFT_TRY(add(&s, "listen", p->address));
-        WEFT_TRY(add(&s, "silence", silence));
+        WEFT_TRY(add(&s, "failure-timeout", timeout));
     } else {
         WEFT_TRY(weft_strdup(p->address, &s.words[s.count]));
         s.count++;
@@ -171,7 +171,7 @@ weft_status weft_process_plan_make(const weft_context *context, const weft_train
     if (options->parallel.mesh) WEFT_TRY(weft_mesh_ranks(options->parallel.mesh, &p->mesh));
     WEFT_TRY(weft_exchange_is_elastic(context, options->parallel.exchange, &ops));
     WEFT_TRY(check(options, p->mesh));
-    p->silence = WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_SILENCE), MOST_SILENCE);
+    p->failure_timeout = WEFT_MIN(WEFT_MAX(options->job.timeout / 3, LEAST_SILENCE), MOST_SILENCE);
     int learners = (int)(options->job.ranks / p->mesh);
     int servers = ops->serve ? (int)WEFT_MAX(options->parallel.servers, 1) : 0;
     WEFT_TRY(keep_port(p));

@@ -7,10 +7,10 @@
 
 typedef struct weft_process_plan {
     const weft_train_options *options;
-    int64_t mesh;     /* ranks of a learner */
-    double silence;   /* seconds after which one of them is gone */
-    int port;         /* that is kept for the coordinator: a socket; -1: none */
-    char address[64]; /* where it listens */
+    int64_t mesh;           /* ranks of a learner */
+    double failure_timeout; /* seconds after which one of them is gone */
+    int port;               /* that is kept for the coordinator: a socket; -1: none */
+    char address[64];       /* where it listens */
     weft_job_part *parts;
     int count;
 } weft_process_plan;

@@ -181,8 +181,8 @@ static weft_status summarise(weft_simulation *s)
     double bytes = (double)r.bytes, messages = (double)r.messages, lost = (double)r.lost, *memory;
     weft_program_info info = weft_program_describe(weft_instance_program(s->lead->instance));
     weft_series series[MOST_SERIES] = {{"exchange_bytes", &bytes, 1, false},
-                                       {"exchange_letters", &messages, 1, false},
-                                       {"exchange_letters_lost", &lost, 1, false},
+                                       {"exchange_messages", &messages, 1, false},
+                                       {"exchange_messages_lost", &lost, 1, false},
                                        {"utilisation", &s->utilisation, 1, false}};
     weft_event e = {.kind = WEFT_EVENT_SUMMARY,
                     .epoch = s->job->total_steps / s->epoch,
