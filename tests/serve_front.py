@@ -3,6 +3,8 @@
 import http.client
 import json
 import re
+import select
+import signal
 import socket
 import ssl
 import subprocess
@@ -176,6 +178,57 @@ def connections():
         check("and in their place another", code == 200, code)
 
 
+def refusals():
+    """What a model refuses after it was asked, between answers on the same connection."""
+    def body(rows, **parameters):
+        tensor = {"name": "x", "shape": [rows, SIZE], "datatype": "FP32", "data": [1] * SIZE * rows}
+        return json.dumps({"inputs": [tensor], "parameters": parameters})
+    # Two rows are a batch. One waits for another that does not come, three are more than may wait.
+    with Server("--policy", "fixed:wait=30000000,max=2", "--waiting", "2") as s:
+        c = s.client()
+        for turn in range(3):
+            for what, asked, code, words in (("an answer", body(2), 200, "prediction"), ("too late", body(1, timeout=1), 503, "time"),
+                                             ("too many", body(3), 503, "may; try again later")):
+                c.request("POST", INFER, asked)
+                reply = c.getresponse()
+                text = reply.read().decode()
+                check(f"{what}, turn {turn}", reply.status == code and words in text and ("error" in json.loads(text)) == (code != 200), (reply.status, text))
+                check(f"{what}: when to come again", reply.headers["Retry-After"] == (None if code == 200 else "1"), reply.headers)
+                check(f"{what}: the connection stays", reply.headers["Connection"] != "close", reply.headers)
+        c.request("POST", INFER, body(2))  # who is refused hurries those who wait until the next batch
+        check("an answer at the end", c.getresponse().read())
+        check("they are counted", s.count("success") == 4, s.count("success"))
+        c.close()
+
+
+def drains():
+    """While the last are answered, others hear that it ends; and those that they may go."""
+    with Server("--policy", "fixed:wait=30000000,max=2") as s:
+        ready = ("/v2/health/ready", "/v2/models/m/ready")
+        check("it is ready", [s.code(path) for path in ready] == [200, 200])
+        last, idle = s.plain(), [s.client() for _ in range(20)]
+        for c in idle:
+            c.connect()
+        last.sendall(whole(body=BODY[:-1] + ', "parameters": {"timeout": 700000}}'))
+        while not re.search(rb"pending_request_count\{[^\n]* 1\n", s.ask("/metrics")[2]) and not select.select([last], [], [], 0.01)[0]:
+            pass
+        s.process.send_signal(signal.SIGTERM)
+        codes = []
+        for c in idle:  # the first ones may be before the signal
+            c.request("GET", ready[len(codes) % 2])
+            reply = c.getresponse()
+            reply.read()
+            codes.append(reply.status)
+            time.sleep(0.01)
+        waits = not select.select([last], [], [], 0)[0]  # not so where the machine is very slow
+        check("neither the server nor its model is ready any more", not waits or codes[-2:] == [503, 503], codes)
+        reply = http.client.HTTPResponse(last)
+        reply.begin()
+        check("who waits is answered", reply.status == 503, reply.status)
+        check("and told to go", not waits or reply.headers["Connection"] == "close", reply.headers)
+        last.close()
+
+
 def bad_starts():
     write("loose", "m secret\n", 0o640)
     write("cert.pem", CERTIFICATE, 0o644)
@@ -199,4 +252,4 @@ def bad_starts():
         check(f"weft serve {words}", done.returncode == code and told in done.stderr and "listening" not in done.stdout, (done.returncode, done.stderr))
 
 
-sys.exit(main(tls, tokens, addresses, limits, rates, connections, bad_starts))
+sys.exit(main(tls, tokens, addresses, limits, rates, connections, refusals, drains, bad_starts))
