@@ -49,8 +49,8 @@ class Server:
     """behave(n, server) is what becomes of the infer request n, of which 0 is the one that is asked before the load: bytes that are
     sent, or None: the connection is closed."""
 
-    def __init__(self, behave=lambda n, server: answer(), model=None, host="127.0.0.1", delay=0.0, index=None):
-        self.behave, self.index = behave, index
+    def __init__(self, behave=lambda n, server: answer(), model=None, host="127.0.0.1", delay=0.0, index=None, lingers=False):
+        self.behave, self.index, self.lingers = behave, index, lingers
         self.model = answer(json.dumps(metadata()).encode()) if model is None else model if isinstance(model, bytes) \
             else answer(json.dumps(model).encode())
         self.asked, self.bodies, self.heads, self.all = 0, [], [], []
@@ -94,8 +94,8 @@ class Server:
             return False
         for piece in said if isinstance(said, list) else [said]:
             connection.sendall(piece)
-        closes = any(b"onnection: close" in piece for piece in (said if isinstance(said, list) else [said]))
-        return not closes
+        closes = any(re.search(rb"onnection:[^\r]*close", piece) for piece in (said if isinstance(said, list) else [said]))
+        return self.lingers or not closes
 
     def reply(self, head, body):
         if head.startswith(b"GET /v2/models/m HTTP/1.1\r\n"):
@@ -297,6 +297,9 @@ def chunked(body, size, ends=b"0\r\n\r\n"):
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(b"%x;a=b\r\n%s\r\n" % (len(p), p) for p in pieces) + ends
 
 
+BLANKS = ("", " ", "\t", " \t", "\t ")
+
+
 def answers():
     big = GOOD + b" " * 200000
     good = {
@@ -309,12 +312,21 @@ def answers():
         "continue": lambda n, s: b"HTTP/1.1 100 Continue\r\n\r\n" + answer(),
         "closing": lambda n, s: answer(headers=["Connection: close"]),
         "until it closes": lambda n, s: b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + GOOD,
+        # Blanks and tabs around a value are no part of it, none, one or several.
+        **{f"with {before!r} before values and {after!r} after": lambda n, s, b=before, a=after: answer(
+            GOOD, 200, [f"X-Any:{b}x{a}", f"connection:{b}x{a},{b}close{a},{b}y"]).replace(
+                f"Content-Length: {len(GOOD)}".encode(), f"Content-Length:{b}{len(GOOD)}{a}".encode())
+           for before in BLANKS for after in BLANKS},
+        **{f"chunked, with {before!r} before values and {after!r} after": lambda n, s, b=before, a=after: chunked(GOOD, 9).replace(
+            b": chunked", f":{b}chunked{a}".encode()) for before in BLANKS for after in BLANKS},
         "of HTTP/1.0": lambda n, s: answer(headers=["connection: close"]).replace(b"HTTP/1.1", b"HTTP/1.0"),
     }
     for name, behave in good.items():
         row = load(Server(behave), *FAST, 20)[0]
         check(f"answers that are {name}", row["ok"] == 20, row["failures"])
-    check("what closes is opened again", load(Server(good["closing"]), *FAST, 20)[0]["opened"] == 20)
+        if name.startswith(("closing", "with", "of HTTP")):  # whether the other side closes it at once or not
+            row = load(Server(behave, lingers=True), "--closed", 1, "-n", 20)[0]
+            check(f"what closes is opened again, {name}", (row["opened"], row["again"]) == (20, 0), row)
 
     def close_quietly(n, server):
         return None if n % 7 == 3 else answer()

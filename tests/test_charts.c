@@ -387,12 +387,39 @@ static void test_range(void **state)
     free(text);
 }
 
+/* Model and data are the title where all runs have the same, whichever run has others. */
+static void test_title(void **state)
+{
+    (void)state;
+    enum { RUNS = 4 };
+    static point points[2] = {{1, 100, 2}, {2, 200, 1}};
+    char common[] = "lenet on mnist", other[] = "mlp on glyphs";
+    for (int odd = -1; odd < RUNS; odd++)
+        for (int known = 0; known < 2; known++) {
+            contestant all[RUNS] = {{.words = NULL}};
+            for (int i = 0; i < RUNS; i++)
+                all[i] = (contestant){.label = "run",
+                                      .points = points,
+                                      .count = 2,
+                                      .learners = i == odd ? 8 : 2,
+                                      .subject = i != odd ? common
+                                                 : known  ? other
+                                                          : NULL};
+            char *text = draw(all, RUNS, false);
+            assert_true((strstr(text, ">lenet on mnist<") != NULL) == (odd < 0));
+            assert_true((strstr(text, ">several models or data<") != NULL) == (odd >= 0));
+            assert_true((strstr(text, "2 to 8 learners") != NULL) == (odd >= 0));
+            free(text);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_styles),
         cmocka_unit_test(test_range),
+        cmocka_unit_test(test_title),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
