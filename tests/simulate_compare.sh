@@ -99,15 +99,18 @@ refuses 2 "the run 'foo' cannot be" "$weft" compare $small -n 2 --strategies 'ex
 refuses 2 "the run 'average' cannot be" "$weft" compare $small --cluster cluster.yaml --strategies 'exchange=gossip; exchange=average'
 [ ! -s out ] && pass || flunk "something was run before all were looked at"
 refuses 2 "no codec is named" "$weft" compare $small -n 2 --strategies 'exchange=gossip; exchange=gossip compress=foo'
-for own in cluster=cluster.yaml plot=x.svg target=3 metrics=foo checkpoint=foo; do
+for own in cluster=cluster.yaml plot=x.svg target=3; do
     refuses 2 "${own%%=*} is no option of one run" "$weft" compare $small -n 2 --strategies "exchange=gossip; exchange=gossip $own"
 done
 awk 'BEGIN { srand(1); for (i = 0; i < 100; i++) { for (j = 0; j < 8; j++) printf "%f,", rand(); print rand() } }' >noise.csv
 accepts "figures below zero" "$weft" compare --model mlp --data csv:noise.csv,target=8 --batch 10 --epochs 60 -o sgd --lr 0.1 -t 1 -n 2 \
     --strategies 'exchange=gossip; mesh=data=2' -q
 [ "$(grep -cE ' -[0-9]+\.[0-9]{4} ' out)" -ge 1 ] && pass || flunk "R2 below zero is not shown"
-refuses 2 "leave --engine out" "$weft" compare $small -n 2 --strategies 'exchange=gossip; engine=mpi exchange=gossip'
-refuses 2 "--metrics would be written by each run" "$weft" compare -n 2 --strategies "$pair" --metrics x.jsonl
+for own in metrics=foo checkpoint=foo; do
+    refuses 2 "--${own%%=*} says nothing here" "$weft" compare $small -n 2 --strategies "exchange=gossip; exchange=gossip $own"
+done
+refuses 2 "--engine says nothing here, since runs are compared within one process" "$weft" compare $small -n 2 --strategies 'exchange=gossip; engine=mpi exchange=gossip'
+refuses 2 "--metrics says nothing here, since each run of a comparison would write it in turn" "$weft" compare -n 2 --strategies "$pair" --metrics x.jsonl
 for more in "-n 2" "--cluster cluster.yaml"; do
     # shellcheck disable=SC2086
     refuses 1 "nowhere.csv: cannot open" "$weft" compare $more --model mlp --data csv:nowhere.csv,target=y --strategies "$pair"

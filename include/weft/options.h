@@ -51,6 +51,9 @@ typedef struct weft_option {
      * legal there or it is a specification, where what it names reads this one (weft_entry.reads).
      * NULL: it always does. */
     const char *with;
+    /* Why it says nothing in this table; NULL: it does. Such an option is not in the help, and only
+     * its default may be given. */
+    const char *unused;
     const weft_context *context; /* that is asked for them: set where the table is handed out */
     /* Its former name, or NULL: still accepted everywhere, with one line to the log that gives the
      * present name. Help, suggestions and saved options have the present name only. */
@@ -69,8 +72,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_options_set(const weft_option *table, v
                                                      const char *name, const char *text);
 
 /* Whether every option says something where it stands. ARGUMENT: one has another value than its
- * default, and what it goes `with` has no use for it; the message says what would. An option that
- * is given its default is as one that is not given. */
+ * default, and is `unused`, or what it goes `with` has no use for it; the message says what would.
+ * An option that is given its default is as one that is not given. */
 WEFT_API WEFT_NODISCARD weft_status weft_options_check(const weft_option *table,
                                                        const void *target);
 
@@ -101,7 +104,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_options_get(const weft_option *table, c
 WEFT_API WEFT_NODISCARD weft_status weft_option_help(const weft_option *option, char **out);
 WEFT_API WEFT_NODISCARD weft_status weft_option_choices(const weft_option *option, char **out);
 
-/* The help lines of a table; the caller frees them with weft_free. */
+/* The help lines of a table, without those that are `unused`; the caller frees them with weft_free.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_options_help(const weft_option *table, char **out);
 
 #ifdef __cplusplus

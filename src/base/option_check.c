@@ -76,14 +76,24 @@ static weft_status check_with(const weft_option *table, const void *target, cons
     return status;
 }
 
+/* What may stand in a file that others read, too, is no mistake as long as it asks for nothing. */
+static weft_status check_unused(const weft_option *o, const char *text)
+{
+    bool usual;
+    WEFT_TRY(is_usual(o, text, &usual));
+    if (usual) return WEFT_OK;
+    return weft_fail(WEFT_ERR_ARGUMENT, "--%s says nothing here, since %s; leave it out", o->name,
+                     o->unused);
+}
+
 weft_status weft_options_check(const weft_option *table, const void *target)
 {
     weft_status status = WEFT_OK;
     for (const weft_option *o = table; o->name && status == WEFT_OK; o++) {
         char *text;
-        if (!o->with) continue;
+        if (!o->with && !o->unused) continue;
         WEFT_TRY(weft_options_get(table, target, o->name, &text));
-        status = check_with(table, target, o, text);
+        status = o->unused ? check_unused(o, text) : check_with(table, target, o, text);
         free(text);
     }
     return status;

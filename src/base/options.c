@@ -334,13 +334,13 @@ static weft_status add_option(weft_text *text, const weft_option *o)
 weft_status weft_options_help(const weft_option *table, char **out)
 {
     weft_text text = {0};
-    const char *group = "";
+    const char *group = NULL, *shown = "";
     weft_status status = WEFT_OK;
     for (const weft_option *o = table; o->name && status == WEFT_OK; o++) {
-        if (o->group && strcmp(o->group, group) != 0) {
-            weft_text_add(&text, "%s%s:\n", text.size ? "\n" : "", o->group);
-            group = o->group;
-        }
+        if (o->group) group = o->group;
+        if (o->unused) continue;
+        if (group && strcmp(group, shown) != 0)
+            weft_text_add(&text, "%s%s:\n", text.size ? "\n" : "", shown = group);
         status = add_option(&text, o);
     }
     if (status == WEFT_OK) return weft_text_take(&text, out);

@@ -195,11 +195,24 @@ weft_status weft_context_add_table(weft_context *context, const weft_option *row
     return weft_context_add_longer(context, &(weft_option){.name = NULL}, rows);
 }
 
+static weft_table *find_table(const weft_context *context, const weft_option *rows)
+{
+    weft_table *table = context->of->tables;
+    while (table->of != rows) table = table->next;
+    return table;
+}
+
+void weft_context_mark_unused(weft_context *context, const weft_option *rows,
+                              const weft_unused *unused)
+{
+    for (weft_option *o = find_table(context, rows)->rows; o->name; o++)
+        for (const weft_unused *u = unused; u->names && !o->unused; u++)
+            if (weft_is_listed(u->names, o->name)) o->unused = u->why;
+}
+
 const weft_option *weft_context_table(const weft_context *context, const weft_option *rows)
 {
-    const weft_table *table = context->of->tables;
-    while (table->of != rows) table = table->next;
-    return table->rows;
+    return find_table(context, rows)->rows;
 }
 
 void weft_registry_free(weft_context *context)

@@ -33,6 +33,13 @@ weft_status weft_context_add_table(weft_context *context, const weft_option *row
  * begins with the struct of those. `more` says which. */
 weft_status weft_context_add_longer(weft_context *context, const weft_option *rows,
                                     const weft_option *more) WEFT_NODISCARD;
+/* Rows of a table that say nothing there, and why: an end of the list has no names. */
+typedef struct weft_unused {
+    const char *names; /* with commas between them */
+    const char *why;
+} weft_unused;
+void weft_context_mark_unused(weft_context *context, const weft_option *rows,
+                              const weft_unused *unused);
 const weft_option *weft_context_table(const weft_context *context, const weft_option *rows);
 
 #endif

@@ -225,7 +225,7 @@ static int check_all(comparison *k)
         bool fits = compare_words_fit(k->all[i].words);
         weft_status status = fits ? read_options(k, &o) : WEFT_OK;
         if (fits && status == WEFT_OK) status = set_words(table, &o, k->all[i].words);
-        if (fits && status == WEFT_OK) fits = compare_options_fit(&o.base.train);
+        if (fits && status == WEFT_OK) status = weft_options_check(table, &o);
         weft_status checked = fits && status == WEFT_OK ? check_one(k, &o) : WEFT_OK;
         weft_options_free(table, &o);
         if (status != WEFT_OK) return usage_failure("compare");
@@ -265,7 +265,9 @@ static bool all_failed(const comparison *k)
 
 static int compare(comparison *k, const weft_compare_options *o)
 {
-    if (!take_strategies(k, o->strategies) || !compare_options_fit(&o->base.train)) return 2;
+    if (weft_options_check(weft_compare_table(k->context), o) != WEFT_OK)
+        return usage_failure("compare");
+    if (!take_strategies(k, o->strategies)) return 2;
     k->simulated = o->base.cluster != NULL;
     k->quiet = o->base.train.show.quiet;
     print_log(k->context, k->quiet);

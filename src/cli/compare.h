@@ -32,7 +32,6 @@ typedef struct compared_run {
 
 /* compare_words.c: whether options may be those of one run among others; it is told if not. */
 bool compare_words_fit(const char *words);
-bool compare_options_fit(const weft_train_options *options);
 
 /* compare_table.c: prints a row for each; asked: the loss whose time is told, 0: the lowest that
  * all reach. */

@@ -5,29 +5,11 @@
 #include "cli.h"
 #include "compare.h"
 
-bool compare_options_fit(const weft_train_options *o)
-{
-    const char *name = o->output.checkpoint ? "checkpoint"
-                       : o->output.metrics  ? "metrics"
-                       : o->output.trace    ? "trace"
-                                            : NULL;
-    if (name)
-        fprintf(stderr,
-                "weft: --%s would be written by each run in turn; leave it out\nTry 'weft help "
-                "compare'.\n",
-                name);
-    else if (weft_job_needs_supervisor(o))
-        fprintf(stderr, "weft: runs are compared within one process; leave --engine out\nTry 'weft "
-                        "help compare'.\n");
-    return !name && !weft_job_needs_supervisor(o);
-}
-
 /* What is of the comparison as a whole would change nothing, or not what the table says. */
 bool compare_words_fit(const char *words)
 {
-    static const char *const own[] = {
-        "cluster", "strategies", "target",  "plot",  "checkpoint", "checkpoint-every",
-        "keep",    "resume",     "metrics", "trace", "quiet",      "progress"};
+    static const char *const own[] = {"cluster", "strategies", "target",
+                                      "plot",    "quiet",      "progress"};
     for (const char *w = words; *w;) {
         size_t size = strcspn(w, "= \t\n");
         for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)

@@ -79,9 +79,11 @@ static int man_page(const weft_context *context, const command *c)
     printf("\n.SH DESCRIPTION\n");
     roff(c->text);
     printf("\n");
-    const char *group = "";
+    const char *group = NULL, *shown = "";
     for (const weft_option *o = c->table ? c->table(context) : NULL; o && o->name; o++) {
-        if (o->group && strcmp(group, o->group) != 0) printf(".SH %s\n", group = o->group);
+        if (o->group) group = o->group;
+        if (o->unused) continue;
+        if (group && strcmp(group, shown) != 0) printf(".SH %s\n", shown = group);
         weft_status status = man_option(o);
         if (status != WEFT_OK) return report_failure(status);
     }

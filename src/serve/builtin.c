@@ -25,10 +25,7 @@ weft_status weft_context_create(weft_context **out)
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < WEFT_COUNT(rooms) && status == WEFT_OK; i++) status = rooms[i](context);
     if (status == WEFT_OK) status = weft_context_add_table(context, weft_train_rows);
-    if (status == WEFT_OK)
-        status = weft_context_add_longer(context, weft_train_rows, weft_simulate_rows);
-    if (status == WEFT_OK)
-        status = weft_context_add_longer(context, weft_train_rows, weft_compare_rows);
+    if (status == WEFT_OK) status = weft_simulate_tables_register(context);
     if (status == WEFT_OK) status = weft_context_add_table(context, weft_load_rows);
     if (status == WEFT_OK) status = weft_context_add_table(context, weft_server_rows);
     if (status == WEFT_OK)

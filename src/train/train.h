@@ -32,9 +32,7 @@ weft_status weft_train_options_copy(const weft_context *context, const weft_trai
 /* ARGUMENT: the struct or a group of it is of another size. */
 weft_status weft_train_options_check(const weft_train_options *options) WEFT_NODISCARD;
 extern const weft_option weft_train_rows[];
-/* Those that a simulation has besides. */
-extern const weft_option weft_simulate_rows[];
-/* And what a comparison has besides that; they begin with weft_simulate_rows. */
-extern const weft_option weft_compare_rows[];
+/* The tables of simulations and comparisons: rows of their own behind those of a run. */
+weft_status weft_simulate_tables_register(weft_context *context) WEFT_NODISCARD;
 
 #endif

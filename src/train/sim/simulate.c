@@ -6,30 +6,8 @@
 
 /* --- options --- */
 
-/* What is about ranks, processes and going on says nothing here. */
 static weft_status check_used(weft_context *context, const weft_train_options *o)
 {
-    static const struct {
-        const char *names, *why;
-    } all[] = {{"mesh,place,shard,zero,profile", "a learner of a simulation is one rank"},
-               {"engine,hosts,max-restarts,timeout,check-collectives,no-bind",
-                "a simulation is one process in virtual time"},
-               {"checkpoint-every,resume,drop-state", "a simulation is saved when it is over"},
-               {"replicas", "no server of a simulation is lost"},
-               {"trace", "a simulation's times are not those of its instructions"}};
-    for (const weft_option *row = weft_train_table(context); row->name; row++)
-        for (size_t i = 0; i < WEFT_COUNT(all); i++) {
-            char *value;
-            const char *usual = row->initial ? row->initial : "";
-            if (!weft_is_listed(all[i].names, row->name)) continue;
-            WEFT_TRY(weft_options_get(weft_train_table(context), o, row->name, &value));
-            bool given = value && strcmp(value, usual) != 0;
-            free(value);
-            if (given)
-                return weft_fail(WEFT_ERR_ARGUMENT,
-                                 "--%s says nothing here, since %s; leave it out", row->name,
-                                 all[i].why);
-        }
     if (!o->parallel.exchange)
         return weft_fail(WEFT_ERR_ARGUMENT,
                          "a simulation is of what learners exchange; add --exchange");

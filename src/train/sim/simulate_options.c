@@ -12,7 +12,7 @@
         .help = text                                                                               \
     }
 
-const weft_option weft_simulate_rows[] = {
+static const weft_option simulate_rows[] = {
     CLUSTER_ROW(
         "YAML that describes learners, their speeds and their links, see above; unless given, "
         "-n learners of 10 GFLOP/s on links of 1 Gbit/s and 0.1 ms"),
@@ -20,7 +20,7 @@ const weft_option weft_simulate_rows[] = {
 };
 
 #define COMPARE(field_) .offset = offsetof(weft_compare_options, field_)
-const weft_option weft_compare_rows[] = {
+static const weft_option compare_rows[] = {
     CLUSTER_ROW("runs are simulated on this cluster (weft help simulate) instead of real"),
     {.name = "strategies",
      .argument = "LIST",
@@ -44,9 +44,36 @@ const weft_option weft_compare_rows[] = {
     {.name = NULL},
 };
 
+/* What is about ranks, processes and going on. */
+static const weft_unused not_simulated[] = {
+    {"mesh,place,shard,zero,profile,schedule", "a learner of a simulation is one rank"},
+    {"engine,hosts,max-restarts,timeout,check-collectives,no-bind",
+     "a simulation is one process in virtual time"},
+    {"checkpoint-every,resume,drop-state", "a simulation is saved when it is over"},
+    {"replicas", "no server of a simulation is lost"},
+    {"trace", "a simulation's times are not those of its instructions"},
+    {.names = NULL},
+};
+static const weft_unused not_compared[] = {
+    {"engine,hosts,max-restarts", "runs are compared within one process"},
+    {"checkpoint,checkpoint-every,keep,resume,drop-state",
+     "runs that are compared all begin anew, and none is saved"},
+    {"metrics,trace", "each run of a comparison would write it in turn"},
+    {.names = NULL},
+};
+
+weft_status weft_simulate_tables_register(weft_context *context)
+{
+    WEFT_TRY(weft_context_add_longer(context, weft_train_rows, simulate_rows));
+    weft_context_mark_unused(context, simulate_rows, not_simulated);
+    WEFT_TRY(weft_context_add_longer(context, weft_train_rows, compare_rows));
+    weft_context_mark_unused(context, compare_rows, not_compared);
+    return WEFT_OK;
+}
+
 const weft_option *weft_simulate_table(const weft_context *context)
 {
-    return weft_context_table(context, weft_simulate_rows);
+    return weft_context_table(context, simulate_rows);
 }
 
 weft_status weft_simulate_options_init(const weft_context *context, weft_simulate_options *options)
@@ -58,7 +85,7 @@ weft_status weft_simulate_options_init(const weft_context *context, weft_simulat
 
 const weft_option *weft_compare_table(const weft_context *context)
 {
-    return weft_context_table(context, weft_compare_rows);
+    return weft_context_table(context, compare_rows);
 }
 
 weft_status weft_compare_options_init(const weft_context *context, weft_compare_options *options)
