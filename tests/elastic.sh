@@ -152,7 +152,10 @@ server s1 --key server.key --allow allowed
 refuses 2 "has no key behind it" "$weft" join "${at%#*}" --key learner.key --timeout 3 -q $data
 refuses 1 "it does not allow the key of this side" "$weft" join "$at" --key stranger.key --timeout 3 -q $data
 refuses 2 "so this side needs one too" "$weft" join "$at" --timeout 3 -q
-refuses 1 "no coordinator answers" "$weft" status "${at%%#*}" --timeout 2 -q
+refuses 1 "a process listens at ${at%%#*}, but within 2 s no coordinator has let this one in: it lets nobody in without keys" "$weft" status "${at%%#*}" --timeout 2 -q
+kill -STOP "$(self "$c")"
+refuses 1 "a process listens at $at, but within 2 s no coordinator has let this one in: it says nothing that Weft understands" "$weft" status "$at" --key learner.key --timeout 2 -q
+kill -CONT "$(self "$c")"
 join l1 --key learner.key
 ends 0 l1
 ends 0 s1
@@ -187,20 +190,20 @@ refuses 2 "checkpoint is 'older', but a coordinator writes no checkpoints and re
 refuses 2 "no address" "$weft" join nowhere
 refuses 1 "tcp://no.host.test:1 within 1 s: its host is not known here" "$weft" status tcp://no.host.test:1 --open-unencrypted --timeout 1
 refuses 1 "this machine has no such name or address" "$weft" coordinator --listen tcp://no.host.test:1 --open-unencrypted -n 1 $data --exchange server -q
-# kept ADDRESS COMMAND...: gives up at that address, and not before a second has passed.
+# kept WORDS COMMAND...: gives up with these words, and not before a second has passed.
 kept() {
-    local at=$1 began
+    local words=$1 began
     shift
     began=$(date +%s%N)
-    refuses 1 "no coordinator answers at $at within 1 s" "$weft" "$@" --timeout 1
+    refuses 1 "$words" "$weft" "$@" --timeout 1
     began=$((($(date +%s%N) - began) / 1000000))
     [ $began -ge 1000 ] && pass || flunk "took $began ms, not 1000: $*"
 }
-kept tcp://127.0.0.1:9 status tcp://127.0.0.1:9
+kept "no coordinator answers at tcp://127.0.0.1:9 within 1 s" status tcp://127.0.0.1:9
 # shellcheck disable=SC2086
-kept tcp://127.0.0.1:9 join tcp://127.0.0.1:9 $data
+kept "no coordinator answers at tcp://127.0.0.1:9 within 1 s" join tcp://127.0.0.1:9 $data
 kill -STOP "$(self "$c")"
-kept "$at" status "$at"
+kept "a process listens at $at, but within 1 s no coordinator has let this one in" status "$at"
 kill -CONT "$(self "$c")"
 kill -TERM "$(self "$c")"
 ends 143 c

@@ -97,8 +97,9 @@ void weft_net_discard_pending(weft_net *net);
  * machine if there is one; where none can, nothing changes. Who has that key is allowed; "#KEY"
  * alone says no more than that. */
 weft_status weft_net_add_peer(weft_net *net, weft_actor_id id, const char *list) WEFT_NODISCARD;
-/* Why actor `id` is not reached, as far as is known, in words; NULL: it is, or nobody has tried. */
-const char *weft_net_connect_error(const weft_net *net, weft_actor_id id);
+/* Why actor `id` is not reached, as far as is known, in words; NULL: it is, or nobody has tried.
+ * listens: somebody is there, and the words are about him. */
+const char *weft_net_connect_error(const weft_net *net, weft_actor_id id, bool *listens);
 
 /* Tells the actor to begin. */
 weft_status weft_net_begin(weft_net *net) WEFT_NODISCARD;

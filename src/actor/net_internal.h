@@ -96,6 +96,7 @@ typedef struct weft_connection {
     bool keyed;    /* its address has a public key, so messages are encrypted */
     bool answers;  /* somebody has let it come since it last began to */
     bool begun;    /* a connection to it has begun since then */
+    bool listens;  /* the trouble is one of somebody who is there */
     double since;  /* when that changed, or the socket was opened */
     const char *trouble;
 } weft_connection;

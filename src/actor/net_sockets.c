@@ -222,18 +222,25 @@ weft_status weft_net_connect(weft_net *net, weft_connection *f)
 static const char *words_of(int failed, bool keyed)
 {
     if (failed == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) return "it does not allow the key of this side";
-    return keyed ? "it answers, but its key is not the one behind '#' in the address, or it is not "
-                   "a Weft "
-                   "process"
-                 : "it answers, but not without keys: give --key FILE, and the address with #KEY "
-                   "as the "
-                   "coordinator printed it";
+    return keyed ? "its key is not the one behind '#' in the address, or it is not a Weft process"
+                 : "it lets nobody in without keys (give --key FILE, and the address with #KEY as "
+                   "the coordinator printed it), or it is not a Weft process";
 }
+
+/* Whoever listens speaks at once, unless it is stopped or another program. */
+static const char MUTE[] = "it says nothing that Weft understands: it is stopped, or not a Weft "
+                           "process";
 
 /* A connection that did not even begin. */
 static const char NO_WAY[] =
     "its host is not known here, or there is no way to it; give a name that this machine knows, or "
     "an IP address";
+
+static void set_trouble(weft_connection *f, bool listens, const char *trouble)
+{
+    f->listens = listens;
+    f->trouble = trouble;
+}
 
 /* Who has let a connection come and then ended it answers: it is tried again after both. */
 static void look_at(weft_connection *f, double now)
@@ -243,14 +250,15 @@ static void look_at(weft_connection *f, double now)
         f->ready = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
         f->since = now;
         if (event == ZMQ_EVENT_CONNECTED) f->answers = true;
+        if (event == ZMQ_EVENT_CONNECTED && !f->listens) set_trouble(f, true, MUTE);
         if (event == ZMQ_EVENT_CONNECT_DELAYED) f->begun = true;
         if (event & FAILED) {
             f->refused = true;
-            f->trouble = words_of(event, f->keyed);
+            set_trouble(f, true, words_of(event, f->keyed));
         }
-        if (f->ready) f->trouble = NULL;
+        if (f->ready) set_trouble(f, true, NULL);
         if (event != ZMQ_EVENT_CONNECT_RETRIED) continue;
-        if (!f->answers) f->trouble = f->begun ? "nobody answers" : NO_WAY;
+        if (!f->answers) set_trouble(f, false, f->begun ? "nobody answers" : NO_WAY);
         f->answers = f->begun = false;
     }
 }
@@ -274,9 +282,10 @@ weft_status weft_net_look(weft_net *net)
     return WEFT_OK;
 }
 
-const char *weft_net_connect_error(const weft_net *net, weft_actor_id id)
+const char *weft_net_connect_error(const weft_net *net, weft_actor_id id, bool *listens)
 {
     const weft_connection *f = weft_net_connection(net, id);
+    *listens = f && f->listens;
     return f ? f->trouble : NULL;
 }
 

@@ -37,17 +37,23 @@ static weft_status wait_for_answer(const weft_waiting *w, weft_net *net, const c
     double noted = 0;
     while (!weft_net_actor(net)->done) {
         const char *why;
+        bool listens;
         WEFT_TRY(weft_net_poll(net, NAP));
         if (is_stopped(w)) return fail_stopped("waiting for the coordinator");
         double waited = weft_patience_look(&patience, 1);
-        why = weft_net_connect_error(net, WEFT_COORDINATOR);
+        why = weft_net_connect_error(net, WEFT_COORDINATOR, &listens);
+        if (!why) why = "it says nothing";
         if (waited > w->timeout)
-            return weft_fail(WEFT_ERR_PEER, "no coordinator answers at %s within %g s: %s", address,
-                             w->timeout, why ? why : "it says nothing");
+            return weft_fail(WEFT_ERR_PEER,
+                             listens ? "a process listens at %s, but within %g s no coordinator "
+                                       "has let this one in: %s"
+                                     : "no coordinator answers at %s within %g s: %s",
+                             address, w->timeout, why);
         if (waited - noted < NOTE) continue;
         noted = waited;
-        weft_log(w->context, WEFT_LOG_NOTE, "waiting for the coordinator at %s (%s), %.0f s left",
-                 address, why ? why : "it says nothing", ceil(w->timeout - waited));
+        weft_log(w->context, WEFT_LOG_NOTE, "waiting for the coordinator at %s (%s%s), %.0f s left",
+                 address, listens ? "a process listens there, but " : "", why,
+                 ceil(w->timeout - waited));
     }
     return WEFT_OK;
 }
