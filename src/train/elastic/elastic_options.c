@@ -125,6 +125,7 @@ static weft_status make_table(weft_context *context, weft_cluster_kind kind, voi
     }
     for (o = own_rows; o->name; o++)
         if (takes_own(kind, o->name)) add_row(table, &count, o, kind);
+    for (int i = 0; i < count; i++) table[i].context = context;
     *out = table;
     return WEFT_OK;
 }
