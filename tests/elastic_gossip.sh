@@ -75,7 +75,7 @@ for mode in updates average; do
     for l in 1 2 3; do join l$l --checkpoint kept$l --metrics l$l.jsonl; done
     for l in l1 l2 l3 c; do ends 0 $l; done
     for l in 2 3; do cmp -s kept1/latest/parameters.safetensors kept$l/latest/parameters.safetensors && pass || flunk "other parameters: $what"; done
-    holds l3.jsonl '"exchange_mean_contributors":3,"exchange_mean_contributors":3[,}]'
+    holds l3.jsonl '"exchange_mean_contributors":3,"exchange_mean_of":3[,}]'
 done
 
 what="one that stands still slows nobody"

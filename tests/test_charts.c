@@ -396,9 +396,9 @@ static void test_title(void **state)
     char common[] = "lenet on mnist", other[] = "mlp on glyphs";
     for (int odd = -1; odd < RUNS; odd++)
         for (int known = 0; known < 2; known++) {
-            contestant all[RUNS] = {{.words = NULL}};
+            compared_run all[RUNS] = {{.words = NULL}};
             for (int i = 0; i < RUNS; i++)
-                all[i] = (contestant){.label = "run",
+                all[i] = (compared_run){.label = "run",
                                       .points = points,
                                       .count = 2,
                                       .learners = i == odd ? 8 : 2,
