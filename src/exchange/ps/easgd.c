@@ -1,7 +1,7 @@
-/* Elastic averaging (Zhang, Choromanska and LeCun 2015). Each learner goes its own way, with its
- * own optimiser; every so many steps it is drawn by a share alpha of their distance towards a
- * centre, and the centre towards it, by the same numbers: d = alpha (x - centre), x -= d, centre +=
- * d. The centre lies on servers, which add what learners give; it is what the run comes to. */
+/* Elastic averaging SGD (Zhang, Choromanska and LeCun 2015). Each learner trains alone with its own
+ * optimizer; every few steps it moves towards a centre, and the centre towards it, by the same
+ * elastic difference: d = alpha (x - centre), x -= d, centre += d. The centre is on servers, which
+ * add the differences; it is the result of the run. */
 #include <math.h>
 
 #include "base/target_clones.h"
@@ -10,15 +10,16 @@
 
 typedef struct easgd {
     weft_ps_exchange
-        remote;         /* its parameters: the centre as it came last; its gradients: the force */
+        remote; /* its parameters: the last centre pulled; its gradients: the elastic difference */
     double alpha, beta; /* alpha, or NAN: beta over the number of learners */
-    void *aside; /* [count]: the learner's own while a checkpoint has the centre in their place */
+    void *aside; /* [count]: the learner's own parameters, while a checkpoint has the centre in
+                    their place */
     bool is_aside;
 } easgd;
 
-/* --- the force --- */
+/* --- the elastic difference --- */
 
-/* What is taken from x is what is given, to the last bit. */
+/* Subtracts exactly what is sent, to the last bit. */
 #define DRAW(real)                                                                                 \
     WEFT_CLONES static void draw_##real(real *restrict x, const real *restrict centre,             \
                                         real *restrict force, int64_t n, real alpha)               \
@@ -99,7 +100,7 @@ static weft_status easgd_open(const char *arguments, const weft_exchange_site *s
     return status;
 }
 
-/* --- the moments --- */
+/* --- hooks --- */
 
 static weft_status easgd_begin(weft_exchange *exchange)
 {
@@ -110,11 +111,12 @@ static weft_status easgd_begin(weft_exchange *exchange)
     memcpy(x->parameters, x->own_parameters, bytes);
     if (x->leads) WEFT_TRY(weft_ps_exchange_begin(x));
     if (!exchange->site.cluster) return WEFT_OK;
-    memcpy(x->own_parameters, x->parameters, bytes); /* who comes later begins with the centre */
+    memcpy(x->own_parameters, x->parameters,
+           bytes); /* a learner that joins later begins with the centre */
     return weft_shared_params_write(x->copies);
 }
 
-/* The learner goes on where it was. */
+/* Restores the learner's own parameters. */
 static weft_status easgd_before(weft_exchange *exchange, int64_t step)
 {
     easgd *e = (easgd *)exchange;
@@ -152,7 +154,7 @@ static weft_status show_centre(easgd *e)
 static weft_status easgd_save(weft_exchange *exchange)
 {
     easgd *e = (easgd *)exchange;
-    if (e->remote.ended) return WEFT_OK; /* the end has brought it */
+    if (e->remote.ended) return WEFT_OK; /* the end has fetched it */
     WEFT_TRY(weft_shared_params_read(e->remote.copies));
     WEFT_TRY(weft_ps_exchange_fetch(&e->remote));
     return show_centre(e);
@@ -177,7 +179,7 @@ static weft_status easgd_serve(const char *arguments, weft_serving *serving, wef
     return weft_ps_exchange_serve(&weft_exchange_easgd, arguments, serving, out);
 }
 
-/* Servers count meetings. */
+/* The servers' clock counts elastic updates. */
 static int64_t easgd_began(weft_exchange *exchange)
 {
     const weft_ps_exchange *x = (const weft_ps_exchange *)exchange;

@@ -8,7 +8,7 @@
 
 /* --- opening --- */
 
-/* Where a learner waits for others, they wait for each of its steps. */
+/* Where a learner waits for others, those wait for each of its steps. */
 static weft_status set_pace(weft_ps_exchange *x, double push, double fetch)
 {
     if (x->policy.bound != WEFT_NO_BOUND && (push > 1 || fetch > 1))
@@ -57,7 +57,7 @@ static weft_status server_open(const char *arguments, const weft_exchange_site *
     return status;
 }
 
-/* --- the moments --- */
+/* --- hooks --- */
 
 static weft_status count_gradients(weft_ps_exchange *x)
 {
@@ -99,7 +99,7 @@ static weft_status server_before(weft_exchange *exchange, int64_t step)
     return WEFT_OK;
 }
 
-/* What the range has of a gradient. A range whose last gradient is there goes at once. */
+/* The part of a gradient in range k. A range is pushed with its last gradient. */
 static weft_status take_gradient(weft_ps_exchange *x, int k, const weft_gradient *g,
                                  const char *data)
 {
@@ -146,7 +146,8 @@ static weft_status server_update(weft_exchange *exchange, int64_t step)
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     WEFT_TRY(explain(weft_error_raise(&x->spoiled), step));
     if (x->leads) {
-        for (int k = 0; k < x->range_count; k++) /* nothing has read it, and it goes, too */
+        for (int k = 0; k < x->range_count;
+             k++) /* the program reads nothing of it, and it is pushed, too */
             if (x->whole[k] == 0) WEFT_TRY(weft_ps_exchange_wait_for(x, k));
         WEFT_TRY(explain(weft_net_computed(x->net, x->turn), step));
     }
@@ -167,7 +168,7 @@ static bool server_together(const weft_exchange *exchange)
 static weft_status server_save(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
-    if (x->ended) return WEFT_OK; /* the end has brought it */
+    if (x->ended) return WEFT_OK; /* the end has fetched it */
     x->fetched = strcmp(x->back, "none") != 0;
     WEFT_TRY(weft_ps_exchange_fetch(x));
     return weft_shared_params_write(x->copies);

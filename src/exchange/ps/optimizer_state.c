@@ -1,9 +1,9 @@
-/* What the optimisers of servers keep, in checkpoints. */
+/* The optimizer state of servers, in checkpoints. */
 #include <stdio.h>
 
 #include "exchange/ps/ps_exchange.h"
 
-/* Of an optimiser of so many parameters; a sample of two says what there is. */
+/* Whether a state of an optimizer of `count` parameters has a number for each of them. */
 static bool belongs_to_each(const weft_exchange_state *s, int64_t count)
 {
     return s->type.shape.rank == 1 && s->type.shape.dim[0] == count;
@@ -24,7 +24,7 @@ static weft_status list(weft_ps_exchange *x, weft_flat_optimizer *sample, int64_
         mine->bytes =
             mine->like_parameters ? (size_t)x->count * weft_dtype_size(s.type.dtype) : s.bytes;
         WEFT_TRY(weft_new_aligned(mine->bytes, &mine->data));
-        /* All numbers of a kind begin alike. */
+        /* All numbers of a state have the same initial value. */
         size_t one = mine->like_parameters ? weft_dtype_size(s.type.dtype) : s.bytes;
         for (size_t at = 0; at < mine->bytes; at += one)
             memcpy((char *)mine->data + at, s.data, one);
@@ -32,7 +32,7 @@ static weft_status list(weft_ps_exchange *x, weft_flat_optimizer *sample, int64_
     return WEFT_OK;
 }
 
-/* Behind the optimiser's. */
+/* The reference parameters of the downlink, behind the optimizer's state. */
 static weft_status list_known(weft_ps_exchange *x)
 {
     weft_ps_exchange_state *known = &x->states[x->state_count];
@@ -58,7 +58,7 @@ weft_status weft_ps_exchange_list_states(weft_ps_exchange *x, const weft_exchang
     return status == WEFT_OK ? list_known(x) : status;
 }
 
-/* Where that of a range lies in a state, and how long it is. */
+/* Begin and size of a range's part of a state. */
 static struct iovec part_of(const weft_ps_exchange *x, const weft_ps_exchange_state *s, int range)
 {
     const weft_server_range *r = &x->ranges[range];
@@ -101,7 +101,7 @@ weft_status weft_ps_exchange_give_state(void *remote, int range, void *data, siz
         const weft_ps_exchange_state *s = &x->states[i];
         struct iovec part = part_of(x, s, range);
         const char *from = part.iov_base;
-        /* Who begins knows the parameters. */
+        /* At the beginning of a run the reference is the parameters. */
         if (s->known && !x->resumed_known)
             from = (const char *)x->parameters + (from - (const char *)s->data);
         memcpy(to, from, part.iov_len);

@@ -1,9 +1,9 @@
-/* What a server does with updates, as the options say it. */
+/* Parses the consistency policy of servers, and weights stale updates. */
 #include <math.h>
 
 #include "exchange/ps/range/range.h"
 
-/* No run is longer; to be ahead by more is no bound. */
+/* No run is longer: a larger bound is no bound. */
 static const double MOST_STEPS = 1e15;
 
 static const struct {
@@ -70,7 +70,7 @@ weft_status weft_policy_make(const char *name, double count, double bound, const
                          name);
     if (count >= 0) out->count = (int)count;
     if (bound >= 0) out->bound = bound > MOST_STEPS ? WEFT_NO_BOUND : (int64_t)bound;
-    if (bound == 0) out->count = 0; /* where nobody is ahead, all that come belong together */
+    if (bound == 0) out->count = 0; /* no learner is ahead: a version has all updates of a clock */
     return set_scale(scale ? scale : "none", beta, out);
 }
 

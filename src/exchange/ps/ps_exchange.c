@@ -1,15 +1,14 @@
-/* What exchanges have in common whose learners speak to servers: opening and closing, waiting for
- * answers, bringing all of it, and the end. */
+/* Common part of exchanges with servers: opening and closing, waiting for replies, fetching all
+ * parameters, and the end. */
 #include "exchange/ps/ps_exchange.h"
 
-/* How long a learner sleeps between two looks at whether the job goes on. */
+/* Seconds of a poll, after which a learner checks whether the job goes on. */
 static const double NAP = 0.05;
 
 /* --- opening and closing --- */
 
-/* Each is a thread that hears of all others whenever somebody comes or goes, so that what it takes
- * to begin grows with the square of their number: 128 begin in two seconds on two cores, 256 in a
- * minute and a half. */
+/* Each server is a thread that receives every view, so the start takes time that grows with the
+ * square of their number: 128 begin in two seconds on two cores, 256 in a minute and a half. */
 enum { MOST_HOSTED = 128 };
 
 weft_status weft_ps_exchange_fits(const weft_exchange *exchange, const weft_exchange_plan *plan)
@@ -53,7 +52,7 @@ const char *weft_ps_exchange_back(bool adds, const char *codec, const char *back
     return adds ? "none" : weft_codec_back(codec, back);
 }
 
-/* Who is left of a run that goes on makes its versions; there may be more again later. */
+/* The learners that are left of a resumed run make its versions; later there may be more. */
 static void tell_count(const weft_ps_exchange *x, const weft_exchange_site *site)
 {
     int learners = site->endpoint->learners;
@@ -71,7 +70,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     WEFT_TRY(weft_store_map(site->store, WEFT_ALL_PARAMETERS, &x->dtype, &data, &bytes));
     weft_store_unmap_read(site->store, data);
     x->count = (int64_t)(bytes / weft_dtype_size(x->dtype));
-    /* A rank that has less than that has a server for each of its numbers. */
+    /* With fewer parameters than servers, each server has one. */
     x->servers = (int)WEFT_MIN(site->servers ? site->servers : 1, WEFT_MAX(x->count, 1));
     x->range_count = weft_server_ranges(x->count, x->dtype, x->servers);
     WEFT_TRY(weft_strdup(site->codec && *site->codec ? site->codec : "none", &x->codec));
@@ -99,7 +98,7 @@ weft_status weft_ps_exchange_make_room(weft_ps_exchange *x, const weft_exchange_
     return WEFT_NEW(&x->whole, x->range_count);
 }
 
-/* The coordinator hears of it, if there is one; nobody waits for long. */
+/* Waits for a limited time until the coordinator has acknowledged the leave. */
 static weft_status say_goodbye(const weft_ps_exchange *x)
 {
     double began = weft_seconds(), most = weft_exchange_farewell(&x->head, x->last);
@@ -120,7 +119,7 @@ void weft_ps_exchange_close(weft_exchange *exchange)
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_status ended = go(x);
     if (x->ranges) ended = weft_ps_exchange_stop(x);
-    (void)ended; /* whoever waited for a server that fails was told */
+    (void)ended; /* a learner that waited for a failed server has its error */
     weft_shared_params_close(&x->copies);
     weft_local_sgd_close(&x->descent);
     for (int i = 0; i < x->state_count; i++) free(x->states[i].data);
@@ -148,7 +147,7 @@ static weft_status check_servers(const weft_ps_exchange *x)
     return weft_learner_group_check(x->head.site.endpoint);
 }
 
-/* Nobody says anything to a learner that is to end: it goes without an answer. */
+/* No reply comes to a learner that is to stop: it leaves without one. */
 static weft_status give_up(const weft_ps_exchange *x)
 {
     long long clock = (long long)weft_ps_client_clock(weft_net_actor(x->net));
@@ -189,9 +188,9 @@ weft_status weft_ps_exchange_wait(weft_ps_exchange *x)
     return weft_ps_exchange_wait_for(x, WEFT_ANY_PART);
 }
 
-/* --- from begin to end --- */
+/* --- begin and end --- */
 
-/* Somebody else may have come while this one made itself ready. */
+/* Another learner may have taken the slot while this one started. */
 static weft_status check_slot(const weft_ps_exchange *x)
 {
     const weft_learner_link *link = x->head.site.cluster;
@@ -215,16 +214,16 @@ weft_status weft_ps_exchange_poll(weft_exchange *exchange)
 {
     weft_ps_exchange *x = (weft_ps_exchange *)exchange;
     weft_status status = x->net ? weft_net_poll(x->net, 0) : WEFT_OK;
-    return x->ended ? WEFT_OK : status; /* it has all that it needs */
+    return x->ended ? WEFT_OK : status; /* it needs no more replies */
 }
 
-/* So many steps ahead the first learner says with which one all end: the others hear of it with
- * what they need for the step after the next, and their ranks one step later. If so many steps have
- * not brought word, the first one is not there. */
+/* The first learner sets the end step NOTICE steps ahead: the others receive it with the replies
+ * for the step after the next, and their ranks one step later. Without it after UNHEARD steps, the
+ * first learner is gone. */
 enum { NOTICE = 3, UNHEARD = 8 };
 
-/* None takes a step then that would not count: what it has sent of that would be lost, and what its
- * codec keeps, and its own state, would be ahead of the parameters. */
+/* All learners end with the same step, so that no update is discarded, and no residual or state of
+ * a learner is ahead of the parameters. */
 static void agree_on_end(weft_ps_exchange *x, weft_exchange_turn *turn)
 {
     const weft_learner_link *link = x->head.site.cluster;
@@ -275,7 +274,7 @@ weft_status weft_ps_exchange_keep(weft_exchange *exchange)
     return WEFT_OK;
 }
 
-/* The servers end when nobody needs them: when all learners have what they have come to. */
+/* Servers end when all learners have the final parameters. */
 weft_status weft_ps_exchange_end(weft_ps_exchange *x)
 {
     double all = 0;
@@ -286,7 +285,7 @@ weft_status weft_ps_exchange_end(weft_ps_exchange *x)
         const weft_learner_link *link = x->head.site.cluster;
         bool alone = link && !link->job && !x->last && !halted; /* the others go on */
         if (alone) WEFT_TRY(weft_ps_client_leave_now(weft_net_actor(x->net)));
-        /* Who comes in its place must find what it has not told yet. */
+        /* A replacement of slot 0 must find the result if it was not saved. */
         x->stays = link && link->job && link->slot == 0;
         if (x->stays) weft_ps_client_hold(weft_net_actor(x->net));
         WEFT_TRY(weft_ps_client_leave(weft_net_actor(x->net), !x->last || halted,

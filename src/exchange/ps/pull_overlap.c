@@ -1,6 +1,6 @@
-/* Parameters that come while the next step goes on. A step's end asks for all of them; a forward
- * pass reads one after the other, so that most of the way is hidden behind what it computes, and
- * waits at the first that is not there yet. */
+/* Overlaps pulls with the next forward pass. All parameters are requested at the end of a step; the
+ * forward pass reads them one after the other and waits at the first that has not arrived, so most
+ * of the transfer is hidden behind computation. */
 #include "exchange/ps/ps_exchange.h"
 
 weft_status weft_ps_exchange_open_late(weft_ps_exchange *x)

@@ -1,4 +1,4 @@
-/* What a run with servers came to: how stale updates were, and what was sent for them. */
+/* Statistics of a run with servers: staleness of updates, bytes sent, messages dropped. */
 #include "exchange/ps/ps_exchange.h"
 
 static void count_staleness(struct weft_ps_exchange_stats *f, const weft_range *range)
@@ -61,8 +61,8 @@ bool weft_ps_exchange_stat(weft_exchange *exchange, int i, weft_series *out)
                                {"exchange_bytes", &f->bytes, 1, false},
                                {"exchange_messages_dropped", &f->dropped, 1, false},
                                {"staleness", f->staleness, most, true}};
-    /* Servers that are processes of their own say what they have counted themselves; of a learner's
-     * own updates it has heard from them. */
+    /* Servers that are processes of their own report their statistics themselves; a learner knows
+     * the staleness of its own updates from replies. */
     const weft_series apart[] = {all[1], all[2], all[3]};
     bool alone = x->head.site.cluster;
     if (i >= (int)(alone ? WEFT_COUNT(apart) : WEFT_COUNT(all))) return false;

@@ -1,4 +1,4 @@
-/* The learner: computes, pushes each range as soon as it can, and pulls before it goes on. */
+/* The learner actor: computes, pushes each range as soon as it can, and pulls before it goes on. */
 #include "exchange/ps/client/client_internal.h"
 
 int64_t weft_ps_client_clock(const weft_actor *actor)
@@ -61,7 +61,7 @@ void weft_ps_client_set_stats(weft_actor *actor, double loss, double rate)
 bool weft_ps_client_is_waiting(const weft_actor *actor)
 {
     const learner *l = (const learner *)actor;
-    /* What goes while it computes is of no concern to it, until there is to be nothing more. */
+    /* A push during a computation does not concern the learner, until it leaves or fetches. */
     bool all = !l->options.respond || l->leaving || l->whole;
     if (l->gone) return false;
     if (!l->in || l->arriving || l->responds) return true;
@@ -86,8 +86,8 @@ static bool all_answered(const learner *l)
     return true;
 }
 
-/* Ranges are told of a new learner one by one, so they may be at different steps: it begins with
- * the last of them, and the others are told. */
+/* Ranges learn of a new learner one by one, so they may offer different start clocks: it begins
+ * with the latest, and pulls again to inform the others. */
 static weft_status arrive(learner *l, bool *again)
 {
     int64_t first = INT64_MAX, last = 0;
@@ -193,7 +193,7 @@ weft_status weft_ps_client_leave_now(weft_actor *actor)
 bool weft_ps_client_is_missing(const weft_actor *actor, int range)
 {
     const learner *l = (const learner *)actor;
-    if (l->options.respond || l->gone) return false; /* it computes with what it has */
+    if (l->options.respond || l->gone) return false; /* it computes with its own parameters */
     return range == WEFT_ANY_PART ? !all_answered(l)
                                   : weft_range_request_is_waiting(&l->requests[range]);
 }
@@ -221,7 +221,7 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     if (!l->options.respond) WEFT_TRY(push_all(l));
     if (weft_range_request_due(l, l->options.fetch, ticket)) {
         WEFT_TRY(weft_range_request_pull_all(l));
-        /* Answers come while the next step is computed, as far as that goes without them. */
+        /* Replies arrive during the next step, which runs as far as it can without them. */
         return l->options.respond || is_done(l) ? WEFT_OK : compute(l);
     }
     for (int i = 0; i < l->options.range_count; i++) l->requests[i].moved = l->options.descend;
@@ -229,9 +229,9 @@ static weft_status learner_computed(weft_actor *actor, int64_t ticket)
     return weft_range_request_advance(l);
 }
 
-/* --- who is there --- */
+/* --- views --- */
 
-/* What is not answered goes to whoever keeps the range now. */
+/* Outstanding requests go to the primary of the new view. */
 static weft_status take_view(learner *l)
 {
     const weft_view *v = weft_member_view(l->member);
@@ -245,7 +245,7 @@ static weft_status take_view(learner *l)
         range_request *r = &l->requests[k];
         bool other = r->server != v->ranges[k].primary;
         r->server = v->ranges[k].primary;
-        /* What another server took the learner to know is not known to this one. */
+        /* The new primary does not know which version the learner holds: pull all. */
         r->moved = r->moved || (other && l->in);
         if (other) WEFT_TRY(weft_range_request_resend(l, r));
     }
@@ -254,7 +254,7 @@ static weft_status take_view(learner *l)
     return weft_range_request_pull_all(l);
 }
 
-/* --- what it is told --- */
+/* --- messages --- */
 
 static weft_status learner_message(weft_actor *actor, const weft_message *message)
 {
@@ -277,7 +277,7 @@ static weft_status learner_timer(weft_actor *actor, int timer)
     return l->gone ? WEFT_OK : weft_range_request_is_overdue(l);
 }
 
-/* --- making it --- */
+/* --- creation --- */
 
 static weft_status learner_begin(weft_actor *actor)
 {

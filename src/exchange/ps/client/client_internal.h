@@ -1,4 +1,4 @@
-/* The inside of a learner: what it asks of servers, and has not been answered yet. */
+/* Internals of a learner: its outstanding requests to servers. */
 #ifndef WEFT_EXCHANGE_PS_CLIENT_CLIENT_INTERNAL_H
 #define WEFT_EXCHANGE_PS_CLIENT_CLIENT_INTERNAL_H
 
@@ -8,24 +8,24 @@
 #include "actor/rpc.h"
 #include "ps.pb-c.h"
 
-/* A range, and what is under way to its server. */
+/* A range, and the requests to its server that are outstanding. */
 typedef struct range_request {
     weft_server_range of;
-    weft_actor_id server; /* as the view says; WEFT_NOBODY: there is none */
+    weft_actor_id server; /* of the view; WEFT_NOBODY: none */
     int64_t sequence, version, request;
-    weft_buffer *update;  /* of push number `sequence`, until it is acknowledged */
-    weft_buffer *spare;   /* the one before it */
-    weft_buffer *next;    /* the one after it, as far as its gradients are there; NULL: it goes by
-                           * those of the options */
-    weft_buffer *initial; /* what the run is to begin with, until it is acknowledged */
+    weft_buffer *update;  /* push number `sequence`, until it is acknowledged */
+    weft_buffer *spare;   /* the buffer of the push before */
+    weft_buffer *next;    /* the push after it, as far as its gradients are ready; NULL: they are in
+                             the options' `gradients` */
+    weft_buffer *initial; /* initial parameters, until they are acknowledged */
     int64_t update_version, update_step;
     double update_weight;
-    int64_t clock;      /* of the learner, with the last update or where it began */
-    int64_t begins;     /* at which the server lets it begin */
-    int64_t met, stale; /* updates in versions, and their staleness in all, as the server says */
+    int64_t clock;      /* of the learner, at the last push or its start */
+    int64_t begins;     /* start clock, as the server says */
+    int64_t met, stale; /* updates in versions, and their total staleness, as the server says */
     weft_grad_accumulator accrual;
-    bool pushed, asked; /* in this step; a pull that is not answered */
-    bool moved;         /* the learner's own parameters are no longer what it has pulled */
+    bool pushed, asked; /* in this step; a pull is outstanding */
+    bool moved;         /* the learner's parameters differ from those that it has pulled */
 } range_request;
 
 typedef struct learner {
@@ -35,55 +35,55 @@ typedef struct learner {
     range_request *requests;
     int64_t clock;
     bool in;       /* the run has begun */
-    bool arriving; /* it asks where it may begin */
+    bool arriving; /* its pulls request a start clock */
     bool computing;
-    bool leaving, halt, halted; /* it leaves, and all are to; it was told to */
-    int64_t end, last; /* the clock that all end with, as it says; as it was told; 0: none */
-    bool responds;     /* it does when it has what it has asked for */
-    bool whole;        /* it asks for the state, too */
-    bool gone;         /* it does nothing any more but take its leave, */
-    bool stays;        /* and not yet that */
+    bool leaving, halt, halted; /* it leaves, and all are to; a server says that all are to */
+    int64_t end, last;          /* end clock that it sends; that it has received; 0: none */
+    bool responds;              /* it calls `respond` when all replies have come */
+    bool whole;                 /* it pulls the update state, too */
+    bool gone;                  /* it only leaves the run now, */
+    bool stays;                 /* or is held before that */
     weft_rto trip;
-    double began;   /* when something was asked last, */
-    double hoped;   /* when something was asked last, or was last seen on its way out of here; */
-    bool hopes;     /* it is not answered; */
-    bool again;     /* something of it was sent again */
+    double began;   /* time of the last request, */
+    double hoped;   /* of the last send, or when a request was last seen in transit; */
+    bool hopes;     /* a reply is outstanding; */
+    bool again;     /* and a request was retransmitted */
     uint64_t heard; /* messages of servers */
-    double staleness[WEFT_STALENESS]; /* of its updates: how many had that */
+    double staleness[WEFT_STALENESS]; /* histogram of its updates */
     weft_member_stats figures;
 } learner;
 
-/* learner.c: whatever can begin now that something has been answered. */
+/* client.c: begins whatever the replies so far permit. */
 weft_status weft_range_request_advance(learner *l) WEFT_NODISCARD;
-/* client_replies.c: a message that is not the member's. */
+/* client_replies.c: handles a message of a server. */
 weft_status weft_range_request_message(learner *l, const weft_message *message) WEFT_NODISCARD;
 
 /* client_requests.c */
 range_request *weft_range_request_find(learner *l, uint32_t range);
-/* Where the range begins in the flat numbers, in bytes, and how many they are. */
+/* Begin and size of a range in the flat parameters, in bytes. */
 size_t weft_range_request_offset(const learner *l, const range_request *r);
 size_t weft_range_request_bytes(const learner *l, const range_request *r);
-/* The gradient of the range in step number `clock` is there: it goes, once a step, or with those of
- * others. */
+/* The gradient of the range in step `clock` is ready: it is pushed, once a step, or accumulated. */
 weft_status weft_range_request_push(learner *l, range_request *r, int64_t clock) WEFT_NODISCARD;
-/* As weft_ps_client_write_gradient says. */
+/* See weft_ps_client_write_gradient. */
 weft_status weft_range_request_write(const learner *l, range_request *r, const void *gradient,
                                      int64_t at, int64_t n, bool *laid) WEFT_NODISCARD;
-/* Nothing is kept back. */
+/* Pushes accumulated gradients. */
 weft_status weft_range_request_push_rest(learner *l) WEFT_NODISCARD;
-/* Whether, after step number `clock`, it is time for what happens every so many. */
+/* Whether an action of every `every` steps is due after step `clock`. */
 bool weft_range_request_due(const learner *l, int64_t every, int64_t clock);
-/* Makes what the learner gives of its parameters, and sends it. */
+/* Sends the initial parameters of a range. */
 weft_status weft_range_request_send_initial(learner *l, range_request *r) WEFT_NODISCARD;
 weft_status weft_range_request_pull(learner *l, range_request *r) WEFT_NODISCARD;
 weft_status weft_range_request_pull_all(learner *l) WEFT_NODISCARD;
 bool weft_range_request_is_waiting(const range_request *r);
-/* Sends all again that is not answered. */
+/* Retransmits what is outstanding. */
 weft_status weft_range_request_resend(learner *l, const range_request *r) WEFT_NODISCARD;
-/* Sends again if nobody answers in time: longer than that takes after what was asked has left. */
+/* Arms the retransmission timer, and handles its end: retransmits, unless the request is still
+ * leaving the process. */
 weft_status weft_range_request_arm(learner *l) WEFT_NODISCARD;
 weft_status weft_range_request_is_overdue(learner *l) WEFT_NODISCARD;
-/* All is answered. */
+/* All is acknowledged: disarms the timer. */
 weft_status weft_range_request_rest(learner *l) WEFT_NODISCARD;
 
 #endif

@@ -1,7 +1,7 @@
-/* What servers answer a learner. */
+/* Replies of servers to a learner. */
 #include "exchange/ps/client/client_internal.h"
 
-/* The range that a server speaks of, if it is its own: nobody else has a say in it. */
+/* The range of a reply; NULL unless the sender is its server. */
 static range_request *request_of(learner *l, uint32_t range, weft_actor_id from)
 {
     range_request *r = weft_range_request_find(l, range);
@@ -56,7 +56,7 @@ static weft_status check_size(const learner *l, const range_request *r, const We
                      server_of(l, r, name), have, bytes);
 }
 
-/* What versions have been made of since the last answer. */
+/* Counts the updates that went into versions since the last reply. */
 static void note_staleness(learner *l, range_request *r, const Weft__PullReply *m)
 {
     int64_t n = m->met - r->met, sum = m->stale - r->stale, last = WEFT_STALENESS - 1;

@@ -1,10 +1,10 @@
-/* What a learner asks of servers: once, and again until it is answered. */
+/* Requests of a learner to servers, with retransmission (RTO estimator) until each is answered. */
 #include "exchange/ps/client/client_internal.h"
 
 #include <stdio.h>
 
-/* So many times as long as it is patient at first. A server may have waited for others before it
- * answered, which says nothing of the next time. */
+/* Bound on the timeout, in units of the first one. A server may have waited for other learners
+ * before it replied, which says nothing of the next reply. */
 enum { MOST_PATIENCE = 32 };
 
 int weft_server_ranges(int64_t count, weft_dtype dtype, int servers)
@@ -126,7 +126,7 @@ weft_status weft_range_request_resend(learner *l, const range_request *r)
     return r->asked ? send_pull(l, r) : WEFT_OK;
 }
 
-/* --- what it asks --- */
+/* --- requests --- */
 
 static int64_t step_of(const learner *l, int64_t clock)
 {
@@ -154,7 +154,7 @@ weft_status weft_range_request_write(const learner *l, range_request *r, const v
     return weft_codec_lay(r->of.codec, gradient, at, n, r->next->data);
 }
 
-/* What the steps up to `clock` have come to goes. */
+/* Pushes the gradients of the steps up to `clock`. */
 static weft_status send_update(learner *l, range_request *r, int64_t clock)
 {
     const void *gradient = (const char *)l->options.gradients + weft_range_request_offset(l, r);
@@ -170,7 +170,7 @@ static weft_status send_update(learner *l, range_request *r, int64_t clock)
     weft_status status =
         weft_codec_encode(r->of.codec, gradient, r->update->data, &r->update->bytes);
     if (status != WEFT_OK) {
-        weft_buffer_unref(&r->update); /* it does not go, so nobody waits for an answer */
+        weft_buffer_unref(&r->update); /* not sent, so no reply is due */
         return status;
     }
     r->sequence++;
@@ -216,8 +216,8 @@ weft_status weft_range_request_pull(learner *l, range_request *r)
 
 weft_status weft_range_request_pull_all(learner *l)
 {
-    /* Parameters lie in the order in which backward makes their gradients, so what a forward pass
-     * reads first lies last. */
+    /* Parameters have the order in which backward makes their gradients, so a forward pass reads
+     * the last ones first. */
     for (int i = l->options.range_count; i-- > 0;)
         WEFT_TRY(weft_range_request_pull(l, &l->requests[i]));
     return weft_range_request_arm(l);
@@ -237,7 +237,7 @@ weft_status weft_range_request_send_initial(learner *l, range_request *r)
     return send_gift(l, r);
 }
 
-/* --- why nobody answers --- */
+/* --- the timeout error --- */
 
 weft_status weft_ps_client_timeout_error(const weft_actor *actor, double seconds)
 {

@@ -1,8 +1,9 @@
+/* Gradient accumulation and local SGD steps. */
 #include "exchange/ps/client/local_steps.h"
 
 #include "base/tree_sum.h"
 
-/* --- what gathers --- */
+/* --- accumulation --- */
 
 weft_status weft_grad_accumulator_add(weft_grad_accumulator *a, weft_dtype dtype, int64_t count,
                                       const void *gradient, int64_t version, double weight)
@@ -26,7 +27,7 @@ void weft_grad_accumulator_free(weft_grad_accumulator *accrual)
     *accrual = (weft_grad_accumulator){.sum = NULL};
 }
 
-/* --- meanwhile --- */
+/* --- local SGD --- */
 
 struct weft_local_sgd {
     weft_flat_optimizer *optimizer;

@@ -1,7 +1,7 @@
 /* A server that is a process of its own. */
 #include "exchange/ps/ps_exchange.h"
 
-/* Seconds between two signs of life. */
+/* Seconds between two heartbeats. */
 static const double BEAT = 1;
 
 typedef struct served_range {
@@ -18,7 +18,7 @@ typedef struct serving {
     served_range ranges[];
 } serving;
 
-/* In the order in which learners have them. */
+/* The optimizer's state of a range, in the order in which learners have it. */
 static weft_status list_states(served_range *r, weft_served *out, size_t bytes)
 {
     weft_exchange_state s;
@@ -67,7 +67,7 @@ static void close_range(void *user, int number)
     *r = (served_range){0};
 }
 
-/* The policy is that of the exchange, opened without a place. */
+/* The policy of the exchange, opened without a site. */
 static weft_status take_policy(serving *s, const weft_exchange_ops *ops, const char *arguments)
 {
     weft_exchange *parsed;

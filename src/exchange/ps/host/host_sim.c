@@ -8,27 +8,27 @@ struct server_cast;
 /* What a learner does besides its steps. */
 typedef struct meanwhile {
     const struct server_cast *cast;
-    weft_local_sgd *descent; /* between two pulls; NULL: nothing */
-    void *parameters;        /* that it computes with */
-    const void *gradients;   /* of them, where the exchange makes the update */
-    void *served, *force;    /* where it draws: what came from servers, what goes there */
+    weft_local_sgd *descent; /* between two pulls; NULL: none */
+    void *parameters;        /* input of its computations */
+    const void *gradients;   /* output, where the exchange makes the update */
+    void *served, *force;    /* elastic averaging: last pull, next push */
 } meanwhile;
 
-/* Seconds between two signs of life, and after which nobody waits for them. */
+/* Seconds between two heartbeats, and the failure timeout. */
 static const double BEAT = 60, LIMIT = 600;
 
 typedef struct server_cast {
     weft_sim_exchange head;
     const weft_exchange_ops *ops;
-    weft_exchange *parsed; /* opened without a place: its rules */
+    weft_exchange *parsed; /* opened without a site: its options */
     const weft_ps_exchange *rules;
-    weft_codec_checkpoint *kept; /* knows what is no parameter */
+    weft_codec_checkpoint *kept; /* knows the padding */
     meanwhile *meanwhile;        /* [learners] */
     int servers, range_count;
     weft_updater *updaters;     /* [range_count] */
-    weft_range **ranges;        /* [range_count]: the servers' */
+    weft_range **ranges;        /* [range_count]: owned by the servers */
     weft_server_range *reach;   /* [learners][range_count] */
-    double updates, *staleness; /* what figures say: of all ranges, and by staleness */
+    double updates, *staleness; /* statistics of all ranges: number, and histogram */
     size_t staleness_count, staleness_capacity;
 } server_cast;
 
@@ -80,7 +80,7 @@ static weft_status open_range(void *user, int k, weft_served *out)
     WEFT_TRY(weft_updater_open(&c->updaters[k], c->rules->adds, s->context, s->store, s->optimizer,
                                &options));
     WEFT_TRY(weft_range_create(&options, &c->ranges[k]));
-    /* Until a learner gives the same, so that what the run has come to is known from the start. */
+    /* The result is defined before a learner has initialized the range with the same values. */
     memcpy(weft_range_parameters(c->ranges[k]),
            (const char *)s->parameters[0] + (size_t)begin_of(c, k) * weft_dtype_size(s->dtype),
            weft_range_bytes(c->ranges[k]));
@@ -141,7 +141,7 @@ static weft_status respond(void *user)
     return WEFT_OK;
 }
 
-/* Who comes again begins anew. */
+/* A learner that restarts begins anew. */
 static weft_status start_meanwhile(const server_cast *c, int i)
 {
     const weft_sim_exchange_options *s = &c->head.scene;
@@ -201,7 +201,7 @@ static weft_status cast_make(weft_sim_exchange *cast, weft_actor_id id, weft_act
                                  : make_learner(c, (int)id - 1 - c->servers, out);
 }
 
-/* Those that draw have parameters of their own. */
+/* With elastic averaging, learners have parameters of their own. */
 static bool cast_part(const weft_sim_exchange *cast, int i, int64_t *begin, int64_t *count)
 {
     const server_cast *c = (const server_cast *)cast;
@@ -211,7 +211,7 @@ static bool cast_part(const weft_sim_exchange *cast, int i, int64_t *begin, int6
     return true;
 }
 
-/* Of learners that are gone nobody waits for an update. */
+/* After the run no update of a lost learner is waited for. */
 static weft_status cast_result(weft_sim_exchange *cast, bool over, void *parameters)
 {
     const server_cast *c = (const server_cast *)cast;

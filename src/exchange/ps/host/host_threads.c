@@ -1,10 +1,10 @@
-/* Which learner runs which server, and the coordinator by which they find each other. */
+/* Servers and coordinator as threads of the learners' processes, and how the learners find them. */
 #include <stdio.h>
 
 #include "exchange/ps/ps_exchange.h"
 
-/* Who takes part in a run of one job lives as long as the job, which knows when one of its ranks
- * is gone; so nobody is given up for being silent. */
+/* Members of a single job live as long as the job, which detects lost ranks itself; so no member is
+ * removed for silence. */
 static const double BEAT = 1, LIMIT = 1e9;
 
 static int host_of(const weft_ps_exchange *x, int server)
@@ -22,7 +22,7 @@ static weft_actor_id learner_id(const weft_ps_exchange *x, int learner)
     return server_id(x->servers + learner);
 }
 
-/* A learner that comes and goes has a number that nobody else has, and never comes again by it. */
+/* An elastic learner draws an id that no other has, and never returns under it. */
 static weft_actor_id own_id(const weft_ps_exchange *x)
 {
     return x->head.site.cluster ? weft_draw_id() : learner_id(x, x->head.site.endpoint->learner);
@@ -37,7 +37,7 @@ static weft_member_options member_of(weft_actor_id id, int slot)
                                  .beat = BEAT};
 }
 
-/* --- ranges of servers that run here --- */
+/* --- ranges of servers in this process --- */
 
 static weft_status open_range(void *user, int number, weft_served *out)
 {
@@ -71,9 +71,9 @@ static void close_range(void *user, int number)
     own->states = NULL;
 }
 
-/* --- who runs here --- */
+/* --- threads --- */
 
-/* A line of text from the learner that knows it to all others. */
+/* Broadcasts a line of text between learners. */
 static weft_status tell(const weft_ps_exchange *x, char *text, int from)
 {
     return weft_learner_group_run(x->head.site.endpoint,
@@ -135,14 +135,14 @@ static weft_status respond(void *user)
     weft_ps_exchange *x = user;
     const weft_member *member = weft_ps_client_member(weft_net_actor(x->net));
     int there = weft_view_count(weft_member_view(member), WEFT_MEMBER_LEARNER);
-    /* Many that each draw as if they were few would throw the centre further than they are apart.
-     */
+    /* With alpha = beta / learners, too small a number would move the centre further than the
+     * learners are apart. */
     x->draw(x, WEFT_MAX(there, x->head.site.endpoint->learners), x->dtype, x->count,
             x->own_parameters, x->parameters, x->gradients);
     return WEFT_OK;
 }
 
-/* Learners of one job have found out before that they train the same. */
+/* Learners of one job have compared before that they train the same. */
 static weft_member_options learner_member(const weft_ps_exchange *x, weft_actor_id id, int slot)
 {
     const weft_learner_link *link = x->head.site.cluster;
@@ -175,7 +175,7 @@ static weft_status open_learner(weft_ps_exchange *x, const char *coordinator)
                                       .step = &x->step,
                                       .weight = &x->head.weight,
                                       .push = x->push,
-                                      .fetch = x->draw ? 1 : x->fetch, /* is told of meetings */
+                                      .fetch = x->draw ? 1 : x->fetch, /* counts elastic updates */
                                       .descend = x->descent ? descend : NULL,
                                       .respond = x->draw ? respond : NULL,
                                       .give_state = weft_ps_exchange_give_state,
@@ -196,7 +196,7 @@ weft_status weft_ps_exchange_start(weft_ps_exchange *x)
     WEFT_TRY(weft_net_context_of(site->context, &x->world));
     weft_learners_expect(&x->head, x->world);
     if (!site->cluster) WEFT_TRY(weft_learners_meet(&x->head, x->world, &others));
-    /* A new replica is sent all of a range, with the updates of all learners that wait. */
+    /* A new backup is sent a whole range, with the pending updates of all learners. */
     if (site->replicas > 0)
         weft_net_context_set_max_message(x->world, (size_t)(4 + site->endpoint->learners) *
                                                        (size_t)x->count *

@@ -1,9 +1,10 @@
+/* Encodes differences to the reference parameters, and keeps the messages between versions. */
 #include "exchange/ps/range/downlink.h"
 
-/* Each message stands behind its length, and both at a multiple of so many bytes. */
+/* A message follows its length, and both are padded to multiples of this many bytes. */
 enum { UNIT = 8 };
 
-/* From one version to another. */
+/* The message from one version to another. */
 typedef struct link {
     int64_t from, to;
     size_t bytes;
@@ -12,13 +13,13 @@ typedef struct link {
 
 struct weft_downlink {
     weft_codec *codec;
-    size_t bytes; /* of all numbers */
+    size_t bytes; /* of all parameters */
     char *public, *difference;
-    uint8_t *room; /* to encode in */
+    uint8_t *room; /* buffer for the encoder */
     int64_t version;
     link *links; /* without gaps; the last one leads to `version` */
     size_t count, capacity, sum;
-    weft_buffer *last; /* what was sent last: to whoever had version last_have */
+    weft_buffer *last; /* the last reply: to learners with version last_have */
     int64_t last_have;
     bool last_changes;
 };
@@ -85,7 +86,7 @@ void *weft_downlink_reference(const weft_downlink *p)
         for (int64_t i = 0; i < p->codec->count; i++) to[i] = a[i] - b[i];                         \
     } while (0)
 
-/* What was left out before is in the difference again, so that the codec need not keep it. */
+/* The difference contains what was omitted before, so the codec's residual is cleared. */
 static weft_status encode(weft_downlink *p, const void *parameters, size_t *bytes)
 {
     if (p->codec->dtype == WEFT_F64)
@@ -131,7 +132,7 @@ weft_status weft_downlink_update(weft_downlink *p, const void *parameters, int64
     if (version == p->version) return WEFT_OK;
     WEFT_TRY(encode(p, parameters, &bytes));
     weft_buffer_unref(&p->last);
-    if (UNIT + bytes >= p->bytes) { /* then the numbers themselves are better */
+    if (UNIT + bytes >= p->bytes) { /* the parameters themselves are shorter */
         memcpy(p->public, parameters, p->bytes);
         forget(p, p->count);
     } else {
@@ -141,7 +142,7 @@ weft_status weft_downlink_update(weft_downlink *p, const void *parameters, int64
     return WEFT_OK;
 }
 
-/* The first link on the way from there; `count`: none leads from there. */
+/* The first message on the path from version `have`; `count`: there is none. */
 static size_t link_from(const weft_downlink *p, int64_t have)
 {
     size_t i = 0;

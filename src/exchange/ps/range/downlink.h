@@ -1,14 +1,12 @@
-/*
- * What learners know of a server's range, where parameters come back to them compressed.
+/* The downlink of a server's range: compressed parameters for learners, without error feedback.
  *
- * The server keeps the numbers that a learner has who took in everything: `public`. When parameters
- * have a new version, what they are apart from those is encoded, and what the message says is added
- * on both sides. So nothing is ever lost or counted twice, whatever a codec leaves out: it is part
- * of the next difference, and all who are at the same version have the same bits. Messages are kept
- * while it is shorter to send them than all numbers; who is farther behind, or new, gets those.
+ * The server keeps reference parameters, `public`, which a learner has that applied every message.
+ * For a new version their difference to the parameters is encoded, and the decoded message is added
+ * on both sides. What the codec omits is thus part of the next difference, nothing is lost or
+ * counted twice, and all learners at one version have the same bits. Messages are kept while they
+ * are shorter than all parameters; a learner that is further behind, or new, gets the reference.
  *
- * No messages and no time of its own. One thread at a time.
- */
+ * No messages and no time of its own. One thread at a time. */
 #ifndef WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
 #define WEFT_EXCHANGE_PS_RANGE_DOWNLINK_H
 
@@ -17,18 +15,18 @@
 
 typedef struct weft_downlink weft_downlink;
 
-/* Takes the codec, also if this fails; all zeros. */
+/* Takes the codec, also on failure; the reference is zero. */
 weft_status weft_downlink_open(weft_codec *codec, weft_downlink **out) WEFT_NODISCARD;
 void weft_downlink_close(weft_downlink **published);
-/* [count]; what those know who have the newest version. May be written before the first version
- * there is, and is then what all begin with. */
+/* [count]; the reference at the newest version. May be written before the first version, for all
+ * learners to begin with. */
 void *weft_downlink_reference(const weft_downlink *published);
-/* The parameters are these now. Where the first version of which it hears is not 0 all begin with
- * these parameters. NUMERIC: one of them is no finite number. */
+/* Makes a version of these parameters. If the first version is not 0, the reference becomes the
+ * parameters. NUMERIC: one of them is not finite. */
 weft_status weft_downlink_update(weft_downlink *published, const void *parameters,
                                  int64_t version) WEFT_NODISCARD;
-/* What leads from version `have` to the newest: with *changes messages for weft_downlink_apply,
- * else all numbers. The blob is the caller's hold on it. */
+/* The path from version `have` to the newest: with *changes messages for weft_downlink_apply, else
+ * the reference. *out is the caller's reference. */
 weft_status weft_downlink_delta_since(weft_downlink *published, int64_t have, weft_buffer **out,
                                       bool *changes) WEFT_NODISCARD;
 

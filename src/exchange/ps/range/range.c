@@ -1,4 +1,4 @@
-/* Updates wait until those that belong together are there; then their mean makes a version. */
+/* Pending updates wait until those of a version are complete; then their mean makes the version. */
 #include "exchange/ps/range/range_internal.h"
 
 static weft_status room_for(const weft_range_options *o, void *given, void **out, bool *own)
@@ -60,7 +60,7 @@ const int64_t *weft_range_staleness(const weft_range *range, size_t *size)
     return range->staleness;
 }
 
-/* --- who is here --- */
+/* --- learners --- */
 
 static member *find(const weft_range *r, weft_actor_id id)
 {
@@ -108,7 +108,7 @@ int64_t weft_range_slowest(const weft_range *r)
 bool weft_range_may_begin(const weft_range *r, int64_t clock)
 {
     int64_t bound = r->options.policy.bound;
-    /* Not the slowest plus the bound: a clock that somebody made up may be any number. */
+    /* Not slowest + bound, which may overflow: a forged clock may be any number. */
     return bound == WEFT_NO_BOUND || clock <= bound || clock - bound <= weft_range_slowest(r);
 }
 
@@ -148,7 +148,7 @@ static int by_learner(const void *a, const void *b)
     return (x->push.sequence > y->push.sequence) - (x->push.sequence < y->push.sequence);
 }
 
-/* What the first n weigh on the mean; 0: all weigh the same, and none is to be multiplied. */
+/* Mean weight of the first n; 0: all weights are equal, and none is applied. */
 static double mean_weight(const weft_range *r, int n)
 {
     double sum = 0;
@@ -160,7 +160,7 @@ static double mean_weight(const weft_range *r, int n)
     return alike ? 0 : sum / n;
 }
 
-/* The first n that wait make a version; their order is that of the slots, not of arrival. */
+/* The first n pending updates make a version, summed in the order of slots, not of arrival. */
 static weft_status apply(weft_range *r, int n)
 {
     const weft_range_options *o = &r->options;
@@ -189,7 +189,7 @@ static weft_status apply(weft_range *r, int n)
     return WEFT_OK;
 }
 
-/* Brings those of one clock to the front, in the order of arrival, and counts them. */
+/* Moves updates of one clock to the front, in the order of arrival, and counts them. */
 static int gather_clock(weft_range *r, int64_t clock)
 {
     int front = 0;
@@ -202,13 +202,13 @@ static int gather_clock(weft_range *r, int64_t clock)
     return front;
 }
 
-/* How many of those that wait belong together and are all there; 0: none. */
+/* Number of pending updates that make the next version; 0: they are not complete. */
 static int complete(weft_range *r)
 {
     int count = r->options.policy.count, here = weft_range_learners(r);
     if (r->waiting_count == 0) return 0;
     if (count > 0) {
-        /* Of fewer learners than a version asks for, each one's is all there is. */
+        /* With fewer learners than a version has updates, it has as many as learners. */
         count = here ? WEFT_MIN(count, here) : 1;
         return r->waiting_count >= (size_t)count ? count : 0;
     }
@@ -223,7 +223,7 @@ static weft_status apply_complete(weft_range *r)
     return WEFT_OK;
 }
 
-/* --- what happens --- */
+/* --- joins, leaves, pushes --- */
 
 weft_status weft_range_join(weft_range *r, weft_actor_id learner, int slot, int64_t clock)
 {
@@ -256,7 +256,7 @@ weft_status weft_range_leave(weft_range *r, weft_actor_id learner)
     return apply_complete(r);
 }
 
-/* What one clock's updates make is made of all of them, or not at all. */
+/* With count 0 a version has the updates of all learners of one clock, or is not made. */
 static bool counts(const weft_range *r, int64_t clock)
 {
     return r->options.policy.count > 0 || clock <= r->last;
@@ -286,7 +286,7 @@ static weft_status check(const weft_range *r, const weft_push *push, const membe
         return weft_fail(WEFT_ERR_FORMAT,
                          "an update of learner %d is of step %lld, it was at %lld before", m->slot,
                          (long long)push->clock, (long long)m->clock);
-    /* So what waits is bounded, too. */
+    /* This bounds the pending updates, too. */
     if (!weft_range_may_begin(r, push->clock - 1))
         return weft_fail(WEFT_ERR_FORMAT,
                          "an update of learner %d is of step %lld, which it was not to begin: the "

@@ -1,4 +1,4 @@
-/* The inside of a range. */
+/* Internals of a range. */
 #ifndef WEFT_EXCHANGE_PS_RANGE_RANGE_INTERNAL_H
 #define WEFT_EXCHANGE_PS_RANGE_RANGE_INTERNAL_H
 
@@ -11,27 +11,27 @@ typedef struct member {
     int slot;
     bool here;
     int64_t clock, sequence;
-    int64_t met, stale; /* of its updates in versions: how many, and their staleness in all */
+    int64_t met, stale; /* number and total staleness of its updates in versions */
 } member;
 
-/* An update that waits for others. */
+/* An update that waits for the others of its version. */
 typedef struct pushed {
     weft_push push;
     int slot;             /* of its learner */
-    weft_encoded message; /* the update as it was read, which takes a walk through all of it */
+    weft_encoded message; /* the parsed update; parsing reads all of it */
 } pushed;
 
 struct weft_range {
     weft_range_options options;
     int64_t version;
-    int64_t begun; /* steps that everybody had finished, when somebody was there at last */
-    int64_t last;  /* where all are to leave: the clock that the first has left at */
+    int64_t begun; /* clock of the slowest learner before the last leave */
+    int64_t last;  /* end clock */
     void *parameters;
-    member *members; /* by number, as they came */
+    member *members; /* in the order of joining */
     size_t member_count, member_capacity;
     pushed *waiting; /* in the order of arrival */
     size_t waiting_count, waiting_capacity;
-    void *gradient; /* the mean of updates that make a version */
+    void *gradient; /* mean of the updates of a version */
     bool own_parameters, own_gradient;
     weft_weighted_mean mean;
     int64_t *staleness;

@@ -1,24 +1,24 @@
-/* A range as bytes, for one that is to go on where it is. Whole numbers are as this machine has
- * them: who goes on computes the same bits, so it is of the same kind. */
+/* Serializes a range, for a backup. Numbers have the byte order of this machine: both servers
+ * compute the same bits, so they are of one kind. */
 #include "exchange/ps/range/range_internal.h"
 
 /* At the beginning. */
 typedef struct header {
-    uint64_t mark; /* of this form */
+    uint64_t mark; /* of this format */
     int64_t count, version, begun, last;
     uint64_t members, waiting, staleness;
     uint64_t dtype;
 } header;
 static const uint64_t MARK = 0x33656e6172746677; /* "wftrane3" */
 
-/* A member, and an update that waits with its bytes behind it. */
+/* A learner; and a pending update, followed by its bytes. */
 typedef struct member_card {
     int64_t id, slot, here, clock, sequence, met, stale;
 } member_card;
 typedef struct push_card {
     int64_t learner, slot, sequence, clock, version, step;
     double weight;
-    uint64_t bytes; /* of the update; filled up to 8 */
+    uint64_t bytes; /* of the update; padded to 8 */
 } push_card;
 
 static size_t padded(size_t bytes)
@@ -73,7 +73,7 @@ weft_status weft_range_save(const weft_range *r, weft_buffer **out)
     return WEFT_OK;
 }
 
-/* What is left to be read. */
+/* Bytes that are still to be read. */
 typedef struct rest {
     const char *at;
     size_t bytes;
@@ -93,7 +93,7 @@ static weft_status fail_read(void)
     return weft_fail(WEFT_ERR_FORMAT, "the state of a range is cut off or of another one");
 }
 
-/* Into a range that has nothing but parameters. */
+/* Reads learners into a range that has only parameters. */
 static weft_status read_members(weft_range *r, rest *from, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -156,7 +156,7 @@ static weft_status read_rest(weft_range *r, const header *h, rest *from)
     return WEFT_OK;
 }
 
-/* Lists only: whoever has them keeps the room of parameters and gradients. */
+/* Swaps lists only: each range keeps its buffers of parameters and gradients. */
 static void swap_lists(weft_range *a, weft_range *b)
 {
     weft_range c = *a;
@@ -188,7 +188,7 @@ weft_status weft_range_load(weft_range *r, const void *data, size_t bytes, size_
     const char *parameters = from.at;
     from.at += padded(size);
     from.bytes -= padded(size);
-    options.parameters = options.gradient = r->parameters; /* it computes nothing */
+    options.parameters = options.gradient = r->parameters; /* the range computes nothing */
     WEFT_TRY(weft_range_create(&options, &other));
     weft_status status = read_rest(other, &h, &from);
     if (status == WEFT_OK) {

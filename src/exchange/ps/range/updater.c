@@ -1,10 +1,10 @@
-/* What a range does with the mean of updates. */
+/* Applies the mean of updates to a range: by the optimizer, or by addition. */
 #include "base/tree_sum.h"
 #include "exchange/ps/ps_exchange.h"
 
 static weft_status optimize(void *user, void *parameters, const void *mean)
 {
-    (void)parameters; /* the optimiser's own */
+    (void)parameters; /* the optimizer's own */
     return weft_flat_optimizer_run(((weft_updater *)user)->optimizer, mean);
 }
 

@@ -1,9 +1,10 @@
+/* Sums the updates block by block over the fixed tree, so that the bits do not depend on timing. */
 #include "exchange/ps/range/weighted_mean.h"
 
 #include "base/target_clones.h"
 #include "base/tree_sum.h"
 
-/* Numbers in a block: what a core keeps close for a few levels. */
+/* Numbers in a block: a few of them fit the cache of a core. */
 enum { BLOCK = 2048 };
 
 void weft_weighted_mean_free(weft_weighted_mean *m)
@@ -13,7 +14,7 @@ void weft_weighted_mean_free(weft_weighted_mean *m)
     *m = (weft_weighted_mean){0};
 }
 
-/* A tree of n leaves has no more places in use than this. */
+/* Maximum number of partial sums of a tree of n leaves. */
 static int levels_of(int n)
 {
     int levels = 1;
@@ -58,7 +59,7 @@ WEFT_CLONES static void divide_f64(double *restrict x, int64_t n, double by)
     for (int64_t i = 0; i < n; i++) x[i] /= by;
 }
 
-/* The next n numbers of all updates, added up; the sum is in the first block. */
+/* Sums the next n numbers of all updates; the sum is in `first`. */
 static void add_up(weft_weighted_mean *m, int64_t n, char *first)
 {
     size_t size = weft_dtype_size(m->dtype);

@@ -1,3 +1,4 @@
+/* A range that a server hosts: log entries, replies held for the backup, snapshots. */
 #include "exchange/ps/server/server_internal.h"
 
 hosted_range *weft_hosted_range_find(const server *s, uint32_t number)
@@ -35,7 +36,7 @@ void weft_hosted_range_remove(server *s, hosted_range *f)
     *f = s->hosted[--s->count];
 }
 
-/* --- changes --- */
+/* --- log entries --- */
 
 static weft_status apply(hosted_range *f, const change *c, weft_push_result *fate)
 {
@@ -71,7 +72,7 @@ weft_status weft_hosted_range_apply(server *s, hosted_range *f, const change *c,
     return weft_hosted_range_append(s, f, &next);
 }
 
-/* --- messages that wait --- */
+/* --- held replies --- */
 
 static bool is_deferred(const hosted_range *f, weft_actor_id to, weft_rpc_type type, int64_t number)
 {
@@ -99,7 +100,7 @@ weft_status weft_hosted_range_send(server *s, hosted_range *f, weft_actor_id to,
     return WEFT_OK;
 }
 
-/* --- all of it --- */
+/* --- snapshots --- */
 
 weft_status weft_hosted_range_snapshot(const hosted_range *f, weft_buffer **out)
 {

@@ -1,4 +1,4 @@
-/* What learners ask a server for: answered when the policy lets them begin their next step. */
+/* Pending pulls: each is answered when the policy lets its learner begin the next step. */
 #include "exchange/ps/server/server_internal.h"
 
 static weft_status copy_parameters(hosted_range *f)
@@ -15,7 +15,7 @@ static weft_status copy_parameters(hosted_range *f)
     return WEFT_OK;
 }
 
-/* What the learner is to be told; NULL: it has that. */
+/* The payload of a reply: all parameters or a delta; NULL: the learner has the newest. */
 static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **out, bool *changes)
 {
     weft_downlink *p = f->of.published;
@@ -24,7 +24,7 @@ static weft_status pick(hosted_range *f, const pending_pull *q, weft_buffer **ou
     *changes = false;
     if (p) WEFT_TRY(weft_downlink_update(p, weft_range_parameters(f->of.range), version));
     if (q->whole) return weft_hosted_range_snapshot(f, out);
-    /* What is left in the end are the parameters themselves. */
+    /* The final parameters are sent exactly. */
     if (p && !q->leaving)
         return q->have == version ? WEFT_OK : weft_downlink_delta_since(p, q->have, out, changes);
     if (q->have == version && !p) return WEFT_OK;
@@ -53,8 +53,8 @@ static weft_status answer(server *s, hosted_range *f, const pending_pull *q)
     return status;
 }
 
-/* Whether the learner's own updates are in, and all that the policy wants it to see. Who leaves
- * sees what all have come to; who arrives is told where it may begin. */
+/* Whether the learner's own updates, and those that the policy demands, have been applied. A
+ * leaving learner gets the final parameters; a joining one its start clock. */
 static bool may_answer(const hosted_range *f, const pending_pull *q)
 {
     if (!f->given) return false;
@@ -64,7 +64,7 @@ static bool may_answer(const hosted_range *f, const pending_pull *q)
     return clock >= q->clock && weft_range_may_begin(f->of.range, q->clock);
 }
 
-/* Who wants to leave is gone when its updates are in. */
+/* Removes a leaving learner when its updates have been applied. */
 static weft_status let_go(server *s, hosted_range *f)
 {
     for (size_t i = 0; i < f->pull_count; i++) {
@@ -77,7 +77,7 @@ static weft_status let_go(server *s, hosted_range *f)
     return WEFT_OK;
 }
 
-/* Who has sent nothing yet may begin later than this range thought. */
+/* A learner that has not pushed yet may begin at a later clock than this range assumed. */
 static weft_status advance(server *s, hosted_range *f, const pending_pull *q)
 {
     int64_t clock = weft_range_clock(f->of.range, q->learner);
@@ -85,7 +85,7 @@ static weft_status advance(server *s, hosted_range *f, const pending_pull *q)
         return WEFT_OK;
     change c = {.kind = WEFT__APPEND__KIND__ADVANCE, .learner = q->learner, .clock = q->clock};
     weft_status status = weft_hosted_range_apply(s, f, &c, NULL);
-    return status == WEFT_ERR_ARGUMENT ? WEFT_OK : status; /* an old pending_pull */
+    return status == WEFT_ERR_ARGUMENT ? WEFT_OK : status; /* an old pull */
 }
 
 weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f)
@@ -98,13 +98,13 @@ weft_status weft_hosted_range_answer_pulls(server *s, hosted_range *f)
             WEFT_TRY(answer(s, f, &q));
         else if (q.leaving ? weft_range_knows(f->of.range, q.learner)
                            : weft_range_clock(f->of.range, q.learner) >= 0)
-            f->pulls[kept++] = q; /* who has gone asks for nothing any more */
+            f->pulls[kept++] = q; /* a removed learner needs no reply */
     }
     f->pull_count = kept;
     return WEFT_OK;
 }
 
-/* A learner asks one thing at a time; if it asks again, that is what it wants to know. */
+/* A learner has at most one pending pull of a range: a newer one replaces it. */
 weft_status weft_hosted_range_add_pull(server *s, hosted_range *f, const pending_pull *q)
 {
     WEFT_TRY(advance(s, f, q));

@@ -1,13 +1,14 @@
-/* A range on two servers. The primary orders what changes it and sends that on; the replica makes
- * the same of it. Nobody is told of a change that the replica does not have yet, so when the
- * primary is lost nothing is lost that somebody knows of. */
+/* Primary-backup replication of a range (cf. Viewstamped Replication, Oki and Liskov 1988). The
+ * primary orders log entries and appends them at the backup, which applies them in the same order.
+ * No reply reveals an entry that the backup has not acknowledged, so the loss of a primary loses
+ * nothing that a learner knows of. */
 #include "exchange/ps/server/server_internal.h"
 
 /* --- the primary --- */
 
-/* What stands before the parameters in a state. */
+/* Header of a snapshot. */
 typedef struct state_card {
-    uint64_t whole; /* bytes of parameters and of what the update keeps */
+    uint64_t whole; /* bytes of parameters and update state */
 } state_card;
 
 static weft_status pack_state(const hosted_range *f, weft_buffer **out)
@@ -53,7 +54,7 @@ static weft_status send_change(server *s, const hosted_range *f, const change *c
     return weft_rpc_send(&s->head, f->replica, WEFT_RPC_APPEND, &m, c->update);
 }
 
-/* What is sent now is sent again if nobody answers. */
+/* Arms the retransmission timer with the first timeout. */
 static weft_status hope(server *s)
 {
     s->patience = s->options.patience;
@@ -65,7 +66,7 @@ weft_status weft_hosted_range_append(server *s, hosted_range *f, const change *c
     WEFT_TRY(WEFT_GROW(&f->log, &f->log_capacity, f->log_count));
     f->log[f->log_count] = *c;
     (void)weft_buffer_ref(f->log[f->log_count++].update);
-    if (f->state || f->kept < 0) return WEFT_OK; /* it cannot take it yet */
+    if (f->state || f->kept < 0) return WEFT_OK; /* the backup has no snapshot yet */
     WEFT_TRY(send_change(s, f, c));
     return f->log_count == 1 ? hope(s) : WEFT_OK;
 }
@@ -100,7 +101,7 @@ weft_status weft_hosted_range_flush(server *s, hosted_range *f)
     return status;
 }
 
-/* Another replica, or none: then all that waited may be told. */
+/* Sets the backup; without one, all held replies are sent. */
 weft_status weft_hosted_range_set_replica(server *s, hosted_range *f, weft_actor_id replica)
 {
     if (f->replica == replica) return WEFT_OK;
@@ -129,7 +130,7 @@ static bool is_told_ready(const server *s, const hosted_range *f)
     return k->primary != s->head.id || k->replica != f->replica || k->ready;
 }
 
-/* Also tells the coordinator again that the replica is whole. */
+/* Also reports to the coordinator again that the backup is in sync. */
 weft_status weft_hosted_range_resend(server *s, hosted_range *f, bool *some)
 {
     if (!f->primary || f->replica == WEFT_NOBODY) return WEFT_OK;
@@ -161,10 +162,10 @@ weft_status weft_take_replicated(server *s, const weft_message *message, const W
     return weft_hosted_range_flush(s, f);
 }
 
-/* --- the replica --- */
+/* --- the backup --- */
 
-/* Only what this server's view calls the primary changes a replica, so one that has been replaced
- * and does not know it yet is told nothing, and can tell nobody anything. */
+/* Fencing: only the primary of this server's view changes a backup. A deposed primary gets no
+ * acknowledgements, so it can release no replies. */
 static hosted_range *replica_of(const server *s, uint32_t range, weft_actor_id from)
 {
     const weft_view *v = weft_member_view(s->member);

@@ -1,4 +1,5 @@
-/* The server: has the ranges that the view gives it, takes pushes, and answers pulls. */
+/* The server actor: hosts the ranges that the view assigns to it, applies pushes, and answers
+ * pulls. */
 #include "exchange/ps/server/server_internal.h"
 
 weft_range *weft_server_range_of(const weft_actor *actor, int number, bool primary)
@@ -47,7 +48,7 @@ static weft_status let_out(server *s, hosted_range *f, const weft_view *v)
     return WEFT_OK;
 }
 
-/* What this server is to the range, and who is there. */
+/* Takes this server's role in the range; a primary adds and removes learners. */
 static weft_status keep_range(server *s, int number, const weft_view *v)
 {
     const weft_range_owner *k = &v->ranges[number];
@@ -64,7 +65,7 @@ static weft_status keep_range(server *s, int number, const weft_view *v)
     return weft_hosted_range_answer_pulls(s, f);
 }
 
-/* Who knew of this view before, and has not been answered, need not wait until it asks again. */
+/* Asks senders from a view that this server had not installed to retransmit. */
 static weft_status call_again(server *s)
 {
     const Weft__Resend again = WEFT__RESEND__INIT;
@@ -74,8 +75,8 @@ static weft_status call_again(server *s)
     return WEFT_OK;
 }
 
-/* Where learners are there, and none of them has the checkpoint that the run goes on from, nobody
- * can bring the parameters that this server lacks. */
+/* If no learner of the view has loaded the checkpoint from which the run continues, none can
+ * initialize the ranges that this server lacks: the state of the run is lost. */
 static weft_status look_for_giver(const server *s)
 {
     const weft_view *v = weft_member_view(s->member);
@@ -117,8 +118,7 @@ static bool is_ahead(const server *s, int64_t view)
     return view > weft_member_view(s->member)->number;
 }
 
-/* What this server cannot answer, perhaps since it has not heard yet of changes that the other one
- * has, is asked again. */
+/* Notes the sender of a request from a newer view, with which this server may be able to answer. */
 static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
 {
     if (!is_ahead(s, view) || s->early_count >= WEFT_MOST_MEMBERS) return WEFT_OK;
@@ -129,7 +129,7 @@ static weft_status leave_open(server *s, weft_actor_id who, int64_t view)
     return WEFT_OK;
 }
 
-/* Nobody goes further than that. */
+/* Sets the end clock, beyond which no learner goes. */
 static weft_status end_at(server *s, hosted_range *f, int64_t clock)
 {
     change c = {.kind = WEFT__APPEND__KIND__HALT, .clock = clock};
@@ -154,7 +154,7 @@ static weft_status take_push(server *s, const weft_message *message, const Weft_
     if (!f || !f->given) return leave_open(s, message->from, m->view);
     if (m->last > 0) WEFT_TRY(end_at(s, f, m->last));
     weft_status status = weft_hosted_range_apply(s, f, &c, &fate);
-    /* What a learner sends is its fault alone. */
+    /* A damaged update fails its learner, not the server. */
     if (status != WEFT_OK && status != WEFT_ERR_FORMAT) return status;
     if (fate == WEFT_PUSH_UNKNOWN_CLIENT && is_ahead(s, m->view))
         return leave_open(s, message->from, m->view);
@@ -267,7 +267,7 @@ static weft_status read_message(server *s, const weft_message *message)
         weft_rpc_free(m);
         return status;
     }
-    return WEFT_OK; /* what is none of ours is not answered */
+    return WEFT_OK; /* other messages are ignored */
 }
 
 static weft_status server_message(weft_actor *actor, const weft_message *message)
@@ -280,9 +280,9 @@ static weft_status server_message(weft_actor *actor, const weft_message *message
     return news == WEFT_NEWS_NONE && !s->leaving ? read_message(s, message) : WEFT_OK;
 }
 
-/* --- time --- */
+/* --- timers --- */
 
-/* What its beats say: updates, and how stale they were. */
+/* Statistics for heartbeats: number and mean staleness of updates. */
 static void tell_figures(server *s)
 {
     weft_member_stats figures = {.clock = 0};
@@ -300,14 +300,14 @@ static void tell_figures(server *s)
     weft_member_set_stats(s->member, &figures);
 }
 
-/* Twice as patient each time. */
+/* Retransmits with exponential backoff. */
 static weft_status server_timer(weft_actor *actor, int timer)
 {
     server *s = (server *)actor;
     bool some = false;
     if (timer == WEFT_MEMBER_TIMER) {
         tell_figures(s);
-        WEFT_TRY(look_for_giver(s)); /* what it said may not have arrived */
+        WEFT_TRY(look_for_giver(s)); /* the last report may be lost */
         WEFT_TRY(weft_member_timer(s->member));
         actor->done = weft_member_has_left(s->member);
         return WEFT_OK;
