@@ -1,7 +1,6 @@
-/*
- * A client, as an actor: asks the coordinator of a run who is there, and is no member. With
- * `invited` it asks for what a joiner needs to know, too; with `other` it asks that this one goes.
- */
+/* A status client, as an actor: it queries the coordinator for the view and is no member. With
+ * `invited` it also requests what a joining member needs; with `other` it requests that this member
+ * leaves. */
 #ifndef WEFT_MEMBERSHIP_CLIENT_H
 #define WEFT_MEMBERSHIP_CLIENT_H
 
@@ -9,20 +8,20 @@
 
 typedef struct weft_membership_client_options {
     size_t struct_size;    /* sizeof(weft_membership_client_options) */
-    bool invited, learner; /* learner: a slot is kept free for it */
-    int place;           /* the slot that it is to have, from 1: whoever had it has ended; 0: any */
-    weft_actor_id other; /* WEFT_NOBODY: nobody is to go */
-    double again;        /* seconds after which it asks again */
+    bool invited, learner; /* learner: a slot is reserved for it */
+    int place;             /* requested slot, from 1: its former member has ended; 0: any */
+    weft_actor_id other;   /* WEFT_NOBODY: no member is to leave */
+    double again;          /* retransmission timeout, in seconds */
 } weft_membership_client_options;
 
-/* Done when it has its answer; PEER: that was no. */
+/* Done when it has its answer; PEER: the coordinator has rejected the request. */
 weft_status weft_membership_client_create(const weft_membership_client_options *options,
                                           weft_actor **out) WEFT_NODISCARD;
-/* Asks once more; the last answer stays until there is another one. */
+/* Queries once more; the last answer stays until there is another. */
 weft_status weft_membership_client_query(weft_actor *actor) WEFT_NODISCARD;
-/* Who was there; number 0: before the run has begun. */
+/* The view; number 0: the run has not begun. */
 const weft_view *weft_membership_client_view(const weft_actor *actor);
-/* Invited: the slot of a learner that nobody has; and what the run is. */
+/* Invited: the reserved slot of a learner; id and configuration of the run. */
 int weft_membership_client_slot(const weft_actor *actor);
 uint64_t weft_membership_client_run(const weft_actor *actor);
 const weft_buffer *weft_membership_client_run_config(const weft_actor *actor);

@@ -1,4 +1,4 @@
-/* The coordinator: takes members in, hears their beats, and tells all when something changes. */
+/* The coordinator actor: admits members, receives heartbeats, and sends views to all members. */
 #include "membership/coordinator.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 enum { TICK = 0, SAY = 1 };
 
-/* Of the time after which a member counts as gone: so often at the most all are told of a view. */
+/* Least time between two views sent to all, as a part of the failure timeout. */
 static const double OFTEN = 0.002;
 
 /* --- views --- */
@@ -40,7 +40,7 @@ static weft_status say(coordinator_state *c)
     return status;
 }
 
-/* At once; but where many come or go together, all of them are told of with the next one. */
+/* Sends the view at once; changes in quick succession are sent with the next view. */
 weft_status weft_coordinator_changed(coordinator_state *c)
 {
     double quiet = OFTEN * c->options.limit, now = weft_actor_now(&c->head);
@@ -58,7 +58,7 @@ const weft_view *weft_coordinator_view(const weft_actor *coordinator)
     return &((const coordinator_state *)coordinator)->view;
 }
 
-/* --- beats --- */
+/* --- heartbeats --- */
 
 static weft_status refuse_unknown(coordinator_state *c, weft_actor_id who, uint64_t run)
 {
@@ -124,7 +124,7 @@ static weft_status take_ready(coordinator_state *c, const weft_message *message,
     return weft_coordinator_changed(c);
 }
 
-/* Peers have lost what the run had come to; or servers have never had what it was to begin with. */
+/* Peers have lost the state of the run, or servers were never initialized. */
 static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
 {
     weft_view *v = &c->view;
@@ -148,10 +148,10 @@ static weft_status take_lost(coordinator_state *c, const Weft__StateLost *m)
     return weft_coordinator_changed(c);
 }
 
-/* Somebody who only wants to know. */
+/* A query of a client. */
 static weft_status take_ask(coordinator_state *c, const weft_message *message, const Weft__Query *m)
 {
-    if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
+    if (c->recalls) return WEFT_OK; /* the members are not known yet */
     int wish = m->place > 0 && m->place <= (uint32_t)c->options.most ? (int)m->place - 1 : -1;
     weft_member_role role = m->learner ? WEFT_MEMBER_LEARNER : WEFT_MEMBER_SERVER;
     if (wish >= 0) WEFT_TRY(weft_coordinator_replace(c, message->from, role, wish));
@@ -162,9 +162,9 @@ static weft_status take_ask(coordinator_state *c, const weft_message *message, c
     return weft_coordinator_send_view(c, message->from, &c->view);
 }
 
-/* --- time --- */
+/* --- timers --- */
 
-/* Servers need not wait for ever for learners who will not come. */
+/* Failure timeouts without a learner or peer, after which the run fails. */
 enum { IDLE_LIMITS = 30 };
 
 static weft_status look_for_work(coordinator_state *c, double now)
@@ -193,7 +193,7 @@ static weft_status coordinator_timer(weft_actor *actor, int timer)
     if (!empty)
         c->emptied = -1;
     else if (c->emptied < 0)
-        c->emptied = now; /* who did not hear that it may go asks again */
+        c->emptied = now; /* a member without an acknowledgement sends Leave again */
     actor->done = empty && now - c->emptied > c->options.limit;
     return weft_actor_set_timer(actor, TICK, c->options.limit / 4);
 }
@@ -253,7 +253,7 @@ static weft_status coordinator_message(weft_actor *actor, const weft_message *me
     return WEFT_OK;
 }
 
-/* --- making it --- */
+/* --- creation --- */
 
 static void coordinator_destroy(weft_actor *actor)
 {

@@ -1,55 +1,53 @@
-/*
- * The coordinator, as an actor: who takes part in a run. It says what joiners need to know, who
- * keeps which range of the parameters, and who has gone; nothing that is trained passes through it.
+/* The coordinator, as an actor: it maintains the view of a run. It gives joining members the run
+ * configuration, assigns ranges to servers, and removes failed members; no training data pass
+ * through it.
  *
- * A run begins when all that are expected have come. From then on anybody may come and go. When the
- * coordinator dies the members go on with what they know; one that begins at its place learns from
- * them how far the run is; where it is told of another run than theirs, it fails. A run in which
- * nobody has trained for long has come to its end.
- */
+ * A run begins when all expected members have joined. From then on members may join and leave. When
+ * the coordinator fails, the members go on with their view; a new coordinator at its address
+ * recovers the view from them, and fails if its run configuration is another one. A run without
+ * learners for long has ended. */
 #ifndef WEFT_MEMBERSHIP_COORDINATOR_H
 #define WEFT_MEMBERSHIP_COORDINATOR_H
 
 #include "membership/view.h"
 
-/* What somebody trains with. NULL or 0: not known, and not compared. */
+/* Compatibility data of a member. NULL or 0: not known, and not compared. */
 typedef struct weft_fingerprint {
     const char *version, *model, *data; /* of the library; its name; shapes of sample and label */
-    uint64_t parameters;                /* how they lie in memory */
-    uint64_t checkpoint; /* checksum of the one that was loaded; the coordinator's: of the one that
-                            the run goes on from. 0: none */
+    uint64_t parameters;                /* layout in memory */
+    uint64_t checkpoint; /* checksum of the one loaded; the coordinator's: of the one that the run
+                            goes on from. 0: none */
     int64_t step;        /* of that checkpoint */
 } weft_fingerprint;
 
 typedef struct weft_coordinator_options {
     size_t struct_size;              /* sizeof(weft_coordinator_options) */
     uint64_t run;                    /* drawn by the host: no two runs have the same */
-    int expected[WEFT_MEMBER_ROLES]; /* who has to be there before the run begins */
-    int ranges;    /* of the parameters, which servers keep; 0 where there are none */
-    bool replicas; /* each range is to have one */
-    bool first;    /* the run is over only when the learner of slot 0 has done its steps, too: it is
-                      the one who tells what the run came to */
+    int expected[WEFT_MEMBER_ROLES]; /* members that must join before the run begins */
+    int ranges;                      /* of the parameters, on servers; 0: no servers */
+    bool replicas;                   /* each range has a backup */
+    bool first;    /* the run is over only when the learner of slot 0 has finished, too, which saves
+                      the result */
     int most;      /* members; 0: WEFT_MOST_MEMBERS */
-    double limit;  /* seconds of silence after which a member has gone */
+    double limit;  /* failure timeout of members, in seconds */
     int64_t steps; /* of each learner, in all; 0: not known */
-    int64_t done;  /* this one comes in the place of another, in a run that has come to this step:
-                      if no member of it is left, the run comes to a fault. 0: where it has no
-                      members, a run begins */
+    int64_t done; /* this coordinator replaces one in a run that has come to this step: if no member
+                     of it is left, the run fails. 0: without members a run begins */
     const char *exchange; /* for people; NULL: not known */
-    const char *advice;   /* how to go on where the run's state is lost, as the end of a sentence;
+    const char *advice;   /* how to go on if the state of the run is lost, as the end of a sentence;
                              NULL: from a checkpoint, where there is one */
     weft_fingerprint fingerprint;
-    /* That joiners are given: pairs of a name and a text, each with a zero byte at its end. A run
-     * that is under way has to have the same. Copied; NULL: nothing. */
+    /* Run configuration for joining members: pairs of a name and a text, each with a zero byte at
+     * its end. A run that goes on must have the same. Copied; NULL: none. */
     const void *configuration;
     size_t configuration_bytes;
 } weft_coordinator_options;
 
-/* Its number is WEFT_COORDINATOR. It is done when the run is over and all have gone. */
+/* Its id is WEFT_COORDINATOR. It is done when the run is over and all members have left. */
 weft_status weft_coordinator_create(const weft_coordinator_options *options,
                                     weft_actor **out) WEFT_NODISCARD;
-/* Who is there, with the figures of their last beats; the coordinator's until it is told something.
- */
+/* The view, with the statistics of the last heartbeats; the coordinator's, until its next
+ * message. */
 const weft_view *weft_coordinator_view(const weft_actor *coordinator);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who may take part. */
+/* Admission of members: compatibility check, slots and their reservation, the start of the run. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@ static bool differs(const char *ours, const char *theirs)
     return *ours && *theirs && strcmp(ours, theirs) != 0;
 }
 
-/* "" where it fits. What comes from the other side may be of any length. */
+/* "": compatible. Texts of the other side may have any length. */
 static void compare(const coordinator_state *c, const Weft__Fingerprint *f, char reason[REASON])
 {
     const weft_fingerprint *ours = &c->options.fingerprint;
@@ -31,7 +31,7 @@ static void compare(const coordinator_state *c, const Weft__Fingerprint *f, char
                        "same device and type of numbers");
 }
 
-/* Whether the run goes on from a checkpoint that this one has not loaded. */
+/* Whether the run goes on from a checkpoint that this member has not loaded. */
 static bool lacks_checkpoint(const coordinator_state *c, const Weft__Join *m)
 {
     uint64_t ours = c->options.fingerprint.checkpoint;
@@ -160,7 +160,7 @@ static weft_status admit(coordinator_state *c, const weft_message *message, cons
     return weft_coordinator_note(c, member, WEFT_MEMBER_JOINED, 0);
 }
 
-/* What is missing before the run begins; "": nothing. */
+/* Lists what is missing before the run begins; "": nothing. */
 static void describe_missing(const coordinator_state *c, char *text, size_t size)
 {
     const weft_fingerprint *ours = &c->options.fingerprint;
@@ -195,8 +195,8 @@ static weft_status welcome(coordinator_state *c, const weft_view_member *member,
     return weft_rpc_send(&c->head, member->id, WEFT_RPC_JOIN_ACK, &m, c->configuration);
 }
 
-/* The same client is told of the same slot; others of another one, as long as he may come. Where
- * there are more guests than can be remembered, the one that was asked first is forgotten. */
+/* Reserves a slot: a client is told the same one again, other clients another one. If there are
+ * more clients than reservations, the oldest reservation is dropped. */
 static int reserved_slot(coordinator_state *c, weft_actor_id client, int wish)
 {
     enum { KEPT_SECONDS = 60 };
@@ -208,7 +208,8 @@ static int reserved_slot(coordinator_state *c, weft_actor_id client, int wish)
         if (p->until > now && p->client == client && !is_taken(c, WEFT_MEMBER_LEARNER, p->slot))
             return p->slot;
         if (p->until < oldest->until) oldest = p;
-        if (wish >= 0 && p->slot == wish) p->until = 0; /* of whoever has ended before it came */
+        if (wish >= 0 && p->slot == wish)
+            p->until = 0; /* of a client that has ended before it joined */
     }
     if (wish >= 0 && !is_taken(c, WEFT_MEMBER_LEARNER, wish)) slot = wish;
     while (is_taken(c, WEFT_MEMBER_LEARNER, slot) || reservation_of(c, slot)) slot++;
@@ -236,7 +237,7 @@ static weft_status begin_run(coordinator_state *c)
     return weft_coordinator_changed(c);
 }
 
-/* The same member asks again until it hears something. */
+/* A repeated request of a member is answered again. */
 weft_status weft_coordinator_join(coordinator_state *c, const weft_message *message,
                                   const Weft__Join *m)
 {
@@ -244,7 +245,7 @@ weft_status weft_coordinator_join(coordinator_state *c, const weft_message *mess
     Weft__Reject no;
     const weft_view_member *member = weft_view_find(&c->view, message->from);
     weft__reject__init(&no);
-    if (c->recalls) return WEFT_OK; /* it is not known yet who is here */
+    if (c->recalls) return WEFT_OK; /* the members are not known yet */
     const member_record *known = member ? &c->records[member - c->view.members] : NULL;
     bool again = known && (!known->keyed || known->key == m->key);
     if (!again) {

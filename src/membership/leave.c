@@ -1,4 +1,4 @@
-/* Members that leave, are lost, or are replaced. */
+/* Members that leave, fail, or are replaced; and the end of the run. */
 #include <stdio.h>
 
 #include "membership/coordinator_internal.h"
@@ -17,7 +17,8 @@ bool weft_coordinator_has_work(const coordinator_state *c)
            0;
 }
 
-/* Learners without servers end together, and in one job the first goes first. */
+/* A job without servers is over when its first learner has finished, any other run when one has
+ * finished and no learner or peer is left. */
 static void look_for_end(coordinator_state *c)
 {
     bool together = c->options.first && c->options.ranges == 0;
@@ -106,8 +107,8 @@ weft_status weft_coordinator_leave(coordinator_state *c, const weft_message *mes
     return weft_rpc_send(&c->head, message->from, WEFT_RPC_LEAVE_ACK, &reply, NULL);
 }
 
-/* The process of this member has ended, so nobody needs to wait until its silence says so. Of a
- * client's requests only the first counts: a repeated one may arrive after the new member. */
+/* The process of this member has ended, so its failure timeout is not awaited. Only the first
+ * request of a client counts: a repeated one may arrive after the new member. */
 weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
                                      weft_member_role role, int slot)
 {
@@ -122,8 +123,8 @@ weft_status weft_coordinator_replace(coordinator_state *c, weft_actor_id client,
     return WEFT_OK;
 }
 
-/* A member that was silent for too long is lost. But the time in which the coordinator itself was
- * stopped counts for nobody. */
+/* Failure detector: removes members that were silent for a failure timeout, compensated for pauses
+ * of the coordinator itself. */
 weft_status weft_coordinator_drop_silent(coordinator_state *c, double now)
 {
     double slept = now - c->ticked - 2 * (c->options.limit / 4);
@@ -136,7 +137,6 @@ weft_status weft_coordinator_drop_silent(coordinator_state *c, double now)
         WEFT_TRY(remove_member(c, c->view.members[i].id, WEFT_MEMBER_SILENT));
         some = true;
     }
-    if (some)
-        look_for_end(c); /* the last one may be among them, when others have done their steps */
+    if (some) look_for_end(c); /* the last learner may be among them, when others have finished */
     return some ? weft_coordinator_changed(c) : WEFT_OK;
 }

@@ -1,4 +1,4 @@
-/* A member: what it tells the coordinator, and what it hears of it. */
+/* The member: joins, sends heartbeats and leaves, and handles messages of the coordinator. */
 #include "membership/member.h"
 
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "membership/run_config.h"
 #include "actor/rpc.h"
 
-/* It says so often that it goes; then there is no coordinator any more. */
+/* Leave messages without an acknowledgement, after which the coordinator is taken to be gone. */
 enum { MOST_FAREWELLS = 60 };
-/* So often it says that it lives, and nobody has written to it meanwhile: it is alone. */
+/* Heartbeats without any message from others, after which the member fails. */
 enum { MOST_UNANSWERED = 300 };
 
 const weft_view *weft_member_view(const weft_member *m)
@@ -60,9 +60,9 @@ weft_status weft_member_timeout_error(const weft_member *m, double seconds)
                      waits ? waits : "the coordinator has not said who takes part");
 }
 
-/* --- what it finds out of itself --- */
+/* --- removal --- */
 
-/* Seconds since it has said last that it lives; 0: that is hardly more than a beat. */
+/* Seconds since the last heartbeat; 0: hardly more than an interval. */
 static double silent_for(const weft_member *m)
 {
     double seconds = weft_actor_now(m->actor) - m->ticked;
@@ -78,7 +78,7 @@ void weft_member_is_lost(const weft_member *m)
     atomic_store(&removal->lost, true);
 }
 
-/* --- what it says --- */
+/* --- sending --- */
 
 static weft_status send_join(weft_member *m)
 {
@@ -123,7 +123,7 @@ static weft_status send_leave(weft_member *m)
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_LEAVE, &leave, NULL);
 }
 
-/* The coordinator cannot be blamed for time in which this one slept. */
+/* Compensates for a pause of this process: it does not count as silence of the coordinator. */
 static void note_time(weft_member *m)
 {
     double now = weft_actor_now(m->actor), slept = now - m->ticked, silent = silent_for(m);
@@ -138,7 +138,8 @@ weft_status weft_member_timer(weft_member *m)
     m->left = m->left || m->farewells > MOST_FAREWELLS;
     if (m->left) return WEFT_OK;
     m->farewells += m->leaving;
-    if (m->unanswered++ > MOST_UNANSWERED && m->view.member_count != 1) /* or there is nobody */
+    if (m->unanswered++ > MOST_UNANSWERED &&
+        m->view.member_count != 1) /* or there is no other member */
         return weft_fail(WEFT_ERR_PEER,
                          "neither the coordinator nor anybody else has written for %g s",
                          MOST_UNANSWERED * m->options.beat);
@@ -175,7 +176,7 @@ weft_status weft_member_report_state_lost(const weft_member *m, bool stepped)
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_STATE_LOST, &lost, NULL);
 }
 
-/* --- what it hears --- */
+/* --- messages --- */
 
 static weft_status take_welcome(weft_member *m, const weft_message *message,
                                 const Weft__JoinAck *welcome)
@@ -196,7 +197,7 @@ static weft_status take_welcome(weft_member *m, const weft_message *message,
                               message->payload ? message->payload->bytes : 0);
 }
 
-/* Only what this coordinator has taken part in counts, and only what is newer. Takes the view. */
+/* Installs a newer view of this run from the coordinator. */
 static weft_status take_view(weft_member *m, const weft_message *message, weft_member_news *news)
 {
     weft_view view;
@@ -213,7 +214,8 @@ static void take_alive(weft_member *m, const Weft__HeartbeatAck *alive)
     m->word.slowest_silent = alive->slowest_silent;
 }
 
-/* A coordinator of other options would have who comes anew train something else. */
+/* Answers a coordinator that recovers the view, with the view and the run configuration; or with
+ * Reject, since with another configuration later members would train something else. */
 static weft_status answer_recall(const weft_member *m, const weft_message *message)
 {
     Weft__Reject no;
@@ -233,7 +235,7 @@ static weft_status answer_recall(const weft_member *m, const weft_message *messa
     return weft_rpc_send(m->actor, WEFT_COORDINATOR, WEFT_RPC_REJECT, &no, NULL);
 }
 
-/* A member has a slot, and a name by it, from its welcome on. */
+/* A member has a slot, and a name by it, once it is admitted. */
 static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
 {
     if (m->slot >= 0) return weft_member_name(m->options.role, m->slot, out);
@@ -242,12 +244,12 @@ static const char *own_name(const weft_member *m, char out[WEFT_MEMBER_NAME])
 }
 
 /* A coordinator of another run has come to this address: the run goes on as if there were none. But
- * a member that was stopped for so long that its own run has gone on without it is lost. before:
- * when the coordinator had been heard of last. */
+ * a member that was paused for longer than the failure timeout was removed, and is lost. before:
+ * time of the coordinator's last message before this one. */
 static weft_status take_refused(weft_member *m, const Weft__Reject *no, double before)
 {
     char name[WEFT_MEMBER_NAME];
-    m->left = m->leaving; /* to leave is granted, whatever the coordinator knows of it */
+    m->left = m->leaving; /* a leave is granted, whatever the coordinator knows */
     if (m->left) return WEFT_OK;
     if (no->other_run && m->view.number > 0 && m->slept <= m->view.failure_timeout) {
         m->heard = before;
@@ -259,7 +261,7 @@ static weft_status take_refused(weft_member *m, const Weft__Reject *no, double b
                      no->reason);
 }
 
-/* before: when the coordinator had been heard of last. */
+/* before: time of the coordinator's last message before this one. */
 static weft_status take(weft_member *m, const weft_message *message, const void *content,
                         double before)
 {
@@ -303,7 +305,7 @@ weft_status weft_member_message(weft_member *m, const weft_message *message, wef
     return WEFT_OK;
 }
 
-/* --- making it --- */
+/* --- creation --- */
 
 weft_status weft_member_create(const weft_member_options *options, weft_member **out)
 {

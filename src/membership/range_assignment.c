@@ -1,8 +1,9 @@
+/* Primaries round robin over the servers, backups on the server with the fewest ranges. */
 #include "membership/range_assignment.h"
 
 #include <stdio.h>
 
-/* The server of the least slot that is not below `from`; NULL: there is none. */
+/* The server of the lowest slot that is not below `from`; NULL: none. */
 static const weft_view_member *next_server(const weft_view *v, int from)
 {
     const weft_view_member *next = NULL;
@@ -36,7 +37,7 @@ static int load_of(const weft_view *v, weft_actor_id server)
     return load;
 }
 
-/* Of those with the fewest ranges the first behind the primary, in a coordinator_state. */
+/* The server with the fewest ranges; among equals, the first after the primary in cyclic order. */
 static weft_actor_id choose(const weft_view *v, weft_actor_id primary)
 {
     const weft_view_member *owner = weft_view_find(v, primary), *best = NULL, *m;

@@ -1,19 +1,19 @@
-/* Which server keeps which range of the parameters, as servers come and go. */
+/* Assigns ranges of the parameters to servers, as servers join and leave. */
 #ifndef WEFT_MEMBERSHIP_RANGE_ASSIGNMENT_H
 #define WEFT_MEMBERSHIP_RANGE_ASSIGNMENT_H
 
 #include "membership/view.h"
 
-/* Gives out all ranges to the servers of the view, in the order of their slots. */
+/* Assigns all ranges to the servers of the view, in the order of their slots. */
 weft_status weft_assignment_begin(weft_view *view, int ranges) WEFT_NODISCARD;
-/* A server is gone, and no member of the view any more: who has its replicas takes its place. Where
- * nobody has one the view gets a fault that says which range is lost, why, and how to go on
- * (`advice`); replicas: they were asked for. */
+/* A server is no member of the view any more: its backups become primaries. A range without a
+ * backup in sync gives the view a fault, which says what is lost, why, and how to go on (`advice`);
+ * replicas: backups were requested. */
 weft_status weft_assignment_remove_server(weft_view *view, const weft_view_member *server,
                                           bool replicas, const char *advice) WEFT_NODISCARD;
-/* Ranges without a replica get one, on servers with few ranges; whether any did. */
+/* Assigns a backup to ranges without one, on servers with few ranges; whether any got one. */
 bool weft_assignment_add_backups(weft_view *view);
-/* Whether some range would be lost without this server. */
+/* Whether a range would be lost without this server. */
 bool weft_assignment_is_last_copy(const weft_view *view, weft_actor_id server);
 
 #endif

@@ -1,10 +1,11 @@
-/* A coordinator that begins where another one has died: the members know how far the run is. And
- * one that comes back to members who have gone on without it. */
+/* View recovery: a restarted coordinator collects the view and reports from the members, and
+ * overrides views that members have made without it. */
 #include <inttypes.h>
 
 #include "membership/coordinator_internal.h"
 
-/* A view of the old coordinator that reached nobody who lives may have had one of these numbers. */
+/* Gap in the numbers: up to so many views of the former coordinator may have reached no live
+ * member. */
 enum { LEAP = 16 };
 
 static recovery_report *report_of(const coordinator_state *c, weft_actor_id who)
@@ -24,7 +25,7 @@ static weft_status report_for(coordinator_state *c, weft_actor_id who, recovery_
     return WEFT_OK;
 }
 
-/* Views have the figures of the time when they were made, which may be long ago. */
+/* Statistics in views are those of the time when the view was made. */
 static weft_status note_figures(coordinator_state *c, weft_actor_id who, const Weft__Heartbeat *m)
 {
     recovery_report *e;
@@ -44,7 +45,7 @@ weft_status weft_coordinator_note_left(coordinator_state *c, weft_actor_id who, 
     return WEFT_OK;
 }
 
-/* What joiners would be given goes with it: the run that is here has to be the same. */
+/* Requests a member's view. The run configuration goes along: that of the run must be the same. */
 weft_status weft_coordinator_request_view(coordinator_state *c, weft_actor_id who,
                                           const Weft__Heartbeat *m)
 {
@@ -80,8 +81,8 @@ weft_status weft_coordinator_take_view(coordinator_state *c, const weft_message 
     return WEFT_OK;
 }
 
-/* Joiners are given what the members of the run have begun with: where the run began is not among
- * this coordinator's own options. */
+/* Later members get the run configuration with which the run began: this coordinator's own does not
+ * say where that was. */
 weft_status weft_coordinator_take_options(coordinator_state *c, const weft_message *message)
 {
     if (!c->recalls || !message->payload) return WEFT_OK;
@@ -89,7 +90,7 @@ weft_status weft_coordinator_take_options(coordinator_state *c, const weft_messa
     return weft_buffer_compact(message->payload, &c->members_configuration);
 }
 
-/* Those that have left since are told of in the order in which they left. */
+/* Removes members that have left meanwhile, in that order. */
 static weft_status remove_left(coordinator_state *c)
 {
     for (size_t i = 0; i < c->report_count; i++) {
@@ -100,7 +101,7 @@ static weft_status remove_left(coordinator_state *c)
     return WEFT_OK;
 }
 
-/* Who has gone through all of the silence that a member may keep is no member any more. */
+/* No member has sent its view within a failure timeout. */
 static weft_status lose_run(coordinator_state *c)
 {
     WEFT_TRY(weft_format(&c->view.fault,
@@ -109,7 +110,8 @@ static weft_status lose_run(coordinator_state *c)
     return weft_coordinator_changed(c);
 }
 
-/* Whoever had come to this one meanwhile joins again. */
+/* Ends the recovery with the newest view. A member that had joined this coordinator before joins
+ * again. */
 weft_status weft_coordinator_adopt(coordinator_state *c)
 {
     double now = weft_actor_now(&c->head);
@@ -138,13 +140,12 @@ weft_status weft_coordinator_adopt(coordinator_state *c)
     return weft_coordinator_changed(c);
 }
 
-/* Members whom this one had left alone have counted on by themselves, while it slept or no line led
- * here, so that views of the same number may be of different members. What it says now counts, with
- * a number that nobody has had; who was taken out there and lives still is back, and who has died
- * is silent here, too. */
+/* The coordinator was paused or partitioned, and members may have made views of their own, even
+ * under the same number. Its view wins, under a higher number than theirs: members wrongly removed
+ * are back, and dead ones time out here, too. */
 weft_status weft_coordinator_overrule(coordinator_state *c, int64_t number)
 {
-    if (number > INT64_MAX / 2) return WEFT_OK; /* nobody has counted that far */
+    if (number > INT64_MAX / 2) return WEFT_OK; /* no run has so many views */
     c->view.number = number;
     return weft_coordinator_changed(c);
 }

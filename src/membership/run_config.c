@@ -1,11 +1,12 @@
+/* Run configurations as pairs of texts, and their comparison. */
 #include "membership/run_config.h"
 
 #include <stdio.h>
 
-/* Longer ones, and those of several lines, are files. */
+/* Longer texts, and those of several lines, are the contents of files. */
 enum { MOST_SHOWN = 60 };
 
-/* Of a name and a text each, with a zero byte at the end of both. */
+/* Whether it has pairs of a name and a text, each with a zero byte at its end. */
 static bool is_pairs(const weft_buffer *blob)
 {
     const char *bytes = blob->data;
@@ -30,7 +31,7 @@ static const char *end_of(const weft_buffer *blob)
     return (const char *)blob->data + blob->bytes;
 }
 
-/* NULL: it is not there. */
+/* NULL: absent. */
 static const char *find(const weft_buffer *in, const char *name)
 {
     for (const char *at = in->data; at < end_of(in); at = next(at))

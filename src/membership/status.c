@@ -1,3 +1,4 @@
+/* Fills in the public status of a run from a view. */
 #include "membership/status.h"
 
 #include <stdio.h>
@@ -53,7 +54,7 @@ static int by_name(const void *a, const void *b)
     return roles ? roles : (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-/* Peers and learners are the same to people. */
+/* Peers count as learners. */
 static void describe_run(const weft_view *v, weft_cluster_status *out)
 {
     const weft_run_about *about = &v->about;

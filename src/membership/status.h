@@ -1,4 +1,4 @@
-/* A view in words, for people. */
+/* Describes a view for people. */
 #ifndef WEFT_MEMBERSHIP_STATUS_H
 #define WEFT_MEMBERSHIP_STATUS_H
 

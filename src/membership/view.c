@@ -1,3 +1,4 @@
+/* Views: members by id, names for people, and the encoding. */
 #include "membership/view.h"
 
 #include <stdio.h>
@@ -53,7 +54,7 @@ uint64_t weft_view_sum(const weft_view *view)
     return sum | 1;
 }
 
-/* --- for people --- */
+/* --- names and events --- */
 
 const char *weft_member_name(weft_member_role role, int slot, char out[WEFT_MEMBER_NAME])
 {
@@ -69,7 +70,7 @@ const char *weft_view_name(const weft_view *view, weft_actor_id id, char out[WEF
     return out;
 }
 
-/* So many events are kept, and so many of them packed. */
+/* Number of events that are kept, and that are packed. */
 enum { MOST_EVENTS = 256, PACKED_EVENTS = 16 };
 
 weft_status weft_view_note(weft_view *view, const weft_member_event *event)
@@ -86,9 +87,9 @@ weft_status weft_view_note(weft_view *view, const weft_member_event *event)
     return WEFT_OK;
 }
 
-/* --- out --- */
+/* --- encoding --- */
 
-/* A message for each member and range, in one piece of memory. */
+/* The protobuf messages of a view: one for each member and range. */
 typedef struct sheet {
     Weft__Member *members;
     Weft__Member **member_list;
@@ -211,7 +212,7 @@ weft_status weft_view_pack(const weft_view *view, double now, weft_buffer **out)
     return status;
 }
 
-/* --- in --- */
+/* --- decoding --- */
 
 static weft_status take_member(const Weft__Member *m, weft_view_member *out)
 {
@@ -288,7 +289,7 @@ static weft_status take(const Weft__View *m, double now, weft_view *v)
     return take_description(m, now, v);
 }
 
-/* Nothing that is larger can be one within its limits. */
+/* No view within the limits is larger. */
 static const size_t MOST_BYTES = (size_t)WEFT_MOST_MEMBERS * (WEFT_ADDRESS + WEFT_HOST + 80) +
                                  (size_t)WEFT_MOST_RANGES * 24 + 8192;
 

@@ -1,9 +1,10 @@
-/* Views, and what members make of each other's where no coordinator says who is there. */
+/* Installs views, and merges those of other members while the coordinator is unreachable (partition
+ * merge). */
 #include "membership/member_internal.h"
 
 #include "actor/rpc.h"
 
-/* --- who was there --- */
+/* --- tombstones --- */
 
 bool weft_member_was_removed(const weft_member *m, weft_actor_id id)
 {
@@ -12,7 +13,7 @@ bool weft_member_was_removed(const weft_member *m, weft_actor_id id)
     return false;
 }
 
-/* There is room for all who can be lost, see make_room. */
+/* make_room has reserved memory. */
 static void note_lost(weft_member *m, weft_actor_id id)
 {
     if (!weft_member_was_removed(m, id)) m->lost[m->lost_count++] = id;
@@ -25,7 +26,7 @@ static weft_status make_room(weft_member *m, const weft_view *view)
     return WEFT_OK;
 }
 
-/* Who is in the next view is not lost, whatever was believed. */
+/* Members of the next view have no tombstone; members that it lacks get one. */
 static void note_next(weft_member *m, const weft_view *view)
 {
     size_t left = 0;
@@ -102,8 +103,8 @@ bool weft_member_remove(weft_member *m, weft_actor_id id)
     return true;
 }
 
-/* Of two views of the same number, each without somebody who is silent, what they have in common
- * is the next. */
+/* Two members have removed different members under the same view number: the next view is the
+ * intersection of both. */
 static bool lose_all(weft_member *m, const weft_view *view)
 {
     int64_t number = m->view.number;
@@ -116,7 +117,7 @@ static bool lose_all(weft_member *m, const weft_view *view)
     return true;
 }
 
-/* Those whom only this one knows of are there too; false: one of them has another one's place. */
+/* Adds members that only this one knows; false: the slot of one is another member's. */
 static bool add_own(const weft_member *m, weft_view *view, bool *more)
 {
     for (size_t i = 0; i < m->view.member_count; i++) {
@@ -131,9 +132,9 @@ static bool add_own(const weft_member *m, weft_view *view, bool *more)
     return true;
 }
 
-/* Of a member who came when no line led here from the coordinator, so that this one knows nothing
- * of it, and it knows this one. Where there is a coordinator that will know better; where there is
- * none, all whom either of them knows are there, without those whom this one has lost. */
+/* A view from an unknown member, which has joined while the coordinator was unreachable from here.
+ * With a coordinator, a newer view is installed. Without one, the next view is the union of both,
+ * less the members that this one has removed. */
 static weft_status hear_stranger(weft_member *m, weft_view *view, weft_actor_id from, bool alone,
                                  weft_member_news *news)
 {
@@ -174,7 +175,7 @@ weft_status weft_member_receive_view(weft_member *m, const weft_message *message
     if (!known) return hear_stranger(m, &view, message->from, alone, news);
     if (!here) {
         weft_view_free(&view);
-        m->left = m->leaving; /* which they know already */
+        m->left = m->leaving; /* which the others know already */
         if (m->left) return WEFT_OK;
         weft_member_is_lost(m);
         return weft_fail(WEFT_ERR_PEER,
