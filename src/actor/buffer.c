@@ -1,3 +1,4 @@
+/* Reference-counted buffers. */
 #include "actor/actor.h"
 
 weft_status weft_buffer_new(size_t bytes, weft_buffer **out)
@@ -53,7 +54,7 @@ weft_buffer *weft_buffer_ref(weft_buffer *blob)
     return blob;
 }
 
-/* Memory of others may be part of what was read from a socket at once, all of which it keeps. */
+/* Foreign memory may be part of a larger read from a socket, all of which it keeps. */
 static bool is_loose(const weft_buffer *blob)
 {
     enum { READ_AT_ONCE = 16384 };

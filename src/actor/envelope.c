@@ -1,3 +1,4 @@
+/* Encodes, decodes and checks envelopes. */
 #include "actor/envelope.h"
 
 #include <xxhash.h>

@@ -1,5 +1,5 @@
-/* The envelope is the header of a message on a wire: sender, receiver, type, lengths and a checksum
- * of all of it. */
+/* The envelope is the frame header of a message: sender, receiver, type, lengths and a checksum of
+ * all of it. */
 #ifndef WEFT_ACTOR_ENVELOPE_H
 #define WEFT_ACTOR_ENVELOPE_H
 
@@ -12,20 +12,20 @@ typedef struct weft_envelope {
     uint32_t type, head_bytes;
     uint64_t payload_bytes;
     uint64_t checksum; /* XXH3 of head and payload, and of the other fields */
-    uint64_t inside; /* 1: the payload is memory that sender and receiver share, no bytes on a wire
-                      * that could change; the checksum is of all but that */
+    uint64_t inside; /* 1: the payload is memory that sender and receiver share, not bytes on a wire
+                        that could change, and the checksum does not cover it */
 } weft_envelope;
 
 weft_envelope weft_envelope_of(weft_actor_id from, weft_actor_id to, const weft_message *message,
                                bool inside);
 /* Little endian: magic "WEFT", version, `inside`, then the fields in their order. */
 void weft_envelope_write(const weft_envelope *envelope, uint8_t to[WEFT_ENVELOPE_BYTES]);
-/* false: it is none of this version. */
+/* false: no envelope of this version. */
 bool weft_envelope_read(const void *data, size_t bytes, weft_envelope *out);
-/* Whether these are what was put into it. payload NULL: there is none. */
+/* Whether these are the message's head and payload. payload NULL: none. */
 bool weft_envelope_fits(const weft_envelope *envelope, const void *head, size_t head_bytes,
                         const void *payload, size_t payload_bytes);
-/* Bytes of all of it. */
+/* Bytes of envelope, head and payload. */
 size_t weft_envelope_total(const weft_envelope *envelope);
 
 #endif

@@ -1,10 +1,10 @@
-/* One actor over ZeroMQ: time, waiting, and what its host is asked. */
+/* The runtime of one actor over ZeroMQ: timers, the poll loop, opening and closing. */
 #include <math.h>
 #include <unistd.h>
 
 #include "actor/net_internal.h"
 
-/* --- time --- */
+/* --- timers and computations --- */
 
 static double net_now(weft_runtime *host)
 {
@@ -40,8 +40,7 @@ static weft_status run_timers(weft_net *net, bool *some)
     return WEFT_OK;
 }
 
-/* Another one has said so: an address that is none, or not to be gone to, is no fault of the actor.
- */
+/* The address comes from another actor: a bad one is logged, and is no failure of this actor. */
 static weft_status net_know(weft_runtime *host, weft_actor_id id, const char *address)
 {
     weft_net *net = (weft_net *)host;
@@ -68,14 +67,14 @@ static const weft_runtime_ops net_ops = {
     .address = net_address,
 };
 
-/* --- pumping --- */
+/* --- the poll loop --- */
 
 static void add_poll(weft_net *net, void *socket, int *count)
 {
     if (socket) net->polls[(*count)++] = (zmq_pollitem_t){.socket = socket, .events = ZMQ_POLLIN};
 }
 
-/* Sockets from which messages are received come first. */
+/* Sockets for messages come first, monitors after them. */
 static weft_status list_polls(weft_net *net, int *messages, int *count)
 {
     *count = 0;
@@ -123,7 +122,7 @@ weft_status weft_net_poll(weft_net *net, double seconds)
 
 /* --- the actor --- */
 
-/* Who has a key is known by it, also where nobody comes to it. */
+/* An actor with a key is known by that, also without an address. */
 static weft_status name_key(weft_net *net)
 {
     weft_key key;

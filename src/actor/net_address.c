@@ -1,5 +1,5 @@
-/* Addresses as text: inproc://NAME, ipc://PATH or tcp://HOST:PORT, and behind a '#' the key of
- * who is there. */
+/* Addresses as text: inproc://NAME, ipc://PATH or tcp://HOST:PORT, and behind a '#' the owner's
+ * public key. */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
@@ -11,8 +11,7 @@
 static const char INSIDE[] = "inproc://";
 enum { MARK = 24 };
 
-/* Any that is free, or a number: what is larger than all ports would be another one without a word.
- */
+/* "*", or a number: one above all ports would silently become another. */
 static bool is_port(const char *text)
 {
     int64_t port;
@@ -93,8 +92,8 @@ static struct in_addr in_of(const struct sockaddr *address)
     return in.sin_addr;
 }
 
-/* In a network of this machine, and not this machine itself: many have one of the same numbers that
- * leads nowhere, between them and what runs on them. */
+/* In a network of this machine, and not this machine itself: many machines have a network of the
+ * same numbers that leads nowhere, between them and their containers. */
 static bool is_near(const struct ifaddrs *all, const weft_net_address *address)
 {
     char host[WEFT_ADDRESS_BYTES];
@@ -110,7 +109,7 @@ static bool is_near(const struct ifaddrs *all, const weft_net_address *address)
     return false;
 }
 
-/* Takes the mark off what is inside of a process; false: of another one. */
+/* Removes the mark of an inproc address; false: it is of another process. */
 static bool is_here(char *text, uint64_t token)
 {
     char mark[MARK], *at = strrchr(text, '@');
@@ -143,7 +142,7 @@ weft_status weft_net_address_choose(const char *list, uint64_t token, weft_net_a
     return status;
 }
 
-/* "tcp://0.0.0.0:PORT" as others write it: an address for each network of this machine. */
+/* "tcp://0.0.0.0:PORT" for others: an address in each network of this machine. */
 static void list_all(const char *port, const char *key, char *out, size_t size)
 {
     enum { MOST = 4 };

@@ -1,8 +1,8 @@
-/* Who may come in. ZeroMQ asks before it lets in anybody with a key (ZAP, its RFC 27), at an
- * address inside of the process, and a thread of its own answers. */
+/* The authenticator: a thread that answers ZeroMQ's requests (ZAP, RFC 27) whether a peer with a
+ * key may connect. */
 #include "actor/net_internal.h"
 
-/* What is asked: version, number of the question, domain, address, routing id, mechanism, key. */
+/* Frames of a request: version, request id, domain, address, routing id, mechanism, key. */
 enum { VERSION, NUMBER, DOMAIN, ADDRESS, ROUTE, MECHANISM, KEY, QUESTION };
 
 static bool is_allowed(weft_net_context *world, const weft_key *key)
@@ -25,7 +25,7 @@ static void answer(weft_net_context *world, void *socket, zmq_msg_t *question, i
 {
     char name[WEFT_KEY_TEXT] = "";
     bool asked = count >= KEY;
-    /* Without keys only those come whose way has none: files of this machine (ipc). */
+    /* Only peers without an encrypted transport (ipc) come without keys. */
     bool in = count == KEY && is_text(&question[MECHANISM], "NULL");
     bool keyed = count == QUESTION && is_text(&question[MECHANISM], "CURVE") &&
                  zmq_msg_size(&question[KEY]) == sizeof(weft_key);
@@ -43,7 +43,7 @@ static void answer(weft_net_context *world, void *socket, zmq_msg_t *question, i
         (void)zmq_send(socket, say[i], strlen(say[i]), i + 1 < WEFT_COUNT(say) ? ZMQ_SNDMORE : 0);
 }
 
-/* false: ZeroMQ has ended. */
+/* false: ZeroMQ has shut down. */
 static bool serve_one(weft_net_context *world, void *socket)
 {
     zmq_msg_t question[QUESTION];

@@ -1,4 +1,4 @@
-/* What the hosts of a process share: ZeroMQ, keys, and what they expect. */
+/* The transport context of a process: ZeroMQ, keys, and bounds on messages. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -6,8 +6,8 @@
 
 #include "actor/net_internal.h"
 
-/* Bytes of the largest message before weft_net_context_set_max_message is called, and bytes that a
- * message may have beside the payload that was announced there. */
+/* Bytes of the largest message before weft_net_context_set_max_message is called, and the least
+ * bound after that. */
 static const size_t ANY_MESSAGE = (size_t)64 << 20, SMALL_MESSAGE = (size_t)1 << 20;
 
 static void *wait_for_word(void *word)
@@ -17,7 +17,7 @@ static void *wait_for_word(void *word)
     return NULL;
 }
 
-/* ZeroMQ makes threads of its own with the first socket, and ends the process where it cannot. */
+/* ZeroMQ creates threads with the first socket, and ends the process if it cannot. */
 static weft_status check_threads(void)
 {
     enum { OF_ZEROMQ = 2 };
@@ -46,11 +46,11 @@ weft_status weft_net_context_create(weft_net_context **out)
     weft_net_context *world = *out;
     weft_status status = WEFT_OK;
     world->zmq = zmq_ctx_new();
-    /* Its own 1,023 are fewer than files that the system gives; what that refuses is told where it
-     * is asked. */
+    /* ZeroMQ's own limit, 1,023, is often below that on files; what the system refuses is reported
+     * there. */
     if (world->zmq)
         (void)zmq_ctx_set(world->zmq, ZMQ_MAX_SOCKETS, zmq_ctx_get(world->zmq, ZMQ_SOCKET_LIMIT));
-    /* Its threads are made now, before anybody else takes those that are left. */
+    /* Creates ZeroMQ's threads now, while there are some left. */
     void *first = world->zmq ? zmq_socket(world->zmq, ZMQ_PAIR) : NULL;
     if (first) (void)zmq_close(first);
     pthread_mutex_init(&world->lock, NULL);
@@ -65,7 +65,7 @@ void weft_net_context_destroy(weft_net_context **world)
 {
     if (!world || !*world) return;
     weft_net_context *w = *world;
-    /* Whoever looks at keys ends when ZeroMQ says that it does, which then waits for him. */
+    /* The authenticator ends with the shutdown, for which zmq_ctx_term waits. */
     if (w->zmq) {
         (void)zmq_ctx_shutdown(w->zmq);
         weft_net_auth_end(w);
@@ -112,7 +112,7 @@ uint64_t weft_net_context_draw(weft_net_context *world)
     return atomic_fetch_add(&world->drawn, 1);
 }
 
-/* Who has this machine's loopback: those of one boot and one network namespace. */
+/* Processes of one boot and one network namespace share the loopback. */
 uint64_t weft_net_context_host(void)
 {
     char boot[64] = "";
@@ -209,7 +209,7 @@ bool weft_net_context_is_reached(weft_net_context *world)
     return reached;
 }
 
-/* --- what is expected --- */
+/* --- bounds --- */
 
 void weft_net_context_set_max_message(weft_net_context *world, size_t bytes)
 {

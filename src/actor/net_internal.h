@@ -1,4 +1,4 @@
-/* Inside of the ZeroMQ host. */
+/* Internals of the ZeroMQ runtime. */
 #ifndef WEFT_ACTOR_NET_INTERNAL_H
 #define WEFT_ACTOR_NET_INTERNAL_H
 
@@ -13,54 +13,54 @@ enum { WEFT_NAME_BYTES = 13, WEFT_ADDRESS_BYTES = 256, WEFT_PLACES_BYTES = 512 }
 struct weft_net_context {
     void *zmq;
     uint64_t token;
-    atomic_ullong drawn;   /* numbers, until now */
-    weft_context *context; /* whose log is told of strangers; may be NULL */
-    pthread_mutex_t lock;  /* of what follows */
+    atomic_ullong drawn;   /* numbers drawn until now */
+    weft_context *context; /* for the log of rejected peers; may be NULL */
+    pthread_mutex_t lock;  /* of the fields below */
     bool armed;            /* it has keys, so tcp is encrypted */
-    bool open;             /* other machines may come without */
+    bool open;             /* other machines may connect without keys */
     weft_key secret, public_key;
     weft_key *allowed;
     size_t allowed_count, allowed_capacity;
     size_t message_bytes, queue;
-    bool guarded; /* somebody looks at keys */
+    bool guarded; /* the authenticator runs */
     pthread_t guard;
 };
 
-/* --- net_address.c: an address and, behind a '#', the key of who is there --- */
+/* --- net_address.c: an address, and the public key of its owner behind a '#' --- */
 
 typedef struct weft_net_address {
-    char at[WEFT_ADDRESS_BYTES]; /* "": nowhere; it only comes to others */
-    bool tcp, distant;           /* distant: not this machine's alone */
+    char at[WEFT_ADDRESS_BYTES]; /* "": nowhere; its owner only connects to others */
+    bool tcp, distant;           /* distant: beyond this machine */
     bool keyed;
     weft_key key;
 } weft_net_address;
-/* ARGUMENT: it is none. */
+/* ARGUMENT: not an address. */
 weft_status weft_net_address_read(const char *text, weft_net_address *out) WEFT_NODISCARD;
-/* Of several, with spaces between, the best first, the one to go to from the world `token`: what is
- * inside of a process only in its own, what is in a network of this machine rather than elsewhere.
- * `at` is "" where there is none. */
+/* Chooses from several addresses, separated by spaces, the best first, the one to connect to from
+ * context `token`: inproc only in its own process, a network of this machine rather than others.
+ * `at` is "" if there is none. */
 weft_status weft_net_address_choose(const char *list, uint64_t token,
                                     weft_net_address *out) WEFT_NODISCARD;
 
-/* Where a socket is bound, as others write it. keyed: they need the world's key. */
+/* The address of a bound socket, for others. keyed: with the context's public key. */
 void weft_net_address_format(const char *at, const weft_net_context *world, bool keyed, char *out,
                              size_t size);
 
-/* --- net_auth.c: who may come in --- */
+/* --- net_auth.c: the authenticator --- */
 
-/* Begins to look at the keys of those that come, before the first of them can. */
+/* Starts the authenticator, before the first peer with a key can connect. */
 weft_status weft_net_auth_start(weft_net_context *world) WEFT_NODISCARD;
-void weft_net_auth_end(weft_net_context *world); /* when ZeroMQ is gone */
+void weft_net_auth_end(weft_net_context *world); /* after the shutdown of ZeroMQ */
 
-/* --- net_limits.c: how much anybody may do, and what is said of strangers --- */
+/* --- net_limits.c: rate limits of inbound peers, and the log of rejected ones --- */
 
-/* Who has come through a door. */
+/* An inbound peer. */
 typedef struct weft_inbound {
     bool taken;
     weft_actor_id id;
     uint32_t messages; /* in this second */
-    uint64_t route;    /* the last one that it came by, */
-    bool inside;       /* whether that is of this process, */
+    uint64_t route;    /* of its last message, */
+    bool inside;       /* whether that came from this process, */
     uint64_t key;      /* and a hash of its key; 0: it has none */
     double heard, second;
 } weft_inbound;
@@ -68,36 +68,37 @@ typedef struct weft_inbound_table {
     weft_inbound *slots;
     size_t count, capacity; /* a power of two */
 } weft_inbound_table;
-/* Whether a message of this one is taken. user: what the guard has called its key; may be NULL. */
+/* Whether a message of this peer is accepted. user: the name of its key, from the authenticator;
+ * may be NULL. */
 bool weft_inbound_admit(weft_inbound_table *callers, weft_actor_id id, uint64_t route,
                         const char *user, double now, bool inside);
-/* false: it has not come yet. inside: it is of this process. */
+/* false: no message of it has come. inside: it is of this process. */
 bool weft_inbound_route(const weft_inbound_table *callers, weft_actor_id id, uint64_t *route,
                         bool *inside);
 
 typedef struct weft_reject_log {
-    uint64_t refused, damaged; /* told so far */
+    uint64_t refused, damaged; /* logged so far */
     double told;
 } weft_reject_log;
-/* Says, at most once a second, what has been thrown away since the last time. */
+/* Logs, at most once a second, the number of rejected connections and messages. */
 void weft_net_log_rejected(weft_net *net);
 
 /* --- net_sockets.c --- */
 
-/* Another actor. */
+/* The connection to another actor. */
 typedef struct weft_connection {
     weft_actor_id id;
-    char *address; /* NULL: only through what it opened */
+    char *address; /* NULL: only over its own connection to this one */
     void *socket;  /* to it; NULL: none yet */
-    void *monitor; /* what happens to the socket; NULL: nobody asks */
-    bool ready;    /* both sides know each other */
-    bool refused;  /* the other side does not want to */
-    bool inside;   /* it is of this process */
-    bool keyed;    /* its address has a public key, so messages are encrypted */
-    bool answers;  /* somebody has let it come since it last began to */
-    bool begun;    /* a connection to it has begun since then */
-    bool listens;  /* the trouble is one of somebody who is there */
-    double since;  /* when that changed, or the socket was opened */
+    void *monitor; /* events of the socket; NULL: not monitored */
+    bool ready;    /* the handshake is done */
+    bool refused;  /* the handshake was rejected */
+    bool inside;   /* the actor is of this process */
+    bool keyed;    /* the address has a public key, so messages are encrypted */
+    bool answers;  /* it was accepted since the last attempt */
+    bool begun;    /* an attempt has begun since then */
+    bool listens;  /* a process listens at the address, and `trouble` is about it */
+    double since;  /* time of the last event, or of the opening */
     const char *trouble;
 } weft_connection;
 
@@ -105,11 +106,11 @@ struct weft_net {
     weft_runtime host;
     weft_net_context *world;
     weft_actor *actor;
-    uint64_t route; /* by which it comes to others, which they cannot guess */
-    void *door;     /* NULL: nobody else comes in */
-    void *monitor;  /* of the door, where it is reached by tcp */
-    char *at;       /* where that is, for messages */
-    char *places;   /* all places where others reach it, or the key by which they know it */
+    uint64_t route; /* part of its routing id, which others cannot guess */
+    void *door;     /* listening socket; NULL: none */
+    void *monitor;  /* of the listening socket, if it has tcp */
+    char *at;       /* its address, for messages */
+    char *places;   /* all addresses for others, or the key by which they know it */
     weft_inbound_table callers;
     weft_reject_log watch;
     weft_connection *fars;
@@ -123,20 +124,21 @@ struct weft_net {
 };
 
 weft_status weft_fail_zmq(const char *what) WEFT_NODISCARD;
-/* What a socket calls itself to the other side: it may not begin with a zero byte. Who knows the
- * route of another one could take its place. */
+/* The routing id that a socket gives itself, which must not begin with a zero byte. A peer that
+ * knew the route of another could take its place. */
 void weft_net_name(weft_actor_id id, uint64_t route, char name[WEFT_NAME_BYTES]);
 weft_connection *weft_net_connection(const weft_net *net, weft_actor_id id);
 weft_status weft_net_connect(weft_net *net, weft_connection *f) WEFT_NODISCARD;
-/* Looks at what has happened to sockets; those whom the other side does not let in try again. */
+/* Handles events of sockets, and reconnects those that were rejected or stay silent. */
 weft_status weft_net_look(weft_net *net) WEFT_NODISCARD;
 void weft_net_close_sockets(weft_net *net);
 
-/* --- net_letters.c --- */
+/* --- net_messages.c --- */
 
 weft_status weft_net_send(weft_actor *from, weft_actor_id to,
                           const weft_message *message) WEFT_NODISCARD;
-/* The next message of a socket, if there is one. named: with who sends it before it. */
+/* Receives the next message of a socket, if there is one. named: its first frame is the routing id
+ * of the sender. */
 weft_status weft_net_take(weft_net *net, void *socket, bool named, bool *some) WEFT_NODISCARD;
 
 #endif

@@ -1,4 +1,4 @@
-/* Keys, and the files that they lie in. */
+/* Keys and their files. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ void weft_key_text(const weft_key *key, char text[WEFT_KEY_TEXT])
     text[DIGITS] = '\0';
 }
 
-/* Exactly so many digits, and behind them nothing that could be one more. */
+/* Exactly so many digits, not followed by another digit or letter. */
 static bool read_digits(const char *text, weft_key *out)
 {
     for (size_t i = 0; i < DIGITS; i++) {
@@ -75,7 +75,7 @@ weft_status weft_key_pair_of(const weft_key *secret, weft_key_pair *out)
 
 /* --- writing --- */
 
-/* A file of its own name, whole, with these permissions: another one is never replaced. */
+/* Writes a whole new file with these permissions; an existing one is never replaced. */
 static weft_status write_new(const char *path, mode_t mode, const char *text)
 {
     char *name = NULL;
@@ -145,10 +145,11 @@ weft_status weft_keys_make(const char *path, char *public_key)
 
 /* --- reading --- */
 
-/* The lines of a small file, one after the other. */
+/* Handles one line of a small file. */
 typedef weft_status (*line_fn)(void *user, const char *path, int number, char *line);
 
-/* Without its end; false: there is none. What does not fit, or is no text, makes *bad true. */
+/* Without the newline; false: end of file. A line that is too long, or has a zero byte, makes *bad
+ * true. */
 static bool next_line(FILE *file, char *line, size_t room, bool *bad)
 {
     size_t size = 0;
@@ -220,8 +221,7 @@ static weft_status count_public(void *user, const char *path, int number, char *
     return WEFT_OK;
 }
 
-/* A public key is looked for first: anybody may read its file, which the mode of a secret one
- * forbids. */
+/* Checks for a public key first: its file has a mode that a secret one must not have. */
 weft_status weft_key_load(const char *path, weft_key *secret)
 {
     found f = {.count = 0};

@@ -1,4 +1,4 @@
-/* How much anybody may do who comes through a door, and what is said of strangers. */
+/* Rate limits of inbound peers, and the log of rejected ones. */
 #include "actor/net_internal.h"
 
 enum { MEMBERS = 4096, MESSAGES_A_SECOND = 100000, FORGOTTEN_SECONDS = 60 };
@@ -10,7 +10,7 @@ static weft_inbound *slot_of(weft_inbound *slots, size_t capacity, weft_actor_id
     return &slots[i];
 }
 
-/* Open addressing, at most half full; who has been silent for long is forgotten on the way. */
+/* Open addressing, at most half full; growing drops peers that were silent for long. */
 static bool make_room(weft_inbound_table *c, double now)
 {
     if (2 * (c->count + 1) <= c->capacity) return true;
@@ -40,7 +40,7 @@ bool weft_inbound_admit(weft_inbound_table *c, weft_actor_id id, uint64_t route,
         *who = (weft_inbound){.taken = true, .id = id, .key = key, .second = now};
         c->count++;
     }
-    /* Nobody else may speak in its name. */
+    /* A message with another key under this id is rejected. */
     if (who->key != key) return false;
     if (now - who->second >= 1) {
         who->second = now;

@@ -1,7 +1,7 @@
-/* Messages on their way out and in. */
+/* Sending and receiving messages as ZeroMQ frames. */
 #include "actor/net_internal.h"
 
-/* --- out --- */
+/* --- sending --- */
 
 static void drop_hold(void *data, void *hint)
 {
@@ -10,8 +10,8 @@ static void drop_hold(void *data, void *hint)
     weft_buffer_unref(&blob);
 }
 
-/* Between threads what is sent goes without another copy. ZeroMQ orders what was written before it
- * is sent and what reads it, but it is not built for the thread sanitizer, which has to be told. */
+/* Messages between threads are not copied. ZeroMQ orders writes before a send and reads after the
+ * receive, but it is not built for the thread sanitizer, which has to be told. */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #define FRAME_LEAVES(data) __tsan_release(data)
@@ -32,7 +32,7 @@ static bool send_frame(void *socket, const void *data, size_t bytes, bool more)
     return false;
 }
 
-/* Without a copy: the message holds the blob until it has left. */
+/* Without a copy: the message references the buffer until it has left. */
 static bool send_blob(void *socket, weft_buffer *blob)
 {
     zmq_msg_t message;
@@ -47,7 +47,7 @@ static bool send_blob(void *socket, weft_buffer *blob)
     return false;
 }
 
-/* The first frame may find no room; those after it belong to it and do. */
+/* The first frame may find the queue full; the frames after it belong to it and do not. */
 static bool send_message(void *socket, const char *name, const weft_envelope *envelope,
                          const weft_message *message)
 {
@@ -59,7 +59,7 @@ static bool send_message(void *socket, const char *name, const weft_envelope *en
     return !message->payload || send_blob(socket, message->payload);
 }
 
-/* The other side would close the connection on a larger one, and again when it comes again. */
+/* The receiver would close the connection on a larger message, and again on its retransmission. */
 static weft_status check_size(const weft_net *net, const weft_message *message)
 {
     size_t bytes =
@@ -96,7 +96,7 @@ weft_status weft_net_send(weft_actor *from, weft_actor_id to, const weft_message
     return WEFT_OK;
 }
 
-/* --- in --- */
+/* --- receiving --- */
 
 static void close_message(void *of, void *data)
 {
@@ -105,7 +105,7 @@ static void close_message(void *of, void *data)
     free(of);
 }
 
-/* What came, without a copy unless it lies crooked. */
+/* The received payload, without a copy unless it is misaligned. */
 static weft_status take_payload(zmq_msg_t *message, weft_buffer **out)
 {
     size_t bytes = zmq_msg_size(message);
@@ -124,7 +124,7 @@ static weft_status take_payload(zmq_msg_t *message, weft_buffer **out)
 
 enum { FRAMES = 4 };
 
-/* All frames of a message; those that are too many are thrown away. false: there is none. */
+/* Receives all frames of a message; surplus ones are dropped. false: no message. */
 static bool receive(void *socket, zmq_msg_t *frames, int *count)
 {
     int more = 1;
@@ -144,20 +144,20 @@ static bool receive(void *socket, zmq_msg_t *frames, int *count)
     return true;
 }
 
-/* Whom the socket knows to have sent something. */
+/* The sender, by its routing id. */
 typedef struct sender {
     weft_actor_id id;
     uint64_t route;
 } sender;
 
-/* Who comes over a wire says where from. */
+/* Messages over a wire have these properties. */
 static bool is_inside(zmq_msg_t *frame)
 {
     return !zmq_msg_gets(frame, "Peer-Address") && !zmq_msg_gets(frame, "Socket-Type");
 }
 
-/* A message from its frames: envelope, head and perhaps a payload. from: NULL: only one can send
- * here. */
+/* Handles the frames of a message: envelope, head and perhaps a payload. from: NULL: the socket has
+ * a single sender. */
 static weft_status deliver(weft_net *net, zmq_msg_t *frames, int count, const sender *from)
 {
     weft_envelope e;

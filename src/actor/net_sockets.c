@@ -1,5 +1,5 @@
-/* Sockets: one that takes in what others send, and answers them; for each actor that is written to
- * first, one that goes to it. */
+/* Sockets: one that listens (ROUTER) and replies to inbound peers; and one (DEALER) to each actor
+ * that is written to first. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,14 +14,14 @@ enum {
     FEWEST = 16,
     LINGER_MS = 1000,
     BEAT_MS = 1000,
-    SILENCE_MS = 15000, /* after which the other side is gone; a large message may keep it busy */
+    SILENCE_MS = 15000, /* failure timeout; a large message may keep a peer busy */
     HANDSHAKE_MS = 5000,
     CONNECT_MS = 3000,
     LONGEST_RETRY_MS = 2000
 };
-/* How much may wait for one receiver, whatever the messages' size. */
+/* Bound on the bytes queued for one receiver. */
 static const size_t QUEUE_BYTES = (size_t)1 << 30;
-/* Who is not let in tries again after this, and who hears nothing of a connection after that. */
+/* A rejected connection is retried after the first, one without any event after the second. */
 static const double REFUSED_SECONDS = 1, SILENT_SECONDS = 5;
 
 weft_status weft_fail_zmq(const char *what)
@@ -41,7 +41,7 @@ static bool set(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof(value)) == 0;
 }
 
-/* What binds and connects afterwards has these. */
+/* For later binds and connects. */
 static bool set_limits(const weft_net *net, void *socket)
 {
     size_t largest = weft_net_context_max_message(net->world);
@@ -58,7 +58,7 @@ static bool set_limits(const weft_net *net, void *socket)
            zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof(most)) == 0;
 }
 
-/* Each socket takes a file, of which there mostly are fewer than ZeroMQ has room for. */
+/* Each socket takes a file descriptor, of which there are mostly fewer than ZeroMQ's sockets. */
 static weft_status fail_open(const weft_net *net)
 {
     struct rlimit files;
@@ -93,8 +93,8 @@ static weft_status open_socket(const weft_net *net, int kind, void **out)
     return status;
 }
 
-/* Beyond this machine there must be keys, unless somebody has said that there need not; and who has
- * a key goes nowhere without one. */
+/* Beyond this machine keys are needed, unless the user has allowed otherwise; and a context with
+ * keys connects to no tcp address without one. */
 static weft_status check_open(const weft_net *net, const weft_net_address *address, bool keyed)
 {
     if (address->tcp && !keyed && weft_net_context_has_keys(net->world, NULL))
@@ -111,7 +111,7 @@ static weft_status check_open(const weft_net *net, const weft_net_address *addre
                      address->at);
 }
 
-/* --- what happens to a socket --- */
+/* --- socket monitors --- */
 
 enum {
     FAILED = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
@@ -123,8 +123,8 @@ enum {
 static weft_status open_monitor(const weft_net *net, void *socket, int events, void **out)
 {
     char at[64];
-    /* The next socket may lie where one was that is closed, and of which the place is still known.
-     */
+    /* A new socket may have the memory address of a closed one, under which a monitor is still
+     * known. */
     (void)snprintf(at, sizeof(at), "inproc://monitor-%016" PRIx64, weft_draw());
     if (zmq_socket_monitor(socket, at, events) != 0)
         return weft_fail_zmq("a socket cannot be watched");
@@ -143,7 +143,7 @@ static void close_watched(void **socket, void **monitor)
     *socket = *monitor = NULL;
 }
 
-/* The number of the next event is its first two bytes; where it happened is a frame of its own. */
+/* The event's number is in its first two bytes; the address is a frame of its own. */
 static bool next_event(void *monitor, int *event)
 {
     zmq_msg_t frame;
@@ -158,7 +158,7 @@ static bool next_event(void *monitor, int *event)
     return came;
 }
 
-/* --- others --- */
+/* --- connections --- */
 
 weft_connection *weft_net_connection(const weft_net *net, weft_actor_id id)
 {
@@ -227,11 +227,11 @@ static const char *words_of(int failed, bool keyed)
                    "the coordinator printed it), or it is not a Weft process";
 }
 
-/* Whoever listens speaks at once, unless it is stopped or another program. */
+/* A Weft process that listens sends its handshake at once, unless it is stopped. */
 static const char MUTE[] = "it says nothing that Weft understands: it is stopped, or not a Weft "
                            "process";
 
-/* A connection that did not even begin. */
+/* No connection attempt was possible. */
 static const char NO_WAY[] =
     "its host is not known here, or there is no way to it; give a name that this machine knows, or "
     "an IP address";
@@ -242,7 +242,8 @@ static void set_trouble(weft_connection *f, bool listens, const char *trouble)
     f->trouble = trouble;
 }
 
-/* Who has let a connection come and then ended it answers: it is tried again after both. */
+/* A peer that accepted a connection and then closed it did answer: an attempt ends with the retry
+ * after both. */
 static void look_at(weft_connection *f, double now)
 {
     int event;
@@ -272,7 +273,7 @@ weft_status weft_net_look(weft_net *net)
         if (!f->monitor) continue;
         look_at(f, now);
         if (f->ready || now - f->since < (f->refused ? REFUSED_SECONDS : SILENT_SECONDS)) continue;
-        /* ZeroMQ has given up. What has waited there is lost, as on the way. */
+        /* ZeroMQ has given up. Queued messages are lost. */
         close_watched(&f->socket, &f->monitor);
         WEFT_TRY(weft_net_connect(net, f));
     }
@@ -289,9 +290,9 @@ const char *weft_net_connect_error(const weft_net *net, weft_actor_id id, bool *
     return f ? f->trouble : NULL;
 }
 
-/* --- the door --- */
+/* --- the listening socket --- */
 
-/* Inside of a process and a machine nobody needs keys. */
+/* Within a process and a machine no keys are needed. */
 static weft_status set_lock(const weft_net *net, bool locked)
 {
     const weft_net_context *w = net->world;
@@ -304,7 +305,7 @@ static weft_status set_lock(const weft_net *net, bool locked)
     return weft_fail_zmq("a socket cannot be set up");
 }
 
-/* The file of an address of this machine; NULL: it has none. */
+/* The file of an ipc address; NULL: none. */
 static const char *file_of(const char *at)
 {
     static const char ipc[] = "ipc://";
@@ -312,7 +313,7 @@ static const char *file_of(const char *at)
     return at && strncmp(at, ipc, n) == 0 && at[n] != '*' && at[n] != '@' ? at + n : NULL;
 }
 
-/* The library below takes away what is there, whatever that is. */
+/* ZeroMQ would remove any file there. */
 static weft_status check_file(const char *at)
 {
     struct stat about;
@@ -375,7 +376,7 @@ void weft_net_close_sockets(weft_net *net)
 {
     const char *file = net->door ? file_of(net->at) : NULL;
     close_watched(&net->door, &net->monitor);
-    if (file) (void)unlink(file); /* which the library below does when its own thread comes to it */
+    if (file) (void)unlink(file); /* ZeroMQ does that later, in its own thread */
     for (size_t i = 0; i < net->far_count; i++) {
         close_watched(&net->fars[i].socket, &net->fars[i].monitor);
         free(net->fars[i].address);

@@ -1,6 +1,6 @@
 #include "actor/rpc.h"
 
-/* No message of ours is larger; a message that claims to be is none. */
+/* No valid message is larger. */
 enum { MOST = 1024 };
 
 weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type,

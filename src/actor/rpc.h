@@ -1,4 +1,4 @@
-/* A protobuf message is the head of an actor's message. */
+/* RPC messages: a protobuf message is the head of an actor's message. */
 #ifndef WEFT_ACTOR_RPC_H
 #define WEFT_ACTOR_RPC_H
 
@@ -6,8 +6,7 @@
 
 #include "actor/actor.h"
 
-/* Types are numbered over all protocols, so that no protocol takes a message of another one for its
- * own. */
+/* Types are numbered over all protocols, so that no protocol misreads a message of another one. */
 typedef enum weft_rpc_type {
     WEFT_RPC_PUSH = 1,
     WEFT_RPC_PUSH_ACK,
@@ -48,7 +47,7 @@ typedef enum weft_rpc_type {
 /* Packs a message (a struct that protoc-c made) and sends it with a payload, which may be NULL. */
 weft_status weft_rpc_send(weft_actor *from, weft_actor_id to, weft_rpc_type type,
                           const void *message, weft_buffer *payload) WEFT_NODISCARD;
-/* The protobuf message in a message, of this kind; NULL: it has none. The caller frees it with
+/* The protobuf message of this kind in a message; NULL: it has none. The caller frees it with
  * weft_rpc_free. */
 void *weft_rpc_parse(const weft_message *message, const ProtobufCMessageDescriptor *kind);
 void weft_rpc_free(void *message);

@@ -1,8 +1,9 @@
+/* Smoothed round-trip time, its variation, and exponential backoff. */
 #include "actor/rto.h"
 
 #include <math.h>
 
-/* Doublings; beyond them it is asked now and then whether somebody is there again. */
+/* Doublings at most, so that a silent receiver is still probed now and then. */
 enum { MOST_AGAIN = 5 };
 
 double weft_rto_timeout(const weft_rto *trip, double least)

@@ -1,18 +1,18 @@
-/* How long answers take, and so when a message is sent again (Jacobson and Karels 1988): where that
- * is too early, behind a slow link, the second copy only makes it slower. */
+/* RTO estimator: the retransmission timeout from round-trip times (Jacobson and Karels 1988; RFC
+ * 6298). Behind a slow link an early retransmission only makes it slower. */
 #ifndef WEFT_ACTOR_RTO_H
 #define WEFT_ACTOR_RTO_H
 
 typedef struct weft_rto {
-    double mean, spread; /* of what answers took, in seconds; 0: none has come */
-    int again;           /* times that something was sent again since the last answer */
+    double mean, spread; /* SRTT and RTTVAR, in seconds; 0: no sample yet */
+    int again;           /* retransmissions since the last sample */
 } weft_rto;
 
-/* So long nothing is sent again: for what an answer takes at the most, as far as is known, or for
- * `least` seconds, and for twice as long each time that something was. */
+/* The timeout: SRTT + 4 RTTVAR, at least `least` seconds, doubled with each retransmission. */
 double weft_rto_timeout(const weft_rto *trip, double least);
-/* An answer came, after so many seconds, to a copy that is known: of what was sent again it may not
- * be (Karn and Partridge 1987). What is no time at all does not count. */
+/* A round-trip time, measured by a time stamp that the acknowledged copy carries, so
+ * retransmissions are not ambiguous (Karn and Partridge 1987). Resets the backoff; a negative or
+ * infinite time does not count. */
 void weft_rto_sample(weft_rto *trip, double seconds);
 void weft_rto_backoff(weft_rto *trip);
 

@@ -1,4 +1,4 @@
-/* Virtual time: what happens next, and to whom. */
+/* The event loop of the simulator: a heap of events in virtual time, and faults. */
 #include "actor/sim.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ machine *weft_sim_machine(const weft_sim *sim, weft_actor_id id)
     return id < sim->machine_count && sim->machines[id].known ? &sim->machines[id] : NULL;
 }
 
-/* --- what actors ask for --- */
+/* --- the runtime --- */
 
 static double sim_now(weft_runtime *host)
 {
@@ -75,7 +75,7 @@ static weft_status sim_set_timer(weft_actor *actor, int timer, double seconds)
                                       .what = timer});
 }
 
-/* Here everybody is known. */
+/* All actors are known. */
 static weft_status sim_know(weft_runtime *host, weft_actor_id id, const char *address)
 {
     (void)host;
@@ -99,7 +99,7 @@ static const weft_runtime_ops host_ops = {
     .address = sim_address,
 };
 
-/* --- what happens --- */
+/* --- events of actors --- */
 
 static weft_status fail_of(const weft_sim *sim, const machine *m, weft_status status)
 {
@@ -114,7 +114,7 @@ static void kill_actor(machine *m)
     m->actor = NULL;
 }
 
-/* Whoever fails is gone; whether the others go on without him is for the simulation to say. */
+/* A failed actor is destroyed; the simulation's options decide whether the others go on. */
 static weft_status settle(weft_sim *sim, machine *m, weft_status status)
 {
     if (status == WEFT_OK) return WEFT_OK;
@@ -127,7 +127,7 @@ static weft_status settle(weft_sim *sim, machine *m, weft_status status)
 
 static weft_status begin(weft_sim *sim, machine *m, weft_actor_id id)
 {
-    if (m->actor) return WEFT_OK; /* it lives already */
+    if (m->actor) return WEFT_OK; /* alive already */
     WEFT_TRY(sim->options.make(sim->options.user, id, m->life, &m->actor));
     m->life++;
     m->computing = m->stalled = false;
@@ -136,7 +136,7 @@ static weft_status begin(weft_sim *sim, machine *m, weft_actor_id id)
     return settle(sim, m, m->actor->ops->begin(m->actor));
 }
 
-/* What an actor is told of has been computed. */
+/* The results must be there before the actor is told of them. */
 static weft_status have_computed(const weft_sim *sim, machine *m, const event *e)
 {
     if (m->told || (e->kind != EVENT_PART && e->kind != EVENT_COMPUTED)) return WEFT_OK;
@@ -167,7 +167,7 @@ static weft_status tell(weft_sim *sim, machine *m, event *e)
     return WEFT_OK;
 }
 
-/* So that two runs can be told apart by a number. */
+/* Two runs can be compared by one number. */
 static void digest(weft_sim *sim, const event *e)
 {
     uint64_t time, hash = sim->report.digest;
@@ -184,14 +184,14 @@ static void digest(weft_sim *sim, const event *e)
     sim->report.digest = hash;
 }
 
-/* When an actor is told again; not later than now: it is told. */
+/* When the actor gets its next events; not later than now: at once. */
 static double sleeps_until(const machine *m, double now)
 {
     double slept = m->period > 0 ? fmod(now, m->period) : -1;
     return WEFT_MAX(m->paused_until, slept >= m->awake ? now - slept + m->period : 0);
 }
 
-/* An event of somebody who may have died, or waits. */
+/* An event of an actor, which may be dead or paused. */
 static weft_status happen_to(weft_sim *sim, machine *m, event *e)
 {
     if (!m->actor || m->life != e->life || m->actor->done) {
@@ -200,7 +200,7 @@ static weft_status happen_to(weft_sim *sim, machine *m, event *e)
     }
     double until = sleeps_until(m, sim->now);
     if (until > sim->now) {
-        e->at = until; /* with its old place in the order */
+        e->at = until; /* keeps its place in the order */
         weft_status status = push(sim, *e);
         if (status == WEFT_OK) e->parcel = NULL;
         return status;
@@ -248,7 +248,7 @@ weft_status weft_sim_run(weft_sim *sim, double until)
     return WEFT_OK;
 }
 
-/* --- making, planning --- */
+/* --- creation, faults --- */
 
 weft_status weft_sim_create(const weft_sim_options *options, weft_sim **out)
 {

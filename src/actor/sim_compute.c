@@ -1,4 +1,5 @@
-/* Computations in virtual time: how far one can go with what is there, and when its parts are. */
+/* Computations in virtual time: each goes on until it needs a missing input part, and reports its
+ * output parts. */
 #include "actor/sim_internal.h"
 
 static bool lacks(const machine *m, int part)
@@ -6,8 +7,8 @@ static bool lacks(const machine *m, int part)
     return m->actor->ops->lacks && m->actor->ops->lacks(m->actor, m->ticket, part);
 }
 
-/* What it lacks next, and -1: nothing. An answer is never taken back, so a part that is there need
- * not be looked at when its time comes. */
+/* The next missing input part; -1: none. A part that is there stays there, so it is not checked
+ * again when its time comes. */
 static int next_lack(const weft_sim *sim, const machine *m)
 {
     const double *needs = sim->options.needs;
@@ -27,7 +28,7 @@ static weft_status plan_at(weft_sim *sim, const machine *m, double share, event_
                                       .what = what});
 }
 
-/* The rest takes its time, whatever happens elsewhere. */
+/* All input is there: the rest takes its time. */
 static weft_status run_through(weft_sim *sim, const machine *m)
 {
     if (sim->options.supplied)

@@ -1,4 +1,4 @@
-/* The inside of the simulator. */
+/* Internals of the simulator. */
 #ifndef WEFT_ACTOR_SIM_INTERNAL_H
 #define WEFT_ACTOR_SIM_INTERNAL_H
 
@@ -6,17 +6,17 @@
 
 typedef enum event_kind {
     EVENT_BEGIN,
-    EVENT_ARRIVE, /* a message is at the receiver's machine, which may be receiving another one */
+    EVENT_ARRIVE, /* a message is at the receiver's node, which may be receiving another one */
     EVENT_MESSAGE,
     EVENT_TIMER,
-    EVENT_NEED, /* a computation has come to where it reads something that may not be there */
+    EVENT_NEED, /* a computation has come to where it reads an input that may be missing */
     EVENT_PART,
     EVENT_COMPUTED,
     EVENT_KILL,
     EVENT_PAUSE
 } event_kind;
 
-/* A message under way. */
+/* A message in flight. */
 typedef struct parcel {
     weft_message message;
     double sent;
@@ -26,41 +26,41 @@ typedef struct parcel {
 
 typedef struct event {
     double at;
-    uint64_t order; /* of equal times the one that was planned first */
+    uint64_t order; /* among equal times: planned first */
     event_kind kind;
     weft_actor_id to;
-    int life;       /* of the receiver for which it is */
-    uint64_t stamp; /* TIMER: which setting of it */
+    int life;       /* life of the receiver that it is for */
+    uint64_t stamp; /* TIMER: number of the setting */
     int64_t what;   /* TIMER, NEED, PART: which */
     double until;   /* PAUSE */
     parcel *parcel; /* ARRIVE, MESSAGE */
 } event;
 
-/* Where an actor lives. */
+/* The node of an actor. */
 typedef struct machine {
     bool known;
-    int life; /* how often an actor began here */
+    int life; /* number of actors that began here */
     weft_actor *actor;
     double sends_until, receives_until, paused_until;
     double period,
-        awake; /* it is told something only in the first `awake` seconds of each period */
+        awake; /* events are delivered only in the first `awake` seconds of each period */
     uint64_t stamps[WEFT_ACTOR_TIMERS];
     bool computing, computes;
-    bool told;           /* of the computation that goes on, at least a part */
-    bool begun, stalled; /* has that been; it waits for something that it reads */
+    bool told;           /* a part of the running computation was reported */
+    bool begun, stalled; /* it has begun; it waits for an input */
     int64_t ticket;
     weft_sim_work work;
-    double share;      /* of it that is done, where it last waited or looked, */
-    double since;      /* and when that was */
-    double busy, last; /* when it was told something */
+    double share;      /* finished share of it when it last waited or went on, */
+    double since;      /* and the time of that */
+    double busy, last; /* time of the last event */
 } machine;
 
-/* From one to another; the table finds it by both. */
+/* A directed link between two actors; the hash table finds it by both. */
 typedef struct way {
     uint64_t key; /* 0: free */
     bool own;     /* `link` is set */
     weft_sim_link link;
-    double last; /* when the last message arrives */
+    double last; /* arrival of the last message */
 } way;
 
 typedef struct cut {
@@ -89,9 +89,8 @@ struct weft_sim {
 weft_status weft_sim_plan(weft_sim *sim, event e) WEFT_NODISCARD;
 machine *weft_sim_machine(const weft_sim *sim, weft_actor_id id);
 
-/* sim_compute.c: the host's compute; a computation goes on, if it can; it has come to where it
- * needs that.
- */
+/* sim_compute.c: starts a computation; goes on with it as far as it can; it has come to where it
+ * needs an input part. */
 weft_status weft_sim_compute(weft_actor *actor, int64_t ticket) WEFT_NODISCARD;
 weft_status weft_sim_work_on(weft_sim *sim, machine *m) WEFT_NODISCARD;
 weft_status weft_sim_need(weft_sim *sim, machine *m, int part) WEFT_NODISCARD;
@@ -99,9 +98,9 @@ weft_status weft_sim_need(weft_sim *sim, machine *m, int part) WEFT_NODISCARD;
 /* sim_link.c */
 weft_status weft_sim_send(weft_actor *from, weft_actor_id to,
                           const weft_message *message) WEFT_NODISCARD;
-/* The receiver's machine takes it: now, or when it has received what came before. */
+/* The receiver's node takes a message: now, or after those that it is receiving. */
 weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered) WEFT_NODISCARD;
-/* It will be given to nobody any more. */
+/* Frees a message, delivered or lost. */
 void weft_sim_forget(weft_sim *sim, parcel **message, bool lost);
 
 #endif

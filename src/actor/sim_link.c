@@ -1,7 +1,7 @@
-/* How messages go from one machine to another. */
+/* Links of the simulator: delays, losses, duplicates and partitions of messages. */
 #include "actor/sim_internal.h"
 
-/* Bytes of headers that a message has on a real wire. */
+/* Header bytes of a message on a real wire. */
 enum { ENVELOPE = 64 };
 
 static uint64_t key_of(weft_actor_id from, weft_actor_id to)
@@ -16,7 +16,7 @@ static way *slot_of(way *ways, size_t capacity, uint64_t key)
     return &ways[i];
 }
 
-/* Open addressing, at most half full. Keys are never 0: nobody writes to himself. */
+/* Open addressing, at most half full. Keys are never 0, as no actor writes to itself. */
 static weft_status find_way(weft_sim *sim, weft_actor_id from, weft_actor_id to, way **out)
 {
     uint64_t key = key_of(from, to);
@@ -89,7 +89,7 @@ void weft_sim_forget(weft_sim *sim, parcel **message, bool lost)
     free(p);
 }
 
-/* One copy of a message, from when its last byte has left. */
+/* Sends one copy of a message, whose last byte leaves at time `left`. */
 static weft_status post(weft_sim *sim, weft_actor *from, weft_actor_id to,
                         const weft_message *message, way *w, double left)
 {
@@ -158,7 +158,8 @@ weft_status weft_sim_arrive(weft_sim *sim, event *e, bool *delivered)
     }
     WEFT_TRY(find_way(sim, e->parcel->message.from, e->to, &w));
     if (w->link.bandwidth > 0) takes = (double)e->parcel->bytes / w->link.bandwidth;
-    /* Its first byte came when the sender began to send, unless another message was coming in. */
+    /* The first byte arrives when the sender begins to send, unless another message is being
+     * received. */
     double until = WEFT_MAX(e->at, m->receives_until + takes);
     m->receives_until = until;
     *delivered = until <= e->at;
